@@ -73,12 +73,12 @@ impl Options {
     fn from_arguments() -> Self {
         let arguments: Vec<String> = std::env::args().collect();
         let value = |name: &str| arguments.iter().position(|a| a == name).and_then(|at| arguments.get(at + 1));
-        let number = |name: &str, default: f64| value(name).map_or(default, |text| text.parse().expect("a number"));
+        let number_of = |name: &str, default: f64| value(name).map_or(default, |text| text.parse().expect("a number"));
         let clients = value("--clients").map_or("1,8,64,512", String::as_str);
         Self {
             clients: clients.split(',').map(|clients| clients.parse().expect("a number")).collect(),
-            seconds: number("--seconds", 2.0),
-            rounds: number("--rounds", 5.0) as usize,
+            seconds: number_of("--seconds", 2.0),
+            rounds: number_of("--rounds", 5.0) as usize,
             dir: value("--dir").map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from),
         }
     }
@@ -98,19 +98,19 @@ struct Round {
 
 fn round(clients: usize, options: &Options) -> Round {
     let dir = tempfile::tempdir_in(&options.dir).expect("a directory on the disk to be measured");
-    let measured = actix_web::rt::System::new().block_on(through_actors(clients, options.seconds, dir.path()));
-    let (group, groups) = (measured.events as f64 / measured.groups as f64, measured.groups);
-    let bytes = measured.bytes as f64 / measured.events as f64;
+    let actor_measurement = actix_web::rt::System::new().block_on(through_actors(clients, options.seconds, dir.path()));
+    let (group, groups) = (actor_measurement.events as f64 / actor_measurement.groups as f64, actor_measurement.groups);
+    let bytes = actor_measurement.bytes as f64 / actor_measurement.events as f64;
     let raw = |preallocate| {
         let path = dir.path().join("raw");
-        let took = raw(&path, (bytes * group) as usize, groups, options.seconds, preallocate);
-        group * took
+        let raw_elapsed = raw(&path, (bytes * group) as usize, groups, options.seconds, preallocate);
+        group * raw_elapsed
     };
     // Pending writes of sled must not slow down the raw limit.
     drop(std::process::Command::new("sync").status());
     let (growing, preallocated) = (raw(false), raw(true));
-    let actors = measured.events as f64 / measured.answered.as_secs_f64();
-    let sustained = measured.events as f64 / measured.caught_up.as_secs_f64();
+    let actors = actor_measurement.events as f64 / actor_measurement.acknowledged_time.as_secs_f64();
+    let sustained = actor_measurement.events as f64 / actor_measurement.caught_up.as_secs_f64();
     Round { actors, sustained, growing, preallocated, group, bytes }
 }
 
@@ -120,7 +120,7 @@ struct Measured {
     groups: u64,
     bytes: u64,
     /// Time until the last command was acknowledged.
-    answered: Duration,
+    acknowledged_time: Duration,
     /// Time until sled had all events.
     caught_up: Duration,
 }
@@ -146,13 +146,13 @@ async fn through_actors(clients: usize, seconds: f64, dir: &Path) -> Measured {
     for client in clients {
         client.await.expect("a client does not panic");
     }
-    let (answered, groups) = (started.elapsed(), log.sync_count() - groups);
+    let (acknowledged_time, groups) = (started.elapsed(), log.sync_count() - groups);
     actors.stop();
     // Closing the log waits until sled has caught up with the journal.
     log.close().expect("the log closes");
     let caught_up = started.elapsed();
     let (events, bytes) = (log.head().0 - first.0, journal_bytes(&log, first));
-    Measured { events, groups, bytes, answered, caught_up }
+    Measured { events, groups, bytes, acknowledged_time, caught_up }
 }
 
 /// Bytes of the journal's records after a position.
@@ -170,7 +170,7 @@ async fn create(dispatch: &Dispatch, name: &str, environment: &Environment) {
     let (owner, fields) = (UserId(Uuid::nil()), PublisherFields::default());
     let create =
         PublisherCommand::Create { id: id.clone(), owner, fields, admin_fields: PublisherAdminFields::default() };
-    dispatch.publisher(&id, create, why(environment)).await.expect("a new publisher");
+    dispatch.publisher(&id, create, command_context(environment)).await.expect("a new publisher");
 }
 
 /// Client in a closed loop: sends the next command after each answer.
@@ -182,11 +182,11 @@ async fn client(name: String, dispatch: Dispatch, environment: Environment, end:
         let description = Some(PublisherDescription::from_recorded(text));
         let change = PublisherFields { description, ..PublisherFields::default() };
         let revise = PublisherCommand::Revise { change, admin_fields: PublisherAdminFields::default() };
-        dispatch.publisher(&id, revise, why(&environment)).await.expect("a change");
+        dispatch.publisher(&id, revise, command_context(&environment)).await.expect("a change");
     }
 }
 
-fn why(environment: &Environment) -> CommandContext {
+fn command_context(environment: &Environment) -> CommandContext {
     CommandContext::from_system(None, environment.now())
 }
 
@@ -202,13 +202,13 @@ fn raw(path: &Path, bytes: usize, groups: u64, seconds: f64, preallocate: bool) 
         file.seek(SeekFrom::Start(0)).expect("a seek");
     }
     let group = vec![0xA5; bytes];
-    let (started, mut done) = (Instant::now(), 0);
-    while done < groups && started.elapsed().as_secs_f64() < seconds {
+    let (started, mut written) = (Instant::now(), 0);
+    while written < groups && started.elapsed().as_secs_f64() < seconds {
         file.write_all(&group).expect("room on the disk");
         file.sync_data().expect("a sync");
-        done += 1;
+        written += 1;
     }
-    let rate = done as f64 / started.elapsed().as_secs_f64();
+    let rate = written as f64 / started.elapsed().as_secs_f64();
     std::fs::remove_file(path).expect("the file can be removed");
     rate
 }

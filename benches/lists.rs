@@ -36,18 +36,19 @@ const WORDS: [&str; 24] = [
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let value = |name: &str| arguments.iter().position(|a| a == name).and_then(|at| arguments.get(at + 1));
-    let number = |name: &str, default: u32| value(name).map_or(default, |text| text.parse().expect("a number"));
-    let (count, versions, rounds) = (number("--nodes", 100_000), number("--versions", 5), number("--rounds", 200));
+    let number_of = |name: &str, default: u32| value(name).map_or(default, |text| text.parse().expect("a number"));
+    let (count, versions, rounds) =
+        (number_of("--nodes", 100_000), number_of("--versions", 5), number_of("--rounds", 200));
 
     let before = resident_mib();
     let started = Instant::now();
     let mut nodes = registry(count, versions);
     println!("{count} nodes of {versions} versions: folded in {:.2?}", started.elapsed());
-    let folded = resident_mib();
+    let loaded_mib = resident_mib();
     let started = Instant::now();
     nodes.warm_up();
     println!("indexed in {:.2?}", started.elapsed());
-    println!("resident: {:.0} MiB of nodes, {:.0} MiB of indexes", folded - before, resident_mib() - folded);
+    println!("resident: {:.0} MiB of nodes, {:.0} MiB of indexes", loaded_mib - before, resident_mib() - loaded_mib);
 
     println!("what | median | slowest, in microseconds\n---|---|---");
     pages(&nodes, count, rounds);
@@ -58,13 +59,13 @@ fn main() {
 fn pages(nodes: &Nodes, count: u32, rounds: u32) {
     let last = u64::from(count) / LIMIT;
     let by_downloads = |page| query(page, Selection { sort: vec![Sort::DOWNLOADS], ..Selection::default() });
-    measure("page 1 by downloads, JSON ready", rounds, |_| joined(nodes, &by_downloads(1), true));
-    measure("page 3 000 by downloads", rounds, |_| joined(nodes, &by_downloads(3_000.min(last)), true));
+    measure("page 1 by downloads, JSON ready", rounds, |_| render_page(nodes, &by_downloads(1), true));
+    measure("page 3 000 by downloads", rounds, |_| render_page(nodes, &by_downloads(3_000.min(last)), true));
     measure("random page by downloads", rounds, |n| {
-        joined(nodes, &by_downloads(1 + u64::from(scatter(n)) % last), true)
+        render_page(nodes, &by_downloads(1 + u64::from(scatter(n)) % last), true)
     });
     let largest = |page| NodeQuery { page: PageRequest { page, limit: 1000 }, selection: Selection::default() };
-    measure("pages of 1 000, JSON not ready", 20, |n| joined(nodes, &largest(1 + u64::from(n)), true));
+    measure("pages of 1 000, JSON not ready", 20, |n| render_page(nodes, &largest(1 + u64::from(n)), true));
     measure("the same, held under the lock", 20, |n| nodes.list(&largest(1 + u64::from(n)), true).entries.len());
 }
 
@@ -77,18 +78,21 @@ fn selections(nodes: &Nodes, rounds: u32) {
         accelerators: vec!["cuda".to_owned()],
         ..NodeFilter::default()
     };
-    let two = vec![sort(SortColumn::Author, false), sort(SortColumn::CreatedAt, true)];
+    let two_columns = vec![sort(SortColumn::Author, false), sort(SortColumn::CreatedAt, true)];
     let search = |text| Some(SearchQuery::parse(text).expect("a short query"));
-    for (what, selection) in [
+    for (label, selection) in [
         (
             "one system, by name",
             Selection { sort: vec![sort(SortColumn::Name, false)], filter: linux.clone(), ..Selection::default() },
         ),
-        ("one system, by author and time", Selection { sort: two.clone(), filter: linux, ..Selection::default() }),
-        ("no filter, by author and time", Selection { sort: two.clone(), ..Selection::default() }),
+        (
+            "one system, by author and time",
+            Selection { sort: two_columns.clone(), filter: linux, ..Selection::default() },
+        ),
+        ("no filter, by author and time", Selection { sort: two_columns.clone(), ..Selection::default() }),
         (
             "platform, host, accelerator, by author and time",
-            Selection { sort: two, filter: narrow, ..Selection::default() },
+            Selection { sort: two_columns, filter: narrow, ..Selection::default() },
         ),
         (
             "changed lately",
@@ -104,14 +108,16 @@ fn selections(nodes: &Nodes, rounds: u32) {
     ] {
         let first = query(1, selection.clone());
         let total = nodes.list(&first, true).total;
-        measure(&format!("{what} ({total} found), cold"), rounds, |_| nodes.list(&first, true).total);
-        measure(&format!("{what}, cached, page 7"), rounds, |_| joined(nodes, &query(7, selection.clone()), false));
+        measure(&format!("{label} ({total} found), cold"), rounds, |_| nodes.list(&first, true).total);
+        measure(&format!("{label}, cached, page 7"), rounds, |_| {
+            render_page(nodes, &query(7, selection.clone()), false)
+        });
     }
 }
 
 fn changes(nodes: &mut Nodes, count: u32, rounds: u32) {
-    let mut apply = |what: &str, event: &dyn Fn(u32) -> NodeEvent| {
-        measure(what, rounds, |n| {
+    let mut apply = |label: &str, event: &dyn Fn(u32) -> NodeEvent| {
+        measure(label, rounds, |n| {
             let node = scatter(n) % count;
             let at = Timestamp::from_micros(2_000_000 + i64::from(n));
             nodes.apply(&format!("node-{node}"), &event(n), at);
@@ -145,16 +151,16 @@ fn changes(nodes: &mut Nodes, count: u32, rounds: u32) {
 }
 
 /// Runs the closure and prints the times; its result is only consumed.
-fn measure<T>(what: &str, rounds: u32, mut run: impl FnMut(u32) -> T) {
-    let mut took: Vec<f64> = (0..rounds)
+fn measure<T>(label: &str, rounds: u32, mut run: impl FnMut(u32) -> T) {
+    let mut durations: Vec<f64> = (0..rounds)
         .map(|n| {
             let started = Instant::now();
             black_box(run(n));
             started.elapsed().as_secs_f64() * 1e6
         })
         .collect();
-    took.sort_by(f64::total_cmp);
-    println!("{what} | {:.1} | {:.1}", took[took.len() / 2], took[took.len() - 1]);
+    durations.sort_by(f64::total_cmp);
+    println!("{label} | {:.1} | {:.1}", durations[durations.len() / 2], durations[durations.len() - 1]);
 }
 
 fn query(page: u64, selection: Selection) -> NodeQuery {
@@ -162,9 +168,9 @@ fn query(page: u64, selection: Selection) -> NodeQuery {
 }
 
 /// Nodes of a page as the service sends them.
-fn joined(nodes: &Nodes, query: &NodeQuery, fresh: bool) -> Vec<u8> {
+fn render_page(nodes: &Nodes, query: &NodeQuery, is_fresh: bool) -> Vec<u8> {
     let mut body = Vec::with_capacity(64 << 10);
-    for entry in nodes.entries(nodes.list(query, fresh)).entries {
+    for entry in nodes.entries(nodes.list(query, is_fresh)).entries {
         body.extend_from_slice(&entry.fragment(nodes.links()).expect("a node that is listed").json);
         body.push(b',');
     }
@@ -198,8 +204,8 @@ fn draft(n: u64, minor: u32) -> VersionDraft {
         dependencies: Some(labels(&["numpy>=1.26", "pillow", "opencv-python"])),
         ..VersionFields::default()
     };
-    let number = SemVer::parse(&format!("1.{minor}.0")).expect("a version");
-    VersionDraft { id: VersionId(Uuid::from_u128(u128::from(n))), number, fields }
+    let version = SemVer::parse(&format!("1.{minor}.0")).expect("a version");
+    VersionDraft { id: VersionId(Uuid::from_u128(u128::from(n))), number: version, fields }
 }
 
 fn fields(n: u32) -> NodeFields {
@@ -229,12 +235,12 @@ fn labels(texts: &[&str]) -> Labels {
 }
 
 /// Words, some common and some in few nodes only.
-fn sentence(seed: u32, words: u32) -> String {
-    let word = |at: u32| {
+fn sentence(seed: u32, word_count: u32) -> String {
+    let word_at = |at: u32| {
         let draw = scatter(seed.wrapping_add(at));
         if at % 3 == 2 { format!("w{}", draw % 20_000) } else { WORDS[draw as usize % 24].to_owned() }
     };
-    (0..words).map(word).collect::<Vec<_>>().join(" ")
+    (0..word_count).map(word_at).collect::<Vec<_>>().join(" ")
 }
 
 /// Pseudo-random number.

@@ -75,7 +75,7 @@ pub struct App {
     closing: watch::Sender<bool>,
     parts: ServiceParts,
     server: ServerHandle,
-    serving: JoinHandle<std::io::Result<()>>,
+    server_task: JoinHandle<std::io::Result<()>>,
 }
 
 /// Everything below HTTP, and the data directory, whose lock excludes a second process.
@@ -87,7 +87,7 @@ struct ServiceParts {
     snapshot_thread: SnapshotThread,
     readiness_monitor: ReadinessMonitor,
     span_export: SpanExportTask,
-    data: DataDir,
+    data_dir: DataDir,
 }
 
 /// Runs a future on a new actix system of this thread: the outermost call of the program.
@@ -116,61 +116,81 @@ impl App {
     pub async fn start_cancellable(
         settings: Settings,
         environment: Environment,
-        stopped: impl Future<Output = ()>,
+        stop_signal: impl Future<Output = ()>,
     ) -> Result<Option<Self>, StartError> {
         ignore_file_size_signal();
         raise_file_limit(settings.limits.connections, options::workers(&settings))?;
 
         let bound = BoundService::new(settings, environment)?;
-        let served = bound.listener.try_clone().and_then(|listener| StartupServer::serve(listener, &bound.environment));
-        let starting = served.map_err(|error| StartError::part("the startup probe server", &error))?;
-        let begun = tokio::select! {
-            begun = bound.open_in_background() => Some(begun),
-            () = stopped => None,
+        let startup_server =
+            bound.listener.try_clone().and_then(|listener| StartupServer::serve(listener, &bound.environment));
+        let startup_server = startup_server.map_err(|error| StartError::part("the startup probe server", &error))?;
+        let opened = tokio::select! {
+            opened = bound.open_in_background() => Some(opened),
+            () = stop_signal => None,
         };
 
-        starting.stop().await;
-        match begun.transpose()? {
-            Some(begun) => Self::start_serving(begun).await.map(Some),
+        startup_server.stop().await;
+        match opened.transpose()? {
+            Some(opened) => Self::start_serving(opened).await.map(Some),
             None => Ok(None),
         }
     }
 
     /// Starts the active parts and the HTTP server.
-    async fn start_serving(begun: OpenedService) -> Result<Self, StartError> {
-        let OpenedService { bound, store, upload_key, keys, webhook_key, metrics, log, models, reports, .. } = begun;
-        let snapshot = begun.snapshot_position;
-        let personal = begun.personal;
-        let archives = begun.archives;
-        let BoundService { settings, environment, data, tariff, listener, address, public_url, token, admin_token } =
-            bound;
+    async fn start_serving(opened: OpenedService) -> Result<Self, StartError> {
+        let OpenedService { bound, store, upload_key, keys, webhook_key, metrics, log, models, reports, .. } = opened;
+        let snapshot_position = opened.snapshot_position;
+        let keyring = opened.keyring;
+        let archives = opened.archives;
+        let BoundService {
+            settings,
+            environment,
+            data: data_dir,
+            tariff,
+            listener,
+            address,
+            public_url,
+            token,
+            admin_token,
+        } = bound;
         let (key, webhook_key) = webhook_key;
 
         let (tracer, span_export) = span_export::build_tracer(&settings, &environment, &metrics)?;
-        let audit = build_audit(&log, Links { public_url: public_url.clone() }, &personal);
+        let audit = build_audit(&log, Links { public_url: public_url.clone() }, &keyring);
 
         let shared_log: Arc<dyn EventLog> = log.clone();
         let options = actor_options(&settings);
         let models = ReadModels::new(shared_log.clone(), models);
         let actors = Actors::start(shared_log, models.clone(), environment.clone(), options, metrics.clone()).await;
-        create_bootstrap_admin(&actors.dispatch, &models, &personal, &environment).await?;
+        create_bootstrap_admin(&actors.dispatch, &models, &keyring, &environment).await?;
         interrupted_streams::fail_interrupted(&actors.dispatch, &models, &environment).await;
 
         let webhooks = vendor_webhooks(&upload_key);
-        let tally = UsageCounters::default();
+        let usage_counters = UsageCounters::default();
         let vendor_set =
             (build_vendors(&settings, &store, &upload_key, (&models, &metrics), &environment)?, webhooks.clone());
-        let callbacks = CallbackSetup { key, keyring: personal.clone(), tracer: tracer.clone() };
-        let outside = ReactorDeps::new(&settings, store.clone(), callbacks, &public_url, vendor_set, &environment)?;
+        let callbacks = CallbackSetup { key, keyring: keyring.clone(), tracer: tracer.clone() };
+        let reactor_deps =
+            ReactorDeps::new(&settings, store.clone(), callbacks, &public_url, vendor_set, &environment)?;
         let bytes_per_day = DailyQuota::new(settings.limits.bytes_per_day, environment.clone());
         let dispatch = &actors.dispatch;
-        let bytes = bytes_per_day.clone();
-        let reactors = Reactors::start(outside, tally.clone(), dispatch, &models, &environment, &settings, bytes);
+        let daily_bytes = bytes_per_day.clone();
+        let reactors = Reactors::start(
+            reactor_deps,
+            usage_counters.clone(),
+            dispatch,
+            &models,
+            &environment,
+            &settings,
+            daily_bytes,
+        );
 
         let readiness = readiness_probe(&log, actors.writer_liveness());
         let readiness_monitor = ReadinessMonitor::start(&readiness)?;
-        let snapshot_thread = SnapshotThread::start(&data, &settings, &log, &models, snapshot, &environment)?;
-        let (closing, closes) = watch::channel(false);
+        let snapshot_thread =
+            SnapshotThread::start(&data_dir, &settings, &log, &models, snapshot_position, &environment)?;
+        let (closing, closing_receiver) = watch::channel(false);
         let oidc = oidc::build_oidc(&settings, &upload_key, &metrics)?;
 
         let services = Services {
@@ -180,8 +200,8 @@ impl App {
             idempotency_keys: keys,
             archives,
             upload_key,
-            usage_counters: tally,
-            keyring: personal,
+            usage_counters,
+            keyring,
             oidc,
             prober: build_prober(&log, actors.writer_queue_length(), &reports, environment.now()),
             environment,
@@ -190,9 +210,9 @@ impl App {
             storage: storage_probe(&log),
             readiness,
             audit,
-            closing: closes,
+            closing: closing_receiver,
             checkpoint: build_checkpointer(&log),
-            drop_snapshots: snapshot_remover(&data),
+            drop_snapshots: snapshot_remover(&data_dir),
             webhook_key,
             vendor_webhooks: webhooks,
             music_vendor: reactors.music_vendor.clone(),
@@ -208,11 +228,11 @@ impl App {
         let server = crate::http::server::serve(listener, services)
             .map_err(|error| StartError::part("the HTTP server", &error))?;
         let handle = server.handle();
-        let serving = actix_web::rt::spawn(server);
-        write_address_file(&data, address);
+        let server_task = actix_web::rt::spawn(server);
+        write_address_file(&data_dir, address);
         let parts =
-            ServiceParts { log, models, actors, reactors, snapshot_thread, readiness_monitor, span_export, data };
-        Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, serving })
+            ServiceParts { log, models, actors, reactors, snapshot_thread, readiness_monitor, span_export, data_dir };
+        Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, server_task })
     }
 
     /// Returns the bound address.
@@ -261,9 +281,9 @@ impl App {
                 tracing::info!("stopping, can take up to 30 s");
                 self.stop().await
             }
-            served = &mut self.serving => {
+            result = &mut self.server_task => {
                 self.parts.stop().await?;
-                served.map_err(std::io::Error::other).flatten().map_err(StopError::Server)
+                result.map_err(std::io::Error::other).flatten().map_err(StopError::Server)
             }
         }
     }
@@ -276,9 +296,9 @@ impl App {
     pub async fn stop(self) -> Result<(), StopError> {
         self.closing.send_replace(true);
         self.server.stop(true).await;
-        let served = self.serving.await.map_err(std::io::Error::other).flatten();
+        let result = self.server_task.await.map_err(std::io::Error::other).flatten();
         self.parts.stop().await?;
-        served.map_err(StopError::Server)
+        result.map_err(StopError::Server)
     }
 }
 
@@ -290,7 +310,7 @@ impl ServiceParts {
         self.reactors.stop().await;
         self.actors.stop();
         self.span_export.stop().await;
-        remove_address_file(&self.data);
+        remove_address_file(&self.data_dir);
         self.snapshot_thread.stop();
         self.log.close().map_err(|failure| StopError::Log(failure.to_string()))
     }

@@ -56,11 +56,11 @@ pub enum DataDirError {
     )]
     OwnedByOther { path: PathBuf, owner: u32, group: u32 },
     /// The directory cannot be created or locked.
-    #[error("the data directory {path} cannot be used: {reason}{}", to_help(path, reason) + elsewhere(reason), path = path.display())]
+    #[error("the data directory {path} cannot be used: {reason}{}", to_help(path, reason) + other_dir_hint(reason), path = path.display())]
     File { path: PathBuf, reason: io::Error },
 }
 
-fn elsewhere(reason: &io::Error) -> &'static str {
+fn other_dir_hint(reason: &io::Error) -> &'static str {
     if reason.kind() == io::ErrorKind::PermissionDenied { "; or name another directory with --data-dir" } else { "" }
 }
 
@@ -73,21 +73,21 @@ impl DataDir {
         Self::open_with_wait(root, || thread::sleep(LOCK_RETRY_DELAY))
     }
 
-    fn open_with_wait(root: &Path, mut rest: impl FnMut()) -> Result<Self, DataDirError> {
-        let failed = |reason| DataDirError::File { path: root.to_owned(), reason };
+    fn open_with_wait(root: &Path, mut sleep: impl FnMut()) -> Result<Self, DataDirError> {
+        let file_error = |reason| DataDirError::File { path: root.to_owned(), reason };
         check_owner(root)?;
-        create_durably(root).map_err(failed)?;
-        let lock = open_lock(root).map_err(failed)?;
+        create_durably(root).map_err(file_error)?;
+        let lock = open_lock(root).map_err(file_error)?;
 
         for _ in 1..LOCK_ATTEMPTS {
             match lock.try_lock() {
-                Err(TryLockError::WouldBlock) => rest(),
-                tried => return Self::from_lock_result(root, lock, tried),
+                Err(TryLockError::WouldBlock) => sleep(),
+                result => return Self::from_lock_result(root, lock, result),
             }
         }
 
-        let tried = lock.try_lock();
-        Self::from_lock_result(root, lock, tried)
+        let result = lock.try_lock();
+        Self::from_lock_result(root, lock, result)
     }
 
     /// Takes a shared lock, which keeps services out and admits other holders. Writes nothing. A directory in which no
@@ -98,8 +98,8 @@ impl DataDir {
     pub fn open_shared(root: &Path) -> Result<Self, DataDirError> {
         match File::open(root.join("lock")) {
             Ok(lock) => {
-                let tried = lock.try_lock_shared();
-                Self::from_lock_result(root, lock, tried)
+                let result = lock.try_lock_shared();
+                Self::from_lock_result(root, lock, result)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { root: root.to_owned(), _lock: None }),
             Err(reason) => Err(DataDirError::File { path: root.to_owned(), reason }),
@@ -119,8 +119,8 @@ impl DataDir {
         }
     }
 
-    fn from_lock_result(root: &Path, lock: File, tried: Result<(), TryLockError>) -> Result<Self, DataDirError> {
-        match tried {
+    fn from_lock_result(root: &Path, lock: File, result: Result<(), TryLockError>) -> Result<Self, DataDirError> {
+        match result {
             Ok(()) => Ok(Self { root: root.to_owned(), _lock: Some(DataDirLock(lock)) }),
             Err(TryLockError::WouldBlock) => Err(DataDirError::InUse(root.to_owned())),
             Err(TryLockError::Error(reason)) => Err(DataDirError::File { path: root.to_owned(), reason }),
@@ -138,16 +138,17 @@ impl DataDir {
     /// another owner, group permissions are ignored, because the service has its access through the group.
     #[must_use]
     pub fn chmod_advice(&self) -> Option<String> {
-        let found = |path: &Path| fs::metadata(path).ok();
-        let is_own = found(&self.root).is_some_and(|root| root.uid() == own_id());
-        let (others, who) = if is_own { (0o077, "go") } else { (0o007, "o") };
-        let is_open = |path: &Path| found(path).is_some_and(|found| found.permissions().mode() & others != 0);
+        let metadata = |path: &Path| fs::metadata(path).ok();
+        let is_own = metadata(&self.root).is_some_and(|root| root.uid() == own_id());
+        let (other_bits, classes) = if is_own { (0o077, "go") } else { (0o007, "o") };
+        let is_accessible =
+            |path: &Path| metadata(path).is_some_and(|metadata| metadata.permissions().mode() & other_bits != 0);
 
-        let parts = ["log", "archives", "media", "personal"].map(|part| self.path(part));
-        let open = parts.iter().filter(|part| is_open(&self.root) && is_open(part));
-        let open: Vec<_> = open.map(|part| shell_quote(&part.display().to_string())).collect();
+        let parts = ["log", "archives", "media", "personal"].map(|name| self.path(name));
+        let accessible = parts.iter().filter(|part| is_accessible(&self.root) && is_accessible(part));
+        let accessible: Vec<_> = accessible.map(|part| shell_quote(&part.display().to_string())).collect();
 
-        (!open.is_empty()).then(|| format!("chmod -R {who}= {}", open.join(" ")))
+        (!accessible.is_empty()).then(|| format!("chmod -R {classes}= {}", accessible.join(" ")))
     }
 
     /// The path of a file or directory in the data directory.
@@ -171,10 +172,10 @@ fn open_lock(root: &Path) -> io::Result<File> {
 /// cannot open. The owner of the lock counts, because the directory itself may be a volume that belongs to root.
 fn check_owner(root: &Path) -> Result<(), DataDirError> {
     // The file system rejects other users itself, if it supports owners.
-    let found = fs::metadata(root.join("lock")).or_else(|_| fs::metadata(root)).ok();
-    match found.filter(|found| own_id() == 0 && found.uid() != 0) {
-        Some(found) => {
-            Err(DataDirError::OwnedByOther { path: root.to_owned(), owner: found.uid(), group: found.gid() })
+    let metadata = fs::metadata(root.join("lock")).or_else(|_| fs::metadata(root)).ok();
+    match metadata.filter(|metadata| own_id() == 0 && metadata.uid() != 0) {
+        Some(metadata) => {
+            Err(DataDirError::OwnedByOther { path: root.to_owned(), owner: metadata.uid(), group: metadata.gid() })
         }
         None => Ok(()),
     }
@@ -186,7 +187,7 @@ fn check_owner(root: &Path) -> Result<(), DataDirError> {
 /// If the caller lacks the permission to check.
 pub fn is_directory(path: &Path) -> io::Result<bool> {
     match fs::metadata(path) {
-        Ok(found) => Ok(found.is_dir()),
+        Ok(metadata) => Ok(metadata.is_dir()),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
         Err(_) => Ok(false),
     }

@@ -133,18 +133,21 @@ impl DiskSpace {
     pub fn check(&self) -> Result<(), DiskFull> {
         self.measure_if_due();
         let state = self.0.state.lock();
-        let refused =
-            state.last_refusal.as_ref().filter(|(at, _)| at.elapsed() < MEASURE_INTERVAL).map(|(_, shortage)| shortage);
-        refused.or(state.disk_full.as_ref()).map_or(Ok(()), |shortage| Err(shortage.clone()))
+        let refusal = state
+            .last_refusal
+            .as_ref()
+            .filter(|(at, _)| at.elapsed() < MEASURE_INTERVAL)
+            .map(|(_, disk_full)| disk_full);
+        refusal.or(state.disk_full.as_ref()).map_or(Ok(()), |disk_full| Err(disk_full.clone()))
     }
 
     /// Checks that a part has `bytes` free above the reserve, for `what`.
     ///
     /// # Errors
     /// [`DiskFull`] if it has not.
-    pub fn check_available(&self, part: DataDirPart, what: &str, bytes: u64) -> Result<(), DiskFull> {
+    pub fn check_available(&self, part: DataDirPart, purpose: &str, bytes: u64) -> Result<(), DiskFull> {
         self.measure_if_due();
-        self.0.check_fits(&self.0.state.lock(), part, what, bytes, 0)
+        self.0.check_fits(&self.0.state.lock(), part, purpose, bytes, 0)
     }
 
     /// Claims space for an incoming archive of a known size, or 0. Other archives cannot claim it, but
@@ -152,8 +155,8 @@ impl DiskSpace {
     ///
     /// # Errors
     /// [`DiskFull`] if there is not enough space above the reserve.
-    pub fn claim(&self, what: &'static str, bytes: u64) -> Result<SpaceClaim, DiskFull> {
-        let mut claim = SpaceClaim { disk_space: self.clone(), what, bytes: 0 };
+    pub fn claim(&self, purpose: &'static str, bytes: u64) -> Result<SpaceClaim, DiskFull> {
+        let mut claim = SpaceClaim { disk_space: self.clone(), purpose, bytes: 0 };
         claim.extend(bytes)?;
         Ok(claim)
     }
@@ -161,7 +164,7 @@ impl DiskSpace {
     /// Records that the file system refused a write, which counts as a full disk for a second.
     pub fn record_refusal(&self, reason: &str) {
         let mut state = self.0.state.lock();
-        if state.last_refusal.as_ref().is_none_or(|(_, known)| known.0 != reason) {
+        if state.last_refusal.as_ref().is_none_or(|(_, last)| last.0 != reason) {
             tracing::error!(reason, "disk write refused, changes rejected, retrying every second");
         }
         state.last_refusal = Some((Instant::now(), DiskFull(reason.to_owned())));
@@ -179,8 +182,8 @@ impl DiskSpace {
     /// Converts a file system error; `Some` if a resource is missing temporarily, which is also recorded as a refusal.
     #[must_use]
     pub fn to_disk_full(&self, error: &io::Error) -> Option<DiskFull> {
-        missing_resource(error).map(|lacking| {
-            let reason = format!("{lacking}: {error}");
+        missing_resource(error).map(|resource| {
+            let reason = format!("{resource}: {error}");
             self.record_refusal(&reason);
             DiskFull(reason)
         })
@@ -189,9 +192,9 @@ impl DiskSpace {
     /// Returns the state for operators.
     #[must_use]
     pub fn state(&self) -> StorageState {
-        let reason = self.check().err().map(|shortage| shortage.0);
+        let reason = self.check().err().map(|disk_full| disk_full.0);
         let state = if reason.is_some() { StorageStatus::Full } else { StorageStatus::Ok };
-        let free_bytes = self.0.state.lock().measurements.iter().map(|(_, room)| room.free).min();
+        let free_bytes = self.0.state.lock().measurements.iter().map(|(_, space)| space.free).min();
         StorageState { state, reason, free_bytes, reserve_bytes: self.0.reserve }
     }
 
@@ -199,30 +202,31 @@ impl DiskSpace {
         let DiskSpaceInner { root, reserve, state, .. } = &*self.0;
         {
             let mut state = state.lock();
-            if state.measured_at.is_some_and(|looked| looked.elapsed() < MEASURE_INTERVAL) {
+            if state.measured_at.is_some_and(|measured_at| measured_at.elapsed() < MEASURE_INTERVAL) {
                 return;
             }
             state.measured_at = Some(Instant::now());
         }
 
         // Measure without the lock, because a file system may respond slowly.
-        let rooms = root.as_deref().map(|root| self.0.measure_all(root)).unwrap_or_default();
-        let short = rooms.iter().copied().min_by_key(|(_, room)| room.free).filter(|(_, room)| room.free < *reserve);
+        let measurements = root.as_deref().map(|root| self.0.measure_all(root)).unwrap_or_default();
+        let fullest =
+            measurements.iter().copied().min_by_key(|(_, space)| space.free).filter(|(_, space)| space.free < *reserve);
 
         let mut state = state.lock();
-        state.measurements = rooms;
-        match (&state.disk_full, short) {
+        state.measurements = measurements;
+        match (&state.disk_full, fullest) {
             (None, Some((part, FileSystemSpace { free, .. }))) => {
-                let place = root.as_deref().map(|root| part.path_in(root)).unwrap_or_default();
-                let place = place.display();
-                tracing::error!(free, reserve, %place, "disk full, changes rejected");
+                let path = root.as_deref().map(|root| part.path_in(root)).unwrap_or_default();
+                let path = path.display();
+                tracing::error!(free, reserve, %path, "disk full, changes rejected");
             }
             (Some(_), None) => tracing::info!("disk space available again, changes accepted"),
             _ => {}
         }
 
-        state.disk_full = short.map(|(_, room)| {
-            let free = mib(room.free);
+        state.disk_full = fullest.map(|(_, space)| {
+            let free = mib(space.free);
             let reserve = mib(*reserve);
             DiskFull(format!("disk full: {free} free, {reserve} reserved (storage.reserve_mib)"))
         });
@@ -242,14 +246,14 @@ impl DataDirPart {
 
 impl DiskSpaceState {
     fn measurement_of(&self, part: DataDirPart) -> Option<FileSystemSpace> {
-        self.measurements.iter().find(|(known, _)| *known == part).map(|(_, room)| *room)
+        self.measurements.iter().find(|(measured, _)| *measured == part).map(|(_, space)| *space)
     }
 
     /// Subtracts written bytes from the last measurement, because much can be written before the next one.
     fn subtract_written(&mut self, part: DataDirPart, bytes: u64) {
-        let Some(FileSystemSpace { device: disk, .. }) = self.measurement_of(part) else { return };
-        let there = self.measurements.iter_mut().filter(|(_, room)| room.device == disk);
-        there.for_each(|(_, room)| room.free = room.free.saturating_sub(bytes));
+        let Some(FileSystemSpace { device, .. }) = self.measurement_of(part) else { return };
+        let same_device = self.measurements.iter_mut().filter(|(_, space)| space.device == device);
+        same_device.for_each(|(_, space)| space.free = space.free.saturating_sub(bytes));
     }
 }
 
@@ -265,20 +269,20 @@ impl DiskSpaceInner {
         &self,
         state: &DiskSpaceState,
         part: DataDirPart,
-        what: &str,
+        purpose: &str,
         bytes: u64,
-        promised: u64,
+        claimed: u64,
     ) -> Result<(), DiskFull> {
         match state.measurement_of(part) {
             Some(FileSystemSpace { free, .. })
-                if self.reserve > 0 && free < self.reserve.saturating_add(promised).saturating_add(bytes) =>
+                if self.reserve > 0 && free < self.reserve.saturating_add(claimed).saturating_add(bytes) =>
             {
                 let free = mib(free);
-                let takes = mib(bytes.next_multiple_of(MIB));
+                let size = mib(bytes.next_multiple_of(MIB));
                 let reserve = mib(self.reserve);
-                let others = if promised > 0 { format!(", others need {}", mib(promised)) } else { String::new() };
+                let other_claims = if claimed > 0 { format!(", others need {}", mib(claimed)) } else { String::new() };
                 Err(DiskFull(format!(
-                    "disk full: {free} free, {what} needs {takes}{others}, {reserve} reserved (storage.reserve_mib)"
+                    "disk full: {free} free, {purpose} needs {size}{other_claims}, {reserve} reserved (storage.reserve_mib)"
                 )))
             }
             _ => Ok(()),
@@ -289,7 +293,7 @@ impl DiskSpaceInner {
 /// Space claimed by an incoming archive. Dropping it releases the unwritten rest.
 pub struct SpaceClaim {
     disk_space: DiskSpace,
-    what: &'static str,
+    purpose: &'static str,
     /// Claimed bytes that are not yet written.
     bytes: u64,
 }
@@ -314,8 +318,8 @@ impl SpaceClaim {
     fn extend(&mut self, bytes: u64) -> Result<(), DiskFull> {
         self.disk_space.measure_if_due();
         let mut state = self.disk_space.0.state.lock();
-        let others = state.claimed - self.bytes;
-        self.disk_space.0.check_fits(&state, DataDirPart::Archives, self.what, self.bytes + bytes, others)?;
+        let other_claims = state.claimed - self.bytes;
+        self.disk_space.0.check_fits(&state, DataDirPart::Archives, self.purpose, self.bytes + bytes, other_claims)?;
         state.claimed += bytes;
         self.bytes += bytes;
         Ok(())
@@ -333,9 +337,9 @@ fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes / MIB)
 }
 
-fn measure_file_system(place: &Path) -> io::Result<FileSystemSpace> {
-    let found = rustix::fs::statvfs(place)?;
-    Ok(FileSystemSpace { device: fs::metadata(place)?.dev(), free: found.f_bavail.saturating_mul(found.f_frsize) })
+fn measure_file_system(path: &Path) -> io::Result<FileSystemSpace> {
+    let stat = rustix::fs::statvfs(path)?;
+    Ok(FileSystemSpace { device: fs::metadata(path)?.dev(), free: stat.f_bavail.saturating_mul(stat.f_frsize) })
 }
 
 #[cfg(test)]

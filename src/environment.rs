@@ -38,9 +38,9 @@ pub struct FailPoints(Option<FailPointHandler>);
 
 impl FailPoints {
     /// Runs the test's handler for a fail point. Does nothing in the service.
-    pub fn hit(&self, place: FailPoint, subject: &str) {
-        if let Some(mishap) = &self.0 {
-            mishap(place, subject);
+    pub fn hit(&self, fail_point: FailPoint, subject: &str) {
+        if let Some(handler) = &self.0 {
+            handler(fail_point, subject);
         }
     }
 
@@ -212,8 +212,8 @@ impl Environment {
     #[must_use]
     pub fn manual(start: Timestamp, seed: u64) -> Self {
         let clock = TimeSource::Manual(Arc::new(AtomicI64::new(start.micros())));
-        let chance = Arc::new(Mutex::new(StdRng::seed_from_u64(seed)));
-        Self { clock, rng: chance, fail_points: FailPoints::default(), host_resolver: None, ids_from_rng_only: false }
+        let rng = Arc::new(Mutex::new(StdRng::seed_from_u64(seed)));
+        Self { clock, rng, fail_points: FailPoints::default(), host_resolver: None, ids_from_rng_only: false }
     }
 
     /// The same clock and fail points, with random numbers that follow from a seed. Every id and secret follows from
@@ -225,14 +225,14 @@ impl Environment {
 
     /// Replaces the fail-point handler.
     #[must_use]
-    pub fn with_fail_point_handler(self, mishap: FailPointHandler) -> Self {
-        Self { fail_points: FailPoints(Some(mishap)), ..self }
+    pub fn with_fail_point_handler(self, handler: FailPointHandler) -> Self {
+        Self { fail_points: FailPoints(Some(handler)), ..self }
     }
 
     /// Replaces host name resolution.
     #[must_use]
-    pub fn with_host_resolver(self, names: HostResolver) -> Self {
-        Self { host_resolver: Some(names), ..self }
+    pub fn with_host_resolver(self, resolver: HostResolver) -> Self {
+        Self { host_resolver: Some(resolver), ..self }
     }
 
     /// Host name resolution, if a test replaces it.
@@ -242,8 +242,8 @@ impl Environment {
     }
 
     /// Runs the test's handler for a fail point. Does nothing in the service.
-    pub fn hit(&self, place: FailPoint, subject: &str) {
-        self.fail_points.hit(place, subject);
+    pub fn hit(&self, fail_point: FailPoint, subject: &str) {
+        self.fail_points.hit(fail_point, subject);
     }
 
     /// The fail points alone, for code that needs neither time nor random numbers.
@@ -314,14 +314,14 @@ mod tests {
     #[test]
     fn what_a_seed_gives_does_not_depend_on_the_time() {
         let environment = Environment::manual(Timestamp::from_micros(1_000_000), 7);
-        let drawn = |seed| {
+        let generate = |seed| {
             let seeded = environment.with_seed(seed);
             environment.advance(Duration::from_secs(1));
             (seeded.uuid(), seeded.random_uuid(), seeded.random_bytes::<32>())
         };
 
-        assert_eq!(drawn([1; 32]), drawn([1; 32]));
-        assert_ne!(drawn([1; 32]), drawn([2; 32]));
+        assert_eq!(generate([1; 32]), generate([1; 32]));
+        assert_ne!(generate([1; 32]), generate([2; 32]));
         assert_eq!(environment.with_seed([1; 32]).now(), environment.now(), "the clock is the same one");
     }
 }

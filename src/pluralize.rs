@@ -2,8 +2,8 @@
 
 /// Formats a number with a noun: `1 event`, `2 events`.
 #[must_use]
-pub fn pluralize(number: u64, one: &str) -> String {
-    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
+pub fn pluralize(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
@@ -12,6 +12,6 @@ mod tests {
 
     #[test]
     fn one_alone_has_no_plural() {
-        assert_eq!([0, 1, 2].map(|number| pluralize(number, "event")), ["0 events", "1 event", "2 events"]);
+        assert_eq!([0, 1, 2].map(|count| pluralize(count, "event")), ["0 events", "1 event", "2 events"]);
     }
 }

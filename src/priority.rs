@@ -40,8 +40,8 @@ impl BackgroundWork {
 pub fn lower_priority(work: BackgroundWork) {
     let thread = Some(gettid());
     // The service may already have been started with a higher nice value.
-    let nice = |given: i32| setpriority_process(thread, work.nice().max(given));
-    if let Err(error) = getpriority_process(thread).and_then(nice) {
+    let raise_nice = |current: i32| setpriority_process(thread, work.nice().max(current));
+    if let Err(error) = getpriority_process(thread).and_then(raise_nice) {
         tracing::debug!(%error, ?work, "done at normal priority");
     }
 }
@@ -62,8 +62,7 @@ impl BackgroundThreads {
     /// # Errors
     /// If the operating system refuses them.
     pub fn start(work: BackgroundWork, threads: usize) -> Result<Self, ThreadPoolBuildError> {
-        let builder =
-            ThreadPoolBuilder::new().num_threads(threads).thread_name(|number| format!("background-{number}"));
+        let builder = ThreadPoolBuilder::new().num_threads(threads).thread_name(|index| format!("background-{index}"));
         let pool = builder.start_handler(move |_| lower_priority(work)).build()?;
         Ok(Self { pool })
     }
@@ -77,9 +76,9 @@ impl BackgroundThreads {
         let span = tracing::Span::current();
         self.pool.spawn(move || {
             // A panic would abort the process. Its message is printed by the panic hook.
-            if let Ok(made) = catch_unwind(AssertUnwindSafe(|| span.in_scope(work))) {
+            if let Ok(result) = catch_unwind(AssertUnwindSafe(|| span.in_scope(work))) {
                 // The receiver is gone if the future was dropped.
-                let _ = sender.send(made);
+                let _ = sender.send(result);
             }
         });
         receiver.await.map_err(|_| WorkPanicked)
@@ -97,11 +96,11 @@ mod tests {
     #[test]
     fn a_thread_that_yields_hands_it_on_and_leaves_others_as_they_were() {
         let before = nice_of_this_thread();
-        let started = std::thread::spawn(|| {
+        let thread = std::thread::spawn(|| {
             lower_priority(BackgroundWork::Rendering);
             std::thread::spawn(nice_of_this_thread).join().expect("it was asked")
         });
-        assert_eq!(started.join().expect("it was started"), BackgroundWork::Rendering.nice().max(before));
+        assert_eq!(thread.join().expect("it was started"), BackgroundWork::Rendering.nice().max(before));
         assert_eq!(nice_of_this_thread(), before);
     }
     #[tokio::test]

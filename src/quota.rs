@@ -83,8 +83,8 @@ impl<K: Eq + Hash + Clone> DailyQuota<K> {
     /// Creates a quota of `limit` per owner and day; 0 means no limit.
     #[must_use]
     pub fn new(limit: u64, clock: Environment) -> Self {
-        let today = Mutex::new(DailyUsage { day: i64::MIN, used_by_owner: HashMap::new(), used_by_others: 0 });
-        Self(Arc::new(DailyQuotaInner { limit, clock, usage: today }))
+        let usage = Mutex::new(DailyUsage { day: i64::MIN, used_by_owner: HashMap::new(), used_by_others: 0 });
+        Self(Arc::new(DailyQuotaInner { limit, clock, usage }))
     }
 
     /// Returns the limit; `None` if there is none.
@@ -98,17 +98,17 @@ impl<K: Eq + Hash + Clone> DailyQuota<K> {
     /// # Errors
     /// [`QuotaExceeded`] if less than `amount` is left; nothing is charged then.
     pub fn charge(&self, owner: K, amount: u64) -> Result<QuotaCharge<K>, QuotaExceeded> {
-        let mut today = self.current_usage();
-        let used = today.used(&owner);
+        let mut usage = self.current_usage();
+        let used = usage.used(&owner);
         let limit = self.0.limit;
         if limit > 0 {
             if used.saturating_add(amount) > limit {
                 return Err(QuotaExceeded { limit, remaining: limit.saturating_sub(used) });
             }
-            *today.used_mut(&owner) += amount;
+            *usage.used_mut(&owner) += amount;
         }
-        let day = today.day;
-        drop(today);
+        let day = usage.day;
+        drop(usage);
         Ok(QuotaCharge { quota: self.clone(), day, owner, amount, committed: false })
     }
 
@@ -128,11 +128,11 @@ impl<K: Eq + Hash + Clone> DailyQuota<K> {
     /// Returns the usage of the current day, which begins empty at midnight.
     fn current_usage(&self) -> parking_lot::MutexGuard<'_, DailyUsage<K>> {
         let day = self.0.clock.now().micros().div_euclid(DAY_MICROS);
-        let mut today = self.0.usage.lock();
-        if today.day != day {
-            *today = DailyUsage { day, used_by_owner: HashMap::new(), used_by_others: 0 };
+        let mut usage = self.0.usage.lock();
+        if usage.day != day {
+            *usage = DailyUsage { day, used_by_owner: HashMap::new(), used_by_others: 0 };
         }
-        today
+        usage
     }
 }
 
@@ -162,10 +162,10 @@ impl<K: Eq + Hash + Clone> Drop for QuotaCharge<K> {
         if self.committed || self.quota.0.limit == 0 {
             return;
         }
-        let mut today = self.quota.current_usage();
+        let mut usage = self.quota.current_usage();
         // After midnight there is nothing to take back.
-        if today.day == self.day {
-            let used = today.used_mut(&self.owner);
+        if usage.day == self.day {
+            let used = usage.used_mut(&self.owner);
             *used = used.saturating_sub(self.amount);
         }
     }

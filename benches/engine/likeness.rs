@@ -11,14 +11,15 @@ const C1: f64 = (0.01 * 255.0) * (0.01 * 255.0);
 const C2: f64 = (0.03 * 255.0) * (0.03 * 255.0);
 
 /// Returns PSNR in decibels, and SSIM.
-pub fn of(one: &RgbImage, other: &RgbImage) -> (f64, f64) {
-    let (width, height) = (one.width() as usize, one.height() as usize);
-    let (one, other) = (luma(one), luma(other));
-    let squares: f64 = one.iter().zip(&other).map(|(a, b)| (a - b).powi(2)).sum();
-    let psnr = 10.0 * (255.0 * 255.0 / (squares / one.len() as f64)).log10();
-    let places =
+pub fn psnr_and_ssim(original: &RgbImage, candidate: &RgbImage) -> (f64, f64) {
+    let (width, height) = (original.width() as usize, original.height() as usize);
+    let (original_luma, candidate_luma) = (luma(original), luma(candidate));
+    let squares: f64 = original_luma.iter().zip(&candidate_luma).map(|(a, b)| (a - b).powi(2)).sum();
+    let psnr = 10.0 * (255.0 * 255.0 / (squares / original_luma.len() as f64)).log10();
+    let windows =
         (0..height - SQUARE).step_by(STEP).flat_map(|y| (0..width - SQUARE).step_by(STEP).map(move |x| (x, y)));
-    let similarities: Vec<f64> = places.map(|(x, y)| similarity(&one, &other, width, x, y)).collect();
+    let similarities: Vec<f64> =
+        windows.map(|(x, y)| similarity(&original_luma, &candidate_luma, width, x, y)).collect();
     (psnr, similarities.iter().sum::<f64>() / similarities.len() as f64)
 }
 
@@ -29,16 +30,16 @@ fn luma(picture: &RgbImage) -> Vec<f64> {
         .collect()
 }
 
-fn similarity(one: &[f64], other: &[f64], width: usize, left: usize, top: usize) -> f64 {
-    let places = || (top..top + SQUARE).flat_map(move |y| (left..left + SQUARE).map(move |x| y * width + x));
+fn similarity(first: &[f64], other: &[f64], width: usize, left: usize, top: usize) -> f64 {
+    let pixel_indices = || (top..top + SQUARE).flat_map(move |y| (left..left + SQUARE).map(move |x| y * width + x));
     let count = (SQUARE * SQUARE) as f64;
-    let mean = |samples: &[f64]| places().map(|at| samples[at]).sum::<f64>() / count;
-    let (mean_one, mean_other) = (mean(one), mean(other));
+    let mean = |samples: &[f64]| pixel_indices().map(|at| samples[at]).sum::<f64>() / count;
+    let (mean_one, mean_other) = (mean(first), mean(other));
     let common = |a: &[f64], of_a: f64, b: &[f64], of_b: f64| {
-        places().map(|at| (a[at] - of_a) * (b[at] - of_b)).sum::<f64>() / count
+        pixel_indices().map(|at| (a[at] - of_a) * (b[at] - of_b)).sum::<f64>() / count
     };
-    let spread = common(one, mean_one, one, mean_one) + common(other, mean_other, other, mean_other);
-    let both = common(one, mean_one, other, mean_other);
-    (2.0 * mean_one * mean_other + C1) * (2.0 * both + C2)
+    let spread = common(first, mean_one, first, mean_one) + common(other, mean_other, other, mean_other);
+    let covariance = common(first, mean_one, other, mean_other);
+    (2.0 * mean_one * mean_other + C1) * (2.0 * covariance + C2)
         / ((mean_one.powi(2) + mean_other.powi(2) + C1) * (spread + C2))
 }

@@ -43,7 +43,7 @@ fn main() {
     let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let outcome = match &arguments[..] {
         [job, name, picture, rounds] if job == "--job" => measure(name, Path::new(picture), rounds),
-        [python, rest @ ..] => compare(python, rest.first().map_or(ROUNDS, String::as_str)),
+        [python, remaining @ ..] => compare(python, remaining.first().map_or(ROUNDS, String::as_str)),
         [] => Err("needs the Python that has Pillow: start it by benches/engine/run".into()),
     };
     if let Err(failure) = outcome {
@@ -58,15 +58,15 @@ fn photograph(name: &str) -> PathBuf {
 
 /// Runs one job in this process; prints seconds of the best round, peak KiB, pixels of the result.
 fn measure(name: &str, picture: &Path, rounds: &str) -> Result<(), Failure> {
-    let decoded = PictureDecoders::default().decode(&std::fs::read(picture)?).map_err(|refusal| refusal.to_string())?;
+    let decoded = PictureDecoders::default().decode(&std::fs::read(picture)?).map_err(|error| error.to_string())?;
     let mut best = f64::MAX;
     let mut pixels = 0;
     for _ in 0..rounds.parse::<u32>()? {
-        let given = DecodedPicture { pixels: decoded.pixels.clone(), profile: None };
+        let input = DecodedPicture { pixels: decoded.pixels.clone(), profile: None };
         let started = Instant::now();
-        let made = black_box(job(name)?.run(given, None, 1));
+        let result = black_box(job(name)?.run(input, None, 1));
         best = best.min(started.elapsed().as_secs_f64());
-        pixels = u64::from(made.dimensions().0) * u64::from(made.dimensions().1);
+        pixels = u64::from(result.dimensions().0) * u64::from(result.dimensions().1);
     }
     println!("{best} {} {pixels}", peak_kib()?);
     Ok(())
@@ -112,7 +112,7 @@ fn compare(python: &str, rounds: &str) -> Result<(), Failure> {
         let (width, height) = (picture.width() * times, picture.height() * times);
         let path = directory.path().join(format!("{times}.png"));
         imageops::resize(&picture, width, height, FilterType::Lanczos3).save(&path)?;
-        let ours = told(
+        let own_output = run_and_parse(
             Command::new(env::current_exe()?)
                 .arg("--job")
                 .arg(job)
@@ -120,28 +120,28 @@ fn compare(python: &str, rounds: &str) -> Result<(), Failure> {
                 .arg(rounds)
                 .env("RAYON_NUM_THREADS", "1"),
         )?;
-        let theirs = told(Command::new(python).arg(&pillow).arg(job).arg(&path).arg(rounds))?;
+        let other_output = run_and_parse(Command::new(python).arg(&pillow).arg(job).arg(&path).arg(rounds))?;
         println!(
             "| {job} | {:.2} | {:.2} | {:.2} | {:.2} | {:.0} | {:.0} |",
             f64::from(width * height) / 1e6,
-            ours.speed,
-            theirs.speed,
-            ours.speed / theirs.speed,
-            ours.peak_mib,
-            theirs.peak_mib,
+            own_output.speed,
+            other_output.speed,
+            own_output.speed / other_output.speed,
+            own_output.peak_mib,
+            other_output.peak_mib,
         );
     }
     println!("\n| photograph, reduced 4x | enlarged by | PSNR, dB | SSIM |\n|---|---|---|---|");
-    ["portrait.jpg", "landscape.jpg"].into_iter().try_for_each(nearness)
+    ["portrait.jpg", "landscape.jpg"].into_iter().try_for_each(similarity_table)
 }
 
-struct Told {
+struct BenchOutput {
     /// Megapixels of the result a second.
     speed: f64,
     peak_mib: f64,
 }
 
-fn told(command: &mut Command) -> Result<Told, Failure> {
+fn run_and_parse(command: &mut Command) -> Result<BenchOutput, Failure> {
     let output = command.output()?;
     if !output.status.success() {
         return Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)).into());
@@ -149,10 +149,10 @@ fn told(command: &mut Command) -> Result<Told, Failure> {
     let text = String::from_utf8(output.stdout)?;
     let numbers: Vec<f64> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
     let [seconds, kib, pixels] = numbers[..] else { return Err(format!("said {text:?}").into()) };
-    Ok(Told { speed: pixels / 1e6 / seconds, peak_mib: kib / 1024.0 })
+    Ok(BenchOutput { speed: pixels / 1e6 / seconds, peak_mib: kib / 1024.0 })
 }
 
-fn nearness(name: &str) -> Result<(), Failure> {
+fn similarity_table(name: &str) -> Result<(), Failure> {
     let photograph = image::open(photograph(name))?.into_rgb8();
     let (width, height) = (photograph.width() / 4 * 4, photograph.height() / 4 * 4);
     let original = imageops::crop_imm(&photograph, 0, 0, width, height).to_image();
@@ -160,26 +160,26 @@ fn nearness(name: &str) -> Result<(), Failure> {
     let bicubic = imageops::resize(&small, width, height, FilterType::CatmullRom);
     let lanczos = imageops::resize(&small, width, height, FilterType::Lanczos3);
     let mut rows = vec![("bicubic".to_owned(), bicubic), ("Lanczos".to_owned(), lanczos)];
-    let ours = |made: DecodedPicture| match made.pixels {
+    let to_rgb = |result: DecodedPicture| match result.pixels {
         Pixels::Opaque(pixels) => pixels,
         Pixels::Transparent(pixels) => image::DynamicImage::ImageRgba8(pixels).into_rgb8(),
     };
-    let given = || DecodedPicture { pixels: Pixels::Opaque(small.clone()), profile: None };
-    rows.push(("image-upscaler".to_owned(), ours(PictureJob::Upscale(four_times()).run(given(), None, 1))));
+    let input = || DecodedPicture { pixels: Pixels::Opaque(small.clone()), profile: None };
+    rows.push(("image-upscaler".to_owned(), to_rgb(PictureJob::Upscale(four_times()).run(input(), None, 1))));
     for (preset, name) in [
         (PrecisionPreset::Sublime, "sublime"),
         (PrecisionPreset::Photo, "photo"),
         (PrecisionPreset::PhotoDenoiser, "photo_denoiser"),
     ] {
-        let usual = PrecisionJob { scale_factor: 4, flavor: preset, ..PrecisionJob::default() };
-        let plain = PrecisionJob { sharpen: 0.0, smart_grain: 0.0, ultra_detail: 0.0, ..usual };
-        for (job, what) in [(usual, ""), (plain, ", all at 0")] {
-            let enlarged = PictureJob::Precision(job).run(given(), None, 1);
-            rows.push((format!("precision-v2, {name}{what}"), ours(enlarged)));
+        let defaults = PrecisionJob { scale_factor: 4, flavor: preset, ..PrecisionJob::default() };
+        let zeroed = PrecisionJob { sharpen: 0.0, smart_grain: 0.0, ultra_detail: 0.0, ..defaults };
+        for (job, suffix) in [(defaults, ""), (zeroed, ", all at 0")] {
+            let enlarged = PictureJob::Precision(job).run(input(), None, 1);
+            rows.push((format!("precision-v2, {name}{suffix}"), to_rgb(enlarged)));
         }
     }
     for (by, enlarged) in rows {
-        let (psnr, ssim) = likeness::of(&original, &enlarged);
+        let (psnr, ssim) = likeness::psnr_and_ssim(&original, &enlarged);
         println!("| {name} | {by} | {psnr:.2} | {ssim:.4} |");
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use crate::Options;
-use crate::outside::Outside;
+use crate::outside::OutsideProcess;
 use crate::pace::send_at;
 use crate::picture::submission;
 use crate::service::{Service, block_on};
@@ -18,56 +18,56 @@ const CALM: Duration = Duration::from_secs(10);
 pub fn run(options: &Options) {
     println!("{} tasks at the vendor, submitted at {} a second\n", options.tasks, options.rate_or(RATE));
     println!("| measured | polling | with hints |\n|---|---|---|");
-    let [polling, hinted] = [false, true].map(|hints| measure(options, hints));
-    for ((what, polling), (_, hinted)) in polling.into_iter().zip(hinted) {
-        println!("| {what} | {polling} | {hinted} |");
+    let [polling, hinted] = [false, true].map(|with_hints| measure(options, with_hints));
+    for ((label, polling), (_, hinted)) in polling.into_iter().zip(hinted) {
+        println!("| {label} | {polling} | {hinted} |");
     }
 }
 
-fn measure(options: &Options, hints: bool) -> Vec<(&'static str, String)> {
+fn measure(options: &Options, with_hints: bool) -> Vec<(&'static str, String)> {
     let rate = options.rate_or(RATE);
     let submitting = Duration::from_secs(options.tasks as u64 / u64::from(rate));
     // No job may end before the measurements do.
-    let work = 2 * submitting + 2 * CALM + options.time;
-    let mut outside = Outside::start(work, hints);
+    let job_duration = 2 * submitting + 2 * CALM + options.time;
+    let mut outside = OutsideProcess::start(job_duration, with_hints);
     let directory = tempfile::tempdir_in(&options.dir).expect("a directory");
-    let service = start(options, &outside, hints, directory.path());
-    let fresh = service.memory().0;
+    let service = start(options, &outside, with_hints, directory.path());
+    let idle_memory = service.memory().0;
 
-    let requests = (0..options.tasks).map(|number| submission(number, &outside.receiver)).collect();
+    let requests = (0..options.tasks).map(|index| submission(index, &outside.receiver)).collect();
     let submitted = block_on(send_at(&service.address, rate, requests));
-    assert!(submitted.refused.is_empty(), "submissions were refused: {:?}", submitted.refused);
+    assert!(submitted.rejected.is_empty(), "submissions were refused: {:?}", submitted.rejected);
     assert!(outside.reaches("taken", options.tasks), "not all tasks came to the vendor");
     std::thread::sleep(CALM);
 
-    let (started, used, polls, theirs) =
+    let (started, processor_before, polls, outside_before) =
         (Instant::now(), service.processor_time(), outside.count("polls"), outside.processor_time());
     std::thread::sleep(options.time);
     let seconds = started.elapsed().as_secs_f64();
-    let share = (service.processor_time() - used) / seconds * 100.0;
+    let share = (service.processor_time() - processor_before) / seconds * 100.0;
     let polls = (outside.count("polls") - polls) as f64 / seconds;
-    let theirs = (outside.processor_time() - theirs) / seconds * 100.0;
-    let (memory, most) = service.memory();
+    let outside_percent = (outside.processor_time() - outside_before) / seconds * 100.0;
+    let (memory, maximum) = service.memory();
     let running = outside.count("running");
     assert!(outside.reaches("told", options.tasks), "not all callbacks came");
-    let delays = outside.ask("delays");
+    let delays = outside.send_question("delays");
     let delay = |name: &str| delays[name].as_f64().unwrap_or(f64::NAN) / 1000.0;
     let peak = service.memory().1;
     service.stop();
-    let resident = format!("{fresh:.0} · {memory:.0} · {most:.0} · {peak:.0}");
+    let resident = format!("{idle_memory:.0} · {memory:.0} · {maximum:.0} · {peak:.0}");
     let delayed = format!("{:.3} · {:.3} · {:.3}", delay("p50"), delay("p99"), delay("max"));
     vec![
         ("tasks in flight when it was measured", running.to_string()),
         ("questions to the vendor a second", format!("{polls:.0}")),
         ("processor share of the service, % of one core", format!("{share:.1}")),
-        ("of vendor and receiver, % of one core", format!("{theirs:.1}")),
+        ("of vendor and receiver, % of one core", format!("{outside_percent:.1}")),
         ("resident memory: fresh · in flight · most until then · most in all, MiB", resident),
         ("from the vendor's end to the callback: p50 · p99 · most, s", delayed),
     ]
 }
 
 /// Starts the service with the vendor, with settings for this number of tasks.
-pub fn start(options: &Options, outside: &Outside, hints: bool, data_dir: &std::path::Path) -> Service {
+pub fn start(options: &Options, outside: &OutsideProcess, with_hints: bool, data_dir: &std::path::Path) -> Service {
     let mut settings: Vec<(String, String)> = [
         ("MEDIARY_LIMITS__SUBMISSIONS_PER_CALLER", "1000000"),
         ("MEDIARY_VENDORS__IMAGE__URL", &outside.vendor),
@@ -75,7 +75,7 @@ pub fn start(options: &Options, outside: &Outside, hints: bool, data_dir: &std::
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .into();
-    if hints {
+    if with_hints {
         // The service requests webhooks only with a public URL: reserve a free port for it.
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");

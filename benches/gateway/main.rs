@@ -47,7 +47,7 @@ pub struct Options {
     pub time: Duration,
     pub rounds: usize,
     /// Duration of a job, where not all tasks are in flight together.
-    pub work: Duration,
+    pub job_duration: Duration,
     /// Further settings of the service.
     pub settings: Vec<(String, String)>,
 }
@@ -55,27 +55,27 @@ pub struct Options {
 impl Options {
     fn from_arguments(arguments: &[String]) -> Self {
         let values = |name: &'static str| {
-            let places = arguments.iter().enumerate().filter(move |(_, argument)| *argument == name);
-            places.filter_map(|(at, _)| arguments.get(at + 1))
+            let positions = arguments.iter().enumerate().filter(move |(_, argument)| *argument == name);
+            positions.filter_map(|(at, _)| arguments.get(at + 1))
         };
-        let number =
-            |name, usual| values(name).next().map_or(usual, |text| text.parse::<usize>().expect("a whole number"));
+        let number_of =
+            |name, default| values(name).next().map_or(default, |text| text.parse::<usize>().expect("a whole number"));
         let settings = values("--set").map(|text| text.split_once('=').expect("NAME=VALUE"));
         Self {
             dir: values("--dir").next().map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from),
-            tasks: number("--tasks", 10_000),
-            rate: u32::try_from(number("--rate", 0)).expect("a rate that can be kept"),
-            time: Duration::from_secs(number("--seconds", 20) as u64),
-            rounds: number("--rounds", 3),
-            work: Duration::from_millis(number("--work", 1000) as u64),
+            tasks: number_of("--tasks", 10_000),
+            rate: u32::try_from(number_of("--rate", 0)).expect("a rate that can be kept"),
+            time: Duration::from_secs(number_of("--seconds", 20) as u64),
+            rounds: number_of("--rounds", 3),
+            job_duration: Duration::from_millis(number_of("--work", 1000) as u64),
             settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         }
     }
 
     /// Returns the rate, if one was given.
     #[must_use]
-    pub const fn rate_or(&self, usual: u32) -> u32 {
-        if self.rate == 0 { usual } else { self.rate }
+    pub const fn rate_or(&self, default: u32) -> u32 {
+        if self.rate == 0 { default } else { self.rate }
     }
 }
 
@@ -85,7 +85,7 @@ fn main() {
     match arguments.first().map(String::as_str) {
         Some("in-flight") => in_flight::run(&options),
         Some("submissions") => submissions::run(&options),
-        Some("outside") => outside::serve(options.work, arguments.iter().any(|argument| argument == "--hints")),
+        Some("outside") => outside::serve(options.job_duration, arguments.iter().any(|argument| argument == "--hints")),
         // `cargo bench` without a name runs every benchmark with `--bench`.
         _ => println!("in-flight or submissions: cargo bench --bench gateway -- in-flight"),
     }
@@ -95,6 +95,6 @@ fn main() {
 #[must_use]
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in the list")]
-    let place = (share * sorted.len() as f64) as usize;
-    sorted.get(place.min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
+    let rank = (share * sorted.len() as f64) as usize;
+    sorted.get(rank.min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
 }

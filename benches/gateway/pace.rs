@@ -14,22 +14,22 @@ use crate::quantile;
 
 /// Results of requests at one rate.
 #[derive(Debug, Clone, Default)]
-pub struct Paced {
+pub struct PacedResults {
     /// Milliseconds from the due time of each request to its response.
     pub times: Vec<f64>,
     /// Number of unsuccessful responses, by message.
-    pub refused: BTreeMap<String, usize>,
+    pub rejected: BTreeMap<String, usize>,
     /// Delay of each request at the client in milliseconds, for lack of processor time.
-    pub late: Vec<f64>,
+    pub lateness_millis: Vec<f64>,
 }
 
-impl Paced {
+impl PacedResults {
     pub fn add(&mut self, other: Self) {
         self.times.extend(other.times);
-        for (what, count) in other.refused {
-            *self.refused.entry(what).or_default() += count;
+        for (label, count) in other.rejected {
+            *self.rejected.entry(label).or_default() += count;
         }
-        self.late.extend(other.late);
+        self.lateness_millis.extend(other.lateness_millis);
     }
 
     /// Median, 99th percentile and maximum of these milliseconds.
@@ -44,57 +44,56 @@ impl Paced {
 const IDLE_MAX: Duration = Duration::from_secs(2);
 
 /// Idle connections, the most recently used last.
-type Idle = Rc<RefCell<Vec<(Connection, Instant)>>>;
+type IdleConnections = Rc<RefCell<Vec<(Connection, Instant)>>>;
 
 /// Sends every request once, `rate` of them a second, on as many connections as that takes. Must be called on a local
 /// set.
-pub async fn send_at(address: &str, rate: u32, requests: Vec<Vec<u8>>) -> Paced {
+pub async fn send_at(address: &str, rate: u32, requests: Vec<Vec<u8>>) -> PacedResults {
     let (pacer, mut due) = mpsc::unbounded_channel();
-    let (measured, idle) = (Rc::<RefCell<Paced>>::default(), Idle::default());
+    let (results, idle) = (Rc::<RefCell<PacedResults>>::default(), IdleConnections::default());
     let (count, requests) = (requests.len(), Rc::new(requests));
     // A separate thread, because the runtime's timer has a resolution of a millisecond.
     std::thread::spawn(move || {
         let started = Instant::now();
-        for number in 0..count {
-            let due = started + Duration::from_secs(1) * u32::try_from(number).expect("fewer requests") / rate;
+        for index in 0..count {
+            let due = started + Duration::from_secs(1) * u32::try_from(index).expect("fewer requests") / rate;
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
-            if pacer.send((number, due)).is_err() {
+            if pacer.send((index, due)).is_err() {
                 return;
             }
         }
     });
-    let mut under_way = JoinSet::new();
-    while let Some((number, due)) = due.recv().await {
-        let (address, requests, measured, idle) =
-            (address.to_owned(), requests.clone(), measured.clone(), idle.clone());
-        under_way.spawn_local(async move {
-            let late = due.elapsed();
+    let mut in_flight = JoinSet::new();
+    while let Some((index, due)) = due.recv().await {
+        let (address, requests, results, idle) = (address.to_owned(), requests.clone(), results.clone(), idle.clone());
+        in_flight.spawn_local(async move {
+            let lateness = due.elapsed();
             let mut connection = connection(&address, &idle).await;
-            let answer = connection.exchange(&requests[number]).await;
-            let refused = (!(200..300).contains(&answer.status)).then(|| answer.told());
-            let mut measured = measured.borrow_mut();
-            measured.times.push(milliseconds(due.elapsed()));
-            measured.late.push(milliseconds(late));
-            if let Some(what) = refused {
-                *measured.refused.entry(what).or_default() += 1;
+            let response = connection.exchange(&requests[index]).await;
+            let rejected = (!(200..300).contains(&response.status)).then(|| response.told());
+            let mut results = results.borrow_mut();
+            results.times.push(milliseconds(due.elapsed()));
+            results.lateness_millis.push(milliseconds(lateness));
+            if let Some(label) = rejected {
+                *results.rejected.entry(label).or_default() += 1;
             }
             idle.borrow_mut().push((connection, Instant::now()));
         });
-        while let Some(done) = under_way.try_join_next() {
-            done.expect("a request does not panic");
+        while let Some(finished) = in_flight.try_join_next() {
+            finished.expect("a request does not panic");
         }
     }
-    while let Some(done) = under_way.join_next().await {
-        done.expect("a request does not panic");
+    while let Some(finished) = in_flight.join_next().await {
+        finished.expect("a request does not panic");
     }
-    measured.take()
+    results.take()
 }
 
 /// Returns an idle connection, or a new one.
-async fn connection(address: &str, idle: &Idle) -> Connection {
+async fn connection(address: &str, idle: &IdleConnections) -> Connection {
     let last = idle.borrow_mut().pop();
     match last {
-        Some((connection, used)) if used.elapsed() < IDLE_MAX => connection,
+        Some((connection, last_used)) if last_used.elapsed() < IDLE_MAX => connection,
         _ => {
             idle.borrow_mut().clear();
             Connection::open(address).await

@@ -14,8 +14,8 @@ const SIDE: u32 = 48;
 const PATH: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 
 /// PNG with colours unique to this number.
-pub fn png(number: usize) -> Vec<u8> {
-    let [red, green, blue, ..] = number.to_le_bytes();
+pub fn png(index: usize) -> Vec<u8> {
+    let [red, green, blue, ..] = index.to_le_bytes();
     let colour = |x: u32, y: u32| {
         let along = u8::try_from(4 * (x + y) % 256).unwrap_or_default();
         if (x / 8 + y / 8).is_multiple_of(2) { Rgb([red, green, along]) } else { Rgb([along, red, blue]) }
@@ -26,12 +26,12 @@ pub fn png(number: usize) -> Vec<u8> {
 }
 
 /// Picture with this number as base64.
-pub fn base64_png(number: usize) -> String {
-    STANDARD.encode(png(number))
+pub fn base64_png(index: usize) -> String {
+    STANDARD.encode(png(index))
 }
 
 /// Complete request of a submission.
-pub fn submission(number: usize, webhook: &str) -> Vec<u8> {
-    let body = serde_json::json!({"image": base64_png(number), "webhook_url": webhook});
+pub fn submission(index: usize, webhook: &str) -> Vec<u8> {
+    let body = serde_json::json!({"image": base64_png(index), "webhook_url": webhook});
     request("POST", PATH, TOKEN, &body.to_string())
 }

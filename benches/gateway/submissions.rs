@@ -2,8 +2,8 @@
 //! of the same service at the same rate.
 
 use crate::in_flight::start;
-use crate::outside::{Outside, cell};
-use crate::pace::{Paced, send_at};
+use crate::outside::{OutsideProcess, cell};
+use crate::pace::{PacedResults, send_at};
 use crate::picture::submission;
 use crate::service::{TOKEN, block_on};
 use crate::{Options, http::request};
@@ -15,28 +15,30 @@ const RATE: u32 = 1000;
 pub fn run(options: &Options) {
     let rate = options.rate_or(RATE);
     let count = rate as usize * usize::try_from(options.time.as_secs()).expect("not so long");
-    let mut outside = Outside::start(options.work, false);
+    let mut outside = OutsideProcess::start(options.job_duration, false);
     let directory = tempfile::tempdir_in(&options.dir).expect("a directory");
     let service = start(options, &outside, false, directory.path());
-    let read = || vec![request("GET", "/users", TOKEN, ""); count];
-    let (mut reads, mut submissions, mut used) = (Paced::default(), Paced::default(), [0.0; 2]);
-    let (mut sent, mut told, mut longest) = (0, 0, 0.0_f64);
+    let read_requests = || vec![request("GET", "/users", TOKEN, ""); count];
+    let (mut reads, mut submissions, mut processor_percent) =
+        (PacedResults::default(), PacedResults::default(), [0.0; 2]);
+    let (mut submitted, mut delivered, mut longest_wait) = (0, 0, 0.0_f64);
     // The first second of each does not count: connections and threads are new.
-    drop(block_on(send_at(&service.address, rate, read())));
+    drop(block_on(send_at(&service.address, rate, read_requests())));
     for _ in 0..options.rounds {
         let before = service.processor_time();
-        reads.add(block_on(send_at(&service.address, rate, read())));
-        used[0] += service.processor_time() - before;
-        let requests: Vec<_> = (sent..sent + count).map(|number| submission(number, &outside.receiver)).collect();
+        reads.add(block_on(send_at(&service.address, rate, read_requests())));
+        processor_percent[0] += service.processor_time() - before;
+        let requests: Vec<_> =
+            (submitted..submitted + count).map(|index| submission(index, &outside.receiver)).collect();
         let before = service.processor_time();
         let round = block_on(send_at(&service.address, rate, requests));
-        used[1] += service.processor_time() - before;
-        sent += count;
-        told += count - round.refused.values().sum::<usize>();
+        processor_percent[1] += service.processor_time() - before;
+        submitted += count;
+        delivered += count - round.rejected.values().sum::<usize>();
         submissions.add(round);
         let started = std::time::Instant::now();
-        assert!(outside.reaches("told", told), "not all callbacks came");
-        longest = longest.max(started.elapsed().as_secs_f64());
+        assert!(outside.reaches("told", delivered), "not all callbacks came");
+        longest_wait = longest_wait.max(started.elapsed().as_secs_f64());
     }
     let seconds = (options.rounds as u64 * options.time.as_secs()) as f64;
     println!("{rate} requests a second, {} rounds of {count} each, in turns\n", options.rounds);
@@ -44,15 +46,21 @@ pub fn run(options: &Options) {
         "| at {rate} a second | p50 · p99 · most, ms | went out late by, ms | not answered with success | cores used |"
     );
     println!("|---|---|---|---|---|");
-    for (what, paced, used) in [("GET /users", &reads, used[0]), ("submission of a task", &submissions, used[1])] {
-        let (times, late, refused) = (cell(&paced.times), cell(&paced.late), paced.refused.values().sum::<usize>());
-        println!("| {what} | {times} | {late} | {refused} | {:.2} |", used / seconds);
+    for (label, paced, percent) in
+        [("GET /users", &reads, processor_percent[0]), ("submission of a task", &submissions, processor_percent[1])]
+    {
+        let (times, lateness, rejected) =
+            (cell(&paced.times), cell(&paced.lateness_millis), paced.rejected.values().sum::<usize>());
+        println!("| {label} | {times} | {lateness} | {rejected} | {:.2} |", percent / seconds);
     }
-    let [base, ours] = [&reads, &submissions].map(|paced| Paced::quantiles(&paced.times));
-    println!("| added | {:.2} · {:.2} | | | |", ours[0] - base[0], ours[1] - base[1]);
-    println!("\nafter a round the last callback came within {longest:.1} s; at most {:.0} MiB", service.memory().1);
-    for (what, count) in &submissions.refused {
-        println!("{count} times: {what}");
+    let [base, submission_quantiles] = [&reads, &submissions].map(|paced| PacedResults::quantiles(&paced.times));
+    println!("| added | {:.2} · {:.2} | | | |", submission_quantiles[0] - base[0], submission_quantiles[1] - base[1]);
+    println!(
+        "\nafter a round the last callback came within {longest_wait:.1} s; at most {:.0} MiB",
+        service.memory().1
+    );
+    for (label, count) in &submissions.rejected {
+        println!("{count} times: {label}");
     }
     service.stop();
 }

@@ -18,7 +18,7 @@ mod service;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use reader::{Heard, Pace, listen};
+use reader::{Pace, ReceivedStream, listen};
 use service::{Service, block_on};
 
 /// Length of a piece of `alone`, in seconds.
@@ -45,63 +45,73 @@ const PROMPTS: [(&str, &str); 10] = [
 ];
 
 fn main() {
-    let place = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
-    let place = place.map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from);
+    let directory = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+    let directory = directory.map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from);
     let data = tempfile::tempdir().expect("a directory");
     let service = Service::start(data.path(), 0);
-    alone(&service, &place);
-    slow(&service, "as it plays", |_| Pace::Playing);
-    slow(&service, "half of them stall", |reader| if reader % 2 == 0 { Pace::Playing } else { Pace::Stalling(STALL) });
+    single_stream(&service, &directory);
+    slow_readers(&service, "as it plays", |_| Pace::Playing);
+    slow_readers(
+        &service,
+        "half of them stall",
+        |reader| if reader % 2 == 0 { Pace::Playing } else { Pace::Stalling(STALL) },
+    );
     service.stop();
 }
 
-fn alone(service: &Service, place: &Path) {
+fn single_stream(service: &Service, directory: &Path) {
     println!("{ALONE} s of music each, one after the other\n");
     println!(
         "| prompt | first chunk, ms | seconds of music a second | of processor time | KiB |\n|---|---|---|---|---|"
     );
     for (name, prompt) in PROMPTS {
-        let (started, used) = (Instant::now(), service.processor_time());
-        let heard = block_on(listen(&service.address, prompt, ALONE, Pace::AtOnce));
-        let (took, used) = (started.elapsed().as_secs_f64(), service.processor_time() - used);
-        let (first, seconds) = (heard.first_sound.as_millis(), f64::from(ALONE));
-        let sound = heard.sound();
-        std::fs::write(place.join(format!("{name}.opus")), &sound).expect("a file in the directory");
-        println!("| {name} | {first} | {:.0} | {:.0} | {} |", seconds / took, seconds / used, sound.len() / 1024);
+        let (started, processor_before) = (Instant::now(), service.processor_time());
+        let received = block_on(listen(&service.address, prompt, ALONE, Pace::AtOnce));
+        let (elapsed, processor_seconds) =
+            (started.elapsed().as_secs_f64(), service.processor_time() - processor_before);
+        let (first, seconds) = (received.first_sound.as_millis(), f64::from(ALONE));
+        let sound = received.sound();
+        std::fs::write(directory.join(format!("{name}.opus")), &sound).expect("a file in the directory");
+        println!(
+            "| {name} | {first} | {:.0} | {:.0} | {} |",
+            seconds / elapsed,
+            seconds / processor_seconds,
+            sound.len() / 1024
+        );
     }
 }
 
-fn slow(service: &Service, how: &str, pace: impl Fn(usize) -> Pace) {
-    let (before, used, started) = (service.memory().0, service.processor_time(), Instant::now());
-    let mut most = before;
-    let heard: Vec<Heard> = block_on(async {
+fn slow_readers(service: &Service, label: &str, pace: impl Fn(usize) -> Pace) {
+    let (before, processor_before, started) = (service.memory().0, service.processor_time(), Instant::now());
+    let mut maximum = before;
+    let received: Vec<ReceivedStream> = block_on(async {
         let streams = (0..READERS).map(|reader| {
             let (address, prompt) = (service.address.clone(), PROMPTS[reader % PROMPTS.len()].1);
             let pace = pace(reader);
             tokio::task::spawn_local(async move { listen(&address, prompt, SLOW, pace).await })
         });
         let mut streams: Vec<_> = streams.collect();
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         while let Some(stream) = streams.pop() {
             let mut stream = std::pin::pin!(stream);
-            heard.push(loop {
+            received.push(loop {
                 tokio::select! {
                     heard = &mut stream => break heard.expect("a reader does not panic"),
-                    () = tokio::time::sleep(Duration::from_millis(200)) => most = most.max(service.memory().0),
+                    () = tokio::time::sleep(Duration::from_millis(200)) => maximum = maximum.max(service.memory().0),
                 }
             });
         }
-        heard
+        received
     });
-    let took = started.elapsed().as_secs_f64();
-    let share = (service.processor_time() - used) / took * 100.0;
-    let mut first: Vec<_> = heard.iter().map(|heard| heard.first_sound.as_millis()).collect();
+    let elapsed = started.elapsed().as_secs_f64();
+    let share = (service.processor_time() - processor_before) / elapsed * 100.0;
+    let mut first: Vec<_> = received.iter().map(|received| received.first_sound.as_millis()).collect();
     first.sort_unstable();
-    println!("\n{READERS} streams of {SLOW} s at once, readers: {how}");
-    println!("all ended whole after {took:.1} s; share of one core {share:.0} %");
+    println!("\n{READERS} streams of {SLOW} s at once, readers: {label}");
+    println!("all ended whole after {elapsed:.1} s; share of one core {share:.0} %");
     println!(
-        "resident memory {before:.0} MiB before, {most:.0} MiB at most: {:.2} MiB a stream",
-        (most - before) / READERS as f64
+        "resident memory {before:.0} MiB before, {maximum:.0} MiB at most: {:.2} MiB a stream",
+        (maximum - before) / READERS as f64
     );
     println!("first chunk, ms: p50 {}, most {}", first[first.len() / 2], first[first.len() - 1]);
 }

@@ -29,24 +29,26 @@ pub enum Pace {
 }
 
 /// Received stream.
-pub struct Heard {
+pub struct ReceivedStream {
     /// Time from the request to the first chunk of audio.
     pub first_sound: Duration,
     body: String,
 }
 
-impl Heard {
+impl ReceivedStream {
     /// Concatenated chunks.
     pub fn sound(&self) -> Vec<u8> {
         let chunks = self.body.lines().filter_map(|line| line.split_once(r#""data":""#));
         chunks
-            .flat_map(|(_, rest)| STANDARD.decode(rest.split('"').next().unwrap_or_default()).expect("base64"))
+            .flat_map(|(_, remaining)| {
+                STANDARD.decode(remaining.split('"').next().unwrap_or_default()).expect("base64")
+            })
             .collect()
     }
 }
 
 /// Requests a piece and reads it to its end.
-pub async fn listen(address: &str, prompt: &str, seconds: u32, pace: Pace) -> Heard {
+pub async fn listen(address: &str, prompt: &str, seconds: u32, pace: Pace) -> ReceivedStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     if !matches!(pace, Pace::AtOnce) {
         socket.set_recv_buffer_size(WINDOW).expect("a socket option");
@@ -57,15 +59,15 @@ pub async fn listen(address: &str, prompt: &str, seconds: u32, pace: Pace) -> He
     let (mut raw, mut first_sound) = (Vec::new(), None);
     let mut buffer = vec![0; PLAYED / 20];
     loop {
-        let read = stream.read(&mut buffer).await.expect("the service answers");
-        raw.extend_from_slice(&buffer[..read]);
+        let count = stream.read(&mut buffer).await.expect("the service answers");
+        raw.extend_from_slice(&buffer[..count]);
         if first_sound.is_none() && contains(&raw, b"\"audio_chunk\"") {
             first_sound = Some(started.elapsed());
             if let Pace::Stalling(stall) = pace {
                 tokio::time::sleep(stall).await;
             }
         }
-        if read == 0 || raw.ends_with(b"0\r\n\r\n") {
+        if count == 0 || raw.ends_with(b"0\r\n\r\n") {
             break;
         }
         if !matches!(pace, Pace::AtOnce) {
@@ -74,7 +76,7 @@ pub async fn listen(address: &str, prompt: &str, seconds: u32, pace: Pace) -> He
     }
     let body = without_framing(&raw);
     assert!(body.contains(r#""type":"complete""#), "the stream broke off: {}", &body[body.len().saturating_sub(300)..]);
-    Heard { first_sound: first_sound.expect("there was sound"), body }
+    ReceivedStream { first_sound: first_sound.expect("there was sound"), body }
 }
 
 fn request(prompt: &str, seconds: u32) -> Vec<u8> {
@@ -90,22 +92,22 @@ fn request(prompt: &str, seconds: u32) -> Vec<u8> {
     (head + &body).into_bytes()
 }
 
-fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
-    bytes.windows(wanted.len()).any(|window| window == wanted)
+fn contains(bytes: &[u8], needle: &[u8]) -> bool {
+    bytes.windows(needle.len()).any(|window| window == needle)
 }
 
 /// Decodes the chunked body of HTTP/1.1.
 fn without_framing(raw: &[u8]) -> String {
     let head = raw.windows(4).position(|window| window == b"\r\n\r\n").expect("a head") + 4;
-    let (mut rest, mut body) = (&raw[head..], Vec::new());
-    while let Some(at) = rest.windows(2).position(|window| window == b"\r\n") {
-        let size = std::str::from_utf8(&rest[..at]).ok().and_then(|text| usize::from_str_radix(text, 16).ok());
+    let (mut remaining, mut body) = (&raw[head..], Vec::new());
+    while let Some(at) = remaining.windows(2).position(|window| window == b"\r\n") {
+        let size = std::str::from_utf8(&remaining[..at]).ok().and_then(|text| usize::from_str_radix(text, 16).ok());
         let size = size.unwrap_or_else(|| panic!("no chunk: {}", String::from_utf8_lossy(raw)));
         if size == 0 {
             break;
         }
-        body.extend_from_slice(&rest[at + 2..at + 2 + size]);
-        rest = &rest[at + 2 + size + 2..];
+        body.extend_from_slice(&remaining[at + 2..at + 2 + size]);
+        remaining = &remaining[at + 2 + size + 2..];
     }
     String::from_utf8(body).expect("the answer is UTF-8")
 }

@@ -22,15 +22,15 @@ pub struct Account {
 impl Account {
     /// Returns the path of one of its nodes.
     #[must_use]
-    pub fn node(&self, number: usize) -> String {
-        format!("/publishers/{0}/nodes/{0}-{1}", self.publisher, number % NODES_EACH)
+    pub fn node(&self, index: usize) -> String {
+        format!("/publishers/{0}/nodes/{0}-{1}", self.publisher, index % NODES_EACH)
     }
 }
 
 /// Returns the id of a node of the catalogue, the target of reads.
 #[must_use]
-pub fn catalogue_node(number: usize) -> String {
-    format!("node-{number:06}")
+pub fn catalogue_node(index: usize) -> String {
+    format!("node-{index:06}")
 }
 
 /// Fills a data directory with the catalogue and this many accounts, with limits switched off.
@@ -40,12 +40,12 @@ pub fn fill(options: &Options, data_dir: &Path, count: usize) -> Vec<Account> {
     let accounts = block_on(async {
         let mut connection = Connection::open(&service.address).await;
         create(&mut connection, "/publishers", &json!({"id": "catalogue", "name": "Catalogue"})).await;
-        for number in 0..options.nodes {
-            create(&mut connection, "/publishers/catalogue/nodes", &catalogue_body(number)).await;
+        for index in 0..options.nodes {
+            create(&mut connection, "/publishers/catalogue/nodes", &catalogue_body(index)).await;
         }
         let mut accounts = Vec::new();
-        for number in 0..count {
-            accounts.push(account(&mut connection, number).await);
+        for index in 0..count {
+            accounts.push(account(&mut connection, index).await);
         }
         accounts
     });
@@ -54,20 +54,20 @@ pub fn fill(options: &Options, data_dir: &Path, count: usize) -> Vec<Account> {
 }
 
 /// About 1.3 KB in a list, like the nodes of the registry benchmark.
-fn catalogue_body(number: usize) -> Value {
+fn catalogue_body(index: usize) -> Value {
     json!({
-        "id": catalogue_node(number),
-        "name": format!("Node number {number}"),
+        "id": catalogue_node(index),
+        "name": format!("Node number {index}"),
         "description": "Masks, crops and relights faces in batches, and keeps what it has found out. ".repeat(8),
         "tags": ["faces", "masks"],
         "supported_os": ["Linux", "Windows"],
-        "downloads": number * 7919 % 100_000,
+        "downloads": index * 7919 % 100_000,
         "latest_version": {"version": "1.0.0", "changelog": "Fixed the mask. ".repeat(16), "dependencies": ["numpy>=1.26"]},
     })
 }
 
-async fn account(connection: &mut Connection, number: usize) -> Account {
-    let name = format!("account-{number}");
+async fn account(connection: &mut Connection, index: usize) -> Account {
+    let name = format!("account-{index}");
     let user = json!({"name": name, "email": format!("{name}@example.org")});
     let user = create(connection, "/admin/users", &user).await;
     let path = format!("/admin/users/{}/tokens", user["id"].as_str().expect("an id"));
@@ -87,7 +87,7 @@ async fn create(connection: &mut Connection, path: &str, body: &Value) -> Value 
 }
 
 async fn create_as(connection: &mut Connection, token: &str, path: &str, body: &Value) -> Value {
-    let answer = connection.exchange(&request("POST", path, token, &body.to_string())).await;
-    assert_eq!(answer.status, 201, "{path}: {}", String::from_utf8_lossy(answer.body));
-    serde_json::from_slice(answer.body).expect("JSON")
+    let response = connection.exchange(&request("POST", path, token, &body.to_string())).await;
+    assert_eq!(response.status, 201, "{path}: {}", String::from_utf8_lossy(response.body));
+    serde_json::from_slice(response.body).expect("JSON")
 }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::accounts::fill;
 use crate::http::{Connection, request};
-use crate::offered::{Outcome, offer};
-use crate::ramp::{Load, Step, highest};
+use crate::offered::{LoadOutcome, offer};
+use crate::ramp::{Load, RampStep, highest};
 use crate::ready_made::record;
 use crate::service::{Service, TOKEN, block_on, processor_time_of};
 use crate::workload::Workload;
@@ -24,9 +24,9 @@ const REFUSAL_AIM: f64 = 50.0;
 const DRAIN: Duration = Duration::from_mins(10);
 
 /// One round of a workload.
-struct Round {
-    step: Step,
-    outcome: Outcome,
+struct CapacityRound {
+    step: RampStep,
+    outcome: LoadOutcome,
     /// Successes a second at the multiple; for submissions, completed jobs.
     goodput: f64,
     /// Cores used by the service and by the clients at the multiple.
@@ -37,7 +37,7 @@ struct Round {
     baseline: Option<f64>,
 }
 
-impl Round {
+impl CapacityRound {
     /// Goodput at the multiple, as a share of the sustainable load.
     fn share(&self) -> f64 {
         self.goodput / self.step.goodput
@@ -54,12 +54,12 @@ pub fn run(options: &Options) {
          cores of service · clients | memory before · peak, MiB |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
-    let mut missed = Vec::new();
+    let mut failures = Vec::new();
     for workload in Workload::CAPACITY.into_iter().filter(|workload| options.selects(workload.name())) {
         let rounds = measure(options, workload);
-        print(workload, &rounds, &mut missed);
+        print(workload, &rounds, &mut failures);
     }
-    println!("\naims missed: {}\n", if missed.is_empty() { "none".to_owned() } else { missed.join("; ") });
+    println!("\naims missed: {}\n", if failures.is_empty() { "none".to_owned() } else { failures.join("; ") });
 }
 
 fn print_conditions(options: &Options) {
@@ -80,17 +80,17 @@ fn print_conditions(options: &Options) {
     println!();
 }
 
-fn measure(options: &Options, workload: Workload) -> Vec<Round> {
+fn measure(options: &Options, workload: Workload) -> Vec<CapacityRound> {
     let directory = tempfile::tempdir_in(&options.dir).expect("a directory");
     let data_dir = directory.path().join("data");
     let accounts = fill(options, &data_dir, options.accounts);
     let service = options.start(&data_dir, &limits::lifted());
     let load = Load { address: service.address.clone(), accounts, nodes: options.nodes, sources: options.addresses };
-    let mut number = 0;
+    let mut request_number = 0;
     let baseline = workload.is_read().then(|| start_baseline(options, workload, &load));
     let rounds = (0..options.rounds).map(|_| {
         let baseline = baseline.as_ref().map(|baseline| baseline_share(options, workload, baseline));
-        Round { baseline, ..round(options, workload, &service, &load, &mut number) }
+        CapacityRound { baseline, ..round(options, workload, &service, &load, &mut request_number) }
     });
     let rounds = rounds.collect();
     service.stop();
@@ -120,11 +120,11 @@ fn start_baseline(options: &Options, workload: Workload, load: &Load) -> Baselin
 
 /// Measures the goodput of the baseline at the multiple, as a share of its sustainable load.
 fn baseline_share(options: &Options, workload: Workload, baseline: &Baseline) -> f64 {
-    let mut number = 0;
-    let step = highest(&baseline.load, workload, &options.steps, options.time, &mut number);
+    let mut number_of = 0;
+    let step = highest(&baseline.load, workload, &options.steps, options.time, &mut number_of);
     let rate = step.goodput * options.factor;
-    let outcome = offer(&baseline.load, workload, rate, options.connections, options.time, &mut number, || ());
-    let goodput = outcome.good as f64 / outcome.seconds;
+    let outcome = offer(&baseline.load, workload, rate, options.connections, options.time, &mut number_of, || ());
+    let goodput = outcome.good_count as f64 / outcome.seconds;
     eprintln!(
         "baseline of {}: {:.0} a second at {} connections, {goodput:.0} at {}",
         workload.name(),
@@ -135,21 +135,27 @@ fn baseline_share(options: &Options, workload: Workload, baseline: &Baseline) ->
     goodput / step.goodput
 }
 
-fn round(options: &Options, workload: Workload, service: &Service, load: &Load, number: &mut usize) -> Round {
+fn round(
+    options: &Options,
+    workload: Workload,
+    service: &Service,
+    load: &Load,
+    request_number: &mut usize,
+) -> CapacityRound {
     let before = service.memory().0;
-    let step = highest(load, workload.completed(), &options.steps, options.time, number);
+    let step = highest(load, workload.completed(), &options.steps, options.time, request_number);
     drain(service);
 
     service.reset_memory_peak();
     let rate = step.goodput * options.factor;
     let mut completed = Vec::new();
     let counts_jobs = workload == Workload::Submission;
-    let look = || completed.extend(counts_jobs.then(|| completed_jobs(service)));
-    let used = || [service.processor_time(), processor_time_of(std::process::id())];
-    let (begun, earlier) = (Instant::now(), used());
-    let outcome = offer(load, workload, rate, options.connections, options.time, number, look);
-    let (seconds, later) = (begun.elapsed().as_secs_f64(), used());
-    let cores = std::array::from_fn(|at| (later[at] - earlier[at]) / seconds);
+    let take_sample = || completed.extend(counts_jobs.then(|| completed_jobs(service)));
+    let processor_times = || [service.processor_time(), processor_time_of(std::process::id())];
+    let (started, times_before) = (Instant::now(), processor_times());
+    let outcome = offer(load, workload, rate, options.connections, options.time, request_number, take_sample);
+    let (seconds, times_after) = (started.elapsed().as_secs_f64(), processor_times());
+    let cores = std::array::from_fn(|at| (times_after[at] - times_before[at]) / seconds);
     let peak = service.memory().1;
 
     let goodput = if counts_jobs {
@@ -157,10 +163,10 @@ fn round(options: &Options, workload: Workload, service: &Service, load: &Load, 
         let [(from, first), (to, last)] = samples[..] else { panic!("two samples are taken") };
         (last - first) / to.duration_since(from).as_secs_f64()
     } else {
-        outcome.good as f64 / outcome.seconds
+        outcome.good_count as f64 / outcome.seconds
     };
     drain(service);
-    Round { step, outcome, goodput, cores, memory: [before, peak], baseline: None }
+    CapacityRound { step, outcome, goodput, cores, memory: [before, peak], baseline: None }
 }
 
 /// Reads the number of completed tasks since the start of the service, with the time. On a thread, because the load
@@ -170,9 +176,9 @@ fn completed_jobs(service: &Service) -> JoinHandle<(Instant, f64)> {
     std::thread::spawn(move || {
         let text = block_on(async {
             let mut connection = Connection::open(&address).await;
-            let answer = connection.exchange(&request("GET", "/metrics", TOKEN, "")).await;
-            assert_eq!(answer.status, 200, "/metrics: {}", answer.told());
-            String::from_utf8_lossy(answer.body).into_owned()
+            let response = connection.exchange(&request("GET", "/metrics", TOKEN, "")).await;
+            assert_eq!(response.status, 200, "/metrics: {}", response.told());
+            String::from_utf8_lossy(response.body).into_owned()
         });
         let line = text.lines().find_map(|line| line.strip_prefix(r#"mediary_events_total{event="TaskCompleted"}"#));
         (Instant::now(), line.map_or(0.0, |value| value.trim().parse().expect("a number")))
@@ -191,24 +197,25 @@ fn drain(service: &Service) {
 fn unfinished(service: &Service) -> u64 {
     block_on(async {
         let mut connection = Connection::open(&service.address).await;
-        let answer = connection.exchange(&request("GET", "/admin/state", TOKEN, "")).await;
-        let state: serde_json::Value = serde_json::from_slice(answer.body).expect("JSON");
+        let response = connection.exchange(&request("GET", "/admin/state", TOKEN, "")).await;
+        let state: serde_json::Value = serde_json::from_slice(response.body).expect("JSON");
         state["queues"]["tasks"].as_u64().unwrap_or_else(|| panic!("{state}"))
     })
 }
 
-fn print(workload: Workload, rounds: &[Round], missed: &mut Vec<String>) {
-    let middle = |value: &dyn Fn(&Round) -> f64| median(rounds.iter().map(value));
-    let all =
-        |values: &dyn Fn(&Round) -> &[f64]| rounds.iter().flat_map(|round| values(round).to_vec()).collect::<Vec<_>>();
-    let latencies = all(&|round| &round.outcome.latencies);
-    let refusals = all(&|round| &round.outcome.refusals);
-    let share = middle(&Round::share);
+fn print(workload: Workload, rounds: &[CapacityRound], failures: &mut Vec<String>) {
+    let middle = |value: &dyn Fn(&CapacityRound) -> f64| median(rounds.iter().map(value));
+    let all_values = |values: &dyn Fn(&CapacityRound) -> &[f64]| {
+        rounds.iter().flat_map(|round| values(round).to_vec()).collect::<Vec<_>>()
+    };
+    let latencies = all_values(&|round| &round.outcome.latencies);
+    let refusals = all_values(&|round| &round.outcome.refusals);
+    let share = middle(&CapacityRound::share);
     let relative = middle(&|round| round.share() / round.baseline.unwrap_or(1.0));
-    let refusal = quantile(&refusals, 0.99);
-    let failed: usize = rounds.iter().flat_map(|round| round.outcome.failures.values()).sum();
+    let refusal_quantile = quantile(&refusals, 0.99);
+    let failed_count: usize = rounds.iter().flat_map(|round| round.outcome.failures.values()).sum();
     println!(
-        "| {} | {:.0} | {:.0} | {:.2} · {:.2} | {:.0} | {:.0} | {share:.2} | {} | {:.1} · {:.1} | {} | {} | {failed} | {:.2} · {:.2} | {:.0} · {:.0} |",
+        "| {} | {:.0} | {:.0} | {:.2} · {:.2} | {:.0} | {:.0} | {share:.2} | {} | {:.1} · {:.1} | {} | {} | {failed_count} | {:.2} · {:.2} | {:.0} · {:.0} |",
         workload.name(),
         middle(&|round| round.step.goodput),
         middle(&|round| round.step.connections as f64),
@@ -220,7 +227,7 @@ fn print(workload: Workload, rounds: &[Round], missed: &mut Vec<String>) {
         quantile(&latencies, 0.5),
         quantile(&latencies, 0.99),
         refusals.len(),
-        if refusals.is_empty() { "none".to_owned() } else { format!("{refusal:.1}") },
+        if refusals.is_empty() { "none".to_owned() } else { format!("{refusal_quantile:.1}") },
         middle(&|round| round.cores[0]),
         middle(&|round| round.cores[1]),
         middle(&|round| round.memory[0]),
@@ -230,9 +237,10 @@ fn print(workload: Workload, rounds: &[Round], missed: &mut Vec<String>) {
         eprintln!("{}: failed: {:?}", workload.name(), round.outcome.failures);
     }
     if relative < GOODPUT_AIM {
-        missed.push(format!("goodput of {} is {relative:.2} of what is possible, not {GOODPUT_AIM}", workload.name()));
+        failures
+            .push(format!("goodput of {} is {relative:.2} of what is possible, not {GOODPUT_AIM}", workload.name()));
     }
-    if refusal > REFUSAL_AIM {
-        missed.push(format!("refusals of {} take {refusal:.1} ms, not {REFUSAL_AIM}", workload.name()));
+    if refusal_quantile > REFUSAL_AIM {
+        failures.push(format!("refusals of {} take {refusal_quantile:.1} ms, not {REFUSAL_AIM}", workload.name()));
     }
 }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::accounts::{Account, fill};
-use crate::hostile::{Attack, HostileProcess};
+use crate::hostile::{AttackKind, HostileProcess};
 use crate::http::Connection;
 use crate::limits::per_minute;
 use crate::service::block_on;
@@ -34,18 +34,18 @@ const SLOWDOWN_AIM: f64 = 2.0;
 
 /// Latencies of the callers by kind of request.
 #[derive(Debug, Clone, Default)]
-struct Measured {
+struct CallerMeasurements {
     /// Milliseconds from sending to the complete answer, including a new connection if there was one.
     latencies: [Vec<f64>; 4],
     /// Answers other than successes, and requests without an answer.
-    failed: usize,
+    failures: usize,
 }
 
 /// Result of an attack, all rounds together.
 #[derive(Debug, Default)]
-struct Beside {
-    alone: Measured,
-    attacked: Measured,
+struct AttackComparison {
+    baseline: CallerMeasurements,
+    attacked: CallerMeasurements,
     /// Resident memory in MiB before the attacks, and the highest during one.
     memory: [f64; 2],
     /// Answers to the hostile caller in the last round.
@@ -83,15 +83,15 @@ pub fn run(options: &Options) {
     // The last account is the hostile caller's.
     let mut accounts = fill(options, &template, options.accounts + 1);
     let hostile = accounts.pop().expect("an account");
-    let mut missed = Vec::new();
-    for attack in Attack::ALL.into_iter().filter(|attack| options.selects(attack.name())) {
-        let mut beside = Beside::default();
+    let mut failures = Vec::new();
+    for attack in AttackKind::ALL.into_iter().filter(|attack| options.selects(attack.name())) {
+        let mut comparison = AttackComparison::default();
         for _ in 0..options.rounds {
-            round(options, attack, &template, &accounts, &hostile, rates, &mut beside);
+            round(options, attack, &template, &accounts, &hostile, rates, &mut comparison);
         }
-        print(attack, &beside, &mut missed);
+        print(attack, &comparison, &mut failures);
     }
-    println!("\naims missed: {}\n", if missed.is_empty() { "none".to_owned() } else { missed.join("; ") });
+    println!("\naims missed: {}\n", if failures.is_empty() { "none".to_owned() } else { failures.join("; ") });
 }
 
 /// Rates of the command line, or rates derived from the default limits.
@@ -103,12 +103,12 @@ fn rates(options: &Options) -> Rates {
 
 fn round(
     options: &Options,
-    attack: Attack,
+    attack: AttackKind,
     template: &Path,
     accounts: &[Account],
     hostile: &Account,
     rates: Rates,
-    beside: &mut Beside,
+    comparison: &mut AttackComparison,
 ) {
     let directory = tempfile::tempdir_in(&options.dir).expect("a directory");
     let data_dir = directory.path().join("data");
@@ -118,16 +118,16 @@ fn round(
 
     // The first seconds of a service do not count: caches and threads are new.
     let _ = measure(HEAD_START, 0);
-    beside.alone.add(measure(options.time, 1_000_000));
+    comparison.baseline.add(measure(options.time, 1_000_000));
 
     let before = service.memory().0;
     service.reset_memory_peak();
     let process = HostileProcess::start(attack, &service.address, hostile);
     std::thread::sleep(HEAD_START);
-    beside.attacked.add(measure(options.time, 2_000_000));
+    comparison.attacked.add(measure(options.time, 2_000_000));
     let peak = service.memory().1;
-    beside.report = process.stop();
-    beside.memory = [beside.memory[0].max(before), beside.memory[1].max(peak)];
+    comparison.report = process.stop();
+    comparison.memory = [comparison.memory[0].max(before), comparison.memory[1].max(peak)];
     // Killed: jobs of the attack may take minutes, and this directory is not used again.
     drop(service);
 }
@@ -139,28 +139,35 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// Runs all callers at their rates for a time. `first` is the number of the first request of each.
-fn measure(address: &str, accounts: &[Account], nodes: usize, rates: Rates, time: Duration, first: usize) -> Measured {
-    let measured = Rc::<RefCell<Measured>>::default();
+fn measure(
+    address: &str,
+    accounts: &[Account],
+    nodes: usize,
+    rates: Rates,
+    time: Duration,
+    first: usize,
+) -> CallerMeasurements {
+    let measurements = Rc::<RefCell<CallerMeasurements>>::default();
     block_on(async {
         let mut pacers = Vec::new();
-        for (number, account) in accounts.iter().enumerate() {
-            let source = Ipv4Addr::new(127, 0, 0, 10 + u8::try_from(number).expect("few accounts"));
+        for (index, account) in accounts.iter().enumerate() {
+            let source = Ipv4Addr::new(127, 0, 0, 10 + u8::try_from(index).expect("few accounts"));
             let caller = Caller { address: address.to_owned(), source, account: account.clone(), nodes };
             for (kind, workload) in KINDS.into_iter().enumerate() {
-                let (caller, measured) = (Rc::new(caller.clone()), measured.clone());
+                let (caller, measurements) = (Rc::new(caller.clone()), measurements.clone());
                 // Accounts and kinds are staggered, to avoid sending all in the same millisecond.
-                let offset = (number * KINDS.len() + kind) as f64 / (accounts.len() * KINDS.len()) as f64;
+                let offset = (index * KINDS.len() + kind) as f64 / (accounts.len() * KINDS.len()) as f64;
                 // Pictures of different accounts differ.
-                let first = first + number * 100_000;
+                let first = first + index * 100_000;
                 let schedule = Schedule { rate: rates[kind.min(2)], offset, time, first };
-                pacers.push(tokio::task::spawn_local(pace(caller, workload, kind, schedule, measured)));
+                pacers.push(tokio::task::spawn_local(send_at_rate(caller, workload, kind, schedule, measurements)));
             }
         }
         for pacer in pacers {
             pacer.await.expect("a caller does not panic");
         }
     });
-    measured.take()
+    measurements.take()
 }
 
 /// Schedule of one caller's requests of one kind.
@@ -188,30 +195,30 @@ struct Caller {
 type Idle = Rc<RefCell<Vec<(Connection, Instant)>>>;
 
 /// Sends the requests of one kind on schedule, regardless of earlier answers, and waits for the answers.
-async fn pace(
+async fn send_at_rate(
     caller: Rc<Caller>,
     workload: Workload,
     kind: usize,
     schedule: Schedule,
-    measured: Rc<RefCell<Measured>>,
+    measurements: Rc<RefCell<CallerMeasurements>>,
 ) {
     let (started, idle) = (tokio::time::Instant::now(), Idle::default());
     let mut requests = Vec::new();
-    for turn in 0_u32.. {
-        let at = Duration::from_secs_f64((f64::from(turn) + schedule.offset) / schedule.rate);
+    for iteration in 0_u32.. {
+        let at = Duration::from_secs_f64((f64::from(iteration) + schedule.offset) / schedule.rate);
         if at >= schedule.time {
             break;
         }
-        let request = workload.request(&caller.account, caller.nodes, schedule.first + turn as usize);
+        let request = workload.request(&caller.account, caller.nodes, schedule.first + iteration as usize);
         tokio::time::sleep_until(started + at).await;
-        let (caller, idle, measured) = (caller.clone(), idle.clone(), measured.clone());
+        let (caller, idle, measurements) = (caller.clone(), idle.clone(), measurements.clone());
         requests.push(tokio::task::spawn_local(async move {
-            let sent = Instant::now();
+            let sent_at = Instant::now();
             let status = tokio::time::timeout(TIMEOUT, caller.send(&request, &idle)).await;
             let succeeded = matches!(status, Ok(Ok(200..300)));
-            let mut measured = measured.borrow_mut();
-            measured.latencies[kind].push(milliseconds(sent.elapsed()));
-            measured.failed += usize::from(!succeeded);
+            let mut measurements = measurements.borrow_mut();
+            measurements.latencies[kind].push(milliseconds(sent_at.elapsed()));
+            measurements.failures += usize::from(!succeeded);
         }));
     }
     for request in requests {
@@ -224,11 +231,11 @@ impl Caller {
     async fn send(&self, request: &[u8], idle: &Idle) -> std::io::Result<u16> {
         let last = idle.borrow_mut().pop();
         let mut connection = match last {
-            Some((connection, used)) if used.elapsed() < IDLE_MAX => connection,
+            Some((connection, last_used)) if last_used.elapsed() < IDLE_MAX => connection,
             _ => Connection::connect(&self.address, Some(self.source)).await?,
         };
-        let answer = connection.try_exchange(request).await?;
-        let (status, closes) = (answer.status, answer.closes());
+        let response = connection.try_exchange(request).await?;
+        let (status, closes) = (response.status, response.closes());
         if !closes {
             idle.borrow_mut().push((connection, Instant::now()));
         }
@@ -236,38 +243,39 @@ impl Caller {
     }
 }
 
-impl Measured {
+impl CallerMeasurements {
     fn add(&mut self, other: Self) {
-        for (all, more) in self.latencies.iter_mut().zip(other.latencies) {
-            all.extend(more);
+        for (latencies, other_latencies) in self.latencies.iter_mut().zip(other.latencies) {
+            latencies.extend(other_latencies);
         }
-        self.failed += other.failed;
+        self.failures += other.failures;
     }
 }
 
-fn print(attack: Attack, beside: &Beside, missed: &mut Vec<String>) {
-    let Beside { alone, attacked, memory, report } = beside;
+fn print(attack: AttackKind, comparison: &AttackComparison, failures: &mut Vec<String>) {
+    let AttackComparison { baseline: alone, attacked, memory, report } = comparison;
     let cells: Vec<String> = KINDS
         .into_iter()
         .enumerate()
         .map(|(kind, workload)| {
-            let [alone, attacked] = [alone, attacked].map(|measured| quantile(&measured.latencies[kind], 0.99));
-            let ratio = attacked / alone;
+            let [baseline_quantile, attacked] =
+                [alone, attacked].map(|measurements| quantile(&measurements.latencies[kind], 0.99));
+            let ratio = attacked / baseline_quantile;
             if ratio > SLOWDOWN_AIM && attack.is_judged() {
-                missed.push(format!("{} beside {}: {ratio:.1} times", workload.name(), attack.name()));
+                failures.push(format!("{} beside {}: {ratio:.1} times", workload.name(), attack.name()));
             }
-            format!("{alone:.1} → {attacked:.1} ({ratio:.2})")
+            format!("{baseline_quantile:.1} → {attacked:.1} ({ratio:.2})")
         })
         .collect();
-    if attacked.failed > 0 && attack.is_judged() {
-        missed.push(format!("{} failed beside {}", attacked.failed, attack.name()));
+    if attacked.failures > 0 && attack.is_judged() {
+        failures.push(format!("{} failed beside {}", attacked.failures, attack.name()));
     }
     println!(
         "| {} | {} | {} · {} | {:.0} · {:.0} | {report} |",
         attack.name(),
         cells.join(" | "),
-        alone.failed,
-        attacked.failed,
+        alone.failures,
+        attacked.failures,
         memory[0],
         memory[1],
     );

@@ -30,7 +30,7 @@ const NICE: i32 = 19;
 
 /// Kind of attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attack {
+pub enum AttackKind {
     /// Busy loop beside the measured clients, without requests: shows the cost of the measurement itself.
     BusyNeighbour,
     /// Bodies of 196 KB with 98,000 unknown elements and `Prefer: wait=60`.
@@ -57,7 +57,7 @@ pub enum Attack {
     EventStreams,
 }
 
-impl Attack {
+impl AttackKind {
     pub const ALL: [Self; 12] = [
         Self::BusyNeighbour,
         Self::JunkBodies,
@@ -103,7 +103,7 @@ impl Attack {
         format!("{self:?}")
     }
 
-    async fn run(self, target: &Rc<Target>) {
+    async fn run(self, target: &Rc<AttackTarget>) {
         match self {
             Self::BusyNeighbour => {
                 drop(std::thread::spawn(|| {
@@ -128,16 +128,16 @@ impl Attack {
 }
 
 /// Target of the attack, attacking account, and answers so far.
-struct Target {
+struct AttackTarget {
     address: String,
     account: Account,
     /// Number of answers by status, and of failures by error.
-    answers: RefCell<BTreeMap<String, usize>>,
+    responses: RefCell<BTreeMap<String, usize>>,
 }
 
-impl Target {
-    fn count(&self, answer: impl Into<String>) {
-        *self.answers.borrow_mut().entry(answer.into()).or_default() += 1;
+impl AttackTarget {
+    fn count(&self, response: impl Into<String>) {
+        *self.responses.borrow_mut().entry(response.into()).or_default() += 1;
     }
 
     async fn connect(&self) -> Option<Connection> {
@@ -153,31 +153,31 @@ impl Target {
 }
 
 /// Status of an answer, with the error code for errors unrelated to load, to detect invalid requests.
-fn outcome(answer: &Answer<'_>) -> String {
-    if !(400..500).contains(&answer.status) || answer.status == 429 {
-        return answer.status.to_string();
+fn outcome(response: &Answer<'_>) -> String {
+    if !(400..500).contains(&response.status) || response.status == 429 {
+        return response.status.to_string();
     }
-    let body: serde_json::Value = serde_json::from_slice(answer.body).unwrap_or_default();
-    format!("{} {}", answer.status, body["error"].as_str().unwrap_or_default())
+    let body: serde_json::Value = serde_json::from_slice(response.body).unwrap_or_default();
+    format!("{} {}", response.status, body["error"].as_str().unwrap_or_default())
 }
 
 /// Sends requests on this many connections, the next one after each answer. Ignores `Retry-After`.
-fn flood(target: &Rc<Target>, connections: usize, request: impl Fn(usize) -> Rc<[u8]> + Clone + 'static) {
-    for number in 0..connections {
+fn flood(target: &Rc<AttackTarget>, connections: usize, request: impl Fn(usize) -> Rc<[u8]> + Clone + 'static) {
+    for index in 0..connections {
         let (target, request) = (target.clone(), request.clone());
         tokio::task::spawn_local(async move {
-            let (mut connection, mut turn) = (None, number);
+            let (mut connection, mut iteration) = (None, index);
             loop {
                 let Some(open) = &mut connection else {
                     connection = target.connect().await;
                     continue;
                 };
-                let bytes = request(turn);
-                turn += connections;
+                let bytes = request(iteration);
+                iteration += connections;
                 match tokio::time::timeout(TIMEOUT, open.try_exchange(&bytes)).await {
-                    Ok(Ok(answer)) => {
-                        target.count(outcome(&answer));
-                        if answer.closes() {
+                    Ok(Ok(response)) => {
+                        target.count(outcome(&response));
+                        if response.closes() {
                             connection = None;
                         }
                     }
@@ -199,10 +199,10 @@ fn flood(target: &Rc<Target>, connections: usize, request: impl Fn(usize) -> Rc<
 /// Runs the attack in this process: `ATTACK ADDRESS TOKEN PUBLISHER`.
 pub fn run(arguments: &[String]) {
     let [attack, address, token, publisher] = arguments else { panic!("ATTACK ADDRESS TOKEN PUBLISHER") };
-    let attack = Attack::ALL.into_iter().find(|known| known.argument() == *attack).expect("an attack");
+    let attack = AttackKind::ALL.into_iter().find(|candidate| candidate.argument() == *attack).expect("an attack");
     let account = Account { token: token.clone(), publisher: publisher.clone() };
     let _ = rustix::process::nice(NICE);
-    let target = Target { address: address.clone(), account, answers: RefCell::default() };
+    let target = AttackTarget { address: address.clone(), account, responses: RefCell::default() };
     block_on(async {
         let target = Rc::new(target);
         let (closed, mut until_closed) = tokio::sync::mpsc::unbounded_channel();
@@ -214,9 +214,10 @@ pub fn run(arguments: &[String]) {
         attack.run(&target).await;
         println!("at work");
         until_closed.recv().await;
-        let answers = target.answers.borrow();
-        let answers: Vec<_> = answers.iter().map(|(answer, count)| format!("{count} x {answer}")).collect();
-        println!("{}", if answers.is_empty() { "none".to_owned() } else { answers.join(", ") });
+        let responses = target.responses.borrow();
+        let response_counts: Vec<_> =
+            responses.iter().map(|(response, count)| format!("{count} x {response}")).collect();
+        println!("{}", if response_counts.is_empty() { "none".to_owned() } else { response_counts.join(", ") });
     });
     // Exit without waiting for pending requests.
     std::process::exit(0);
@@ -231,7 +232,7 @@ pub struct HostileProcess {
 impl HostileProcess {
     /// Starts it and waits until the attack runs.
     #[must_use]
-    pub fn start(attack: Attack, address: &str, account: &Account) -> Self {
+    pub fn start(attack: AttackKind, address: &str, account: &Account) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("the path of this program"));
         command.args(["hostile", &attack.argument(), address, &account.token, &account.publisher]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");

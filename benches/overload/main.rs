@@ -89,25 +89,26 @@ impl Options {
             positions.filter_map(|(at, _)| arguments.get(at + 1))
         };
         let text = |name| values(name).next();
-        let number = |name, default| text(name).map_or(default, |text| text.parse::<usize>().expect("a whole number"));
+        let number_of =
+            |name, default| text(name).map_or(default, |text| text.parse::<usize>().expect("a whole number"));
         let decimal = |name| text(name).map(|text| text.parse::<f64>().expect("a number"));
         let settings = values("--set").map(|text| text.split_once('=').expect("NAME=VALUE"));
 
         Self {
             dir: text("--dir").map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from),
             time: Duration::from_secs_f64(decimal("--seconds").unwrap_or(10.0)),
-            rounds: number("--rounds", 3),
+            rounds: number_of("--rounds", 3),
             only: text("--only").cloned().unwrap_or_default(),
             factor: decimal("--factor").unwrap_or(10.0),
-            connections: number("--connections", 2000),
+            connections: number_of("--connections", 2000),
             steps: text("--steps").map_or(vec![1, 8, 32, 128, 512], |list| {
                 list.split(',').map(|step| step.parse().expect("a whole number")).collect()
             }),
-            nodes: number("--nodes", 2000),
-            accounts: number("--accounts", 4),
-            addresses: number("--addresses", 64),
+            nodes: number_of("--nodes", 2000),
+            accounts: number_of("--accounts", 4),
+            addresses: number_of("--addresses", 64),
             rates: ["--reads", "--writes", "--submissions"].map(decimal),
-            workers: number("--workers", 0),
+            workers: number_of("--workers", 0),
             shared_cores: arguments.iter().any(|argument| argument == "--shared-cores"),
             settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         }

@@ -30,15 +30,15 @@ const WARM_UP: Duration = Duration::from_secs(1);
 
 /// Requests of one measurement by outcome.
 #[derive(Debug, Clone, Default)]
-pub struct Outcome {
+pub struct LoadOutcome {
     /// Seconds of the measurement.
     pub seconds: f64,
     /// Requests that became due.
     pub offered: usize,
     /// Requests that were sent.
-    pub sent: usize,
+    pub sent_count: usize,
     /// Successes within [`PATIENCE`].
-    pub good: usize,
+    pub good_count: usize,
     /// Latencies of the successes in milliseconds.
     pub latencies: Vec<f64>,
     /// Latencies of answers 429 and 503 in milliseconds.
@@ -48,14 +48,14 @@ pub struct Outcome {
 }
 
 /// State shared by pacer and connections.
-struct Shared {
+struct SharedLoad {
     load: Load,
     workload: Workload,
     /// When the requests that wait for a connection became due.
     due: RefCell<VecDeque<Instant>>,
-    more: Notify,
+    work_available: Notify,
     next: RefCell<usize>,
-    outcome: RefCell<Outcome>,
+    outcome: RefCell<LoadOutcome>,
     /// Earlier requests do not count.
     counts_from: Instant,
     end: Instant,
@@ -72,13 +72,13 @@ pub fn offer(
     time: Duration,
     first: &mut usize,
     mut sample: impl FnMut(),
-) -> Outcome {
+) -> LoadOutcome {
     let started = Instant::now();
-    let shared = Rc::new(Shared {
+    let shared = Rc::new(SharedLoad {
         load: load.clone(),
         workload,
         due: RefCell::default(),
-        more: Notify::new(),
+        work_available: Notify::new(),
         next: RefCell::new(*first),
         outcome: RefCell::default(),
         counts_from: started + WARM_UP,
@@ -87,15 +87,15 @@ pub fn offer(
 
     block_on(async {
         let callers: Vec<_> =
-            (0..connections).map(|number| tokio::task::spawn_local(call(shared.clone(), number))).collect();
+            (0..connections).map(|index| tokio::task::spawn_local(run_client(shared.clone(), index))).collect();
 
-        pace(&shared, rate, &mut sample).await;
-        shared.more.notify_waiters();
+        issue_at_rate(&shared, rate, &mut sample).await;
+        shared.work_available.notify_waiters();
 
         // Latencies of the last requests count too; unanswered ones have failed by then.
-        let until = tokio::time::Instant::now() + LAST_ANSWERS;
+        let deadline = tokio::time::Instant::now() + LAST_ANSWERS;
         for mut caller in callers {
-            if tokio::time::timeout_at(until, &mut caller).await.is_err() {
+            if tokio::time::timeout_at(deadline, &mut caller).await.is_err() {
                 caller.abort();
                 shared.fail("no answer at the end".to_owned());
             }
@@ -109,9 +109,9 @@ pub fn offer(
 }
 
 /// Makes requests due until the end, each millisecond those of that millisecond.
-async fn pace(shared: &Shared, rate: f64, sample: &mut impl FnMut()) {
+async fn issue_at_rate(shared: &SharedLoad, rate: f64, sample: &mut impl FnMut()) {
     let started = Instant::now();
-    let (mut made, mut measuring) = (0, false);
+    let (mut issued, mut measuring) = (0, false);
     loop {
         tokio::time::sleep(Duration::from_millis(1)).await;
         let now = Instant::now();
@@ -127,25 +127,25 @@ async fn pace(shared: &Shared, rate: f64, sample: &mut impl FnMut()) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of requests")]
         let should = (rate * started.elapsed().as_secs_f64()) as usize;
         let mut due = shared.due.borrow_mut();
-        due.extend(std::iter::repeat_n(now, should - made));
+        due.extend(std::iter::repeat_n(now, should - issued));
         if measuring {
-            shared.outcome.borrow_mut().offered += should - made;
+            shared.outcome.borrow_mut().offered += should - issued;
         }
-        made = should;
+        issued = should;
         while due.front().is_some_and(|due| *due + PATIENCE < now) {
             due.pop_front();
         }
         drop(due);
-        shared.more.notify_waiters();
+        shared.work_available.notify_waiters();
     }
 }
 
 /// Sends due requests on one connection, which is replaced when it fails.
-async fn call(shared: Rc<Shared>, number: usize) {
+async fn run_client(shared: Rc<SharedLoad>, index: usize) {
     let (load, mut connection) = (&shared.load, None);
     while Instant::now() < shared.end {
         let Some(open) = &mut connection else {
-            match Connection::connect(&load.address, Some(load.source(number))).await {
+            match Connection::connect(&load.address, Some(load.source(index))).await {
                 Ok(opened) => connection = Some(opened),
                 Err(error) => {
                     shared.fail(format!("connect: {}", error.kind()));
@@ -155,48 +155,48 @@ async fn call(shared: Rc<Shared>, number: usize) {
             continue;
         };
         if shared.due.borrow_mut().pop_front().is_none() {
-            shared.more.notified().await;
+            shared.work_available.notified().await;
             continue;
         }
 
         let request_number = shared.next.replace_with(|next| *next + 1);
-        let request = shared.workload.request(load.account(number), load.nodes, request_number);
-        let sent = Instant::now();
-        let answer = tokio::time::timeout(TIMEOUT, open.try_exchange(&request)).await;
-        let answer = answer.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
-        let (took, closes) = (sent.elapsed(), answer.as_ref().map_or(true, Answer::closes));
-        let status = answer.map(|answer| answer.status);
-        let failed = status.is_err();
-        if sent >= shared.counts_from {
-            shared.count(status, took);
+        let request = shared.workload.request(load.account(index), load.nodes, request_number);
+        let sent_at = Instant::now();
+        let response = tokio::time::timeout(TIMEOUT, open.try_exchange(&request)).await;
+        let response = response.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
+        let (elapsed, closes) = (sent_at.elapsed(), response.as_ref().map_or(true, Answer::closes));
+        let status = response.map(|response| response.status);
+        let is_failed = status.is_err();
+        if sent_at >= shared.counts_from {
+            shared.count(status, elapsed);
         }
         if closes {
             connection = None;
         }
-        if failed {
+        if is_failed {
             tokio::time::sleep(RECONNECT).await;
         }
     }
 }
 
-impl Shared {
-    fn count(&self, status: std::io::Result<u16>, took: Duration) {
+impl SharedLoad {
+    fn count(&self, status: std::io::Result<u16>, elapsed: Duration) {
         let mut outcome = self.outcome.borrow_mut();
-        outcome.sent += 1;
+        outcome.sent_count += 1;
         match status {
             Ok(200..300) => {
-                outcome.good += usize::from(took <= PATIENCE && Instant::now() <= self.end);
-                outcome.latencies.push(milliseconds(took));
+                outcome.good_count += usize::from(elapsed <= PATIENCE && Instant::now() <= self.end);
+                outcome.latencies.push(milliseconds(elapsed));
             }
-            Ok(429 | 503) => outcome.refusals.push(milliseconds(took)),
+            Ok(429 | 503) => outcome.refusals.push(milliseconds(elapsed)),
             Ok(status) => *outcome.failures.entry(status.to_string()).or_default() += 1,
             Err(error) => *outcome.failures.entry(error.kind().to_string()).or_default() += 1,
         }
     }
 
-    fn fail(&self, what: String) {
+    fn fail(&self, reason: String) {
         if Instant::now() >= self.counts_from {
-            *self.outcome.borrow_mut().failures.entry(what).or_default() += 1;
+            *self.outcome.borrow_mut().failures.entry(reason).or_default() += 1;
         }
     }
 }

@@ -36,14 +36,14 @@ impl Load {
     /// Returns the source address of a connection.
     #[must_use]
     pub fn source(&self, connection: usize) -> Ipv4Addr {
-        let number = u8::try_from(connection % self.sources.clamp(1, 200)).expect("at most 200");
-        Ipv4Addr::new(127, 0, 1, 1 + number)
+        let host_byte = u8::try_from(connection % self.sources.clamp(1, 200)).expect("at most 200");
+        Ipv4Addr::new(127, 0, 1, 1 + host_byte)
     }
 }
 
 /// Result of one step of the ramp.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Step {
+pub struct RampStep {
     pub connections: usize,
     /// Successes a second.
     pub goodput: f64,
@@ -53,61 +53,64 @@ pub struct Step {
 }
 
 /// Runs all steps and returns the one with the highest goodput.
-pub fn highest(load: &Load, workload: Workload, steps: &[usize], time: Duration, first: &mut usize) -> Step {
+pub fn highest(load: &Load, workload: Workload, steps: &[usize], time: Duration, first: &mut usize) -> RampStep {
     let run = |connections: &usize| step(load, workload, *connections, time, first);
     let steps = steps.iter().map(run);
     steps.max_by(|a, b| a.goodput.total_cmp(&b.goodput)).expect("a ramp has steps")
 }
 
 /// Runs one step. Increases `first`, the number of the next request.
-fn step(load: &Load, workload: Workload, connections: usize, time: Duration, first: &mut usize) -> Step {
+fn step(load: &Load, workload: Workload, connections: usize, time: Duration, first: &mut usize) -> RampStep {
     let latencies = Rc::<RefCell<Vec<f64>>>::default();
-    let begin = *first;
+    let first_request = *first;
 
-    let (elapsed, turns) = block_on(async {
+    let (elapsed, requests_sent) = block_on(async {
         let started = Instant::now();
         let end = started + time;
         let mut clients = Vec::new();
-        for number in 0..connections {
+        for index in 0..connections {
             let (latencies, load) = (latencies.clone(), load.clone());
             clients.push(tokio::task::spawn_local(async move {
-                let mut connection = Connection::connect(&load.address, Some(load.source(number))).await;
-                let mut turns = 0;
+                let mut connection = Connection::connect(&load.address, Some(load.source(index))).await;
+                let mut iterations = 0;
                 while Instant::now() < end {
                     let Ok(open) = &mut connection else {
                         tokio::time::sleep(Duration::from_millis(10)).await;
-                        connection = Connection::connect(&load.address, Some(load.source(number))).await;
+                        connection = Connection::connect(&load.address, Some(load.source(index))).await;
                         continue;
                     };
-                    let request =
-                        workload.request(load.account(number), load.nodes, begin + turns * connections + number);
-                    turns += 1;
+                    let request = workload.request(
+                        load.account(index),
+                        load.nodes,
+                        first_request + iterations * connections + index,
+                    );
+                    iterations += 1;
 
-                    let sent = Instant::now();
-                    let answer = tokio::time::timeout(TIMEOUT, open.try_exchange(&request)).await;
-                    let answer = answer.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
-                    let closes = answer.as_ref().map_or(true, Answer::closes);
-                    if answer.is_ok_and(|answer| (200..300).contains(&answer.status)) {
-                        latencies.borrow_mut().push(milliseconds(sent.elapsed()));
+                    let sent_at = Instant::now();
+                    let response = tokio::time::timeout(TIMEOUT, open.try_exchange(&request)).await;
+                    let response = response.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
+                    let closes = response.as_ref().map_or(true, Answer::closes);
+                    if response.is_ok_and(|response| (200..300).contains(&response.status)) {
+                        latencies.borrow_mut().push(milliseconds(sent_at.elapsed()));
                     }
                     if closes {
-                        connection = Connection::connect(&load.address, Some(load.source(number))).await;
+                        connection = Connection::connect(&load.address, Some(load.source(index))).await;
                     }
                 }
-                turns
+                iterations
             }));
         }
 
-        let mut turns = 0;
+        let mut total_requests = 0;
         for client in clients {
-            turns = client.await.expect("a client does not panic").max(turns);
+            total_requests = client.await.expect("a client does not panic").max(total_requests);
         }
-        (started.elapsed(), turns)
+        (started.elapsed(), total_requests)
     });
 
-    *first += (turns + 1) * connections;
+    *first += (requests_sent + 1) * connections;
     let latencies = latencies.borrow();
-    Step {
+    RampStep {
         connections,
         goodput: latencies.len() as f64 / elapsed.as_secs_f64(),
         p50: quantile(&latencies, 0.5),

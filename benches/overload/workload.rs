@@ -66,39 +66,39 @@ impl Workload {
 
     /// Returns a request of an account. Requests with different numbers differ.
     #[must_use]
-    pub fn request(self, account: &Account, nodes: usize, number: usize) -> Vec<u8> {
+    pub fn request(self, account: &Account, nodes: usize, index: usize) -> Vec<u8> {
         // A multiplicative sequence visits the catalogue in an order that defeats caches.
-        let scattered = number.wrapping_mul(7919);
+        let scattered = index.wrapping_mul(7919);
         match self {
             Self::Page => {
-                let number = 1 + scattered % nodes.div_ceil(PAGE).max(1);
-                request("GET", &page(number), &account.token, "")
+                let index = 1 + scattered % nodes.div_ceil(PAGE).max(1);
+                request("GET", &page(index), &account.token, "")
             }
             Self::Node => request("GET", &node(scattered % nodes.max(1)), &account.token, ""),
             Self::Write => {
-                let text = format!("{number:012}{}", "x".repeat(DESCRIPTION));
-                request("PUT", &account.node(number), &account.token, &json!({"description": text}).to_string())
+                let text = format!("{index:012}{}", "x".repeat(DESCRIPTION));
+                request("PUT", &account.node(index), &account.token, &json!({"description": text}).to_string())
             }
-            Self::Submission => submission(account, number, ""),
-            Self::Job => submission(account, number, "Prefer: wait=60\r\n"),
+            Self::Submission => submission(account, index, ""),
+            Self::Job => submission(account, index, "Prefer: wait=60\r\n"),
         }
     }
 }
 
 /// Path of a page of the list.
-fn page(number: usize) -> String {
-    format!("/nodes?sort=downloads;desc&limit={PAGE}&page={number}")
+fn page(index: usize) -> String {
+    format!("/nodes?sort=downloads;desc&limit={PAGE}&page={index}")
 }
 
 /// Path of a node.
-fn node(number: usize) -> String {
-    format!("/nodes/{}", catalogue_node(number))
+fn node(index: usize) -> String {
+    format!("/nodes/{}", catalogue_node(index))
 }
 
 /// Submission with an additional header line.
-fn submission(account: &Account, number: usize, header: &str) -> Vec<u8> {
-    let body = json!({"image": picture::base64_png(number)}).to_string();
-    let plain = request("POST", UPSCALER, &account.token, &body);
-    let text = String::from_utf8(plain).expect("a request is ASCII");
+fn submission(account: &Account, index: usize, header: &str) -> Vec<u8> {
+    let body = json!({"image": picture::base64_png(index)}).to_string();
+    let base_request = request("POST", UPSCALER, &account.token, &body);
+    let text = String::from_utf8(base_request).expect("a request is ASCII");
     text.replacen("\r\n", &format!("\r\n{header}"), 1).into_bytes()
 }

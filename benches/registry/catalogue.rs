@@ -13,9 +13,9 @@ const HOSTS: [&str; 4] = [">=0.2.0", ">=0.3.0", ">=0.3.10,<0.7.0", ">=0.5.0"];
 
 /// Reproducible random numbers (splitmix64).
 #[derive(Debug, Clone)]
-pub struct Chance(u64);
+pub struct BenchRng(u64);
 
-impl Chance {
+impl BenchRng {
     /// Generator with the same numbers for the same seed.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))
@@ -31,8 +31,8 @@ impl Chance {
     }
 
     /// Random element.
-    pub fn one<'t, T>(&mut self, of: &'t [T]) -> &'t T {
-        &of[self.below(of.len())]
+    pub fn pick<'t, T>(&mut self, items: &'t [T]) -> &'t T {
+        &items[self.below(items.len())]
     }
 }
 
@@ -81,8 +81,8 @@ impl Catalogue {
     }
 
     /// Publisher with this number.
-    pub fn publisher(number: usize) -> String {
-        format!("publisher-{number}")
+    pub fn publisher(index: usize) -> String {
+        format!("publisher-{index}")
     }
 
     /// Publisher of the node with this number.
@@ -91,57 +91,57 @@ impl Catalogue {
     }
 
     /// Id of the node with this number.
-    pub fn node(number: usize) -> String {
-        format!("node-{number:06}")
+    pub fn node(index: usize) -> String {
+        format!("node-{index:06}")
     }
 
     /// Body that creates a node with its first version, including administrators' fields.
-    pub fn node_body(&self, number: usize) -> String {
-        let mut chance = Chance::new(number as u64);
-        let name: Vec<_> = (0..2 + number % 2).map(|_| chance.one(&self.words).clone()).collect();
-        let description: Vec<_> = (0..=chance.below(3)).map(|_| chance.one(&self.sentences).clone()).collect();
-        let tags: Vec<_> = (0..chance.below(5)).map(|_| chance.one(&self.words).clone()).collect();
+    pub fn node_body(&self, index: usize) -> String {
+        let mut rng = BenchRng::new(index as u64);
+        let name: Vec<_> = (0..2 + index % 2).map(|_| rng.pick(&self.words).clone()).collect();
+        let description: Vec<_> = (0..=rng.below(3)).map(|_| rng.pick(&self.sentences).clone()).collect();
+        let tags: Vec<_> = (0..rng.below(5)).map(|_| rng.pick(&self.words).clone()).collect();
         let body = json!({
-            "id": Self::node(number),
+            "id": Self::node(index),
             "name": name.join(" "),
             "description": description.join(" "),
-            "author": format!("{} studio", chance.one(&self.words)),
-            "repository": format!("https://example.org/{}/{}", self.owner(number), Self::node(number)),
-            "icon": format!("https://example.org/icons/{number}.png"),
+            "author": format!("{} studio", rng.pick(&self.words)),
+            "repository": format!("https://example.org/{}/{}", self.owner(index), Self::node(index)),
+            "icon": format!("https://example.org/icons/{index}.png"),
             "license": "LICENSE",
             "tags": tags,
-            "supported_os": chance.one(&SYSTEMS),
-            "supported_accelerators": chance.one(&ACCELERATORS),
-            "supported_host_version": chance.one(&HOSTS),
-            "downloads": chance.below(1000) * chance.below(1000),
-            "github_stars": chance.below(20_000),
-            "rating": chance.below(500) as f64 / 100.0,
-            "latest_version": {"version": "1.0.0", "changelog": self.changelog(number, 0), "dependencies": ["numpy>=1.26"]},
+            "supported_os": rng.pick(&SYSTEMS),
+            "supported_accelerators": rng.pick(&ACCELERATORS),
+            "supported_host_version": rng.pick(&HOSTS),
+            "downloads": rng.below(1000) * rng.below(1000),
+            "github_stars": rng.below(20_000),
+            "rating": rng.below(500) as f64 / 100.0,
+            "latest_version": {"version": "1.0.0", "changelog": self.changelog(index, 0), "dependencies": ["numpy>=1.26"]},
         });
         body.to_string()
     }
 
     /// Body that publishes a further version.
-    pub fn version_body(&self, number: usize, version: usize) -> String {
-        let changelog = self.changelog(number, version);
+    pub fn version_body(&self, index: usize, version: usize) -> String {
+        let changelog = self.changelog(index, version);
         let version = format!("1.{version}.0");
         json!({"node": {}, "node_version": {"version": version, "changelog": changelog, "dependencies": ["numpy>=1.26"]}})
             .to_string()
     }
 
     /// Changelog of [`CHANGELOG`] characters.
-    fn changelog(&self, number: usize, version: usize) -> String {
-        let mut chance = Chance::new((number * 64 + version) as u64 ^ 0xC0FF_EE00);
+    fn changelog(&self, index: usize, version: usize) -> String {
+        let mut rng = BenchRng::new((index * 64 + version) as u64 ^ 0xC0FF_EE00);
         let mut text = String::new();
         while text.chars().count() < CHANGELOG {
-            text.push_str(chance.one::<String>(&self.sentences));
+            text.push_str(rng.pick::<String>(&self.sentences));
             text.push(' ');
         }
         text.chars().take(CHANGELOG).collect()
     }
 
     /// Two words for a search.
-    pub fn pair(&self, chance: &mut Chance) -> String {
-        format!("{}+{}", chance.one(&self.words), chance.one(&self.words))
+    pub fn pair(&self, rng: &mut BenchRng) -> String {
+        format!("{}+{}", rng.pick(&self.words), rng.pick(&self.words))
     }
 }

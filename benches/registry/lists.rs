@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::catalogue::{Catalogue, Chance, Size};
+use crate::catalogue::{BenchRng, Catalogue, Size};
 use crate::http::{Connection, Measured, load, request};
 use crate::ready_made::record;
 use crate::service::{Service, TOKEN, apart, block_on};
@@ -15,14 +15,14 @@ const CONNECTIONS: usize = 64;
 const PAGE: usize = 30;
 
 /// Kind of request.
-struct Kind {
+struct ListKind {
     name: String,
     paths: Vec<String>,
     /// Versions that another client changes each second.
     writes: Option<usize>,
 }
 
-impl Kind {
+impl ListKind {
     fn new(name: &str, paths: Vec<String>) -> Self {
         Self { name: name.to_owned(), paths, writes: None }
     }
@@ -48,53 +48,55 @@ pub fn run(options: &Options) {
     for kind in kinds(options).iter().filter(|kind| kind.name.contains(&options.only)) {
         measure(kind, &service, &ready_made, connections, options);
     }
-    let (memory, most) = service.memory();
-    println!("\nresident memory afterwards {memory:.0} MiB, at most {most:.0} MiB");
+    let (memory, maximum) = service.memory();
+    println!("\nresident memory afterwards {memory:.0} MiB, at most {maximum:.0} MiB");
     service.stop();
 }
 
-fn kinds(options: &Options) -> Vec<Kind> {
+fn kinds(options: &Options) -> Vec<ListKind> {
     let catalogue = Catalogue::new(options.size);
-    let mut chance = Chance::new(7);
-    let searches: Vec<String> = (0..options.urls)
-        .map(|_| format!("/nodes/search?limit={PAGE}&search={}", catalogue.pair(&mut chance)))
-        .collect();
+    let mut rng = BenchRng::new(7);
+    let searches: Vec<String> =
+        (0..options.urls).map(|_| format!("/nodes/search?limit={PAGE}&search={}", catalogue.pair(&mut rng))).collect();
     let fresh_searches = searches.iter().map(|path| format!("{path}&latest=true")).collect();
     let pages = (options.size.nodes / PAGE).max(1);
     let far = (pages * 9).div_ceil(10);
     let page = |query: &str, page: usize| format!("/nodes?limit={PAGE}{query}&page={page}");
-    let one = |name: &str, path: String| Kind::new(name, vec![path]);
-    let mut many = |name: &str, query: &str, pages: usize| {
-        let paths = (0..options.urls).map(|_| page(query, 1 + chance.below(pages)));
-        Kind::new(name, paths.collect())
+    let single_page = |name: &str, path: String| ListKind::new(name, vec![path]);
+    let mut paged_kind = |name: &str, query: &str, pages: usize| {
+        let paths = (0..options.urls).map(|_| page(query, 1 + rng.below(pages)));
+        ListKind::new(name, paths.collect())
     };
     let (sorted, filtered) = ("&sort=downloads;desc&sort=name", "&supported_os=linux&supported_accelerator=cuda");
     // Three of five systems and three of four accelerators match more than a quarter.
-    let (narrow, some) = (format!("{sorted}{filtered}"), (pages / 4).max(1));
-    let fresh = |query: &str| format!("{query}&latest=true");
-    let beside =
-        |kind: Kind| Kind { name: format!("{}, beside a writer", kind.name), writes: Some(options.writes), ..kind };
+    let (narrow, few_pages) = (format!("{sorted}{filtered}"), (pages / 4).max(1));
+    let uncached = |query: &str| format!("{query}&latest=true");
+    let with_writer = |kind: ListKind| ListKind {
+        name: format!("{}, beside a writer", kind.name),
+        writes: Some(options.writes),
+        ..kind
+    };
     vec![
-        one("the stack alone: `/health`", "/health".to_owned()),
-        one("page 1", page("", 1)),
-        one(&format!("page {far}"), page("", far)),
-        many("random pages", "", pages),
-        many("random pages, `latest=true`", &fresh(""), pages),
-        one("by two columns, page 1", page(sorted, 1)),
-        one(&format!("by two columns, page {far}"), page(sorted, far)),
-        many("by two columns, random pages", sorted, pages),
-        many("by two columns, random pages, `latest=true`", &fresh(sorted), pages),
-        many("the same, filtered by two facets", &narrow, some),
-        many("the same, filtered by two facets, `latest=true`", &fresh(&narrow), some),
-        Kind::new("search, two random words", searches),
-        Kind::new("search, two random words, `latest=true`", fresh_searches),
-        beside(one("page 1", page("", 1))),
-        beside(many("random pages", "", pages)),
-        beside(many("by two columns, random pages", sorted, pages)),
+        single_page("the stack alone: `/health`", "/health".to_owned()),
+        single_page("page 1", page("", 1)),
+        single_page(&format!("page {far}"), page("", far)),
+        paged_kind("random pages", "", pages),
+        paged_kind("random pages, `latest=true`", &uncached(""), pages),
+        single_page("by two columns, page 1", page(sorted, 1)),
+        single_page(&format!("by two columns, page {far}"), page(sorted, far)),
+        paged_kind("by two columns, random pages", sorted, pages),
+        paged_kind("by two columns, random pages, `latest=true`", &uncached(sorted), pages),
+        paged_kind("the same, filtered by two facets", &narrow, few_pages),
+        paged_kind("the same, filtered by two facets, `latest=true`", &uncached(&narrow), few_pages),
+        ListKind::new("search, two random words", searches),
+        ListKind::new("search, two random words, `latest=true`", fresh_searches),
+        with_writer(single_page("page 1", page("", 1))),
+        with_writer(paged_kind("random pages", "", pages)),
+        with_writer(paged_kind("by two columns, random pages", sorted, pages)),
     ]
 }
 
-fn measure(kind: &Kind, service: &Service, ready_made: &Service, connections: usize, options: &Options) {
+fn measure(kind: &ListKind, service: &Service, ready_made: &Service, connections: usize, options: &Options) {
     let bytes = block_on(async {
         let (mut from, mut to) =
             (Connection::open(&service.address).await, Connection::open(&ready_made.address).await);
@@ -107,17 +109,17 @@ fn measure(kind: &Kind, service: &Service, ready_made: &Service, connections: us
     });
     let requests: Vec<Vec<u8>> = kind.paths.iter().map(|path| request("GET", path, "", "")).collect();
     let requests: Arc<[Vec<u8>]> = requests.into();
-    let rounds: Vec<(Round, Round)> = (0..options.rounds)
+    let rounds: Vec<(ListRound, ListRound)> = (0..options.rounds)
         .map(|_| {
-            let one = |server| round(server, connections, options, &requests);
-            let own = match kind.writes {
-                Some(rate) => beside_a_writer(service, options.size, rate, || one(service)),
-                None => one(service),
+            let run_round = |server| round(server, connections, options, &requests);
+            let own_round = match kind.writes {
+                Some(rate) => beside_a_writer(service, options.size, rate, || run_round(service)),
+                None => run_round(service),
             };
-            (own, one(ready_made))
+            (own_round, run_round(ready_made))
         })
         .collect();
-    let middle = |value: fn(&(Round, Round)) -> f64| median(rounds.iter().map(value));
+    let middle = |value: fn(&(ListRound, ListRound)) -> f64| median(rounds.iter().map(value));
     println!(
         "| {} | {bytes} | {:.0} | {:.0} | {:.2} | {:.1} | {:.1} | {:.0} | {:.0} | {:.0} |",
         kind.name,
@@ -133,35 +135,35 @@ fn measure(kind: &Kind, service: &Service, ready_made: &Service, connections: us
 }
 
 /// Results of one round at one server.
-struct Round {
+struct ListRound {
     load: Measured,
     /// Processor time of the server per request in microseconds: the relevant value when the client is the bottleneck.
     processor: f64,
 }
 
-fn round(server: &Service, connections: usize, options: &Options, requests: &Arc<[Vec<u8>]>) -> Round {
+fn round(server: &Service, connections: usize, options: &Options, requests: &Arc<[Vec<u8>]>) -> ListRound {
     let before = server.processor_time();
     let requests = Arc::clone(requests);
-    let load = load(&server.address, connections, options.time, move |client, turn| {
-        let turn = usize::try_from(turn).unwrap_or(0);
-        requests[(client * 7919 + turn) % requests.len()].clone()
+    let load = load(&server.address, connections, options.time, move |client, iteration| {
+        let iteration = usize::try_from(iteration).unwrap_or(0);
+        requests[(client * 7919 + iteration) % requests.len()].clone()
     });
-    let used = server.processor_time() - before;
-    Round { load, processor: used * 1e6 / (load.rate * options.time.as_secs_f64()) }
+    let processor_used = server.processor_time() - before;
+    ListRound { load, processor: processor_used * 1e6 / (load.rate * options.time.as_secs_f64()) }
 }
 
 /// Measures while one client changes the changelogs of the latest versions of random nodes at this rate. The changed
 /// texts keep their length.
 fn beside_a_writer<T>(service: &Service, size: Size, rate: usize, measure: impl FnOnce() -> T) -> T {
-    let done = AtomicBool::new(false);
+    let stop = AtomicBool::new(false);
     let write = || {
-        let (mut chance, mut next) = (Chance::new(11), Instant::now());
+        let (mut rng, mut next) = (BenchRng::new(11), Instant::now());
         let catalogue = Catalogue::new(size);
         block_on(async {
             let mut connection = Connection::open(&service.address).await;
-            while !done.load(Ordering::Relaxed) {
-                let node = chance.below(size.nodes);
-                let letter = char::from(b'a' + u8::try_from(chance.below(26)).unwrap_or(0));
+            while !stop.load(Ordering::Relaxed) {
+                let node = rng.below(size.nodes);
+                let letter = char::from(b'a' + u8::try_from(rng.below(26)).unwrap_or(0));
                 let path = format!(
                     "/publishers/{}/nodes/{}/versions/1.{}.0",
                     catalogue.owner(node),
@@ -169,8 +171,8 @@ fn beside_a_writer<T>(service: &Service, size: Size, rate: usize, measure: impl 
                     size.versions - 1
                 );
                 let body = serde_json::json!({"changelog": letter.to_string().repeat(300)}).to_string();
-                let answer = connection.exchange(&request("PUT", &path, TOKEN, &body)).await;
-                assert_eq!(answer.status, 200, "{}", answer.head);
+                let response = connection.exchange(&request("PUT", &path, TOKEN, &body)).await;
+                assert_eq!(response.status, 200, "{}", response.head);
                 next += Duration::from_secs(1) / u32::try_from(rate.max(1)).unwrap_or(u32::MAX);
                 tokio::time::sleep_until(next.into()).await;
             }
@@ -178,8 +180,8 @@ fn beside_a_writer<T>(service: &Service, size: Size, rate: usize, measure: impl 
     };
     std::thread::scope(|scope| {
         scope.spawn(write);
-        let measured = measure();
-        done.store(true, Ordering::Relaxed);
-        measured
+        let result = measure();
+        stop.store(true, Ordering::Relaxed);
+        result
     })
 }

@@ -20,7 +20,7 @@ pub fn run(options: &Options) {
     let size = options.size;
     println!("{} nodes of {} publishers, {} versions each\n", size.nodes, size.publishers, size.versions);
     println!("| measured | |\n|---|---|");
-    if let Some(Filled { requests, time, later, memory }) = filled {
+    if let Some(FillResult { requests, time, waited_requests: later, memory }) = filled {
         let rate = requests as f64 / time.as_secs_f64();
         println!(
             "| commands over HTTP, {CONNECTIONS} connections | {requests} in {:.1} s, {rate:.0} a second |",
@@ -29,8 +29,8 @@ pub fn run(options: &Options) {
         println!("| asked to come later | {later} |");
         println!("| resident memory after filling, at most | {:.0} MiB, {:.0} MiB |", memory.0, memory.1);
     }
-    let (journal, whole) = (bytes(&data_dir.join("log").join("journal")), bytes(&data_dir));
-    println!("| journal · whole data directory | {} MiB · {} MiB |", journal >> 20, whole >> 20);
+    let (journal, total_bytes) = (bytes(&data_dir.join("log").join("journal")), bytes(&data_dir));
+    println!("| journal · whole data directory | {} MiB · {} MiB |", journal >> 20, total_bytes >> 20);
 
     let workers = options.workers.unwrap_or(0);
     let warm: Vec<_> = (0..STARTS).map(|_| start(&data_dir, workers)).collect();
@@ -46,30 +46,30 @@ pub fn run(options: &Options) {
         median(warm.iter().map(|start| start.memory.0)),
         median(warm.iter().map(|start| start.memory.1))
     );
-    println!("| stop | {:.2} s |", median(warm.iter().map(|start| start.stop.as_secs_f64())));
+    println!("| stop | {:.2} s |", median(warm.iter().map(|start| start.stop_duration.as_secs_f64())));
 }
 
 /// Results of filling.
-struct Filled {
+struct FillResult {
     requests: usize,
     time: Duration,
-    later: u64,
+    waited_requests: u64,
     memory: (f64, f64),
 }
 
-struct Start {
+struct StartupTime {
     ready: Duration,
     memory: (f64, f64),
-    stop: Duration,
+    stop_duration: Duration,
 }
 
 /// Data directory of this size, filled if necessary, with the results if it was filled now.
-fn fill(options: &Options) -> (PathBuf, Option<Filled>) {
+fn fill(options: &Options) -> (PathBuf, Option<FillResult>) {
     let size = options.size;
     let name = format!("registry-{}-{}-{}", size.publishers, size.nodes, size.versions);
     let data_dir = options.dir.join(name);
     let mark = data_dir.join("filled");
-    if options.fresh && data_dir.exists() {
+    if options.is_fresh && data_dir.exists() {
         std::fs::remove_dir_all(&data_dir).expect("the old data can be removed");
     }
     if mark.exists() {
@@ -79,12 +79,12 @@ fn fill(options: &Options) -> (PathBuf, Option<Filled>) {
     let catalogue = Catalogue::new(size);
     let service = Service::start(&data_dir, options.workers.unwrap_or(0));
     let started = Instant::now();
-    let later = block_on(send_catalogue(&service, &catalogue));
+    let waited_requests = block_on(send_catalogue(&service, &catalogue));
     let (time, memory) = (started.elapsed(), service.memory());
     service.stop();
     std::fs::write(mark, "").expect("a file");
     let requests = size.publishers + size.nodes * size.versions;
-    (data_dir, Some(Filled { requests, time, later, memory }))
+    (data_dir, Some(FillResult { requests, time, waited_requests, memory }))
 }
 
 /// Filled data directory of this size.
@@ -94,38 +94,38 @@ pub fn filled(options: &Options) -> PathBuf {
 
 async fn send_catalogue(service: &Service, catalogue: &Catalogue) -> u64 {
     let size = catalogue.size;
-    let share = |client: usize, of: usize| (client..of).step_by(CONNECTIONS);
+    let share = |client: usize, total: usize| (client..total).step_by(CONNECTIONS);
     let publishers = (0..CONNECTIONS).map(|client| {
-        share(client, size.publishers).map(|number| {
-            let id = Catalogue::publisher(number);
-            let body = serde_json::json!({"id": id, "name": format!("Publisher {number}")}).to_string();
+        share(client, size.publishers).map(|index| {
+            let id = Catalogue::publisher(index);
+            let body = serde_json::json!({"id": id, "name": format!("Publisher {index}")}).to_string();
             request("POST", "/publishers", TOKEN, &body)
         })
     });
-    let later = send_all(&service.address, publishers.collect()).await;
+    let waited_requests = send_all(&service.address, publishers.collect()).await;
     let nodes = (0..CONNECTIONS).map(|client| {
         let catalogue = catalogue.clone();
-        share(client, size.nodes).flat_map(move |number| requests_of_node(&catalogue, number))
+        share(client, size.nodes).flat_map(move |index| requests_of_node(&catalogue, index))
     });
-    later + send_all(&service.address, nodes.collect()).await
+    waited_requests + send_all(&service.address, nodes.collect()).await
 }
 
-fn requests_of_node(catalogue: &Catalogue, number: usize) -> Vec<Vec<u8>> {
-    let path = format!("/publishers/{}/nodes", catalogue.owner(number));
-    let versions = format!("{path}/{}/versions", Catalogue::node(number));
-    let create = request("POST", &path, TOKEN, &catalogue.node_body(number));
-    let publish = |version| request("POST", &versions, TOKEN, &catalogue.version_body(number, version));
+fn requests_of_node(catalogue: &Catalogue, index: usize) -> Vec<Vec<u8>> {
+    let path = format!("/publishers/{}/nodes", catalogue.owner(index));
+    let versions = format!("{path}/{}/versions", Catalogue::node(index));
+    let create = request("POST", &path, TOKEN, &catalogue.node_body(index));
+    let publish = |version| request("POST", &versions, TOKEN, &catalogue.version_body(index, version));
     std::iter::once(create).chain((1..catalogue.size.versions).map(publish)).collect()
 }
 
-fn start(data_dir: &Path, workers: usize) -> Start {
+fn start(data_dir: &Path, workers: usize) -> StartupTime {
     let service = Service::start(data_dir, workers);
     let (ready, memory) = (service.ready_after, service.memory());
-    Start { ready, memory, stop: service.stop() }
+    StartupTime { ready, memory, stop_duration: service.stop() }
 }
 
-fn print_starts(what: &str, starts: &[Start]) {
-    println!("| {what} | {:.2} s |", median(starts.iter().map(|start| start.ready.as_secs_f64())));
+fn print_starts(label: &str, starts: &[StartupTime]) {
+    println!("| {label} | {:.2} s |", median(starts.iter().map(|start| start.ready.as_secs_f64())));
 }
 
 /// Drops the page cache; `false` if this is not permitted.

@@ -50,30 +50,30 @@ pub struct Options {
     /// Changes a second during lists that are measured under writes.
     pub writes: usize,
     /// `true` to fill an existing directory again.
-    pub fresh: bool,
+    pub is_fresh: bool,
 }
 
 impl Options {
     fn from_arguments(arguments: &[String]) -> Self {
         let value = |name: &str| arguments.iter().position(|a| a == name).and_then(|at| arguments.get(at + 1));
-        let number = |name: &str| value(name).map(|text| text.parse::<usize>().expect("a whole number"));
+        let number_of = |name: &str| value(name).map(|text| text.parse::<usize>().expect("a whole number"));
         let connections = value("--connections");
         let seconds = value("--seconds").map_or(2.0, |text| text.parse().expect("a number of seconds"));
         Self {
             dir: value("--dir").map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from),
             size: Size {
-                publishers: number("--publishers").unwrap_or(1000),
-                nodes: number("--nodes").unwrap_or(100_000),
-                versions: number("--versions").unwrap_or(5),
+                publishers: number_of("--publishers").unwrap_or(1000),
+                nodes: number_of("--nodes").unwrap_or(100_000),
+                versions: number_of("--versions").unwrap_or(5),
             },
             connections: connections.map(|list| list.split(',').map(|n| n.parse().expect("a whole number")).collect()),
             time: Duration::from_secs_f64(seconds),
-            rounds: number("--rounds").unwrap_or(5),
-            urls: number("--urls").unwrap_or(2000),
-            workers: number("--workers"),
-            writes: number("--writes").unwrap_or(100),
+            rounds: number_of("--rounds").unwrap_or(5),
+            urls: number_of("--urls").unwrap_or(2000),
+            workers: number_of("--workers"),
+            writes: number_of("--writes").unwrap_or(100),
             only: value("--only").cloned().unwrap_or_default(),
-            fresh: arguments.iter().any(|argument| argument == "--fresh"),
+            is_fresh: arguments.iter().any(|argument| argument == "--fresh"),
         }
     }
 }

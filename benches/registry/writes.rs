@@ -15,7 +15,7 @@ const NODES: usize = 2048;
 const CHANGELOG: usize = 300;
 
 /// Results of one round.
-struct Round {
+struct WriteRound {
     service: Measured,
     ready_made: Measured,
     postgres: Option<f64>,
@@ -49,22 +49,22 @@ fn round(
     postgres: Option<&Postgres>,
     connections: usize,
     options: &Options,
-) -> Round {
-    let own = move |client: usize, turn: u64| {
-        let letter = char::from(b'a' + u8::try_from((turn + client as u64) % 26).unwrap_or(0));
-        change(node_of(client, turn, connections), letter)
+) -> WriteRound {
+    let change_for = move |client: usize, iteration: u64| {
+        let letter = char::from(b'a' + u8::try_from((iteration + client as u64) % 26).unwrap_or(0));
+        change(node_of(client, iteration, connections), letter)
     };
-    let service = load(&service.address, connections, options.time, own);
-    let ready_made = load(&ready_made.address, connections, options.time, own);
+    let service = load(&service.address, connections, options.time, change_for);
+    let ready_made = load(&ready_made.address, connections, options.time, change_for);
     // Pending writes of sled must not slow down PostgreSQL.
     drop(std::process::Command::new("sync").status());
-    Round { service, ready_made, postgres: postgres.map(|postgres| postgres.run(connections, options.time)) }
+    WriteRound { service, ready_made, postgres: postgres.map(|postgres| postgres.run(connections, options.time)) }
 }
 
 /// Node for a client's next change; clients share no node if there are enough.
-fn node_of(client: usize, turn: u64, connections: usize) -> usize {
-    let each = (NODES / connections).max(1);
-    (client * each + usize::try_from(turn).unwrap_or(0) % each) % NODES
+fn node_of(client: usize, iteration: u64, connections: usize) -> usize {
+    let nodes_each = (NODES / connections).max(1);
+    (client * nodes_each + usize::try_from(iteration).unwrap_or(0) % nodes_each) % NODES
 }
 
 fn path_of(node: usize) -> String {
@@ -95,22 +95,22 @@ fn prepare(service: &Service, ready_made: &Service) {
     });
 }
 
-fn print(connections: usize, rounds: &[Round]) {
-    let middle = |value: &dyn Fn(&Round) -> f64| median(rounds.iter().map(value));
+fn print(connections: usize, rounds: &[WriteRound]) {
+    let middle = |value: &dyn Fn(&WriteRound) -> f64| median(rounds.iter().map(value));
     let with_postgres = |value: &dyn Fn(f64, f64) -> f64| {
         let values: Vec<_> =
             rounds.iter().filter_map(|round| Some(value(round.service.rate, round.postgres?))).collect();
         (!values.is_empty()).then(|| median(values))
     };
-    let shown =
+    let cell_text =
         |value: Option<f64>, digits: usize| value.map_or("skipped".to_owned(), |value| format!("{value:.digits$}"));
     println!(
         "| {connections} | {:.0} | {:.0} | {:.2} | {} | {} | {:.0} | {:.0} |",
         middle(&|round| round.service.rate),
         middle(&|round| round.ready_made.rate),
         middle(&|round| round.service.rate / round.ready_made.rate),
-        shown(with_postgres(&|_, postgres| postgres), 0),
-        shown(with_postgres(&|service, postgres| service / postgres), 2),
+        cell_text(with_postgres(&|_, postgres| postgres), 0),
+        cell_text(with_postgres(&|service, postgres| service / postgres), 2),
         middle(&|round| round.service.p50),
         middle(&|round| round.service.p99),
     );

@@ -29,7 +29,7 @@ const TOKENS: u64 = 5_000;
 /// Endless, reproducible sequence of commits.
 pub struct History {
     versions: HashMap<StreamId, u64>,
-    chance: u64,
+    rng_state: u64,
     now: i64,
     setup: u64,
     /// Number of versions of each node.
@@ -44,7 +44,7 @@ impl History {
     pub fn new() -> Self {
         Self {
             versions: HashMap::new(),
-            chance: 0x9e37_79b9_7f4a_7c15,
+            rng_state: 0x9e37_79b9_7f4a_7c15,
             now: 1_700_000_000_000_000,
             setup: 0,
             nodes: Vec::new(),
@@ -60,10 +60,10 @@ impl History {
     }
 
     fn draw(&mut self, below: u64) -> u64 {
-        self.chance ^= self.chance << 13;
-        self.chance ^= self.chance >> 7;
-        self.chance ^= self.chance << 17;
-        self.chance % below.max(1)
+        self.rng_state ^= self.rng_state << 13;
+        self.rng_state ^= self.rng_state >> 7;
+        self.rng_state ^= self.rng_state << 17;
+        self.rng_state % below.max(1)
     }
 
     /// Random number below a bound, small more often than large.
@@ -95,7 +95,7 @@ impl History {
         self.commit(stream, events.into_iter().map(Event::from).collect())
     }
 
-    fn opening(&mut self) -> Append {
+    fn next_user(&mut self) -> Append {
         let n = self.setup;
         self.setup += 1;
         if n < USERS {
@@ -180,7 +180,7 @@ impl History {
         let reference = Text::from_recorded(format!("job-{:032x}", self.tasks));
         let stream = StreamId::from(&id);
         let submitted = self.commit(stream.clone(), vec![TaskEvent::TaskSubmitted(submission).into()]);
-        let mut later: Vec<Append> = [
+        let mut later_events: Vec<Append> = [
             TaskEvent::SubmissionStarted { attempt: 1, key },
             TaskEvent::VendorAccepted { reference },
             TaskEvent::TaskCompleted { results: vec![output] },
@@ -188,8 +188,8 @@ impl History {
         .into_iter()
         .map(|event| self.commit(stream.clone(), vec![event.into()]))
         .collect();
-        later.reverse();
-        self.ahead.append(&mut later);
+        later_events.reverse();
+        self.ahead.append(&mut later_events);
         submitted
     }
 
@@ -250,8 +250,8 @@ impl History {
             dependencies: Some(labels(&["numpy>=1.26", "pillow", "opencv-python"])),
             ..VersionFields::default()
         };
-        let number = SemVer::parse(&format!("1.{minor}.0")).expect("a version");
-        VersionDraft { id: VersionId(Uuid::from_u128(id)), number, fields }
+        let version = SemVer::parse(&format!("1.{minor}.0")).expect("a version");
+        VersionDraft { id: VersionId(Uuid::from_u128(id)), number: version, fields }
     }
 
     fn word(&mut self) -> &'static str {
@@ -259,11 +259,11 @@ impl History {
     }
 
     /// Words, some common and some in few nodes only.
-    fn sentence(&mut self, words: u32) -> String {
-        let word = |at: u32| {
+    fn sentence(&mut self, word_count: u32) -> String {
+        let word_at = |at: u32| {
             if at % 3 == 2 { format!("w{}", self.draw(20_000)) } else { self.word().to_owned() }
         };
-        (0..words).map(word).collect::<Vec<_>>().join(" ")
+        (0..word_count).map(word_at).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -277,7 +277,7 @@ impl Iterator for History {
             return Some(next);
         }
         if self.setup < USERS + TOKENS {
-            return Some(self.opening());
+            return Some(self.next_user());
         }
         if (self.nodes.len() as u64) * EVENTS_A_NODE <= self.events - self.setup {
             return Some(self.new_node());

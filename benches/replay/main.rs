@@ -25,7 +25,7 @@ use mediary::events::stream::Position;
 use mediary::projections::read_models::Models;
 
 use history::History;
-use service::Service;
+use service::ReplayService;
 
 /// Allocator of the program.
 #[global_allocator]
@@ -37,7 +37,7 @@ const GROUP: usize = 512;
 const TAIL: u64 = 10_000;
 
 /// Resources used by one process.
-struct Taken {
+struct ReplayMeasurement {
     seconds: f64,
     /// Processor time of all threads.
     busy: f64,
@@ -48,72 +48,72 @@ struct Taken {
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let value = |name: &str| arguments.iter().position(|a| a == name).and_then(|at| arguments.get(at + 1));
-    let number = |name: &str, default: u64| value(name).map_or(default, |text| text.parse().expect("a number"));
-    let events = number("--events", 1_000_000);
+    let number_of = |name: &str, default: u64| value(name).map_or(default, |text| text.parse().expect("a number"));
+    let events = number_of("--events", 1_000_000);
     let directory = value("--dir").map(PathBuf::from).expect("--dir <a directory on the disk>");
     let data = directory.join(format!("replay-{events}"));
     match value("--part").map(String::as_str) {
-        Some("read") => read(&data),
+        Some("read") => read_log(&data),
         Some("rebuild") => rebuild(&data),
         Some(other) => panic!("there is no part {other}"),
-        None => table(&data, events, usize::try_from(number("--rounds", 3)).expect("few rounds")),
+        None => table(&data, events, usize::try_from(number_of("--rounds", 3)).expect("few rounds")),
     }
 }
 
 fn table(data: &Path, events: u64, rounds: usize) {
     if !data.join("made").exists() {
-        make(data, events);
+        generate(data, events);
     }
     let snapshot = data.join("snapshots/models");
-    let kept = data.join("kept-snapshot");
+    let stored_snapshot = data.join("kept-snapshot");
     println!("| what | seconds | processor s | events/s | VmRSS MiB | VmHWM MiB |\n|---|---|---|---|---|---|");
-    let read = row("read + decode", events, rounds, || part(data, events, "read"));
-    let rebuilt = row("rebuild of all read models", events, rounds, || part(data, events, "rebuild"));
+    let read_seconds = row("read + decode", events, rounds, || part(data, events, "read"));
+    let rebuild_seconds = row("rebuild of all read models", events, rounds, || part(data, events, "rebuild"));
     let start = |with_snapshot: bool| {
         if with_snapshot {
             fs::create_dir_all(data.join("snapshots")).expect("a directory");
-            fs::copy(&kept, &snapshot).expect("a snapshot");
+            fs::copy(&stored_snapshot, &snapshot).expect("a snapshot");
         }
-        let service = Service::start(data, if with_snapshot { 100_000 } else { 0 });
-        let taken = service.taken();
+        let service = ReplayService::start(data, if with_snapshot { 100_000 } else { 0 });
+        let service_measurement = service.measurement();
         service.stop();
-        taken
+        service_measurement
     };
     row("start to ready, the whole log", events, rounds, || start(false));
     row(&format!("start to ready, snapshot + {TAIL} events"), events, rounds, || start(true));
-    let megabytes = fs::metadata(&kept).expect("a snapshot").len() as f64 / 1e6;
-    println!("\nRebuild to read + decode: {:.2}. The snapshot has {megabytes:.0} MB.", read / rebuilt);
+    let megabytes = fs::metadata(&stored_snapshot).expect("a snapshot").len() as f64 / 1e6;
+    println!("\nRebuild to read + decode: {:.2}. The snapshot has {megabytes:.0} MB.", read_seconds / rebuild_seconds);
 }
 
 /// Prints the median of the rounds; returns its seconds.
-fn row(what: &str, events: u64, rounds: usize, mut run: impl FnMut() -> Taken) -> f64 {
-    let mut taken: Vec<Taken> = (0..rounds).map(|_| run()).collect();
-    taken.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    let Taken { seconds, busy, memory: (now, most) } = &taken[taken.len() / 2];
+fn row(label: &str, events: u64, rounds: usize, mut run: impl FnMut() -> ReplayMeasurement) -> f64 {
+    let mut measurements: Vec<ReplayMeasurement> = (0..rounds).map(|_| run()).collect();
+    measurements.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let ReplayMeasurement { seconds, busy, memory: (now, maximum) } = &measurements[measurements.len() / 2];
     let rate = events as f64 / seconds;
-    println!("| {what} | {seconds:.2} | {busy:.2} | {rate:.0} | {now:.0} | {most:.0} |");
+    println!("| {label} | {seconds:.2} | {busy:.2} | {rate:.0} | {now:.0} | {maximum:.0} |");
     *seconds
 }
 
 /// Runs a part in its own process.
-fn part(data: &Path, events: u64, name: &str) -> Taken {
-    let own = std::env::current_exe().expect("the path of this program");
+fn part(data: &Path, events: u64, name: &str) -> ReplayMeasurement {
+    let program = std::env::current_exe().expect("the path of this program");
     let directory = data.parent().expect("a directory above");
-    let mut command = Command::new(own);
+    let mut command = Command::new(program);
     command.args(["--part", name, "--events", &events.to_string(), "--dir"]).arg(directory);
     let output = command.output().expect("the program runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    let numbers: Vec<f64> = told.split_whitespace().map(|text| text.parse().expect("a number")).collect();
-    let [seconds, busy, now, most] = numbers[..] else { panic!("four numbers: {told}") };
-    Taken { seconds, busy, memory: (now, most) }
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let numbers: Vec<f64> = stdout.split_whitespace().map(|text| text.parse().expect("a number")).collect();
+    let [seconds, busy, now, maximum] = numbers[..] else { panic!("four numbers: {stdout}") };
+    ReplayMeasurement { seconds, busy, memory: (now, maximum) }
 }
 
 /// Prints the resources used by this process.
-fn tell(started: Instant) {
+fn print_measurement(started: Instant) {
     let seconds = started.elapsed().as_secs_f64();
-    let (busy, (now, most)) = service::used(std::process::id());
-    println!("{seconds} {busy} {now} {most}");
+    let (busy, (now, maximum)) = service::resource_usage(std::process::id());
+    println!("{seconds} {busy} {now} {maximum}");
 }
 
 fn options(data: &Path) -> SledLogOptions {
@@ -123,10 +123,10 @@ fn options(data: &Path) -> SledLogOptions {
 }
 
 /// Creates the log, with a snapshot before its end.
-fn make(data: &Path, events: u64) {
+fn generate(data: &Path, events: u64) {
     let (started, mut history) = (Instant::now(), History::new());
     append(data, &mut history, events - TAIL);
-    Service::start(data, 100_000).stop();
+    ReplayService::start(data, 100_000).stop();
     fs::copy(data.join("snapshots/models"), data.join("kept-snapshot")).expect("a snapshot was taken at the stop");
     append(data, &mut history, events);
     fs::write(data.join("made"), "").expect("a file");
@@ -137,8 +137,8 @@ fn make(data: &Path, events: u64) {
 fn append(data: &Path, history: &mut History, events: u64) {
     let (log, _) = SledLog::open(&options(data), &Environment::system(), |_| {}).expect("a log");
     while log.head().0 < events || history.is_amid() {
-        let room = usize::try_from(events.saturating_sub(log.head().0)).expect("few events").clamp(1, GROUP);
-        let group = history.by_ref().take(room).collect();
+        let remaining = usize::try_from(events.saturating_sub(log.head().0)).expect("few events").clamp(1, GROUP);
+        let group = history.by_ref().take(remaining).collect();
         for outcome in log.append(group).expect("an append") {
             outcome.expect("the version that was expected");
         }
@@ -147,7 +147,7 @@ fn append(data: &Path, history: &mut History, events: u64) {
 }
 
 /// Reads the bytes of the journal and decodes every commit, without checks.
-fn read(data: &Path) {
+fn read_log(data: &Path) {
     let (started, mut events) = (Instant::now(), 0);
     for path in segments(data) {
         let segment = fs::read(path).expect("a segment");
@@ -162,7 +162,7 @@ fn read(data: &Path) {
         }
     }
     assert!(events > 0, "the journal is empty");
-    tell(started);
+    print_measurement(started);
 }
 
 fn segments(data: &Path) -> Vec<PathBuf> {
@@ -185,7 +185,7 @@ fn rebuild(data: &Path) {
     });
     opened.expect("a journal");
     models.nodes.warm_up();
-    tell(started);
+    print_measurement(started);
     // Freeing the memory is not part of the measurement.
     std::mem::forget(models);
 }

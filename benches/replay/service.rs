@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::Taken;
+use crate::ReplayMeasurement;
 
 /// Clock ticks of processor time per second (`USER_HZ`).
 const TICKS: f64 = 100.0;
 const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Running service that is ready.
-pub struct Service {
+pub struct ReplayService {
     child: Child,
-    taken: Taken,
+    measurement: ReplayMeasurement,
 }
 
-impl Service {
+impl ReplayService {
     /// Starts the service and waits until `/ready` answers 200.
     pub fn start(data: &Path, snapshot_every: u64) -> Self {
         let started = Instant::now();
@@ -30,8 +30,8 @@ impl Service {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
         let address = lines.find_map(|line| {
-            let (_, rest) = line.split_once("http://")?;
-            Some(rest.split_whitespace().next()?.trim_end_matches('/').to_owned())
+            let (_, remaining) = line.split_once("http://")?;
+            Some(remaining.split_whitespace().next()?.trim_end_matches('/').to_owned())
         });
         std::thread::spawn(move || lines.for_each(drop));
         let address = address.expect("the program says where it listens");
@@ -40,14 +40,14 @@ impl Service {
             std::thread::sleep(Duration::from_millis(1));
         }
         let seconds = started.elapsed().as_secs_f64();
-        let (busy, memory) = used(child.id());
-        Self { child, taken: Taken { seconds, busy, memory } }
+        let (busy, memory) = resource_usage(child.id());
+        Self { child, measurement: ReplayMeasurement { seconds, busy, memory } }
     }
 
     /// Resources used until it was ready.
-    pub fn taken(&self) -> Taken {
-        let Taken { seconds, busy, memory } = self.taken;
-        Taken { seconds, busy, memory }
+    pub fn measurement(&self) -> ReplayMeasurement {
+        let ReplayMeasurement { seconds, busy, memory } = self.measurement;
+        ReplayMeasurement { seconds, busy, memory }
     }
 
     /// Stops the service as an operator would.
@@ -58,7 +58,7 @@ impl Service {
     }
 }
 
-impl Drop for Service {
+impl Drop for ReplayService {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -67,15 +67,16 @@ impl Drop for Service {
 
 fn is_ready(address: &str) -> bool {
     let Ok(mut stream) = TcpStream::connect(address) else { return false };
-    let asked = stream.write_all(b"GET /ready HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-    let mut answer = Vec::new();
-    asked.and_then(|()| stream.read_to_end(&mut answer)).is_ok() && answer.starts_with(b"HTTP/1.1 200")
+    let request_sent = stream.write_all(b"GET /ready HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    let mut response_bytes = Vec::new();
+    request_sent.and_then(|()| stream.read_to_end(&mut response_bytes)).is_ok()
+        && response_bytes.starts_with(b"HTTP/1.1 200")
 }
 
 /// Processor time of a process in seconds, and its memory in MiB: now, and the peak.
-pub fn used(process: u32) -> (f64, (f64, f64)) {
-    let read = |name: &str| std::fs::read_to_string(format!("/proc/{process}/{name}")).expect("Linux");
-    let (status, stat) = (read("status"), read("stat"));
+pub fn resource_usage(process: u32) -> (f64, (f64, f64)) {
+    let read_proc = |name: &str| std::fs::read_to_string(format!("/proc/{process}/{name}")).expect("Linux");
+    let (status, stat) = (read_proc("status"), read_proc("stat"));
     let memory = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line of the status");
         line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") / 1024.0

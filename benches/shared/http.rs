@@ -107,11 +107,11 @@ impl Connection {
     }
 
     async fn read(&mut self) -> io::Result<()> {
-        let read = self.stream.read(&mut self.buffer[self.filled..]).await?;
-        if read == 0 {
+        let count = self.stream.read(&mut self.buffer[self.filled..]).await?;
+        if count == 0 {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the service closed the connection"));
         }
-        self.filled += read;
+        self.filled += count;
         Ok(())
     }
 }
@@ -162,7 +162,7 @@ pub fn load(
         let (started, end) = (Instant::now(), Instant::now() + time);
         let clients = opened.into_iter().enumerate().map(|(client, connection)| {
             let next = next.clone();
-            tokio::task::spawn_local(run(connection, end, move |turn| next(client, turn)))
+            tokio::task::spawn_local(run(connection, end, move |iteration| next(client, iteration)))
         });
         let mut latencies = Vec::new();
         for client in clients.collect::<Vec<_>>() {
@@ -174,15 +174,15 @@ pub fn load(
 
 async fn run(mut connection: Connection, end: Instant, next: impl Fn(u64) -> Vec<u8>) -> Vec<u32> {
     let mut latencies = Vec::new();
-    for turn in 0.. {
-        let request = next(turn);
-        let sent = Instant::now();
-        if sent >= end {
+    for iteration in 0.. {
+        let request = next(iteration);
+        let sent_at = Instant::now();
+        if sent_at >= end {
             break;
         }
-        let answer = connection.exchange(&request).await;
-        assert!((200..300).contains(&answer.status), "{}\n{}", answer.head, String::from_utf8_lossy(answer.body));
-        latencies.push(u32::try_from(sent.elapsed().as_nanos() / 100).unwrap_or(u32::MAX));
+        let response = connection.exchange(&request).await;
+        assert!((200..300).contains(&response.status), "{}\n{}", response.head, String::from_utf8_lossy(response.body));
+        latencies.push(u32::try_from(sent_at.elapsed().as_nanos() / 100).unwrap_or(u32::MAX));
     }
     latencies
 }
@@ -195,25 +195,25 @@ fn summary(mut latencies: Vec<u32>, time: Duration) -> Measured {
 
 /// Sends every request once, on this many connections, and panics at the first error. Requests that the service asks to
 /// retry later are sent again. Returns the number of such retries.
-pub async fn send_all<I>(address: &str, work: Vec<I>) -> u64
+pub async fn send_all<I>(address: &str, queued: Vec<I>) -> u64
 where
     I: Iterator<Item = Vec<u8>> + 'static,
 {
-    let later = std::rc::Rc::new(AtomicU64::new(0));
+    let too_many = std::rc::Rc::new(AtomicU64::new(0));
     let mut clients = Vec::new();
-    for requests in work {
-        let (mut connection, later) = (Connection::open(address).await, later.clone());
+    for requests in queued {
+        let (mut connection, too_many) = (Connection::open(address).await, too_many.clone());
         clients.push(tokio::task::spawn_local(async move {
             for request in requests {
                 loop {
-                    let answer = connection.exchange(&request).await;
-                    match answer.status {
+                    let response = connection.exchange(&request).await;
+                    match response.status {
                         200..300 => break,
                         429 | 503 => {
-                            later.fetch_add(1, Ordering::Relaxed);
+                            too_many.fetch_add(1, Ordering::Relaxed);
                             tokio::time::sleep(Duration::from_millis(50)).await;
                         }
-                        _ => panic!("{}\n{}", answer.head, String::from_utf8_lossy(answer.body)),
+                        _ => panic!("{}\n{}", response.head, String::from_utf8_lossy(response.body)),
                     }
                 }
             }
@@ -222,5 +222,5 @@ where
     for client in clients {
         client.await.expect("a client does not panic");
     }
-    later.load(Ordering::Relaxed)
+    too_many.load(Ordering::Relaxed)
 }

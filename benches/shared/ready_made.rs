@@ -14,26 +14,27 @@ use crate::http::{Connection, request};
 
 /// Stored response.
 #[derive(Clone)]
-struct Kept {
+struct StoredPage {
     body: Bytes,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-type Answers = Arc<RwLock<HashMap<String, Kept>>>;
+type StoredPages = Arc<RwLock<HashMap<String, StoredPage>>>;
 
 /// Serves until the process gets a signal.
 pub fn serve(workers: usize) {
-    let answers = Answers::default();
+    let pages = StoredPages::default();
     actix_web::rt::System::new().block_on(async move {
         let server = HttpServer::new(move || {
-            let keep =
-                web::put().guard(actix_web::guard::fn_guard(|c| c.head().headers().contains_key("x-of"))).to(keep);
+            let store_route = web::put()
+                .guard(actix_web::guard::fn_guard(|c| c.head().headers().contains_key("x-of")))
+                .to(store_page);
             App::new()
-                .app_data(Data::new(answers.clone()))
+                .app_data(Data::new(pages.clone()))
                 .app_data(web::PayloadConfig::new(16 << 20))
                 .route("/ready", web::get().to(HttpResponse::Ok))
-                .route("/keep", keep)
-                .default_service(web::to(answer))
+                .route("/keep", store_route)
+                .default_service(web::to(serve_page))
         });
         let server = server.workers(workers).bind(("127.0.0.1", 0)).expect("a free port");
         println!("http://{}", server.addrs()[0]);
@@ -41,26 +42,26 @@ pub fn serve(workers: usize) {
     });
 }
 
-async fn keep(request: HttpRequest, answers: Data<Answers>, body: Bytes) -> HttpResponse {
+async fn store_page(request: HttpRequest, pages: Data<StoredPages>, body: Bytes) -> HttpResponse {
     let header =
         |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
     let headers = header("x-headers");
     let headers = headers.split('|').filter_map(|line| line.split_once('='));
     let headers = headers.filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?))).collect();
-    answers.write().expect("no panic").insert(header("x-of"), Kept { body, headers });
+    pages.write().expect("no panic").insert(header("x-of"), StoredPage { body, headers });
     HttpResponse::NoContent().finish()
 }
 
 /// Reads the whole body of the request and ignores it.
-async fn answer(request: HttpRequest, answers: Data<Answers>, _body: Bytes) -> HttpResponse {
+async fn serve_page(request: HttpRequest, pages: Data<StoredPages>, _body: Bytes) -> HttpResponse {
     let target = request.uri().path_and_query().map_or("", |target| target.as_str());
-    let kept = answers.read().expect("no panic").get(target).cloned();
-    let Some(kept) = kept else { return HttpResponse::NotFound().finish() };
+    let stored = pages.read().expect("no panic").get(target).cloned();
+    let Some(stored) = stored else { return HttpResponse::NotFound().finish() };
     let mut response = HttpResponse::Ok();
-    for (name, value) in &kept.headers {
+    for (name, value) in &stored.headers {
         response.insert_header((name.clone(), value.clone()));
     }
-    response.body(kept.body)
+    response.body(stored.body)
 }
 
 /// Sends a request to the service and stores the response here.
@@ -72,17 +73,17 @@ pub async fn record(
     token: &str,
     body: &str,
 ) {
-    let answer = service.exchange(&request(method, path, token, body)).await;
-    assert_eq!(answer.status, 200, "{path}: {}", String::from_utf8_lossy(answer.body));
-    let own = ["content-length", "date", "connection"];
-    let headers = answer.head.lines().skip(1).filter_map(|line| line.split_once(": "));
-    let headers = headers.filter(|(name, _)| !own.contains(&name.to_ascii_lowercase().as_str()));
+    let response = service.exchange(&request(method, path, token, body)).await;
+    assert_eq!(response.status, 200, "{path}: {}", String::from_utf8_lossy(response.body));
+    let hop_headers = ["content-length", "date", "connection"];
+    let headers = response.head.lines().skip(1).filter_map(|line| line.split_once(": "));
+    let headers = headers.filter(|(name, _)| !hop_headers.contains(&name.to_ascii_lowercase().as_str()));
     let headers: Vec<_> = headers.map(|(name, value)| format!("{name}={value}")).collect();
     let head = format!(
         "PUT /keep HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Of: {path}\r\nX-Headers: {}\r\nContent-Length: {}\r\n\r\n",
         headers.join("|"),
-        answer.body.len()
+        response.body.len()
     );
-    let kept = ready_made.exchange(&[head.as_bytes(), answer.body].concat()).await;
-    assert_eq!(kept.status, 204);
+    let store_response = ready_made.exchange(&[head.as_bytes(), response.body].concat()).await;
+    assert_eq!(store_response.status, 204);
 }

@@ -45,8 +45,8 @@ impl Service {
 
     /// Starts the server of ready-made bytes with this number of workers.
     pub fn start_ready_made(workers: usize) -> Self {
-        let own = std::env::current_exe().expect("the path of this program");
-        Self::spawn(Command::new(own).args(["ready-made", "--workers", &workers.to_string()]))
+        let program = std::env::current_exe().expect("the path of this program");
+        Self::spawn(Command::new(program).args(["ready-made", "--workers", &workers.to_string()]))
     }
 
     fn spawn(command: &mut Command) -> Self {
@@ -54,8 +54,8 @@ impl Service {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
         let address = lines.find_map(|line| {
-            let (_, rest) = line.split_once("http://")?;
-            Some(rest.split_whitespace().next()?.trim_end_matches('/').to_owned())
+            let (_, remaining) = line.split_once("http://")?;
+            Some(remaining.split_whitespace().next()?.trim_end_matches('/').to_owned())
         });
         std::thread::spawn(move || lines.for_each(drop));
         let address = address.expect("the program says where it listens");
@@ -127,12 +127,12 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 pub fn apart<T>(start: impl FnOnce() -> T) -> T {
     // Read once: after the first call this thread has only the cores of the clients.
     static CORES: LazyLock<Vec<usize>> = LazyLock::new(|| {
-        let all = sched_getaffinity(None).expect("the cores of this thread");
-        (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core)).collect()
+        let all_cores = sched_getaffinity(None).expect("the cores of this thread");
+        (0..CpuSet::MAX_CPU).filter(|core| all_cores.is_set(*core)).collect()
     });
 
-    let [first, others @ ..] = CORES.as_slice() else { return start() };
-    if others.is_empty() {
+    let [first, other_cores @ ..] = CORES.as_slice() else { return start() };
+    if other_cores.is_empty() {
         return start();
     }
     let only = |cores: &[usize]| {
@@ -144,6 +144,6 @@ pub fn apart<T>(start: impl FnOnce() -> T) -> T {
     };
     only(&[*first]);
     let started = start();
-    only(others);
+    only(other_cores);
     started
 }

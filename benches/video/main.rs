@@ -34,20 +34,19 @@ fn main() {
 }
 
 fn run(seconds: u32) -> Result<(), Failure> {
-    let place = std::env::temp_dir().join(format!("video-bench-{}", std::process::id()));
-    std::fs::create_dir_all(&place)?;
+    let work_dir = std::env::temp_dir().join(format!("video-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&work_dir)?;
     println!("{seconds} s of film; frames a second, KiB, dB");
     println!("| | drawn | encoded | x264 veryfast | KiB | x264 | dB | x264 | whole film, all cores |");
     println!("|---|---|---|---|---|---|---|---|---|");
-    let outcome = RESOLUTIONS.iter().try_for_each(|lines| measure(*lines, seconds, &place));
-    std::fs::remove_dir_all(&place)?;
+    let outcome = RESOLUTIONS.iter().try_for_each(|lines| measure(*lines, seconds, &work_dir));
+    std::fs::remove_dir_all(&work_dir)?;
     outcome
 }
 
 fn plan(lines: u32, seconds: u32) -> Result<VideoPlan<'static>, Failure> {
     let photograph = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photographs/landscape.jpg");
-    let decoded =
-        PictureDecoders::default().decode(&std::fs::read(photograph)?).map_err(|refusal| refusal.to_string())?;
+    let decoded = PictureDecoders::default().decode(&std::fs::read(photograph)?).map_err(|error| error.to_string())?;
     Ok(VideoPlan {
         size: size_of(lines, None, None),
         material: Material::Still { picture: decoded.pixels, seconds },
@@ -63,47 +62,60 @@ fn plan(lines: u32, seconds: u32) -> Result<VideoPlan<'static>, Failure> {
     })
 }
 
-fn measure(lines: u32, seconds: u32, place: &Path) -> Result<(), Failure> {
-    let (raw, ours, theirs) = (place.join("frames.y4m"), place.join("ours.mp4"), place.join("theirs.mp4"));
-    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+fn measure(lines: u32, seconds: u32, work_dir: &Path) -> Result<(), Failure> {
+    let (raw, own_path, reference_path) =
+        (work_dir.join("frames.y4m"), work_dir.join("ours.mp4"), work_dir.join("theirs.mp4"));
+    let single_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
     let size = plan(lines, seconds)?.size;
     let count = f64::from(seconds * FPS);
     let mut file = BufWriter::new(File::create(&raw)?);
     writeln!(file, "YUV4MPEG2 W{} H{} F{FPS}:1 Ip C420jpeg", size.width, size.height)?;
     let started = Instant::now();
     let mut writing = 0.0;
-    one.install(|| {
+    single_thread.install(|| {
         let plan = plan(lines, seconds).map_err(|failure| Fault::Defect(failure.to_string()))?;
         frames(plan, |frame| {
-            let begun = Instant::now();
+            let write_started = Instant::now();
             let parts = [&b"FRAME\n"[..], &frame.luma, &frame.blue, &frame.red];
             let written = parts.iter().try_for_each(|part| file.write_all(part));
-            writing += begun.elapsed().as_secs_f64();
+            writing += write_started.elapsed().as_secs_f64();
             written.map_err(|error| Fault::Defect(error.to_string()))
         })
     })?;
-    let drawn = started.elapsed().as_secs_f64() - writing;
+    let drawing_seconds = started.elapsed().as_secs_f64() - writing;
     file.flush()?;
 
     let started = Instant::now();
-    std::fs::write(&ours, encode(&raw, size)?)?;
+    std::fs::write(&own_path, encode(&raw, size)?)?;
     let encoded = started.elapsed().as_secs_f64();
     let started = Instant::now();
-    ffmpeg(&["-i", text(&raw), "-c:v", "libx264", "-preset", "veryfast", "-crf", CRF, "-threads", "1", text(&theirs)])?;
+    ffmpeg(&[
+        "-i",
+        text(&raw),
+        "-c:v",
+        "libx264",
+        "-preset",
+        "veryfast",
+        "-crf",
+        CRF,
+        "-threads",
+        "1",
+        text(&reference_path),
+    ])?;
     let rival = started.elapsed().as_secs_f64();
     let started = Instant::now();
     render(plan(lines, seconds)?, &())?;
-    let whole = started.elapsed().as_secs_f64();
+    let total_seconds = started.elapsed().as_secs_f64();
     println!(
         "| {lines}p | {:.0} | {:.0} | {:.0} | {} | {} | {:.1} | {:.1} | {:.0} |",
-        count / drawn,
+        count / drawing_seconds,
         count / encoded,
         count / rival,
-        std::fs::metadata(&ours)?.len() / 1024,
-        std::fs::metadata(&theirs)?.len() / 1024,
-        likeness(&ours, &raw)?,
-        likeness(&theirs, &raw)?,
-        count / whole,
+        std::fs::metadata(&own_path)?.len() / 1024,
+        std::fs::metadata(&reference_path)?.len() / 1024,
+        psnr(&own_path, &raw)?,
+        psnr(&reference_path, &raw)?,
+        count / total_seconds,
     );
     Ok(())
 }
@@ -144,13 +156,13 @@ fn text(path: &Path) -> &str {
 
 fn ffmpeg(arguments: &[&str]) -> Result<String, Failure> {
     let output = Command::new("ffmpeg").args(["-hide_banner", "-nostdin", "-y"]).args(arguments).output()?;
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    if output.status.success() { Ok(told) } else { Err(told.into()) }
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() { Ok(message) } else { Err(message.into()) }
 }
 
 /// Similarity of a film to its frames, in dB.
-fn likeness(film: &Path, raw: &Path) -> Result<f64, Failure> {
-    let told = ffmpeg(&["-i", text(film), "-i", text(raw), "-lavfi", "psnr", "-f", "null", "-"])?;
-    let value = told.rsplit("PSNR y:").next().and_then(|rest| rest.split(' ').next());
+fn psnr(film: &Path, raw: &Path) -> Result<f64, Failure> {
+    let output = ffmpeg(&["-i", text(film), "-i", text(raw), "-lavfi", "psnr", "-f", "null", "-"])?;
+    let value = output.rsplit("PSNR y:").next().and_then(|remaining| remaining.split(' ').next());
     Ok(value.ok_or("ffmpeg told no likeness")?.parse()?)
 }

@@ -60,14 +60,14 @@ pub struct AggregateActor<D: Decider> {
     deps: AggregateDeps,
     mailbox: usize,
     /// `None` before the first command and after a failure; the next command then replays the stream.
-    live: Option<LoadedState<D>>,
+    loaded: Option<LoadedState<D>>,
 }
 
 impl<D: Decider> AggregateActor<D> {
     /// Returns an actor that has not loaded its stream yet. `mailbox` limits the number of waiting commands.
     #[must_use]
     pub fn new(stream: StreamId, deps: AggregateDeps, mailbox: usize) -> Self {
-        Self { stream, deps, mailbox, live: None }
+        Self { stream, deps, mailbox, loaded: None }
     }
 }
 
@@ -84,17 +84,17 @@ impl<D: Decider> Handler<Execute<D>> for AggregateActor<D> {
 
     fn handle(&mut self, message: Execute<D>, _: &mut Context<Self>) -> Self::Result {
         let Execute { command, command_context, reply, busy } = message;
-        let live = self.live.take();
+        let loaded = self.loaded.take();
         let stream = self.stream.clone();
         let deps = self.deps.clone();
         let work = async move {
-            let (live, outcome) = execute(live, stream, &deps, command, command_context).await;
+            let (loaded, outcome) = execute(loaded, stream, &deps, command, command_context).await;
             // The caller may have gone; the command takes effect nevertheless.
             let _ = reply.send(outcome);
             drop(busy);
-            live
+            loaded
         };
-        AtomicResponse::new(Box::pin(work.into_actor(self).map(|live, actor, _| actor.live = live)))
+        AtomicResponse::new(Box::pin(work.into_actor(self).map(|loaded, actor, _| actor.loaded = loaded)))
     }
 }
 
@@ -117,48 +117,48 @@ impl<D: Decider> LoadedState<D> {
 
 /// Executes one command, from load to reply. Returns the state unless it may differ from the log.
 async fn execute<D: Decider>(
-    live: Option<LoadedState<D>>,
+    loaded: Option<LoadedState<D>>,
     stream: StreamId,
     deps: &AggregateDeps,
     command: D::Command,
     command_context: CommandContext,
 ) -> (Option<LoadedState<D>>, CommandOutcome<D>) {
     if command_context.claim.is_some_and(|claim| deps.models.read().claims.contains(&claim, command_context.at)) {
-        return (live, Ok(CommandEffect { changed: false }));
+        return (loaded, Ok(CommandEffect { changed: false }));
     }
 
-    let mut live = match live {
-        Some(live) => live,
+    let mut loaded = match loaded {
+        Some(loaded) => loaded,
         None => match load::<D>(stream.clone(), Arc::clone(&deps.log)).await {
-            Ok(live) => live,
+            Ok(loaded) => loaded,
             Err(failure) => return (None, Err(failure.into())),
         },
     };
 
     deps.environment.hit(FailPoint::Decide, stream.as_str());
-    let events = match D::decide(&live.state, command, command_context.at) {
+    let events = match D::decide(&loaded.state, command, command_context.at) {
         Ok(events) if events.is_empty() && command_context.claim.is_none() => {
-            return (Some(live), Ok(CommandEffect { changed: false }));
+            return (Some(loaded), Ok(CommandEffect { changed: false }));
         }
         Ok(events) => events,
-        Err(rejection) => return (Some(live), Err(CommandError::Rejected(rejection))),
+        Err(rejection) => return (Some(loaded), Err(CommandError::Rejected(rejection))),
     };
 
     let changed = !events.is_empty();
     deps.environment.hit(FailPoint::Append, stream.as_str());
 
-    match append::<D>(stream, live.version, deps, events, command_context).await {
+    match append::<D>(stream, loaded.version, deps, events, command_context).await {
         Ok(commit) => {
-            live.evolve(&commit);
-            (Some(live), Ok(CommandEffect { changed }))
+            loaded.evolve(&commit);
+            (Some(loaded), Ok(CommandEffect { changed }))
         }
-        Err(error) => (live.retain_after(&error), Err(error.into())),
+        Err(error) => (loaded.keep_after_error(&error), Err(error.into())),
     }
 }
 
 impl<D: Decider> LoadedState<D> {
     /// Returns the state if it still matches the log after `error`.
-    fn retain_after(self, error: &AppendError) -> Option<Self> {
+    fn keep_after_error(self, error: &AppendError) -> Option<Self> {
         match error {
             AppendError::Overloaded
             | AppendError::CrossStreamConflict
@@ -172,13 +172,13 @@ impl<D: Decider> LoadedState<D> {
 }
 
 async fn load<D: Decider>(stream: StreamId, log: Arc<dyn EventLog>) -> Result<LoadedState<D>, LogFailure> {
-    let reading = tokio::task::spawn_blocking(move || log.read_stream(&stream, Version(0)));
-    let history = reading
+    let read = tokio::task::spawn_blocking(move || log.read_stream(&stream, Version(0)));
+    let history = read
         .await
         .map_err(|error| LogFailure::Storage { doing: "read a stream".to_owned(), reason: error.to_string() })??;
-    let mut live = LoadedState { state: D::State::default(), version: Version(0) };
-    live.evolve(&history);
-    Ok(live)
+    let mut loaded = LoadedState { state: D::State::default(), version: Version(0) };
+    loaded.evolve(&history);
+    Ok(loaded)
 }
 
 async fn append<D: Decider>(

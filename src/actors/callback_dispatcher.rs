@@ -132,13 +132,13 @@ impl CallbackDispatcher {
         let WebhookContent { subject, change, results, failure, .. } = content;
         let results = results.as_ref();
         let failure = failure.as_ref();
-        let written = if subject.gateway == Gateway::Image {
+        let json = if subject.gateway == Gateway::Image {
             serde_json::to_vec(&ImageTaskView::new(task, change.to, results, failure, &self.public_url))
         } else {
             let status = change.to;
             let reached = change.from;
             let credits = subject.credits;
-            let moment = VideoTaskState {
+            let task_state = VideoTaskState {
                 task,
                 status,
                 reached: reached.max(visible_progress(status)),
@@ -146,10 +146,10 @@ impl CallbackDispatcher {
                 results,
                 failure,
             };
-            serde_json::to_vec(&CreationsView::new(moment, self.payload(subject.payload).await, &self.public_url))
+            serde_json::to_vec(&CreationsView::new(task_state, self.payload(subject.payload).await, &self.public_url))
         };
 
-        written.expect("a struct of strings and numbers can be written as JSON")
+        json.expect("a struct of strings and numbers can be written as JSON")
     }
 
     /// Returns the caller's payload unchanged, if it is still stored.
@@ -166,7 +166,7 @@ impl CallbackDispatcher {
         }
 
         match self.models.delivery_notification(due.task, due.id).await {
-            Ok(Some(told)) => Some(told.content),
+            Ok(Some(notification)) => Some(notification.content),
             Ok(None) => {
                 tracing::error!(delivery = %due.id, task = %due.task, "delivery content missing from the log");
                 None
@@ -182,24 +182,24 @@ impl CallbackDispatcher {
     /// webhook, because the key of the service always signs it.
     async fn secrets_of(&self, owner: Option<UserId>) -> Vec<Zeroizing<Vec<u8>>> {
         let Some(owner) = owner else { return Vec::new() };
-        let sealed: Vec<PersonalValue> = {
+        let sealed_secrets: Vec<PersonalValue> = {
             let models = self.models.read();
             let now = self.environment.now();
             models.users.get(owner).map_or_else(Vec::new, |user| user.webhook_secrets.valid_at(now).cloned().collect())
         };
 
-        if sealed.is_empty() {
+        if sealed_secrets.is_empty() {
             return Vec::new();
         }
 
         let keyring = self.keyring.clone();
-        let opening = move || {
-            let open = |secret| keyring.read(owner, PersonalField::WebhookSecret, secret).map(Zeroizing::new);
-            let bytes = |text: Zeroizing<String>| webhook_secret::decode_secret(&text).map(Zeroizing::new);
-            sealed.iter().filter_map(|secret| open(secret).and_then(bytes)).collect()
+        let decrypt_all = move || {
+            let decrypt = |secret| keyring.read(owner, PersonalField::WebhookSecret, secret).map(Zeroizing::new);
+            let decode = |text: Zeroizing<String>| webhook_secret::decode_secret(&text).map(Zeroizing::new);
+            sealed_secrets.iter().filter_map(|secret| decrypt(secret).and_then(decode)).collect()
         };
 
-        tokio::task::spawn_blocking(opening).await.unwrap_or_default()
+        tokio::task::spawn_blocking(decrypt_all).await.unwrap_or_default()
     }
 }
 
@@ -228,10 +228,10 @@ impl Reactor for CallbackDispatcher {
         let mut turns = self.turns.lock();
         let now = self.environment.now();
         let due = self.models.read().deliveries.due(now, &turns, self.rejected_offers_max, |task, owner, lane| {
-            let Some(share) = self.account_limit.try_acquire(owner).filter(|_| slots.try_reserve(&task, lane)) else {
+            let Some(permit) = self.account_limit.try_acquire(owner).filter(|_| slots.try_reserve(&task, lane)) else {
                 return false;
             };
-            permits.push(share);
+            permits.push(permit);
             served.push((lane.into(), owner));
             true
         });
@@ -240,10 +240,10 @@ impl Reactor for CallbackDispatcher {
             turns.record_served(turn);
         }
 
-        due.into_iter().zip(permits).map(|(due, share)| (due.task, DeliveryWork { due, _permit: share })).collect()
+        due.into_iter().zip(permits).map(|(due, permit)| (due.task, DeliveryWork { due, _permit: permit })).collect()
     }
 
-    async fn act(&self, DeliveryWork { due, _permit: _share }: DeliveryWork) -> Reschedule {
+    async fn act(&self, DeliveryWork { due, _permit }: DeliveryWork) -> Reschedule {
         let Some(content) = self.content_of(&due).await else { return Reschedule::After(RETRY_PAUSE) };
         let outcome = self.attempt(&due, content).await;
         let DueDelivery { id, task, .. } = due;

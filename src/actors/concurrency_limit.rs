@@ -30,22 +30,22 @@ impl AccountConcurrencyLimit {
     /// Takes a slot for this account, unless it uses all of its slots.
     #[must_use]
     pub fn try_acquire(&self, account: Option<UserId>) -> Option<ConcurrencyPermit> {
-        let mut taken = self.in_use.lock();
-        let own = taken.entry(account).or_default();
-        if *own >= self.permits_per_account {
+        let mut in_use = self.in_use.lock();
+        let count = in_use.entry(account).or_default();
+        if *count >= self.permits_per_account {
             return None;
         }
-        *own += 1;
+        *count += 1;
         Some(ConcurrencyPermit { limit: self.clone(), account })
     }
 }
 
 impl Drop for ConcurrencyPermit {
     fn drop(&mut self) {
-        let mut taken = self.limit.in_use.lock();
-        let left = taken.remove(&self.account).unwrap_or(0).saturating_sub(1);
-        if left > 0 {
-            taken.insert(self.account, left);
+        let mut in_use = self.limit.in_use.lock();
+        let remaining = in_use.remove(&self.account).unwrap_or(0).saturating_sub(1);
+        if remaining > 0 {
+            in_use.insert(self.account, remaining);
         }
     }
 }
@@ -59,14 +59,14 @@ mod tests {
     fn an_account_has_its_share_and_gets_it_back() {
         let ada = Some(UserId(Uuid::from_u128(1)));
         let bob = Some(UserId(Uuid::from_u128(2)));
-        let shares = AccountConcurrencyLimit::new(2);
-        let first = shares.try_acquire(ada).unwrap();
-        let second = shares.try_acquire(ada);
-        assert!(second.is_some() && shares.try_acquire(ada).is_none());
-        assert!(shares.try_acquire(bob).is_some());
+        let limit = AccountConcurrencyLimit::new(2);
+        let first = limit.try_acquire(ada).unwrap();
+        let second = limit.try_acquire(ada);
+        assert!(second.is_some() && limit.try_acquire(ada).is_none());
+        assert!(limit.try_acquire(bob).is_some());
         drop(first);
-        assert!(shares.try_acquire(ada).is_some());
+        assert!(limit.try_acquire(ada).is_some());
         drop(second);
-        assert!(shares.in_use.lock().is_empty());
+        assert!(limit.in_use.lock().is_empty());
     }
 }

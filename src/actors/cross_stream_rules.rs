@@ -29,7 +29,7 @@ impl<'m> CrossStreamRules<'m> {
     /// Returns `true` if the append may follow the ones checked before: a deleted publisher gets no node, and a
     /// publisher with nodes is not deleted.
     pub fn allows(&mut self, append: &Append) -> bool {
-        append.events.iter().all(|new| match &new.event {
+        append.events.iter().all(|new_event| match &new_event.event {
             Event::Node(NodeEvent::NodeCreated { publisher, .. }) => self.may_gain_node(publisher),
             Event::Publisher(PublisherEvent::PublisherDeleted) => {
                 PublisherId::parse(append.stream.key()).is_ok_and(|publisher| self.may_be_deleted(publisher))

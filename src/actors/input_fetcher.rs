@@ -86,10 +86,10 @@ impl InputFetcher {
     async fn fetch_for_image(&self, account: Option<UserId>, work: &ImageWork) -> Result<TaskCommand, InputFailure> {
         let mut inputs = Vec::new();
         let image_is_remote = work.image.stored().is_none();
-        for (nth, url) in work.remote_urls().enumerate() {
+        for (index, url) in work.remote_urls().enumerate() {
             // Only the picture that is edited determines the size of the result.
-            let measured_by = (nth == 0 && image_is_remote).then(|| work.job.clone());
-            inputs.push(self.fetch_picture(account, url, measured_by).await?);
+            let size_check = (index == 0 && image_is_remote).then(|| work.job.clone());
+            inputs.push(self.fetch_picture(account, url, size_check).await?);
         }
         Ok(TaskCommand::RecordInputs { inputs })
     }
@@ -111,19 +111,19 @@ impl InputFetcher {
         &self,
         account: Option<UserId>,
         url: &CallbackUrl,
-        measured_by: Option<ImageJob>,
+        size_check: Option<ImageJob>,
     ) -> Result<Picture, InputFailure> {
         let file = self.fetcher.get(url.as_str()).await.map_err(|failure| fetch_failure(url, failure))?;
         self.charge(account, file.bytes.len())?;
 
-        let _turn = self.inspections.acquire(account, 1).await;
+        let _permit = self.inspections.acquire(account, 1).await;
         let store = self.store.clone();
 
         run_blocking(move || {
             let bytes = &file.bytes;
             let PictureInfo { format, width, height } =
                 read_picture_info(bytes).map_err(|reason| invalid_input(&reason))?;
-            if let Some(job) = measured_by {
+            if let Some(job) = size_check {
                 job.check_output_size(width, height).map_err(|reason| output_too_large(&reason))?;
             }
             store.decoders().inspect(bytes).map_err(decode_failure)?;
@@ -156,9 +156,10 @@ impl InputFetcher {
         // quota.
         let Some((quota, owner)) = self.daily_bytes.as_ref().zip(owner) else { return Ok(()) };
         quota.charge(Account::User(owner), bytes as u64).map(QuotaCharge::commit).map_err(|exceeded| {
-            let QuotaExceeded { limit, remaining: left } = exceeded;
-            let reason =
-                format!("a fetched input has {bytes} bytes, but only {left} of the account's daily {limit} are left");
+            let QuotaExceeded { limit, remaining } = exceeded;
+            let reason = format!(
+                "a fetched input has {bytes} bytes, but only {remaining} of the account's daily {limit} are left"
+            );
             InputFailure::Permanent(TaskFailure::new("quota_exceeded", &reason))
         })
     }
@@ -167,8 +168,8 @@ impl InputFetcher {
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, InputFailure> + Send + 'static,
 ) -> Result<T, InputFailure> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| InputFailure::Internal("checking an input was interrupted".to_owned()))?
+    let result = tokio::task::spawn_blocking(work).await;
+    result.map_err(|_| InputFailure::Internal("checking an input was interrupted".to_owned()))?
 }
 
 /// Stores a video. Blocks. The vendor checks the content of the container.
@@ -180,11 +181,12 @@ fn store_clip(store: &MediaStore, bytes: &[u8]) -> Result<Clip, InputFailure> {
 
 /// Names the input by its URL without query and fragment, which may contain secrets.
 fn fetch_failure(url: &CallbackUrl, failure: FetchFailure) -> InputFailure {
-    let place = url.as_str().split(['?', '#']).next().unwrap_or_default();
-    let told = |reason| TaskFailure::new("input_unavailable", &format!("{place} could not be fetched: {reason}"));
+    let address = url.as_str().split(['?', '#']).next().unwrap_or_default();
+    let task_failure =
+        |reason| TaskFailure::new("input_unavailable", &format!("{address} could not be fetched: {reason}"));
     match failure {
-        FetchFailure::Permanent(reason) => InputFailure::Permanent(told(reason)),
-        FetchFailure::Transient(reason) => InputFailure::Transient(told(reason)),
+        FetchFailure::Permanent(reason) => InputFailure::Permanent(task_failure(reason)),
+        FetchFailure::Transient(reason) => InputFailure::Transient(task_failure(reason)),
         FetchFailure::BufferFull(reason) => InputFailure::Internal(reason.to_string()),
     }
 }

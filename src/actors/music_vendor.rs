@@ -27,7 +27,7 @@ const NO_BACKOFF: Backoff = Backoff { min: Duration::ZERO, max: Duration::ZERO }
 #[derive(Clone)]
 pub struct GuardedMusicVendor {
     vendor: Arc<dyn MusicVendor>,
-    gate: VendorGuard,
+    guard: VendorGuard,
 }
 
 /// Permission for one call. If the call is a probe and is dropped before its outcome is known, the next caller gets the
@@ -76,13 +76,13 @@ impl GuardedMusicVendor {
     #[must_use]
     pub fn new(vendor: Arc<dyn MusicVendor>, breaker: Option<BreakerOptions>, environment: Environment) -> Self {
         let guard = VendorGuard::new(vendor.name(), breaker, NO_BACKOFF, environment);
-        Self { vendor, gate: guard }
+        Self { vendor, guard }
     }
 
     /// Returns the observable state of the vendor.
     #[must_use]
     pub fn vendor_state(&self) -> VendorState {
-        self.gate.state()
+        self.guard.state()
     }
 
     /// Asks the breaker for a call.
@@ -90,11 +90,11 @@ impl GuardedMusicVendor {
     /// # Errors
     /// Returns the time to wait while the breaker is open or held.
     pub fn admit(&self) -> Result<CallPermit, Duration> {
-        let leave = |is_probe| CallPermit { guard: self.gate.clone(), is_probe };
-        match self.gate.admission() {
-            Admission::Allow => Ok(leave(false)),
+        let permit = |is_probe| CallPermit { guard: self.guard.clone(), is_probe };
+        match self.guard.admission() {
+            Admission::Allow => Ok(permit(false)),
             // Music vendors have no health check: the next stream is the probe.
-            Admission::Probe => Ok(leave(true)),
+            Admission::Probe => Ok(permit(true)),
             Admission::Wait(wait) => Err(wait),
         }
     }
@@ -126,11 +126,11 @@ impl GuardedMusicVendor {
         work: MusicWork,
     ) -> BoxStream<'static, Result<MusicStreamItem, MusicInterruption>> {
         let stream = MonitoredMusicStream { stream: self.vendor.play(task, work), permit };
-        let next = async |heard: Option<MonitoredMusicStream>| {
-            let mut heard = heard?;
-            let moment = heard.next().await?;
-            let rest = moment.is_ok().then_some(heard);
-            Some((moment, rest))
+        let next = async |state: Option<MonitoredMusicStream>| {
+            let mut state = state?;
+            let item = state.next().await?;
+            let next_state = item.is_ok().then_some(state);
+            Some((item, next_state))
         };
 
         unfold(Some(stream), next).boxed()
@@ -146,8 +146,8 @@ struct MonitoredMusicStream {
 impl MonitoredMusicStream {
     /// Only the end of a stream counts as a success: a vendor that breaks off every stream is not healthy.
     async fn next(&mut self) -> Option<Result<MusicStreamItem, MusicInterruption>> {
-        let moment = self.stream.next().await;
-        match &moment {
+        let item = self.stream.next().await;
+        match &item {
             Some(Ok(_)) => {}
             None | Some(Err(MusicStreamError::Failed(_))) => self.permit.record_success(),
             Some(Err(MusicStreamError::NotAccepted(error))) => self.permit.record_failure(error),
@@ -155,14 +155,14 @@ impl MonitoredMusicStream {
                 self.permit.record_failure(&VendorError::new(VendorErrorKind::Unknown, failure.message.as_str()));
             }
         }
-        moment.map(|moment| moment.map_err(interruption_of))
+        item.map(|item| item.map_err(interruption_from))
     }
 }
 
 /// Returns what to record of music that ended prematurely. A call is never repeated, whatever its outcome: the listener
 /// already has the response to this one.
-fn interruption_of(stopped: MusicStreamError) -> MusicInterruption {
-    let error = match stopped {
+fn interruption_from(stream_error: MusicStreamError) -> MusicInterruption {
+    let error = match stream_error {
         MusicStreamError::Failed(failure) | MusicStreamError::Interrupted(failure) => return failure.into(),
         MusicStreamError::NotAccepted(error) => error,
     };
@@ -176,13 +176,13 @@ fn interruption_of(stopped: MusicStreamError) -> MusicInterruption {
         }
         VendorErrorKind::Unknown => {
             let failure = failure("outcome_unknown");
-            let unknown = TaskCommand::RecordUnknownOutcome { reason: failure.message.clone(), repeatable: false };
-            MusicInterruption { failure, commands: vec![unknown] }
+            let command = TaskCommand::RecordUnknownOutcome { reason: failure.message.clone(), repeatable: false };
+            MusicInterruption { failure, commands: vec![command] }
         }
         VendorErrorKind::Unreached | VendorErrorKind::Busy | VendorErrorKind::Unserved => {
             let failure = failure("vendor_unavailable");
-            let undelivered = TaskCommand::RecordUndelivered { reason: failure.message.clone() };
-            MusicInterruption { commands: vec![undelivered, TaskCommand::Fail { failure: failure.clone() }], failure }
+            let command = TaskCommand::RecordUndelivered { reason: failure.message.clone() };
+            MusicInterruption { commands: vec![command, TaskCommand::Fail { failure: failure.clone() }], failure }
         }
     }
 }
@@ -216,7 +216,7 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_mins(1);
 
-    fn musician(
+    fn guarded_vendor(
         streams: Vec<Vec<Result<MusicStreamItem, MusicStreamError>>>,
         environment: Environment,
     ) -> GuardedMusicVendor {
@@ -230,14 +230,14 @@ mod tests {
 
     async fn circuits(streams: Vec<Vec<Result<MusicStreamItem, MusicStreamError>>>) -> Vec<CircuitState> {
         let count = streams.len();
-        let musician = musician(streams, Environment::system());
+        let vendor = guarded_vendor(streams, Environment::system());
         let mut circuits = Vec::new();
         for _ in 0..count {
-            let leave = CallPermit { guard: musician.gate.clone(), is_probe: false };
-            let _: Vec<_> = musician.play(leave, TaskId(Uuid::nil()), work()).collect().await;
-            circuits.push(musician.vendor_state().circuit());
+            let permit = CallPermit { guard: vendor.guard.clone(), is_probe: false };
+            let _: Vec<_> = vendor.play(permit, TaskId(Uuid::nil()), work()).collect().await;
+            circuits.push(vendor.vendor_state().circuit());
         }
-        assert_eq!(musician.admit().is_err(), circuits.last() == Some(&CircuitState::Open));
+        assert_eq!(vendor.admit().is_err(), circuits.last() == Some(&CircuitState::Open));
         circuits
     }
 
@@ -245,30 +245,34 @@ mod tests {
         TaskFailure::new("c", "m")
     }
 
-    fn untaken(kind: VendorErrorKind) -> Vec<Result<MusicStreamItem, MusicStreamError>> {
+    fn not_accepted(kind: VendorErrorKind) -> Vec<Result<MusicStreamItem, MusicStreamError>> {
         vec![Err(MusicStreamError::NotAccepted(VendorError::new(kind, "m")))]
     }
 
     #[test]
     fn what_a_vendor_says_is_told_without_what_moves_a_cursor() {
         for kind in [VendorErrorKind::Refused, VendorErrorKind::Unknown, VendorErrorKind::Unreached] {
-            let told = interruption_of(MusicStreamError::NotAccepted(VendorError::new(kind, "no\u{1b}[2J credit")));
-            assert_eq!(told.failure.message.as_str(), "no[2J credit", "{kind:?}");
+            let interruption =
+                interruption_from(MusicStreamError::NotAccepted(VendorError::new(kind, "no\u{1b}[2J credit")));
+            assert_eq!(interruption.failure.message.as_str(), "no[2J credit", "{kind:?}");
         }
     }
 
     #[tokio::test]
     async fn streams_that_break_off_open_the_circuit_and_one_that_ends_closes_it() {
-        let taken = || Ok(MusicStreamItem::Length { millis: 1 });
-        let broken = || vec![taken(), Err(MusicStreamError::Interrupted(failure()))];
+        let item = || Ok(MusicStreamItem::Length { millis: 1 });
+        let interrupted = || vec![item(), Err(MusicStreamError::Interrupted(failure()))];
         assert_eq!(
-            circuits(vec![broken(), untaken(VendorErrorKind::Unknown)]).await,
+            circuits(vec![interrupted(), not_accepted(VendorErrorKind::Unknown)]).await,
             [CircuitState::Closed, CircuitState::Open]
         );
-        let well =
-            [vec![taken()], vec![taken(), Err(MusicStreamError::Failed(failure()))], untaken(VendorErrorKind::Refused)];
-        for answered in well {
-            assert_eq!(circuits(vec![broken(), answered, broken()]).await, [CircuitState::Closed; 3]);
+        let successes = [
+            vec![item()],
+            vec![item(), Err(MusicStreamError::Failed(failure()))],
+            not_accepted(VendorErrorKind::Refused),
+        ];
+        for success in successes {
+            assert_eq!(circuits(vec![interrupted(), success, interrupted()]).await, [CircuitState::Closed; 3]);
         }
     }
 
@@ -276,51 +280,51 @@ mod tests {
     async fn a_listener_who_hangs_up_leaves_the_probe_to_the_next() {
         // Given a vendor whose breaker was open, and a caller that gets the probe
         let clock = Environment::manual(Timestamp::from_micros(0), 1);
-        let taken = || Ok(MusicStreamItem::Length { millis: 1 });
+        let item = || Ok(MusicStreamItem::Length { millis: 1 });
         let streams = [
-            untaken(VendorErrorKind::Unknown),
-            untaken(VendorErrorKind::Unknown),
+            not_accepted(VendorErrorKind::Unknown),
+            not_accepted(VendorErrorKind::Unknown),
             vec![],
-            vec![taken(), taken()],
-            vec![taken()],
+            vec![item(), item()],
+            vec![item()],
         ];
-        let musician = musician(streams.into(), clock.clone());
-        let ask = async || {
-            let leave = musician.admit().ok()?;
-            Some(musician.play(leave, TaskId(Uuid::nil()), work()))
+        let vendor = guarded_vendor(streams.into(), clock.clone());
+        let play_next = async || {
+            let permit = vendor.admit().ok()?;
+            Some(vendor.play(permit, TaskId(Uuid::nil()), work()))
         };
 
         for _ in 0..2 {
-            let _: Vec<_> = ask().await.expect("leave").collect().await;
+            let _: Vec<_> = play_next().await.expect("leave").collect().await;
         }
-        assert!(ask().await.is_none());
+        assert!(play_next().await.is_none());
         clock.advance(MINUTE);
 
         // When callers hang up before the first sound, before the end, or before asking
-        drop(ask().await.expect("leave"));
+        drop(play_next().await.expect("leave"));
 
-        let mut cut_off = ask().await.expect("leave");
-        assert!(cut_off.next().await.is_some() && ask().await.is_none(), "one at a time");
-        drop(cut_off);
-        drop(musician.admit().expect("leave"));
+        let mut stream = play_next().await.expect("leave");
+        assert!(stream.next().await.is_some() && play_next().await.is_none(), "one at a time");
+        drop(stream);
+        drop(vendor.admit().expect("leave"));
 
         // Then the next caller gets the probe, and the end of its stream closes the circuit
-        let heard: Vec<_> = ask().await.expect("leave").collect().await;
-        assert_eq!((heard.len(), musician.vendor_state().circuit()), (1, CircuitState::Closed));
+        let items: Vec<_> = play_next().await.expect("leave").collect().await;
+        assert_eq!((items.len(), vendor.vendor_state().circuit()), (1, CircuitState::Closed));
     }
 
     #[test]
     fn what_became_of_a_call_is_recorded_and_never_that_it_may_be_made_again() {
-        let recorded = |kind| interruption_of(MusicStreamError::NotAccepted(VendorError::new(kind, "m")));
+        let interruption = |kind| interruption_from(MusicStreamError::NotAccepted(VendorError::new(kind, "m")));
         for kind in [VendorErrorKind::Unreached, VendorErrorKind::Busy, VendorErrorKind::Unserved] {
-            let MusicInterruption { failure, commands } = recorded(kind);
+            let MusicInterruption { failure, commands } = interruption(kind);
             assert_eq!(failure.code.as_str(), "vendor_unavailable");
             assert!(matches!(commands[..], [TaskCommand::RecordUndelivered { .. }, TaskCommand::Fail { .. }]));
         }
-        let MusicInterruption { failure, commands } = recorded(VendorErrorKind::Unknown);
+        let MusicInterruption { failure, commands } = interruption(VendorErrorKind::Unknown);
         assert_eq!(failure.code.as_str(), "outcome_unknown");
         assert!(matches!(commands[..], [TaskCommand::RecordUnknownOutcome { repeatable: false, .. }]));
-        let MusicInterruption { failure, commands } = recorded(VendorErrorKind::Refused);
+        let MusicInterruption { failure, commands } = interruption(VendorErrorKind::Refused);
         assert_eq!(failure.code.as_str(), "vendor_refused");
         assert!(matches!(commands[..], [TaskCommand::RecordRefusal { .. }]));
     }

@@ -127,13 +127,13 @@ impl Poller {
 
     async fn fetch_inputs(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
         match self.inputs.fetch(entry.record.submission.owner, &entry.record.submission.work).await {
-            Ok(taken_in) => self.record_and_continue(task, entry, taken_in).await,
+            Ok(command) => self.record_and_continue(task, entry, command).await,
             Err(InputFailure::Permanent(failure)) => {
                 self.record_and_continue(task, entry, TaskCommand::Fail { failure }).await
             }
             Err(InputFailure::Transient(failure)) => {
-                let waited = self.environment.now().since(entry.record.created_at);
-                if waited >= INPUT_RETRY_WINDOW {
+                let elapsed = self.environment.now().since(entry.record.created_at);
+                if elapsed >= INPUT_RETRY_WINDOW {
                     return self.record_and_continue(task, entry, TaskCommand::Fail { failure }).await;
                 }
                 tracing::info!(%task, reason = failure.message.as_str(), "input fetch failed, will retry");
@@ -141,7 +141,7 @@ impl Poller {
                     task,
                     entry,
                     BlockedReason::InputUnavailable(failure),
-                    waited.clamp(INPUT_RETRY_DELAYS.0, INPUT_RETRY_DELAYS.1),
+                    elapsed.clamp(INPUT_RETRY_DELAYS.0, INPUT_RETRY_DELAYS.1),
                 )
             }
             Err(InputFailure::Internal(reason)) => {
@@ -152,8 +152,8 @@ impl Poller {
     }
 
     async fn submit(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
-        if let Err((cause, rest)) = self.check_admission().await {
-            return self.block(task, entry, cause, rest);
+        if let Err((reason, delay)) = self.check_admission().await {
+            return self.block(task, entry, reason, delay);
         }
 
         let recovery = self.vendor.recovery();
@@ -165,10 +165,10 @@ impl Poller {
         }
         self.hit_fail_point(VendorStep::IntentRecorded, task);
 
-        let answer = self.vendor.submit(VendorJob::from_submission(entry.record.submission.clone(), key)).await;
+        let result = self.vendor.submit(VendorJob::from_submission(entry.record.submission.clone(), key)).await;
         self.hit_fail_point(VendorStep::Responded, task);
 
-        match answer {
+        match result {
             Ok(reference) => {
                 self.guard.record_success();
                 let next = self.record_and_continue(task, entry, TaskCommand::RecordAcceptance { reference }).await;
@@ -199,7 +199,7 @@ impl Poller {
 
     async fn handle_submission_failure(&self, task: TaskId, entry: &TaskEntry, error: VendorError) -> Reschedule {
         self.guard.record_failure(&error);
-        let pause = self.guard.retry_delay(&error, attempts(&entry.record.stage).saturating_add(1));
+        let delay = self.guard.retry_delay(&error, attempts(&entry.record.stage).saturating_add(1));
         let kind = error.kind;
         let message = Text::from_recorded(error.message);
         let command = match kind {
@@ -221,7 +221,7 @@ impl Poller {
             tracing::warn!(%task, %error, "submission outcome not recorded");
         }
 
-        self.block(task, entry, BlockedReason::VendorError(kind), pause)
+        self.block(task, entry, BlockedReason::VendorError(kind), delay)
     }
 
     /// Asks the vendor whether it received a submission whose outcome is unknown.
@@ -237,24 +237,24 @@ impl Poller {
             }
             Ok(None) => {
                 self.guard.record_success();
-                let left = self.options.search_grace_period.saturating_sub(self.age_of_stage(&entry.record));
-                if !left.is_zero() {
+                let remaining = self.options.search_grace_period.saturating_sub(self.age_of_stage(&entry.record));
+                if !remaining.is_zero() {
                     self.task_progress.unblock(task);
-                    return Reschedule::After(add_jitter(left, self.environment.random_f64()));
+                    return Reschedule::After(add_jitter(remaining, self.environment.random_f64()));
                 }
                 let reason = "the vendor was searched and does not have the job";
-                let undelivered = TaskCommand::RecordUndelivered { reason: Text::from_recorded(reason.to_owned()) };
-                self.record_and_continue(task, entry, undelivered).await
+                let command = TaskCommand::RecordUndelivered { reason: Text::from_recorded(reason.to_owned()) };
+                self.record_and_continue(task, entry, command).await
             }
             Err(error) => self.handle_poll_failure(task, entry, &error),
         }
     }
 
     async fn poll(&self, task: TaskId, entry: &TaskEntry, reference: &VendorReference) -> Reschedule {
-        let late = self.is_past_deadline(&entry.record);
+        let past_deadline = self.is_past_deadline(&entry.record);
 
         if let Admission::Wait(wait) = self.guard.admission() {
-            if late {
+            if past_deadline {
                 return self.fail_expired(task, entry).await;
             }
             return self.block(task, entry, BlockedReason::CircuitOpen, self.guard.admission_delay(wait));
@@ -268,7 +268,9 @@ impl Poller {
         }
 
         match progress {
-            Ok(JobProgress::Queued { .. } | JobProgress::Running { .. } | JobProgress::Lost) | Err(_) if late => {
+            Ok(JobProgress::Queued { .. } | JobProgress::Running { .. } | JobProgress::Lost) | Err(_)
+                if past_deadline =>
+            {
                 self.fail_expired(task, entry).await
             }
             Ok(JobProgress::Queued { .. }) => self.schedule_next_poll(task, entry),
@@ -282,7 +284,9 @@ impl Poller {
             Ok(JobProgress::Done(results)) => self.record_final(task, entry, TaskCommand::Complete { results }).await,
             Ok(JobProgress::Failed(failure)) => self.record_final(task, entry, TaskCommand::Fail { failure }).await,
             Ok(JobProgress::Forgotten) => self.record_final(task, entry, TaskCommand::RecordLostJob).await,
-            Ok(JobProgress::FetchFailed(unfetched)) => self.handle_fetch_failure(task, entry, unfetched, late).await,
+            Ok(JobProgress::FetchFailed(fetch_error)) => {
+                self.handle_fetch_failure(task, entry, fetch_error, past_deadline).await
+            }
             Ok(JobProgress::Lost) => self.handle_lost_job(task, entry).await,
             Err(error) => self.handle_poll_failure(task, entry, &error),
         }
@@ -299,24 +303,24 @@ impl Poller {
     fn handle_poll_failure(&self, task: TaskId, entry: &TaskEntry, error: &VendorError) -> Reschedule {
         self.guard.record_failure(error);
         tracing::warn!(vendor = self.vendor.name(), %task, error = error.message, "vendor poll failed");
-        let pause = self.guard.retry_delay(error, self.guard.count_failure(task));
-        self.block(task, entry, BlockedReason::VendorError(error.kind), pause)
+        let delay = self.guard.retry_delay(error, self.guard.count_failure(task));
+        self.block(task, entry, BlockedReason::VendorError(error.kind), delay)
     }
 
     async fn handle_fetch_failure(
         &self,
         task: TaskId,
         entry: &TaskEntry,
-        unfetched: ResultFetchError,
-        late: bool,
+        fetch_error: ResultFetchError,
+        past_deadline: bool,
     ) -> Reschedule {
         let failures = self.guard.count_failure(task);
-        let (failure, given_up) = match unfetched {
-            ResultFetchError::Transient(failure) => (failure, late),
-            ResultFetchError::Malformed(failure) => (failure, late || failures >= MALFORMED_RESULTS_MAX),
+        let (failure, is_final) = match fetch_error {
+            ResultFetchError::Transient(failure) => (failure, past_deadline),
+            ResultFetchError::Malformed(failure) => (failure, past_deadline || failures >= MALFORMED_RESULTS_MAX),
         };
         tracing::warn!(%task, reason = failure.message.as_str(), "result fetch failed");
-        if given_up {
+        if is_final {
             return self.record_final(task, entry, TaskCommand::Fail { failure }).await;
         }
         self.block(task, entry, BlockedReason::ResultsUnavailable(failure), self.guard.backoff_after(failures))
@@ -393,11 +397,11 @@ impl Poller {
             PollerStep::Search { key } => self.search_submission(task, entry, key).await,
             PollerStep::Poll { reference } => self.poll(task, entry, &reference).await,
             PollerStep::GiveUpUnknown { reason } => {
-                let unknown = TaskCommand::RecordUnknownOutcome {
+                let command = TaskCommand::RecordUnknownOutcome {
                     reason: Text::from_recorded(reason.to_owned()),
                     repeatable: false,
                 };
-                self.record_final(task, entry, unknown).await
+                self.record_final(task, entry, command).await
             }
             PollerStep::Expire => self.fail_expired(task, entry).await,
         }
@@ -417,13 +421,13 @@ impl Reactor for Poller {
 
     async fn act(&self, (task, entry): Self::Work) -> Reschedule {
         match self.run_next_step(task, &entry).await {
-            Reschedule::After(rest) => Reschedule::After(self.limit_to_deadline(&entry.record, rest)),
+            Reschedule::After(delay) => Reschedule::After(self.limit_to_deadline(&entry.record, delay)),
             next @ Reschedule::WhenDue => next,
         }
     }
 
     async fn changed(&mut self) -> bool {
-        let moved = self.vendor.progress_notify();
+        let progressed = self.vendor.progress_notify();
         let webhook = async {
             match &self.webhooks {
                 Some(webhooks) => webhooks.received().await,
@@ -434,7 +438,7 @@ impl Reactor for Poller {
         tokio::select! {
             _ = self.changes.changed() => false,
             () = webhook => false,
-            () = moved.notified() => true,
+            () = progressed.notified() => true,
             () = self.guard.wait_until_closed() => true,
         }
     }
@@ -443,7 +447,8 @@ impl Reactor for Poller {
         let Some(webhooks) = &self.webhooks else { return Vec::new() };
         let models = self.models.read();
         // Tasks that are not in memory have ended; any poller may drop their webhooks.
-        let is_own = |task: &TaskId| models.tasks.gateway_of(*task).is_none_or(|it| it == self.options.gateway);
+        let is_own =
+            |task: &TaskId| models.tasks.gateway_of(*task).is_none_or(|gateway| gateway == self.options.gateway);
         webhooks.drain(is_own)
     }
 }

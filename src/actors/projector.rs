@@ -37,13 +37,13 @@ impl Projector {
     /// Applies durable commits in their order.
     pub fn project<'c>(&self, commits: impl IntoIterator<Item = &'c Commit>) {
         let mut failures = Vec::new();
-        let count = |commit: &&Commit| {
+        let count_events = |commit: &&Commit| {
             for recorded in commit.iter() {
                 self.metrics.count_event(recorded.event.name());
                 failures.extend(failure_of(recorded));
             }
         };
-        self.models.apply(commits.into_iter().inspect(count));
+        self.models.apply(commits.into_iter().inspect(count_events));
         self.count_failures(&failures);
     }
 

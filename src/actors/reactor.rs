@@ -104,11 +104,11 @@ impl<K: Clone + Eq + Hash> WorkerSlots<K> {
     /// Reserves a slot for the work and returns `true`, unless all slots or those of its lane are in use. No lane gets
     /// more than [`ReactorOptions::lane`] slots, so that one slow receiver does not delay the others.
     pub fn try_reserve(&mut self, key: &K, lane: &str) -> bool {
-        let taken = self.lanes.get(lane).copied().unwrap_or(0);
-        if self.is_full() || taken >= self.options.lane || self.is_busy_or_paused(key) {
+        let used = self.lanes.get(lane).copied().unwrap_or(0);
+        if self.is_full() || used >= self.options.lane || self.is_busy_or_paused(key) {
             return false;
         }
-        self.lanes.insert(lane.to_owned(), taken + 1);
+        self.lanes.insert(lane.to_owned(), used + 1);
         self.in_progress.insert(key.clone(), lane.to_owned());
         true
     }
@@ -119,11 +119,11 @@ impl<K: Clone + Eq + Hash> WorkerSlots<K> {
 
     fn release(&mut self, key: &K) {
         let Some(lane) = self.in_progress.remove(key) else { return };
-        let left = self.lanes.get(&lane).map_or(0, |places| places - 1);
-        if left == 0 {
+        let remaining = self.lanes.get(&lane).map_or(0, |count| count - 1);
+        if remaining == 0 {
             self.lanes.remove(&lane);
         } else {
-            self.lanes.insert(lane, left);
+            self.lanes.insert(lane, remaining);
         }
     }
 
@@ -219,10 +219,10 @@ impl<R: Reactor> ReactorActor<R> {
         }
     }
 
-    fn back_off(&mut self, context: &mut Context<Self>, key: R::Key, rest: Duration) {
-        self.slots.paused_until.insert(key, Instant::now() + rest);
-        if rest < TICK {
-            context.run_later(rest, Self::poll);
+    fn back_off(&mut self, context: &mut Context<Self>, key: R::Key, delay: Duration) {
+        self.slots.paused_until.insert(key, Instant::now() + delay);
+        if delay < TICK {
+            context.run_later(delay, Self::poll);
         }
         self.poll(context);
     }
@@ -243,24 +243,24 @@ impl<R: Reactor> ReactorActor<R> {
         let environment = self.environment.clone();
 
         // A separate task, so that a panic is reported here instead of ending the actor.
-        let working = actix::spawn(async move {
+        let handle = actix::spawn(async move {
             environment.hit(FailPoint::Reactor, R::NAME);
             reactor.act(work).await
         });
 
-        let finished = working.into_actor(self).map(move |next, actor, context| {
+        let finished = handle.into_actor(self).map(move |next, actor, context| {
             actor.slots.release(&key);
-            let rest = match next {
+            let delay = match next {
                 Ok(Reschedule::WhenDue) => None,
-                Ok(Reschedule::After(rest)) => Some(rest),
+                Ok(Reschedule::After(delay)) => Some(delay),
                 Err(panic) => {
                     tracing::error!(reactor = R::NAME, %panic, "reactor attempt panicked");
                     Some(PANIC_BACKOFF)
                 }
             };
-            let hinted = actor.woken_in_progress.remove(&key);
-            match rest {
-                Some(rest) if !hinted => actor.back_off(context, key, rest),
+            let was_woken = actor.woken_in_progress.remove(&key);
+            match delay {
+                Some(delay) if !was_woken => actor.back_off(context, key, delay),
                 _ => actor.poll(context),
             }
         });

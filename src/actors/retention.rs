@@ -41,11 +41,11 @@ impl RetentionSweeper {
     /// Removes the expired files. Blocks on the disk.
     fn sweep(&self) {
         let retention = i64::try_from(self.retention.as_micros()).unwrap_or(i64::MAX);
-        let since = Timestamp::from_micros(self.environment.now().micros().saturating_sub(retention));
+        let cutoff = Timestamp::from_micros(self.environment.now().micros().saturating_sub(retention));
         // Works on a copy, so that writers do not wait.
         let index = self.models.read().tasks.index.snapshot_copy();
-        let needed = index.marks_since(since);
-        match self.store.sweep(&|digest| needed.contains(&mark_of(digest))) {
+        let marks = index.marks_since(cutoff);
+        match self.store.sweep(&|digest| marks.contains(&mark_of(digest))) {
             Ok(swept) if swept.files == 0 => {}
             Ok(swept) => tracing::info!(swept.files, swept.bytes, "expired task files removed"),
             Err(error) => tracing::warn!(%error, "expired task files not removed"),

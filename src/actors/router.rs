@@ -92,9 +92,9 @@ impl<D: Decider> Handler<RouteCommand<D>> for Router<D> {
 
     fn handle(&mut self, message: RouteCommand<D>, _: &mut Context<Self>) {
         let RouteCommand { stream, command, command_context, reply } = message;
-        let known = self.live.get(&stream).is_some_and(|entry| entry.address.connected());
+        let is_running = self.live.get(&stream).is_some_and(|entry| entry.address.connected());
 
-        if !known {
+        if !is_running {
             // Unknown, idle or dead after a panic: a new actor replays the stream.
             let entry = self.start_aggregate(&stream);
             self.live.insert(stream.clone(), entry);
@@ -104,8 +104,8 @@ impl<D: Decider> Handler<RouteCommand<D>> for Router<D> {
         entry.last_used = Instant::now();
 
         let command = Execute { command, command_context, reply, busy: Arc::clone(&entry.busy) };
-        if let Err(SendError::Full(refused) | SendError::Closed(refused)) = entry.address.try_send(command) {
-            let _ = refused.reply.send(Err(CommandError::Overloaded));
+        if let Err(SendError::Full(rejected) | SendError::Closed(rejected)) = entry.address.try_send(command) {
+            let _ = rejected.reply.send(Err(CommandError::Overloaded));
         }
     }
 }

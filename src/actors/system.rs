@@ -96,8 +96,8 @@ impl Actors {
 
     /// Returns a function that returns the number of appends waiting for the writer.
     pub fn writer_queue_length(&self) -> impl Fn() -> usize + Send + Sync + use<> {
-        let waiting = Arc::clone(&self.writer_queue_length);
-        move || waiting()
+        let queue_length = Arc::clone(&self.writer_queue_length);
+        move || queue_length()
     }
 
     /// Stops the actors after the group being written. Blocks.
@@ -223,9 +223,9 @@ async fn send<D: Decider>(
     command_context: CommandContext,
 ) -> CommandOutcome<D> {
     let mut span = trace::child_span(|| format!("append {}", D::KIND.as_str()));
-    let (reply, answered) = oneshot::channel();
+    let (reply, receiver) = oneshot::channel();
     let outcome = match router.try_send(RouteCommand { stream, command, command_context, reply }) {
-        Ok(()) => answered.await.unwrap_or(Err(CommandError::Interrupted)),
+        Ok(()) => receiver.await.unwrap_or(Err(CommandError::Interrupted)),
         Err(SendError::Full(_)) => Err(CommandError::Overloaded),
         Err(SendError::Closed(_)) => Err(CommandError::Interrupted),
     };

@@ -97,20 +97,22 @@ impl TaskProgress {
     /// Records the progress reported by a vendor. Progress never decreases, even if the vendor starts over.
     pub fn record(&self, task: TaskId, progress: &JobProgress) {
         let reported = match progress {
-            JobProgress::Queued { queue_position: Some(place) } => ReportedProgress::Queued { queue_position: *place },
+            JobProgress::Queued { queue_position: Some(position) } => {
+                ReportedProgress::Queued { queue_position: *position }
+            }
             JobProgress::Running { permille: Some(permille) } => ReportedProgress::Running { permille: *permille },
             _ => return,
         };
 
-        let mut known = self.0.lock();
-        let current = &mut known.touch(task).reported;
+        let mut table = self.0.lock();
+        let stored = &mut table.touch(task).reported;
 
-        *current = Some(match (*current, reported) {
-            (Some(ReportedProgress::Running { permille: before }), ReportedProgress::Running { permille }) => {
-                ReportedProgress::Running { permille: permille.max(before) }
+        *stored = Some(match (*stored, reported) {
+            (Some(ReportedProgress::Running { permille: previous }), ReportedProgress::Running { permille }) => {
+                ReportedProgress::Running { permille: permille.max(previous) }
             }
-            (Some(made @ ReportedProgress::Running { .. }), ReportedProgress::Queued { .. }) => made,
-            (None | Some(ReportedProgress::Queued { .. }), told) => told,
+            (Some(running @ ReportedProgress::Running { .. }), ReportedProgress::Queued { .. }) => running,
+            (None | Some(ReportedProgress::Queued { .. }), update) => update,
         });
     }
 
@@ -121,8 +123,8 @@ impl TaskProgress {
 
     /// Marks the task as unblocked.
     pub fn unblock(&self, task: TaskId) {
-        if let Some(kept) = self.0.lock().tasks.get_mut(&task) {
-            kept.blocker = None;
+        if let Some(entry) = self.0.lock().tasks.get_mut(&task) {
+            entry.blocker = None;
         }
     }
 
@@ -145,7 +147,7 @@ impl TaskProgress {
     #[must_use]
     pub fn queue_position(&self, task: TaskId) -> Option<u32> {
         match self.reported(task) {
-            Some(ReportedProgress::Queued { queue_position: place }) => Some(place),
+            Some(ReportedProgress::Queued { queue_position: position }) => Some(position),
             _ => None,
         }
     }
@@ -166,51 +168,52 @@ mod tests {
 
     #[test]
     fn a_task_waits_and_then_only_goes_forward() {
-        let live = TaskProgress::default();
-        let waits = |place| live.record(task(1), &JobProgress::Queued { queue_position: place });
-        let made = |permille| live.record(task(1), &JobProgress::Running { permille });
-        waits(None);
-        assert_eq!((live.queue_position(task(1)), live.permille(task(1))), (None, None));
-        waits(Some(2));
-        waits(Some(1));
-        assert_eq!((live.queue_position(task(1)), live.permille(task(1))), (Some(1), None));
+        let progress = TaskProgress::default();
+        let record_queued = |position| progress.record(task(1), &JobProgress::Queued { queue_position: position });
+        let record_running = |permille| progress.record(task(1), &JobProgress::Running { permille });
+        record_queued(None);
+        assert_eq!((progress.queue_position(task(1)), progress.permille(task(1))), (None, None));
+        record_queued(Some(2));
+        record_queued(Some(1));
+        assert_eq!((progress.queue_position(task(1)), progress.permille(task(1))), (Some(1), None));
 
-        for (told, shown) in [(Some(10), 10), (Some(400), 400), (None, 400), (Some(20), 400)] {
-            made(told);
-            waits(Some(3));
-            assert_eq!((live.queue_position(task(1)), live.permille(task(1))), (None, Some(shown)));
+        for (reported, expected) in [(Some(10), 10), (Some(400), 400), (None, 400), (Some(20), 400)] {
+            record_running(reported);
+            record_queued(Some(3));
+            assert_eq!((progress.queue_position(task(1)), progress.permille(task(1))), (None, Some(expected)));
         }
 
-        assert_eq!(live.permille(task(2)), None);
+        assert_eq!(progress.permille(task(2)), None);
     }
 
     #[test]
     fn what_hinders_a_task_is_known_until_it_goes_on_and_takes_nothing_of_its_progress() {
-        let live = TaskProgress::default();
+        let progress = TaskProgress::default();
         let at = Timestamp::from_micros(1);
         let reason = TaskFailure::new("vendor_busy", "no room");
         let blocker = TaskBlocker { reason, counts_as_queued: true, since: at, next_attempt_at: at };
-        live.record(task(1), &JobProgress::Running { permille: Some(400) });
-        live.block(task(1), blocker.clone());
-        assert_eq!((live.blocker(task(1)), live.permille(task(1))), (Some(blocker), Some(400)));
-        live.unblock(task(1));
-        live.unblock(task(2));
-        assert_eq!((live.blocker(task(1)), live.permille(task(1))), (None, Some(400)));
+        progress.record(task(1), &JobProgress::Running { permille: Some(400) });
+        progress.block(task(1), blocker.clone());
+        assert_eq!((progress.blocker(task(1)), progress.permille(task(1))), (Some(blocker), Some(400)));
+        progress.unblock(task(1));
+        progress.unblock(task(2));
+        assert_eq!((progress.blocker(task(1)), progress.permille(task(1))), (None, Some(400)));
     }
 
     #[test]
     fn of_many_tasks_those_are_forgotten_of_which_nothing_was_told_for_longest() {
         // Given as many tasks as are kept, of which the first is reported once more
-        let live = TaskProgress::default();
-        let tell = |number: usize| live.record(task(number as u128), &JobProgress::Running { permille: Some(400) });
-        (0..TRACKED_TASKS_MAX).for_each(tell);
-        tell(0);
+        let progress = TaskProgress::default();
+        let record =
+            |number: usize| progress.record(task(number as u128), &JobProgress::Running { permille: Some(400) });
+        (0..TRACKED_TASKS_MAX).for_each(record);
+        record(0);
         // When one more task is reported
-        tell(TRACKED_TASKS_MAX);
+        record(TRACKED_TASKS_MAX);
         // Then only the second one, reported least recently, is evicted
-        let known = |number: usize| live.permille(task(number as u128)).is_some();
-        let forgotten: Vec<_> = (0..=TRACKED_TASKS_MAX).filter(|number| !known(*number)).collect();
-        assert_eq!(forgotten, [1]);
-        assert_eq!(live.0.lock().by_recency.len(), TRACKED_TASKS_MAX);
+        let is_known = |number: usize| progress.permille(task(number as u128)).is_some();
+        let evicted: Vec<_> = (0..=TRACKED_TASKS_MAX).filter(|number| !is_known(*number)).collect();
+        assert_eq!(evicted, [1]);
+        assert_eq!(progress.0.lock().by_recency.len(), TRACKED_TASKS_MAX);
     }
 }

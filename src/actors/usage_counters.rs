@@ -73,7 +73,7 @@ impl UsageCounters {
             return;
         }
         let mut installs = self.0.installs.lock();
-        if let Some(count) = entry_if_room(&mut installs, node.clone(), 0) {
+        if let Some(count) = bounded_entry(&mut installs, node.clone(), 0) {
             *count += 1;
         }
     }
@@ -81,7 +81,7 @@ impl UsageCounters {
     /// Notes the use of a token, unless a use less than a minute ago is recorded.
     pub fn count_token_use(&self, token: &TokenRecord, at: Timestamp) {
         if token.last_used_at.is_none_or(|last| at.since(last) >= USE_RECORD_INTERVAL) {
-            entry_if_room(&mut self.0.uses.lock(), token.grant.id, at);
+            bounded_entry(&mut self.0.uses.lock(), token.grant.id, at);
         }
     }
 
@@ -102,11 +102,11 @@ impl UsageCounters {
 }
 
 /// Returns the value of a key, inserting `new` if it is absent; `None` if the map is full.
-fn entry_if_room<K: Eq + Hash, V>(counts: &mut HashMap<K, V>, key: K, new: V) -> Option<&mut V> {
+fn bounded_entry<K: Eq + Hash, V>(counts: &mut HashMap<K, V>, key: K, initial: V) -> Option<&mut V> {
     if counts.len() >= SUBJECTS_MAX && !counts.contains_key(&key) {
         return None;
     }
-    Some(counts.entry(key).or_insert(new))
+    Some(counts.entry(key).or_insert(initial))
 }
 
 /// Reactor that records the counts. Counts that could not be recorded are retried.
@@ -128,7 +128,7 @@ impl UsageRecorder {
 
     /// Records everything counted so far.
     pub async fn record(&self) {
-        let _turn = self.record_lock.lock().await;
+        let _guard = self.record_lock.lock().await;
         let installs: Vec<_> =
             self.counters.0.installs.lock().iter().map(|(node, count)| (node.clone(), *count)).collect();
         stream::iter(installs)
@@ -141,15 +141,15 @@ impl UsageRecorder {
     }
 
     async fn record_installs(&self, node: &NodeKey, count: u64) {
-        let recorded = self.dispatch.node(node, NodeCommand::CountDownloads { count }, self.command_context()).await;
-        if is_settled(recorded.map(drop), node.as_str()) {
+        let result = self.dispatch.node(node, NodeCommand::CountDownloads { count }, self.command_context()).await;
+        if is_settled(result.map(drop), node.as_str()) {
             self.counters.subtract_installs(node, count);
         }
     }
 
     async fn record_use(&self, token: TokenId, at: Timestamp) {
-        let recorded = self.dispatch.token(token, TokenCommand::RecordUse { at }, self.command_context()).await;
-        if is_settled(recorded.map(drop), &token.to_string()) {
+        let result = self.dispatch.token(token, TokenCommand::RecordUse { at }, self.command_context()).await;
+        if is_settled(result.map(drop), &token.to_string()) {
             self.counters.0.uses.lock().remove(&token);
         }
     }
@@ -160,8 +160,8 @@ impl UsageRecorder {
 }
 
 /// Returns `true` if nothing is left to record. A rejection is final: the subject no longer exists.
-fn is_settled<R: std::fmt::Debug>(recorded: Result<(), CommandError<R>>, subject: &str) -> bool {
-    match recorded {
+fn is_settled<R: std::fmt::Debug>(result: Result<(), CommandError<R>>, subject: &str) -> bool {
+    match result {
         Ok(()) | Err(CommandError::Rejected(_)) => true,
         Err(error) => {
             tracing::warn!(subject, ?error, "usage count not recorded, will retry");
@@ -216,46 +216,46 @@ mod tests {
 
     #[test]
     fn what_comes_while_a_count_is_recorded_stays() {
-        let tally = UsageCounters::default();
-        (0..3).for_each(|account| tally.count_install(&node(1), account, AT));
-        tally.subtract_installs(&node(1), 2);
-        assert_eq!(tally.0.installs.lock().get(&node(1)), Some(&1));
-        tally.subtract_installs(&node(1), 1);
-        assert!(tally.is_empty());
+        let counters = UsageCounters::default();
+        (0..3).for_each(|account| counters.count_install(&node(1), account, AT));
+        counters.subtract_installs(&node(1), 2);
+        assert_eq!(counters.0.installs.lock().get(&node(1)), Some(&1));
+        counters.subtract_installs(&node(1), 1);
+        assert!(counters.is_empty());
     }
 
     #[test]
     fn an_account_counts_once_a_day_for_each_node() {
-        let tally = UsageCounters::default();
-        let counted = |node: &NodeKey| tally.0.installs.lock().get(node).copied();
+        let counters = UsageCounters::default();
+        let installs_of = |node: &NodeKey| counters.0.installs.lock().get(node).copied();
         // Given two accounts that install the same node again and again
         for account in ["alice", "bob", "alice", "alice"] {
-            tally.count_install(&node(1), account, AT);
+            counters.count_install(&node(1), account, AT);
         }
-        tally.count_install(&node(2), "alice", AT);
+        counters.count_install(&node(2), "alice", AT);
         // Then each of them counts once for each node
-        assert_eq!((counted(&node(1)), counted(&node(2))), (Some(2), Some(1)));
+        assert_eq!((installs_of(&node(1)), installs_of(&node(2))), (Some(2), Some(1)));
         // And again on the next day
-        tally.count_install(&node(1), "alice", AT.saturating_add(Duration::from_hours(24)));
-        assert_eq!(counted(&node(1)), Some(3));
+        counters.count_install(&node(1), "alice", AT.saturating_add(Duration::from_hours(24)));
+        assert_eq!(installs_of(&node(1)), Some(3));
     }
 
     #[test]
     fn a_use_is_noted_once_a_minute_with_its_first_time() {
-        let tally = UsageCounters::default();
-        tally.count_token_use(&token(Some(AT)), AT.saturating_add(Duration::from_secs(59)));
-        assert!(tally.is_empty());
-        tally.count_token_use(&token(Some(AT)), AT.saturating_add(USE_RECORD_INTERVAL));
-        tally.count_token_use(&token(Some(AT)), AT.saturating_add(USE_RECORD_INTERVAL * 2));
-        assert_eq!(tally.0.uses.lock().get(&TokenId(Uuid::nil())), Some(&AT.saturating_add(USE_RECORD_INTERVAL)));
+        let counters = UsageCounters::default();
+        counters.count_token_use(&token(Some(AT)), AT.saturating_add(Duration::from_secs(59)));
+        assert!(counters.is_empty());
+        counters.count_token_use(&token(Some(AT)), AT.saturating_add(USE_RECORD_INTERVAL));
+        counters.count_token_use(&token(Some(AT)), AT.saturating_add(USE_RECORD_INTERVAL * 2));
+        assert_eq!(counters.0.uses.lock().get(&TokenId(Uuid::nil())), Some(&AT.saturating_add(USE_RECORD_INTERVAL)));
     }
 
     #[test]
     fn the_memory_is_bounded_and_those_who_are_in_it_go_on() {
-        let tally = UsageCounters::default();
-        (0..SUBJECTS_MAX + 5).for_each(|n| tally.count_install(&node(n), "alice", AT));
-        tally.count_install(&node(0), "bob", AT);
-        let installs = tally.0.installs.lock();
+        let counters = UsageCounters::default();
+        (0..SUBJECTS_MAX + 5).for_each(|n| counters.count_install(&node(n), "alice", AT));
+        counters.count_install(&node(0), "bob", AT);
+        let installs = counters.0.installs.lock();
         assert_eq!((installs.len(), installs.get(&node(0))), (SUBJECTS_MAX, Some(&2)));
     }
 }

@@ -31,11 +31,11 @@ impl VendorWebhooks {
     #[must_use]
     pub fn accept(&self, ticket: &str) -> bool {
         let Some(task) = self.key.verify(ticket) else { return false };
-        let mut waiting = self.pending.lock();
-        if waiting.len() < PENDING_MAX {
-            waiting.insert(task);
+        let mut pending = self.pending.lock();
+        if pending.len() < PENDING_MAX {
+            pending.insert(task);
         }
-        drop(waiting);
+        drop(pending);
         // A poller that is not waiting now will look soon anyway.
         self.arrival.notify_waiters();
         true

@@ -74,8 +74,8 @@ impl EventWriter {
         fail_points: FailPoints,
     ) -> (Self, EventWriterTask, Weak<()>) {
         let (sender, receiver) = mpsc::channel(queue);
-        let pulse = Arc::new(());
-        let alive = Arc::downgrade(&pulse);
+        let alive_guard = Arc::new(());
+        let liveness = Arc::downgrade(&alive_guard);
         let worker = EventWriterTask {
             log,
             projector,
@@ -84,10 +84,10 @@ impl EventWriter {
             group_delay: Duration::ZERO,
             maintenance_pending_since: None,
             fail_points,
-            _alive: pulse,
+            _alive: alive_guard,
         };
 
-        (Self { queue: sender }, worker, alive)
+        (Self { queue: sender }, worker, liveness)
     }
 
     /// Returns a function that returns the number of waiting appends; it does not keep the writer running.
@@ -102,12 +102,12 @@ impl EventWriter {
     /// Returns the reason if nothing was recorded. After [`LogFailure::Storage`] and [`AppendError::Interrupted`] it is
     /// unknown whether the events were recorded.
     pub async fn append(&self, append: Append) -> Result<Commit, AppendError> {
-        let (reply, answered) = oneshot::channel();
+        let (reply, receiver) = oneshot::channel();
         self.queue.try_send(AppendRequest { append, reply }).map_err(|error| match error {
             TrySendError::Full(_) => AppendError::Overloaded,
             TrySendError::Closed(_) => LogFailure::ReadOnly { reason: "the writer has stopped".to_owned() }.into(),
         })?;
-        answered.await.map_err(|_| AppendError::Interrupted)?
+        receiver.await.map_err(|_| AppendError::Interrupted)?
     }
 }
 
@@ -141,10 +141,12 @@ impl EventWriterTask {
 
     /// Returns the first append of the next group. Runs the log's maintenance in the meantime, if due.
     async fn next_append(&mut self) -> Option<AppendRequest> {
-        while let Some(due) = self.maintenance_pending_since.map(|since| since + MAINTENANCE_DELAY_MAX) {
-            if Instant::now() >= due {
+        while let Some(deadline) =
+            self.maintenance_pending_since.map(|pending_since| pending_since + MAINTENANCE_DELAY_MAX)
+        {
+            if Instant::now() >= deadline {
                 self.run_maintenance();
-            } else if let Ok(request) = timeout_at(due.into(), self.queue.recv()).await {
+            } else if let Ok(request) = timeout_at(deadline.into(), self.queue.recv()).await {
                 return request;
             }
         }
@@ -180,24 +182,26 @@ impl EventWriterTask {
 
     fn commit(&mut self, group: Vec<AppendRequest>) {
         let mut rules = CrossStreamRules::new(self.projector.models());
-        let (group, overtaken): (Vec<_>, Vec<_>) = group.into_iter().partition(|request| rules.allows(&request.append));
+        let (group, conflicting): (Vec<_>, Vec<_>) =
+            group.into_iter().partition(|request| rules.allows(&request.append));
 
-        for request in overtaken {
+        for request in conflicting {
             let _ = request.reply.send(Err(AppendError::CrossStreamConflict));
         }
         if group.is_empty() {
             return;
         }
 
-        let (appends, replies): (Vec<_>, Vec<_>) = group.into_iter().map(|r| (r.append, r.reply)).unzip();
+        let (appends, replies): (Vec<_>, Vec<_>) =
+            group.into_iter().map(|request| (request.append, request.reply)).unzip();
         let started = Instant::now();
-        let answers: Vec<AppendOutcome> = match self.log.append(appends) {
-            Ok(outcomes) => {
+        let outcomes: Vec<AppendOutcome> = match self.log.append(appends) {
+            Ok(results) => {
                 self.group_delay =
                     ((self.group_delay * 3 + started.elapsed() / GROUP_DELAY_DIVISOR) / 4).min(GROUP_DELAY_MAX);
-                self.projector.project(outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()));
+                self.projector.project(results.iter().filter_map(|result| result.as_ref().ok()));
                 self.fail_points.hit_after(CommitStep::Projected);
-                outcomes.into_iter().map(|outcome| outcome.map_err(AppendError::from)).collect()
+                results.into_iter().map(|result| result.map_err(AppendError::from)).collect()
             }
             // The log itself logs this, once.
             Err(failure @ LogFailure::Full { .. }) => replies.iter().map(|_| Err(failure.clone().into())).collect(),
@@ -207,9 +211,9 @@ impl EventWriterTask {
             }
         };
 
-        for (reply, answer) in replies.into_iter().zip(answers) {
+        for (reply, outcome) in replies.into_iter().zip(outcomes) {
             // The caller may have gone; its append is recorded nevertheless.
-            let _ = reply.send(answer);
+            let _ = reply.send(outcome);
         }
 
         self.fail_points.hit_after(CommitStep::Replied);

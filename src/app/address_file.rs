@@ -73,10 +73,10 @@ mod tests {
 
     #[test]
     fn the_address_can_be_dialled() {
-        let reached = |text: &str| local_url(text.parse().unwrap());
-        assert_eq!(reached("0.0.0.0:81"), "http://127.0.0.1:81");
-        assert_eq!(reached("[::]:81"), "http://[::1]:81");
-        assert_eq!(reached("192.0.2.1:81"), "http://192.0.2.1:81");
+        let url = |text: &str| local_url(text.parse().unwrap());
+        assert_eq!(url("0.0.0.0:81"), "http://127.0.0.1:81");
+        assert_eq!(url("[::]:81"), "http://[::1]:81");
+        assert_eq!(url("192.0.2.1:81"), "http://192.0.2.1:81");
         assert_eq!(expected_local_url("[::1]:81".parse().unwrap()).unwrap(), "http://[::1]:81");
         assert!(expected_local_url("127.0.0.1:0".parse().unwrap()).unwrap_err().to_string().contains("--url"));
     }

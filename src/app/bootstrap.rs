@@ -61,7 +61,7 @@ pub(super) fn load_admin_token(
 pub(super) async fn create_bootstrap_admin(
     dispatch: &Dispatch,
     models: &ReadModels,
-    personal: &Keyring,
+    keyring: &Keyring,
     environment: &Environment,
 ) -> Result<(), StartError> {
     if models.read().users.get(BOOTSTRAP_ADMIN).is_some() {
@@ -71,10 +71,10 @@ pub(super) async fn create_bootstrap_admin(
     let failed = |error: &dyn std::fmt::Display| StartError::part("the first administrator", error);
     let name = [(PersonalField::Name, "Administrator")];
     let name =
-        personal.seal(BOOTSTRAP_ADMIN, Some(environment.random_bytes()), name).map_err(|error| failed(&error))?.pop();
-    let opening = NewUser { id: BOOTSTRAP_ADMIN, email: None, name, is_admin: true, is_approved: true };
+        keyring.seal(BOOTSTRAP_ADMIN, Some(environment.random_bytes()), name).map_err(|error| failed(&error))?.pop();
+    let new_user = NewUser { id: BOOTSTRAP_ADMIN, email: None, name, is_admin: true, is_approved: true };
     let command_context = CommandContext::from_system(None, environment.now());
-    let created = dispatch.user(BOOTSTRAP_ADMIN, UserCommand::Create(opening), command_context).await;
+    let created = dispatch.user(BOOTSTRAP_ADMIN, UserCommand::Create(new_user), command_context).await;
 
     created.map(drop).map_err(|error| failed(&error))
 }

@@ -37,19 +37,19 @@ pub(super) fn open_archives(
 }
 
 fn describe_sweep(swept: ArchiveSweepReport, orphans: &Path) -> Vec<String> {
-    let ArchiveSweepReport { orphaned: set_aside, restored: brought_back } = swept;
+    let ArchiveSweepReport { orphaned, restored } = swept;
     let mut sentences = Vec::new();
 
-    if set_aside > 0 {
+    if orphaned > 0 {
         sentences.push(format!(
             "{} without a version, moved to {}: left by interrupted uploads, or the log is an older copy",
-            pluralize(set_aside as u64, "archive"),
+            pluralize(orphaned as u64, "archive"),
             orphans.display()
         ));
     }
 
-    if brought_back > 0 {
-        sentences.push(format!("{} restored from {}", pluralize(brought_back as u64, "archive"), orphans.display()));
+    if restored > 0 {
+        sentences.push(format!("{} restored from {}", pluralize(restored as u64, "archive"), orphans.display()));
     }
     for sentence in &sentences {
         tracing::warn!("{sentence}");
@@ -72,13 +72,13 @@ pub(super) fn open_store(
 /// Opens the key that signs webhooks; also returns its public half as text.
 pub(super) fn open_webhook_key(data: &DataDir, environment: &Environment) -> Result<(WebhookKey, String), StartError> {
     let path = data.path("webhook-key");
-    let is_there = path.exists();
+    let existed = path.exists();
     let key = WebhookKey::load_or_create(&path, environment).map_err(|error| StartError::part("webhooks", &error))?;
-    if !is_there && was_used_before(data) {
+    if !existed && was_used_before(data) {
         warn_secret_recreated("webhook-key");
     }
-    let public = key.public_key();
-    Ok((key, public))
+    let public_key = key.public_key();
+    Ok((key, public_key))
 }
 
 /// Returns `true` if a service has run on this directory before. Must be called before the log is opened.

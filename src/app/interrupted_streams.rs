@@ -27,10 +27,10 @@ pub(super) async fn fail_interrupted(dispatch: &Dispatch, models: &ReadModels, e
 
 /// Returns the command for a stage. During a submission, the vendor may already have begun.
 fn final_command(stage: &TaskStage) -> TaskCommand {
-    let unknown = "the service stopped while it called the vendor, which may have started; the call is not repeated";
+    let reason = "the service stopped while it called the vendor, which may have started; the call is not repeated";
     match stage {
         TaskStage::Submitting { .. } => {
-            TaskCommand::RecordUnknownOutcome { reason: Text::from_recorded(unknown.to_owned()), repeatable: false }
+            TaskCommand::RecordUnknownOutcome { reason: Text::from_recorded(reason.to_owned()), repeatable: false }
         }
         _ => TaskCommand::Fail { failure: TaskFailure::interrupted(INTERRUPTED_REASON) },
     }

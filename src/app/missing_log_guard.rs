@@ -31,11 +31,11 @@ pub struct MissingLog {
 pub(super) fn check_log_exists(root: &Path) -> Result<(), MissingLog> {
     let journal = root.join("log/journal");
     // An incomplete journal is reported when it is opened.
-    let begun = journal.join("HEAD").exists() || entries(&journal).any(|path| has_extension(&path, "seg"));
-    if begun {
+    let log_exists = journal.join("HEAD").exists() || entries(&journal).any(|path| has_extension(&path, "seg"));
+    if log_exists {
         return Ok(());
     }
-    let found: Vec<_> = USED_DIRECTORIES.iter().filter_map(|trace| first_file(&root.join(trace))).collect();
+    let found: Vec<_> = USED_DIRECTORIES.iter().filter_map(|directory| first_file(&root.join(directory))).collect();
     if found.is_empty() {
         return Ok(());
     }
@@ -59,14 +59,14 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 }
 
 fn has_extension(path: &Path, extension: &str) -> bool {
-    path.extension().is_some_and(|own| own == extension)
+    path.extension().is_some_and(|actual| actual == extension)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn put(root: &Path, file: &str) {
+    fn write_file(root: &Path, file: &str) {
         let path = root.join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, b"x").unwrap();
@@ -78,7 +78,7 @@ mod tests {
         assert!(check_log_exists(dir.path()).is_ok());
         for file in ["admin-token", "lock", "webhook-key", "log/signing.key", "log/sled/db", "archives/incoming/1.part"]
         {
-            put(dir.path(), file);
+            write_file(dir.path(), file);
         }
         fs::create_dir_all(dir.path().join("media/results/ab")).unwrap();
         assert!(check_log_exists(dir.path()).is_ok());
@@ -96,12 +96,15 @@ mod tests {
 
         for file in traces {
             let dir = tempfile::tempdir().unwrap();
-            for also in [file, "log/signing.key"] {
-                put(dir.path(), also);
+            for name in [file, "log/signing.key"] {
+                write_file(dir.path(), name);
             }
-            let told = check_log_exists(dir.path()).unwrap_err().to_string();
-            assert!(told.contains(file) && told.contains("log/journal") && told.contains("restore"), "{told}");
-            put(dir.path(), "log/journal/00000000000000000001.seg");
+            let message = check_log_exists(dir.path()).unwrap_err().to_string();
+            assert!(
+                message.contains(file) && message.contains("log/journal") && message.contains("restore"),
+                "{message}"
+            );
+            write_file(dir.path(), "log/journal/00000000000000000001.seg");
             assert!(check_log_exists(dir.path()).is_ok());
         }
     }

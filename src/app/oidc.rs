@@ -13,8 +13,9 @@ pub(super) fn build_oidc(
     key: &UploadKey,
     metrics: &Metrics,
 ) -> Result<Option<OidcAuthenticator>, StartError> {
-    let Some(own) = settings.auth.oidc.clone() else { return Ok(None) };
-    let config = IssuerConfig { issuer: own.issuer, jwks_url: own.jwks_url, rules: address_rules(settings) };
-    let oidc = OidcAuthenticator::new(config, own.audience, key.derive_key(PURPOSE), metrics.clone());
+    let Some(oidc_settings) = settings.auth.oidc.clone() else { return Ok(None) };
+    let config =
+        IssuerConfig { issuer: oidc_settings.issuer, jwks_url: oidc_settings.jwks_url, rules: address_rules(settings) };
+    let oidc = OidcAuthenticator::new(config, oidc_settings.audience, key.derive_key(PURPOSE), metrics.clone());
     oidc.map(Some).map_err(|error| StartError::part("the OIDC issuer (auth.oidc)", &error))
 }

@@ -22,31 +22,32 @@ use crate::projections::node::view::Links;
 const STALLED_AFTER: Duration = Duration::from_secs(5);
 
 /// Returns audit queries that show objects as the HTTP interface does.
-pub(super) fn build_audit(log: &Arc<SledLog>, links: Links, personal: &Keyring) -> Audit {
-    let shows = personal.clone();
-    let forgets = personal.clone();
-    let state_of = move |folded: &ReplayedState, thing: &AuditSubject| Ok(as_of::render_state(folded, thing, &shows));
-    let erased = move |user: UserId| Ok(forgets.is_erased(user));
-    Audit::new(Arc::new(LiveEventSource(log.clone())), links, Arc::new(state_of), Arc::new(erased))
+pub(super) fn build_audit(log: &Arc<SledLog>, links: Links, keyring: &Keyring) -> Audit {
+    let state_keyring = keyring.clone();
+    let erasure_keyring = keyring.clone();
+    let render =
+        move |state: &ReplayedState, subject: &AuditSubject| Ok(as_of::render_state(state, subject, &state_keyring));
+    let is_erased = move |user: UserId| Ok(erasure_keyring.is_erased(user));
+    Audit::new(Arc::new(LiveEventSource(log.clone())), links, Arc::new(render), Arc::new(is_erased))
 }
 
 /// Returns a function that returns the current state of the log.
 pub(super) fn build_prober(
     log: &Arc<SledLog>,
-    waiting: impl Fn() -> usize + Send + Sync + 'static,
+    queue_length: impl Fn() -> usize + Send + Sync + 'static,
     reports: &[String],
     now: Timestamp,
 ) -> LogProber {
     let log = Arc::clone(log);
-    let mended = reports.to_vec();
+    let repairs = reports.to_vec();
     let started_at = now;
 
     Arc::new(move || LogProbe {
         indexed: log.indexed_position().0,
         head: log.head().0,
         index_bytes: log.index_bytes(),
-        queued_appends: waiting(),
-        repairs: mended.clone(),
+        queued_appends: queue_length(),
+        repairs: repairs.clone(),
         started_at,
         signed: log.signed_position().0,
         sync_pending: log.sync_pending(),
@@ -55,8 +56,8 @@ pub(super) fn build_prober(
 }
 
 /// Converts the state of verification for display.
-fn verification(verified: ScrubStatus) -> LogVerification {
-    let ScrubStatus { state, position, until, since } = verified;
+fn verification(status: ScrubStatus) -> LogVerification {
+    let ScrubStatus { state, position, until, since } = status;
     let (state, reason) = match state {
         ScrubState::Checking => (LogVerificationState::Checking, None),
         // The log was created by this start, so there was nothing to verify.
@@ -79,19 +80,22 @@ pub(super) fn storage_probe(log: &Arc<SledLog>) -> StorageProbe {
 }
 
 /// Returns the readiness probe. Ready means that a command would be accepted and get a reply.
-pub(super) fn readiness_probe(log: &Arc<SledLog>, writes: impl Fn() -> bool + Send + Sync + 'static) -> Readiness {
+pub(super) fn readiness_probe(
+    log: &Arc<SledLog>,
+    is_writer_alive: impl Fn() -> bool + Send + Sync + 'static,
+) -> Readiness {
     let log = Arc::clone(log);
 
     Arc::new(move || match log.state() {
-        Ok(()) if writes() => check_sync_latency(log.sync_pending()),
+        Ok(()) if is_writer_alive() => check_sync_latency(log.sync_pending()),
         Ok(()) => {
-            let told = "a component has failed, and changes are rejected until a restart".to_owned();
+            let public_message = "a component has failed, and changes are rejected until a restart".to_owned();
             let reason = "the writer has died: restart the service, no acknowledged change is lost".to_owned();
-            Err(ReadinessFailure { kind: ReadinessFailureKind::Dead, public_message: told, reason })
+            Err(ReadinessFailure { kind: ReadinessFailureKind::Dead, public_message, reason })
         }
         Err(failure) => {
-            let (by, told) = public_reason(&failure);
-            Err(ReadinessFailure { kind: by, public_message: told.to_owned(), reason: failure.to_string() })
+            let (kind, public_message) = public_reason(&failure);
+            Err(ReadinessFailure { kind, public_message: public_message.to_owned(), reason: failure.to_string() })
         }
     })
 }
@@ -112,7 +116,7 @@ fn check_sync_latency(pending: Duration) -> Result<(), ReadinessFailure> {
     if pending < STALLED_AFTER {
         return Ok(());
     }
-    let told = format!("the disk has not confirmed a change for {} s", pending.as_secs());
-    let reason = format!("{told}: check the disk, no acknowledged change is lost");
-    Err(ReadinessFailure { kind: ReadinessFailureKind::Hanging, public_message: told, reason })
+    let public_message = format!("the disk has not confirmed a change for {} s", pending.as_secs());
+    let reason = format!("{public_message}: check the disk, no acknowledged change is lost");
+    Err(ReadinessFailure { kind: ReadinessFailureKind::Hanging, public_message, reason })
 }

@@ -25,12 +25,12 @@ impl ReadinessMonitor {
     pub fn start(readiness: &Readiness) -> Result<Self, StartError> {
         let readiness = Arc::clone(readiness);
         let stop_requested = Arc::new(AtomicBool::new(false));
-        let is_ending = Arc::clone(&stop_requested);
+        let stop_flag = Arc::clone(&stop_requested);
         let watch = move || {
-            let mut told = LastReported::default();
-            while !is_ending.load(Ordering::Acquire) {
-                if let Some(news) = told.update(readiness()) {
-                    news.log();
+            let mut last_reported = LastReported::default();
+            while !stop_flag.load(Ordering::Acquire) {
+                if let Some(transition) = last_reported.update(readiness()) {
+                    transition.log();
                 }
                 thread::park_timeout(CHECK_INTERVAL);
             }
@@ -63,14 +63,14 @@ enum ReadinessTransition {
 }
 
 impl LastReported {
-    fn update(&mut self, now: Result<(), ReadinessFailure>) -> Option<ReadinessTransition> {
-        match now {
+    fn update(&mut self, readiness: Result<(), ReadinessFailure>) -> Option<ReadinessTransition> {
+        match readiness {
             Ok(()) => self.0.take().map(|_| ReadinessTransition::ReadyAgain),
             // `Space` logs a full disk itself.
             Err(ReadinessFailure { kind: ReadinessFailureKind::Full, .. }) => None,
-            Err(ReadinessFailure { kind: by, .. }) if self.0 == Some(by) => None,
-            Err(ReadinessFailure { kind: by, reason, .. }) => {
-                self.0 = Some(by);
+            Err(ReadinessFailure { kind, .. }) if self.0 == Some(kind) => None,
+            Err(ReadinessFailure { kind, reason, .. }) => {
+                self.0 = Some(kind);
                 Some(ReadinessTransition::NotReady { reason })
             }
         }
@@ -92,13 +92,13 @@ mod tests {
 
     #[test]
     fn each_reason_is_told_when_it_begins_and_that_none_is_left() {
-        let unready = |by, reason: &str| {
-            Err(ReadinessFailure { kind: by, public_message: String::new(), reason: reason.to_owned() })
+        let unready = |kind, reason: &str| {
+            Err(ReadinessFailure { kind, public_message: String::new(), reason: reason.to_owned() })
         };
         let not_ready = |reason: &str| Some(ReadinessTransition::NotReady { reason: reason.to_owned() });
-        let mut told = LastReported::default();
+        let mut last_reported = LastReported::default();
 
-        for (now, news) in [
+        for (readiness, expected) in [
             (Ok(()), None),
             (unready(ReadinessFailureKind::Hanging, "the disk hangs for 6 s"), not_ready("the disk hangs for 6 s")),
             (unready(ReadinessFailureKind::Hanging, "the disk hangs for 7 s"), None),
@@ -109,7 +109,7 @@ mod tests {
             (unready(ReadinessFailureKind::Full, "no room"), None),
             (Ok(()), None),
         ] {
-            assert_eq!(told.update(now), news);
+            assert_eq!(last_reported.update(readiness), expected);
         }
     }
 }

@@ -53,10 +53,10 @@ pub(super) fn with_sync_metrics(mut options: SledLogOptions, metrics: &Metrics) 
     let sync = options.journal.sync;
     let metrics = metrics.clone();
     options.journal.sync = Arc::new(move |file| {
-        let begun = Instant::now();
-        let synced = sync(file);
-        metrics.observe_sync(begun.elapsed());
-        synced
+        let started = Instant::now();
+        let result = sync(file);
+        metrics.observe_sync(started.elapsed());
+        result
     });
     options
 }
@@ -83,10 +83,10 @@ impl SnapshotPolicy {
     pub fn check_log_covers_snapshot(&self, log: &SledLog) -> Result<(), OpenError> {
         let Ok(Some(found)) = OpenedSnapshot::open(&self.directory) else { return Ok(()) };
         let head = log.head();
-        let taken = found.anchor.position;
+        let snapshot_position = found.anchor.position;
         let is_this_log = log.anchor(head)?.is_some_and(|end| end.log == found.anchor.log);
-        if is_this_log && taken > head {
-            return Err(OpenError::Lost { snapshot: found.path().to_owned(), taken, head });
+        if is_this_log && snapshot_position > head {
+            return Err(OpenError::Lost { snapshot: found.path().to_owned(), snapshot_position, head });
         }
         Ok(())
     }
@@ -96,8 +96,8 @@ impl SnapshotPolicy {
         let Some(found) = OpenedSnapshot::open(&self.directory).map_err(|unusable| unusable.to_string())? else {
             return Ok(None);
         };
-        let named = |reason| format!("{}: {reason}", found.path().display());
-        let before = found.anchor.check::<CommitDecoder>(&options.journal).map_err(named)?;
+        let with_path = |reason| format!("{}: {reason}", found.path().display());
+        let before = found.anchor.check::<CommitDecoder>(&options.journal).map_err(with_path)?;
         Ok((before >= self.whole_below).then_some(found))
     }
 }
@@ -112,7 +112,7 @@ pub fn open_models(
     environment: &Environment,
     links: &Links,
 ) -> Result<OpenedLog, OpenError> {
-    let refused = match snapshots.map_or(Ok(None), |snapshots| snapshots.find_usable(options)) {
+    let unused_reason = match snapshots.map_or(Ok(None), |snapshots| snapshots.find_usable(options)) {
         Ok(None) => None,
         Ok(Some(found)) => {
             let anchor = found.anchor;
@@ -126,12 +126,12 @@ pub fn open_models(
 
     // Everything is read, and damage in the log is repaired.
     let Ok(mut opened) = open_with::<Infallible>(options, None, environment, || Ok(Models::new(links.clone())))?;
-    if let Some(snapshots) = snapshots.filter(|_| refused.is_some()) {
+    if let Some(snapshots) = snapshots.filter(|_| unused_reason.is_some()) {
         snapshots.check_log_covers_snapshot(&opened.log)?;
     }
 
-    let told = refused.map(|reason| format!("ignored a snapshot of the read models: {reason}"));
-    opened.reports.extend(told);
+    let report = unused_reason.map(|reason| format!("ignored a snapshot of the read models: {reason}"));
+    opened.reports.extend(report);
     Ok(opened)
 }
 
@@ -144,21 +144,21 @@ fn open_with<E>(
     load: impl FnOnce() -> Result<Models, E>,
 ) -> Result<Result<OpenedLog, E>, OpenError> {
     let (opened, loaded) = thread::scope(|scope| {
-        let (commits, folding) = sync_channel::<Commit>(COMMIT_QUEUE_LENGTH);
-        let opening = scope.spawn(move || {
+        let (commit_sender, commit_receiver) = sync_channel::<Commit>(COMMIT_QUEUE_LENGTH);
+        let open_thread = scope.spawn(move || {
             SledLog::open_from(options, environment, anchor, move |commit| {
                 // Without loaded models, the receiver is gone.
-                drop(commits.send(commit.clone()));
+                drop(commit_sender.send(commit.clone()));
             })
         });
         let mut loaded = load();
         if let Ok(models) = &mut loaded {
-            for commit in &folding {
+            for commit in &commit_receiver {
                 commit.iter().for_each(|event| models.apply(event));
             }
         }
-        drop(folding);
-        (opening.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), loaded)
+        drop(commit_receiver);
+        (open_thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), loaded)
     });
 
     let (log, report) = opened?;
@@ -172,14 +172,14 @@ fn open_with<E>(
 
 /// Returns a callback that logs the progress of a long opening.
 fn progress_logger() -> OpenProgress {
-    let said = Mutex::new(Instant::now());
+    let last_report = Mutex::new(Instant::now());
 
     Arc::new(move |OpenStep { position, head, rebuilding }| {
-        let mut said = said.lock();
-        if said.elapsed() < PROGRESS_INTERVAL {
+        let mut last_report = last_report.lock();
+        if last_report.elapsed() < PROGRESS_INTERVAL {
             return;
         }
-        *said = Instant::now();
+        *last_report = Instant::now();
         match head {
             Some(head) if rebuilding => {
                 tracing::info!(%position, %head, "rebuilding the index (sled) from the journal");

@@ -76,8 +76,8 @@ impl SnapshotThread {
             stop_signal: Condvar::new(),
         });
 
-        let working = Arc::clone(&taker);
-        let thread = thread::Builder::new().name("snapshots".to_owned()).spawn(move || working.run());
+        let worker = Arc::clone(&taker);
+        let thread = thread::Builder::new().name("snapshots".to_owned()).spawn(move || worker.run());
         let thread = thread.map_err(|error| StartError::part("the snapshot thread", &error))?;
         Ok(Self { taker, thread })
     }
@@ -98,18 +98,18 @@ impl SnapshotThread {
 impl SnapshotTaker {
     fn run(&self) {
         lower_priority(BackgroundWork::Snapshots);
-        let mut ending = self.stop_requested.lock();
-        while !*ending {
-            self.stop_signal.wait_for(&mut ending, CHECK_INTERVAL);
-            if !*ending && self.settings.every_events > 0 {
-                parking_lot::MutexGuard::unlocked(&mut ending, || self.take_if_due(self.settings.every_events));
+        let mut stop_requested = self.stop_requested.lock();
+        while !*stop_requested {
+            self.stop_signal.wait_for(&mut stop_requested, CHECK_INTERVAL);
+            if !*stop_requested && self.settings.every_events > 0 {
+                parking_lot::MutexGuard::unlocked(&mut stop_requested, || self.take_if_due(self.settings.every_events));
             }
         }
     }
 
     fn take_if_due(&self, events: u64) {
-        let since = self.log.head().0.saturating_sub(self.last_position.lock().0);
-        if since < events || self.log.state().is_err() {
+        let new_events = self.log.head().0.saturating_sub(self.last_position.lock().0);
+        if new_events < events || self.log.state().is_err() {
             return;
         }
         if let Err(reason) = self.take() {
@@ -129,9 +129,10 @@ impl SnapshotTaker {
             return Ok(());
         }
 
-        let before = snapshot_path(&self.directory).metadata().map_or(0, |before| before.len());
-        let room = self.log.space().check_available(DataDirPart::Directory, "a snapshot of the read models", before);
-        room.map_err(|shortage| shortage.to_string())?;
+        let previous_bytes = snapshot_path(&self.directory).metadata().map_or(0, |metadata| metadata.len());
+        let available =
+            self.log.space().check_available(DataDirPart::Directory, "a snapshot of the read models", previous_bytes);
+        available.map_err(|shortage| shortage.to_string())?;
 
         let bytes = save(&models, &anchor, &self.directory, &self.fail_points).map_err(|error| error.to_string())?;
         let held = format!("{held:.1?}");

@@ -25,29 +25,29 @@ pub(super) fn build_tracer(
     environment: &Environment,
     metrics: &Metrics,
 ) -> Result<(Tracer, SpanExportTask), StartError> {
-    let own = &settings.telemetry;
-    let Some(endpoint) = &own.otlp_endpoint else { return Ok((Tracer::default(), SpanExportTask(None))) };
-    let collector = SpanExporter::new(endpoint, own.service_name.clone());
-    let collector = collector.map_err(|error| StartError::part("the trace collector", &error))?;
+    let telemetry = &settings.telemetry;
+    let Some(endpoint) = &telemetry.otlp_endpoint else { return Ok((Tracer::default(), SpanExportTask(None))) };
+    let exporter = SpanExporter::new(endpoint, telemetry.service_name.clone());
+    let exporter = exporter.map_err(|error| StartError::part("the trace collector", &error))?;
     let clock = environment.clone();
-    let random = environment.clone();
+    let rng = environment.clone();
     let sources = TraceSources {
         now: Arc::new(move || u64::try_from(clock.now().micros()).unwrap_or(0).saturating_mul(1000)),
-        random_bytes: Arc::new(move || random.random_bytes()),
+        random_bytes: Arc::new(move || rng.random_bytes()),
     };
 
-    let tracer = Tracer::new(sources, own.sample_percent, metrics.clone());
-    let (stop, stopping) = watch::channel(false);
-    let work = actix_web::rt::spawn(collector.run(tracer.clone(), stopping));
-    Ok((tracer, SpanExportTask(Some((stop, work)))))
+    let tracer = Tracer::new(sources, telemetry.sample_percent, metrics.clone());
+    let (stop, stop_receiver) = watch::channel(false);
+    let task = actix_web::rt::spawn(exporter.run(tracer.clone(), stop_receiver));
+    Ok((tracer, SpanExportTask(Some((stop, task)))))
 }
 
 impl SpanExportTask {
     /// Sends the remaining spans, for a limited time.
     pub(super) async fn stop(self) {
-        let Some((stop, work)) = self.0 else { return };
+        let Some((stop, task)) = self.0 else { return };
         stop.send_replace(true);
-        if tokio::time::timeout(FLUSH_TIMEOUT, work).await.is_err() {
+        if tokio::time::timeout(FLUSH_TIMEOUT, task).await.is_err() {
             tracing::warn!("span export timed out, last spans lost");
         }
     }

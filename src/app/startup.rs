@@ -58,7 +58,7 @@ pub(super) struct OpenedService {
     pub reports: Vec<String>,
     /// Position of the snapshot used by this start.
     pub snapshot_position: Position,
-    pub personal: Keyring,
+    pub keyring: Keyring,
     pub archives: ArchiveStore,
 }
 
@@ -66,10 +66,10 @@ impl BoundService {
     pub(super) fn new(settings: Settings, environment: Environment) -> Result<Self, StartError> {
         let root = &settings.data_dir;
         // A directory in use is reported before a port in use; a new directory is created only after the port is bound.
-        let held = root.is_dir().then(|| open_data_dir(root)).transpose()?;
+        let existing = root.is_dir().then(|| open_data_dir(root)).transpose()?;
         let tariff = open_tariff(settings.video.pricing.as_deref())?;
         let (listener, address) = listen(settings.listen)?;
-        let data = held.map_or_else(|| open_data_dir(root), Ok)?;
+        let data = existing.map_or_else(|| open_data_dir(root), Ok)?;
         let (token, admin_token) = load_admin_token(&data, settings.admin_token.as_ref(), &environment)?;
         log_egress_rule(&settings);
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
@@ -80,10 +80,10 @@ impl BoundService {
     /// handled. If this future is dropped, the thread continues until the program ends, which is as harmless as a
     /// crash.
     pub(super) async fn open_in_background(self) -> Result<OpenedService, StartError> {
-        let (told, opened) = oneshot::channel();
-        let thread = thread::Builder::new().name("opening".to_owned()).spawn(move || drop(told.send(self.open())));
+        let (sender, receiver) = oneshot::channel();
+        let thread = thread::Builder::new().name("opening".to_owned()).spawn(move || drop(sender.send(self.open())));
         let thread = thread.map_err(|error| StartError::part("the startup thread", &error))?;
-        match opened.await {
+        match receiver.await {
             Ok(opened) => opened,
             Err(_) => std::panic::resume_unwind(thread.join().expect_err("it tells before it ends, unless it panics")),
         }
@@ -104,7 +104,7 @@ impl BoundService {
         let OpenedLog { log, models, mut reports, snapshot_position } =
             opened.map_err(|error| StartError::Log(error.to_string()))?;
         let upload_key = upload_key.map_or_else(|| create_upload_key(data, &*log, &models.users, environment), Ok)?;
-        let personal = open_keyring(data, &models, &keys);
+        let keyring = open_keyring(data, &models, &keys);
         let archives = open_archives(data, &models, environment, &mut reports)?;
 
         Ok(OpenedService {
@@ -118,7 +118,7 @@ impl BoundService {
             models,
             reports,
             snapshot_position,
-            personal,
+            keyring,
             archives,
         })
     }
@@ -148,8 +148,8 @@ fn log_egress_rule(settings: &Settings) {
 /// Binds the listener and returns it with its actual address. The token is created later: a start that fails to bind
 /// would never display it.
 fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
-    let refused = |reason| StartError::Listen { address, reason };
-    let listener = TcpListener::bind(address).map_err(refused)?;
-    let bound = listener.local_addr().map_err(refused)?;
-    Ok((listener, bound))
+    let failed = |reason| StartError::Listen { address, reason };
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    let local_address = listener.local_addr().map_err(failed)?;
+    Ok((listener, local_address))
 }

@@ -62,8 +62,8 @@ fn key_path(data: &DataDir) -> PathBuf {
 /// Checks that no account depends on the lost key. Only the log shows who created an account, so it is read in this
 /// case.
 fn check_unused(path: &Path, log: &dyn EventLog, users: &Users) -> Result<(), StartError> {
-    let everybody = users.profiles().map(|user| user.id).chain(users.erased_ids());
-    for account in everybody.filter(|user| *user != BOOTSTRAP_ADMIN) {
+    let accounts = users.profiles().map(|user| user.id).chain(users.erased_ids());
+    for account in accounts.filter(|user| *user != BOOTSTRAP_ADMIN) {
         if is_issuer_account(account, log).map_err(|failure| StartError::Log(failure.to_string()))? {
             return Err(MissingUploadKey { path: path.to_owned(), account }.into());
         }
@@ -74,5 +74,5 @@ fn check_unused(path: &Path, log: &dyn EventLog, users: &Users) -> Result<(), St
 /// Returns `true` if the service itself created the account, which it does only for users of an issuer.
 fn is_issuer_account(account: UserId, log: &dyn EventLog) -> Result<bool, LogFailure> {
     let history = log.read_stream(&StreamId::from(&account), Version(0))?;
-    Ok(history.first().is_some_and(|opened| opened.actor == Actor::System))
+    Ok(history.first().is_some_and(|first_event| first_event.actor == Actor::System))
 }

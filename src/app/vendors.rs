@@ -61,8 +61,8 @@ impl VendorSet {
     /// Adds spans to the calls, if tracing is on.
     pub(super) fn with_tracing(mut self, tracer: &Tracer) -> Self {
         if tracer.is_enabled() {
-            for maker in [&mut self.image, &mut self.video] {
-                maker.vendor = Arc::new(TracedVendor::new(Arc::clone(&maker.vendor), tracer.clone()));
+            for gateway_vendor in [&mut self.image, &mut self.video] {
+                gateway_vendor.vendor = Arc::new(TracedVendor::new(Arc::clone(&gateway_vendor.vendor), tracer.clone()));
             }
         }
         self
@@ -77,12 +77,12 @@ pub(super) fn build_vendors(
     (models, metrics): (&ReadModels, &Metrics),
     environment: &Environment,
 ) -> Result<VendorSet, StartError> {
-    let wanted = is_wanted(models);
-    let mut image = image_vendor(settings, store.clone(), key, &wanted, environment)?;
-    let mut video = video_vendor(settings, store.clone(), key, &wanted, environment)?;
+    let is_job_wanted = is_wanted(models);
+    let mut image = image_vendor(settings, store.clone(), key, &is_job_wanted, environment)?;
+    let mut video = video_vendor(settings, store.clone(), key, &is_job_wanted, environment)?;
 
-    for maker in [&mut image, &mut video] {
-        maker.vendor = Arc::new(MeteredVendor::new(Arc::clone(&maker.vendor), metrics.clone()));
+    for gateway_vendor in [&mut image, &mut video] {
+        gateway_vendor.vendor = Arc::new(MeteredVendor::new(Arc::clone(&gateway_vendor.vendor), metrics.clone()));
     }
 
     Ok(VendorSet { image, video, music_vendor: music_vendor(settings, environment, metrics)? })
@@ -107,63 +107,70 @@ fn image_vendor(
     settings: &Settings,
     store: MediaStore,
     key: &UploadKey,
-    wanted: &IsJobWanted,
+    is_job_wanted: &IsJobWanted,
     environment: &Environment,
 ) -> Result<GatewayVendor, StartError> {
-    let own = &settings.image_vendor;
-    let Some(url) = &own.url else {
+    let vendor_settings = &settings.image_vendor;
+    let Some(url) = &vendor_settings.url else {
         let poller_options = PollerOptions::built_in(Gateway::Image, settings.tasks.deadline);
         return Ok(GatewayVendor {
-            vendor: built_in_image_vendor(settings, store, wanted),
+            vendor: built_in_image_vendor(settings, store, is_job_wanted),
             poller_options,
             reactor_options: reactor_options(BUILT_IN_CONCURRENCY),
         });
     };
 
     let failed = |error: &dyn std::fmt::Display| StartError::part("the image vendor", error);
-    let caller = VendorClient::new(&endpoint(url, own)).map_err(|error| failed(&error))?;
-    let fetcher = result_fetcher(settings, own, INPUT_BYTES_MAX, environment).map_err(|error| failed(&error))?;
-    let options = remote_options(settings, own, key);
-    let vendor = Arc::new(RemoteImage::new(caller, options, store, fetcher, environment.clone()));
-    let poller_options = poller_options(Gateway::Image, usize::MAX, settings, own);
+    let client = VendorClient::new(&endpoint(url, vendor_settings)).map_err(|error| failed(&error))?;
+    let fetcher =
+        result_fetcher(settings, vendor_settings, INPUT_BYTES_MAX, environment).map_err(|error| failed(&error))?;
+    let options = remote_options(settings, vendor_settings, key);
+    let vendor = Arc::new(RemoteImage::new(client, options, store, fetcher, environment.clone()));
+    let poller_options = poller_options(Gateway::Image, usize::MAX, settings, vendor_settings);
 
-    Ok(GatewayVendor { vendor, poller_options, reactor_options: reactor_options(own.concurrency) })
+    Ok(GatewayVendor { vendor, poller_options, reactor_options: reactor_options(vendor_settings.concurrency) })
 }
 
 fn video_vendor(
     settings: &Settings,
     store: MediaStore,
     key: &UploadKey,
-    wanted: &IsJobWanted,
+    is_job_wanted: &IsJobWanted,
     environment: &Environment,
 ) -> Result<GatewayVendor, StartError> {
-    let own = &settings.video_vendor;
-    let Some(url) = &own.url else {
+    let vendor_settings = &settings.video_vendor;
+    let Some(url) = &vendor_settings.url else {
         let poller_options = PollerOptions::built_in(Gateway::Video, settings.tasks.deadline);
         let poller_options = PollerOptions { slots: settings.video.slots, ..poller_options };
-        let vendor =
-            Arc::new(LocalVideo::new(store, LocalVideoOptions::default(), Some(Arc::new(bed)), Arc::clone(wanted)));
+        let vendor = Arc::new(LocalVideo::new(
+            store,
+            LocalVideoOptions::default(),
+            Some(Arc::new(bed)),
+            Arc::clone(is_job_wanted),
+        ));
         return Ok(GatewayVendor { vendor, poller_options, reactor_options: reactor_options(BUILT_IN_CONCURRENCY) });
     };
 
     let failed = |error: &dyn std::fmt::Display| StartError::part("the video vendor", error);
-    let caller = VendorClient::new(&endpoint(url, own)).map_err(|error| failed(&error))?;
-    let fetcher = result_fetcher(settings, own, Clip::BYTES_MAX, environment).map_err(|error| failed(&error))?;
-    let options = remote_options(settings, own, key);
-    let vendor = Arc::new(RemoteVideo::new(caller, options, store, fetcher, environment.clone()));
-    let poller_options = poller_options(Gateway::Video, settings.video.slots, settings, own);
+    let client = VendorClient::new(&endpoint(url, vendor_settings)).map_err(|error| failed(&error))?;
+    let fetcher =
+        result_fetcher(settings, vendor_settings, Clip::BYTES_MAX, environment).map_err(|error| failed(&error))?;
+    let options = remote_options(settings, vendor_settings, key);
+    let vendor = Arc::new(RemoteVideo::new(client, options, store, fetcher, environment.clone()));
+    let poller_options = poller_options(Gateway::Video, settings.video.slots, settings, vendor_settings);
 
-    Ok(GatewayVendor { vendor, poller_options, reactor_options: reactor_options(own.concurrency) })
+    Ok(GatewayVendor { vendor, poller_options, reactor_options: reactor_options(vendor_settings.concurrency) })
 }
 
 /// Returns a fetcher of results of at most `body_bytes`.
 fn result_fetcher(
     settings: &Settings,
-    own: &VendorSettings,
+    vendor_settings: &VendorSettings,
     body_bytes: usize,
     environment: &Environment,
 ) -> Result<Fetcher, ClientSetupError> {
-    let limits = ClientLimits { connect: own.connect_timeout, total: own.result_timeout, body_bytes };
+    let limits =
+        ClientLimits { connect: vendor_settings.connect_timeout, total: vendor_settings.result_timeout, body_bytes };
     let client = OutboundClient::with_resolver(address_rules(settings), limits, environment.host_resolver().as_ref())?;
     Ok(Fetcher::new(client, FETCHED_BYTES_MAX))
 }
@@ -176,8 +183,8 @@ fn music_vendor(
     metrics: &Metrics,
 ) -> Result<GuardedMusicVendor, StartError> {
     let metered = |vendor: Arc<dyn MusicVendor>| Arc::new(MeteredVendor::new(vendor, metrics.clone()));
-    let own = &settings.music_vendor;
-    let Some(url) = &own.url else {
+    let vendor_settings = &settings.music_vendor;
+    let Some(url) = &vendor_settings.url else {
         let threads =
             if settings.workers == 0 { available_parallelism().map_or(1, NonZero::get) } else { settings.workers };
         return Ok(GuardedMusicVendor::new(metered(Arc::new(LocalMusic::new(threads))), None, environment.clone()));
@@ -185,26 +192,30 @@ fn music_vendor(
 
     let endpoint = VendorEndpoint {
         base: url.clone(),
-        auth_header: own.auth_header.clone(),
-        api_key: own.api_key.as_ref().map(|key| key.expose().to_owned()),
-        connect_timeout: own.connect_timeout,
-        submit_timeout: own.line_timeout,
-        poll_timeout: own.line_timeout,
+        auth_header: vendor_settings.auth_header.clone(),
+        api_key: vendor_settings.api_key.as_ref().map(|key| key.expose().to_owned()),
+        connect_timeout: vendor_settings.connect_timeout,
+        submit_timeout: vendor_settings.line_timeout,
+        poll_timeout: vendor_settings.line_timeout,
     };
 
-    let caller = VendorClient::new(&endpoint).map_err(|error| StartError::part("the music vendor", &error))?;
+    let client = VendorClient::new(&endpoint).map_err(|error| StartError::part("the music vendor", &error))?;
     let options = RemoteMusicOptions {
-        key_header: own.key_header.clone(),
-        line_timeout: own.line_timeout,
-        line_bytes: usize::try_from(own.line_bytes).unwrap_or(usize::MAX),
+        key_header: vendor_settings.key_header.clone(),
+        line_timeout: vendor_settings.line_timeout,
+        line_bytes: usize::try_from(vendor_settings.line_bytes).unwrap_or(usize::MAX),
         api_key: endpoint.api_key,
     };
 
-    let vendor = Arc::new(RemoteMusic::new(caller, options, environment.clone()));
+    let vendor = Arc::new(RemoteMusic::new(client, options, environment.clone()));
 
     Ok(GuardedMusicVendor::new(
         metered(vendor),
-        Some(breaker_options(own.breaker_failures, own.breaker_pause, own.breaker_pause_max)),
+        Some(breaker_options(
+            vendor_settings.breaker_failures,
+            vendor_settings.breaker_pause,
+            vendor_settings.breaker_pause_max,
+        )),
         environment.clone(),
     ))
 }
@@ -213,10 +224,10 @@ fn reactor_options(lane: usize) -> ReactorOptions {
     ReactorOptions { concurrency: LANES * lane, lane }
 }
 
-fn built_in_image_vendor(settings: &Settings, store: MediaStore, wanted: &IsJobWanted) -> Arc<dyn Vendor> {
+fn built_in_image_vendor(settings: &Settings, store: MediaStore, is_job_wanted: &IsJobWanted) -> Arc<dyn Vendor> {
     let kilopixels_max = u32::try_from(settings.local_image.pixel_budget / 1000).unwrap_or(u32::MAX);
     let options = LocalImageOptions { kilopixels_max, ..LocalImageOptions::default() };
-    Arc::new(LocalImage::new(store, options, Arc::clone(wanted)))
+    Arc::new(LocalImage::new(store, options, Arc::clone(is_job_wanted)))
 }
 
 fn endpoint(url: &str, settings: &VendorSettings) -> VendorEndpoint {
@@ -231,38 +242,50 @@ fn endpoint(url: &str, settings: &VendorSettings) -> VendorEndpoint {
 }
 
 /// Returns the options of a remote vendor. It gets a webhook URL only if the public URL of this service is configured.
-fn remote_options(settings: &Settings, own: &VendorSettings, key: &UploadKey) -> RemoteOptions {
-    let hint_url = settings.public_url.clone().map(|base| {
+fn remote_options(settings: &Settings, vendor_settings: &VendorSettings, key: &UploadKey) -> RemoteOptions {
+    let webhook_url = settings.public_url.clone().map(|base| {
         let key = webhook_ticket_key(key);
         let url: Arc<dyn Fn(_) -> String + Send + Sync> =
-            Arc::new(move |task| format!("{base}/vendor-webhooks/{}", key.ticket(task)));
+            Arc::new(move |task| format!("{base}/vendor-webhooks/{}", key.issue(task)));
         url
     });
 
     RemoteOptions {
-        recovery: match own.recovery {
+        recovery: match vendor_settings.recovery {
             RecoverySetting::Key => SubmissionRecovery::Key,
             RecoverySetting::Search => SubmissionRecovery::Search,
             RecoverySetting::Nothing => SubmissionRecovery::Nothing,
         },
-        key_header: own.key_header.clone(),
-        search_path: own.search_path.clone(),
-        webhook_url: hint_url,
-        api_key: own.api_key.as_ref().map(Secret::expose).map(str::to_owned),
+        key_header: vendor_settings.key_header.clone(),
+        search_path: vendor_settings.search_path.clone(),
+        webhook_url,
+        api_key: vendor_settings.api_key.as_ref().map(Secret::expose).map(str::to_owned),
     }
 }
 
-fn poller_options(gateway: Gateway, slots: usize, settings: &Settings, own: &VendorSettings) -> PollerOptions {
+fn poller_options(
+    gateway: Gateway,
+    slots: usize,
+    settings: &Settings,
+    vendor_settings: &VendorSettings,
+) -> PollerOptions {
     PollerOptions {
         gateway,
         slots,
         deadline: settings.tasks.deadline,
         deadline_off_peak: PollerOptions::OFF_PEAK_DEADLINE,
-        poll: Backoff { min: own.poll_min, max: own.poll_max.max(own.poll_min) },
-        retry: Backoff { min: own.retry_min, max: own.retry_max.max(own.retry_min) },
-        lost_after: own.lost_after,
-        search_grace_period: own.search_settles,
-        breaker: Some(breaker_options(own.breaker_failures, own.breaker_pause, own.breaker_pause_max)),
+        poll: Backoff { min: vendor_settings.poll_min, max: vendor_settings.poll_max.max(vendor_settings.poll_min) },
+        retry: Backoff {
+            min: vendor_settings.retry_min,
+            max: vendor_settings.retry_max.max(vendor_settings.retry_min),
+        },
+        lost_after: vendor_settings.lost_after,
+        search_grace_period: vendor_settings.search_settles,
+        breaker: Some(breaker_options(
+            vendor_settings.breaker_failures,
+            vendor_settings.breaker_pause,
+            vendor_settings.breaker_pause_max,
+        )),
     }
 }
 

@@ -68,32 +68,32 @@ impl Audit {
             return Err(AuditError::TooMany { events, max: EVENTS_MAX });
         }
 
-        let touched = self.event_counts(from, to, |stream| match streams {
+        let event_counts = self.event_counts(from, to, |stream| match streams {
             StreamFilter::All => true,
             StreamFilter::Kind(kind) => stream.kind() == *kind,
-            StreamFilter::One(thing) => stream == thing.stream(),
+            StreamFilter::One(subject) => stream == subject.stream(),
         })?;
 
         let mut names: Vec<_> =
-            touched.into_iter().map(|(stream, events)| (AuditSubject::from_stream(stream), events)).collect();
-        names.sort_unstable_by(|(one, _), (other, _)| one.stream().as_str().cmp(other.stream().as_str()));
-        names.retain(|(thing, _)| after.is_none_or(|after| thing.stream().as_str() > after));
+            event_counts.into_iter().map(|(stream, events)| (AuditSubject::from_stream(stream), events)).collect();
+        names.sort_unstable_by(|(a, _), (b, _)| a.stream().as_str().cmp(b.stream().as_str()));
+        names.retain(|(subject, _)| after.is_none_or(|after| subject.stream().as_str() > after));
 
-        let more = names.len() > limit.max(1);
+        let has_more = names.len() > limit.max(1);
         names.truncate(limit.max(1));
 
-        let histories = self.related_events(names.iter().map(|(thing, _)| thing), to)?;
-        let next = names.last().filter(|_| more).map(|(thing, _)| thing.to_string());
-        let compared = names.into_iter().map(|(thing, events)| {
-            let mut folded = self.empty_state();
-            let mut rest = histories.events_of(&thing).into_iter().peekable();
-            while let Some(event) = rest.next_if(|event| event.position <= from) {
-                folded.apply(event);
+        let histories = self.related_events(names.iter().map(|(subject, _)| subject), to)?;
+        let next = names.last().filter(|_| has_more).map(|(subject, _)| subject.to_string());
+        let compared = names.into_iter().map(|(subject, events)| {
+            let mut replayed = self.empty_state();
+            let mut remaining = histories.events_of(&subject).into_iter().peekable();
+            while let Some(event) = remaining.next_if(|event| event.position <= from) {
+                replayed.apply(event);
             }
 
-            let before = self.render_state(&folded, &thing)?;
-            rest.for_each(|event| folded.apply(event));
-            let state = self.render_state(&folded, &thing)?;
+            let before = self.render_state(&replayed, &subject)?;
+            remaining.for_each(|event| replayed.apply(event));
+            let state = self.render_state(&replayed, &subject)?;
 
             let changes = differences(before.as_ref(), state.as_ref());
             let change = match (&before, &state) {
@@ -102,7 +102,7 @@ impl Audit {
                 _ if changes.is_empty() => SubjectChangeKind::Unchanged,
                 _ => SubjectChangeKind::Changed,
             };
-            Ok(SubjectDiff { thing: thing.to_string(), change, events, changes })
+            Ok(SubjectDiff { thing: subject.to_string(), change, events, changes })
         });
 
         Ok(Diff { from: from.0, to: to.0, things: compared.collect::<Result<_, AuditError>>()?, next })

@@ -45,13 +45,13 @@ impl AuditFilter {
     /// Returns `true` if the event passes the filter.
     #[must_use]
     pub fn matches(&self, event: &RecordedEvent) -> bool {
-        let of_stream = match &self.streams {
+        let stream_matches = match &self.streams {
             StreamFilter::All => true,
             StreamFilter::Kind(kind) => event.stream.kind() == *kind,
-            StreamFilter::One(thing) => event.stream == *thing.stream(),
+            StreamFilter::One(subject) => event.stream == *subject.stream(),
         };
 
-        of_stream
+        stream_matches
             && (self.types.is_empty() || self.types.contains(&event.event.name()))
             && self.actor.is_none_or(|actor| actor.matches(event.actor))
             && self.request.as_ref().is_none_or(|request| event.request.as_ref() == Some(request))
@@ -69,7 +69,7 @@ impl AuditFilter {
 impl ActorFilter {
     fn matches(self, actor: Actor) -> bool {
         match self {
-            Self::Is(asked) => asked == actor,
+            Self::Is(expected) => expected == actor,
             Self::WithId(id) => {
                 matches!(actor, Actor::User(UserId(other)) | Actor::Token(TokenId(other)) if other == id)
             }
@@ -81,14 +81,14 @@ impl ActorFilter {
     /// # Errors
     /// If the text has none of these forms.
     pub fn parse(text: &str) -> Result<Self, InvalidValue> {
-        let refusal = |_| InvalidValue::new("must be system, anonymous, user/<uuid>, token/<uuid> or a UUID");
+        let invalid = |_| InvalidValue::new("must be system, anonymous, user/<uuid>, token/<uuid> or a UUID");
         match text.split_once('/') {
             None if text == "system" => Ok(Self::Is(Actor::System)),
             None if text == "anonymous" => Ok(Self::Is(Actor::Anonymous)),
-            None => UserId::parse(text).map(|id| Self::WithId(id.0)).map_err(refusal),
-            Some(("user", id)) => UserId::parse(id).map(|id| Self::Is(Actor::User(id))).map_err(refusal),
-            Some(("token", id)) => TokenId::parse(id).map(|id| Self::Is(Actor::Token(id))).map_err(refusal),
-            Some((other, _)) => Err(refusal(InvalidValue::new(other))),
+            None => UserId::parse(text).map(|id| Self::WithId(id.0)).map_err(invalid),
+            Some(("user", id)) => UserId::parse(id).map(|id| Self::Is(Actor::User(id))).map_err(invalid),
+            Some(("token", id)) => TokenId::parse(id).map(|id| Self::Is(Actor::Token(id))).map_err(invalid),
+            Some((other, _)) => Err(invalid(InvalidValue::new(other))),
         }
     }
 }
@@ -136,9 +136,9 @@ mod tests {
         assert_eq!(ActorFilter::parse("anonymous"), Ok(ActorFilter::Is(Actor::Anonymous)));
         assert_eq!(ActorFilter::parse(&format!("user/{id}")), Ok(ActorFilter::Is(Actor::User(UserId(id)))));
         assert_eq!(ActorFilter::parse(&format!("token/{id}")), Ok(ActorFilter::Is(Actor::Token(TokenId(id)))));
-        let named = ActorFilter::parse(&id.to_string()).unwrap();
-        assert!(named.matches(Actor::User(UserId(id))) && named.matches(Actor::Token(TokenId(id))));
-        assert!(!named.matches(Actor::System) && !named.matches(Actor::User(UserId(Uuid::nil()))));
+        let parsed = ActorFilter::parse(&id.to_string()).unwrap();
+        assert!(parsed.matches(Actor::User(UserId(id))) && parsed.matches(Actor::Token(TokenId(id))));
+        assert!(!parsed.matches(Actor::System) && !parsed.matches(Actor::User(UserId(Uuid::nil()))));
         for bad in ["", "ann", "user/ann", "node/a", "System"] {
             assert!(ActorFilter::parse(bad).is_err(), "{bad}");
         }
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn types_are_known_by_their_names() {
         assert_eq!(parse_event_type("NodeRevised"), Ok("NodeRevised"));
-        let told = parse_event_type("nodeRevised").unwrap_err().to_string();
-        assert!(told.contains("UserCreated") && told.contains("KeyClaimed"), "{told}");
+        let message = parse_event_type("nodeRevised").unwrap_err().to_string();
+        assert!(message.contains("UserCreated") && message.contains("KeyClaimed"), "{message}");
     }
 }

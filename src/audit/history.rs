@@ -64,18 +64,19 @@ impl Audit {
     /// Reads the events from which the states of these subjects are built.
     pub(super) fn related_events<'t>(
         &self,
-        things: impl IntoIterator<Item = &'t AuditSubject>,
+        subjects: impl IntoIterator<Item = &'t AuditSubject>,
         until: Position,
     ) -> Result<EventsByStream, AuditError> {
-        let own: BTreeSet<StreamId> = things.into_iter().map(|thing| thing.stream().clone()).collect();
+        let own_streams: BTreeSet<StreamId> = subjects.into_iter().map(|subject| subject.stream().clone()).collect();
         let mut streams: BTreeMap<StreamId, Vec<RecordedEvent>> = BTreeMap::new();
-        for event in self.source.read_streams(&own, until)? {
+        for event in self.source.read_streams(&own_streams, until)? {
             streams.entry(event.stream.clone()).or_default().push(event);
         }
 
         // One further level is enough: a node shows its publisher but nothing of the publisher's members.
-        let shown: BTreeSet<StreamId> = streams.values().flatten().filter_map(referenced_stream).collect();
-        let missing: BTreeSet<StreamId> = shown.into_iter().filter(|stream| !own.contains(stream)).collect();
+        let referenced: BTreeSet<StreamId> = streams.values().flatten().filter_map(referenced_stream).collect();
+        let missing: BTreeSet<StreamId> =
+            referenced.into_iter().filter(|stream| !own_streams.contains(stream)).collect();
         if !missing.is_empty() {
             for event in self.source.read_streams(&missing, until)? {
                 streams.entry(event.stream.clone()).or_default().push(event);
@@ -89,41 +90,41 @@ impl Audit {
     ///
     /// # Errors
     /// If no event was ever recorded for the subject, or the events cannot be read.
-    pub fn as_of(&self, thing: &AuditSubject, position: Position) -> Result<SubjectState, AuditError> {
-        let histories = self.related_events([thing], position)?;
-        let mut folded = self.empty_state();
-        histories.events_of(thing).into_iter().for_each(|event| folded.apply(event));
+    pub fn as_of(&self, subject: &AuditSubject, position: Position) -> Result<SubjectState, AuditError> {
+        let histories = self.related_events([subject], position)?;
+        let mut replayed = self.empty_state();
+        histories.events_of(subject).into_iter().for_each(|event| replayed.apply(event));
 
-        let state = self.render_state(&folded, thing)?;
-        if state.is_none() && !histories.0.contains_key(thing.stream()) {
-            self.ensure_known(thing)?;
+        let state = self.render_state(&replayed, subject)?;
+        if state.is_none() && !histories.0.contains_key(subject.stream()) {
+            self.ensure_known(subject)?;
         }
 
         let at = self.time_of(position)?.map(|at| at.to_string());
-        Ok(SubjectState { thing: thing.to_string(), position: position.0, at, exists: state.is_some(), state })
+        Ok(SubjectState { thing: subject.to_string(), position: position.0, at, exists: state.is_some(), state })
     }
 
     /// Returns at most `limit` events of a subject after `after`, each with its changes.
     ///
     /// # Errors
     /// If no event was ever recorded for the subject, or the events cannot be read.
-    pub fn history(&self, thing: &AuditSubject, after: Position, limit: usize) -> Result<SubjectHistory, AuditError> {
+    pub fn history(&self, subject: &AuditSubject, after: Position, limit: usize) -> Result<SubjectHistory, AuditError> {
         let head = self.source.head()?;
-        let histories = self.related_events([thing], head)?;
-        if !histories.0.contains_key(thing.stream()) {
-            return Err(AuditError::UnknownSubject(thing.clone()));
+        let histories = self.related_events([subject], head)?;
+        if !histories.0.contains_key(subject.stream()) {
+            return Err(AuditError::UnknownSubject(subject.clone()));
         }
 
-        let mut folded = self.empty_state();
+        let mut replayed = self.empty_state();
         let mut entries = Vec::new();
         let mut bytes = 0;
         let mut next = None;
         // The state after the previous event, if no referenced subject has changed since.
-        let mut known: Option<Option<Value>> = None;
-        for event in histories.events_of(thing) {
-            if event.stream != *thing.stream() || event.position <= after {
-                folded.apply(event);
-                known = None;
+        let mut previous: Option<Option<Value>> = None;
+        for event in histories.events_of(subject) {
+            if event.stream != *subject.stream() || event.position <= after {
+                replayed.apply(event);
+                previous = None;
                 continue;
             }
 
@@ -132,24 +133,24 @@ impl Audit {
                 break;
             }
 
-            let before = known.take().map_or_else(|| self.render_state(&folded, thing), Ok)?;
-            folded.apply(event);
-            let state = self.render_state(&folded, thing)?;
+            let before = previous.take().map_or_else(|| self.render_state(&replayed, subject), Ok)?;
+            replayed.apply(event);
+            let state = self.render_state(&replayed, subject)?;
             let entry =
                 SubjectHistoryEntry { event: self.raw(event)?, changes: differences(before.as_ref(), state.as_ref()) };
             bytes += entry.event.get().len();
             entries.push((event.position.0, entry));
-            known = Some(state);
+            previous = Some(state);
         }
 
         let entries = entries.into_iter().map(|(_, entry)| entry).collect();
-        Ok(SubjectHistory { thing: thing.to_string(), entries, next, head: head.0 })
+        Ok(SubjectHistory { thing: subject.to_string(), entries, next, head: head.0 })
     }
 
     /// Returns an error if nothing was ever recorded for a subject.
-    fn ensure_known(&self, thing: &AuditSubject) -> Result<(), AuditError> {
-        let events = self.source.read_streams(&BTreeSet::from([thing.stream().clone()]), self.source.head()?)?;
-        if events.is_empty() { Err(AuditError::UnknownSubject(thing.clone())) } else { Ok(()) }
+    fn ensure_known(&self, subject: &AuditSubject) -> Result<(), AuditError> {
+        let events = self.source.read_streams(&BTreeSet::from([subject.stream().clone()]), self.source.head()?)?;
+        if events.is_empty() { Err(AuditError::UnknownSubject(subject.clone())) } else { Ok(()) }
     }
 
     /// Returns the number of events between two positions for each wanted stream that has any.
@@ -157,33 +158,34 @@ impl Audit {
         &self,
         from: Position,
         to: Position,
-        wanted: impl Fn(&StreamId) -> bool,
+        include: impl Fn(&StreamId) -> bool,
     ) -> Result<BTreeMap<StreamId, u64>, AuditError> {
-        let mut touched: BTreeMap<StreamId, u64> = BTreeMap::new();
+        let mut counts: BTreeMap<StreamId, u64> = BTreeMap::new();
 
         self.source.scan(from, &mut |event| {
             if event.position > to {
                 return ControlFlow::Break(());
             }
-            if let Some(count) = touched.get_mut(&event.stream) {
+            if let Some(count) = counts.get_mut(&event.stream) {
                 *count += 1;
-            } else if wanted(&event.stream) {
-                touched.insert(event.stream.clone(), 1);
+            } else if include(&event.stream) {
+                counts.insert(event.stream.clone(), 1);
             }
             ControlFlow::Continue(())
         })?;
 
-        Ok(touched)
+        Ok(counts)
     }
 }
 
 impl EventsByStream {
     /// All events from which the state of a subject is built, in order.
-    pub(super) fn events_of(&self, thing: &AuditSubject) -> Vec<&RecordedEvent> {
-        let own = self.0.get(thing.stream()).map_or(&[][..], Vec::as_slice);
-        let shown: BTreeSet<StreamId> = own.iter().filter_map(referenced_stream).collect();
-        let others = shown.iter().filter(|stream| *stream != thing.stream()).filter_map(|stream| self.0.get(stream));
-        let mut events: Vec<&RecordedEvent> = own.iter().chain(others.flatten()).collect();
+    pub(super) fn events_of(&self, subject: &AuditSubject) -> Vec<&RecordedEvent> {
+        let own_events = self.0.get(subject.stream()).map_or(&[][..], Vec::as_slice);
+        let referenced: BTreeSet<StreamId> = own_events.iter().filter_map(referenced_stream).collect();
+        let other_events =
+            referenced.iter().filter(|stream| *stream != subject.stream()).filter_map(|stream| self.0.get(stream));
+        let mut events: Vec<&RecordedEvent> = own_events.iter().chain(other_events.flatten()).collect();
         events.sort_unstable_by_key(|event| event.position);
         events
     }

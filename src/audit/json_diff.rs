@@ -55,21 +55,21 @@ fn compare_members(
     names.sort_unstable();
 
     for name in names {
-        let inside = format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
-        compare(inside, before.get(name), after.get(name), found);
+        let member_path = format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
+        compare(member_path, before.get(name), after.get(name), found);
     }
 }
 
 /// The entries of a list, keyed by name; `None` if an entry has no name or a name occurs twice.
 fn entries_by_name(entries: &[Value]) -> Option<Map<String, Value>> {
-    let mut named = Map::new();
+    let mut by_name = Map::new();
     for entry in entries {
         let name = entry.get("version").or_else(|| entry.get("id"))?.as_str()?;
-        if named.insert(name.to_owned(), entry.clone()).is_some() {
+        if by_name.insert(name.to_owned(), entry.clone()).is_some() {
             return None;
         }
     }
-    Some(named)
+    Some(by_name)
 }
 
 #[cfg(test)]
@@ -78,9 +78,9 @@ mod tests {
 
     use super::*;
 
-    fn told(before: &Value, after: &Value) -> Vec<(String, Option<Value>, Option<Value>)> {
+    fn changes(before: &Value, after: &Value) -> Vec<(String, Option<Value>, Option<Value>)> {
         let found = differences(Some(before), Some(after));
-        found.into_iter().map(|one| (one.path, one.before, one.after)).collect()
+        found.into_iter().map(|difference| (difference.path, difference.before, difference.after)).collect()
     }
 
     #[test]
@@ -93,7 +93,7 @@ mod tests {
             ("/come", None, Some(json!({"x": 1}))),
             ("/gone", Some(json!(true)), None),
         ];
-        assert_eq!(told(&before, &after), expected.map(|(path, before, after)| (path.to_owned(), before, after)));
+        assert_eq!(changes(&before, &after), expected.map(|(path, before, after)| (path.to_owned(), before, after)));
     }
 
     #[test]
@@ -104,15 +104,15 @@ mod tests {
             "versions": [{"version": "1.1.0"}, {"version": "1.0.0", "status": "Active"}],
             "members": [{"id": "b", "role": "owner"}],
         });
-        let paths: Vec<_> = told(&before, &after).into_iter().map(|(path, ..)| path).collect();
+        let paths: Vec<_> = changes(&before, &after).into_iter().map(|(path, ..)| path).collect();
         assert_eq!(paths, ["/members/a", "/members/b", "/versions/1.0.0/status", "/versions/1.1.0"]);
     }
 
     #[test]
     fn lists_without_names_change_as_a_whole() {
-        let twice = json!([{"id": "a"}, {"id": "a"}]);
-        assert_eq!(told(&twice, &json!([])).len(), 1);
-        assert_eq!(told(&json!({"a/b~c": 1}), &json!({"a/b~c": 2}))[0].0, "/a~1b~0c");
+        let duplicates = json!([{"id": "a"}, {"id": "a"}]);
+        assert_eq!(changes(&duplicates, &json!([])).len(), 1);
+        assert_eq!(changes(&json!({"a/b~c": 1}), &json!({"a/b~c": 2}))[0].0, "/a~1b~0c");
     }
 
     #[test]

@@ -113,12 +113,12 @@ impl Audit {
     ///
     /// # Errors
     /// If the position is beyond the end of the log, or the events cannot be read.
-    pub fn position_at(&self, moment: point_in_time::PointInTime) -> Result<Position, AuditError> {
-        match moment {
+    pub fn position_at(&self, point: point_in_time::PointInTime) -> Result<Position, AuditError> {
+        match point {
             point_in_time::PointInTime::Time(at) => Ok(self.source.position_at(at)?),
-            point_in_time::PointInTime::Position(asked) => {
+            point_in_time::PointInTime::Position(position) => {
                 let head = self.source.head()?;
-                if asked <= head { Ok(asked) } else { Err(AuditError::BeyondEnd { asked, head }) }
+                if position <= head { Ok(position) } else { Err(AuditError::BeyondEnd { asked: position, head }) }
             }
         }
     }
@@ -138,7 +138,7 @@ impl Audit {
         ReplayedState::new(self.links.clone())
     }
 
-    fn render_state(&self, folded: &ReplayedState, thing: &AuditSubject) -> Result<Option<Value>, AuditError> {
-        Ok((self.state_of)(folded, thing)?)
+    fn render_state(&self, state: &ReplayedState, subject: &AuditSubject) -> Result<Option<Value>, AuditError> {
+        Ok((self.state_of)(state, subject)?)
     }
 }

@@ -74,7 +74,7 @@ struct EventBatchBuilder<'f> {
     /// Position of the last event scanned.
     last: Position,
     /// Error that ended the batch.
-    failed: Option<AuditError>,
+    error: Option<AuditError>,
 }
 
 impl EventBatchBuilder<'_> {
@@ -87,7 +87,7 @@ impl EventBatchBuilder<'_> {
             let json = match self.audit.raw(event) {
                 Ok(json) => json,
                 Err(failure) => {
-                    self.failed = Some(failure);
+                    self.error = Some(failure);
                     return ControlFlow::Break(());
                 }
             };
@@ -95,8 +95,8 @@ impl EventBatchBuilder<'_> {
             self.events.push((event.position.0, json));
         }
 
-        let BatchLimits { events, bytes, scanned: looked } = self.bounds;
-        let full = self.events.len() >= events || self.bytes >= bytes || self.scanned >= looked;
+        let BatchLimits { events, bytes, scanned: scan_limit } = self.bounds;
+        let full = self.events.len() >= events || self.bytes >= bytes || self.scanned >= scan_limit;
         if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
@@ -114,8 +114,8 @@ impl Audit {
     /// If the events cannot be read.
     pub fn page(&self, filter: &AuditFilter, after: Position, limit: usize) -> Result<EventPage, AuditError> {
         let bounds = BatchLimits { events: limit, bytes: BYTES_MAX, scanned: SCANNED_MAX };
-        let EventBatch { events, scanned_to: reached, end, head } = self.batch(filter, after, bounds)?;
-        let next = (reached < end).then_some(reached.0);
+        let EventBatch { events, scanned_to: last_scanned, end, head } = self.batch(filter, after, bounds)?;
+        let next = (last_scanned < end).then_some(last_scanned.0);
         Ok(EventPage { events: events.into_iter().map(|(_, event)| event).collect(), next, head: head.0 })
     }
 
@@ -125,8 +125,8 @@ impl Audit {
     /// If the events cannot be read.
     pub fn batch(&self, filter: &AuditFilter, after: Position, bounds: BatchLimits) -> Result<EventBatch, AuditError> {
         let head = self.source.head()?;
-        let (begin, end) = self.scan_range(filter, head)?;
-        let after = after.max(begin);
+        let (start, end) = self.scan_range(filter, head)?;
+        let after = after.max(start);
 
         let mut filling = EventBatchBuilder {
             audit: self,
@@ -136,14 +136,14 @@ impl Audit {
             bytes: 0,
             scanned: 0,
             last: after,
-            failed: None,
+            error: None,
         };
         let mut full = false;
 
         match &filter.streams {
             _ if after >= end => {}
-            StreamFilter::One(thing) if end.0 - after.0 > SHORT_RANGE_MAX => {
-                let events = self.source.read_streams(&BTreeSet::from([thing.stream().clone()]), end)?;
+            StreamFilter::One(subject) if end.0 - after.0 > SHORT_RANGE_MAX => {
+                let events = self.source.read_streams(&BTreeSet::from([subject.stream().clone()]), end)?;
                 let mut events = events.iter().filter(|event| event.position > after);
                 full = events.any(|event| filling.scan_event(event).is_break());
             }
@@ -151,23 +151,23 @@ impl Audit {
                 if event.position > end {
                     return ControlFlow::Break(());
                 }
-                let taken = filling.scan_event(event);
-                full = taken.is_break();
-                taken
+                let flow = filling.scan_event(event);
+                full = flow.is_break();
+                flow
             })?,
         }
 
-        if let Some(failure) = filling.failed {
+        if let Some(failure) = filling.error {
             return Err(failure);
         }
 
-        let reached = if full { filling.last } else { end.max(after) };
-        Ok(EventBatch { events: filling.events, scanned_to: reached, end, head })
+        let scanned_to = if full { filling.last } else { end.max(after) };
+        Ok(EventBatch { events: filling.events, scanned_to, end, head })
     }
 
     /// The positions after which, and up to which, events can pass the filter.
     fn scan_range(&self, filter: &AuditFilter, head: Position) -> Result<(Position, Position), AuditError> {
-        let begin = match filter.from {
+        let start = match filter.from {
             None => Position(0),
             Some(PointInTime::Position(position)) => Position(position.0.saturating_sub(1)),
             Some(PointInTime::Time(at)) => self.source.position_at(minus_tolerance(at))?,
@@ -177,7 +177,7 @@ impl Audit {
             Some(PointInTime::Position(position)) => position.min(head),
             Some(PointInTime::Time(at)) => self.source.position_at(at.saturating_add(TIME_TOLERANCE))?.min(head),
         };
-        Ok((begin, end))
+        Ok((start, end))
     }
 
     /// Calls `for_each` with every event after `after` that passes a filter, until it breaks.
@@ -188,16 +188,17 @@ impl Audit {
         &self,
         filter: &AuditFilter,
         after: Position,
-        mut each: impl FnMut(&RecordedEvent) -> ControlFlow<()>,
+        mut on_event: impl FnMut(&RecordedEvent) -> ControlFlow<()>,
     ) -> Result<(), AuditError> {
-        let ended = |event: &RecordedEvent| matches!(filter.to, Some(PointInTime::Position(to)) if event.position > to);
-        let begin = if let Some(PointInTime::Position(from)) = filter.from { from.0.saturating_sub(1) } else { 0 };
+        let is_past_end =
+            |event: &RecordedEvent| matches!(filter.to, Some(PointInTime::Position(to)) if event.position > to);
+        let start = if let Some(PointInTime::Position(from)) = filter.from { from.0.saturating_sub(1) } else { 0 };
 
-        self.source.scan(after.max(Position(begin)), &mut |event| {
-            if ended(event) {
+        self.source.scan(after.max(Position(start)), &mut |event| {
+            if is_past_end(event) {
                 return ControlFlow::Break(());
             }
-            if filter.matches(event) { each(event) } else { ControlFlow::Continue(()) }
+            if filter.matches(event) { on_event(event) } else { ControlFlow::Continue(()) }
         })?;
         Ok(())
     }

@@ -29,14 +29,14 @@ impl PointInTime {
     /// # Errors
     /// If the text has none of these forms.
     pub fn parse(text: &str, edge: DayEdge) -> Result<Self, InvalidValue> {
-        let refusal = || {
+        let invalid = || {
             InvalidValue::new(
                 "must be a position such as 1042, a time such as 2026-01-31T12:00:00Z or a date such as 2026-01-31",
             )
         };
 
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return text.parse().map(|position| Self::Position(Position(position))).map_err(|_| refusal());
+            return text.parse().map(|position| Self::Position(Position(position))).map_err(|_| invalid());
         }
 
         let is_date = text.len() == "2026-01-31".len();
@@ -47,7 +47,7 @@ impl PointInTime {
             _ => Timestamp::parse(&text.replace(' ', "+")),
         };
 
-        time.map(Self::Time).map_err(|_| refusal())
+        time.map(Self::Time).map_err(|_| invalid())
     }
 }
 
@@ -74,8 +74,8 @@ mod tests {
         for bad in
             ["", "-1", "1.5", "yesterday", "2026-13-01", "2026-1-1", "18446744073709551616", "2026-01-31T12:00:00"]
         {
-            let told = PointInTime::parse(bad, DayEdge::End).unwrap_err().to_string();
-            assert!(told.contains("1042") && told.contains("2026-01-31"), "{bad}: {told}");
+            let message = PointInTime::parse(bad, DayEdge::End).unwrap_err().to_string();
+            assert!(message.contains("1042") && message.contains("2026-01-31"), "{bad}: {message}");
         }
     }
 }

@@ -84,8 +84,8 @@ fn only_member(value: Value) -> Option<Value> {
 fn to_portable(value: Value) -> Value {
     match value {
         Value::Object(members) => {
-            let given = members.into_iter().filter(|(_, member)| !member.is_null());
-            given.map(|(name, member)| (name, to_portable(member))).collect()
+            let non_null = members.into_iter().filter(|(_, member)| !member.is_null());
+            non_null.map(|(name, member)| (name, to_portable(member))).collect()
         }
         Value::Array(entries) => entries.into_iter().map(to_portable).collect(),
         Value::Number(number) => {
@@ -127,8 +127,8 @@ fn write_canonical(value: &Value, out: &mut String) {
 
 fn write_list<T>(out: &mut String, [open, close]: [char; 2], items: &[T], write: impl Fn(&T, &mut String)) {
     out.push(open);
-    for (nth, item) in items.iter().enumerate() {
-        if nth > 0 {
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
             out.push(',');
         }
         write(item, out);
@@ -156,8 +156,8 @@ mod tests {
 
         let text = canonical(&Value::Object(value));
 
-        let places: Vec<_> = sorted.iter().map(|name| text.find(&json!(name).to_string()).unwrap()).collect();
-        assert!(places.is_sorted(), "{text}");
+        let offsets: Vec<_> = sorted.iter().map(|name| text.find(&json!(name).to_string()).unwrap()).collect();
+        assert!(offsets.is_sorted(), "{text}");
     }
 
     #[test]

@@ -36,8 +36,8 @@ impl ErasedUserScan {
     /// # Errors
     /// If the events cannot be read to their end: an unread one may erase a user.
     pub fn users(&self) -> Result<Arc<HashSet<UserId>>, EventSourceError> {
-        let mut known = self.found.lock();
-        if let Some(found) = &*known {
+        let mut cached = self.found.lock();
+        if let Some(found) = &*cached {
             return Ok(Arc::clone(found));
         }
 
@@ -50,7 +50,7 @@ impl ErasedUserScan {
         })?;
 
         let found = Arc::new(found);
-        *known = Some(Arc::clone(&found));
+        *cached = Some(Arc::clone(&found));
         Ok(found)
     }
 }
@@ -62,21 +62,21 @@ fn user_of(stream: &StreamId) -> Option<UserId> {
 /// The user about whom an event contains personal data in plain text.
 #[must_use]
 pub fn user_in_plain_text(event: &RecordedEvent) -> Option<UserId> {
-    let Event::User(of_user) = &event.event else { return None };
-    let said = match of_user {
-        UserEvent::UserCreated(opening) => [&opening.email, &opening.name],
+    let Event::User(user_event) = &event.event else { return None };
+    let values = match user_event {
+        UserEvent::UserCreated(created) => [&created.email, &created.name],
         UserEvent::UserRevised { change } => [&change.email, &change.name],
         _ => return None,
     };
-    let plain = said.into_iter().flatten().any(|value| matches!(value, PersonalValue::Plain(_)));
-    user_of(&event.stream).filter(|_| plain)
+    let has_plain_text = values.into_iter().flatten().any(|value| matches!(value, PersonalValue::Plain(_)));
+    user_of(&event.stream).filter(|_| has_plain_text)
 }
 
 /// Removes plain text from the fields of such an event.
 pub(super) fn redact(data: &mut Value) {
     // The fields of a revision are one level deeper.
-    let place = if data.get("change").is_some() { "/change" } else { "" };
-    let Some(Value::Object(fields)) = data.pointer_mut(place) else { return };
+    let path = if data.get("change").is_some() { "/change" } else { "" };
+    let Some(Value::Object(fields)) = data.pointer_mut(path) else { return };
 
     for field in [PersonalField::Email, PersonalField::Name] {
         if let Some(value) = fields.get_mut(field.as_str()).filter(|value| value.get("sealed").is_none()) {

@@ -75,13 +75,13 @@ impl EventSource for LiveEventSource {
         Ok(self.0.head())
     }
 
-    fn scan(&self, after: Position, each: EventCallback<'_>) -> Result<(), EventSourceError> {
+    fn scan(&self, after: Position, on_event: EventCallback<'_>) -> Result<(), EventSourceError> {
         let mut after = after;
         loop {
             let events = self.0.read_all(after, CHUNK)?;
             let Some(last) = events.last() else { return Ok(()) };
             after = last.position;
-            if events.iter().any(|event| each(event).is_break()) {
+            if events.iter().any(|event| on_event(event).is_break()) {
                 return Ok(());
             }
         }
@@ -94,27 +94,27 @@ impl EventSource for LiveEventSource {
     ) -> Result<Vec<RecordedEvent>, EventSourceError> {
         let mut events = Vec::new();
         for stream in streams {
-            let own = self.0.read_stream(stream, Version(0))?;
-            events.extend(own.into_iter().take_while(|event| event.position <= until));
+            let stream_events = self.0.read_stream(stream, Version(0))?;
+            events.extend(stream_events.into_iter().take_while(|event| event.position <= until));
         }
         events.sort_unstable_by_key(|event| event.position);
         Ok(events)
     }
 
     fn position_at(&self, at: Timestamp) -> Result<Position, EventSourceError> {
-        let mut not_later = 0;
-        let mut later = self.0.head().0 + 1;
-        while not_later + 1 < later {
-            let middle = u64::midpoint(not_later, later);
+        let mut low = 0;
+        let mut high = self.0.head().0 + 1;
+        while low + 1 < high {
+            let middle = u64::midpoint(low, high);
             let event = self.0.read_all(Position(middle - 1), 1)?;
             if event.first().is_some_and(|event| event.at <= at) {
-                not_later = middle;
+                low = middle;
             } else {
-                later = middle;
+                high = middle;
             }
         }
 
-        Ok(Position(not_later))
+        Ok(Position(low))
     }
 }
 
@@ -141,11 +141,11 @@ impl EventSource for StoppedEventSource {
         Ok(self.0.head()?)
     }
 
-    fn scan(&self, after: Position, each: EventCallback<'_>) -> Result<(), EventSourceError> {
+    fn scan(&self, after: Position, on_event: EventCallback<'_>) -> Result<(), EventSourceError> {
         let mut journal = self.0.read_from(after)?;
         while let Some(record) = journal.next_record()? {
             let mut events = record.commit.iter().filter(|event| event.position > after);
-            if events.any(|event| each(event).is_break()) {
+            if events.any(|event| on_event(event).is_break()) {
                 return Ok(());
             }
         }
@@ -171,13 +171,13 @@ impl EventSource for StoppedEventSource {
     }
 
     fn position_at(&self, at: Timestamp) -> Result<Position, EventSourceError> {
-        let mut reached = Position(0);
+        let mut position = Position(0);
         self.scan(Position(0), &mut |event| {
             if event.at <= at {
-                reached = event.position;
+                position = event.position;
             }
             ControlFlow::Continue(())
         })?;
-        Ok(reached)
+        Ok(position)
     }
 }

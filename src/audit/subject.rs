@@ -92,19 +92,19 @@ mod tests {
 
     #[test]
     fn a_thing_is_named_as_its_stream_is() {
-        let named = |text: &str| AuditSubject::parse(text).map(|thing| thing.to_string());
-        assert_eq!(named("publisher/acme"), Ok("publisher/acme".to_owned()));
-        assert_eq!(named("node/Face-Tools"), Ok("node/face-tools".to_owned()));
-        assert!(named("user/00000000-0000-4000-8000-000000000001").is_ok());
+        let parse_to_string = |text: &str| AuditSubject::parse(text).map(|subject| subject.to_string());
+        assert_eq!(parse_to_string("publisher/acme"), Ok("publisher/acme".to_owned()));
+        assert_eq!(parse_to_string("node/Face-Tools"), Ok("node/face-tools".to_owned()));
+        assert!(parse_to_string("user/00000000-0000-4000-8000-000000000001").is_ok());
     }
 
     #[test]
     fn what_names_nothing_is_told_what_would() {
-        let told = |text: &str| AuditSubject::parse(text).unwrap_err().to_string();
+        let message = |text: &str| AuditSubject::parse(text).unwrap_err().to_string();
         for bad in ["", "nodes/a", "acme", "Node/a"] {
-            assert!(told(bad).ends_with("user, publisher, token, node, task, delivery"), "{bad}: {}", told(bad));
+            assert!(message(bad).ends_with("user, publisher, token, node, task, delivery"), "{bad}: {}", message(bad));
         }
-        assert_eq!(told("node"), "must name one thing, such as node/face-tools");
-        assert_eq!(told("user/ann"), UserId::parse("ann").unwrap_err().to_string());
+        assert_eq!(message("node"), "must name one thing, such as node/face-tools");
+        assert_eq!(message("user/ann"), UserId::parse("ann").unwrap_err().to_string());
     }
 }

@@ -30,15 +30,15 @@ pub fn check(backup: &Path, progress: ProgressCallback<'_>) -> Result<BackupChec
     let pool = BackupFilePool::open(backup);
     let total = manifest.files.iter().map(|entry| entry.bytes).sum();
     let mut findings = Vec::new();
-    let mut done = 0;
+    let mut bytes_done = 0;
     for entry in &manifest.files {
-        let what = match entry.digest() {
+        let problem = match entry.digest() {
             None => Some("the manifest has no hash for it".to_owned()),
             Some(digest) => {
                 let path = pool.path(&digest);
                 let mut advance = |bytes| {
-                    done += bytes;
-                    progress(done, total);
+                    bytes_done += bytes;
+                    progress(bytes_done, total);
                 };
                 match content_check::digest_of(&path, &mut advance) {
                     Ok(found) if found == (digest, entry.bytes) => None,
@@ -48,7 +48,7 @@ pub fn check(backup: &Path, progress: ProgressCallback<'_>) -> Result<BackupChec
             }
         };
 
-        findings.extend(what.map(|what| Finding::in_file(&entry.path, what)));
+        findings.extend(problem.map(|problem| Finding::in_file(&entry.path, problem)));
     }
 
     let mut events = 0;
@@ -65,9 +65,9 @@ pub fn check(backup: &Path, progress: ProgressCallback<'_>) -> Result<BackupChec
 /// If there is no backup, or it cannot be read.
 pub(super) fn read_manifest(backup: &Path) -> Result<Manifest, BackupError> {
     Manifest::read(backup)?.ok_or_else(|| {
-        let there = backup.display();
+        let directory = backup.display();
         let missing = if backup.is_dir() { "the manifest is missing" } else { "the directory does not exist" };
-        BackupError::Refused(format!("{there} is not a complete backup: {missing}"))
+        BackupError::Refused(format!("{directory} is not a complete backup: {missing}"))
     })
 }
 
@@ -103,13 +103,13 @@ fn check_journal(manifest: &Manifest, pool: &BackupFilePool, findings: &mut Vec<
     segments.sort_by(|one, other| one.path.cmp(&other.path));
     let copies: Vec<PathBuf> = segments.iter().filter_map(|entry| Some(pool.path(&entry.digest()?))).collect();
 
-    let mut seen = BackupJournalChecker { names: segments, copies: &copies, events: 0, findings };
-    let end = scan::scan(&copies, log, Some(head), false, &mut seen)?;
-    let BackupJournalChecker { events, .. } = seen;
+    let mut checker = BackupJournalChecker { names: segments, copies: &copies, events: 0, findings };
+    let end = scan::scan(&copies, log, Some(head), false, &mut checker)?;
+    let BackupJournalChecker { events, .. } = checker;
 
     if end.head != head {
-        let what = format!("it ends at position {}, the manifest says {}", end.head.position, head.position);
-        findings.push(Finding::in_file("log/journal", what));
+        let problem = format!("it ends at position {}, the manifest says {}", end.head.position, head.position);
+        findings.push(Finding::in_file("log/journal", problem));
     }
 
     Ok(events)
@@ -133,10 +133,10 @@ impl ScanVisitor<CommitDecoder> for BackupJournalChecker<'_> {
     }
 
     fn visit_damage(&mut self, damage: JournalDamage) {
-        let named = self.copies.iter().position(|copy| *copy == damage.file).map(|nth| self.names[nth].path.clone());
+        let path = self.copies.iter().position(|copy| *copy == damage.file).map(|index| self.names[index].path.clone());
 
         let mut finding = Finding::from(damage);
-        finding.file = named.map_or(finding.file, PathBuf::from);
+        finding.file = path.map_or(finding.file, PathBuf::from);
         self.findings.push(finding);
     }
 

@@ -62,12 +62,12 @@ pub fn create(
 
     ensure_separate(root, to)?;
     let _lock = lock(to)?;
-    let older = Manifest::read(to)?;
+    let previous = Manifest::read(to)?;
     let log = root.join("log");
-    let vouched = read_signed_head(&log)?;
+    let signed_head = read_signed_head(&log)?;
     let total = total_bytes(root)?;
 
-    let mut taking = BackupWriter {
+    let mut writer = BackupWriter {
         root,
         pool: BackupFilePool::open(to),
         manifest_files: Vec::new(),
@@ -79,35 +79,35 @@ pub fn create(
         progress,
     };
 
-    let head = match taking.copy_journal(&log, &vouched, running, older.as_ref()) {
+    let head = match writer.copy_journal(&log, &signed_head, running, previous.as_ref()) {
         Ok(head) => head,
-        Err(refused) => {
-            taking.pool.remove_added();
-            return Err(refused);
+        Err(error) => {
+            writer.pool.remove_added();
+            return Err(error);
         }
     };
 
-    let SignedLogHead { key, log: id, .. } = vouched;
-    taking.store_file("log/journal/HEAD", &journal::encode_head_file(&key, id, &head), 0o600, None)?;
-    taking.store_file("log/signing.key", &key.to_bytes(), 0o600, None)?;
+    let SignedLogHead { key, log: id, .. } = signed_head;
+    writer.store_file("log/journal/HEAD", &journal::encode_head_file(&key, id, &head), 0o600, None)?;
+    writer.store_file("log/signing.key", &key.to_bytes(), 0o600, None)?;
 
-    taking.copy_top_level()?;
-    taking.preserve_url_key(older.as_ref());
+    writer.copy_top_level()?;
+    writer.preserve_url_key(previous.as_ref());
     for area in CONTENT_DIRECTORIES {
-        taking.copy_area(area)?;
+        writer.copy_area(area)?;
     }
     for tree in TREES {
-        taking.copy_tree(Path::new(tree))?;
+        writer.copy_tree(Path::new(tree))?;
     }
-    taking.note_repaired();
+    writer.note_repaired();
 
-    let BackupWriter { pool, manifest_files: files, directories, findings, notes, .. } = taking;
+    let BackupWriter { pool, manifest_files: files, directories, findings, notes, .. } = writer;
     let checkpoint = Checkpoint { log: id, head, at_micros: environment.now().micros() }.sign(&key);
     let manifest = Manifest { checkpoint, directories, files };
     manifest.write(to, &key).map_err(BackupError::file(&to.join(manifest::MANIFEST_FILE)))?;
 
-    let named: HashSet<Digest> = manifest.files.iter().filter_map(BackupFile::digest).collect();
-    let removed = pool.remove_unlisted(&named).map_err(BackupError::file(to))?;
+    let referenced: HashSet<Digest> = manifest.files.iter().filter_map(BackupFile::digest).collect();
+    let removed = pool.remove_unlisted(&referenced).map_err(BackupError::file(to))?;
     let files = manifest.files.len() as u64;
     let bytes = manifest.files.iter().map(|entry| entry.bytes).sum();
     let (copied_files, copied_bytes) = pool.written;
@@ -119,37 +119,37 @@ fn ensure_separate(root: &Path, to: &Path) -> Result<(), BackupError> {
     let root = absolute(root).map_err(BackupError::file(root))?;
     let to = absolute(to).map_err(BackupError::file(to))?;
     if to.starts_with(&root) || root.starts_with(&to) {
-        let what = format!(
+        let message = format!(
             "the backup {} and the data directory {} must not contain each other: both could be lost together",
             to.display(),
             root.display()
         );
-        return Err(BackupError::Refused(what));
+        return Err(BackupError::Refused(message));
     }
     Ok(())
 }
 
 /// Creates the backup directory and locks it. A directory with other content is rejected.
 fn lock(to: &Path) -> Result<File, BackupError> {
-    let failed = || BackupError::file(to);
-    private_directory(to).map_err(failed())?;
-    let known = ["lock", "files", manifest::MANIFEST_FILE, "manifest.draft"];
+    let file_error = || BackupError::file(to);
+    private_directory(to).map_err(file_error())?;
+    let own_names = ["lock", "files", manifest::MANIFEST_FILE, "manifest.draft"];
 
-    for entry in fs::read_dir(to).map_err(failed())? {
-        let name = entry.map_err(failed())?.file_name();
-        if !known.iter().any(|known| name == *known) {
-            let what = format!("{} is not a backup directory: it contains {}", to.display(), name.display());
-            return Err(BackupError::Refused(what));
+    for entry in fs::read_dir(to).map_err(file_error())? {
+        let name = entry.map_err(file_error())?.file_name();
+        if !own_names.iter().any(|own_names| name == *own_names) {
+            let message = format!("{} is not a backup directory: it contains {}", to.display(), name.display());
+            return Err(BackupError::Refused(message));
         }
     }
 
-    let lock = File::options().create(true).truncate(false).write(true).open(to.join("lock")).map_err(failed())?;
+    let lock = File::options().create(true).truncate(false).write(true).open(to.join("lock")).map_err(file_error())?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => {
             Err(BackupError::Refused(format!("another backup to {} is in progress", to.display())))
         }
-        Err(TryLockError::Error(error)) => Err(failed()(error)),
+        Err(TryLockError::Error(error)) => Err(file_error()(error)),
     }
 }
 
@@ -180,53 +180,53 @@ impl BackupWriter<'_> {
     fn copy_journal(
         &mut self,
         log: &Path,
-        vouched: &SignedLogHead,
+        signed_head: &SignedLogHead,
         running: bool,
-        older: Option<&Manifest>,
+        previous: Option<&Manifest>,
     ) -> Result<JournalHead, BackupError> {
-        let older = older.map(|manifest| *manifest.checkpoint.checkpoint());
-        if let Some(older) = older.filter(|older| older.log != vouched.log) {
+        let previous = previous.map(|manifest| *manifest.checkpoint.checkpoint());
+        if let Some(previous) = previous.filter(|previous| previous.log != signed_head.log) {
             return Err(BackupError::Refused(format!(
                 "the backup is of log {}, but this log is {}",
-                older.log, vouched.log
+                previous.log, signed_head.log
             )));
         }
 
-        let nothing = JournalHead { position: Position(0), chain: ChainHash::genesis(vouched.log) };
-        let met = older.is_none_or(|older| older.head == nothing);
+        let empty_head = JournalHead { position: Position(0), chain: ChainHash::genesis(signed_head.log) };
+        let is_previous_found = previous.is_none_or(|previous| previous.head == empty_head);
         let segments = scan::segments(&log.join("journal"))?;
         self.add_directory("log")?;
         self.add_directory("log/journal")?;
 
         let mut copying = SegmentCopier {
-            taking: self,
-            older: older.map(|older| older.head),
-            is_older_found: met,
-            head: vouched.head,
-            is_head_found: vouched.head == nothing,
+            writer: self,
+            previous_head: previous.map(|previous| previous.head),
+            is_older_found: is_previous_found,
+            head: signed_head.head,
+            is_head_found: signed_head.head == empty_head,
             damage: None,
             last: None,
         };
 
-        let end = scan::scan(&segments, vouched.log, Some(vouched.head), running, &mut copying)?;
-        let SegmentCopier { is_older_found: met, is_head_found: head_met, damage, last, .. } = copying;
+        let end = scan::scan(&segments, signed_head.log, Some(signed_head.head), running, &mut copying)?;
+        let SegmentCopier { is_older_found: is_previous_found, is_head_found: head_met, damage, last, .. } = copying;
 
         if let Some(damage) = damage {
             return Err(ExportError::Damaged(damage).into());
         }
         if !head_met {
             // A signature would certify a history that was never acknowledged.
-            return Err(ExportError::diverged(vouched.head.position).into());
+            return Err(ExportError::diverged(signed_head.head.position).into());
         }
 
-        if let Some(older) = older.filter(|_| !met) {
-            let taken = older.head.position;
-            let reached = end.head.position;
-            let what = format!(
-                "the existing backup, taken at position {taken}, has a different history than this log, which ends at \
-                 {reached}: back up to another directory"
+        if let Some(previous) = previous.filter(|_| !is_previous_found) {
+            let previous_position = previous.head.position;
+            let end_position = end.head.position;
+            let message = format!(
+                "the existing backup, taken at position {previous_position}, has a different history than this log, which ends at \
+                 {end_position}: back up to another directory"
             );
-            return Err(BackupError::Refused(what));
+            return Err(BackupError::Refused(message));
         }
 
         if let Some(entry) =
@@ -266,11 +266,12 @@ impl BackupWriter<'_> {
     /// Copies the files in the data directory itself, which are the service's secrets.
     fn copy_top_level(&mut self) -> Result<(), BackupError> {
         let root = self.root;
-        let known: Vec<&str> =
+        let handled: Vec<&str> =
             CONTENT_DIRECTORIES.iter().chain(&TREES).filter_map(|path| path.split('/').next()).collect();
 
         for (name, path) in entries(root).map_err(BackupError::file(root))? {
-            if EXCLUDED.contains(&name.as_str()) || name == "log" || known.contains(&name.as_str()) || is_draft(&path) {
+            if EXCLUDED.contains(&name.as_str()) || name == "log" || handled.contains(&name.as_str()) || is_draft(&path)
+            {
                 continue;
             }
             if path.is_file() {
@@ -285,23 +286,23 @@ impl BackupWriter<'_> {
 
     /// Keeps the previous backup's copy of the URL key if the data directory lacks it: account ids of an issuer derive
     /// from this key, and the copy may be the last one.
-    fn preserve_url_key(&mut self, older: Option<&Manifest>) {
+    fn preserve_url_key(&mut self, previous: Option<&Manifest>) {
         let find = |files: &[BackupFile]| files.iter().find(|entry| entry.path == URL_KEY).cloned();
         if find(&self.manifest_files).is_some() {
             return;
         }
 
-        let Some(entry) = older.and_then(|older| find(&older.files)) else {
-            let note = "is missing here and in earlier backups: account ids of OIDC users derive from it";
-            return self.notes.push(format!("{URL_KEY} {note}"));
+        let Some(entry) = previous.and_then(|previous| find(&previous.files)) else {
+            let warning = "is missing here and in earlier backups: account ids of OIDC users derive from it";
+            return self.notes.push(format!("{URL_KEY} {warning}"));
         };
 
-        let gone = "is missing in the data directory";
+        let missing = "is missing in the data directory";
         if entry.digest().is_none_or(|digest| self.pool.intact_bytes(&digest).is_none()) {
-            return self.findings.push(format!("{URL_KEY}: it {gone}, and its copy in the backup is damaged"));
+            return self.findings.push(format!("{URL_KEY}: it {missing}, and its copy in the backup is damaged"));
         }
 
-        self.notes.push(format!("{URL_KEY} {gone}: its copy in the backup is kept"));
+        self.notes.push(format!("{URL_KEY} {missing}: its copy in the backup is kept"));
         self.manifest_files.push(entry);
     }
 
@@ -343,13 +344,13 @@ impl BackupWriter<'_> {
 
     /// Notes the copies in the backup that were found damaged and rewritten.
     fn note_repaired(&mut self) {
-        let mended = self
+        let repaired = self
             .manifest_files
             .iter()
-            .filter(|entry| entry.digest().is_some_and(|it| self.pool.repaired.contains(&it)));
-        let told =
-            mended.map(|entry| format!("{}: its copy in the backup was damaged and has been rewritten", entry.path));
-        self.notes.extend(told);
+            .filter(|entry| entry.digest().is_some_and(|digest| self.pool.repaired.contains(&digest)));
+        let notes =
+            repaired.map(|entry| format!("{}: its copy in the backup was damaged and has been rewritten", entry.path));
+        self.notes.extend(notes);
     }
 
     /// Copies everything below a directory.
@@ -396,9 +397,9 @@ fn relative(root: &Path, path: &Path) -> String {
 
 /// Copies segments during a walk.
 struct SegmentCopier<'c, 't> {
-    taking: &'c mut BackupWriter<'t>,
+    writer: &'c mut BackupWriter<'t>,
     /// Head of the previous backup; `is_older_found` is `true` once the journal is found to contain it.
-    older: Option<JournalHead>,
+    previous_head: Option<JournalHead>,
     is_older_found: bool,
     /// The signed HEAD; `is_head_found` is `true` once the journal is found to contain it.
     head: JournalHead,
@@ -410,7 +411,7 @@ struct SegmentCopier<'c, 't> {
 
 impl ScanVisitor<CommitDecoder> for SegmentCopier<'_, '_> {
     fn visit_record(&mut self, record: &ScannedRecord<'_>) {
-        self.is_older_found |= self.older == Some(record.end);
+        self.is_older_found |= self.previous_head == Some(record.end);
         self.is_head_found |= self.head == record.end;
     }
 
@@ -420,21 +421,21 @@ impl ScanVisitor<CommitDecoder> for SegmentCopier<'_, '_> {
 
     fn visit_segment(&mut self, path: &Path, used: &[u8]) -> Result<(), JournalError> {
         let length = fs::metadata(path).map_or(used.len() as u64, |file| file.len());
-        self.taking.advance(length);
+        self.writer.advance(length);
 
         if self.damage.is_some() {
             return Ok(());
         }
 
-        let refused = JournalError::io("back up", path);
-        let digest = match self.taking.pool.store(used) {
+        let io_error = JournalError::io("back up", path);
+        let digest = match self.writer.pool.store(used) {
             Ok(digest) => digest,
-            Err(error) => return Err(refused(error)),
+            Err(error) => return Err(io_error(error)),
         };
 
-        let relative = relative(self.taking.root, path);
+        let relative = relative(self.writer.root, path);
         let mode = mode_of(path).unwrap_or(0o600);
-        self.taking.add_file(&relative, digest, used.len() as u64, mode, None);
+        self.writer.add_file(&relative, digest, used.len() as u64, mode, None);
         self.last = Some((relative, length));
         Ok(())
     }

@@ -92,12 +92,12 @@ impl Manifest {
         let path = backup.join(MANIFEST_FILE);
         let bytes = match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            read => read.map_err(BackupError::file(&path))?,
+            result => result.map_err(BackupError::file(&path))?,
         };
 
         Self::parse(&bytes)
             .map(Some)
-            .map_err(|what| BackupError::Refused(format!("{} is damaged: {what}", path.display())))
+            .map_err(|reason| BackupError::Refused(format!("{} is damaged: {reason}", path.display())))
     }
 
     fn parse(bytes: &[u8]) -> Result<Self, String> {
@@ -108,10 +108,13 @@ impl Manifest {
         }
 
         let checkpoint = SignedCheckpoint::from_json(&backup.checkpoint).map_err(|error| error.to_string())?;
-        let genuine = VerifyingKey::from_bytes(&checkpoint.public_key()).ok().zip(hex::decode(&signature)).is_some_and(
-            |(key, signature)| key.verify_strict(&signed_message(&backup), &Signature::from_bytes(&signature)).is_ok(),
-        );
-        if !genuine {
+        let is_valid_signature = VerifyingKey::from_bytes(&checkpoint.public_key())
+            .ok()
+            .zip(hex::decode(&signature))
+            .is_some_and(|(key, signature)| {
+                key.verify_strict(&signed_message(&backup), &Signature::from_bytes(&signature)).is_ok()
+            });
+        if !is_valid_signature {
             return Err("its signature is invalid".to_owned());
         }
 
@@ -190,8 +193,8 @@ mod tests {
     #[test]
     fn no_path_leads_out_of_the_data_directory() {
         for bad in ["../x", "/etc/passwd", "log/../../x", ""] {
-            let refused = Manifest::parse(&written(bad)).unwrap_err();
-            assert!(refused.contains("leads out"), "{bad}: {refused}");
+            let error = Manifest::parse(&written(bad)).unwrap_err();
+            assert!(error.contains("leads out"), "{bad}: {error}");
         }
     }
 }

@@ -54,11 +54,11 @@ impl BackupFilePool {
 
     /// Copies a file that the pool lacks or holds damaged; returns its hash and length. Stores nothing if the hash is
     /// not `named`.
-    pub fn copy(&mut self, file: &Path, named: Option<Digest>) -> io::Result<(Digest, u64)> {
-        self.write(&mut File::open(file)?, named)
+    pub fn copy(&mut self, file: &Path, expected: Option<Digest>) -> io::Result<(Digest, u64)> {
+        self.write(&mut File::open(file)?, expected)
     }
 
-    fn write(&mut self, from: &mut dyn Read, named: Option<Digest>) -> io::Result<(Digest, u64)> {
+    fn write(&mut self, from: &mut dyn Read, expected: Option<Digest>) -> io::Result<(Digest, u64)> {
         private_directory(&self.root)?;
         let draft = self.root.join(format!("next.{UNFINISHED}"));
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
@@ -66,17 +66,17 @@ impl BackupFilePool {
         let mut buffer = vec![0; CHUNK_BYTES];
         let mut bytes = 0;
         loop {
-            let read = from.read(&mut buffer)?;
-            if read == 0 {
+            let count = from.read(&mut buffer)?;
+            if count == 0 {
                 break;
             }
-            hash.update(&buffer[..read]);
-            file.write_all(&buffer[..read])?;
-            bytes += read as u64;
+            hash.update(&buffer[..count]);
+            file.write_all(&buffer[..count])?;
+            bytes += count as u64;
         }
 
         let digest = Digest(hash.finalize().into());
-        if named.is_none_or(|named| named == digest) {
+        if expected.is_none_or(|expected| expected == digest) {
             file.sync_all()?;
             let path = self.path(&digest);
             private_directory(path.parent().unwrap_or(&self.root))?;
@@ -106,7 +106,7 @@ impl BackupFilePool {
     }
 
     /// Removes the files that are not in `named`; returns their number.
-    pub fn remove_unlisted(&self, named: &HashSet<Digest>) -> io::Result<u64> {
+    pub fn remove_unlisted(&self, listed: &HashSet<Digest>) -> io::Result<u64> {
         let mut removed = 0;
         for folder in fs::read_dir(&self.root)? {
             let folder = folder?;
@@ -118,7 +118,7 @@ impl BackupFilePool {
             for file in fs::read_dir(folder.path())? {
                 let path = file?.path();
                 let digest = path.file_name().and_then(|name| Digest::parse(name.to_str()?).ok());
-                if digest.is_none_or(|digest| !named.contains(&digest)) {
+                if digest.is_none_or(|digest| !listed.contains(&digest)) {
                     fs::remove_file(&path)?;
                     removed += 1;
                 }

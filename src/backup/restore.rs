@@ -25,22 +25,22 @@ pub fn restore(backup: &Path, to: &Path, progress: ProgressCallback<'_>) -> Resu
     ensure_empty(to)?;
     ensure_not_mount_point(to)?;
 
-    let made = missing_parents(to);
+    let created_parents = missing_parents(to);
     let staging = staging_path(to)?;
 
     // Before the verification, which takes long, so that missing permissions are reported at once.
-    let held = DataDir::open(&staging).map_err(|error| staging_error(error, to))?;
+    let data_dir = DataDir::open(&staging).map_err(|error| staging_error(error, to))?;
     let restored = restore_to(backup, &staging, to, progress);
 
     if !matches!(&restored, Ok(checked) if checked.findings.is_empty()) {
         // No other files are left, and a directory is removed only if it is empty.
         let _ = fs::remove_dir_all(&staging);
-        for directory in &made {
+        for directory in &created_parents {
             let _ = fs::remove_dir(directory);
         }
     }
 
-    drop(held);
+    drop(data_dir);
     restored
 }
 
@@ -86,22 +86,22 @@ fn missing_parents(directory: &Path) -> Vec<PathBuf> {
 
 fn staging_error(error: DataDirError, to: &Path) -> BackupError {
     let DataDirError::File { path, reason } = error else {
-        let what = match error {
+        let message = match error {
             DataDirError::InUse(staging) => format!("{} is in use: another restore is in progress", staging.display()),
             other => other.to_string(),
         };
-        return BackupError::Refused(what);
+        return BackupError::Refused(message);
     };
     // If the directory exists, one can usually be created below it.
-    let elsewhere =
+    let alternative =
         if to.is_dir() { format!("into a directory below {}", to.display()) } else { "elsewhere".to_owned() };
 
-    let there = to.ancestors().skip(1).find(|parent| parent.exists()).unwrap_or(to);
+    let existing_parent = to.ancestors().skip(1).find(|parent| parent.exists()).unwrap_or(to);
     BackupError::Refused(format!(
         "cannot create {}: {reason}; a restore builds the data directory beside its target and then renames it, so run \
-         it as a user who can write to {}, or restore {elsewhere} (--data-dir) and set data_dir of the service",
+         it as a user who can write to {}, or restore {alternative} (--data-dir) and set data_dir of the service",
         path.display(),
-        there.display(),
+        existing_parent.display(),
     ))
 }
 
@@ -111,11 +111,11 @@ fn ensure_empty(to: &Path) -> Result<(), BackupError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(BackupError::file(to)(error)),
         Ok(true) => {
-            let what = format!(
+            let message = format!(
                 "the data directory {} is not empty: move it away, or name another one with --data-dir",
                 to.display()
             );
-            Err(BackupError::Refused(what))
+            Err(BackupError::Refused(message))
         }
     }
 }
@@ -124,7 +124,7 @@ fn ensure_empty(to: &Path) -> Result<(), BackupError> {
 fn ensure_not_mount_point(to: &Path) -> Result<(), BackupError> {
     let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
     match (device(to), to.parent().and_then(device)) {
-        (Some(own), Some(outer)) if own != outer => Err(mount_point_error(to)),
+        (Some(target_device), Some(parent_device)) if target_device != parent_device => Err(mount_point_error(to)),
         _ => Ok(()),
     }
 }
@@ -149,10 +149,10 @@ fn rename_error(to: &Path, error: io::Error) -> BackupError {
 fn staging_path(to: &Path) -> Result<PathBuf, BackupError> {
     let name =
         to.file_name().ok_or_else(|| BackupError::Refused(format!("{} is not a data directory", to.display())))?;
-    let mut hidden = std::ffi::OsString::from(".");
-    hidden.push(name);
-    hidden.push(".restoring");
-    Ok(to.with_file_name(hidden))
+    let mut hidden_name = std::ffi::OsString::from(".");
+    hidden_name.push(name);
+    hidden_name.push(".restoring");
+    Ok(to.with_file_name(hidden_name))
 }
 
 /// Removes the remains of an interrupted restore, except the lock.
@@ -174,17 +174,17 @@ fn write_all(
     manifest: &Manifest,
     progress: ProgressCallback<'_>,
 ) -> Result<(), BackupError> {
-    let failed = |path: &str| BackupError::file(&staging.join(path));
+    let file_error = |path: &str| BackupError::file(&staging.join(path));
     for BackupDirectory { path, mode: text } in &manifest.directories {
-        private_directory(&staging.join(path), parse_mode(text) & 0o700).map_err(failed(path))?;
+        private_directory(&staging.join(path), parse_mode(text) & 0o700).map_err(file_error(path))?;
     }
 
     let total = manifest.files.iter().map(|entry| entry.bytes).sum();
-    let mut done = 0;
+    let mut bytes_done = 0;
     for entry in &manifest.files {
-        write_file(staging, pool, entry).map_err(failed(&entry.path))?;
-        done += entry.bytes;
-        progress(done, total);
+        write_file(staging, pool, entry).map_err(file_error(&entry.path))?;
+        bytes_done += entry.bytes;
+        progress(bytes_done, total);
     }
     Ok(())
 }
@@ -219,11 +219,11 @@ fn write_file(staging: &Path, pool: &BackupFilePool, entry: &BackupFile) -> io::
 /// Gives everything to the owner of the replaced directory, for a restore by root on behalf of a service user. The lock
 /// goes last, because its owner counts as the owner of the directory.
 fn change_owner(directory: &Path, owner: &fs::Metadata) -> io::Result<()> {
-    let own = fs::metadata(directory)?;
-    if own.uid() != 0 || (own.uid(), own.gid()) == (owner.uid(), owner.gid()) {
+    let current = fs::metadata(directory)?;
+    if current.uid() != 0 || (current.uid(), current.gid()) == (owner.uid(), owner.gid()) {
         return Ok(());
     }
-    let give = |path: &Path| chown(path, Some(owner.uid()), Some(owner.gid()));
+    let change = |path: &Path| chown(path, Some(owner.uid()), Some(owner.gid()));
 
     let lock = directory.join("lock");
     for entry in fs::read_dir(directory)? {
@@ -231,14 +231,14 @@ fn change_owner(directory: &Path, owner: &fs::Metadata) -> io::Result<()> {
         if entry.file_type()?.is_dir() {
             change_owner(&entry.path(), owner)?;
         } else if entry.path() != lock {
-            give(&entry.path())?;
+            change(&entry.path())?;
         }
     }
 
     if lock.exists() {
-        give(&lock)?;
+        change(&lock)?;
     }
-    give(directory)
+    change(directory)
 }
 
 /// Makes the names in all directories durable.

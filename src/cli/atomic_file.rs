@@ -23,22 +23,22 @@ impl AtomicFile {
     /// # Errors
     /// If the file cannot be created.
     pub(super) fn create(target: &Path, id: Uuid) -> io::Result<Self> {
-        let there = fs::metadata(target).ok();
-        if there.as_ref().is_some_and(|there| !there.is_file()) {
+        let existing = fs::metadata(target).ok();
+        if existing.as_ref().is_some_and(|metadata| !metadata.is_file()) {
             let out = BufWriter::new(OpenOptions::new().write(true).open(target)?);
             return Ok(Self { out, paths: None });
         }
         // Write through symbolic links instead of replacing them.
-        let target = if there.is_some() { fs::canonicalize(target)? } else { target.to_owned() };
+        let target = if existing.is_some() { fs::canonicalize(target)? } else { target.to_owned() };
         let mut name = target.file_name().map_or_else(OsString::new, OsString::from);
         name.push(format!(".{id}.draft"));
         let draft = target.with_file_name(name);
         let out = BufWriter::new(OpenOptions::new().write(true).create_new(true).open(&draft)?);
-        let begun = Self { out, paths: Some((draft, target)) };
-        if let Some(there) = there {
-            begun.out.get_ref().set_permissions(there.permissions())?;
+        let file = Self { out, paths: Some((draft, target)) };
+        if let Some(metadata) = existing {
+            file.out.get_ref().set_permissions(metadata.permissions())?;
         }
-        Ok(begun)
+        Ok(file)
     }
 
     /// Moves the file to its final name, durably.

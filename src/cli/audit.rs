@@ -145,36 +145,36 @@ pub(super) fn run(command: AuditCommand, outer: SettingFlags) -> Result<(), CliE
 }
 
 fn show(arguments: ShowArguments, outer: SettingFlags) -> Result<(), CliError> {
-    let ShowArguments { subject: thing, output, target: place } = arguments;
-    let thing = parse_subject(&thing)?;
-    let place = AuditTarget::open(place, outer)?;
+    let ShowArguments { subject, output, target } = arguments;
+    let subject = parse_subject(&subject)?;
+    let target = AuditTarget::open(target, outer)?;
     let mut printer = output.printer();
-    queries::history(&place, &thing, |entry| printer.history_entry(&entry))?;
+    queries::history(&target, &subject, |entry| printer.history_entry(&entry))?;
     Ok(())
 }
 
 fn as_of(arguments: AsOfArguments, outer: SettingFlags) -> Result<(), CliError> {
-    let AsOfArguments { when, subject: thing, output, target: place } = arguments;
-    let thing = parse_subject(&thing)?;
-    let moment = parse_point_in_time("the time", &when)?;
-    let place = AuditTarget::open(place, outer)?;
-    let answer = queries::as_of(&place, &thing, moment, &when)?;
-    output.printer().state(&answer)?;
+    let AsOfArguments { when, subject, output, target } = arguments;
+    let subject = parse_subject(&subject)?;
+    let point_in_time = parse_point_in_time("the time", &when)?;
+    let target = AuditTarget::open(target, outer)?;
+    let state = queries::as_of(&target, &subject, point_in_time, &when)?;
+    output.printer().state(&state)?;
     Ok(())
 }
 
 fn diff(arguments: DiffArguments, outer: SettingFlags) -> Result<(), CliError> {
-    let DiffArguments { from, to, stream, output, target: place } = arguments;
-    let asked = queries::DiffQuery {
+    let DiffArguments { from, to, stream, output, target } = arguments;
+    let query = queries::DiffQuery {
         from: parse_point_in_time("FROM", &from)?,
         to: parse_point_in_time("TO", &to)?,
         streams: stream.as_deref().map(log::parse_streams).transpose()?.unwrap_or_default(),
         texts: [from, to, stream.unwrap_or_default()],
     };
-    let place = AuditTarget::open(place, outer)?;
+    let target = AuditTarget::open(target, outer)?;
     let mut printer = output.printer();
-    let told = queries::diff(&place, &asked, |thing| printer.subject_diff(&thing))?;
-    printer.diff_end(told)?;
+    let totals = queries::diff(&target, &query, |subject| printer.subject_diff(&subject))?;
+    printer.diff_end(totals)?;
     Ok(())
 }
 
@@ -189,9 +189,9 @@ fn parse_subject(text: &str) -> Result<AuditSubject, CliError> {
         .map_err(|reason| CliError::Usage(format!("{} is not a resource: it {reason}", text::printable(text))))
 }
 
-fn parse_point_in_time(what: &str, text: &str) -> Result<PointInTime, CliError> {
-    let told = |reason| CliError::Usage(format!("{what} {} is invalid: it {reason}", text::printable(text)));
-    PointInTime::parse(text, DayEdge::End).map_err(told)
+fn parse_point_in_time(name: &str, text: &str) -> Result<PointInTime, CliError> {
+    let usage_error = |reason| CliError::Usage(format!("{name} {} is invalid: it {reason}", text::printable(text)));
+    PointInTime::parse(text, DayEdge::End).map_err(usage_error)
 }
 
 /// Error for a diff over too many events.

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::audit::VerificationOutcome;
-use super::progress::{ProgressLine, ProgressUnit, size};
+use super::progress::{ProgressLine, ProgressUnit, format_mib};
 use super::{CliError, DirectoryFlags, SettingFlags, print};
 use crate::backup::check::{BackupCheckReport, check};
 use crate::backup::create::{self, BackupReport};
@@ -67,25 +67,25 @@ pub(super) fn backup(arguments: BackupArguments, outer: SettingFlags) -> Result<
     let BackupArguments { to: backup, verify, directory } = arguments;
     if verify {
         let mut progress = ProgressLine::new("verifying", ProgressUnit::Bytes);
-        let checked = check(&backup, &mut |done, total| progress.update(done, Some(total)));
+        let report = check(&backup, &mut |done, total| progress.update(done, Some(total)));
         progress.finish();
-        let checked = checked.map_err(|error| CliError::VerificationIncomplete(error.into()))?;
-        return verification_outcome(&checked, "it cannot be restored; the next backup to this directory repairs it")
+        let report = report.map_err(|error| CliError::VerificationIncomplete(error.into()))?;
+        return verification_outcome(&report, "it cannot be restored; the next backup to this directory repairs it")
             .report(false);
     }
     let root = directory.settings(outer)?.data_dir;
     let mut progress = ProgressLine::new("copying", ProgressUnit::Bytes);
-    let mut reached = |done, total| progress.update(done, Some(total));
-    let taken = create::create(&root, &backup, &Environment::system(), &mut reached);
+    let mut on_progress = |done, total| progress.update(done, Some(total));
+    let result = create::create(&root, &backup, &Environment::system(), &mut on_progress);
     let seconds = progress.finish().as_secs_f64();
     let BackupReport { position, files, bytes, copied_files, copied_bytes, removed, findings, notes } =
-        taken.map_err(anyhow::Error::from)?;
+        result.map_err(anyhow::Error::from)?;
     let summary = format!(
         "backed up at position {position} in {seconds:.1} s: {}, {}; new: {}, {}; old ones removed: {removed}",
         pluralize(files, "file"),
-        size(bytes),
+        format_mib(bytes),
         pluralize(copied_files, "file"),
-        size(copied_bytes)
+        format_mib(copied_bytes)
     );
     VerificationOutcome { json: json!({}), notes, findings, unverified: Vec::new(), summary }.report(false)
 }
@@ -96,15 +96,15 @@ pub(super) fn restore(arguments: RestoreArguments, outer: SettingFlags) -> Resul
     let mut progress = ProgressLine::new("restoring", ProgressUnit::Bytes);
     let restored = restore::restore(&backup, &to, &mut |done, total| progress.update(done, Some(total)));
     progress.finish();
-    let checked = restored.map_err(anyhow::Error::from)?;
-    if !checked.findings.is_empty() {
-        return verification_outcome(&checked, "nothing was restored").report(false);
+    let report = restored.map_err(anyhow::Error::from)?;
+    if !report.findings.is_empty() {
+        return verification_outcome(&report, "nothing was restored").report(false);
     }
-    let position = checked.manifest.checkpoint.checkpoint().head.position;
+    let position = report.manifest.checkpoint.checkpoint().head.position;
     let text = format!(
         "restored {} at position {position}: {}; the first start rebuilds the read models\n",
         to.display(),
-        contents(&checked.manifest)
+        contents(&report.manifest)
     );
     print(&text).context("cannot write to stdout")?;
     Ok(())
@@ -113,15 +113,15 @@ pub(super) fn restore(arguments: RestoreArguments, outer: SettingFlags) -> Resul
 /// Describes the contents of a backup in the format of the summary of its creation.
 fn contents(manifest: &Manifest) -> String {
     let bytes = manifest.files.iter().map(|entry| entry.bytes).sum();
-    format!("{}, {}", pluralize(manifest.files.len() as u64, "file"), size(bytes))
+    format!("{}, {}", pluralize(manifest.files.len() as u64, "file"), format_mib(bytes))
 }
 
 /// Outcome of the verification of a backup; `consequence` is printed for a damaged one.
-fn verification_outcome(checked: &BackupCheckReport, consequence: &str) -> VerificationOutcome {
-    let BackupCheckReport { manifest, events, findings } = checked;
-    let taken = manifest.checkpoint.checkpoint();
-    let position = taken.head.position;
-    let at = Timestamp::from_micros(taken.at_micros);
+fn verification_outcome(report: &BackupCheckReport, consequence: &str) -> VerificationOutcome {
+    let BackupCheckReport { manifest, events, findings } = report;
+    let checkpoint = manifest.checkpoint.checkpoint();
+    let position = checkpoint.head.position;
+    let at = Timestamp::from_micros(checkpoint.at_micros);
     let contents = contents(manifest);
 
     let summary = if findings.is_empty() {

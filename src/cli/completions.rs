@@ -44,9 +44,9 @@ pub(super) fn completions(arguments: &CompletionsArguments) -> Result<(), CliErr
 
 pub(super) fn man(arguments: &ManArguments) -> Result<(), CliError> {
     let directory = &arguments.directory;
-    let written = || format!("cannot write manual pages to {}", directory.display());
-    fs::create_dir_all(directory).with_context(written)?;
-    clap_mangen::generate_to(super::CliArguments::command(), directory).with_context(written)?;
+    let context = || format!("cannot write manual pages to {}", directory.display());
+    fs::create_dir_all(directory).with_context(context)?;
+    clap_mangen::generate_to(super::CliArguments::command(), directory).with_context(context)?;
     Ok(())
 }
 

@@ -39,8 +39,8 @@ pub(super) fn run(arguments: HealthArguments, outer: SettingFlags) -> Result<(),
     let reply = app::block_on(probe(&base, "/ready")).map_err(anyhow::Error::from)?;
     let reply = reply.map_err(|failure| anyhow!("no service answers at {base}: {failure}"))?;
     if reply.status != 200 {
-        let told = reply.json();
-        let detail = told["detail"].as_str().unwrap_or("no reason given");
+        let body = reply.json();
+        let detail = body["detail"].as_str().unwrap_or("no reason given");
         return Err(anyhow!("the service at {base} is not ready: {} {detail:?}", reply.status).into());
     }
     print(&format!("the service at {base} is ready\n")).context("cannot write to stdout")?;

@@ -134,8 +134,8 @@ impl DirectoryFlags {
 
     /// Loads the settings with the source of each value.
     fn configuration(self, outer: SettingFlags) -> Result<Configuration, ConfigProblems> {
-        let own = SettingFlags { config: self.config, data_dir: self.data_dir, ..SettingFlags::default() };
-        own.or(outer).load()
+        let flags = SettingFlags { config: self.config, data_dir: self.data_dir, ..SettingFlags::default() };
+        flags.or(outer).load()
     }
 }
 
@@ -222,7 +222,7 @@ impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Configuration(problems) => problems.fmt(f),
-            Self::Usage(told) => told.fmt(f),
+            Self::Usage(message) => message.fmt(f),
             Self::Runtime(error) | Self::VerificationIncomplete(error) => write!(f, "{error:#}"),
             Self::DamageFound => f.write_str("damage was found"),
         }
@@ -316,9 +316,9 @@ mod tests {
 
     /// Returns a command and all its subcommands with their full names.
     fn commands(command: &clap::Command, words: &str) -> Vec<(String, clap::Command)> {
-        let inner =
+        let nested =
             command.get_subcommands().flat_map(|inner| commands(inner, &format!("{words} {}", inner.get_name())));
-        [(words.to_owned(), command.clone())].into_iter().chain(inner).collect()
+        [(words.to_owned(), command.clone())].into_iter().chain(nested).collect()
     }
 
     #[test]
@@ -342,23 +342,23 @@ mod tests {
     #[test]
     fn without_a_command_the_flags_are_those_of_serve() {
         let bare = CliArguments::try_parse_from(["mediary", "--listen", "127.0.0.1:0"]).unwrap();
-        let named = CliArguments::try_parse_from(["mediary", "serve", "--listen", "127.0.0.1:0"]).unwrap();
+        let explicit = CliArguments::try_parse_from(["mediary", "serve", "--listen", "127.0.0.1:0"]).unwrap();
 
         assert_eq!(bare.settings.listen.as_deref(), Some("127.0.0.1:0"));
         assert!(bare.command.is_none());
-        assert!(matches!(named.command, Some(CliCommand::Serve(flags)) if flags.listen == bare.settings.listen));
+        assert!(matches!(explicit.command, Some(CliCommand::Serve(flags)) if flags.listen == bare.settings.listen));
     }
 
     #[test]
     fn flags_before_the_command_are_as_good_as_behind_it() {
-        let parsed = |words: &[&str]| CliArguments::try_parse_from([&["mediary"], words].concat()).unwrap();
-        let before = parsed(&["--data-dir", "a", "--listen", "x", "serve"]);
-        let Some(CliCommand::Serve(own)) = before.command else { panic!() };
-        let merged = own.or(before.settings);
+        let parse = |words: &[&str]| CliArguments::try_parse_from([&["mediary"], words].concat()).unwrap();
+        let before = parse(&["--data-dir", "a", "--listen", "x", "serve"]);
+        let Some(CliCommand::Serve(flags)) = before.command else { panic!() };
+        let merged = flags.or(before.settings);
         assert_eq!((merged.data_dir.as_deref(), merged.listen.as_deref()), (Some("a"), Some("x")));
-        let both = parsed(&["--data-dir", "a", "serve", "--data-dir", "b"]);
-        let Some(CliCommand::Serve(own)) = both.command else { panic!() };
-        assert_eq!(own.or(both.settings).data_dir.as_deref(), Some("b"));
+        let both = parse(&["--data-dir", "a", "serve", "--data-dir", "b"]);
+        let Some(CliCommand::Serve(flags)) = both.command else { panic!() };
+        assert_eq!(flags.or(both.settings).data_dir.as_deref(), Some("b"));
     }
 
     #[test]
@@ -369,9 +369,9 @@ mod tests {
             .filter(|name| !["config", "help", "version"].contains(name))
             .map(|name| format!("--{name}"))
             .collect();
-        let given = ["mediary".to_owned()].into_iter().chain(names.iter().map(|name| format!("{name}=x")));
+        let arguments = ["mediary".to_owned()].into_iter().chain(names.iter().map(|name| format!("{name}=x")));
 
-        let flags = CliArguments::try_parse_from(given).unwrap().settings.command_line().flags;
+        let flags = CliArguments::try_parse_from(arguments).unwrap().settings.command_line().flags;
 
         assert_eq!(flags.iter().map(|flag| flag.name).collect::<Vec<_>>(), names);
         let ConfigProblems(problems) = Configuration::load(CommandLine { file: None, flags }).unwrap_err();

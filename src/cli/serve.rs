@@ -37,7 +37,7 @@ async fn serve(mut settings: Settings, mut signals: StopSignals) -> anyhow::Resu
 }
 
 /// Greeting on stdout. `seen` is `true` on a terminal; a file or log collector would store the token.
-fn greeting(app: &App, data_dir: &Path, seen: bool) -> String {
+fn greeting(app: &App, data_dir: &Path, is_terminal: bool) -> String {
     let url = app.public_url();
     let token = app.admin_token();
     let mut lines = vec![
@@ -56,9 +56,9 @@ fn greeting(app: &App, data_dir: &Path, seen: bool) -> String {
     lines.extend(app.reports().iter().map(|report| format!("  found   {report}")));
     lines.extend([
         String::new(),
-        format!("A first request, ready to paste. {}", describe_token(token, seen)),
+        format!("A first request, ready to paste. {}", describe_token(token, is_terminal)),
         String::new(),
-        format!("  {}", first_request(url, token, seen)),
+        format!("  {}", first_request(url, token, is_terminal)),
         String::new(),
         "Ctrl-C stops the service.\n".to_owned(),
     ]);
@@ -76,14 +76,14 @@ fn has_unspecified_host(url: &str) -> bool {
 }
 
 /// Describes the source of the token in the first request.
-fn describe_token(token: &AdminTokenSource, seen: bool) -> String {
+fn describe_token(token: &AdminTokenSource, is_terminal: bool) -> String {
     match token {
         AdminTokenSource::Configured { unused } => {
             let unused = unused.as_ref().map(|file| format!(" The one in {} is not used.", file.display()));
             let configured = "It uses the configured token; set MEDIARY_ADMIN_TOKEN in your shell.";
             format!("{configured}{}", unused.unwrap_or_default())
         }
-        AdminTokenSource::Generated { file, .. } if !seen => {
+        AdminTokenSource::Generated { file, .. } if !is_terminal => {
             format!(
                 "The administrator token was generated and stored in {}, readable only by the user of the service.",
                 file.display()
@@ -98,10 +98,10 @@ fn describe_token(token: &AdminTokenSource, seen: bool) -> String {
 
 /// A request for the caller's account, as a line for a POSIX shell. It is read-only, so it can be pasted repeatedly,
 /// also against a production service.
-fn first_request(url: &str, token: &AdminTokenSource, seen: bool) -> String {
+fn first_request(url: &str, token: &AdminTokenSource, is_terminal: bool) -> String {
     let authorization = match token {
         AdminTokenSource::Configured { .. } => "\"Authorization: Bearer $MEDIARY_ADMIN_TOKEN\"".to_owned(),
-        AdminTokenSource::Generated { token, .. } if seen => format!("'Authorization: Bearer {token}'"),
+        AdminTokenSource::Generated { token, .. } if is_terminal => format!("'Authorization: Bearer {token}'"),
         AdminTokenSource::Generated { file, .. } | AdminTokenSource::Existing { file } => {
             format!("\"Authorization: Bearer $(cat {})\"", shell_quote(&file.display().to_string()))
         }
@@ -119,19 +119,21 @@ mod tests {
     fn a_fresh_token_is_in_the_request_on_a_terminal_alone() {
         let token = AdminTokenSource::Generated { token: "mdu_x".to_owned(), file: PathBuf::from("d/admin-token") };
 
-        let [seen, kept] = [true, false].map(|seen| first_request("http://127.0.0.1:1", &token, seen));
+        let [on_terminal, redirected] =
+            [true, false].map(|is_terminal| first_request("http://127.0.0.1:1", &token, is_terminal));
 
-        assert_eq!(seen, "curl -s http://127.0.0.1:1/users -H 'Authorization: Bearer mdu_x'");
-        assert_eq!(kept, "curl -s http://127.0.0.1:1/users -H \"Authorization: Bearer $(cat d/admin-token)\"");
-        assert!([true, false].iter().all(|seen| describe_token(&token, *seen).contains("d/admin-token")));
+        assert_eq!(on_terminal, "curl -s http://127.0.0.1:1/users -H 'Authorization: Bearer mdu_x'");
+        assert_eq!(redirected, "curl -s http://127.0.0.1:1/users -H \"Authorization: Bearer $(cat d/admin-token)\"");
+        assert!([true, false].iter().all(|is_terminal| describe_token(&token, *is_terminal).contains("d/admin-token")));
     }
 
     #[test]
     fn an_older_token_is_read_from_where_it_is() {
-        let kept = AdminTokenSource::Existing { file: PathBuf::from("it's here/admin-token") };
+        let existing = AdminTokenSource::Existing { file: PathBuf::from("it's here/admin-token") };
 
         assert!(
-            first_request("u", &kept, true).contains(r#""Authorization: Bearer $(cat 'it'\''s here/admin-token')""#)
+            first_request("u", &existing, true)
+                .contains(r#""Authorization: Bearer $(cat 'it'\''s here/admin-token')""#)
         );
     }
 

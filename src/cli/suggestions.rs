@@ -33,20 +33,20 @@ pub(super) fn with_suggestions<C: CommandFactory>(error: Error) -> Error {
     with_suggestions_from(error, &C::command(), env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()))
 }
 
-fn with_suggestions_from(mut error: Error, all: &Command, arguments: impl Iterator<Item = String>) -> Error {
-    let wrong = match error.get(ContextKind::InvalidSubcommand) {
-        Some(ContextValue::String(wrong)) if error.kind() == ErrorKind::InvalidSubcommand => wrong.clone(),
+fn with_suggestions_from(mut error: Error, root: &Command, arguments: impl Iterator<Item = String>) -> Error {
+    let unknown = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(unknown)) if error.kind() == ErrorKind::InvalidSubcommand => unknown.clone(),
         _ => return error,
     };
     if error.get(ContextKind::SuggestedSubcommand).is_none() {
         // Search among the subcommands of the last known command.
-        let before = arguments.take_while(|argument| *argument != wrong);
-        let within = before.fold(all, |command, word| command.find_subcommand(&word).unwrap_or(command));
-        let names = within.get_subcommands().map(Command::get_name);
-        let near: Vec<_> =
-            names.filter(|name| edit_distance(&wrong, name) <= SUGGESTION_DISTANCE_MAX).map(str::to_owned).collect();
-        if !near.is_empty() {
-            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(near));
+        let before = arguments.take_while(|argument| *argument != unknown);
+        let parent = before.fold(root, |command, word| command.find_subcommand(&word).unwrap_or(command));
+        let names = parent.get_subcommands().map(Command::get_name);
+        let similar: Vec<_> =
+            names.filter(|name| edit_distance(&unknown, name) <= SUGGESTION_DISTANCE_MAX).map(str::to_owned).collect();
+        if !similar.is_empty() {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(similar));
         }
     }
     error
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use crate::cli::CliArguments;
 
-    fn told(words: &[&str]) -> String {
+    fn error_message(words: &[&str]) -> String {
         let error = CliArguments::try_parse_from(["mediary"].iter().chain(words)).unwrap_err();
         let arguments = words.iter().map(|&word| word.to_owned());
         with_suggestions_from(error, &CliArguments::command(), arguments).to_string()
@@ -67,9 +67,13 @@ mod tests {
 
     #[test]
     fn a_command_with_letters_in_other_places_is_found() {
-        assert!(told(&["audit", "lgo"]).contains("a similar subcommand exists: 'log'"), "{}", told(&["audit", "lgo"]));
-        assert!(told(&["--data-dir", "audit", "srvee"]).contains("'serve'"));
-        assert!(!told(&["audit", "bananas"]).contains("similar"), "{}", told(&["audit", "bananas"]));
+        assert!(
+            error_message(&["audit", "lgo"]).contains("a similar subcommand exists: 'log'"),
+            "{}",
+            error_message(&["audit", "lgo"])
+        );
+        assert!(error_message(&["--data-dir", "audit", "srvee"]).contains("'serve'"));
+        assert!(!error_message(&["audit", "bananas"]).contains("similar"), "{}", error_message(&["audit", "bananas"]));
     }
 
     #[test]

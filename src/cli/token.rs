@@ -20,25 +20,31 @@ pub(super) fn read_error(file: &Path, error: &io::Error) -> anyhow::Error {
 ///
 /// # Errors
 /// If there is no token (the message says what to do) or the file cannot be read.
-pub(super) fn token_for(base: &str, given: Option<String>, configuration: &Configuration) -> anyhow::Result<String> {
-    if let Some(token) = given {
+pub(super) fn token_for(
+    base: &str,
+    explicit_token: Option<String>,
+    configuration: &Configuration,
+) -> anyhow::Result<String> {
+    if let Some(token) = explicit_token {
         return Ok(token);
     }
     let settings = &configuration.settings;
-    let reached = running_address(&settings.data_dir);
-    let own = reached.as_ref().is_ok_and(|kept| kept.as_deref().is_some_and(|kept| same_origin(kept, base)));
+    let service_address = running_address(&settings.data_dir);
+    let is_own_service = service_address
+        .as_ref()
+        .is_ok_and(|address| address.as_deref().is_some_and(|address| same_origin(address, base)));
     let configured = settings.admin_token.as_ref();
-    if let Some(token) = configured.filter(|_| own || configuration.is_from_environment("admin_token")) {
+    if let Some(token) = configured.filter(|_| is_own_service || configuration.is_from_environment("admin_token")) {
         return Ok(token.expose().to_owned());
     }
     ensure!(
-        own,
+        is_own_service,
         "no token for {base}: give --token or MEDIARY_ADMIN_TOKEN, or name the data directory of that service with --data-dir; {}",
-        why_token_is_withheld(&settings.data_dir, &reached)
+        why_token_is_withheld(&settings.data_dir, &service_address)
     );
     let file = settings.data_dir.join("admin-token");
-    let kept = read_private(&file).map_err(|error| read_error(&file, &error))?;
-    let token = kept.with_context(|| {
+    let stored = read_private(&file).map_err(|error| read_error(&file, &error))?;
+    let token = stored.with_context(|| {
         format!("no token: give --token or MEDIARY_ADMIN_TOKEN ({} does not exist)", file.display())
     })?;
     Ok(token.trim().to_owned())
@@ -50,11 +56,11 @@ fn same_origin(one: &str, other: &str) -> bool {
 }
 
 /// Reason why the token of a data directory is not sent to an unrelated service.
-fn why_token_is_withheld(data_dir: &Path, reached: &anyhow::Result<Option<String>>) -> String {
+fn why_token_is_withheld(data_dir: &Path, service_address: &anyhow::Result<Option<String>>) -> String {
     let path = path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
     let path = path.display();
-    match reached {
-        Ok(Some(kept)) => format!("the token of {path} is sent only to its own service, at {kept}"),
+    match service_address {
+        Ok(Some(address)) => format!("the token of {path} is sent only to its own service, at {address}"),
         Ok(None) if !data_dir.exists() => format!("{path} does not exist"),
         Ok(None) => format!("the token of {path} is sent only to its own service, which is not running"),
         Err(error) => {

@@ -30,7 +30,7 @@ pub(super) fn read(text: &str) -> Result<Vec<FileSetting>, TomlSyntaxError> {
     })?;
     let mut values = Vec::new();
     flatten(text, "", document.get_ref(), &mut values);
-    values.sort_by_key(|given| given.line);
+    values.sort_by_key(|setting| setting.line);
     Ok(values)
 }
 
@@ -74,7 +74,7 @@ fn line_at(text: &str, offset: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn given(key: &str, value: impl Into<Value>, line: usize) -> FileSetting {
+    fn setting(key: &str, value: impl Into<Value>, line: usize) -> FileSetting {
         FileSetting { key: key.to_owned(), value: value.into(), line }
     }
 
@@ -85,10 +85,10 @@ mod tests {
         let values = read(text).unwrap();
 
         let expected = vec![
-            given("listen", "a", 1),
-            given("vendors.image.url", "u", 4),
-            given("log", Table::new(), 5),
-            given("tasks.deadline", "99999999999999999999", 7),
+            setting("listen", "a", 1),
+            setting("vendors.image.url", "u", 4),
+            setting("log", Table::new(), 5),
+            setting("tasks.deadline", "99999999999999999999", 7),
         ];
         assert_eq!(values, expected);
     }

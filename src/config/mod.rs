@@ -81,11 +81,11 @@ impl Configuration {
     }
 }
 
-fn add_file(layers: &mut SettingLayers, named: Option<&Path>) {
-    let path = named.unwrap_or(Path::new(DEFAULT_FILE));
+fn add_file(layers: &mut SettingLayers, explicit_path: Option<&Path>) {
+    let path = explicit_path.unwrap_or(Path::new(DEFAULT_FILE));
     match std::fs::read_to_string(path) {
         Ok(text) => layers.add_file(path, &text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound && explicit_path.is_none() => {}
         Err(error) => {
             let place = path.display().to_string();
             layers.problems.push(ConfigProblem::Unreadable { place, reason: format!("cannot be read: {error}") });
@@ -116,13 +116,13 @@ mod tests {
 
     use super::*;
 
-    struct Given(SettingLayers);
+    struct LayerBuilder(SettingLayers);
 
-    fn given() -> Given {
-        Given(SettingLayers::defaults())
+    fn builder() -> LayerBuilder {
+        LayerBuilder(SettingLayers::defaults())
     }
 
-    impl Given {
+    impl LayerBuilder {
         fn file(mut self, text: &str) -> Self {
             self.0.add_file(Path::new("mediary.toml"), text);
             self
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_defaults_are_the_ones_promised() {
-        let settings = given().configuration().settings;
+        let settings = builder().configuration().settings;
 
         assert_eq!(settings.listen.to_string(), "127.0.0.1:8080");
         assert_eq!(settings.data_dir, Path::new("data/run"));
@@ -165,23 +165,23 @@ mod tests {
         let layers = SettingLayers::defaults();
         let all: Vec<_> = layers.entries.iter().map(|entry| format!("{} = 1.5", entry.key)).collect();
 
-        let ConfigProblems(problems) = Configuration::check(given().file(&all.join("\n")).0).unwrap_err();
+        let ConfigProblems(problems) = Configuration::check(builder().file(&all.join("\n")).0).unwrap_err();
 
-        let mut refused: Vec<_> = problems
+        let mut rejected_keys: Vec<_> = problems
             .iter()
             .map(|problem| match problem {
                 ConfigProblem::NotAllowed { key, .. } => key.as_str(),
                 other => panic!("{other}"),
             })
             .collect();
-        refused.dedup();
-        let known: Vec<_> = layers.entries.iter().map(|entry| entry.key.as_str()).collect();
-        assert_eq!(refused, known);
+        rejected_keys.dedup();
+        let keys: Vec<_> = layers.entries.iter().map(|entry| entry.key.as_str()).collect();
+        assert_eq!(rejected_keys, keys);
     }
 
     #[test]
     fn later_layers_win_and_every_value_keeps_its_source() {
-        let configuration = given()
+        let configuration = builder()
             .file("listen = '127.0.0.1:1'\ndata_dir = 'a'\nworkers = 1\n[tasks]\ndeadline = '5m'\n")
             .environment(&[("MEDIARY_DATA_DIR", "b"), ("MEDIARY_WORKERS", "2"), ("MEDIARY_TASKS__DEADLINE", "6m")])
             .flag("workers", "--workers", "3")
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn the_environment_can_say_lists_numbers_and_truth() {
-        let settings = given()
+        let settings = builder()
             .environment(&[
                 ("MEDIARY_EGRESS__ALLOW", "10.0.0.0/8, ::1"),
                 ("MEDIARY_CORS__ALLOWED_ORIGINS", ""),
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn everything_that_is_wrong_is_told_at_once() {
-        let problems = given()
+        let problems = builder()
             .file("listn = 'x'\n[log]\nformat = 'xml'\n[tsks]\n")
             .environment(&[("MEDIARY_TASKS_DEADLINE", "5m"), ("MEDIARY_WORKERS", "many")])
             .flag("listen", "--listen", "localhost:80")
@@ -249,44 +249,44 @@ mod tests {
             ("MEDIARY_PORT_8080_UDP_ADDR", "10.96.0.7"),
         ];
 
-        assert_eq!(given().environment(&links).configuration().settings.listen.port(), 8080);
+        assert_eq!(builder().environment(&links).configuration().settings.listen.port(), 8080);
         for wrong in ["PORT", "PORT_8080", "PORT_HTTP_TCP", "SERVICE_HOSTS", "SERVICE_PORTS", "PORTS_8080_TCP"] {
-            let told = given().environment(&[(&format!("MEDIARY_{wrong}"), "8080")]).problems();
-            assert!(told.contains(&format!("MEDIARY_{wrong}): unknown setting")), "{told}");
+            let message = builder().environment(&[(&format!("MEDIARY_{wrong}"), "8080")]).problems();
+            assert!(message.contains(&format!("MEDIARY_{wrong}): unknown setting")), "{message}");
         }
     }
 
     #[test]
     fn a_section_is_suggested_as_it_is_written_where_it_was_meant() {
-        let told = given().environment(&[("MEDIARY_TASK", "5")]).problems();
-        assert!(told.contains("did you mean MEDIARY_TASKS__…? "), "{told}");
+        let message = builder().environment(&[("MEDIARY_TASK", "5")]).problems();
+        assert!(message.contains("did you mean MEDIARY_TASKS__…? "), "{message}");
     }
 
     #[test]
     fn a_vendor_of_music_has_as_long_to_speak_as_to_be_reached() {
-        let told = given().file("[vendors.music]\nconnect_timeout = '5s'\nline_timeout = '4s'\n").problems();
+        let message = builder().file("[vendors.music]\nconnect_timeout = '5s'\nline_timeout = '4s'\n").problems();
         let expected = "vendors.music.line_timeout = \"4s\" (mediary.toml:3): must be at least as long as vendors.music.connect_timeout";
-        assert!(told.contains(expected), "{told}");
-        let as_long = given().file("[vendors.music]\nconnect_timeout = '4s'\nline_timeout = '4s'\n").configuration();
-        assert_eq!(as_long.settings.music_vendor.line_timeout, Duration::from_secs(4));
+        assert!(message.contains(expected), "{message}");
+        let equal = builder().file("[vendors.music]\nconnect_timeout = '4s'\nline_timeout = '4s'\n").configuration();
+        assert_eq!(equal.settings.music_vendor.line_timeout, Duration::from_secs(4));
     }
 
     #[test]
     fn a_submission_has_as_long_as_its_connection() {
         for vendor in ["image", "video"] {
             let file = format!("[vendors.{vendor}]\nconnect_timeout = '5s'\nsubmit_timeout = '4s'\n");
-            let told = given().file(&file).problems();
+            let message = builder().file(&file).problems();
             let expected = format!(
                 "vendors.{vendor}.submit_timeout = \"4s\" (mediary.toml:3): must be at least as long as vendors.{vendor}.connect_timeout"
             );
-            assert!(told.contains(&expected), "{told}");
+            assert!(message.contains(&expected), "{message}");
         }
     }
 
     #[test]
     fn secrets_are_never_printed() {
-        let configuration = given().environment(&[("MEDIARY_ADMIN_TOKEN", "hunter2hunter2hunter2")]).configuration();
-        let problems = given().environment(&[("MEDIARY_ADMIN_TOKEN", "hunter 2"), ("MEDIARY_ADMINTOKEN", "hunter2")]);
+        let configuration = builder().environment(&[("MEDIARY_ADMIN_TOKEN", "hunter2hunter2hunter2")]).configuration();
+        let problems = builder().environment(&[("MEDIARY_ADMIN_TOKEN", "hunter 2"), ("MEDIARY_ADMINTOKEN", "hunter2")]);
 
         assert_eq!(configuration.settings.admin_token.as_ref().unwrap().expose(), "hunter2hunter2hunter2");
         assert!(!format!("{configuration}{configuration:?}").contains("hunter"), "{configuration:?}");
@@ -296,9 +296,9 @@ mod tests {
 
     #[test]
     fn the_printed_configuration_can_be_read_back() {
-        let printed = given().flag("listen", "--listen", "[::1]:0").configuration().to_string();
+        let printed = builder().flag("listen", "--listen", "[::1]:0").configuration().to_string();
 
-        let again = given().file(&printed).configuration();
+        let again = builder().file(&printed).configuration();
 
         assert_eq!(again.settings.listen.to_string(), "[::1]:0");
         assert!(printed.starts_with("listen = \"[::1]:0\"                       # flag --listen\n"), "{printed}");

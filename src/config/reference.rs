@@ -30,15 +30,15 @@ struct ReferencePage {
 
 impl ReferencePage {
     fn add_line(&mut self, line: &str) {
-        if let Some(said) = line.strip_prefix('#') {
-            self.comments.push(said.trim().replace('|', "\\|"));
+        if let Some(comment) = line.strip_prefix('#') {
+            self.comments.push(comment.trim().replace('|', "\\|"));
         } else if let Some(section) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             self.start_section(&format!("`[{section}]`"));
         } else if let Some((name, value)) = line.split_once(" = ") {
             // Adjacent settings share the comment above the first one.
-            let said = if self.comments.is_empty() { "as above".to_owned() } else { self.comments.join(" ") };
+            let description = if self.comments.is_empty() { "as above".to_owned() } else { self.comments.join(" ") };
             self.comments.clear();
-            let _ = writeln!(self.text, "| `{name}` | `{value}` | {said} |");
+            let _ = writeln!(self.text, "| `{name}` | `{value}` | {description} |");
         }
     }
 
@@ -64,11 +64,11 @@ mod tests {
         let defaults: toml::Table = DEFAULTS.parse().unwrap();
         let mut rows = 0;
 
-        for (section, inside) in sections("", &defaults) {
+        for (section, names) in sections("", &defaults) {
             let title = if section.is_empty() { "Without a section".to_owned() } else { format!("`[{section}]`") };
             let (_, rest) = page.split_once(&format!("## {title}\n")).unwrap();
             let table = rest.split("\n## ").next().unwrap();
-            for name in inside {
+            for name in names {
                 let row = table.lines().find(|line| line.starts_with(&format!("| `{name}` | "))).unwrap();
                 assert!(row.len() > name.len() + 16, "{row}");
                 rows += 1;
@@ -81,8 +81,9 @@ mod tests {
     /// Returns the sections with the names of their settings.
     fn sections(path: &str, table: &toml::Table) -> Vec<(String, Vec<String>)> {
         let is_section = |value: &toml::Value| value.is_table();
-        let own: Vec<_> = table.iter().filter(|(_, value)| !is_section(value)).map(|(name, _)| name.clone()).collect();
-        let mut all = if own.is_empty() { Vec::new() } else { vec![(path.to_owned(), own)] };
+        let names: Vec<_> =
+            table.iter().filter(|(_, value)| !is_section(value)).map(|(name, _)| name.clone()).collect();
+        let mut all = if names.is_empty() { Vec::new() } else { vec![(path.to_owned(), names)] };
         for (name, value) in table {
             if let toml::Value::Table(inner) = value {
                 let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };

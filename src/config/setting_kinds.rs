@@ -91,8 +91,8 @@ fn bytes(text: &str) -> Option<u64> {
 /// Parses an integer followed by one of `units`, each given with its factor.
 fn quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
-    let (_, worth) = units.iter().find(|(name, _)| *name == unit)?;
-    number.parse::<u64>().ok()?.checked_mul(*worth)
+    let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
+    number.parse::<u64>().ok()?.checked_mul(*factor)
 }
 
 /// An address to listen on.
@@ -172,9 +172,9 @@ pub(super) fn base_url() -> SettingKind<Option<String>> {
                 "" => Some(None),
                 text => {
                     let url = http_url(text)?;
-                    let plain = url.username().is_empty() && url.password().is_none();
-                    let base = plain && url.query().is_none() && url.fragment().is_none();
-                    base.then(|| Some(url.as_str().trim_end_matches('/').to_owned()))
+                    let has_no_credentials = url.username().is_empty() && url.password().is_none();
+                    let is_base = has_no_credentials && url.query().is_none() && url.fragment().is_none();
+                    is_base.then(|| Some(url.as_str().trim_end_matches('/').to_owned()))
                 }
             }
         },
@@ -267,8 +267,9 @@ pub(super) fn origins() -> SettingKind<AllowedOrigins> {
 /// Returns `true` for the origin of pages of an application or a browser extension, such as `capacitor://localhost`.
 fn is_app_origin(text: &str) -> bool {
     let Some((scheme, host)) = text.split_once("://") else { return false };
-    let is_plain = |text: &str, others: &str| {
-        !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || others.contains(c))
+    let is_plain = |text: &str, punctuation: &str| {
+        !text.is_empty()
+            && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || punctuation.contains(c))
     };
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_lowercase()) && is_plain(scheme, "+.-");
     is_scheme && !["http", "https", "file"].contains(&scheme) && is_plain(host, ".-_:")

@@ -84,11 +84,11 @@ impl SettingLayers {
     pub(super) fn defaults() -> Self {
         let defaults =
             file::read(DEFAULTS).expect("the built-in defaults are TOML: every test of this module reads them");
-        let entry = |given: file::FileSetting| SettingEntry {
-            key: given.key,
-            value: given.value.clone(),
+        let entry = |setting: file::FileSetting| SettingEntry {
+            key: setting.key,
+            value: setting.value.clone(),
             source: SettingSource::Default,
-            default: given.value,
+            default: setting.value,
         };
         Self { entries: defaults.into_iter().map(entry).collect(), problems: Vec::new() }
     }
@@ -98,8 +98,8 @@ impl SettingLayers {
         let source = |line| SettingSource::File { path: path.to_owned(), line };
         match file::read(text) {
             Ok(values) => {
-                for given in values {
-                    self.set(&given.key, given.value, source(given.line));
+                for setting in values {
+                    self.set(&setting.key, setting.value, source(setting.line));
                 }
             }
             Err(error) => {
@@ -139,9 +139,9 @@ impl SettingLayers {
 
     /// Returns the key of an environment variable, also if no such setting exists.
     fn key_of(&self, variable: &str) -> String {
-        let known = self.entries.iter().find(|entry| variable_of(&entry.key) == variable);
+        let entry = self.entries.iter().find(|entry| variable_of(&entry.key) == variable);
         let guess = || variable[ENVIRONMENT_PREFIX.len()..].replace("__", ".").to_lowercase();
-        known.map_or_else(guess, |entry| entry.key.clone())
+        entry.map_or_else(guess, |entry| entry.key.clone())
     }
 
     fn set_text(&mut self, key: &str, text: String, source: SettingSource) {
@@ -158,13 +158,13 @@ impl SettingLayers {
             entry.source = source;
         } else if !self.is_empty_section(key, &value) {
             let value = format_masked(key, &value);
-            let known: Vec<_> = self.entries.iter().map(|entry| entry.key.as_str()).collect();
+            let known_keys: Vec<_> = self.entries.iter().map(|entry| entry.key.as_str()).collect();
             let in_environment = matches!(source, SettingSource::Environment { .. });
-            let written = |key: &str| if in_environment { variable_of(key) } else { key.to_owned() };
-            let opened = |section: &str| {
+            let format_key = |key: &str| if in_environment { variable_of(key) } else { key.to_owned() };
+            let format_section = |section: &str| {
                 if in_environment { format!("{}__…", variable_of(section)) } else { format!("[{section}]") }
             };
-            let hint = suggestions::suggest(key, &known, written, opened);
+            let hint = suggestions::suggest(key, &known_keys, format_key, format_section);
             self.problems.push(ConfigProblem::Unknown { key: key.to_owned(), value, from: source, hint });
         }
     }

@@ -12,15 +12,17 @@ const ALL: &str = "`mediary config --reference` lists all";
 pub(super) fn suggest(
     key: &str,
     known: &[&str],
-    written: impl Fn(&str) -> String,
-    opened: impl Fn(&str) -> String,
+    format_key: impl Fn(&str) -> String,
+    format_section: impl Fn(&str) -> String,
 ) -> String {
-    let near = nearest(key, known);
-    let names: Vec<_> =
-        near.iter().map(|name| if known.contains(name) { written(name) } else { opened(name) }).collect();
+    let candidates = nearest(key, known);
+    let names: Vec<_> = candidates
+        .iter()
+        .map(|name| if known.contains(name) { format_key(name) } else { format_section(name) })
+        .collect();
 
     match names.as_slice() {
-        [] => related_settings(key, known, written),
+        [] => related_settings(key, known, format_key),
         [name] => format!("did you mean {name}? {ALL}"),
         [names @ .., last] => format!("did you mean {} or {last}? {ALL}", names.join(", ")),
     }
@@ -42,13 +44,19 @@ fn nearest<'k>(key: &str, known: &[&'k str]) -> Vec<&'k str> {
     });
 
     let sections = sections.into_iter().map(|section| (edit_distance(key, section), section));
-    let mut near: Vec<_> = settings.chain(sections).filter(|(distance, _)| *distance <= distance_max(key)).collect();
+    let mut candidates: Vec<_> =
+        settings.chain(sections).filter(|(distance, _)| *distance <= distance_max(key)).collect();
 
     // Names of equal distance stay in the order of the documentation.
-    near.sort_by_key(|(distance, _)| *distance);
+    candidates.sort_by_key(|(distance, _)| *distance);
 
-    let least = near.first().map_or(0, |(distance, _)| *distance);
-    near.into_iter().filter(|(distance, _)| *distance <= least + 1).map(|(_, name)| name).take(SUGGESTED_MAX).collect()
+    let best = candidates.first().map_or(0, |(distance, _)| *distance);
+    candidates
+        .into_iter()
+        .filter(|(distance, _)| *distance <= best + 1)
+        .map(|(_, name)| name)
+        .take(SUGGESTED_MAX)
+        .collect()
 }
 
 /// Returns the largest distance at which a name still counts as similar.
@@ -57,15 +65,15 @@ fn distance_max(key: &str) -> usize {
 }
 
 /// Returns the settings that share a word with `key`.
-fn related_settings(key: &str, known: &[&str], written: impl Fn(&str) -> String) -> String {
+fn related_settings(key: &str, known: &[&str], format_key: impl Fn(&str) -> String) -> String {
     let words = |key: &str| key.split(['.', '_']).map(str::to_owned).collect::<Vec<_>>();
-    let wanted = words(key);
-    let alike = known.iter().filter(|known| words(known).iter().any(|word| wanted.contains(word)));
-    let alike: Vec<_> = alike.map(|known| written(known)).collect();
-    match alike.len() {
+    let key_words = words(key);
+    let related = known.iter().filter(|known| words(known).iter().any(|word| key_words.contains(word)));
+    let related: Vec<_> = related.map(|known| format_key(known)).collect();
+    match related.len() {
         0 => ALL.to_owned(),
-        1..=RELATED_MAX => format!("related settings: {}; {ALL}", alike.join(", ")),
-        _ => format!("related settings: {}, …; {ALL}", alike[..RELATED_MAX].join(", ")),
+        1..=RELATED_MAX => format!("related settings: {}; {ALL}", related.join(", ")),
+        _ => format!("related settings: {}, …; {ALL}", related[..RELATED_MAX].join(", ")),
     }
 }
 
@@ -127,10 +135,10 @@ mod tests {
             "related settings: limits.reads_burst, limits.reads_per_minute; `mediary config --reference` lists all";
         assert_eq!(hint("limits.bananas"), limits);
         assert_eq!(hint("colour"), "`mediary config --reference` lists all");
-        let many: Vec<_> = (0..20).map(|nth| format!("limits.{}", "x".repeat(nth + 9))).collect();
-        let told =
+        let many: Vec<_> = (0..20).map(|index| format!("limits.{}", "x".repeat(index + 9))).collect();
+        let message =
             suggest("limits.a", &many.iter().map(String::as_str).collect::<Vec<_>>(), str::to_owned, str::to_owned);
-        assert!(told.contains(", …; ") && told.matches("limits.").count() == RELATED_MAX, "{told}");
+        assert!(message.contains(", …; ") && message.matches("limits.").count() == RELATED_MAX, "{message}");
     }
 
     #[test]

@@ -45,17 +45,17 @@ pub enum RecoverySetting {
 impl VendorSettings {
     /// Reads `vendors.<name>`.
     pub(super) fn read(reader: &mut SettingsReader, name: &str) -> Self {
-        let own = Self::read_each(reader, name);
+        let settings = Self::read_all(reader, name);
         // The submission timeout includes the connection. If it expired first, an unreachable vendor would count as one
         // that may have the job.
-        if own.submit_timeout < own.connect_timeout {
+        if settings.submit_timeout < settings.connect_timeout {
             let expected = format!("at least as long as vendors.{name}.connect_timeout");
             reader.reject(&format!("vendors.{name}.submit_timeout"), &expected);
         }
-        own
+        settings
     }
 
-    fn read_each(reader: &mut SettingsReader, name: &str) -> Self {
+    fn read_all(reader: &mut SettingsReader, name: &str) -> Self {
         let key = |setting: &str| format!("vendors.{name}.{setting}");
         let recoveries =
             [("key", RecoverySetting::Key), ("search", RecoverySetting::Search), ("nothing", RecoverySetting::Nothing)];
@@ -108,15 +108,15 @@ pub struct MusicVendorSettings {
 impl MusicVendorSettings {
     /// Reads `vendors.music`.
     pub(super) fn read(reader: &mut SettingsReader) -> Self {
-        let own = Self::read_each(reader);
+        let settings = Self::read_all(reader);
         // If this expired first, a failed connection would count as a submission with an unknown outcome.
-        if own.line_timeout < own.connect_timeout {
+        if settings.line_timeout < settings.connect_timeout {
             reader.reject("vendors.music.line_timeout", "at least as long as vendors.music.connect_timeout");
         }
-        own
+        settings
     }
 
-    fn read_each(reader: &mut SettingsReader) -> Self {
+    fn read_all(reader: &mut SettingsReader) -> Self {
         Self {
             url: reader.read("vendors.music.url", &base_url()),
             api_key: reader.read("vendors.music.api_key", &credential()),

@@ -25,22 +25,25 @@ pub fn to_help(path: &Path, reason: &io::Error) -> String {
 /// Advice for a path that exists and is visible.
 fn to_help_with(path: &Path, found: &Metadata) -> String {
     let owner = found.uid();
-    let own = own_id();
-    let shown = path.display();
-    if owner == own {
+    let uid = own_id();
+    let path_text = path.display();
+    if owner == uid {
         let mode = found.permissions().mode() & 0o777;
-        return format!("; {shown} belongs to {}, but mode {mode:o} denies access: `chmod u+rwX {shown}`", user(own));
+        return format!(
+            "; {path_text} belongs to {}, but mode {mode:o} denies access: `chmod u+rwX {path_text}`",
+            user(uid)
+        );
     }
 
-    let all = if found.is_dir() { "-R " } else { "" };
+    let recursive_flag = if found.is_dir() { "-R " } else { "" };
     let run = run_as(owner);
-    let give = format!("change the owner as root (`chown {all}{own} {shown}`)");
+    let chown_advice = format!("change the owner as root (`chown {recursive_flag}{uid} {path_text}`)");
 
     // An empty directory is usually an unused volume; any other belongs to a service that keeps running as its owner.
-    let unused = found.is_dir() && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-    let [first, second] = if unused { [give, run] } else { [run, give] };
+    let is_empty_directory = found.is_dir() && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    let [first, second] = if is_empty_directory { [chown_advice, run] } else { [run, chown_advice] };
 
-    format!("; {shown} belongs to {}, and this process runs as {}: {first}, or {second}", user(owner), user(own))
+    format!("; {path_text} belongs to {}, and this process runs as {}: {first}, or {second}", user(owner), user(uid))
 }
 
 fn run_as(owner: u32) -> String {
@@ -49,19 +52,19 @@ fn run_as(owner: u32) -> String {
 }
 
 /// Advice for a path that does not exist, or that is `hidden` in a directory this process may not enter.
-fn to_help_towards(path: &Path, hidden: bool) -> String {
-    let there = path.ancestors().find_map(|path| Some((path, fs::metadata(path).ok()?)));
-    let Some((there, found)) = there else { return String::new() };
-    let there = there.display();
+fn to_help_towards(path: &Path, is_hidden: bool) -> String {
+    let existing = path.ancestors().find_map(|path| Some((path, fs::metadata(path).ok()?)));
+    let Some((existing, found)) = existing else { return String::new() };
+    let existing_text = existing.display();
     let owner = user(found.uid());
-    let own = own_id();
-    if hidden {
+    let uid = own_id();
+    if is_hidden {
         let run = run_as(found.uid());
-        return format!("; {there} belongs to {owner} and is not accessible to {}: {run}", user(own));
+        return format!("; {existing_text} belongs to {owner} and is not accessible to {}: {run}", user(uid));
     }
 
-    let given = format!("install -d -m 0700 -o {own} {}", path.display());
-    format!("; {there} belongs to {owner}, and this process runs as {}: as root, run `{given}`", user(own))
+    let command = format!("install -d -m 0700 -o {uid} {}", path.display());
+    format!("; {existing_text} belongs to {owner}, and this process runs as {}: as root, run `{command}`", user(uid))
 }
 
 pub(super) fn own_id() -> u32 {
@@ -74,8 +77,8 @@ fn name_of(id: u32) -> Option<String> {
     let mut users = users.lines().map(|line| line.split(':'));
     users.find_map(|mut user| {
         let name = user.next()?;
-        let known = user.nth(1)?;
-        (known == id.to_string()).then(|| name.to_owned())
+        let entry_id = user.nth(1)?;
+        (entry_id == id.to_string()).then(|| name.to_owned())
     })
 }
 
@@ -102,6 +105,6 @@ pub(super) fn as_owner(path: &Path, id: u32, group: u32) -> String {
 /// Quotes a word for a POSIX shell if necessary.
 #[must_use]
 pub fn shell_quote(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-._~/+@%".contains(c);
-    if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~/+@%".contains(c);
+    if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

@@ -28,7 +28,7 @@ fn who_looks_whether_a_service_runs_turns_none_away() {
 
     drop(service);
     // And a holder of the lock that does not release it keeps the service out
-    let _verifying = DataDir::open_shared(folder.path()).unwrap();
+    let _shared = DataDir::open_shared(folder.path()).unwrap();
     assert!(matches!(DataDir::open_with_wait(folder.path(), || ()), Err(DataDirError::InUse(_))));
 }
 
@@ -70,44 +70,44 @@ fn private_files_are_their_owners_alone() {
 #[test]
 fn a_directory_of_another_user_is_left_alone_and_its_owner_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let refusal = || DataDir::open(folder.path()).err().map(|error| error.to_string());
+    let open_error = || DataDir::open(folder.path()).err().map(|error| error.to_string());
     if std::os::unix::fs::chown(folder.path(), Some(61_184), Some(61_185)).is_err() {
         eprintln!("not tried: only root gives a directory away");
         return;
     }
 
     // Given an empty directory, then nothing is made in it
-    let told = refusal().expect("it is refused");
+    let message = open_error().expect("it is refused");
     for word in ["belongs to user 61184,", "setpriv --reuid 61184 --regid 61185 --clear-groups mediary"] {
-        assert!(told.contains(word), "{word} is not in: {told}");
+        assert!(message.contains(word), "{word} is not in: {message}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 
     // Given a used directory, then the owner of its lock counts: the directory may be a volume that belongs to root
     fs::write(folder.path().join("lock"), "").unwrap();
-    assert_eq!(refusal(), None);
+    assert_eq!(open_error(), None);
     std::os::unix::fs::chown(folder.path().join("lock"), Some(61_184), None).unwrap();
     std::os::unix::fs::chown(folder.path(), Some(0), Some(0)).unwrap();
-    assert!(refusal().expect("it is refused").contains("belongs to user 61184,"));
+    assert!(open_error().expect("it is refused").contains("belongs to user 61184,"));
 }
 
 #[test]
 fn who_may_not_use_a_directory_is_told_whose_it_is_and_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
-    let denied = |path: &Path| {
+    let error_text = |path: &Path| {
         let reason = io::ErrorKind::PermissionDenied.into();
         DataDirError::File { path: path.to_owned(), reason }.to_string()
     };
-    let own = own_id();
-    let there = folder.path().display().to_string();
+    let uid = own_id();
+    let directory = folder.path().display().to_string();
 
-    let told = denied(folder.path());
-    assert!(told.contains(&format!("{there} belongs to user {own}")), "{told}");
-    assert!(told.contains(&format!("`chmod u+rwX {there}`")) && told.contains("--data-dir"), "{told}");
+    let message = error_text(folder.path());
+    assert!(message.contains(&format!("{directory} belongs to user {uid}")), "{message}");
+    assert!(message.contains(&format!("`chmod u+rwX {directory}`")) && message.contains("--data-dir"), "{message}");
 
     // A missing directory is created by a user who may create it
-    let told = denied(&folder.path().join("a"));
-    assert!(told.contains(&format!("`install -d -m 0700 -o {own} {there}/a`")), "{told}");
+    let message = error_text(&folder.path().join("a"));
+    assert!(message.contains(&format!("`install -d -m 0700 -o {uid} {directory}/a`")), "{message}");
     assert_eq!(to_help(folder.path(), &io::ErrorKind::StorageFull.into()), "");
 
     // If the directory belongs to another user, running as the owner is suggested first; if it is empty, changing its
@@ -117,16 +117,16 @@ fn who_may_not_use_a_directory_is_told_whose_it_is_and_what_to_do() {
         return;
     }
     let run = "`sudo -u '#61184' mediary …`";
-    let give = format!("`chown -R {own} {there}`");
-    let places = || {
-        let told = denied(folder.path());
-        [run, &give].map(|words| told.find(words).unwrap_or_else(|| panic!("{words} is not in: {told}")))
+    let chown_advice = format!("`chown -R {uid} {directory}`");
+    let offsets = || {
+        let message = error_text(folder.path());
+        [run, &chown_advice].map(|words| message.find(words).unwrap_or_else(|| panic!("{words} is not in: {message}")))
     };
 
-    let [running, giving] = places();
-    assert!(giving < running);
+    let [run_offset, chown_offset] = offsets();
+    assert!(chown_offset < run_offset);
 
     fs::write(folder.path().join("lock"), "").unwrap();
-    let [running, giving] = places();
-    assert!(running < giving);
+    let [run_offset, chown_offset] = offsets();
+    assert!(run_offset < chown_offset);
 }

@@ -15,7 +15,7 @@ fn space(reserve: u64, free: &Arc<AtomicU64>) -> DiskSpace {
 }
 
 /// Sets the last measurement and refusal back in time.
-fn later(space: &DiskSpace) {
+fn advance_clock(space: &DiskSpace) {
     let mut state = space.0.state.lock();
     state.measured_at = None;
     state.last_refusal =
@@ -29,13 +29,13 @@ fn less_than_the_reserve_is_a_shortage_until_there_is_room() {
     assert_eq!(space.check(), Ok(()));
     free.store(12 * MIB + 7, Ordering::SeqCst);
     assert_eq!(space.check(), Ok(()), "looked at once a second only");
-    later(&space);
-    let shortage = space.check().unwrap_err().to_string();
-    let said = "disk full: 12 MiB free, 64 MiB reserved (storage.reserve_mib)";
-    assert_eq!(shortage, said);
+    advance_clock(&space);
+    let error = space.check().unwrap_err().to_string();
+    let expected = "disk full: 12 MiB free, 64 MiB reserved (storage.reserve_mib)";
+    assert_eq!(error, expected);
     assert_eq!(space.state().free_bytes, Some(12 * MIB + 7));
     free.store(64 * MIB, Ordering::SeqCst);
-    later(&space);
+    advance_clock(&space);
     assert_eq!((space.check(), space.state().state), (Ok(()), StorageStatus::Ok));
 }
 
@@ -59,18 +59,18 @@ fn what_comes_in_is_promised_its_room_and_gives_back_what_it_did_not_take() {
     let mut first = space.claim("the archive", 100 * MIB).unwrap();
     let second = space.claim("the archive", 30 * MIB).unwrap();
     // Then a third is refused, even after the first was written but not yet measured
-    let refusal = || space.claim("the archive", 10 * MIB).err().map(|shortage| shortage.to_string());
-    let told = refusal().unwrap();
-    assert!(told.contains("200 MiB free, the archive needs 10 MiB, others need 130 MiB, 64 MiB"), "{told}");
+    let claim_error = || space.claim("the archive", 10 * MIB).err().map(|error| error.to_string());
+    let message = claim_error().unwrap();
+    assert!(message.contains("200 MiB free, the archive needs 10 MiB, others need 130 MiB, 64 MiB"), "{message}");
     first.consume(100 * MIB).unwrap();
     free.store(100 * MIB, Ordering::SeqCst);
-    assert!(refusal().is_some_and(|told| told.contains("100 MiB free")), "{:?}", refusal());
+    assert!(claim_error().is_some_and(|told| told.contains("100 MiB free")), "{:?}", claim_error());
     // nor can the first exceed its size
     assert!(first.consume(7 * MIB).is_err() && first.consume(6 * MIB).is_ok());
     // The log can use claimed space
     assert_eq!(space.check_available(DataDirPart::Log, "a segment", 20 * MIB), Ok(()));
     drop((first, second));
-    assert_eq!(refusal(), None, "what was promised is free again");
+    assert_eq!(claim_error(), None, "what was promised is free again");
 }
 
 #[test]
@@ -80,23 +80,23 @@ fn what_was_promised_room_goes_on_until_the_reserve_is_touched() {
     // Given a claim that is larger than the free space, because the log has grown
     let mut claim = space.claim("the archive", 100 * MIB).unwrap();
     free.store(120 * MIB, Ordering::SeqCst);
-    later(&space);
+    advance_clock(&space);
     // Then the archive continues, because another one may release its claim
     claim.consume(30 * MIB).unwrap();
     // An extension is refused with its size
-    let told = claim.consume(80 * MIB).unwrap_err().to_string();
-    assert!(told.contains("90 MiB free, the archive needs 80 MiB, 64 MiB reserved"), "{told}");
+    let message = claim.consume(80 * MIB).unwrap_err().to_string();
+    assert!(message.contains("90 MiB free, the archive needs 80 MiB, 64 MiB reserved"), "{message}");
     free.store(63 * MIB, Ordering::SeqCst);
-    later(&space);
-    let told = claim.consume(MIB).unwrap_err().to_string();
-    assert!(told.contains("63 MiB free, 64 MiB reserved"), "{told}");
+    advance_clock(&space);
+    let message = claim.consume(MIB).unwrap_err().to_string();
+    assert!(message.contains("63 MiB free, 64 MiB reserved"), "{message}");
 }
 
 #[test]
 fn what_takes_room_is_measured_where_it_goes() {
     // Given a log on a small separate disk
-    let measure = |place: &Path| {
-        let is_log = place.ends_with("log");
+    let measure = |path: &Path| {
+        let is_log = path.ends_with("log");
         Ok(if is_log {
             FileSystemSpace { device: 2, free: 130 * MIB }
         } else {
@@ -110,8 +110,8 @@ fn what_takes_room_is_measured_where_it_goes() {
     assert_eq!(space.check_available(DataDirPart::Log, "a segment", 64 * MIB), Ok(()));
     assert!(space.check_available(DataDirPart::Log, "a segment", 67 * MIB).is_err());
     // but they count on the disk of the archives
-    let told = space.check_available(DataDirPart::Directory, "a snapshot", 500 * MIB).unwrap_err().to_string();
-    assert!(told.contains("500 MiB free"), "{told}");
+    let message = space.check_available(DataDirPart::Directory, "a snapshot", 500 * MIB).unwrap_err().to_string();
+    assert!(message.contains("500 MiB free"), "{message}");
     assert_eq!(space.state().free_bytes, Some(130 * MIB), "of the fullest");
 }
 
@@ -121,10 +121,10 @@ fn a_refused_write_counts_for_a_second() {
     assert_eq!(space.to_disk_full(&io::Error::other("x")), None);
     let too_many = io::Error::from_raw_os_error(Errno::MFILE.raw_os_error());
     assert!(space.to_disk_full(&too_many).is_some_and(|shortage| shortage.0.starts_with("too many files are open: ")));
-    let refusal = space.to_disk_full(&ErrorKind::StorageFull.into());
-    assert_eq!(space.check().err(), refusal);
+    let disk_full = space.to_disk_full(&ErrorKind::StorageFull.into());
+    assert_eq!(space.check().err(), disk_full);
     assert_eq!(space.state().state, StorageStatus::Full);
-    later(&space);
+    advance_clock(&space);
     assert_eq!(space.check(), Ok(()));
 }
 

@@ -48,10 +48,10 @@ pub fn mint(kind: SecretKind, random: [u8; 32]) -> String {
 pub fn parse_kind(secret: &str) -> Option<SecretKind> {
     let kind = [SecretKind::User, SecretKind::Publisher].into_iter().find(|kind| secret.starts_with(kind.prefix()))?;
     let length = kind.prefix().len() + RANDOM_DIGITS + CHECKSUM_DIGITS;
-    let intact = secret.len() == length
+    let is_valid = secret.len() == length
         && secret.is_ascii()
         && checksum(&secret[..length - CHECKSUM_DIGITS]) == secret[length - CHECKSUM_DIGITS..];
-    intact.then_some(kind)
+    is_valid.then_some(kind)
 }
 
 /// Returns the stored form of a secret, which identifies it but cannot be used as a token.
@@ -93,20 +93,20 @@ mod tests {
 
     #[test]
     fn different_bytes_make_different_secrets_of_one_length() {
-        let low = mint(SecretKind::User, [0; 32]);
-        let high = mint(SecretKind::User, [255; 32]);
-        assert_ne!(low, high);
-        assert_eq!((low.len(), high.len()), (53, 53));
-        assert!(low.starts_with("mdu_0000000"));
+        let lowest = mint(SecretKind::User, [0; 32]);
+        let highest = mint(SecretKind::User, [255; 32]);
+        assert_ne!(lowest, highest);
+        assert_eq!((lowest.len(), highest.len()), (53, 53));
+        assert!(lowest.starts_with("mdu_0000000"));
     }
 
     #[test]
     fn any_single_mistake_is_noticed() {
         let secret = mint(SecretKind::User, [42; 32]);
-        for at in 0..secret.len() {
+        for index in 0..secret.len() {
             let mut wrong = secret.clone().into_bytes();
-            wrong[at] = if wrong[at] == b'x' { b'y' } else { b'x' };
-            assert_eq!(parse_kind(&String::from_utf8(wrong).unwrap()), None, "at {at}");
+            wrong[index] = if wrong[index] == b'x' { b'y' } else { b'x' };
+            assert_eq!(parse_kind(&String::from_utf8(wrong).unwrap()), None, "at {index}");
         }
         for wrong in ["", "mdu_", &secret[..52], &format!("{secret}0"), &"ä".repeat(27)] {
             assert_eq!(parse_kind(wrong), None, "{wrong}");

@@ -123,20 +123,20 @@ impl Decider for Delivery {
     fn decide(state: &Self, command: DeliveryCommand, now: Timestamp) -> Result<Vec<DeliveryEvent>, DeliveryRejection> {
         match (state, command) {
             (Self::Pending { .. }, DeliveryCommand::Redeliver(_)) => Err(DeliveryRejection::StillPending),
-            (_, DeliveryCommand::Redeliver(again)) => Ok(vec![DeliveryEvent::RedeliveryRequested(again)]),
+            (_, DeliveryCommand::Redeliver(redelivery)) => Ok(vec![DeliveryEvent::RedeliveryRequested(redelivery)]),
             (
-                Self::Pending { attempts, schedule_attempts: spent, .. },
-                DeliveryCommand::RecordAttempt { delivery, task, outcome, jitter: chance },
+                Self::Pending { attempts, schedule_attempts, .. },
+                DeliveryCommand::RecordAttempt { delivery, task, outcome, jitter },
             ) => {
                 let attempt = attempts.saturating_add(1);
-                let spent = spent.saturating_add(1);
+                let schedule_attempts = schedule_attempts.saturating_add(1);
                 if let AttemptOutcome::Answered { status, .. } = outcome
                     && outcome.is_success()
                 {
                     return Ok(vec![DeliveryEvent::DeliverySucceeded { delivery, task, attempt, status }]);
                 }
 
-                Ok(vec![match retry_delay(spent, &outcome, chance) {
+                Ok(vec![match retry_delay(schedule_attempts, &outcome, jitter) {
                     Some(pause) => DeliveryEvent::AttemptFailed {
                         delivery,
                         task,
@@ -153,10 +153,10 @@ impl Decider for Delivery {
 
     fn evolve(state: &mut Self, event: &DeliveryEvent, _at: Timestamp) {
         *state = match (&*state, event) {
-            (Self::Pending { schedule_attempts: spent, .. }, DeliveryEvent::AttemptFailed { attempt, next_at, .. }) => {
+            (Self::Pending { schedule_attempts, .. }, DeliveryEvent::AttemptFailed { attempt, next_at, .. }) => {
                 Self::Pending {
                     attempts: *attempt,
-                    schedule_attempts: spent.saturating_add(1),
+                    schedule_attempts: schedule_attempts.saturating_add(1),
                     next_at: Some(*next_at),
                 }
             }
@@ -196,8 +196,8 @@ impl DeliveryEvent {
 /// follows.
 fn retry_delay(schedule_attempts: u32, outcome: &AttemptOutcome, jitter: f64) -> Option<Duration> {
     let scheduled = RETRY_SCHEDULE.get(schedule_attempts as usize - 1).filter(|_| !outcome.is_gone())?;
-    let pause = scheduled.mul_f64(1.0 + JITTER * jitter.clamp(0.0, 1.0));
-    Some(pause.max(outcome.retry_after().unwrap_or_default().min(RETRY_AFTER_MAX)))
+    let delay = scheduled.mul_f64(1.0 + JITTER * jitter.clamp(0.0, 1.0));
+    Some(delay.max(outcome.retry_after().unwrap_or_default().min(RETRY_AFTER_MAX)))
 }
 
 #[cfg(test)]

@@ -141,9 +141,9 @@ mod tests {
             third: Some(link()),
         };
         assert_eq!(sample(30_000, 29_983).split(), [sample(30_000, 29_983)]);
-        let split = sample(30_000, 30_001).split();
+        let parts = sample(30_000, 30_001).split();
         let first = Sample { first: Some(text(30_000)), flag: Some(true), ..Sample::default() };
-        assert_eq!(split, [first, Sample { second: Some(text(30_001)), third: Some(link()), ..Sample::default() }]);
+        assert_eq!(parts, [first, Sample { second: Some(text(30_001)), third: Some(link()), ..Sample::default() }]);
         assert_eq!(sample(60_000, 60_000).split().len(), 3);
     }
 
@@ -154,12 +154,13 @@ mod tests {
 
     #[test]
     fn parts_together_are_the_whole() {
-        let whole = Sample { first: Some(text(60_000)), flag: Some(false), second: Some(text(1)), third: Some(link()) };
-        let mut again = Sample::default();
-        for part in whole.clone().split() {
-            again.apply(&part);
+        let original =
+            Sample { first: Some(text(60_000)), flag: Some(false), second: Some(text(1)), third: Some(link()) };
+        let mut merged = Sample::default();
+        for part in original.clone().split() {
+            merged.apply(&part);
         }
-        assert_eq!(again, whole);
+        assert_eq!(merged, original);
     }
 
     #[test]

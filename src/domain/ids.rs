@@ -93,10 +93,10 @@ impl PublisherId {
     /// If the text does not match the pattern.
     pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         let bytes = text.as_bytes();
-        let well_formed = bytes.first().is_some_and(u8::is_ascii_lowercase)
+        let is_valid = bytes.first().is_some_and(u8::is_ascii_lowercase)
             && bytes.len() <= 63
             && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-');
-        if well_formed {
+        if is_valid {
             Ok(Self(text.to_owned()))
         } else {
             Err(InvalidValue::new(
@@ -130,10 +130,10 @@ impl NodeId {
     /// If the text does not match the pattern.
     pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         let bytes = text.as_bytes();
-        let ends_well =
+        let has_valid_ends =
             bytes.first().is_some_and(u8::is_ascii_alphanumeric) && bytes.last().is_some_and(u8::is_ascii_alphanumeric);
-        let inside_well = bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
-        if ends_well && inside_well && bytes.len() <= 100 {
+        let has_valid_characters = bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
+        if has_valid_ends && has_valid_characters && bytes.len() <= 100 {
             Ok(Self(text.to_owned()))
         } else {
             Err(InvalidValue::new(
@@ -258,9 +258,10 @@ mod tests {
     fn uuids_are_hyphenated() {
         let text = "0198c9a2-0000-7000-8000-00000000abcd";
         assert_eq!(TaskId::parse(text).map(|id| id.to_string()), Ok(text.to_owned()));
-        let others = [text.replace('-', ""), format!("{{{text}}}"), format!("urn:uuid:{text}"), text.replace('-', "0")];
-        for bad in others.iter().map(String::as_str).chain(["", &text[1..]]) {
-            assert!(TaskId::parse(bad).is_err(), "{bad}");
+        let invalid =
+            [text.replace('-', ""), format!("{{{text}}}"), format!("urn:uuid:{text}"), text.replace('-', "0")];
+        for invalid_id in invalid.iter().map(String::as_str).chain(["", &text[1..]]) {
+            assert!(TaskId::parse(invalid_id).is_err(), "{invalid_id}");
         }
     }
 

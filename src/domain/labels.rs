@@ -36,12 +36,12 @@ impl Labels {
     }
 
     fn from_entries(entries: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
-        let mut all = String::new();
+        let mut joined = String::new();
         for entry in entries {
-            all.push_str(entry.as_ref());
-            all.push(END);
+            joined.push_str(entry.as_ref());
+            joined.push(END);
         }
-        Self(all.into())
+        Self(joined.into())
     }
 
     /// Returns the entries in order.

@@ -16,8 +16,8 @@ impl MusicPrompt {
     /// line breaks.
     pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         let trimmed = Some(text.trim()).filter(|text| !text.is_empty());
-        let checked = trimmed.and_then(|text| Text::parse(text).ok()).map(Self);
-        checked.ok_or_else(|| {
+        let prompt = trimmed.and_then(|text| Text::parse(text).ok()).map(Self);
+        prompt.ok_or_else(|| {
             InvalidValue::new(
                 "must have 1 to 2000 characters, surrounding whitespace not counted, and no control characters except \
                  tabs and line breaks",

@@ -18,19 +18,19 @@ impl Network {
     /// If the text is neither, if the address has bits after the prefix, or if it is an IPv4-mapped IPv6 address, which
     /// would match no canonical address.
     pub fn parse(text: &str) -> Result<Self, InvalidValue> {
-        let refusal = || InvalidValue::new("must be a network such as 10.0.0.0/8 or fd00::/8, without host bits");
+        let invalid = || InvalidValue::new("must be a network such as 10.0.0.0/8 or fd00::/8, without host bits");
         let Some((address, prefix)) = text.split_once('/') else {
-            return text.parse().map(Self::single).map_err(|_| refusal());
+            return text.parse().map(Self::single).map_err(|_| invalid());
         };
 
-        let address: IpAddr = address.parse().map_err(|_| refusal())?;
-        let prefix: u8 = prefix.parse().map_err(|_| refusal())?;
+        let address: IpAddr = address.parse().map_err(|_| invalid())?;
+        let prefix: u8 = prefix.parse().map_err(|_| invalid())?;
 
         let is_canonical = address.to_canonical() == address;
         if is_canonical && prefix <= width(address) && first_bits(address, prefix) == bits(address) {
             Ok(Self { address, prefix })
         } else {
-            Err(refusal())
+            Err(invalid())
         }
     }
 
@@ -62,8 +62,8 @@ fn bits(ip: IpAddr) -> u128 {
 
 /// Returns the first `prefix` bits of an address, followed by zeros.
 fn first_bits(ip: IpAddr, prefix: u8) -> u128 {
-    let rest = u128::MAX.checked_shr(u32::from(prefix)).unwrap_or(0);
-    bits(ip) & !rest
+    let host_mask = u128::MAX.checked_shr(u32::from(prefix)).unwrap_or(0);
+    bits(ip) & !host_mask
 }
 
 #[cfg(test)]
@@ -72,11 +72,11 @@ mod tests {
 
     #[test]
     fn a_network_holds_what_shares_its_bits() {
-        let holds = |network: &str, ip: &str| Network::parse(network).unwrap().contains(ip.parse().unwrap());
-        assert!(holds("10.0.0.0/8", "10.255.0.1") && !holds("10.0.0.0/8", "11.0.0.0"));
-        assert!(holds("fd00::/8", "fdff::1") && !holds("fd00::/8", "fe00::1"));
-        assert!(holds("0.0.0.0/0", "1.1.1.1") && !holds("0.0.0.0/0", "::1"));
-        assert!(holds("10.1.2.3", "10.1.2.3") && !holds("10.1.2.3", "10.1.2.4"));
+        let contains = |network: &str, ip: &str| Network::parse(network).unwrap().contains(ip.parse().unwrap());
+        assert!(contains("10.0.0.0/8", "10.255.0.1") && !contains("10.0.0.0/8", "11.0.0.0"));
+        assert!(contains("fd00::/8", "fdff::1") && !contains("fd00::/8", "fe00::1"));
+        assert!(contains("0.0.0.0/0", "1.1.1.1") && !contains("0.0.0.0/0", "::1"));
+        assert!(contains("10.1.2.3", "10.1.2.3") && !contains("10.1.2.3", "10.1.2.4"));
         for bad in ["10.0.0.1/8", "10.0.0.0/33", "::/129", "::ffff:10.0.0.0/104", "a", "", "10.0.0.0/"] {
             assert!(Network::parse(bad).is_err(), "{bad}");
         }

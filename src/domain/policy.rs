@@ -70,8 +70,8 @@ impl CallerRole {
 impl Action {
     /// Returns `true` if a caller with this role may perform the action.
     #[must_use]
-    pub fn allows(self, standing: CallerRole) -> bool {
-        self.row()[standing as usize]
+    pub fn allows(self, role: CallerRole) -> bool {
+        self.row()[role as usize]
     }
 
     /// Returns `true` if the action submits a media task.
@@ -156,12 +156,12 @@ mod tests {
     #[test]
     fn the_page_for_readers_has_this_very_table() {
         let page = include_str!("../../docs/rights.md");
-        let shown: Vec<_> = page.lines().filter(|line| line.ends_with("| yes |")).collect();
+        let documented: Vec<_> = page.lines().filter(|line| line.ends_with("| yes |")).collect();
         let row = |action: &Action| {
-            let cells = CallerRole::ALL.map(|standing| if action.allows(standing) { "yes" } else { "no" });
+            let cells = CallerRole::ALL.map(|role| if action.allows(role) { "yes" } else { "no" });
             format!("| {} | {} |", action.as_str(), cells.join(" | "))
         };
-        assert_eq!(shown, Action::ALL.iter().map(row).collect::<Vec<_>>(), "docs/rights.md");
+        assert_eq!(documented, Action::ALL.iter().map(row).collect::<Vec<_>>(), "docs/rights.md");
     }
 
     #[test]
@@ -171,29 +171,30 @@ mod tests {
 
     #[test]
     fn what_anonymous_callers_may_do_everybody_may_but_tokens_of_publishers_submit_no_tasks() {
-        let of_video = [Action::SubmitVideoTask, Action::ReadVideoTask, Action::CancelVideoTask];
+        let video_actions = [Action::SubmitVideoTask, Action::ReadVideoTask, Action::CancelVideoTask];
         for action in Action::ALL.iter().filter(|action| action.allows(CallerRole::Anonymous)) {
-            let may = |standing: &CallerRole| action.allows(*standing);
-            let refused: Vec<_> = CallerRole::ALL.into_iter().filter(|standing| !may(standing)).collect();
+            let is_allowed = |role: &CallerRole| action.allows(*role);
+            let denied: Vec<_> = CallerRole::ALL.into_iter().filter(|role| !is_allowed(role)).collect();
             let tokens = [CallerRole::OwnToken, CallerRole::OtherToken];
-            assert_eq!(refused, if of_video.contains(action) { &tokens[..] } else { &[] }, "{action:?}");
+            assert_eq!(denied, if video_actions.contains(action) { &tokens[..] } else { &[] }, "{action:?}");
         }
     }
 
     #[test]
     fn an_owner_may_do_whatever_a_member_may_and_a_member_whatever_a_user_may() {
-        let implies = |less, more| Action::ALL.iter().all(|action| !action.allows(less) || action.allows(more));
+        let implies =
+            |weaker, stronger| Action::ALL.iter().all(|action| !action.allows(weaker) || action.allows(stronger));
         assert!(implies(CallerRole::User, CallerRole::Member));
         assert!(implies(CallerRole::Member, CallerRole::Owner));
         assert!(implies(CallerRole::OtherToken, CallerRole::OwnToken));
     }
 
-    fn allowed_to(standing: CallerRole) -> Vec<Action> {
-        Action::ALL.iter().copied().filter(|action| action.allows(standing)).collect()
+    fn actions_allowed(role: CallerRole) -> Vec<Action> {
+        Action::ALL.iter().copied().filter(|action| action.allows(role)).collect()
     }
 
-    fn who_may(action: Action) -> Vec<CallerRole> {
-        CallerRole::ALL.into_iter().filter(|standing| action.allows(*standing)).collect()
+    fn roles_allowed(action: Action) -> Vec<CallerRole> {
+        CallerRole::ALL.into_iter().filter(|role| action.allows(*role)).collect()
     }
 
     #[test]
@@ -212,10 +213,10 @@ mod tests {
             UploadArchive,
             ReceiveVendorWebhook,
         ];
-        assert_eq!(allowed_to(CallerRole::OwnToken), expected);
-        let elsewhere =
+        assert_eq!(actions_allowed(CallerRole::OwnToken), expected);
+        let expected_other =
             [ReadServiceState, ReadResult, ReadRegistry, ListPublisherNodes, UploadArchive, ReceiveVendorWebhook];
-        assert_eq!(allowed_to(CallerRole::OtherToken), elsewhere);
+        assert_eq!(actions_allowed(CallerRole::OtherToken), expected_other);
     }
 
     #[test]
@@ -225,7 +226,7 @@ mod tests {
         let expected =
             [&[ReadServiceState, ReadResult, ReadRegistry, UploadArchive][..], &video, &[ReceiveVendorWebhook]]
                 .concat();
-        assert_eq!(allowed_to(CallerRole::Anonymous), expected);
+        assert_eq!(actions_allowed(CallerRole::Anonymous), expected);
     }
 
     #[test]
@@ -234,27 +235,27 @@ mod tests {
         let owners =
             [UpdatePublisher, DeletePublisher, ManageMembers, ManagePublisherTokens, DeleteNode, DeleteVersion];
         for action in owners {
-            assert_eq!(who_may(action), [CallerRole::Owner, CallerRole::Admin], "{action:?}");
+            assert_eq!(roles_allowed(action), [CallerRole::Owner, CallerRole::Admin], "{action:?}");
         }
     }
 
     #[test]
     fn members_of_the_publisher_can_leave_and_tokens_cannot() {
-        assert_eq!(who_may(Action::RemoveMember), [CallerRole::Member, CallerRole::Owner, CallerRole::Admin]);
+        assert_eq!(roles_allowed(Action::RemoveMember), [CallerRole::Member, CallerRole::Owner, CallerRole::Admin]);
     }
 
     #[test]
     fn members_and_tokens_of_the_publisher_work_on_its_nodes() {
         for action in [Action::CreateNode, Action::ReviseNode, Action::TranslateNode, Action::PublishVersion] {
             let expected = [CallerRole::Member, CallerRole::Owner, CallerRole::OwnToken, CallerRole::Admin];
-            assert_eq!(who_may(action), expected, "{action:?}");
+            assert_eq!(roles_allowed(action), expected, "{action:?}");
         }
     }
 
     #[test]
     fn users_review_and_tokens_do_not() {
-        let people = [CallerRole::User, CallerRole::Member, CallerRole::Owner, CallerRole::Admin];
-        assert_eq!(who_may(Action::ReviewNode), people);
+        let expected = [CallerRole::User, CallerRole::Member, CallerRole::Owner, CallerRole::Admin];
+        assert_eq!(roles_allowed(Action::ReviewNode), expected);
     }
 
     #[test]

@@ -147,8 +147,8 @@ impl Decider for Publisher {
         _now: Timestamp,
     ) -> Result<Vec<PublisherEvent>, PublisherRejection> {
         match (state, command) {
-            (Self::Unclaimed, PublisherCommand::Create { id, owner, fields, admin_fields: facts }) => {
-                Ok(creation_events(id, owner, fields, facts))
+            (Self::Unclaimed, PublisherCommand::Create { id, owner, fields, admin_fields }) => {
+                Ok(creation_events(id, owner, fields, admin_fields))
             }
             (Self::Present(_) | Self::Deleted, PublisherCommand::Create { .. }) => {
                 Err(PublisherRejection::AlreadyExists)
@@ -185,21 +185,24 @@ fn creation_events(
     id: PublisherId,
     owner: UserId,
     fields: PublisherFields,
-    facts: PublisherAdminFields,
+    admin_fields: PublisherAdminFields,
 ) -> Vec<PublisherEvent> {
     let mut parts = fields.split().into_iter();
     let fields = parts.next().unwrap_or_default();
     let mut events = vec![PublisherEvent::PublisherCreated { id, owner, fields }];
     events.extend(parts.map(|change| PublisherEvent::PublisherRevised { change }));
-    events.extend(admin_field_events(facts, &PublisherAdminFields::default()));
+    events.extend(admin_field_events(admin_fields, &PublisherAdminFields::default()));
     events
 }
 
 fn admin_field_events(
-    facts: PublisherAdminFields,
+    admin_fields: PublisherAdminFields,
     current: &PublisherAdminFields,
 ) -> impl Iterator<Item = PublisherEvent> + use<> {
-    facts.changing(current).into_iter().map(|facts| PublisherEvent::PublisherAdministered { admin_fields: facts })
+    admin_fields
+        .changing(current)
+        .into_iter()
+        .map(|admin_fields| PublisherEvent::PublisherAdministered { admin_fields })
 }
 
 impl PublisherProfile {
@@ -212,11 +215,11 @@ impl PublisherProfile {
     fn decide(&self, command: PublisherCommand) -> Result<Vec<PublisherEvent>, PublisherRejection> {
         match command {
             PublisherCommand::Create { .. } => Err(PublisherRejection::AlreadyExists),
-            PublisherCommand::Revise { change, admin_fields: facts } => {
+            PublisherCommand::Revise { change, admin_fields } => {
                 let revised = change.changing(&self.fields).into_iter();
                 let revised = revised.map(|change| PublisherEvent::PublisherRevised { change });
                 let current = PublisherAdminFields { created_at: Some(self.created_at) };
-                Ok(revised.chain(admin_field_events(facts, &current)).collect())
+                Ok(revised.chain(admin_field_events(admin_fields, &current)).collect())
             }
             PublisherCommand::SetMember { user, role } => self.set_member(user, role),
             PublisherCommand::RemoveMember { user } => self.remove_member(user),
@@ -261,17 +264,17 @@ impl PublisherProfile {
 
     /// Checks a transition: Active to Banned or Deleted, Banned to Active.
     fn check_transition(&self, to: &'static str) -> Result<(), PublisherRejection> {
-        let legal = (self.status == PublisherStatus::Active) != (to == PublisherStatus::Active.as_str());
-        let transition = Transition { what: "publisher", from: self.status.as_str(), to };
-        if legal { Ok(()) } else { Err(PublisherRejection::IllegalTransition(transition)) }
+        let is_allowed = (self.status == PublisherStatus::Active) != (to == PublisherStatus::Active.as_str());
+        let transition = Transition { subject: "publisher", from: self.status.as_str(), to };
+        if is_allowed { Ok(()) } else { Err(PublisherRejection::IllegalTransition(transition)) }
     }
 
     fn evolve(&mut self, event: &PublisherEvent) {
         match event {
             PublisherEvent::PublisherCreated { .. } | PublisherEvent::PublisherDeleted => {}
             PublisherEvent::PublisherRevised { change } => self.fields.apply(change),
-            PublisherEvent::PublisherAdministered { admin_fields: facts } => {
-                self.created_at = facts.created_at.unwrap_or(self.created_at);
+            PublisherEvent::PublisherAdministered { admin_fields } => {
+                self.created_at = admin_fields.created_at.unwrap_or(self.created_at);
             }
             PublisherEvent::MemberAdded { user, role } if self.role_of(*user).is_none() => {
                 self.members.push((*user, *role));

@@ -190,8 +190,8 @@ mod tests {
     #[test]
     fn an_id_is_given_once() {
         for history in [&[issued()][..], &[issued(), TokenEvent::TokenRevoked]] {
-            let answer = given_when::<Token>(history, TokenCommand::Issue(for_user(2)));
-            assert_eq!(answer, Err(TokenRejection::AlreadyExists));
+            let result = given_when::<Token>(history, TokenCommand::Issue(for_user(2)));
+            assert_eq!(result, Err(TokenRejection::AlreadyExists));
         }
     }
 
@@ -209,24 +209,24 @@ mod tests {
             assert_eq!(given_when::<Token>(history, TokenCommand::Revoke), Err(TokenRejection::NotFound));
         }
         let expected = TokenRecord { revoked_at: Some(RECORDED_AT), ..record(for_user(1)) };
-        let later = [&revoked[..], &[issued(), used(1)]].concat();
-        for history in [&revoked[..], &later] {
+        let with_later_events = [&revoked[..], &[issued(), used(1)]].concat();
+        for history in [&revoked[..], &with_later_events] {
             assert_eq!(state_after::<Token>(history), Token::Revoked(expected.clone()));
         }
     }
 
     #[test]
     fn a_use_is_noted_at_most_once_a_minute() {
-        let note = |history: &[TokenEvent], second| {
+        let record_use = |history: &[TokenEvent], second| {
             let at = RECORDED_AT.saturating_add(Duration::from_secs(second));
             given_when::<Token>(history, TokenCommand::RecordUse { at })
         };
-        assert_eq!(note(&[issued()], 5), Ok(vec![used(5)]));
+        assert_eq!(record_use(&[issued()], 5), Ok(vec![used(5)]));
         let history = [issued(), used(5)];
-        for early in [0, 5, 64] {
-            assert_eq!(note(&history, early), Ok(vec![]), "{early}");
+        for second in [0, 5, 64] {
+            assert_eq!(record_use(&history, second), Ok(vec![]), "{second}");
         }
-        assert_eq!(note(&history, 65), Ok(vec![used(65)]));
+        assert_eq!(record_use(&history, 65), Ok(vec![used(65)]));
         let token = state_after::<Token>(&history);
         assert_eq!(
             token.record().and_then(|token| token.last_used_at),

@@ -132,7 +132,7 @@ impl Decider for User {
 
     fn decide(state: &Self, command: UserCommand, now: Timestamp) -> Result<Vec<UserEvent>, UserRejection> {
         match (state, command) {
-            (Self::Absent, UserCommand::Create(opening)) => Ok(vec![UserEvent::UserCreated(opening)]),
+            (Self::Absent, UserCommand::Create(new_user)) => Ok(vec![UserEvent::UserCreated(new_user)]),
             (Self::Absent, _) => Err(UserRejection::NotFound),
             (Self::Present(_) | Self::Erased(_), UserCommand::Create(_)) => Err(UserRejection::AlreadyExists),
             (Self::Present(_), UserCommand::Erase) => Ok(vec![UserEvent::UserErased]),
@@ -157,16 +157,16 @@ impl Decider for User {
                 }
             }
             (Self::Present(user), UserCommand::RevokeWebhookSecrets) => {
-                let any = !user.webhook_secrets.is_empty();
-                Ok(any.then_some(UserEvent::WebhookSecretsRevoked).into_iter().collect())
+                let has_secrets = !user.webhook_secrets.is_empty();
+                Ok(has_secrets.then_some(UserEvent::WebhookSecretsRevoked).into_iter().collect())
             }
         }
     }
 
     fn evolve(state: &mut Self, event: &UserEvent, at: Timestamp) {
         match (&mut *state, event) {
-            (Self::Absent, UserEvent::UserCreated(opening)) => {
-                *state = Self::Present(UserProfile::new(opening.clone(), at));
+            (Self::Absent, UserEvent::UserCreated(new_user)) => {
+                *state = Self::Present(UserProfile::new(new_user.clone(), at));
             }
             (Self::Present(user), UserEvent::UserErased) => {
                 *state = Self::Erased(Tombstone { id: user.id, created_at: user.created_at, erased_at: at });
@@ -190,8 +190,8 @@ impl User {
 }
 
 impl UserProfile {
-    fn new(opening: NewUser, created_at: Timestamp) -> Self {
-        let NewUser { id, email, name, is_admin, is_approved } = opening;
+    fn new(new_user: NewUser, created_at: Timestamp) -> Self {
+        let NewUser { id, email, name, is_admin, is_approved } = new_user;
         let webhook_secrets = WebhookSecrets::default();
         Self { id, email, name, is_admin, is_approved, ban_reason: None, created_at, webhook_secrets }
     }
@@ -213,7 +213,7 @@ impl UserProfile {
 
     fn check_transition(&self, to: UserStatus) -> Result<(), UserRejection> {
         let from = self.status();
-        let transition = Transition { what: "user", from: from.as_str(), to: to.as_str() };
+        let transition = Transition { subject: "user", from: from.as_str(), to: to.as_str() };
         if from == to { Err(UserRejection::IllegalTransition(transition)) } else { Ok(()) }
     }
 

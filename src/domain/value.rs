@@ -46,11 +46,11 @@ impl Timestamp {
     /// # Errors
     /// If the text is not a valid RFC 3339 time, or its UTC year is outside 0 to 9999.
     pub fn parse(text: &str) -> Result<Self, InvalidValue> {
-        let moment = DateTime::parse_from_rfc3339(text).ok().map(|moment| moment.to_utc());
+        let time = DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc());
         // An offset can move the UTC time out of the years that RFC 3339 can represent.
-        let moment = moment.filter(|moment| (0..=9999).contains(&moment.year()));
-        let refusal = || InvalidValue::new("must be a time such as 2026-01-31T12:00:00Z");
-        moment.map(|moment| Self(moment.timestamp_micros())).ok_or_else(refusal)
+        let time = time.filter(|time| (0..=9999).contains(&time.year()));
+        let invalid = || InvalidValue::new("must be a time such as 2026-01-31T12:00:00Z");
+        time.map(|time| Self(time.timestamp_micros())).ok_or_else(invalid)
     }
 
     /// Returns the whole seconds since the Unix epoch, rounded down.
@@ -75,8 +75,8 @@ impl Timestamp {
 /// Formats as RFC 3339 in UTC with microseconds.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let moment = DateTime::<Utc>::from_timestamp_micros(self.0).unwrap_or(DateTime::<Utc>::MAX_UTC);
-        f.write_str(&moment.to_rfc3339_opts(SecondsFormat::Micros, true))
+        let time = DateTime::<Utc>::from_timestamp_micros(self.0).unwrap_or(DateTime::<Utc>::MAX_UTC);
+        f.write_str(&time.to_rfc3339_opts(SecondsFormat::Micros, true))
     }
 }
 
@@ -238,17 +238,17 @@ impl CallbackUrl {
 }
 
 fn check_http_url(text: &str) -> Result<(), InvalidValue> {
-    let refusal = || InvalidValue::new(format!("must be an absolute http or https URL of at most {} bytes", Link::MAX));
+    let invalid = || InvalidValue::new(format!("must be an absolute http or https URL of at most {} bytes", Link::MAX));
     if text.len() > Link::MAX {
-        return Err(refusal());
+        return Err(invalid());
     }
-    let url = url::Url::parse(text).map_err(|_| refusal())?;
+    let url = url::Url::parse(text).map_err(|_| invalid())?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(InvalidValue::new("must not contain a user name or password"));
     }
-    let http = matches!(url.scheme(), "http" | "https");
+    let is_http = matches!(url.scheme(), "http" | "https");
     let is_allowed = |c: char| !c.is_control() && !c.is_whitespace() && !is_invisible(c);
-    if http && url.has_host() && text.chars().all(is_allowed) { Ok(()) } else { Err(refusal()) }
+    if is_http && url.has_host() && text.chars().all(is_allowed) { Ok(()) } else { Err(invalid()) }
 }
 
 /// A SHA-256 digest: the name of a file, or the hash of a secret.
@@ -261,10 +261,10 @@ impl Digest {
     /// # Errors
     /// If the text has another form.
     pub fn parse(text: &str) -> Result<Self, InvalidValue> {
-        let refusal = || InvalidValue::new("must be 64 lowercase hexadecimal digits");
+        let invalid = || InvalidValue::new("must be 64 lowercase hexadecimal digits");
         let digits = text.as_bytes();
         if digits.len() != 64 || !digits.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
-            return Err(refusal());
+            return Err(invalid());
         }
         let mut bytes = [0; 32];
         for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
@@ -302,15 +302,15 @@ impl fmt::Debug for Digest {
 /// A forbidden state transition; both states by their API names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transition {
-    pub what: &'static str,
+    pub subject: &'static str,
     pub from: &'static str,
     pub to: &'static str,
 }
 
 impl fmt::Display for Transition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { what, from, to } = self;
-        write!(f, "the status of a {what} cannot change from {from} to {to}")?;
+        let Self { subject, from, to } = self;
+        write!(f, "the status of a {subject} cannot change from {from} to {to}")?;
         if from == to { f.write_str(": it already has that status") } else { Ok(()) }
     }
 }
@@ -368,8 +368,8 @@ mod tests {
         for bad in
             ["a\nb", "a\rb", "a\tb", "a\u{202e}b", "a\u{200b}b", "a\u{2066}b", "a\u{feff}b", "a\u{2028}b", "a\u{85}b"]
         {
-            let refusal = Name::parse(bad).unwrap_err().to_string();
-            assert!(refusal.starts_with("must be one line of at most 200 characters"), "{bad:?}: {refusal}");
+            let message = Name::parse(bad).unwrap_err().to_string();
+            assert!(message.starts_with("must be one line of at most 200 characters"), "{bad:?}: {message}");
         }
         assert!(Text::<9>::parse("a\u{200d}b").is_ok(), "free text may hold emoji sequences");
     }
@@ -413,8 +413,8 @@ mod tests {
     fn host_and_port_of_a_callback_are_its_receiver() {
         let receiver = |url: &str| CallbackUrl::parse(url).unwrap().receiver();
         assert_eq!(receiver("http://a.example:81/x?y"), "a.example:81");
-        for same in ["https://a.example?y=/", "https://A.example.", "http://a.example:443/x", "https://a.example"] {
-            assert_eq!(receiver(same), "a.example:443", "{same}");
+        for url in ["https://a.example?y=/", "https://A.example.", "http://a.example:443/x", "https://a.example"] {
+            assert_eq!(receiver(url), "a.example:443", "{url}");
         }
     }
 
@@ -432,8 +432,10 @@ mod tests {
         assert_eq!(micros("1970-01-01T01:00:00.0000019+01:00"), Some(1));
         assert_eq!(micros("1969-12-31T23:59:59Z"), Some(-1_000_000));
         assert!(Timestamp::parse("9999-12-31T23:59:59Z").is_ok());
-        let beyond = ["9999-12-31T23:59:59-00:01", "0000-01-01T00:00:00+00:01"];
-        for bad in ["", "0", "1970-01-01", "1970-01-01T00:00:00", "1970-13-01T00:00:00Z"].into_iter().chain(beyond) {
+        let out_of_range = ["9999-12-31T23:59:59-00:01", "0000-01-01T00:00:00+00:01"];
+        for bad in
+            ["", "0", "1970-01-01", "1970-01-01T00:00:00", "1970-13-01T00:00:00Z"].into_iter().chain(out_of_range)
+        {
             assert_eq!(micros(bad), None, "{bad}");
         }
     }

@@ -50,12 +50,12 @@ impl SemVer {
     /// # Errors
     /// If the text is not a semantic version or longer than 100 bytes.
     pub fn parse(text: &str) -> Result<Self, InvalidValue> {
-        let refusal =
+        let invalid =
             || InvalidValue::new("must be a semantic version such as 1.2.3 or 1.2.3-beta.1, at most 100 characters");
         if text.len() > 100 {
-            return Err(refusal());
+            return Err(invalid());
         }
-        semver::Version::parse(text).map(Self).map_err(|_| refusal())
+        semver::Version::parse(text).map(Self).map_err(|_| invalid())
     }
 
     /// Returns `true` if both have the same precedence; build metadata does not count (semver.org 10).
@@ -176,11 +176,11 @@ impl NodeVersion {
     }
 
     /// Applies fields set by an administrator.
-    pub fn apply_admin_fields(&mut self, facts: &VersionAdminFields) {
-        let mut all = self.admin_fields();
-        all.apply(facts);
-        self.created_at = all.created_at.unwrap_or(self.created_at);
-        (self.tags_admin, self.host_node_extract_status) = (all.tags_admin, all.host_node_extract_status);
+    pub fn apply_admin_fields(&mut self, admin_fields: &VersionAdminFields) {
+        let mut merged = self.admin_fields();
+        merged.apply(admin_fields);
+        self.created_at = merged.created_at.unwrap_or(self.created_at);
+        (self.tags_admin, self.host_node_extract_status) = (merged.tags_admin, merged.host_node_extract_status);
     }
 
     /// Returns `true` if the publisher marked the version as deprecated.
@@ -219,11 +219,11 @@ impl VersionRef {
 #[must_use]
 pub fn latest(versions: &[Arc<NodeVersion>]) -> Option<&NodeVersion> {
     versions.iter().map(Arc::as_ref).filter(|version| version.status == VersionStatus::Active).max_by(|a, b| {
-        let in_use = |v: &NodeVersion| !v.is_deprecated();
-        let release = |v: &NodeVersion| !v.number.is_prerelease();
-        in_use(a)
-            .cmp(&in_use(b))
-            .then_with(|| release(a).cmp(&release(b)))
+        let is_supported = |v: &NodeVersion| !v.is_deprecated();
+        let is_release = |v: &NodeVersion| !v.number.is_prerelease();
+        is_supported(a)
+            .cmp(&is_supported(b))
+            .then_with(|| is_release(a).cmp(&is_release(b)))
             .then_with(|| a.number.cmp_precedence(&b.number))
     })
 }
@@ -293,19 +293,19 @@ mod tests {
     fn the_latest_is_the_highest_active_one() {
         use VersionStatus::Active;
         for status in VersionStatus::ALL.iter().copied().filter(|status| *status != Active) {
-            let all =
+            let versions =
                 [version("1.9.0", Active, false), version("1.10.0", Active, false), version("2.0.0", status, false)];
-            assert_eq!(latest_of(&all).as_deref(), Some("1.10.0"), "{status:?}");
+            assert_eq!(latest_of(&versions).as_deref(), Some("1.10.0"), "{status:?}");
         }
     }
 
     #[test]
     fn deprecated_and_prerelease_versions_come_last() {
         use VersionStatus::Active;
-        let all =
+        let versions =
             [version("3.0.0-rc.1", Active, false), version("1.0.0", Active, false), version("2.0.0", Active, true)];
-        assert_eq!(latest_of(&all).as_deref(), Some("1.0.0"));
-        assert_eq!(latest_of(&all[..1]).as_deref(), Some("3.0.0-rc.1"));
+        assert_eq!(latest_of(&versions).as_deref(), Some("1.0.0"));
+        assert_eq!(latest_of(&versions[..1]).as_deref(), Some("3.0.0-rc.1"));
         assert_eq!(
             latest_of(&[version("3.0.0-rc.1", Active, false), version("2.0.0", Active, true)]).as_deref(),
             Some("3.0.0-rc.1")

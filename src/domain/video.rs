@@ -62,8 +62,8 @@ impl Seed {
     /// # Errors
     /// If the value is outside 0 to 2147483647.
     pub fn new(value: i64) -> Result<Self, InvalidValue> {
-        let refusal = || InvalidValue::new("must be an integer from 0 to 2147483647");
-        i32::try_from(value).ok().and_then(|value| u32::try_from(value).ok()).map(Self).ok_or_else(refusal)
+        let invalid = || InvalidValue::new("must be an integer from 0 to 2147483647");
+        i32::try_from(value).ok().and_then(|value| u32::try_from(value).ok()).map(Self).ok_or_else(invalid)
     }
 
     /// Creates a seed from a random number.
@@ -103,15 +103,15 @@ impl AspectRatio {
             side.filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
         };
         let sides = text.split_once(':').and_then(|(width, height)| Some((side(width)?, side(height)?)));
-        let bounded = sides.filter(|(width, height)| *width.max(height) <= 4 * *width.min(height));
+        let in_range = sides.filter(|(width, height)| *width.max(height) <= 4 * *width.min(height));
 
-        let refusal = || {
-            let most = Self::SIDE_MAX;
+        let invalid = || {
+            let side_max = Self::SIDE_MAX;
             InvalidValue::new(format!(
-                "must be width:height such as 16:9, 9:16 or 1:1, each side from 1 to {most}, at most 4:1 or 1:4"
+                "must be width:height such as 16:9, 9:16 or 1:1, each side from 1 to {side_max}, at most 4:1 or 1:4"
             ))
         };
-        bounded.map(|(width, height)| Self { width, height }).ok_or_else(refusal)
+        in_range.map(|(width, height)| Self { width, height }).ok_or_else(invalid)
     }
 
     /// Returns width and height as written.
@@ -144,8 +144,8 @@ impl WatermarkPosition {
     /// # Errors
     /// If the number is not from 1 to 4.
     pub fn from_number(value: i64) -> Result<Self, InvalidValue> {
-        let refusal = || InvalidValue::new("must be 1 (top left), 2 (top right), 3 (bottom right) or 4 (bottom left)");
-        Self::parse(&value.to_string()).map_err(|_| refusal())
+        let invalid = || InvalidValue::new("must be 1 (top left), 2 (top right), 3 (bottom right) or 4 (bottom left)");
+        Self::parse(&value.to_string()).map_err(|_| invalid())
     }
 
     /// Returns the API number.

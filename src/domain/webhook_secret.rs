@@ -46,7 +46,7 @@ impl WebhookSecrets {
     /// Replaces the current secret at time `at`.
     pub fn rotate(&mut self, secret: PersonalValue, at: Timestamp) {
         self.replaced.retain(|(_, until)| *until > at);
-        self.replaced.extend(self.current.replace(secret).map(|old| (old, at.saturating_add(OVERLAP))));
+        self.replaced.extend(self.current.replace(secret).map(|replaced| (replaced, at.saturating_add(OVERLAP))));
     }
 
     /// Removes all secrets.
@@ -56,8 +56,8 @@ impl WebhookSecrets {
 
     /// Returns the secrets that sign at `now`, newest first.
     pub fn valid_at(&self, now: Timestamp) -> impl Iterator<Item = &PersonalValue> {
-        let older = self.replaced.iter().rev().filter(move |(_, until)| *until > now).map(|(secret, _)| secret);
-        self.current.iter().chain(older)
+        let still_valid = self.replaced.iter().rev().filter(move |(_, until)| *until > now).map(|(secret, _)| secret);
+        self.current.iter().chain(still_valid)
     }
 
     /// Returns all stored secrets, including expired ones.
@@ -68,8 +68,9 @@ impl WebhookSecrets {
     /// Returns the time from which another rotation is possible, or `None` if one is possible at `now`.
     #[must_use]
     pub fn rotation_blocked_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let signing: Vec<_> = self.replaced.iter().filter(|(_, until)| *until > now).map(|(_, until)| *until).collect();
-        signing.first().copied().filter(|_| signing.len() >= REPLACED_MAX)
+        let expirations: Vec<_> =
+            self.replaced.iter().filter(|(_, until)| *until > now).map(|(_, until)| *until).collect();
+        expirations.first().copied().filter(|_| expirations.len() >= REPLACED_MAX)
     }
 
     /// Returns `true` if there is no secret to revoke.

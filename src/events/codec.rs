@@ -63,7 +63,7 @@ pub fn decode(payload: &[u8]) -> Result<Commit, CommitDecodeError> {
         schema::VERSION => restore::commit(read::<v2::CommitV2<'static>>(stored)?),
         // Older shapes are decoded by their own file and upcast here.
         1 => restore::commit(read::<v1::CommitV1<'static>>(stored)?.into()),
-        unknown => Err(CommitDecodeError::UnknownVersion(unknown)),
+        other => Err(CommitDecodeError::UnknownVersion(other)),
     }
 }
 
@@ -72,7 +72,7 @@ fn read<C: serde::de::DeserializeOwned>(stored: &[u8]) -> Result<C, CommitDecode
         .map_err(|error| CommitDecodeError::Malformed(error.to_string()))?;
     match stored.len() - used {
         0 => Ok(commit),
-        left => Err(CommitDecodeError::Trailing(left)),
+        trailing => Err(CommitDecodeError::Trailing(trailing)),
     }
 }
 
@@ -114,8 +114,8 @@ mod tests {
 
     fn commit(events: usize, reason_bytes: usize) -> Commit {
         let reason = Text::from_recorded("x".repeat(reason_bytes));
-        let event = |nth| NewEvent {
-            id: EventId(Uuid::from_u128(nth)),
+        let event = |number| NewEvent {
+            id: EventId(Uuid::from_u128(number)),
             event: TaskEvent::OutcomeUnknown { reason: reason.clone() }.into(),
         };
 
@@ -146,9 +146,9 @@ mod tests {
 
     #[test]
     fn large_events_and_large_commits_are_refused() {
-        let refused = |commit: Commit| encode(&commit, &mut Vec::new()).unwrap_err().bytes;
-        assert!(refused(commit(1, EVENT_BYTES_MAX)) > EVENT_BYTES_MAX);
-        assert!(refused(commit(40, EVENT_BYTES_MAX / 2)) > COMMIT_BYTES_MAX);
+        let encoded_size = |commit: Commit| encode(&commit, &mut Vec::new()).unwrap_err().bytes;
+        assert!(encoded_size(commit(1, EVENT_BYTES_MAX)) > EVENT_BYTES_MAX);
+        assert!(encoded_size(commit(40, EVENT_BYTES_MAX / 2)) > COMMIT_BYTES_MAX);
     }
 
     #[test]
@@ -164,8 +164,8 @@ mod tests {
     #[test]
     fn a_corrupt_length_is_an_error_and_no_allocation() {
         for version in 1..=2 {
-            let huge = [&[version, 0, 1, 253][..], &[0xff; 8]].concat();
-            assert!(matches!(decode(&huge), Err(CommitDecodeError::Malformed(_))));
+            let payload = [&[version, 0, 1, 253][..], &[0xff; 8]].concat();
+            assert!(matches!(decode(&payload), Err(CommitDecodeError::Malformed(_))));
         }
     }
 

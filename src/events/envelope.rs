@@ -96,10 +96,10 @@ impl Append {
     pub fn into_commit(self, head: Position) -> Commit {
         let Self { stream, expected, context, events } = self;
 
-        let recorded = (1..).zip(events).map(|(nth, NewEvent { id, event })| RecordedEvent {
-            position: Position(head.0 + nth),
+        let recorded = (1..).zip(events).map(|(offset, NewEvent { id, event })| RecordedEvent {
+            position: Position(head.0 + offset),
             stream: stream.clone(),
-            version: Version(expected.0 + nth),
+            version: Version(expected.0 + offset),
             id,
             at: context.at,
             actor: context.actor,

@@ -28,8 +28,8 @@ pub struct DurableGroup {
 /// Groups that wait for the follower.
 pub struct FollowerQueue {
     state: Mutex<FollowerQueueState>,
-    work: Condvar,
-    room: Condvar,
+    work_available: Condvar,
+    space_available: Condvar,
     /// Wakes a pausing follower.
     wake: Condvar,
     /// Limit of waiting bytes below which another group is admitted.
@@ -59,7 +59,13 @@ enum QueueEnd {
 
 impl FollowerQueue {
     pub fn new(bytes_max: usize) -> Self {
-        Self { state: Mutex::default(), work: Condvar::new(), room: Condvar::new(), wake: Condvar::new(), bytes_max }
+        Self {
+            state: Mutex::default(),
+            work_available: Condvar::new(),
+            space_available: Condvar::new(),
+            wake: Condvar::new(),
+            bytes_max,
+        }
     }
 
     /// Waits until there is room for another group.
@@ -71,7 +77,9 @@ impl FollowerQueue {
         loop {
             match &state.stalled {
                 Some(reason) => return Err(reason.clone()),
-                None if state.ending.is_none() && state.bytes >= self.bytes_max => self.room.wait(&mut state),
+                None if state.ending.is_none() && state.bytes >= self.bytes_max => {
+                    self.space_available.wait(&mut state)
+                }
                 None => return Ok(()),
             }
         }
@@ -85,20 +93,20 @@ impl FollowerQueue {
     /// Sets the reason why the follower makes no progress; `None` when it continues.
     pub fn set_stalled(&self, reason: Option<String>) {
         self.state.lock().stalled = reason;
-        self.room.notify_all();
+        self.space_available.notify_all();
     }
 
     /// Makes the follower check its store: [`FollowerQueue::take`] returns, possibly without groups.
     pub fn request_check(&self) {
         self.state.lock().check_requested = true;
-        self.work.notify_one();
+        self.work_available.notify_one();
     }
 
     /// Waits for a time. Returns `false` immediately if the follower must end.
     pub fn sleep(&self, time: Duration) -> bool {
         let mut state = self.state.lock();
-        let until = Instant::now() + time;
-        while state.ending.is_none() && !self.work.wait_until(&mut state, until).timed_out() {}
+        let deadline = Instant::now() + time;
+        while state.ending.is_none() && !self.work_available.wait_until(&mut state, deadline).timed_out() {}
         state.ending.is_none()
     }
 
@@ -108,7 +116,7 @@ impl FollowerQueue {
         state.bytes += group.bytes.len();
         state.pushed_at = Some(Instant::now());
         state.groups.push_back(group);
-        self.work.notify_one();
+        self.work_available.notify_one();
     }
 
     /// Waits for groups or a nudge. Takes groups with at least `events` events in total, or all if there are fewer;
@@ -116,43 +124,43 @@ impl FollowerQueue {
     pub fn take(&self, events: usize) -> Option<Vec<DurableGroup>> {
         let mut state = self.state.lock();
         while state.groups.is_empty() && state.ending.is_none() && !state.check_requested {
-            self.work.wait(&mut state);
+            self.work_available.wait(&mut state);
         }
 
         if matches!(state.ending, Some(QueueEnd::Stopped)) {
             return None;
         }
 
-        let nudged = std::mem::take(&mut state.check_requested);
-        let mut taken = Vec::new();
+        let check_requested = std::mem::take(&mut state.check_requested);
+        let mut groups = Vec::new();
         let mut count = 0;
 
         while count < events
             && let Some(group) = state.groups.pop_front()
         {
             count += group.events;
-            taken.push(group);
+            groups.push(group);
         }
 
-        (!taken.is_empty() || (nudged && state.ending.is_none())).then_some(taken)
+        (!groups.is_empty() || (check_requested && state.ending.is_none())).then_some(groups)
     }
 
     /// Records that the groups taken last, with `bytes` bytes, are processed.
     pub fn finish_batch(&self, bytes: usize) {
         let mut state = self.state.lock();
         state.bytes = state.bytes.saturating_sub(bytes);
-        self.room.notify_all();
+        self.space_available.notify_all();
     }
 
     /// Pauses the follower after it worked for a time, while the log is busy: commits take priority, and larger batches
     /// are cheaper. The pause shrinks as the queue fills, to none at half of its limit.
-    pub fn pause_while_busy(&self, worked: Duration) {
+    pub fn pause_while_busy(&self, work_time: Duration) {
         let mut state = self.state.lock();
-        let rested = Instant::now() + (worked * pause_factor(state.bytes, self.bytes_max)).max(PAUSE_MIN);
+        let deadline = Instant::now() + (work_time * pause_factor(state.bytes, self.bytes_max)).max(PAUSE_MIN);
         while state.ending.is_none()
             && pause_factor(state.bytes, self.bytes_max) > 0
             && state.pushed_at.is_some_and(|at| at.elapsed() < BUSY_FOR)
-            && Instant::now() < rested
+            && Instant::now() < deadline
         {
             self.wake.wait_for(&mut state, PAUSE_MIN);
         }
@@ -170,16 +178,16 @@ impl FollowerQueue {
 
     fn end(&self, ending: QueueEnd) {
         self.state.lock().ending = Some(ending);
-        self.work.notify_all();
-        self.room.notify_all();
+        self.work_available.notify_all();
+        self.space_available.notify_all();
         self.wake.notify_all();
     }
 }
 
 /// Length of a pause in multiples of the working time, for this many waiting bytes.
 fn pause_factor(bytes: usize, bytes_max: usize) -> u32 {
-    let parts = (bytes_max / 2).checked_div(bytes).map_or(PAUSE_FACTOR_MAX as usize, |share| share.saturating_sub(1));
-    u32::try_from(parts).map_or(PAUSE_FACTOR_MAX, |parts| parts.min(PAUSE_FACTOR_MAX))
+    let factor = (bytes_max / 2).checked_div(bytes).map_or(PAUSE_FACTOR_MAX as usize, |ratio| ratio.saturating_sub(1));
+    u32::try_from(factor).map_or(PAUSE_FACTOR_MAX, |factor| factor.min(PAUSE_FACTOR_MAX))
 }
 
 #[cfg(test)]
@@ -188,8 +196,8 @@ mod tests {
 
     #[test]
     fn the_nearer_the_bound_the_shorter_the_rest() {
-        let parts = [0, 1, 10, 25, 26, 50, 100, 200].map(|bytes| pause_factor(bytes, 100));
-        assert_eq!(parts, [31, 31, 4, 1, 0, 0, 0, 0]);
+        let factors = [0, 1, 10, 25, 26, 50, 100, 200].map(|bytes| pause_factor(bytes, 100));
+        assert_eq!(factors, [31, 31, 4, 1, 0, 0, 0, 0]);
     }
 
     #[test]

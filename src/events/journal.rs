@@ -72,7 +72,7 @@ impl mediary_journal::Environment for JournalEnvironment {
     }
 
     fn check_space(&self, purpose: &str, bytes: u64) -> Result<(), String> {
-        self.space.check_available(DataDirPart::Log, purpose, bytes).map_err(|shortage| shortage.to_string())
+        self.space.check_available(DataDirPart::Log, purpose, bytes).map_err(|disk_full| disk_full.to_string())
     }
 
     fn step_done(&self, step: JournalStep) {

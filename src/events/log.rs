@@ -56,8 +56,8 @@ pub enum LogFailure {
     #[error("the log is read-only since: {reason}")]
     ReadOnly { reason: String },
     /// The data read is not the data written.
-    #[error("damage in {place} at position {position}: {reason}")]
-    Damaged { place: String, position: Position, reason: String },
+    #[error("damage in {location} at position {position}: {reason}")]
+    Damaged { location: String, position: Position, reason: String },
 }
 
 /// The outcome of each append of a group, in the order of the group.

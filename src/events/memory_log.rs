@@ -30,8 +30,7 @@ impl MemoryHistory {
     fn append(&mut self, append: Append) -> Result<Commit, AppendRejection> {
         append.check_version(self.version(&append.stream))?;
         let commit = append.into_commit(Position(self.events.len() as u64));
-        codec::encode(&commit, &mut Vec::new())
-            .map_err(|refusal| AppendRejection::TooLarge { bytes: refusal.bytes })?;
+        codec::encode(&commit, &mut Vec::new()).map_err(|error| AppendRejection::TooLarge { bytes: error.bytes })?;
         for event in commit.iter() {
             self.streams.entry(event.stream.clone()).or_default().push(self.events.len());
             self.events.push(event.clone());
@@ -48,9 +47,9 @@ impl EventLog for MemoryLog {
 
     fn read_stream(&self, stream: &StreamId, after: Version) -> Result<Vec<RecordedEvent>, LogFailure> {
         let history = self.history.read();
-        let places = history.streams.get(stream).map_or(&[][..], Vec::as_slice);
+        let indices = history.streams.get(stream).map_or(&[][..], Vec::as_slice);
         let skipped = usize::try_from(after.0).unwrap_or(usize::MAX);
-        Ok(places.iter().skip(skipped).map(|place| history.events[*place].clone()).collect())
+        Ok(indices.iter().skip(skipped).map(|index| history.events[*index].clone()).collect())
     }
 
     fn read_all(&self, after: Position, limit: usize) -> Result<Vec<RecordedEvent>, LogFailure> {

@@ -24,11 +24,11 @@ pub enum OpenError {
     Unverifiable { file: PathBuf, reason: String },
     /// A snapshot proves that the log once held more events.
     #[error(
-        "events are lost: {} was taken at position {taken}, but the log ends at position {head}; put the newer log \
+        "events are lost: {} was taken at position {snapshot_position}, but the log ends at position {head}; put the newer log \
          back, or {REMEDY}; to continue without those events, move that file away",
         snapshot.display()
     )]
-    Lost { snapshot: PathBuf, taken: Position, head: Position },
+    Lost { snapshot: PathBuf, snapshot_position: Position, head: Position },
     /// Sled could not be filled from the journal.
     #[error(
         "cannot build {} from the journal: {reason}; the journal is complete and nothing is lost: free space or \

@@ -56,7 +56,7 @@ struct SledTrees {
 struct SledOpenError {
     reason: String,
     /// The missing resource, if sled is not damaged.
-    lacking: Option<&'static str>,
+    missing_resource: Option<&'static str>,
 }
 
 /// Page cache of sled. Small, because sled is only an index, and the page cache of the operating system holds its files.
@@ -66,7 +66,7 @@ const PANICKED: &str = "sled panicked";
 /// Runs work on sled. A damaged sled may panic.
 fn catch_panic<T>(work: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
     match panic::catch_unwind(AssertUnwindSafe(work)) {
-        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Ok(result) => result.map_err(|error| error.to_string()),
         Err(_) => Err(PANICKED.to_owned()),
     }
 }
@@ -92,7 +92,7 @@ impl SledTrees {
                     Err(sled::Error::Io(error)) if missing_resource(&error).is_none() && Instant::now() < deadline => {
                         thread::sleep(LOCK_RELEASE_TIMEOUT / 100);
                     }
-                    outcome => break outcome?,
+                    result => break result?,
                 }
             };
 
@@ -104,20 +104,20 @@ impl SledTrees {
         match panic::catch_unwind(open) {
             Ok(Ok(trees)) => Ok(trees),
             Ok(Err(error)) => {
-                let lacking = if let sled::Error::Io(error) = &error { missing_resource(error) } else { None };
-                Err(SledOpenError { reason: error.to_string(), lacking })
+                let resource = if let sled::Error::Io(error) = &error { missing_resource(error) } else { None };
+                Err(SledOpenError { reason: error.to_string(), missing_resource: resource })
             }
-            Err(_) => Err(SledOpenError { reason: PANICKED.to_owned(), lacking: None }),
+            Err(_) => Err(SledOpenError { reason: PANICKED.to_owned(), missing_resource: None }),
         }
     }
 
     /// Closes sled, which may panic if it is inconsistent.
     fn close(self) {
-        let closed = catch_panic(|| {
+        let result = catch_panic(|| {
             drop(self);
             Ok(())
         });
-        if let Err(reason) = closed {
+        if let Err(reason) = result {
             tracing::warn!(reason, "sled close failed");
         }
     }
@@ -149,14 +149,14 @@ impl SledTrees {
 
     /// Inserts commits with their payloads. An event is never present without its entry in `streams`; `between` is
     /// called when all entries are inserted and no event is.
-    fn insert(&self, records: &[(&Commit, &[u8])], between: impl FnOnce()) -> Result<(), String> {
+    fn insert(&self, records: &[(&Commit, &[u8])], after_streams: impl FnOnce()) -> Result<(), String> {
         let mut entries: Vec<_> = records.iter().map(|(commit, _)| stream_entry(commit)).collect();
         entries.sort_unstable();
         self.catch_panic(|| {
             for (key, value) in entries {
                 self.streams.insert(key, &value)?;
             }
-            between();
+            after_streams();
             for (commit, payload) in records {
                 self.events.insert(commit[0].position.0.to_be_bytes(), *payload)?;
             }
@@ -171,22 +171,22 @@ impl SledTrees {
 
     /// The payload of the commit that begins at a position, if readable.
     fn payload_at(&self, position: Position) -> Option<Vec<u8>> {
-        let found = self.catch_panic(|| self.events.get(position.0.to_be_bytes()));
-        found.ok().flatten().map(|payload| payload.to_vec())
+        let payload = self.catch_panic(|| self.events.get(position.0.to_be_bytes()));
+        payload.ok().flatten().map(|payload| payload.to_vec())
     }
 
     /// Calls `each` with the keys and values of both trees, up to the commit at `last`.
-    fn for_each_entry(&self, last: Position, mut each: impl FnMut(&[u8], &[u8])) -> Result<(), String> {
+    fn for_each_entry(&self, last: Position, mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), String> {
         self.catch_panic(|| {
             for entry in self.events.range(..=last.0.to_be_bytes()) {
                 let (key, value) = entry?;
-                each(&key, &value);
+                visit(&key, &value);
             }
 
             for entry in &self.streams {
                 let (key, value) = entry?;
                 if u64_at(&value, 0).is_some_and(|position| position <= last.0) {
-                    each(&key, &value);
+                    visit(&key, &value);
                 }
             }
             Ok(())
@@ -234,17 +234,17 @@ impl SledTrees {
         &self,
         stream: &StreamId,
         after: Version,
-        (below, end_position): (Option<Version>, Position),
+        (end_version, end_position): (Option<Version>, Position),
         events: &mut Vec<RecordedEvent>,
     ) -> Result<(), SledDefect> {
         let key = |version: u64| stream_key(stream, Some(Version(version)));
         let lowest = key(0);
-        let wanted = key(after.0 + 1);
-        let begin = self.catch_panic(|| self.streams.range(lowest..=wanted.clone()).next_back().transpose());
-        let begin = begin.map_err(SledDefect::unreadable)?.map_or(wanted, |(key, _)| key.to_vec());
+        let requested_key = key(after.0 + 1);
+        let first_key = self.catch_panic(|| self.streams.range(lowest..=requested_key.clone()).next_back().transpose());
+        let first_key = first_key.map_err(SledDefect::unreadable)?.map_or(requested_key, |(key, _)| key.to_vec());
 
-        let end = key(below.map_or(u64::MAX, |version| version.0));
-        let mut entries = self.streams.range(begin..end);
+        let end_key = key(end_version.map_or(u64::MAX, |version| version.0));
+        let mut entries = self.streams.range(first_key..end_key);
         while let Some((key, value)) =
             self.catch_panic(|| entries.next().transpose()).map_err(SledDefect::unreadable)?
         {
@@ -253,9 +253,9 @@ impl SledTrees {
                 break;
             }
 
-            let at = position.0.to_be_bytes();
-            let payload = self.catch_panic(|| self.events.get(at)).map_err(SledDefect::unreadable)?;
-            let commit = read_commit(&at, &payload.ok_or(SledDefect::missing_record(position))?)?;
+            let event_key = position.0.to_be_bytes();
+            let payload = self.catch_panic(|| self.events.get(event_key)).map_err(SledDefect::unreadable)?;
+            let commit = read_commit(&event_key, &payload.ok_or(SledDefect::missing_record(position))?)?;
             if commit[0].stream != *stream || commit[0].version != version {
                 return Err(SledDefect {
                     position,
@@ -265,35 +265,38 @@ impl SledTrees {
             events.extend(commit.iter().filter(|event| event.version > after).cloned());
         }
 
-        let reached = events.last().map_or(after, |event| event.version);
-        if below.is_some_and(|below| reached.0 + 1 < below.0) {
-            return Err(SledDefect::unreadable(format!("version {} of stream {stream} is missing", reached.0 + 1)));
+        let last_version = events.last().map_or(after, |event| event.version);
+        if end_version.is_some_and(|end_version| last_version.0 + 1 < end_version.0) {
+            return Err(SledDefect::unreadable(format!(
+                "version {} of stream {stream} is missing",
+                last_version.0 + 1
+            )));
         }
         Ok(())
     }
 
     /// Appends to `events` all events after position `after` up to `last`.
     fn read_all(&self, after: Position, last: Position, events: &mut Vec<RecordedEvent>) -> Result<(), SledDefect> {
-        let wanted = (after.0 + 1).to_be_bytes();
-        let begin = self
-            .catch_panic(|| self.events.range(..=wanted).next_back().transpose())
+        let requested_key = (after.0 + 1).to_be_bytes();
+        let first_key = self
+            .catch_panic(|| self.events.range(..=requested_key).next_back().transpose())
             .map_err(SledDefect::unreadable)?;
-        let begin = begin.map_or(wanted.to_vec(), |(key, _)| key.to_vec());
-        let mut records = self.events.range(begin..=last.0.to_be_bytes().to_vec());
+        let first_key = first_key.map_or(requested_key.to_vec(), |(key, _)| key.to_vec());
+        let mut records = self.events.range(first_key..=last.0.to_be_bytes().to_vec());
 
-        let mut next = after.0 + 1;
-        while next <= last.0 {
-            let missing = SledDefect::missing_record(Position(next));
+        let mut next_position = after.0 + 1;
+        while next_position <= last.0 {
+            let missing_record = SledDefect::missing_record(Position(next_position));
             let record = self.catch_panic(|| records.next().transpose()).map_err(SledDefect::unreadable)?;
-            let (key, payload) = record.ok_or(missing)?;
+            let (key, payload) = record.ok_or(missing_record)?;
             let commit = read_commit(&key, &payload)?;
 
             for event in commit.iter().filter(|event| event.position > after && event.position <= last) {
-                if event.position.0 != next {
-                    return Err(SledDefect::missing_record(Position(next)));
+                if event.position.0 != next_position {
+                    return Err(SledDefect::missing_record(Position(next_position)));
                 }
                 events.push(event.clone());
-                next += 1;
+                next_position += 1;
             }
         }
         Ok(())
@@ -335,7 +338,7 @@ fn stream_entry(commit: &Commit) -> (Vec<u8>, [u8; 12]) {
 
 /// Decodes the version, position and number of events of an entry in `streams`.
 fn parse_stream_entry(key: &[u8], value: &[u8]) -> Result<(Version, Position, u64), SledDefect> {
-    let version = key.len().checked_sub(8).and_then(|at| u64_at(key, at));
+    let version = key.len().checked_sub(8).and_then(|offset| u64_at(key, offset));
     let events =
         value.get(8..).and_then(|bytes| bytes.first_chunk()).map(|bytes| u64::from(u32::from_be_bytes(*bytes)));
     match (version, u64_at(value, 0), events) {
@@ -344,6 +347,6 @@ fn parse_stream_entry(key: &[u8], value: &[u8]) -> Result<(Version, Position, u6
     }
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes.get(at..)?.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
+fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+    bytes.get(offset..)?.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
 }

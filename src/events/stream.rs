@@ -23,7 +23,7 @@ impl StreamId {
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let (kind, key) = name.split_once('/')?;
-        let kind = StreamKind::ALL.into_iter().find(|known| known.as_str() == kind)?;
+        let kind = StreamKind::ALL.into_iter().find(|candidate| candidate.as_str() == kind)?;
         (!key.is_empty()).then(|| Self { kind, name: name.into() })
     }
 

@@ -17,10 +17,10 @@ impl StreamVersions {
     pub fn observe(&mut self, stream: &StreamId, version: Version) {
         let version = u32::try_from(version.0).unwrap_or(UNKNOWN);
         match self.0.entry(hash(stream)) {
-            Entry::Vacant(place) => drop(place.insert(version)),
-            Entry::Occupied(mut known) => {
-                let follows = known.get().checked_add(1) == Some(version);
-                known.insert(if follows { version } else { UNKNOWN });
+            Entry::Vacant(entry) => drop(entry.insert(version)),
+            Entry::Occupied(mut entry) => {
+                let is_next = entry.get().checked_add(1) == Some(version);
+                entry.insert(if is_next { version } else { UNKNOWN });
             }
         }
     }
@@ -28,8 +28,8 @@ impl StreamVersions {
     /// Lower bound of a stream's version.
     #[must_use]
     pub fn lower_bound(&self, stream: &StreamId) -> Version {
-        let known = self.0.get(&hash(stream)).filter(|version| **version != UNKNOWN);
-        Version(known.map_or(0, |version| u64::from(*version)))
+        let version = self.0.get(&hash(stream)).filter(|version| **version != UNKNOWN);
+        Version(version.map_or(0, |version| u64::from(*version)))
     }
 
     /// The entries, for a snapshot.
@@ -38,8 +38,8 @@ impl StreamVersions {
     }
 
     /// Restores the entries of a snapshot.
-    pub fn restore(&mut self, saved: Vec<(u64, u32)>) {
-        self.0.extend(saved);
+    pub fn restore(&mut self, entries: Vec<(u64, u32)>) {
+        self.0.extend(entries);
     }
 }
 

@@ -40,11 +40,11 @@ impl Tail {
     pub fn evict_through(&mut self, position: Position) {
         while let Some(commit) = self.commits.pop_front_if(|commit| commit[0].position <= position) {
             let stream = &commit[0].stream;
-            let emptied = self.streams.get_mut(stream).is_some_and(|commits| {
+            let is_empty = self.streams.get_mut(stream).is_some_and(|commits| {
                 commits.pop_front();
                 commits.is_empty()
             });
-            if emptied {
+            if is_empty {
                 self.streams.remove(stream);
             }
         }

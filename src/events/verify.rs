@@ -18,7 +18,7 @@ pub struct LogVerification<'v> {
     /// Checkpoint that the history must contain.
     pub since: Option<&'v SignedCheckpoint>,
     /// Called for every intact record, in order.
-    pub each: &'v mut dyn FnMut(&ScannedRecord<'_>),
+    pub on_record: &'v mut dyn FnMut(&ScannedRecord<'_>),
     /// Called with the number of segment bytes read since the last call.
     pub progress: &'v mut dyn FnMut(u64),
 }
@@ -37,16 +37,21 @@ impl LogVerification<'_> {
     /// # Errors
     /// If the file system fails.
     pub fn run(self) -> Result<LogReport, OpenError> {
-        let Self { directory, in_use, since, each, progress } = self;
+        let Self { directory, in_use, since, on_record, progress } = self;
         let mut contents = LogContents::default();
 
-        let mut check = |record: &ScannedRecord<'_>| {
+        let mut check_and_visit = |record: &ScannedRecord<'_>| {
             let defect = contents.check(record);
-            each(record);
+            on_record(record);
             defect
         };
-        let verification =
-            mediary_journal::JournalVerification { directory, in_use, since, each: &mut check, progress };
+        let verification = mediary_journal::JournalVerification {
+            directory,
+            in_use,
+            since,
+            on_record: &mut check_and_visit,
+            progress,
+        };
         let journal = verification.run()?;
 
         Ok(LogReport { journal, schemas: contents.schemas })
@@ -69,10 +74,10 @@ impl LogContents {
 
         let first = &record.commit[0];
         let version = self.versions.entry(first.stream.clone()).or_default();
-        let before = *version;
+        let previous_version = *version;
         *version = first.version.0 + record.commit.len() as u64 - 1;
 
-        (first.version.0 != before + 1)
-            .then(|| format!("stream {} has version {} after version {before}", first.stream, first.version))
+        (first.version.0 != previous_version + 1)
+            .then(|| format!("stream {} has version {} after version {previous_version}", first.stream, first.version))
     }
 }

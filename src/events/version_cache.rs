@@ -28,14 +28,14 @@ impl VersionCache {
 
     /// The version of a stream; `None` if it was forgotten, or may never have existed.
     pub fn get(&self, stream: &StreamId) -> Option<Version> {
-        let known = self.young.get(stream).or_else(|| self.old.get(stream)).copied();
-        known.or_else(|| self.complete.then_some(Version(0)))
+        let version = self.young.get(stream).or_else(|| self.old.get(stream)).copied();
+        version.or_else(|| self.complete.then_some(Version(0)))
     }
 
     /// Sets the version of a stream.
     pub fn set(&mut self, stream: &StreamId, version: Version) {
-        if let Some(known) = self.young.get_mut(stream) {
-            *known = version;
+        if let Some(stored) = self.young.get_mut(stream) {
+            *stored = version;
         } else {
             self.young.insert(stream.clone(), version);
         }

@@ -28,8 +28,8 @@ impl<K: FairnessKey> RoundRobinOrder<K> {
         self.served.insert(key, self.next);
         self.next += 1;
         if self.served.len() > REMEMBERED_MAX {
-            let forgotten = self.next.saturating_sub(REMEMBERED_MAX as u64 / 2);
-            self.served.retain(|_, turn| *turn >= forgotten);
+            let oldest_kept = self.next.saturating_sub(REMEMBERED_MAX as u64 / 2);
+            self.served.retain(|_, turn| *turn >= oldest_kept);
         }
     }
 
@@ -43,14 +43,14 @@ impl<K: FairnessKey> RoundRobinOrder<K> {
 
     /// Orders items by turns; those of one key keep their order.
     pub fn interleave<T>(&self, items: impl Iterator<Item = (K, T)>) -> RoundRobin<K, IntoIter<T>> {
-        let mut places: HashMap<K, usize> = HashMap::new();
+        let mut indices: HashMap<K, usize> = HashMap::new();
         let mut streams: Vec<(K, Vec<T>)> = Vec::new();
         for (key, item) in items {
-            let place = *places.entry(key.clone()).or_insert(streams.len());
-            if place == streams.len() {
+            let index = *indices.entry(key.clone()).or_insert(streams.len());
+            if index == streams.len() {
                 streams.push((key, Vec::new()));
             }
-            streams[place].1.push(item);
+            streams[index].1.push(item);
         }
         self.round_robin(streams.into_iter().map(|(key, items)| (key, items.into_iter())).collect())
     }

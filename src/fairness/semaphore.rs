@@ -167,15 +167,15 @@ impl<K: FairnessKey> SemaphoreState<K> {
     /// Removes the waiter whose turn it is, if its weight fits, moves its key to the end of the turns, and takes the
     /// weight.
     fn pop_fitting(&mut self, semaphore: &SemaphoreInner<K>) -> Option<(K, Waiter<K>)> {
-        let turn = self.turns.iter().position(|key| self.is_within_share(semaphore, key))?;
-        let waiters = self.waiting.get_mut(self.turns.get(turn)?)?;
+        let turn_index = self.turns.iter().position(|key| self.is_within_share(semaphore, key))?;
+        let waiters = self.waiting.get_mut(self.turns.get(turn_index)?)?;
         if waiters.front()?.weight > self.available {
             return None;
         }
 
         let waiter = waiters.pop_front()?;
         let is_last = waiters.is_empty();
-        let key = self.turns.remove(turn)?;
+        let key = self.turns.remove(turn_index)?;
         if is_last {
             self.waiting.remove(&key);
         } else {
@@ -197,7 +197,7 @@ impl<K: FairnessKey> SemaphoreState<K> {
         next.is_some_and(|waiter| held + waiter.weight <= *share)
     }
 
-    fn give_back(&mut self, key: &K, weight: u64) {
+    fn release(&mut self, key: &K, weight: u64) {
         self.available += weight;
         if let Some(held) = self.held.get_mut(key) {
             *held -= weight;
@@ -226,7 +226,7 @@ impl<K: FairnessKey> Drop for WaiterGuard<'_, K> {
 
 impl<K: FairnessKey> Drop for FairPermit<K> {
     fn drop(&mut self) {
-        self.inner.state.lock().give_back(&self.key, self.weight);
+        self.inner.state.lock().release(&self.key, self.weight);
         self.inner.grant();
     }
 }
@@ -241,14 +241,18 @@ mod tests {
     type Waiting = BoxFuture<'static, FairPermit<&'static str>>;
 
     /// Returns a future that waits for its permit.
-    fn waiting(semaphore: &FairSemaphore<&'static str>, key: &'static str, weight: u64) -> Waiting {
+    fn start_waiting(semaphore: &FairSemaphore<&'static str>, key: &'static str, weight: u64) -> Waiting {
         let semaphore = semaphore.clone();
         let mut future = async move { semaphore.acquire(key, weight).await }.boxed();
         assert!((&mut future).now_or_never().is_none(), "{key} must wait");
         future
     }
 
-    fn held(semaphore: &FairSemaphore<&'static str>, key: &'static str, weight: u64) -> FairPermit<&'static str> {
+    fn acquire_now(
+        semaphore: &FairSemaphore<&'static str>,
+        key: &'static str,
+        weight: u64,
+    ) -> FairPermit<&'static str> {
         semaphore.acquire(key, weight).now_or_never().expect("nobody waits and it fits")
     }
 
@@ -256,18 +260,20 @@ mod tests {
     fn a_backlog_delays_another_caller_by_one_job() {
         // Given one permit that is taken, three waiters of one caller, and then one of another
         let semaphore = FairSemaphore::new(1);
-        let mut running = held(&semaphore, "ada", 1);
+        let mut running = acquire_now(&semaphore, "ada", 1);
         let mut queue: Vec<(&str, Waiting)> =
-            ["ada", "ada", "ada", "bob"].map(|key| (key, waiting(&semaphore, key, 1))).into();
+            ["ada", "ada", "ada", "bob"].map(|key| (key, start_waiting(&semaphore, key, 1))).into();
 
         // When the permit is released again and again
         let mut order = Vec::new();
         while !queue.is_empty() {
             drop(running);
-            let ready =
-                queue.iter_mut().enumerate().find_map(|(at, (key, future))| Some((at, *key, future.now_or_never()?)));
-            let (at, key, permit) = ready.expect("somebody has the place");
-            drop(queue.remove(at));
+            let ready = queue
+                .iter_mut()
+                .enumerate()
+                .find_map(|(index, (key, future))| Some((index, *key, future.now_or_never()?)));
+            let (index, key, permit) = ready.expect("somebody has the place");
+            drop(queue.remove(index));
             (running, order) = (permit, [order, vec![key]].concat());
         }
 
@@ -278,9 +284,9 @@ mod tests {
     #[test]
     fn heavy_work_is_not_overtaken_by_light_work() {
         let semaphore = FairSemaphore::new(4);
-        let [first, second] = [held(&semaphore, "ada", 2), held(&semaphore, "ada", 1)];
-        let mut heavy = waiting(&semaphore, "ada", 4);
-        let mut light = waiting(&semaphore, "bob", 1);
+        let [first, second] = [acquire_now(&semaphore, "ada", 2), acquire_now(&semaphore, "ada", 1)];
+        let mut heavy = start_waiting(&semaphore, "ada", 4);
+        let mut light = start_waiting(&semaphore, "bob", 1);
 
         drop(first);
         assert!((&mut light).now_or_never().is_none() && (&mut heavy).now_or_never().is_none());
@@ -295,17 +301,17 @@ mod tests {
     #[test]
     fn a_waiter_that_goes_away_holds_nothing_up() {
         let semaphore = FairSemaphore::new(2);
-        let one = held(&semaphore, "ada", 1);
-        let heavy = waiting(&semaphore, "ada", 2);
-        let light = waiting(&semaphore, "bob", 1);
+        let permit = acquire_now(&semaphore, "ada", 1);
+        let heavy = start_waiting(&semaphore, "ada", 2);
+        let light = start_waiting(&semaphore, "bob", 1);
 
         drop(heavy);
         assert!(light.now_or_never().is_some());
 
         // A waiter that is dropped with an unseen permit does not block others either.
-        let unseen = waiting(&semaphore, "ada", 2);
-        drop(one);
-        drop(unseen);
+        let unpolled = start_waiting(&semaphore, "ada", 2);
+        drop(permit);
+        drop(unpolled);
         assert_eq!(semaphore.available(), 2);
     }
 
@@ -313,18 +319,18 @@ mod tests {
     fn one_caller_leaves_a_share_to_the_next() {
         // Given a caller that holds its share, waits for more, and leaves half of the semaphore
         let semaphore = FairSemaphore::with_share(4, 2);
-        let own = held(&semaphore, "ada", 2);
-        let mut more = waiting(&semaphore, "ada", 1);
+        let first_permit = acquire_now(&semaphore, "ada", 2);
+        let mut second_request = start_waiting(&semaphore, "ada", 1);
 
         // Then another is not delayed
-        let other = held(&semaphore, "bob", 2);
+        let other_permit = acquire_now(&semaphore, "bob", 2);
         assert_eq!(semaphore.available(), 0);
-        drop(other);
-        assert!((&mut more).now_or_never().is_none(), "the share is used up");
+        drop(other_permit);
+        assert!((&mut second_request).now_or_never().is_none(), "the share is used up");
 
         // And the first goes on once it has given something back
-        drop(own);
-        assert!(more.now_or_never().is_some());
+        drop(first_permit);
+        assert!(second_request.now_or_never().is_some());
         assert_eq!(semaphore.available(), 4);
         assert!(semaphore.inner.state.lock().held.is_empty(), "callers without a permit are forgotten");
     }
@@ -332,17 +338,17 @@ mod tests {
     #[test]
     fn work_heavier_than_everything_runs_alone() {
         let semaphore = FairSemaphore::new(3);
-        let alone = held(&semaphore, "ada", u64::MAX);
+        let permit = acquire_now(&semaphore, "ada", u64::MAX);
         assert_eq!(semaphore.available(), 0);
-        let next = waiting(&semaphore, "bob", 1);
-        drop(alone);
-        assert!(next.now_or_never().is_some());
+        let next_request = start_waiting(&semaphore, "bob", 1);
+        drop(permit);
+        assert!(next_request.now_or_never().is_some());
     }
 
     #[test]
     fn a_blocking_waiter_gives_up_at_its_deadline_and_is_granted_before() {
         let semaphore = FairSemaphore::new(1);
-        let running = held(&semaphore, "ada", 1);
+        let running = acquire_now(&semaphore, "ada", 1);
         assert!(semaphore.acquire_blocking("bob", 1, Duration::from_millis(1)).is_none());
 
         let waiter = {

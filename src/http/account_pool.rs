@@ -58,7 +58,7 @@ impl AccountPool {
     pub fn try_acquire(&self, account: Account) -> Result<PoolPermit, Problem> {
         let AccountPoolState { places, per_account, code, noun, held } = &*self.0;
         let mut held = held.lock();
-        if held.by_account.get(&account).is_some_and(|own| own >= per_account) {
+        if held.by_account.get(&account).is_some_and(|open| open >= per_account) {
             let detail = format!("this account already has {per_account} {noun} open, the maximum; close one first");
             return Err(Problem::new(*code, detail).retry_after(RETRY_AFTER));
         }
@@ -77,10 +77,10 @@ impl Drop for PoolPermit {
     fn drop(&mut self) {
         let mut held = self.pool.0.held.lock();
         held.total -= 1;
-        if let Some(own) = held.by_account.get_mut(&self.account) {
-            *own -= 1;
+        if let Some(count) = held.by_account.get_mut(&self.account) {
+            *count -= 1;
             // Accounts without a place are removed, so that memory stays bounded by the number of places.
-            if *own == 0 {
+            if *count == 0 {
                 held.by_account.remove(&self.account);
             }
         }
@@ -122,17 +122,17 @@ mod tests {
     #[test]
     fn a_pool_of_one_place_serves_one_account_at_a_time() {
         let pool = AccountPool::new(1, Code::TooManyStreams, "streams");
-        let place = pool.try_acquire(account(1)).ok().unwrap();
+        let permit = pool.try_acquire(account(1)).ok().unwrap();
         assert_eq!(refusal(&pool, 1), Some(Code::TooManyStreams));
         assert_eq!(refusal(&pool, 2), Some(Code::Overloaded));
-        drop(place);
+        drop(permit);
         assert_eq!(refusal(&pool, 2), None);
     }
 
     #[test]
     fn a_smaller_share_than_half_is_kept() {
         let pool = AccountPool::with_share(8, 2, Code::TooManyTransfers, "uploads");
-        let _places = [pool.try_acquire(account(1)), pool.try_acquire(account(1))];
+        let _permits = [pool.try_acquire(account(1)), pool.try_acquire(account(1))];
         assert_eq!(refusal(&pool, 1), Some(Code::TooManyTransfers));
         assert_eq!(refusal(&pool, 2), None);
     }

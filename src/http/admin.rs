@@ -37,10 +37,10 @@ struct UserPage {
 pub async fn list_users(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
     let request = query.page(LIMIT_DEFAULT);
-    let only: HashSet<_> = query.parsed_values("user_id", UserId::parse).into_iter().collect();
+    let ids: HashSet<_> = query.parsed_values("user_id", UserId::parse).into_iter().collect();
     query.finish()?;
 
-    let page = call.services().models.read().users.page(request, &only).map(User::clone);
+    let page = call.services().models.read().users.page(request, &ids).map(User::clone);
     let keyring = &call.services().keyring;
     personal_fields::preload_keys(keyring, page.entries.iter().filter_map(User::profile)).await;
 
@@ -64,15 +64,15 @@ pub async fn create_user(mut call: Call<{ Action::Administer as u8 }>) -> Result
     let is_admin = is_admin.unwrap_or(false);
     let is_approved = is_approved.unwrap_or(false);
     let (email, name) = personal_fields::seal(&call, id, email, name).await?;
-    let opening = NewUser { id, email, name, is_admin, is_approved };
-    services.dispatch.user(id, UserCommand::Create(opening), call.command_context()).await?;
+    let new_user = NewUser { id, email, name, is_admin, is_approved };
+    services.dispatch.user(id, UserCommand::Create(new_user), call.command_context()).await?;
 
     reply_with_current_user(&call, id, ApiResponse::created).await
 }
 
 /// `PUT /admin/users/{user_id}`: changes the fields that are present.
 pub async fn update_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
-    let user = call.known_user()?;
+    let user = call.existing_user()?;
     let body = call.json().await?;
     let AdminUserInput { email, name, is_admin, is_approved } =
         fields::read(&body, |fields| Some(read_user_fields(fields)))?;
@@ -105,29 +105,29 @@ fn read_user_fields(fields: &mut Fields<'_, '_>) -> AdminUserInput {
 }
 
 /// Protects administrators from locking themselves out, and the bootstrap administrator from anyone.
-fn protect_admin(call: &RequestContext, user: UserId, fate: &str) -> Result<(), Problem> {
-    let whom = if call.services().admin.user == user {
+fn protect_admin(call: &RequestContext, user: UserId, action: &str) -> Result<(), Problem> {
+    let subject = if call.services().admin.user == user {
         "the bootstrap administrator"
     } else if call.user()?.id == user {
         "your own account"
     } else {
         return Ok(());
     };
-    Err(Problem::new(Code::Conflict, format!("{whom} cannot {fate}")))
+    Err(Problem::new(Code::Conflict, format!("{subject} cannot {action}")))
 }
 
 async fn reply_with_current_user(
     call: &RequestContext,
     user: UserId,
-    answer: impl FnOnce(&UserView) -> Result<ApiResponse, Problem>,
+    respond: impl FnOnce(&UserView) -> Result<ApiResponse, Problem>,
 ) -> Result<ApiResponse, Problem> {
     let profile = call.services().models.read().users.get(user).cloned();
-    user::reply_with_user(call, profile.ok_or_else(|| Problem::not_found("user"))?, answer).await
+    user::reply_with_user(call, profile.ok_or_else(|| Problem::not_found("user"))?, respond).await
 }
 
 /// `POST /admin/users/{user_id}/tokens`: issues a token for a user.
 pub async fn issue_token(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
-    let user = call.known_user()?;
+    let user = call.existing_user()?;
     let body = call.json().await?;
     let issued = token::issue_token(&call, &body, TokenSubject::User(user)).await?;
     ApiResponse::created(&IssuedTokenView::new(&issued))
@@ -135,20 +135,20 @@ pub async fn issue_token(mut call: Call<{ Action::Administer as u8 }>) -> Result
 
 /// `GET /admin/users/{user_id}/tokens`: the valid tokens, oldest first.
 pub async fn list_tokens(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
-    let user = call.known_user()?;
-    let tokens: Vec<_> = call.services().models.read().tokens.of_user(user).cloned().collect();
+    let user = call.existing_user()?;
+    let tokens: Vec<_> = call.services().models.read().tokens.for_user(user).cloned().collect();
     ApiResponse::ok(&tokens.iter().map(ListedTokenView::new).collect::<Vec<_>>())
 }
 
 /// `DELETE /admin/users/{user_id}/tokens/{token_id}`: effective from the next request.
 pub async fn revoke_token(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
-    let user = call.known_user()?;
+    let user = call.existing_user()?;
     token::revoke_token(&call, |subject| *subject == TokenSubject::User(user)).await
 }
 
 /// `POST /admin/users/{user_id}/ban`.
 pub async fn ban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
-    let user = call.known_user()?;
+    let user = call.existing_user()?;
     let reason = read_reason(&mut call).await?;
     protect_admin(&call, user, "be banned")?;
     call.services().dispatch.user(user, UserCommand::Ban { reason }, call.command_context()).await?;
@@ -157,7 +157,7 @@ pub async fn ban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<Ap
 
 /// `POST /admin/users/{user_id}/unban`.
 pub async fn unban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
-    let user = call.known_user()?;
+    let user = call.existing_user()?;
     let reason = read_reason(&mut call).await?;
     call.services().dispatch.user(user, UserCommand::Unban { reason }, call.command_context()).await?;
     Ok(ApiResponse::no_content())
@@ -181,7 +181,7 @@ pub async fn unban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Re
 
 /// `POST /admin/nodes/{node_id}/ban`.
 pub async fn ban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
-    let node = call.known_node()?;
+    let node = call.existing_node()?;
     let reason = read_reason(&mut call).await?;
     call.services().dispatch.node(&node, NodeCommand::Ban { reason }, call.command_context()).await?;
     Ok(ApiResponse::no_content())
@@ -189,7 +189,7 @@ pub async fn ban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<Ap
 
 /// `POST /admin/nodes/{node_id}/unban`.
 pub async fn unban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
-    let node = call.known_node()?;
+    let node = call.existing_node()?;
     let reason = read_reason(&mut call).await?;
     call.services().dispatch.node(&node, NodeCommand::Unban { reason }, call.command_context()).await?;
     Ok(ApiResponse::no_content())

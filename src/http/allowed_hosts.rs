@@ -60,18 +60,18 @@ impl AllowedHosts {
             return Ok(());
         }
 
-        let in_target = request.uri().authority().map(|authority| authority.as_str().as_bytes());
-        let in_header = request.headers().get_all(HOST).map(HeaderValue::as_bytes);
-        let mut is_named = false;
-        for host in in_target.into_iter().chain(in_header) {
-            is_named = true;
+        let target_host = request.uri().authority().map(|authority| authority.as_str().as_bytes());
+        let host_headers = request.headers().get_all(HOST).map(HeaderValue::as_bytes);
+        let mut has_host = false;
+        for host in target_host.into_iter().chain(host_headers) {
+            has_host = true;
             if !std::str::from_utf8(host).is_ok_and(|host| self.allows(host)) {
                 return Err(misdirected(host));
             }
         }
 
         let may_omit = request.version() <= Version::HTTP_10 && [Method::GET, Method::HEAD].contains(request.method());
-        if is_named || may_omit {
+        if has_host || may_omit {
             return Ok(());
         }
         Err(Problem::new(Code::MalformedRequest, "the request has no Host header"))
@@ -108,9 +108,9 @@ fn normalize_host(name: &str) -> &str {
 }
 
 fn misdirected(host: &[u8]) -> Problem {
-    let shown: String = String::from_utf8_lossy(host).chars().take(SHOWN_CHARS).collect();
+    let displayed: String = String::from_utf8_lossy(host).chars().take(SHOWN_CHARS).collect();
     let detail = format!(
-        "the host \"{shown}\" is not served here; allowed are localhost, loopback addresses and the host of `public_url`; \
+        "the host \"{displayed}\" is not served here; allowed are localhost, loopback addresses and the host of `public_url`; \
          the operator adds others to `allowed_hosts`"
     );
     Problem::new(Code::MisdirectedRequest, detail)

@@ -128,24 +128,24 @@ impl ApiResponse {
     #[must_use]
     pub fn into_response(self, request: &HttpRequest) -> HttpResponse {
         let mut response = HttpResponse::build(self.status);
-        let coded = self.headers.iter().any(|(name, _)| *name == CONTENT_ENCODING);
+        let is_encoded = self.headers.iter().any(|(name, _)| *name == CONTENT_ENCODING);
         for header in self.headers {
             response.append_header(header);
         }
 
         match self.content {
-            ApiResponseContent::Prebuilt(ready) => ready,
+            ApiResponseContent::Prebuilt(prebuilt) => prebuilt,
             ApiResponseContent::Empty => response.finish(),
             ApiResponseContent::Text(text) => {
                 response.content_type("text/plain; charset=utf-8").insert_header(identity_encoding()).body(text)
             }
             ApiResponseContent::Json(body) if request.method().is_safe() && self.status == StatusCode::OK => {
                 let tag = conditional::entity_tag(&body);
-                respond_tagged(request, response, body.into(), tag, coded)
+                respond_tagged(request, response, body.into(), tag, is_encoded)
             }
-            ApiResponseContent::Json(body) => respond_json(response, body.into(), coded),
-            ApiResponseContent::Untagged(body) => respond_json(response, body, coded),
-            ApiResponseContent::Tagged(body, tag) => respond_tagged(request, response, body, tag, coded),
+            ApiResponseContent::Json(body) => respond_json(response, body.into(), is_encoded),
+            ApiResponseContent::Untagged(body) => respond_json(response, body, is_encoded),
+            ApiResponseContent::Tagged(body, tag) => respond_tagged(request, response, body, tag, is_encoded),
         }
     }
 }
@@ -156,22 +156,22 @@ fn respond_tagged(
     mut response: HttpResponseBuilder,
     body: ResponseBody,
     tag: String,
-    coded: bool,
+    is_encoded: bool,
 ) -> HttpResponse {
-    let current = conditional::is_current(request.headers(), &tag);
+    let is_current = conditional::is_current(request.headers(), &tag);
     response.insert_header((ETAG, tag)).insert_header((CACHE_CONTROL, "no-cache"));
     response.append_header((VARY, "authorization"));
 
-    if current {
+    if is_current {
         return response.status(StatusCode::NOT_MODIFIED).finish();
     }
 
-    respond_json(response, body, coded)
+    respond_json(response, body, is_encoded)
 }
 
 /// Builds a JSON response; small bodies are exempt from compression.
-fn respond_json(mut response: HttpResponseBuilder, body: ResponseBody, coded: bool) -> HttpResponse {
-    if body.size() < COMPRESSION_MIN_BYTES && !coded {
+fn respond_json(mut response: HttpResponseBuilder, body: ResponseBody, is_encoded: bool) -> HttpResponse {
+    if body.size() < COMPRESSION_MIN_BYTES && !is_encoded {
         response.insert_header(identity_encoding());
     }
     response.content_type("application/json").body(body.into_body())

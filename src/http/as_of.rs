@@ -23,29 +23,29 @@ use crate::projections::task::{CreationsView, ImageTaskView};
 /// Renders a subject as an administrator would have seen it; `None` if it did not exist. Nodes include all versions;
 /// tokens include subject and revocation time. Blocks if a user's key is not in memory.
 #[must_use]
-pub fn render_state(folded: &ReplayedState, thing: &AuditSubject, keyring: &Keyring) -> Option<Value> {
-    let models = &folded.models;
-    let id = thing.id();
+pub fn render_state(state: &ReplayedState, subject: &AuditSubject, keyring: &Keyring) -> Option<Value> {
+    let models = &state.models;
+    let id = subject.id();
 
-    match thing.kind() {
+    match subject.kind() {
         StreamKind::User => to_json(&UserView::new(models.users.find(UserId::parse(id).ok()?)?, keyring)?),
         StreamKind::Publisher => publisher(models, &PublisherId::parse(id).ok()?, keyring),
         StreamKind::Token => token(models.tokens.get(TokenId::parse(id).ok()?)?),
         StreamKind::Node => node(models, &NodeId::parse(id).ok()?),
         StreamKind::Task => {
             let record = &models.tasks.get(TaskId::parse(id).ok()?)?.record;
-            task(record, folded.reached_status, &models.nodes.links().public_url)
+            task(record, state.reached_status, &models.nodes.links().public_url)
         }
-        StreamKind::Delivery => delivery(id, &folded.delivery),
+        StreamKind::Delivery => delivery(id, &state.delivery),
     }
 }
 
 /// Renders a task as its gateway does, with kind and request. Fields the caller passed through are not in the log.
-fn task(record: &TaskRecord, reached: TaskStatus, public_url: &str) -> Option<Value> {
+fn task(record: &TaskRecord, status: TaskStatus, public_url: &str) -> Option<Value> {
     let work = &record.submission.work;
     let mut state = match work.gateway() {
         Gateway::Image => to_json(&ImageTaskView::from_record(record, public_url)),
-        Gateway::Video | Gateway::Music => to_json(&CreationsView::from_record(record, reached, public_url)),
+        Gateway::Video | Gateway::Music => to_json(&CreationsView::from_record(record, status, public_url)),
     }?;
     state["kind"] = work.kind().as_str().into();
     state["request"] = to_json(&request_parameters(&record.submission))?;
@@ -57,8 +57,8 @@ fn to_json(view: &impl Serialize) -> Option<Value> {
 }
 
 fn publisher(models: &Models, id: &PublisherId, keyring: &Keyring) -> Option<Value> {
-    let shown = PublisherWithMembers::new(models.publishers.get(id)?, models);
-    to_json(&PublisherView::render(&shown, true, keyring))
+    let profile = PublisherWithMembers::new(models.publishers.get(id)?, models);
+    to_json(&PublisherView::render(&profile, true, keyring))
 }
 
 fn node(models: &Models, id: &NodeId) -> Option<Value> {

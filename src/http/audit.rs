@@ -29,35 +29,35 @@ pub async fn events(call: Call<{ Action::Administer as u8 }>) -> Result<ApiRespo
 
 /// `GET /admin/history/{kind}/{id}`: the events of one subject, each with its changes.
 pub async fn history(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
-    let thing = subject_in_path(&call)?;
+    let subject = subject_in_path(&call)?;
     let mut query = call.query()?;
     let after = read_after(&mut query);
     let limit = read_limit(&mut query);
     query.finish()?;
-    run_query(&call, move |audit| audit.history(&thing, after.unwrap_or_default(), limit).map_err(query_error)).await
+    run_query(&call, move |audit| audit.history(&subject, after.unwrap_or_default(), limit).map_err(query_error)).await
 }
 
 /// `GET /admin/as-of/{kind}/{id}`: the state of one subject at a point in time.
 pub async fn as_of(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
-    let thing = subject_in_path(&call)?;
+    let subject = subject_in_path(&call)?;
     let mut query = call.query()?;
     let position = query.optional("position", read_position);
     let time = query.optional_non_empty("time", read_time);
-    let given = |query: &Query, name| query.first(name).is_some_and(|text| !text.trim().is_empty());
-    if given(&query, "position") == given(&query, "time") {
+    let is_set = |query: &Query, name| query.first(name).is_some_and(|text| !text.trim().is_empty());
+    if is_set(&query, "position") == is_set(&query, "time") {
         query.add_error("position", "is required, or time, but not both");
     }
     query.finish()?;
 
-    let (moment, name) = match (position, time) {
+    let (point, name) = match (position, time) {
         (Some(position), _) => (PointInTime::Position(position), "position"),
         (None, Some(time)) => (time, "time"),
         (None, None) => return Err(Problem::internal("no point in time was parsed")),
     };
 
     run_query(&call, move |audit| {
-        let position = position_of(audit, moment, name)?;
-        audit.as_of(&thing, position).map_err(query_error)
+        let position = position_of(audit, point, name)?;
+        audit.as_of(&subject, position).map_err(query_error)
     })
     .await
 }
@@ -65,11 +65,11 @@ pub async fn as_of(call: Call<{ Action::Administer as u8 }>) -> Result<ApiRespon
 /// `GET /admin/diff`: the changes between two points in time.
 pub async fn diff(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
-    let moment = |text: &str| PointInTime::parse(text.trim(), DayEdge::End);
-    let from = query.required("from", moment);
-    let to = query.required("to", moment);
+    let parse_point = |text: &str| PointInTime::parse(text.trim(), DayEdge::End);
+    let from = query.required("from", parse_point);
+    let to = query.required("to", parse_point);
     let streams = query.optional_non_empty("stream", StreamFilter::parse).unwrap_or_default();
-    let after = query.optional_non_empty("after", |text| AuditSubject::parse(text).map(|thing| thing.to_string()));
+    let after = query.optional_non_empty("after", |text| AuditSubject::parse(text).map(|subject| subject.to_string()));
     let limit = read_limit(&mut query);
     query.finish()?;
 
@@ -89,15 +89,15 @@ pub async fn diff(call: Call<{ Action::Administer as u8 }>) -> Result<ApiRespons
 /// Runs a query on a blocking thread.
 async fn run_query<T: Serialize + Send + 'static>(
     call: &RequestContext,
-    ask: impl FnOnce(&Audit) -> Result<T, Problem> + Send + 'static,
+    query: impl FnOnce(&Audit) -> Result<T, Problem> + Send + 'static,
 ) -> Result<ApiResponse, Problem> {
     let audit = call.services().audit.clone();
-    ApiResponse::ok(&web::block(move || ask(&audit)).await.map_err(Problem::internal)??)
+    ApiResponse::ok(&web::block(move || query(&audit)).await.map_err(Problem::internal)??)
 }
 
 /// Returns the position at a point in time, given by the parameter `name`. Blocks.
-fn position_of(audit: &Audit, moment: PointInTime, name: &str) -> Result<Position, Problem> {
-    audit.position_at(moment).map_err(|why| match why {
+fn position_of(audit: &Audit, point: PointInTime, name: &str) -> Result<Position, Problem> {
+    audit.position_at(point).map_err(|error| match error {
         AuditError::BeyondEnd { head, .. } => field_error(name, &format!("is after the last event (position {head})")),
         other => query_error(other),
     })
@@ -108,20 +108,20 @@ fn field_error(name: &str, reason: &str) -> Problem {
 }
 
 /// Returns the error for a failed query.
-pub fn query_error(why: AuditError) -> Problem {
-    match why {
+pub fn query_error(error: AuditError) -> Problem {
+    match error {
         AuditError::Source(failure) => Problem::internal(failure),
         AuditError::UnknownSubject(_) => Problem::not_found("resource"),
         AuditError::BeyondEnd { .. } | AuditError::TooMany { .. } => {
-            field_error("to", &format!("selects too much: {why}"))
+            field_error("to", &format!("selects too much: {error}"))
         }
     }
 }
 
 /// Returns the subject of the path; 404 if it is malformed.
 fn subject_in_path(call: &RequestContext) -> Result<AuditSubject, Problem> {
-    let named = format!("{}/{}", call.path_param("kind"), call.path_param("id"));
-    AuditSubject::parse(&named).map_err(|_| Problem::not_found("resource"))
+    let name = format!("{}/{}", call.path_param("kind"), call.path_param("id"));
+    AuditSubject::parse(&name).map_err(|_| Problem::not_found("resource"))
 }
 
 /// Reads the filter parameters; errors are added to `query`.

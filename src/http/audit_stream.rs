@@ -54,17 +54,17 @@ struct AuditEventStream {
 pub async fn stream(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
     let filter = read_filter(&mut query);
-    let asked = read_after(&mut query);
+    let requested = read_after(&mut query);
     query.finish()?;
 
-    let seen = last_event_id(call.headers())?;
+    let last_id = last_event_id(call.headers())?;
     let shared = call.shared().clone();
     let changes = shared.services.models.changes();
     let closing = shared.services.closing.clone();
     let head = *changes.borrow();
-    let after = match (seen, asked) {
-        (Some(seen), _) => check_within_log(seen, head, LAST_EVENT_ID_POINTER).map(|()| seen)?,
-        (None, Some(asked)) => check_within_log(asked, head, "/after").map(|()| asked)?,
+    let after = match (last_id, requested) {
+        (Some(last_id), _) => check_within_log(last_id, head, LAST_EVENT_ID_POINTER).map(|()| last_id)?,
+        (None, Some(requested)) => check_within_log(requested, head, "/after").map(|()| requested)?,
         (None, None) => start_position(filter.from, head),
     };
 
@@ -73,9 +73,9 @@ pub async fn stream(call: Call<{ Action::Administer as u8 }>) -> Result<ApiRespo
         return Ok(ApiResponse::from_response(response.finish()));
     }
 
-    let place = shared.audit_streams.try_acquire(call.account())?;
+    let permit = shared.audit_streams.try_acquire(call.account())?;
     let access = StreamAccess::new(&call)?;
-    let due = Instant::now() + shared.services.options.heartbeat;
+    let heartbeat_at = Instant::now() + shared.services.options.heartbeat;
     let feed = AuditEventStream {
         shared,
         filter,
@@ -83,9 +83,9 @@ pub async fn stream(call: Call<{ Action::Administer as u8 }>) -> Result<ApiRespo
         changes,
         closing,
         access,
-        heartbeat_at: due,
+        heartbeat_at,
         ended: false,
-        _permit: place,
+        _permit: permit,
     };
     Ok(ApiResponse::from_response(response.streaming(feed.into_stream())))
 }
@@ -102,11 +102,11 @@ fn start_position(from: Option<PointInTime>, head: Position) -> Position {
 
 impl AuditEventStream {
     fn into_stream(self) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> {
-        let place = match (self.filter.from, self.after) {
+        let range_text = match (self.filter.from, self.after) {
             (Some(PointInTime::Time(from)), Position(0)) => format!("from {from} on"),
             (_, after) => format!("after position {after}"),
         };
-        let greeting = format!("retry: {RETRY_MILLIS}\n: the events {place}\n\n");
+        let greeting = format!("retry: {RETRY_MILLIS}\n: the events {range_text}\n\n");
         unfold((self, Some(greeting)), |(mut feed, greeting)| async move {
             let text = if greeting.is_some() { greeting } else { feed.next().await };
             text.map(|text| (Ok(Bytes::from(text)), (feed, None)))
@@ -147,8 +147,8 @@ impl AuditEventStream {
     }
 
     fn is_over(&self) -> bool {
-        let reached = matches!(self.filter.to, Some(PointInTime::Position(to)) if self.after >= to);
-        self.ended || reached || *self.closing.borrow()
+        let reached_end = matches!(self.filter.to, Some(PointInTime::Position(to)) if self.after >= to);
+        self.ended || reached_end || *self.closing.borrow()
     }
 
     fn postpone_heartbeat(&mut self, text: String) -> String {
@@ -162,12 +162,12 @@ impl AuditEventStream {
         let filter = self.filter.clone();
         let after = self.after;
         let batch = web::block(move || audit.batch(&filter, after, BOUNDS)).await.map_err(Problem::internal)?;
-        let EventBatch { events, scanned_to: reached, end, head } = batch.map_err(super::audit::query_error)?;
+        let EventBatch { events, scanned_to, end, head } = batch.map_err(super::audit::query_error)?;
 
         // A filter may begin after the last event; readers could not resume from there.
-        self.after = reached.min(head);
+        self.after = scanned_to.min(head);
         // The range of the filter is complete: later events cannot match.
-        self.ended |= reached >= end && end < head;
+        self.ended |= scanned_to >= end && end < head;
 
         Ok(events.iter().fold(String::new(), |mut text, (position, event)| {
             // Writing to a string cannot fail. Canonical JSON has no line breaks.

@@ -74,7 +74,9 @@ impl Identity {
                 Some(MemberRole::Member) => CallerRole::Member,
                 None => CallerRole::User,
             },
-            Self::Token { publisher: own, .. } if publisher.is_some_and(|concerned| concerned.id == *own) => {
+            Self::Token { publisher: token_publisher, .. }
+                if publisher.is_some_and(|requested| requested.id == *token_publisher) =>
+            {
                 CallerRole::OwnToken
             }
             Self::Token { .. } => CallerRole::OtherToken,
@@ -87,10 +89,10 @@ impl Identity {
 /// # Errors
 /// If the header holds anything but one bearer token.
 pub fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
-    let mut presented = headers.get_all(AUTHORIZATION);
-    let Some(value) = presented.next() else { return Ok(None) };
+    let mut values = headers.get_all(AUTHORIZATION);
+    let Some(value) = values.next() else { return Ok(None) };
 
-    let text = value.to_str().ok().filter(|_| presented.next().is_none());
+    let text = value.to_str().ok().filter(|_| values.next().is_none());
     let token = text.and_then(|text| text.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
 
     match token.map(|(_, token)| token.trim()) {
@@ -145,8 +147,8 @@ pub fn authenticate_publisher_token(secret: &str, services: &Services) -> Result
 /// # Errors
 /// If the token is not a publisher token.
 pub fn check_body_token(body: &Value, services: &Services) -> Result<(), Problem> {
-    let presented = body.get("personal_access_token").and_then(Value::as_str).map(str::trim);
-    match presented.filter(|secret| !secret.is_empty()) {
+    let token = body.get("personal_access_token").and_then(Value::as_str).map(str::trim);
+    match token.filter(|secret| !secret.is_empty()) {
         Some(secret) => authenticate_publisher_token(secret, services).map(drop),
         None => Ok(()),
     }
@@ -204,8 +206,8 @@ pub fn permit(action: Action, caller: &Identity, publisher: Option<&PublisherPro
     }
 
     if let Some(reason) = caller.ban() {
-        let who = if caller.user().is_some() { "account" } else { "token" };
-        return Err(Problem::banned(who, Some(reason)));
+        let kind = if caller.user().is_some() { "account" } else { "token" };
+        return Err(Problem::banned(kind, Some(reason)));
     }
 
     match publisher.and_then(|publisher| publisher.ban_reason.as_ref()) {
@@ -279,7 +281,7 @@ mod tests {
             let id = UserId(Uuid::from_u128(n));
             let email = None;
             let name = None;
-            let banned = None;
+            let ban_reason = None;
             let created_at = Timestamp::from_micros(0);
             let webhook_secrets = WebhookSecrets::default();
             let is_approved = false;
@@ -289,7 +291,7 @@ mod tests {
                 name,
                 is_admin,
                 is_approved,
-                ban_reason: banned,
+                ban_reason,
                 created_at,
                 webhook_secrets,
             })
@@ -307,10 +309,10 @@ mod tests {
             status: PublisherStatus::Active,
             ban_reason: None,
         };
-        let standings = [person(1, false), person(2, false), person(3, false), person(3, true), token("acme")]
+        let roles = [person(1, false), person(2, false), person(3, false), person(3, true), token("acme")]
             .map(|identity| (identity.role(Some(&acme)), identity.role(None)));
         assert_eq!(
-            standings,
+            roles,
             [
                 (CallerRole::Owner, CallerRole::User),
                 (CallerRole::Member, CallerRole::User),

@@ -97,8 +97,8 @@ impl JsonBody {
     /// Moves the charge of the fields to the pool of waiting responses. Returns `false` and changes nothing if that
     /// pool is full; then the response must not wait.
     pub fn move_charge_to_waiting(&mut self, budget: &BodyBudget) -> bool {
-        let waiting = budget.charge_waiting(&self.charge);
-        waiting.map(|waiting| self.charge = waiting).is_ok()
+        let waiting_charge = budget.charge_waiting(&self.charge);
+        waiting_charge.map(|waiting_charge| self.charge = waiting_charge).is_ok()
     }
 }
 
@@ -127,11 +127,11 @@ impl RequestBody {
     pub fn parse(self) -> Result<JsonBody, Problem> {
         let Self { bytes, mut charge, shape } = self;
         check_json_complexity(&bytes)?;
-        let (value, kept_bytes) = parse(&bytes, shape, &mut charge)?;
+        let (value, value_bytes) = parse(&bytes, shape, &mut charge)?;
 
         // This function drops the bytes and their charge, unless the caller holds another reference.
         let shared_bytes = if bytes.is_unique() { 0 } else { bytes.len() };
-        charge.shrink_to(kept_bytes + shared_bytes);
+        charge.shrink_to(value_bytes + shared_bytes);
         Ok(JsonBody { value, charge })
     }
 }
@@ -166,7 +166,7 @@ pub async fn receive(
 
 /// Checks for JSON in UTF-8. A body without a content type counts as JSON.
 fn check_json_type(headers: &HeaderMap) -> Result<(), Problem> {
-    let refusal = |detail| Problem::new(Code::UnsupportedMedia, detail);
+    let unsupported = |detail| Problem::new(Code::UnsupportedMedia, detail);
     let Some(content_type) = headers.get(CONTENT_TYPE) else { return Ok(()) };
 
     let content_type = content_type.to_str().unwrap_or_default().to_ascii_lowercase();
@@ -175,13 +175,13 @@ fn check_json_type(headers: &HeaderMap) -> Result<(), Problem> {
 
     let json = essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"));
     if !json {
-        return Err(refusal("the body must be application/json"));
+        return Err(unsupported("the body must be application/json"));
     }
 
     let charset = parts.find_map(|part| part.strip_prefix("charset=")).map(|charset| charset.trim_matches('"'));
     match charset {
         None | Some("utf-8" | "utf8") => Ok(()),
-        Some(_) => Err(refusal("the body must be in UTF-8")),
+        Some(_) => Err(unsupported("the body must be in UTF-8")),
     }
 }
 
@@ -214,7 +214,7 @@ fn parse(bytes: &[u8], shape: &JsonShape, charge: &mut BodyCharge) -> Result<(Va
         return Err(Problem::new(Code::MalformedBody, "the request has no body; a JSON body is required"));
     }
     json_shape::parse(bytes, shape, charge).map_err(|failure| match failure {
-        BodyParseError::OverBudget(refusal) => refusal,
+        BodyParseError::OverBudget(problem) => problem,
         BodyParseError::NotJson(error) => {
             Problem::new(Code::MalformedBody, format!("the body is not valid JSON: {error}"))
         }
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn the_pages_tell_the_limits() {
-        let shown = |limit: BodyLimit| match limit.bytes() {
+        let format_limit = |limit: BodyLimit| match limit.bytes() {
             bytes if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
             bytes => format!("{} KiB", bytes >> 10),
         };
@@ -273,7 +273,7 @@ mod tests {
         for limit in [BodyLimit::Json, BodyLimit::Images, BodyLimit::Archive, BodyLimit::Form] {
             for page in [errors, limits] {
                 let section = page.split("\n## ").next().unwrap();
-                assert!(section.contains(&format!("| {}", shown(limit))), "{limit:?}: {section}");
+                assert!(section.contains(&format!("| {}", format_limit(limit))), "{limit:?}: {section}");
             }
         }
     }
@@ -295,9 +295,9 @@ mod tests {
     fn a_hundred_thousand_elements_are_allowed() {
         let list = |elements: usize| format!("[0{}]", ",0".repeat(elements - 1));
         assert_eq!(body(list(100_000)).parse().ok().and_then(|json| Some(json.as_array()?.len())), Some(100_000));
-        let refused = body(list(100_001)).parse().err().expect("too many elements");
-        assert_eq!(refused.code(), Code::MalformedBody);
-        assert_eq!(refused.to_string(), "the body has more than 100000 elements");
+        let problem = body(list(100_001)).parse().err().expect("too many elements");
+        assert_eq!(problem.code(), Code::MalformedBody);
+        assert_eq!(problem.to_string(), "the body has more than 100000 elements");
     }
 
     #[test]
@@ -333,16 +333,16 @@ mod tests {
 
     #[test]
     fn only_json_is_taken() {
-        let taken = |value: &'static str| {
+        let is_accepted = |value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(value));
             check_json_type(&headers).is_ok()
         };
         for good in ["application/json", "Application/JSON; charset=UTF-8", "application/merge-patch+json"] {
-            assert!(taken(good), "{good}");
+            assert!(is_accepted(good), "{good}");
         }
         for bad in ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "x+json"] {
-            assert!(!taken(bad), "{bad}");
+            assert!(!is_accepted(bad), "{bad}");
         }
         assert!(check_json_type(&HeaderMap::new()).is_ok());
     }

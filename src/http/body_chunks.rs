@@ -23,7 +23,7 @@ pub struct BodyChunks {
     /// Value of `Content-Length`, if present.
     content_length: Option<usize>,
     received: usize,
-    patience: TransferDeadline,
+    deadline: TransferDeadline,
 }
 
 impl BodyChunks {
@@ -32,23 +32,17 @@ impl BodyChunks {
     /// # Errors
     /// If the body is compressed, or `Content-Length` exceeds the limit.
     pub fn new(headers: &HeaderMap, payload: Payload, limit: BodyLimit) -> Result<Self, Problem> {
-        let coding = headers.get(CONTENT_ENCODING);
-        if coding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        let encoding = headers.get(CONTENT_ENCODING);
+        if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
             return Err(Problem::new(Code::UnsupportedMedia, "the body must not be compressed"));
         }
 
-        let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-        if announced.is_some_and(|length| length > limit.bytes()) {
+        let content_length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+        if content_length.is_some_and(|length| length > limit.bytes()) {
             return Err(too_large(limit));
         }
 
-        Ok(Self {
-            payload,
-            limit,
-            content_length: announced,
-            received: 0,
-            patience: TransferDeadline::new(Instant::now()),
-        })
+        Ok(Self { payload, limit, content_length, received: 0, deadline: TransferDeadline::new(Instant::now()) })
     }
 
     /// Returns `Content-Length`, if present.
@@ -59,8 +53,8 @@ impl BodyChunks {
 
     /// Adds a deadline for the whole body, regardless of its speed.
     #[must_use]
-    pub fn with_deadline(mut self, time: Duration) -> Self {
-        self.patience.end_at(Instant::now() + time);
+    pub fn with_deadline(mut self, timeout: Duration) -> Self {
+        self.deadline.end_at(Instant::now() + timeout);
         self
     }
 
@@ -70,7 +64,7 @@ impl BodyChunks {
     /// If the body is too large, too slow or incomplete.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         let next =
-            timeout_at(self.patience.due, self.payload.next()).await.map_err(|_| self.patience.timeout_error())?;
+            timeout_at(self.deadline.due, self.payload.next()).await.map_err(|_| self.deadline.timeout_error())?;
 
         let Some(chunk) = next else { return Ok(None) };
         let chunk = chunk.map_err(|_| Problem::new(Code::MalformedRequest, "the body is incomplete"))?;
@@ -79,7 +73,7 @@ impl BodyChunks {
             return Err(too_large(self.limit));
         }
 
-        self.patience.received(chunk.len(), Instant::now());
+        self.deadline.received(chunk.len(), Instant::now());
         Ok(Some(chunk))
     }
 }
@@ -101,8 +95,8 @@ impl TransferDeadline {
     }
 
     fn received(&mut self, bytes: usize, now: Instant) {
-        let bought = Duration::from_micros(bytes as u64 * 1_000_000 / RATE_MIN);
-        let due = (self.due + bought).min(now + GRACE);
+        let extension = Duration::from_micros(bytes as u64 * 1_000_000 / RATE_MIN);
+        let due = (self.due + extension).min(now + GRACE);
         self.due = self.end.map_or(due, |end| due.min(end));
     }
 
@@ -128,14 +122,14 @@ mod tests {
     #[test]
     fn no_body_earns_more_than_the_grace_in_advance() {
         let start = Instant::now();
-        let mut patience = TransferDeadline::new(start);
+        let mut deadline = TransferDeadline::new(start);
         // However much came at once, only the grace period is left for the rest.
-        patience.received(1 << 20, start);
-        assert_eq!(patience.due, start + GRACE);
+        deadline.received(1 << 20, start);
+        assert_eq!(deadline.due, start + GRACE);
         // At half the minimum rate, the deadline passes after nearly twice the grace period.
         let in_time = (1..).map(|second| start + Duration::from_secs(second)).take_while(|now| {
-            let in_time = *now < patience.due;
-            patience.received(512, *now);
+            let in_time = *now < deadline.due;
+            deadline.received(512, *now);
             in_time
         });
         assert_eq!(in_time.count(), 18);
@@ -144,14 +138,14 @@ mod tests {
     #[test]
     fn a_body_may_have_an_end_that_no_bytes_put_off() {
         let start = Instant::now();
-        let mut patience = TransferDeadline::new(start);
+        let mut deadline = TransferDeadline::new(start);
         let end = start + Duration::from_mins(15);
-        patience.end_at(end);
-        assert_eq!(patience.due, start + GRACE);
-        patience.received(1 << 20, end - Duration::from_secs(1));
-        assert_eq!(patience.due, end);
-        assert_eq!(patience.timeout_error().code(), Code::RequestTimeout);
-        patience.end_at(start);
-        assert_eq!(patience.due, start);
+        deadline.end_at(end);
+        assert_eq!(deadline.due, start + GRACE);
+        deadline.received(1 << 20, end - Duration::from_secs(1));
+        assert_eq!(deadline.due, end);
+        assert_eq!(deadline.timeout_error().code(), Code::RequestTimeout);
+        deadline.end_at(start);
+        assert_eq!(deadline.due, start);
     }
 }

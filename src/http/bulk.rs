@@ -54,20 +54,20 @@ type BulkLookup = Result<(Option<Arc<NodeEntry>>, VersionRef), InvalidValue>;
 /// the read models, whose lock is released before any version is looked up or serialized.
 pub async fn look_up(mut call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
-    let (found, links): (Vec<BulkLookup>, Links) = {
+    let (lookups, links): (Vec<BulkLookup>, Links) = {
         let identifiers = read_identifiers(&body)?;
         let models = call.services().models.read();
-        (identifiers.iter().map(|wanted| find(*wanted, &models.nodes)).collect(), models.nodes.links().clone())
+        (identifiers.iter().map(|identifier| find(*identifier, &models.nodes)).collect(), models.nodes.links().clone())
     };
 
-    let mut writing = BulkResponseBody { body, found, links, next: 0, first: None };
-    let first = writing.next_chunk().map_err(Problem::internal)?.unwrap_or_default();
-    if writing.is_done() {
+    let mut response_body = BulkResponseBody { body, lookups, links, next: 0, first: None };
+    let first = response_body.next_chunk().map_err(Problem::internal)?.unwrap_or_default();
+    if response_body.is_done() {
         return Ok(ApiResponse::untagged(ResponseBody::from_pieces(vec![first])));
     }
 
-    writing.first = Some(first);
-    Ok(ApiResponse::from_response(HttpResponse::Ok().content_type("application/json").body(writing)))
+    response_body.first = Some(first);
+    Ok(ApiResponse::from_response(HttpResponse::Ok().content_type("application/json").body(response_body)))
 }
 
 /// Large response, serialized chunk by chunk as the client reads it, so that a thousand of the largest versions are
@@ -75,7 +75,7 @@ pub async fn look_up(mut call: Call<{ Action::ReadRegistry as u8 }>) -> Result<A
 struct BulkResponseBody {
     /// Checked request body, which keeps its charge on the memory budget.
     body: JsonBody,
-    found: Vec<BulkLookup>,
+    lookups: Vec<BulkLookup>,
     links: Links,
     /// Index of the next identifier; larger than their number once all is written.
     next: usize,
@@ -85,7 +85,7 @@ struct BulkResponseBody {
 
 impl BulkResponseBody {
     fn is_done(&self) -> bool {
-        self.next > self.found.len()
+        self.next > self.lookups.len()
     }
 
     /// Returns the next chunk, or `None` at the end.
@@ -99,15 +99,15 @@ impl BulkResponseBody {
             piece.extend_from_slice(b"{\"node_versions\":[");
         }
 
-        while let Some(found) = self.found.get(self.next).filter(|_| piece.len() < CHUNK_BYTES) {
+        while let Some(lookup) = self.lookups.get(self.next).filter(|_| piece.len() < CHUNK_BYTES) {
             if self.next > 0 {
                 piece.push(b',');
             }
-            serde_json::to_writer(&mut piece, &bulk_result(identifier(&self.body, self.next), found, &self.links))?;
+            serde_json::to_writer(&mut piece, &bulk_result(identifier(&self.body, self.next), lookup, &self.links))?;
             self.next += 1;
         }
 
-        if self.next == self.found.len() {
+        if self.next == self.lookups.len() {
             piece.extend_from_slice(b"]}");
             self.next += 1;
         }
@@ -123,14 +123,14 @@ impl MessageBody for BulkResponseBody {
     }
 
     fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
-        let writing = self.get_mut();
-        Poll::Ready(writing.first.take().map(Ok).or_else(|| writing.next_chunk().transpose()))
+        let this = self.get_mut();
+        Poll::Ready(this.first.take().map(Ok).or_else(|| this.next_chunk().transpose()))
     }
 }
 
 /// Returns an identifier of a checked body.
-fn identifier(body: &Value, at: usize) -> BulkIdentifier<'_> {
-    let entry = &body["node_versions"][at];
+fn identifier(body: &Value, index: usize) -> BulkIdentifier<'_> {
+    let entry = &body["node_versions"][index];
     let text = |name| entry[name].as_str().unwrap_or_default();
     BulkIdentifier { node_id: text("node_id"), version: text("version") }
 }
@@ -150,15 +150,15 @@ fn read_identifiers(body: &Value) -> Result<Vec<BulkIdentifier<'_>>, Problem> {
 }
 
 /// Finds the node of an identifier. Returns an error if the version number is invalid.
-fn find(wanted: BulkIdentifier<'_>, nodes: &Nodes) -> BulkLookup {
-    let number = SemVer::parse(wanted.version)?;
-    let node = NodeId::parse(wanted.node_id).ok().and_then(|id| nodes.entry(&id.key()));
+fn find(identifier: BulkIdentifier<'_>, nodes: &Nodes) -> BulkLookup {
+    let number = SemVer::parse(identifier.version)?;
+    let node = NodeId::parse(identifier.node_id).ok().and_then(|id| nodes.entry(&id.key()));
     Ok((node, VersionRef::Number(number)))
 }
 
 /// Returns the result for an identifier. Deleted versions count as missing.
-fn bulk_result<'m>(identifier: BulkIdentifier<'m>, found: &'m BulkLookup, links: &Links) -> BulkResult<'m> {
-    let version = found.as_ref().map(|(entry, reference)| {
+fn bulk_result<'m>(identifier: BulkIdentifier<'m>, lookup: &'m BulkLookup, links: &Links) -> BulkResult<'m> {
+    let version = lookup.as_ref().map(|(entry, reference)| {
         let entry = entry.as_ref()?;
         let node = entry.profile()?;
         let version = node.version(reference).filter(|version| version.status != VersionStatus::Deleted)?;
@@ -198,10 +198,10 @@ mod tests {
 
     #[test]
     fn there_are_1_to_1000_identifiers() {
-        let of = |count| json!({"node_versions": vec![json!({"node_id": "a", "version": "1.0.0"}); count]});
-        assert!(read_identifiers(&of(0)).is_err());
-        assert_eq!(read_identifiers(&of(1000)).map(|identifiers| identifiers.len()).ok(), Some(1000));
-        assert!(read_identifiers(&of(1001)).is_err());
+        let request_body = |count| json!({"node_versions": vec![json!({"node_id": "a", "version": "1.0.0"}); count]});
+        assert!(read_identifiers(&request_body(0)).is_err());
+        assert_eq!(read_identifiers(&request_body(1000)).map(|identifiers| identifiers.len()).ok(), Some(1000));
+        assert!(read_identifiers(&request_body(1001)).is_err());
         assert!(read_identifiers(&json!({})).is_err());
     }
 }

@@ -33,8 +33,8 @@ pub fn for_encoding(tag: &str, encoding: &str) -> Option<String> {
 /// Returns `true` if `If-None-Match` contains the current tag, by weak comparison; the response is then a 304.
 #[must_use]
 pub fn is_current(headers: &HeaderMap, tag: &str) -> bool {
-    let named = headers.get_all(IF_NONE_MATCH).filter_map(|value| value.to_str().ok());
-    named.flat_map(|value| value.split(',')).map(str::trim).any(|candidate| {
+    let header_values = headers.get_all(IF_NONE_MATCH).filter_map(|value| value.to_str().ok());
+    header_values.flat_map(|value| value.split(',')).map(str::trim).any(|candidate| {
         let opaque = candidate.strip_prefix("W/").unwrap_or(candidate);
         candidate == "*" || opaque == tag || ENCODINGS.iter().any(|e| for_encoding(tag, e).as_deref() == Some(opaque))
     })

@@ -73,16 +73,16 @@ where
         .shutdown_timeout(SHUTDOWN_GRACE_SECONDS)
         .disable_signals();
     // Closes idle connections as soon as the service stops.
-    let stopping = server.graceful_shutdown_signal();
+    let shutdown = server.graceful_shutdown_signal();
     let address = listener.local_addr()?;
 
     let server = server.listen("http", listener, move || {
-        let stopping = stopping.clone();
+        let shutdown = shutdown.clone();
         let options = options.clone();
         let service = HttpService::build()
             .graceful_shutdown_signal(move || {
-                let stopping = stopping.clone();
-                async move { stopping.notified().await }
+                let shutdown = shutdown.clone();
+                async move { shutdown.notified().await }
             })
             .keep_alive(KEEP_ALIVE)
             .client_request_timeout(HEAD_TIMEOUT)
@@ -107,9 +107,9 @@ async fn accept(mut io: TcpStream, options: ConnectionOptions) -> Result<Accepte
     let peer = io.peer_addr().ok();
     let address = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
 
-    if let Some(place) = options.per_address.try_acquire(address) {
+    if let Some(permit) = options.per_address.try_acquire(address) {
         limit_unsent_bytes(&io);
-        return Ok((GuardedStream::new(io, options.write_timeout, place), Protocol::Http1, peer));
+        return Ok((GuardedStream::new(io, options.write_timeout, permit), Protocol::Http1, peer));
     }
 
     // Best effort: the client may not read the response.

@@ -53,11 +53,11 @@ pub async fn show(call: Call<{ Action::ReadCredits as u8 }>) -> Result<ApiRespon
     }
 
     let owner = Some(user.unwrap_or(caller.id));
-    let (Ledger { held, charged, refunded }, TaskListPart { tasks, continue_before: rest }) = {
+    let (Ledger { held, charged, refunded }, TaskListPart { tasks, continue_before }) = {
         let models = call.services().models.read();
         let index = &models.tasks.index;
-        let page = usize::try_from(limit).unwrap_or(1);
-        (index.ledger_of(owner), index.ledger_entries(owner, before, page, SCANNED_MAX))
+        let page_size = usize::try_from(limit).unwrap_or(1);
+        (index.ledger_of(owner), index.ledger_entries(owner, before, page_size, SCANNED_MAX))
     };
 
     ApiResponse::ok(&LedgerView {
@@ -67,7 +67,7 @@ pub async fn show(call: Call<{ Action::ReadCredits as u8 }>) -> Result<ApiRespon
         refunded,
         entries: tasks.iter().map(entry_view).collect(),
         limit,
-        next_cursor: rest.map(encode_cursor),
+        next_cursor: continue_before.map(encode_cursor),
     })
 }
 

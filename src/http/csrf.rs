@@ -33,9 +33,9 @@ pub struct OriginPolicy {
 }
 
 impl OriginPolicy {
-    pub fn new(named: CorsOrigins, public_url: &str) -> Self {
-        let own = url::Url::parse(public_url).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
-        Self { cors_origins: named, own_origin: own }
+    pub fn new(cors_origins: CorsOrigins, public_url: &str) -> Self {
+        let own_origin = url::Url::parse(public_url).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
+        Self { cors_origins, own_origin }
     }
 
     /// Returns the configured CORS origins.
@@ -45,12 +45,12 @@ impl OriginPolicy {
 
     /// Returns the error for a write from a page of another origin.
     fn reject_write(&self, method: &Method, headers: &HeaderMap) -> Option<Problem> {
-        let is_welcome = match headers.get(ORIGIN) {
+        let is_allowed = match headers.get(ORIGIN) {
             Some(origin) => self.is_configured(origin) || self.is_same_origin(origin, headers),
             None => !is_cross_site(headers),
         };
 
-        if is_welcome || READ_METHODS.contains(method) || *method == Method::OPTIONS {
+        if is_allowed || READ_METHODS.contains(method) || *method == Method::OPTIONS {
             return None;
         }
 
@@ -64,21 +64,23 @@ impl OriginPolicy {
     /// Returns the error for a preflight request that CORS does not allow.
     pub fn reject_preflight(&self, method: &Method, headers: &HeaderMap) -> Option<Problem> {
         let origin = headers.get(ORIGIN)?;
-        let asked = headers.get(ACCESS_CONTROL_REQUEST_METHOD)?;
+        let requested_method = headers.get(ACCESS_CONTROL_REQUEST_METHOD)?;
         let allowed: &[Method] = match &self.cors_origins {
             CorsOrigins::Any => &READ_METHODS,
             CorsOrigins::Only(_) if self.is_configured(origin) => &ALL_METHODS,
             CorsOrigins::Only(_) => &[],
         };
 
-        if *method != Method::OPTIONS || allowed.iter().any(|method| method.as_str().as_bytes() == asked.as_bytes()) {
+        if *method != Method::OPTIONS
+            || allowed.iter().any(|method| method.as_str().as_bytes() == requested_method.as_bytes())
+        {
             return None;
         }
 
         let detail = format!(
             "pages of {} may not send {} (see `cors.allowed_origins`)",
             truncate_for_message(origin),
-            truncate_for_message(asked)
+            truncate_for_message(requested_method)
         );
         Some(Problem::new(Code::Forbidden, detail))
     }
@@ -87,7 +89,7 @@ impl OriginPolicy {
     fn is_configured(&self, origin: &HeaderValue) -> bool {
         match &self.cors_origins {
             CorsOrigins::Any => false,
-            CorsOrigins::Only(origins) => origins.iter().any(|named| named.as_bytes() == origin.as_bytes()),
+            CorsOrigins::Only(origins) => origins.iter().any(|allowed| allowed.as_bytes() == origin.as_bytes()),
         }
     }
 
@@ -113,15 +115,15 @@ fn is_cross_site(headers: &HeaderMap) -> bool {
 /// match.
 fn matches_host(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
     let (Ok(origin), Some(Ok(host))) = (origin.to_str(), host.map(HeaderValue::to_str)) else { return false };
-    let (place, port) = match origin.split_once("://") {
-        Some(("http", place)) => (place, ":80"),
-        Some(("https", place)) => (place, ":443"),
+    let (authority, port) = match origin.split_once("://") {
+        Some(("http", authority)) => (authority, ":80"),
+        Some(("https", authority)) => (authority, ":443"),
         _ => return false,
     };
     // Browsers omit the default port; proxies may add it.
-    !place.is_empty()
-        && (place.eq_ignore_ascii_case(host)
-            || host.strip_suffix(port).is_some_and(|host| place.eq_ignore_ascii_case(host)))
+    !authority.is_empty()
+        && (authority.eq_ignore_ascii_case(host)
+            || host.strip_suffix(port).is_some_and(|host| authority.eq_ignore_ascii_case(host)))
 }
 
 /// Returns a client's header value, truncated for error messages.
@@ -151,8 +153,8 @@ where
             None => Either::Right(self.inner.call(request)),
             Some(problem) => {
                 self.metrics.count_unmatched(problem.code().status());
-                let refusal = problem.to_response(request.path());
-                Either::Left(ready(Ok(request.into_response(refusal))))
+                let response = problem.to_response(request.path());
+                Either::Left(ready(Ok(request.into_response(response))))
             }
         }
     }
@@ -163,23 +165,23 @@ mod tests {
     use super::*;
 
     /// Returns `true` if a page of `origin` may post with these further headers.
-    fn may_post(pages: &OriginPolicy, origin: &'static str, others: &[(HeaderName, &'static str)]) -> bool {
+    fn may_post(policy: &OriginPolicy, origin: &'static str, others: &[(HeaderName, &'static str)]) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(ORIGIN, HeaderValue::from_static(origin));
         for (name, value) in others {
             headers.insert(name.clone(), HeaderValue::from_static(value));
         }
-        pages.reject_write(&Method::POST, &headers).is_none()
+        policy.reject_write(&Method::POST, &headers).is_none()
     }
 
-    fn pages(named: &[&str]) -> OriginPolicy {
-        let named = CorsOrigins::Only(named.iter().map(|&origin| origin.to_owned()).collect());
-        OriginPolicy::new(named, "https://media.example.org/base")
+    fn policy(origins: &[&str]) -> OriginPolicy {
+        let origins = CorsOrigins::Only(origins.iter().map(|&origin| origin.to_owned()).collect());
+        OriginPolicy::new(origins, "https://media.example.org/base")
     }
 
     #[test]
     fn a_page_is_own_by_the_public_url_by_the_browser_or_by_where_it_is_sent() {
-        let pages = pages(&[]);
+        let policy = policy(&[]);
         for (origin, others) in [
             ("https://media.example.org", vec![(HOST, "127.0.0.1:8080")]),
             ("https://media.example.org", vec![(HOST, "127.0.0.1:8080"), (SEC_FETCH_SITE, "cross-site")]),
@@ -191,13 +193,13 @@ mod tests {
             ("https://other.example", vec![(HOST, "upstream"), (SEC_FETCH_SITE, "same-origin")]),
             ("null", vec![(HOST, "upstream"), (SEC_FETCH_SITE, "same-origin")]),
         ] {
-            assert!(may_post(&pages, origin, &others), "{origin} {others:?}");
+            assert!(may_post(&policy, origin, &others), "{origin} {others:?}");
         }
     }
 
     #[test]
     fn any_other_page_is_foreign() {
-        let pages = pages(&[]);
+        let policy = policy(&[]);
         for (origin, others) in [
             ("null", vec![(HOST, "null")]),
             ("", vec![(HOST, "")]),
@@ -212,30 +214,30 @@ mod tests {
             ("https://evil.example", vec![(HOST, "other.example"), (SEC_FETCH_SITE, "none")]),
             ("http://other.example", vec![(HOST, "other.example"), (SEC_FETCH_SITE, "cross-site")]),
         ] {
-            assert!(!may_post(&pages, origin, &others), "{origin} {others:?}");
+            assert!(!may_post(&policy, origin, &others), "{origin} {others:?}");
         }
     }
 
     #[test]
     fn a_browser_whose_origin_was_taken_out_is_believed_and_programs_are_not_looked_at() {
-        let pages = pages(&[]);
-        let may = |site: Option<&'static str>| {
+        let policy = policy(&[]);
+        let may_write = |site: Option<&'static str>| {
             let headers: HeaderMap =
                 site.map(|site| (SEC_FETCH_SITE, HeaderValue::from_static(site))).into_iter().collect();
-            pages.reject_write(&Method::POST, &headers).is_none()
+            policy.reject_write(&Method::POST, &headers).is_none()
         };
-        assert!([None, Some("same-origin"), Some("none")].into_iter().all(may));
-        assert!(!["cross-site", "same-site"].into_iter().any(|site| may(Some(site))));
+        assert!([None, Some("same-origin"), Some("none")].into_iter().all(may_write));
+        assert!(!["cross-site", "same-site"].into_iter().any(|site| may_write(Some(site))));
     }
 
     #[test]
     fn pages_that_are_named_may_do_everything_and_all_is_no_name() {
-        let named = pages(&["https://app.example"]);
-        assert!(may_post(&named, "https://app.example", &[(SEC_FETCH_SITE, "cross-site")]));
-        assert!(!may_post(&named, "https://app.example:8443", &[]));
-        let all = OriginPolicy::new(CorsOrigins::Any, "http://127.0.0.1:8080");
-        assert!(!may_post(&all, "https://app.example", &[]));
-        assert!(!may_post(&all, "*", &[]));
+        let policy = policy(&["https://app.example"]);
+        assert!(may_post(&policy, "https://app.example", &[(SEC_FETCH_SITE, "cross-site")]));
+        assert!(!may_post(&policy, "https://app.example:8443", &[]));
+        let any_origin = OriginPolicy::new(CorsOrigins::Any, "http://127.0.0.1:8080");
+        assert!(!may_post(&any_origin, "https://app.example", &[]));
+        assert!(!may_post(&any_origin, "*", &[]));
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub struct RegistrationCharges([Option<QuotaCharge<PublisherId>>; 2]);
 
 impl RegistrationCharges {
     /// Makes the charges final.
-    pub fn keep(self) {
+    pub fn commit(self) {
         self.0.into_iter().flatten().for_each(QuotaCharge::commit);
     }
 }
@@ -88,9 +88,9 @@ impl RequestContext {
 
         charge.map(Some).map_err(|exceeded| {
             let unit = policy.trim_end_matches("-a-day");
-            let QuotaExceeded { limit, remaining: left } = exceeded;
+            let QuotaExceeded { limit, remaining } = exceeded;
             let detail = format!(
-                "daily quota of {unit} exceeded: {left} of {limit} left, {amount} requested; resets at midnight UTC"
+                "daily quota of {unit} exceeded: {remaining} of {limit} left, {amount} requested; resets at midnight UTC"
             );
             Problem::new(Code::QuotaExceeded, detail).retry_after(seconds_until_midnight(now))
         })
@@ -152,16 +152,16 @@ impl RequestContext {
     }
 
     /// Sets the headers of a daily quota in the response.
-    pub fn report_quota(&self, policy: &'static str, most: u64, used: u64, now: Timestamp) {
-        let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        let (most, left) = (whole(most), whole(most.saturating_sub(used)));
+    pub fn report_quota(&self, policy: &'static str, limit: u64, used: u64, now: Timestamp) {
+        let to_i64 = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        let (limit, remaining) = (to_i64(limit), to_i64(limit.saturating_sub(used)));
         report_rate_limit(
             &self.request,
             RateLimitStatus {
                 policy,
-                limit: most,
+                limit,
                 window: DAY_MICROS / 1_000_000,
-                remaining: left,
+                remaining,
                 reset_after: micros_until_midnight(now),
             },
         );

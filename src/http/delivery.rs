@@ -57,12 +57,12 @@ pub async fn list(call: Call<{ Action::ReadTask as u8 }>) -> Result<ApiResponse,
 /// `POST /deliveries/{delivery_id}/redeliver`: repeats a delivery that has ended.
 pub async fn redeliver(call: Call<{ Action::RedeliverCallback as u8 }>) -> Result<ApiResponse, Problem> {
     let record = own_delivery(&call).await?;
-    let delivery = record.announcement.id;
+    let delivery = record.notification.id;
     let task = record.task;
     let services = call.services();
-    let owner = record.announcement.owner;
-    let url = record.announcement.content.url.clone();
-    let change = record.announcement.change;
+    let owner = record.notification.owner;
+    let url = record.notification.content.url.clone();
+    let change = record.notification.change;
     let command = DeliveryCommand::Redeliver(Redelivery { delivery, task, owner, url, task_version: change });
     services.dispatch.delivery(delivery, command, call.command_context()).await?;
 
@@ -78,7 +78,7 @@ fn not_found() -> Problem {
 /// Delivery, with the task that it reports on.
 struct OwnDelivery {
     task: TaskId,
-    announcement: WebhookNotification,
+    notification: WebhookNotification,
 }
 
 /// Returns the delivery of the path, if the caller may see its task.
@@ -87,11 +87,11 @@ async fn own_delivery(call: &RequestContext) -> Result<OwnDelivery, Problem> {
     let services = call.services();
     let task = services.models.task_of_delivery(id).await?.ok_or_else(not_found)?;
     let user = call.user()?;
-    let told = services.models.delivery_notification(task, id).await?.ok_or_else(not_found)?;
-    if told.owner != Some(user.id) && !user.is_admin {
+    let notification = services.models.delivery_notification(task, id).await?.ok_or_else(not_found)?;
+    if notification.owner != Some(user.id) && !user.is_admin {
         return Err(not_found());
     }
-    Ok(OwnDelivery { task, announcement: told })
+    Ok(OwnDelivery { task, notification: notification })
 }
 
 fn delivery_views(records: &[DeliveryRecord], task: TaskId) -> Vec<DeliveryView> {
@@ -107,7 +107,7 @@ fn delivery_views(records: &[DeliveryRecord], task: TaskId) -> Vec<DeliveryView>
 }
 
 fn delivery_view(record: &DeliveryRecord, task: TaskId, earlier: Option<DeliveryId>) -> DeliveryView {
-    let DeliveryRecord { notification: told, state, attempts } = record;
+    let DeliveryRecord { notification, state, attempts } = record;
     let (state, next_at, waits_for) = match state {
         Delivery::Pending { next_at, .. } => ("pending", *next_at, earlier),
         Delivery::Delivered { .. } => ("delivered", None, None),
@@ -116,13 +116,13 @@ fn delivery_view(record: &DeliveryRecord, task: TaskId, earlier: Option<Delivery
     };
 
     DeliveryView {
-        id: told.id.to_string(),
-        webhook_id: told.id.webhook_id(),
+        id: notification.id.to_string(),
+        webhook_id: notification.id.webhook_id(),
         task_id: task.to_string(),
-        status: told.content.status(),
-        url: told.content.url.as_str().to_owned(),
+        status: notification.content.status(),
+        url: notification.content.url.as_str().to_owned(),
         state,
-        created_at: told.at.to_string(),
+        created_at: notification.at.to_string(),
         next_attempt_at: next_at.map(|at| at.to_string()),
         waits_for: waits_for.map(|id| id.to_string()),
         attempts: attempts.iter().map(attempt_view).collect(),

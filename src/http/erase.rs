@@ -45,26 +45,30 @@ async fn erase(call: &RequestContext, user: UserId) -> Result<ApiResponse, Probl
         return Err(Problem::new(Code::Conflict, detail));
     }
 
-    let why = call.command_context();
-    let work = async move { run_erasure(user, &services, &why).await };
+    let command_context = call.command_context();
+    let work = async move { run_erasure(user, &services, &command_context).await };
     rt::spawn(work.in_current_span()).await.map_err(Problem::internal)??;
     Ok(ApiResponse::no_content())
 }
 
-async fn run_erasure(user: UserId, services: &Services, why: &CommandContext) -> Result<(), Problem> {
+async fn run_erasure(user: UserId, services: &Services, command_context: &CommandContext) -> Result<(), Problem> {
     let publishers = publishers_to_leave(user, &services.models.read())?;
     for publisher in publishers {
-        match services.dispatch.publisher(&publisher, PublisherCommand::RemoveMember { user }, why.clone()).await {
+        match services
+            .dispatch
+            .publisher(&publisher, PublisherCommand::RemoveMember { user }, command_context.clone())
+            .await
+        {
             Ok(_) | Err(CommandError::Rejected(PublisherRejection::MemberNotFound | PublisherRejection::NotFound)) => {}
             Err(error) => return Err(error.into()),
         }
     }
 
     let keyring = services.keyring.clone();
-    let begun = web::block(move || keyring.begin_erasure(user)).await.map_err(Problem::internal)?;
-    begun.map_err(|failure| personal_fields::key_error(&failure, &services.space))?;
+    let started = web::block(move || keyring.begin_erasure(user)).await.map_err(Problem::internal)?;
+    started.map_err(|failure| personal_fields::key_error(&failure, &services.space))?;
 
-    services.dispatch.user(user, UserCommand::Erase, why.clone()).await?;
+    services.dispatch.user(user, UserCommand::Erase, command_context.clone()).await?;
     services.keyring.mark_erased(user);
     services.environment.hit(FailPoint::BeforeKeyDestroyed, &user.to_string());
     complete_erasure(user, services).await
@@ -73,15 +77,15 @@ async fn run_erasure(user: UserId, services: &Services, why: &CommandContext) ->
 /// Returns the publishers of a user, or an error if one of them would lose its last owner.
 fn publishers_to_leave(user: UserId, models: &Models) -> Result<Vec<PublisherId>, Problem> {
     let mut publishers = Vec::new();
-    let mut sentences = Vec::new();
-    for publisher in models.publishers.of_member(user) {
+    let mut messages = Vec::new();
+    for publisher in models.publishers.for_member(user) {
         if publisher.is_last_owner(user) {
-            sentences.push(format!("{} has no other owner: make another member owner, or delete it", publisher.id));
+            messages.push(format!("{} has no other owner: make another member owner, or delete it", publisher.id));
         }
         publishers.push(publisher.id.clone());
     }
 
-    if sentences.is_empty() { Ok(publishers) } else { Err(Problem::from_messages(Code::Conflict, sentences, 0)) }
+    if messages.is_empty() { Ok(publishers) } else { Err(Problem::from_messages(Code::Conflict, messages, 0)) }
 }
 
 async fn complete_erasure(user: UserId, services: &Services) -> Result<(), Problem> {

@@ -124,40 +124,43 @@ impl Problem {
 
     /// Creates the error for invalid fields.
     #[must_use]
-    pub fn invalid(faults: Vec<FieldError>) -> Self {
-        let sentences = faults.iter().map(FieldError::to_string).collect();
-        Self { field_errors: faults, ..Self::from_messages(Code::InvalidInput, sentences, 0) }
+    pub fn invalid(field_errors: Vec<FieldError>) -> Self {
+        let messages = field_errors.iter().map(FieldError::to_string).collect();
+        Self { field_errors, ..Self::from_messages(Code::InvalidInput, messages, 0) }
     }
 
     /// Creates the error for several messages, and `more` that are only counted.
     #[must_use]
-    pub fn from_messages(code: Code, sentences: Vec<String>, more: usize) -> Self {
-        let first: Vec<_> = sentences.iter().take(3).map(String::as_str).collect();
-        let more = sentences.len() - first.len() + more;
+    pub fn from_messages(code: Code, messages: Vec<String>, more: usize) -> Self {
+        let first: Vec<_> = messages.iter().take(3).map(String::as_str).collect();
+        let more = messages.len() - first.len() + more;
         let detail = if more > 0 { format!("{}; and {more} more", first.join("; ")) } else { first.join("; ") };
-        Self { messages: sentences, ..Self::new(code, detail) }
+        Self { messages, ..Self::new(code, detail) }
     }
 
     /// Creates a 404.
     #[must_use]
-    pub fn not_found(what: &str) -> Self {
-        Self::new(Code::NotFound, format!("{what} not found"))
+    pub fn not_found(resource: &str) -> Self {
+        Self::new(Code::NotFound, format!("{resource} not found"))
     }
 
     /// Creates the 404 for an unknown path; `near` are similar paths.
     #[must_use]
-    pub fn unknown_path(method: &Method, near: &[&str]) -> Self {
-        if near.is_empty() {
+    pub fn unknown_path(method: &Method, suggestions: &[&str]) -> Self {
+        if suggestions.is_empty() {
             return Self::not_found("path");
         }
-        Self::new(Code::NotFound, format!("path not found; {method} is available at {}", near.join(", ")))
+        Self::new(Code::NotFound, format!("path not found; {method} is available at {}", suggestions.join(", ")))
     }
 
     /// Creates the 403 for a banned resource. Only an administrator can lift the ban.
     #[must_use]
-    pub fn banned(what: &str, reason: Option<&Reason>) -> Self {
+    pub fn banned(subject: &str, reason: Option<&Reason>) -> Self {
         let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-        Self::new(Code::Banned, format!("this {what} is banned and must be unbanned by an administrator first{reason}"))
+        Self::new(
+            Code::Banned,
+            format!("this {subject} is banned and must be unbanned by an administrator first{reason}"),
+        )
     }
 
     /// Creates a 401 with a challenge.
@@ -231,7 +234,7 @@ impl Problem {
     /// Serializes the error as JSON in one line; `path` is that of the request.
     #[must_use]
     pub fn to_json(&self, path: &str) -> String {
-        let shape = ProblemJson {
+        let json = ProblemJson {
             r#type: format!("urn:mediary:error:{}", self.code.as_str()),
             title: self.code.title(),
             status: self.code.status(),
@@ -242,7 +245,7 @@ impl Problem {
             details: &self.messages,
             errors: &self.field_errors,
         };
-        serde_json::to_string(&shape).unwrap_or_default()
+        serde_json::to_string(&json).unwrap_or_default()
     }
 
     /// Builds the response; `path` is that of the request.
@@ -329,8 +332,8 @@ mod tests {
         let explained = include_str!("../../docs/errors.md").split("\n## `").skip(1);
         let mut explained: Vec<_> = explained.filter_map(|section| section.split_once("`\n\n")).collect();
         for code in Code::ALL {
-            let place = explained.iter().position(|(name, _)| *name == code.as_str());
-            let (_, text) = explained.remove(place.unwrap_or_else(|| panic!("docs/errors.md does not tell {code:?}")));
+            let index = explained.iter().position(|(name, _)| *name == code.as_str());
+            let (_, text) = explained.remove(index.unwrap_or_else(|| panic!("docs/errors.md does not tell {code:?}")));
             assert!(text.starts_with(&code.status().to_string()), "{code:?} has another status");
         }
         assert!(explained.is_empty(), "docs/errors.md tells of codes that are not there: {explained:?}");
@@ -340,9 +343,9 @@ mod tests {
     fn what_comes_right_without_another_request_is_in_the_table_of_who_must_act() {
         let page = include_str!("../../docs/errors.md");
         let table = page.split("| Temporary: retry later").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
-        let named: Vec<_> = table.split('`').skip(1).step_by(2).collect();
+        let codes: Vec<_> = table.split('`').skip(1).step_by(2).collect();
         for code in Code::ALL.iter().filter(|code| matches!(code.status(), 408 | 429 | 500..)) {
-            assert!(named.contains(&code.as_str()), "docs/errors.md does not say who must act on {code:?}");
+            assert!(codes.contains(&code.as_str()), "docs/errors.md does not say who must act on {code:?}");
         }
     }
 
@@ -390,7 +393,7 @@ mod tests {
 
     #[test]
     fn the_detail_names_the_first_faults_and_counts_the_rest() {
-        let faults = (0..5).map(|n| FieldError { pointer: format!("/{n}"), reason: "is bad".to_owned() }).collect();
-        assert_eq!(Problem::invalid(faults).to_string(), "/0 is bad; /1 is bad; /2 is bad; and 2 more");
+        let errors = (0..5).map(|n| FieldError { pointer: format!("/{n}"), reason: "is bad".to_owned() }).collect();
+        assert_eq!(Problem::invalid(errors).to_string(), "/0 is bad; /1 is bad; /2 is bad; and 2 more");
     }
 }

@@ -30,8 +30,8 @@ impl FieldError {
 
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = if self.pointer.is_empty() { "the body" } else { &self.pointer };
-        write!(f, "{at} {}", self.reason)
+        let location = if self.pointer.is_empty() { "the body" } else { &self.pointer };
+        write!(f, "{location} {}", self.reason)
     }
 }
 
@@ -68,14 +68,14 @@ pub fn read<'v, T>(body: &'v Value, read: impl FnOnce(&mut Fields<'v, '_>) -> Op
         errors.add("", "must be a JSON object");
         return errors.finish(None);
     };
-    let value = read(&mut Fields { object, at: String::new(), errors: &mut errors });
+    let value = read(&mut Fields { object, base: String::new(), errors: &mut errors });
     errors.finish(value)
 }
 
 /// Fields of one object.
 pub struct Fields<'v, 'f> {
     object: &'v Map<String, Value>,
-    at: String,
+    base: String,
     errors: &'f mut FieldErrors,
 }
 
@@ -87,13 +87,13 @@ impl<'v> Fields<'v, '_> {
 
     /// Adds an error of a field.
     pub fn add_error(&mut self, name: &str, reason: impl fmt::Display) {
-        self.errors.add(pointer(&self.at, name), reason);
+        self.errors.add(pointer(&self.base, name), reason);
     }
 
     /// Returns the JSON pointer of a field.
     #[must_use]
     pub fn pointer_to(&self, name: &str) -> String {
-        pointer(&self.at, name)
+        pointer(&self.base, name)
     }
 
     /// Adds an error at a pointer from [`Fields::pointer_to`] or [`Fields::texts`].
@@ -182,14 +182,14 @@ impl<'v> Fields<'v, '_> {
         max: usize,
         parse: impl Fn(&'v str) -> Result<T, InvalidValue>,
     ) -> Vec<(String, T)> {
-        let at = pointer(&self.at, name);
+        let base = pointer(&self.base, name);
         let mut texts = Vec::new();
 
         for (index, entry) in self.array(name, &(0..=max)).unwrap_or_default().iter().enumerate() {
-            let at = pointer(&at, &index.to_string());
+            let entry_pointer = pointer(&base, &index.to_string());
             match parse_text(entry, &parse) {
-                Ok(text) => texts.push((at, text)),
-                Err(reason) => self.errors.add(at, reason),
+                Ok(text) => texts.push((entry_pointer, text)),
+                Err(reason) => self.errors.add(entry_pointer, reason),
             }
         }
         texts
@@ -205,7 +205,7 @@ impl<'v> Fields<'v, '_> {
     /// Reads a nested object.
     pub fn object<T>(&mut self, name: &str, read: impl FnOnce(&mut Fields<'v, '_>) -> Option<T>) -> Option<T> {
         let value = self.value(name)?;
-        self.nested_object(pointer(&self.at, name), value, read)
+        self.nested_object(pointer(&self.base, name), value, read)
     }
 
     /// Reads an array of objects of an allowed length; each invalid entry is an error.
@@ -215,11 +215,12 @@ impl<'v> Fields<'v, '_> {
         allowed: &RangeInclusive<usize>,
         mut read: impl FnMut(&mut Fields<'v, '_>) -> Option<T>,
     ) -> Option<Vec<T>> {
-        let at = pointer(&self.at, name);
+        let base = pointer(&self.base, name);
         let entries = self.array(name, allowed)?.iter().enumerate();
-        let read = entries.map(|(index, entry)| self.nested_object(pointer(&at, &index.to_string()), entry, &mut read));
-        let read: Vec<Option<T>> = read.collect();
-        read.into_iter().collect()
+        let results =
+            entries.map(|(index, entry)| self.nested_object(pointer(&base, &index.to_string()), entry, &mut read));
+        let results: Vec<Option<T>> = results.collect();
+        results.into_iter().collect()
     }
 
     /// Reads an object with free keys, at most `max` of them.
@@ -231,7 +232,7 @@ impl<'v> Fields<'v, '_> {
     ) -> BTreeMap<K, T> {
         let mut entries = BTreeMap::new();
         if self.object.len() > max {
-            self.errors.add(self.at.clone(), format!("must have at most {max} entries"));
+            self.errors.add(self.base.clone(), format!("must have at most {max} entries"));
             return entries;
         }
 
@@ -246,14 +247,14 @@ impl<'v> Fields<'v, '_> {
 
     fn nested_object<T>(
         &mut self,
-        at: String,
+        base: String,
         value: &'v Value,
         read: impl FnOnce(&mut Fields<'v, '_>) -> Option<T>,
     ) -> Option<T> {
         if let Some(object) = value.as_object() {
-            return read(&mut Fields { object, at, errors: self.errors });
+            return read(&mut Fields { object, base, errors: self.errors });
         }
-        self.errors.add(at, "must be an object");
+        self.errors.add(base, "must be an object");
         None
     }
 

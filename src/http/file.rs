@@ -55,7 +55,7 @@ struct OpenedDownload {
 pub async fn send(
     call: &RequestContext,
     path: &Path,
-    described: DownloadMetadata,
+    metadata: DownloadMetadata,
 ) -> Result<Option<ApiResponse>, Problem> {
     let file = match File::open(path).await {
         Ok(file) => file,
@@ -64,57 +64,58 @@ pub async fn send(
     };
 
     let length = file.metadata().await.map_err(Problem::internal)?.len();
-    let found = OpenedDownload { file, length, tag: format!("\"{}\"", described.digest), metadata: described };
+    let download = OpenedDownload { file, length, tag: format!("\"{}\"", metadata.digest), metadata };
     // HEAD requests and 304s send no bytes and release the place with the response.
-    let place = call.shared().downloads.try_acquire(call.account())?;
-    found.respond(call.method(), call.headers(), place).map(|response| Some(ApiResponse::from_response(response)))
+    let permit = call.shared().downloads.try_acquire(call.account())?;
+    download.respond(call.method(), call.headers(), permit).map(|response| Some(ApiResponse::from_response(response)))
 }
 
 impl OpenedDownload {
-    fn respond(self, method: &Method, headers: &HeaderMap, place: PoolPermit) -> Result<HttpResponse, Problem> {
+    fn respond(self, method: &Method, headers: &HeaderMap, permit: PoolPermit) -> Result<HttpResponse, Problem> {
         if conditional::is_current(headers, &self.tag) {
             return Ok(self.response(StatusCode::NOT_MODIFIED).finish());
         }
 
         match self.ranges(method, headers) {
             ByteRangeSelection::Whole => {
-                let whole = ByteRange { start: 0, length: self.length };
+                let full_range = ByteRange { start: 0, length: self.length };
                 let mut response = self.response(StatusCode::OK);
                 response.content_type(self.metadata.content_type);
-                Ok(self.send(response, VecDeque::from([RangeBodyPiece::FileRange(whole)]), place))
+                Ok(self.send(response, VecDeque::from([RangeBodyPiece::FileRange(full_range)]), permit))
             }
             ByteRangeSelection::Unsatisfiable => {
-                let told = HeaderValue::try_from(format!("bytes */{}", self.length)).map_err(Problem::internal)?;
+                let content_range =
+                    HeaderValue::try_from(format!("bytes */{}", self.length)).map_err(Problem::internal)?;
                 let detail = format!("the file has {} bytes", self.length);
-                Err(Problem::new(Code::RangeNotSatisfiable, detail).with_header(CONTENT_RANGE, told))
+                Err(Problem::new(Code::RangeNotSatisfiable, detail).with_header(CONTENT_RANGE, content_range))
             }
-            ByteRangeSelection::Parts(parts) => Ok(self.partial(&parts, place)),
+            ByteRangeSelection::Parts(parts) => Ok(self.partial(&parts, permit)),
         }
     }
 
     /// Returns the requested ranges. They apply only to GET, and only if `If-Range` matches the current file.
     fn ranges(&self, method: &Method, headers: &HeaderMap) -> ByteRangeSelection {
-        let outdated = headers.get(IF_RANGE).is_some_and(|tag| tag.as_bytes() != self.tag.as_bytes());
+        let is_outdated = headers.get(IF_RANGE).is_some_and(|tag| tag.as_bytes() != self.tag.as_bytes());
         match headers.get(RANGE).and_then(|range| range.to_str().ok()) {
-            Some(range) if *method == Method::GET && !outdated => range::parse(range, self.length),
+            Some(range) if *method == Method::GET && !is_outdated => range::parse(range, self.length),
             _ => ByteRangeSelection::Whole,
         }
     }
 
-    fn partial(self, parts: &[ByteRange], place: PoolPermit) -> HttpResponse {
+    fn partial(self, parts: &[ByteRange], permit: PoolPermit) -> HttpResponse {
         let mut response = self.response(StatusCode::PARTIAL_CONTENT);
         if let [part] = parts {
             response
                 .content_type(self.metadata.content_type)
                 .insert_header((CONTENT_RANGE, part.content_range(self.length)));
-            return self.send(response, VecDeque::from([RangeBodyPiece::FileRange(*part)]), place);
+            return self.send(response, VecDeque::from([RangeBodyPiece::FileRange(*part)]), permit);
         }
 
         // The boundary is a hash of the file, so the file cannot contain it by chance.
         let boundary = self.tag.trim_matches('"');
         response.content_type(format!("multipart/byteranges; boundary={boundary}"));
         let pieces = range::multipart(parts, self.length, self.metadata.content_type, boundary);
-        self.send(response, pieces, place)
+        self.send(response, pieces, permit)
     }
 
     fn response(&self, status: StatusCode) -> HttpResponseBuilder {
@@ -131,11 +132,11 @@ impl OpenedDownload {
         self,
         mut response: HttpResponseBuilder,
         pieces: VecDeque<RangeBodyPiece>,
-        place: PoolPermit,
+        permit: PoolPermit,
     ) -> HttpResponse {
         let length = range::total_length(&pieces);
         response.insert_header(identity_encoding());
-        response.body(SizedStream::new(length, stream_pieces(self.file, pieces, place)))
+        response.body(SizedStream::new(length, stream_pieces(self.file, pieces, permit)))
     }
 }
 
@@ -143,12 +144,12 @@ impl OpenedDownload {
 fn stream_pieces(
     file: File,
     pieces: VecDeque<RangeBodyPiece>,
-    place: PoolPermit,
+    permit: PoolPermit,
 ) -> impl Stream<Item = std::io::Result<Bytes>> {
-    let start = DownloadStream { file, pieces, offset: None, _permit: place };
-    try_unfold(start, |mut sending| async move {
-        let chunk = sending.next().await?;
-        Ok(chunk.map(|chunk| (chunk, sending)))
+    let state = DownloadStream { file, pieces, offset: None, _permit: permit };
+    try_unfold(state, |mut stream| async move {
+        let chunk = stream.next().await?;
+        Ok(chunk.map(|chunk| (chunk, stream)))
     })
 }
 
@@ -163,26 +164,26 @@ struct DownloadStream {
 
 impl DownloadStream {
     async fn next(&mut self) -> std::io::Result<Option<Bytes>> {
-        let span = match self.pieces.pop_front() {
+        let range = match self.pieces.pop_front() {
             None => return Ok(None),
             Some(RangeBodyPiece::Literal(bytes)) => return Ok(Some(bytes)),
-            Some(RangeBodyPiece::FileRange(span)) => span,
+            Some(RangeBodyPiece::FileRange(range)) => range,
         };
-        if self.offset != Some(span.start) {
-            self.file.seek(SeekFrom::Start(span.start)).await?;
+        if self.offset != Some(range.start) {
+            self.file.seek(SeekFrom::Start(range.start)).await?;
         }
 
-        let mut chunk = BytesMut::with_capacity(usize::try_from(span.length.min(CHUNK_BYTES)).unwrap_or_default());
-        let read = (&mut self.file).take(span.length.min(CHUNK_BYTES)).read_buf(&mut chunk).await? as u64;
-        if read == 0 && span.length > 0 {
+        let mut chunk = BytesMut::with_capacity(usize::try_from(range.length.min(CHUNK_BYTES)).unwrap_or_default());
+        let read = (&mut self.file).take(range.length.min(CHUNK_BYTES)).read_buf(&mut chunk).await? as u64;
+        if read == 0 && range.length > 0 {
             return Err(ErrorKind::UnexpectedEof.into());
         }
 
-        self.offset = Some(span.start + read);
-        if read < span.length {
+        self.offset = Some(range.start + read);
+        if read < range.length {
             self.pieces.push_front(RangeBodyPiece::FileRange(ByteRange {
-                start: span.start + read,
-                length: span.length - read,
+                start: range.start + read,
+                length: range.length - read,
             }));
         }
         Ok(Some(chunk.freeze()))

@@ -16,7 +16,9 @@ pub async fn health(_call: Call<{ Action::ReadServiceState as u8 }>) -> Result<A
 pub async fn ready(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<ApiResponse, Problem> {
     match (call.services().readiness)() {
         Ok(()) => Ok(ApiResponse::text("OK")),
-        Err(ReadinessFailure { public_message: told, .. }) => Err(Problem::new(Code::NotReady, told).retry_after(5)),
+        Err(ReadinessFailure { public_message, .. }) => {
+            Err(Problem::new(Code::NotReady, public_message).retry_after(5))
+        }
     }
 }
 

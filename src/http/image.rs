@@ -111,9 +111,9 @@ async fn submit(mut call: ImageSubmitCall, read: ImageJobReader) -> Result<(Imag
 
     let body = call.body().await?;
     // After the body has arrived, so that slow bodies hold no places. Held until the read models count the task.
-    let place = call.reserve_task(Some(owner), task)?;
-    let turn = timeout(DECODER_WAIT_MAX, shared.decoders.acquire(Some(owner), 1)).await;
-    let turn = turn.map_err(|_| Problem::overloaded())?;
+    let reservation = call.reserve_task(Some(owner), task)?;
+    let decoder_permit = timeout(DECODER_WAIT_MAX, shared.decoders.acquire(Some(owner), 1)).await;
+    let decoder_permit = decoder_permit.map_err(|_| Problem::overloaded())?;
 
     let store = services.store.clone();
     let space = services.space.clone();
@@ -121,36 +121,36 @@ async fn submit(mut call: ImageSubmitCall, read: ImageJobReader) -> Result<(Imag
     // The thread continues if the client disconnects; it holds the place and the body's memory charge until it ends.
     let work = move || {
         let body = body.parse()?;
-        let checked = check::check(&body, read, store.decoders())?;
+        let submission = check::check(&body, read, store.decoders())?;
         // Release the decoder before writing, which waits for the disk.
-        drop(turn);
-        let kept = checked.store_in(&store, &space, seed);
+        drop(decoder_permit);
+        let stored = submission.store_in(&store, &space, seed);
         drop(body);
-        kept.map(|kept| (kept, place))
+        stored.map(|stored| (stored, reservation))
     };
-    let ((work, webhook), place) = shared.inspectors.run(work).await.map_err(Problem::internal)??;
+    let ((work, webhook), reservation) = shared.inspectors.run(work).await.map_err(Problem::internal)??;
 
     if webhook.is_some() {
         check_pending_deliveries(services, Some(owner))?;
     }
     let submission = Submission { task, owner: Some(owner), work: TaskWork::Image(work), webhook };
     services.dispatch.task(task, TaskCommand::Submit(submission), call.command_context()).await?;
-    drop(place);
+    drop(reservation);
 
     let wait = PreferWait::from_headers(call.headers());
     let public_url = &services.options.public_url;
-    let waited = if wait.is_requested() { wait.until_ended(services, task).await? } else { None };
+    let ended = if wait.is_requested() { wait.until_ended(services, task).await? } else { None };
     let created = || ImageTaskView::new(task, TaskStatus::Created, None, None, public_url);
-    Ok((waited.map_or_else(created, |record| ImageTaskView::from_record(&record, public_url)), wait))
+    Ok((ended.map_or_else(created, |record| ImageTaskView::from_record(&record, public_url)), wait))
 }
 
 /// Limits the pending webhook deliveries of an account, so that unreachable receivers do not affect other accounts.
 pub(super) fn check_pending_deliveries(services: &Services, owner: Option<UserId>) -> Result<(), Problem> {
-    let most = services.options.callbacks_per_account;
-    if services.models.read().deliveries.pending_count_of(owner) < most {
+    let limit = services.options.callbacks_per_account;
+    if services.models.read().deliveries.pending_count_of(owner) < limit {
         return Ok(());
     }
-    let detail = format!("{most} webhooks of this account are undelivered; submit without a webhook, or retry later");
+    let detail = format!("{limit} webhooks of this account are undelivered; submit without a webhook, or retry later");
     Err(Problem::new(Code::TooManyCallbacks, detail).retry_after(60))
 }
 

@@ -21,18 +21,18 @@ const REVALIDATE: &str = "no-cache";
 /// day; HEAD does not count.
 pub async fn install(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
-    let numbers = query.parsed_values("version", |text| SemVer::parse(&restore_plus_signs(text)));
-    if numbers.len() > 1 {
+    let versions = query.parsed_values("version", |text| SemVer::parse(&restore_plus_signs(text)));
+    if versions.len() > 1 {
         query.add_error("version", "must be given at most once");
     }
     query.finish()?;
 
     let (entry, links) = match look_up_node(&call, "/install")? {
         NodeLookup::Found(entry, links) => (entry, links),
-        NodeLookup::Redirect(answer) => return Ok(answer),
+        NodeLookup::Redirect(redirect) => return Ok(redirect),
     };
 
-    let reference = numbers.into_iter().next().map(VersionRef::Number);
+    let reference = versions.into_iter().next().map(VersionRef::Number);
     let (node, version) = installable_version(&call, &entry, |node| match &reference {
         Some(reference) => node.version(reference),
         None => latest(&node.versions),
@@ -49,24 +49,24 @@ pub async fn install(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRe
 /// `GET /nodes/{node_id}/versions/{version}/download`: the archive.
 pub async fn download(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let segment = call.path_param("version");
-    let wanted = VersionRef::parse(&segment).ok_or_else(|| Problem::not_found("node version"))?;
+    let version_ref = VersionRef::parse(&segment).ok_or_else(|| Problem::not_found("node version"))?;
     let entry = match look_up_node(&call, &format!("/versions/{segment}/download"))? {
         NodeLookup::Found(entry, _) => entry,
-        NodeLookup::Redirect(answer) => return Ok(answer),
+        NodeLookup::Redirect(redirect) => return Ok(redirect),
     };
 
-    let (node, version) = installable_version(&call, &entry, |node| node.version(&wanted))?;
+    let (node, version) = installable_version(&call, &entry, |node| node.version(&version_ref))?;
     let archive = version.archive.ok_or_else(|| Problem::new(Code::NotFound, "the version has no archive yet"))?;
     // Ids and version numbers need no quoting.
     let disposition = format!("attachment; filename=\"{}-{}.zip\"", node.id, version.number);
-    let described = DownloadMetadata {
+    let metadata = DownloadMetadata {
         digest: archive.digest,
         content_type: "application/zip",
         cache_control: REVALIDATE,
         headers: vec![(CONTENT_DISPOSITION, disposition)],
     };
-    let answer = file::send(&call, &call.services().archives.path_of(&archive.digest), described).await?;
-    answer.ok_or_else(|| Problem::internal(format!("the recorded archive {} is missing", archive.digest)))
+    let response = file::send(&call, &call.services().archives.path_of(&archive.digest), metadata).await?;
+    response.ok_or_else(|| Problem::internal(format!("the recorded archive {} is missing", archive.digest)))
 }
 
 /// Returns the requested version if the caller may have it. Banned versions are for nobody, pending and flagged ones
@@ -74,7 +74,7 @@ pub async fn download(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiR
 fn installable_version<'e>(
     call: &RequestContext,
     entry: &'e NodeEntry,
-    wanted: impl FnOnce(&'e NodeProfile) -> Option<&'e NodeVersion>,
+    select: impl FnOnce(&'e NodeProfile) -> Option<&'e NodeVersion>,
 ) -> Result<(&'e NodeProfile, &'e NodeVersion), Problem> {
     let not_found = || Problem::not_found("node version");
     let node = entry.profile().ok_or_else(not_found)?;
@@ -83,7 +83,7 @@ fn installable_version<'e>(
         return Err(Problem::new(Code::Banned, format!("this node is banned{detail}")));
     }
 
-    let version = wanted(node).ok_or_else(not_found)?;
+    let version = select(node).ok_or_else(not_found)?;
     match version.status {
         VersionStatus::Active => Ok((node, version)),
         VersionStatus::Pending | VersionStatus::Flagged if is_insider(call, node) => Ok((node, version)),
@@ -98,6 +98,6 @@ fn installable_version<'e>(
 
 fn is_insider(call: &RequestContext, node: &NodeProfile) -> bool {
     let models = call.services().models.read();
-    let standing = call.identity().role(models.publishers.get(&node.publisher));
-    matches!(standing, CallerRole::Member | CallerRole::Owner | CallerRole::OwnToken | CallerRole::Admin)
+    let role = call.identity().role(models.publishers.get(&node.publisher));
+    matches!(role, CallerRole::Member | CallerRole::Owner | CallerRole::OwnToken | CallerRole::Admin)
 }

@@ -20,9 +20,9 @@ pub async fn file(call: Call<{ Action::ReadResult as u8 }>) -> Result<ApiRespons
     let name = call.path_param("file");
     let path = call.services().store.path_of(MediaArea::Result, &name).ok_or_else(not_found)?;
     let (digest, content_type) = parse_file_name(&name).ok_or_else(not_found)?;
-    let described = DownloadMetadata { digest, content_type, cache_control: IMMUTABLE, headers: Vec::new() };
+    let metadata = DownloadMetadata { digest, content_type, cache_control: IMMUTABLE, headers: Vec::new() };
     let retention = call.services().options.media_retention;
-    file::send(&call, &path, described).await?.ok_or_else(|| result_not_found(retention))
+    file::send(&call, &path, metadata).await?.ok_or_else(|| result_not_found(retention))
 }
 
 fn not_found() -> Problem {
@@ -37,19 +37,19 @@ fn result_not_found(retention: Duration) -> Problem {
 }
 
 /// Formats a duration in the largest unit that divides it.
-fn format_duration(time: Duration) -> String {
-    let seconds = time.as_secs();
+fn format_duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
     let units = [(86_400, "day"), (3_600, "hour"), (60, "minute")];
     let (length, unit) = units.into_iter().find(|(length, _)| seconds.is_multiple_of(*length)).unwrap_or((1, "second"));
-    let number = seconds / length;
-    if number == 1 { format!("1 {unit}") } else { format!("{number} {unit}s") }
+    let count = seconds / length;
+    if count == 1 { format!("1 {unit}") } else { format!("{count} {unit}s") }
 }
 
 /// Parses a file name into the hash of the content and its media type.
 fn parse_file_name(name: &str) -> Option<(Digest, &'static str)> {
     let (stem, extension) = name.split_once('.')?;
-    let of_picture = ImageFormat::parse(extension).map(ImageFormat::media_type);
-    let media_type = of_picture.or_else(|_| VideoFormat::parse(extension).map(VideoFormat::media_type));
+    let picture_type = ImageFormat::parse(extension).map(ImageFormat::media_type);
+    let media_type = picture_type.or_else(|_| VideoFormat::parse(extension).map(VideoFormat::media_type));
     Some((Digest::parse(stem).ok()?, media_type.ok()?))
 }
 
@@ -59,8 +59,9 @@ mod tests {
 
     #[test]
     fn times_are_told_in_the_largest_unit_that_fits() {
-        let told = [86_400, 604_800, 90_000, 3_660, 61].map(|seconds| format_duration(Duration::from_secs(seconds)));
-        assert_eq!(told, ["1 day", "7 days", "25 hours", "61 minutes", "61 seconds"]);
+        let formatted =
+            [86_400, 604_800, 90_000, 3_660, 61].map(|seconds| format_duration(Duration::from_secs(seconds)));
+        assert_eq!(formatted, ["1 day", "7 days", "25 hours", "61 minutes", "61 seconds"]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::domain::publisher::{MemberRole, PublisherCommand};
 /// `PUT /publishers/{publisher_id}/members/{user_id}`: sets the role of a user, effective at once. Without a role in
 /// the body, a member keeps the role and a new member gets `Member`.
 pub async fn set(mut call: Call<{ Action::ManageMembers as u8 }>) -> Result<ApiResponse, Problem> {
-    let user = call.known_user()?;
+    let user = call.existing_user()?;
     let body = call.json().await?;
     let role = fields::read(&body, |fields| Some(fields.text("role", MemberRole::parse)))?;
     let publisher = call.publisher()?;
@@ -26,13 +26,13 @@ pub async fn set(mut call: Call<{ Action::ManageMembers as u8 }>) -> Result<ApiR
 /// `DELETE /publishers/{publisher_id}/members/{user_id}`: for managers of members, and for the member itself.
 pub async fn remove(call: Call<{ Action::RemoveMember as u8 }>) -> Result<ApiResponse, Problem> {
     let publisher = call.publisher()?;
-    let leaving = UserId::parse(&call.path_param("user_id")).ok();
-    if leaving != Some(call.user()?.id) {
+    let user_id = UserId::parse(&call.path_param("user_id")).ok();
+    if user_id != Some(call.user()?.id) {
         authorize::permit(Action::ManageMembers, call.identity(), Some(publisher))?;
     }
     // An erased user has left all publishers, unless it was added concurrently.
     call.user_in_path()?;
-    let user = leaving.ok_or_else(|| Problem::not_found("user"))?;
+    let user = user_id.ok_or_else(|| Problem::not_found("user"))?;
     let command = PublisherCommand::RemoveMember { user };
     call.services().dispatch.publisher(&publisher.id, command, call.command_context()).await?;
     Ok(ApiResponse::no_content())

@@ -25,10 +25,10 @@ pub(super) async fn show(call: Call<{ Action::ReadServiceState as u8 }>) -> Resu
 
 /// Returns the label values to pre-register at zero, so that `rate()` sees the first increment.
 pub(super) fn known_labels(services: &Services) -> KnownSeries {
-    let too_many = Code::ALL.iter().filter(|code| code.status() == StatusCode::TOO_MANY_REQUESTS.as_u16());
+    let rate_limit_codes = Code::ALL.iter().filter(|code| code.status() == StatusCode::TOO_MANY_REQUESTS.as_u16());
     // GET implies HEAD.
     let methods = |method: &Method| [Some(method.clone()), (*method == Method::GET).then_some(Method::HEAD)];
-    let of_row = |row: &RouteInfo| {
+    let row_labels = |row: &RouteInfo| {
         methods(&row.method)
             .into_iter()
             .flatten()
@@ -37,8 +37,8 @@ pub(super) fn known_labels(services: &Services) -> KnownSeries {
     };
 
     KnownSeries {
-        routes: routes::route_infos().iter().flat_map(of_row).collect(),
-        refusals: too_many.map(|code| code.as_str()).collect(),
+        routes: routes::route_infos().iter().flat_map(row_labels).collect(),
+        refusals: rate_limit_codes.map(|code| code.as_str()).collect(),
         events: event::names().collect(),
         task_kinds: TaskKind::ALL.iter().map(|kind| kind.as_str()).collect(),
         failure_codes: TaskFailure::CODES.to_vec(),

@@ -75,17 +75,23 @@ where
 
     fn new_transform(&self, service: S) -> Self::Future {
         let shared = self.shared.clone();
-        let pages = Arc::clone(&self.origins);
+        let origins = Arc::clone(&self.origins);
         let inner = Rc::new(service);
         let metrics = shared.services.metrics.clone();
-        let closed = CsrfProtection { origins: Arc::clone(&pages), metrics, inner: Rc::clone(&inner) };
-        let with_cors = cors(pages.cors_origins()).new_transform(closed);
+        let csrf = CsrfProtection { origins: Arc::clone(&origins), metrics, inner: Rc::clone(&inner) };
+        let with_cors = cors(origins.cors_origins()).new_transform(csrf);
 
         async move {
-            let whole = Compress::default().new_transform(with_cors.await?).await?;
-            let exposed = EXPOSED_HEADERS.map(|name| name.as_str().to_owned()).join(", ");
-            let exposed = HeaderValue::try_from(exposed).map_err(drop)?;
-            Ok(MiddlewareService { shared, pages, exposed, inner, whole: Rc::new(whole) })
+            let full_stack = Compress::default().new_transform(with_cors.await?).await?;
+            let exposed_headers = EXPOSED_HEADERS.map(|name| name.as_str().to_owned()).join(", ");
+            let exposed_headers = HeaderValue::try_from(exposed_headers).map_err(drop)?;
+            Ok(MiddlewareService {
+                shared,
+                pages: origins,
+                exposed: exposed_headers,
+                inner,
+                full_stack: Rc::new(full_stack),
+            })
         }
         .boxed_local()
     }
@@ -103,7 +109,7 @@ where
     /// Routes without further middleware.
     inner: Rc<S>,
     /// Routes behind compression, CORS and the CSRF check.
-    whole: Rc<FullStackService<S>>,
+    full_stack: Rc<FullStackService<S>>,
 }
 
 impl<S> Service<ServiceRequest> for MiddlewareService<S>
@@ -120,46 +126,46 @@ where
     fn call(&self, request: ServiceRequest) -> Self::Future {
         let shared = self.shared.clone();
         if !skips_middleware(&request) {
-            let whole = Rc::clone(&self.whole);
-            let pages = Arc::clone(&self.pages);
+            let full_stack = Rc::clone(&self.full_stack);
+            let origins = Arc::clone(&self.pages);
             let metrics = shared.services.metrics.clone();
-            let answer = async move |request: ServiceRequest| {
-                if let Some(problem) = pages.reject_preflight(request.method(), request.headers()) {
+            let respond = async move |request: ServiceRequest| {
+                if let Some(problem) = origins.reject_preflight(request.method(), request.headers()) {
                     metrics.count_unmatched(problem.code().status());
-                    let refusal = problem.to_response(request.path());
-                    return Ok(request.into_response(refusal));
+                    let response = problem.to_response(request.path());
+                    return Ok(request.into_response(response));
                 }
-                whole.call(request).await.map(ServiceResponse::map_into_boxed_body)
+                full_stack.call(request).await.map(ServiceResponse::map_into_boxed_body)
             };
-            return request_log::with_request_log(shared, request, answer).boxed_local();
+            return request_log::with_request_log(shared, request, respond).boxed_local();
         }
 
         let inner = Rc::clone(&self.inner);
-        let exposed = self.exposed.clone();
-        let answer = async move |request| {
+        let exposed_headers = self.exposed.clone();
+        let respond = async move |request| {
             let mut response = inner.call(request).await?;
-            add_cors_headers(response.headers_mut(), exposed);
+            add_cors_headers(response.headers_mut(), exposed_headers);
             Ok(response)
         };
-        request_log::with_request_log(shared, request, answer).boxed_local()
+        request_log::with_request_log(shared, request, respond).boxed_local()
     }
 }
 
 /// Returns `true` if CORS, the CSRF check and compression have no effect on the request.
 fn skips_middleware(request: &ServiceRequest) -> bool {
     let headers = request.headers();
-    let decides = [ORIGIN, ACCEPT_ENCODING, SEC_FETCH_SITE];
-    *request.method() != Method::OPTIONS && !decides.iter().any(|name| headers.contains_key(name))
+    let deciding_headers = [ORIGIN, ACCEPT_ENCODING, SEC_FETCH_SITE];
+    *request.method() != Method::OPTIONS && !deciding_headers.iter().any(|name| headers.contains_key(name))
 }
 
 /// Adds the headers that CORS adds to responses without an origin.
-fn add_cors_headers(headers: &mut HeaderMap, exposed: HeaderValue) {
+fn add_cors_headers(headers: &mut HeaderMap, exposed_headers: HeaderValue) {
     let vary = match headers.get(VARY).map(HeaderValue::as_bytes) {
         None => Some(HeaderValue::from_static(VARY_BY_ORIGIN)),
         Some(b"authorization") => Some(HeaderValue::from_static(VARY_BY_CALLER)),
         Some(other) => HeaderValue::from_bytes(&[other, b", ", VARY_BY_ORIGIN.as_bytes()].concat()).ok(),
     };
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed_headers);
     if let Some(vary) = vary {
         headers.insert(VARY, vary);
     }

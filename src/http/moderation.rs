@@ -15,13 +15,13 @@ use crate::domain::version::{SemVer, VersionRef};
 /// `PUT /admin/nodes/{node_id}`: changes all fields of a node, including its status.
 pub async fn node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
-    let node = call.known_node()?;
+    let node = call.existing_node()?;
     let command = fields::read(&body, |fields| {
         check_same_id(fields, Some(&node));
         let change = read_node_fields(fields);
-        let facts = read_node_admin_fields(fields, true);
-        let (facts, status) = discard_inherited_ban(&call, &node, facts, read_node_status(fields, true));
-        Some(NodeCommand::Administer { change, admin_fields: facts, status })
+        let admin_fields = read_node_admin_fields(fields, true);
+        let (admin_fields, status) = discard_inherited_ban(&call, &node, admin_fields, read_node_status(fields, true));
+        Some(NodeCommand::Administer { change, admin_fields, status })
     })?;
     call.services().dispatch.node(&node, command, call.command_context()).await?;
     reply_with_node(&call, &node, |view| ApiResponse::ok(view))
@@ -30,7 +30,7 @@ pub async fn node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiRes
 /// `PUT /admin/nodes/{node_id}/versions/{version}`: changes all fields of a version, including its status.
 pub async fn version(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
-    let node = call.known_node()?;
+    let node = call.existing_node()?;
     let number = SemVer::parse(&call.path_param("version")).map_err(|_| Problem::not_found("node version"))?;
     let version = VersionRef::Number(number);
     let command = fields::read(&body, |fields| {

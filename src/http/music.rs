@@ -55,29 +55,29 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     let task = TaskId(call.services().environment.random_uuid());
     let access = StreamAccess::new(&call)?;
 
-    if let Some(before) = services.models.task(task).await? {
-        let answer = replay(&shared, call.account(), task, &before.stage, (work, access)).await;
+    if let Some(previous) = services.models.task(task).await? {
+        let response = replay(&shared, call.account(), task, &previous.stage, (work, access)).await;
         // This error may be temporary, so it is not stored as the response.
-        let refused = |problem: Problem| {
+        let rebuilt_response = |problem: Problem| {
             ApiResponse::from_response(mark_rebuilt_on_replay(problem.to_response(call.request.path())))
         };
-        return Ok(answer.unwrap_or_else(refused));
+        return Ok(response.unwrap_or_else(rebuilt_response));
     }
 
-    let place = shared.music_streams.try_acquire(call.account())?;
+    let permit = shared.music_streams.try_acquire(call.account())?;
     let reservation = call.reserve_task(Some(owner), task)?;
     // Last, because a half-open circuit admits only one trial call: a rejected request must not use it up.
-    let leave = services.music_vendor.admit().map_err(vendor_paused)?;
+    let admission = services.music_vendor.admit().map_err(vendor_paused)?;
 
     // From here on, a disconnect is recorded.
-    let record = MusicOutcomeRecorder::new(services, task, call.command_context());
+    let recorder = MusicOutcomeRecorder::new(services, task, call.command_context());
     let submission = Submission { task, owner: Some(owner), work: TaskWork::Music(work.clone()), webhook: None };
     services.dispatch.task(task, TaskCommand::Submit(submission), call.command_context()).await?;
     drop(reservation);
     services.dispatch.task(task, services.music_vendor.start_command(task), call.command_context()).await?;
 
-    let playing = services.music_vendor.play(leave, task, work);
-    Ok(stream_response(task, MusicFeed::new(services, record, (playing, place), access).into_lines()))
+    let music = services.music_vendor.play(admission, task, work);
+    Ok(stream_response(task, MusicFeed::new(services, recorder, (music, permit), access).into_lines()))
 }
 
 /// Responds to a repeated request (ADR 18): produces the music again if the result is the same. Records nothing and
@@ -112,12 +112,12 @@ async fn replay(
     // Only the engine that made the music can repeat it; different music under the same key would be wrong.
     let was_vendors = services.models.was_submitted_to_vendor(task).await?;
     if services.music_vendor.is_repeatable() && !was_vendors {
-        let place = shared.music_streams.try_acquire(account)?;
-        let leave = services.music_vendor.admit().map_err(vendor_paused)?;
-        let playing = services.music_vendor.play(leave, task, work);
+        let permit = shared.music_streams.try_acquire(account)?;
+        let admission = services.music_vendor.admit().map_err(vendor_paused)?;
+        let music = services.music_vendor.play(admission, task, work);
         return Ok(stream_response(
             task,
-            MusicFeed::new(services, MusicOutcomeRecorder::for_replay(services, task), (playing, place), access)
+            MusicFeed::new(services, MusicOutcomeRecorder::for_replay(services, task), (music, permit), access)
                 .into_lines(),
         ));
     }
@@ -126,12 +126,12 @@ async fn replay(
 
 /// Error for completed music that cannot be produced again.
 fn replay_unavailable(task: TaskId, was_vendors: bool) -> Problem {
-    let why = if was_vendors {
+    let reason = if was_vendors {
         "was made by a vendor and is not stored"
     } else {
         "was made by the built-in engine, which is no longer in use"
     };
-    let detail = format!("the music of this Idempotency-Key was sent as task {task}, and {why}; use a new key");
+    let detail = format!("the music of this Idempotency-Key was sent as task {task}, and {reason}; use a new key");
     Problem::new(Code::Conflict, detail)
 }
 

@@ -57,33 +57,33 @@ pub async fn search(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRes
 /// read-model generation.
 fn reply_with_page(
     call: &RequestContext,
-    ready_pages: &GenerationCache<Box<str>, CachedPage>,
+    cache: &GenerationCache<Box<str>, CachedPage>,
     read: impl Fn(&mut Query, bool) -> NodeListRequest,
 ) -> Result<ApiResponse, Problem> {
     let text = call.query_string();
     let is_admin = call.identity().is_admin();
     if !is_admin {
         let generation = call.services().models.read().nodes.generation();
-        if let Some(ready) = ready_pages.get(text, generation) {
-            return ready.reply(call.headers(), call.accepted_codings().as_ref());
+        if let Some(page) = cache.get(text, generation) {
+            return page.reply(call.headers(), call.accepted_codings().as_ref());
         }
     }
 
     let mut query = call.query()?;
-    let asked = read(&mut query, is_admin);
+    let request = read(&mut query, is_admin);
     query.finish()?;
 
-    let (joined, generation) = render_page(call, &asked);
-    let page = match joined {
+    let (rendered, generation) = render_page(call, &request);
+    let page = match rendered {
         RenderedPage::NotModified(tag) => return Ok(ApiResponse::not_modified(&tag)),
         RenderedPage::Page(page) => page,
     };
 
     let accepted = call.accepted_codings();
     // A compressed page is expensive, so it is cached on first use.
-    let keep = !asked.bypass_cache && !is_admin && (accepted.is_some() || ready_pages.seen_recently(text));
-    if keep {
-        ready_pages.insert(&text.into(), generation, page.clone(), page.memory_bytes() + text.len());
+    let is_cacheable = !request.bypass_cache && !is_admin && (accepted.is_some() || cache.seen_recently(text));
+    if is_cacheable {
+        cache.insert(&text.into(), generation, page.clone(), page.memory_bytes() + text.len());
     }
 
     page.reply(call.headers(), accepted.as_ref())
@@ -99,15 +99,15 @@ enum RenderedPage {
 /// Builds a page and returns it with its read-model generation.
 fn render_page(
     call: &RequestContext,
-    NodeListRequest { query, bypass_cache: latest }: &NodeListRequest,
+    NodeListRequest { query, bypass_cache }: &NodeListRequest,
 ) -> (RenderedPage, u64) {
     let models = call.services().models.read();
     let generation = models.nodes.generation();
-    let page = models.nodes.list(query, *latest);
-    if let Some(joined) = models.nodes.fragments(&page).map(PageBuilder::node_page)
-        && joined.size() <= BUILT_UNDER_LOCK_MAX
+    let page = models.nodes.list(query, *bypass_cache);
+    if let Some(builder) = models.nodes.fragments(&page).map(PageBuilder::node_page)
+        && builder.size() <= BUILT_UNDER_LOCK_MAX
     {
-        return (page_unless_current(call, &joined), generation);
+        return (page_unless_current(call, &builder), generation);
     }
 
     let page = models.nodes.entries(page);
@@ -116,12 +116,12 @@ fn render_page(
     (page_unless_current(call, &PageBuilder::node_page(render_fragments(page, &links))), generation)
 }
 
-fn page_unless_current<F: Borrow<NodeFragment>>(call: &RequestContext, joined: &PageBuilder<F>) -> RenderedPage {
-    let tag = joined.entity_tag();
+fn page_unless_current<F: Borrow<NodeFragment>>(call: &RequestContext, builder: &PageBuilder<F>) -> RenderedPage {
+    let tag = builder.entity_tag();
     if conditional::is_current(call.headers(), &tag) {
         return RenderedPage::NotModified(tag);
     }
-    RenderedPage::Page(CachedPage::new(joined.body(), tag))
+    RenderedPage::Page(CachedPage::new(builder.body(), tag))
 }
 
 /// Returns the fragments of a page. Call it without holding the read models, because missing fragments are rendered
@@ -134,15 +134,15 @@ fn render_fragments(page: Page<Arc<NodeEntry>>, links: &Links) -> Page<NodeFragm
 /// `GET /nodes/{node_id}`; redirects an id in the wrong case.
 pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let not_found = || Problem::not_found("node");
-    let asked = NodeId::parse(&call.path_param("node_id")).map_err(|_| not_found())?;
+    let node_id = NodeId::parse(&call.path_param("node_id")).map_err(|_| not_found())?;
     let (entry, links) = {
         let models = call.services().models.read();
-        (models.nodes.entry(&asked.key()).ok_or_else(not_found)?, models.nodes.links().clone())
+        (models.nodes.entry(&node_id.key()).ok_or_else(not_found)?, models.nodes.links().clone())
     };
 
-    if let Some(other) = entry.profile().map(|node| &node.id).filter(|id| **id != asked) {
+    if let Some(canonical) = entry.profile().map(|node| &node.id).filter(|id| **id != node_id) {
         let query = if call.query_string().is_empty() { String::new() } else { format!("?{}", call.query_string()) };
-        return ApiResponse::redirect(call.url(&format!("/nodes/{other}{query}")));
+        return ApiResponse::redirect(call.url(&format!("/nodes/{canonical}{query}")));
     }
 
     let fragment = entry.fragment(&links).ok_or_else(not_found)?;
@@ -158,9 +158,9 @@ pub async fn list_of_publisher(call: Call<{ Action::ListPublisherNodes as u8 }>)
     query.finish()?;
 
     let publisher = call.publisher()?;
-    let standing = call.identity().role(Some(publisher));
-    let insider = matches!(standing, CallerRole::Member | CallerRole::Owner | CallerRole::OwnToken | CallerRole::Admin);
-    let include_banned = wants_banned && insider;
+    let role = call.identity().role(Some(publisher));
+    let is_insider = matches!(role, CallerRole::Member | CallerRole::Owner | CallerRole::OwnToken | CallerRole::Admin);
+    let include_banned = wants_banned && is_insider;
 
     let (page, links) = {
         let models = call.services().models.read();
@@ -168,25 +168,25 @@ pub async fn list_of_publisher(call: Call<{ Action::ListPublisherNodes as u8 }>)
     };
 
     let url = call.url(&format!("/publishers/{}/nodes", publisher.id));
-    let others =
+    let link_value =
         link_header(&url, request, page.total_pages(), if include_banned { "&include_banned=true" } else { "" });
 
     let total = page.total;
-    let joined = PageBuilder::array(render_fragments(page, &links).entries);
-    ApiResponse::tagged(joined.body(), &joined.entity_tag())
+    let builder = PageBuilder::array(render_fragments(page, &links).entries);
+    ApiResponse::tagged(builder.body(), &builder.entity_tag())
         .with_header(X_TOTAL_COUNT, total)?
-        .with_header(LINK, others)
+        .with_header(LINK, link_value)
 }
 
 /// Returns the `Link` header with the other pages (RFC 8288).
-fn link_header(url: &str, PageRequest { page, limit }: PageRequest, pages: u64, also: &str) -> String {
+fn link_header(url: &str, PageRequest { page, limit }: PageRequest, pages: u64, extra_query: &str) -> String {
     let last = pages.max(1);
     let previous = (page > 1).then(|| ("prev", (page - 1).min(last)));
     let next = (page < last).then(|| ("next", page.saturating_add(1)));
     let relations = [Some(("first", 1)), previous, next, Some(("last", last))];
     let links = relations.into_iter().flatten();
     let links: Vec<_> =
-        links.map(|(name, n)| format!("<{url}?limit={limit}&page={n}{also}>; rel=\"{name}\"")).collect();
+        links.map(|(name, n)| format!("<{url}?limit={limit}&page={n}{extra_query}>; rel=\"{name}\"")).collect();
     links.join(", ")
 }
 

@@ -20,7 +20,7 @@ use crate::environment::Environment;
 pub struct NewNode {
     pub id: NodeId,
     pub fields: NodeFields,
-    pub facts: NodeAdminFields,
+    pub admin_fields: NodeAdminFields,
     pub status: Option<NodeStatus>,
     pub first_version: Option<NewVersion>,
 }
@@ -30,7 +30,7 @@ pub struct NewNode {
 pub struct Publication {
     pub id: NodeId,
     pub fields: NodeFields,
-    pub facts: NodeAdminFields,
+    pub admin_fields: NodeAdminFields,
     pub version: NewVersion,
 }
 
@@ -39,14 +39,14 @@ impl NewNode {
     /// administrator sets another status.
     #[must_use]
     pub fn into_command(self, publisher: PublisherId) -> NodeCommand {
-        let Self { id, fields, facts, status, first_version } = self;
-        let (version, ruling) = first_version.map(|new| (new.draft, new.moderation)).unzip();
-        let ruling: ModerationPatch = ruling.unwrap_or_default();
-        let ruled = version.as_ref().and_then(|version| ruling.clone().for_new_version(version.id));
-        let at_once = ruling.status.is_none_or(|status| status == VersionStatus::Active);
-        let (first_version, waiting) = if at_once { (version, None) } else { (None, version) };
+        let Self { id, fields, admin_fields: facts, status, first_version } = self;
+        let (version, moderation) = first_version.map(|new| (new.draft, new.moderation)).unzip();
+        let moderation: ModerationPatch = moderation.unwrap_or_default();
+        let moderation_command = version.as_ref().and_then(|version| moderation.clone().for_new_version(version.id));
+        let is_active = moderation.status.is_none_or(|status| status == VersionStatus::Active);
+        let (first_version, pending) = if is_active { (version, None) } else { (None, version) };
 
-        let waiting = waiting.map(|version| {
+        let pending = pending.map(|version| {
             let id = id.clone();
             let publisher = publisher.clone();
             let fields = NodeFields::default();
@@ -54,8 +54,8 @@ impl NewNode {
         });
 
         let create = NodeCommand::Create { id, publisher, fields, admin_fields: facts, first_version };
-        let moderated = status.map(|status| administer_command(NodeAdminFields::default(), Some(status)));
-        NodeCommand::batch(create, [waiting, ruled, moderated].into_iter().flatten())
+        let status_command = status.map(|status| administer_command(NodeAdminFields::default(), Some(status)));
+        NodeCommand::batch(create, [pending, moderation_command, status_command].into_iter().flatten())
     }
 }
 
@@ -64,16 +64,16 @@ impl Publication {
     /// administrator sets a status.
     #[must_use]
     pub fn into_command(self, publisher: PublisherId) -> NodeCommand {
-        let Self { id, fields, facts, version: NewVersion { draft: version, moderation: ruling } } = self;
-        let ruled = ruling.for_new_version(version.id);
-        let administered = (facts != NodeAdminFields::default()).then(|| administer_command(facts, None));
+        let Self { id, fields, admin_fields: facts, version: NewVersion { draft: version, moderation } } = self;
+        let moderation_command = moderation.for_new_version(version.id);
+        let admin_command = (facts != NodeAdminFields::default()).then(|| administer_command(facts, None));
         let publish = NodeCommand::Publish { id, publisher, fields, version };
-        NodeCommand::batch(publish, [ruled, administered].into_iter().flatten())
+        NodeCommand::batch(publish, [moderation_command, admin_command].into_iter().flatten())
     }
 }
 
-fn administer_command(facts: NodeAdminFields, status: Option<NodeStatus>) -> NodeCommand {
-    NodeCommand::Administer { change: NodeFields::default(), admin_fields: facts, status }
+fn administer_command(admin_fields: NodeAdminFields, status: Option<NodeStatus>) -> NodeCommand {
+    NodeCommand::Administer { change: NodeFields::default(), admin_fields, status }
 }
 
 /// Parses the id of a new node.
@@ -94,10 +94,10 @@ pub fn new_node_id(text: &str) -> Result<NodeId, InvalidValue> {
 /// All invalid fields.
 pub fn read_new_node(body: &Value, is_admin: bool, environment: &Environment) -> Result<NewNode, Problem> {
     fields::read(body, |fields| {
-        let given = fields.text("id", new_node_id);
-        let descriptive = read_node_fields(fields);
-        let id = if fields.value("id").is_some() { given } else { derive_id(fields, descriptive.name.as_ref()) };
-        let facts = read_node_admin_fields(fields, is_admin);
+        let explicit_id = fields.text("id", new_node_id);
+        let node_fields = read_node_fields(fields);
+        let id = if fields.value("id").is_some() { explicit_id } else { derive_id(fields, node_fields.name.as_ref()) };
+        let admin_fields = read_node_admin_fields(fields, is_admin);
         let status = read_node_status(fields, is_admin);
 
         let first_version = fields.object("latest_version", |version| {
@@ -107,7 +107,7 @@ pub fn read_new_node(body: &Value, is_admin: bool, environment: &Environment) ->
             read_new_version(version, is_admin, environment).map(Some)
         });
 
-        Some(NewNode { id: id?, fields: descriptive, facts, status, first_version: first_version.flatten() })
+        Some(NewNode { id: id?, fields: node_fields, admin_fields, status, first_version: first_version.flatten() })
     })
 }
 
@@ -157,10 +157,10 @@ pub fn read_translations(languages: &mut Fields<'_, '_>) -> Translations {
 fn parse_language(text: &str) -> Result<Label, InvalidValue> {
     let mut parts = text.split('-');
     let language = parts.next().unwrap_or_default();
-    let part = |part: &str, least, allowed: fn(&u8) -> bool| {
-        (least..=8).contains(&part.len()) && part.as_bytes().iter().all(allowed)
+    let part = |part: &str, min_len, allowed: fn(&u8) -> bool| {
+        (min_len..=8).contains(&part.len()) && part.as_bytes().iter().all(allowed)
     };
-    if part(language, 2, u8::is_ascii_alphabetic) && parts.all(|rest| part(rest, 1, u8::is_ascii_alphanumeric)) {
+    if part(language, 2, u8::is_ascii_alphabetic) && parts.all(|subtag| part(subtag, 1, u8::is_ascii_alphanumeric)) {
         return Label::parse(text);
     }
     Err(InvalidValue::new("must be a language tag such as de or pt-BR"))
@@ -197,13 +197,13 @@ fn parse_count(number: i64) -> Result<u64, InvalidValue> {
 /// All invalid fields.
 pub fn read_publication(
     body: &Value,
-    in_path: &str,
+    path_id: &str,
     is_admin: bool,
     environment: &Environment,
 ) -> Result<Publication, Problem> {
-    let in_path = new_node_id(in_path);
+    let path_id = new_node_id(path_id);
     fields::read(body, |fields| {
-        if let Err(reason) = &in_path {
+        if let Err(reason) = &path_id {
             fields.add_error("node_id", format!("in the path {reason}"));
         }
 
@@ -211,22 +211,22 @@ pub fn read_publication(
         fields.str("personal_access_token");
 
         let node = fields.object("node", |node| {
-            check_same_id(node, in_path.as_ref().ok().map(NodeId::key).as_ref());
+            check_same_id(node, path_id.as_ref().ok().map(NodeId::key).as_ref());
             Some((read_node_fields(node), read_node_admin_fields(node, is_admin)))
         });
 
         let version = fields.object("node_version", |version| read_new_version(version, is_admin, environment));
         let version = fields.required("node_version", version);
 
-        let (fields, facts) = node.unwrap_or_default();
-        Some(Publication { id: in_path.ok()?, fields, facts, version: version? })
+        let (fields, admin_fields) = node.unwrap_or_default();
+        Some(Publication { id: path_id.ok()?, fields, admin_fields, version: version? })
     })
 }
 
 /// Checks that an id in the body matches the path.
 pub fn check_same_id(fields: &mut Fields<'_, '_>, path: Option<&NodeKey>) {
-    let given = fields.text("id", NodeId::parse);
-    if let (Some(id), Some(path)) = (given, path)
+    let body_id = fields.text("id", NodeId::parse);
+    if let (Some(id), Some(path)) = (body_id, path)
         && id.key() != *path
     {
         fields.add_error("id", "must match the node id in the path");
@@ -255,8 +255,8 @@ mod tests {
 
     #[test]
     fn the_id_of_a_path_is_not_given_out() {
-        for taken in [json!({"id": "search"}), json!({"id": "SEARCH"}), json!({"name": "Search!"})] {
-            assert!(new_node(&taken).unwrap_err().to_string().contains("GET /nodes/search"), "{taken}");
+        for reserved in [json!({"id": "search"}), json!({"id": "SEARCH"}), json!({"name": "Search!"})] {
+            assert!(new_node(&reserved).unwrap_err().to_string().contains("GET /nodes/search"), "{reserved}");
         }
         assert!(new_node(&json!({"id": "search-1"})).is_ok());
     }
@@ -281,9 +281,9 @@ mod tests {
     fn translations_are_read_to_the_last_text() {
         let body = json!({"id": "a", "translations": {"de": {"name": "Gesicht"}, "fr": {"name": 1}, "it": []}});
         let problem = new_node(&body).unwrap_err();
-        let told = problem.to_string();
-        assert!(told.starts_with("/translations/fr/name must be a string of at most "), "{told}");
-        assert!(told.ends_with("; /translations/it must be an object"), "{told}");
+        let message = problem.to_string();
+        assert!(message.starts_with("/translations/fr/name must be a string of at most "), "{message}");
+        assert!(message.ends_with("; /translations/it must be an object"), "{message}");
     }
 
     #[test]
@@ -301,7 +301,9 @@ mod tests {
     fn facts_count_from_administrators_only() {
         let body = json!({"id": "a", "downloads": "many", "status": "no such", "created_at": 1, "rating": 6,
             "latest_version": {"version": "1.0.0", "status": 1, "tags_admin": 2, "createdAt": "today"}});
-        assert!(new_node(&body).is_ok_and(|node| node.facts == NodeAdminFields::default() && node.status.is_none()));
+        assert!(
+            new_node(&body).is_ok_and(|node| node.admin_fields == NodeAdminFields::default() && node.status.is_none())
+        );
         let problem = read_new_node(&body, true, &Environment::system()).unwrap_err();
         assert!(problem.to_string().ends_with("and 4 more"), "{problem}");
     }

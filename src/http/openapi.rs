@@ -110,25 +110,25 @@ impl OpenApiDocument {
         let about = |group: &OperationGroup| json!({"name": group.tag, "description": group.description});
         let tags = groups.iter().map(about).chain([webhook::tag()]).collect();
         let mut schemas = Map::from_iter([("Problem".to_owned(), problem_schema())]);
-        let mut described = Vec::new();
+        let mut remaining = Vec::new();
         for group in groups {
             schemas.extend(group.components.into_iter().map(|(name, schema)| (name.to_owned(), schema)));
-            described.extend(group.operations.into_iter().map(|operation| (group.tag, operation)));
+            remaining.extend(group.operations.into_iter().map(|operation| (group.tag, operation)));
         }
         let mut responses = Map::new();
         let mut paths: Vec<(&'static str, OrderedMap<OperationObject>)> = Vec::new();
         for row in rows {
             let is_same_route =
                 |(_, operation): &(&str, Operation)| (&operation.method, operation.path) == (&row.method, row.path);
-            let Some(at) = described.iter().position(is_same_route) else { continue };
-            let (tag, operation) = described.swap_remove(at);
+            let Some(index) = remaining.iter().position(is_same_route) else { continue };
+            let (tag, operation) = remaining.swap_remove(index);
             for group in operation.errors_by_status(row.action).values() {
                 responses.insert(group.name(), group.component());
             }
-            let shown = (method_name(&row.method), operation.into_object(tag, row.action, row.body_limit));
+            let entry = (method_name(&row.method), operation.into_object(tag, row.action, row.body_limit));
             match paths.iter_mut().find(|(path, _)| *path == row.path) {
-                Some((_, OrderedMap(methods))) => methods.push(shown),
-                None => paths.push((row.path, OrderedMap(vec![shown]))),
+                Some((_, OrderedMap(methods))) => methods.push(entry),
+                None => paths.push((row.path, OrderedMap(vec![entry]))),
             }
         }
         Self {
@@ -201,8 +201,8 @@ pub(super) type BodySchema = (Method, &'static str, Value);
 pub(super) fn body_schemas() -> (Vec<BodySchema>, Map<String, Value>) {
     let mut bodies = Vec::new();
     let mut components = Map::new();
-    for OperationGroup { operations, components: named, .. } in groups(REFERENCE_IMAGES_MAX) {
-        components.extend(named.into_iter().map(|(name, schema)| (name.to_owned(), schema)));
+    for OperationGroup { operations, components: schemas, .. } in groups(REFERENCE_IMAGES_MAX) {
+        components.extend(schemas.into_iter().map(|(name, schema)| (name.to_owned(), schema)));
         bodies.extend(operations.iter().filter_map(Operation::json_body_schema));
     }
     (bodies, components)
@@ -238,12 +238,12 @@ mod tests {
 
     #[test]
     fn every_route_has_an_operation_and_every_operation_a_route() {
-        let mut described = described_operations();
+        let mut documented = described_operations();
         let rows = route_infos();
-        let mut served: Vec<_> = rows.iter().map(|row| (row.method.to_string(), row.path)).collect();
-        described.sort();
-        served.sort();
-        assert_eq!(described, served, "left: operations in src/http/openapi/, right: the route table");
+        let mut routed: Vec<_> = rows.iter().map(|row| (row.method.to_string(), row.path)).collect();
+        documented.sort();
+        routed.sort();
+        assert_eq!(documented, routed, "left: operations in src/http/openapi/, right: the route table");
     }
 
     #[test]
@@ -272,35 +272,36 @@ mod tests {
 
     /// Field names of a struct, taken from its `Debug` output.
     fn field_names(fields: &impl std::fmt::Debug) -> BTreeSet<String> {
-        let told = format!("{fields:?}");
-        let inside = told.split_once('{').expect("a struct with fields").1;
-        inside.split(',').filter_map(|field| Some(field.split_once(':')?.0.trim().to_owned())).collect()
+        let text = format!("{fields:?}");
+        let body = text.split_once('{').expect("a struct with fields").1;
+        body.split(',').filter_map(|field| Some(field.split_once(':')?.0.trim().to_owned())).collect()
     }
 
     #[test]
     fn bodies_have_every_field_that_is_read() {
         let document: Value = serde_json::from_str(&document_json().unwrap()).unwrap();
-        let these = |names: &[&str]| -> BTreeSet<String> { names.iter().map(|name| (*name).to_owned()).collect() };
-        let of_versions = these(&["createdAt", "host_node_extract_status", "status", "status_reason", "tags_admin"]);
-        let of_nodes =
-            || field_names(&NodeAdminFields::default()).into_iter().chain(these(&["id", "status"])).collect();
+        let to_set = |names: &[&str]| -> BTreeSet<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+        let version_fields =
+            to_set(&["createdAt", "host_node_extract_status", "status", "status_reason", "tags_admin"]);
+        let node_fields =
+            || field_names(&NodeAdminFields::default()).into_iter().chain(to_set(&["id", "status"])).collect();
         let bodies = [
             ("PublisherBody", field_names(&PublisherFields::default())),
-            ("PublisherBody", these(&["createdAt", "status"])),
-            ("NewPublisherBody", these(&["createdAt", "id", "status"])),
+            ("PublisherBody", to_set(&["createdAt", "status"])),
+            ("NewPublisherBody", to_set(&["createdAt", "id", "status"])),
             ("NodeBody", field_names(&NodeFields::default())),
-            ("NodeBody", of_nodes()),
-            ("NewNodeBody", of_nodes()),
-            ("AdministeredNodeBody", of_nodes()),
+            ("NodeBody", node_fields()),
+            ("NewNodeBody", node_fields()),
+            ("AdministeredNodeBody", node_fields()),
             ("NewVersionBody", field_names(&VersionFields::default())),
-            ("NewVersionBody", of_versions.clone()),
-            ("VersionChangeBody", of_versions.clone()),
-            ("AdministeredVersionBody", of_versions),
+            ("NewVersionBody", version_fields.clone()),
+            ("VersionChangeBody", version_fields.clone()),
+            ("AdministeredVersionBody", version_fields),
         ];
         for (name, read) in bodies {
-            let described: BTreeSet<_> =
+            let documented: BTreeSet<_> =
                 document["components"]["schemas"][name]["properties"].as_object().unwrap().keys().cloned().collect();
-            assert!(read.is_subset(&described), "{name}: {:?}", read.difference(&described));
+            assert!(read.is_subset(&documented), "{name}: {:?}", read.difference(&documented));
         }
     }
 
@@ -308,27 +309,28 @@ mod tests {
     fn nothing_goes_without_a_description() {
         // Given the document
         let document: Value = serde_json::from_str(&document_json().unwrap()).unwrap();
-        let mut bare = Vec::new();
+        let mut undescribed = Vec::new();
         // When every operation, parameter, header and field is checked
         for operation in operations(&document) {
-            let about = operation["description"].as_str().unwrap_or_default();
-            if about.starts_with("Allowed callers:") || about.is_empty() {
-                bare.push(operation["operationId"].to_string());
+            let description = operation["description"].as_str().unwrap_or_default();
+            if description.starts_with("Allowed callers:") || description.is_empty() {
+                undescribed.push(operation["operationId"].to_string());
             }
             let parameters = operation["parameters"].as_array().unwrap().iter();
-            let unsaid = parameters.filter(|parameter| parameter.get("$ref").is_none() && lacks_description(parameter));
-            bare.extend(unsaid.map(|parameter| format!("{}: {}", operation["operationId"], parameter["name"])));
+            let missing =
+                parameters.filter(|parameter| parameter.get("$ref").is_none() && lacks_description(parameter));
+            undescribed.extend(missing.map(|parameter| format!("{}: {}", operation["operationId"], parameter["name"])));
         }
         for kind in ["parameters", "headers"] {
-            let unsaid =
+            let missing =
                 document["components"][kind].as_object().unwrap().iter().filter(|(_, one)| lacks_description(one));
-            bare.extend(unsaid.map(|(name, _)| name.clone()));
+            undescribed.extend(missing.map(|(name, _)| name.clone()));
         }
         for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
-            collect_undescribed(schema, name, &mut bare);
+            collect_undescribed(schema, name, &mut undescribed);
         }
         // Then each has a description
-        assert!(bare.is_empty(), "{bare:#?}");
+        assert!(undescribed.is_empty(), "{undescribed:#?}");
     }
 
     fn operations(document: &Value) -> impl Iterator<Item = &Value> {
@@ -340,18 +342,20 @@ mod tests {
     }
 
     /// Collects fields without a description, recursively. Objects without a type are conditions and are skipped.
-    fn collect_undescribed(schema: &Value, at: &str, bare: &mut Vec<String>) {
+    fn collect_undescribed(schema: &Value, path: &str, undescribed: &mut Vec<String>) {
         let fields = schema["properties"].as_object().filter(|_| schema.get("type").is_some());
         for (name, field) in fields.into_iter().flatten() {
             if lacks_description(field) {
-                bare.push(format!("{at}.{name}"));
+                undescribed.push(format!("{path}.{name}"));
             }
         }
         match schema {
             Value::Object(members) => {
-                members.iter().for_each(|(name, member)| collect_undescribed(member, &format!("{at}.{name}"), bare));
+                members
+                    .iter()
+                    .for_each(|(name, member)| collect_undescribed(member, &format!("{path}.{name}"), undescribed));
             }
-            Value::Array(entries) => entries.iter().for_each(|entry| collect_undescribed(entry, at, bare)),
+            Value::Array(entries) => entries.iter().for_each(|entry| collect_undescribed(entry, path, undescribed)),
             _ => {}
         }
     }
@@ -360,9 +364,10 @@ mod tests {
     fn every_header_that_an_answer_has_is_described() {
         let document: Value = serde_json::from_str(&document_json().unwrap()).unwrap();
         let headers = |path: &str, method: &str, status: &str| {
-            let answer = &document["paths"][path][method]["responses"][status];
-            let answer = answer["$ref"].as_str().map_or(answer, |at| document.pointer(&at[1..]).unwrap());
-            answer["headers"].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+            let response = &document["paths"][path][method]["responses"][status];
+            let response =
+                response["$ref"].as_str().map_or(response, |reference| document.pointer(&reference[1..]).unwrap());
+            response["headers"].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
         };
         let video = "/proxy/videovendor/extend";
         for (path, method, status, name) in [
@@ -376,11 +381,11 @@ mod tests {
             ("/media/{file}", "get", "206", "Content-Range"),
             ("/nodes/{node_id}/versions/{version}/download", "get", "200", "Content-Disposition"),
         ] {
-            let told = headers(path, method, status);
-            assert!(told.iter().any(|told| told == name), "{method} {path} {status}: {name} is not in {told:?}");
+            let header = headers(path, method, status);
+            assert!(header.iter().any(|told| told == name), "{method} {path} {status}: {name} is not in {header:?}");
         }
-        let never = headers("/nodes/{node_id}", "get", "404");
-        assert!(never.iter().all(|name| name != "Idempotent-Replayed"), "{never:?}");
+        let not_found_headers = headers("/nodes/{node_id}", "get", "404");
+        assert!(not_found_headers.iter().all(|name| name != "Idempotent-Replayed"), "{not_found_headers:?}");
     }
 
     #[test]

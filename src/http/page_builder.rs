@@ -61,8 +61,8 @@ impl<F: Borrow<NodeFragment>> PageBuilder<F> {
     fn to_contiguous(&self, bytes: usize) -> Bytes {
         let mut body = Vec::with_capacity(bytes);
         body.extend_from_slice(self.head.as_bytes());
-        for (at, part) in self.parts.iter().enumerate() {
-            if at > 0 {
+        for (index, part) in self.parts.iter().enumerate() {
+            if index > 0 {
                 body.push(b',');
             }
             body.extend_from_slice(&part.borrow().json);
@@ -74,8 +74,8 @@ impl<F: Borrow<NodeFragment>> PageBuilder<F> {
     fn to_shared_pieces(&self) -> ResponseBody {
         let mut pieces = Vec::with_capacity(self.parts.len() * 2 + 2);
         pieces.push(Bytes::copy_from_slice(self.head.as_bytes()));
-        for (at, part) in self.parts.iter().enumerate() {
-            if at > 0 {
+        for (index, part) in self.parts.iter().enumerate() {
+            if index > 0 {
                 pieces.push(Bytes::from_static(b","));
             }
             pieces.push(part.borrow().json.clone());
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_is_joined_is_json() {
-        let read = |joined: &PageBuilder<NodeFragment>| match joined.body() {
+        let read = |builder: &PageBuilder<NodeFragment>| match builder.body() {
             ResponseBody::Whole(body) => serde_json::from_slice::<Value>(&body).unwrap(),
             ResponseBody::Pieces { .. } => panic!("a small body in pieces"),
         };
@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn other_bodies_have_other_tags() {
         let tags =
-            [page(&[1, 2], 5), page(&[2, 1], 5), page(&[1], 5), page(&[1, 2], 6)].map(|joined| joined.entity_tag());
-        assert!((0..tags.len()).all(|at| !tags[at + 1..].contains(&tags[at])), "{tags:?}");
+            [page(&[1, 2], 5), page(&[2, 1], 5), page(&[1], 5), page(&[1, 2], 6)].map(|builder| builder.entity_tag());
+        assert!((0..tags.len()).all(|index| !tags[index + 1..].contains(&tags[index])), "{tags:?}");
         assert_eq!(page(&[1, 2], 5).entity_tag(), tags[0]);
     }
 

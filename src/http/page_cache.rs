@@ -56,22 +56,22 @@ impl CachedPage {
         }
 
         let coding = accepted.map_or(ContentEncoding::Identity, negotiate);
-        let kept = match coding {
+        let cell = match coding {
             ContentEncoding::Brotli => brotli,
             ContentEncoding::Gzip => gzip,
             _ => return Ok(ApiResponse::tagged(body.clone(), tag)),
         };
 
-        let ResponseBody::Whole(whole) = body else { return Ok(ApiResponse::tagged(body.clone(), tag)) };
-        if !(COMPRESSION_MIN_BYTES..=COMPRESSED_INLINE_MAX).contains(&whole.len()) {
+        let ResponseBody::Whole(bytes) = body else { return Ok(ApiResponse::tagged(body.clone(), tag)) };
+        if !(COMPRESSION_MIN_BYTES..=COMPRESSED_INLINE_MAX).contains(&bytes.len()) {
             return Ok(ApiResponse::tagged(body.clone(), tag));
         }
 
-        let compressed = if let Some(compressed) = kept.get() {
+        let compressed = if let Some(compressed) = cell.get() {
             compressed.clone()
         } else {
-            let compressed = compress(whole, coding).map_err(Problem::internal)?;
-            kept.get_or_init(|| compressed.into()).clone()
+            let compressed = compress(bytes, coding).map_err(Problem::internal)?;
+            cell.get_or_init(|| compressed.into()).clone()
         };
         ApiResponse::tagged(compressed, tag).with_header(CONTENT_ENCODING, coding.as_str())
     }
@@ -119,7 +119,7 @@ mod tests {
         assert!(brotli == body && gzip == body);
     }
 
-    fn ask(page: &CachedPage, coding: Encoding) {
+    fn fetch(page: &CachedPage, coding: Encoding) {
         let accepted = AcceptEncoding(vec![QualityItem::max(Preference::Specific(coding))]);
         page.reply(&HeaderMap::new(), Some(&accepted)).unwrap();
     }
@@ -127,22 +127,22 @@ mod tests {
     #[test]
     fn each_coding_is_made_when_it_is_asked_for() {
         let page = CachedPage::new(Bytes::from(vec![b'x'; 5000]), "\"t\"".to_owned());
-        ask(&page, Encoding::identity());
+        fetch(&page, Encoding::identity());
         assert!(page.0.gzip.get().is_none() && page.0.brotli.get().is_none());
-        ask(&page, Encoding::gzip());
-        let made = page.0.gzip.get().unwrap().as_ptr();
+        fetch(&page, Encoding::gzip());
+        let first = page.0.gzip.get().unwrap().as_ptr();
         assert!(page.0.brotli.get().is_none());
-        ask(&page, Encoding::brotli());
-        ask(&page, Encoding::gzip());
+        fetch(&page, Encoding::brotli());
+        fetch(&page, Encoding::gzip());
         assert!(page.0.brotli.get().is_some());
-        assert_eq!(page.0.gzip.get().unwrap().as_ptr(), made);
+        assert_eq!(page.0.gzip.get().unwrap().as_ptr(), first);
     }
 
     #[test]
     fn small_and_large_ones_are_left_as_they_are() {
         for size in [COMPRESSION_MIN_BYTES - 1, COMPRESSED_INLINE_MAX + 1] {
             let page = CachedPage::new(Bytes::from(vec![b'x'; size]), "\"t\"".to_owned());
-            ask(&page, Encoding::gzip());
+            fetch(&page, Encoding::gzip());
             assert!(page.0.gzip.get().is_none(), "{size}");
         }
     }

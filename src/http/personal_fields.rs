@@ -57,8 +57,8 @@ pub async fn seal(
     name: Option<Name>,
 ) -> Result<SealedContact, Problem> {
     // Never derived from an idempotency key: a key that can be derived again cannot be destroyed.
-    let chance = may_create_key(call, user).then(|| call.shared().services.environment.random_bytes());
-    seal_with(call.services(), user, chance, email, name).await
+    let key_bytes = may_create_key(call, user).then(|| call.shared().services.environment.random_bytes());
+    seal_with(call.services(), user, key_bytes, email, name).await
 }
 
 /// Encrypts the personal fields of a new user.
@@ -77,7 +77,7 @@ pub async fn seal_new(
 async fn seal_with(
     services: &Services,
     user: UserId,
-    chance: Option<[u8; KEY_BYTES]>,
+    key_bytes: Option<[u8; KEY_BYTES]>,
     email: Option<Email>,
     name: Option<Name>,
 ) -> Result<SealedContact, Problem> {
@@ -86,14 +86,14 @@ async fn seal_with(
     }
 
     let keyring = services.keyring.clone();
-    let sealing = move || {
+    let seal_values = move || {
         let email = email.as_ref().map(Text::as_str).map(|text| (PersonalField::Email, text));
         let name = name.as_ref().map(Text::as_str).map(|text| (PersonalField::Name, text));
-        let mut sealed = keyring.seal(user, chance, email.into_iter().chain(name))?.into_iter();
+        let mut sealed = keyring.seal(user, key_bytes, email.into_iter().chain(name))?.into_iter();
         Ok((email.and_then(|_| sealed.next()), name.and_then(|_| sealed.next())))
     };
 
-    let sealed = web::block(sealing).await.map_err(Problem::internal)?;
+    let sealed = web::block(seal_values).await.map_err(Problem::internal)?;
     sealed.map_err(|failure| key_error(&failure, &services.space))
 }
 

@@ -96,23 +96,23 @@ impl ApiEndpoint {
         F: Future<Output = Result<ApiResponse, Problem>> + 'static,
     {
         let action = Action::ALL[usize::from(ACTION)];
-        let handler: RouteHandler = Box::new(move |admitted| handler(Call(admitted)).boxed_local());
+        let handler: RouteHandler = Box::new(move |context| handler(Call(context)).boxed_local());
         Self { method, path, action, body_limit: limit, handler }
     }
 
     /// Handles a request. A panic in the handler becomes a 500 and leaves the connection open.
-    pub fn serve(self: Rc<Self>, asking: RoutedRequest, payload: Payload) -> LocalBoxFuture<'static, HttpResponse> {
-        let request = asking.request.clone();
+    pub fn serve(self: Rc<Self>, routed: RoutedRequest, payload: Payload) -> LocalBoxFuture<'static, HttpResponse> {
+        let request = routed.request.clone();
         request.extensions_mut().insert(MatchedRoute(self.path));
-        let meter = asking.shared.services.metrics.start_request(static_method_name(request.method()), self.path);
+        let meter = routed.shared.services.metrics.start_request(static_method_name(request.method()), self.path);
 
         // Requests without a body skip the waiting steps, which keeps their future small.
         if self.body_limit == BodyLimit::None {
-            let worked = Rc::clone(&self).run_without_body(asking, payload);
-            return self.catch_panics(request, meter, worked).boxed_local();
+            let work = Rc::clone(&self).run_without_body(routed, payload);
+            return self.catch_panics(request, meter, work).boxed_local();
         }
-        let worked = Rc::clone(&self).run_with_body(asking, payload);
-        self.catch_panics(request, meter, worked).boxed_local()
+        let work = Rc::clone(&self).run_with_body(routed, payload);
+        self.catch_panics(request, meter, work).boxed_local()
     }
 
     async fn catch_panics(
@@ -121,8 +121,8 @@ impl ApiEndpoint {
         meter: RequestMeter,
         work: impl Future<Output = Result<HttpResponse, Problem>>,
     ) -> HttpResponse {
-        let answered = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(self.panic_error()));
-        let mut response = answered.unwrap_or_else(|problem| problem.to_response(request.path()));
+        let result = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(self.panic_error()));
+        let mut response = result.unwrap_or_else(|problem| problem.to_response(request.path()));
 
         rate_limit::set_rate_limit_headers(&request, &mut response);
         if let Some(code) = error_code_of(&response).filter(|_| response.status() == StatusCode::TOO_MANY_REQUESTS) {
@@ -140,42 +140,42 @@ impl ApiEndpoint {
     /// Runs the pipeline for a route without a body.
     async fn run_without_body(
         self: Rc<Self>,
-        asking: RoutedRequest,
+        routed: RoutedRequest,
         payload: Payload,
     ) -> Result<HttpResponse, Problem> {
         let identity =
-            rate_limit(self.rate_class(), &asking.request, &asking.shared, authenticate_by_header(&asking).await)?;
-        Ok(self.handle(self.authorize(asking, identity, BodyState::Unread(payload))?).await)
+            rate_limit(self.rate_class(), &routed.request, &routed.shared, authenticate_by_header(&routed).await)?;
+        Ok(self.handle(self.authorize(routed, identity, BodyState::Unread(payload))?).await)
     }
 
-    async fn run_with_body(self: Rc<Self>, asking: RoutedRequest, payload: Payload) -> Result<HttpResponse, Problem> {
-        let identified = self.authenticate(&asking.request, payload, &asking.shared).await;
-        let (identity, body) = match identified {
+    async fn run_with_body(self: Rc<Self>, routed: RoutedRequest, payload: Payload) -> Result<HttpResponse, Problem> {
+        let authenticated = self.authenticate(&routed.request, payload, &routed.shared).await;
+        let (identity, body) = match authenticated {
             Ok((identity, body)) => (Ok(identity), body),
             Err(problem) => (Err(problem), BodyState::Consumed),
         };
 
-        let identity = rate_limit(self.rate_class(), &asking.request, &asking.shared, identity)?;
-        let admitted = self.authorize(asking, identity, body)?;
+        let identity = rate_limit(self.rate_class(), &routed.request, &routed.shared, identity)?;
+        let context = self.authorize(routed, identity, body)?;
 
-        let key = if self.accepts_idempotency_key() { idempotency::parse_key(admitted.headers())? } else { None };
+        let key = if self.accepts_idempotency_key() { idempotency::parse_key(context.headers())? } else { None };
         match key {
-            Some(key) => self.handle_idempotent(admitted, &key).await,
-            None => Ok(self.handle(admitted).await),
+            Some(key) => self.handle_idempotent(context, &key).await,
+            None => Ok(self.handle(context).await),
         }
     }
 
-    async fn handle(&self, admitted: RequestContext) -> HttpResponse {
-        let request = admitted.request.clone();
+    async fn handle(&self, context: RequestContext) -> HttpResponse {
+        let request = context.request.clone();
         if self.writes()
-            && let Err(shortage) = admitted.services().space.check()
+            && let Err(shortage) = context.services().space.check()
         {
             return Problem::disk_full(shortage).to_response(request.path());
         }
 
-        admitted.services().environment.hit(FailPoint::Handler, request.path());
-        match (self.handler)(admitted).await {
-            Ok(answer) => answer.into_response(&request),
+        context.services().environment.hit(FailPoint::Handler, request.path());
+        match (self.handler)(context).await {
+            Ok(response) => response.into_response(&request),
             Err(problem) => problem.to_response(request.path()),
         }
     }
@@ -205,27 +205,28 @@ impl ApiEndpoint {
     /// end even if the client disconnects, so that its response is there for the retry.
     async fn handle_idempotent(
         self: Rc<Self>,
-        mut admitted: RequestContext,
+        mut context: RequestContext,
         key: &str,
     ) -> Result<HttpResponse, Problem> {
-        let body = admitted.buffer_body().await?;
-        let owner = admitted.shared.rate_limiters.key_owner(&admitted.identity, &admitted.request);
-        let asked = IdempotentRequest::new(&owner, key, &admitted.request, body).await?;
-        let shared = admitted.shared.clone();
+        let body = context.buffer_body().await?;
+        let owner = context.shared.rate_limiters.key_owner(&context.identity, &context.request);
+        let idempotent_request = IdempotentRequest::new(&owner, key, &context.request, body).await?;
+        let shared = context.shared.clone();
 
-        let (turn, keyed) = match shared.services.idempotency_keys.start(asked, &shared.services).await? {
-            IdempotencyOutcome::Replay(response) => return Ok(response),
-            IdempotencyOutcome::Run(turn, keyed) => (turn, keyed),
-        };
+        let (in_flight, idempotent_context) =
+            match shared.services.idempotency_keys.start(idempotent_request, &shared.services).await? {
+                IdempotencyOutcome::Replay(response) => return Ok(response),
+                IdempotencyOutcome::Run(in_flight, idempotent_context) => (in_flight, idempotent_context),
+            };
 
-        admitted.idempotent = Some(keyed);
+        context.idempotent = Some(idempotent_context);
 
         let route = Rc::clone(&self);
-        let path = admitted.request.path().to_owned();
+        let path = context.request.path().to_owned();
         let work = async move {
-            let response = route.handle(admitted).await;
+            let response = route.handle(context).await;
             shared.services.environment.hit(FailPoint::BeforeResponseStored, &path);
-            turn.finish(response, &shared.services).await
+            in_flight.finish(response, &shared.services).await
         };
 
         rt::spawn(trace::in_current_span(work.in_current_span())).await.map_err(|_| self.panic_error())
@@ -268,16 +269,16 @@ impl ApiEndpoint {
     }
 
     /// Authorizes the request. Errors take precedence in the order 401, 404, 403; a missing role comes before a ban.
-    fn authorize(&self, asking: RoutedRequest, identity: Identity, body: BodyState) -> Result<RequestContext, Problem> {
+    fn authorize(&self, routed: RoutedRequest, identity: Identity, body: BodyState) -> Result<RequestContext, Problem> {
         if let Some(actor) = identity.actor() {
-            asking.request.extensions_mut().insert(actor);
+            routed.request.extensions_mut().insert(actor);
         }
-        let publisher = self.authorized_publisher(&asking, &identity)?;
-        let RoutedRequest { request, shared, path_params: segments } = asking;
+        let publisher = self.authorized_publisher(&routed, &identity)?;
+        let RoutedRequest { request, shared, path_params } = routed;
         Ok(RequestContext {
             request,
             shared,
-            path_params: segments,
+            path_params,
             identity,
             publisher,
             body,
@@ -289,14 +290,14 @@ impl ApiEndpoint {
     /// Returns the publisher that the request is about, after the permission checks.
     fn authorized_publisher(
         &self,
-        asking: &RoutedRequest,
+        routed: &RoutedRequest,
         identity: &Identity,
     ) -> Result<Option<Box<PublisherProfile>>, Problem> {
         if *identity == Identity::Anonymous && !self.action.allows(identity.role(None)) {
             return Err(authorize::missing_credentials());
         }
-        let models = asking.shared.services.models.read();
-        let segment = |name: &str| asking.path_params.get(name).map(str::to_owned);
+        let models = routed.shared.services.models.read();
+        let segment = |name: &str| routed.path_params.get(name).map(str::to_owned);
         let publisher = resource::find_publisher(self.action, segment, &models)?;
         // Reads with elevated permissions are still reads: bans do not apply.
         let permit = if self.method == Method::GET { authorize::permit_read } else { authorize::permit };
@@ -306,16 +307,16 @@ impl ApiEndpoint {
 }
 
 /// Authenticates the caller by the header alone.
-async fn authenticate_by_header(asking: &RoutedRequest) -> Result<Identity, Problem> {
-    match authorize::bearer_token(asking.request.headers())? {
-        Some(secret) => authorize::authenticate(secret, &asking.shared.services, Some(&asking.request)).await,
+async fn authenticate_by_header(routed: &RoutedRequest) -> Result<Identity, Problem> {
+    match authorize::bearer_token(routed.request.headers())? {
+        Some(secret) => authorize::authenticate(secret, &routed.shared.services, Some(&routed.request)).await,
         None => Ok(Identity::Anonymous),
     }
 }
 
 /// Applies the rate limit and returns the identity. Callers with invalid credentials are counted by address.
 fn rate_limit(
-    kind: Option<RateClass>,
+    class: Option<RateClass>,
     request: &HttpRequest,
     shared: &AppState,
     identity: Result<Identity, Problem>,
@@ -323,8 +324,8 @@ fn rate_limit(
     if shared.rate_limiters.is_disabled() {
         return identity;
     }
-    let who = identity.as_ref().unwrap_or(&Identity::Anonymous);
-    shared.rate_limiters.check(kind, who, request, shared.services.environment.now())?;
+    let caller = identity.as_ref().unwrap_or(&Identity::Anonymous);
+    shared.rate_limiters.check(class, caller, request, shared.services.environment.now())?;
     identity
 }
 

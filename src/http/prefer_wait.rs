@@ -50,12 +50,12 @@ impl PreferWait {
     pub async fn until_ended(self, services: &Services, id: TaskId) -> Result<Option<TaskRecord>, Problem> {
         let mut changes = services.models.task_changes();
         let mut closing = services.closing.clone();
-        let until = Instant::now() + self.0.unwrap_or_default();
+        let deadline = Instant::now() + self.0.unwrap_or_default();
 
         loop {
             let task = services.models.task(id).await?;
-            let ended = task.as_ref().is_none_or(TaskRecord::is_terminal);
-            if ended || self.0.is_none() || *closing.borrow() {
+            let is_ended = task.as_ref().is_none_or(TaskRecord::is_terminal);
+            if is_ended || self.0.is_none() || *closing.borrow() {
                 return Ok(task);
             }
 
@@ -66,7 +66,7 @@ impl PreferWait {
                 }
             };
 
-            if !matches!(timeout_at(until, change).await, Ok(true)) {
+            if !matches!(timeout_at(deadline, change).await, Ok(true)) {
                 return Ok(services.models.task(id).await?);
             }
         }
@@ -76,10 +76,10 @@ impl PreferWait {
     ///
     /// # Errors
     /// Never: the header value is valid.
-    pub fn add_preference_applied(self, answer: ApiResponse) -> Result<ApiResponse, Problem> {
+    pub fn add_preference_applied(self, response: ApiResponse) -> Result<ApiResponse, Problem> {
         match self.0 {
-            None => Ok(answer),
-            Some(wait) => answer.with_header(PREFERENCE_APPLIED, format!("wait={}", wait.as_secs())),
+            None => Ok(response),
+            Some(wait) => response.with_header(PREFERENCE_APPLIED, format!("wait={}", wait.as_secs())),
         }
     }
 }
@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(preferences: &[&'static str]) -> Option<u64> {
+    fn wait_seconds(preferences: &[&'static str]) -> Option<u64> {
         let mut headers = HeaderMap::new();
         for preference in preferences {
             headers.append(PREFER, HeaderValue::from_static(preference));
@@ -103,15 +103,15 @@ mod tests {
         for preferences in
             [&["wait=10"][..], &["Wait = 10"], &["respond-async, wait=10"], &["wait=10;x=1"], &["a", "wait=\"10\""]]
         {
-            assert_eq!(asked(preferences), Some(10), "{preferences:?}");
+            assert_eq!(wait_seconds(preferences), Some(10), "{preferences:?}");
         }
-        assert_eq!(asked(&["wait=100000"]), Some(60));
+        assert_eq!(wait_seconds(&["wait=100000"]), Some(60));
     }
 
     #[test]
     fn what_is_not_understood_is_ignored() {
         for preferences in [&[][..], &["wait"], &["wait=-1"], &["wait=soon"], &["waiting=10"], &["wait="]] {
-            assert_eq!(asked(preferences), None, "{preferences:?}");
+            assert_eq!(wait_seconds(preferences), None, "{preferences:?}");
         }
     }
 }

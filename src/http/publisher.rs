@@ -93,23 +93,23 @@ impl PublisherWithMembers {
 impl<'m> PublisherView<'m> {
     /// Renders the publisher for the caller. E-mail addresses are for members and administrators (contract 3).
     #[must_use]
-    pub fn new(shown: &'m PublisherWithMembers, call: &RequestContext) -> Self {
+    pub fn new(publisher: &'m PublisherWithMembers, call: &RequestContext) -> Self {
         let caller = call.identity();
-        let is_member = |user: &UserProfile| shown.profile.role_of(user.id).is_some();
-        let insider = caller.is_admin() || caller.user().is_some_and(is_member);
-        Self::render(shown, insider, &call.services().keyring)
+        let is_member = |user: &UserProfile| publisher.profile.role_of(user.id).is_some();
+        let is_insider = caller.is_admin() || caller.user().is_some_and(is_member);
+        Self::render(publisher, is_insider, &call.services().keyring)
     }
 
     /// Renders the publisher, with e-mail addresses if `insider`.
     #[must_use]
     pub fn render(
         PublisherWithMembers { profile, users }: &'m PublisherWithMembers,
-        insider: bool,
+        is_insider: bool,
         keyring: &Keyring,
     ) -> Self {
         let member = |((id, role), user): (&(UserId, MemberRole), &User)| {
             let id = id.to_string();
-            let Contact { email, name, erased } = Contact::new(user, insider, keyring);
+            let Contact { email, name, erased } = Contact::new(user, is_insider, keyring);
             MemberView { id: id.clone(), role: role.as_str(), user: MemberUserView { email, id, name, erased } }
         };
 
@@ -133,8 +133,8 @@ impl<'m> PublisherView<'m> {
 /// Returns the name, or the id if there is none.
 #[must_use]
 pub fn display_name(profile: &PublisherProfile) -> &str {
-    let given = profile.fields.name.as_ref().map(Text::as_str).filter(|name| !name.is_empty());
-    given.unwrap_or(profile.id.as_str())
+    let name = profile.fields.name.as_ref().map(Text::as_str).filter(|name| !name.is_empty());
+    name.unwrap_or(profile.id.as_str())
 }
 
 /// Returns a link; an empty one counts as none (contract 4).
@@ -159,12 +159,12 @@ pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRespo
     let mut query = call.query()?;
     let request = query.page(LIMIT_DEFAULT);
     let include_banned = query.flag("include_banned").unwrap_or(false);
-    let only: HashSet<_> = query.values("publisher_id").into_iter().map(str::to_owned).collect();
+    let ids: HashSet<_> = query.values("publisher_id").into_iter().map(str::to_owned).collect();
     query.finish()?;
 
     let page = {
         let models = call.services().models.read();
-        let page = models.publishers.page(request, &only, include_banned && call.identity().is_admin());
+        let page = models.publishers.page(request, &ids, include_banned && call.identity().is_admin());
         page.map(|profile| PublisherWithMembers::new(profile, &models))
     };
 
@@ -179,19 +179,20 @@ pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRespo
         page: request.page,
         total: page.total,
         total_pages: page.total_pages(),
-        publishers: page.entries.iter().map(|shown| PublisherView::new(shown, &call)).collect(),
+        publishers: page.entries.iter().map(|publisher| PublisherView::new(publisher, &call)).collect(),
     })
 }
 
 /// `GET /users/publishers`: publishers of which the caller is a member, by id.
 pub async fn list_own(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.user()?.id;
-    let own: Vec<_> = {
+    let publishers: Vec<_> = {
         let models = call.services().models.read();
-        models.publishers.of_member(user).map(|profile| PublisherWithMembers::new(profile, &models)).collect()
+        models.publishers.for_member(user).map(|profile| PublisherWithMembers::new(profile, &models)).collect()
     };
-    personal_fields::preload_keys(&call.services().keyring, own.iter().flat_map(PublisherWithMembers::members)).await;
-    ApiResponse::ok(&own.iter().map(|shown| PublisherView::new(shown, &call)).collect::<Vec<_>>())
+    personal_fields::preload_keys(&call.services().keyring, publishers.iter().flat_map(PublisherWithMembers::members))
+        .await;
+    ApiResponse::ok(&publishers.iter().map(|publisher| PublisherView::new(publisher, &call)).collect::<Vec<_>>())
 }
 
 #[derive(Serialize)]
@@ -235,18 +236,18 @@ fn parse_new_id(text: &str) -> Result<PublisherId, InvalidValue> {
 pub async fn create(mut call: Call<{ Action::CreatePublisher as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
     let owner = call.user()?.id;
-    let by_admin = call.identity().is_admin();
+    let is_admin = call.identity().is_admin();
 
-    let (id, fields, facts) = fields::read(&body, |fields| {
+    let (id, fields, admin_fields) = fields::read(&body, |fields| {
         let id = fields.required_text("id", parse_new_id);
-        let descriptive = read_publisher_fields(fields);
-        let facts =
-            if by_admin { read_admin_fields(fields, PublisherStatus::Active) } else { PublisherAdminFields::default() };
-        Some((id?, descriptive, facts))
+        let publisher_fields = read_publisher_fields(fields);
+        let admin_fields =
+            if is_admin { read_admin_fields(fields, PublisherStatus::Active) } else { PublisherAdminFields::default() };
+        Some((id?, publisher_fields, admin_fields))
     })?;
 
     let charge = call.charge_publisher()?;
-    let command = PublisherCommand::Create { id: id.clone(), owner, fields, admin_fields: facts };
+    let command = PublisherCommand::Create { id: id.clone(), owner, fields, admin_fields };
     call.services().dispatch.publisher(&id, command, call.command_context()).await?;
 
     if let Some(charge) = charge {
@@ -267,15 +268,15 @@ pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRespo
 pub async fn update(mut call: Call<{ Action::UpdatePublisher as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
     let PublisherProfile { id, status, .. } = call.publisher()?;
-    let by_admin = call.identity().is_admin();
-    let (change, facts) = fields::read(&body, |fields| {
-        let facts = if by_admin { read_admin_fields(fields, *status) } else { PublisherAdminFields::default() };
-        Some((read_publisher_fields(fields), facts))
+    let is_admin = call.identity().is_admin();
+    let (change, admin_fields) = fields::read(&body, |fields| {
+        let admin_fields = if is_admin { read_admin_fields(fields, *status) } else { PublisherAdminFields::default() };
+        Some((read_publisher_fields(fields), admin_fields))
     })?;
 
     call.services()
         .dispatch
-        .publisher(id, PublisherCommand::Revise { change, admin_fields: facts }, call.command_context())
+        .publisher(id, PublisherCommand::Revise { change, admin_fields }, call.command_context())
         .await?;
     reply_with_current(&call).await
 }
@@ -313,9 +314,12 @@ pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<A
 /// Reads the facts that only administrators set (contract 4). The status changes only through bans, which require a
 /// reason.
 fn read_admin_fields(fields: &mut Fields<'_, '_>, status: PublisherStatus) -> PublisherAdminFields {
-    if fields.text("status", PublisherStatus::parse).is_some_and(|wanted| wanted != status) {
-        let how = "POST /admin/publishers/{id}/ban or /unban";
-        fields.add_error("status", format!("must be the current status, {}; use {how} to change it", status.as_str()));
+    if fields.text("status", PublisherStatus::parse).is_some_and(|requested| requested != status) {
+        let endpoint = "POST /admin/publishers/{id}/ban or /unban";
+        fields.add_error(
+            "status",
+            format!("must be the current status, {}; use {endpoint} to change it", status.as_str()),
+        );
     }
     PublisherAdminFields { created_at: fields.text("createdAt", Timestamp::parse) }
 }
@@ -340,13 +344,13 @@ pub async fn reply_with_current(call: &RequestContext) -> Result<ApiResponse, Pr
 async fn reply_with_publisher(
     call: &RequestContext,
     id: &PublisherId,
-    answer: impl FnOnce(&PublisherView<'_>) -> Result<ApiResponse, Problem>,
+    respond: impl FnOnce(&PublisherView<'_>) -> Result<ApiResponse, Problem>,
 ) -> Result<ApiResponse, Problem> {
-    let shown = {
+    let publisher = {
         let models = call.services().models.read();
         models.publishers.get(id).map(|profile| PublisherWithMembers::new(profile, &models))
     };
-    let shown = shown.ok_or_else(|| Problem::not_found("publisher"))?;
-    personal_fields::preload_keys(&call.services().keyring, shown.members()).await;
-    answer(&PublisherView::new(&shown, call))
+    let publisher = publisher.ok_or_else(|| Problem::not_found("publisher"))?;
+    personal_fields::preload_keys(&call.services().keyring, publisher.members()).await;
+    respond(&PublisherView::new(&publisher, call))
 }

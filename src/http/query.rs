@@ -74,8 +74,8 @@ impl Query {
     /// Returns all values of an array parameter: repeated, comma-separated, or as `name[]`.
     #[must_use]
     pub fn values(&self, name: &str) -> Vec<&str> {
-        let named = self.pairs.iter().filter(|(key, _)| key.strip_suffix("[]").unwrap_or(key) == name);
-        named.flat_map(|(_, value)| value.split(',')).map(str::trim).filter(|value| !value.is_empty()).collect()
+        let matching = self.pairs.iter().filter(|(key, _)| key.strip_suffix("[]").unwrap_or(key) == name);
+        matching.flat_map(|(_, value)| value.split(',')).map(str::trim).filter(|value| !value.is_empty()).collect()
     }
 
     /// Parses all values of an array parameter; returns the valid ones.
@@ -97,9 +97,9 @@ impl Query {
     /// Parses an integer from 1.
     fn positive_integer(&mut self, name: &str, default: u64) -> u64 {
         let Some(text) = self.first(name) else { return default };
-        let digits = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+        let is_numeric = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
         match text.parse().unwrap_or(u64::MAX) {
-            number @ 1.. if digits => number,
+            number @ 1.. if is_numeric => number,
             _ => {
                 self.errors.add(format!("/{name}"), "must be an integer of at least 1");
                 default

@@ -29,8 +29,8 @@ pub struct ByteRange {
 impl ByteRange {
     /// Returns the value of `Content-Range`; `of` is the length of the file.
     #[must_use]
-    pub fn content_range(self, of: u64) -> String {
-        format!("bytes {}-{}/{of}", self.start, self.start + self.length - 1)
+    pub fn content_range(self, total: u64) -> String {
+        format!("bytes {}-{}/{total}", self.start, self.start + self.length - 1)
     }
 }
 
@@ -47,13 +47,13 @@ pub fn parse(header: &str, length: u64) -> ByteRangeSelection {
     let unit = header.split_once('=').filter(|(unit, _)| unit.trim().eq_ignore_ascii_case("bytes"));
     let Some((_, set)) = unit else { return ByteRangeSelection::Whole };
 
-    let asked: Option<Vec<_>> =
-        set.split(',').map(str::trim).filter(|one| !one.is_empty()).map(parse_range_spec).collect();
-    let Some(asked) = asked.filter(|asked| (1..=RANGES_MAX).contains(&asked.len())) else {
+    let specs: Option<Vec<_>> =
+        set.split(',').map(str::trim).filter(|spec| !spec.is_empty()).map(parse_range_spec).collect();
+    let Some(specs) = specs.filter(|specs| (1..=RANGES_MAX).contains(&specs.len())) else {
         return ByteRangeSelection::Whole;
     };
 
-    let parts: Vec<ByteRange> = asked.into_iter().filter_map(|one| one.resolve(length)).collect();
+    let parts: Vec<ByteRange> = specs.into_iter().filter_map(|spec| spec.resolve(length)).collect();
     let total = parts.iter().fold(0_u64, |total, part| total.saturating_add(part.length));
 
     match parts.len() {
@@ -82,8 +82,8 @@ impl ByteRangeSpec {
 
 fn parse_range_spec(text: &str) -> Option<ByteRangeSpec> {
     let number = |text: &str| -> Option<u64> {
-        let digits = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
-        digits.then(|| text.parse().unwrap_or(u64::MAX))
+        let is_numeric = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+        is_numeric.then(|| text.parse().unwrap_or(u64::MAX))
     };
 
     match text.split_once('-')? {
@@ -99,10 +99,10 @@ fn parse_range_spec(text: &str) -> Option<ByteRangeSpec> {
 
 /// Builds the pieces of a `multipart/byteranges` body.
 #[must_use]
-pub fn multipart(parts: &[ByteRange], of: u64, content_type: &str, boundary: &str) -> VecDeque<RangeBodyPiece> {
+pub fn multipart(parts: &[ByteRange], total: u64, content_type: &str, boundary: &str) -> VecDeque<RangeBodyPiece> {
     let mut pieces = VecDeque::new();
     for part in parts {
-        let range = part.content_range(of);
+        let range = part.content_range(total);
         let head = format!("\r\n--{boundary}\r\nContent-Type: {content_type}\r\nContent-Range: {range}\r\n\r\n");
         pieces.push_back(RangeBodyPiece::Literal(Bytes::from(head)));
         pieces.push_back(RangeBodyPiece::FileRange(*part));
@@ -116,7 +116,7 @@ pub fn multipart(parts: &[ByteRange], of: u64, content_type: &str, boundary: &st
 pub fn total_length(pieces: &VecDeque<RangeBodyPiece>) -> u64 {
     let lengths = pieces.iter().map(|piece| match piece {
         RangeBodyPiece::Literal(bytes) => bytes.len() as u64,
-        RangeBodyPiece::FileRange(span) => span.length,
+        RangeBodyPiece::FileRange(range) => range.length,
     });
     lengths.sum()
 }
@@ -170,7 +170,7 @@ mod tests {
             .iter()
             .flat_map(|piece| match piece {
                 RangeBodyPiece::Literal(bytes) => bytes.to_vec(),
-                RangeBodyPiece::FileRange(span) => vec![b'x'; usize::try_from(span.length).unwrap()],
+                RangeBodyPiece::FileRange(range) => vec![b'x'; usize::try_from(range.length).unwrap()],
             })
             .collect();
         assert_eq!(total_length(&pieces), text.len() as u64);

@@ -76,7 +76,7 @@ impl RateLimiters {
         let RateLimits { reading, changing, submitting } = *rates;
         let rates =
             [(RateClass::Reading, reading), (RateClass::Changing, changing), (RateClass::Submitting, submitting)];
-        let limits = rates.into_iter().filter_map(|(kind, rate)| Some((kind, rate?, RateStore::default()))).collect();
+        let limits = rates.into_iter().filter_map(|(class, rate)| Some((class, rate?, RateStore::default()))).collect();
         Self { proxies, limits }
     }
 
@@ -92,32 +92,32 @@ impl RateLimiters {
     /// 429 if the caller exceeds the limit.
     pub fn check(
         &self,
-        kind: Option<RateClass>,
+        class: Option<RateClass>,
         identity: &Identity,
         request: &HttpRequest,
         now: Timestamp,
     ) -> Result<(), Problem> {
-        let Some((kind, rate, callers)) = self.limits.iter().find(|(limited, ..)| Some(*limited) == kind) else {
+        let Some((class, rate, store)) = self.limits.iter().find(|(limited, ..)| Some(*limited) == class) else {
             return Ok(());
         };
 
-        let verdict = callers.check(rate, self.caller(identity, request), now.micros());
-        let most = rate.burst();
+        let decision = store.check(rate, self.caller(identity, request), now.micros());
+        let limit = rate.burst();
         let window = ceil_seconds(rate.window());
         report_rate_limit(
             request,
             RateLimitStatus {
-                policy: kind.as_str(),
-                limit: most,
+                policy: class.as_str(),
+                limit,
                 window,
-                remaining: verdict.remaining,
-                reset_after: verdict.reset_after,
+                remaining: decision.remaining,
+                reset_after: decision.reset_after,
             },
         );
-        let Some(wait) = verdict.retry_after else { return Ok(()) };
+        let Some(wait) = decision.retry_after else { return Ok(()) };
 
         let wait = ceil_seconds(wait);
-        let detail = format!("rate limit for {} exceeded; retry in {wait} s", kind.as_str());
+        let detail = format!("rate limit for {} exceeded; retry in {wait} s", class.as_str());
         Err(Problem::new(Code::RateLimited, detail).retry_after(u32::try_from(wait).unwrap_or(u32::MAX)))
     }
 
@@ -165,29 +165,29 @@ pub struct RateLimitStatus {
 struct ReportedRateLimits(Vec<RateLimitStatus>);
 
 /// Adds a limit to the headers of the response.
-pub fn report_rate_limit(request: &HttpRequest, share: RateLimitStatus) {
+pub fn report_rate_limit(request: &HttpRequest, status: RateLimitStatus) {
     let mut extensions = request.extensions_mut();
     match extensions.get_mut::<ReportedRateLimits>() {
-        Some(ReportedRateLimits(shares)) => shares.push(share),
-        None => drop(extensions.insert(ReportedRateLimits(vec![share]))),
+        Some(ReportedRateLimits(statuses)) => statuses.push(status),
+        None => drop(extensions.insert(ReportedRateLimits(vec![status]))),
     }
 }
 
 /// Sets the headers from the limits noted with [`report_rate_limit`].
 pub fn set_rate_limit_headers(request: &HttpRequest, response: &mut HttpResponse) {
-    let Some(ReportedRateLimits(shares)) = request.extensions_mut().remove::<ReportedRateLimits>() else { return };
+    let Some(ReportedRateLimits(statuses)) = request.extensions_mut().remove::<ReportedRateLimits>() else { return };
 
-    let mut left = String::new();
+    let mut limits = String::new();
     let mut policies = String::new();
 
-    for RateLimitStatus { policy, limit: most, window, remaining, reset_after: again_in } in shares {
-        let comma = if left.is_empty() { "" } else { ", " };
+    for RateLimitStatus { policy, limit, window, remaining, reset_after } in statuses {
+        let comma = if limits.is_empty() { "" } else { ", " };
         // Writing to a string cannot fail.
-        let _ = write!(left, "{comma}\"{policy}\";r={remaining};t={}", ceil_seconds(again_in));
-        let _ = write!(policies, "{comma}\"{policy}\";q={most};w={window}");
+        let _ = write!(limits, "{comma}\"{policy}\";r={remaining};t={}", ceil_seconds(reset_after));
+        let _ = write!(policies, "{comma}\"{policy}\";q={limit};w={window}");
     }
 
-    for (name, value) in [(RATE_LIMIT, left), (RATE_LIMIT_POLICY, policies)] {
+    for (name, value) in [(RATE_LIMIT, limits), (RATE_LIMIT_POLICY, policies)] {
         if let Ok(value) = HeaderValue::try_from(value) {
             response.headers_mut().insert(name, value);
         }
@@ -211,34 +211,34 @@ mod tests {
     }
 
     /// Sends a request at a second; returns its error code and headers.
-    fn ask(limits: &RateLimiters, second: i64) -> (Option<Code>, [String; 3]) {
+    fn send(limits: &RateLimiters, second: i64) -> (Option<Code>, [String; 3]) {
         let request = TestRequest::default().peer_addr("192.0.2.1:9".parse().unwrap()).to_http_request();
         let now = Timestamp::from_micros(second * SECOND_MICROS);
-        let refused = limits.check(Some(RateClass::Reading), &Identity::Anonymous, &request, now).err();
+        let error = limits.check(Some(RateClass::Reading), &Identity::Anonymous, &request, now).err();
         let mut response =
-            refused.as_ref().map_or_else(|| HttpResponse::Ok().finish(), |problem| problem.to_response("/"));
+            error.as_ref().map_or_else(|| HttpResponse::Ok().finish(), |problem| problem.to_response("/"));
         set_rate_limit_headers(&request, &mut response);
         let header = |name: &str| response.headers().get(name).map_or("", |value| value.to_str().unwrap()).to_owned();
-        (refused.map(|problem| problem.code()), ["ratelimit", "ratelimit-policy", "retry-after"].map(header))
+        (error.map(|problem| problem.code()), ["ratelimit", "ratelimit-policy", "retry-after"].map(header))
     }
 
     #[test]
     fn answers_tell_what_is_left_and_refusals_when_to_come_back() {
         let limits = limits(30, 2);
-        let told = |left: i64, again_in: i64, retry: &str| {
-            [format!("\"reads\";r={left};t={again_in}"), "\"reads\";q=2;w=4".to_owned(), retry.to_owned()]
+        let headers = |remaining: i64, reset_after: i64, retry: &str| {
+            [format!("\"reads\";r={remaining};t={reset_after}"), "\"reads\";q=2;w=4".to_owned(), retry.to_owned()]
         };
-        assert_eq!(ask(&limits, 10), (None, told(1, 2, "")));
-        assert_eq!(ask(&limits, 10), (None, told(0, 4, "")));
-        assert_eq!(ask(&limits, 10), (Some(Code::RateLimited), told(0, 4, "2")));
-        assert_eq!(ask(&limits, 12), (None, told(0, 4, "")));
-        assert_eq!(ask(&limits, 60), (None, told(1, 2, "")));
+        assert_eq!(send(&limits, 10), (None, headers(1, 2, "")));
+        assert_eq!(send(&limits, 10), (None, headers(0, 4, "")));
+        assert_eq!(send(&limits, 10), (Some(Code::RateLimited), headers(0, 4, "2")));
+        assert_eq!(send(&limits, 12), (None, headers(0, 4, "")));
+        assert_eq!(send(&limits, 60), (None, headers(1, 2, "")));
     }
 
     #[test]
     fn without_a_limit_nothing_is_counted_or_told() {
-        let silent = (None, [String::new(), String::new(), String::new()]);
-        assert!((0..100).all(|_| ask(&limits(0, 1), 0) == silent));
+        let no_headers = (None, [String::new(), String::new(), String::new()]);
+        assert!((0..100).all(|_| send(&limits(0, 1), 0) == no_headers));
     }
 
     #[test]

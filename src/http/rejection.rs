@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn refusals_by_state_are_conflicts_and_bans_are_forbidden() {
         let transition =
-            |to| NodeRejection::IllegalTransition(Transition { what: "node", from: "NodeStatusActive", to });
+            |to| NodeRejection::IllegalTransition(Transition { subject: "node", from: "NodeStatusActive", to });
         let reason = Reason::parse("malware").ok();
         for (problem, code, detail) in [
             (

@@ -35,27 +35,29 @@ pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub async fn with_request_log(
     shared: Data<AppState>,
     request: ServiceRequest,
-    answer: impl AsyncFnOnce(ServiceRequest) -> Result<ServiceResponse<BoxBody>, Error>,
+    respond: impl AsyncFnOnce(ServiceRequest) -> Result<ServiceResponse<BoxBody>, Error>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let serving = ActiveRequest::start(request.request());
+    let active_request = ActiveRequest::start(request.request());
     let environment = &shared.services.environment;
     let started = environment.now();
     let id = request_id(request.headers(), environment);
     request.extensions_mut().insert(id.clone());
 
-    let refused = check_request(&request).and_then(|()| shared.services.options.allowed_hosts.check(&request));
-    let mut response = if let Err(problem) = refused {
+    let checked = check_request(&request).and_then(|()| shared.services.options.allowed_hosts.check(&request));
+    let mut response = if let Err(problem) = checked {
         shared.services.metrics.count_unmatched(problem.code().status());
-        let refusal = problem.to_response(request.path());
-        request.into_response(refusal)
+        let error_response = problem.to_response(request.path());
+        request.into_response(error_response)
     } else {
         let span = tracing::info_span!("request", id = id.as_str());
-        let answered = match request_trace::start_span(&shared.services.tracer, request.headers()) {
-            None => answer(request).instrument(span).await,
+        let result = match request_trace::start_span(&shared.services.tracer, request.headers()) {
+            None => respond(request).instrument(span).await,
             // Boxed to keep the future of untraced requests small.
-            Some(traced) => Box::pin(request_trace::run_in_span(traced, answer(request))).instrument(span).await,
+            Some(request_span) => {
+                Box::pin(request_trace::run_in_span(request_span, respond(request))).instrument(span).await
+            }
         };
-        normalize_error(answered.map_err(|error| Problem::from_status(error.as_response_error().status_code()))?)
+        normalize_error(result.map_err(|error| Problem::from_status(error.as_response_error().status_code()))?)
     };
 
     set_common_headers(response.headers_mut(), &id);
@@ -66,21 +68,21 @@ pub async fn with_request_log(
         let client = logged_client(response.request(), &shared.services.options);
         log_request(&response, &id, micros, client.as_deref());
     }
-    Ok(serving.attach_to(response))
+    Ok(active_request.attach_to(response))
 }
 
 /// Returns the client's request id if it is valid, else a new one.
 pub(super) fn request_id(headers: &HeaderMap, environment: &Environment) -> RequestId {
-    let given = headers.get(X_REQUEST_ID).and_then(|id| RequestId::parse(id.to_str().ok()?).ok());
-    given.unwrap_or_else(|| RequestId::from(environment.uuid()))
+    let client_id = headers.get(X_REQUEST_ID).and_then(|id| RequestId::parse(id.to_str().ok()?).ok());
+    client_id.unwrap_or_else(|| RequestId::from(environment.uuid()))
 }
 
 /// Checks size and encoding of a request before routing.
 fn check_request(request: &ServiceRequest) -> Result<(), Problem> {
-    let line = request.uri().path().len() + request.query_string().len();
+    let line_bytes = request.uri().path().len() + request.query_string().len();
 
-    let headers: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
-    if line + headers > HEADERS_MAX {
+    let header_bytes: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if line_bytes + header_bytes > HEADERS_MAX {
         let detail = format!("the request line and headers exceed {HEADERS_MAX} bytes");
         return Err(Problem::new(Code::HeadersTooLarge, detail));
     }
@@ -100,16 +102,16 @@ fn normalize_error(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBod
     if response.status().as_u16() < 400 || content_type == Some(PROBLEM_JSON.as_bytes()) {
         return response;
     }
-    let (request, bare) = response.into_parts();
-    let mut shaped = Problem::from_status(bare.status()).to_response(request.path());
-    copy_headers(&bare, &mut shaped);
-    ServiceResponse::new(request, shaped)
+    let (request, original) = response.into_parts();
+    let mut problem_response = Problem::from_status(original.status()).to_response(request.path());
+    copy_headers(&original, &mut problem_response);
+    ServiceResponse::new(request, problem_response)
 }
 
-fn copy_headers(bare: &HttpResponse, shaped: &mut HttpResponse) {
-    let of_the_body = [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING];
-    for (name, value) in bare.headers().iter().filter(|(name, _)| !of_the_body.contains(name)) {
-        shaped.headers_mut().append(name.clone(), value.clone());
+fn copy_headers(original: &HttpResponse, target: &mut HttpResponse) {
+    let body_headers = [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING];
+    for (name, value) in original.headers().iter().filter(|(name, _)| !body_headers.contains(name)) {
+        target.headers_mut().append(name.clone(), value.clone());
     }
 }
 
@@ -169,8 +171,8 @@ fn log_request(response: &ServiceResponse<BoxBody>, id: &RequestId, micros: u64,
 
 /// Returns the client address in the configured detail.
 fn logged_client(request: &HttpRequest, options: &HttpOptions) -> Option<String> {
-    let origin = options.proxies.client_ip(request.peer_addr()?, request.headers());
-    options.log_client.format(origin)
+    let client_ip = options.proxies.client_ip(request.peer_addr()?, request.headers());
+    options.log_client.format(client_ip)
 }
 
 /// Returns the matched route.
@@ -193,8 +195,8 @@ pub fn caller_kind(request: &HttpRequest) -> &'static str {
 /// even those without a route.
 #[must_use]
 pub fn redact_path(path: &str) -> &str {
-    let leads_nowhere = |segment: &String| matches!(segment.trim_matches('/'), "" | "." | "..");
-    let mut segments = path.split('/').map(decode_segment).skip_while(leads_nowhere);
+    let is_empty_segment = |segment: &String| matches!(segment.trim_matches('/'), "" | "." | "..");
+    let mut segments = path.split('/').map(decode_segment).skip_while(is_empty_segment);
     let first = segments.next().unwrap_or_default();
     let mut inner = first.trim_start_matches('/').splitn(2, '/');
     let is_uploads = inner.next().is_some_and(|name| name.eq_ignore_ascii_case("uploads"));
@@ -285,12 +287,12 @@ mod tests {
     #[test]
     fn only_sane_request_ids_are_taken_over() {
         let environment = Environment::system();
-        let named = |value: &'static str| {
+        let id_for = |value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(X_REQUEST_ID, HeaderValue::from_static(value));
             request_id(&headers, &environment)
         };
-        assert_eq!(named("mine-1").as_str(), "mine-1");
-        assert_ne!(named("two words").as_str(), "two words");
+        assert_eq!(id_for("mine-1").as_str(), "mine-1");
+        assert_ne!(id_for("two words").as_str(), "two words");
     }
 }

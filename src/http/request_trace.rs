@@ -30,11 +30,11 @@ pub async fn run_in_span(
     mut span: Span,
     work: impl Future<Output = Result<ServiceResponse<BoxBody>, Error>>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let answered = span.instrument(work).await;
-    if let Ok(response) = &answered {
+    let result = span.instrument(work).await;
+    if let Ok(response) = &result {
         record_response(&mut span, response);
     }
-    answered
+    result
 }
 
 fn record_response(span: &mut Span, response: &ServiceResponse<BoxBody>) {
@@ -44,16 +44,16 @@ fn record_response(span: &mut Span, response: &ServiceResponse<BoxBody>) {
     let route = matched_route(request);
 
     span.rename(format!("{method} {}", route.unwrap_or("unmatched")));
-    let mut note = |name, text: &str| span.set_attribute(name, AttributeValue::Text(text.to_owned()));
-    note("http.request.method", method.as_str());
-    note("url.path", redact_path(request.uri().path()));
+    let mut set_text = |name, text: &str| span.set_attribute(name, AttributeValue::Text(text.to_owned()));
+    set_text("http.request.method", method.as_str());
+    set_text("url.path", redact_path(request.uri().path()));
     if let Some(route) = route {
-        note("http.route", route);
+        set_text("http.route", route);
     }
     if let Some(id) = request.extensions().get::<RequestId>() {
-        note("mediary.request_id", id.as_str());
+        set_text("mediary.request_id", id.as_str());
     }
-    note("mediary.caller", caller_kind(request));
+    set_text("mediary.caller", caller_kind(request));
     span.set_attribute("http.response.status_code", AttributeValue::Number(status.into()));
     if status >= 500 {
         span.set_failure(status.to_string());

@@ -18,9 +18,9 @@ pub fn find_publisher(
     segment: impl Fn(&str) -> Option<String>,
     models: &Models,
 ) -> Result<Option<&PublisherProfile>, Problem> {
-    let node_of_path = || segment("node_id").map(|text| find_node(&text, models));
+    let path_node = || segment("node_id").map(|text| find_node(&text, models));
     let Some(text) = segment("publisher_id") else {
-        return match node_of_path() {
+        return match path_node() {
             Some(node) if action.is_write() && action != Action::Administer => owner_of(node?, models).map(Some),
             _ => Ok(None),
         };
@@ -32,7 +32,7 @@ pub fn find_publisher(
     let version = segment("version_id");
     // Publishing may create the node; the command rejects an id of another publisher.
     let may_be_new = action == Action::PublishVersion && version.is_none();
-    if let Some(node) = node_of_path().filter(|_| !may_be_new) {
+    if let Some(node) = path_node().filter(|_| !may_be_new) {
         let node = node?;
         if node.publisher != publisher.id {
             return Err(Problem::not_found("node"));

@@ -27,12 +27,12 @@ impl ResponseBody {
             return Self::Pieces { pieces: pieces.into(), bytes };
         }
 
-        let mut whole = Vec::with_capacity(bytes);
+        let mut contiguous = Vec::with_capacity(bytes);
         for piece in &pieces {
-            whole.extend_from_slice(piece);
+            contiguous.extend_from_slice(piece);
         }
 
-        Self::Whole(whole.into())
+        Self::Whole(contiguous.into())
     }
 
     /// Returns `true` if a body of this size is sent in one piece.
@@ -45,7 +45,7 @@ impl ResponseBody {
     #[must_use]
     pub fn size(&self) -> usize {
         match self {
-            Self::Whole(whole) => whole.len(),
+            Self::Whole(bytes) => bytes.len(),
             Self::Pieces { bytes, .. } => *bytes,
         }
     }
@@ -54,15 +54,15 @@ impl ResponseBody {
     #[must_use]
     pub fn into_body(self) -> BoxBody {
         match self {
-            Self::Whole(whole) => BoxBody::new(whole),
+            Self::Whole(bytes) => BoxBody::new(bytes),
             Self::Pieces { pieces, bytes } => BoxBody::new(PiecewiseBody { pieces, bytes, next: 0 }),
         }
     }
 }
 
 impl From<Bytes> for ResponseBody {
-    fn from(whole: Bytes) -> Self {
-        Self::Whole(whole)
+    fn from(bytes: Bytes) -> Self {
+        Self::Whole(bytes)
     }
 }
 
@@ -81,9 +81,9 @@ impl MessageBody for PiecewiseBody {
     }
 
     fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, Infallible>>> {
-        let sending = self.get_mut();
-        let piece = sending.pieces.get(sending.next).cloned();
-        sending.next += 1;
+        let this = self.get_mut();
+        let piece = this.pieces.get(this.next).cloned();
+        this.next += 1;
         Poll::Ready(piece.map(Ok))
     }
 }

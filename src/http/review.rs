@@ -11,7 +11,7 @@ use crate::domain::policy::Action;
 
 /// `POST /nodes/{node_id}/reviews?star=`: 1 to 5 stars; replaces an earlier review of the same user.
 pub async fn submit(call: Call<{ Action::ReviewNode as u8 }>) -> Result<ApiResponse, Problem> {
-    let node = call.known_node()?;
+    let node = call.existing_node()?;
     let mut query = call.query()?;
     let stars = query.required("star", |text| Stars::new(text.parse().unwrap_or_default()));
     query.finish()?;
@@ -30,7 +30,7 @@ struct OwnReview {
 
 /// `GET /nodes/{node_id}/reviews/mine`: the caller's stars; an empty object without a review.
 pub async fn show_own(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<ApiResponse, Problem> {
-    let node = call.known_node()?;
+    let node = call.existing_node()?;
     let user = call.user()?.id;
     let models = call.services().models.read();
     let stars = models.nodes.get(&node).and_then(|node| node.reviews.stars_of(user));

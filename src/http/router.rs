@@ -24,9 +24,9 @@ impl<T> Default for RouterNode<T> {
 
 impl<T> RouterNode<T> {
     /// Collects the values at and below this node.
-    fn collect_values<'s>(&'s self, found: &mut Vec<&'s T>) {
-        found.extend(self.value.as_ref().map(|(_, here)| here));
-        self.literals.values().chain(self.param.as_deref()).for_each(|place| place.collect_values(found));
+    fn collect_values<'s>(&'s self, values: &mut Vec<&'s T>) {
+        values.extend(self.value.as_ref().map(|(_, value)| value));
+        self.literals.values().chain(self.param.as_deref()).for_each(|node| node.collect_values(values));
     }
 }
 
@@ -38,7 +38,7 @@ impl PathParams {
     /// Returns the parameter with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+        self.0.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_str())
     }
 }
 
@@ -53,19 +53,19 @@ impl<T> PathRouter<T> {
     /// `{name}`.
     pub fn entry(&mut self, pattern: &'static str, make: impl FnOnce() -> T) -> &mut T {
         let mut names = Vec::new();
-        let mut place = &mut self.root;
+        let mut node = &mut self.root;
 
         for segment in pattern.split('/').skip(1) {
-            place = match segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+            node = match segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
                 Some(name) => {
                     names.push(name);
-                    place.param.get_or_insert_default()
+                    node.param.get_or_insert_default()
                 }
-                None => place.literals.entry(segment).or_default(),
+                None => node.literals.entry(segment).or_default(),
             };
         }
 
-        &mut place.value.get_or_insert_with(|| (names, make())).1
+        &mut node.value.get_or_insert_with(|| (names, make())).1
     }
 
     /// Finds the value of a path and its parameters, decoded. `path` is the encoded path of the request.
@@ -73,9 +73,9 @@ impl<T> PathRouter<T> {
     pub fn find<'p>(&self, path: &'p str) -> Option<(&T, PathParams)> {
         let mut values = Vec::new();
 
-        let (names, found) = self.root.find(path.strip_prefix('/')?, &mut values)?;
+        let (names, value) = self.root.find(path.strip_prefix('/')?, &mut values)?;
         let decoded = names.iter().zip(values).map(|(name, value): (_, &'p str)| (*name, decode_segment(value)));
-        Some((found, PathParams(decoded.collect())))
+        Some((value, PathParams(decoded.collect())))
     }
 
     /// Returns the values below the longest literal prefix of a path, in no particular order; none if not even the
@@ -83,31 +83,31 @@ impl<T> PathRouter<T> {
     #[must_use]
     pub fn values_near(&self, path: &str) -> Vec<&T> {
         let mut segments = path.split('/').skip(1);
-        let Some(mut place) = segments.next().and_then(|first| self.root.literals.get(first)) else {
+        let Some(mut node) = segments.next().and_then(|first| self.root.literals.get(first)) else {
             return Vec::new();
         };
-        while let Some(next) = segments.next().and_then(|segment| place.literals.get(segment)) {
-            place = next;
+        while let Some(next) = segments.next().and_then(|segment| node.literals.get(segment)) {
+            node = next;
         }
 
-        let mut found = Vec::new();
-        place.collect_values(&mut found);
-        found
+        let mut values = Vec::new();
+        node.collect_values(&mut values);
+        values
     }
 }
 
 impl<T> RouterNode<T> {
     /// Finds the value below this node. `rest` has at least one segment; `values` holds the parameters before it.
-    fn find<'p>(&self, rest: &'p str, values: &mut Vec<&'p str>) -> Option<&(Vec<&'static str>, T)> {
-        let (segment, rest) = rest.split_once('/').map_or((rest, None), |(segment, rest)| (segment, Some(rest)));
-        let known = values.len();
+    fn find<'p>(&self, path: &'p str, values: &mut Vec<&'p str>) -> Option<&(Vec<&'static str>, T)> {
+        let (segment, rest) = path.split_once('/').map_or((path, None), |(segment, rest)| (segment, Some(rest)));
+        let saved_len = values.len();
 
-        let written = self.literals.get(segment).and_then(|place| place.find_rest(rest, values));
-        if written.is_some() || segment.is_empty() {
-            return written;
+        let literal = self.literals.get(segment).and_then(|node| node.find_rest(rest, values));
+        if literal.is_some() || segment.is_empty() {
+            return literal;
         }
 
-        values.truncate(known);
+        values.truncate(saved_len);
         values.push(segment);
         self.param.as_ref()?.find_rest(rest, values)
     }
@@ -135,14 +135,14 @@ mod tests {
     #[test]
     fn written_segments_go_before_named_ones_and_paths_fit_whole() {
         let paths = paths();
-        let found = |path: &str| paths.find(path).map(|(found, _)| *found);
+        let matched = |path: &str| paths.find(path).map(|(value, _)| *value);
         for path in ["/", "/nodes", "/nodes/search", "/a/b/c"] {
-            assert_eq!(found(path), Some(path));
+            assert_eq!(matched(path), Some(path));
         }
-        assert_eq!(found("/nodes/x"), Some("/nodes/{node}"));
-        assert_eq!(found("/nodes/search/versions/1"), Some("/nodes/{node}/versions/{version}"));
+        assert_eq!(matched("/nodes/x"), Some("/nodes/{node}"));
+        assert_eq!(matched("/nodes/search/versions/1"), Some("/nodes/{node}/versions/{version}"));
         for path in ["", "nodes", "/nodes/", "//nodes", "/nodes//versions/1", "/a", "/a/b/", "/Nodes", "*"] {
-            assert_eq!(found(path), None, "{path}");
+            assert_eq!(matched(path), None, "{path}");
         }
     }
 
@@ -165,9 +165,9 @@ mod tests {
     #[test]
     fn named_segments_are_decoded() {
         let paths = paths();
-        let (_, segments) = paths.find("/nodes/a%2Fb/versions/1.0%2541").unwrap();
-        assert_eq!((segments.get("node"), segments.get("version")), (Some("a/b"), Some("1.0%41")));
-        assert_eq!(segments.get("other"), None);
+        let (_, params) = paths.find("/nodes/a%2Fb/versions/1.0%2541").unwrap();
+        assert_eq!((params.get("node"), params.get("version")), (Some("a/b"), Some("1.0%41")));
+        assert_eq!(params.get("other"), None);
         assert_eq!(paths.find("/nodes").unwrap().1, PathParams::default());
     }
 }

@@ -211,12 +211,7 @@ pub struct RouteInfo {
 /// Returns all documented routes.
 #[must_use]
 pub fn route_infos() -> Vec<RouteInfo> {
-    let row = |ApiEndpoint { method, path, action, body_limit: limit, .. }| RouteInfo {
-        method,
-        path,
-        action,
-        body_limit: limit,
-    };
+    let row = |ApiEndpoint { method, path, action, body_limit, .. }| RouteInfo { method, path, action, body_limit };
     table().into_iter().filter(|endpoint| endpoint.path != FORMER_VENDOR_WEBHOOK).map(row).collect()
 }
 
@@ -224,11 +219,11 @@ pub fn route_infos() -> Vec<RouteInfo> {
 ///
 /// The framework's own router is not used: it tries one pattern after the other.
 pub fn register(config: &mut ServiceConfig, shared: Data<AppState>) {
-    let paths = Rc::new(build_router());
+    let router = Rc::new(build_router());
     config.default_service(fn_service(move |request: ServiceRequest| {
         let (request, payload) = request.into_parts();
-        let answer = dispatch(&paths, &shared, request.clone(), payload);
-        async move { Ok(ServiceResponse::new(request, answer.await)) }
+        let response = dispatch(&router, &shared, request.clone(), payload);
+        async move { Ok(ServiceResponse::new(request, response.await)) }
     }));
 }
 
@@ -240,52 +235,53 @@ struct PathEndpoints {
 }
 
 fn build_router() -> PathRouter<PathEndpoints> {
-    let mut paths = PathRouter::new();
+    let mut router = PathRouter::new();
     for route in table() {
-        let served = paths.entry(route.path, || PathEndpoints { routes: Vec::new(), allow: String::new() });
+        let endpoints = router.entry(route.path, || PathEndpoints { routes: Vec::new(), allow: String::new() });
         for method in methods_of(&route) {
-            let comma = if served.allow.is_empty() { "" } else { ", " };
-            served.allow.extend([comma, method.as_str()]);
+            let comma = if endpoints.allow.is_empty() { "" } else { ", " };
+            endpoints.allow.extend([comma, method.as_str()]);
         }
-        served.routes.push(Rc::new(route));
+        endpoints.routes.push(Rc::new(route));
     }
-    paths
+    router
 }
 
 fn dispatch(
-    paths: &PathRouter<PathEndpoints>,
+    router: &PathRouter<PathEndpoints>,
     shared: &Data<AppState>,
     request: HttpRequest,
     payload: Payload,
 ) -> LocalBoxFuture<'static, HttpResponse> {
-    let at_once = |problem: Problem| {
+    let respond_with = |problem: Problem| {
         shared.services.metrics.count_unmatched(problem.code().status());
         ready(problem.to_response(request.path())).boxed_local()
     };
 
     let path = request.match_info().unprocessed();
     let method = request.method();
-    let Some((served, segments)) = paths.find(path) else {
+    let Some((endpoints, path_params)) = router.find(path) else {
         let page = console::respond(&request).map(|page| rate_limit_page(page, &request, shared));
         let page = page.map(|page| ready(page).boxed_local());
-        return page.unwrap_or_else(|| at_once(Problem::unknown_path(method, &similar_paths(paths, path, method))));
+        return page
+            .unwrap_or_else(|| respond_with(Problem::unknown_path(method, &similar_paths(router, path, method))));
     };
 
-    if let Some(route) = served.routes.iter().find(|route| methods_of(route).contains(method)) {
-        return Rc::clone(route)
-            .serve(RoutedRequest { request, shared: shared.clone(), path_params: segments }, payload);
+    if let Some(route) = endpoints.routes.iter().find(|route| methods_of(route).contains(method)) {
+        return Rc::clone(route).serve(RoutedRequest { request, shared: shared.clone(), path_params }, payload);
     }
 
     // The last segment may be a misspelt literal rather than an id, if sibling paths have the method: suggest those.
     let (parent, last) = path.rsplit_once('/').map_or((None, path), |(parent, last)| (Some(parent), last));
-    let is_meant = |other: &&str| other.rsplit_once('/').map(|(parent, _)| parent) == parent;
-    let meant: Vec<&str> = similar_paths(paths, path, method).into_iter().filter(is_meant).collect();
-    let misspelt = uuid::Uuid::try_parse(last).is_err() && served.routes.iter().any(|route| route.path.ends_with('}'));
+    let has_same_parent = |other: &&str| other.rsplit_once('/').map(|(parent, _)| parent) == parent;
+    let siblings: Vec<&str> = similar_paths(router, path, method).into_iter().filter(has_same_parent).collect();
+    let is_misspelt =
+        uuid::Uuid::try_parse(last).is_err() && endpoints.routes.iter().any(|route| route.path.ends_with('}'));
 
-    at_once(if misspelt && !meant.is_empty() {
-        Problem::unknown_path(method, &meant)
+    respond_with(if is_misspelt && !siblings.is_empty() {
+        Problem::unknown_path(method, &siblings)
     } else {
-        Problem::method_not_allowed(&served.allow)
+        Problem::method_not_allowed(&endpoints.allow)
     })
 }
 
@@ -296,18 +292,19 @@ fn rate_limit_page(page: HttpResponse, request: &HttpRequest, shared: &AppState)
     }
 
     let now = shared.services.environment.now();
-    let counted = shared.rate_limiters.check(Some(RateClass::Reading), &Identity::Anonymous, request, now);
-    let mut answer = counted.map_or_else(|problem| problem.to_response(request.path()), |()| page);
-    rate_limit::set_rate_limit_headers(request, &mut answer);
-    answer
+    let checked = shared.rate_limiters.check(Some(RateClass::Reading), &Identity::Anonymous, request, now);
+    let mut response = checked.map_or_else(|problem| problem.to_response(request.path()), |()| page);
+    rate_limit::set_rate_limit_headers(request, &mut response);
+    response
 }
 
 /// Returns the paths with this method and the same literal prefix, sorted.
-fn similar_paths(paths: &PathRouter<PathEndpoints>, path: &str, method: &Method) -> Vec<&'static str> {
-    let routes = paths.values_near(path).into_iter().flat_map(|served| &served.routes);
-    let mut near: Vec<_> = routes.filter(|route| methods_of(route).contains(method)).map(|route| route.path).collect();
-    near.sort_unstable();
-    near
+fn similar_paths(router: &PathRouter<PathEndpoints>, path: &str, method: &Method) -> Vec<&'static str> {
+    let routes = router.values_near(path).into_iter().flat_map(|endpoints| &endpoints.routes);
+    let mut similar: Vec<_> =
+        routes.filter(|route| methods_of(route).contains(method)).map(|route| route.path).collect();
+    similar.sort_unstable();
+    similar
 }
 
 /// Returns the methods of a route: GET implies HEAD.
@@ -319,8 +316,8 @@ fn methods_of(route: &ApiEndpoint) -> &'static [Method] {
         return &READING;
     }
 
-    let at = WRITING.iter().position(|method| *method == route.method);
-    at.map_or(&[], |at| &WRITING[at..=at])
+    let index = WRITING.iter().position(|method| *method == route.method);
+    index.map_or(&[], |at| &WRITING[at..=at])
 }
 
 #[cfg(test)]
@@ -340,8 +337,8 @@ mod tests {
     #[test]
     fn routes_take_a_body_unless_they_read_or_delete() {
         for route in table() {
-            let bare = [Method::GET, Method::DELETE].contains(&route.method);
-            assert_eq!(bare, route.body_limit == NoBody, "{} {}", route.method, route.path);
+            let has_no_body = [Method::GET, Method::DELETE].contains(&route.method);
+            assert_eq!(has_no_body, route.body_limit == NoBody, "{} {}", route.method, route.path);
         }
     }
 }

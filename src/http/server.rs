@@ -262,14 +262,14 @@ impl AppState {
         // As many again as may decode: a thread still waits for the disk after it has decoded.
         let inspectors = BackgroundThreads::start(Inspection, 4 * per_account).map_err(std::io::Error::other)?;
         let archive_writers = BackgroundThreads::start(Inspection, 2 * per_account).map_err(std::io::Error::other)?;
-        let submissions = PendingSubmissions::default();
-        let bodies = BodyBudget::default();
-        let uploads = Arc::default();
+        let pending_submissions = PendingSubmissions::default();
+        let body_budget = BodyBudget::default();
+        let upload_limiter = Arc::default();
 
-        let limits = RateLimiters::new(&services.options.rate_limits, services.options.proxies.clone());
+        let rate_limiters = RateLimiters::new(&services.options.rate_limits, services.options.proxies.clone());
         let bytes = services.bytes_per_day.clone();
         let clock = &services.environment;
-        let daily = DailyQuotas::new(bytes, services.options.daily_limits, &services.models, clock);
+        let daily_quotas = DailyQuotas::new(bytes, services.options.daily_limits, &services.models, clock);
 
         let downloads = AccountPool::new(DOWNLOADS_MAX, Code::TooManyTransfers, "downloads");
         let audit_streams = AccountPool::new(AUDIT_STREAMS_MAX, Code::TooManyStreams, "event streams");
@@ -279,15 +279,15 @@ impl AppState {
 
         Ok(Self {
             services,
-            rate_limiters: limits,
-            daily_quotas: daily,
-            pending_submissions: submissions,
-            body_budget: bodies,
+            rate_limiters,
+            daily_quotas,
+            pending_submissions,
+            body_budget,
             decoders,
             inspectors,
             archive_writers,
             page_caches: PageCaches::default(),
-            upload_limiter: uploads,
+            upload_limiter,
             downloads,
             audit_streams,
             task_streams,
@@ -308,18 +308,18 @@ pub fn serve(listener: TcpListener, services: Services) -> std::io::Result<Serve
     services.metrics.register_known_series(&metrics::known_labels(&services));
 
     let shared = Data::new(AppState::new(services)?);
-    let pages = Arc::new(OriginPolicy::new(options.cors_origins, &options.public_url));
+    let origins = Arc::new(OriginPolicy::new(options.cors_origins, &options.public_url));
 
-    let bounds = ConnectionOptions {
+    let connection_options = ConnectionOptions {
         workers,
         max_connections: options.max_connections,
         per_address: ConnectionLimit::new(options.connections_per_address, options.proxies),
         write_timeout: options.write_timeout,
     };
 
-    connection::serve(listener, bounds, move || {
-        let front = MiddlewareStack { shared: shared.clone(), origins: Arc::clone(&pages) };
-        App::new().wrap(front).configure(|config| routes::register(config, shared.clone()))
+    connection::serve(listener, connection_options, move || {
+        let middleware = MiddlewareStack { shared: shared.clone(), origins: Arc::clone(&origins) };
+        App::new().wrap(middleware).configure(|config| routes::register(config, shared.clone()))
     })
 }
 
@@ -329,6 +329,6 @@ mod tests {
 
     #[test]
     fn the_framework_takes_as_many_threads_as_may_be_set() {
-        let _taken = Server::build().workers(usize::from(WORKERS_MAX));
+        let _builder = Server::build().workers(usize::from(WORKERS_MAX));
     }
 }

@@ -33,27 +33,27 @@ pub async fn sign_in(
         tracing::debug!(%refused, "OIDC token rejected");
         match refused {
             OidcRejection::Token(_) => invalid_credentials(),
-            OidcRejection::Unavailable { retry_after: again_after } => {
+            OidcRejection::Unavailable { retry_after } => {
                 Problem::new(Code::IssuerUnavailable, "the keys of the token issuer cannot be fetched; try again soon")
-                    .retry_after(ceil_seconds(again_after))
+                    .retry_after(ceil_seconds(retry_after))
             }
         }
     })?;
 
-    let mut former = Vec::new();
+    let mut former_accounts = Vec::new();
 
-    for nth in 0..ERASED_MAX {
-        let id = oidc.user_id(&person, nth);
+    for index in 0..ERASED_MAX {
+        let id = oidc.user_id(&person, index);
         match find_account(id, services) {
             AccountLookup::Active(profile) => {
-                FormerAccounts(former).attach(request);
+                FormerAccounts(former_accounts).attach(request);
                 return Ok(Identity::User(*profile));
             }
-            AccountLookup::Erased => former.push(id),
+            AccountLookup::Erased => former_accounts.push(id),
             AccountLookup::Missing => {
                 // Open streams create no account: the one they belonged to was erased.
                 let request = request.ok_or_else(invalid_credentials)?;
-                FormerAccounts(former).attach(Some(request));
+                FormerAccounts(former_accounts).attach(Some(request));
                 return create_account(id, person, services, request).await.map(Identity::User);
             }
         }
@@ -62,8 +62,8 @@ pub async fn sign_in(
 }
 
 /// Rounds up to seconds, at least 1, so that the client does not retry before the issuer is queried again.
-fn ceil_seconds(time: Duration) -> u32 {
-    u32::try_from(time.as_millis().div_ceil(1000)).unwrap_or(u32::MAX).max(1)
+fn ceil_seconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis().div_ceil(1000)).unwrap_or(u32::MAX).max(1)
 }
 
 /// Erased accounts of a caller, oldest first. Derived from each token and never stored. Their use still counts for
@@ -112,8 +112,8 @@ async fn create_account(
     let name = person.name.and_then(|name| Name::parse(name).ok());
     let (email, name) = personal_fields::seal_new(services, id, email, name).await?;
 
-    let opening = NewUser { id, email, name, is_admin: false, is_approved: false };
-    let why = CommandContext {
+    let new_user = NewUser { id, email, name, is_admin: false, is_approved: false };
+    let command_context = CommandContext {
         actor: Actor::System,
         request: request.extensions().get::<RequestId>().cloned(),
         causation: None,
@@ -121,7 +121,7 @@ async fn create_account(
         claim: None,
     };
 
-    match services.dispatch.user(id, UserCommand::Create(opening), why).await {
+    match services.dispatch.user(id, UserCommand::Create(new_user), command_context).await {
         Ok(_) => tracing::info!(user = %id, "account created for OIDC user"),
         Err(CommandError::Rejected(UserRejection::AlreadyExists)) => {}
         Err(error) => return Err(error.into()),

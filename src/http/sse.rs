@@ -67,8 +67,8 @@ mod tests {
 
     #[test]
     fn what_ends_a_stream_is_told_as_every_failure_is() {
-        let told = failed_event(&Problem::internal("a test"), "/admin/events/stream");
-        let data = told.strip_prefix("event: failed\ndata: ").and_then(|rest| rest.strip_suffix("\n\n")).unwrap();
+        let event = failed_event(&Problem::internal("a test"), "/admin/events/stream");
+        let data = event.strip_prefix("event: failed\ndata: ").and_then(|rest| rest.strip_suffix("\n\n")).unwrap();
         let problem: serde_json::Value = serde_json::from_str(data).unwrap();
         assert_eq!(
             (&problem["error"], &problem["instance"]),

@@ -40,8 +40,8 @@ impl StartupServer {
         let server = HttpServer::new(move || {
             let environment = environment.clone();
             App::new().default_service(web::to(move |request: HttpRequest| {
-                let answer = respond(&request, &environment);
-                async move { answer }
+                let response = respond(&request, &environment);
+                async move { response }
             }))
         });
 

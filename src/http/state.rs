@@ -183,8 +183,8 @@ pub(super) async fn show(call: Call<{ Action::Administer as u8 }>) -> Result<Api
     let LogProbe {
         head,
         indexed,
-        queued_appends: waiting,
-        repairs: mended,
+        queued_appends,
+        repairs,
         started_at,
         index_bytes: _,
         signed,
@@ -202,9 +202,9 @@ pub(super) async fn show(call: Call<{ Action::Administer as u8 }>) -> Result<Api
         verification,
         read_models: reach(read_models),
         index: reach(indexed),
-        queues: QueuesView { appends: waiting, tasks, deliveries },
+        queues: QueuesView { appends: queued_appends, tasks, deliveries },
         storage: StorageView { state, reason, free_bytes, reserve_bytes },
         vendors,
-        start: StartView { at: started_at.to_string(), mended },
+        start: StartView { at: started_at.to_string(), mended: repairs },
     })
 }

@@ -47,6 +47,6 @@ pub(super) async fn visible_task<const ACTION: u8>(call: &Call<ACTION>) -> Resul
 
 async fn task_response<const ACTION: u8>(call: &Call<ACTION>, id: TaskId) -> Result<ApiResponse, Problem> {
     let services = call.services();
-    let now = services.models.task_with_history(id).await?.ok_or_else(|| Problem::not_found("task"))?;
-    ApiResponse::ok(&TaskRenderer::new(services, call.identity().is_admin()).view(&now))
+    let task_at = services.models.task_with_history(id).await?.ok_or_else(|| Problem::not_found("task"))?;
+    ApiResponse::ok(&TaskRenderer::new(services, call.identity().is_admin()).view(&task_at))
 }

@@ -63,11 +63,11 @@ impl QuotaAccounts {
     /// Returns the credits of submissions being validated, without those already in the read models.
     fn pending_credits<'a>(
         &'a self,
-        under_way: &'a PendingByOwner,
+        pending: &'a PendingByOwner,
         tasks: &'a Tasks,
     ) -> impl Iterator<Item = Credits> + 'a {
-        let coming = self.owners().filter_map(|owner| under_way.get(&owner)).flatten();
-        coming.filter(|(task, _)| tasks.get(**task).is_none()).map(|(_, credits)| *credits)
+        let entries = self.owners().filter_map(|owner| pending.get(&owner)).flatten();
+        entries.filter(|(task, _)| tasks.get(**task).is_none()).map(|(_, credits)| *credits)
     }
 }
 
@@ -96,12 +96,12 @@ impl RequestContext {
     pub fn check_task_quota(&self, owner: Option<UserId>, task: TaskId) -> Result<(), Problem> {
         let services = self.services();
         let quotas = services.options.quotas.for_owner(owner);
-        let counted = QuotaAccounts { owner, former: FormerAccounts::from_request(&self.request) };
+        let accounts = QuotaAccounts { owner, former: FormerAccounts::from_request(&self.request) };
         let now = services.environment.now();
 
-        let checked =
-            self.shared().pending_submissions.reserve(counted, task, quotas, now, &services.models.read().tasks);
-        if checked.is_err() {
+        let reservation =
+            self.shared().pending_submissions.reserve(accounts, task, quotas, now, &services.models.read().tasks);
+        if reservation.is_err() {
             // Sets the quota headers of the refusal, as a reservation does.
             return self.reserve_task(owner, task).map(drop);
         }
@@ -116,10 +116,10 @@ impl RequestContext {
         let services = self.services();
         let quotas = services.options.quotas.for_owner(owner);
         let now = services.environment.now();
-        let counted = QuotaAccounts { owner, former: FormerAccounts::from_request(&self.request) };
+        let accounts = QuotaAccounts { owner, former: FormerAccounts::from_request(&self.request) };
 
-        let place = self.shared().pending_submissions.reserve(
-            counted.clone(),
+        let reservation = self.shared().pending_submissions.reserve(
+            accounts.clone(),
             task,
             quotas,
             now,
@@ -127,28 +127,28 @@ impl RequestContext {
         );
 
         if quotas.tasks_a_day > 0 {
-            let used = self.shared().pending_submissions.tasks_today(&counted, now, &services.models.read().tasks);
+            let used = self.shared().pending_submissions.tasks_today(&accounts, now, &services.models.read().tasks);
             self.report_quota(TASKS_A_DAY, quotas.tasks_a_day, used, now);
         }
-        place
+        reservation
     }
 
     /// Charges the price of a task to the caller's day and sets the credit quota headers of the response.
     ///
     /// # Errors
     /// 429 if the caller has too few credits left.
-    pub fn charge_credits(&self, place: &TaskReservation, credits: Credits) -> Result<(), Problem> {
+    pub fn charge_credits(&self, reservation: &TaskReservation, credits: Credits) -> Result<(), Problem> {
         let services = self.services();
-        let most = services.options.quotas.credits_a_day;
-        if most == 0 {
+        let limit = services.options.quotas.credits_a_day;
+        if limit == 0 {
             return Ok(());
         }
 
         let now = services.environment.now();
-        let charged = place.charge(credits, now, &services.models.read().tasks);
-        let used = place.submissions.credits_today(&place.accounts, now, &services.models.read().tasks);
-        self.report_quota(CREDITS_A_DAY, most, used, now);
-        charged
+        let result = reservation.charge(credits, now, &services.models.read().tasks);
+        let used = reservation.submissions.credits_today(&reservation.accounts, now, &services.models.read().tasks);
+        self.report_quota(CREDITS_A_DAY, limit, used, now);
+        result
     }
 }
 
@@ -156,108 +156,108 @@ impl PendingSubmissions {
     /// Reserves a place for a new task. A task that exists already, because its request was repeated, always gets one.
     fn reserve(
         &self,
-        counted: QuotaAccounts,
+        accounts: QuotaAccounts,
         task: TaskId,
         quotas: TaskQuotas,
         now: Timestamp,
         tasks: &Tasks,
     ) -> Result<TaskReservation, Problem> {
-        let mut under_way = self.by_owner.lock();
-        let shown = counted.unfinished(tasks);
+        let mut pending = self.by_owner.lock();
+        let recorded = accounts.unfinished(tasks);
 
         // The exact count is needed only near the limit.
-        let waiting: usize = counted.owners().filter_map(|owner| under_way.get(&owner)).map(HashMap::len).sum();
+        let pending_count: usize = accounts.owners().filter_map(|owner| pending.get(&owner)).map(HashMap::len).sum();
         let is_full = || {
-            shown + waiting >= quotas.unfinished
-                && shown + counted.pending_credits(&under_way, tasks).count() >= quotas.unfinished
+            recorded + pending_count >= quotas.unfinished
+                && recorded + accounts.pending_credits(&pending, tasks).count() >= quotas.unfinished
         };
 
-        let refusal = if tasks.get(task).is_some() {
+        let rejection = if tasks.get(task).is_some() {
             None
         } else if is_full() {
-            Some(too_many_unfinished(&counted, quotas.unfinished))
-        } else if quotas.tasks_a_day > 0 && tasks_today(&counted, &under_way, now, tasks) >= quotas.tasks_a_day {
-            Some(daily_quota_exceeded(&counted, &format!("{} tasks", quotas.tasks_a_day), now))
+            Some(too_many_unfinished(&accounts, quotas.unfinished))
+        } else if quotas.tasks_a_day > 0 && tasks_today(&accounts, &pending, now, tasks) >= quotas.tasks_a_day {
+            Some(daily_quota_exceeded(&accounts, &format!("{} tasks", quotas.tasks_a_day), now))
         } else {
             None
         };
 
-        if let Some(refusal) = refusal {
-            return Err(refusal);
+        if let Some(rejection) = rejection {
+            return Err(rejection);
         }
 
-        under_way.entry(counted.owner).or_default().entry(task).or_default();
-        Ok(TaskReservation { submissions: self.clone(), quotas, accounts: counted, task })
+        pending.entry(accounts.owner).or_default().entry(task).or_default();
+        Ok(TaskReservation { submissions: self.clone(), quotas, accounts, task })
     }
 
     /// Returns the number of tasks of a caller on the day of `now`, with those being validated.
-    fn tasks_today(&self, counted: &QuotaAccounts, now: Timestamp, tasks: &Tasks) -> u64 {
-        tasks_today(counted, &self.by_owner.lock(), now, tasks)
+    fn tasks_today(&self, accounts: &QuotaAccounts, now: Timestamp, tasks: &Tasks) -> u64 {
+        tasks_today(accounts, &self.by_owner.lock(), now, tasks)
     }
 
     /// Returns the credits spent by a caller on the day of `now`, with those being validated.
-    fn credits_today(&self, counted: &QuotaAccounts, now: Timestamp, tasks: &Tasks) -> u64 {
-        credits_today(counted, &self.by_owner.lock(), now, tasks)
+    fn credits_today(&self, accounts: &QuotaAccounts, now: Timestamp, tasks: &Tasks) -> u64 {
+        credits_today(accounts, &self.by_owner.lock(), now, tasks)
     }
 }
 
 impl TaskReservation {
     fn charge(&self, credits: Credits, now: Timestamp, tasks: &Tasks) -> Result<(), Problem> {
-        let mut under_way = self.submissions.by_owner.lock();
+        let mut pending = self.submissions.by_owner.lock();
 
-        let spent = credits_today(&self.accounts, &under_way, now, tasks);
+        let spent = credits_today(&self.accounts, &pending, now, tasks);
         let is_counted = tasks.get(self.task).is_some();
         if !is_counted && spent.saturating_add(u64::from(credits)) > self.quotas.credits_a_day {
-            let what = format!("{} credits (this task costs {credits})", self.quotas.credits_a_day);
-            return Err(daily_quota_exceeded(&self.accounts, &what, now));
+            let amount = format!("{} credits (this task costs {credits})", self.quotas.credits_a_day);
+            return Err(daily_quota_exceeded(&self.accounts, &amount, now));
         }
 
-        let waiting = under_way.get_mut(&self.accounts.owner);
-        if let Some(coming) = waiting.and_then(|waiting| waiting.get_mut(&self.task)) {
-            *coming = credits;
+        let owner_pending = pending.get_mut(&self.accounts.owner);
+        if let Some(reserved_credits) = owner_pending.and_then(|owner_pending| owner_pending.get_mut(&self.task)) {
+            *reserved_credits = credits;
         }
         Ok(())
     }
 }
 
-fn tasks_today(counted: &QuotaAccounts, under_way: &PendingByOwner, now: Timestamp, tasks: &Tasks) -> u64 {
+fn tasks_today(accounts: &QuotaAccounts, pending: &PendingByOwner, now: Timestamp, tasks: &Tasks) -> u64 {
     let midnight = last_midnight(now);
-    let recorded: u64 = counted.owners().map(|owner| tasks.index.count_since(owner, midnight)).sum();
-    recorded + counted.pending_credits(under_way, tasks).count() as u64
+    let recorded: u64 = accounts.owners().map(|owner| tasks.index.count_since(owner, midnight)).sum();
+    recorded + accounts.pending_credits(pending, tasks).count() as u64
 }
 
-fn credits_today(counted: &QuotaAccounts, under_way: &PendingByOwner, now: Timestamp, tasks: &Tasks) -> u64 {
+fn credits_today(accounts: &QuotaAccounts, pending: &PendingByOwner, now: Timestamp, tasks: &Tasks) -> u64 {
     let midnight = last_midnight(now);
-    let recorded = counted.owners().map(|owner| tasks.index.spent_since(owner, midnight));
-    let coming = counted.pending_credits(under_way, tasks).map(u64::from);
-    recorded.chain(coming).fold(0, u64::saturating_add)
+    let recorded = accounts.owners().map(|owner| tasks.index.spent_since(owner, midnight));
+    let pending_credits = accounts.pending_credits(pending, tasks).map(u64::from);
+    recorded.chain(pending_credits).fold(0, u64::saturating_add)
 }
 
-fn quota_subject(counted: &QuotaAccounts) -> &'static str {
-    match counted {
+fn quota_subject(accounts: &QuotaAccounts) -> &'static str {
+    match accounts {
         QuotaAccounts { owner: None, .. } => "callers without a token together",
         QuotaAccounts { former, .. } if former.is_empty() => "this account",
         QuotaAccounts { .. } => "this account and its erased predecessors together",
     }
 }
 
-fn too_many_unfinished(counted: &QuotaAccounts, limit: usize) -> Problem {
-    let detail = format!("at most {limit} unfinished tasks for {}; wait for one to end", quota_subject(counted));
+fn too_many_unfinished(accounts: &QuotaAccounts, limit: usize) -> Problem {
+    let detail = format!("at most {limit} unfinished tasks for {}; wait for one to end", quota_subject(accounts));
     Problem::new(Code::TooManySubmissions, detail).retry_after(5)
 }
 
-fn daily_quota_exceeded(counted: &QuotaAccounts, what: &str, now: Timestamp) -> Problem {
-    let detail = format!("daily quota for {} exceeded: {what}; resets at midnight UTC", quota_subject(counted));
+fn daily_quota_exceeded(accounts: &QuotaAccounts, amount: &str, now: Timestamp) -> Problem {
+    let detail = format!("daily quota for {} exceeded: {amount}; resets at midnight UTC", quota_subject(accounts));
     Problem::new(Code::QuotaExceeded, detail).retry_after(seconds_until_midnight(now))
 }
 
 impl Drop for TaskReservation {
     fn drop(&mut self) {
-        let mut under_way = self.submissions.by_owner.lock();
-        if let Some(waiting) = under_way.get_mut(&self.accounts.owner) {
-            waiting.remove(&self.task);
-            if waiting.is_empty() {
-                under_way.remove(&self.accounts.owner);
+        let mut pending = self.submissions.by_owner.lock();
+        if let Some(owner_pending) = pending.get_mut(&self.accounts.owner) {
+            owner_pending.remove(&self.task);
+            if owner_pending.is_empty() {
+                pending.remove(&self.accounts.owner);
             }
         }
     }
@@ -275,7 +275,7 @@ mod tests {
         UserId(Uuid::from_u128(number))
     }
 
-    fn counted(number: u128) -> QuotaAccounts {
+    fn accounts(number: u128) -> QuotaAccounts {
         QuotaAccounts { owner: Some(user(number)), former: Vec::new() }
     }
 
@@ -288,7 +288,7 @@ mod tests {
         let submissions = PendingSubmissions::default();
         let tasks = Tasks::default();
         let quotas = TaskQuotas { unfinished: 2, ..TaskQuotas::default() };
-        let reserve = |owner, number| submissions.reserve(counted(owner), task(number), quotas, NOON, &tasks);
+        let reserve = |owner, number| submissions.reserve(accounts(owner), task(number), quotas, NOON, &tasks);
         let first = reserve(1, 1).ok();
         let second = reserve(1, 2).ok();
         assert!(first.is_some() && second.is_some());
@@ -305,8 +305,8 @@ mod tests {
         let submissions = PendingSubmissions::default();
         let tasks = Tasks::default();
         let quotas = TaskQuotas { unfinished: 10, tasks_a_day: 2, credits_a_day: 100, ..TaskQuotas::default() };
-        let reserve = |number| submissions.reserve(counted(1), task(number), quotas, NOON, &tasks);
-        let code = |refused: Option<Problem>| refused.map(|problem| problem.code());
+        let reserve = |number| submissions.reserve(accounts(1), task(number), quotas, NOON, &tasks);
+        let code = |problem: Option<Problem>| problem.map(|problem| problem.code());
         let first = reserve(1).ok().unwrap();
         let second = reserve(2).ok().unwrap();
         assert_eq!(code(reserve(3).err()), Some(Code::QuotaExceeded));
@@ -314,8 +314,8 @@ mod tests {
         assert_eq!(code(second.charge(41, NOON, &tasks).err()), Some(Code::QuotaExceeded));
         assert_eq!(code(second.charge(40, NOON, &tasks).err()), None);
         let today = || {
-            let tasks_today = submissions.tasks_today(&counted(1), NOON, &tasks);
-            (tasks_today, submissions.credits_today(&counted(1), NOON, &tasks))
+            let tasks_today = submissions.tasks_today(&accounts(1), NOON, &tasks);
+            (tasks_today, submissions.credits_today(&accounts(1), NOON, &tasks))
         };
         assert_eq!(today(), (2, 100));
         drop(first);
@@ -328,7 +328,7 @@ mod tests {
         let tasks = Tasks::default();
         let quotas = TaskQuotas { unfinished: 2, ..TaskQuotas::default() };
         // Given an erased account with one submission still being validated
-        let _first = submissions.reserve(counted(1), task(1), quotas, NOON, &tasks).ok().unwrap();
+        let _first = submissions.reserve(accounts(1), task(1), quotas, NOON, &tasks).ok().unwrap();
         // When the same person submits with another account
         let next = QuotaAccounts { owner: Some(user(2)), former: vec![user(1)] };
         let _second = submissions.reserve(next.clone(), task(2), quotas, NOON, &tasks).ok().unwrap();

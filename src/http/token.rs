@@ -97,17 +97,20 @@ pub async fn list(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result
     let tokens: Vec<_> = {
         let models = call.services().models.read();
         // Tokens issued by an erased user are invalid.
-        let opens = |token: &&TokenRecord| authorize::identity_of_token(token, &models).is_ok();
-        models.tokens.of_publisher(publisher).filter(opens).cloned().collect()
+        let is_valid = |token: &&TokenRecord| authorize::identity_of_token(token, &models).is_ok();
+        models.tokens.for_publisher(publisher).filter(is_valid).cloned().collect()
     };
     ApiResponse::ok(&tokens.iter().map(ListedTokenView::new).collect::<Vec<_>>())
 }
 
 /// `DELETE /publishers/{publisher_id}/tokens/{token_id}`: effective from the next request.
 pub async fn revoke(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<ApiResponse, Problem> {
-    let own = &call.publisher()?.id;
-    revoke_token(&call, |subject| matches!(subject, TokenSubject::Publisher { publisher, .. } if publisher == own))
-        .await
+    let publisher_id = &call.publisher()?.id;
+    revoke_token(
+        &call,
+        |subject| matches!(subject, TokenSubject::Publisher { publisher, .. } if publisher == publisher_id),
+    )
+    .await
 }
 
 /// Revokes the token of the path.
@@ -116,13 +119,13 @@ pub async fn revoke(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Resu
 /// 404 if there is no such token, or `belongs` returns `false` for its subject.
 pub async fn revoke_token(
     call: &RequestContext,
-    belongs: impl FnOnce(&TokenSubject) -> bool,
+    is_owned: impl FnOnce(&TokenSubject) -> bool,
 ) -> Result<ApiResponse, Problem> {
     let not_found = || Problem::not_found("token");
     let id = TokenId::parse(&call.path_param("token_id")).map_err(|_| not_found())?;
     let services = call.services();
-    let known = services.models.read().tokens.get(id).is_some_and(|record| belongs(&record.grant.subject));
-    if !known {
+    let exists = services.models.read().tokens.get(id).is_some_and(|record| is_owned(&record.grant.subject));
+    if !exists {
         return Err(not_found());
     }
     services.dispatch.token(id, TokenCommand::Revoke, call.command_context()).await?;

@@ -13,7 +13,7 @@ use crate::domain::policy::Action;
 /// removed. The body is `{language: {field: text}}`, bare or as `translations`.
 pub async fn merge(mut call: Call<{ Action::TranslateNode as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
-    let node = call.known_node()?;
+    let node = call.existing_node()?;
     let translations = fields::read(&body, |fields| match fields.value("translations") {
         Some(_) => fields.object("translations", |languages| Some(read_translations(languages))),
         None => Some(read_translations(fields)),

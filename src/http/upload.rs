@@ -48,7 +48,7 @@ struct UploadLinkView {
 /// `POST /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload`: a new link for a version without an
 /// archive.
 pub async fn renew(call: Call<{ Action::PublishVersion as u8 }>) -> Result<ApiResponse, Problem> {
-    let node = call.known_node()?;
+    let node = call.existing_node()?;
     let version = {
         let models = call.services().models.read();
         let reference = VersionRef::parse(&call.path_param("version_id"));
@@ -85,7 +85,7 @@ pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<
     call.set_actor(holder_actor(&grant));
     let (node, account) = check_upload(&call, &grant)?;
 
-    let flight = call.shared().upload_limiter.start(grant.version, account)?;
+    let active_upload = call.shared().upload_limiter.start(grant.version, account)?;
     let chunks = call.chunks()?.with_deadline(UPLOAD_TIME_MAX);
     let upload = stream_to_disk(&call, account, chunks).await?;
 
@@ -95,7 +95,7 @@ pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<
 
     // Continues if the client disconnects, so that the file is either recorded or removed.
     let work = async move {
-        let _flight = flight;
+        let _active_upload = active_upload;
         store_and_record(&call, account, &node, &grant, upload).await
     };
     rt::spawn(work.in_current_span()).await.map_err(Problem::internal)?
@@ -112,17 +112,17 @@ async fn store_and_record(
     let services = call.services();
 
     let (archive, recording) = check_and_store(upload, account, call.shared()).await?;
-    let recorded = record_archive(call, node, grant, archive).await;
-    let refused = recorded.as_ref().err().map(Problem::code);
+    let result = record_archive(call, node, grant, archive).await;
+    let error_code = result.as_ref().err().map(Problem::code);
     // After these two errors the event may still be recorded; the next start removes the file if it is not.
-    if !matches!(refused, Some(Code::Internal | Code::ReadOnly)) {
+    if !matches!(error_code, Some(Code::Internal | Code::ReadOnly)) {
         let archives = services.archives.clone();
         let models = services.models.clone();
         let is_named = move |digest: &Digest| models.read().nodes.archives().any(|archive| archive.digest == *digest);
-        let end = move || recording.finish(refused.is_some(), &archives, is_named);
-        web::block(end).await.map_err(Problem::internal)?;
+        let finish = move || recording.finish(error_code.is_some(), &archives, is_named);
+        web::block(finish).await.map_err(Problem::internal)?;
     }
-    recorded?;
+    result?;
     reply_with_version(call, node, &VersionRef::Id(grant.version), true, |version| ApiResponse::ok(version))
 }
 
@@ -136,8 +136,8 @@ async fn record_archive(
     check_upload(call, grant)?;
     let hold = call.services().options.moderation;
     let command = NodeCommand::StoreArchive { version: grant.version, archive, hold };
-    let why = CommandContext { actor: holder_actor(grant), ..call.command_context() };
-    call.services().dispatch.node(node, command, why).await?;
+    let command_context = CommandContext { actor: holder_actor(grant), ..call.command_context() };
+    call.services().dispatch.node(node, command, command_context).await?;
     Ok(())
 }
 
@@ -151,8 +151,8 @@ fn holder_actor(grant: &UploadGrant) -> Actor {
 
 fn read_upload_token(call: &RequestContext) -> Result<UploadGrant, Problem> {
     let services = call.services();
-    let read = services.upload_key.verify_token(&call.path_param("ticket"), services.environment.now());
-    read.map_err(|refusal| match refusal {
+    let verified = services.upload_key.verify_token(&call.path_param("ticket"), services.environment.now());
+    verified.map_err(|error| match error {
         UploadTokenError::Invalid => invalid_link("this service did not issue this upload link"),
         UploadTokenError::Expired => Problem::new(
             Code::UploadLinkExpired,
@@ -209,9 +209,9 @@ fn reply_to_repeat(
     is_same: bool,
 ) -> Result<ApiResponse, Problem> {
     if is_same {
-        let answer =
+        let response =
             reply_with_version(call, node, &VersionRef::Id(grant.version), true, |version| ApiResponse::ok(version))?;
-        return answer.with_header(IDEMPOTENT_REPLAYED, "true");
+        return response.with_header(IDEMPOTENT_REPLAYED, "true");
     }
     if idempotency::parse_key(call.headers())?.is_none() {
         return Err(NodeRejection::ArchiveExists.into());
@@ -257,25 +257,26 @@ async fn stream_to_disk(
     let archives = archives.clone();
 
     // Charge an announced length first, so that no client sends 100 MiB in vain.
-    let announced = chunks.content_length();
-    call.charge_bytes(account, announced.unwrap_or(0))?;
+    let content_length = chunks.content_length();
+    call.charge_bytes(account, content_length.unwrap_or(0))?;
 
-    let what = if chunks.content_length().is_some() { "the archive" } else { "the rest of the archive" };
-    let mut room = space.claim(what, chunks.content_length().unwrap_or(0) as u64).map_err(Problem::disk_full)?;
+    let label = if chunks.content_length().is_some() { "the archive" } else { "the rest of the archive" };
+    let mut reservation =
+        space.claim(label, chunks.content_length().unwrap_or(0) as u64).map_err(Problem::disk_full)?;
     let writers = &call.shared().archive_writers;
     let mut upload = write_in_background(writers, space, move || archives.create_upload()).await?;
 
-    let mut gathered = BytesMut::with_capacity(WRITE_BYTES);
+    let mut buffer = BytesMut::with_capacity(WRITE_BYTES);
 
     loop {
         let chunk = chunks.next().await?;
-        gathered.extend_from_slice(chunk.as_deref().unwrap_or_default());
-        if gathered.len() >= WRITE_BYTES || (chunk.is_none() && !gathered.is_empty()) {
-            room.consume(gathered.len() as u64).map_err(Problem::disk_full)?;
-            if announced.is_none() {
-                call.charge_bytes(account, gathered.len())?;
+        buffer.extend_from_slice(chunk.as_deref().unwrap_or_default());
+        if buffer.len() >= WRITE_BYTES || (chunk.is_none() && !buffer.is_empty()) {
+            reservation.consume(buffer.len() as u64).map_err(Problem::disk_full)?;
+            if content_length.is_none() {
+                call.charge_bytes(account, buffer.len())?;
             }
-            let bytes = gathered.split().freeze();
+            let bytes = buffer.split().freeze();
             let write = move || upload.write(&bytes).map(|()| upload);
             upload = write_in_background(writers, space, write).await?;
         }
@@ -302,21 +303,21 @@ async fn check_and_store(
     let uploads = Arc::clone(&shared.upload_limiter);
     let archives = shared.services.archives.clone();
 
-    let turn = uploads.acquire_check_permit(account).await;
-    let kept = shared.inspectors.run(move || {
-        let _turn = turn;
+    let check_permit = uploads.acquire_check_permit(account).await;
+    let stored = shared.inspectors.run(move || {
+        let _check_permit = check_permit;
         let reader = upload.reader().map_err(ArchiveError::Io)?;
         check::check(BufReader::new(reader))?;
         let recording = uploads.start_recording(upload.digest());
         Ok((archives.commit_upload(&upload).map_err(ArchiveError::Io)?, recording))
     });
 
-    kept.await.map_err(Problem::internal)?.map_err(|refusal| match refusal {
+    stored.await.map_err(Problem::internal)?.map_err(|error| match error {
         ArchiveError::Io(error) => Problem::from_io_error(&error, &shared.services.space),
         ArchiveError::Rejected(flaws) => {
-            let told = flaws.reported().to_vec();
-            let more = flaws.count() - told.len();
-            Problem::from_messages(Code::InvalidArchive, told, more)
+            let messages = flaws.reported().to_vec();
+            let more = flaws.count() - messages.len();
+            Problem::from_messages(Code::InvalidArchive, messages, more)
         }
     })
 }

@@ -56,15 +56,15 @@ impl UploadLimiter {
     /// 409 if another upload for the version is in progress; 429 if the account has too many; 503 if there are too many
     /// in total.
     pub fn start(&self, version: VersionId, account: Account) -> Result<ActiveUpload, Problem> {
-        let mut flying = self.in_progress.lock();
-        if flying.contains(&version) {
+        let mut in_progress = self.in_progress.lock();
+        if in_progress.contains(&version) {
             let detail = "another upload for this version is in progress; retry when it has ended";
             return Err(Problem::new(Code::Conflict, detail).retry_after(5));
         }
 
-        let place = self.account_pool.try_acquire(account)?;
-        flying.insert(version);
-        Ok(ActiveUpload { in_progress: Arc::clone(&self.in_progress), version, _permit: place })
+        let permit = self.account_pool.try_acquire(account)?;
+        in_progress.insert(version);
+        Ok(ActiveUpload { in_progress: Arc::clone(&self.in_progress), version, _permit: permit })
     }
 
     /// Protects files with this digest from removal until the recording has ended. Call it before the file gets its
@@ -90,17 +90,17 @@ pub struct PendingRecording {
 impl PendingRecording {
     /// Ends the recording. The last one of a digest removes the file if any was refused and no version refers to it; it
     /// then blocks on the disk.
-    pub fn finish(self, refused: bool, archives: &ArchiveStore, is_named: impl FnOnce(&Digest) -> bool) {
-        let mut all = self.recordings.lock();
-        let Some(these) = all.get_mut(&self.digest) else { return };
-        these.count -= 1;
-        these.any_refused |= refused;
-        if these.count > 0 {
+    pub fn finish(self, was_refused: bool, archives: &ArchiveStore, is_named: impl FnOnce(&Digest) -> bool) {
+        let mut recordings = self.recordings.lock();
+        let Some(pending) = recordings.get_mut(&self.digest) else { return };
+        pending.count -= 1;
+        pending.any_refused |= was_refused;
+        if pending.count > 0 {
             return;
         }
 
-        let any_refused = these.any_refused;
-        all.remove(&self.digest);
+        let any_refused = pending.any_refused;
+        recordings.remove(&self.digest);
 
         // Still under the lock, so that an upload of the same content waits and then stores its own file.
         if any_refused
@@ -132,25 +132,25 @@ mod tests {
     use futures_util::FutureExt as _;
     use uuid::Uuid;
 
-    fn begin(uploads: &UploadLimiter, user: u128, version: u128) -> Result<ActiveUpload, Problem> {
+    fn start(uploads: &UploadLimiter, user: u128, version: u128) -> Result<ActiveUpload, Problem> {
         uploads.start(VersionId(Uuid::from_u128(version)), Account::User(UserId(Uuid::from_u128(user))))
     }
 
     fn refusal(uploads: &UploadLimiter, user: u128, version: u128) -> Option<Code> {
-        begin(uploads, user, version).err().map(|problem| problem.code())
+        start(uploads, user, version).err().map(|problem| problem.code())
     }
 
     #[test]
     fn a_version_takes_one_upload_at_a_time_and_an_account_a_few() {
         let uploads = UploadLimiter::default();
-        let mut flights: Vec<_> = (1..=4).map(|version| begin(&uploads, 1, version).ok().unwrap()).collect();
+        let mut active: Vec<_> = (1..=4).map(|version| start(&uploads, 1, version).ok().unwrap()).collect();
         assert_eq!(refusal(&uploads, 1, 5), Some(Code::TooManyTransfers));
         assert_eq!(refusal(&uploads, 2, 4), Some(Code::Conflict));
         assert_eq!(refusal(&uploads, 2, 5), None);
-        flights.pop();
+        active.pop();
         assert_eq!(refusal(&uploads, 2, 4), None);
         assert_eq!(refusal(&uploads, 1, 5), None);
-        drop(flights);
+        drop(active);
         assert!(uploads.in_progress.lock().is_empty());
     }
 
@@ -177,31 +177,31 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let archives = ArchiveStore::open(root.path()).unwrap();
         let uploads = UploadLimiter::default();
-        let keep = || {
+        let store_archive = || {
             let mut upload = archives.create_upload().unwrap();
             upload.write(b"abc").unwrap();
             let recording = uploads.start_recording(upload.digest());
             (recording, archives.path_of(&archives.commit_upload(&upload).unwrap().digest))
         };
-        let (first, path) = keep();
-        let (second, _) = keep();
+        let (first, path) = store_archive();
+        let (second, _) = store_archive();
         first.finish(true, &archives, |_| false);
         assert!(path.exists(), "another upload of the same bytes is not recorded yet");
         second.finish(false, &archives, |_| true);
         assert!(path.exists(), "a version names it");
-        keep().0.finish(true, &archives, |_| false);
+        store_archive().0.finish(true, &archives, |_| false);
         assert!(!path.exists());
-        drop(keep());
-        keep().0.finish(true, &archives, |_| false);
+        drop(store_archive());
+        store_archive().0.finish(true, &archives, |_| false);
         assert!(path.exists(), "nobody knows what became of the first");
     }
 
     #[test]
     fn all_together_have_their_bound_too() {
         let uploads = UploadLimiter::default();
-        let flights: Vec<_> = (0..32).map(|n| begin(&uploads, n, n).ok().unwrap()).collect();
+        let active: Vec<_> = (0..32).map(|n| start(&uploads, n, n).ok().unwrap()).collect();
         assert_eq!(refusal(&uploads, 99, 99), Some(Code::Overloaded));
-        drop(flights);
+        drop(active);
         assert_eq!(refusal(&uploads, 99, 99), None);
     }
 }

@@ -84,12 +84,12 @@ pub async fn show_own(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Ap
 pub async fn reply_with_user(
     call: &RequestContext,
     profile: UserProfile,
-    answer: impl FnOnce(&UserView) -> Result<ApiResponse, Problem>,
+    respond: impl FnOnce(&UserView) -> Result<ApiResponse, Problem>,
 ) -> Result<ApiResponse, Problem> {
     let keyring = &call.services().keyring;
     personal_fields::preload_keys(keyring, [&profile]).await;
     let view = UserView::new(&User::Present(profile), keyring);
-    answer(&view.ok_or_else(|| Problem::not_found("user"))?)
+    respond(&view.ok_or_else(|| Problem::not_found("user"))?)
 }
 
 impl RequestContext {
@@ -97,7 +97,7 @@ impl RequestContext {
     ///
     /// # Errors
     /// 404 if the user does not exist or was erased.
-    pub fn known_user(&self) -> Result<UserId, Problem> {
+    pub fn existing_user(&self) -> Result<UserId, Problem> {
         match self.user_in_path()? {
             User::Present(profile) => Ok(profile.id),
             User::Absent | User::Erased(_) => Err(Problem::user_erased()),

@@ -32,17 +32,17 @@ pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result
 
     let is_admin = call.identity().is_admin();
     let environment = &call.services().environment;
-    let new = read_publication(&body, &call.path_param("node_id"), is_admin, environment)?;
-    let node = new.id.key();
-    let id = new.version.draft.id;
+    let publication = read_publication(&body, &call.path_param("node_id"), is_admin, environment)?;
+    let node = publication.id.key();
+    let id = publication.version.draft.id;
     let signed_url = signed_url(&call, id)?;
 
     let publisher = call.publisher()?.id.clone();
     let is_new_node = call.services().models.read().nodes.get(&node).is_none();
     let charges = call.charge_registration(&publisher, u64::from(is_new_node), 1)?;
 
-    call.services().dispatch.node(&node, new.into_command(publisher), call.command_context()).await?;
-    charges.keep();
+    call.services().dispatch.node(&node, publication.into_command(publisher), call.command_context()).await?;
+    charges.commit();
 
     reply_with_version(&call, &node, &VersionRef::Id(id), is_admin, |node_version| {
         ApiResponse::created(&PublishedVersionView { signed_url, node_version })
@@ -59,12 +59,12 @@ pub async fn revise(mut call: Call<{ Action::ReviseVersion as u8 }>) -> Result<A
 
     let command = fields::read(&body, |fields| {
         let change = read_version_revision(fields);
-        let ruling = read_moderation_patch(fields, is_admin);
+        let moderation = read_moderation_patch(fields, is_admin);
         let version = version.clone();
-        Some(if ruling.moderates() {
-            ruling.into_command(version, change)
+        Some(if moderation.moderates() {
+            moderation.into_command(version, change)
         } else {
-            NodeCommand::ReviseVersion { publisher, version, change, admin_fields: ruling.facts }
+            NodeCommand::ReviseVersion { publisher, version, change, admin_fields: moderation.admin_fields }
         })
     })?;
 
@@ -89,8 +89,8 @@ fn version_in_path(call: &RequestContext) -> Result<(NodeKey, VersionRef), Probl
     let profile = models.nodes.get(&node).ok_or_else(|| Problem::not_found("node"))?;
     let reference = VersionRef::parse(&call.path_param("version_id"));
     let version = reference.as_ref().and_then(|reference| profile.version(reference));
-    let there = version.is_some_and(|version| version.status != VersionStatus::Deleted);
-    reference.filter(|_| there).map(|reference| (node, reference)).ok_or_else(|| Problem::not_found("node version"))
+    let exists = version.is_some_and(|version| version.status != VersionStatus::Deleted);
+    reference.filter(|_| exists).map(|reference| (node, reference)).ok_or_else(|| Problem::not_found("node version"))
 }
 
 /// Renders the current state of a version.
@@ -98,8 +98,8 @@ pub fn reply_with_version(
     call: &RequestContext,
     node: &NodeKey,
     version: &VersionRef,
-    reasoned: bool,
-    answer: impl FnOnce(&VersionView<'_>) -> Result<ApiResponse, Problem>,
+    include_reason: bool,
+    respond: impl FnOnce(&VersionView<'_>) -> Result<ApiResponse, Problem>,
 ) -> Result<ApiResponse, Problem> {
     let (entry, links) = {
         let models = call.services().models.read();
@@ -112,5 +112,5 @@ pub fn reply_with_version(
     });
 
     let (entry, node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
-    answer(&version_view(entry, node, version, reasoned, &links))
+    respond(&version_view(entry, node, version, include_reason, &links))
 }

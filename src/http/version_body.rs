@@ -20,7 +20,7 @@ pub struct NewVersion {
 /// Administrator's fields of a version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModerationPatch {
-    pub facts: VersionAdminFields,
+    pub admin_fields: VersionAdminFields,
     pub status: Option<VersionStatus>,
     pub reason: Option<Reason>,
 }
@@ -35,7 +35,7 @@ impl ModerationPatch {
     /// Returns the command.
     #[must_use]
     pub fn into_command(self, version: VersionRef, change: VersionFields) -> NodeCommand {
-        let Self { facts, status, reason } = self;
+        let Self { admin_fields: facts, status, reason } = self;
         NodeCommand::AdministerVersion { version, change, admin_fields: facts, status, reason }
     }
 
@@ -67,10 +67,10 @@ pub fn read_compatibility(fields: &mut Fields<'_, '_>) -> CompatibilityFields {
 /// Reads a version to register.
 pub fn read_new_version(fields: &mut Fields<'_, '_>, is_admin: bool, environment: &Environment) -> Option<NewVersion> {
     let number = fields.required_text("version", SemVer::parse);
-    let said = read_version_fields(fields);
-    let ruling = read_moderation_patch(fields, is_admin);
-    let draft = VersionDraft { id: VersionId(environment.uuid()), number: number?, fields: said };
-    Some(NewVersion { draft, moderation: ruling })
+    let version_fields = read_version_fields(fields);
+    let moderation = read_moderation_patch(fields, is_admin);
+    let draft = VersionDraft { id: VersionId(environment.uuid()), number: number?, fields: version_fields };
+    Some(NewVersion { draft, moderation })
 }
 
 /// Reads all fields of a version.
@@ -102,7 +102,7 @@ pub fn read_moderation_patch(fields: &mut Fields<'_, '_>, is_admin: bool) -> Mod
         return ModerationPatch::default();
     }
     ModerationPatch {
-        facts: VersionAdminFields {
+        admin_fields: VersionAdminFields {
             created_at: fields.text("createdAt", Timestamp::parse),
             tags_admin: fields.labels("tags_admin"),
             host_node_extract_status: fields.text("host_node_extract_status", Label::parse),

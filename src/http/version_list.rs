@@ -23,11 +23,11 @@ pub fn version_view<'m>(
     entry: &NodeEntry,
     node: &'m NodeProfile,
     version: &'m NodeVersion,
-    reasoned: bool,
+    include_reason: bool,
     links: &Links,
 ) -> VersionView<'m> {
     let view = VersionView::new(node, version, entry.is_owner_banned(), links);
-    if reasoned { view.with_status_reason(version) } else { view }
+    if include_reason { view.with_status_reason(version) } else { view }
 }
 
 /// Page of versions.
@@ -45,7 +45,7 @@ struct VersionPage<'m> {
 pub async fn list_of_node(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
     let mut statuses = query.parsed_values("statuses", VersionStatus::parse);
-    let reasoned = query.flag("include_status_reason").unwrap_or(false);
+    let include_reason = query.flag("include_status_reason").unwrap_or(false);
     query.finish()?;
     if statuses.is_empty() {
         statuses.push(VersionStatus::Active);
@@ -54,7 +54,7 @@ pub async fn list_of_node(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<
     reply_for_node(&call, "/versions", |entry, node, links| {
         let mut versions: Vec<_> = node.versions.iter().filter(|version| statuses.contains(&version.status)).collect();
         versions.sort_by(|a, b| b.number.cmp_precedence(&a.number));
-        let views = versions.into_iter().map(|version| version_view(entry, node, version, reasoned, links));
+        let views = versions.into_iter().map(|version| version_view(entry, node, version, include_reason, links));
         ApiResponse::ok(&views.collect::<Vec<_>>())
     })
 }
@@ -62,14 +62,14 @@ pub async fn list_of_node(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<
 /// `GET /nodes/{node_id}/versions/{version}`: one version in any status except deleted.
 pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
-    let reasoned = query.flag("include_status_reason").unwrap_or(false);
+    let include_reason = query.flag("include_status_reason").unwrap_or(false);
     query.finish()?;
     let not_found = || Problem::not_found("node version");
     let number = call.path_param("version");
-    let wanted = VersionRef::Number(SemVer::parse(&number).map_err(|_| not_found())?);
+    let version_ref = VersionRef::Number(SemVer::parse(&number).map_err(|_| not_found())?);
     reply_for_node(&call, &format!("/versions/{number}"), |entry, node, links| {
-        let version = node.version(&wanted).filter(|version| version.status != VersionStatus::Deleted);
-        ApiResponse::ok(&version_view(entry, node, version.ok_or_else(not_found)?, reasoned, links))
+        let version = node.version(&version_ref).filter(|version| version.status != VersionStatus::Deleted);
+        ApiResponse::ok(&version_view(entry, node, version.ok_or_else(not_found)?, include_reason, links))
     })
 }
 
@@ -78,11 +78,11 @@ pub async fn list_all(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiR
     let mut query = call.query()?;
     let request = query.page(LIMIT_DEFAULT);
     let statuses = query.parsed_values("statuses", VersionStatus::parse);
-    let reasoned = query.flag("include_status_reason").unwrap_or(false);
-    let named = query.values("node_id");
+    let include_reason = query.flag("include_status_reason").unwrap_or(false);
+    let ids = query.values("node_id");
     // An id that cannot exist matches no node; ignoring it would widen the list to all nodes.
-    let nodes: Vec<NodeKey> = named.iter().filter_map(|id| NodeId::parse(id).ok()).map(|id| id.key()).collect();
-    let nodes = (!named.is_empty()).then_some(nodes);
+    let nodes: Vec<NodeKey> = ids.iter().filter_map(|id| NodeId::parse(id).ok()).map(|id| id.key()).collect();
+    let nodes = (!ids.is_empty()).then_some(nodes);
     query.finish()?;
 
     let (page, links) = {
@@ -97,7 +97,9 @@ pub async fn list_all(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiR
         limit: request.limit,
         total: page.total,
         total_pages: page.total_pages(),
-        versions: versions.map(|(entry, node, version)| version_view(entry, node, version, reasoned, &links)).collect(),
+        versions: versions
+            .map(|(entry, node, version)| version_view(entry, node, version, include_reason, &links))
+            .collect(),
     })
 }
 
@@ -105,14 +107,14 @@ pub async fn list_all(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiR
 /// end of the path.
 fn reply_for_node(
     call: &RequestContext,
-    rest: &str,
-    answer: impl FnOnce(&NodeEntry, &NodeProfile, &Links) -> Result<ApiResponse, Problem>,
+    path_suffix: &str,
+    respond: impl FnOnce(&NodeEntry, &NodeProfile, &Links) -> Result<ApiResponse, Problem>,
 ) -> Result<ApiResponse, Problem> {
-    match look_up_node(call, rest)? {
+    match look_up_node(call, path_suffix)? {
         NodeLookup::Found(entry, links) => {
-            answer(&entry, entry.profile().ok_or_else(|| Problem::not_found("node"))?, &links)
+            respond(&entry, entry.profile().ok_or_else(|| Problem::not_found("node"))?, &links)
         }
-        NodeLookup::Redirect(answer) => Ok(answer),
+        NodeLookup::Redirect(response) => Ok(response),
     }
 }
 
@@ -127,19 +129,19 @@ pub enum NodeLookup {
 ///
 /// # Errors
 /// 404 if the node does not exist.
-pub fn look_up_node(call: &RequestContext, rest: &str) -> Result<NodeLookup, Problem> {
+pub fn look_up_node(call: &RequestContext, path_suffix: &str) -> Result<NodeLookup, Problem> {
     let not_found = || Problem::not_found("node");
-    let asked = NodeId::parse(&call.path_param("node_id")).map_err(|_| not_found())?;
+    let requested_id = NodeId::parse(&call.path_param("node_id")).map_err(|_| not_found())?;
     let (entry, links) = {
         let models = call.services().models.read();
-        (models.nodes.entry(&asked.key()).ok_or_else(not_found)?, models.nodes.links().clone())
+        (models.nodes.entry(&requested_id.key()).ok_or_else(not_found)?, models.nodes.links().clone())
     };
 
-    let own = entry.profile().ok_or_else(not_found)?.id.clone();
-    if own == asked {
+    let canonical_id = entry.profile().ok_or_else(not_found)?.id.clone();
+    if canonical_id == requested_id {
         return Ok(NodeLookup::Found(entry, links));
     }
 
     let query = if call.query_string().is_empty() { String::new() } else { format!("?{}", call.query_string()) };
-    ApiResponse::redirect(call.url(&format!("/nodes/{own}{rest}{query}"))).map(NodeLookup::Redirect)
+    ApiResponse::redirect(call.url(&format!("/nodes/{canonical_id}{path_suffix}{query}"))).map(NodeLookup::Redirect)
 }

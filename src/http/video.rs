@@ -64,17 +64,17 @@ async fn submit(mut call: VideoSubmitCall, read: VideoJobReader) -> Result<ApiRe
 
     let body = call.body().await?.json().await?;
     // After the body has arrived, so that slow bodies hold no places. Held until the read models count the task.
-    let place = call.reserve_task(owner, task)?;
+    let reservation = call.reserve_task(owner, task)?;
     if owner.is_none() {
         call.charge_anonymous_task()?;
     }
 
-    let bounds = VideoJobContext {
+    let context = VideoJobContext {
         max_images: services.options.video_max_images,
         video_to_extend: find_video_to_extend(&call, &body).await?,
     };
-    let turn = timeout(DECODER_WAIT_MAX, shared.decoders.acquire(owner, 1)).await;
-    let turn = turn.map_err(|_| Problem::overloaded())?;
+    let decoder_permit = timeout(DECODER_WAIT_MAX, shared.decoders.acquire(owner, 1)).await;
+    let decoder_permit = decoder_permit.map_err(|_| Problem::overloaded())?;
 
     let store = services.store.clone();
     let space = services.space.clone();
@@ -82,30 +82,30 @@ async fn submit(mut call: VideoSubmitCall, read: VideoJobReader) -> Result<ApiRe
     let seed = derive_seed(task);
     // The thread continues if the client disconnects; it holds the turn and the place until it ends.
     let work = move || {
-        let checked = check::check(&body, read, &bounds, &tariff, store.decoders())?;
-        let callback = checked.callback.clone();
-        let kept = checked.store_in(&store, &space, seed);
-        drop(turn);
-        kept.map(|kept| (kept, callback, body, place))
+        let submission = check::check(&body, read, &context, &tariff, store.decoders())?;
+        let callback = submission.callback.clone();
+        let stored = submission.store_in(&store, &space, seed);
+        drop(decoder_permit);
+        stored.map(|stored| (stored, callback, body, reservation))
     };
-    let (work, callback, mut body, place) = shared.inspectors.run(work).await.map_err(Problem::internal)??;
+    let (work, callback, mut body, reservation) = shared.inspectors.run(work).await.map_err(Problem::internal)??;
 
     if callback.is_some() {
         check_pending_deliveries(services, owner)?;
     }
-    call.charge_credits(&place, work.credits)?;
+    call.charge_credits(&reservation, work.credits)?;
     let submission = Submission { task, owner, work: TaskWork::Video(work.clone()), webhook: callback };
-    let why = call.command_context();
-    let at = why.at;
-    services.dispatch.task(task, TaskCommand::Submit(submission), why).await?;
-    drop(place);
+    let command_context = call.command_context();
+    let at = command_context.at;
+    services.dispatch.task(task, TaskCommand::Submit(submission), command_context).await?;
+    drop(reservation);
 
     let wait = PreferWait::from_headers(call.headers());
     // The response repeats the request fields. If their memory budget is exhausted, it is sent without waiting.
     let wait =
         if wait.is_requested() && !body.move_charge_to_waiting(&shared.body_budget) { PreferWait::NONE } else { wait };
-    let waited = if wait.is_requested() { wait.until_ended(services, task).await? } else { None };
-    let state = waited.map_or(TaskStatus::Created, |record| record.status);
+    let ended = if wait.is_requested() { wait.until_ended(services, task).await? } else { None };
+    let state = ended.map_or(TaskStatus::Created, |record| record.status);
     wait.add_preference_applied(ApiResponse::ok(&echo::submission_view(task, at, &work, &body, state))?)
 }
 
@@ -124,11 +124,11 @@ fn submitter(call: &RequestContext) -> Result<Option<UserId>, Problem> {
 
 /// Looks up the video to extend.
 async fn find_video_to_extend(call: &VideoSubmitCall, body: &JsonBody) -> Result<VideoToExtend, Problem> {
-    let named = body.get("video_creation_id").and_then(Value::as_str).map(TaskId::parse);
-    let Some(Ok(creation)) = named else { return Ok(VideoToExtend::NotGiven) };
+    let creation_id = body.get("video_creation_id").and_then(Value::as_str).map(TaskId::parse);
+    let Some(Ok(creation)) = creation_id else { return Ok(VideoToExtend::NotGiven) };
     let task = call.services().models.task(creation).await?.filter(|task| may_see(call, task));
     Ok(match task.as_ref().and_then(TaskRecord::results) {
-        Some(TaskResults::Video(made)) => VideoToExtend::Found { creation, at_vendor: made.vendor_id.clone() },
+        Some(TaskResults::Video(video)) => VideoToExtend::Found { creation, at_vendor: video.vendor_id.clone() },
         _ => VideoToExtend::NotFound,
     })
 }
@@ -166,8 +166,8 @@ fn may_see(call: &RequestContext, task: &TaskRecord) -> bool {
 
 async fn creations_response(call: &RequestContext, id: TaskId) -> Result<ApiResponse, Problem> {
     let services = call.services();
-    let now = services.models.task_with_history(id).await?.ok_or_else(|| Problem::not_found("task"))?;
-    ApiResponse::ok(&creations_view(&now, services).await)
+    let task_at = services.models.task_with_history(id).await?.ok_or_else(|| Problem::not_found("task"))?;
+    ApiResponse::ok(&creations_view(&task_at, services).await)
 }
 
 async fn creations_view(TaskAt { record, states, .. }: &TaskAt, services: &Services) -> CreationsView {
@@ -175,7 +175,7 @@ async fn creations_view(TaskAt { record, states, .. }: &TaskAt, services: &Servi
     let failure = if let TaskStage::Failed { failure } = &record.stage { Some(failure) } else { None };
     let reached = states.iter().map(|(state, _)| *state).filter(|state| !state.is_terminal()).max();
 
-    let moment = VideoTaskState {
+    let state = VideoTaskState {
         task: *task,
         status: record.status,
         reached: reached.unwrap_or(TaskStatus::Created),
@@ -190,7 +190,7 @@ async fn creations_view(TaskAt { record, states, .. }: &TaskAt, services: &Servi
     let read = move || payload.and_then(|document| store.read_document(&document).ok());
     let payload = web::block(read).await.ok().flatten();
 
-    let view = CreationsView::new(moment, payload, &services.options.public_url);
+    let view = CreationsView::new(state, payload, &services.options.public_url);
     let progress = combined_progress(view.progress, services.task_progress.permille(*task));
     CreationsView { progress, ..view }
 }

@@ -29,13 +29,13 @@ pub async fn rotate(call: Call<{ Action::ManageWebhookSecret as u8 }>) -> Result
     let is_first = services.models.read().users.get(user).is_none_or(|user| user.webhook_secrets.is_empty());
     let secret = encode_secret(&services.environment.random_bytes());
     // Never derived from an idempotency key: a key that can be derived again cannot be destroyed.
-    let chance =
+    let key_bytes =
         personal_fields::may_create_key(&call, user).then(|| call.shared().services.environment.random_bytes());
 
     let keyring = services.keyring.clone();
     let text = secret.clone();
-    let sealing = move || keyring.seal(user, chance, [(PersonalField::WebhookSecret, text.as_str())]);
-    let sealed = web::block(sealing).await.map_err(Problem::internal)?;
+    let seal_secret = move || keyring.seal(user, key_bytes, [(PersonalField::WebhookSecret, text.as_str())]);
+    let sealed = web::block(seal_secret).await.map_err(Problem::internal)?;
     let sealed = sealed.map_err(|failure| personal_fields::key_error(&failure, &services.space))?;
     let sealed = sealed.into_iter().next().ok_or_else(|| Problem::internal("nothing was sealed"))?;
 

@@ -37,8 +37,9 @@ pub fn check(root: &Path, referenced: &[Archive], mut progress: impl FnMut(u64))
             match digest_of(&path, &mut progress) {
                 Ok((found, _)) if found == digest => {}
                 Ok((found, bytes)) => {
-                    let what = format!("the content does not match the file name: {bytes} bytes with the hash {found}");
-                    contents.findings.push((path, what));
+                    let problem =
+                        format!("the content does not match the file name: {bytes} bytes with the hash {found}");
+                    contents.findings.push((path, problem));
                 }
                 // Removed since it was listed, because its retention ended.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -105,12 +106,12 @@ pub fn digest_of(path: &Path, progress: &mut impl FnMut(u64)) -> io::Result<(Dig
     let mut bytes = 0;
 
     loop {
-        let read = file.read(&mut buffer)?;
-        if read == 0 {
+        let count = file.read(&mut buffer)?;
+        if count == 0 {
             return Ok((Digest(hash.finalize().into()), bytes));
         }
-        hash.update(&buffer[..read]);
-        bytes += read as u64;
-        progress(read as u64);
+        hash.update(&buffer[..count]);
+        bytes += count as u64;
+        progress(count as u64);
     }
 }

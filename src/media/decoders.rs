@@ -59,12 +59,12 @@ impl PictureDecoders {
     /// # Errors
     /// If the picture cannot be decoded or needs more than the budget, or the budget stays in use.
     pub fn inspect(&self, bytes: &[u8]) -> Result<PictureInfo, PictureDecodeError> {
-        let measured = MeasuredPicture::read(bytes)?;
+        let picture = MeasuredPicture::read(bytes)?;
         // A picture that cannot be decoded later is rejected now.
-        self.check_budget(measured.memory_to_decode())?;
-        let _permit = self.reserve(measured.memory_to_inspect())?;
-        measured.inspect(bytes)?;
-        Ok(measured.info())
+        self.check_budget(picture.memory_to_decode())?;
+        let _permit = self.reserve(picture.memory_to_inspect())?;
+        picture.inspect(bytes)?;
+        Ok(picture.info())
     }
 
     /// Decodes a picture and applies its orientation.
@@ -72,9 +72,9 @@ impl PictureDecoders {
     /// # Errors
     /// As [`PictureDecoders::inspect`].
     pub fn decode(&self, bytes: &[u8]) -> Result<DecodedPicture, PictureDecodeError> {
-        let measured = MeasuredPicture::read(bytes)?;
-        let _permit = self.reserve(measured.memory_to_decode())?;
-        Ok(measured.decode(bytes)?)
+        let picture = MeasuredPicture::read(bytes)?;
+        let _permit = self.reserve(picture.memory_to_decode())?;
+        Ok(picture.decode(bytes)?)
     }
 
     /// Returns the bytes of the budget that decoding a picture needs.
@@ -82,8 +82,8 @@ impl PictureDecoders {
     /// # Errors
     /// If the header cannot be read, or the picture needs more than the budget.
     pub fn memory_needed(&self, bytes: &[u8]) -> Result<u64, InvalidValue> {
-        let measured = MeasuredPicture::read(bytes)?;
-        let needed = measured.memory_to_decode().max(measured.memory_to_inspect());
+        let picture = MeasuredPicture::read(bytes)?;
+        let needed = picture.memory_to_decode().max(picture.memory_to_inspect());
         self.check_budget(needed)?;
         Ok(needed)
     }
@@ -112,5 +112,5 @@ impl PictureDecoders {
 /// # Errors
 /// If there are too many bytes, the format is unknown, or the picture has no pixels or too many.
 pub fn read_picture_info(bytes: &[u8]) -> Result<PictureInfo, InvalidValue> {
-    MeasuredPicture::read(bytes).map(|measured| measured.info())
+    MeasuredPicture::read(bytes).map(|picture| picture.info())
 }

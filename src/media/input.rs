@@ -169,8 +169,8 @@ fn apply_orientation(pixels: Pixels, orientation: Orientation) -> Pixels {
 }
 
 /// Turns a panic of a decoder on malformed bytes into an error.
-fn catch_decoder_panic<T>(read: impl FnOnce() -> Result<T, InvalidValue>) -> Result<T, InvalidValue> {
-    catch_unwind(AssertUnwindSafe(read))
+fn catch_decoder_panic<T>(decode: impl FnOnce() -> Result<T, InvalidValue>) -> Result<T, InvalidValue> {
+    catch_unwind(AssertUnwindSafe(decode))
         .unwrap_or_else(|_| Err(InvalidValue::new("cannot be decoded: the file is damaged")))
 }
 
@@ -219,7 +219,9 @@ fn has_end_marker(jpeg: &[u8]) -> bool {
     let mut at = 2;
 
     loop {
-        let Some(offset) = jpeg.get(at..).and_then(|rest| rest.windows(2).position(is_marker)) else { return false };
+        let Some(offset) = jpeg.get(at..).and_then(|remaining| remaining.windows(2).position(is_marker)) else {
+            return false;
+        };
         at += offset + 2;
         match jpeg[at - 1] {
             0xD9 => return true,

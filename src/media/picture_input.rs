@@ -134,8 +134,8 @@ mod tests {
             ("YW=Jj", "must be an http or https URL, base64"),
             ("日本語", "must be an http or https URL, base64"),
         ] {
-            let refusal = PictureInput::parse(text).unwrap_err().to_string();
-            assert!(refusal.starts_with(reason), "{text}: {refusal}");
+            let message = PictureInput::parse(text).unwrap_err().to_string();
+            assert!(message.starts_with(reason), "{text}: {message}");
         }
     }
 

@@ -158,8 +158,8 @@ impl MediaStore {
         self.recent_files.lock().insert(path.clone(), self.environment.now());
 
         if !is_complete(&path, bytes.len() as u64)? {
-            let number = self.part_file_counter.fetch_add(1, Ordering::Relaxed);
-            let unfinished = path.with_extension(format!("{number}{PART_SUFFIX}"));
+            let sequence = self.part_file_counter.fetch_add(1, Ordering::Relaxed);
+            let unfinished = path.with_extension(format!("{sequence}{PART_SUFFIX}"));
             if let Err(error) = self.write_synced(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, &path)) {
                 let _ = fs::remove_file(&unfinished);
                 return Err(error);
@@ -210,9 +210,9 @@ impl MediaStore {
     ///
     /// # Errors
     /// If a directory cannot be read or a file cannot be removed.
-    pub fn sweep(&self, keep: &dyn Fn(&Digest) -> bool) -> io::Result<MediaSweepReport> {
+    pub fn sweep(&self, is_referenced: &dyn Fn(&Digest) -> bool) -> io::Result<MediaSweepReport> {
         let now = self.environment.now();
-        self.recent_files.lock().retain(|_, put| now.since(*put) < GRACE_PERIOD);
+        self.recent_files.lock().retain(|_, put_at| now.since(*put_at) < GRACE_PERIOD);
 
         let mut report = MediaSweepReport::default();
 
@@ -222,12 +222,12 @@ impl MediaStore {
                 let name = entry.file_name();
                 let digest = name.to_str().and_then(|name| name.split_once('.')).map(|(stem, _)| Digest::parse(stem));
                 let Some(Ok(digest)) = digest else { continue };
-                if keep(&digest) || name.to_string_lossy().ends_with(PART_SUFFIX) {
+                if is_referenced(&digest) || name.to_string_lossy().ends_with(PART_SUFFIX) {
                     continue;
                 }
                 let bytes = entry.metadata()?.len();
-                let fresh = self.recent_files.lock();
-                if !fresh.contains_key(&entry.path()) {
+                let recent = self.recent_files.lock();
+                if !recent.contains_key(&entry.path()) {
                     fs::remove_file(entry.path())?;
                     report = MediaSweepReport { files: report.files + 1, bytes: report.bytes + bytes };
                 }
@@ -368,18 +368,18 @@ mod tests {
         let environment = Environment::manual(Timestamp::from_micros(0), 1);
         let (_root, store) = store();
         let store = store.with_environment(environment.clone());
-        let kept = store.put(MediaArea::Input, b"kept", ImageFormat::Png, 1, 1).unwrap();
+        let referenced = store.put(MediaArea::Input, b"kept", ImageFormat::Png, 1, 1).unwrap();
         let old = store.put(MediaArea::Result, b"old", ImageFormat::Png, 1, 1).unwrap();
         let again = store.put(MediaArea::Result, b"again", ImageFormat::Png, 1, 1).unwrap();
-        let keep = |digest: &Digest| *digest == kept.digest;
-        assert_eq!(store.sweep(&keep).unwrap(), MediaSweepReport::default());
+        let is_referenced = |digest: &Digest| *digest == referenced.digest;
+        assert_eq!(store.sweep(&is_referenced).unwrap(), MediaSweepReport::default());
 
         environment.advance(GRACE_PERIOD);
         store.put(MediaArea::Result, b"again", ImageFormat::Png, 1, 1).unwrap();
-        assert_eq!(store.sweep(&keep).unwrap(), MediaSweepReport { files: 1, bytes: 3 });
-        assert!(store.read(MediaArea::Input, &kept).is_ok() && store.read(MediaArea::Result, &again).is_ok());
+        assert_eq!(store.sweep(&is_referenced).unwrap(), MediaSweepReport { files: 1, bytes: 3 });
+        assert!(store.read(MediaArea::Input, &referenced).is_ok() && store.read(MediaArea::Result, &again).is_ok());
         assert!(store.read(MediaArea::Result, &old).is_err());
-        assert_eq!(store.sweep(&keep).unwrap(), MediaSweepReport::default());
+        assert_eq!(store.sweep(&is_referenced).unwrap(), MediaSweepReport::default());
     }
 
     #[test]

@@ -41,8 +41,9 @@ struct DiscoveryDocument {
 
 impl IssuerClient {
     pub fn new(config: IssuerConfig) -> Result<Self, IssuerSetupError> {
-        let named = [Some(&config.issuer), config.jwks_url.as_ref()].into_iter().flatten().map(String::as_str);
-        let documents = DocumentFetcher::new(named, config.rules.clone())?;
+        let configured_urls =
+            [Some(&config.issuer), config.jwks_url.as_ref()].into_iter().flatten().map(String::as_str);
+        let documents = DocumentFetcher::new(configured_urls, config.rules.clone())?;
         Ok(Self { config, documents })
     }
 
@@ -62,16 +63,16 @@ impl IssuerClient {
     async fn discover_jwks_url(&self) -> Result<String, String> {
         let url = format!("{}{DISCOVERY}", self.config.issuer.trim_end_matches('/'));
         let document = self.documents.get(&url).await.map_err(|error| format!("no document from {url}: {error}"))?;
-        let said: DiscoveryDocument =
+        let discovery: DiscoveryDocument =
             serde_json::from_slice(&document).map_err(|_| format!("{url} is not a discovery document"))?;
 
-        if said.issuer != self.config.issuer {
-            return Err(format!("the discovery document at {url} is of another issuer, {}", said.issuer));
+        if discovery.issuer != self.config.issuer {
+            return Err(format!("the discovery document at {url} is of another issuer, {}", discovery.issuer));
         }
-        if self.config.issuer.starts_with("https:") && !said.jwks_uri.starts_with("https:") {
+        if self.config.issuer.starts_with("https:") && !discovery.jwks_uri.starts_with("https:") {
             return Err(format!("the jwks_uri in {url} is not an https URL"));
         }
 
-        Ok(said.jwks_uri)
+        Ok(discovery.jwks_uri)
     }
 }

@@ -104,18 +104,18 @@ impl JwksKey {
 
         let decoded = |part: Option<String>| URL_SAFE_NO_PAD.decode(part?).ok();
 
-        let (material, usual) = match kty.as_str() {
+        let (material, default_alg) = match kty.as_str() {
             "RSA" => (KeyMaterial::Rsa { modulus: decoded(n)?, exponent: decoded(e)? }, "RS256"),
             "EC" if crv.as_deref() == Some("P-256") => {
                 let x = decoded(x)?;
                 let y = decoded(y)?;
-                let whole = x.len() == COORDINATE_BYTES && y.len() == COORDINATE_BYTES;
-                (KeyMaterial::P256(whole.then(|| [&[4], x.as_slice(), &y].concat())?), "ES256")
+                let is_full_length = x.len() == COORDINATE_BYTES && y.len() == COORDINATE_BYTES;
+                (KeyMaterial::P256(is_full_length.then(|| [&[4], x.as_slice(), &y].concat())?), "ES256")
             }
             _ => return None,
         };
 
-        alg.is_none_or(|alg| alg == usual).then_some(Self { id: kid, material })
+        alg.is_none_or(|alg| alg == default_alg).then_some(Self { id: kid, material })
     }
 
     fn algorithm(&self) -> JwtAlgorithm {
@@ -139,8 +139,8 @@ impl JwksKey {
 }
 
 /// Removes leading zeros, which some issuers write and the library rejects.
-fn strip_leading_zeros(number: &[u8]) -> &[u8] {
-    &number[number.iter().take_while(|byte| **byte == 0).count()..]
+fn strip_leading_zeros(bytes: &[u8]) -> &[u8] {
+    &bytes[bytes.iter().take_while(|byte| **byte == 0).count()..]
 }
 
 #[cfg(test)]
@@ -155,9 +155,9 @@ mod tests {
 
     #[test]
     fn keys_for_something_else_are_passed_over() {
-        let good =
+        let usable =
             format!(r#"{{"kty": "EC", "crv": "P-256", "x": "{POINT}", "y": "{POINT}", "kid": "a", "use": "sig"}}"#);
-        let others = [
+        let unusable = [
             r#"{"kty": "oct", "k": "AAAA"}"#.to_owned(),
             r#"{"kty": "RSA", "n": "AQAB", "e": "AQAB", "use": "enc"}"#.to_owned(),
             r#"{"kty": "RSA", "n": "AQAB", "e": "AQAB", "alg": "RS512"}"#.to_owned(),
@@ -167,9 +167,9 @@ mod tests {
             r#"{"kty": 5}"#.to_owned(),
             "7".to_owned(),
         ];
-        assert_eq!(keys(&good), Ok(1));
-        assert_eq!(keys(&format!("{}, {good}", others.join(", "))), Ok(1));
-        for other in &others {
+        assert_eq!(keys(&usable), Ok(1));
+        assert_eq!(keys(&format!("{}, {usable}", unusable.join(", "))), Ok(1));
+        for other in &unusable {
             assert_eq!(keys(other), Err("no key for RS256 or ES256"), "{other}");
         }
         assert_eq!(JwkSet::parse(b"[]"), Err("not a JWK set"));

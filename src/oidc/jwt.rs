@@ -160,7 +160,7 @@ impl<'t> SignedJwt<'t> {
             claim.and_then(|claim| Some(claim.as_str()?.trim().to_owned())).filter(|text| !text.is_empty())
         };
         let is_refuted = matches!(email_verified, Some(serde_json::Value::Bool(false)))
-            || email_verified.and_then(|said| Some(said.as_str()? == "false")) == Some(true);
+            || email_verified.and_then(|verified| Some(verified.as_str()? == "false")) == Some(true);
         let email = text(email).filter(|_| !is_refuted);
         OidcIdentity { subject: sub, name: text(name).or_else(|| text(preferred_username)), email }
     }
@@ -169,8 +169,8 @@ impl<'t> SignedJwt<'t> {
 impl JwtAudience {
     fn contains(&self, audience: &str) -> bool {
         match self {
-            Self::One(one) => one == audience,
-            Self::Many(many) => many.iter().any(|one| one == audience),
+            Self::One(value) => value == audience,
+            Self::Many(values) => values.iter().any(|value| value == audience),
         }
     }
 }

@@ -38,7 +38,7 @@ impl KeyCacheState {
     /// Remaining pause; zero if a fetch is allowed.
     fn remaining_pause(&self, now: Timestamp) -> Duration {
         let pause = if self.keys.is_some() { FETCH_INTERVAL_MIN } else { FETCH_INTERVAL_WITHOUT_KEYS };
-        self.last_attempt_at.map_or(Duration::ZERO, |asked| pause.saturating_sub(now.since(asked)))
+        self.last_attempt_at.map_or(Duration::ZERO, |attempted_at| pause.saturating_sub(now.since(attempted_at)))
     }
 
     fn may_fetch(&self, now: Timestamp) -> bool {
@@ -62,18 +62,18 @@ impl IssuerKeyCache {
     /// If no keys are known and the issuer does not respond: the time until the next attempt.
     pub async fn current(self: &Arc<Self>, now: Timestamp) -> Result<Arc<JwkSet>, Duration> {
         let (keys, renew) = {
-            let mut held = self.state.lock();
-            let renew = held.is_stale(now) && held.may_fetch(now);
+            let mut state = self.state.lock();
+            let renew = state.is_stale(now) && state.may_fetch(now);
             if renew {
                 // Prevents a second fetch by the next caller.
-                held.last_attempt_at = Some(now);
+                state.last_attempt_at = Some(now);
             }
-            (held.keys.clone(), renew)
+            (state.keys.clone(), renew)
         };
 
         if renew {
-            let own = Arc::clone(self);
-            tokio::spawn(async move { own.fetch(now).await });
+            let cache = Arc::clone(self);
+            tokio::spawn(async move { cache.fetch(now).await });
         }
 
         let keys = match keys {
@@ -85,23 +85,23 @@ impl IssuerKeyCache {
     }
 
     /// Returns keys that differ from `current`; `None` if the issuer has no others or was asked too recently.
-    pub async fn newer_than(&self, known: &Arc<JwkSet>, now: Timestamp) -> Option<Arc<JwkSet>> {
-        self.fetch_if_needed(Some(known), now).await
+    pub async fn newer_than(&self, previous: &Arc<JwkSet>, now: Timestamp) -> Option<Arc<JwkSet>> {
+        self.fetch_if_needed(Some(previous), now).await
     }
 
-    async fn fetch_if_needed(&self, known: Option<&Arc<JwkSet>>, now: Timestamp) -> Option<Arc<JwkSet>> {
-        let is_newer = |keys: &Arc<JwkSet>| known.is_none_or(|known| !Arc::ptr_eq(known, keys));
-        let _turn = self.fetch_lock.lock().await;
+    async fn fetch_if_needed(&self, previous: Option<&Arc<JwkSet>>, now: Timestamp) -> Option<Arc<JwkSet>> {
+        let is_newer = |keys: &Arc<JwkSet>| previous.is_none_or(|previous| !Arc::ptr_eq(previous, keys));
+        let _guard = self.fetch_lock.lock().await;
 
         {
-            let mut held = self.state.lock();
-            if let Some(keys) = held.keys.clone().filter(is_newer) {
+            let mut state = self.state.lock();
+            if let Some(keys) = state.keys.clone().filter(is_newer) {
                 return Some(keys);
             }
-            if !held.may_fetch(now) {
+            if !state.may_fetch(now) {
                 return None;
             }
-            held.last_attempt_at = Some(now);
+            state.last_attempt_at = Some(now);
         }
 
         self.fetch(now).await;
@@ -110,16 +110,16 @@ impl IssuerKeyCache {
 
     /// Fetches the keys. If the issuer does not respond, the known keys stay.
     async fn fetch(&self, now: Timestamp) {
-        let answer = self.issuer.fetch_keys().await;
-        self.metrics.count_issuer_fetch(answer.is_ok());
+        let result = self.issuer.fetch_keys().await;
+        self.metrics.count_issuer_fetch(result.is_ok());
 
-        match answer {
+        match result {
             Ok(keys) => {
-                let mut held = self.state.lock();
-                held.fetched_at = Some(now);
+                let mut state = self.state.lock();
+                state.fetched_at = Some(now);
                 // Unchanged keys must not count as newer.
-                if held.keys.as_deref() != Some(&keys) {
-                    held.keys = Some(Arc::new(keys));
+                if state.keys.as_deref() != Some(&keys) {
+                    state.keys = Some(Arc::new(keys));
                 }
             }
             Err(reason) => tracing::warn!(%reason, "OIDC key fetch failed"),

@@ -81,8 +81,8 @@ impl OidcAuthenticator {
         // Claims are checked first, so that a token they rule out causes no fetch.
         token.validate_claims(&self.0.requirements, now).map_err(OidcRejection::Token)?;
 
-        let known = self.0.keys.current(now).await;
-        let keys = known.map_err(|retry_after| OidcRejection::Unavailable { retry_after })?;
+        let cached = self.0.keys.current(now).await;
+        let keys = cached.map_err(|retry_after| OidcRejection::Unavailable { retry_after })?;
 
         match token.verify_signature(&keys) {
             SignatureVerdict::Valid => {}
@@ -105,20 +105,20 @@ impl OidcAuthenticator {
 
     /// The id of a person's account. An erased account is never reopened, so the next one is the `nth`.
     #[must_use]
-    pub fn user_id(&self, person: &OidcIdentity, nth: u32) -> UserId {
-        let code = user_id_mac(&self.0.id_key, &self.0.requirements.issuer, &person.subject, nth);
+    pub fn user_id(&self, identity: &OidcIdentity, generation: u32) -> UserId {
+        let code = user_id_mac(&self.0.id_key, &self.0.requirements.issuer, &identity.subject, generation);
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&code[..16]);
         UserId(uuid::Builder::from_random_bytes(bytes).into_uuid())
     }
 }
 
-fn user_id_mac(key: &[u8; 32], issuer: &str, subject: &str, nth: u32) -> [u8; 32] {
+fn user_id_mac(key: &[u8; 32], issuer: &str, subject: &str, generation: u32) -> [u8; 32] {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC accepts keys of any length");
     for part in [issuer.as_bytes(), subject.as_bytes()] {
         mac.update(&(part.len() as u64).to_be_bytes());
         mac.update(part);
     }
-    mac.update(&nth.to_be_bytes());
+    mac.update(&generation.to_be_bytes());
     mac.finalize().into_bytes().into()
 }

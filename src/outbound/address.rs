@@ -212,17 +212,17 @@ mod tests {
     #[test]
     fn listed_addresses_and_networks_are_permitted() {
         let listed = rules(false, &["127.0.0.1", "10.1.0.0/16", "fd00::/8", "169.254.10.0/24", "[fe80::1]"]);
-        let inside = ["127.0.0.1", "::ffff:127.0.0.1", "10.1.255.255", "fdaa::1", "169.254.10.9", "fe80::1"];
+        let permitted = ["127.0.0.1", "::ffff:127.0.0.1", "10.1.255.255", "fdaa::1", "169.254.10.9", "fe80::1"];
         let outside = ["127.0.0.2", "10.2.0.0", "fc00::1", "169.254.169.254", "fe80::2", "::1"];
-        assert_permitted(&listed, true, &inside);
+        assert_permitted(&listed, true, &permitted);
         assert_permitted(&listed, false, &outside);
     }
 
     #[test]
     fn what_is_not_one_host_stays_forbidden_however_it_is_listed() {
-        let everything = rules(true, &["0.0.0.0/0", "::/0"]);
-        assert_permitted(&everything, true, SPECIAL);
-        assert_permitted(&everything, false, NEVER);
+        let allow_all = rules(true, &["0.0.0.0/0", "::/0"]);
+        assert_permitted(&allow_all, true, SPECIAL);
+        assert_permitted(&allow_all, false, NEVER);
     }
 
     #[test]

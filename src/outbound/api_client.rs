@@ -73,14 +73,14 @@ impl ServiceResponse {
 pub async fn probe(base: &str, path: &str) -> Result<Result<ServiceResponse, CallFailure>, ApiClientError> {
     let limits = ClientLimits { connect: PROBE_TIMEOUT, total: PROBE_TIMEOUT, ..LIMITS };
     let url = format!("{}{path}", base.trim_end_matches('/'));
-    let answered = build_client(base, limits)?.exchange(Method::GET, &url, HeaderMap::new(), Bytes::new()).await;
-    Ok(answered.map(to_response))
+    let response = build_client(base, limits)?.exchange(Method::GET, &url, HeaderMap::new(), Bytes::new()).await;
+    Ok(response.map(to_response))
 }
 
 fn build_client(base: &str, limits: ClientLimits) -> Result<OutboundClient, ApiClientError> {
-    let refused = || ApiClientError::Url(base.to_owned());
-    let url = Url::parse(base).map_err(|_| refused())?;
-    let host = url.host_str().filter(|_| matches!(url.scheme(), "http" | "https")).ok_or_else(refused)?;
+    let invalid_url = || ApiClientError::Url(base.to_owned());
+    let url = Url::parse(base).map_err(|_| invalid_url())?;
+    let host = url.host_str().filter(|_| matches!(url.scheme(), "http" | "https")).ok_or_else(invalid_url)?;
     let rules = AddressRules { allow_private: true, allow: AllowEntry::parse(host).into_iter().collect() };
     Ok(OutboundClient::new(rules, limits)?)
 }
@@ -153,19 +153,19 @@ impl ApiClient {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Result<ResponseBodyStream, ServiceResponse>, CallFailure> {
-        let (answer, mut incoming) =
+        let (head, mut body_stream) =
             self.client.open_stream(method, &self.url_of(path), (headers, body), IDLE_TIMEOUT).await?;
-        if answer.status == 200 {
-            return Ok(Ok(incoming));
+        if head.status == 200 {
+            return Ok(Ok(body_stream));
         }
 
         let mut body = Vec::new();
 
-        while let Some(chunk) = incoming.next().await? {
+        while let Some(chunk) = body_stream.next().await? {
             body.extend_from_slice(&chunk[..chunk.len().min(LIMITS.body_bytes - body.len())]);
         }
 
-        Ok(Err(to_response((answer, body.into()))))
+        Ok(Err(to_response((head, body.into()))))
     }
 
     /// Sends a POST request with an idempotency key derived from path and body.
@@ -234,12 +234,12 @@ impl ApiClient {
 
         for _ in 1..ATTEMPTS_MAX {
             match self.client.exchange(method.clone(), url, headers.clone(), body.clone()).await {
-                Ok((answer, _)) if matches!(answer.status, 429 | 503) => {
-                    tokio::time::sleep(retry_after(&answer).unwrap_or(pause)).await;
+                Ok((head, _)) if matches!(head.status, 429 | 503) => {
+                    tokio::time::sleep(retry_after(&head).unwrap_or(pause)).await;
                 }
                 Err(CallFailure::BrokenResponse(_) | CallFailure::TimedOut(_)) => tokio::time::sleep(pause).await,
                 Err(failure) => return Err(failure),
-                Ok(answered) => return Ok(to_response(answered)),
+                Ok(response) => return Ok(to_response(response)),
             }
             pause *= 2;
         }
@@ -264,12 +264,12 @@ fn encode_multipart(form: &[(&str, &str)]) -> Bytes {
     body.into()
 }
 
-fn to_response((answer, body): (ResponseHead, Bytes)) -> ServiceResponse {
-    ServiceResponse { status: answer.status, replayed: answer.headers.contains_key(IDEMPOTENT_REPLAYED), body }
+fn to_response((head, body): (ResponseHead, Bytes)) -> ServiceResponse {
+    ServiceResponse { status: head.status, replayed: head.headers.contains_key(IDEMPOTENT_REPLAYED), body }
 }
 
-fn retry_after(answer: &ResponseHead) -> Option<Duration> {
-    let seconds = answer.headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+fn retry_after(head: &ResponseHead) -> Option<Duration> {
+    let seconds = head.headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(RETRY_DELAY_MAX))
 }
 
@@ -290,22 +290,22 @@ mod tests {
     use tokio::net::TcpListener;
 
     /// Starts a server that gives these responses in turn, one per connection, and returns the heads of the requests.
-    async fn server(answers: &'static [&'static str]) -> (String, tokio::task::JoinHandle<Vec<String>>) {
+    async fn server(responses: &'static [&'static str]) -> (String, tokio::task::JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}/", listener.local_addr().unwrap());
-        let serving = tokio::spawn(async move {
+        let server_task = tokio::spawn(async move {
             let mut heads = Vec::new();
-            for answer in answers {
+            for response in responses {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let mut request = [0; 4096];
-                let read = stream.read(&mut request).await.unwrap();
-                heads.push(String::from_utf8_lossy(&request[..read]).into_owned());
-                stream.write_all(answer.as_bytes()).await.unwrap();
+                let count = stream.read(&mut request).await.unwrap();
+                heads.push(String::from_utf8_lossy(&request[..count]).into_owned());
+                stream.write_all(response.as_bytes()).await.unwrap();
             }
             heads
         });
 
-        (base, serving)
+        (base, server_task)
     }
 
     fn header(head: &str, name: &str) -> Option<String> {
@@ -315,7 +315,7 @@ mod tests {
     #[tokio::test]
     async fn what_gets_no_answer_is_sent_again_under_the_same_key() {
         // Given a service that hangs up once, is busy once, and then responds
-        let (base, serving) = server(&[
+        let (base, server_task) = server(&[
             "",
             "HTTP/1.1 503 Busy\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n",
             "HTTP/1.1 201 Created\r\nidempotent-replayed: true\r\ncontent-length: 8\r\n\r\n{\"a\": 1}",
@@ -329,7 +329,7 @@ mod tests {
         // Then the third response counts, and all three requests were the same
         assert_eq!((reply.status, reply.replayed, reply.json()["a"].as_u64()), (201, true, Some(1)));
 
-        let heads = serving.await.unwrap();
+        let heads = server_task.await.unwrap();
         assert!(heads.iter().all(|head| head.starts_with("POST /things HTTP/1.1\r\n")), "{heads:?}");
         assert_eq!(header(&heads[0], "authorization").as_deref(), Some("Bearer mdu_x"));
 
@@ -340,18 +340,19 @@ mod tests {
 
     #[tokio::test]
     async fn an_upload_does_not_show_the_token() {
-        let (base, serving) = server(&["HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"]).await;
+        let (base, server_task) = server(&["HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"]).await;
         let api = ApiClient::new(&base, "mdu_x").unwrap();
         let reply = api.upload(&api.url_of("/uploads/ticket"), Bytes::from_static(b"PK")).await.unwrap();
         assert_eq!(reply.status, 200);
-        let head = &serving.await.unwrap()[0];
+        let head = &server_task.await.unwrap()[0];
         assert!(head.starts_with("PUT /uploads/ticket ") && !head.contains("mdu_x"), "{head}");
     }
 
     #[tokio::test]
     async fn a_service_that_is_not_there_is_not_waited_for() {
-        let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-        let failure = ApiClient::new(&format!("http://{free}"), "t").unwrap().get("/health").await.unwrap_err();
+        let unused_address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let failure =
+            ApiClient::new(&format!("http://{unused_address}"), "t").unwrap().get("/health").await.unwrap_err();
         assert!(matches!(failure, CallFailure::ConnectFailed(_)), "{failure}");
     }
 

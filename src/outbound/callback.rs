@@ -52,9 +52,7 @@ impl CallbackSender {
             return unreachable_outcome("the webhook id does not fit into a header");
         };
         match self.client.post(callback.url.as_str(), headers, callback.body).await {
-            Ok(answer) => {
-                AttemptOutcome::Answered { status: answer.status, retry_after: retry_after(&answer, callback.at) }
-            }
+            Ok(head) => AttemptOutcome::Answered { status: head.status, retry_after: retry_after(&head, callback.at) },
             Err(failure) => unreachable_outcome(&failure.to_string()),
         }
     }
@@ -77,14 +75,14 @@ fn unreachable_outcome(reason: &str) -> AttemptOutcome {
 }
 
 /// Returns the pause that a server asks for, up to the maximum that is honoured.
-pub(super) fn retry_after(answer: &ResponseHead, at: Timestamp) -> Option<Duration> {
-    let text = answer.headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let asked = if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+pub(super) fn retry_after(head: &ResponseHead, at: Timestamp) -> Option<Duration> {
+    let text = head.headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let delay = if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
         Duration::from_secs(text.parse().unwrap_or(u64::MAX))
     } else {
         parse_http_date(text)?.since(at)
     };
-    Some(asked.min(RETRY_AFTER_MAX))
+    Some(delay.min(RETRY_AFTER_MAX))
 }
 
 fn parse_http_date(text: &str) -> Option<Timestamp> {
@@ -126,10 +124,10 @@ mod tests {
             match self {
                 Self::Text(text) => drop(stream.write_all(text.as_bytes()).await),
                 Self::Endless(head) => {
-                    let mut sent = stream.write_all(head.as_bytes()).await;
+                    let mut result = stream.write_all(head.as_bytes()).await;
                     let line = format!("x: {}\r\n", "y".repeat(1000));
-                    while sent.is_ok() {
-                        sent = stream.write_all(line.as_bytes()).await;
+                    while result.is_ok() {
+                        result = stream.write_all(line.as_bytes()).await;
                     }
                 }
                 Self::Stall(head) => {
@@ -201,14 +199,14 @@ mod tests {
         "x".repeat(64)
     }
 
-    fn answered(status: u16) -> AttemptOutcome {
+    fn answered_outcome(status: u16) -> AttemptOutcome {
         AttemptOutcome::Answered { status, retry_after: None }
     }
 
     fn reason(outcome: AttemptOutcome) -> String {
         match outcome {
             AttemptOutcome::Unreachable { reason } => reason.to_string(),
-            answered @ AttemptOutcome::Answered { .. } => panic!("{answered:?}"),
+            other @ AttemptOutcome::Answered { .. } => panic!("{other:?}"),
         }
     }
 
@@ -216,7 +214,7 @@ mod tests {
     async fn a_callback_is_a_signed_post() {
         let (port, mut requests) = receiver(ReceiverReply::status("204 No Content")).await;
         let sender = sender(open(), ClientLimits::default());
-        assert_eq!(outcome_with(&sender, &format!("http://127.0.0.1:{port}/hook?a=b")).await, answered(204));
+        assert_eq!(outcome_with(&sender, &format!("http://127.0.0.1:{port}/hook?a=b")).await, answered_outcome(204));
 
         let request = requests.recv().await.unwrap();
         let (head, body) = request.split_once("\r\n\r\n").unwrap();
@@ -240,18 +238,18 @@ mod tests {
     #[tokio::test]
     async fn refusals_are_answers() {
         for (line, status) in [("500 Internal Server Error", 500), ("410 Gone", 410), ("404 Not Found", 404)] {
-            assert_eq!(outcome(ReceiverReply::status(line), ClientLimits::default()).await, answered(status));
+            assert_eq!(outcome(ReceiverReply::status(line), ClientLimits::default()).await, answered_outcome(status));
         }
     }
 
     #[tokio::test]
     async fn redirects_are_not_followed() {
-        let (port, mut elsewhere) = receiver(ReceiverReply::status("200 OK")).await;
+        let (port, mut redirect_target_requests) = receiver(ReceiverReply::status("200 OK")).await;
         for status in [301, 302, 307, 308] {
             let head = format!("{status} Moved\r\nlocation: http://127.0.0.1:{port}/");
-            assert_eq!(outcome(ReceiverReply::status(&head), ClientLimits::default()).await, answered(status));
+            assert_eq!(outcome(ReceiverReply::status(&head), ClientLimits::default()).await, answered_outcome(status));
         }
-        assert!(elsewhere.try_recv().is_err());
+        assert!(redirect_target_requests.try_recv().is_err());
     }
 
     #[tokio::test]
@@ -280,11 +278,11 @@ mod tests {
 
     #[tokio::test]
     async fn endless_answers_are_cut_off() {
-        let generous = ClientLimits { total: PATIENCE * 2, ..ClientLimits::default() };
+        let limits = ClientLimits { total: PATIENCE * 2, ..ClientLimits::default() };
         let body = ReceiverReply::Endless("HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n");
-        assert_eq!(outcome(body, generous).await, answered(200));
+        assert_eq!(outcome(body, limits).await, answered_outcome(200));
         assert!(
-            reason(outcome(ReceiverReply::Endless("HTTP/1.1 200 OK\r\n"), generous).await).starts_with("no response")
+            reason(outcome(ReceiverReply::Endless("HTTP/1.1 200 OK\r\n"), limits).await).starts_with("no response")
         );
     }
 
@@ -296,21 +294,28 @@ mod tests {
             "no response within 0.2 s"
         );
         let head_only = ReceiverReply::Stall("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n");
-        assert_eq!(outcome(head_only, hurried()).await, answered(200));
+        assert_eq!(outcome(head_only, hurried()).await, answered_outcome(200));
     }
 
     #[tokio::test]
     async fn what_is_no_answer_has_a_reason() {
-        let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let unused_address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let sender = sender(open(), ClientLimits::default());
-        let refused = reason(outcome_with(&sender, &format!("http://{free}/")).await);
-        assert!(refused.starts_with("cannot connect: ") && refused.contains("refused"), "{refused}");
+        let connection_refused = reason(outcome_with(&sender, &format!("http://{unused_address}/")).await);
+        assert!(
+            connection_refused.starts_with("cannot connect: ") && connection_refused.contains("refused"),
+            "{connection_refused}"
+        );
 
-        let garbled = reason(outcome(ReceiverReply::Text("what?\r\n\r\n".to_owned()), ClientLimits::default()).await);
-        assert!(garbled.starts_with("no response: "), "{garbled}");
+        let malformed = reason(outcome(ReceiverReply::Text("what?\r\n\r\n".to_owned()), ClientLimits::default()).await);
+        assert!(malformed.starts_with("no response: "), "{malformed}");
 
-        let untrusted = reason(outcome_with(&sender, &format!("https://127.0.0.1:{}/", without_tls().await)).await);
-        assert!(untrusted.starts_with("cannot connect: ") && !untrusted.contains("timed out"), "{untrusted}");
+        let untrusted_certificate =
+            reason(outcome_with(&sender, &format!("https://127.0.0.1:{}/", without_tls().await)).await);
+        assert!(
+            untrusted_certificate.starts_with("cannot connect: ") && !untrusted_certificate.contains("timed out"),
+            "{untrusted_certificate}"
+        );
 
         let unknown = reason(outcome_with(&sender, &format!("http://{}/", too_long_for_a_name())).await);
         assert_eq!(unknown, "cannot resolve the host name");
@@ -322,13 +327,13 @@ mod tests {
 
     #[tokio::test]
     async fn reasons_hold_no_secret_of_the_url() {
-        let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let unused_address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         for (rules, url) in [
-            (open(), format!("http://{free}/s3cret?token=s3cret")),
-            (open(), format!("http://me:s3cret@{free}/")),
+            (open(), format!("http://{unused_address}/s3cret?token=s3cret")),
+            (open(), format!("http://me:s3cret@{unused_address}/")),
             (open(), format!("http://s3cret{}/s3cret", too_long_for_a_name())),
             (open(), "s3cret://x/".to_owned()),
-            (AddressRules::default(), format!("http://{free}/?token=s3cret")),
+            (AddressRules::default(), format!("http://{unused_address}/?token=s3cret")),
         ] {
             let reason = reason(outcome_with(&sender(rules, hurried()), &url).await);
             assert!(!reason.contains("s3cret") && !reason.contains("127.0.0.1"), "{reason}");
@@ -337,10 +342,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_private_receiver_is_called_only_when_it_is_allowed() {
-        let canary = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        canary.set_nonblocking(true).unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
 
-        let port = canary.local_addr().unwrap().port();
+        let port = listener.local_addr().unwrap().port();
         let strict = sender(AddressRules::default(), hurried());
         let allowed = sender(open(), hurried());
 
@@ -348,9 +353,9 @@ mod tests {
             let url = format!("http://{host}:{port}/");
             let reason = reason(outcome_with(&strict, &url).await);
             assert!(reason.contains("egress rules"), "{host}: {reason}");
-            assert!(canary.accept().is_err(), "{host} was called");
+            assert!(listener.accept().is_err(), "{host} was called");
             outcome_with(&allowed, &url).await;
-            assert!(canary.accept().is_ok(), "{host} was not called: the canary is deaf");
+            assert!(listener.accept().is_ok(), "{host} was not called: the canary is deaf");
         }
 
         assert!(reason(outcome_with(&strict, &format!("http://[::1]:{port}/")).await).contains("egress rules"));
@@ -361,7 +366,7 @@ mod tests {
         let (port, _requests) = receiver(ReceiverReply::status("200 OK")).await;
         let rules = AddressRules { allow_private: false, allow: vec![AllowEntry::parse("localhost").unwrap()] };
         let sender = sender(rules, ClientLimits::default());
-        assert_eq!(outcome_with(&sender, &format!("http://localhost:{port}/")).await, answered(200));
+        assert_eq!(outcome_with(&sender, &format!("http://localhost:{port}/")).await, answered_outcome(200));
         assert!(reason(outcome_with(&sender, &format!("http://127.0.0.1:{port}/")).await).contains("egress rules"));
     }
 }

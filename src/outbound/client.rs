@@ -155,10 +155,9 @@ impl OutboundClient {
     /// Returns [`CallFailure`] if the rules forbid the call or no response came within the limits.
     pub async fn post(&self, url: &str, headers: HeaderMap, body: Bytes) -> Result<ResponseHead, CallFailure> {
         let mut response = self.send(Method::POST, url, headers, body, self.limits.total).await?;
-        let answer =
-            ResponseHead { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
+        let head = ResponseHead { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
         drain_body(response, self.limits.body_bytes).await;
-        Ok(answer)
+        Ok(head)
     }
 
     /// Sends a request and reads the whole response.
@@ -186,38 +185,37 @@ impl OutboundClient {
         &self,
         url: &str,
         headers: HeaderMap,
-        room: impl FnMut(usize) -> bool,
+        reserve: impl FnMut(usize) -> bool,
     ) -> Result<(ResponseHead, Bytes), CallFailure> {
         let response = self.send(Method::GET, url, headers, Bytes::new(), self.limits.total).await?;
-        self.read_body(response, room).await
+        self.read_body(response, reserve).await
     }
 
     async fn read_body(
         &self,
         mut response: Response,
-        mut room: impl FnMut(usize) -> bool,
+        mut reserve: impl FnMut(usize) -> bool,
     ) -> Result<(ResponseHead, Bytes), CallFailure> {
-        let most = self.limits.body_bytes;
-        if response.content_length().is_some_and(|length| length > most as u64) {
-            return Err(CallFailure::TooLarge(most));
+        let body_limit = self.limits.body_bytes;
+        if response.content_length().is_some_and(|length| length > body_limit as u64) {
+            return Err(CallFailure::TooLarge(body_limit));
         }
 
-        let answer =
-            ResponseHead { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
+        let head = ResponseHead { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
         let mut body = Vec::new();
 
         while let Some(chunk) = response.chunk().await.map_err(|error| self.classify_error(&error))? {
             let length = body.len() + chunk.len();
-            if length > most {
-                return Err(CallFailure::TooLarge(most));
+            if length > body_limit {
+                return Err(CallFailure::TooLarge(body_limit));
             }
-            if !room(length) {
+            if !reserve(length) {
                 return Err(CallFailure::BufferFull);
             }
             body.extend_from_slice(&chunk);
         }
 
-        Ok((answer, body.into()))
+        Ok((head, body.into()))
     }
 
     /// Opens a streaming response. It must begin within the limits and ends after `idle_timeout` without data.
@@ -231,12 +229,11 @@ impl OutboundClient {
         (headers, body): (HeaderMap, Bytes),
         idle_timeout: Duration,
     ) -> Result<(ResponseHead, ResponseBodyStream), CallFailure> {
-        let begun =
+        let result =
             tokio::time::timeout(self.limits.total, self.send(method, url, headers, body, STREAM_TIMEOUT)).await;
-        let mut response = begun.map_err(|_| CallFailure::TimedOut(self.limits.total)).flatten()?;
-        let answer =
-            ResponseHead { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
-        Ok((answer, ResponseBodyStream { response, idle_timeout }))
+        let mut response = result.map_err(|_| CallFailure::TimedOut(self.limits.total)).flatten()?;
+        let head = ResponseHead { status: response.status().as_u16(), headers: std::mem::take(response.headers_mut()) };
+        Ok((head, ResponseBodyStream { response, idle_timeout }))
     }
 
     async fn send(
@@ -264,24 +261,24 @@ impl OutboundClient {
             return Err(CallFailure::InvalidUrl("must not contain a user name or password"));
         }
 
-        let permitted = match url.host() {
+        let is_permitted = match url.host() {
             Some(Host::Ipv4(ip)) => self.rules.permits(ip.into()),
             Some(Host::Ipv6(ip)) => self.rules.permits(ip.into()),
             Some(Host::Domain(_)) => true,
             None => return Err(CallFailure::InvalidUrl("must have a host")),
         };
 
-        if permitted { Ok(url) } else { Err(CallFailure::Forbidden) }
+        if is_permitted { Ok(url) } else { Err(CallFailure::Forbidden) }
     }
 
     /// Checks the actual peer address again, in case a lower layer chose another.
     fn check_peer(&self, url: &Url, peer: Option<SocketAddr>) -> Result<(), CallFailure> {
-        let permitted = match (url.host(), peer) {
+        let is_permitted = match (url.host(), peer) {
             (Some(Host::Domain(name)), Some(peer)) => self.rules.permits_named(name, peer.ip()),
             (_, Some(peer)) => self.rules.permits(peer.ip()),
             (_, None) => false,
         };
-        if permitted { Ok(()) } else { Err(CallFailure::Forbidden) }
+        if is_permitted { Ok(()) } else { Err(CallFailure::Forbidden) }
     }
 
     fn classify_error(&self, error: &reqwest::Error) -> CallFailure {
@@ -325,10 +322,10 @@ fn client_builder(rules: &Arc<AddressRules>, names: Option<&HostResolver>, limit
 
 /// Reads the rest of the body up to `limit`, so that short responses are not cut off.
 async fn drain_body(mut response: reqwest::Response, limit: usize) {
-    let mut left = limit;
+    let mut remaining = limit;
     while let Ok(Some(chunk)) = response.chunk().await {
-        let Some(rest) = left.checked_sub(chunk.len()) else { return };
-        left = rest;
+        let Some(remaining_after) = remaining.checked_sub(chunk.len()) else { return };
+        remaining = remaining_after;
     }
 }
 
@@ -341,10 +338,10 @@ fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn
 /// operating system is removed.
 fn root_cause(error: &reqwest::Error) -> String {
     let Some(cause) = causes(error).skip(1).last() else { return "unknown error".to_owned() };
-    let said = cause.to_string();
-    let number = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
-    let end = number.map(|number| format!(" (os error {number})"));
-    end.and_then(|end| said.strip_suffix(&end).map(str::to_owned)).unwrap_or(said)
+    let text = cause.to_string();
+    let os_error = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
+    let end = os_error.map(|os_error| format!(" (os error {os_error})"));
+    end.and_then(|end| text.strip_suffix(&end).map(str::to_owned)).unwrap_or(text)
 }
 
 #[cfg(test)]

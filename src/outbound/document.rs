@@ -35,13 +35,13 @@ impl DocumentFetcher {
     ///
     /// # Errors
     /// If the client cannot be set up.
-    pub fn new<'u>(named: impl IntoIterator<Item = &'u str>, rules: AddressRules) -> Result<Self, ClientSetupError> {
-        let named_hosts: Vec<_> = named.into_iter().filter_map(host).collect();
+    pub fn new<'u>(urls: impl IntoIterator<Item = &'u str>, rules: AddressRules) -> Result<Self, ClientSetupError> {
+        let named_hosts: Vec<_> = urls.into_iter().filter_map(host).collect();
         let allow = named_hosts.iter().filter_map(|host| AllowEntry::parse(host).ok()).collect();
-        let anywhere = AddressRules { allow_private: true, allow };
+        let unrestricted = AddressRules { allow_private: true, allow };
         Ok(Self {
             named_hosts,
-            named_client: OutboundClient::new(anywhere, LIMITS)?,
+            named_client: OutboundClient::new(unrestricted, LIMITS)?,
             restricted_client: OutboundClient::new(rules, LIMITS)?,
         })
     }
@@ -55,8 +55,8 @@ impl DocumentFetcher {
         let is_named = host(url).is_some_and(|host| self.named_hosts.contains(&host));
         let client = if is_named { &self.named_client } else { &self.restricted_client };
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
-        let (answer, bytes) = client.get(url, headers, |_| true).await?;
-        if answer.status == 200 { Ok(bytes) } else { Err(DocumentFailure::Status(answer.status)) }
+        let (head, bytes) = client.get(url, headers, |_| true).await?;
+        if head.status == 200 { Ok(bytes) } else { Err(DocumentFailure::Status(head.status)) }
     }
 }
 

@@ -48,8 +48,8 @@ impl Fetcher {
     /// Returns a fetcher with the rules and limits of `client`, whose body limit is the maximum file size. All files in
     /// memory together have at most `room_bytes`.
     #[must_use]
-    pub fn new(client: OutboundClient, room_bytes: usize) -> Self {
-        Self { client, buffer_budget: Arc::new(Semaphore::new(room_bytes / BYTES_PER_PERMIT)) }
+    pub fn new(client: OutboundClient, buffer_bytes: usize) -> Self {
+        Self { client, buffer_budget: Arc::new(Semaphore::new(buffer_bytes / BYTES_PER_PERMIT)) }
     }
 
     /// Returns the file at `url`.
@@ -59,15 +59,15 @@ impl Fetcher {
     pub async fn get(&self, url: &str) -> Result<FetchedFile, FetchFailure> {
         let mut url = url.to_owned();
         for _ in 0..=REDIRECTS_MAX {
-            let mut held = None;
-            let (answer, bytes) = self
+            let mut reservation = None;
+            let (head, bytes) = self
                 .client
-                .get(&url, headers(), |length| self.grow_reservation(&mut held, length))
+                .get(&url, headers(), |length| self.grow_reservation(&mut reservation, length))
                 .await
                 .map_err(call_failure)?;
-            match answer.status {
-                200 => return Ok(FetchedFile { bytes, _reservation: held }),
-                301 | 302 | 303 | 307 | 308 => url = redirect_target(&url, &answer)?,
+            match head.status {
+                200 => return Ok(FetchedFile { bytes, _reservation: reservation }),
+                301 | 302 | 303 | 307 | 308 => url = redirect_target(&url, &head)?,
                 status => return Err(status_failure(status)),
             }
         }
@@ -75,16 +75,17 @@ impl Fetcher {
     }
 
     /// Extends the held permits to `length` bytes. It never waits, so fetches cannot deadlock.
-    fn grow_reservation(&self, held: &mut Option<OwnedSemaphorePermit>, length: usize) -> bool {
-        let have = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let lack = length.div_ceil(BYTES_PER_PERMIT).saturating_sub(have);
-        let Ok(more) = Arc::clone(&self.buffer_budget).try_acquire_many_owned(u32::try_from(lack).unwrap_or(u32::MAX))
+    fn grow_reservation(&self, reservation: &mut Option<OwnedSemaphorePermit>, length: usize) -> bool {
+        let held_permits = reservation.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let missing_permits = length.div_ceil(BYTES_PER_PERMIT).saturating_sub(held_permits);
+        let Ok(permits) =
+            Arc::clone(&self.buffer_budget).try_acquire_many_owned(u32::try_from(missing_permits).unwrap_or(u32::MAX))
         else {
             return false;
         };
-        match held {
-            Some(held) => held.merge(more),
-            None => *held = Some(more),
+        match reservation {
+            Some(reservation) => reservation.merge(permits),
+            None => *reservation = Some(permits),
         }
         true
     }
@@ -96,18 +97,18 @@ fn headers() -> HeaderMap {
     headers
 }
 
-fn redirect_target(from: &str, answer: &ResponseHead) -> Result<String, FetchFailure> {
-    let location = answer.headers.get(LOCATION).and_then(|location| location.to_str().ok());
+fn redirect_target(from: &str, head: &ResponseHead) -> Result<String, FetchFailure> {
+    let location = head.headers.get(LOCATION).and_then(|location| location.to_str().ok());
     let url = location.and_then(|location| Url::parse(from).ok()?.join(location).ok());
     url.map(String::from).ok_or_else(|| FetchFailure::Permanent("redirect without a Location".to_owned()))
 }
 
 fn status_failure(status: u16) -> FetchFailure {
-    let told = format!("the server responded with status {status}");
+    let message = format!("the server responded with status {status}");
     if matches!(status, 408 | 425 | 429 | 500..=599) {
-        FetchFailure::Transient(told)
+        FetchFailure::Transient(message)
     } else {
-        FetchFailure::Permanent(told)
+        FetchFailure::Permanent(message)
     }
 }
 

@@ -7,19 +7,19 @@ use super::client::{CallFailure, ResponseBodyStream};
 
 /// Parser of lines.
 pub struct NdjsonReader {
-    incoming: ResponseBodyStream,
+    body: ResponseBodyStream,
     buffer: BytesMut,
     /// Number of waiting bytes that contain no line end.
     scanned: usize,
     line_bytes: usize,
-    ended: bool,
+    is_ended: bool,
 }
 
 impl NdjsonReader {
     /// Returns the lines of a response, each of at most `line_bytes` bytes.
     #[must_use]
-    pub fn new(incoming: ResponseBodyStream, line_bytes: usize) -> Self {
-        Self { incoming, buffer: BytesMut::new(), scanned: 0, line_bytes, ended: false }
+    pub fn new(body: ResponseBodyStream, line_bytes: usize) -> Self {
+        Self { body, buffer: BytesMut::new(), scanned: 0, line_bytes, is_ended: false }
     }
 
     /// Returns the next line that is not blank, without its end; `None` at the end of the response. An incomplete last
@@ -43,13 +43,13 @@ impl NdjsonReader {
                 return Err(CallFailure::TooLarge(self.line_bytes));
             }
 
-            if self.ended {
+            if self.is_ended {
                 return Ok(None);
             }
 
-            match self.incoming.next().await? {
+            match self.body.next().await? {
                 Some(chunk) => self.buffer.extend_from_slice(&chunk),
-                None => self.ended = true,
+                None => self.is_ended = true,
             }
         }
     }
@@ -57,7 +57,7 @@ impl NdjsonReader {
     /// Reads up to `bytes` bytes of a response that is not a stream. An error ends the text early.
     pub async fn read_prefix(mut self, bytes: usize) -> Bytes {
         while self.buffer.len() < bytes
-            && let Ok(Some(chunk)) = self.incoming.next().await
+            && let Ok(Some(chunk)) = self.body.next().await
         {
             self.buffer.extend_from_slice(&chunk);
         }
@@ -69,8 +69,8 @@ impl NdjsonReader {
     fn take_line(&mut self) -> Option<BytesMut> {
         let end = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n');
         let end = end.map(|end| self.scanned + end + 1);
-        let rest = (self.ended && !self.buffer.is_empty()).then_some(self.buffer.len());
-        let line = end.or(rest).map(|end| self.buffer.split_to(end));
+        let remaining = (self.is_ended && !self.buffer.is_empty()).then_some(self.buffer.len());
+        let line = end.or(remaining).map(|end| self.buffer.split_to(end));
         self.scanned = if line.is_some() { 0 } else { self.buffer.len() };
         line
     }

@@ -32,8 +32,8 @@ impl Resolve for FilteringResolver {
                 Some(names) => names(name.as_str()).into_iter().map(|ip| SocketAddr::new(ip, 0)).collect(),
                 None => tokio::net::lookup_host((name.as_str(), 0)).await?.collect(),
             };
-            let permitted = filter_permitted(&rules, name.as_str(), found.into_iter())?;
-            Ok(Box::new(permitted.into_iter()) as Addrs)
+            let addresses = filter_permitted(&rules, name.as_str(), found.into_iter())?;
+            Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
 }

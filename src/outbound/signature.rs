@@ -41,9 +41,9 @@ impl WebhookMessage<'_> {
 #[must_use]
 pub fn sign(message: WebhookMessage<'_>, key: &WebhookKey, secrets: &[&[u8]]) -> String {
     let content = message.signed_content();
-    let own = format!("v1a,{}", STANDARD.encode(key.0.sign(&content).to_bytes()));
+    let asymmetric = format!("v1a,{}", STANDARD.encode(key.0.sign(&content).to_bytes()));
     let shared = secrets.iter().map(|secret| format!("v1,{}", STANDARD.encode(hmac_sha256(secret, &content))));
-    std::iter::once(own).chain(shared).collect::<Vec<_>>().join(" ")
+    std::iter::once(asymmetric).chain(shared).collect::<Vec<_>>().join(" ")
 }
 
 fn hmac_sha256(secret: &[u8], content: &[u8]) -> [u8; 32] {
@@ -159,9 +159,9 @@ mod tests {
     fn a_key_is_made_once_and_only_its_owner_reads_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("webhook-key");
-        let made = WebhookKey::load_or_create(&path, &environment()).unwrap();
+        let key = WebhookKey::load_or_create(&path, &environment()).unwrap();
         let found = WebhookKey::load_or_create(&path, &Environment::manual(AT, 2)).unwrap();
-        assert_eq!(made.public_key(), found.public_key());
+        assert_eq!(key.public_key(), found.public_key());
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }

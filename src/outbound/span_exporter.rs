@@ -49,15 +49,15 @@ impl SpanExporter {
     }
 
     /// Sends the spans of the tracer until stopped, and then the remaining ones once.
-    pub async fn run(self, tracer: Tracer, mut stopping: watch::Receiver<bool>) {
+    pub async fn run(self, tracer: Tracer, mut stop_signal: watch::Receiver<bool>) {
         loop {
             // The pauses in `send_batch` may already have consumed the change notification.
-            let stops = *stopping.borrow();
+            let stops = *stop_signal.borrow();
             let is_last = stops
                 || tokio::select! {
                     () = tracer.batch_ready() => false,
                     () = tokio::time::sleep(EXPORT_INTERVAL) => false,
-                    _ = stopping.changed() => true,
+                    _ = stop_signal.changed() => true,
                 };
 
             loop {
@@ -66,10 +66,10 @@ impl SpanExporter {
                     break;
                 }
                 let is_full = spans.len() == BATCH;
-                let rests = if is_last { &RETRY_DELAYS[..0] } else { &RETRY_DELAYS[..] };
-                let sent = self.send_batch(&spans, rests, &mut stopping).await;
-                tracer.count_exported(if sent { "sent" } else { "lost" }, spans.len());
-                if !is_full || (is_last && !sent) {
+                let delays = if is_last { &RETRY_DELAYS[..0] } else { &RETRY_DELAYS[..] };
+                let result = self.send_batch(&spans, delays, &mut stop_signal).await;
+                tracer.count_exported(if result { "sent" } else { "lost" }, spans.len());
+                if !is_full || (is_last && !result) {
                     break;
                 }
             }
@@ -84,19 +84,19 @@ impl SpanExporter {
     async fn send_batch(
         &self,
         spans: &[FinishedSpan],
-        rests: &[Duration],
-        stopping: &mut watch::Receiver<bool>,
+        delays: &[Duration],
+        stop_signal: &mut watch::Receiver<bool>,
     ) -> bool {
         let body = Bytes::from(otlp::encode_batch(&self.service, spans));
-        let mut rests = rests.iter();
+        let mut delays = delays.iter();
 
         loop {
             let reason = match self.attempt(body.clone()).await {
                 ExportAttempt::Accepted => return true,
                 ExportAttempt::Rejected(reason) => reason,
-                ExportAttempt::Retryable(reason) => match rests.next() {
-                    Some(rest) if !*stopping.borrow() => {
-                        let _ = tokio::time::timeout(*rest, stopping.wait_for(|stop| *stop)).await;
+                ExportAttempt::Retryable(reason) => match delays.next() {
+                    Some(delay) if !*stop_signal.borrow() => {
+                        let _ = tokio::time::timeout(*delay, stop_signal.wait_for(|stopped| *stopped)).await;
                         continue;
                     }
                     _ => reason,
@@ -110,11 +110,11 @@ impl SpanExporter {
     async fn attempt(&self, body: Bytes) -> ExportAttempt {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         match self.client.post(&self.url, headers, body).await {
-            Ok(answer) if (200..300).contains(&answer.status) => ExportAttempt::Accepted,
-            Ok(answer) if matches!(answer.status, 429 | 502..=504) => {
-                ExportAttempt::Retryable(format!("status {}", answer.status))
+            Ok(head) if (200..300).contains(&head.status) => ExportAttempt::Accepted,
+            Ok(head) if matches!(head.status, 429 | 502..=504) => {
+                ExportAttempt::Retryable(format!("status {}", head.status))
             }
-            Ok(answer) => ExportAttempt::Rejected(format!("status {}", answer.status)),
+            Ok(head) => ExportAttempt::Rejected(format!("status {}", head.status)),
             Err(failure) => ExportAttempt::Retryable(failure.to_string()),
         }
     }

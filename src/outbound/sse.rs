@@ -19,7 +19,7 @@ pub struct SseEvent {
 
 /// Parser of an event stream.
 pub struct SseReader {
-    incoming: ResponseBodyStream,
+    body: ResponseBodyStream,
     buffer: BytesMut,
     event: SseEvent,
 }
@@ -27,8 +27,8 @@ pub struct SseReader {
 impl SseReader {
     /// Returns the events of a streaming response.
     #[must_use]
-    pub fn new(incoming: ResponseBodyStream) -> Self {
-        Self { incoming, buffer: BytesMut::new(), event: SseEvent::default() }
+    pub fn new(body: ResponseBodyStream) -> Self {
+        Self { body, buffer: BytesMut::new(), event: SseEvent::default() }
     }
 
     /// Returns the last id sent so far.
@@ -51,7 +51,7 @@ impl SseReader {
             if self.buffer.len() + self.event.data.len() > EVENT_BYTES_MAX {
                 return Err(CallFailure::BrokenResponse("an event is too large".to_owned()));
             }
-            match self.incoming.next().await? {
+            match self.body.next().await? {
                 Some(chunk) => self.buffer.extend_from_slice(&chunk),
                 None => return Ok(None),
             }

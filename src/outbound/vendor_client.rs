@@ -140,9 +140,8 @@ impl VendorClient {
         headers.insert(ACCEPT, HeaderValue::from_static("application/x-ndjson"));
 
         let url = format!("{}{path}", self.base);
-        let (answer, incoming) =
-            self.submit_client.open_stream(Method::POST, &url, (headers, body), idle_timeout).await?;
-        Ok((to_vendor_response((answer, Bytes::new()), at), NdjsonReader::new(incoming, line_bytes)))
+        let (head, stream) = self.submit_client.open_stream(Method::POST, &url, (headers, body), idle_timeout).await?;
+        Ok((to_vendor_response((head, Bytes::new()), at), NdjsonReader::new(stream, line_bytes)))
     }
 
     fn headers_with(&self, (key_header, key): (&str, &str), content_type: HeaderValue) -> HeaderMap {
@@ -179,6 +178,6 @@ fn default_headers(endpoint: &VendorEndpoint) -> Option<HeaderMap> {
     Some(headers)
 }
 
-fn to_vendor_response((answer, body): (ResponseHead, Bytes), at: Timestamp) -> VendorResponse {
-    VendorResponse { status: answer.status, retry_after: retry_after(&answer, at), body }
+fn to_vendor_response((head, body): (ResponseHead, Bytes), at: Timestamp) -> VendorResponse {
+    VendorResponse { status: head.status, retry_after: retry_after(&head, at), body }
 }

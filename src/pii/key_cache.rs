@@ -50,16 +50,16 @@ mod tests {
     use super::*;
     use uuid::Uuid;
 
-    fn user(nth: u128) -> UserId {
-        UserId(Uuid::from_u128(nth))
+    fn user(number: u128) -> UserId {
+        UserId(Uuid::from_u128(number))
     }
 
     #[test]
     fn what_is_used_stays_and_the_rest_goes() {
         let mut cache = UserKeyCache::new(8);
-        for nth in 0..100 {
-            cache.insert(user(nth), Arc::new(UserKey::new(user(nth), &[0; 32])));
-            assert!(cache.get(user(0)).is_some(), "{nth}");
+        for number in 0..100 {
+            cache.insert(user(number), Arc::new(UserKey::new(user(number), &[0; 32])));
+            assert!(cache.get(user(0)).is_some(), "{number}");
             assert!(cache.young.len() + cache.old.len() <= 8);
         }
         assert!(cache.get(user(1)).is_none() && cache.get(user(99)).is_some());

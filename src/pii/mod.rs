@@ -78,13 +78,13 @@ impl Keyring {
     pub fn seal<'t>(
         &self,
         user: UserId,
-        chance: Option<[u8; KEY_BYTES]>,
+        random_bytes: Option<[u8; KEY_BYTES]>,
         texts: impl IntoIterator<Item = (PersonalField, &'t str)>,
     ) -> Result<Vec<PersonalValue>, UserKeyError> {
-        let chance = chance.map(Zeroizing::new);
+        let random_bytes = random_bytes.map(Zeroizing::new);
         let key = match self.cached(user) {
             Some(key) => key,
-            None => self.read_or_create(user, chance.as_ref())?.ok_or_else(|| self.missing_key(user))?,
+            None => self.read_or_create(user, random_bytes.as_ref())?.ok_or_else(|| self.missing_key(user))?,
         };
         Ok(texts.into_iter().map(|(field, text)| PersonalValue::Sealed(key.seal(field, text))).collect())
     }
@@ -130,7 +130,7 @@ impl Keyring {
     /// # Errors
     /// If the file cannot be overwritten and removed; the next start retries.
     pub fn destroy_key(&self, user: UserId) -> Result<(), UserKeyError> {
-        let _turn = self.lock_user(user);
+        let _guard = self.lock_user(user);
         self.mark_erased(user);
         self.0.files.destroy(user)
     }
@@ -159,7 +159,7 @@ impl Keyring {
     /// # Errors
     /// If the mark cannot be written.
     pub fn begin_erasure(&self, user: UserId) -> Result<(), UserKeyError> {
-        let _turn = self.lock_user(user);
+        let _guard = self.lock_user(user);
         self.0.files.mark_erasing(user)
     }
 
@@ -196,19 +196,19 @@ impl Keyring {
     fn read_or_create(
         &self,
         user: UserId,
-        chance: Option<&Zeroizing<[u8; KEY_BYTES]>>,
+        random_bytes: Option<&Zeroizing<[u8; KEY_BYTES]>>,
     ) -> Result<Option<Arc<UserKey>>, UserKeyError> {
-        let _turn = self.lock_user(user);
+        let _guard = self.lock_user(user);
         if self.is_erased(user) {
             return Err(UserKeyError::Erased);
         }
 
-        let secret = match (self.0.files.read(user)?, chance) {
+        let secret = match (self.0.files.read(user)?, random_bytes) {
             (Some(secret), _) => secret,
             (None, None) => return Ok(None),
-            (None, Some(chance)) => {
-                self.0.files.write(user, chance)?;
-                chance.clone()
+            (None, Some(random_bytes)) => {
+                self.0.files.write(user, random_bytes)?;
+                random_bytes.clone()
             }
         };
 

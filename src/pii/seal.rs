@@ -42,10 +42,10 @@ impl UserKey {
     /// Seals a text.
     #[must_use]
     pub fn seal(&self, field: PersonalField, text: &str) -> Box<[u8]> {
-        let plain = pad(text);
+        let plaintext = pad(text);
         let bound = self.associated_data(field);
-        let nonce = self.synthetic_nonce(&bound, &plain);
-        let sealed = self.cipher().encrypt(&nonce.into(), Payload { msg: &plain, aad: &bound });
+        let nonce = self.synthetic_nonce(&bound, &plaintext);
+        let sealed = self.cipher().encrypt(&nonce.into(), Payload { msg: &plaintext, aad: &bound });
         let sealed = sealed.expect("a few kilobytes are far below the cipher's limit");
         [&[FORMAT_VERSION], &nonce[..], &sealed].concat().into()
     }
@@ -53,12 +53,12 @@ impl UserKey {
     /// Opens the result of [`UserKey::seal`] for this field of this user; `None` for any other bytes.
     #[must_use]
     pub fn open(&self, field: PersonalField, sealed: &[u8]) -> Option<String> {
-        let (form, rest) = sealed.split_first()?;
-        let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>().filter(|_| *form == FORMAT_VERSION)?;
+        let (form, remaining) = sealed.split_first()?;
+        let (nonce, sealed) = remaining.split_first_chunk::<NONCE_BYTES>().filter(|_| *form == FORMAT_VERSION)?;
         let payload = Payload { msg: sealed, aad: &self.associated_data(field) };
-        let plain = Zeroizing::new(self.cipher().decrypt(nonce.into(), payload).ok()?);
-        let end = plain.iter().rposition(|byte| *byte != 0).filter(|at| plain[*at] == PADDING_MARK)?;
-        String::from_utf8(plain[..end].to_vec()).ok()
+        let plaintext = Zeroizing::new(self.cipher().decrypt(nonce.into(), payload).ok()?);
+        let end = plaintext.iter().rposition(|byte| *byte != 0).filter(|at| plaintext[*at] == PADDING_MARK)?;
+        String::from_utf8(plaintext[..end].to_vec()).ok()
     }
 
     fn cipher(&self) -> XChaCha20Poly1305 {
@@ -70,8 +70,8 @@ impl UserKey {
         [&self.user.0.as_bytes()[..], field.as_str().as_bytes()].concat()
     }
 
-    fn synthetic_nonce(&self, bound: &[u8], plain: &[u8]) -> [u8; NONCE_BYTES] {
-        let mac = mac(&self.nonce_key, &[bound, plain]);
+    fn synthetic_nonce(&self, bound: &[u8], plaintext: &[u8]) -> [u8; NONCE_BYTES] {
+        let mac = mac(&self.nonce_key, &[bound, plaintext]);
         std::array::from_fn(|at| mac[at])
     }
 }
@@ -79,11 +79,11 @@ impl UserKey {
 /// Appends the end mark, and zeros up to a power of two.
 fn pad(text: &str) -> Zeroizing<Vec<u8>> {
     let bytes = (text.len() + 1).next_power_of_two().max(PADDED_MIN);
-    let mut plain = Zeroizing::new(Vec::with_capacity(bytes));
-    plain.extend_from_slice(text.as_bytes());
-    plain.push(PADDING_MARK);
-    plain.resize(bytes, 0);
-    plain
+    let mut padded = Zeroizing::new(Vec::with_capacity(bytes));
+    padded.extend_from_slice(text.as_bytes());
+    padded.push(PADDING_MARK);
+    padded.resize(bytes, 0);
+    padded
 }
 
 fn mac(key: &[u8; KEY_BYTES], parts: &[&[u8]]) -> [u8; 32] {
@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn what_is_sealed_opens_again() {
-        let longest = "語".repeat(320);
-        for text in ["", "a", "ada@example.com", "Ada 日本\0", &"x".repeat(63), &"x".repeat(64), &longest] {
+        let longest_text = "語".repeat(320);
+        for text in ["", "a", "ada@example.com", "Ada 日本\0", &"x".repeat(63), &"x".repeat(64), &longest_text] {
             let key = key(1, 7);
             assert_eq!(key.open(Email, &key.seal(Email, text)).as_deref(), Some(text));
         }
@@ -118,13 +118,13 @@ mod tests {
     fn the_same_user_field_and_text_give_the_same_bytes_and_nothing_else_does() {
         let sealed = key(1, 7).seal(Email, "ada@example.com");
         assert_eq!(key(1, 7).seal(Email, "ada@example.com"), sealed);
-        let others = [
+        let different = [
             key(1, 7).seal(Email, "ada@example.con"),
             key(1, 7).seal(Name, "ada@example.com"),
             key(2, 7).seal(Email, "ada@example.com"),
             key(1, 8).seal(Email, "ada@example.com"),
         ];
-        for other in &others {
+        for other in &different {
             assert_ne!(other[1..=NONCE_BYTES], sealed[1..=NONCE_BYTES], "a nonce is used once");
             assert_ne!(other[1 + NONCE_BYTES..], sealed[1 + NONCE_BYTES..]);
         }

@@ -9,12 +9,12 @@ use uuid::Uuid;
 use super::*;
 use PersonalField::{Email, Name};
 
-fn user(nth: u128) -> UserId {
-    UserId(Uuid::from_u128(nth))
+fn user(number: u128) -> UserId {
+    UserId(Uuid::from_u128(number))
 }
 
-fn sealed(keyring: &Keyring, nth: u128, chance: u8, text: &str) -> PersonalValue {
-    keyring.seal(user(nth), Some([chance; KEY_BYTES]), [(Name, text)]).unwrap().remove(0)
+fn sealed(keyring: &Keyring, number: u128, random_byte: u8, text: &str) -> PersonalValue {
+    keyring.seal(user(number), Some([random_byte; KEY_BYTES]), [(Name, text)]).unwrap().remove(0)
 }
 
 /// All files below a directory.
@@ -32,10 +32,10 @@ fn the_key_of_a_user_is_made_once_and_survives_a_restart() {
     let first = sealed(&keyring, 1, 7, "Ada");
     assert_eq!(sealed(&keyring, 1, 8, "Ada"), first, "the second chance is not taken");
 
-    let again = Keyring::open(folder.path());
-    assert_eq!(again.read(user(1), Name, &first).as_deref(), Some("Ada"));
-    assert_eq!(sealed(&again, 1, 9, "Ada"), first);
-    assert_ne!(sealed(&again, 2, 9, "Ada"), first);
+    let reopened = Keyring::open(folder.path());
+    assert_eq!(reopened.read(user(1), Name, &first).as_deref(), Some("Ada"));
+    assert_eq!(sealed(&reopened, 1, 9, "Ada"), first);
+    assert_ne!(sealed(&reopened, 2, 9, "Ada"), first);
 
     let keys = files(&folder.path().join("personal"));
     assert_eq!(keys.len(), 2);
@@ -84,17 +84,17 @@ fn a_lost_key_is_not_replaced_and_works_again_once_it_is_back() {
     let folder = tempfile::tempdir().unwrap();
     let value = sealed(&Keyring::open(folder.path()), 1, 7, "Ada");
     let path = files(folder.path()).remove(0);
-    let kept = fs::read(&path).unwrap();
+    let key_bytes = fs::read(&path).unwrap();
     fs::remove_file(&path).unwrap();
 
     let keyring = Keyring::open(folder.path());
-    let refused = keyring.seal(user(1), None, [(Name, "Grace")]);
-    assert!(matches!(refused, Err(UserKeyError::Missing { path: told }) if told == path && !path.exists()));
+    let result = keyring.seal(user(1), None, [(Name, "Grace")]);
+    assert!(matches!(result, Err(UserKeyError::Missing { path: told }) if told == path && !path.exists()));
 
-    fs::write(&path, kept).unwrap();
-    let later = keyring.seal(user(1), None, [(Name, "Grace")]).unwrap().remove(0);
+    fs::write(&path, key_bytes).unwrap();
+    let resealed = keyring.seal(user(1), None, [(Name, "Grace")]).unwrap().remove(0);
     assert_eq!(keyring.read(user(1), Name, &value).as_deref(), Some("Ada"));
-    assert_eq!(keyring.read(user(1), Name, &later).as_deref(), Some("Grace"));
+    assert_eq!(keyring.read(user(1), Name, &resealed).as_deref(), Some("Grace"));
 }
 
 #[test]
@@ -104,10 +104,10 @@ fn an_erasure_is_unfinished_until_it_is_done_also_without_a_key() {
     let _ = sealed(&keyring, 1, 7, "Ada");
     for user in [user(1), user(2)] {
         keyring.begin_erasure(user).unwrap();
-        let again = Keyring::open(folder.path());
-        assert!(again.is_erasure_unfinished(user));
-        again.destroy_key(user).unwrap();
-        assert!(!again.is_erasure_unfinished(user));
+        let reopened = Keyring::open(folder.path());
+        assert!(reopened.is_erasure_unfinished(user));
+        reopened.destroy_key(user).unwrap();
+        assert!(!reopened.is_erasure_unfinished(user));
     }
     assert_eq!(files(folder.path()), Vec::<PathBuf>::new());
 }
@@ -130,15 +130,15 @@ fn one_key_is_made_when_many_ask_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let keyring = Keyring::open(folder.path());
     let values: Vec<_> = std::thread::scope(|scope| {
-        let asked: Vec<_> = (0..8)
-            .map(|nth| {
+        let handles: Vec<_> = (0..8)
+            .map(|index| {
                 scope.spawn({
                     let keyring = &keyring;
-                    move || sealed(keyring, 1, nth, "Ada")
+                    move || sealed(keyring, 1, index, "Ada")
                 })
             })
             .collect();
-        asked.into_iter().map(|asked| asked.join().unwrap()).collect()
+        handles.into_iter().map(|handle| handle.join().unwrap()).collect()
     });
     assert!(values.iter().all(|value| *value == values[0]));
 }

@@ -29,14 +29,14 @@ pub struct KeyClaims {
 impl Claims {
     /// Applies a claim recorded at `at`.
     pub fn apply(&mut self, event: &ClaimEvent, at: Timestamp) {
-        let ClaimEvent::KeyClaimed(IdempotencyClaim { key, fingerprint, command_index: nth }) = *event;
+        let ClaimEvent::KeyClaimed(IdempotencyClaim { key, fingerprint, command_index }) = *event;
         self.expire(at);
-        let same = |known: &&mut KeyClaims| known.is_retained(at) && known.fingerprint == fingerprint;
-        if let Some(known) = self.by_key.get_mut(&key).filter(same) {
-            known.commands.push(nth);
+        let is_same_request = |claims: &&mut KeyClaims| claims.is_retained(at) && claims.fingerprint == fingerprint;
+        if let Some(claims) = self.by_key.get_mut(&key).filter(is_same_request) {
+            claims.commands.push(command_index);
         } else {
             self.order.push_back((at, key));
-            self.by_key.insert(key, KeyClaims { fingerprint, at, commands: vec![nth] });
+            self.by_key.insert(key, KeyClaims { fingerprint, at, commands: vec![command_index] });
         }
     }
 
@@ -48,23 +48,23 @@ impl Claims {
     }
 
     /// Restores keys from a snapshot.
-    pub(super) fn restore(&mut self, claimed: Vec<(Digest, KeyClaims)>, order: Vec<(Timestamp, Digest)>) {
-        self.by_key.extend(claimed);
+    pub(super) fn restore(&mut self, claims: Vec<(Digest, KeyClaims)>, order: Vec<(Timestamp, Digest)>) {
+        self.by_key.extend(claims);
         self.order.extend(order);
     }
 
     /// Returns the claims of a key that is retained at `now`.
     #[must_use]
     pub fn get(&self, key: &Digest, now: Timestamp) -> Option<&KeyClaims> {
-        self.by_key.get(key).filter(|known| known.is_retained(now))
+        self.by_key.get(key).filter(|claims| claims.is_retained(now))
     }
 
     /// Returns `true` if this command already ran.
     #[must_use]
     pub fn contains(&self, claim: &IdempotencyClaim, now: Timestamp) -> bool {
-        let known = self.get(&claim.key, now);
-        known.is_some_and(|known| {
-            known.fingerprint == claim.fingerprint && known.commands.contains(&claim.command_index)
+        let claims = self.get(&claim.key, now);
+        claims.is_some_and(|claims| {
+            claims.fingerprint == claim.fingerprint && claims.commands.contains(&claim.command_index)
         })
     }
 
@@ -72,7 +72,7 @@ impl Claims {
         while let Some((at, key)) = self.order.front().copied().filter(|(at, _)| at.saturating_add(RETENTION) <= now) {
             self.order.pop_front();
             // The key may have been claimed again after it expired.
-            if self.by_key.get(&key).is_some_and(|known| known.at == at) {
+            if self.by_key.get(&key).is_some_and(|claims| claims.at == at) {
                 self.by_key.remove(&key);
             }
         }
@@ -91,19 +91,19 @@ mod tests {
 
     const START: Timestamp = Timestamp::from_micros(1_000_000_000_000_000);
 
-    fn claim(key: u8, fingerprint: u8, nth: u16) -> IdempotencyClaim {
-        IdempotencyClaim { key: Digest([key; 32]), fingerprint: Digest([fingerprint; 32]), command_index: nth }
+    fn claim(key: u8, fingerprint: u8, command_index: u16) -> IdempotencyClaim {
+        IdempotencyClaim { key: Digest([key; 32]), fingerprint: Digest([fingerprint; 32]), command_index }
     }
 
-    fn claimed(claims: &mut Claims, claim: IdempotencyClaim, at: Timestamp) {
+    fn record_claim(claims: &mut Claims, claim: IdempotencyClaim, at: Timestamp) {
         claims.apply(&ClaimEvent::KeyClaimed(claim), at);
     }
 
     #[test]
     fn a_command_is_held_by_key_fingerprint_and_number() {
         let mut claims = Claims::default();
-        claimed(&mut claims, claim(1, 1, 0), START);
-        claimed(&mut claims, claim(1, 1, 2), START);
+        record_claim(&mut claims, claim(1, 1, 0), START);
+        record_claim(&mut claims, claim(1, 1, 2), START);
         assert!(claims.contains(&claim(1, 1, 0), START) && claims.contains(&claim(1, 1, 2), START));
         for other in [claim(1, 1, 1), claim(1, 2, 0), claim(2, 1, 0)] {
             assert!(!claims.contains(&other, START), "{other:?}");
@@ -113,24 +113,24 @@ mod tests {
     #[test]
     fn a_key_is_kept_for_a_day_from_its_first_command() {
         let mut claims = Claims::default();
-        let (last, over) =
+        let (last_valid_at, expired_at) =
             (Timestamp::from_micros(START.saturating_add(RETENTION).micros() - 1), START.saturating_add(RETENTION));
-        claimed(&mut claims, claim(1, 1, 0), START);
-        claimed(&mut claims, claim(1, 1, 1), last);
-        assert!(claims.contains(&claim(1, 1, 1), last));
-        assert!(!claims.contains(&claim(1, 1, 1), over) && claims.get(&Digest([1; 32]), over).is_none());
+        record_claim(&mut claims, claim(1, 1, 0), START);
+        record_claim(&mut claims, claim(1, 1, 1), last_valid_at);
+        assert!(claims.contains(&claim(1, 1, 1), last_valid_at));
+        assert!(!claims.contains(&claim(1, 1, 1), expired_at) && claims.get(&Digest([1; 32]), expired_at).is_none());
     }
 
     #[test]
     fn an_old_key_may_be_claimed_anew() {
         let mut claims = Claims::default();
         let later = START.saturating_add(RETENTION);
-        claimed(&mut claims, claim(1, 1, 0), START);
-        claimed(&mut claims, claim(1, 2, 0), later);
+        record_claim(&mut claims, claim(1, 1, 0), START);
+        record_claim(&mut claims, claim(1, 2, 0), later);
         assert!(claims.contains(&claim(1, 2, 0), later));
-        assert_eq!(claims.get(&Digest([1; 32]), later).map(|known| known.at), Some(later));
+        assert_eq!(claims.get(&Digest([1; 32]), later).map(|claims| claims.at), Some(later));
         // The two claims stay separate when the clock is set back.
-        claimed(&mut claims, claim(2, 1, 0), START);
+        record_claim(&mut claims, claim(2, 1, 0), START);
         assert!(claims.contains(&claim(1, 2, 0), later));
     }
 
@@ -138,7 +138,7 @@ mod tests {
     fn old_keys_leave_when_newer_ones_come() {
         let mut claims = Claims::default();
         for key in 0..10 {
-            claimed(&mut claims, claim(key, 1, 0), START.saturating_add(RETENTION * u32::from(key)));
+            record_claim(&mut claims, claim(key, 1, 0), START.saturating_add(RETENTION * u32::from(key)));
         }
         assert_eq!((claims.by_key.len(), claims.order.len()), (1, 1));
     }

@@ -53,7 +53,7 @@ pub struct Deliveries {
     /// First delivery of each non-empty queue by due time, grouped by receiver and account.
     heads_by_receiver: BTreeMap<Box<str>, BTreeMap<Option<UserId>, QueueHeads>>,
     /// Number of pending deliveries per account with at least one; anonymous callers share one account.
-    pending_of: HashMap<Option<UserId>, usize>,
+    pending_by_owner: HashMap<Option<UserId>, usize>,
     /// Number of deliveries whose content is in memory.
     content_count: usize,
 }
@@ -88,14 +88,14 @@ impl Deliveries {
     /// is not delivered, because the submission's response contains it.
     pub fn apply_task(&mut self, task: TaskId, event: &TaskEvent, recorded: &RecordedEvent) {
         if let TaskEvent::TaskSubmitted(submission) = event {
-            if let Some((telling, url)) = WebhookChangeTracker::for_submission(submission) {
+            if let Some((tracker, url)) = WebhookChangeTracker::for_submission(submission) {
                 let owner = submission.owner;
-                let lane = url.receiver().into();
+                let receiver = url.receiver().into();
                 let queue = TaskDeliveryQueue {
                     owner,
-                    receiver: lane,
+                    receiver,
                     url: Some(url.clone()),
-                    tracker: telling,
+                    tracker,
                     is_failing: false,
                     pending: Vec::new(),
                 };
@@ -113,16 +113,16 @@ impl Deliveries {
             .map(|url| Box::new(queue.tracker.content(url, change, event)));
         self.content_count += usize::from(content.is_some());
 
-        let change = recorded.version.0;
+        let task_version = recorded.version.0;
         let due = recorded.at;
-        self.enqueue(DeliveryId(recorded.id.0), PendingDelivery { task, change, due, content });
+        self.enqueue(DeliveryId(recorded.id.0), PendingDelivery { task, change: task_version, due, content });
     }
 
     /// Applies an event of a delivery.
     pub fn apply(&mut self, event: &DeliveryEvent, at: Timestamp) {
         let (delivery, task) = event.subject();
         match event {
-            DeliveryEvent::RedeliveryRequested(again) => self.requeue(again, at),
+            DeliveryEvent::RedeliveryRequested(redelivery) => self.requeue(redelivery, at),
             DeliveryEvent::AttemptFailed { next_at, .. } => self.postpone(delivery, task, *next_at),
             DeliveryEvent::DeliverySucceeded { .. } | DeliveryEvent::DeliveryDeadLettered { .. } => {
                 self.complete(delivery, task);
@@ -130,22 +130,22 @@ impl Deliveries {
         }
     }
 
-    fn requeue(&mut self, again: &Redelivery, at: Timestamp) {
-        if self.by_id.contains_key(&again.delivery) {
+    fn requeue(&mut self, redelivery: &Redelivery, at: Timestamp) {
+        if self.by_id.contains_key(&redelivery.delivery) {
             return;
         }
         // The queue is missing only if the task has ended.
-        self.queues.entry(again.task).or_insert_with(|| TaskDeliveryQueue {
-            owner: again.owner,
-            receiver: again.url.receiver().into(),
+        self.queues.entry(redelivery.task).or_insert_with(|| TaskDeliveryQueue {
+            owner: redelivery.owner,
+            receiver: redelivery.url.receiver().into(),
             url: None,
             tracker: WebhookChangeTracker::finished(),
             is_failing: false,
             pending: Vec::new(),
         });
         self.enqueue(
-            again.delivery,
-            PendingDelivery { task: again.task, change: again.task_version, due: at, content: None },
+            redelivery.delivery,
+            PendingDelivery { task: redelivery.task, change: redelivery.task_version, due: at, content: None },
         );
     }
 
@@ -155,9 +155,9 @@ impl Deliveries {
         let pending = queue.pending.clone();
         self.remove_head(task);
         for id in pending {
-            if let Some(waiting) = self.by_id.get_mut(&id) {
-                self.content_count -= usize::from(waiting.content.take().is_some());
-                waiting.due = if id == delivery { next_at } else { waiting.due };
+            if let Some(entry) = self.by_id.get_mut(&id) {
+                self.content_count -= usize::from(entry.content.take().is_some());
+                entry.due = if id == delivery { next_at } else { entry.due };
             }
         }
         self.insert_head(task);
@@ -169,16 +169,16 @@ impl Deliveries {
         }
 
         self.remove_head(task);
-        if let Some(gone) = self.by_id.remove(&delivery) {
-            self.content_count -= usize::from(gone.content.is_some());
+        if let Some(completed) = self.by_id.remove(&delivery) {
+            self.content_count -= usize::from(completed.content.is_some());
         }
 
         if let Some(queue) = self.queues.get_mut(&task) {
             queue.is_failing = false;
             queue.pending.retain(|id| *id != delivery);
-            let left = self.pending_of.remove(&queue.owner).unwrap_or(0).saturating_sub(1);
-            if left > 0 {
-                self.pending_of.insert(queue.owner, left);
+            let remaining = self.pending_by_owner.remove(&queue.owner).unwrap_or(0).saturating_sub(1);
+            if remaining > 0 {
+                self.pending_by_owner.insert(queue.owner, remaining);
             }
             if queue.pending.is_empty() && queue.tracker.has_ended() {
                 self.queues.remove(&task);
@@ -188,15 +188,16 @@ impl Deliveries {
     }
 
     /// Inserts a delivery into its task's queue, after those of earlier changes.
-    fn enqueue(&mut self, id: DeliveryId, waiting: PendingDelivery) {
-        let task = waiting.task;
+    fn enqueue(&mut self, id: DeliveryId, delivery: PendingDelivery) {
+        let task = delivery.task;
         self.remove_head(task);
         if let Some(queue) = self.queues.get_mut(&task) {
-            let earlier = |other: &DeliveryId| self.by_id.get(other).is_some_and(|it| it.change < waiting.change);
-            let at = queue.pending.partition_point(earlier);
-            queue.pending.insert(at, id);
-            *self.pending_of.entry(queue.owner).or_default() += 1;
-            self.by_id.insert(id, waiting);
+            let is_earlier =
+                |other: &DeliveryId| self.by_id.get(other).is_some_and(|queued| queued.change < delivery.change);
+            let index = queue.pending.partition_point(is_earlier);
+            queue.pending.insert(index, id);
+            *self.pending_by_owner.entry(queue.owner).or_default() += 1;
+            self.by_id.insert(id, delivery);
         }
         self.insert_head(task);
     }
@@ -209,9 +210,9 @@ impl Deliveries {
 
     fn remove_head(&mut self, task: TaskId) {
         let Some((queue, due)) = self.head(task) else { return };
-        let lane = queue.receiver.clone();
+        let receiver = queue.receiver.clone();
         let owner = queue.owner;
-        let Some(owners) = self.heads_by_receiver.get_mut(&lane) else { return };
+        let Some(owners) = self.heads_by_receiver.get_mut(&receiver) else { return };
         if let Some(heads) = owners.get_mut(&owner) {
             heads.remove(&(due, task));
             if heads.is_empty() {
@@ -219,15 +220,15 @@ impl Deliveries {
             }
         }
         if owners.is_empty() {
-            self.heads_by_receiver.remove(&lane);
+            self.heads_by_receiver.remove(&receiver);
         }
     }
 
     fn insert_head(&mut self, task: TaskId) {
         let Some((queue, due)) = self.head(task) else { return };
-        let lane = queue.receiver.clone();
+        let receiver = queue.receiver.clone();
         let owner = queue.owner;
-        self.heads_by_receiver.entry(lane).or_default().entry(owner).or_default().insert((due, task));
+        self.heads_by_receiver.entry(receiver).or_default().entry(owner).or_default().insert((due, task));
     }
 
     /// Returns the number of pending deliveries.
@@ -239,13 +240,13 @@ impl Deliveries {
     /// Returns the number of pending deliveries of an account's tasks.
     #[must_use]
     pub fn pending_count_of(&self, owner: Option<UserId>) -> usize {
-        self.pending_of.get(&owner).copied().unwrap_or(0)
+        self.pending_by_owner.get(&owner).copied().unwrap_or(0)
     }
 
     /// Returns the task of a pending delivery.
     #[must_use]
     pub fn task_of(&self, delivery: DeliveryId) -> Option<TaskId> {
-        self.by_id.get(&delivery).map(|waiting| waiting.task)
+        self.by_id.get(&delivery).map(|pending| pending.task)
     }
 
     /// Returns the deliveries due at `now` that `take` accepts; it gets task, owner and receiver.
@@ -257,41 +258,41 @@ impl Deliveries {
         &self,
         now: Timestamp,
         turns: &RoundRobinOrder<DeliveryTurn>,
-        refusals_max: usize,
-        mut take: impl FnMut(TaskId, Option<UserId>, &str) -> bool,
+        rejections_max: usize,
+        mut try_take: impl FnMut(TaskId, Option<UserId>, &str) -> bool,
     ) -> Vec<DueDelivery> {
-        let first = |heads: &QueueHeads| heads.first().map(|(due, _)| *due).filter(|due| *due <= now);
-        let earliest = |owners: &BTreeMap<_, QueueHeads>| owners.values().filter_map(first).min();
-        let mut lanes: Vec<_> = self
+        let first_due_at = |heads: &QueueHeads| heads.first().map(|(due, _)| *due).filter(|due| *due <= now);
+        let earliest_due_at = |owners: &BTreeMap<_, QueueHeads>| owners.values().filter_map(first_due_at).min();
+        let mut receivers: Vec<_> = self
             .heads_by_receiver
             .iter()
-            .filter_map(|(lane, owners)| Some((earliest(owners)?, lane, owners)))
+            .filter_map(|(receiver, owners)| Some((earliest_due_at(owners)?, receiver, owners)))
             .collect();
-        lanes.sort_unstable_by_key(|(due, lane, _)| (*due, *lane));
+        receivers.sort_unstable_by_key(|(due, receiver, _)| (*due, *receiver));
 
-        let mut taken = Vec::new();
-        for (_, lane, owners) in lanes {
+        let mut selected = Vec::new();
+        for (_, receiver, owners) in receivers {
             let mut owners: Vec<_> =
-                owners.iter().filter_map(|(owner, heads)| Some((first(heads)?, owner, heads))).collect();
+                owners.iter().filter_map(|(owner, heads)| Some((first_due_at(heads)?, owner, heads))).collect();
             owners.sort_unstable_by_key(|(due, owner, _)| (*due, *owner));
             let heads = owners
                 .into_iter()
-                .map(|(_, owner, heads)| ((lane.clone(), *owner), heads.range(..=(now, TaskId(Uuid::max())))))
+                .map(|(_, owner, heads)| ((receiver.clone(), *owner), heads.range(..=(now, TaskId(Uuid::max())))))
                 .collect();
-            let mut refusals = 0;
+            let mut rejections = 0;
             for (_, (_, task)) in turns.round_robin(heads) {
                 let Some(queue) = self.queues.get(task) else { continue };
-                if take(*task, queue.owner, lane) {
-                    taken.extend(self.first_due(*task, queue));
+                if try_take(*task, queue.owner, receiver) {
+                    selected.extend(self.first_due(*task, queue));
                 } else {
-                    refusals += 1;
-                    if refusals == refusals_max {
+                    rejections += 1;
+                    if rejections == rejections_max {
                         break;
                     }
                 }
             }
         }
-        taken
+        selected
     }
 
     fn first_due(&self, task: TaskId, queue: &TaskDeliveryQueue) -> Option<DueDelivery> {

@@ -91,8 +91,8 @@ impl Nodes {
 
         self.generation += 1;
         let index = slot as usize;
-        let told = self.indexes.get().and_then(|_| indexed_parts_changed_by(event));
-        let before = told.map(|told| NodeIndexTerms::from_entry(&self.entries[index], told));
+        let parts = self.indexes.get().and_then(|_| indexed_parts_changed_by(event));
+        let previous_terms = parts.map(|parts| NodeIndexTerms::from_entry(&self.entries[index], parts));
         let entry = Arc::make_mut(&mut self.entries[index]);
         entry.evolve(event, at);
         self.fragments[index].take();
@@ -113,8 +113,8 @@ impl Nodes {
             } else {
                 indexes.update_numbers(slot, entry);
             }
-            if let Some(before) = before {
-                indexes.update_terms(slot, &before, entry);
+            if let Some(previous_terms) = previous_terms {
+                indexes.update_terms(slot, &previous_terms, entry);
             }
         }
     }
@@ -122,12 +122,12 @@ impl Nodes {
     /// Adds a slot for a node of this publisher.
     fn add_slot(&mut self, key: &str, publisher: &PublisherId) -> Slot {
         let slot = Slot::try_from(self.entries.len()).unwrap_or(Slot::MAX);
-        let number = self.owner_number(publisher.as_str());
-        let mut entry = NodeEntry::new(number);
+        let owner_number = self.owner_number(publisher.as_str());
+        let mut entry = NodeEntry::new(owner_number);
         let key: Arc<str> = key.into();
         let keys = &self.keys;
 
-        if let Some(owner) = self.owners.by_number_mut(number) {
+        if let Some(owner) = self.owners.by_number_mut(owner_number) {
             entry.set_owner_display(&owner.name, owner.hidden);
             owner.add(slot, |other| keys[other as usize] < key);
         }
@@ -141,26 +141,26 @@ impl Nodes {
 
     fn owner_number(&mut self, id: &str) -> u32 {
         let is_new = self.owners.get(id).is_none();
-        let number = self.owners.get_or_insert(id);
+        let owner_number = self.owners.get_or_insert(id);
         if let Some(indexes) = self.indexes.get_mut().filter(|_| is_new) {
-            indexes.search.rename_owner(number, id, None, id);
+            indexes.search.rename_owner(owner_number, id, None, id);
         }
-        number
+        owner_number
     }
 
     /// Updates the data of a publisher that its nodes show; `None` if it was deleted.
     pub fn update_publisher(&mut self, id: &str, profile: Option<&PublisherProfile>) {
         let name = profile.map_or(id, publisher_name);
         let hidden = profile.is_none_or(|profile| profile.status == PublisherStatus::Banned);
-        let number = self.owner_number(id);
-        let Some(owner) = self.owners.by_number_mut(number) else { return };
+        let owner_number = self.owner_number(id);
+        let Some(owner) = self.owners.by_number_mut(owner_number) else { return };
 
         if *owner.name == *name && owner.hidden == hidden {
             return;
         }
 
         self.generation += 1;
-        let before = std::mem::replace(&mut owner.name, name.into());
+        let previous_name = std::mem::replace(&mut owner.name, name.into());
         owner.hidden = hidden;
         for slot in owner.slots() {
             Arc::make_mut(&mut self.entries[*slot as usize]).set_owner_display(&owner.name, hidden);
@@ -168,7 +168,7 @@ impl Nodes {
         }
 
         if let Some(indexes) = self.indexes.get_mut() {
-            indexes.search.rename_owner(number, id, Some(&before), name);
+            indexes.search.rename_owner(owner_number, id, Some(&previous_name), name);
             indexes.update_visibility(owner.slots(), &self.entries);
         }
     }
@@ -226,10 +226,10 @@ impl Nodes {
 
     /// Returns the JSON of a node if it was rendered since the node changed.
     fn cached_fragment(&self, slot: Slot) -> Option<&NodeFragment> {
-        let kept = &self.fragments[slot as usize];
-        kept.get().or_else(|| {
-            let known = self.entry_at(slot).cached_fragment()?;
-            Some(kept.get_or_init(|| known.clone()))
+        let fragment = &self.fragments[slot as usize];
+        fragment.get().or_else(|| {
+            let rendered = self.entry_at(slot).cached_fragment()?;
+            Some(fragment.get_or_init(|| rendered.clone()))
         })
     }
 
@@ -300,11 +300,11 @@ fn indexed_parts_changed_by(event: &NodeEvent) -> Option<IndexedParts> {
         }
         NodeEvent::VersionReleased { .. } | NodeEvent::VersionStatusChanged { .. } => Some(IndexedParts::Declarations),
         NodeEvent::VersionRevised { change, .. } => {
-            let declares = change.supported_os.is_some()
+            let changes_declarations = change.supported_os.is_some()
                 || change.supported_accelerators.is_some()
                 || change.supported_host_version.is_some()
                 || change.deprecated.is_some();
-            declares.then_some(IndexedParts::Declarations)
+            changes_declarations.then_some(IndexedParts::Declarations)
         }
         // Only the latest version contributes declarations, and a pending version cannot be the latest.
         NodeEvent::VersionPublished { .. }

@@ -46,8 +46,8 @@ impl<T> Page<T> {
     }
 
     /// Converts every entry of the page.
-    pub fn map<U>(self, turn: impl FnMut(T) -> U) -> Page<U> {
-        Page { entries: self.entries.into_iter().map(turn).collect(), total: self.total, request: self.request }
+    pub fn map<U>(self, map_entry: impl FnMut(T) -> U) -> Page<U> {
+        Page { entries: self.entries.into_iter().map(map_entry).collect(), total: self.total, request: self.request }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::domain::value::Timestamp;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Publishers {
     by_id: BTreeMap<String, Publisher>,
-    of_member: HashMap<UserId, BTreeSet<String>>,
+    by_member: HashMap<UserId, BTreeSet<String>>,
 }
 
 impl Publishers {
@@ -23,19 +23,19 @@ impl Publishers {
         }
         let Some(publisher) = self.by_id.get_mut(id) else { return };
 
-        let concerned = affected_members(publisher, event);
+        let affected = affected_members(publisher, event);
         Publisher::evolve(publisher, event, at);
 
-        for user in concerned {
-            let belongs = profile_of(publisher).is_some_and(|profile| profile.role_of(user).is_some());
-            let own = self.of_member.entry(user).or_default();
-            if belongs {
-                own.insert(id.to_owned());
+        for user in affected {
+            let is_member = profile_of(publisher).is_some_and(|profile| profile.role_of(user).is_some());
+            let publisher_ids = self.by_member.entry(user).or_default();
+            if is_member {
+                publisher_ids.insert(id.to_owned());
             } else {
-                own.remove(id);
+                publisher_ids.remove(id);
             }
-            if own.is_empty() {
-                self.of_member.remove(&user);
+            if publisher_ids.is_empty() {
+                self.by_member.remove(&user);
             }
         }
     }
@@ -49,7 +49,7 @@ impl Publishers {
     pub(super) fn restore(&mut self, publishers: Vec<(String, Publisher)>) {
         for (id, publisher) in publishers {
             for (user, _) in profile_of(&publisher).into_iter().flat_map(|profile| &profile.members) {
-                self.of_member.entry(*user).or_default().insert(id.clone());
+                self.by_member.entry(*user).or_default().insert(id.clone());
             }
             self.by_id.insert(id, publisher);
         }
@@ -69,19 +69,24 @@ impl Publishers {
 
     /// Returns a page of all publishers or, if `only` is not empty, of those; ordered by id.
     #[must_use]
-    pub fn page(&self, request: PageRequest, only: &HashSet<String>, include_banned: bool) -> Page<&PublisherProfile> {
-        let listed = |profile: &&PublisherProfile| {
+    pub fn page(
+        &self,
+        request: PageRequest,
+        id_filter: &HashSet<String>,
+        include_banned: bool,
+    ) -> Page<&PublisherProfile> {
+        let is_listed = |profile: &&PublisherProfile| {
             (include_banned || profile.status == PublisherStatus::Active)
-                && (only.is_empty() || only.contains(profile.id.as_str()))
+                && (id_filter.is_empty() || id_filter.contains(profile.id.as_str()))
         };
-        let publishers: Vec<_> = self.by_id.values().filter_map(profile_of).filter(listed).collect();
+        let publishers: Vec<_> = self.by_id.values().filter_map(profile_of).filter(is_listed).collect();
         request.paginate(publishers.into_iter())
     }
 
     /// Returns the publishers of a member, by id.
-    pub fn of_member(&self, user: UserId) -> impl Iterator<Item = &PublisherProfile> {
-        let own = self.of_member.get(&user).into_iter().flatten();
-        own.filter_map(|id| profile_of(self.by_id.get(id)?))
+    pub fn for_member(&self, user: UserId) -> impl Iterator<Item = &PublisherProfile> {
+        let ids = self.by_member.get(&user).into_iter().flatten();
+        ids.filter_map(|id| profile_of(self.by_id.get(id)?))
     }
 }
 
@@ -115,7 +120,7 @@ mod tests {
         PublisherEvent::PublisherCreated { id, owner: OWNER, fields: PublisherFields::default() }
     }
 
-    fn folded(events: &[(&str, PublisherEvent)]) -> Publishers {
+    fn replay(events: &[(&str, PublisherEvent)]) -> Publishers {
         let mut publishers = Publishers::default();
         for (id, event) in events {
             publishers.apply(id, event, Timestamp::from_micros(0));
@@ -131,14 +136,14 @@ mod tests {
     fn who_belongs_where_follows_every_joining_and_leaving() {
         let joined = PublisherEvent::MemberAdded { user: MEMBER, role: MemberRole::Member };
         let mut events = vec![("b", created("b")), ("a", created("a")), ("a", joined.clone()), ("b", joined)];
-        assert_eq!(ids(folded(&events).of_member(OWNER)), ["a", "b"]);
-        assert_eq!(ids(folded(&events).of_member(MEMBER)), ["a", "b"]);
+        assert_eq!(ids(replay(&events).for_member(OWNER)), ["a", "b"]);
+        assert_eq!(ids(replay(&events).for_member(MEMBER)), ["a", "b"]);
         events.push(("b", PublisherEvent::MemberRemoved { user: MEMBER }));
-        assert_eq!(ids(folded(&events).of_member(MEMBER)), ["a"]);
+        assert_eq!(ids(replay(&events).for_member(MEMBER)), ["a"]);
         events.push(("a", PublisherEvent::PublisherDeleted));
-        let publishers = folded(&events);
-        assert_eq!((ids(publishers.of_member(MEMBER)), ids(publishers.of_member(OWNER))), (vec![], vec!["b"]));
-        assert!(!publishers.of_member.contains_key(&MEMBER));
+        let publishers = replay(&events);
+        assert_eq!((ids(publishers.for_member(MEMBER)), ids(publishers.for_member(OWNER))), (vec![], vec!["b"]));
+        assert!(!publishers.by_member.contains_key(&MEMBER));
     }
 
     #[test]
@@ -151,12 +156,12 @@ mod tests {
             ("b", banned),
             ("c", PublisherEvent::PublisherDeleted),
         ];
-        let publishers = folded(&events);
-        let all = PageRequest { page: 1, limit: 10 };
-        let page = |include_banned| publishers.page(all, &HashSet::new(), include_banned);
+        let publishers = replay(&events);
+        let request = PageRequest { page: 1, limit: 10 };
+        let page = |include_banned| publishers.page(request, &HashSet::new(), include_banned);
         assert_eq!((ids(page(false).entries.into_iter()), page(false).total), (vec!["a"], 1));
         assert_eq!((ids(page(true).entries.into_iter()), page(true).total), (vec!["a", "b"], 2));
-        let gone = PublisherId::parse("c").unwrap();
-        assert!(publishers.get(&gone).is_none() && publishers.was_deleted(&gone));
+        let deleted = PublisherId::parse("c").unwrap();
+        assert!(publishers.get(&deleted).is_none() && publishers.was_deleted(&deleted));
     }
 }

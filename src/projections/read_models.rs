@@ -89,7 +89,7 @@ impl Models {
     /// Derived data is not compared.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<String> {
-        let all = [
+        let comparisons = [
             ("users", self.users == other.users),
             ("publishers", self.publishers == other.publishers),
             ("tokens", self.tokens == other.tokens),
@@ -99,40 +99,40 @@ impl Models {
             ("the versions of streams", self.streams == other.streams),
             ("the position", self.position == other.position),
         ];
-        let differing = all.into_iter().filter(|(_, same)| !same).map(|(name, _)| name.to_owned());
-        differing.chain(self.nodes.first_difference(&other.nodes)).collect()
+        let changed = comparisons.into_iter().filter(|(_, is_equal)| !is_equal).map(|(name, _)| name.to_owned());
+        changed.chain(self.nodes.first_difference(&other.nodes)).collect()
     }
 
     /// Applies one event, which must follow [`Models::position`].
     pub fn apply(&mut self, recorded: &RecordedEvent) {
-        let name = recorded.stream.key();
+        let key = recorded.stream.key();
         let at = recorded.at;
 
         match &recorded.event {
             Event::User(event) => {
-                if let Ok(user) = UserId::parse(name) {
+                if let Ok(user) = UserId::parse(key) {
                     self.users.apply(user, event, at);
                 }
             }
             Event::Publisher(event) => {
-                self.publishers.apply(name, event, at);
-                if let Ok(publisher) = PublisherId::parse(name) {
-                    self.nodes.update_publisher(name, self.publishers.get(&publisher));
+                self.publishers.apply(key, event, at);
+                if let Ok(publisher) = PublisherId::parse(key) {
+                    self.nodes.update_publisher(key, self.publishers.get(&publisher));
                 }
             }
             Event::Token(event) => {
-                if let Ok(token) = TokenId::parse(name) {
+                if let Ok(token) = TokenId::parse(key) {
                     self.tokens.apply(token, event, at);
                 }
             }
             Event::Node(event) => {
-                self.versions.apply(name, event, at, &self.nodes);
-                self.nodes.apply(name, event, at);
+                self.versions.apply(key, event, at, &self.nodes);
+                self.nodes.apply(key, event, at);
             }
             Event::Delivery(event) => self.deliveries.apply(event, at),
             Event::Claim(event) => self.claims.apply(event, at),
             Event::Task(event) => {
-                if let Ok(task) = TaskId::parse(name) {
+                if let Ok(task) = TaskId::parse(key) {
                     self.tasks.apply(task, event, recorded);
                     self.deliveries.apply_task(task, event, recorded);
                 }
@@ -175,14 +175,14 @@ impl ReadModels {
         let mut deliveries = false;
         let mut access = false;
         let mut models = self.models.write();
-        for (nth, commit) in (1_usize..).zip(commits) {
+        for (number, commit) in (1_usize..).zip(commits) {
             for recorded in commit.iter() {
                 models.apply(recorded);
                 tasks |= matches!(recorded.event, Event::Task(_));
                 deliveries |= matches!(recorded.event, Event::Task(_) | Event::Delivery(_));
                 access |= may_revoke_access(&recorded.event);
             }
-            if nth.is_multiple_of(COMMITS_PER_LOCK) {
+            if number.is_multiple_of(COMMITS_PER_LOCK) {
                 // Let readers in before the whole group is applied.
                 RwLockWriteGuard::bump(&mut models);
             }
@@ -256,12 +256,12 @@ impl ReadModels {
     /// If a stream cannot be read.
     pub async fn tasks_with_history(&self, ids: Vec<TaskId>) -> Result<Vec<TaskAt>, ReadError> {
         let log = Arc::clone(&self.log);
-        let read = tokio::task::spawn_blocking(move || {
+        let reading = tokio::task::spawn_blocking(move || {
             let histories = ids.iter().map(|id| log.read_stream(&StreamId::from(id), Version(0)));
             let tasks = histories.map(|history| history.map(|history| TaskAt::latest_from(&history)));
             tasks.filter_map(Result::transpose).collect::<Result<Vec<_>, LogFailure>>()
         });
-        Ok(read.await.map_err(|_| ReadError::Interrupted)??)
+        Ok(reading.await.map_err(|_| ReadError::Interrupted)??)
     }
 
     /// Returns a task after each change visible to its owner, for changes after a position.
@@ -269,9 +269,9 @@ impl ReadModels {
     /// # Errors
     /// If the stream cannot be read.
     pub async fn task_changes_after(&self, id: TaskId, after: Position) -> Result<Vec<TaskAt>, ReadError> {
-        let mut moments = TaskAt::all_from(&self.read_task_events(id).await?);
-        moments.retain(|moment| moment.position > after);
-        Ok(moments)
+        let mut versions = TaskAt::all_from(&self.read_task_events(id).await?);
+        versions.retain(|version| version.position > after);
+        Ok(versions)
     }
 
     /// Returns `true` if a vendor call was started for the task. The built-in music engine does not count as a vendor.
@@ -300,8 +300,9 @@ impl ReadModels {
 }
 
 fn fold_task(history: &[RecordedEvent]) -> Option<TaskRecord> {
-    let own: Vec<(&TaskEvent, _)> = history.iter().filter_map(|e| Some((Task::downcast(&e.event)?, e.at))).collect();
-    match fold::<Task>(own) {
+    let events: Vec<(&TaskEvent, _)> =
+        history.iter().filter_map(|recorded| Some((Task::downcast(&recorded.event)?, recorded.at))).collect();
+    match fold::<Task>(events) {
         Task::Present(record) => Some(*record),
         Task::Absent => None,
     }

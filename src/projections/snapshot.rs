@@ -95,14 +95,14 @@ fn header(anchor: &Anchor) -> [u8; HEADER_BYTES] {
 
 /// Parses the anchor from the header of a file.
 fn parse_header(bytes: &[u8; HEADER_BYTES], file: &Path) -> Result<Anchor, SnapshotError> {
-    let number = |at: usize| bytes[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    let u32_at = |offset: usize| bytes[offset..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
     if !bytes.starts_with(MAGIC) {
         return Err(SnapshotError::damaged(file, "it is not a snapshot"));
     }
-    if number(HEADER_BYTES - 4) != crc32c::crc32c(&bytes[..HEADER_BYTES - 4]) {
+    if u32_at(HEADER_BYTES - 4) != crc32c::crc32c(&bytes[..HEADER_BYTES - 4]) {
         return Err(SnapshotError::damaged(file, "the checksum of its header is wrong"));
     }
-    if number(8) != FORMAT || bytes[12..20] != fingerprint().to_le_bytes() {
+    if u32_at(8) != FORMAT || bytes[12..20] != fingerprint().to_le_bytes() {
         return Err(SnapshotError::OtherRelease(file.to_owned()));
     }
     bytes[20..].first_chunk().map(Anchor::from_bytes).ok_or_else(|| SnapshotError::damaged(file, "it is too short"))

@@ -69,7 +69,7 @@ pub struct Tasks {
     unfinished: BTreeMap<TaskQueueRank, TaskId>,
     ranks: HashMap<TaskId, TaskQueueRank>,
     /// Unfinished tasks per owner with at least one; anonymous callers share one count.
-    unfinished_of: HashMap<Option<UserId>, usize>,
+    unfinished_by_owner: HashMap<Option<UserId>, usize>,
     recent: VecDeque<TaskId>,
     /// Unfinished tasks that no vendor has accepted.
     waiting: BTreeSet<TaskQueueRank>,
@@ -89,7 +89,7 @@ impl Tasks {
             let rank = TaskQueueRank::new(&record.submission.work, recorded.position);
             self.unfinished.insert(rank, id);
             self.ranks.insert(id, rank);
-            *self.unfinished_of.entry(record.submission.owner).or_default() += 1;
+            *self.unfinished_by_owner.entry(record.submission.owner).or_default() += 1;
         }
 
         if let Some(rank) = self.ranks.get(&id).copied() {
@@ -110,9 +110,9 @@ impl Tasks {
     fn retire(&mut self, id: TaskId, owner: Option<UserId>) {
         let Some(rank) = self.ranks.remove(&id) else { return };
         self.unfinished.remove(&rank);
-        let left = self.unfinished_of.remove(&owner).unwrap_or(0).saturating_sub(1);
-        if left > 0 {
-            self.unfinished_of.insert(owner, left);
+        let remaining = self.unfinished_by_owner.remove(&owner).unwrap_or(0).saturating_sub(1);
+        if remaining > 0 {
+            self.unfinished_by_owner.insert(owner, remaining);
         }
         self.recent.push_back(id);
         if self.recent.len() > RECENT_MAX
@@ -133,25 +133,25 @@ impl Tasks {
     #[must_use]
     pub fn queue_position(&self, id: TaskId) -> Option<usize> {
         let rank = self.ranks.get(&id).filter(|rank| self.waiting.contains(rank))?;
-        let first = TaskQueueRank { off_peak: rank.off_peak, ..TaskQueueRank::first(rank.gateway) };
-        let last = TaskQueueRank { off_peak: rank.off_peak, ..TaskQueueRank::last(rank.gateway) };
-        let earlier = self.waiting.range(TaskQueueRank::first(rank.gateway)..first).count();
-        let owner = |rank: &TaskQueueRank| Some(self.get(*self.unfinished.get(rank)?)?.record.submission.owner);
+        let first_rank = TaskQueueRank { off_peak: rank.off_peak, ..TaskQueueRank::first(rank.gateway) };
+        let last_rank = TaskQueueRank { off_peak: rank.off_peak, ..TaskQueueRank::last(rank.gateway) };
+        let ahead_in_queue = self.waiting.range(TaskQueueRank::first(rank.gateway)..first_rank).count();
+        let owner_of = |rank: &TaskQueueRank| Some(self.get(*self.unfinished.get(rank)?)?.record.submission.owner);
 
-        let own = owner(rank);
-        let mut before = 0;
-        let mut others = HashMap::<_, usize>::new();
-        for waiting in self.waiting.range(first..=last) {
-            let owner = owner(waiting);
-            if owner == own {
-                before += usize::from(waiting < rank);
+        let own_account = owner_of(rank);
+        let mut own_before = 0;
+        let mut waiting_by_owner = HashMap::<_, usize>::new();
+        for other_rank in self.waiting.range(first_rank..=last_rank) {
+            let other_owner = owner_of(other_rank);
+            if other_owner == own_account {
+                own_before += usize::from(other_rank < rank);
             } else {
-                *others.entry(owner).or_default() += 1;
+                *waiting_by_owner.entry(other_owner).or_default() += 1;
             }
         }
         // Each of the others may have one turn more than this account had before.
-        let ahead: usize = others.values().map(|waiting| (*waiting).min(before + 1)).sum();
-        Some(earlier + ahead + before + 1)
+        let others_ahead: usize = waiting_by_owner.values().map(|count| (*count).min(own_before + 1)).sum();
+        Some(ahead_in_queue + others_ahead + own_before + 1)
     }
 
     /// Returns a copy for a snapshot, which shares large parts.
@@ -161,7 +161,7 @@ impl Tasks {
             by_id: self.by_id.clone(),
             unfinished: self.unfinished.clone(),
             ranks: self.ranks.clone(),
-            unfinished_of: self.unfinished_of.clone(),
+            unfinished_by_owner: self.unfinished_by_owner.clone(),
             recent: self.recent.clone(),
             waiting: self.waiting.clone(),
             index: self.index.snapshot_copy(),
@@ -171,7 +171,7 @@ impl Tasks {
     /// Returns the number of unfinished tasks of an owner; anonymous callers share one count.
     #[must_use]
     pub fn unfinished_count_of(&self, owner: Option<UserId>) -> usize {
-        self.unfinished_of.get(&owner).copied().unwrap_or(0)
+        self.unfinished_by_owner.get(&owner).copied().unwrap_or(0)
     }
 
     /// Returns the gateway of an unfinished task.
@@ -199,7 +199,7 @@ impl Tasks {
 
     /// Returns the ids of the off-peak tasks, which are last in the queue.
     pub fn off_peak_ids(&self, gateway: Gateway) -> impl Iterator<Item = TaskId> {
-        let first = TaskQueueRank { off_peak: true, ..TaskQueueRank::first(gateway) };
-        self.unfinished.range(first..=TaskQueueRank::last(gateway)).map(|(_, id)| *id)
+        let first_rank = TaskQueueRank { off_peak: true, ..TaskQueueRank::first(gateway) };
+        self.unfinished.range(first_rank..=TaskQueueRank::last(gateway)).map(|(_, id)| *id)
     }
 }

@@ -19,9 +19,9 @@ pub struct Tokens {
     /// Valid tokens only, like the two lists below.
     by_secret: HashMap<Digest, TokenId>,
     /// In the order of issue.
-    of_publisher: HashMap<PublisherId, Vec<TokenId>>,
+    by_publisher: HashMap<PublisherId, Vec<TokenId>>,
     /// In the order of issue.
-    of_user: HashMap<UserId, Vec<TokenId>>,
+    by_user: HashMap<UserId, Vec<TokenId>>,
 }
 
 impl Tokens {
@@ -34,12 +34,12 @@ impl Tokens {
         match token {
             Token::Valid(token) if !was_valid => {
                 let secret = token.grant.secret_hash;
-                list_for(&mut self.of_publisher, &mut self.of_user, token).push(id);
+                list_for(&mut self.by_publisher, &mut self.by_user, token).push(id);
                 self.by_secret.insert(secret, id);
             }
             Token::Revoked(token) if was_valid => {
                 self.by_secret.remove(&token.grant.secret_hash);
-                list_for(&mut self.of_publisher, &mut self.of_user, token).retain(|other| *other != id);
+                list_for(&mut self.by_publisher, &mut self.by_user, token).retain(|other| *other != id);
             }
             _ => {}
         }
@@ -54,7 +54,7 @@ impl Tokens {
     pub(super) fn snapshot_lists(
         &self,
     ) -> (impl Iterator<Item = PublisherTokenList<'_>>, impl Iterator<Item = UserTokenList<'_>>) {
-        (self.of_publisher.iter(), self.of_user.iter())
+        (self.by_publisher.iter(), self.by_user.iter())
     }
 
     /// Restores tokens from a snapshot.
@@ -70,11 +70,11 @@ impl Tokens {
     /// Restores lists from a snapshot.
     pub(super) fn restore_lists(
         &mut self,
-        of_publisher: Vec<(PublisherId, Vec<TokenId>)>,
-        of_user: Vec<(UserId, Vec<TokenId>)>,
+        by_publisher: Vec<(PublisherId, Vec<TokenId>)>,
+        by_user: Vec<(UserId, Vec<TokenId>)>,
     ) {
-        self.of_publisher.extend(of_publisher);
-        self.of_user.extend(of_user);
+        self.by_publisher.extend(by_publisher);
+        self.by_user.extend(by_user);
     }
 
     /// Returns the valid token with this secret hash. The lookup need not take constant time: it compares hashes, and a
@@ -91,25 +91,25 @@ impl Tokens {
     }
 
     /// Returns the valid tokens of a publisher, in the order of issue.
-    pub fn of_publisher(&self, publisher: &PublisherId) -> impl Iterator<Item = &TokenRecord> {
-        self.of_publisher.get(publisher).into_iter().flatten().filter_map(|id| self.get(*id))
+    pub fn for_publisher(&self, publisher: &PublisherId) -> impl Iterator<Item = &TokenRecord> {
+        self.by_publisher.get(publisher).into_iter().flatten().filter_map(|id| self.get(*id))
     }
 
     /// Returns the valid tokens of a user, in the order of issue.
-    pub fn of_user(&self, user: UserId) -> impl Iterator<Item = &TokenRecord> {
-        self.of_user.get(&user).into_iter().flatten().filter_map(|id| self.get(*id))
+    pub fn for_user(&self, user: UserId) -> impl Iterator<Item = &TokenRecord> {
+        self.by_user.get(&user).into_iter().flatten().filter_map(|id| self.get(*id))
     }
 }
 
 /// Returns the list that contains a token.
 fn list_for<'t>(
-    of_publisher: &'t mut HashMap<PublisherId, Vec<TokenId>>,
-    of_user: &'t mut HashMap<UserId, Vec<TokenId>>,
+    by_publisher: &'t mut HashMap<PublisherId, Vec<TokenId>>,
+    by_user: &'t mut HashMap<UserId, Vec<TokenId>>,
     token: &TokenRecord,
 ) -> &'t mut Vec<TokenId> {
     match &token.grant.subject {
-        TokenSubject::Publisher { publisher, .. } => of_publisher.entry(publisher.clone()).or_default(),
-        TokenSubject::User(user) => of_user.entry(*user).or_default(),
+        TokenSubject::Publisher { publisher, .. } => by_publisher.entry(publisher.clone()).or_default(),
+        TokenSubject::User(user) => by_user.entry(*user).or_default(),
     }
 }
 
@@ -158,9 +158,9 @@ mod tests {
     #[test]
     fn tokens_are_listed_by_whom_they_speak_for_in_the_order_of_issue() {
         let tokens = tokens();
-        assert_eq!(ids(tokens.of_publisher(&acme())), [token(2), token(1)]);
-        assert_eq!(ids(tokens.of_user(ann())), [token(4), token(3)]);
-        assert_eq!(ids(tokens.of_user(UserId(Uuid::nil()))), []);
+        assert_eq!(ids(tokens.for_publisher(&acme())), [token(2), token(1)]);
+        assert_eq!(ids(tokens.for_user(ann())), [token(4), token(3)]);
+        assert_eq!(ids(tokens.for_user(UserId(Uuid::nil()))), []);
     }
 
     #[test]
@@ -169,8 +169,8 @@ mod tests {
         let later = AT.saturating_add(Duration::from_secs(1));
         tokens.apply(token(2), &TokenEvent::TokenRevoked, later);
         tokens.apply(token(3), &TokenEvent::TokenRevoked, later);
-        assert_eq!(ids(tokens.of_publisher(&acme())), [token(1)]);
-        assert_eq!(ids(tokens.of_user(ann())), [token(4)]);
+        assert_eq!(ids(tokens.for_publisher(&acme())), [token(1)]);
+        assert_eq!(ids(tokens.for_user(ann())), [token(4)]);
         assert_eq!([1, 2, 3, 4].map(|nth| tokens.by_secret(&Digest([nth; 32])).is_some()), [true, false, false, true]);
         assert_eq!(tokens.get(token(2)).and_then(|token| token.revoked_at), Some(later));
         assert_eq!(tokens.get(token(9)), None);
@@ -181,7 +181,7 @@ mod tests {
         let mut tokens = tokens();
         let later = AT.saturating_add(Duration::from_secs(7));
         tokens.apply(token(1), &TokenEvent::TokenUsed { at: later }, later);
-        let shown = tokens.by_secret(&Digest([1; 32])).unwrap();
-        assert_eq!((shown.issued_at, shown.last_used_at), (AT, Some(later)));
+        let record = tokens.by_secret(&Digest([1; 32])).unwrap();
+        assert_eq!((record.issued_at, record.last_used_at), (AT, Some(later)));
     }
 }

@@ -46,9 +46,10 @@ impl Users {
 
     /// Returns a page of all users or, if `only` is not empty, of those; oldest first, including erased ones.
     #[must_use]
-    pub fn page(&self, request: PageRequest, only: &HashSet<UserId>) -> Page<&User> {
-        let listed = |(id, user): &(&UserId, &User)| **user != User::Absent && (only.is_empty() || only.contains(id));
-        let users: Vec<_> = self.by_id.iter().filter(listed).map(|(_, user)| user).collect();
+    pub fn page(&self, request: PageRequest, id_filter: &HashSet<UserId>) -> Page<&User> {
+        let is_listed =
+            |(id, user): &(&UserId, &User)| **user != User::Absent && (id_filter.is_empty() || id_filter.contains(id));
+        let users: Vec<_> = self.by_id.iter().filter(is_listed).map(|(_, user)| user).collect();
         request.paginate(users.into_iter())
     }
 

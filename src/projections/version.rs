@@ -53,29 +53,31 @@ pub struct Versions {
 /// Compares the versions of each status; a missing status equals an empty one.
 impl PartialEq for Versions {
     fn eq(&self, other: &Self) -> bool {
-        let of = |versions: &Self, status| versions.by_status.get(status).cloned().unwrap_or_default();
-        VersionStatus::ALL.iter().all(|status| of(self, status) == of(other, status))
+        let ranks = |versions: &Self, status| versions.by_status.get(status).cloned().unwrap_or_default();
+        VersionStatus::ALL.iter().all(|status| ranks(self, status) == ranks(other, status))
     }
 }
 
 impl Versions {
     /// Applies an event of the node `key`; `nodes` is the state before the event.
     pub fn apply(&mut self, key: &str, event: &NodeEvent, at: Timestamp, nodes: &Nodes) {
-        let known = |id: VersionId| nodes.by_version(id).map(|(_, version)| (version.status, version.created_at));
+        let rank_parts = |id: VersionId| nodes.by_version(id).map(|(_, version)| (version.status, version.created_at));
 
         match event {
             NodeEvent::VersionReleased { version } => self.insert(version.id, VersionStatus::Active, at),
             NodeEvent::VersionPublished { version } => self.insert(version.id, VersionStatus::Pending, at),
             NodeEvent::VersionStatusChanged { id, status, .. } => {
-                let may_become = |(before, _): &(VersionStatus, _)| before.can_transition_to(*status);
-                let Some((before, made)) = known(*id).filter(may_become) else { return };
-                self.remove(*id, before, made);
-                self.insert(*id, *status, made);
+                let is_allowed = |(current, _): &(VersionStatus, _)| current.can_transition_to(*status);
+                let Some((previous_status, created_at)) = rank_parts(*id).filter(is_allowed) else { return };
+                self.remove(*id, previous_status, created_at);
+                self.insert(*id, *status, created_at);
             }
-            NodeEvent::VersionAdministered { id, admin_fields: facts } => {
-                let (Some((status, before)), Some(made)) = (known(*id), facts.created_at) else { return };
-                self.remove(*id, status, before);
-                self.insert(*id, status, made);
+            NodeEvent::VersionAdministered { id, admin_fields } => {
+                let (Some((status, previous)), Some(created_at)) = (rank_parts(*id), admin_fields.created_at) else {
+                    return;
+                };
+                self.remove(*id, status, previous);
+                self.insert(*id, status, created_at);
             }
             NodeEvent::NodeDeleted => {
                 let key = NodeId::parse(key).map(|id| id.key()).ok();
@@ -102,13 +104,13 @@ impl Versions {
         Self { by_status: ranks.into_iter().map(|(status, ranks)| (status, sorted(ranks))).collect() }
     }
 
-    fn insert(&mut self, id: VersionId, status: VersionStatus, made: Timestamp) {
-        self.by_status.entry(status).or_default().insert_natural((made, Reverse(id)));
+    fn insert(&mut self, id: VersionId, status: VersionStatus, created_at: Timestamp) {
+        self.by_status.entry(status).or_default().insert_natural((created_at, Reverse(id)));
     }
 
-    fn remove(&mut self, id: VersionId, status: VersionStatus, made: Timestamp) {
-        if let Some(order) = self.by_status.get_mut(&status) {
-            order.remove_natural((made, Reverse(id)));
+    fn remove(&mut self, id: VersionId, status: VersionStatus, created_at: Timestamp) {
+        if let Some(ranks) = self.by_status.get_mut(&status) {
+            ranks.remove_natural((created_at, Reverse(id)));
         }
     }
 
@@ -118,14 +120,14 @@ impl Versions {
         if let Some(keys) = &query.nodes {
             return page_of_nodes(nodes, keys, query);
         }
-        let wanted = |status: &VersionStatus| query.statuses.is_empty() || query.statuses.contains(status);
-        let orders = self.by_status.iter().filter(|(status, _)| wanted(status)).map(|(_, order)| order);
+        let is_requested = |status: &VersionStatus| query.statuses.is_empty() || query.statuses.contains(status);
+        let orders = self.by_status.iter().filter(|(status, _)| is_requested(status)).map(|(_, order)| order);
         let page = merge_page(&orders.collect::<Vec<_>>(), query.page);
-        let hold = |Reverse(id)| {
+        let resolve_handle = |Reverse(id)| {
             let (node, _) = nodes.by_version(id)?;
             Some(VersionHandle { node: nodes.entry(&node.id.key())?, id })
         };
-        let entries = page.entries.into_iter().filter_map(|(_, id)| hold(id)).collect();
+        let entries = page.entries.into_iter().filter_map(|(_, id)| resolve_handle(id)).collect();
         Page { entries, total: page.total, request: page.request }
     }
 }
@@ -133,16 +135,16 @@ impl Versions {
 /// Returns one page of several orders merged, newest first. The cost does not depend on the page number.
 fn merge_page(orders: &[&SortedList<VersionRank>], request: PageRequest) -> Page<VersionRank> {
     let total: usize = orders.iter().map(|order| order.len()).sum();
-    let mut rest: Vec<_> = orders
+    let mut iterators: Vec<_> = orders
         .iter()
         .zip(counts_before_page(orders, request.offset().min(total)))
-        .map(|(order, taken)| order.iter_rev_from_end(taken).peekable())
+        .map(|(order, skipped)| order.iter_rev_from_end(skipped).peekable())
         .collect();
 
     let newest_first = std::iter::from_fn(|| {
-        let newest = |ranks: &mut std::iter::Peekable<_>| ranks.peek().copied();
-        let (at, _) = rest.iter_mut().map(newest).enumerate().max_by_key(|(_, rank)| *rank)?;
-        rest[at].next()
+        let peek_newest = |ranks: &mut std::iter::Peekable<_>| ranks.peek().copied();
+        let (index, _) = iterators.iter_mut().map(peek_newest).enumerate().max_by_key(|(_, rank)| *rank)?;
+        iterators[index].next()
     });
 
     let limit = usize::try_from(request.limit).unwrap_or(usize::MAX);
@@ -153,41 +155,42 @@ fn merge_page(orders: &[&SortedList<VersionRank>], request: PageRequest) -> Page
 ///
 /// Each step of the binary search halves the open range of one order and locates its middle entry in all orders.
 fn counts_before_page(orders: &[&SortedList<VersionRank>], offset: usize) -> Vec<usize> {
-    let mut open: Vec<(usize, usize)> = orders.iter().map(|order| (0, order.len().min(offset))).collect();
-    while let Some(at) =
-        (0..open.len()).max_by_key(|at| open[*at].1 - open[*at].0).filter(|at| open[*at].0 < open[*at].1)
+    let mut bounds: Vec<(usize, usize)> = orders.iter().map(|order| (0, order.len().min(offset))).collect();
+    while let Some(index) = (0..bounds.len())
+        .max_by_key(|index| bounds[*index].1 - bounds[*index].0)
+        .filter(|index| bounds[*index].0 < bounds[*index].1)
     {
-        let (low, high) = open[at];
-        let Some(middle) = orders[at].iter_rev_from_end(low.midpoint(high)).next() else { break };
-        let newer: Vec<usize> = orders.iter().map(|order| order.count_after(middle)).collect();
-        let is_before = newer.iter().sum::<usize>() < offset;
+        let (low, high) = bounds[index];
+        let Some(pivot) = orders[index].iter_rev_from_end(low.midpoint(high)).next() else { break };
+        let newer_counts: Vec<usize> = orders.iter().map(|order| order.count_after(pivot)).collect();
+        let is_before = newer_counts.iter().sum::<usize>() < offset;
 
-        for ((low, high), newer) in open.iter_mut().zip(newer) {
+        for ((low, high), newer_count) in bounds.iter_mut().zip(newer_counts) {
             if is_before {
-                *low = newer.clamp(*low, *high);
+                *low = newer_count.clamp(*low, *high);
             } else {
-                *high = newer.clamp(*low, *high);
+                *high = newer_count.clamp(*low, *high);
             }
         }
         if is_before {
-            open[at].0 += 1;
+            bounds[index].0 += 1;
         }
     }
-    open.into_iter().map(|(taken, _)| taken).collect()
+    bounds.into_iter().map(|(skipped, _)| skipped).collect()
 }
 
 fn page_of_nodes(nodes: &Nodes, keys: &[NodeKey], query: &VersionQuery) -> Page<VersionHandle> {
     let keys: BTreeSet<&NodeKey> = keys.iter().collect();
-    let mut found = Vec::new();
+    let mut ranked = Vec::new();
     for entry in keys.into_iter().filter_map(|key| nodes.entry(key)) {
         let versions = entry.profile().map_or(&[][..], |node| node.versions.as_slice());
-        let wanted =
+        let is_requested =
             |version: &&Arc<NodeVersion>| query.statuses.is_empty() || query.statuses.contains(&version.status);
-        let ranks = versions.iter().filter(wanted).map(|version| (version.created_at, Reverse(version.id)));
-        found.extend(ranks.map(|rank| (rank, entry.clone())));
+        let ranks = versions.iter().filter(is_requested).map(|version| (version.created_at, Reverse(version.id)));
+        ranked.extend(ranks.map(|rank| (rank, entry.clone())));
     }
-    found.sort_by_key(|(rank, _)| Reverse(*rank));
-    query.page.paginate(found.into_iter()).map(|((_, Reverse(id)), node)| VersionHandle { node, id })
+    ranked.sort_by_key(|(rank, _)| Reverse(*rank));
+    query.page.paginate(ranked.into_iter()).map(|((_, Reverse(id)), node)| VersionHandle { node, id })
 }
 
 #[cfg(test)]
@@ -202,7 +205,7 @@ mod tests {
 
     const NODES: [&str; 3] = ["a", "b", "c"];
 
-    fn made(id: VersionId) -> VersionDraft {
+    fn draft(id: VersionId) -> VersionDraft {
         let number = SemVer::parse(&format!("1.{}.0", id.0.as_u128())).unwrap();
         VersionDraft { id, number, fields: VersionFields::default() }
     }
@@ -210,17 +213,17 @@ mod tests {
     /// Something that happens to the node with this key; each version belongs to one node.
     fn events() -> impl Strategy<Value = (usize, NodeEvent)> {
         (0..NODES.len(), 0..5_u128, 0..4_i64, select(VersionStatus::ALL), 0..20).prop_map(
-            |(node, n, time, status, what)| {
+            |(node, n, time, status, choice)| {
                 let id = VersionId(Uuid::from_u128(n * 3 + node as u128));
-                let facts = VersionAdminFields {
+                let admin_fields = VersionAdminFields {
                     created_at: Some(Timestamp::from_micros(time)),
                     ..VersionAdminFields::default()
                 };
-                let event = match what {
+                let event = match choice {
                     0 => NodeEvent::NodeDeleted,
-                    1..4 => NodeEvent::VersionReleased { version: made(id) },
-                    4..8 => NodeEvent::VersionPublished { version: made(id) },
-                    8..11 => NodeEvent::VersionAdministered { id, admin_fields: facts },
+                    1..4 => NodeEvent::VersionReleased { version: draft(id) },
+                    4..8 => NodeEvent::VersionPublished { version: draft(id) },
+                    8..11 => NodeEvent::VersionAdministered { id, admin_fields },
                     _ => NodeEvent::VersionStatusChanged { id, status, reason: None },
                 };
                 (node, event)
@@ -228,7 +231,7 @@ mod tests {
         )
     }
 
-    fn folded(history: &[(usize, NodeEvent)]) -> (Nodes, Versions) {
+    fn replay(history: &[(usize, NodeEvent)]) -> (Nodes, Versions) {
         let mut nodes = Nodes::default();
         let mut versions = Versions::default();
         let mut registered = BTreeSet::new();
@@ -253,26 +256,27 @@ mod tests {
     }
 
     fn ids(entries: &[VersionHandle]) -> Vec<VersionId> {
-        entries.iter().map(|held| held.resolve().unwrap().2.id).collect()
+        entries.iter().map(|handle| handle.resolve().unwrap().2.id).collect()
     }
 
     #[test]
     fn pages_of_long_lists_are_found_wherever_they_are() {
         let rank =
             |n: i64| (Timestamp::from_micros(n / 3), Reverse(VersionId(Uuid::from_u128(n.unsigned_abs().into()))));
-        let mut all: Vec<VersionRank> = (0..4000).map(rank).collect();
-        all.sort_unstable();
+        let mut all_ranks: Vec<VersionRank> = (0..4000).map(rank).collect();
+        all_ranks.sort_unstable();
         // The newest and the oldest of one status, the rest in turns of two others.
-        let of = |status: usize| {
-            let own = |at: usize| if (500..3500).contains(&at) { 1 + at % 2 } else { 0 };
-            let ranks = all.iter().enumerate().filter(|(at, _)| own(*at) == status).map(|(_, rank)| *rank);
+        let ranks_of = |status: usize| {
+            let status_at = |index: usize| if (500..3500).contains(&index) { 1 + index % 2 } else { 0 };
+            let ranks =
+                all_ranks.iter().enumerate().filter(|(index, _)| status_at(*index) == status).map(|(_, rank)| *rank);
             SortedList::from_sorted(&ranks.collect::<Vec<_>>())
         };
-        let orders = [of(0), of(1), of(2), SortedList::default()];
+        let orders = [ranks_of(0), ranks_of(1), ranks_of(2), SortedList::default()];
         let limit = 7;
         for page in (1..=573).step_by(11).chain([572, 573, u64::MAX]) {
             let request = PageRequest { page, limit };
-            let expected: Vec<VersionRank> = request.slice(all.iter().rev().copied());
+            let expected: Vec<VersionRank> = request.slice(all_ranks.iter().rev().copied());
             let found = merge_page(&orders.each_ref(), request);
             assert_eq!((found.entries, found.total), (expected, 4000), "{page}");
         }
@@ -285,7 +289,7 @@ mod tests {
             statuses in subsequence(VersionStatus::ALL, 0..=5),
             limit in 1..4_u64,
         ) {
-            let (nodes, versions) = folded(&history);
+            let (nodes, versions) = replay(&history);
             let keys: Vec<NodeKey> = NODES.iter().map(|key| NodeId::parse(key).unwrap().key()).collect();
             let all = keys.iter().filter_map(|key| nodes.get(key)).flat_map(|node| &node.versions);
             let mut expected: Vec<_> =

@@ -34,16 +34,16 @@ mod tests {
 
     #[test]
     fn of_an_address_so_much_is_told_as_was_asked_for() {
-        let told = |how: ClientAddressDetail, address: &str| how.format(address.parse().unwrap());
+        let formatted = |detail: ClientAddressDetail, address: &str| detail.format(address.parse().unwrap());
         for (address, network) in [
             ("192.0.2.77", "192.0.2.0/24"),
             ("::ffff:192.0.2.77", "192.0.2.0/24"),
             ("2001:db8:1:2:3:4:5:6", "2001:db8:1::/48"),
         ] {
-            assert_eq!(told(ClientAddressDetail::Network, address).as_deref(), Some(network));
-            assert_eq!(told(ClientAddressDetail::None, address), None);
+            assert_eq!(formatted(ClientAddressDetail::Network, address).as_deref(), Some(network));
+            assert_eq!(formatted(ClientAddressDetail::None, address), None);
         }
-        assert_eq!(told(ClientAddressDetail::Full, "::ffff:192.0.2.77").as_deref(), Some("192.0.2.77"));
-        assert_eq!(told(ClientAddressDetail::Full, "2001:db8::6").as_deref(), Some("2001:db8::6"));
+        assert_eq!(formatted(ClientAddressDetail::Full, "::ffff:192.0.2.77").as_deref(), Some("192.0.2.77"));
+        assert_eq!(formatted(ClientAddressDetail::Full, "2001:db8::6").as_deref(), Some("2001:db8::6"));
     }
 }

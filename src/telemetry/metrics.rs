@@ -76,7 +76,7 @@ struct StatusLabel {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let counted = MetricFamilies {
+        let families = MetricFamilies {
             registry: Registry::with_prefix("mediary"),
             requests: Family::default(),
             request_seconds: Family::new_with_constructor(request_seconds),
@@ -90,7 +90,7 @@ impl Default for Metrics {
             vendor_call_seconds: Family::new_with_constructor(call_seconds),
             sync_seconds: sync_seconds(),
         };
-        Self(Arc::new(counted.register_all()))
+        Self(Arc::new(families.register_all()))
     }
 }
 
@@ -98,34 +98,34 @@ impl MetricFamilies {
     /// Registers all metrics, each with its help text.
     fn register_all(mut self) -> Self {
         let registry = &mut self.registry;
-        let about = "Requests by route, method and status; status 0 if the client disconnected before the response";
-        registry.register("http_requests", about, self.requests.clone());
+        let help = "Requests by route, method and status; status 0 if the client disconnected before the response";
+        registry.register("http_requests", help, self.requests.clone());
 
-        let about = "Time from the request headers to the response headers, including the request body";
-        registry.register_with_unit("http_request_duration", about, Unit::Seconds, self.request_seconds.clone());
+        let help = "Time from the request headers to the response headers, including the request body";
+        registry.register_with_unit("http_request_duration", help, Unit::Seconds, self.request_seconds.clone());
         registry.register("http_requests_in_flight", "Requests in progress", self.in_flight.clone());
 
-        let about = "Requests rejected with 429, by error code";
-        registry.register("limit_refusals", about, self.rate_limited.clone());
+        let help = "Requests rejected with 429, by error code";
+        registry.register("limit_refusals", help, self.rate_limited.clone());
 
-        let about = "Trace spans: sent to the collector, lost after failed attempts, or dropped from a full queue";
-        registry.register("spans", about, self.spans.clone());
+        let help = "Trace spans: sent to the collector, lost after failed attempts, or dropped from a full queue";
+        registry.register("spans", help, self.spans.clone());
 
-        let about = "Fetches of the OIDC issuer keys since the start, by outcome";
-        registry.register("issuer_key_fetches", about, self.issuer_fetches.clone());
+        let help = "Fetches of the OIDC issuer keys since the start, by outcome";
+        registry.register("issuer_key_fetches", help, self.issuer_fetches.clone());
 
         registry.register("events", "Events recorded since the start, by type", self.events.clone());
 
-        let about = "Tasks that failed since the start, by kind and code; `other` for codes of vendors";
-        registry.register("task_failures", about, self.failures.clone());
+        let help = "Tasks that failed since the start, by kind and code; `other` for codes of vendors";
+        registry.register("task_failures", help, self.failures.clone());
 
-        let about = "Vendor calls since the start, by operation and outcome";
-        registry.register("vendor_calls", about, self.vendor_calls.clone());
-        let about = "Duration of vendor calls; for `result` including the download of the files";
-        registry.register_with_unit("vendor_call_duration", about, Unit::Seconds, self.vendor_call_seconds.clone());
+        let help = "Vendor calls since the start, by operation and outcome";
+        registry.register("vendor_calls", help, self.vendor_calls.clone());
+        let help = "Duration of vendor calls; for `result` including the download of the files";
+        registry.register_with_unit("vendor_call_duration", help, Unit::Seconds, self.vendor_call_seconds.clone());
 
-        let about = "Duration of journal syncs";
-        registry.register_with_unit("journal_sync_duration", about, Unit::Seconds, self.sync_seconds.clone());
+        let help = "Duration of journal syncs";
+        registry.register_with_unit("journal_sync_duration", help, Unit::Seconds, self.sync_seconds.clone());
         self
     }
 }
@@ -149,8 +149,8 @@ impl Metrics {
     }
 
     /// Creates the known series with value 0, so that `rate()` sees their first increment.
-    pub fn register_known_series(&self, foreseen: &KnownSeries) {
-        foreseen.init_at_zero(&self.0);
+    pub fn register_known_series(&self, series: &KnownSeries) {
+        series.init_at_zero(&self.0);
     }
 
     /// Counts a 429 response with an error of this code.
@@ -164,8 +164,8 @@ impl Metrics {
     }
 
     /// Counts a fetch of the token issuer's keys.
-    pub fn count_issuer_fetch(&self, had: bool) {
-        let outcome = if had { ISSUER_OUTCOMES[0] } else { ISSUER_OUTCOMES[1] };
+    pub fn count_issuer_fetch(&self, succeeded: bool) {
+        let outcome = if succeeded { ISSUER_OUTCOMES[0] } else { ISSUER_OUTCOMES[1] };
         self.0.issuer_fetches.get_or_create(&[("outcome", outcome)]).inc();
     }
 
@@ -180,26 +180,32 @@ impl Metrics {
     }
 
     /// Counts a call to a vendor, one of [`VENDOR_CALLS`], with its outcome, one of [`CALL_OUTCOMES`].
-    pub fn observe_vendor_call(&self, vendor: &'static str, call: &'static str, outcome: &'static str, took: Duration) {
+    pub fn observe_vendor_call(
+        &self,
+        vendor: &'static str,
+        call: &'static str,
+        outcome: &'static str,
+        elapsed: Duration,
+    ) {
         self.0.vendor_calls.get_or_create(&[("vendor", vendor), ("call", call), ("outcome", outcome)]).inc();
         let seconds = self.0.vendor_call_seconds.get_or_create(&[("vendor", vendor), ("call", call)]);
-        seconds.observe(took.as_secs_f64());
+        seconds.observe(elapsed.as_secs_f64());
     }
 
     /// Observes the duration of a journal sync.
-    pub fn observe_sync(&self, took: Duration) {
-        self.0.sync_seconds.observe(took.as_secs_f64());
+    pub fn observe_sync(&self, elapsed: Duration) {
+        self.0.sync_seconds.observe(elapsed.as_secs_f64());
     }
 
     /// Renders everything in the `OpenMetrics` text format, including the given gauges.
     #[must_use]
-    pub fn render(&self, looked: &GaugeReadings) -> String {
+    pub fn render(&self, gauges: &GaugeReadings) -> String {
         let mut text = String::new();
-        let told = encode_registry(&mut text, &self.0.registry)
-            .and_then(|()| encode_registry(&mut text, &looked.registry()))
+        let result = encode_registry(&mut text, &self.0.registry)
+            .and_then(|()| encode_registry(&mut text, &gauges.registry()))
             .and_then(|()| encode_eof(&mut text));
         // Writing to a string does not fail.
-        told.map_or_else(|fmt::Error| String::new(), |()| text)
+        result.map_or_else(|fmt::Error| String::new(), |()| text)
     }
 
     fn count_response(&self, labels: LabelPairs<2>, status: u16) {

@@ -85,9 +85,9 @@ mod tests {
         };
 
         let written: Json = serde_json::from_slice(&encode_batch("mediary", &[span])).unwrap();
-        let told = &written["resourceSpans"][0];
+        let resource_spans = &written["resourceSpans"][0];
         assert_eq!(
-            told["resource"]["attributes"][0],
+            resource_spans["resource"]["attributes"][0],
             json!({"key": "service.name", "value": {"stringValue": "mediary"}})
         );
 
@@ -102,6 +102,6 @@ mod tests {
             "attributes": [{"key": "http.response.status_code", "value": {"intValue": "500"}}],
             "status": {"code": 2, "message": "500"},
         });
-        assert_eq!(told["scopeSpans"][0]["spans"], json!([expected]));
+        assert_eq!(resource_spans["scopeSpans"][0]["spans"], json!([expected]));
     }
 }

@@ -140,9 +140,9 @@ impl Tracer {
     #[must_use]
     pub fn take_batch(&self) -> Vec<FinishedSpan> {
         let Some(inner) = &self.0 else { return Vec::new() };
-        let mut waiting = inner.queue.lock();
-        let most = waiting.len().min(BATCH);
-        waiting.drain(..most).collect()
+        let mut queue = inner.queue.lock();
+        let batch_size = queue.len().min(BATCH);
+        queue.drain(..batch_size).collect()
     }
 
     /// Waits until a full batch of spans is queued.
@@ -163,14 +163,14 @@ impl Tracer {
 
 impl TracerInner {
     fn enqueue(&self, span: FinishedSpan) {
-        let mut waiting = self.queue.lock();
-        if waiting.len() >= WAITING_MAX {
-            drop(waiting);
+        let mut queue = self.queue.lock();
+        if queue.len() >= WAITING_MAX {
+            drop(queue);
             self.metrics.count_spans("dropped", 1);
             return;
         }
-        waiting.push_back(span);
-        if waiting.len() == BATCH {
+        queue.push_back(span);
+        if queue.len() == BATCH {
             self.batch_ready.notify_one();
         }
     }
@@ -194,13 +194,13 @@ impl Span {
     }
 
     /// Marks the span as failed.
-    pub fn set_failure(&mut self, why: impl Into<String>) {
-        self.span.failure = Some(why.into());
+    pub fn set_failure(&mut self, reason: impl Into<String>) {
+        self.span.failure = Some(reason.into());
     }
 
     /// Runs work within the span: spans begun there become its children.
-    pub fn instrument<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
-        CURRENT.scope(Some((self.tracer.clone(), self.span.context)), work)
+    pub fn instrument<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
+        CURRENT.scope(Some((self.tracer.clone(), self.span.context)), future)
     }
 }
 
@@ -228,8 +228,8 @@ pub fn remember_task(task: Uuid) {
 }
 
 /// Carries the current span into work that runs on its own.
-pub fn in_current_span<F: Future>(work: F) -> impl Future<Output = F::Output> + use<F> {
-    CURRENT.scope(CURRENT.try_with(Clone::clone).ok().flatten(), work)
+pub fn in_current_span<F: Future>(future: F) -> impl Future<Output = F::Output> + use<F> {
+    CURRENT.scope(CURRENT.try_with(Clone::clone).ok().flatten(), future)
 }
 
 #[cfg(test)]

@@ -62,9 +62,9 @@ impl Vendor for MeteredVendor<dyn Vendor> {
 
     fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
         Box::pin(async move {
-            let begun = Instant::now();
+            let started = Instant::now();
             let result = self.vendor.submit(job).await;
-            self.metrics.observe_vendor_call(self.name(), "submit", outcome_label(&result), begun.elapsed());
+            self.metrics.observe_vendor_call(self.name(), "submit", outcome_label(&result), started.elapsed());
             result
         })
     }
@@ -72,19 +72,19 @@ impl Vendor for MeteredVendor<dyn Vendor> {
     fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {
         let reference = reference.clone();
         Box::pin(async move {
-            let begun = Instant::now();
+            let started = Instant::now();
             let result = self.vendor.poll(&reference).await;
             let (call, outcome) = poll_labels(&result);
-            self.metrics.observe_vendor_call(self.name(), call, outcome, begun.elapsed());
+            self.metrics.observe_vendor_call(self.name(), call, outcome, started.elapsed());
             result
         })
     }
 
     fn find(&self, job: VendorJob) -> BoxFuture<'_, Result<Option<VendorReference>, VendorError>> {
         Box::pin(async move {
-            let begun = Instant::now();
+            let started = Instant::now();
             let result = self.vendor.find(job).await;
-            self.metrics.observe_vendor_call(self.name(), "find", outcome_label(&result), begun.elapsed());
+            self.metrics.observe_vendor_call(self.name(), "find", outcome_label(&result), started.elapsed());
             result
         })
     }
@@ -113,14 +113,14 @@ impl MusicVendor for MeteredVendor<dyn MusicVendor> {
         let name = self.name();
         let mut playing = self.vendor.play(task, work);
         let first = async move {
-            let begun = Instant::now();
+            let started = Instant::now();
             let first = playing.next().await;
             let outcome = match &first {
                 Some(Err(MusicStreamError::NotAccepted(error))) => outcome_label::<()>(&Err(error.clone())),
                 Some(Err(MusicStreamError::Interrupted(_))) => "unknown",
                 Some(Ok(_) | Err(MusicStreamError::Failed(_))) | None => "ok",
             };
-            metrics.observe_vendor_call(name, "submit", outcome, begun.elapsed());
+            metrics.observe_vendor_call(name, "submit", outcome, started.elapsed());
             stream::iter(first).chain(playing)
         };
 
@@ -146,19 +146,19 @@ mod tests {
         ];
         let mut outcomes: Vec<_> = kinds.map(|kind| outcome_label::<()>(&Err(VendorError::new(kind, "m")))).to_vec();
         let failure = TaskFailure::new("result_unavailable", "m");
-        let told = [
+        let reports = [
             JobProgress::Done(TaskResults::from(Vec::new())),
             JobProgress::FetchFailed(ResultFetchError::Transient(failure)),
         ];
-        let [done, unfetched] = told.map(|progress| poll_labels(&Ok(progress)));
+        let [done, unfetched] = reports.map(|progress| poll_labels(&Ok(progress)));
         assert_eq!((done, unfetched), (("result", "ok"), ("result", "unfetched")));
         assert_eq!(poll_labels(&Ok(JobProgress::Lost)), ("poll", "ok"));
         outcomes.extend([done.1, unfetched.1]);
         outcomes.sort_unstable();
 
-        let mut foreseen = CALL_OUTCOMES;
-        foreseen.sort_unstable();
-        assert_eq!(outcomes, foreseen);
+        let mut known_outcomes = CALL_OUTCOMES;
+        known_outcomes.sort_unstable();
+        assert_eq!(outcomes, known_outcomes);
         assert!(["submit", "poll", "find", done.0].iter().all(|call| VENDOR_CALLS.contains(call)));
     }
 }

@@ -101,8 +101,8 @@ impl VendorJob {
     }
 }
 
-fn unsupported_work(made: &str) -> VendorError {
-    VendorError::new(VendorErrorKind::Refused, format!("this vendor only makes {made}"))
+fn unsupported_work(product: &str) -> VendorError {
+    VendorError::new(VendorErrorKind::Refused, format!("this vendor only makes {product}"))
 }
 
 /// Progress of a job.

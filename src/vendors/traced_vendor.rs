@@ -22,9 +22,9 @@ impl TracedVendor {
         Self { vendor, tracer }
     }
 
-    fn start_span(&self, what: &str, job: &VendorJob) -> Option<Span> {
+    fn start_span(&self, operation: &str, job: &VendorJob) -> Option<Span> {
         let name = self.vendor.name();
-        let mut span = self.tracer.start_call_span(format!("{what} {name}"), job.task.0)?;
+        let mut span = self.tracer.start_call_span(format!("{operation} {name}"), job.task.0)?;
         span.set_attribute("mediary.vendor", AttributeValue::Text(name.to_owned()));
         Some(span)
     }

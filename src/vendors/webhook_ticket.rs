@@ -30,7 +30,7 @@ impl WebhookTicketKey {
 
     /// Returns the ticket of a task, safe for a URL path.
     #[must_use]
-    pub fn ticket(&self, task: TaskId) -> String {
+    pub fn issue(&self, task: TaskId) -> String {
         let code = self.mac(task).finalize().into_bytes();
         URL_SAFE_NO_PAD.encode([&task.0.as_bytes()[..], &code[..MAC_BYTES]].concat())
     }
@@ -58,16 +58,16 @@ mod tests {
 
     #[test]
     fn only_own_tickets_are_read() {
-        let own = WebhookTicketKey::new([1; 32]);
+        let key = WebhookTicketKey::new([1; 32]);
         let other = WebhookTicketKey::new([2; 32]);
         let task = TaskId(Uuid::from_u128(7));
-        let ticket = own.ticket(task);
-        assert_eq!(own.verify(&ticket), Some(task));
+        let ticket = key.issue(task);
+        assert_eq!(key.verify(&ticket), Some(task));
         assert_eq!(other.verify(&ticket), None);
-        let forged = own.ticket(TaskId(Uuid::from_u128(8)));
+        let forged = key.issue(TaskId(Uuid::from_u128(8)));
         let mixed = format!("{}{}", &forged[..21], &ticket[21..]);
         for bad in ["", "x", &ticket[1..], &format!("{ticket}A"), &mixed] {
-            assert_eq!(own.verify(bad), None, "{bad}");
+            assert_eq!(key.verify(bad), None, "{bad}");
         }
     }
 }

@@ -99,10 +99,10 @@ pub fn verify(
 
     let mut saved = SnapshotCheck::open(root);
     let total = journal_bytes(root) + content_bytes(root)?;
-    let mut done = 0;
+    let mut bytes_done = 0;
     let mut advance = |bytes: u64| {
-        done += bytes;
-        progress(done.min(total), total);
+        bytes_done += bytes;
+        progress(bytes_done.min(total), total);
     };
     let running = matches!(in_use, DirectoryUse::Running);
     let mut models = Models::default();
@@ -114,7 +114,7 @@ pub fn verify(
         found.notes.push(note.to_owned());
     }
 
-    let mut each = |record: &ScannedRecord<'_>| {
+    let mut on_record = |record: &ScannedRecord<'_>| {
         record.commit.iter().for_each(|event| models.apply(event));
         saved.compare(record, &models);
         if let Some(sled) = &mut sled {
@@ -123,8 +123,13 @@ pub fn verify(
     };
 
     let directory = root.join("log");
-    let verification =
-        LogVerification { directory: &directory, in_use: running, since, each: &mut each, progress: &mut advance };
+    let verification = LogVerification {
+        directory: &directory,
+        in_use: running,
+        since,
+        on_record: &mut on_record,
+        progress: &mut advance,
+    };
     let LogReport { mut journal, schemas } = verification.run()?;
 
     found.findings = std::mem::take(&mut journal.findings);
@@ -143,7 +148,7 @@ pub fn verify(
         sled.finish(&directory.join("sled"), &mut found);
     }
 
-    let named: Vec<_> = models.nodes.archives().copied().collect();
+    let referenced: Vec<_> = models.nodes.archives().copied().collect();
     let mut keys = UserKeyCheck::check(root, &models.users);
     if let Some(head) = journal.head.filter(|_| running)
         && let Err(error) = keys.exclude_erased(&directory, head.position, &mut models)
@@ -153,9 +158,9 @@ pub fn verify(
     keys.finish(root, &mut found.findings, &mut found.notes);
 
     let ContentReport { archives, pictures, findings: files } =
-        content_check::check(root, &named, advance).map_err(DirectoryVerificationError::file(root))?;
+        content_check::check(root, &referenced, advance).map_err(DirectoryVerificationError::file(root))?;
     let VerificationFindings { mut findings, unverified, notes } = found;
-    findings.extend(files.into_iter().map(|(file, what)| Finding::in_file(file, what)));
+    findings.extend(files.into_iter().map(|(file, problem)| Finding::in_file(file, problem)));
     Ok(DirectoryReport { journal, schemas, archives, pictures, findings, unverified, notes })
 }
 

@@ -99,18 +99,20 @@ pub struct SignedLogHead {
 /// # Errors
 /// If one of them is missing or damaged.
 pub fn read_signed_head(directory: &Path) -> Result<SignedLogHead, ExportError> {
-    let unvouched =
-        |path: &Path, what: &dyn std::fmt::Display| ExportError::UnverifiedHead(format!("{}: {what}", path.display()));
+    let unverified_head = |path: &Path, reason: &dyn std::fmt::Display| {
+        ExportError::UnverifiedHead(format!("{}: {reason}", path.display()))
+    };
     let key_path = directory.join("signing.key");
     let head_path = directory.join("journal/HEAD");
     let key = journal::load_signing_key(&key_path);
-    let key = key.map_err(|error| unvouched(&key_path, &format!("{error}{}", to_help(&key_path, &error))))?;
-    let key = key.ok_or_else(|| unvouched(&key_path, &"the signing key is missing"))?;
+    let key = key.map_err(|error| unverified_head(&key_path, &format!("{error}{}", to_help(&key_path, &error))))?;
+    let key = key.ok_or_else(|| unverified_head(&key_path, &"the signing key is missing"))?;
 
     let segments = scan::segments(&directory.join("journal"))?;
-    let log = scan::read_log_id(&segments).ok_or_else(|| unvouched(&head_path, &"no segment has an intact header"))?;
-    let head =
-        journal::read_head(&head_path, &key.verifying_key(), log).map_err(|error| unvouched(&head_path, &error))?;
+    let log =
+        scan::read_log_id(&segments).ok_or_else(|| unverified_head(&head_path, &"no segment has an intact header"))?;
+    let head = journal::read_head(&head_path, &key.verifying_key(), log)
+        .map_err(|error| unverified_head(&head_path, &error))?;
 
     Ok(SignedLogHead { key, log, head })
 }
@@ -136,19 +138,19 @@ pub fn export(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<SignedCheckpoint, ExportError> {
     let SignedLogHead { key, log, head } = read_signed_head(directory)?;
-    let signed = Checkpoint { log, head, at_micros: environment.now().micros() }.sign(&key);
+    let signed_checkpoint = Checkpoint { log, head, at_micros: environment.now().micros() }.sign(&key);
 
-    writeln!(out, "{}", (style.canonicalize)(&first_line(&signed)))?;
+    writeln!(out, "{}", (style.canonicalize)(&first_line(&signed_checkpoint)))?;
 
     let mut lines = ExportWriter {
         style,
         key,
-        signed,
+        signed_checkpoint,
         next: CHECKPOINT_EVERY,
-        reached: ChainHash::genesis(log),
+        chain: ChainHash::genesis(log),
         out,
         progress,
-        failed: Ok(()),
+        result: Ok(()),
     };
 
     if head.position.0 > 0 {
@@ -158,7 +160,7 @@ pub fn export(
 
     lines.finish()?;
     out.flush()?;
-    Ok(signed)
+    Ok(signed_checkpoint)
 }
 
 /// The first line.
@@ -196,23 +198,23 @@ struct ExportWriter<'l> {
     style: ExportFormat,
     key: SigningKey,
     /// The final checkpoint.
-    signed: SignedCheckpoint,
+    signed_checkpoint: SignedCheckpoint,
     /// Position from which the next checkpoint is due.
     next: u64,
-    reached: ChainHash,
+    chain: ChainHash,
     out: &'l mut dyn Write,
     progress: &'l mut dyn FnMut(u64, u64),
-    failed: Result<(), ExportError>,
+    result: Result<(), ExportError>,
 }
 
 impl ExportWriter<'_> {
     fn write(&mut self, record: &ScannedRecord<'_>) -> io::Result<()> {
-        self.reached = record.end.chain;
+        self.chain = record.end.chain;
         writeln!(self.out, "{}", commit_line(self.style, &record.commit, record.payload, &record.end.chain))?;
-        let Checkpoint { log, head, at_micros } = *self.signed.checkpoint();
+        let Checkpoint { log, head, at_micros } = *self.signed_checkpoint.checkpoint();
         if record.end.position.0 >= self.next && record.end != head {
-            let signed = Checkpoint { log, head: record.end, at_micros }.sign(&self.key);
-            writeln!(self.out, "{}", checkpoint_line(self.style, &signed))?;
+            let signed_checkpoint = Checkpoint { log, head: record.end, at_micros }.sign(&self.key);
+            writeln!(self.out, "{}", checkpoint_line(self.style, &signed_checkpoint))?;
         }
         self.next = self.next.max(next_checkpoint_after(record.end.position.0));
         (self.progress)(record.end.position.0, head.position.0);
@@ -220,12 +222,12 @@ impl ExportWriter<'_> {
     }
 
     fn finish(self) -> Result<(), ExportError> {
-        self.failed?;
-        let JournalHead { position, chain } = self.signed.checkpoint().head;
-        if self.reached != chain {
+        self.result?;
+        let JournalHead { position, chain } = self.signed_checkpoint.checkpoint().head;
+        if self.chain != chain {
             return Err(ExportError::diverged(position));
         }
-        writeln!(self.out, "{}", checkpoint_line(self.style, &self.signed))?;
+        writeln!(self.out, "{}", checkpoint_line(self.style, &self.signed_checkpoint))?;
         Ok(())
     }
 }
@@ -238,14 +240,14 @@ pub fn next_checkpoint_after(position: u64) -> u64 {
 
 impl ScanVisitor<CommitDecoder> for ExportWriter<'_> {
     fn visit_record(&mut self, record: &ScannedRecord<'_>) {
-        if self.failed.is_ok() {
-            self.failed = self.write(record).map_err(ExportError::Write);
+        if self.result.is_ok() {
+            self.result = self.write(record).map_err(ExportError::Write);
         }
     }
 
     fn visit_damage(&mut self, damage: JournalDamage) {
-        if self.failed.is_ok() {
-            self.failed = Err(ExportError::Damaged(damage.into()));
+        if self.result.is_ok() {
+            self.result = Err(ExportError::Damaged(damage.into()));
         }
     }
 

@@ -34,7 +34,7 @@ pub enum ExportTrust<'k> {
 pub struct LineFinding {
     /// Line number, starting at 1.
     pub line: u64,
-    pub what: String,
+    pub problem: String,
 }
 
 /// Result of verifying an export.
@@ -74,14 +74,14 @@ pub enum ExportVerificationError {
 pub fn verify(
     input: impl Read,
     style: ExportFormat,
-    known: ExportTrust<'_>,
+    trust: ExportTrust<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<ExportReport, ExportVerificationError> {
     let mut input = BufReader::with_capacity(1 << 16, input);
     let mut line = Vec::new();
     input.read_until(b'\n', &mut line)?;
 
-    let (mut check, first) = ExportVerifier::from_first_line(&line, style, known)?;
+    let (mut check, first) = ExportVerifier::from_first_line(&line, style, trust)?;
     check.verify_first_line(&line, &first);
 
     loop {
@@ -97,10 +97,10 @@ pub fn verify(
 
 struct ExportVerifier<'k> {
     style: ExportFormat,
-    known: ExportTrust<'k>,
+    trust: ExportTrust<'k>,
     /// The final checkpoint according to the first line; `None` if that is damaged.
     head: Option<SignedCheckpoint>,
-    is_since_found: bool,
+    is_checkpoint_found: bool,
     next: u64,
     chain: Option<ChainHash>,
     /// Position from which the next checkpoint is due.
@@ -116,7 +116,7 @@ impl<'k> ExportVerifier<'k> {
     fn from_first_line(
         line: &[u8],
         style: ExportFormat,
-        known: ExportTrust<'k>,
+        trust: ExportTrust<'k>,
     ) -> Result<(Self, Value), ExportVerificationError> {
         let first: Value = serde_json::from_slice(line).map_err(|_| ExportVerificationError::NotAnExport)?;
         if first["format"] != FORMAT {
@@ -144,9 +144,9 @@ impl<'k> ExportVerifier<'k> {
         let due = export::CHECKPOINT_EVERY;
         let check = Self {
             style,
-            known,
+            trust,
             head: None,
-            is_since_found: false,
+            is_checkpoint_found: false,
             next: 1,
             chain: None,
             next_checkpoint: due,
@@ -180,32 +180,33 @@ impl<'k> ExportVerifier<'k> {
     }
 
     fn verify_origin(&mut self, head: &SignedCheckpoint) {
-        let (key, since) = match self.known {
+        let (key, since) = match self.trust {
             ExportTrust::Untrusted => {
-                let what = "the origin of the export: anyone could have forged it; give --key or --since";
-                return self.report.unverified.push(what.to_owned());
+                let problem = "the origin of the export: anyone could have forged it; give --key or --since";
+                return self.report.unverified.push(problem.to_owned());
             }
             ExportTrust::Key(key) => (key, None),
             ExportTrust::Checkpoint(since) => (since.public_key(), Some(since)),
         };
 
         if head.public_key() != key {
-            let theirs = hex::encode(&head.public_key());
-            let ours = hex::encode(&key);
-            self.add_finding(format!("the export is signed with key {theirs}, not {ours}"));
+            let export_key = hex::encode(&head.public_key());
+            let trusted_key = hex::encode(&key);
+            self.add_finding(format!("the export is signed with key {export_key}, not {trusted_key}"));
         }
 
         let Some(since) = since else { return };
-        let wanted = since.checkpoint();
+        let checkpoint = since.checkpoint();
         let end = head.checkpoint();
-        self.is_since_found = wanted.head == JournalHead { position: Position(0), chain: ChainHash::genesis(end.log) };
+        self.is_checkpoint_found =
+            checkpoint.head == JournalHead { position: Position(0), chain: ChainHash::genesis(end.log) };
 
-        if wanted.log != end.log {
-            self.add_finding(format!("this is log {}, but the checkpoint is of log {}", end.log, wanted.log));
-        } else if wanted.head.position > end.head.position {
+        if checkpoint.log != end.log {
+            self.add_finding(format!("this is log {}, but the checkpoint is of log {}", end.log, checkpoint.log));
+        } else if checkpoint.head.position > end.head.position {
             let end = end.head.position;
-            let taken = wanted.head.position;
-            self.add_finding(format!("the history ends at position {end}, but the checkpoint was taken at {taken}"));
+            let position = checkpoint.head.position;
+            self.add_finding(format!("the history ends at position {end}, but the checkpoint was taken at {position}"));
         }
     }
 
@@ -251,61 +252,61 @@ impl<'k> ExportVerifier<'k> {
             self.chain = None;
         }
 
-        let claimed = json["chain"].as_str().and_then(hex::decode).map(ChainHash);
-        let chain = self.chain.map(|chain| chain.next(&payload)).or(claimed);
+        let expected_chain = json["chain"].as_str().and_then(hex::decode).map(ChainHash);
+        let chain = self.chain.map(|chain| chain.next(&payload)).or(expected_chain);
         self.next = position + commit.len() as u64;
         self.report.events += commit.len() as u64;
         self.report.position = self.next - 1;
 
         let Some(chain) = chain else { return self.reject_commit("the line has no chain hash".to_owned()) };
-        if claimed != Some(chain) {
+        if expected_chain != Some(chain) {
             self.add_finding("the line does not follow from the one before it (hash chain)".to_owned());
         } else if !is_same_line(line, &export::commit_line(self.style, &commit, &payload, &chain)) {
             self.add_finding("the line differs from its payload".to_owned());
         }
 
-        self.chain = claimed.or(Some(chain));
+        self.chain = expected_chain.or(Some(chain));
         self.advance_to(JournalHead { position: Position(self.next - 1), chain });
     }
 
     /// Updates the state after a commit: progress towards `since`, and whether a checkpoint is due.
-    fn advance_to(&mut self, reached: JournalHead) {
-        if let ExportTrust::Checkpoint(since) = self.known {
-            self.is_since_found |= since.checkpoint().head == reached;
+    fn advance_to(&mut self, commit_head: JournalHead) {
+        if let ExportTrust::Checkpoint(since) = self.trust {
+            self.is_checkpoint_found |= since.checkpoint().head == commit_head;
         }
-        let is_end = self.head.is_some_and(|head| head.checkpoint().head.position == reached.position);
-        self.is_checkpoint_due = is_end || reached.position.0 >= self.next_checkpoint;
-        self.next_checkpoint = self.next_checkpoint.max(export::next_checkpoint_after(reached.position.0));
+        let is_end = self.head.is_some_and(|head| head.checkpoint().head.position == commit_head.position);
+        self.is_checkpoint_due = is_end || commit_head.position.0 >= self.next_checkpoint;
+        self.next_checkpoint = self.next_checkpoint.max(export::next_checkpoint_after(commit_head.position.0));
     }
 
     fn verify_checkpoint(&mut self, line: &[u8], json: &Value) {
         self.report.checkpoints += 1;
-        let signed = match SignedCheckpoint::from_json(json) {
-            Ok(signed) => signed,
+        let checkpoint = match SignedCheckpoint::from_json(json) {
+            Ok(checkpoint) => checkpoint,
             Err(error) => {
                 self.is_checkpoint_due = false;
                 return self.add_finding(format!("the checkpoint: {error}"));
             }
         };
 
-        let JournalHead { position, chain } = signed.checkpoint().head;
-        if !is_same_line(line, &export::checkpoint_line(self.style, &signed)) {
+        let JournalHead { position, chain } = checkpoint.checkpoint().head;
+        if !is_same_line(line, &export::checkpoint_line(self.style, &checkpoint)) {
             self.add_finding("the checkpoint is not in the format of exports".to_owned());
         }
 
         if self.head.is_some_and(|head| {
-            head.public_key() != signed.public_key() || head.checkpoint().log != signed.checkpoint().log
+            head.public_key() != checkpoint.public_key() || head.checkpoint().log != checkpoint.checkpoint().log
         }) {
             self.add_finding("the checkpoint was signed with another key or for another log".to_owned());
         }
 
-        if position.0 + 1 != self.next || self.chain.is_some_and(|reached| reached != chain) {
+        if position.0 + 1 != self.next || self.chain.is_some_and(|current| current != chain) {
             self.add_finding(format!("the checkpoint of position {position} does not match the lines before it"));
         } else if !std::mem::take(&mut self.is_checkpoint_due) {
             self.add_finding(format!("no checkpoint is due at position {position}"));
         }
 
-        self.has_ended = self.head == Some(signed);
+        self.has_ended = self.head == Some(checkpoint);
     }
 
     fn finish(mut self) -> ExportReport {
@@ -316,28 +317,31 @@ impl<'k> ExportVerifier<'k> {
             self.add_finding(format!("lines are missing: the export must end with a checkpoint{end}"));
         }
 
-        if matches!(self.known, ExportTrust::Checkpoint(_)) && !self.is_since_found && self.report.findings.is_empty() {
+        if matches!(self.trust, ExportTrust::Checkpoint(_))
+            && !self.is_checkpoint_found
+            && self.report.findings.is_empty()
+        {
             self.add_finding("the history was rewritten: it does not contain the checkpoint".to_owned());
         }
 
         if self.unlisted_findings > 0 {
-            let what = format!("and {} more findings", self.unlisted_findings);
-            self.report.findings.push(LineFinding { line: self.report.lines, what });
+            let problem = format!("and {} more findings", self.unlisted_findings);
+            self.report.findings.push(LineFinding { line: self.report.lines, problem });
         }
 
         self.report
     }
 
     /// Reports an unreadable commit. The chain cannot be checked against the lines after it.
-    fn reject_commit(&mut self, what: String) {
-        self.add_finding(what);
+    fn reject_commit(&mut self, problem: String) {
+        self.add_finding(problem);
         self.chain = None;
         self.is_checkpoint_due = false;
     }
 
-    fn add_finding(&mut self, what: String) {
+    fn add_finding(&mut self, problem: String) {
         if self.report.findings.len() < FINDINGS_MAX {
-            self.report.findings.push(LineFinding { line: self.report.lines, what });
+            self.report.findings.push(LineFinding { line: self.report.lines, problem });
         } else {
             self.unlisted_findings += 1;
         }
@@ -373,7 +377,7 @@ impl ExportReport {
     /// The report for machines.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let finding = |finding: &LineFinding| json!({"line": finding.line, "what": finding.what});
+        let finding = |finding: &LineFinding| json!({"line": finding.line, "what": finding.problem});
         json!({
             "result": if self.is_clean() { "clean" } else if self.findings.is_empty() { "unverified" } else { "damaged" },
             "events": self.events,

@@ -28,7 +28,7 @@ struct VerificationFindings {
 /// Formats a finding as a line for people.
 #[must_use]
 pub fn format_finding(finding: &Finding) -> String {
-    let Finding { file, offset, position, what } = finding;
+    let Finding { file, offset, position, problem: what } = finding;
     let offset = offset.map(|offset| format!(" at offset {offset}")).unwrap_or_default();
     let position = position.map(|position| format!(", position {position}")).unwrap_or_default();
     format!("{}{offset}{position}: {what}", file.display())
@@ -37,7 +37,7 @@ pub fn format_finding(finding: &Finding) -> String {
 /// Formats findings for machines.
 fn findings_json(findings: &[Finding]) -> Value {
     let finding = |finding: &Finding| {
-        let mut json = json!({"file": finding.file.display().to_string(), "what": finding.what});
+        let mut json = json!({"file": finding.file.display().to_string(), "what": finding.problem});
         if let Some(offset) = finding.offset {
             json["offset"] = offset.into();
         }

@@ -17,15 +17,18 @@ use crate::projections::user::Users;
 pub(super) struct UserKeyCheck {
     defects: Vec<(UserId, &'static str)>,
     /// Erased users whose key still exists.
-    leftover: Vec<UserId>,
+    leftover_keys: Vec<UserId>,
 }
 
 impl UserKeyCheck {
     /// Opens every sealed field.
     pub fn check(root: &Path, users: &Users) -> Self {
         let keyring = Keyring::open(root);
-        let wrong = users.profiles().filter_map(|profile| Some((profile.id, key_defect(&keyring, profile)?)));
-        Self { defects: wrong.collect(), leftover: users.erased_ids().filter(|user| keyring.has_key(*user)).collect() }
+        let defective = users.profiles().filter_map(|profile| Some((profile.id, key_defect(&keyring, profile)?)));
+        Self {
+            defects: defective.collect(),
+            leftover_keys: users.erased_ids().filter(|user| keyring.has_key(*user)).collect(),
+        }
     }
 
     /// Drops defects of users who were erased after `after`, for a service that is running. The event of an erasure is
@@ -34,8 +37,8 @@ impl UserKeyCheck {
     /// # Errors
     /// If the rest of the journal cannot be read. The state of the keys is then unknown.
     pub fn exclude_erased(&mut self, log: &Path, after: Position, models: &mut Models) -> Result<(), OpenError> {
-        let wrong = std::mem::take(&mut self.defects);
-        if wrong.is_empty() {
+        let defects = std::mem::take(&mut self.defects);
+        if defects.is_empty() {
             return Ok(());
         }
 
@@ -44,17 +47,17 @@ impl UserKeyCheck {
             record.commit.iter().filter(|event| event.position > after).for_each(|event| models.apply(event));
         }
 
-        self.defects.extend(wrong.into_iter().filter(|(user, _)| models.users.get(*user).is_some()));
+        self.defects.extend(defects.into_iter().filter(|(user, _)| models.users.get(*user).is_some()));
         Ok(())
     }
 
     /// Adds the defects to the findings and notes.
     pub fn finish(self, root: &Path, findings: &mut Vec<Finding>, notes: &mut Vec<String>) {
-        findings.extend(self.defects.into_iter().map(|(user, what)| {
-            let what = format!("{what}: restore it from a backup, or name and email address stay unreadable");
-            Finding::in_file(key_path(root, user), what)
+        findings.extend(self.defects.into_iter().map(|(user, problem)| {
+            let problem = format!("{problem}: restore it from a backup, or name and email address stay unreadable");
+            Finding::in_file(key_path(root, user), problem)
         }));
-        notes.extend(self.leftover.into_iter().map(|user| {
+        notes.extend(self.leftover_keys.into_iter().map(|user| {
             format!("{} is the key of an erased user: the next start destroys it", key_path(root, user).display())
         }));
     }

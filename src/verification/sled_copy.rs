@@ -62,15 +62,15 @@ impl SledCopy {
             }
             Self::Skipped(reason) => found.unverified.push(reason),
             Self::Unusable(reason) => {
-                let what = format!("cannot open sled: {reason}; the next start rebuilds it from the journal");
-                found.findings.push(Finding::in_file(sled, what));
+                let problem = format!("cannot open sled: {reason}; the next start rebuilds it from the journal");
+                found.findings.push(Finding::in_file(sled, problem));
             }
             Self::Open { comparison, _copy } => {
                 let ComparisonReport { differences, behind } = comparison.finish();
-                let finding = |what, position| Finding { file: sled.to_owned(), offset: None, position, what };
+                let finding = |problem, position| Finding { file: sled.to_owned(), offset: None, position, problem };
                 found.findings.extend(differences.into_iter().map(|difference| {
-                    let what = format!("{}; the next start rebuilds sled from the journal", difference.what);
-                    finding(what, difference.position)
+                    let problem = format!("{}; the next start rebuilds sled from the journal", difference.description);
+                    finding(problem, difference.position)
                 }));
                 if behind > 0 {
                     let behind = pluralize(behind, "event");

@@ -27,21 +27,21 @@ impl SnapshotCheck {
         match OpenedSnapshot::open(&snapshot_dir(root)) {
             Ok(None) => Self::Absent,
             Ok(Some(found)) => Self::Pending(Box::new(found)),
-            Err(unusable) => Self::from_error(unusable),
+            Err(error) => Self::from_error(error),
         }
     }
 
-    fn from_error(unusable: SnapshotError) -> Self {
-        match unusable {
+    fn from_error(error: SnapshotError) -> Self {
+        match error {
             SnapshotError::OtherRelease(_) => {
-                Self::Unused(format!("a snapshot of the read models was not compared: {unusable}"))
+                Self::Unused(format!("a snapshot of the read models was not compared: {error}"))
             }
             SnapshotError::Damaged { file, reason } => Self::Damaged(file, reason),
         }
     }
 
     /// Compares the snapshot with the replayed models, if it was taken at this record.
-    pub fn compare(&mut self, record: &ScannedRecord<'_>, folded: &Models) {
+    pub fn compare(&mut self, record: &ScannedRecord<'_>, models: &Models) {
         let Self::Pending(found) = self else { return };
         let anchor = found.anchor;
         if record.end.position < anchor.position {
@@ -57,8 +57,8 @@ impl SnapshotCheck {
             Self::Compared(file, Some(format!("position {position} is elsewhere in the journal")))
         } else {
             match found.load(Links::default()) {
-                Err(unusable) => Self::from_error(unusable),
-                Ok(saved) => Self::Compared(file, describe(&saved.differences(folded))),
+                Err(error) => Self::from_error(error),
+                Ok(saved) => Self::Compared(file, describe(&saved.differences(models))),
             }
         };
     }
@@ -72,25 +72,26 @@ impl SnapshotCheck {
                 notes.push("the snapshot of the read models is later than the signed HEAD: not compared".to_owned());
             }
             Self::Damaged(file, reason) => {
-                let what = format!("{reason}; the next start ignores it and replays the log");
-                findings.push(Finding::in_file(file, what));
+                let problem = format!("{reason}; the next start ignores it and replays the log");
+                findings.push(Finding::in_file(file, problem));
             }
             // The replay lacks unreadable records.
             Self::Pending(_) | Self::Compared(..) if !findings.is_empty() => {
                 notes.push("the snapshot of the read models was not compared: the journal is damaged".to_owned());
             }
             Self::Pending(found) => {
-                let what = format!("the journal ends before position {}, at which it was taken", found.anchor.position);
-                findings.push(Finding::in_file(found.path(), what));
+                let problem =
+                    format!("the journal ends before position {}, at which it was taken", found.anchor.position);
+                findings.push(Finding::in_file(found.path(), problem));
             }
-            Self::Compared(file, Some(what)) => findings.push(Finding::in_file(file, what)),
+            Self::Compared(file, Some(problem)) => findings.push(Finding::in_file(file, problem)),
         }
     }
 }
 
 /// Describes the differences in a sentence.
 fn describe(differences: &[String]) -> Option<String> {
-    let all = differences.join(", ");
+    let summary = differences.join(", ");
     (!differences.is_empty())
-        .then(|| format!("it differs from the log ({all}): remove it, and the next start replays the log"))
+        .then(|| format!("it differs from the log ({summary}): remove it, and the next start replays the log"))
 }

@@ -27,7 +27,7 @@ use uuid::Uuid;
 
 use crate::support::slow_log::SlowLog;
 
-struct Given {
+struct ActorFixture {
     log: Arc<SlowLog>,
     models: ReadModels,
     actors: Actors,
@@ -38,18 +38,18 @@ const OPTIONS: ActorOptions = ActorOptions {
     router: RouterOptions { queue: 256, mailbox: 4, idle: Duration::from_millis(40) },
 };
 
-async fn given(environment: Environment, options: ActorOptions) -> Given {
+async fn start_fixture(environment: Environment, options: ActorOptions) -> ActorFixture {
     let log = SlowLog::new();
     let models = ReadModels::new(log.clone(), Models::default());
     let actors = Actors::start(log.clone(), models.clone(), environment, options, Metrics::default()).await;
-    Given { log, models, actors }
+    ActorFixture { log, models, actors }
 }
 
 fn id(name: &str) -> PublisherId {
     PublisherId::parse(name).unwrap()
 }
 
-fn why() -> CommandContext {
+fn command_context() -> CommandContext {
     CommandContext::from_system(None, Timestamp::from_micros(1))
 }
 
@@ -69,12 +69,12 @@ fn rename(name: &str) -> PublisherCommand {
     }
 }
 
-async fn ask(
+async fn send_command(
     dispatch: &Dispatch,
     publisher: &str,
     command: PublisherCommand,
 ) -> Result<CommandEffect, CommandError<PublisherRejection>> {
-    dispatch.publisher(&id(publisher), command, why()).await
+    dispatch.publisher(&id(publisher), command, command_context()).await
 }
 
 async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
@@ -85,93 +85,93 @@ async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
 async fn nothing_comes_between_decide_and_append() {
     // Given a record of the order in which commands of one publisher are decided and appended
     let order = Arc::new(Mutex::new(Vec::new()));
-    let noted = order.clone();
-    let environment = Environment::system().with_fail_point_handler(Arc::new(move |place, _| {
-        if matches!(place, FailPoint::Decide | FailPoint::Append) {
-            noted.lock().push(place);
+    let recorded = order.clone();
+    let environment = Environment::system().with_fail_point_handler(Arc::new(move |point, _| {
+        if matches!(point, FailPoint::Decide | FailPoint::Append) {
+            recorded.lock().push(point);
         }
     }));
-    let Given { log, actors, .. } = given(environment, OPTIONS).await;
+    let ActorFixture { log, actors, .. } = start_fixture(environment, OPTIONS).await;
     // When three of them are in the mailbox before the first is appended
-    let asked = join_all((0..3).map(|_| ask(&actors.dispatch, "acme", create("acme")))).await;
+    let results = join_all((0..3).map(|_| send_command(&actors.dispatch, "acme", create("acme")))).await;
     // Then no command is decided between another one's decision and its append
     assert_eq!(*order.lock(), [FailPoint::Decide, FailPoint::Append, FailPoint::Decide, FailPoint::Decide]);
     // And each sees the effect of the first: the rule rejects it, not a version conflict
-    let refused = Err(CommandError::Rejected(PublisherRejection::AlreadyExists));
-    assert_eq!(asked, [Ok(CommandEffect { changed: true }), refused.clone(), refused]);
+    let already_exists = Err(CommandError::Rejected(PublisherRejection::AlreadyExists));
+    assert_eq!(results, [Ok(CommandEffect { changed: true }), already_exists.clone(), already_exists]);
     assert_eq!(log.head(), Position(1));
 }
 
 #[actix_web::test]
 async fn commands_that_come_together_share_a_sync() {
-    let Given { log, actors, models } = given(Environment::system(), OPTIONS).await;
+    let ActorFixture { log, actors, models } = start_fixture(Environment::system(), OPTIONS).await;
     // Given one append in progress
     log.hold();
     let dispatch = actors.dispatch.clone();
-    let first = actix_web::rt::spawn(async move { ask(&dispatch, "p0", create("p0")).await });
-    let waiting = log.clone();
-    off_thread(move || waiting.await_append()).await;
+    let first = actix_web::rt::spawn(async move { send_command(&dispatch, "p0", create("p0")).await });
+    let shared_log = log.clone();
+    off_thread(move || shared_log.await_append()).await;
     // When forty more commands arrive
     let names: Vec<String> = (1..=40).map(|n| format!("p{n}")).collect();
-    let others = join_all(names.iter().map(|name| ask(&actors.dispatch, name, create(name))));
-    let (others, ()) = futures_util::future::join(others, async {
+    let remaining_commands = join_all(names.iter().map(|name| send_command(&actors.dispatch, name, create(name))));
+    let (remaining_commands, ()) = futures_util::future::join(remaining_commands, async {
         // The other commands have been sent: this future is polled after them.
         log.release();
     })
     .await;
     // Then all succeed, in far fewer groups than commands
-    assert!(first.await.unwrap().is_ok() && others.iter().all(Result::is_ok));
+    assert!(first.await.unwrap().is_ok() && remaining_commands.iter().all(Result::is_ok));
     assert!(log.groups().len() < 10, "{:?}", log.groups());
     assert_eq!(models.read().position, Position(41));
 }
 
 #[actix_web::test]
 async fn a_full_mailbox_is_told_and_nothing_is_half_done() {
-    let Given { log, actors, models } = given(Environment::system(), OPTIONS).await;
-    ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
+    let ActorFixture { log, actors, models } = start_fixture(Environment::system(), OPTIONS).await;
+    send_command(&actors.dispatch, "acme", create("acme")).await.unwrap();
     // Given a blocked log
     log.hold();
     // When one publisher receives more commands than its mailbox holds
     let names: Vec<String> = (0..100).map(|n| format!("name {n}")).collect();
-    let asked = join_all(names.iter().map(|name| ask(&actors.dispatch, "acme", rename(name))));
-    let (answers, ()) = futures_util::future::join(asked, async {
-        let waiting = log.clone();
-        off_thread(move || waiting.await_append()).await;
+    let results = join_all(names.iter().map(|name| send_command(&actors.dispatch, "acme", rename(name))));
+    let (outcomes, ()) = futures_util::future::join(results, async {
+        let shared_log = log.clone();
+        off_thread(move || shared_log.await_append()).await;
         log.release();
     })
     .await;
     // Then some are rejected as overload, and exactly the others are in the log
-    let done = answers.iter().filter(|answer| answer.is_ok()).count();
-    let overloaded = answers.iter().filter(|answer| **answer == Err(CommandError::Overloaded)).count();
-    assert!(done > 0 && overloaded > 0 && done + overloaded == 100, "{done} done, {overloaded} overloaded");
-    assert_eq!(log.head(), Position(1 + done as u64));
+    let accepted = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+    let overloaded = outcomes.iter().filter(|outcome| **outcome == Err(CommandError::Overloaded)).count();
+    assert!(accepted > 0 && overloaded > 0 && accepted + overloaded == 100, "{accepted} done, {overloaded} overloaded");
+    assert_eq!(log.head(), Position(1 + accepted as u64));
     assert_eq!(rebuild(&*log).unwrap(), *models.read());
 }
 
 #[actix_web::test]
 async fn a_full_writer_queue_is_told_and_the_state_stays_right() {
     let options = ActorOptions { writer_queue: 1, ..OPTIONS };
-    let Given { log, actors, .. } = given(Environment::system(), options).await;
+    let ActorFixture { log, actors, .. } = start_fixture(Environment::system(), options).await;
     log.hold();
     let names: Vec<String> = (0..50).map(|n| format!("p{n}")).collect();
-    let asked = join_all(names.iter().map(|name| ask(&actors.dispatch, name, create(name))));
-    let (answers, ()) = futures_util::future::join(asked, async {
-        let waiting = log.clone();
-        off_thread(move || waiting.await_append()).await;
+    let results = join_all(names.iter().map(|name| send_command(&actors.dispatch, name, create(name))));
+    let (outcomes, ()) = futures_util::future::join(results, async {
+        let shared_log = log.clone();
+        off_thread(move || shared_log.await_append()).await;
         log.release();
     })
     .await;
-    assert!(answers.contains(&Err(CommandError::Overloaded)) && answers.iter().any(Result::is_ok));
-    for (name, answer) in names.iter().zip(answers) {
+    assert!(outcomes.contains(&Err(CommandError::Overloaded)) && outcomes.iter().any(Result::is_ok));
+    for (name, outcome) in names.iter().zip(outcomes) {
         // A client that got "overloaded" can retry; repeating a successful command fails.
-        match answer {
+        match outcome {
             Ok(_) => assert_eq!(
-                ask(&actors.dispatch, name, create(name)).await,
+                send_command(&actors.dispatch, name, create(name)).await,
                 Err(CommandError::Rejected(PublisherRejection::AlreadyExists))
             ),
             Err(error) => {
                 assert_eq!(error, CommandError::Overloaded);
-                ask(&actors.dispatch, name, create(name)).await.unwrap();
+                send_command(&actors.dispatch, name, create(name)).await.unwrap();
             }
         }
     }
@@ -180,85 +180,85 @@ async fn a_full_writer_queue_is_told_and_the_state_stays_right() {
 
 #[actix_web::test]
 async fn an_idle_aggregate_goes_to_sleep_and_comes_back_from_the_log() {
-    let Given { actors, models, .. } = given(Environment::system(), OPTIONS).await;
-    ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
+    let ActorFixture { actors, models, .. } = start_fixture(Environment::system(), OPTIONS).await;
+    send_command(&actors.dispatch, "acme", create("acme")).await.unwrap();
     while actors.dispatch.live_publishers().await > 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(
-        ask(&actors.dispatch, "acme", create("acme")).await,
+        send_command(&actors.dispatch, "acme", create("acme")).await,
         Err(CommandError::Rejected(PublisherRejection::AlreadyExists))
     );
-    ask(&actors.dispatch, "acme", rename("Acme")).await.unwrap();
+    send_command(&actors.dispatch, "acme", rename("Acme")).await.unwrap();
     let models = models.read();
     assert_eq!(models.publishers.get(&id("acme")).unwrap().fields.name, Some(Name::parse("Acme").unwrap()));
 }
 
 /// Surroundings in which the actor of `acme` panics once at `place`.
-fn panics_once_at(place: FailPoint) -> Environment {
+fn panics_once_at(point: FailPoint) -> Environment {
     let armed = AtomicBool::new(true);
-    Environment::system().with_fail_point_handler(Arc::new(move |reached, subject| {
-        let here = reached == place && subject == "publisher/acme";
-        assert!(!(here && armed.swap(false, Ordering::SeqCst)), "a mishap made by the test");
+    Environment::system().with_fail_point_handler(Arc::new(move |hit, subject| {
+        let is_match = hit == point && subject == "publisher/acme";
+        assert!(!(is_match && armed.swap(false, Ordering::SeqCst)), "a mishap made by the test");
     }))
 }
 
 #[actix_web::test]
 async fn an_actor_that_panicked_lives_again_from_the_log() {
-    for place in [FailPoint::Decide, FailPoint::Append] {
-        let Given { log, actors, .. } = given(panics_once_at(place), OPTIONS).await;
-        ask(&actors.dispatch, "other", create("other")).await.unwrap();
+    for point in [FailPoint::Decide, FailPoint::Append] {
+        let ActorFixture { log, actors, .. } = start_fixture(panics_once_at(point), OPTIONS).await;
+        send_command(&actors.dispatch, "other", create("other")).await.unwrap();
         // When the actor panics before an event is recorded
-        assert_eq!(ask(&actors.dispatch, "acme", create("acme")).await, Err(CommandError::Interrupted));
+        assert_eq!(send_command(&actors.dispatch, "acme", create("acme")).await, Err(CommandError::Interrupted));
         // Then the log is unchanged, other streams are not affected, and the next command starts a new actor
         assert_eq!(log.head(), Position(1));
-        ask(&actors.dispatch, "other", rename("Other")).await.unwrap();
-        ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
-        ask(&actors.dispatch, "acme", rename("Acme")).await.unwrap();
+        send_command(&actors.dispatch, "other", rename("Other")).await.unwrap();
+        send_command(&actors.dispatch, "acme", create("acme")).await.unwrap();
+        send_command(&actors.dispatch, "acme", rename("Acme")).await.unwrap();
         assert_eq!(log.head(), Position(4));
     }
 }
 
 #[actix_web::test]
 async fn a_failed_append_fails_every_command_of_the_group_and_changes_nothing() {
-    let Given { log, actors, models } = given(Environment::system(), OPTIONS).await;
-    ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
-    log.break_down();
+    let ActorFixture { log, actors, models } = start_fixture(Environment::system(), OPTIONS).await;
+    send_command(&actors.dispatch, "acme", create("acme")).await.unwrap();
+    log.fail_appends();
     let names: Vec<String> = (0..8).map(|n| format!("p{n}")).collect();
-    for answer in join_all(names.iter().map(|name| ask(&actors.dispatch, name, create(name)))).await {
-        assert!(matches!(answer, Err(CommandError::Failed { .. })), "{answer:?}");
+    for outcome in join_all(names.iter().map(|name| send_command(&actors.dispatch, name, create(name)))).await {
+        assert!(matches!(outcome, Err(CommandError::Failed { .. })), "{outcome:?}");
     }
     assert_eq!((log.head(), models.read().position), (Position(1), Position(1)));
 }
 
 #[actix_web::test]
 async fn who_was_answered_reads_what_was_written() {
-    let Given { actors, models, .. } = given(Environment::system(), OPTIONS).await;
+    let ActorFixture { actors, models, .. } = start_fixture(Environment::system(), OPTIONS).await;
     for n in 0..200 {
         let name = format!("p{n}");
-        ask(&actors.dispatch, &name, create(&name)).await.unwrap();
+        send_command(&actors.dispatch, &name, create(&name)).await.unwrap();
         assert!(models.read().publishers.get(&id(&name)).is_some());
     }
 }
 
 #[actix_web::test]
 async fn a_command_that_changes_nothing_records_nothing() {
-    let Given { log, actors, .. } = given(Environment::system(), OPTIONS).await;
-    ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
-    assert_eq!(ask(&actors.dispatch, "acme", rename("Acme")).await, Ok(CommandEffect { changed: true }));
-    assert_eq!(ask(&actors.dispatch, "acme", rename("Acme")).await, Ok(CommandEffect { changed: false }));
+    let ActorFixture { log, actors, .. } = start_fixture(Environment::system(), OPTIONS).await;
+    send_command(&actors.dispatch, "acme", create("acme")).await.unwrap();
+    assert_eq!(send_command(&actors.dispatch, "acme", rename("Acme")).await, Ok(CommandEffect { changed: true }));
+    assert_eq!(send_command(&actors.dispatch, "acme", rename("Acme")).await, Ok(CommandEffect { changed: false }));
     assert_eq!(log.head(), Position(2));
 }
 
 #[actix_web::test]
 async fn a_claimed_command_is_not_carried_out_again() {
     // Given the commands of one request, recorded with its idempotency key
-    let Given { log, actors, models } = given(Environment::system(), OPTIONS).await;
+    let ActorFixture { log, actors, models } = start_fixture(Environment::system(), OPTIONS).await;
     let start = Timestamp::from_micros(1);
-    let send = async |nth, at, command| {
-        let claim = IdempotencyClaim { key: Digest([1; 32]), fingerprint: Digest([2; 32]), command_index: nth };
-        let why = CommandContext { claim: Some(claim), ..CommandContext::from_system(None, at) };
-        actors.dispatch.publisher(&id("acme"), command, why).await
+    let send = async |index, at, command| {
+        let claim = IdempotencyClaim { key: Digest([1; 32]), fingerprint: Digest([2; 32]), command_index: index };
+        let context = CommandContext { claim: Some(claim), ..CommandContext::from_system(None, at) };
+        actors.dispatch.publisher(&id("acme"), command, context).await
     };
     assert_eq!(send(0, start, create("acme")).await, Ok(CommandEffect { changed: true }));
     assert_eq!(send(1, start, rename("Acme")).await, Ok(CommandEffect { changed: true }));
@@ -269,15 +269,15 @@ async fn a_claimed_command_is_not_carried_out_again() {
     assert_eq!(names, expected);
 
     // When they are sent again, then they are skipped, neither rejected nor executed
-    ask(&actors.dispatch, "acme", rename("Other")).await.unwrap();
-    for (nth, command) in [(0, create("acme")), (1, rename("Acme")), (2, rename("Acme"))] {
-        assert_eq!(send(nth, start, command).await, Ok(CommandEffect { changed: false }));
+    send_command(&actors.dispatch, "acme", rename("Other")).await.unwrap();
+    for (index, command) in [(0, create("acme")), (1, rename("Acme")), (2, rename("Acme"))] {
+        assert_eq!(send(index, start, command).await, Ok(CommandEffect { changed: false }));
     }
     assert_eq!(log.head(), Position(6));
     assert_eq!(rebuild(&*log).unwrap(), *models.read());
     // And after a day they count as new; their rejections leave no claim
-    let refused = send(0, start.saturating_add(RETENTION), create("acme")).await;
-    assert_eq!(refused, Err(CommandError::Rejected(PublisherRejection::AlreadyExists)));
+    let outcome = send(0, start.saturating_add(RETENTION), create("acme")).await;
+    assert_eq!(outcome, Err(CommandError::Rejected(PublisherRejection::AlreadyExists)));
     assert_eq!(log.head(), Position(6));
     assert_eq!(send(1, start.saturating_add(RETENTION), rename("Acme")).await, Ok(CommandEffect { changed: true }));
 }
@@ -286,8 +286,8 @@ async fn a_claimed_command_is_not_carried_out_again() {
 async fn no_publisher_goes_while_a_node_of_it_comes() {
     // Given a publisher without nodes that receives a deletion and a new node at once: the earlier checks allow both
     for deletion_first in [true, false] {
-        let Given { log, actors, models } = given(Environment::system(), OPTIONS).await;
-        ask(&actors.dispatch, "acme", create("acme")).await.unwrap();
+        let ActorFixture { log, actors, models } = start_fixture(Environment::system(), OPTIONS).await;
+        send_command(&actors.dispatch, "acme", create("acme")).await.unwrap();
         let node = NodeId::parse("tools").unwrap();
         let creation = NodeCommand::Create {
             id: node.clone(),
@@ -297,18 +297,25 @@ async fn no_publisher_goes_while_a_node_of_it_comes() {
             first_version: None,
         };
         let key = node.key();
-        let delete = ask(&actors.dispatch, "acme", PublisherCommand::Delete);
-        let make = actors.dispatch.node(&key, creation.clone(), why());
-        let (deleted, made) = if deletion_first { join(delete, make).await } else { swapped(join(make, delete).await) };
-        // Then one succeeds and the other has to retry
-        let overtaken = [deleted == Err(CommandError::Overloaded), made == Err(CommandError::Overloaded)];
-        assert!(overtaken == [true, false] && made.is_ok() || overtaken == [false, true] && deleted.is_ok());
-        assert_eq!((log.head(), models.read().publishers.get(&id("acme")).is_some()), (Position(2), made.is_ok()));
-        // And a retry gives the same result
-        if made.is_ok() {
-            assert_eq!(ask(&actors.dispatch, "acme", PublisherCommand::Delete).await, Err(CommandError::Overloaded));
+        let delete = send_command(&actors.dispatch, "acme", PublisherCommand::Delete);
+        let creation_future = actors.dispatch.node(&key, creation.clone(), command_context());
+        let (deleted, created) = if deletion_first {
+            join(delete, creation_future).await
         } else {
-            assert_eq!(actors.dispatch.node(&key, creation, why()).await, Err(CommandError::Overloaded));
+            swapped(join(creation_future, delete).await)
+        };
+        // Then one succeeds and the other has to retry
+        let overtaken = [deleted == Err(CommandError::Overloaded), created == Err(CommandError::Overloaded)];
+        assert!(overtaken == [true, false] && created.is_ok() || overtaken == [false, true] && deleted.is_ok());
+        assert_eq!((log.head(), models.read().publishers.get(&id("acme")).is_some()), (Position(2), created.is_ok()));
+        // And a retry gives the same result
+        if created.is_ok() {
+            assert_eq!(
+                send_command(&actors.dispatch, "acme", PublisherCommand::Delete).await,
+                Err(CommandError::Overloaded)
+            );
+        } else {
+            assert_eq!(actors.dispatch.node(&key, creation, command_context()).await, Err(CommandError::Overloaded));
         }
         assert_eq!(log.head(), Position(2));
     }

@@ -37,21 +37,21 @@ async fn users_are_looked_up_by_their_ids() {
     let app = TestApp::start().await;
     let [alice, bob, carol] = [app.user("alice").await, app.user("bob").await, app.user("carol").await];
     app.delete_as(app.admin_token(), &format!("/admin/users/{}", bob.id)).await.expect(204);
-    let named = |ids: String| {
+    let users_with_ids = |ids: String| {
         let (app, token) = (&app, app.admin_token());
         async move { app.get_as(token, &format!("/admin/users?{ids}")).await.expect(200).json() }
     };
     // When an administrator requests some of them, and an unknown id
-    let nobody = uuid::Uuid::nil();
-    let found = named(format!("user_id={}&user_id={}&user_id={nobody}", carol.id, alice.id)).await;
+    let unknown = uuid::Uuid::nil();
+    let found = users_with_ids(format!("user_id={}&user_id={}&user_id={unknown}", carol.id, alice.id)).await;
     // Then the answer lists exactly the known ones, oldest first
     let ids: Vec<_> = found["users"].as_array().unwrap().iter().map(|user| user["id"].as_str().unwrap()).collect();
     assert_eq!((ids, &found["total"]), (vec![alice.id.as_str(), carol.id.as_str()], &json!(2)));
-    assert_eq!(named(format!("user_id={}", bob.id)).await["users"][0]["erased"], true);
-    assert_eq!(named(format!("user_id={nobody}")).await["total"], 0);
+    assert_eq!(users_with_ids(format!("user_id={}", bob.id)).await["users"][0]["erased"], true);
+    assert_eq!(users_with_ids(format!("user_id={unknown}")).await["total"], 0);
     // And a malformed id is rejected
-    let refused = app.get_as(app.admin_token(), "/admin/users?user_id=ada").await.expect(400).json();
-    assert_eq!(refused["errors"][0]["pointer"], "/user_id");
+    let problem = app.get_as(app.admin_token(), "/admin/users?user_id=ada").await.expect(400).json();
+    assert_eq!(problem["errors"][0]["pointer"], "/user_id");
     app.stop().await;
 }
 
@@ -94,11 +94,11 @@ async fn tokens_are_for_users_who_exist() {
     }
     let alice = app.user("alice").await;
     let path = format!("/admin/users/{}/tokens", alice.id);
-    let refused = app.post_as(app.admin_token(), &path, json!({"name": null})).await.expect(400).json();
-    assert_eq!(refused["errors"], json!([{"pointer": "/name", "reason": "is required"}]));
+    let problem = app.post_as(app.admin_token(), &path, json!({"name": null})).await.expect(400).json();
+    assert_eq!(problem["errors"], json!([{"pointer": "/name", "reason": "is required"}]));
     for blank in ["", " \t"] {
-        let refused = app.post_as(app.admin_token(), &path, json!({"name": blank})).await.expect(400).json();
-        assert_eq!(refused["errors"], json!([{"pointer": "/name", "reason": "must not be blank"}]));
+        let problem = app.post_as(app.admin_token(), &path, json!({"name": blank})).await.expect(400).json();
+        assert_eq!(problem["errors"], json!([{"pointer": "/name", "reason": "must not be blank"}]));
     }
     app.stop().await;
 }
@@ -136,13 +136,13 @@ async fn the_right_of_an_administrator_counts_at_once_both_ways() {
 async fn an_update_of_an_account_names_every_bad_field() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
-    let bad = json!({"email": 1, "name": "x".repeat(201), "isAdmin": "yes", "isApproved": 0});
+    let invalid = json!({"email": 1, "name": "x".repeat(201), "isAdmin": "yes", "isApproved": 0});
     let path = format!("/admin/users/{}", alice.id);
-    let refused = app.put_as(app.admin_token(), &path, bad).await.expect(400).json();
-    let pointers: Vec<_> = refused["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
+    let problem = app.put_as(app.admin_token(), &path, invalid).await.expect(400).json();
+    let pointers: Vec<_> = problem["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
     assert_eq!(pointers, ["/email", "/name", "/isAdmin", "/isApproved"]);
-    for nobody in ["nonsense", "00000000-0000-4000-8000-00000000abcd"] {
-        app.put_as(app.admin_token(), &format!("/admin/users/{nobody}"), json!({})).await.expect(404);
+    for unknown in ["nonsense", "00000000-0000-4000-8000-00000000abcd"] {
+        app.put_as(app.admin_token(), &format!("/admin/users/{unknown}"), json!({})).await.expect(404);
     }
     app.stop().await;
 }
@@ -154,7 +154,7 @@ async fn the_list_of_users_tells_who_is_banned() {
     let path = format!("/admin/users/{}/ban", alice.id);
     app.post_as(app.admin_token(), &path, json!({"reason": "spam"})).await.expect(204);
     let page = app.get_as(app.admin_token(), "/admin/users").await.expect(200).json();
-    let told = |n: usize| (page["users"][n]["status"].as_str(), page["users"][n]["statusReason"].as_str());
-    assert_eq!((told(0), told(1)), ((None, None), (Some("UserStatusBanned"), Some("spam"))));
+    let status_of = |n: usize| (page["users"][n]["status"].as_str(), page["users"][n]["statusReason"].as_str());
+    assert_eq!((status_of(0), status_of(1)), ((None, None), (Some("UserStatusBanned"), Some("spam"))));
     app.stop().await;
 }

@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::zip::{Entry, good, zip};
-use crate::support::{Answer, TestApp, TestUser};
+use crate::support::zip::{ZipTestEntry, valid_archive, zip};
+use crate::support::{TestApp, TestResponse, TestUser};
 
 const VERSIONS: &str = "/publishers/acme/nodes/face-tools/versions";
 const DOWNLOAD: &str = "/nodes/face-tools/versions/1.0.0/download";
@@ -29,8 +29,8 @@ async fn with_publisher(app: TestApp) -> (TestApp, TestUser) {
 }
 
 /// Path of an upload link; it stays valid when the service moves to another port.
-fn path_of(answer: &Value) -> String {
-    let url = answer["signedUrl"].as_str().expect("a link");
+fn path_of(response: &Value) -> String {
+    let url = response["signedUrl"].as_str().expect("a link");
     url[url.find("/uploads/").expect("an upload link")..].to_owned()
 }
 
@@ -39,11 +39,11 @@ async fn publish(app: &TestApp, token: &str, version: &str) -> String {
     path_of(&app.post_as(token, VERSIONS, body).await.expect(201).json())
 }
 
-async fn upload(app: &TestApp, link: &str, archive: Vec<u8>) -> Answer {
+async fn upload(app: &TestApp, link: &str, archive: Vec<u8>) -> TestResponse {
     app.send(app.request(Method::PUT, link).body(archive)).await
 }
 
-async fn get_with(app: &TestApp, path: &str, headers: &[(&'static str, &str)]) -> Answer {
+async fn get_with(app: &TestApp, path: &str, headers: &[(&'static str, &str)]) -> TestResponse {
     let request = app.request(Method::GET, path);
     app.send(headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))).await
 }
@@ -67,7 +67,7 @@ async fn an_upload_makes_the_version_active_and_is_downloaded_as_it_was() {
     assert_eq!(published["node_version"].get("downloadUrl"), None);
 
     let request = app.request(Method::PUT, &path_of(&published)).header("content-type", "application/x-anything");
-    let version = app.send(request.body(good())).await.expect(200).json();
+    let version = app.send(request.body(valid_archive())).await.expect(200).json();
     let url = app.url(DOWNLOAD);
     assert_eq!((&version["status"], &version["downloadUrl"]), (&json!("NodeVersionStatusActive"), &json!(url)));
     let node = app.get("/nodes/face-tools").await.expect(200).json();
@@ -76,9 +76,9 @@ async fn an_upload_makes_the_version_active_and_is_downloaded_as_it_was() {
         (&json!("1.0.0"), &json!(url))
     );
 
-    let (archive, tag) = (good(), format!("\"{:x}\"", Sha256::digest(good())));
-    let whole = get_with(&app, DOWNLOAD, &[("accept-encoding", "gzip")]).await.expect(200);
-    assert!(whole.body == archive, "the bytes are those that were uploaded");
+    let (archive, tag) = (valid_archive(), format!("\"{:x}\"", Sha256::digest(valid_archive())));
+    let full = get_with(&app, DOWNLOAD, &[("accept-encoding", "gzip")]).await.expect(200);
+    assert!(full.body == archive, "the bytes are those that were uploaded");
     for (name, value) in [
         ("etag", tag.as_str()),
         ("content-type", "application/zip"),
@@ -87,7 +87,7 @@ async fn an_upload_makes_the_version_active_and_is_downloaded_as_it_was() {
         ("cache-control", "no-cache"),
         ("accept-ranges", "bytes"),
     ] {
-        assert_eq!(whole.header(name), Some(value), "{name}");
+        assert_eq!(full.header(name), Some(value), "{name}");
     }
     let head = app.send(app.request(Method::HEAD, DOWNLOAD)).await.expect(200);
     assert_eq!((head.header("content-length"), head.body.len()), (Some(archive.len().to_string().as_str()), 0));
@@ -107,8 +107,8 @@ async fn downloads_find_the_node_in_any_case_and_say_what_is_not_there() {
     let (app, alice) = app().await;
     publish(&app, &alice.token, "1.0.0").await;
     app.get_as(&alice.token, DOWNLOAD).await.expect(404);
-    let moved = app.get("/nodes/FACE-tools/versions/1.0.0/download?x=1").await.expect(302);
-    assert_eq!(moved.header("location"), Some(app.url(&format!("{DOWNLOAD}?x=1")).as_str()));
+    let redirect = app.get("/nodes/FACE-tools/versions/1.0.0/download?x=1").await.expect(302);
+    assert_eq!(redirect.header("location"), Some(app.url(&format!("{DOWNLOAD}?x=1")).as_str()));
     for unknown in ["/nodes/none/versions/1.0.0/download", "/nodes/face-tools/versions/9.9.9/download"] {
         app.get(unknown).await.expect(404);
     }
@@ -121,8 +121,8 @@ async fn moderation_holds_what_was_uploaded_until_an_administrator_lets_it_go() 
     let app = TestApp::start_with(|settings| settings.registry.moderation = true, Environment::system()).await;
     let (app, alice) = with_publisher(app).await;
     let link = publish(&app, &alice.token, "1.0.0").await;
-    let held = upload(&app, &link, good()).await.expect(200).json();
-    assert_eq!(held["status"], "NodeVersionStatusPending");
+    let pending = upload(&app, &link, valid_archive()).await.expect(200).json();
+    assert_eq!(pending["status"], "NodeVersionStatusPending");
     app.get(DOWNLOAD).await.expect(403);
     app.get_as(&alice.token, DOWNLOAD).await.expect(200);
     app.get("/nodes/face-tools/install").await.expect(404);
@@ -138,15 +138,17 @@ async fn a_version_released_without_an_archive_takes_none_while_uploads_are_mode
     let (app, alice) = app().await;
     let node = json!({"id": "face-tools", "latest_version": {"version": "1.0.0"}});
     app.post_as(&alice.token, "/publishers/acme/nodes", node).await.expect(201);
-    let fresh = format!("{VERSIONS}/1.0.0/upload");
-    let link = path_of(&app.post_as(&alice.token, &fresh, json!({})).await.expect(200).json());
+    let upload_path = format!("{VERSIONS}/1.0.0/upload");
+    let link = path_of(&app.post_as(&alice.token, &upload_path, json!({})).await.expect(200).json());
     // When moderation of uploads is switched on
     let moderated = |settings: &mut Settings| settings.registry.moderation = true;
     let app = TestApp::start_in(app.stop().await, moderated, Environment::system()).await;
     // Then the version gets neither an archive nor another link
-    for answer in [upload(&app, &link, good()).await, app.post_as(&alice.token, &fresh, json!({})).await] {
-        let refused = answer.expect(409).json();
-        assert!(refused["detail"].as_str().unwrap().contains("without an archive"), "{refused}");
+    for response in
+        [upload(&app, &link, valid_archive()).await, app.post_as(&alice.token, &upload_path, json!({})).await]
+    {
+        let problem = response.expect(409).json();
+        assert!(problem["detail"].as_str().unwrap().contains("without an archive"), "{problem}");
     }
     app.get(DOWNLOAD).await.expect(404);
     assert_eq!(archives(&app), 0);
@@ -157,18 +159,21 @@ async fn a_version_released_without_an_archive_takes_none_while_uploads_are_mode
 async fn a_link_is_good_for_one_archive() {
     let (app, alice) = app().await;
     let first = publish(&app, &alice.token, "1.0.0").await;
-    let fresh = format!("{VERSIONS}/1.0.0/upload");
-    let second = path_of(&app.post_as(&alice.token, &fresh, json!({})).await.expect(200).json());
+    let upload_path = format!("{VERSIONS}/1.0.0/upload");
+    let second = path_of(&app.post_as(&alice.token, &upload_path, json!({})).await.expect(200).json());
 
-    let (a, b) = tokio::join!(upload(&app, &first, good()), upload(&app, &second, zip(&[Entry::stored("b", b"b")])));
+    let (a, b) = tokio::join!(
+        upload(&app, &first, valid_archive()),
+        upload(&app, &second, zip(&[ZipTestEntry::stored("b", b"b")]))
+    );
     let mut statuses = [a.status, b.status];
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 409], "{} {}", a.text(), b.text());
     for link in [&first, &second] {
-        let refused = upload(&app, link, good()).await.expect(409).json();
-        assert_eq!(refused["instance"], "/uploads/<ticket>");
+        let problem = upload(&app, link, valid_archive()).await.expect(409).json();
+        assert_eq!(problem["instance"], "/uploads/<ticket>");
     }
-    app.post_as(&alice.token, &fresh, json!({})).await.expect(409);
+    app.post_as(&alice.token, &upload_path, json!({})).await.expect(409);
     app.stop().await;
 }
 
@@ -178,12 +183,13 @@ async fn a_link_is_valid_for_a_quarter_of_an_hour() {
     let (app, alice) = with_publisher(TestApp::start_with(|_| {}, clock.clone()).await).await;
     let link = publish(&app, &alice.token, "1.0.0").await;
     clock.advance(Duration::from_mins(15));
-    let refused = upload(&app, &link, good()).await.expect(403).json();
-    assert_eq!((&refused["error"], &refused["instance"]), (&json!("upload_link_expired"), &json!("/uploads/<ticket>")));
+    let problem = upload(&app, &link, valid_archive()).await.expect(403).json();
+    assert_eq!((&problem["error"], &problem["instance"]), (&json!("upload_link_expired"), &json!("/uploads/<ticket>")));
 
-    let fresh = app.post_as(&alice.token, &format!("{VERSIONS}/1.0.0/upload"), json!({})).await.expect(200).json();
+    let upload_path =
+        app.post_as(&alice.token, &format!("{VERSIONS}/1.0.0/upload"), json!({})).await.expect(200).json();
     clock.advance(Duration::from_mins(15) - Duration::from_secs(1));
-    upload(&app, &path_of(&fresh), good()).await.expect(200);
+    upload(&app, &path_of(&upload_path), valid_archive()).await.expect(200);
     app.stop().await;
 }
 
@@ -192,12 +198,12 @@ async fn a_link_outlives_a_restart() {
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
-    upload(&app, &link, good()).await.expect(200);
+    upload(&app, &link, valid_archive()).await.expect(200);
     let (folder, left) = (app.dir.path().join("archives"), format!("{}.zip", "0".repeat(64)));
     std::fs::write(folder.join("00").join(&left), "left by a crash").unwrap();
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     assert!(!folder.join("00").join(&left).exists() && folder.join("orphans").join(&left).exists());
-    assert!(app.get(DOWNLOAD).await.expect(200).body == good());
+    assert!(app.get(DOWNLOAD).await.expect(200).body == valid_archive());
     app.stop().await;
 }
 
@@ -207,11 +213,11 @@ async fn a_link_that_was_not_made_here_opens_nothing() {
     let link = publish(&app, &alice.token, "1.0.0").await;
     let changed = link.replace("/uploads/A", "/uploads/B");
     for forged in [changed.as_str(), "/uploads/x", "/uploads/%2e%2e%2fx", &format!("{link}A")] {
-        let refused = upload(&app, forged, good()).await.expect(403).json();
-        assert_eq!(refused["error"], "upload_link_invalid", "{forged}");
+        let problem = upload(&app, forged, valid_archive()).await.expect(403).json();
+        assert_eq!(problem["error"], "upload_link_invalid", "{forged}");
     }
     assert_ne!(changed, link);
-    upload(&app, "/uploads/", good()).await.expect(404);
+    upload(&app, "/uploads/", valid_archive()).await.expect(404);
     app.get(&link).await.expect(405);
     app.stop().await;
 }
@@ -222,15 +228,15 @@ async fn a_link_is_worth_what_its_holder_is() {
     let bob = app.user("bob").await;
     app.put_as(&alice.token, &format!("/publishers/acme/members/{}", bob.id), json!({})).await.expect(200);
     let ci = app.access_token("acme", &alice).await;
-    let (of_token, of_bob) = (publish(&app, &ci, "1.0.0").await, publish(&app, &bob.token, "1.0.1").await);
+    let (token_link, bob_link) = (publish(&app, &ci, "1.0.0").await, publish(&app, &bob.token, "1.0.1").await);
 
     let tokens = app.get_as(&alice.token, "/publishers/acme/tokens").await.expect(200).json();
     let path = format!("/publishers/acme/tokens/{}", tokens[0]["id"].as_str().unwrap());
     app.delete_as(&alice.token, &path).await.expect(204);
-    assert_eq!(upload(&app, &of_token, good()).await.expect(403).json()["error"], "upload_link_invalid");
+    assert_eq!(upload(&app, &token_link, valid_archive()).await.expect(403).json()["error"], "upload_link_invalid");
 
     app.delete_as(&alice.token, &format!("/publishers/acme/members/{}", bob.id)).await.expect(204);
-    assert_eq!(upload(&app, &of_bob, good()).await.expect(403).json()["error"], "forbidden");
+    assert_eq!(upload(&app, &bob_link, valid_archive()).await.expect(403).json()["error"], "forbidden");
     assert_eq!(archives(&app), 0);
     app.stop().await;
 }
@@ -240,14 +246,14 @@ async fn nothing_is_uploaded_to_what_is_banned_or_deleted() {
     let (app, alice) = app().await;
     let (first, second) = (publish(&app, &alice.token, "1.0.0").await, publish(&app, &alice.token, "1.0.1").await);
     app.delete_as(&alice.token, &format!("{VERSIONS}/1.0.0")).await.expect(204);
-    upload(&app, &first, good()).await.expect(404);
+    upload(&app, &first, valid_archive()).await.expect(404);
     for (subject, undone) in [("nodes/face-tools", "nodes"), ("publishers/acme", "publishers")] {
         let body = json!({"reason": "malware"});
         app.post_as(app.admin_token(), &format!("/admin/{subject}/ban"), body.clone()).await.expect(204);
-        assert_eq!(upload(&app, &second, good()).await.expect(403).json()["error"], "banned", "{undone}");
+        assert_eq!(upload(&app, &second, valid_archive()).await.expect(403).json()["error"], "banned", "{undone}");
         app.post_as(app.admin_token(), &format!("/admin/{subject}/unban"), body).await.expect(204);
     }
-    upload(&app, &second, good()).await.expect(200);
+    upload(&app, &second, valid_archive()).await.expect(200);
     app.stop().await;
 }
 
@@ -255,24 +261,29 @@ async fn nothing_is_uploaded_to_what_is_banned_or_deleted() {
 async fn a_bad_archive_names_what_is_wrong_and_leaves_the_link_as_it_was() {
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;
-    let bad = zip(&[Entry::stored("../evil", b"x"), Entry::stored("good", b"x"), Entry::link("link", "/etc")]);
-    let refused = upload(&app, &link, bad).await.expect(400).json();
-    assert_eq!(refused["error"], "invalid_archive");
-    let told = json!(["\"../evil\" leads out of its directory", "\"link\" is a symbolic link that leaves the archive"]);
-    assert_eq!(refused["details"], told);
+    let invalid = zip(&[
+        ZipTestEntry::stored("../evil", b"x"),
+        ZipTestEntry::stored("good", b"x"),
+        ZipTestEntry::link("link", "/etc"),
+    ]);
+    let problem = upload(&app, &link, invalid).await.expect(400).json();
+    assert_eq!(problem["error"], "invalid_archive");
+    let expected =
+        json!(["\"../evil\" leads out of its directory", "\"link\" is a symbolic link that leaves the archive"]);
+    assert_eq!(problem["details"], expected);
 
-    let many: Vec<_> = (0..25).map(|n| Entry::stored(&format!("../{n}"), b"")).collect();
-    let refused = upload(&app, &link, zip(&many)).await.expect(400).json();
-    assert_eq!(refused["details"].as_array().map(Vec::len), Some(20));
-    assert!(refused["detail"].as_str().unwrap().ends_with("; and 22 more"), "{refused}");
-    for no_zip in [Vec::new(), b"no zip".to_vec(), good()[..200].to_vec()] {
+    let entries: Vec<_> = (0..25).map(|n| ZipTestEntry::stored(&format!("../{n}"), b"")).collect();
+    let problem = upload(&app, &link, zip(&entries)).await.expect(400).json();
+    assert_eq!(problem["details"].as_array().map(Vec::len), Some(20));
+    assert!(problem["detail"].as_str().unwrap().ends_with("; and 22 more"), "{problem}");
+    for no_zip in [Vec::new(), b"no zip".to_vec(), valid_archive()[..200].to_vec()] {
         upload(&app, &link, no_zip).await.expect(400);
     }
-    let coded = app.request(Method::PUT, &link).header("content-encoding", "gzip").body(good());
+    let coded = app.request(Method::PUT, &link).header("content-encoding", "gzip").body(valid_archive());
     app.send(coded).await.expect(415);
 
     assert_eq!(archives(&app), 0);
-    upload(&app, &link, good()).await.expect(200);
+    upload(&app, &link, valid_archive()).await.expect(200);
     assert_eq!(archives(&app), 1);
     app.stop().await;
 }
@@ -290,9 +301,9 @@ async fn what_is_too_large_is_refused_before_it_is_sent() {
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;
     let mut connection = begin_upload(&app, &link, (100 << 20) + 1).await;
-    let mut answer = [0; 12];
-    connection.read_exact(&mut answer).await.expect("an answer");
-    assert_eq!(&answer, b"HTTP/1.1 413");
+    let mut response = [0; 12];
+    connection.read_exact(&mut response).await.expect("an answer");
+    assert_eq!(&response, b"HTTP/1.1 413");
     assert_eq!(archives(&app), 0);
     app.stop().await;
 }
@@ -303,10 +314,10 @@ async fn of_an_upload_that_breaks_off_nothing_is_left() {
     let link = publish(&app, &alice.token, "1.0.0").await;
     let mut connection = begin_upload(&app, &link, 1_000_000).await;
     connection.write_all(&vec![7; 500_000]).await.expect("sent");
-    until(&app, 1).await;
+    wait_until_stored(&app, 1).await;
     drop(connection);
-    until(&app, 0).await;
-    upload_when_free(&app, &link, good()).await.expect(200);
+    wait_until_stored(&app, 0).await;
+    upload_when_free(&app, &link, valid_archive()).await.expect(200);
     app.stop().await;
 }
 
@@ -315,18 +326,18 @@ async fn a_ban_during_an_upload_counts() {
     // Given a half-finished upload
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;
-    let archive = good();
+    let archive = valid_archive();
     let mut connection = begin_upload(&app, &link, archive.len() as u64).await;
     connection.write_all(&archive[..archive.len() / 2]).await.expect("sent");
-    until(&app, 1).await;
+    wait_until_stored(&app, 1).await;
     // When its publisher is banned before the rest arrives
     let body = json!({"reason": "malware"});
     app.post_as(app.admin_token(), "/admin/publishers/acme/ban", body).await.expect(204);
     connection.write_all(&archive[archive.len() / 2..]).await.expect("sent");
     // Then the upload is rejected
-    let mut answer = [0; 12];
-    connection.read_exact(&mut answer).await.expect("an answer");
-    assert_eq!(&answer, b"HTTP/1.1 403");
+    let mut response = [0; 12];
+    connection.read_exact(&mut response).await.expect("an answer");
+    assert_eq!(&response, b"HTTP/1.1 403");
     let version = app.get("/nodes/face-tools/versions/1.0.0").await.expect(200).json();
     assert_eq!((&version["status"], version.get("downloadUrl")), (&json!("NodeVersionStatusPending"), None));
     app.stop().await;
@@ -337,18 +348,18 @@ async fn an_upload_whose_answer_was_lost_is_repeated_with_a_key() {
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;
     let keyed = |archive| app.send(app.request(Method::PUT, &link).header("idempotency-key", "k").body(archive));
-    let first = keyed(good()).await.expect(200);
+    let first = keyed(valid_archive()).await.expect(200);
     assert_eq!(first.header("idempotent-replayed"), None);
-    let again = keyed(good()).await.expect(200);
-    assert_eq!((again.header("idempotent-replayed"), again.json()), (Some("true"), first.json()));
-    let other = zip(&[Entry::stored("b", b"b")]);
+    let repeated = keyed(valid_archive()).await.expect(200);
+    assert_eq!((repeated.header("idempotent-replayed"), repeated.json()), (Some("true"), first.json()));
+    let other = zip(&[ZipTestEntry::stored("b", b"b")]);
     assert_eq!(keyed(other.clone()).await.expect(422).json()["error"], "idempotency_key_reused");
-    for archive in [good(), other] {
+    for archive in [valid_archive(), other] {
         upload(&app, &link, archive).await.expect(409);
     }
     assert_eq!(archives(&app), 1);
     app.delete_as(&alice.token, &format!("{VERSIONS}/1.0.0")).await.expect(204);
-    keyed(good()).await.expect(404);
+    keyed(valid_archive()).await.expect(404);
     app.stop().await;
 }
 
@@ -356,7 +367,7 @@ async fn an_upload_whose_answer_was_lost_is_repeated_with_a_key() {
 async fn what_is_no_key_is_refused_before_anything_is_stored() {
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;
-    let with_key = |key| app.send(app.request(Method::PUT, &link).header("idempotency-key", key).body(good()));
+    let with_key = |key| app.send(app.request(Method::PUT, &link).header("idempotency-key", key).body(valid_archive()));
     with_key("two words").await.expect(400);
     assert_eq!(archives(&app), 0);
     with_key("one-word").await.expect(200);
@@ -368,28 +379,28 @@ async fn a_version_takes_one_upload_at_a_time() {
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;
     let connection = begin_upload(&app, &link, 1_000_000).await;
-    until(&app, 1).await;
-    let refused = upload(&app, &link, good()).await.expect(409);
-    assert_eq!((refused.header("retry-after"), &refused.json()["error"]), (Some("5"), &json!("conflict")));
+    wait_until_stored(&app, 1).await;
+    let problem = upload(&app, &link, valid_archive()).await.expect(409);
+    assert_eq!((problem.header("retry-after"), &problem.json()["error"]), (Some("5"), &json!("conflict")));
     drop(connection);
-    until(&app, 0).await;
-    upload_when_free(&app, &link, good()).await.expect(200);
+    wait_until_stored(&app, 0).await;
+    upload_when_free(&app, &link, valid_archive()).await.expect(200);
     app.stop().await;
 }
 
 /// Like [`upload`], but waits until the service has noticed the end of the previous upload.
-async fn upload_when_free(app: &TestApp, link: &str, archive: Vec<u8>) -> Answer {
+async fn upload_when_free(app: &TestApp, link: &str, archive: Vec<u8>) -> TestResponse {
     loop {
-        let answer = upload(app, link, archive.clone()).await;
-        if answer.header("retry-after").is_none() {
-            return answer;
+        let response = upload(app, link, archive.clone()).await;
+        if response.header("retry-after").is_none() {
+            return response;
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 
 /// Waits until the store holds this many files.
-async fn until(app: &TestApp, files: usize) {
+async fn wait_until_stored(app: &TestApp, files: usize) {
     while archives(app) != files {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }

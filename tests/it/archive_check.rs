@@ -6,30 +6,30 @@ use std::slice::from_ref;
 use mediary::media::archive::check::{ArchiveError, ArchiveFlaws, check};
 use zip::write::{SimpleFileOptions, ZipWriter};
 
-use crate::support::zip::{Entry, good, zip, zip_with};
+use crate::support::zip::{ZipTestEntry, valid_archive, zip, zip_with};
 
 const GIB: u64 = 1 << 30;
 
 #[track_caller]
-fn flaws(bytes: &[u8]) -> ArchiveFlaws {
+fn flaws_of(bytes: &[u8]) -> ArchiveFlaws {
     match check(Cursor::new(bytes)) {
-        Err(ArchiveError::Rejected(flaws)) => flaws,
+        Err(ArchiveError::Rejected(found)) => found,
         other => panic!("{other:?}"),
     }
 }
 
 /// Asserts that the archive has exactly this one fault.
 #[track_caller]
-fn flaw(bytes: &[u8]) -> String {
-    let flaws = flaws(bytes);
-    assert_eq!((flaws.count(), flaws.reported().len()), (1, 1), "{:?}", flaws.reported());
-    flaws.reported()[0].clone()
+fn single_flaw(bytes: &[u8]) -> String {
+    let found = flaws_of(bytes);
+    assert_eq!((found.count(), found.reported().len()), (1, 1), "{:?}", found.reported());
+    found.reported()[0].clone()
 }
 
 #[track_caller]
 fn is_good(bytes: &[u8]) {
-    if let Err(refusal) = check(Cursor::new(bytes)) {
-        panic!("{refusal:?}");
+    if let Err(error) = check(Cursor::new(bytes)) {
+        panic!("{error:?}");
     }
 }
 
@@ -39,15 +39,19 @@ fn zeros(bytes: u64) -> impl Read {
 
 #[test]
 fn what_tools_make_is_taken() {
-    is_good(&good());
-    let mut bytes = good();
+    is_good(&valid_archive());
+    let mut bytes = valid_archive();
     // With a comment: some tools store the revision there.
     let length = bytes.len();
     bytes[length - 2] = 4;
     bytes.extend(b"abcd");
     is_good(&bytes);
-    is_good(&zip(&[Entry::stored("dir/", b""), Entry::link("dir/link", "../file"), Entry::stored("file", b"x")]));
-    is_good(&zip(&[Entry::deflated("large", zeros(1 << 20)), Entry::deflated("empty", &b""[..])]));
+    is_good(&zip(&[
+        ZipTestEntry::stored("dir/", b""),
+        ZipTestEntry::link("dir/link", "../file"),
+        ZipTestEntry::stored("file", b"x"),
+    ]));
+    is_good(&zip(&[ZipTestEntry::deflated("large", zeros(1 << 20)), ZipTestEntry::deflated("empty", &b""[..])]));
 }
 
 #[test]
@@ -71,38 +75,38 @@ fn archives_of_the_library_are_taken_plain_streamed_and_in_the_large_form() {
 #[test]
 fn what_is_no_zip_or_a_damaged_one() {
     for no_zip in [&b""[..], b"PK", b"hello", &vec![0; 70_000]] {
-        assert_eq!(flaw(no_zip), "the file is not a zip archive");
+        assert_eq!(single_flaw(no_zip), "the file is not a zip archive");
     }
-    assert_eq!(flaw(&zip(&[])), "the archive is empty");
-    let good = good();
-    for cut in 1..good.len() {
-        flaw(&good[..good.len() - cut]);
+    assert_eq!(single_flaw(&zip(&[])), "the archive is empty");
+    let archive = valid_archive();
+    for cut in 1..archive.len() {
+        single_flaw(&archive[..archive.len() - cut]);
     }
-    let before = [&b"MZ"[..], &good].concat();
-    assert!(flaw(&before).starts_with("the archive is truncated or has extra data"));
-    assert_eq!(flaw(&[&good[..], b"more"].concat()), "the archive does not end at the declared offset");
-    let mut damaged = good.clone();
+    let before = [&b"MZ"[..], &archive].concat();
+    assert!(single_flaw(&before).starts_with("the archive is truncated or has extra data"));
+    assert_eq!(single_flaw(&[&archive[..], b"more"].concat()), "the archive does not end at the declared offset");
+    let mut damaged = archive.clone();
     damaged[60] ^= 0x55;
-    let told = flaw(&damaged);
-    assert!(told.starts_with("\"face_tools/__init__.py\" cannot be unpacked: "), "{told}");
+    let actual = single_flaw(&damaged);
+    assert!(actual.starts_with("\"face_tools/__init__.py\" cannot be unpacked: "), "{actual}");
 }
 
 #[test]
 fn no_byte_can_be_changed_into_a_panic() {
-    let good = good();
-    for at in 0..good.len() {
+    let archive = valid_archive();
+    for at in 0..archive.len() {
         for bit in [1, 0x80] {
-            let mut bytes = good.clone();
+            let mut bytes = archive.clone();
             bytes[at] ^= bit;
-            let verdict = check(Cursor::new(&bytes));
-            assert!(!matches!(verdict, Err(ArchiveError::Io(_))), "byte {at}: {verdict:?}");
+            let result = check(Cursor::new(&bytes));
+            assert!(!matches!(result, Err(ArchiveError::Io(_))), "byte {at}: {result:?}");
         }
     }
 }
 
 #[test]
 fn names_that_lead_out_are_named() {
-    for (name, told) in [
+    for (name, expected) in [
         ("../evil", "\"../evil\" leads out of its directory"),
         ("a/../../evil", "\"a/../../evil\" leads out of its directory"),
         ("a\\..\\..\\evil", "\"a\\\\..\\\\..\\\\evil\" leads out of its directory"),
@@ -113,7 +117,10 @@ fn names_that_lead_out_are_named() {
         ("a\u{1b}[2J", "\"a\\u{1b}[2J\" contains a control character"),
         ("", "\"\" is empty"),
     ] {
-        assert_eq!(flaw(&zip(&[Entry::stored("good", b"x"), Entry::stored(name, b"x")])), told);
+        assert_eq!(
+            single_flaw(&zip(&[ZipTestEntry::stored("good", b"x"), ZipTestEntry::stored(name, b"x")])),
+            expected
+        );
     }
 }
 
@@ -121,118 +128,124 @@ fn names_that_lead_out_are_named() {
 fn links_that_leave_or_are_gone_through() {
     let leaves = "is a symbolic link that leaves the archive";
     for (name, target) in [("link", "/etc"), ("link", ".."), ("dir/link", "../../x"), ("a/link", "b/../../../x")] {
-        assert_eq!(flaw(&zip(&[Entry::link(name, target)])), format!("\"{name}\" {leaves}"));
+        assert_eq!(single_flaw(&zip(&[ZipTestEntry::link(name, target)])), format!("\"{name}\" {leaves}"));
     }
-    let through = zip(&[Entry::link("Dir", "other"), Entry::stored("dir/file", b"x")]);
-    assert_eq!(flaw(&through), "\"dir/file\" is inside \"Dir\", which is not a directory");
+    let through = zip(&[ZipTestEntry::link("Dir", "other"), ZipTestEntry::stored("dir/file", b"x")]);
+    assert_eq!(single_flaw(&through), "\"dir/file\" is inside \"Dir\", which is not a directory");
     // Nor by another spelling of the link's name, on systems that treat both as one.
-    for (link, inside) in [("caf\u{e9}", "cafe\u{301}/x"), ("stra\u{df}e", "STRASSE/x"), ("link", "link. /x")] {
-        let through = flaw(&zip(&[Entry::link(link, "other"), Entry::stored(inside, b"x")]));
-        assert_eq!(through, format!("\"{inside}\" is inside \"{link}\", which is not a directory"));
+    for (link, entry_below) in [("caf\u{e9}", "cafe\u{301}/x"), ("stra\u{df}e", "STRASSE/x"), ("link", "link. /x")] {
+        let through = single_flaw(&zip(&[ZipTestEntry::link(link, "other"), ZipTestEntry::stored(entry_below, b"x")]));
+        assert_eq!(through, format!("\"{entry_below}\" is inside \"{link}\", which is not a directory"));
     }
-    let device = Entry { attributes: 0o060_644 << 16, ..Entry::stored("device", b"") };
-    assert_eq!(flaw(&zip(&[device])), "\"device\" is neither a file, a directory nor a symbolic link");
+    let device = ZipTestEntry { attributes: 0o060_644 << 16, ..ZipTestEntry::stored("device", b"") };
+    assert_eq!(single_flaw(&zip(&[device])), "\"device\" is neither a file, a directory nor a symbolic link");
 }
 
 #[test]
 fn names_that_are_there_twice() {
-    let twice = |a: &str, b: &str| flaw(&zip(&[Entry::stored(a, b"1"), Entry::stored(b, b"2")]));
-    assert_eq!(twice("a", "a"), "\"a\" exists twice");
-    assert_eq!(twice("Readme", "README"), "\"README\" is the same file as \"Readme\" on some systems");
-    assert_eq!(twice("a/b", "a\\b"), "\"a\\\\b\" is the same file as \"a/b\" on some systems");
+    let flaw_of_duplicate =
+        |a: &str, b: &str| single_flaw(&zip(&[ZipTestEntry::stored(a, b"1"), ZipTestEntry::stored(b, b"2")]));
+    assert_eq!(flaw_of_duplicate("a", "a"), "\"a\" exists twice");
+    assert_eq!(flaw_of_duplicate("Readme", "README"), "\"README\" is the same file as \"Readme\" on some systems");
+    assert_eq!(flaw_of_duplicate("a/b", "a\\b"), "\"a\\\\b\" is the same file as \"a/b\" on some systems");
     for (first, second) in [("caf\u{e9}.py", "CAFE\u{301}.py"), ("ma\u{df}e", "MASSE"), ("a.py", "a.py. ")] {
-        assert_eq!(twice(first, second), format!("\"{second}\" is the same file as \"{first}\" on some systems"));
+        assert_eq!(
+            flaw_of_duplicate(first, second),
+            format!("\"{second}\" is the same file as \"{first}\" on some systems")
+        );
     }
-    assert_eq!(twice("a", "a/"), "\"a/\" is the same file as \"a\" on some systems");
-    assert_eq!(twice("a", "a/b"), "\"a/b\" is inside \"a\", which is not a directory");
+    assert_eq!(flaw_of_duplicate("a", "a/"), "\"a/\" is the same file as \"a\" on some systems");
+    assert_eq!(flaw_of_duplicate("a", "a/b"), "\"a/b\" is inside \"a\", which is not a directory");
 }
 
 #[test]
 fn conflicts_of_many_deep_entries_are_counted_and_the_first_are_told() {
     let deep = |depth: usize| vec!["a"; depth].join("/");
-    let mut entries: Vec<_> = (1..=480).map(|depth| Entry::stored(&deep(depth), b"")).collect();
-    entries.extend((0..9_500).map(|n| Entry::stored(&format!("{}/{n}", deep(480)), b"")));
+    let mut entries: Vec<_> = (1..=480).map(|depth| ZipTestEntry::stored(&deep(depth), b"")).collect();
+    entries.extend((0..9_500).map(|n| ZipTestEntry::stored(&format!("{}/{n}", deep(480)), b"")));
     let bytes = zip(&entries);
-    let flaws = flaws(&bytes);
-    assert_eq!((flaws.count(), flaws.reported().len()), (479 + 9_500, 20));
-    assert_eq!(flaws.reported()[1], "\"a/a/a\" is inside \"a\", which is not a directory");
+    let found = flaws_of(&bytes);
+    assert_eq!((found.count(), found.reported().len()), (479 + 9_500, 20));
+    assert_eq!(found.reported()[1], "\"a/a/a\" is inside \"a\", which is not a directory");
 }
 
 #[test]
 fn bombs_are_refused_whether_they_say_it_or_not() {
-    let bomb = Entry::deflated("bomb", zeros(GIB));
+    let bomb = ZipTestEntry::deflated("bomb", zeros(GIB));
     assert!(bomb.packed.len() < 8 << 20);
-    assert_eq!(flaw(&zip(from_ref(&bomb))), "\"bomb\" unpacks to more than 200 times its size");
-    let lying = Entry { size: 1000, ..bomb.clone() };
-    let told = flaw(&zip(&[lying]));
-    assert!(told.starts_with("\"bomb\" cannot be unpacked: "), "{told}");
-    let many: Vec<_> =
-        (0..5).map(|n| Entry { size: 1 << 28, ..Entry::stored(&format!("{n}"), &vec![0; 1 << 21]) }).collect();
-    let told = flaw(&zip(&many));
-    assert_eq!(told, "the archive unpacks to 1342177280 bytes; at most 1073741824 allowed");
+    assert_eq!(single_flaw(&zip(from_ref(&bomb))), "\"bomb\" unpacks to more than 200 times its size");
+    let understated = ZipTestEntry { size: 1000, ..bomb.clone() };
+    let actual = single_flaw(&zip(&[understated]));
+    assert!(actual.starts_with("\"bomb\" cannot be unpacked: "), "{actual}");
+    let bombs: Vec<_> = (0..5)
+        .map(|n| ZipTestEntry { size: 1 << 28, ..ZipTestEntry::stored(&format!("{n}"), &vec![0; 1 << 21]) })
+        .collect();
+    let actual = single_flaw(&zip(&bombs));
+    assert_eq!(actual, "the archive unpacks to 1342177280 bytes; at most 1073741824 allowed");
 }
 
 #[test]
 fn many_small_bombs_are_one() {
-    let small = Entry::deflated("0", zeros(1 << 20));
-    let many: Vec<_> = (0..1024).map(|n: u32| Entry { name: n.to_string().into_bytes(), ..small.clone() }).collect();
-    assert_eq!(flaw(&zip(&many)), "the archive unpacks to more than 200 times its size");
-    assert_eq!(flaw(&zip(&many[..2])), "the archive unpacks to more than 200 times its size");
+    let small = ZipTestEntry::deflated("0", zeros(1 << 20));
+    let bombs: Vec<_> =
+        (0..1024).map(|n: u32| ZipTestEntry { name: n.to_string().into_bytes(), ..small.clone() }).collect();
+    assert_eq!(single_flaw(&zip(&bombs)), "the archive unpacks to more than 200 times its size");
+    assert_eq!(single_flaw(&zip(&bombs[..2])), "the archive unpacks to more than 200 times its size");
 }
 
 #[test]
 fn headers_that_lie() {
-    let entry = Entry::stored("a", b"abc");
-    for (lie, told) in [
-        (Entry { size: 7, ..entry.clone() }, "\"a\" declares 7 bytes but has 3"),
-        (Entry { size: 2, ..entry.clone() }, "\"a\" cannot be unpacked: "),
-        (Entry { crc: 7, ..entry.clone() }, "\"a\" cannot be unpacked: "),
-        (Entry { flags: 1, ..entry.clone() }, "\"a\" is encrypted"),
-        (Entry { flags: 1 << 6, ..entry.clone() }, "\"a\" is encrypted"),
+    let entry = ZipTestEntry::stored("a", b"abc");
+    for (lie, expected) in [
+        (ZipTestEntry { size: 7, ..entry.clone() }, "\"a\" declares 7 bytes but has 3"),
+        (ZipTestEntry { size: 2, ..entry.clone() }, "\"a\" cannot be unpacked: "),
+        (ZipTestEntry { crc: 7, ..entry.clone() }, "\"a\" cannot be unpacked: "),
+        (ZipTestEntry { flags: 1, ..entry.clone() }, "\"a\" is encrypted"),
+        (ZipTestEntry { flags: 1 << 6, ..entry.clone() }, "\"a\" is encrypted"),
         (
-            Entry { method: 14, ..entry.clone() },
+            ZipTestEntry { method: 14, ..entry.clone() },
             "\"a\" uses compression method 14; only stored and deflated entries are allowed",
         ),
         (
-            Entry { local_name: Some(b"../b".to_vec()), ..entry.clone() },
+            ZipTestEntry { local_name: Some(b"../b".to_vec()), ..entry.clone() },
             "the entries and the central directory differ: ",
         ),
     ] {
-        let found = flaw(&zip(&[lie]));
-        assert!(found.starts_with(told), "{found} and not {told}");
+        let found = single_flaw(&zip(&[lie]));
+        assert!(found.starts_with(expected), "{found} and not {expected}");
     }
     for count in [0, 2] {
-        flaw(&zip_with(from_ref(&entry), count));
+        single_flaw(&zip_with(from_ref(&entry), count));
     }
-    let two = [entry, Entry::stored("../evil", b"x")];
-    assert_eq!(flaw(&zip_with(&two, 1)), "the archive declares 1 entries but has 2");
+    let second = [entry, ZipTestEntry::stored("../evil", b"x")];
+    assert_eq!(single_flaw(&zip_with(&second, 1)), "the archive declares 1 entries but has 2");
 }
 
 #[test]
 fn entries_that_share_bytes_or_are_hidden() {
     // The directory lists only the first entry; a reader that scans from the start finds the second as well.
-    let (first, second) = (Entry::stored("a", b"1"), Entry::stored("hidden", b"2"));
-    let (one, both) = (zip(from_ref(&first)), zip(&[first.clone(), second]));
-    let directory = one.len() - 22 - 47..one.len() - 22;
+    let (first, second) = (ZipTestEntry::stored("a", b"1"), ZipTestEntry::stored("hidden", b"2"));
+    let (single, both) = (zip(from_ref(&first)), zip(&[first.clone(), second]));
+    let directory = single.len() - 22 - 47..single.len() - 22;
     let entries = both.len() - 22 - 47 - 52;
-    let mut bytes = [&both[..entries], &one[directory], &one[one.len() - 22..]].concat();
+    let mut bytes = [&both[..entries], &single[directory], &single[single.len() - 22..]].concat();
     let at = bytes.len() - 6;
     bytes[at..at + 4].copy_from_slice(&u32::try_from(entries).unwrap().to_le_bytes());
-    assert_eq!(flaw(&bytes), "the archive has bytes that belong to no entry");
+    assert_eq!(single_flaw(&bytes), "the archive has bytes that belong to no entry");
 
     // The directory lists the same bytes twice.
-    let mut bytes = zip(&[first.clone(), Entry { name: b"b".to_vec(), ..first }]);
+    let mut bytes = zip(&[first.clone(), ZipTestEntry { name: b"b".to_vec(), ..first }]);
     let at = bytes.len() - 22 - 1 - 4;
     bytes[at..at + 4].copy_from_slice(&[0; 4]);
-    assert_eq!(flaw(&bytes), "entries of the archive overlap");
+    assert_eq!(single_flaw(&bytes), "entries of the archive overlap");
 }
 
 #[test]
 fn there_may_be_many_entries_but_not_too_many_and_twenty_flaws_are_told() {
-    let entries = |count: usize| (0..count).map(|n| Entry::stored(&format!("{n}"), b"")).collect::<Vec<_>>();
+    let entries = |count: usize| (0..count).map(|n| ZipTestEntry::stored(&format!("{n}"), b"")).collect::<Vec<_>>();
     is_good(&zip(&entries(10_000)));
-    assert_eq!(flaw(&zip(&entries(10_001))), "the archive has 10001 entries; at most 10000 are allowed");
-    let bad: Vec<_> = (0..25).map(|n| Entry::stored(&format!("../{n}"), b"")).collect();
-    let flaws = flaws(&zip(&bad));
-    assert_eq!((flaws.count(), flaws.reported().len()), (25, 20));
+    assert_eq!(single_flaw(&zip(&entries(10_001))), "the archive has 10001 entries; at most 10000 are allowed");
+    let invalid: Vec<_> = (0..25).map(|n| ZipTestEntry::stored(&format!("../{n}"), b"")).collect();
+    let found = flaws_of(&zip(&invalid));
+    assert_eq!((found.count(), found.reported().len()), (25, 20));
 }

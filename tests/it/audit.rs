@@ -11,16 +11,16 @@ const ALL_STATUSES: &str = "statuses=NodeVersionStatusActive,NodeVersionStatusPe
                             NodeVersionStatusFlagged,NodeVersionStatusDeleted&include_status_reason=true";
 
 /// Service with some history: a publisher with two members, a node with versions, and their state after each step.
-pub struct Told {
+pub struct AuditFixture {
     pub app: TestApp,
     pub owner: TestUser,
     /// Log position, and the state of each resource at it.
-    pub shown: Vec<(u64, Vec<(String, Value)>)>,
+    pub snapshots: Vec<(u64, Vec<(String, Value)>)>,
 }
 
 /// State of a resource as an administrator sees it; null if it does not exist.
-async fn shown(app: &TestApp, thing: &str) -> Value {
-    let (kind, id) = thing.split_once('/').expect("a thing");
+async fn snapshot_of(app: &TestApp, subject: &str) -> Value {
+    let (kind, id) = subject.split_once('/').expect("a thing");
     let get = |path: String| async move { app.get_as(app.admin_token(), &path).await };
     match kind {
         "user" => {
@@ -30,17 +30,17 @@ async fn shown(app: &TestApp, thing: &str) -> Value {
         "node" => {
             // In its own case: other spellings are redirected.
             let id = if id == "face-tools" { "Face-Tools" } else { id };
-            let answer = get(format!("/nodes/{id}")).await;
-            if answer.status == 404 {
+            let response = get(format!("/nodes/{id}")).await;
+            if response.status == 404 {
                 return Value::Null;
             }
-            let mut node = answer.expect(200).json();
+            let mut node = response.expect(200).json();
             node["versions"] = get(format!("/nodes/{id}/versions?{ALL_STATUSES}")).await.expect(200).json();
             node
         }
         _ => {
-            let answer = get(format!("/{kind}s/{id}")).await;
-            if answer.status == 404 { Value::Null } else { answer.expect(200).json() }
+            let response = get(format!("/{kind}s/{id}")).await;
+            if response.status == 404 { Value::Null } else { response.expect(200).json() }
         }
     }
 }
@@ -49,14 +49,14 @@ pub async fn head(app: &TestApp) -> u64 {
     app.get_as(app.admin_token(), "/admin/state").await.expect(200).json()["log"]["head"].as_u64().unwrap()
 }
 
-impl Told {
+impl AuditFixture {
     /// Performs the changes and records the state of all resources after each step.
     pub async fn new() -> Self {
         let app = TestApp::start().await;
         let owner = app.user("ann").await;
         let guest = app.user("ben").await;
-        let mut told = Self { app, owner, shown: Vec::new() };
-        let things = [format!("user/{}", guest.id), "publisher/acme".to_owned(), "node/face-tools".to_owned()];
+        let mut fixture = Self { app, owner, snapshots: Vec::new() };
+        let subjects = [format!("user/{}", guest.id), "publisher/acme".to_owned(), "node/face-tools".to_owned()];
         let node = "/publishers/acme/nodes/face-tools";
         let long = "x".repeat(900);
         #[rustfmt::skip]
@@ -75,52 +75,52 @@ impl Told {
             ("DELETE", node.to_owned(), json!({})),
         ];
         for (method, path, body) in steps {
-            let token: &str = if path.starts_with("/admin") { told.app.admin_token() } else { &told.owner.token };
-            let request = told.app.request(method.parse().unwrap(), &path).bearer_auth(token);
-            let answer = told.app.send(request.json(&body).header("x-request-id", format!("step-{method}"))).await;
-            assert!(answer.status < 300, "{method} {path}: {}", answer.text());
+            let token: &str = if path.starts_with("/admin") { fixture.app.admin_token() } else { &fixture.owner.token };
+            let request = fixture.app.request(method.parse().unwrap(), &path).bearer_auth(token);
+            let response = fixture.app.send(request.json(&body).header("x-request-id", format!("step-{method}"))).await;
+            assert!(response.status < 300, "{method} {path}: {}", response.text());
             let mut now = Vec::new();
-            for thing in &things {
-                now.push((thing.clone(), shown(&told.app, thing).await));
+            for subject in &subjects {
+                now.push((subject.clone(), snapshot_of(&fixture.app, subject).await));
             }
-            told.shown.push((head(&told.app).await, now));
+            fixture.snapshots.push((head(&fixture.app).await, now));
         }
-        told
+        fixture
     }
 
-    pub async fn ask(&self, path: &str) -> Value {
+    pub async fn get_admin(&self, path: &str) -> Value {
         self.app.get_as(self.app.admin_token(), path).await.expect(200).json()
     }
 }
 
 #[actix_web::test]
 async fn every_thing_is_shown_as_it_was_shown_then() {
-    let told = Told::new().await;
-    for (position, things) in &told.shown {
-        for (thing, shown) in things {
-            let was = told.ask(&format!("/admin/as-of/{thing}?position={position}")).await;
-            assert_eq!(was["state"], *shown, "{thing} at {position}");
-            assert_eq!((was["position"].as_u64(), was["exists"] == true), (Some(*position), !shown.is_null()));
+    let fixture = AuditFixture::new().await;
+    for (position, subjects) in &fixture.snapshots {
+        for (subject, expected) in subjects {
+            let actual = fixture.get_admin(&format!("/admin/as-of/{subject}?position={position}")).await;
+            assert_eq!(actual["state"], *expected, "{subject} at {position}");
+            assert_eq!((actual["position"].as_u64(), actual["exists"] == true), (Some(*position), !expected.is_null()));
             // The time of that event selects the same position.
-            let time = was["at"].as_str().unwrap();
-            let then = told.ask(&format!("/admin/as-of/{thing}?time={time}")).await;
-            assert_eq!(then["state"], *shown, "{thing} at {time}");
+            let time = actual["at"].as_str().unwrap();
+            let then = fixture.get_admin(&format!("/admin/as-of/{subject}?time={time}")).await;
+            assert_eq!(then["state"], *expected, "{subject} at {time}");
         }
     }
-    let before = told.ask("/admin/as-of/node/Face-Tools?position=0").await;
+    let before = fixture.get_admin("/admin/as-of/node/Face-Tools?position=0").await;
     assert_eq!(before, json!({"thing": "node/face-tools", "position": 0, "exists": false}));
-    told.app.stop().await;
+    fixture.app.stop().await;
 }
 
 #[actix_web::test]
 async fn a_difference_of_two_moments_is_the_difference_of_what_was_shown() {
-    let told = Told::new().await;
-    for (at, (from, before)) in told.shown.iter().enumerate() {
-        for (to, after) in &told.shown[at..] {
-            let diff = told.ask(&format!("/admin/diff?from={from}&to={to}&limit=1000")).await;
+    let fixture = AuditFixture::new().await;
+    for (at, (from, before)) in fixture.snapshots.iter().enumerate() {
+        for (to, after) in &fixture.snapshots[at..] {
+            let diff = fixture.get_admin(&format!("/admin/diff?from={from}&to={to}&limit=1000")).await;
             assert_eq!((diff["from"].as_u64(), diff["to"].as_u64()), (Some(*from), Some(*to)));
-            for ((thing, before), (_, after)) in before.iter().zip(after) {
-                let found = diff["things"].as_array().unwrap().iter().find(|one| one["thing"] == **thing);
+            for ((subject, before), (_, after)) in before.iter().zip(after) {
+                let found = diff["things"].as_array().unwrap().iter().find(|entry| entry["thing"] == **subject);
                 let Some(found) = found else { continue };
                 let change = match (before.is_null(), after.is_null()) {
                     (true, false) => "created",
@@ -128,32 +128,33 @@ async fn a_difference_of_two_moments_is_the_difference_of_what_was_shown() {
                     _ if before == after => "unchanged",
                     _ => "changed",
                 };
-                assert_eq!(found["change"], change, "{thing} from {from} to {to}: {found}");
-                assert_eq!(found["changes"] == json!([]), before == after, "{thing} from {from} to {to}");
+                assert_eq!(found["change"], change, "{subject} from {from} to {to}: {found}");
+                assert_eq!(found["changes"] == json!([]), before == after, "{subject} from {from} to {to}");
             }
         }
     }
-    let (first, last) = (told.shown[2].0, told.shown[3].0);
-    let diff = told.ask(&format!("/admin/diff?from={first}&to={last}")).await;
+    let (first, last) = (fixture.snapshots[2].0, fixture.snapshots[3].0);
+    let diff = fixture.get_admin(&format!("/admin/diff?from={first}&to={last}")).await;
     let changes = &diff["things"][0]["changes"];
     assert_eq!(
         changes[0],
         json!({"path": "/description", "before": "Finds faces.", "after": "Finds \u{202e}and swaps faces."})
     );
     assert_eq!(changes[1], json!({"path": "/icon", "after": "https://example.org/i.png"}));
-    let paged = told.ask("/admin/diff?from=0&to=9&limit=1").await;
+    let paged = fixture.get_admin("/admin/diff?from=0&to=9&limit=1").await;
     let next = paged["next"].as_str().unwrap();
-    let rest = told.ask(&format!("/admin/diff?from=0&to=9&limit=1000&after={next}")).await;
-    let whole = told.ask("/admin/diff?from=0&to=9&limit=1000").await;
-    let joined = [paged["things"].as_array().unwrap().clone(), rest["things"].as_array().unwrap().clone()].concat();
-    assert_eq!(json!(joined), whole["things"]);
-    told.app.stop().await;
+    let remaining = fixture.get_admin(&format!("/admin/diff?from=0&to=9&limit=1000&after={next}")).await;
+    let full = fixture.get_admin("/admin/diff?from=0&to=9&limit=1000").await;
+    let combined =
+        [paged["things"].as_array().unwrap().clone(), remaining["things"].as_array().unwrap().clone()].concat();
+    assert_eq!(json!(combined), full["things"]);
+    fixture.app.stop().await;
 }
 
 #[actix_web::test]
 async fn a_history_tells_what_each_event_changed_and_nothing_else() {
-    let told = Told::new().await;
-    let history = told.ask("/admin/history/node/face-tools").await;
+    let fixture = AuditFixture::new().await;
+    let history = fixture.get_admin("/admin/history/node/face-tools").await;
     let entries = history["entries"].as_array().unwrap();
     let types: Vec<_> = entries.iter().map(|entry| entry["event"]["type"].as_str().unwrap()).collect();
     assert_eq!((types[0], types[types.len() - 1]), ("NodeCreated", "NodeDeleted"));
@@ -161,7 +162,7 @@ async fn a_history_tells_what_each_event_changed_and_nothing_else() {
     // node.
     let revised = entries.iter().find(|entry| entry["event"]["type"] == "VersionStatusChanged").unwrap();
     let paths: Vec<_> =
-        revised["changes"].as_array().unwrap().iter().map(|one| one["path"].as_str().unwrap()).collect();
+        revised["changes"].as_array().unwrap().iter().map(|change| change["path"].as_str().unwrap()).collect();
     assert!(paths.contains(&"/versions/1.0.0/status") && paths.contains(&"/versions/1.0.0/status_reason"), "{paths:?}");
     assert!(!paths.iter().any(|path| path.starts_with("/publisher")), "{paths:?}");
     assert_eq!(entries[0]["changes"][0]["path"], "");
@@ -169,7 +170,7 @@ async fn a_history_tells_what_each_event_changed_and_nothing_else() {
     // Paging gives the same result.
     let (mut after, mut paged) = (0, Vec::new());
     loop {
-        let page = told.ask(&format!("/admin/history/node/face-tools?limit=2&after={after}")).await;
+        let page = fixture.get_admin(&format!("/admin/history/node/face-tools?limit=2&after={after}")).await;
         paged.extend(page["entries"].as_array().unwrap().clone());
         match page["next"].as_u64() {
             Some(next) => after = next,
@@ -177,19 +178,19 @@ async fn a_history_tells_what_each_event_changed_and_nothing_else() {
         }
     }
     assert_eq!(json!(paged), history["entries"]);
-    told.app.stop().await;
+    fixture.app.stop().await;
 }
 
 /// `true` if an event should pass a filter.
-type Test = Box<dyn Fn(&Value) -> bool>;
+type EventPredicate = Box<dyn Fn(&Value) -> bool>;
 
-fn when(test: impl Fn(&Value) -> bool + 'static) -> Test {
+fn matching(test: impl Fn(&Value) -> bool + 'static) -> EventPredicate {
     Box::new(test)
 }
 
-fn is(name: &'static str, value: &str) -> Test {
+fn field_equals(name: &'static str, value: &str) -> EventPredicate {
     let value = value.to_owned();
-    when(move |event| text(event, name) == value)
+    matching(move |event| text(event, name) == value)
 }
 
 fn text(event: &Value, name: &str) -> String {
@@ -198,31 +199,31 @@ fn text(event: &Value, name: &str) -> String {
 
 #[actix_web::test]
 async fn filters_select_what_they_say_and_pages_join_without_gap_or_double() {
-    let told = Told::new().await;
+    let fixture = AuditFixture::new().await;
     // Token uses are recorded with a delay: ignore events after this position.
-    let head = head(&told.app).await;
-    let all = told.ask(&format!("/admin/events?limit=1000&to={head}")).await;
+    let head = head(&fixture.app).await;
+    let all = fixture.get_admin(&format!("/admin/events?limit=1000&to={head}")).await;
     let all = all["events"].as_array().unwrap();
     let positions: Vec<_> = all.iter().map(|event| event["position"].as_u64().unwrap()).collect();
     assert_eq!(positions, (1..=head).collect::<Vec<_>>());
     let at = all[6]["at"].as_str().unwrap();
-    let owner = format!("user/{}", told.owner.id);
+    let owner = format!("user/{}", fixture.owner.id);
     let time = at.to_owned();
-    let filters: [(String, Test); 11] = [
-        ("stream=publisher/acme".to_owned(), is("stream", "publisher/acme")),
-        ("stream=node/Face-Tools".to_owned(), is("stream", "node/face-tools")),
-        ("stream=user/".to_owned(), when(|event| text(event, "stream").starts_with("user/"))),
+    let filters: [(String, EventPredicate); 11] = [
+        ("stream=publisher/acme".to_owned(), field_equals("stream", "publisher/acme")),
+        ("stream=node/Face-Tools".to_owned(), field_equals("stream", "node/face-tools")),
+        ("stream=user/".to_owned(), matching(|event| text(event, "stream").starts_with("user/"))),
         (
             "type=NodeRevised,MemberAdded".to_owned(),
-            when(|event| ["NodeRevised", "MemberAdded"].contains(&text(event, "type").as_str())),
+            matching(|event| ["NodeRevised", "MemberAdded"].contains(&text(event, "type").as_str())),
         ),
-        (format!("actor={owner}"), is("actor", &owner)),
-        (format!("actor={}", told.owner.id), is("actor", &owner)),
-        ("actor=system".to_owned(), is("actor", "system")),
-        ("request=step-DELETE".to_owned(), is("request", "step-DELETE")),
-        ("from=3&to=7".to_owned(), when(|event| (3..=7).contains(&event["position"].as_u64().unwrap()))),
-        (format!("from={at}"), when(move |event| text(event, "at") >= time)),
-        ("from=2020-01-01&to=2020-01-02".to_owned(), when(|_| false)),
+        (format!("actor={owner}"), field_equals("actor", &owner)),
+        (format!("actor={}", fixture.owner.id), field_equals("actor", &owner)),
+        ("actor=system".to_owned(), field_equals("actor", "system")),
+        ("request=step-DELETE".to_owned(), field_equals("request", "step-DELETE")),
+        ("from=3&to=7".to_owned(), matching(|event| (3..=7).contains(&event["position"].as_u64().unwrap()))),
+        (format!("from={at}"), matching(move |event| text(event, "at") >= time)),
+        ("from=2020-01-01&to=2020-01-02".to_owned(), matching(|_| false)),
     ];
     for (query, matches) in filters {
         let expected: Vec<_> = all.iter().filter(|event| matches(event)).cloned().collect();
@@ -230,7 +231,7 @@ async fn filters_select_what_they_say_and_pages_join_without_gap_or_double() {
         for limit in [1, 2, 1000] {
             let (mut after, mut found) = (0, Vec::new());
             loop {
-                let page = told.ask(&format!("/admin/events?{query}&limit={limit}&after={after}")).await;
+                let page = fixture.get_admin(&format!("/admin/events?{query}&limit={limit}&after={after}")).await;
                 assert!(page["events"].as_array().unwrap().len() <= limit, "{page}");
                 found.extend(page["events"].as_array().unwrap().clone());
                 match page["next"].as_u64() {
@@ -242,7 +243,7 @@ async fn filters_select_what_they_say_and_pages_join_without_gap_or_double() {
             assert_eq!(found, expected, "{query} by {limit}");
         }
     }
-    told.app.stop().await;
+    fixture.app.stop().await;
 }
 
 #[actix_web::test]
@@ -259,8 +260,8 @@ async fn what_cannot_be_asked_is_refused_with_what_can() {
         ("/admin/diff?from=1&to=0", 1),
         ("/admin/diff?from=0&to=99999", 1),
     ] {
-        let refused = get(path).await.expect(400).json();
-        assert_eq!(refused["errors"].as_array().map(Vec::len), Some(pointers), "{path}: {refused}");
+        let problem = get(path).await.expect(400).json();
+        assert_eq!(problem["errors"].as_array().map(Vec::len), Some(pointers), "{path}: {problem}");
     }
     let beyond = get("/admin/diff?from=0&to=99999").await.expect(400).json();
     assert_eq!(beyond["errors"][0]["reason"], "is after the last event (position 1)");
@@ -289,11 +290,11 @@ async fn no_answer_holds_a_secret() {
         format!("/admin/events/stream?after=0&to={last}"),
     ];
     for path in paths {
-        let answer = app.get_as(app.admin_token(), &path).await.expect(200).text();
+        let response = app.get_as(app.admin_token(), &path).await.expect(200).text();
         for secret in [&owner.token, &access, app.admin_token()] {
-            assert!(!answer.contains(secret), "{path}");
+            assert!(!response.contains(secret), "{path}");
         }
-        assert!(answer.contains(token), "{path}");
+        assert!(response.contains(token), "{path}");
     }
     app.stop().await;
 }

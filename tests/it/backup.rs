@@ -20,15 +20,15 @@ use rand::{Rng, SeedableRng};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::process::{Process, TOKEN, on, run};
+use crate::support::process::{Process, TOKEN, command_on, run};
 use crate::support::{TestApp, client};
 use crate::verification::{exchange_segments, two_histories};
 use crate::verify::{add, copy, file_below, flip, inhabited, with_log};
 
 /// Position recorded in the backup's output.
 fn position(out: &str) -> u64 {
-    let rest = out.split("position ").nth(1).unwrap_or_else(|| panic!("no position in {out}"));
-    rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+    let remaining = out.split("position ").nth(1).unwrap_or_else(|| panic!("no position in {out}"));
+    remaining.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
 }
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {
@@ -45,17 +45,17 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-async fn write_until(base: String, writer: usize, done: Arc<AtomicBool>) {
+async fn write_until(base: String, writer: usize, stop: Arc<AtomicBool>) {
     let (client, publisher) = (client(), format!("p{writer}"));
     let post = |path: String, body: serde_json::Value| {
         client.post(format!("{base}{path}")).bearer_auth(TOKEN).json(&body).send()
     };
     assert_eq!(post("/publishers".to_owned(), json!({"id": publisher})).await.unwrap().status(), 201);
-    for number in 0.. {
-        if done.load(Ordering::Relaxed) {
+    for index in 0.. {
+        if stop.load(Ordering::Relaxed) {
             return;
         }
-        let body = json!({"id": format!("n{writer}-{number}"), "latest_version": {"version": "1.0.0", "changelog": number.to_string()}});
+        let body = json!({"id": format!("n{writer}-{index}"), "latest_version": {"version": "1.0.0", "changelog": index.to_string()}});
         assert_eq!(post(format!("/publishers/{publisher}/nodes"), body).await.unwrap().status(), 201);
     }
 }
@@ -65,17 +65,17 @@ fn as_of(data: &Path, position: u64) -> TempDir {
     let options = |data: &Path| mediary::app::log_options(data, &Settings::default());
     let (log, _) = SledLog::open(&options(data), &Environment::system(), |_| {}).unwrap();
     let events = log.read_all(Position(0), usize::try_from(position).unwrap()).unwrap();
-    let until = tempfile::tempdir().unwrap();
-    fs::create_dir_all(until.path().join("log")).unwrap();
-    let mut small = options(until.path());
+    let target = tempfile::tempdir().unwrap();
+    fs::create_dir_all(target.path().join("log")).unwrap();
+    let mut small = options(target.path());
     small.journal.segment_bytes = 1 << 20;
-    let (again, _) = SledLog::open(&small, &Environment::system(), |_| {}).unwrap();
+    let (truncated_log, _) = SledLog::open(&small, &Environment::system(), |_| {}).unwrap();
     let group: Vec<_> = events.iter().map(append_again).collect();
-    assert!(again.append(group).unwrap().iter().all(Result::is_ok));
-    assert_eq!(again.head(), Position(position));
-    again.close().unwrap();
-    copy(&data.join("personal"), &until.path().join("personal"));
-    until
+    assert!(truncated_log.append(group).unwrap().iter().all(Result::is_ok));
+    assert_eq!(truncated_log.head(), Position(position));
+    truncated_log.close().unwrap();
+    copy(&data.join("personal"), &target.path().join("personal"));
+    target
 }
 
 fn append_again(event: &RecordedEvent) -> Append {
@@ -91,39 +91,41 @@ fn append_again(event: &RecordedEvent) -> Append {
 #[actix_web::test]
 async fn a_backup_under_load_restores_to_what_was_at_its_position() {
     // Given a service with 16 writing clients
-    let (data, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (data, other_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let service = Process::start(data.path());
-    let done = Arc::new(AtomicBool::new(false));
+    let stop = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> =
-        (0..16).map(|writer| actix_web::rt::spawn(write_until(service.url(""), writer, Arc::clone(&done)))).collect();
+        (0..16).map(|writer| actix_web::rt::spawn(write_until(service.url(""), writer, Arc::clone(&stop)))).collect();
     tokio::time::sleep(Duration::from_millis(300)).await;
     // When two backups run under this load
-    let backup = elsewhere.path().join("backup");
+    let backup = other_dir.path().join("backup");
     let name = backup.to_str().unwrap().to_owned();
-    let take = {
+    let take_backups = {
         let (data, name) = (data.path().to_owned(), name.clone());
         move || [run(&data, &["backup", &name]), run(&data, &["backup", &name])]
     };
-    let [first, second] = actix_web::web::block(take).await.unwrap();
-    done.store(true, Ordering::Relaxed);
+    let [first, second] = actix_web::web::block(take_backups).await.unwrap();
+    stop.store(true, Ordering::Relaxed);
     for writer in writers {
         writer.await.unwrap();
     }
     let (first, second) = (position(&first.expect(0).out), position(&second.expect(0).out));
     assert!(0 < first && first < second, "{first} {second}");
     service.terminate();
-    run(data.path(), &["backup", "--verify", &name]).expect(0).says(&["clean: a backup at position "]);
+    run(data.path(), &["backup", "--verify", &name]).expect(0).assert_contains(&["clean: a backup at position "]);
     // And the last one is restored to an empty directory
-    let restored = elsewhere.path().join("restored");
-    run(&restored, &["restore", &name]).expect(0).says(&[&format!("at position {second}")]);
+    let restored = other_dir.path().join("restored");
+    run(&restored, &["restore", &name]).expect(0).assert_contains(&[&format!("at position {second}")]);
     // Then it verifies as clean and equals the log at that position
-    run(&restored, &["audit", "verify"]).expect(0).says(&[&format!("clean: {second} events up to position {second}")]);
+    run(&restored, &["audit", "verify"])
+        .expect(0)
+        .assert_contains(&[&format!("clean: {second} events up to position {second}")]);
     let restored = TempDirOf(restored);
     let expected = as_of(data.path(), second);
     let public = |settings: &mut Settings| settings.public_url = Some("http://registry.example".to_owned());
     let expected = TestApp::start_in(expected, public, Environment::system()).await;
     let restored = TestApp::start_in(restored.temporary(), public, Environment::system()).await;
-    let mut chance = StdRng::seed_from_u64(0xB0);
+    let mut rng = StdRng::seed_from_u64(0xB0);
     let listed = expected.get("/nodes?limit=1000").await.expect(200).json();
     let nodes: Vec<&str> =
         listed["nodes"].as_array().unwrap().iter().map(|node| node["id"].as_str().unwrap()).collect();
@@ -135,19 +137,19 @@ async fn a_backup_under_load_restores_to_what_was_at_its_position() {
         "/versions?limit=1000",
         "/nodes/search?search=n1",
     ];
-    let reads = (0..100).map(|nth| {
-        let node = nodes.choose(&mut chance).unwrap();
-        match nth % 5 {
+    let reads = (0..100).map(|index| {
+        let node = nodes.choose(&mut rng).unwrap();
+        match index % 5 {
             0 => format!("/nodes/{node}"),
             1 => format!("/nodes/{node}/versions"),
             2 => format!("/nodes/{node}/versions/1.0.0"),
-            3 => format!("/publishers/p{}", chance.gen_range(0..16)),
-            _ => format!("/nodes?limit=7&sort=created_at&page={}", chance.gen_range(1..5)),
+            3 => format!("/publishers/p{}", rng.gen_range(0..16)),
+            _ => format!("/nodes?limit=7&sort=created_at&page={}", rng.gen_range(1..5)),
         }
     });
     for path in lists.map(str::to_owned).into_iter().chain(reads) {
-        let (was, is) = (expected.get(&path).await, restored.get(&path).await);
-        assert_eq!((is.status, is.text()), (was.status, was.text()), "{path}");
+        let (before, actual) = (expected.get(&path).await, restored.get(&path).await);
+        assert_eq!((actual.status, actual.text()), (before.status, before.text()), "{path}");
     }
 }
 
@@ -164,12 +166,12 @@ impl TempDirOf {
 
 #[actix_web::test]
 async fn a_second_backup_copies_what_is_new_and_keeps_modes() {
-    let (data, elsewhere) = (inhabited().await, tempfile::tempdir().unwrap());
-    let backup = elsewhere.path().join("backup");
+    let (data, other_dir) = (inhabited().await, tempfile::tempdir().unwrap());
+    let backup = other_dir.path().join("backup");
     let name = backup.to_str().unwrap();
     run(data.path(), &["backup", name]).expect(0);
     // Without changes, nothing is copied
-    run(data.path(), &["backup", name]).expect(0).says(&["; new: 0 files, 0.0 MiB; old ones removed: 0"]);
+    run(data.path(), &["backup", name]).expect(0).assert_contains(&["; new: 0 files, 0.0 MiB; old ones removed: 0"]);
     assert!(
         files_below(&backup)
             .iter()
@@ -181,14 +183,14 @@ async fn a_second_backup_copies_what_is_new_and_keeps_modes() {
     fs::set_permissions(data.path().join("personal"), fs::Permissions::from_mode(0o700)).unwrap();
     fs::write(keys.join("one"), "key of one").unwrap();
     fs::set_permissions(keys.join("one"), fs::Permissions::from_mode(0o600)).unwrap();
-    run(data.path(), &["backup", name]).expect(0).says(&["; new: 1 file, "]);
+    run(data.path(), &["backup", name]).expect(0).assert_contains(&["; new: 1 file, "]);
     fs::rename(keys.join("one"), keys.join("two")).unwrap();
     fs::write(keys.join("two"), "key of two").unwrap();
-    run(data.path(), &["backup", name]).expect(0).says(&["; new: 1 file, ", "old ones removed: 1"]);
-    let held = |text: &str| files_below(&backup).iter().any(|file| fs::read(file).unwrap() == text.as_bytes());
-    assert!(held("key of two") && !held("key of one"));
+    run(data.path(), &["backup", name]).expect(0).assert_contains(&["; new: 1 file, ", "old ones removed: 1"]);
+    let is_stored = |text: &str| files_below(&backup).iter().any(|file| fs::read(file).unwrap() == text.as_bytes());
+    assert!(is_stored("key of two") && !is_stored("key of one"));
     // After a restore every file is identical, readable only by its owner
-    let restored = elsewhere.path().join("restored");
+    let restored = other_dir.path().join("restored");
     fs::create_dir(&restored).unwrap();
     run(&restored, &["restore", name]).expect(0);
     let left_out =
@@ -211,8 +213,8 @@ async fn a_second_backup_copies_what_is_new_and_keeps_modes() {
 
 #[actix_web::test]
 async fn a_damaged_backup_is_not_put_back() {
-    let (data, elsewhere) = (inhabited().await, tempfile::tempdir().unwrap());
-    let (backup, target) = (elsewhere.path().join("backup"), elsewhere.path().join("target"));
+    let (data, other_dir) = (inhabited().await, tempfile::tempdir().unwrap());
+    let (backup, target) = (other_dir.path().join("backup"), other_dir.path().join("target"));
     let name = backup.to_str().unwrap();
     run(data.path(), &["backup", name]).expect(0);
     let sound = tempfile::tempdir().unwrap();
@@ -226,9 +228,9 @@ async fn a_damaged_backup_is_not_put_back() {
         let mut changed = bytes.clone();
         changed[bytes.len() / 2] ^= 1;
         fs::write(backup.join(relative), changed).unwrap();
-        let refused = run(&target, &["restore", name]).expect(1);
-        let told = format!("{}{}", refused.out, refused.err);
-        assert!(told.contains(file.file_name().unwrap().to_str().unwrap()) && told.contains("damaged"), "{told}");
+        let result = run(&target, &["restore", name]).expect(1);
+        let actual = format!("{}{}", result.out, result.err);
+        assert!(actual.contains(file.file_name().unwrap().to_str().unwrap()) && actual.contains("damaged"), "{actual}");
         assert!(!target.exists());
         let verified = run(data.path(), &["backup", "--verify", name]);
         assert_eq!(verified.code, Some(if relative.ends_with("manifest.json") { 2 } else { 1 }), "{}", verified.out);
@@ -237,32 +239,33 @@ async fn a_damaged_backup_is_not_put_back() {
     // A missing file is reported; an extra one is ignored
     let file = files_below(&backup.join("files")).pop().unwrap();
     fs::remove_file(&file).unwrap();
-    run(&target, &["restore", name]).expect(1).says(&["cannot be read"]);
+    run(&target, &["restore", name]).expect(1).assert_contains(&["cannot be read"]);
     fs::remove_file(backup.join("manifest.json")).unwrap();
     assert!(run(&target, &["restore", name]).expect(1).err.contains("is not a complete backup"));
-    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 1, "something was left behind");
+    assert_eq!(fs::read_dir(other_dir.path()).unwrap().count(), 1, "something was left behind");
 }
 
 #[actix_web::test]
 async fn what_rots_in_a_backup_is_written_anew_by_the_next_one() {
     // Given a backup whose copies are all corrupt, with their lengths unchanged
-    let (data, elsewhere) = (inhabited().await, tempfile::tempdir().unwrap());
-    let backup = elsewhere.path().join("backup");
+    let (data, other_dir) = (inhabited().await, tempfile::tempdir().unwrap());
+    let backup = other_dir.path().join("backup");
     let name = backup.to_str().unwrap();
     run(data.path(), &["backup", name]).expect(0);
     for file in files_below(&backup.join("files")) {
         flip(&file, 0);
     }
-    let told = run(data.path(), &["backup", "--verify", name]).expect(1).says(&["it cannot be restored"]);
-    assert!(!told.out.contains("put back"), "nothing was to be put back: {}", told.out);
+    let actual = run(data.path(), &["backup", "--verify", name]).expect(1).assert_contains(&["it cannot be restored"]);
+    assert!(!actual.out.contains("put back"), "nothing was to be put back: {}", actual.out);
     // When the next backup runs, then it names them
     let anew = "its copy in the backup was damaged and has been rewritten";
-    let told = run(data.path(), &["backup", name]).expect(0).says(&["00000000000000000001.seg", "archives/"]);
-    assert_eq!(told.out.matches(anew).count(), files_below(&backup.join("files")).len(), "{}", told.out);
+    let actual =
+        run(data.path(), &["backup", name]).expect(0).assert_contains(&["00000000000000000001.seg", "archives/"]);
+    assert_eq!(actual.out.matches(anew).count(), files_below(&backup.join("files")).len(), "{}", actual.out);
     // And it is complete, and the one after it copies nothing
     run(data.path(), &["backup", "--verify", name]).expect(0);
-    let told = run(data.path(), &["backup", name]).expect(0).says(&["; new: 0 files, 0.0 MiB;"]);
-    assert!(!told.out.contains(anew), "{}", told.out);
+    let actual = run(data.path(), &["backup", name]).expect(0).assert_contains(&["; new: 0 files, 0.0 MiB;"]);
+    assert!(!actual.out.contains(anew), "{}", actual.out);
     // But a file that is corrupt on both sides is not reported as backed up
     let archive = file_below(&data.path().join("archives"));
     let bytes = fs::read(&archive).unwrap();
@@ -270,60 +273,64 @@ async fn what_rots_in_a_backup_is_written_anew_by_the_next_one() {
     flip(&archive, 20);
     run(data.path(), &["backup", name]).expect(0);
     flip(&copied, 20);
-    run(data.path(), &["backup", name]).expect(1).says(&["not backed up"]);
+    run(data.path(), &["backup", name]).expect(1).assert_contains(&["not backed up"]);
     run(data.path(), &["backup", "--verify", name]).expect(0);
 }
 
 #[test]
 fn nothing_is_overwritten_and_no_history_is_mixed() {
-    let (data, elsewhere) = (with_log(20), tempfile::tempdir().unwrap());
-    let backup = elsewhere.path().join("backup");
+    let (data, other_dir) = (with_log(20), tempfile::tempdir().unwrap());
+    let backup = other_dir.path().join("backup");
     let name = backup.to_str().unwrap();
     let earlier = tempfile::tempdir().unwrap();
     copy(data.path(), earlier.path());
     add(data.path(), 20..30);
-    run(data.path(), &["backup", name]).expect(0).says(&["position 60"]);
-    let refused = |data: &Path, arguments: &[&str], why: &str| {
-        let told = run(data, arguments).expect(1).err;
-        assert!(told.contains(why), "{why:?} is not in: {told}");
+    run(data.path(), &["backup", name]).expect(0).assert_contains(&["position 60"]);
+    let assert_rejected = |data: &Path, arguments: &[&str], reason: &str| {
+        let actual = run(data, arguments).expect(1).err;
+        assert!(actual.contains(reason), "{reason:?} is not in: {actual}");
     };
-    refused(earlier.path(), &["restore", name], "is not empty");
-    refused(earlier.path(), &["backup", name], "a different history");
-    refused(with_log(5).path(), &["backup", name], "another log");
-    refused(data.path(), &["backup", data.path().join("backup").to_str().unwrap()], "must not contain each other");
-    refused(data.path(), &["backup", earlier.path().to_str().unwrap()], "is not a backup directory");
-    refused(elsewhere.path(), &["backup", name], "is not a data directory");
+    assert_rejected(earlier.path(), &["restore", name], "is not empty");
+    assert_rejected(earlier.path(), &["backup", name], "a different history");
+    assert_rejected(with_log(5).path(), &["backup", name], "another log");
+    assert_rejected(
+        data.path(),
+        &["backup", data.path().join("backup").to_str().unwrap()],
+        "must not contain each other",
+    );
+    assert_rejected(data.path(), &["backup", earlier.path().to_str().unwrap()], "is not a backup directory");
+    assert_rejected(other_dir.path(), &["backup", name], "is not a data directory");
     // A damaged journal is not backed up, and the previous backup stays valid
     let segment = data.path().join("log/journal/00000000000000000001.seg");
     let mut bytes = fs::read(&segment).unwrap();
     bytes[700] ^= 1;
     fs::write(&segment, bytes).unwrap();
-    refused(data.path(), &["backup", name], "the journal is damaged");
-    run(data.path(), &["backup", "--verify", name]).expect(0).says(&["at position 60"]);
-    let empty = elsewhere.path().join("empty");
+    assert_rejected(data.path(), &["backup", name], "the journal is damaged");
+    run(data.path(), &["backup", "--verify", name]).expect(0).assert_contains(&["at position 60"]);
+    let empty = other_dir.path().join("empty");
     run(&empty, &["backup", "--verify", empty.to_str().unwrap()]).expect(2);
 }
 
 #[test]
 fn a_backup_or_a_restore_that_is_killed_leaves_nothing_half() {
-    let (data, elsewhere) = (with_log(40), tempfile::tempdir().unwrap());
-    let backup = elsewhere.path().join("backup");
+    let (data, other_dir) = (with_log(40), tempfile::tempdir().unwrap());
+    let backup = other_dir.path().join("backup");
     let name = backup.to_str().unwrap();
     run(data.path(), &["backup", name]).expect(0);
-    let mut chance = StdRng::seed_from_u64(0xDEAD);
+    let mut rng = StdRng::seed_from_u64(0xDEAD);
     for round in 0..8 {
         add(data.path(), 40 + round..41 + round);
-        let mut killed = on(data.path(), &["backup", name]).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(chance.gen_range(0..60)));
+        let mut killed = command_on(data.path(), &["backup", name]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(rng.gen_range(0..60)));
         let _ = killed.kill();
         killed.wait().unwrap();
         let out = run(data.path(), &["backup", "--verify", name]).expect(0).out;
         assert!((80..=82 + 2 * round).contains(&position(&out)), "{out}");
     }
-    let target = elsewhere.path().join("target");
+    let target = other_dir.path().join("target");
     for _ in 0..8 {
-        let mut killed = on(&target, &["restore", name]).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(chance.gen_range(0..40)));
+        let mut killed = command_on(&target, &["restore", name]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(rng.gen_range(0..40)));
         let _ = killed.kill();
         killed.wait().unwrap();
         if target.exists() {
@@ -339,61 +346,62 @@ fn a_backup_or_a_restore_that_is_killed_leaves_nothing_half() {
 fn a_history_that_head_contradicts_is_not_backed_up() {
     // Given a log and its backup
     let (data, other) = two_histories();
-    let elsewhere = tempfile::tempdir().unwrap();
-    let backup = elsewhere.path().join("backup");
+    let other_dir = tempfile::tempdir().unwrap();
+    let backup = other_dir.path().join("backup");
     let name = backup.to_str().unwrap();
-    run(data.path(), &["backup", name]).expect(0).says(&["position 40"]);
+    run(data.path(), &["backup", name]).expect(0).assert_contains(&["position 40"]);
     let before = files_below(&backup);
     // When its segments are replaced by those of a fork that its HEAD did not sign
     exchange_segments(other.path(), data.path());
-    run(data.path(), &["audit", "verify"]).expect(1).says(&["HEAD was signed for another history"]);
+    run(data.path(), &["audit", "verify"]).expect(1).assert_contains(&["HEAD was signed for another history"]);
     // Then no backup of it is taken, neither here nor elsewhere
-    let told = run(data.path(), &["backup", name]).expect(1).err;
-    assert!(told.contains("HEAD was signed for another history up to position 40"), "{told}");
-    let fresh = elsewhere.path().join("fresh");
-    run(data.path(), &["backup", fresh.to_str().unwrap()]).expect(1);
-    assert!(!fresh.join("manifest.json").exists());
+    let actual = run(data.path(), &["backup", name]).expect(1).err;
+    assert!(actual.contains("HEAD was signed for another history up to position 40"), "{actual}");
+    let new_backup = other_dir.path().join("fresh");
+    run(data.path(), &["backup", new_backup.to_str().unwrap()]).expect(1);
+    assert!(!new_backup.join("manifest.json").exists());
     // And the previous backup is unchanged, file by file
     assert_eq!(files_below(&backup), before);
-    run(data.path(), &["backup", "--verify", name]).expect(0).says(&["at position 40"]);
+    run(data.path(), &["backup", "--verify", name]).expect(0).assert_contains(&["at position 40"]);
 }
 
 #[test]
 fn no_service_starts_on_a_directory_that_is_being_copied() {
-    let (data, elsewhere) = (with_log(10), tempfile::tempdir().unwrap());
+    let (data, other_dir) = (with_log(10), tempfile::tempdir().unwrap());
     drop(DataDir::open(data.path()).unwrap());
-    let mut refused = 0;
-    let mut tried = |_, _| {
+    let mut rejections = 0;
+    let mut attempt = |_, _| {
         let opened = DataDir::open(data.path());
-        refused += usize::from(matches!(opened, Err(DataDirError::InUse(_))));
+        rejections += usize::from(matches!(opened, Err(DataDirError::InUse(_))));
         assert!(opened.is_err());
     };
-    let backup = elsewhere.path().join("backup");
-    mediary::backup::create::create(data.path(), &backup, &Environment::system(), &mut tried).unwrap();
-    assert!(refused > 0);
+    let backup = other_dir.path().join("backup");
+    mediary::backup::create::create(data.path(), &backup, &Environment::system(), &mut attempt).unwrap();
+    assert!(rejections > 0);
     assert!(DataDir::open(data.path()).is_ok());
 }
 
 #[test]
 fn the_key_of_ids_that_a_directory_has_lost_stays_in_its_backup() {
     // Given a backup of a service that loses a file while it runs
-    let (data, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (data, other_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let service = Process::start(data.path());
-    let backup = elsewhere.path().join("backup");
-    let take = || run(data.path(), &["backup", backup.to_str().unwrap()]).expect(0);
-    take();
+    let backup = other_dir.path().join("backup");
+    let take_backup = || run(data.path(), &["backup", backup.to_str().unwrap()]).expect(0);
+    take_backup();
     let key = fs::read(data.path().join("url-key")).unwrap();
     fs::remove_file(data.path().join("url-key")).unwrap();
     // When further backups run, then each reports it, and a restore brings the file back
-    (0..2).for_each(|_| drop(take().says(&["url-key is missing in the data directory"])));
+    (0..2).for_each(|_| drop(take_backup().assert_contains(&["url-key is missing in the data directory"])));
     drop(service);
-    let restored = elsewhere.path().join("restored");
+    let restored = other_dir.path().join("restored");
     run(&restored, &["restore", backup.to_str().unwrap()]).expect(0);
     assert_eq!(fs::read(restored.join("url-key")).unwrap(), key);
     // And if that copy is damaged too, this is a finding once, and a note afterwards
     let copy = files_below(&backup.join("files")).into_iter().find(|path| fs::read(path).unwrap() == key);
     fs::write(copy.expect("a copy of the key"), b"rotten").unwrap();
-    let take = |code| run(data.path(), &["backup", backup.to_str().unwrap()]).expect(code);
-    take(1).says(&["url-key: it is missing in the data directory", "its copy in the backup is damaged"]);
-    take(0).says(&["url-key is missing here and in earlier backups"]);
+    let take_backup = |code| run(data.path(), &["backup", backup.to_str().unwrap()]).expect(code);
+    take_backup(1)
+        .assert_contains(&["url-key: it is missing in the data directory", "its copy in the backup is damaged"]);
+    take_backup(0).assert_contains(&["url-key is missing here and in earlier backups"]);
 }

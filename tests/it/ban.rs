@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, TestApp, TestUser};
+use crate::support::{TestApp, TestResponse, TestUser};
 
 /// Publisher `acme` of alice with the node `face-tools`, and one of its tokens.
 async fn acme() -> (TestApp, TestUser, String) {
@@ -15,15 +15,15 @@ async fn acme() -> (TestApp, TestUser, String) {
     (app, alice, token)
 }
 
-async fn rule(app: &TestApp, path: &str) -> Answer {
+async fn rule(app: &TestApp, path: &str) -> TestResponse {
     app.post_as(app.admin_token(), path, json!({"reason": "it spreads spam"})).await
 }
 
 #[track_caller]
-fn assert_banned(answer: Answer) {
-    let refused = answer.expect(403).json();
-    assert_eq!(refused["error"], "banned", "{refused}");
-    assert!(refused["detail"].as_str().unwrap().contains("it spreads spam"), "{refused}");
+fn assert_banned(response: TestResponse) {
+    let problem = response.expect(403).json();
+    assert_eq!(problem["error"], "banned", "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("it spreads spam"), "{problem}");
 }
 
 /// Ids of a list of nodes.
@@ -38,8 +38,8 @@ async fn a_banned_user_reads_and_changes_nothing_until_the_ban_is_taken_back() {
     rule(&app, &format!("{user}/ban")).await.expect(204);
 
     let account = app.get_as(&alice.token, "/users").await.expect(200).json();
-    let told = (&account["status"], &account["status_reason"], &account["statusReason"]);
-    assert_eq!(told, (&json!("UserStatusBanned"), &Value::Null, &json!("it spreads spam")));
+    let status = (&account["status"], &account["status_reason"], &account["statusReason"]);
+    assert_eq!(status, (&json!("UserStatusBanned"), &Value::Null, &json!("it spreads spam")));
     app.get_as(&alice.token, "/publishers/acme/nodes").await.expect(200);
     app.get_as(&alice.token, "/publishers/acme/tokens").await.expect(200);
     assert_banned(app.put_as(&alice.token, "/publishers/acme", json!({"name": "x"})).await);
@@ -61,9 +61,9 @@ async fn a_banned_publisher_is_changed_by_administrators_alone() {
     let (app, alice, token) = acme().await;
     rule(&app, "/admin/publishers/acme/ban").await.expect(204);
 
-    let shown = app.get("/publishers/acme").await.expect(200).json();
-    let told = (&shown["status"], &shown["status_detail"]);
-    assert_eq!(told, (&json!("PublisherStatusBanned"), &json!("it spreads spam")));
+    let body = app.get("/publishers/acme").await.expect(200).json();
+    let actual = (&body["status"], &body["status_detail"]);
+    assert_eq!(actual, (&json!("PublisherStatusBanned"), &json!("it spreads spam")));
     assert_banned(app.put_as(&alice.token, "/publishers/acme", json!({"name": "x"})).await);
     assert_banned(app.delete_as(&alice.token, "/publishers/acme").await);
     assert_banned(app.post_as(&alice.token, "/publishers/acme/tokens", json!({"name": "x"})).await);
@@ -79,8 +79,8 @@ async fn a_banned_publisher_is_changed_by_administrators_alone() {
     app.publisher("second", &alice).await;
 
     rule(&app, "/admin/publishers/acme/unban").await.expect(204);
-    let shown = app.put_as(&alice.token, "/publishers/acme", json!({"name": "x"})).await.expect(200).json();
-    assert_eq!((&shown["status"], shown.get("status_detail")), (&json!("PublisherStatusActive"), None));
+    let body = app.put_as(&alice.token, "/publishers/acme", json!({"name": "x"})).await.expect(200).json();
+    assert_eq!((&body["status"], body.get("status_detail")), (&json!("PublisherStatusActive"), None));
     app.post_as(&token, "/publishers/acme/nodes", json!({"id": "b"})).await.expect(201);
     app.stop().await;
 }
@@ -101,8 +101,11 @@ async fn a_banned_publisher_is_listed_for_administrators_who_ask() {
     assert_eq!(ids(app.admin_token(), "").await, ["good"]);
     assert_eq!(ids(app.admin_token(), "?include_banned=false").await, ["good"]);
     assert_eq!(ids(app.admin_token(), "?include_banned=true").await, ["acme", "good"]);
-    let own = app.get_as(&alice.token, "/users/publishers").await.expect(200).json();
-    assert_eq!((&own[0]["id"], &own[0]["status"]), (&json!("acme"), &json!("PublisherStatusBanned")));
+    let own_publishers = app.get_as(&alice.token, "/users/publishers").await.expect(200).json();
+    assert_eq!(
+        (&own_publishers[0]["id"], &own_publishers[0]["status"]),
+        (&json!("acme"), &json!("PublisherStatusBanned"))
+    );
     app.stop().await;
 }
 
@@ -133,9 +136,9 @@ async fn sending_back_a_node_of_a_banned_publisher_does_not_ban_the_node() {
     let paths = ["/admin/nodes/face-tools", "/publishers/acme/nodes/face-tools"];
     for path in paths {
         rule(&app, "/admin/publishers/acme/ban").await.expect(204);
-        let shown = app.get("/nodes/face-tools").await.expect(200).json();
-        assert_eq!(shown["status"], "NodeStatusBanned");
-        assert_eq!(app.put_as(app.admin_token(), path, shown.clone()).await.expect(200).json(), shown, "{path}");
+        let body = app.get("/nodes/face-tools").await.expect(200).json();
+        assert_eq!(body["status"], "NodeStatusBanned");
+        assert_eq!(app.put_as(app.admin_token(), path, body.clone()).await.expect(200).json(), body, "{path}");
         rule(&app, "/admin/publishers/acme/unban").await.expect(204);
         let freed = app.get("/nodes/face-tools").await.expect(200).json();
         assert_eq!((&freed["status"], freed.get("status_detail")), (&json!("NodeStatusActive"), None), "{path}");
@@ -153,18 +156,18 @@ async fn sending_back_a_node_of_a_banned_publisher_does_not_ban_the_node() {
 #[actix_web::test]
 async fn a_ban_that_does_not_apply_says_what_the_status_is_already() {
     let (app, alice, _) = acme().await;
-    for (what, kind) in [
+    for (resource, kind) in [
         (format!("/admin/users/{}", alice.id), "UserStatus"),
         ("/admin/publishers/acme".to_owned(), "PublisherStatus"),
         ("/admin/nodes/face-tools".to_owned(), "NodeStatus"),
     ] {
         for (command, state) in [("unban", "Active"), ("ban", "Banned")] {
             if command == "ban" {
-                rule(&app, &format!("{what}/ban")).await.expect(204);
+                rule(&app, &format!("{resource}/ban")).await.expect(204);
             }
-            let refused = rule(&app, &format!("{what}/{command}")).await.expect(409).json();
+            let problem = rule(&app, &format!("{resource}/{command}")).await.expect(409).json();
             let already = format!("from {kind}{state} to {kind}{state}: it already has that status");
-            assert!(refused["detail"].as_str().unwrap().ends_with(&already), "{refused}");
+            assert!(problem["detail"].as_str().unwrap().ends_with(&already), "{problem}");
         }
     }
     app.stop().await;
@@ -175,9 +178,9 @@ async fn every_ban_has_a_reason() {
     const REASON: &str =
         "must be a string of at most 1000 characters, without control characters except tabs and line breaks";
     let (app, alice, _) = acme().await;
-    for what in [&format!("/admin/users/{}", alice.id), "/admin/publishers/acme", "/admin/nodes/face-tools"] {
+    for resource in [&format!("/admin/users/{}", alice.id), "/admin/publishers/acme", "/admin/nodes/face-tools"] {
         for command in ["ban", "unban"] {
-            let path = format!("{what}/{command}");
+            let path = format!("{resource}/{command}");
             for (body, reason) in [
                 (json!({}), "is required"),
                 (json!({"reason": null}), "is required"),
@@ -185,15 +188,15 @@ async fn every_ban_has_a_reason() {
                 (json!({"reason": "x".repeat(1001)}), REASON),
                 (json!({"reason": 1}), REASON),
             ] {
-                let refused = app.post_as(app.admin_token(), &path, body).await.expect(400).json();
-                assert_eq!(refused["errors"], json!([{"pointer": "/reason", "reason": reason}]), "{path}");
+                let problem = app.post_as(app.admin_token(), &path, body).await.expect(400).json();
+                assert_eq!(problem["errors"], json!([{"pointer": "/reason", "reason": reason}]), "{path}");
             }
         }
         let longest = json!({"reason": "ü".repeat(1000)});
-        app.post_as(app.admin_token(), &format!("{what}/ban"), longest).await.expect(204);
+        app.post_as(app.admin_token(), &format!("{resource}/ban"), longest).await.expect(204);
     }
-    for nothing in ["users/nonsense", "publishers/nowhere", "nodes/nothing", "nodes/-"] {
-        rule(&app, &format!("/admin/{nothing}/ban")).await.expect(404);
+    for missing in ["users/nonsense", "publishers/nowhere", "nodes/nothing", "nodes/-"] {
+        rule(&app, &format!("/admin/{missing}/ban")).await.expect(404);
     }
     app.stop().await;
 }
@@ -207,11 +210,11 @@ async fn a_status_of_banned_has_a_reason_too() {
         ("/admin/nodes/face-tools/versions/1.0.0", "NodeVersionStatus", "status_reason"),
     ] {
         let banned = json!({"status": format!("{kind}Banned")});
-        let refused = app.put_as(token, path, banned).await.expect(400).json();
-        assert_eq!(refused["errors"][0]["pointer"], json!(format!("/{field}")), "{path}");
-        let told = json!({"status": format!("{kind}Banned"), field: "it mines coins"});
-        app.put_as(token, path, told.clone()).await.expect(200);
-        app.put_as(token, path, told).await.expect(200);
+        let problem = app.put_as(token, path, banned).await.expect(400).json();
+        assert_eq!(problem["errors"][0]["pointer"], json!(format!("/{field}")), "{path}");
+        let actual = json!({"status": format!("{kind}Banned"), field: "it mines coins"});
+        app.put_as(token, path, actual.clone()).await.expect(200);
+        app.put_as(token, path, actual).await.expect(200);
         app.put_as(token, path, json!({"status": format!("{kind}Active")})).await.expect(200);
     }
     app.stop().await;
@@ -229,16 +232,17 @@ async fn administrators_cannot_lock_themselves_out() {
         app.post_as(token, &format!("/admin/users/{first}/ban"), json!({"reason": "x"})).await.expect(409);
         app.put_as(token, &format!("/admin/users/{first}"), json!({"isAdmin": false})).await.expect(409);
     }
-    let own = format!("/admin/users/{}", root.id);
-    app.post_as(&root.token, &format!("{own}/ban"), json!({"reason": "x"})).await.expect(409);
-    let refused = app.put_as(&root.token, &own, json!({"isAdmin": false, "name": "x"})).await.expect(409).json();
-    assert_eq!(refused["error"], "conflict");
+    let own_account = format!("/admin/users/{}", root.id);
+    app.post_as(&root.token, &format!("{own_account}/ban"), json!({"reason": "x"})).await.expect(409);
+    let problem =
+        app.put_as(&root.token, &own_account, json!({"isAdmin": false, "name": "x"})).await.expect(409).json();
+    assert_eq!(problem["error"], "conflict");
     assert_eq!(app.get_as(&root.token, "/users").await.json()["name"], "root");
-    app.put_as(&root.token, &own, json!({"isAdmin": true, "name": "Root"})).await.expect(200);
+    app.put_as(&root.token, &own_account, json!({"isAdmin": true, "name": "Root"})).await.expect(200);
 
-    rule(&app, &format!("{own}/ban")).await.expect(204);
+    rule(&app, &format!("{own_account}/ban")).await.expect(204);
     app.get_as(&root.token, "/admin/users").await.expect(200);
     assert_banned(app.post_as(&root.token, "/admin/users", json!({"name": "x"})).await);
-    assert_banned(app.post_as(&root.token, &format!("{own}/unban"), json!({"reason": "x"})).await);
+    assert_banned(app.post_as(&root.token, &format!("{own_account}/unban"), json!({"reason": "x"})).await);
     app.stop().await;
 }

@@ -25,18 +25,18 @@ const JUNK: usize = 98_000;
 
 /// Service that never starts a task.
 async fn idle() -> TestApp {
-    let mishap = |place, _: &str| assert!(place != FailPoint::Reactor, "made to fail");
-    TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(Arc::new(mishap))).await
+    let handler = |point, _: &str| assert!(point != FailPoint::Reactor, "made to fail");
+    TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(Arc::new(handler))).await
 }
 
 /// Job with this many elements in an unknown field.
 fn with_junk(job: &Value) -> String {
-    let known = job.to_string();
+    let known_text = job.to_string();
     let junk = "0,".repeat(JUNK);
-    format!("{{\"junk\":[{junk}0],{}", &known[1..])
+    format!("{{\"junk\":[{junk}0],{}", &known_text[1..])
 }
 
-fn waiting(app: &TestApp, body: String) -> reqwest::RequestBuilder {
+fn waiting_request(app: &TestApp, body: String) -> reqwest::RequestBuilder {
     let request = app.request(Method::POST, VIDEO).header("content-type", "application/json");
     request.header("prefer", "wait=60").body(body)
 }
@@ -58,19 +58,20 @@ async fn requests_that_wait_hold_nothing_that_keeps_others_out() {
     let app = idle().await;
     let body = with_junk(&json!({"prompt": "a cat", "model": "vq2-turbo", "duration": 1}));
     assert!(body.len() > 190_000);
-    let requests: Vec<_> = (0..13).map(|_| tokio::task::spawn_local(waiting(&app, body.clone()).send())).collect();
+    let requests: Vec<_> =
+        (0..13).map(|_| tokio::task::spawn_local(waiting_request(&app, body.clone()).send())).collect();
     until_submitted(&app, 13).await;
 
     // When other callers submit pictures
-    let answers = join_all((0..4).map(|_| {
+    let responses = join_all((0..4).map(|_| {
         let body = json!({"images": [base64_png(8, 8)], "model": "vq2-turbo", "duration": 1});
         app.send(app.request(Method::POST, VIDEO).json(&body))
     }));
-    let answers = timeout(SOON, answers).await.expect("answers");
+    let responses = timeout(SOON, responses).await.expect("answers");
 
     // Then these are served, and the thirteen still wait
-    for answer in answers {
-        answer.expect(200);
+    for response in responses {
+        response.expect(200);
     }
     assert!(requests.iter().all(|request| !request.is_finished()));
     requests.iter().for_each(tokio::task::JoinHandle::abort);
@@ -82,12 +83,12 @@ async fn an_answer_that_waited_repeats_what_was_given() {
     let image = base64_png(16, 16);
     let body = with_junk(&json!({"images": [image], "model": "vq2-turbo", "duration": 1, "payload": "p"}));
 
-    let answer = timeout(SOON, app.send(waiting(&app, body))).await.expect("an answer").expect(200);
+    let response = timeout(SOON, app.send(waiting_request(&app, body))).await.expect("an answer").expect(200);
 
-    assert_eq!(answer.header("preference-applied"), Some("wait=60"));
-    let answer = answer.json();
+    assert_eq!(response.header("preference-applied"), Some("wait=60"));
+    let response = response.json();
     assert_eq!(
-        (&answer["state"], &answer["images"], &answer["payload"]),
+        (&response["state"], &response["images"], &response["payload"]),
         (&json!("success"), &json!([image]), &json!("p"))
     );
     app.stop().await;
@@ -103,7 +104,7 @@ async fn a_caller_that_holds_its_share_keeps_nobody_else_out() {
     let address = app.app.address();
 
     // When one caller begins many bodies and completes none
-    let (length, sent) = (2 << 20, vec![b' '; (2 << 20) - 1]);
+    let (length, partial_body) = (2 << 20, vec![b' '; (2 << 20) - 1]);
     let mut connections = Vec::new();
     for _ in 0..34 {
         let mut connection = TcpStream::connect(address).await.unwrap();
@@ -113,19 +114,19 @@ async fn a_caller_that_holds_its_share_keeps_nobody_else_out() {
         );
         connection.write_all(head.as_bytes()).await.unwrap();
         // The service may reject and close before everything is sent.
-        let _ = connection.write_all(&sent).await;
+        let _ = connection.write_all(&partial_body).await;
         connections.push(connection);
     }
 
     // Then bodies beyond its share are rejected
     let first = connections.iter_mut().map(|connection| {
         Box::pin(async {
-            let mut answer = vec![0; 12];
-            connection.read_exact(&mut answer).await.map(|_| String::from_utf8_lossy(&answer).into_owned())
+            let mut response = vec![0; 12];
+            connection.read_exact(&mut response).await.map(|_| String::from_utf8_lossy(&response).into_owned())
         })
     });
-    let (answer, ..) = timeout(Duration::from_secs(9), select_all(first)).await.expect("a refusal");
-    assert_eq!(answer.unwrap(), "HTTP/1.1 503");
+    let (response, ..) = timeout(Duration::from_secs(9), select_all(first)).await.expect("a refusal");
+    assert_eq!(response.unwrap(), "HTTP/1.1 503");
 
     // And another caller with an equally large body is served
     let body = json!({"node_versions": [{"node_id": "a", "version": "1.0.0"}], "junk": "x".repeat(2_000_000)});

@@ -14,7 +14,7 @@ async fn identifiers_are_answered_in_order_and_duplicates_each() {
     app.publisher("acme", &alice).await;
     let node = json!({"id": "Face-Tools", "latest_version": {"version": "1.0.0"}});
     app.post_as(&alice.token, "/publishers/acme/nodes", node).await.expect(201);
-    let wanted = [
+    let requested = [
         ("face-tools", "1.0.0"),
         ("none", "1.0.0"),
         ("Face-Tools", "2.0.0"),
@@ -22,15 +22,16 @@ async fn identifiers_are_answered_in_order_and_duplicates_each() {
         ("-", "1.0.0"),
         ("face-tools", "1.0.0"),
     ];
-    let wanted: Vec<_> = wanted.iter().map(|(node, version)| json!({"node_id": node, "version": version})).collect();
+    let requested: Vec<_> =
+        requested.iter().map(|(node, version)| json!({"node_id": node, "version": version})).collect();
 
-    let answer = app.post("/bulk/nodes/versions", json!({"node_versions": wanted})).await.expect(200).json();
-    let results = answer["node_versions"].as_array().unwrap();
+    let response = app.post("/bulk/nodes/versions", json!({"node_versions": requested})).await.expect(200).json();
+    let results = response["node_versions"].as_array().unwrap();
 
     let statuses: Vec<_> = results.iter().map(|result| result["status"].as_str().unwrap()).collect();
     assert_eq!(statuses, ["success", "not_found", "not_found", "error", "not_found", "success"]);
-    for (result, wanted) in results.iter().zip(&wanted) {
-        assert_eq!(result["identifier"], *wanted);
+    for (result, requested) in results.iter().zip(&requested) {
+        assert_eq!(result["identifier"], *requested);
         assert_eq!(result.get("error_message").is_some(), result["status"] == "error", "{result}");
         assert_eq!(result.get("node_version").is_some(), result["status"] == "success", "{result}");
     }
@@ -43,11 +44,11 @@ async fn identifiers_are_answered_in_order_and_duplicates_each() {
 #[actix_web::test]
 async fn a_thousand_are_answered_and_one_more_is_not() {
     let app = TestApp::start().await;
-    let of = |count: usize| json!({"node_versions": vec![json!({"node_id": "a", "version": "1.0.0"}); count]});
-    let answer = app.post("/bulk/nodes/versions", of(1000)).await.expect(200).json();
-    assert_eq!(answer["node_versions"].as_array().map(Vec::len), Some(1000));
-    app.post("/bulk/nodes/versions", of(1001)).await.expect(400);
-    app.post("/bulk/nodes/versions", of(0)).await.expect(400);
+    let body_with = |count: usize| json!({"node_versions": vec![json!({"node_id": "a", "version": "1.0.0"}); count]});
+    let response = app.post("/bulk/nodes/versions", body_with(1000)).await.expect(200).json();
+    assert_eq!(response["node_versions"].as_array().map(Vec::len), Some(1000));
+    app.post("/bulk/nodes/versions", body_with(1001)).await.expect(400);
+    app.post("/bulk/nodes/versions", body_with(0)).await.expect(400);
     app.post("/bulk/nodes/versions", json!({})).await.expect(400);
     app.stop().await;
 }
@@ -59,8 +60,8 @@ async fn build_metadata_and_case_do_not_matter_and_deleted_versions_are_gone() {
     app.publisher("acme", &alice).await;
     let node = json!({"id": "Face-Tools", "latest_version": {"version": "1.0.0+linux"}});
     app.post_as(&alice.token, "/publishers/acme/nodes", node).await.expect(201);
-    let wanted = json!({"node_versions": [{"node_id": "FACE-tools", "version": "1.0.0+mac"}]});
-    let look_up = async || app.post("/bulk/nodes/versions", wanted.clone()).await.expect(200).json();
+    let requested = json!({"node_versions": [{"node_id": "FACE-tools", "version": "1.0.0+mac"}]});
+    let look_up = async || app.post("/bulk/nodes/versions", requested.clone()).await.expect(200).json();
 
     let found = look_up().await["node_versions"][0].clone();
     assert_eq!((&found["status"], &found["identifier"]["version"]), (&json!("success"), &json!("1.0.0+mac")));
@@ -80,15 +81,15 @@ async fn a_large_answer_is_whole_plain_and_compressed() {
     let changelog = "𝒳".repeat(20_000);
     let node = json!({"id": "tools", "latest_version": {"version": "1.0.0", "changelog": changelog}});
     app.post_as(&alice.token, "/publishers/acme/nodes", node).await.expect(201);
-    let wanted = json!({"node_versions": vec![json!({"node_id": "tools", "version": "1.0.0"}); 100]});
-    let plain = app.post("/bulk/nodes/versions", wanted.clone()).await.expect(200);
+    let requested = json!({"node_versions": vec![json!({"node_id": "tools", "version": "1.0.0"}); 100]});
+    let plain = app.post("/bulk/nodes/versions", requested.clone()).await.expect(200);
     // The response is streamed, so its length is unknown in advance.
     assert_eq!((plain.header("transfer-encoding"), plain.header("content-length")), (Some("chunked"), None));
     let results = plain.json()["node_versions"].as_array().cloned().unwrap();
     assert_eq!(results.len(), 100);
     assert!(results.iter().all(|result| result["node_version"]["changelog"] == json!(changelog)));
 
-    let request = app.request(Method::POST, "/bulk/nodes/versions").header("accept-encoding", "gzip").json(&wanted);
+    let request = app.request(Method::POST, "/bulk/nodes/versions").header("accept-encoding", "gzip").json(&requested);
     let gzipped = app.send(request).await.expect(200);
     assert_eq!(gzipped.header("content-encoding"), Some("gzip"));
     let mut text = String::new();

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use crate::callbacks_rust::verify;
-use crate::delivery::settled;
+use crate::delivery::wait_until_settled;
 use crate::image::{PRECISION, submit};
 use crate::support::receiver::{Received, Receiver};
 use crate::support::{TestApp, picture};
@@ -60,8 +60,8 @@ func main() {
 
 /// Code block of the document in this language.
 fn block(language: &str) -> &'static str {
-    let begin = format!("```{language}\n");
-    let at = DOCUMENT.find(&begin).unwrap_or_else(|| panic!("there is no block of {language}")) + begin.len();
+    let fence = format!("```{language}\n");
+    let at = DOCUMENT.find(&fence).unwrap_or_else(|| panic!("there is no block of {language}")) + fence.len();
     &DOCUMENT[at..at + DOCUMENT[at..].find("```").unwrap()]
 }
 
@@ -72,7 +72,7 @@ fn question(callback: &Received, body: &[u8], key: &str) -> Value {
 }
 
 /// Output of the program; `None` if it is not installed.
-fn answers(program: &str, arguments: &[&str], questions: &Value) -> Option<Value> {
+fn run_program(program: &str, arguments: &[&str], questions: &Value) -> Option<Value> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().ok()?;
@@ -108,30 +108,31 @@ async fn what_is_shown_tells_true_callbacks_from_others() {
     let ada = app.user("ada").await;
     let mut secrets = Vec::new();
     for _ in 0..2 {
-        let made = app.post_as(&ada.token, "/users/webhook-secret", json!({})).await.expect(200).json();
-        secrets.push(made["secret"].as_str().unwrap().to_owned());
+        let created = app.post_as(&ada.token, "/users/webhook-secret", json!({})).await.expect(200).json();
+        secrets.push(created["secret"].as_str().unwrap().to_owned());
     }
     let public = app.get("/.well-known/webhook-key").await.expect(200).text();
     let body = json!({"image": picture::base64_png(8, 8), "webhook_url": receiver.url("/hook")});
     let task = submit(&app, &ada, PRECISION, body).await;
-    settled(&app, &ada.token, &task).await;
+    wait_until_settled(&app, &ada.token, &task).await;
     let callback = receiver.received().remove(0);
     // When it is checked with each key, and altered variants are checked too
     let other = format!("whsec_{}", STANDARD.encode([1; 32]));
-    let foreign = format!("whpk_{}", STANDARD.encode(ed25519_dalek::SigningKey::from_bytes(&[1; 32]).verifying_key()));
+    let foreign_key =
+        format!("whpk_{}", STANDARD.encode(ed25519_dalek::SigningKey::from_bytes(&[1; 32]).verifying_key()));
     let changed = [&callback.body[..], b" "].concat();
-    let mut late = callback.clone();
-    let stamp = late.headers.iter_mut().find(|(name, _)| name == "webhook-timestamp").unwrap();
+    let mut outdated = callback.clone();
+    let stamp = outdated.headers.iter_mut().find(|(name, _)| name == "webhook-timestamp").unwrap();
     stamp.1 = "1431703961".to_owned();
     let questions = json!([
         question(&callback, &callback.body, &secrets[0]),
         question(&callback, &callback.body, &secrets[1]),
         question(&callback, &callback.body, public.trim()),
         question(&callback, &callback.body, &other),
-        question(&callback, &callback.body, &foreign),
+        question(&callback, &callback.body, &foreign_key),
         question(&callback, &changed, &secrets[1]),
         question(&callback, &changed, public.trim()),
-        question(&late, &callback.body, &secrets[1]),
+        question(&outdated, &callback.body, &secrets[1]),
     ]);
     // Then the first three pass, in every installed language
     let expected = json!([true, true, true, false, false, false, false, false]);
@@ -146,17 +147,17 @@ fn malformed(true_headers: &Value) -> Vec<(Value, bool)> {
         without.as_object_mut().unwrap().remove(name);
         all.push((without, false));
     }
-    let mut with = |name: &str, value: &str, is_true| {
+    let mut add = |name: &str, value: &str, is_true| {
         let mut headers = true_headers.clone();
         headers[name] = value.into();
         all.push((headers, is_true));
     };
     for value in ["", "ü", "\u{1f600}"] {
-        with("webhook-id", value, false);
+        add("webhook-id", value, false);
     }
     let long = "9".repeat(400);
     for value in ["", "abc", "NaN", "Infinity", "1e400", "-1", "ü", "9223372036854775807", &long] {
-        with("webhook-timestamp", value, false);
+        add("webhook-timestamp", value, false);
     }
     for value in [
         "",
@@ -174,11 +175,11 @@ fn malformed(true_headers: &Value) -> Vec<(Value, bool)> {
         "v1a,\u{1f600}",
         "v2,AAAA",
     ] {
-        with("webhook-signature", value, false);
+        add("webhook-signature", value, false);
     }
-    let good = true_headers["webhook-signature"].as_str().unwrap();
+    let signature = true_headers["webhook-signature"].as_str().unwrap();
     for before in ["v1,A", "v1a,A", "v1,ü", "v1a,ü", "v1a,AAAA", "v1", "", ","] {
-        with("webhook-signature", &format!("{before} {good}"), true);
+        add("webhook-signature", &format!("{before} {signature}"), true);
     }
     all
 }
@@ -192,14 +193,14 @@ async fn what_is_malformed_is_refused_by_what_is_shown_and_nothing_fails() {
     let public = app.get("/.well-known/webhook-key").await.expect(200).text();
     let body = json!({"image": picture::base64_png(8, 8), "webhook_url": receiver.url("/hook")});
     let task = submit(&app, &ada, PRECISION, body).await;
-    settled(&app, &ada.token, &task).await;
+    wait_until_settled(&app, &ada.token, &task).await;
     let callback = receiver.received().remove(0);
     // When its headers are missing or malformed
     let (mut questions, mut expected) = (Vec::new(), Vec::new());
     for key in [secret.as_str().unwrap(), public.trim()] {
-        let asked = question(&callback, &callback.body, key);
-        for (headers, is_true) in malformed(&asked["headers"]) {
-            questions.push(json!({"headers": headers, "body": asked["body"], "key": asked["key"]}));
+        let requested = question(&callback, &callback.body, key);
+        for (headers, is_true) in malformed(&requested["headers"]) {
+            questions.push(json!({"headers": headers, "body": requested["body"], "key": requested["key"]}));
             expected.push(is_true);
         }
     }
@@ -210,8 +211,8 @@ async fn what_is_malformed_is_refused_by_what_is_shown_and_nothing_fails() {
 
 /// Asserts these results in every documented language that is installed.
 fn assert_in_all_languages(questions: &Value, expected: &Value) {
-    let asked = questions.as_array().unwrap();
-    assert_eq!(&asked.iter().map(in_rust).map(Value::from).collect::<Value>(), expected);
+    let requested = questions.as_array().unwrap();
+    assert_eq!(&requested.iter().map(in_rust).map(Value::from).collect::<Value>(), expected);
     let python = format!("{}{IN_PYTHON}", block("python"));
     let javascript = format!("{}{IN_JAVASCRIPT}", block("javascript"));
     // Go runs files: the sample with its package renamed, and a generated main.
@@ -220,13 +221,13 @@ fn assert_in_all_languages(questions: &Value, expected: &Value) {
     std::fs::write(&files[0], block("go").replacen("package callbacks", "package main", 1)).unwrap();
     std::fs::write(&files[1], IN_GO).unwrap();
     let [sample, main] = files.each_ref().map(|file| file.to_str().unwrap());
-    let mut tried = Vec::new();
+    let mut attempted = Vec::new();
     let programs: [(&str, &[&str]); 3] =
         [("python3", &["-c", &python]), ("node", &["-e", &javascript]), ("go", &["run", sample, main])];
     for (program, arguments) in programs {
-        let Some(answers) = answers(program, arguments, questions) else { continue };
-        assert_eq!(&answers, expected, "{program}");
-        tried.push(program);
+        let Some(responses) = run_program(program, arguments, questions) else { continue };
+        assert_eq!(&responses, expected, "{program}");
+        attempted.push(program);
     }
-    println!("tried: {tried:?}");
+    println!("tried: {attempted:?}");
 }

@@ -14,24 +14,24 @@ pub fn verify<'h>(header: impl Fn(&str) -> Option<&'h str>, body: &[u8], key: &s
     let (id, at) = (header("webhook-id")?, header("webhook-timestamp")?);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
     (now.abs_diff(at.parse().ok()?) <= tolerance.as_secs()).then_some(())?;
-    let signed = [format!("{id}.{at}.").as_bytes(), body].concat();
+    let signed_content = [format!("{id}.{at}.").as_bytes(), body].concat();
     let (kind, text) = key.split_once('_')?;
     let raw = STANDARD.decode(text).ok()?;
-    let good = |entry: &str| {
+    let is_valid = |entry: &str| {
         let (version, signature) = entry.split_once(',')?;
-        let given = STANDARD.decode(signature).ok()?;
+        let signature_bytes = STANDARD.decode(signature).ok()?;
         match (version, kind) {
             ("v1", "whsec") => {
                 let mut mac = Hmac::<Sha256>::new_from_slice(&raw).ok()?;
-                mac.update(&signed);
-                mac.verify_slice(&given).ok()
+                mac.update(&signed_content);
+                mac.verify_slice(&signature_bytes).ok()
             }
             ("v1a", "whpk") => {
                 let key = VerifyingKey::from_bytes(raw.as_slice().try_into().ok()?).ok()?;
-                key.verify_strict(&signed, &Signature::from_slice(&given).ok()?).ok()
+                key.verify_strict(&signed_content, &Signature::from_slice(&signature_bytes).ok()?).ok()
             }
             _ => None,
         }
     };
-    header("webhook-signature")?.split(' ').find_map(good)
+    header("webhook-signature")?.split(' ').find_map(is_valid)
 }

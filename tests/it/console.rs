@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use reqwest::Method;
 
-use crate::support::{Answer, TestApp};
+use crate::support::{TestApp, TestResponse};
 
 const POLICY: [&str; 11] = [
     "default-src 'none'",
@@ -22,7 +22,7 @@ const POLICY: [&str; 11] = [
 
 /// Scripts, style sheets and icon that the page refers to.
 fn named_by(page: &str) -> BTreeSet<String> {
-    let after = |name: &'static str| page.split(name).skip(1).filter_map(|rest| rest.split('"').next());
+    let after = |name: &'static str| page.split(name).skip(1).filter_map(|remaining| remaining.split('"').next());
     after("href=\"")
         .chain(after("src=\""))
         .filter(|path| path.starts_with("console/"))
@@ -30,8 +30,8 @@ fn named_by(page: &str) -> BTreeSet<String> {
         .collect()
 }
 
-fn policy_of(answer: &Answer) -> BTreeSet<&str> {
-    answer.header("content-security-policy").unwrap_or_default().split(';').map(str::trim).collect()
+fn policy_of(response: &TestResponse) -> BTreeSet<&str> {
+    response.header("content-security-policy").unwrap_or_default().split(';').map(str::trim).collect()
 }
 
 #[actix_web::test]
@@ -68,9 +68,9 @@ async fn every_file_is_bound_to_this_service_and_is_what_it_says() {
         assert_eq!(file.header("cross-origin-resource-policy"), Some("same-origin"), "{path}");
         assert!(file.header("set-cookie").is_none(), "{path}");
         let addresses = file.text().replace("http://www.w3.org/2000/svg", "");
-        let ours = !path.contains("/vendor/");
+        let is_own_file = !path.contains("/vendor/");
         assert!(
-            !ours || !(addresses.contains("src=\"http") || addresses.contains("href=\"http")),
+            !is_own_file || !(addresses.contains("src=\"http") || addresses.contains("href=\"http")),
             "{path} leads elsewhere"
         );
     }
@@ -86,14 +86,14 @@ async fn what_did_not_change_is_not_sent_again() {
         assert!(tag.starts_with('"'), "{tag} is not a strong tag");
         assert_eq!(first.header("cache-control"), Some("no-cache"));
 
-        let again = app.send(app.request(Method::GET, path).header("if-none-match", &tag)).await.expect(304);
-        assert!(again.body.is_empty());
-        assert_eq!(again.header("etag"), Some(tag.as_str()));
+        let repeated = app.send(app.request(Method::GET, path).header("if-none-match", &tag)).await.expect(304);
+        assert!(repeated.body.is_empty());
+        assert_eq!(repeated.header("etag"), Some(tag.as_str()));
         app.send(app.request(Method::GET, path).header("if-none-match", "\"another\"")).await.expect(200);
     }
     let tags: BTreeSet<_> = [app.get("/").await, app.get("/console/app.js").await]
         .iter()
-        .map(|it| it.header("etag").map(str::to_owned))
+        .map(|item| item.header("etag").map(str::to_owned))
         .collect();
     assert_eq!(tags.len(), 2, "different files have different tags");
     app.stop().await;
@@ -131,12 +131,12 @@ async fn nothing_is_served_but_the_files_and_nothing_can_be_done_to_them() {
         "/index.html",
         "/docs/",
     ] {
-        let answer = app.get(path).await.expect(404);
-        assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{path}");
+        let response = app.get(path).await.expect(404);
+        assert_eq!(response.header("content-type"), Some("application/problem+json"), "{path}");
     }
     for method in [Method::POST, Method::PUT, Method::DELETE] {
-        let answer = app.send(app.request(method.clone(), "/console/app.js")).await.expect(405);
-        assert_eq!(answer.header("allow"), Some("GET, HEAD"), "{method}");
+        let response = app.send(app.request(method.clone(), "/console/app.js")).await.expect(405);
+        assert_eq!(response.header("allow"), Some("GET, HEAD"), "{method}");
         app.send(app.request(method, "/")).await.expect(405);
     }
     let (get, head) = (app.get("/").await, app.send(app.request(Method::HEAD, "/")).await.expect(200));

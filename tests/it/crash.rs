@@ -17,8 +17,8 @@ use rand::{Rng, SeedableRng};
 
 use crate::support::process::{Process, command, run, with_snapshots, without_snapshots};
 use crate::support::receiver::Receiver;
-use check::{Followed, Told, verify, verify_log, verify_task_ended};
-use load::{Answered, write_until_killed};
+use check::{FollowedDeliveries, ReportedStatuses, verify, verify_log, verify_task_ended};
+use load::{AcknowledgedWrites, write_until_killed};
 
 const WRITERS: usize = 64;
 /// Number of earlier rounds that every round checks again.
@@ -34,38 +34,40 @@ async fn answered_commands_survive_kill_9() {
     let rounds: u64 = std::env::var("CRASH_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(10);
     let data = tempfile::tempdir().unwrap();
     let receiver = Receiver::start().await;
-    let answered = Arc::new(Mutex::new(Answered::default()));
-    let (mut moments, mut followed, mut snapshots) = (StdRng::seed_from_u64(0xA11CE), Followed::default(), 0);
+    let acknowledged = Arc::new(Mutex::new(AcknowledgedWrites::default()));
+    let (mut rng, mut delivered, mut snapshots) = (StdRng::seed_from_u64(0xA11CE), FollowedDeliveries::default(), 0);
 
     for round in 0..rounds {
         // Given a service that may have been killed before: every acknowledged write is there, once
         let service = started(data.path(), round);
-        let whole = round % WHOLE_EVERY == WHOLE_EVERY - 1;
-        let so_far = answered.lock().since(if whole { 0 } else { round.saturating_sub(RECENT) });
+        let is_whole_round = round % WHOLE_EVERY == WHOLE_EVERY - 1;
+        let so_far = acknowledged.lock().since(if is_whole_round { 0 } else { round.saturating_sub(RECENT) });
         verify(&service, &so_far).await;
-        followed.follow(&service).await;
+        delivered.follow(&service).await;
         // When it is killed while 64 clients write
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
-                let (base, answered, webhook) = (service.url(""), answered.clone(), receiver.url("/hook"));
-                actix_web::rt::spawn(async move { write_until_killed(base, writer, round, &answered, &webhook).await })
+                let (base, acknowledged, webhook) = (service.url(""), acknowledged.clone(), receiver.url("/hook"));
+                actix_web::rt::spawn(
+                    async move { write_until_killed(base, writer, round, &acknowledged, &webhook).await },
+                )
             })
             .collect();
         if round % SNAPSHOT_EVERY == 1 && round % PLAIN_EVERY != 0 {
             check::snapshot_taken(data.path()).await;
             snapshots += 1;
         }
-        tokio::time::sleep(Duration::from_millis(moments.gen_range(20..400))).await;
+        tokio::time::sleep(Duration::from_millis(rng.gen_range(20..400))).await;
         service.kill();
         for writer in writers {
             writer.await.unwrap();
         }
-        if whole || rounds <= WHOLE_EVERY {
+        if is_whole_round || rounds <= WHOLE_EVERY {
             verify_log(data.path());
         }
     }
-    let all = answered.lock().since(0);
-    everything_ends(data.path(), &all, &receiver, followed).await;
+    let acknowledged_all = acknowledged.lock().since(0);
+    everything_ends(data.path(), &acknowledged_all, &receiver, delivered).await;
     assert!(rounds < 2 || snapshots > 0, "no start began with a snapshot: that was not tried");
     println!("{rounds} kills, {snapshots} of them after a snapshot was taken under load");
 }
@@ -73,24 +75,32 @@ async fn answered_commands_survive_kill_9() {
 /// Most starts may use a snapshot, however short the log is; some replay all of it.
 fn started(data: &Path, round: u64) -> Process {
     let mut program = command(data);
-    let begin = if round.is_multiple_of(PLAIN_EVERY) { without_snapshots } else { with_snapshots };
-    let service = Process::from_command(begin(&mut program));
+    let start = if round.is_multiple_of(PLAIN_EVERY) { without_snapshots } else { with_snapshots };
+    let service = Process::from_command(start(&mut program));
     assert!(!service.printed().contains("ignored a snapshot"), "round {round}: {}", service.printed());
     service
 }
 
 /// Checks after the last start that every task ends, that every change of status is delivered in order, and that the
 /// log has no gap or duplicate and gives the same read models however it is read.
-async fn everything_ends(data: &Path, answered: &Answered, receiver: &Receiver, mut followed: Followed) {
+async fn everything_ends(
+    data: &Path,
+    acknowledged: &AcknowledgedWrites,
+    receiver: &Receiver,
+    mut delivered: FollowedDeliveries,
+) {
     let service = started(data, 1);
-    verify(&service, answered).await;
-    followed.follow(&service).await;
-    assert!(!answered.tasks.is_empty(), "no task was answered: the test shows nothing");
-    let callbacks =
-        receiver.wait_until(|received| Told::by(received).all_ended(answered.tasks.iter().map(|(_, id)| id))).await;
-    let told = Told::by(&callbacks);
-    for (_, task) in &answered.tasks {
-        assert_eq!(told.of(task), ["IN_PROGRESS", "COMPLETED"], "task {task}");
+    verify(&service, acknowledged).await;
+    delivered.follow(&service).await;
+    assert!(!acknowledged.tasks.is_empty(), "no task was answered: the test shows nothing");
+    let callbacks = receiver
+        .wait_until(|received| {
+            ReportedStatuses::from_callbacks(received).all_ended(acknowledged.tasks.iter().map(|(_, id)| id))
+        })
+        .await;
+    let deliveries = ReportedStatuses::from_callbacks(&callbacks);
+    for (_, task) in &acknowledged.tasks {
+        assert_eq!(deliveries.statuses_of(task), ["IN_PROGRESS", "COMPLETED"], "task {task}");
         verify_task_ended(&service, task).await;
     }
     let (status, errors) = service.terminate();
@@ -99,6 +109,6 @@ async fn everything_ends(data: &Path, answered: &Answered, receiver: &Receiver, 
     let events = verify_log(data);
     // This also compares the snapshot of the stop with the log.
     run(data, &["audit", "verify"]).expect(0);
-    let (nodes, tasks) = (answered.nodes(), answered.tasks.len());
+    let (nodes, tasks) = (acknowledged.nodes(), acknowledged.tasks.len());
     println!("{nodes} nodes and {tasks} tasks answered and there, {events} events without gap or double");
 }

@@ -15,8 +15,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use harm::{Harm, Plan};
-use history::History;
+use harm::{Harm, HarmPlan};
+use history::LogHistory;
 pub use history::files;
 use mediary::environment::Environment;
 use mediary::events::envelope::RecordedEvent;
@@ -35,30 +35,30 @@ const HANG: Duration = Duration::from_mins(2);
 
 /// All content of a log.
 #[derive(PartialEq)]
-pub struct Answers {
+pub struct ServedContents {
     pub events: Vec<RecordedEvent>,
     streams: Vec<Vec<RecordedEvent>>,
-    folded: Models,
+    models: Models,
 }
 
-impl Answers {
+impl ServedContents {
     /// Opens the log and reads everything, or returns the error of opening it.
-    fn of(directory: &Path) -> Result<(Self, OpenReport), String> {
-        let mut folded = Models::default();
-        let fold = |commit: &mediary::events::envelope::Commit| commit.iter().for_each(|event| folded.apply(event));
-        let opened = SledLog::open(&history::options(directory), &Environment::system(), fold);
+    fn open(directory: &Path) -> Result<(Self, OpenReport), String> {
+        let mut models = Models::default();
+        let apply = |commit: &mediary::events::envelope::Commit| commit.iter().for_each(|event| models.apply(event));
+        let opened = SledLog::open(&history::options(directory), &Environment::system(), apply);
         let (log, report) = opened.map_err(|error| error.to_string())?;
-        Ok((Self::told(&log, folded), report))
+        Ok((Self::from_log(&log, models), report))
     }
 
     /// Reads everything from the log, and closes it.
-    fn told(log: &SledLog, folded: Models) -> Self {
+    fn from_log(log: &SledLog, models: Models) -> Self {
         let events = log.read_all(Position(0), usize::MAX).expect("what opened can be read");
-        let read = |stream| log.read_stream(&stream, Version(0)).expect("what opened can be read");
-        let streams = history::streams(&events).into_iter().map(read).collect();
+        let read_stream = |stream| log.read_stream(&stream, Version(0)).expect("what opened can be read");
+        let streams = history::streams(&events).into_iter().map(read_stream).collect();
         assert_eq!(log.head(), Position(events.len() as u64));
         log.close().expect("what opened can be closed");
-        Self { events, streams, folded }
+        Self { events, streams, models }
     }
 }
 
@@ -80,11 +80,11 @@ fn damage_is_mended_or_named_and_never_served() {
     // Given a log
     let full = std::env::var("DAMAGE_CASES").is_ok_and(|cases| cases == "full");
     let plan = if full {
-        Plan { events: 10_000, flips: 1000, cuts: 200, zeroed: 100, misplaced: 100 }
+        HarmPlan { events: 10_000, flips: 1000, cuts: 200, zeroed: 100, misplaced: 100 }
     } else {
-        Plan { events: 1_500, flips: 12, cuts: 4, zeroed: 4, misplaced: 20 }
+        HarmPlan { events: 1_500, flips: 12, cuts: 4, zeroed: 4, misplaced: 20 }
     };
-    let history = History::make(plan.events);
+    let history = LogHistory::generate(plan.events);
     let cases = harm::draw(plan, &history, &mut StdRng::seed_from_u64(SEED));
     assert_eq!(verified(history.today()), 0, "the verification finds something in a log that is whole");
     // When a copy of it is damaged and opened
@@ -103,20 +103,20 @@ fn damage_is_mended_or_named_and_never_served() {
     for ((harm, outcome), count) in &counts {
         println!("{harm}: {count} {outcome}");
     }
-    let broken: Vec<_> = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Broken(_))).collect();
-    assert!(broken.is_empty(), "{} cases of {}: {broken:#?}", broken.len(), outcomes.len());
+    let failures: Vec<_> = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Broken(_))).collect();
+    assert!(failures.is_empty(), "{} cases of {}: {failures:#?}", failures.len(), outcomes.len());
     assert!(counts.keys().any(|(_, outcome)| *outcome == "named, no start"), "nothing was found: {counts:?}");
     assert!(counts.keys().any(|(_, outcome)| *outcome == "mended and reported"), "nothing was mended: {counts:?}");
 }
 
 /// Runs the cases on two threads.
-fn run(history: &History, cases: &[Harm]) -> Vec<(Harm, Outcome)> {
-    let (waiting, outcomes) = (Mutex::new(cases.iter()), Mutex::new(Vec::new()));
+fn run(history: &LogHistory, cases: &[Harm]) -> Vec<(Harm, Outcome)> {
+    let (remaining, outcomes) = (Mutex::new(cases.iter()), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 loop {
-                    let Some(harm) = waiting.lock().next() else { return };
+                    let Some(harm) = remaining.lock().next() else { return };
                     let suffered = suffer(history, harm).into_iter().map(|outcome| (harm.clone(), outcome));
                     outcomes.lock().extend(suffered);
                 }
@@ -127,7 +127,7 @@ fn run(history: &History, cases: &[Harm]) -> Vec<(Harm, Outcome)> {
 }
 
 /// Starts once with a full replay, and once from the snapshot.
-fn suffer(history: &History, harm: &Harm) -> Vec<Outcome> {
+fn suffer(history: &LogHistory, harm: &Harm) -> Vec<Outcome> {
     let harmed = || {
         let directory = tempfile::tempdir().unwrap();
         history::copy(history.today(), directory.path());
@@ -138,8 +138,8 @@ fn suffer(history: &History, harm: &Harm) -> Vec<Outcome> {
     vec![outlive_whole(history, harm, harmed().path()), from_snapshot]
 }
 
-fn outlive_whole(history: &History, harm: &Harm, directory: &Path) -> Outcome {
-    let Ok(told) = panic::catch_unwind(|| verified(directory)) else {
+fn outlive_whole(history: &LogHistory, harm: &Harm, directory: &Path) -> Outcome {
+    let Ok(result) = panic::catch_unwind(|| verified(directory)) else {
         return Outcome::Broken("the verification panics".to_owned());
     };
     let outcome = outlive(history, harm, directory);
@@ -149,7 +149,7 @@ fn outlive_whole(history: &History, harm: &Harm, directory: &Path) -> Outcome {
         Outcome::Mended => harm.file().is_some_and(|file| file.starts_with("journal")),
         Outcome::Unharmed | Outcome::Broken(_) => false,
     };
-    if expected && told == 0 {
+    if expected && result == 0 {
         return Outcome::Broken(format!("the verification finds nothing, and the start: {outcome:?}"));
     }
     outcome
@@ -158,11 +158,11 @@ fn outlive_whole(history: &History, harm: &Harm, directory: &Path) -> Outcome {
 /// Number of findings of a read-only verification.
 fn verified(directory: &Path) -> usize {
     let verification =
-        LogVerification { directory, in_use: false, since: None, each: &mut |_| {}, progress: &mut |_| {} };
+        LogVerification { directory, in_use: false, since: None, on_record: &mut |_| {}, progress: &mut |_| {} };
     verification.run().map_or(1, |report| report.journal.findings.len() + report.journal.notes.len())
 }
 
-fn outlive(history: &History, harm: &Harm, directory: &Path) -> Outcome {
+fn outlive(history: &LogHistory, harm: &Harm, directory: &Path) -> Outcome {
     match start(directory, history) {
         Outcome::Refused(reason) => judge_refusal(harm, directory, reason),
         // A repaired log needs no repair at the next start.
@@ -174,55 +174,55 @@ fn outlive(history: &History, harm: &Harm, directory: &Path) -> Outcome {
 }
 
 /// Opens the log in a thread, to detect a panic or a hang.
-fn start(directory: &Path, history: &History) -> Outcome {
+fn start(directory: &Path, history: &LogHistory) -> Outcome {
     let path = directory.to_owned();
-    let started = watched(move || Answers::of(&path).map(|(answers, report)| (answers, report.messages())));
+    let started = watched(move || ServedContents::open(&path).map(|(contents, report)| (contents, report.messages())));
     match started {
-        Err(broken) => broken,
+        Err(outcome) => outcome,
         Ok(Err(reason)) => Outcome::Refused(reason),
-        Ok(Ok((answers, reports))) => judge_answers(&answers, &reports, history),
+        Ok(Ok((contents, reports))) => judge_answers(&contents, &reports, history),
     }
 }
 
 /// Runs the closure in a thread, with a deadline.
-fn watched<T: Send + 'static>(work: impl FnOnce() -> T + Send + panic::UnwindSafe + 'static) -> Result<T, Outcome> {
-    let (tell, told) = mpsc::channel();
+fn watched<T: Send + 'static>(task: impl FnOnce() -> T + Send + panic::UnwindSafe + 'static) -> Result<T, Outcome> {
+    let (sender, outcome) = mpsc::channel();
     thread::spawn(move || {
-        let _ = tell.send(panic::catch_unwind(work));
+        let _ = sender.send(panic::catch_unwind(task));
     });
-    match told.recv_timeout(HANG) {
+    match outcome.recv_timeout(HANG) {
         Err(_) => Err(Outcome::Broken("it hangs".to_owned())),
         Ok(Err(panic)) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("?");
             Err(Outcome::Broken(format!("it panics: {text}")))
         }
-        Ok(Ok(done)) => Ok(done),
+        Ok(Ok(value)) => Ok(value),
     }
 }
 
-fn judge_answers(answers: &Answers, reports: &[String], history: &History) -> Outcome {
-    if *answers == history.answers {
+fn judge_answers(contents: &ServedContents, reports: &[String], history: &LogHistory) -> Outcome {
+    if *contents == history.contents {
         return if reports.is_empty() { Outcome::Unharmed } else { Outcome::Mended };
     }
-    let (found, expected) = (answers.events.len(), history.answers.events.len());
+    let (found, expected) = (contents.events.len(), history.contents.events.len());
     Outcome::Broken(format!("it serves other answers: {found} events instead of {expected}, {reports:?}"))
 }
 
 /// Checks that a refusal names the file, the offset in it where there is one, and the command to run.
 fn judge_refusal(harm: &Harm, directory: &Path, reason: String) -> Outcome {
     let names = |file: &Path| reason.contains(file.file_name().unwrap().to_str().unwrap());
-    let place = !reason.contains(".seg ") || (reason.contains(" at offset ") && reason.contains(" position "));
-    let wanted = match harm {
+    let has_location = !reason.contains(".seg ") || (reason.contains(" at offset ") && reason.contains(" position "));
+    let expected = match harm {
         // The gap is detected where the journal continues, or at its end.
         Harm::Missing(_) | Harm::Stale(_) | Harm::Cut { .. } => true,
         _ => harm.file().is_none_or(names),
     };
     let complaint = if !reason.contains(directory.to_str().unwrap()) {
         "no file is named"
-    } else if !wanted {
+    } else if !expected {
         "another file is named"
-    } else if !place {
+    } else if !has_location {
         "the place is not named"
     } else if !reason.contains("mediary ") {
         "no command is named"

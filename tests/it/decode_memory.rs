@@ -37,10 +37,10 @@ fn a_process_that_decodes_one_picture() {
     let Ok(file) = std::env::var(FILE) else { return };
     let bytes = std::fs::read(file).unwrap();
     let decoders = PictureDecoders::new(1 << 40);
-    let peak = |work: &dyn Fn() -> bool| {
+    let peak = |decode: &dyn Fn() -> bool| {
         std::fs::write("/proc/self/clear_refs", "5").expect("the kernel measures a peak anew");
         let before = memory("self", "VmRSS:");
-        let is_good = work();
+        let is_good = decode();
         (is_good, memory("self", "VmHWM:").saturating_sub(before))
     };
     let (inspected, decoded) = (peak(&|| decoders.inspect(&bytes).is_ok()), peak(&|| decoders.decode(&bytes).is_ok()));
@@ -62,9 +62,9 @@ fn figures(name: &str, bytes: &[u8]) -> Figures {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "decode_memory::a_process_that_decodes_one_picture", "--nocapture"]);
     let output = command.env(FILE, file).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = said.lines().find_map(|line| line.split_once("figures ").map(|(_, figures)| figures.to_owned()));
-    let line = line.unwrap_or_else(|| panic!("{name}: {said}\n{}", String::from_utf8_lossy(&output.stderr)));
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = stdout.lines().find_map(|line| line.split_once("figures ").map(|(_, figures)| figures.to_owned()));
+    let line = line.unwrap_or_else(|| panic!("{name}: {stdout}\n{}", String::from_utf8_lossy(&output.stderr)));
     let numbers: Vec<u64> = line.split(' ').map(|number| number.parse().unwrap()).collect();
     println!("{name}: {} bytes: inspecting, decoding, weighed, good: {line}", bytes.len());
     Figures { inspecting: numbers[0], decoding: numbers[1], weighed: numbers[2], is_good: numbers[3] == 1 }
@@ -90,10 +90,10 @@ fn deep_png(width: u32, height: u32, interlaced: bool, extra: &[u8]) -> Vec<u8> 
     let passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)];
     let row = |width: u32| 1 + 8 * u64::from(width);
     let bytes = if interlaced {
-        let of_pass = |(x, y, right, down): (u32, u32, u32, u32)| {
+        let pass_bytes = |(x, y, right, down): (u32, u32, u32, u32)| {
             row((width - x).div_ceil(right)) * u64::from((height - y).div_ceil(down))
         };
-        passes.into_iter().map(of_pass).sum()
+        passes.into_iter().map(pass_bytes).sum()
     } else {
         row(width) * u64::from(height)
     };
@@ -214,10 +214,10 @@ async fn eight_submissions_of_large_pictures_stay_within_the_memory_of_the_decod
         let request = request.header("content-type", "application/json").timeout(Duration::from_mins(5));
         async move { request.send().await.expect("an answer").status().as_u16() }
     };
-    let answers = futures_util::future::join_all((0..8).map(|_| submit())).await;
+    let responses = futures_util::future::join_all((0..8).map(|_| submit())).await;
 
     // Then all are accepted, and the engine also stays within the limit
-    assert_eq!(answers, [200; 8]);
+    assert_eq!(responses, [200; 8]);
     let peak = memory(&pid, "VmHWM:") - before;
     assert!(peak < 1000 * MEGABYTE, "{peak} bytes");
 }
@@ -225,6 +225,6 @@ async fn eight_submissions_of_large_pictures_stay_within_the_memory_of_the_decod
 #[test]
 fn a_picture_that_needs_more_than_all_of_the_memory_is_refused_with_the_figures() {
     let decoders = PictureDecoders::new(64 << 20);
-    let refusal = decoders.inspect(&deep_png(8000, 5000, false, b"")).unwrap_err().to_string();
-    assert_eq!(refusal, "requires 181 MB of memory to decode; at most 68 MB are allowed");
+    let message = decoders.inspect(&deep_png(8000, 5000, false, b"")).unwrap_err().to_string();
+    assert_eq!(message, "requires 181 MB of memory to decode; at most 68 MB are allowed");
 }

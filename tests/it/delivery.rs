@@ -43,8 +43,8 @@ async fn a_receiver_is_told_of_every_change_of_status_in_order() {
     assert_eq!(last["generated"].as_array().unwrap().len(), 1);
     assert!(received.iter().all(|callback| callback.path == "/hook?x=1"));
     // And the callback has the same content as a status read
-    let read = app.get_as(app.admin_token(), &format!("{UPSCALER}/{task}")).await.expect(200).json();
-    assert_eq!(read["data"], last);
+    let task_body = app.get_as(app.admin_token(), &format!("{UPSCALER}/{task}")).await.expect(200).json();
+    assert_eq!(task_body["data"], last);
 }
 
 #[actix_web::test]
@@ -53,21 +53,21 @@ async fn callbacks_are_signed_with_the_key_that_the_service_shows() {
     submit(&app, &receiver.url("/hook")).await;
     let received = receiver.wait_until(|received| received.len() == 2).await;
 
-    let shown = app.get("/.well-known/webhook-key").await.expect(200).text();
-    let key = verifying_key(&shown);
+    let key_text = app.get("/.well-known/webhook-key").await.expect(200).text();
+    let key = verifying_key(&key_text);
     for callback in &received {
         let (id, at) = (callback.header("webhook-id"), callback.header("webhook-timestamp"));
-        let signed = [id.as_bytes(), b".", at.as_bytes(), b".", &callback.body].concat();
+        let signed_content = [id.as_bytes(), b".", at.as_bytes(), b".", &callback.body].concat();
         let signature = callback.header("webhook-signature").strip_prefix("v1a,").unwrap();
         let signature = ed25519_dalek::Signature::from_slice(&decoded(signature)).unwrap();
-        key.verify_strict(&signed, &signature).unwrap();
+        key.verify_strict(&signed_content, &signature).unwrap();
         assert!(key.verify_strict(b"something else", &signature).is_err());
     }
     assert_ne!(received[0].header("webhook-id"), received[1].header("webhook-id"));
 }
 
-fn verifying_key(shown: &str) -> ed25519_dalek::VerifyingKey {
-    let key = shown.split("whpk_").nth(1).expect("a whpk_ key");
+fn verifying_key(key_text: &str) -> ed25519_dalek::VerifyingKey {
+    let key = key_text.split("whpk_").nth(1).expect("a whpk_ key");
     let key = key.trim_end_matches(|c: char| !c.is_ascii_alphanumeric() && !"+/=".contains(c));
     ed25519_dalek::VerifyingKey::from_bytes(&decoded(key).try_into().unwrap()).unwrap()
 }
@@ -80,7 +80,7 @@ fn decoded(base64: &str) -> Vec<u8> {
 #[actix_web::test]
 async fn a_receiver_that_fails_is_told_again_later_with_the_same_id_and_nothing_overtakes() {
     // Given a receiver that fails twice
-    let receiver = Receiver::answering(|number, _| match number {
+    let receiver = Receiver::with_replies(|attempt, _| match attempt {
         1 => "HTTP/1.1 500 Internal Server Error".to_owned(),
         2 => "HTTP/1.1 302 Found\r\nlocation: /elsewhere".to_owned(),
         _ => "HTTP/1.1 200 OK".to_owned(),
@@ -91,11 +91,11 @@ async fn a_receiver_that_fails_is_told_again_later_with_the_same_id_and_nothing_
     let task = submit(&app, &receiver.url("/hook")).await;
     // When time passes by the schedule of contract 8: 5 s, then 5 min, each at most a tenth longer
     receiver.wait_until(|received| received.len() == 1).await;
-    completed(&app, &task).await;
-    attempted(&app, &task, 1).await;
+    wait_for_completion(&app, &task).await;
+    wait_for_attempts(&app, &task, 1).await;
     environment.advance(Duration::from_millis(5500));
     receiver.wait_until(|received| received.len() == 2).await;
-    attempted(&app, &task, 2).await;
+    wait_for_attempts(&app, &task, 2).await;
     environment.advance(Duration::from_secs(330));
     let received = receiver.wait_until(|received| received.len() == 4).await;
     // Then the first message arrived three times under one id, and the second only afterwards
@@ -106,7 +106,7 @@ async fn a_receiver_that_fails_is_told_again_later_with_the_same_id_and_nothing_
 
 #[actix_web::test]
 async fn a_receiver_that_is_gone_is_not_told_again() {
-    let receiver = Receiver::answering(|number, _| match number {
+    let receiver = Receiver::with_replies(|attempt, _| match attempt {
         1 => "HTTP/1.1 410 Gone".to_owned(),
         _ => "HTTP/1.1 200 OK".to_owned(),
     })
@@ -131,8 +131,8 @@ async fn one_dead_receiver_delays_nobody() {
     // When another receiver has a callback due
     submit(&app, &receiver.url("/hook")).await;
     // Then it gets the callback long before the timeout of the first receiver
-    let told = tokio::time::timeout(Duration::from_secs(10), receiver.wait_until(|received| received.len() == 2));
-    assert_eq!(statuses(&told.await.expect("told within 10 s")), ["IN_PROGRESS", "COMPLETED"]);
+    let delivery = tokio::time::timeout(Duration::from_secs(10), receiver.wait_until(|received| received.len() == 2));
+    assert_eq!(statuses(&delivery.await.expect("told within 10 s")), ["IN_PROGRESS", "COMPLETED"]);
 }
 
 #[actix_web::test]
@@ -143,13 +143,13 @@ async fn what_was_not_told_before_a_stop_is_told_after_the_next_start() {
     drop(down);
     let app = TestApp::start().await;
     let task = submit(&app, &format!("http://{address}/hook")).await;
-    completed(&app, &task).await;
+    wait_for_completion(&app, &task).await;
     let dir = app.stop().await;
     // When the receiver is back and the service restarts
     let receiver = Receiver::start_on(address).await;
-    let later = manual_clock();
-    later.advance(Duration::from_hours(24 * 365));
-    let app = TestApp::start_in(dir, |_| {}, later).await;
+    let later_clock = manual_clock();
+    later_clock.advance(Duration::from_hours(24 * 365));
+    let app = TestApp::start_in(dir, |_| {}, later_clock).await;
     // Then it gets the missed callbacks, in order
     let received = receiver.wait_until(|received| received.len() == 2).await;
     assert_eq!(statuses(&received), ["IN_PROGRESS", "COMPLETED"]);
@@ -164,8 +164,8 @@ async fn a_private_address_is_not_called_when_private_addresses_are_denied() {
         |settings: &mut mediary::config::Settings| settings.egress.private = mediary::config::PrivateAccess::Deny;
     let app = TestApp::start_with(deny, Environment::system()).await;
     let task = submit(&app, &receiver.url("/hook")).await;
-    completed(&app, &task).await;
-    attempted(&app, &task, 1).await;
+    wait_for_completion(&app, &task).await;
+    wait_for_attempts(&app, &task, 1).await;
     let attempt = listed(&app, app.admin_token(), &task).await[0]["attempts"][0].clone();
     assert_eq!(attempt["reason"], "the egress rules forbid calls to this address");
     assert!(receiver.received().is_empty());
@@ -179,7 +179,7 @@ async fn read_models_equal_a_rebuild_after_tasks_and_deliveries() {
     app.node("acme", "face-tools", &user).await;
     let task = submit(&app, &receiver.url("/hook")).await;
     // The models that the writer updated event by event, once the last delivery is recorded
-    settled(&app, app.admin_token(), &task).await;
+    wait_until_settled(&app, app.admin_token(), &task).await;
     assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
     let dir = app.stop().await;
 
@@ -189,16 +189,21 @@ async fn read_models_equal_a_rebuild_after_tasks_and_deliveries() {
 
 /// Deliveries of a task, as its owner reads them.
 pub async fn listed(app: &TestApp, token: &str, task: &str) -> Vec<Value> {
-    let answer = app.get_as(token, &format!("/tasks/{task}/deliveries")).await.expect(200).json();
-    answer["deliveries"].as_array().unwrap().clone()
+    let response = app.get_as(token, &format!("/tasks/{task}/deliveries")).await.expect(200).json();
+    response["deliveries"].as_array().unwrap().clone()
 }
 
 /// Waits until the deliveries of a task satisfy the predicate.
-pub async fn until(app: &TestApp, token: &str, task: &str, enough: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+pub async fn wait_for_deliveries(
+    app: &TestApp,
+    token: &str,
+    task: &str,
+    condition: impl Fn(&[Value]) -> bool,
+) -> Vec<Value> {
     let mut changes = app.app.models().delivery_changes();
     loop {
         let deliveries = listed(app, token, task).await;
-        if enough(&deliveries) {
+        if condition(&deliveries) {
             return deliveries;
         }
         changes.changed().await.expect("the service lives");
@@ -206,30 +211,30 @@ pub async fn until(app: &TestApp, token: &str, task: &str, enough: impl Fn(&[Val
 }
 
 /// Waits until the task and all its deliveries have ended.
-pub async fn settled(app: &TestApp, token: &str, task: &str) -> Vec<Value> {
-    let ended = |status: &Value| ["COMPLETED", "FAILED"].contains(&status.as_str().unwrap());
-    until(app, token, task, |deliveries| {
-        let all = deliveries.iter().all(|delivery| delivery["state"] != "pending");
-        all && deliveries.last().is_some_and(|last| ended(&last["status"]))
+pub async fn wait_until_settled(app: &TestApp, token: &str, task: &str) -> Vec<Value> {
+    let is_final = |status: &Value| ["COMPLETED", "FAILED"].contains(&status.as_str().unwrap());
+    wait_for_deliveries(app, token, task, |deliveries| {
+        let all_settled = deliveries.iter().all(|delivery| delivery["state"] != "pending");
+        all_settled && deliveries.last().is_some_and(|last| is_final(&last["status"]))
     })
     .await
 }
 
 /// Waits until this many attempts of the task's first delivery are recorded.
-async fn attempted(app: &TestApp, task: &str, attempts: usize) {
-    let made = |deliveries: &[Value]| {
-        deliveries.first().is_some_and(|it| it["attempts"].as_array().unwrap().len() >= attempts)
+async fn wait_for_attempts(app: &TestApp, task: &str, attempts: usize) {
+    let has_attempts = |deliveries: &[Value]| {
+        deliveries.first().is_some_and(|item| item["attempts"].as_array().unwrap().len() >= attempts)
     };
-    until(app, app.admin_token(), task, made).await;
+    wait_for_deliveries(app, app.admin_token(), task, has_attempts).await;
 }
 
 /// Waits until the task has succeeded.
-async fn completed(app: &TestApp, task: &str) -> Value {
+async fn wait_for_completion(app: &TestApp, task: &str) -> Value {
     loop {
-        let read = app.get_as(app.admin_token(), &format!("{UPSCALER}/{task}")).await.expect(200).json();
-        match read["data"]["status"].as_str().unwrap() {
-            "COMPLETED" => return read,
-            "FAILED" => panic!("{read}"),
+        let task_body = app.get_as(app.admin_token(), &format!("{UPSCALER}/{task}")).await.expect(200).json();
+        match task_body["data"]["status"].as_str().unwrap() {
+            "COMPLETED" => return task_body,
+            "FAILED" => panic!("{task_body}"),
             _ => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }

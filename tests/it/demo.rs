@@ -10,14 +10,14 @@ use crate::support::TestApp;
 use crate::support::process::run;
 
 /// Runs the demo against the service, with two publishers of the sample.
-async fn demo(url: String, token: String, music: PathBuf) -> Output {
-    let ended = move || {
+async fn run_demo(url: String, token: String, music: PathBuf) -> Output {
+    let run_command = move || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
         command.args(["demo", "--url", &url, "--token", &token, "--only", "saltmarsh", "--only", "yarrowgate"]);
         command.arg("--music").arg(music);
         command.stdin(Stdio::null()).output().expect("the program starts")
     };
-    spawn_blocking(ended).await.expect("the program ends")
+    spawn_blocking(run_command).await.expect("the program ends")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -25,7 +25,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 async fn demo_of(app: &TestApp, music: &Path) -> String {
-    let output = demo(app.url(""), app.admin_token().to_owned(), music.to_owned()).await;
+    let output = run_demo(app.url(""), app.admin_token().to_owned(), music.to_owned()).await;
     assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
     text(&output.stdout)
 }
@@ -56,12 +56,12 @@ async fn the_demo_fills_a_service_once() {
     let archive = app.get("/nodes/yarrowgate-watermark/versions/1.1.1/download").await.expect(200);
     assert!(archive.body.starts_with(b"PK\x03\x04"));
     // And a picture, a film and a piece of music were made
-    let made: Vec<_> = printed.split_whitespace().filter(|word| word.contains("/media/")).collect();
-    for (url, begins) in made.iter().zip([&b"\x89PNG"[..], b"\0\0\0"]) {
+    let media_urls: Vec<_> = printed.split_whitespace().filter(|word| word.contains("/media/")).collect();
+    for (url, signature) in media_urls.iter().zip([&b"\x89PNG"[..], b"\0\0\0"]) {
         let file = app.get(url.strip_prefix(&app.url("")).unwrap()).await.expect(200);
-        assert!(file.body.starts_with(begins), "{url}");
+        assert!(file.body.starts_with(signature), "{url}");
     }
-    assert!(made.len() == 2 && made[1].strip_suffix(".mp4").is_some(), "{printed}");
+    assert!(media_urls.len() == 2 && media_urls[1].strip_suffix(".mp4").is_some(), "{printed}");
     let waltz = std::fs::read(&music).unwrap();
     assert!(waltz.starts_with(b"OggS") && waltz.len() > 20_000 && printed.contains("waltz.opus"), "{printed}");
     let tasks = app.get_as(app.admin_token(), "/tasks").await.expect(200).json();
@@ -76,9 +76,9 @@ async fn the_demo_fills_a_service_once() {
     }
     // When it runs again, then it reports that everything exists, and changes nothing
     let before = loop {
-        let counted = state(&app).await;
-        if counted != pristine {
-            break counted;
+        let state_after = state(&app).await;
+        if state_after != pristine {
+            break state_after;
         }
         tokio::task::yield_now().await;
     };
@@ -87,7 +87,7 @@ async fn the_demo_fills_a_service_once() {
     assert!(printed.contains("nodes       8 existing") && !printed.contains(" new"), "{printed}");
     assert_eq!(state(&app).await, before);
     // And picture and film are those of the first run; music is not stored and was made again, identically
-    assert!(made.iter().all(|url| printed.contains(url)), "{printed}");
+    assert!(media_urls.iter().all(|url| printed.contains(url)), "{printed}");
     assert_eq!(std::fs::read(&music).unwrap(), waltz);
 }
 
@@ -95,29 +95,29 @@ async fn the_demo_fills_a_service_once() {
 async fn the_demo_says_what_keeps_it_from_running() {
     let app = TestApp::start().await;
     let user = app.user("ada").await;
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let unused_address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let cases = [
         (app.url(""), "mdu_of-somebody-else", "rejects this token"),
         (app.url(""), user.token.as_str(), "an administrator"),
-        (format!("http://{free}"), "x", "no service answers"),
+        (format!("http://{unused_address}"), "x", "no service answers"),
         ("127.0.0.1".to_owned(), "x", "is not the URL"),
     ];
-    for (url, token, said) in cases {
-        let output = demo(url, token.to_owned(), PathBuf::from("/nowhere")).await;
+    for (url, token, expected) in cases {
+        let output = run_demo(url, token.to_owned(), PathBuf::from("/nowhere")).await;
         assert_eq!(output.status.code(), Some(1));
-        assert!(text(&output.stderr).contains(said), "{said}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(expected), "{expected}: {}", text(&output.stderr));
     }
     // An unreachable service is reported before a missing token, and an unwritable file before the first request
     let empty = tempfile::tempdir().unwrap();
-    let url = format!("http://{free}");
-    let nobody = spawn_blocking(move || run(empty.path(), &["demo", "--url", &url])).await.unwrap().expect(1);
-    assert!(nobody.err.contains("no service answers"), "{}", nobody.err);
+    let url = format!("http://{unused_address}");
+    let no_token = spawn_blocking(move || run(empty.path(), &["demo", "--url", &url])).await.unwrap().expect(1);
+    assert!(no_token.err.contains("no service answers"), "{}", no_token.err);
     // The service's stored token is sent to no other service
     let other = TestApp::start().await;
     let (path, url) = (other.dir.path().to_owned(), app.url(""));
-    let stranger = spawn_blocking(move || run(&path, &["demo", "--url", &url])).await.unwrap().expect(1);
-    assert!(stranger.err.contains("give --token or MEDIARY_ADMIN_TOKEN"), "{}", stranger.err);
-    let output = demo(app.url(""), app.admin_token().to_owned(), PathBuf::from("/nowhere/waltz.opus")).await;
+    let wrong_token = spawn_blocking(move || run(&path, &["demo", "--url", &url])).await.unwrap().expect(1);
+    assert!(wrong_token.err.contains("give --token or MEDIARY_ADMIN_TOKEN"), "{}", wrong_token.err);
+    let output = run_demo(app.url(""), app.admin_token().to_owned(), PathBuf::from("/nowhere/waltz.opus")).await;
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("name another file with --music"), "{}", text(&output.stderr));
     assert_eq!(app.get("/nodes").await.expect(200).json()["total"], 0);

@@ -22,7 +22,7 @@ use rustix::process::{Resource, Rlimit};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::journal::{House, all, write_group};
+use crate::journal::{LogFixture, all, write_group};
 use crate::samples::{append, task_stream};
 use crate::support::process::{Process, TOKEN, command, run};
 use crate::support::{client, picture};
@@ -41,16 +41,16 @@ const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 #[test]
 fn a_log_without_room_refuses_reads_on_and_takes_up_again() {
     // Given a log whose free disk space is set by the test
-    let free = Arc::new(AtomicU64::new(u64::MAX));
-    let measured = Arc::clone(&free);
-    let mut house = House::new();
-    let measure = move |_: &Path| Ok(FileSystemSpace { device: 1, free: measured.load(Ordering::SeqCst) });
-    house.options.space = DiskSpace::with_measure(&house.path(""), 1 << 20, Arc::new(measure));
-    let log = house.open().0;
+    let free_bytes = Arc::new(AtomicU64::new(u64::MAX));
+    let measured_bytes = Arc::clone(&free_bytes);
+    let mut log_fixture = LogFixture::new();
+    let measure = move |_: &Path| Ok(FileSystemSpace { device: 1, free: measured_bytes.load(Ordering::SeqCst) });
+    log_fixture.options.space = DiskSpace::with_measure(&log_fixture.path(""), 1 << 20, Arc::new(measure));
+    let log = log_fixture.open().0;
     write_group(&log, 0);
     let before = all(&log);
     // When there is less than the reserve
-    free.store(1000, Ordering::SeqCst);
+    free_bytes.store(1000, Ordering::SeqCst);
     let started = Instant::now();
     let failure = loop {
         if let Err(failure) = log.append(vec![append(7, started.elapsed().as_secs(), 9, 1), append(1, 9, 9, 1)]) {
@@ -60,13 +60,13 @@ fn a_log_without_room_refuses_reads_on_and_takes_up_again() {
         std::thread::sleep(Duration::from_millis(20));
     };
     // Then appends are rejected with the reason, and reads continue
-    let said = "disk full: 0 MiB free, 1 MiB reserved (storage.reserve_mib)";
-    assert!(matches!(&failure, LogFailure::Full { reason } if reason == said), "{failure}");
+    let expected = "disk full: 0 MiB free, 1 MiB reserved (storage.reserve_mib)";
+    assert!(matches!(&failure, LogFailure::Full { reason } if reason == expected), "{failure}");
     let events = all(&log);
     assert_eq!(events[..before.len()], before);
     assert_eq!((log.storage().state, log.storage().free_bytes), (StorageStatus::Full, Some(1000)));
     // and once there is space, appends continue with the next versions
-    free.store(u64::MAX, Ordering::SeqCst);
+    free_bytes.store(u64::MAX, Ordering::SeqCst);
     eventually("an append is taken", || log.append(vec![append(1, 1, 10, 1)]).is_ok_and(|done| done[0].is_ok()));
     assert_eq!(log.read_stream(&task_stream(1), Version(0)).unwrap().len(), 2);
     assert_eq!((log.head(), log.storage().state), (Position(events.len() as u64 + 1), StorageStatus::Ok));
@@ -75,43 +75,43 @@ fn a_log_without_room_refuses_reads_on_and_takes_up_again() {
 #[test]
 fn a_segment_that_finds_no_room_leaves_the_log_as_it_was() {
     // Given space for the reserve, but not for another segment
-    let free = Arc::new(AtomicU64::new(u64::MAX));
-    let measured = Arc::clone(&free);
-    let mut house = House::new();
-    let measure = move |_: &Path| Ok(FileSystemSpace { device: 1, free: measured.load(Ordering::SeqCst) });
-    house.options.space = DiskSpace::with_measure(&house.path(""), 1, Arc::new(measure));
-    let log = house.open().0;
+    let free_bytes = Arc::new(AtomicU64::new(u64::MAX));
+    let measured_bytes = Arc::clone(&free_bytes);
+    let mut log_fixture = LogFixture::new();
+    let measure = move |_: &Path| Ok(FileSystemSpace { device: 1, free: measured_bytes.load(Ordering::SeqCst) });
+    log_fixture.options.space = DiskSpace::with_measure(&log_fixture.path(""), 1, Arc::new(measure));
+    let log = log_fixture.open().0;
     write_group(&log, 0);
-    free.store(100, Ordering::SeqCst);
+    free_bytes.store(100, Ordering::SeqCst);
     // When the current segment is full
-    let (mut nth, mut failure) = (1, None);
+    let (mut index, mut failure) = (1, None);
     let started = Instant::now();
     while failure.is_none() && started.elapsed() < BACK_WITHIN {
-        match log.append(vec![append(1, nth, nth, 1), append(1, nth + 1, nth, 1)]) {
-            Ok(_) => nth += 2,
-            Err(refusal) => failure = Some(refusal),
+        match log.append(vec![append(1, index, index, 1), append(1, index + 1, index, 1)]) {
+            Ok(_) => index += 2,
+            Err(error) => failure = Some(error),
         }
     }
     // Then appends are rejected, and nothing of the group nor a partial segment remains
     let failure = failure.expect("a full segment refuses");
     assert!(failure.to_string().contains("a new journal segment needs"), "{failure}");
-    assert_eq!(log.head(), Position(nth + 1));
-    assert!(!house.path("journal/next.tmp").exists());
+    assert_eq!(log.head(), Position(index + 1));
+    assert!(!log_fixture.path("journal/next.tmp").exists());
     // and the same group is accepted once there is space
-    free.store(u64::MAX, Ordering::SeqCst);
+    free_bytes.store(u64::MAX, Ordering::SeqCst);
     eventually("the group is taken", || {
-        log.append(vec![append(1, nth, nth, 1), append(1, nth + 1, nth, 1)])
+        log.append(vec![append(1, index, index, 1), append(1, index + 1, index, 1)])
             .is_ok_and(|done| done.iter().all(Result::is_ok))
     });
     let events = all(&log);
     drop(log);
-    assert_eq!(all(&house.open().0), events);
+    assert_eq!(all(&log_fixture.open().0), events);
 }
 
 #[actix_web::test]
 async fn a_limit_of_file_sizes_is_a_full_disk() {
     let data = tempfile::tempdir().unwrap();
-    let service = Service::start(data.path(), 0);
+    let service = LimitedService::start(data.path(), 0);
     service.fill_registry().await;
     // When no file may grow beyond the current size of the journal and sled
     service.limit_files(Some(600_000));
@@ -128,19 +128,19 @@ async fn a_limit_of_file_sizes_is_a_full_disk() {
 async fn a_result_without_room_waits_for_it() {
     // Given a service whose limit of file sizes suffices for its log
     let data = tempfile::tempdir().unwrap();
-    let service = Service::start(data.path(), 0);
+    let service = LimitedService::start(data.path(), 0);
     service.limit_files(Some(700_000));
     // When a job produces a larger file
     let job = json!({"image": picture::base64_png(300, 300), "scale_factor": "4x"});
     let (status, _, submitted) = service.send(service.request(Method::POST, UPSCALER).json(&job)).await;
     assert_eq!(status, 200, "{submitted}");
-    let said = || service.process.said();
-    eventually("it waits", || said().contains("engine job waits for memory"));
+    let log_text = || service.process.log_text();
+    eventually("it waits", || log_text().contains("engine job waits for memory"));
     // Then the task has not failed, and completes once there is space
     let path = format!("/tasks/{}", submitted["data"]["task_id"].as_str().expect("an id"));
     let task = async || service.send(service.request(Method::GET, &path)).await.2;
-    let waiting = task().await;
-    assert_eq!(waiting["state"], "IN_PROGRESS", "{waiting}");
+    let waiting_task = task().await;
+    assert_eq!(waiting_task["state"], "IN_PROGRESS", "{waiting_task}");
     service.limit_files(None);
     let started = Instant::now();
     while task().await["state"] != "COMPLETED" {
@@ -152,12 +152,12 @@ async fn a_result_without_room_waits_for_it() {
 #[actix_web::test]
 async fn too_many_open_files_refuse_changes_until_some_are_closed() {
     let data = tempfile::tempdir().unwrap();
-    let service = Service::start(data.path(), 0);
+    let service = LimitedService::start(data.path(), 0);
     service.fill_registry().await;
     // When no file can be opened any more, not even the next segment of the journal
     let maximum = rustix::process::getrlimit(Resource::Nofile).maximum;
-    let none = Rlimit { current: Some(0), maximum };
-    let before = rustix::process::prlimit(Some(service.process.pid()), Resource::Nofile, none).unwrap();
+    let no_files = Rlimit { current: Some(0), maximum };
+    let before = rustix::process::prlimit(Some(service.process.pid()), Resource::Nofile, no_files).unwrap();
     assert_eq!(before, Rlimit { current: maximum, maximum }, "a service may open as many files as it is allowed to");
     let written = service.write_until_refused().await;
     // Then reads continue
@@ -175,8 +175,8 @@ async fn a_full_file_system_refuses_changes_and_takes_them_again() {
         return;
     };
     let data = disk.path("data");
-    let service = Service::start(&data, 4);
-    let kept = service.fill_registry().await;
+    let service = LimitedService::start(&data, 4);
+    let stored = service.fill_registry().await;
     // When another program fills the disk
     disk.fill();
     service.write_until_refused().await;
@@ -186,26 +186,27 @@ async fn a_full_file_system_refuses_changes_and_takes_them_again() {
         (Method::PUT, "/publishers/acme", json!({"name": "Late"})),
         (Method::DELETE, "/publishers/acme", json!(null)),
         (Method::POST, UPSCALER, json!({"image": picture::base64_png(8, 8)})),
-        (Method::PUT, kept["upload"].as_str().unwrap(), json!("no zip")),
+        (Method::PUT, stored["upload"].as_str().unwrap(), json!("no zip")),
     ] {
-        let refusal = service.send(service.request(method.clone(), path).json(&body)).await;
-        service.check_refusal(&refusal, &format!("{method} {path}"));
+        let reply = service.send(service.request(method.clone(), path).json(&body)).await;
+        service.check_refusal(&reply, &format!("{method} {path}"));
     }
     // A stored response is replayed, and reads continue
-    let again = service.request(Method::POST, "/publishers").header("idempotency-key", "k1");
-    let (status, _, body) = service.send(again.json(&json!({"id": "acme", "name": "acme"}))).await;
+    let retried_request = service.request(Method::POST, "/publishers").header("idempotency-key", "k1");
+    let (status, _, body) = service.send(retried_request.json(&json!({"id": "acme", "name": "acme"}))).await;
     assert_eq!((status, &body["id"]), (201, &json!("acme")));
     service.check_reads(0).await;
     let (status, retry, body) = service.send(service.request(Method::GET, "/ready")).await;
     assert_eq!((status, retry.is_some(), &body["error"]), (503, true, &json!("not_ready")));
-    let told = run(&data, &["health"]).expect(1).err;
+    let output = run(&data, &["health"]).expect(1).err;
     assert!(
-        told.contains("too little disk space") && body["detail"].as_str().is_some_and(|detail| told.contains(detail)),
-        "{told}"
+        output.contains("too little disk space")
+            && body["detail"].as_str().is_some_and(|detail| output.contains(detail)),
+        "{output}"
     );
     // A service that starts on the full disk serves reads too
     service.process.kill();
-    let service = Service::start(&data, 4);
+    let service = LimitedService::start(&data, 4);
     service.check_reads(0).await;
     service.check_refusal(&service.write(0).await, "after the start");
     // And once there is space, changes are accepted without another restart
@@ -222,7 +223,7 @@ async fn a_disk_that_is_full_to_the_last_byte_loses_nothing() {
     };
     // Given no reserve, so that the journal and sled themselves hit the full disk
     let data = disk.path("data");
-    let service = Service::start(&data, 0);
+    let service = LimitedService::start(&data, 0);
     service.fill_registry().await;
     disk.fill();
     let written = service.write_until_refused().await;
@@ -233,14 +234,14 @@ async fn a_disk_that_is_full_to_the_last_byte_loses_nothing() {
 }
 
 /// Real process, and what was written through it.
-struct Service {
+struct LimitedService {
     process: Process,
     client: Client,
 }
 
-type Reply = (u16, Option<String>, Value);
+type RawReply = (u16, Option<String>, Value);
 
-impl Service {
+impl LimitedService {
     fn start(data: &Path, reserve_mib: u64) -> Self {
         let mut command = command(data);
         command.env("MEDIARY_STORAGE__RESERVE_MIB", reserve_mib.to_string());
@@ -252,11 +253,11 @@ impl Service {
         self.client.request(method, url).bearer_auth(TOKEN)
     }
 
-    async fn send(&self, request: RequestBuilder) -> Reply {
-        let answer = request.send().await.expect("an answer");
-        let retry = answer.headers().get("retry-after").map(|seconds| seconds.to_str().unwrap().to_owned());
-        let status = answer.status().as_u16();
-        (status, retry, serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap_or_default())
+    async fn send(&self, request: RequestBuilder) -> RawReply {
+        let response = request.send().await.expect("an answer");
+        let retry = response.headers().get("retry-after").map(|seconds| seconds.to_str().unwrap().to_owned());
+        let status = response.status().as_u16();
+        (status, retry, serde_json::from_slice(&response.bytes().await.unwrap()).unwrap_or_default())
     }
 
     /// Creates a publisher with an idempotency key, a node, and a version that waits for its archive.
@@ -275,19 +276,19 @@ impl Service {
     }
 
     /// Gives the version a large changelog.
-    async fn write(&self, nth: usize) -> Reply {
-        let changelog = format!("{nth} {}", "𝒳".repeat(TEXT_CHARACTERS));
+    async fn write(&self, index: usize) -> RawReply {
+        let changelog = format!("{index} {}", "𝒳".repeat(TEXT_CHARACTERS));
         let path = "/publishers/acme/nodes/tools/versions/1.0.0";
         self.send(self.request(Method::PUT, path).json(&json!({"changelog": changelog}))).await
     }
 
     /// Writes until a change is rejected; returns the number of accepted ones.
     async fn write_until_refused(&self) -> usize {
-        for nth in 1..400 {
-            let reply = self.write(nth).await;
+        for index in 1..400 {
+            let reply = self.write(index).await;
             if reply.0 != 200 {
                 self.check_refusal(&reply, "a change");
-                return nth - 1;
+                return index - 1;
             }
         }
         panic!("the disk never was full");
@@ -308,12 +309,12 @@ impl Service {
         assert_eq!(status, 200);
     }
 
-    fn check_refusal(&self, (status, retry, body): &Reply, what: &str) {
-        assert_eq!((*status, &body["error"]), (507, &json!("insufficient_storage")), "{what}: {body}");
-        assert_eq!(retry.as_deref(), Some("30"), "{what}");
+    fn check_refusal(&self, (status, retry, body): &RawReply, label: &str) {
+        assert_eq!((*status, &body["error"]), (507, &json!("insufficient_storage")), "{label}: {body}");
+        assert_eq!(retry.as_deref(), Some("30"), "{label}");
         let detail = body["detail"].as_str().unwrap();
-        assert!(detail.contains("nothing was changed") && detail.contains("once there is room"), "{what}: {detail}");
-        assert!(!detail.contains("/data"), "{what}: {detail}");
+        assert!(detail.contains("nothing was changed") && detail.contains("once there is room"), "{label}: {detail}");
+        assert!(!detail.contains("/data"), "{label}: {detail}");
         let base = self.process.url("");
         assert!(base.starts_with("http"), "{base}");
     }
@@ -326,8 +327,8 @@ impl Service {
         let (status, _, version) = self.send(self.request(Method::GET, "/nodes/tools/versions/1.0.0")).await;
         assert_eq!(status, 200);
         if written > 0 {
-            let number = version["changelog"].as_str().unwrap().split(' ').next().unwrap();
-            assert_eq!(number, written.to_string(), "the last change that was answered is the last there is");
+            let version_number = version["changelog"].as_str().unwrap().split(' ').next().unwrap();
+            assert_eq!(version_number, written.to_string(), "the last change that was answered is the last there is");
         }
     }
 
@@ -389,10 +390,10 @@ impl Drop for SmallDisk {
     }
 }
 
-fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+fn eventually(label: &str, mut condition: impl FnMut() -> bool) {
     let started = Instant::now();
-    while !done() {
-        assert!(started.elapsed() < REACHED_WITHIN, "{what}: not within {REACHED_WITHIN:?}");
+    while !condition() {
+        assert!(started.elapsed() < REACHED_WITHIN, "{label}: not within {REACHED_WITHIN:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

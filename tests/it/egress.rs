@@ -13,13 +13,13 @@ use mediary::environment::Environment;
 use mediary::outbound::address::AllowEntry;
 use serde_json::{Value, json};
 
-use crate::delivery::{settled, until};
+use crate::delivery::{wait_for_deliveries, wait_until_settled};
 use crate::image::PRECISION;
 use crate::support::process::{Process, TOKEN, command};
 use crate::support::receiver::Receiver;
 use crate::support::{TestApp, client, picture};
 use canary::Canary;
-use rows::{Outcome, rows};
+use rows::{EgressOutcome, rows};
 
 /// Addresses of the test's host names; the machine's resolver is not used.
 fn names(name: &str) -> Vec<IpAddr> {
@@ -40,10 +40,12 @@ fn names(name: &str) -> Vec<IpAddr> {
 }
 
 /// Name that resolves to the redirecting server the first time, and to the canary afterwards.
-fn rebinding() -> impl Fn(&str) -> Vec<IpAddr> {
-    let asked = std::sync::atomic::AtomicUsize::new(0);
+fn rebinding_resolver() -> impl Fn(&str) -> Vec<IpAddr> {
+    let lookups = std::sync::atomic::AtomicUsize::new(0);
     move |name| match name {
-        "rebind.example" if asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 => vec![[127, 0, 0, 9].into()],
+        "rebind.example" if lookups.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 => {
+            vec![[127, 0, 0, 9].into()]
+        }
         "rebind.example" => vec![[127, 0, 0, 1].into()],
         other => names(other),
     }
@@ -60,37 +62,39 @@ fn open(settings: &mut Settings) {
     settings.egress.private = PrivateAccess::Allow;
 }
 
-async fn submit(app: &TestApp, input: &str, hook: &str) -> Result<String, Value> {
-    let answer = app.post_as(app.admin_token(), PRECISION, json!({"image": input, "webhook_url": hook})).await;
-    match answer.status {
-        200 => Ok(answer.json()["data"]["task_id"].as_str().unwrap().to_owned()),
-        400 => Err(answer.json()),
-        _ => panic!("{input}: {}", answer.text()),
+async fn submit(app: &TestApp, input: &str, webhook_url: &str) -> Result<String, Value> {
+    let response = app.post_as(app.admin_token(), PRECISION, json!({"image": input, "webhook_url": webhook_url})).await;
+    match response.status {
+        200 => Ok(response.json()["data"]["task_id"].as_str().unwrap().to_owned()),
+        400 => Err(response.json()),
+        _ => panic!("{input}: {}", response.text()),
     }
 }
 
 /// Outcome of an address as an input and as a callback.
-async fn outcome(app: &TestApp, place: &str) -> Outcome {
-    let (task, failure) = match submit(app, place, place).await {
+async fn outcome(app: &TestApp, url: &str) -> EgressOutcome {
+    let (task, failure) = match submit(app, url, url).await {
         Ok(task) => (task, Some("input_unavailable")),
         Err(problem) => {
-            let wrong: Vec<_> = problem["errors"].as_array().unwrap().iter().map(|it| it["pointer"].clone()).collect();
-            if wrong.contains(&json!("/webhook_url")) {
-                return Outcome::NotTaken;
+            let pointers: Vec<_> =
+                problem["errors"].as_array().unwrap().iter().map(|item| item["pointer"].clone()).collect();
+            if pointers.contains(&json!("/webhook_url")) {
+                return EgressOutcome::NotTaken;
             }
             // A picture in the body for the input, and a URL for the callback.
-            (submit(app, &picture::base64_png(4, 4), place).await.unwrap(), None)
+            (submit(app, &picture::base64_png(4, 4), url).await.unwrap(), None)
         }
     };
-    let attempted = |found: &[Value]| found.first().is_some_and(|it| it["attempts"].as_array().unwrap().len() == 1);
-    let delivery = until(app, app.admin_token(), &task, attempted).await[0].clone();
-    let shown = app.get_as(app.admin_token(), &format!("/tasks/{task}")).await.expect(200).json();
-    assert_eq!(shown["error"]["code"].as_str(), failure, "{place}: {shown}");
+    let has_attempt =
+        |found: &[Value]| found.first().is_some_and(|item| item["attempts"].as_array().unwrap().len() == 1);
+    let delivery = wait_for_deliveries(app, app.admin_token(), &task, has_attempt).await[0].clone();
+    let body = app.get_as(app.admin_token(), &format!("/tasks/{task}")).await.expect(200).json();
+    assert_eq!(body["error"]["code"].as_str(), failure, "{url}: {body}");
     let attempt = &delivery["attempts"][0];
     match (attempt["status_code"].as_u64(), attempt["reason"].as_str()) {
-        (None, Some(reason)) if reason.starts_with("the egress rules forbid") => Outcome::Forbidden,
-        (Some(302), _) => Outcome::Redirected,
-        other => panic!("{place}: {other:?}"),
+        (None, Some(reason)) if reason.starts_with("the egress rules forbid") => EgressOutcome::Forbidden,
+        (Some(302), _) => EgressOutcome::Redirected,
+        other => panic!("{url}: {other:?}"),
     }
 }
 
@@ -101,15 +105,16 @@ async fn no_way_to_write_a_forbidden_address_leads_there() {
     let rows = rows(canary.port(), redirecting);
     assert!(rows.len() >= 80, "{}", rows.len());
     let app = TestApp::start_with(strict, Environment::system().with_host_resolver(Arc::new(names))).await;
-    let mut wrong = Vec::new();
+    let mut mismatches = Vec::new();
     for row in &rows {
-        let came = outcome(&app, &row.url).await;
-        let seen = canary.seen();
-        if came != row.outcome || !seen.is_empty() {
-            wrong.push(format!("{}: {came:?} instead of {:?}, the canary saw {seen:?}", row.url, row.outcome));
+        let actual = outcome(&app, &row.url).await;
+        let connections = canary.requests();
+        if actual != row.outcome || !connections.is_empty() {
+            mismatches
+                .push(format!("{}: {actual:?} instead of {:?}, the canary saw {connections:?}", row.url, row.outcome));
         }
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(mismatches.is_empty(), "{mismatches:#?}");
     println!("{} rows", rows.len());
 }
 
@@ -117,14 +122,15 @@ async fn no_way_to_write_a_forbidden_address_leads_there() {
 async fn a_name_that_leads_elsewhere_the_second_time_is_looked_at_the_second_time() {
     let canary = Canary::start();
     let redirecting = canary::redirecting(canary.port()).await;
-    let app = TestApp::start_with(strict, Environment::system().with_host_resolver(Arc::new(rebinding()))).await;
+    let app =
+        TestApp::start_with(strict, Environment::system().with_host_resolver(Arc::new(rebinding_resolver()))).await;
     let input = format!("http://rebind.example:{redirecting}/to/rebind.example");
-    let hook = format!("http://127.0.0.9:{redirecting}/ok");
-    let task = submit(&app, &input, &hook).await.unwrap();
-    settled(&app, app.admin_token(), &task).await;
-    let shown = app.get_as(app.admin_token(), &format!("/tasks/{task}")).await.expect(200).json();
-    assert!(shown["error"]["message"].as_str().unwrap().contains("egress rules"), "{shown}");
-    assert!(canary.seen().is_empty(), "{:?}", canary.seen());
+    let webhook_url = format!("http://127.0.0.9:{redirecting}/ok");
+    let task = submit(&app, &input, &webhook_url).await.unwrap();
+    wait_until_settled(&app, app.admin_token(), &task).await;
+    let body = app.get_as(app.admin_token(), &format!("/tasks/{task}")).await.expect(200).json();
+    assert!(body["error"]["message"].as_str().unwrap().contains("egress rules"), "{body}");
+    assert!(canary.requests().is_empty(), "{:?}", canary.requests());
 }
 
 #[actix_web::test]
@@ -133,10 +139,10 @@ async fn the_canary_is_reached_when_that_is_allowed() {
     let app = TestApp::start_with(open, Environment::system().with_host_resolver(Arc::new(names))).await;
     for host in ["127.0.0.1", "2130706433", "0x7f.1", "[::1]", "[::ffff:127.0.0.1]", "１２７.1", "loopback.example"]
     {
-        let place = format!("http://{host}:{}", canary.port());
-        let task = submit(&app, &format!("{place}/input"), &format!("{place}/hook")).await.unwrap();
-        settled(&app, app.admin_token(), &task).await;
-        assert_eq!(canary.seen(), ["GET /input HTTP/1.1", "POST /hook HTTP/1.1"], "{host}");
+        let url = format!("http://{host}:{}", canary.port());
+        let task = submit(&app, &format!("{url}/input"), &format!("{url}/hook")).await.unwrap();
+        wait_until_settled(&app, app.admin_token(), &task).await;
+        assert_eq!(canary.requests(), ["GET /input HTTP/1.1", "POST /hook HTTP/1.1"], "{host}");
         canary.forget();
     }
 }
@@ -152,9 +158,9 @@ async fn a_proxy_of_the_environment_is_not_asked() {
     }
     let service = Process::from_command(&mut command);
     let body = json!({"image": receiver.url("/input"), "webhook_url": receiver.url("/hook")});
-    let sent = client().post(service.url(PRECISION)).bearer_auth(TOKEN).json(&body).send().await.unwrap();
-    assert_eq!(sent.status(), 200);
-    let received = receiver.wait_until(|received| received.iter().any(|it| it.path == "/hook")).await;
+    let response = client().post(service.url(PRECISION)).bearer_auth(TOKEN).json(&body).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    let received = receiver.wait_until(|received| received.iter().any(|item| item.path == "/hook")).await;
     assert!(received.iter().any(|it| it.path == "/input"), "the input was not fetched");
-    assert!(canary.seen().is_empty(), "{:?}", canary.seen());
+    assert!(canary.requests().is_empty(), "{:?}", canary.requests());
 }

@@ -23,8 +23,8 @@ const NAME: &str = "Ermintrude Quetzalcóatl";
 async fn distinctive(app: &TestApp) -> TestUser {
     let user = app.user("first-called-otherwise").await;
     let body = json!({"email": EMAIL, "name": NAME});
-    let shown = app.put_as(app.admin_token(), &account(&user), body).await.expect(200).json();
-    assert_eq!((&shown["email"], &shown["name"]), (&json!(EMAIL), &json!(NAME)));
+    let visible = app.put_as(app.admin_token(), &account(&user), body).await.expect(200).json();
+    assert_eq!((&visible["email"], &visible["name"]), (&json!(EMAIL), &json!(NAME)));
     user
 }
 
@@ -73,7 +73,7 @@ async fn an_erased_user_is_an_id_and_nothing_more() {
     app.put_as(&bob.token, &membership, json!({"role": "owner"})).await.expect(200);
     app.node("acme", "face-tools", &bob).await;
     app.post_as(&ada.token, "/nodes/face-tools/reviews?star=4", json!({})).await.expect(200);
-    let made = app.access_token("acme", &ada).await;
+    let issued_token = app.access_token("acme", &ada).await;
     let reviewed = app.get("/nodes/face-tools").await.expect(200).json();
 
     // When an administrator erases the user
@@ -83,7 +83,7 @@ async fn an_erased_user_is_an_id_and_nothing_more() {
     assert_eq!(listed(&app, &ada).await, tombstone(&ada));
     let acme = app.get_as(&bob.token, "/publishers/acme").await.expect(200).json();
     assert_eq!(acme["members"].as_array().unwrap().len(), 1, "{acme}");
-    for token in [&ada.token, &made] {
+    for token in [&ada.token, &issued_token] {
         app.get_as(token, "/publishers/acme/nodes").await.expect(401);
     }
     let tokens = app.get_as(&bob.token, "/publishers/acme/tokens").await.expect(200).json();
@@ -92,7 +92,7 @@ async fn an_erased_user_is_an_id_and_nothing_more() {
     assert_eq!(app.get("/nodes/face-tools").await.expect(200).json(), reviewed);
     // And the account cannot be changed any more
     let reason = json!({"reason": "spam"});
-    let refused = [
+    let rejections = [
         app.put_as(app.admin_token(), &account(&ada), json!({"name": "Ada"})).await,
         app.put_as(app.admin_token(), &account(&ada), json!({"isApproved": true})).await,
         app.post_as(app.admin_token(), &format!("{}/ban", account(&ada)), reason.clone()).await,
@@ -101,8 +101,8 @@ async fn an_erased_user_is_an_id_and_nothing_more() {
         app.put_as(&bob.token, &membership, json!({})).await,
         app.delete_as(app.admin_token(), &account(&ada)).await,
     ];
-    for answer in refused {
-        let problem = answer.expect(404).json();
+    for response in rejections {
+        let problem = response.expect(404).json();
         assert_eq!(problem["detail"], "user not found: it was erased");
     }
     app.delete_as(&bob.token, &membership).await.expect(404);
@@ -118,8 +118,8 @@ async fn users_erase_themselves() {
     app.get_as(&ada.token, "/users").await.expect(401);
     app.delete_as(&ada.token, "/users").await.expect(401);
     assert_eq!(listed(&app, &ada).await, tombstone(&ada));
-    let nobody = "/admin/users/00000000-0000-4000-8000-00000000abcd";
-    app.delete_as(app.admin_token(), nobody).await.expect(404);
+    let unknown = "/admin/users/00000000-0000-4000-8000-00000000abcd";
+    app.delete_as(app.admin_token(), unknown).await.expect(404);
     app.stop().await;
 }
 
@@ -133,8 +133,8 @@ async fn there_is_always_an_administrator() {
     let bootstrap = app.get_as(app.admin_token(), "/users").await.expect(200).json();
     let bootstrap = format!("/admin/users/{}", bootstrap["id"].as_str().unwrap());
     for (token, path) in [(app.admin_token(), "/users"), (app.admin_token(), &bootstrap), (&root.token, &bootstrap)] {
-        let refused = app.delete_as(token, path).await.expect(409).json();
-        let detail = refused["detail"].as_str().unwrap();
+        let problem = app.delete_as(token, path).await.expect(409).json();
+        let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains("bootstrap") && detail.contains("cannot be erased"), "{detail}");
     }
     app.delete_as(&root.token, &account(&other)).await.expect(204);
@@ -153,9 +153,9 @@ async fn the_last_owner_is_told_of_which_publishers() {
     let owner = json!({"role": "owner"});
     app.put_as(&ada.token, &format!("/publishers/shared/members/{}", bob.id), owner.clone()).await.expect(200);
     for (token, path) in [(ada.token.as_str(), "/users".to_owned()), (app.admin_token(), account(&ada))] {
-        let refused = app.delete_as(token, &path).await.expect(409).json();
-        assert_eq!(refused["error"], "conflict");
-        let sentences: Vec<_> = refused["details"].as_array().unwrap().iter().map(|s| s.as_str().unwrap()).collect();
+        let problem = app.delete_as(token, &path).await.expect(409).json();
+        assert_eq!(problem["error"], "conflict");
+        let sentences: Vec<_> = problem["details"].as_array().unwrap().iter().map(|s| s.as_str().unwrap()).collect();
         assert_eq!(sentences.len(), 2, "{sentences:?}");
         assert!(sentences[0].starts_with("acme has no other owner") && sentences[1].starts_with("zeta has"));
     }
@@ -175,8 +175,8 @@ async fn no_file_holds_a_name_or_an_email_address_before_or_after() {
     let (ada, bob) = (distinctive(&app).await, app.user("bob").await);
     let keyed = app.request(Method::POST, "/admin/users").bearer_auth(app.admin_token());
     let body = json!({"email": EMAIL, "name": NAME});
-    let twin = app.send(keyed.header("idempotency-key", "k").json(&body)).await.expect(201).json();
-    let twin = TestUser { id: twin["id"].as_str().unwrap().to_owned(), token: String::new() };
+    let twin_body = app.send(keyed.header("idempotency-key", "k").json(&body)).await.expect(201).json();
+    let twin_user = TestUser { id: twin_body["id"].as_str().unwrap().to_owned(), token: String::new() };
     app.publisher("acme", &bob).await;
     let membership = format!("/publishers/acme/members/{}", ada.id);
     app.put_as(&bob.token, &membership, json!({"role": "owner"})).await.expect(200);
@@ -189,9 +189,9 @@ async fn no_file_holds_a_name_or_an_email_address_before_or_after() {
     }
     let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     assert_eq!(listed(&app, &ada).await["name"], NAME, "the key survives");
-    assert_eq!(listed(&app, &twin).await["email"], EMAIL);
+    assert_eq!(listed(&app, &twin_user).await["email"], EMAIL);
     // And the user and the twin are erased
-    for user in [&ada, &twin] {
+    for user in [&ada, &twin_user] {
         assert!(key_of(&app.dir, user).exists());
         app.delete_as(app.admin_token(), &account(user)).await.expect(204);
         assert!(!key_of(&app.dir, user).exists());
@@ -203,7 +203,7 @@ async fn no_file_holds_a_name_or_an_email_address_before_or_after() {
     }
     let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     assert_eq!(app.app.reports(), [""; 0], "there was nothing to mend");
-    assert_eq!((listed(&app, &ada).await, listed(&app, &twin).await), (tombstone(&ada), tombstone(&twin)));
+    assert_eq!((listed(&app, &ada).await, listed(&app, &twin_user).await), (tombstone(&ada), tombstone(&twin_user)));
     assert_eq!(listed(&app, &bob).await["name"], "bob");
     app.stop().await;
 }
@@ -211,16 +211,16 @@ async fn no_file_holds_a_name_or_an_email_address_before_or_after() {
 #[actix_web::test]
 async fn a_request_that_made_a_user_does_not_bring_it_back() {
     let app = TestApp::start().await;
-    let ask = || {
+    let create_user = || {
         let request = app.request(Method::POST, "/admin/users").bearer_auth(app.admin_token());
         app.send(request.header("idempotency-key", "k").json(&json!({"email": EMAIL, "name": NAME})))
     };
-    let made = ask().await.expect(201).json();
-    assert_eq!(ask().await.expect(201).json(), made);
+    let created = create_user().await.expect(201).json();
+    assert_eq!(create_user().await.expect(201).json(), created);
     assert_eq!(files(&app.dir.path().join("answers")).len(), 1);
-    app.delete_as(app.admin_token(), &format!("/admin/users/{}", made["id"].as_str().unwrap())).await.expect(204);
+    app.delete_as(app.admin_token(), &format!("/admin/users/{}", created["id"].as_str().unwrap())).await.expect(204);
     assert_eq!(files(&app.dir.path().join("answers")), Vec::<PathBuf>::new(), "kept answers are dropped");
-    assert!(!ask().await.expect(404).text().contains(EMAIL));
+    assert!(!create_user().await.expect(404).text().contains(EMAIL));
     assert_eq!(recorded(&app, "UserCreated"), 2);
     app.stop().await;
 }
@@ -228,15 +228,15 @@ async fn a_request_that_made_a_user_does_not_bring_it_back() {
 #[actix_web::test]
 async fn what_a_crash_left_of_an_erasure_is_finished_by_the_next_start() {
     // Given a service that dies between the event and the deletion of the key
-    let mishap = Arc::new(|place, _: &str| assert!(place != FailPoint::BeforeKeyDestroyed, "killed here"));
-    let app = TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(mishap)).await;
+    let handler = Arc::new(|point, _: &str| assert!(point != FailPoint::BeforeKeyDestroyed, "killed here"));
+    let app = TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(handler)).await;
     let (ada, bob) = (distinctive(&app).await, distinctive(&app).await);
     let before = app.app.log().head().0.to_string();
     for user in [&ada, &bob] {
         app.delete_as(app.admin_token(), &account(user)).await.expect(500);
         let path = format!("/admin/as-of/user/{}?position={before}", user.id);
-        let shown = app.get_as(app.admin_token(), &path).await.expect(200).json();
-        assert_eq!((&shown["state"]["erased"], &shown["state"]["name"]), (&json!(true), &Value::Null));
+        let body = app.get_as(app.admin_token(), &path).await.expect(200).json();
+        assert_eq!((&body["state"]["erased"], &body["state"]["name"]), (&json!(true), &Value::Null));
         assert!(key_of(&app.dir, user).exists());
         assert_eq!(listed(&app, user).await, tombstone(user), "the event counts at once");
         app.get_as(&user.token, "/users").await.expect(401);
@@ -247,10 +247,13 @@ async fn what_a_crash_left_of_an_erasure_is_finished_by_the_next_start() {
     assert!(!key_of(&app.dir, &ada).exists() && key_of(&app.dir, &bob).exists());
     let dir = app.stop().await;
     // Then the audit of the stopped service's directory does not show who the user was
-    let thing = format!("user/{}", bob.id);
-    for asked in [&["as-of", &before, &thing][..], &["show", &thing], &["diff", "0", &before]] {
-        let told = run(dir.path(), &[&["audit"], asked, &["--json"]].concat()).expect(0).out;
-        assert!(told.contains("erased") && !told.contains(EMAIL) && !told.contains("Ermintrude"), "{asked:?}: {told}");
+    let subject = format!("user/{}", bob.id);
+    for arguments in [&["as-of", &before, &subject][..], &["show", &subject], &["diff", "0", &before]] {
+        let output = run(dir.path(), &[&["audit"], arguments, &["--json"]].concat()).expect(0).out;
+        assert!(
+            output.contains("erased") && !output.contains(EMAIL) && !output.contains("Ermintrude"),
+            "{arguments:?}: {output}"
+        );
     }
     let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     // And no key is left
@@ -262,18 +265,18 @@ async fn what_a_crash_left_of_an_erasure_is_finished_by_the_next_start() {
 #[actix_web::test]
 async fn an_answer_that_was_on_its_way_is_not_kept_after_an_erasure() {
     // Given a change of a user with an idempotency key, whose response exists but is not stored yet
-    let (reached, mut reaches) = unbounded_channel();
-    let (go, goes) = std::sync::mpsc::channel::<()>();
-    let goes = Mutex::new(goes);
-    let mishap = Arc::new(move |place, _: &str| {
-        if place == FailPoint::BeforeResponseStored {
-            let _ = reached.send(());
+    let (reached_sender, mut reached_receiver) = unbounded_channel();
+    let (go_sender, go_receiver) = std::sync::mpsc::channel::<()>();
+    let go_receiver = Mutex::new(go_receiver);
+    let handler = Arc::new(move |point, _: &str| {
+        if point == FailPoint::BeforeResponseStored {
+            let _ = reached_sender.send(());
             // Fails once the other end is gone; that is expected.
-            let _ = goes.lock().recv();
+            let _ = go_receiver.lock().recv();
         }
     });
     let app =
-        TestApp::start_with(|settings| settings.workers = 2, Environment::system().with_fail_point_handler(mishap))
+        TestApp::start_with(|settings| settings.workers = 2, Environment::system().with_fail_point_handler(handler))
             .await;
     let ada = distinctive(&app).await;
     let (url, token) = (app.url(&account(&ada)), app.admin_token().to_owned());
@@ -282,19 +285,19 @@ async fn an_answer_that_was_on_its_way_is_not_kept_after_an_erasure() {
         let body = json!({"isApproved": true});
         client().put(&url).bearer_auth(&token).header("idempotency-key", "k").json(&body)
     };
-    let again = change.try_clone().unwrap();
+    let repeated_request = change.try_clone().unwrap();
     let changed = actix_web::rt::spawn(change.send());
-    reaches.recv().await.unwrap();
+    reached_receiver.recv().await.unwrap();
     // When the user is erased at this moment
     let erased = client().delete(&url).bearer_auth(&token).send().await.unwrap();
     assert_eq!(erased.status(), 204);
-    drop(go);
+    drop(go_sender);
     assert_eq!(changed.await.unwrap().unwrap().status(), 200);
     // Then that response is neither stored nor replayed
     assert_eq!(files(&app.dir.path().join("answers")), Vec::<PathBuf>::new());
-    let again = again.send().await.unwrap();
-    assert_eq!(again.status(), 404);
-    assert!(!again.text().await.unwrap().contains(EMAIL));
+    let repeated_request = repeated_request.send().await.unwrap();
+    assert_eq!(repeated_request.status(), 404);
+    assert!(!repeated_request.text().await.unwrap().contains(EMAIL));
     app.stop().await;
 }
 
@@ -326,8 +329,8 @@ async fn without_keys_the_service_goes_on_without_names() {
     let dir = app.stop().await;
     fs::remove_dir_all(dir.path().join("personal")).unwrap();
     let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
-    let shown = app.get_as(&ada.token, "/users").await.expect(200).json();
-    assert_eq!(shown, json!({"id": ada.id, "isAdmin": false, "isApproved": false}));
+    let body = app.get_as(&ada.token, "/users").await.expect(200).json();
+    assert_eq!(body, json!({"id": ada.id, "isAdmin": false, "isApproved": false}));
     let acme = app.get_as(&ada.token, "/publishers/acme").await.expect(200).json();
     assert_eq!(acme["members"][0]["user"], json!({"id": ada.id}));
     app.stop().await;
@@ -339,23 +342,23 @@ async fn a_lost_key_is_not_replaced_by_a_change() {
     let app = TestApp::start().await;
     let ada = distinctive(&app).await;
     let dir = app.stop().await;
-    let (place, elsewhere) = (key_of(&dir, &ada), tempfile::tempdir().unwrap());
-    let kept = elsewhere.path().join("key");
-    fs::rename(&place, &kept).unwrap();
+    let (key_path, other_dir) = (key_of(&dir, &ada), tempfile::tempdir().unwrap());
+    let stored = other_dir.path().join("key");
+    fs::rename(&key_path, &stored).unwrap();
     let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     // When the name is changed, then the change is rejected, with instructions for the operator
-    let refused = app.put_as(app.admin_token(), &account(&ada), json!({"name": "Grace"})).await.expect(503).json();
-    assert!(refused["detail"].as_str().unwrap().contains("restore it from a backup"), "{refused}");
-    assert!(!place.exists(), "no other key is made");
+    let problem = app.put_as(app.admin_token(), &account(&ada), json!({"name": "Grace"})).await.expect(503).json();
+    assert!(problem["detail"].as_str().unwrap().contains("restore it from a backup"), "{problem}");
+    assert!(!key_path.exists(), "no other key is made");
     // And fields that are not encrypted can be changed
     app.put_as(app.admin_token(), &account(&ada), json!({"isApproved": true})).await.expect(200);
     // And with the key restored both the old and the new data are readable, after a restart too
-    fs::copy(&kept, &place).unwrap();
+    fs::copy(&stored, &key_path).unwrap();
     let grace = app.put_as(app.admin_token(), &account(&ada), json!({"name": "Grace"})).await.expect(200).json();
     assert_eq!((&grace["name"], &grace["email"]), (&json!("Grace"), &json!(EMAIL)));
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
-    let shown = listed(&app, &ada).await;
-    assert_eq!((&shown["name"], &shown["email"]), (&json!("Grace"), &json!(EMAIL)));
+    let body = listed(&app, &ada).await;
+    assert_eq!((&body["name"], &body["email"]), (&json!("Grace"), &json!(EMAIL)));
     app.stop().await;
 }
 
@@ -364,8 +367,8 @@ async fn saying_the_same_again_records_nothing() {
     let app = TestApp::start().await;
     let ada = distinctive(&app).await;
     let before = recorded(&app, "UserRevised");
-    let same = json!({"email": EMAIL, "name": NAME, "isApproved": false});
-    app.put_as(app.admin_token(), &account(&ada), same).await.expect(200);
+    let unchanged = json!({"email": EMAIL, "name": NAME, "isApproved": false});
+    app.put_as(app.admin_token(), &account(&ada), unchanged).await.expect(200);
     assert_eq!(recorded(&app, "UserRevised"), before);
     app.stop().await;
 }

@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{Answer, TestApp};
+use crate::support::{TestApp, TestResponse};
 
 /// Checks the shape of contract 2 and returns the body.
 #[track_caller]
-fn problem(answer: &Answer, status: u16, code: &str) -> Value {
-    assert_eq!(answer.status, status, "{}", answer.text());
-    assert_eq!(answer.header("content-type"), Some("application/problem+json"));
-    assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
-    assert!(answer.header("x-request-id").is_some_and(|id| !id.is_empty()));
-    let body = answer.json();
+fn problem(response: &TestResponse, status: u16, code: &str) -> Value {
+    assert_eq!(response.status, status, "{}", response.text());
+    assert_eq!(response.header("content-type"), Some("application/problem+json"));
+    assert_eq!(response.header("x-content-type-options"), Some("nosniff"));
+    assert!(response.header("x-request-id").is_some_and(|id| !id.is_empty()));
+    let body = response.json();
     assert_eq!(body["error"], code, "{body}");
     assert_eq!(body["status"], status);
     assert_eq!(body["type"], format!("urn:mediary:error:{code}"));
@@ -44,12 +44,12 @@ async fn unknown_paths_and_odd_ones() {
 #[actix_web::test]
 async fn credentials_that_are_missing_or_wrong() {
     let app = TestApp::start().await;
-    let answer = app.get("/users").await;
-    problem(&answer, 401, "unauthorized");
-    assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+    let response = app.get("/users").await;
+    problem(&response, 401, "unauthorized");
+    assert_eq!(response.header("www-authenticate"), Some("Bearer"));
     for header in ["Bearer", "Bearer ", "Basic YTpi", "Bearer a b", "mdu_x", "Bearer ä"] {
-        let answer = app.send(app.request(Method::GET, "/users").header("authorization", header)).await;
-        problem(&answer, 401, "unauthorized");
+        let response = app.send(app.request(Method::GET, "/users").header("authorization", header)).await;
+        problem(&response, 401, "unauthorized");
     }
     let spelled = format!("bEARER  {}", app.admin_token());
     app.send(app.request(Method::GET, "/users").header("authorization", spelled)).await.expect(200);
@@ -65,14 +65,14 @@ async fn bodies_that_are_no_json() {
     };
     let body = problem(&post(b"{\n \"a\": }".to_vec()).await, 400, "malformed_body");
     assert!(body["detail"].as_str().is_some_and(|detail| detail.contains("line 2 column 7")), "{body}");
-    let many = format!("{{\"a\": [0{}]}}", ",0".repeat(100_000));
-    let body = problem(&post(many.into()).await, 400, "malformed_body");
+    let long_list = format!("{{\"a\": [0{}]}}", ",0".repeat(100_000));
+    let body = problem(&post(long_list.into()).await, 400, "malformed_body");
     assert_eq!(body["detail"], "the body has more than 100000 elements");
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(64), "]".repeat(64));
-    for bad in
+    for invalid in
         [b"".to_vec(), b"{".to_vec(), b"{} {}".to_vec(), b"\"\xff\"".to_vec(), b"\"\\ud800\"".to_vec(), deep.into()]
     {
-        problem(&post(bad).await, 400, "malformed_body");
+        problem(&post(invalid).await, 400, "malformed_body");
     }
     problem(&post(b"[]".to_vec()).await, 400, "invalid_input");
     app.stop().await;
@@ -85,8 +85,8 @@ async fn bodies_of_another_type() {
         let request = app.request(Method::POST, "/bulk/nodes/versions").header(name, value);
         app.send(request.body("{\"node_versions\": [{\"node_id\": \"a\", \"version\": \"1.0.0\"}]}"))
     };
-    for bad in ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1"] {
-        problem(&post("content-type", bad).await, 415, "unsupported_media_type");
+    for invalid in ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1"] {
+        problem(&post("content-type", invalid).await, 415, "unsupported_media_type");
     }
     problem(&post("content-encoding", "gzip").await, 415, "unsupported_media_type");
     post("content-type", "application/json; charset=UTF-8").await.expect(200);
@@ -110,16 +110,16 @@ async fn bodies_and_headers_that_are_too_large() {
 #[actix_web::test]
 async fn what_is_no_request_is_answered_with_a_bare_status_as_the_page_of_errors_says() {
     let app = TestApp::start().await;
-    let many = format!("GET /nodes HTTP/1.1\r\n{}\r\n", "x-many: x\r\n".repeat(97));
+    let many_headers = format!("GET /nodes HTTP/1.1\r\n{}\r\n", "x-many: x\r\n".repeat(97));
     for (request, status) in
-        [("nonsense\r\n\r\n", "400"), ("GET /nodes HTTP/1.1\r\nno header\r\n\r\n", "400"), (&many, "431")]
+        [("nonsense\r\n\r\n", "400"), ("GET /nodes HTTP/1.1\r\nno header\r\n\r\n", "400"), (&many_headers, "431")]
     {
         let mut connection = TcpStream::connect(app.url("").trim_start_matches("http://")).await.unwrap();
         connection.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer).await.unwrap();
-        assert_eq!(answer.split(' ').nth(1), Some(status), "{answer}");
-        assert!(answer.ends_with("\r\n\r\n"), "{answer}");
+        let mut response = String::new();
+        connection.read_to_string(&mut response).await.unwrap();
+        assert_eq!(response.split(' ').nth(1), Some(status), "{response}");
+        assert!(response.ends_with("\r\n\r\n"), "{response}");
     }
     app.stop().await;
 }
@@ -138,9 +138,9 @@ async fn a_chunked_body_without_a_length_is_limited_too() {
             break;
         }
     }
-    let mut answer = vec![0; 12];
-    stream.read_exact(&mut answer).await.unwrap();
-    assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 413");
+    let mut response = vec![0; 12];
+    stream.read_exact(&mut response).await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&response), "HTTP/1.1 413");
     app.stop().await;
 }
 
@@ -157,8 +157,8 @@ async fn failures_that_the_framework_makes() {
 
 #[actix_web::test]
 async fn a_panic_in_a_handler_is_one_500_and_the_connection_lives() {
-    let mishap = |place, path: &str| assert!(place != FailPoint::Handler || path != "/ready", "made to fail");
-    let app = TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(Arc::new(mishap))).await;
+    let handler = |point, path: &str| assert!(point != FailPoint::Handler || path != "/ready", "made to fail");
+    let app = TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(Arc::new(handler))).await;
     let body = problem(&app.get("/ready").await, 500, "internal_error");
     assert!(!body.to_string().contains("made to fail"), "{body}");
     let mut connection = TcpStream::connect(app.url("").trim_start_matches("http://")).await.unwrap();
@@ -198,21 +198,21 @@ async fn every_bad_field_is_named_at_once() {
 #[actix_web::test]
 async fn requests_keep_their_sane_names() {
     let app = TestApp::start().await;
-    let named = |id: &'static str| app.send(app.request(Method::GET, "/none").header("x-request-id", id));
-    assert_eq!(named("mine-1").await.header("x-request-id"), Some("mine-1"));
-    assert_ne!(named("two words").await.header("x-request-id"), Some("two words"));
-    let (one, two) = (app.get("/health").await, app.get("/health").await);
-    assert_ne!(one.header("x-request-id"), two.header("x-request-id"));
+    let request_with_id = |id: &'static str| app.send(app.request(Method::GET, "/none").header("x-request-id", id));
+    assert_eq!(request_with_id("mine-1").await.header("x-request-id"), Some("mine-1"));
+    assert_ne!(request_with_id("two words").await.header("x-request-id"), Some("two words"));
+    let (first, second) = (app.get("/health").await, app.get("/health").await);
+    assert_ne!(first.header("x-request-id"), second.header("x-request-id"));
     app.stop().await;
 }
 
 /// Surroundings in which the `nth` command for the publisher `acme` runs `mishap` before it is decided.
-fn at_decision(nth: usize, mishap: impl Fn() + Send + Sync + 'static) -> Environment {
+fn at_decision(count: usize, handler: impl Fn() + Send + Sync + 'static) -> Environment {
     let decisions = AtomicUsize::new(0);
-    Environment::system().with_fail_point_handler(Arc::new(move |place, subject| {
-        let here = place == FailPoint::Decide && subject == "publisher/acme";
-        if here && decisions.fetch_add(1, Ordering::SeqCst) + 1 == nth {
-            mishap();
+    Environment::system().with_fail_point_handler(Arc::new(move |point, subject| {
+        let is_match = point == FailPoint::Decide && subject == "publisher/acme";
+        if is_match && decisions.fetch_add(1, Ordering::SeqCst) + 1 == count {
+            handler();
         }
     }))
 }
@@ -240,15 +240,19 @@ async fn overload_is_a_503_that_says_when_to_come_back_and_nothing_is_half_done(
     // When many commands arrive at once
     app.post_as(app.admin_token(), "/publishers", json!({"id": "acme"})).await.expect(201);
     let change = |name: &String| app.put_as(app.admin_token(), "/publishers/acme", json!({"name": name}));
-    let answers = futures_util::future::join_all(names.iter().map(change)).await;
+    let responses = futures_util::future::join_all(names.iter().map(change)).await;
     // Then some are rejected with `Retry-After`, in the standard shape of errors, and the others succeed
-    let (done, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 200);
-    assert!(!done.is_empty() && !refused.is_empty(), "{} done, {} refused", done.len(), refused.len());
-    for answer in refused {
-        let answer = answer.expect(503);
-        assert!(answer.header("retry-after").is_some_and(|seconds| seconds.parse::<u64>().is_ok()));
-        assert_eq!(answer.json()["status"], 503);
+    let (accepted, rejected): (Vec<_>, Vec<_>) = responses.into_iter().partition(|response| response.status == 200);
+    assert!(!accepted.is_empty() && !rejected.is_empty(), "{} done, {} refused", accepted.len(), rejected.len());
+    for response in rejected {
+        let response = response.expect(503);
+        assert!(response.header("retry-after").is_some_and(|seconds| seconds.parse::<u64>().is_ok()));
+        assert_eq!(response.json()["status"], 503);
     }
     let events = app.app.log().head().0;
-    assert_eq!(events, 2 + done.len() as u64, "the administrator, the publisher, and a change for each that was done");
+    assert_eq!(
+        events,
+        2 + accepted.len() as u64,
+        "the administrator, the publisher, and a change for each that was done"
+    );
 }

@@ -27,8 +27,8 @@ fn same_log(commits: &[u64]) -> TempDir {
     fs::create_dir_all(data.path().join("log")).unwrap();
     let (log, _) = SledLog::open(&options, &Environment::manual(AT, 7), |_| {}).unwrap();
     let mut version = 0;
-    for (nth, events) in (0..).zip(commits) {
-        log.append(vec![append(1, version, nth, *events)]).unwrap();
+    for (index, events) in (0..).zip(commits) {
+        log.append(vec![append(1, version, index, *events)]).unwrap();
         version += events;
     }
     log.after_group();
@@ -43,8 +43,8 @@ fn exported(data: &Path) -> String {
     String::from_utf8(out).unwrap()
 }
 
-fn verified(text: &str, known: ExportTrust<'_>) -> ExportReport {
-    verify(text.as_bytes(), ExportFormat::default(), known, &mut |_| {})
+fn verified(text: &str, trust: ExportTrust<'_>) -> ExportReport {
+    verify(text.as_bytes(), ExportFormat::default(), trust, &mut |_| {})
         .unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
@@ -60,34 +60,35 @@ fn an_export_is_the_same_for_ever() {
         fs::create_dir_all(golden().parent().unwrap()).unwrap();
         fs::write(golden(), &text).unwrap();
     }
-    let kept = fs::read_to_string(golden()).expect("UPDATE_GOLDEN=1 writes it once");
-    assert_eq!(text, kept);
-    let report = verified(&kept, ExportTrust::Key(key_of(&kept)));
+    let golden_text = fs::read_to_string(golden()).expect("UPDATE_GOLDEN=1 writes it once");
+    assert_eq!(text, golden_text);
+    let report = verified(&golden_text, ExportTrust::Key(key_of(&golden_text)));
     assert_eq!((report.findings, report.notes, report.events, report.lines), (vec![], vec![], 7, 6));
 }
 
 #[test]
 fn the_program_exports_and_verifies_elsewhere() {
-    let (data, elsewhere) = (with_log(20), tempfile::tempdir().unwrap());
-    let file = elsewhere.path().join("log.jsonl");
+    let (data, other_dir) = (with_log(20), tempfile::tempdir().unwrap());
+    let file = other_dir.path().join("log.jsonl");
     let name = file.to_str().unwrap();
-    let since = elsewhere.path().join("checkpoint");
-    run(data.path(), &["audit", "checkpoint", "--out", since.to_str().unwrap()]).expect(0);
+    let checkpoint_file = other_dir.path().join("checkpoint");
+    run(data.path(), &["audit", "checkpoint", "--out", checkpoint_file.to_str().unwrap()]).expect(0);
     add(data.path(), 20..30);
-    run(data.path(), &["audit", "export", name]).expect(0).says(&["60 events exported"]);
+    run(data.path(), &["audit", "export", name]).expect(0).assert_contains(&["60 events exported"]);
     assert_eq!(run(data.path(), &["audit", "export", "-"]).expect(0).out.lines().count(), 62);
     // Needs only the export and the key
-    let nowhere = elsewhere.path().join("nowhere");
+    let nowhere = other_dir.path().join("nowhere");
     let text = fs::read_to_string(&file).unwrap();
     let key = hex::encode(&key_of(&text));
-    let check = |more: &[&str]| run(&nowhere, &[&["audit", "verify", "--file", name], more].concat());
-    check(&["--key", &key]).expect(0).says(&["clean: 60 events", &key]);
-    check(&["--since", since.to_str().unwrap()]).expect(0);
+    let check =
+        |extra_arguments: &[&str]| run(&nowhere, &[&["audit", "verify", "--file", name], extra_arguments].concat());
+    check(&["--key", &key]).expect(0).assert_contains(&["clean: 60 events", &key]);
+    check(&["--since", checkpoint_file.to_str().unwrap()]).expect(0);
     // Without either, the origin is unknown
-    check(&[]).expect(2).says(&["not verified: the origin of the export", "give --key or --since"]);
+    check(&[]).expect(2).assert_contains(&["not verified: the origin of the export", "give --key or --since"]);
     let json = check(&["--json"]).expect(2).out;
     assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["result"], "unverified");
-    check(&["--key", &"0".repeat(64)]).expect(1).says(&["line 1: the export is signed with key"]);
+    check(&["--key", &"0".repeat(64)]).expect(1).assert_contains(&["line 1: the export is signed with key"]);
     check(&["--key", "short"]).expect(2);
     // A modified line is named
     let changed = text.replacen(
@@ -97,7 +98,9 @@ fn the_program_exports_and_verifies_elsewhere() {
     );
     assert_ne!(changed, text);
     fs::write(&file, changed).unwrap();
-    check(&["--key", &key]).expect(1).says(&["line 3: the line differs from its payload", "damaged: 1 finding"]);
+    check(&["--key", &key])
+        .expect(1)
+        .assert_contains(&["line 3: the line differs from its payload", "damaged: 1 finding"]);
     fs::write(&file, "{}\n").unwrap();
     assert!(check(&[]).expect(2).err.contains("not an export"));
     assert!(!nowhere.exists());
@@ -105,16 +108,19 @@ fn the_program_exports_and_verifies_elsewhere() {
 
 #[test]
 fn a_history_that_went_on_in_another_way_does_not_contain_the_checkpoint() {
-    let (one, other) = (exported(same_log(&[1, 1, 1]).path()), exported(same_log(&[1, 2, 1]).path()));
+    let (first, other) = (exported(same_log(&[1, 1, 1]).path()), exported(same_log(&[1, 2, 1]).path()));
     let checkpoint = |text: &str| {
         let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
         SignedCheckpoint::from_json(&last["checkpoint"]).unwrap()
     };
-    assert!(verified(&one, ExportTrust::Checkpoint(&checkpoint(&one))).is_clean());
-    let told = verified(&other, ExportTrust::Checkpoint(&checkpoint(&one))).findings;
-    assert!(told[0].what.contains("the history was rewritten"), "{told:?}");
-    let told = verified(&one, ExportTrust::Checkpoint(&checkpoint(&other))).findings;
-    assert!(told[0].what.contains("the history ends at position 3, but the checkpoint was taken at 4"), "{told:?}");
+    assert!(verified(&first, ExportTrust::Checkpoint(&checkpoint(&first))).is_clean());
+    let findings = verified(&other, ExportTrust::Checkpoint(&checkpoint(&first))).findings;
+    assert!(findings[0].problem.contains("the history was rewritten"), "{findings:?}");
+    let findings = verified(&first, ExportTrust::Checkpoint(&checkpoint(&other))).findings;
+    assert!(
+        findings[0].problem.contains("the history ends at position 3, but the checkpoint was taken at 4"),
+        "{findings:?}"
+    );
 }
 
 #[test]
@@ -123,7 +129,7 @@ fn a_changed_byte_is_found_and_its_line_is_named() {
     let key = ExportTrust::Key(key_of(&text));
     let mut line = 1;
     for (at, byte) in text.bytes().enumerate() {
-        let here = line;
+        let line_index = line;
         line += u64::from(byte == b'\n');
         // Every byte of the structure, and a sample of the long texts.
         if byte.is_ascii_alphanumeric() && at % 7 != 0 {
@@ -133,12 +139,12 @@ fn a_changed_byte_is_found_and_its_line_is_named() {
         changed[at] ^= 1;
         match verify(&changed[..], ExportFormat::default(), key, &mut |_| {}) {
             // The first line identifies the format: without it the file is no export.
-            Err(error) => assert_eq!(here, 1, "byte {at}: {error}"),
+            Err(error) => assert_eq!(line_index, 1, "byte {at}: {error}"),
             Ok(report) => {
                 let first =
-                    report.findings.first().unwrap_or_else(|| panic!("byte {at} of line {here} was not missed"));
+                    report.findings.first().unwrap_or_else(|| panic!("byte {at} of line {line_index} was not missed"));
                 // A line split in two, or two lines joined, are located by the first.
-                assert_eq!(first.line, here, "byte {at}: {}", first.what);
+                assert_eq!(first.line, line_index, "byte {at}: {}", first.problem);
             }
         }
     }
@@ -155,29 +161,29 @@ fn lines_that_are_dropped_added_or_moved_are_found() {
             .map(|report| report.findings.first().map(|first| first.line))
     };
     assert_eq!(found(&lines).unwrap(), None);
-    for nth in 0..lines.len() {
+    for index in 0..lines.len() {
         let mut dropped = lines.clone();
-        dropped.remove(nth);
+        dropped.remove(index);
         let mut doubled = lines.clone();
-        doubled.insert(nth, lines[nth]);
-        assert_eq!(found(&doubled).unwrap(), Some(nth as u64 + 2), "line {} twice", nth + 1);
-        if nth == 0 {
+        doubled.insert(index, lines[index]);
+        assert_eq!(found(&doubled).unwrap(), Some(index as u64 + 2), "line {} twice", index + 1);
+        if index == 0 {
             assert!(found(&dropped).is_err());
             continue;
         }
-        assert_eq!(found(&dropped).unwrap(), Some(nth as u64 + 1), "without line {}", nth + 1);
+        assert_eq!(found(&dropped).unwrap(), Some(index as u64 + 1), "without line {}", index + 1);
         let mut added = lines.clone();
-        added.insert(nth, "{}");
-        assert_eq!(found(&added).unwrap(), Some(nth as u64 + 1), "a line before {}", nth + 1);
-        if nth + 1 < lines.len() {
-            let mut moved = lines.clone();
-            moved.swap(nth, nth + 1);
-            assert_eq!(found(&moved).unwrap(), Some(nth as u64 + 1), "line {} behind the next", nth + 1);
+        added.insert(index, "{}");
+        assert_eq!(found(&added).unwrap(), Some(index as u64 + 1), "a line before {}", index + 1);
+        if index + 1 < lines.len() {
+            let mut reordered = lines.clone();
+            reordered.swap(index, index + 1);
+            assert_eq!(found(&reordered).unwrap(), Some(index as u64 + 1), "line {} behind the next", index + 1);
         }
     }
     // Everything after a line is missing
-    for kept in 1..lines.len() {
-        assert_eq!(found(&lines[..kept]).unwrap(), Some(kept as u64 + 1), "{kept} lines are left");
+    for kept_lines in 1..lines.len() {
+        assert_eq!(found(&lines[..kept_lines]).unwrap(), Some(kept_lines as u64 + 1), "{kept_lines} lines are left");
     }
 }
 
@@ -189,11 +195,14 @@ fn a_long_export_has_checkpoints_and_cannot_end_at_one() {
     let lines: Vec<&str> = text.lines().collect();
     let at = lines.iter().position(|line| line.starts_with("{\"checkpoint\"")).unwrap();
     let cut: String = lines[..=at].iter().flat_map(|line| [line, "\n"]).collect();
-    let told = verified(&cut, ExportTrust::Key(key_of(&text))).findings;
-    assert!(told.len() == 1 && told[0].what.contains("lines are missing"), "{told:?}");
+    let findings = verified(&cut, ExportTrust::Key(key_of(&text))).findings;
+    assert!(findings.len() == 1 && findings[0].problem.contains("lines are missing"), "{findings:?}");
     let without: String = lines.iter().filter(|line| **line != lines[at]).flat_map(|line| [line, "\n"]).collect();
-    let told = verified(&without, ExportTrust::Key(key_of(&text))).findings;
-    assert_eq!((told[0].line, told[0].what.as_str()), (at as u64 + 1, "a checkpoint is missing before this line"));
+    let findings = verified(&without, ExportTrust::Key(key_of(&text))).findings;
+    assert_eq!(
+        (findings[0].line, findings[0].problem.as_str()),
+        (at as u64 + 1, "a checkpoint is missing before this line")
+    );
 }
 
 #[test]
@@ -203,6 +212,6 @@ fn a_damaged_journal_is_not_exported() {
     let mut bytes = fs::read(&segment).unwrap();
     bytes[700] ^= 1;
     fs::write(&segment, bytes).unwrap();
-    let told = run(data.path(), &["audit", "export", "-"]).expect(1);
-    assert!(told.err.contains("the journal is damaged") && told.err.contains("offset"), "{}", told.err);
+    let result = run(data.path(), &["audit", "export", "-"]).expect(1);
+    assert!(result.err.contains("the journal is damaged") && result.err.contains("offset"), "{}", result.err);
 }

@@ -22,11 +22,11 @@ use reqwest::Method;
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 
-use crate::crash::check::{Told, verify, verify_log};
-use crate::crash::load::{Answered, write_until_killed};
+use crate::crash::check::{ReportedStatuses, verify, verify_log};
+use crate::crash::load::{AcknowledgedWrites, write_until_killed};
 use crate::support::process::{Process, TOKEN};
 use crate::support::receiver::Receiver;
-use crate::support::zip::good;
+use crate::support::zip::valid_archive;
 use crate::support::{client, picture};
 
 const WRITERS: usize = 4;
@@ -58,10 +58,10 @@ const LAST: &[CommitStep] = &[CommitStep::HeadSynced, CommitStep::SledFlushed];
 async fn a_service_that_ends_itself() {
     let [Ok(directory), Ok(step), Ok(pass)] = ORDERS.map(std::env::var) else { return };
     let pass: u64 = pass.parse().unwrap();
-    let step = *CommitStep::ALL.iter().find(|known| format!("{known:?}") == step).unwrap();
+    let step = *CommitStep::ALL.iter().find(|candidate| format!("{candidate:?}") == step).unwrap();
     let (passes, armed) = (AtomicU64::new(0), Path::new(&directory).join(ARMED));
-    let end = move |place: FailPoint, _: &str| {
-        if place == FailPoint::After(step) && armed.exists() && passes.fetch_add(1, Ordering::SeqCst) + 1 == pass {
+    let end = move |point: FailPoint, _: &str| {
+        if point == FailPoint::After(step) && armed.exists() && passes.fetch_add(1, Ordering::SeqCst) + 1 == pass {
             kill_process(getpid(), Signal::KILL).unwrap();
         }
     };
@@ -119,9 +119,9 @@ async fn a_kill_after_any_step_loses_nothing() {
     let rounds: u64 = std::env::var("CRASH_STEPS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let data = tempfile::tempdir().unwrap();
     let receiver = Receiver::start().await;
-    let (answered, archives) = (Arc::new(Mutex::new(Answered::default())), Arc::default());
-    let mut chance = StdRng::seed_from_u64(0x57E9);
-    let (mut reached, mut nth) = (BTreeSet::new(), 0_u64);
+    let (acknowledged, archives) = (Arc::new(Mutex::new(AcknowledgedWrites::default())), Arc::default());
+    let mut rng = StdRng::seed_from_u64(0x57E9);
+    let (mut reached_steps, mut iteration) = (BTreeSet::new(), 0_u64);
     // The first start's own writes are not under test here.
     assert!(Process::start(data.path()).terminate().0.success());
 
@@ -130,60 +130,63 @@ async fn a_kill_after_any_step_loses_nothing() {
         let only_first = |step: &&CommitStep| !matches!(step, CommitStep::SigningKeyCreated | CommitStep::HeadCreated);
         for step in CommitStep::ALL.iter().filter(only_first).copied() {
             // Given a service that was killed after the previous step
-            nth += 1;
-            let pass = if may_be_rare(step) { 1 } else { chance.gen_range(1..=3 + round * 3) };
+            iteration += 1;
+            let pass = if may_be_rare(step) { 1 } else { rng.gen_range(1..=3 + round * 3) };
             if step == CommitStep::SledRemoved {
                 std::fs::write(data.path().join("log/sled.damaged"), "a test asks for it").unwrap();
                 std::fs::write(&armed, "").unwrap();
             }
             // Half of the starts use a snapshot, if there is one.
-            let snapshots = step >= CommitStep::SnapshotWritten || nth.is_multiple_of(2);
+            let snapshots = step >= CommitStep::SnapshotWritten || iteration.is_multiple_of(2);
             let Ok(service) = Process::try_start(&mut doomed(data.path(), step, pass, snapshots)) else {
                 assert_eq!(step, CommitStep::SledRemoved, "it ended at the start");
-                reached.insert(step);
+                reached_steps.insert(step);
                 std::fs::remove_file(&armed).unwrap();
                 continue;
             };
-            let so_far = answered.lock().clone();
+            let so_far = acknowledged.lock().clone();
             verify(&service, &so_far).await;
             // When it is killed after this step, under load or while it stops
             std::fs::write(&armed, "").unwrap();
-            let load = load(&service, nth, &answered, &archives, &receiver);
+            let load = load(&service, iteration, &acknowledged, &archives, &receiver);
             if LAST.contains(&step) {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 assert_it_ended_itself(service.terminate().0, step);
             } else {
-                let ended = tokio::task::spawn_blocking(move || service.ended());
-                let ended = tokio::time::timeout(REACHED_WITHIN, ended).await;
-                assert_it_ended_itself(ended.unwrap_or_else(|_| panic!("{step:?} was not reached")).unwrap(), step);
+                let exit = tokio::task::spawn_blocking(move || service.wait_for_exit());
+                let exit = tokio::time::timeout(REACHED_WITHIN, exit).await;
+                assert_it_ended_itself(exit.unwrap_or_else(|_| panic!("{step:?} was not reached")).unwrap(), step);
             }
             for writer in load {
                 writer.await.unwrap();
             }
-            reached.insert(step);
+            reached_steps.insert(step);
             std::fs::remove_file(&armed).unwrap();
             // Then the log has no gap or duplicate
             verify_log(data.path());
         }
     }
     // And every step was reached, here or at a first start
-    reached.extend([CommitStep::SigningKeyCreated, CommitStep::HeadCreated]);
-    assert_eq!(reached, CommitStep::ALL.iter().copied().collect(), "steps that were not reached");
+    reached_steps.extend([CommitStep::SigningKeyCreated, CommitStep::HeadCreated]);
+    assert_eq!(reached_steps, CommitStep::ALL.iter().copied().collect(), "steps that were not reached");
     // And acknowledged writes are there, and every task ends and is reported
     let service = Process::start(data.path());
-    let so_far = answered.lock().clone();
+    let so_far = acknowledged.lock().clone();
     verify(&service, &so_far).await;
     verify_archives(&service, &archives).await;
     assert!(!so_far.tasks.is_empty() && !archives.lock().is_empty(), "the test shows nothing");
-    let received =
-        receiver.wait_until(|received| Told::by(received).all_ended(so_far.tasks.iter().map(|(_, id)| id))).await;
-    let told = Told::by(&received);
+    let received = receiver
+        .wait_until(|received| {
+            ReportedStatuses::from_callbacks(received).all_ended(so_far.tasks.iter().map(|(_, id)| id))
+        })
+        .await;
+    let statuses = ReportedStatuses::from_callbacks(&received);
     for (_, task) in &so_far.tasks {
-        assert_eq!(told.of(task), ["IN_PROGRESS", "COMPLETED"], "task {task}");
+        assert_eq!(statuses.statuses_of(task), ["IN_PROGRESS", "COMPLETED"], "task {task}");
     }
     let (status, errors) = service.terminate();
     assert!(status.success(), "{status}: {errors}");
-    println!("killed {nth} times after {} steps: {} events", reached.len(), verify_log(data.path()));
+    println!("killed {iteration} times after {} steps: {} events", reached_steps.len(), verify_log(data.path()));
 }
 
 /// `true` for steps that one round of load may take only once.
@@ -194,29 +197,29 @@ fn may_be_rare(step: CommitStep) -> bool {
 /// Starts clients that run until the service stops answering.
 fn load(
     service: &Process,
-    nth: u64,
-    answered: &Arc<Mutex<Answered>>,
+    round: u64,
+    acknowledged: &Arc<Mutex<AcknowledgedWrites>>,
     archives: &Arc<Mutex<Vec<String>>>,
     receiver: &Receiver,
 ) -> Vec<tokio::task::JoinHandle<()>> {
     let (base, webhook) = (service.url(""), receiver.url("/hook"));
     let writers = (0..WRITERS).map(|writer| {
-        let (base, answered, webhook) = (base.clone(), answered.clone(), webhook.clone());
-        actix_web::rt::spawn(async move { write_until_killed(base, writer, nth, &answered, &webhook).await })
+        let (base, acknowledged, webhook) = (base.clone(), acknowledged.clone(), webhook.clone());
+        actix_web::rt::spawn(async move { write_until_killed(base, writer, round, &acknowledged, &webhook).await })
     });
     let (archives, uploads, pictures) = (archives.clone(), base.clone(), base.clone());
-    let uploading = actix_web::rt::spawn(async move { upload_until_killed(&uploads, nth, &archives).await });
+    let uploading = actix_web::rt::spawn(async move { upload_until_killed(&uploads, round, &archives).await });
     let submitting = actix_web::rt::spawn(async move { submit_until_killed(&pictures).await });
     writers.chain([uploading, submitting]).collect()
 }
 
 async fn send(method: Method, url: &str, body: &Value) -> Option<Value> {
-    let answer = client().request(method, url).bearer_auth(TOKEN).json(body).send().await.ok()?;
-    answer.json().await.ok()
+    let response = client().request(method, url).bearer_auth(TOKEN).json(body).send().await.ok()?;
+    response.json().await.ok()
 }
 
 /// Publishes versions with archives; records those whose upload was acknowledged.
-async fn upload_until_killed(base: &str, nth: u64, archives: &Mutex<Vec<String>>) {
+async fn upload_until_killed(base: &str, round: u64, archives: &Mutex<Vec<String>>) {
     let nodes = format!("{base}{PUBLISHER}/nodes");
     for (url, body) in
         [(format!("{base}/publishers"), json!({"id": "archivist"})), (nodes.clone(), json!({"id": "kept"}))]
@@ -225,12 +228,12 @@ async fn upload_until_killed(base: &str, nth: u64, archives: &Mutex<Vec<String>>
             return;
         }
     }
-    for number in 0.. {
-        let version = format!("{nth}.{number}.0");
+    for index in 0.. {
+        let version = format!("{round}.{index}.0");
         let body = json!({"node_version": {"version": version}});
         let Some(published) = send(Method::POST, &format!("{nodes}/kept/versions"), &body).await else { return };
         let link = published["signedUrl"].as_str().unwrap_or_else(|| panic!("{published}")).to_owned();
-        let mut archive = good();
+        let mut archive = valid_archive();
         // The comment at the end makes every archive different.
         let comment = version.as_bytes();
         let at = archive.len() - 2;
@@ -259,8 +262,8 @@ async fn verify_archives(service: &Process, archives: &Mutex<Vec<String>>) {
     let versions = archives.lock().clone();
     for version in versions {
         let url = service.url(&format!("/nodes/kept/versions/{version}/download"));
-        let answer = client().get(url).bearer_auth(TOKEN).send().await.unwrap();
-        assert_eq!(answer.status(), 200, "the archive of {version} was answered and is lost");
-        assert!(answer.bytes().await.unwrap().ends_with(version.as_bytes()));
+        let response = client().get(url).bearer_auth(TOKEN).send().await.unwrap();
+        assert_eq!(response.status(), 200, "the archive of {version} was answered and is lost");
+        assert!(response.bytes().await.unwrap().ends_with(version.as_bytes()));
     }
 }

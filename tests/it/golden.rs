@@ -15,31 +15,31 @@ use mediary::events::stream::{Position, Version};
 
 use crate::samples;
 
-fn commit_of(nth: u128, event: Event) -> Commit {
-    let events = vec![NewEvent { id: mediary::domain::ids::EventId(samples::id(nth)), event }];
+fn commit_of(index: u128, event: Event) -> Commit {
+    let events = vec![NewEvent { id: mediary::domain::ids::EventId(samples::id(index)), event }];
     let append =
         Append { stream: samples::task_stream(0x7A), expected: Version(4), context: samples::circumstances(), events };
     append.into_commit(Position(300))
 }
 
 /// Commit of one event, with the name of its files: its kind, and the job for submissions of further jobs.
-struct Sample {
+struct GoldenSample {
     name: String,
     commit: Commit,
 }
 
-fn samples() -> Vec<Sample> {
+fn samples() -> Vec<GoldenSample> {
     let mut kinds: Vec<_> = samples::every_kind().into_iter().map(|event| (event.name().to_owned(), event)).collect();
     // The bytes contain the number of each sample: the jobs got theirs before later kinds existed.
     let before_jobs = kinds.iter().position(|(name, _)| name == "TaskCancelled").unwrap() + 1;
-    let later = kinds.split_off(before_jobs);
+    let later_samples = kinds.split_off(before_jobs);
     let jobs = samples::every_job().into_iter().map(|(job, event)| (format!("{}.{job}", event.name()), event));
     let further = samples::further().into_iter().map(|(job, event)| (format!("{}.{job}", event.name()), event));
-    let numbered = (1..).zip(kinds.into_iter().chain(jobs).chain(later).chain(further));
-    numbered.map(|(nth, (name, event))| Sample { name, commit: commit_of(nth, event) }).collect()
+    let numbered = (1..).zip(kinds.into_iter().chain(jobs).chain(later_samples).chain(further));
+    numbered.map(|(index, (name, event))| GoldenSample { name, commit: commit_of(index, event) }).collect()
 }
 
-fn golden_file(sample: &Sample) -> PathBuf {
+fn golden_file(sample: &GoldenSample) -> PathBuf {
     golden_of(VERSION).join(format!("{}.hex", sample.name))
 }
 
@@ -50,29 +50,30 @@ fn golden_of(version: u16) -> PathBuf {
 /// Events that a schema version wrote: name and bytes.
 fn written_in(version: u16) -> Vec<(String, Vec<u8>)> {
     let files = fs::read_dir(golden_of(version)).unwrap().map(|entry| entry.unwrap().path());
-    let read = |path: PathBuf| {
+    let read_hex = |path: PathBuf| {
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
         (name, from_hex(&fs::read_to_string(&path).unwrap()))
     };
-    files.map(read).collect()
+    files.map(read_hex).collect()
 }
 
 /// Commit of an event in version 1, with personal fields in plain text.
 fn as_of_v1(commit: &Commit) -> Commit {
-    let plain = |value: &Option<PersonalValue>, text: &str| value.as_ref().map(|_| PersonalValue::Plain(text.into()));
+    let to_plain =
+        |value: &Option<PersonalValue>, text: &str| value.as_ref().map(|_| PersonalValue::Plain(text.into()));
     let mut recorded = commit.to_vec();
     match &mut recorded[0].event {
-        Event::User(UserEvent::UserCreated(opening)) => {
-            opening.email = plain(&opening.email, "ada@example.com");
-            opening.name = plain(&opening.name, "Ada 日本");
+        Event::User(UserEvent::UserCreated(created)) => {
+            created.email = to_plain(&created.email, "ada@example.com");
+            created.name = to_plain(&created.name, "Ada 日本");
         }
-        Event::User(UserEvent::UserRevised { change }) => change.name = plain(&change.name, "Ada"),
+        Event::User(UserEvent::UserRevised { change }) => change.name = to_plain(&change.name, "Ada"),
         _ => {}
     }
     recorded.into()
 }
 
-fn json_file(sample: &Sample) -> PathBuf {
+fn json_file(sample: &GoldenSample) -> PathBuf {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/json");
     directory.join(format!("{}.json", sample.name))
 }
@@ -102,7 +103,7 @@ fn from_hex(text: &str) -> Vec<u8> {
 #[test]
 fn every_kind_of_event_is_stored_as_ever() {
     for sample in samples() {
-        let Sample { name, commit } = &sample;
+        let GoldenSample { name, commit } = &sample;
         let (file, bytes) = (golden_file(&sample), encoded(commit));
         if std::env::var_os("UPDATE_GOLDEN").is_some() && !file.exists() {
             fs::write(&file, to_hex(&bytes)).unwrap();
@@ -116,15 +117,15 @@ fn every_kind_of_event_is_stored_as_ever() {
 #[test]
 fn every_kind_of_event_is_told_as_ever() {
     for sample in samples() {
-        let Sample { name, commit } = &sample;
+        let GoldenSample { name, commit } = &sample;
         let file = json_file(&sample);
         let record = RecordJson::from(&commit[0]);
-        let told = format!("{:#}\n", serde_json::to_value(&record).unwrap());
+        let actual = format!("{:#}\n", serde_json::to_value(&record).unwrap());
         if std::env::var_os("UPDATE_GOLDEN").is_some() && !file.exists() {
-            fs::write(&file, &told).unwrap();
+            fs::write(&file, &actual).unwrap();
         }
         let golden = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        assert_eq!(told, golden, "{name} is no longer told as it was");
+        assert_eq!(actual, golden, "{name} is no longer told as it was");
         // The bytes over which exports are checked: the same members, sorted, without whitespace, none missing.
         let canonical = record.canonical();
         assert_eq!(
@@ -138,12 +139,12 @@ fn every_kind_of_event_is_told_as_ever() {
 
 #[test]
 fn no_golden_file_is_without_its_kind() {
-    for place in [golden_file, json_file] {
-        let known: Vec<_> = samples().iter().map(place).collect();
-        let directory = known[0].parent().unwrap();
+    for path_of in [golden_file, json_file] {
+        let known_paths: Vec<_> = samples().iter().map(path_of).collect();
+        let directory = known_paths[0].parent().unwrap();
         for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
-            assert!(known.contains(&path), "{} is no longer read by any test", path.display());
+            assert!(known_paths.contains(&path), "{} is no longer read by any test", path.display());
         }
     }
 }
@@ -173,9 +174,9 @@ fn what_version_1_wrote_is_read_as_it_was_meant() {
 fn what_version_1_wrote_is_written_in_the_newest_version_without_loss() {
     for (name, bytes) in written_in(1) {
         let commit = codec::decode(&bytes).unwrap();
-        let again = encoded(&commit);
-        assert_eq!(again[..2], VERSION.to_le_bytes(), "{name}");
-        assert_eq!(codec::decode(&again), Ok(commit), "{name}");
+        let reencoded = encoded(&commit);
+        assert_eq!(reencoded[..2], VERSION.to_le_bytes(), "{name}");
+        assert_eq!(codec::decode(&reencoded), Ok(commit), "{name}");
     }
 }
 

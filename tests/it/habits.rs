@@ -11,8 +11,8 @@ use crate::support::{TestApp, TestUser};
 
 /// Fills a publisher with nodes of one version each, several at a time.
 async fn fill(app: &TestApp, owner: &TestUser, ids: &[String]) {
-    for some in ids.chunks(64) {
-        let created = some.iter().map(|id| async move {
+    for chunk in ids.chunks(64) {
+        let created = chunk.iter().map(|id| async move {
             let body = json!({"id": id, "latest_version": {"version": "1.0.0"}});
             app.post_as(&owner.token, "/publishers/acme/nodes", body).await.expect(201);
         });
@@ -21,7 +21,7 @@ async fn fill(app: &TestApp, owner: &TestUser, ids: &[String]) {
 }
 
 fn ids(count: usize) -> Vec<String> {
-    (0..count).map(|nth| format!("node-{nth:05}")).collect()
+    (0..count).map(|index| format!("node-{index:05}")).collect()
 }
 
 fn ids_in(page: &Value) -> Vec<String> {
@@ -41,8 +41,8 @@ async fn a_tool_that_asks_for_everything_at_once_is_told_how_much_it_gets() {
     // Then it gets a full page, and the answer states the limit and the next page
     assert_eq!((ids_in(&page).len(), &page["limit"]), (1_000, &json!(1_000)));
     assert_eq!((&page["total"], &page["totalPages"]), (&json!(1_005), &json!(2)));
-    let rest = app.get("/nodes?limit=99999999&page=2").await.expect(200).json();
-    let all: BTreeSet<_> = ids_in(&page).into_iter().chain(ids_in(&rest)).collect();
+    let second_page = app.get("/nodes?limit=99999999&page=2").await.expect(200).json();
+    let all: BTreeSet<_> = ids_in(&page).into_iter().chain(ids_in(&second_page)).collect();
     assert_eq!(all.into_iter().collect::<Vec<_>>(), ids(1_005));
 }
 
@@ -54,10 +54,10 @@ async fn a_tool_that_pages_through_5000_nodes_while_nodes_are_added_misses_none(
     app.publisher("acme", &owner).await;
     let before = ids(5_000);
     fill(&app, &owner, &before).await;
-    let done = AtomicBool::new(false);
+    let stop = AtomicBool::new(false);
     let author = async {
         let mut published = 0;
-        while !done.load(Ordering::Relaxed) {
+        while !stop.load(Ordering::Relaxed) {
             // Ids before, between and after the existing ones in sort order.
             let id = format!("{}-new-{published}", ["a", "node-02500", "z"][published % 3]);
             let body = json!({"id": id});
@@ -70,34 +70,34 @@ async fn a_tool_that_pages_through_5000_nodes_while_nodes_are_added_misses_none(
     let tools = async {
         let pages = (page_through(&app, "id"), page_through(&app, "created_at"));
         let (by_id, by_age) = futures_util::future::join(pages.0, pages.1).await;
-        done.store(true, Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
         (by_id, by_age)
     };
     let (published, (by_id, by_age)) = futures_util::future::join(author, tools).await;
     assert!(published > 0, "nothing was added meanwhile: the test shows nothing");
     // Then neither misses a node that existed before; by creation none appears twice either
-    for seen in [&by_id, &by_age] {
-        let missed: Vec<_> = before.iter().filter(|id| !seen.contains_key(*id)).collect();
+    for counts in [&by_id, &by_age] {
+        let missed: Vec<_> = before.iter().filter(|id| !counts.contains_key(*id)).collect();
         assert!(missed.is_empty(), "missed: {missed:?}");
     }
-    let twice: Vec<_> = by_age.iter().filter(|(_, times)| **times > 1).collect();
-    assert!(twice.is_empty(), "seen twice: {twice:?}");
+    let duplicates: Vec<_> = by_age.iter().filter(|(_, times)| **times > 1).collect();
+    assert!(duplicates.is_empty(), "seen twice: {duplicates:?}");
 }
 
 /// Reads every page of 30, and returns how often each node appeared.
 async fn page_through(app: &TestApp, sort: &str) -> BTreeMap<String, u32> {
-    let mut seen = BTreeMap::new();
+    let mut counts = BTreeMap::new();
     for page in 1.. {
-        let answer = app.get(&format!("/nodes?limit=30&page={page}&sort={sort}")).await.expect(200).json();
-        let ids = ids_in(&answer);
+        let response = app.get(&format!("/nodes?limit=30&page={page}&sort={sort}")).await.expect(200).json();
+        let ids = ids_in(&response);
         if ids.is_empty() {
-            return seen;
+            return counts;
         }
         for id in ids {
-            *seen.entry(id).or_default() += 1;
+            *counts.entry(id).or_default() += 1;
         }
     }
-    seen
+    counts
 }
 
 #[actix_web::test]
@@ -107,31 +107,31 @@ async fn a_tool_that_looks_up_1000_installed_packages_at_every_start_gets_each_i
     let owner = app.user("owner").await;
     app.publisher("acme", &owner).await;
     fill(&app, &owner, &ids(500)).await;
-    let package = |nth: usize| match nth {
+    let package = |index: usize| match index {
         999 => json!({"node_id": "node-00000", "version": "newest"}),
         nth => json!({"node_id": format!("NODE-{nth:05}"), "version": "1.0.0"}),
     };
-    let asked: Vec<Value> = (0..1_000).map(package).collect();
+    let packages: Vec<Value> = (0..1_000).map(package).collect();
     // When it starts ten times
     for _ in 0..10 {
-        let request = app.request(Method::POST, "/bulk/nodes/versions").json(&json!({"node_versions": asked}));
-        let answer = app.send(request).await.expect(200).json();
+        let request = app.request(Method::POST, "/bulk/nodes/versions").json(&json!({"node_versions": packages}));
+        let response = app.send(request).await.expect(200).json();
         // Then each time every package has its answer, in the order of the request
-        let results = answer["node_versions"].as_array().unwrap();
+        let results = response["node_versions"].as_array().unwrap();
         assert_eq!(results.len(), 1_000);
-        for (nth, (result, asked)) in results.iter().zip(&asked).enumerate() {
-            let expected = if nth < 500 {
+        for (index, (result, queried)) in results.iter().zip(&packages).enumerate() {
+            let expected = if index < 500 {
                 "success"
-            } else if nth < 999 {
+            } else if index < 999 {
                 "not_found"
             } else {
                 "error"
             };
-            assert_eq!((&result["status"], &result["identifier"]), (&json!(expected), asked), "package {nth}");
+            assert_eq!((&result["status"], &result["identifier"]), (&json!(expected), queried), "package {index}");
         }
     }
     // And one package more than the limit is rejected, with the limit
-    let many: Vec<Value> = (0..1_001).map(package).collect();
-    let refused = app.post("/bulk/nodes/versions", json!({"node_versions": many})).await.expect(400);
-    assert!(refused.text().contains("1000") || refused.text().contains("1,000"), "{}", refused.text());
+    let too_many: Vec<Value> = (0..1_001).map(package).collect();
+    let problem = app.post("/bulk/nodes/versions", json!({"node_versions": too_many})).await.expect(400);
+    assert!(problem.text().contains("1000") || problem.text().contains("1,000"), "{}", problem.text());
 }

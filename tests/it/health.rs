@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{Answer, TestApp};
+use crate::support::{TestApp, TestResponse};
 
 #[actix_web::test]
 async fn the_service_says_that_it_lives() {
@@ -23,13 +23,13 @@ async fn the_service_says_that_it_lives() {
 async fn a_disk_that_hangs_is_seen_while_it_hangs() {
     // Given a disk whose next sync hangs until the test releases it
     let hung = Arc::new((Mutex::new(false), Condvar::new()));
-    let waits = Arc::clone(&hung);
-    let mishap = move |place, _: &str| {
-        if place == FailPoint::After(CommitStep::Written) {
-            waits.1.wait_while(&mut waits.0.lock(), |hung| *hung);
+    let gate = Arc::clone(&hung);
+    let handler = move |point, _: &str| {
+        if point == FailPoint::After(CommitStep::Written) {
+            gate.1.wait_while(&mut gate.0.lock(), |hung| *hung);
         }
     };
-    let app = TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(Arc::new(mishap))).await;
+    let app = TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(Arc::new(handler))).await;
     let pending = async || {
         let text = app.get("/metrics").await.expect(200).text();
         let line =
@@ -69,13 +69,13 @@ async fn a_page_that_the_caller_has_already_is_not_sent_again() {
     let first = app.get("/nodes").await.expect(200);
     let tag = first.header("etag").expect("a tag").to_owned();
     assert!(tag.starts_with('"'), "{tag} is strong");
-    let ask = |tag: &str| app.send(app.request(Method::GET, "/nodes").header("if-none-match", tag));
+    let get_with_tag = |tag: &str| app.send(app.request(Method::GET, "/nodes").header("if-none-match", tag));
 
-    let known = ask(&format!("\"other\", {tag}")).await.expect(304);
-    assert_eq!((known.body.len(), known.header("etag")), (0, Some(tag.as_str())));
+    let not_modified = get_with_tag(&format!("\"other\", {tag}")).await.expect(304);
+    assert_eq!((not_modified.body.len(), not_modified.header("etag")), (0, Some(tag.as_str())));
 
     app.node("acme", "face-tools", &owner).await;
-    let changed = ask(&tag).await.expect(200);
+    let changed = get_with_tag(&tag).await.expect(200);
     assert_ne!(changed.header("etag"), Some(tag.as_str()));
     app.stop().await;
 }
@@ -88,18 +88,19 @@ async fn compressed_answers_have_tags_of_their_own() {
     for n in 0..10 {
         app.node("acme", &format!("node-{n}"), &owner).await;
     }
-    let ask = |coding: &'static str| app.send(app.request(Method::GET, "/nodes").header("accept-encoding", coding));
+    let get_with_coding =
+        |coding: &'static str| app.send(app.request(Method::GET, "/nodes").header("accept-encoding", coding));
     let plain = app.get("/nodes").await.expect(200);
-    let (gzip, brotli) = (ask("gzip").await.expect(200), ask("br").await.expect(200));
+    let (gzip, brotli) = (get_with_coding("gzip").await.expect(200), get_with_coding("br").await.expect(200));
 
     assert_eq!(plain.header("content-encoding"), None);
     assert_eq!((gzip.header("content-encoding"), &gzip.body[..2]), (Some("gzip"), &[0x1f, 0x8b][..]));
     assert_eq!(brotli.header("content-encoding"), Some("br"));
     assert!(gzip.body.len() < plain.body.len() && brotli.body.len() < plain.body.len());
-    let tags = [&plain, &gzip, &brotli].map(|answer| answer.header("etag").expect("a tag").to_owned());
+    let tags = [&plain, &gzip, &brotli].map(|response| response.header("etag").expect("a tag").to_owned());
     assert!(tags[0] != tags[1] && tags[1] != tags[2] && tags[0] != tags[2], "{tags:?}");
-    for answer in [&plain, &gzip] {
-        let varies = answer.headers.get_all("vary").iter();
+    for response in [&plain, &gzip] {
+        let varies = response.headers.get_all("vary").iter();
         let varies: Vec<_> = varies.map(|value| value.to_str().unwrap().to_ascii_lowercase()).collect();
         assert_eq!(varies.iter().filter(|value| value.contains("accept-encoding")).count(), 1, "{varies:?}");
     }
@@ -115,10 +116,10 @@ async fn compressed_answers_have_tags_of_their_own() {
 #[actix_web::test]
 async fn pages_of_other_origins_may_read() {
     let app = TestApp::start().await;
-    let answer = app.send(app.request(Method::GET, "/nodes").header("origin", "https://a.example")).await.expect(200);
-    assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+    let response = app.send(app.request(Method::GET, "/nodes").header("origin", "https://a.example")).await.expect(200);
+    assert_eq!(response.header("access-control-allow-origin"), Some("*"));
     assert!(
-        answer
+        response
             .header("access-control-expose-headers")
             .is_some_and(|names| names.contains("x-total-count") && names.contains("preference-applied"))
     );
@@ -130,8 +131,8 @@ async fn pages_of_other_origins_may_read() {
 #[actix_web::test]
 async fn the_short_way_through_adds_the_same_headers() {
     let app = TestApp::start().await;
-    let sorted = |answer: &Answer, name: &str| {
-        let values = answer.headers.get_all(name).iter().flat_map(|value| value.to_str().unwrap().split(','));
+    let sorted = |response: &TestResponse, name: &str| {
+        let values = response.headers.get_all(name).iter().flat_map(|value| value.to_str().unwrap().split(','));
         let mut values: Vec<String> = values.map(|value| value.trim().to_ascii_lowercase()).collect();
         values.sort();
         values
@@ -152,10 +153,10 @@ async fn a_command_repeated_changes_nothing() {
     let app = TestApp::start().await;
     let owner = app.user("owner").await;
     app.publisher("acme", &owner).await;
-    let put = || app.put_as(&owner.token, "/publishers/acme", json!({"description": "tools", "name": null}));
-    let first = put().await.expect(200).json();
+    let update = || app.put_as(&owner.token, "/publishers/acme", json!({"description": "tools", "name": null}));
+    let first = update().await.expect(200).json();
     let head = app.app.models().read().position;
-    let second = put().await.expect(200).json();
+    let second = update().await.expect(200).json();
     assert_eq!(first, second);
     assert_eq!(app.app.models().read().position, head, "no event was recorded");
     assert_eq!(first["name"], "acme");

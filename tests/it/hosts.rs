@@ -12,19 +12,19 @@ use crate::support::TestApp;
 async fn exchange(app: &TestApp, request: &str) -> String {
     let mut connection = TcpStream::connect(("127.0.0.1", app.app.address().port())).await.unwrap();
     connection.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = Vec::new();
-    connection.read_to_end(&mut answer).await.unwrap();
-    String::from_utf8(answer).unwrap()
+    let mut response = Vec::new();
+    connection.read_to_end(&mut response).await.unwrap();
+    String::from_utf8(response).unwrap()
 }
 
 /// Returns the status of `GET` on a path with a `Host`.
 async fn status(app: &TestApp, path: &str, host: &str) -> u16 {
-    let answer = exchange(app, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await;
-    status_of(&answer)
+    let response = exchange(app, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await;
+    status_of(&response)
 }
 
-fn status_of(answer: &str) -> u16 {
-    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("no status: {answer}"))
+fn status_of(response: &str) -> u16 {
+    response.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("no status: {response}"))
 }
 
 async fn start(change: impl FnOnce(&mut Settings)) -> TestApp {
@@ -57,11 +57,11 @@ async fn on_loopback_only_local_hosts_and_that_of_the_public_url_are_answered() 
 async fn a_refused_host_is_a_problem_that_says_what_is_allowed() {
     let app = TestApp::start().await;
 
-    let answer = app.send(app.request(reqwest::Method::POST, "/publishers").header("host", "evil.example")).await;
+    let response = app.send(app.request(reqwest::Method::POST, "/publishers").header("host", "evil.example")).await;
 
-    let answer = answer.expect(421);
-    assert_eq!(answer.header("content-type"), Some("application/problem+json"));
-    let problem = answer.json();
+    let response = response.expect(421);
+    assert_eq!(response.header("content-type"), Some("application/problem+json"));
+    let problem = response.json();
     assert_eq!(problem["error"], "misdirected_request", "{problem}");
     let detail = problem["detail"].as_str().unwrap();
     assert!(["evil.example", "localhost", "allowed_hosts"].iter().all(|word| detail.contains(word)), "{detail}");
@@ -79,10 +79,10 @@ async fn the_host_in_the_target_and_every_host_header_count() {
         ("GET /nodes HTTP/1.0\r\n\r\n", 200),
         ("POST /bulk/nodes/versions HTTP/1.0\r\nContent-Length: 0\r\n\r\n", 400),
     ] {
-        let answer = exchange(&app, request).await;
+        let response = exchange(&app, request).await;
         // The framework may reject two hosts itself.
-        let status = status_of(&answer);
-        assert!(status == expected || (request.matches("Host").count() == 2 && status == 400), "{request}{answer}");
+        let status = status_of(&response);
+        assert!(status == expected || (request.matches("Host").count() == 2 && status == 400), "{request}{response}");
     }
     app.stop().await;
 }

@@ -11,19 +11,19 @@ use mediary::events::stream::Position;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, TestApp};
+use crate::support::{TestApp, TestResponse};
 
 const KEY: &str = "Idempotency-Key";
 const START: Timestamp = Timestamp::from_micros(1_764_000_000_000_000);
 
 impl TestApp {
     /// Sends a POST with a key.
-    async fn post_once(&self, key: &str, token: &str, path: &str, body: &Value) -> Answer {
+    async fn post_once(&self, key: &str, token: &str, path: &str, body: &Value) -> TestResponse {
         self.send(self.request(Method::POST, path).bearer_auth(token).header(KEY, key).json(body)).await
     }
 
     /// Sends a PUT with a key.
-    async fn put_once(&self, key: &str, token: &str, path: &str, body: &Value) -> Answer {
+    async fn put_once(&self, key: &str, token: &str, path: &str, body: &Value) -> TestResponse {
         self.send(self.request(Method::PUT, path).bearer_auth(token).header(KEY, key).json(body)).await
     }
 
@@ -40,14 +40,14 @@ impl TestApp {
 }
 
 /// `true` if the response is marked as a replay.
-fn replayed(answer: &Answer) -> bool {
-    answer.header("idempotent-replayed") == Some("true")
+fn replayed(response: &TestResponse) -> bool {
+    response.header("idempotent-replayed") == Some("true")
 }
 
 /// All headers except those that belong to a single exchange.
-fn headers(answer: &Answer) -> Vec<(String, String)> {
+fn headers(response: &TestResponse) -> Vec<(String, String)> {
     // Each worker lists the exposed headers in its own order.
-    let of_the_exchange = [
+    let per_exchange = [
         "x-request-id",
         "date",
         "idempotent-replayed",
@@ -56,15 +56,15 @@ fn headers(answer: &Answer) -> Vec<(String, String)> {
         "ratelimit",
         "ratelimit-policy",
     ];
-    let named = answer.headers.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()));
-    let mut kept: Vec<_> = named.filter(|(name, _)| !of_the_exchange.contains(&name.as_str())).collect();
-    kept.sort();
-    kept
+    let pairs = response.headers.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()));
+    let mut sorted: Vec<_> = pairs.filter(|(name, _)| !per_exchange.contains(&name.as_str())).collect();
+    sorted.sort();
+    sorted
 }
 
 /// Asserts that the second response replays the first.
 #[track_caller]
-fn assert_replay(first: &Answer, second: &Answer) {
+fn assert_replay(first: &TestResponse, second: &TestResponse) {
     assert!(!replayed(first) && replayed(second), "{} then {}", first.text(), second.text());
     assert_eq!((first.status, first.text()), (second.status, second.text()));
     assert_eq!(headers(first), headers(second));
@@ -72,13 +72,13 @@ fn assert_replay(first: &Answer, second: &Answer) {
 
 /// Asserts that the response is a problem of this kind.
 #[track_caller]
-fn assert_problem(answer: &Answer, status: u16, code: &str) {
-    assert_eq!(answer.status, status, "{}", answer.text());
-    assert_eq!(answer.json()["error"], code);
-    assert!(!replayed(answer));
+fn assert_problem(response: &TestResponse, status: u16, code: &str) {
+    assert_eq!(response.status, status, "{}", response.text());
+    assert_eq!(response.json()["error"], code);
+    assert!(!replayed(response));
 }
 
 /// Body that creates a user.
-fn somebody(name: &str) -> Value {
+fn user_body(name: &str) -> Value {
     json!({"name": name})
 }

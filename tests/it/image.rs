@@ -22,13 +22,13 @@ pub const RELIGHT: &str = "/proxy/imagevendor/v1/ai/image-relight";
 
 /// Submits a valid job and returns its id, whether or not the response is wrapped.
 pub async fn submit(app: &TestApp, user: &TestUser, path: &str, body: Value) -> String {
-    let answer = app.post_as(&user.token, path, body).await.expect(200).json();
-    let task = answer.get("data").unwrap_or(&answer);
+    let response = app.post_as(&user.token, path, body).await.expect(200).json();
+    let task = response.get("data").unwrap_or(&response);
     task["task_id"].as_str().expect("a task id").to_owned()
 }
 
 /// Waits until a task has ended and returns it as its owner reads it below this path.
-pub async fn ended(app: &TestApp, user: &TestUser, path: &str, task: &str) -> Value {
+pub async fn wait_for_end(app: &TestApp, user: &TestUser, path: &str, task: &str) -> Value {
     let mut changes = app.app.models().task_changes();
     let id = TaskId::parse(task).expect("a task id");
     loop {
@@ -41,10 +41,10 @@ pub async fn ended(app: &TestApp, user: &TestUser, path: &str, task: &str) -> Va
 }
 
 /// Returns the file of the only result of a successful task.
-async fn result_of(app: &TestApp, ended: &Value) -> Vec<u8> {
-    assert_eq!(ended["status"], "COMPLETED", "{ended}");
-    let generated = ended["generated"].as_array().expect("a list");
-    assert_eq!(generated.len(), 1, "{ended}");
+async fn result_of(app: &TestApp, finished: &Value) -> Vec<u8> {
+    assert_eq!(finished["status"], "COMPLETED", "{finished}");
+    let generated = finished["generated"].as_array().expect("a list");
+    assert_eq!(generated.len(), 1, "{finished}");
     let url = generated[0].as_str().expect("a URL");
     let path = url.strip_prefix(&app.url("")).expect("a URL of this service");
     app.get(path).await.expect(200).body
@@ -53,5 +53,5 @@ async fn result_of(app: &TestApp, ended: &Value) -> Vec<u8> {
 /// Submits a valid upscale, and returns the resulting file.
 async fn upscaled(app: &TestApp, user: &TestUser, body: Value) -> Vec<u8> {
     let task = submit(app, user, UPSCALER, body).await;
-    result_of(app, &ended(app, user, UPSCALER, &task).await).await
+    result_of(app, &wait_for_end(app, user, UPSCALER, &task).await).await
 }

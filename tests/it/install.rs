@@ -17,7 +17,7 @@ use mediary::events::stream::{StreamId, Version};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::zip::good;
+use crate::support::zip::valid_archive;
 use crate::support::{TestApp, TestUser};
 
 const INSTALL: &str = "/nodes/face-tools/install";
@@ -66,7 +66,7 @@ async fn until_downloads(app: &TestApp, count: u64) {
 }
 
 /// Recorded download counts of the node.
-fn counted(app: &TestApp) -> Vec<u64> {
+fn counters(app: &TestApp) -> Vec<u64> {
     let stream = StreamId::from(&NodeId::parse("face-tools").unwrap().key());
     let history = app.app.log().read_stream(&stream, Version(0)).unwrap();
     let counts = history.iter().filter_map(|recorded| match &recorded.event {
@@ -82,16 +82,16 @@ async fn the_latest_version_is_installed_unless_another_is_asked_for() {
     let version = async |query: &str| app.get(&format!("{INSTALL}{query}")).await.expect(200).json()["version"].clone();
     assert_eq!(version("").await, "1.1.0");
     assert_eq!(version("?version=").await, "1.1.0");
-    for same in ["1.0.0", "1.0.0+build.7", "1.0.0%2Bbuild.7"] {
-        assert_eq!(version(&format!("?version={same}")).await, "1.0.0+build.7");
+    for spelling in ["1.0.0", "1.0.0+build.7", "1.0.0%2Bbuild.7"] {
+        assert_eq!(version(&format!("?version={spelling}")).await, "1.0.0+build.7");
     }
     assert_eq!(version("?version=2.0.0-rc.1").await, "2.0.0-rc.1");
     app.get(&format!("{INSTALL}?version=3.0.0")).await.expect(404);
-    let refused = app.get(&format!("{INSTALL}?version=latest")).await.expect(400).json();
-    assert_eq!(refused["errors"][0]["pointer"], "/version");
+    let problem = app.get(&format!("{INSTALL}?version=latest")).await.expect(400).json();
+    assert_eq!(problem["errors"][0]["pointer"], "/version");
     app.get("/nodes/none/install").await.expect(404);
-    let moved = app.get("/nodes/Face-Tools/install?version=1.0.0").await.expect(302);
-    assert_eq!(moved.header("location"), Some(app.url(&format!("{INSTALL}?version=1.0.0")).as_str()));
+    let redirect = app.get("/nodes/Face-Tools/install?version=1.0.0").await.expect(302);
+    assert_eq!(redirect.header("location"), Some(app.url(&format!("{INSTALL}?version=1.0.0")).as_str()));
     app.stop().await;
 }
 
@@ -100,7 +100,7 @@ async fn there_may_be_nothing_to_install() {
     let (app, _) = app_with(&[]).await;
     app.get(INSTALL).await.expect(404);
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
-    assert_eq!((downloads(&app).await, counted(&app)), (0, Vec::new()));
+    assert_eq!((downloads(&app).await, counters(&app)), (0, Vec::new()));
     app.stop().await;
 }
 
@@ -112,7 +112,7 @@ async fn installs_are_counted_together() {
         app.send(app.request(Method::HEAD, INSTALL)).await.expect(200);
     }
     until_downloads(&app, 20).await;
-    let first = counted(&app);
+    let first = counters(&app);
     assert_eq!(first.iter().sum::<u64>(), 20);
     let began = std::time::Instant::now();
     for client in 20..25 {
@@ -120,7 +120,7 @@ async fn installs_are_counted_together() {
         until_downloads(&app, downloads(&app).await).await;
     }
     until_downloads(&app, 25).await;
-    let events = counted(&app).len() - first.len();
+    let events = counters(&app).len() - first.len();
     let seconds = began.elapsed().as_secs() + 1;
     assert!(events as u64 <= seconds + 1, "{events} events in {seconds} s");
     app.stop().await;
@@ -163,24 +163,24 @@ async fn what_was_counted_is_recorded_when_the_service_stops() {
 
 #[actix_web::test]
 async fn counts_that_could_not_be_recorded_are_recorded_later() {
-    let (broken, failures) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    let (breaks, counter) = (broken.clone(), failures.clone());
-    let environment = Environment::system().with_fail_point_handler(Arc::new(move |place, subject| {
-        if place == FailPoint::Append && subject == "node/face-tools" && breaks.load(Ordering::SeqCst) {
+    let (is_broken, failures) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (breaks, counter) = (is_broken.clone(), failures.clone());
+    let environment = Environment::system().with_fail_point_handler(Arc::new(move |point, subject| {
+        if point == FailPoint::Append && subject == "node/face-tools" && breaks.load(Ordering::SeqCst) {
             counter.fetch_add(1, Ordering::SeqCst);
             panic!("a mishap");
         }
     }));
     let (app, _) = app_in(TestApp::start_with(|_| {}, environment).await, &["1.0.0"]).await;
-    broken.store(true, Ordering::SeqCst);
+    is_broken.store(true, Ordering::SeqCst);
     app.get(INSTALL).await.expect(200);
     while failures.load(Ordering::SeqCst) == 0 {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     app.get_as(app.admin_token(), INSTALL).await.expect(200);
-    broken.store(false, Ordering::SeqCst);
+    is_broken.store(false, Ordering::SeqCst);
     until_downloads(&app, 2).await;
-    assert_eq!(counted(&app), [2]);
+    assert_eq!(counters(&app), [2]);
     app.stop().await;
 }
 
@@ -199,26 +199,31 @@ async fn flagged_and_pending_versions_are_for_those_who_made_them() {
     }
     set_status(&app, "1.0.0", "NodeVersionStatusBanned").await;
     for caller in [alice.token.as_str(), app.admin_token()] {
-        let refused = app.get_as(caller, &path).await.expect(403).json();
-        let told = "this version is banned and must be unbanned by an administrator first: malware";
-        assert_eq!((&refused["error"], &refused["detail"]), (&json!("banned"), &json!(told)));
+        let problem = app.get_as(caller, &path).await.expect(403).json();
+        let expected = "this version is banned and must be unbanned by an administrator first: malware";
+        assert_eq!((&problem["error"], &problem["detail"]), (&json!("banned"), &json!(expected)));
     }
     app.stop().await;
 }
 
 /// Archive links of 1.0.0, wherever the version is shown.
 async fn links_shown(app: &TestApp) -> Vec<Value> {
-    let asked = json!({"node_versions": [{"node_id": "face-tools", "version": "1.0.0"}]});
-    let bulk = app.post("/bulk/nodes/versions", asked).await.expect(200).json();
-    let [node, versions, one, all] = [
+    let query = json!({"node_versions": [{"node_id": "face-tools", "version": "1.0.0"}]});
+    let bulk = app.post("/bulk/nodes/versions", query).await.expect(200).json();
+    let [node, versions, single, all_versions] = [
         app.get("/nodes/face-tools").await.expect(200).json(),
         app.get("/nodes/face-tools/versions").await.expect(200).json(),
         app.get("/nodes/face-tools/versions/1.0.0").await.expect(200).json(),
         app.get("/versions").await.expect(200).json(),
     ];
-    let shown =
-        [&bulk["node_versions"][0]["node_version"], &node["latest_version"], &versions[0], &one, &all["versions"][0]];
-    shown
+    let versions_shown = [
+        &bulk["node_versions"][0]["node_version"],
+        &node["latest_version"],
+        &versions[0],
+        &single,
+        &all_versions["versions"][0],
+    ];
+    versions_shown
         .into_iter()
         .inspect(|version| assert_eq!(version["version"], "1.0.0"))
         .map(|v| v["downloadUrl"].clone())
@@ -231,25 +236,25 @@ async fn what_is_banned_is_not_installed() {
     let versions = "/publishers/acme/nodes/face-tools/versions/1.0.0/upload";
     let link = app.post_as(&alice.token, versions, json!({})).await.expect(200).json();
     let link = link["signedUrl"].as_str().and_then(|url| url.find("/uploads/").map(|at| url[at..].to_owned())).unwrap();
-    app.send(app.request(Method::PUT, &link).body(good())).await.expect(200);
+    app.send(app.request(Method::PUT, &link).body(valid_archive())).await.expect(200);
     for subject in ["nodes/face-tools", "publishers/acme"] {
-        let ask = async |what: &str| {
-            let path = format!("/admin/{subject}/{what}");
+        let moderate = async |command: &str| {
+            let path = format!("/admin/{subject}/{command}");
             app.post_as(app.admin_token(), &path, json!({"reason": "malware"})).await.expect(204);
         };
-        ask("ban").await;
+        moderate("ban").await;
         // No link leads to an inaccessible archive
-        for shown in links_shown(&app).await {
-            assert_eq!(shown, Value::Null, "{subject}");
+        for version in links_shown(&app).await {
+            assert_eq!(version, Value::Null, "{subject}");
         }
         for path in [INSTALL, "/nodes/face-tools/versions/1.0.0/download"] {
-            let refused = app.get_as(&alice.token, path).await.expect(403).json();
-            assert_eq!(refused["error"], "banned", "{subject} {path}");
+            let problem = app.get_as(&alice.token, path).await.expect(403).json();
+            assert_eq!(problem["error"], "banned", "{subject} {path}");
         }
-        ask("unban").await;
+        moderate("unban").await;
         app.get(INSTALL).await.expect(200);
-        for shown in links_shown(&app).await {
-            assert!(shown.is_string(), "{subject}");
+        for version in links_shown(&app).await {
+            assert!(version.is_string(), "{subject}");
         }
     }
     app.stop().await;
@@ -262,16 +267,16 @@ async fn what_was_deleted_has_no_link_where_it_is_still_listed() {
     let version = "/publishers/acme/nodes/face-tools/versions/1.0.0";
     let link = app.post_as(&alice.token, &format!("{version}/upload"), json!({})).await.expect(200).json();
     let link = link["signedUrl"].as_str().and_then(|url| url.find("/uploads/").map(|at| url[at..].to_owned())).unwrap();
-    app.send(app.request(Method::PUT, &link).body(good())).await.expect(200);
+    app.send(app.request(Method::PUT, &link).body(valid_archive())).await.expect(200);
     // When it is deleted
     app.delete_as(&alice.token, version).await.expect(204);
     // Then no link leads to an inaccessible archive
-    let [of_node, all] = [
+    let [node_versions, all_versions] = [
         app.get("/nodes/face-tools/versions?statuses=NodeVersionStatusDeleted").await.expect(200).json(),
         app.get("/versions?statuses=NodeVersionStatusDeleted").await.expect(200).json(),
     ];
-    for shown in [&of_node[0], &all["versions"][0]] {
-        assert_eq!((&shown["version"], shown.get("downloadUrl")), (&json!("1.0.0"), None));
+    for listed_version in [&node_versions[0], &all_versions["versions"][0]] {
+        assert_eq!((&listed_version["version"], listed_version.get("downloadUrl")), (&json!("1.0.0"), None));
     }
     app.get_as(&alice.token, "/nodes/face-tools/versions/1.0.0/download").await.expect(404);
     app.stop().await;
@@ -311,7 +316,7 @@ async fn the_use_of_a_token_is_noted_once_a_minute() {
     app.get_as(&secret, "/nodes").await.expect(200);
     until_used(2).await;
     assert_eq!(uses(&app, token), [start, start.saturating_add(Duration::from_mins(1))]);
-    let shown = app.get_as(&alice.token, "/publishers/acme/tokens").await.expect(200).json();
-    assert!(shown[0]["lastUsedAt"].is_string(), "{shown}");
+    let token_list = app.get_as(&alice.token, "/publishers/acme/tokens").await.expect(200).json();
+    assert!(token_list[0]["lastUsedAt"].is_string(), "{token_list}");
     app.stop().await;
 }

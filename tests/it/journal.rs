@@ -22,12 +22,12 @@ pub const RECORDS_START: u64 = 512;
 const SEGMENT_BYTES: u64 = 8 * 1024;
 
 /// Data directory, and changes to it between two openings of the log.
-pub struct House {
+pub struct LogFixture {
     directory: TempDir,
     pub options: SledLogOptions,
 }
 
-impl House {
+impl LogFixture {
     pub fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut options = SledLogOptions::new(directory.path());
@@ -37,13 +37,13 @@ impl House {
 
     /// Directory with `groups` groups of 2 appends of 1 event, each with its HEAD.
     pub fn with_groups(groups: u64) -> Self {
-        let house = Self::new();
-        let log = house.open().0;
-        for nth in 0..groups {
-            write_group(&log, nth);
+        let fixture = Self::new();
+        let log = fixture.open().0;
+        for index in 0..groups {
+            write_group(&log, index);
         }
         log.close().unwrap();
-        house
+        fixture
     }
 
     pub fn try_open(&self) -> Result<(SledLog, OpenReport), OpenError> {
@@ -54,7 +54,7 @@ impl House {
         self.try_open().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    pub fn refusal(&self) -> OpenError {
+    pub fn open_error(&self) -> OpenError {
         match self.try_open() {
             Ok((_, report)) => panic!("the log opened: {report:?}"),
             Err(error) => error,
@@ -88,8 +88,8 @@ impl House {
     }
 }
 
-pub fn write_group(log: &SledLog, nth: u64) {
-    let outcome = log.append(vec![append(1, nth, nth, 1), append(2, nth, nth, 1)]).unwrap();
+pub fn write_group(log: &SledLog, index: u64) {
+    let outcome = log.append(vec![append(1, index, index, 1), append(2, index, index, 1)]).unwrap();
     assert!(outcome.iter().all(Result::is_ok), "{outcome:?}");
     log.after_group();
 }
@@ -111,56 +111,56 @@ pub fn flip(path: &Path, offset: u64) {
 #[test]
 fn a_torn_tail_is_cut_and_reported() {
     // Given an incomplete record after HEAD
-    let house = House::with_groups(3);
-    house.without_head(|| {
-        let log = house.open().0;
+    let log_fixture = LogFixture::with_groups(3);
+    log_fixture.without_head(|| {
+        let log = log_fixture.open().0;
         log.append(vec![append(1, 3, 9, 1)]).unwrap();
     });
-    fs::remove_dir_all(house.path("sled")).unwrap();
-    let (segment, end) = house.end();
+    fs::remove_dir_all(log_fixture.path("sled")).unwrap();
+    let (segment, end) = log_fixture.end();
     overwrite(&segment, end - 10, &[0; 10]);
     // When the log opens, then the record is removed and reported
-    let (log, report) = house.open();
+    let (log, report) = log_fixture.open();
     let torn = report.torn_tail.unwrap();
     assert_eq!((log.head(), torn.position, torn.file), (Position(6), Position(7), segment.clone()));
     assert_eq!(all(&log).len(), 6);
     // and its place is used again
     log.append(vec![append(1, 3, 10, 1)]).unwrap();
     drop(log);
-    let (log, report) = house.open();
+    let (log, report) = log_fixture.open();
     assert_eq!((all(&log).len(), report.torn_tail), (7, None));
 }
 
 #[test]
 fn the_remains_of_one_group_are_cut_whatever_order_the_disk_wrote_them_in() {
-    let house = House::with_groups(2);
-    let (segment, end) = house.end();
-    house.without_head(|| {
-        let log = house.open().0;
-        log.append((0..4).map(|nth| append(nth + 10, 0, 9, 1)).collect()).unwrap();
+    let log_fixture = LogFixture::with_groups(2);
+    let (segment, end) = log_fixture.end();
+    log_fixture.without_head(|| {
+        let log = log_fixture.open().0;
+        log.append((0..4).map(|index| append(index + 10, 0, 9, 1)).collect()).unwrap();
     });
-    fs::remove_dir_all(house.path("sled")).unwrap();
+    fs::remove_dir_all(log_fixture.path("sled")).unwrap();
     // The first of four records is missing, the others are complete.
     overwrite(&segment, end, &[0; 60]);
-    let (log, report) = house.open();
+    let (log, report) = log_fixture.open();
     assert_eq!((log.head(), report.torn_tail.map(|torn| torn.position)), (Position(4), Some(Position(5))));
 }
 
 #[test]
 fn whole_records_after_head_are_kept() {
-    let house = House::with_groups(2);
-    house.without_head(|| write_group(&house.open().0, 2));
-    let (log, report) = house.open();
+    let log_fixture = LogFixture::with_groups(2);
+    log_fixture.without_head(|| write_group(&log_fixture.open().0, 2));
+    let (log, report) = log_fixture.open();
     assert_eq!((log.head(), report.torn_tail), (Position(6), None));
 }
 
 #[test]
 fn a_flipped_bit_before_head_stops_the_start() {
-    let house = House::with_groups(3);
-    let segment = &house.segments()[0];
-    fs::remove_dir_all(house.path("sled")).unwrap();
+    let log_fixture = LogFixture::with_groups(3);
+    let segment = &log_fixture.segments()[0];
+    fs::remove_dir_all(log_fixture.path("sled")).unwrap();
     flip(segment, RECORDS_START + 70);
-    let message = house.refusal().to_string();
+    let message = log_fixture.open_error().to_string();
     assert!(message.contains(segment.to_str().unwrap()), "{message}");
     assert!(message.contains("at offset 512, position 1:"), "{message}");
     assert!(message.contains("mediary restore"), "{message}");
@@ -168,167 +168,169 @@ fn a_flipped_bit_before_head_stops_the_start() {
 
 #[test]
 fn every_damaged_byte_of_the_acknowledged_records_is_found() {
-    let house = House::with_groups(2);
-    let (segment, end) = house.end();
+    let log_fixture = LogFixture::with_groups(2);
+    let (segment, end) = log_fixture.end();
     for offset in RECORDS_START..end {
         flip(&segment, offset);
-        let environment = JournalEnvironment::new(&Environment::manual(AT, 7), &house.options.space);
-        let opened = Journal::open(house.options.journal.clone(), environment, Position(0), |_| {}).map(drop);
+        let environment = JournalEnvironment::new(&Environment::manual(AT, 7), &log_fixture.options.space);
+        let opened = Journal::open(log_fixture.options.journal.clone(), environment, Position(0), |_| {}).map(drop);
         assert!(matches!(opened, Err(JournalError::Damaged { .. })), "offset {offset}");
         flip(&segment, offset);
     }
-    assert_eq!(house.open().0.head(), Position(4));
+    assert_eq!(log_fixture.open().0.head(), Position(4));
 }
 
 #[test]
 fn a_bad_record_before_a_later_group_stops_the_start() {
     // Given a stale HEAD (power was lost), and damage in a record that was synced after it
-    let house = House::with_groups(2);
-    let (segment, end) = house.end();
-    house.without_head(|| {
-        let log = house.open().0;
+    let log_fixture = LogFixture::with_groups(2);
+    let (segment, end) = log_fixture.end();
+    log_fixture.without_head(|| {
+        let log = log_fixture.open().0;
         write_group(&log, 2);
         write_group(&log, 3);
     });
     flip(&segment, end + 60);
-    fs::remove_dir_all(house.path("sled")).unwrap();
-    let OpenError::Damaged { position, offset, .. } = house.refusal() else { panic!("another refusal") };
+    fs::remove_dir_all(log_fixture.path("sled")).unwrap();
+    let OpenError::Damaged { position, offset, .. } = log_fixture.open_error() else { panic!("another refusal") };
     assert_eq!((position, offset), (Position(5), end));
 }
 
 #[test]
 fn a_cut_segment_stops_the_start() {
-    let house = House::with_groups(3);
-    let (segment, end) = house.end();
+    let log_fixture = LogFixture::with_groups(3);
+    let (segment, end) = log_fixture.end();
     OpenOptions::new().write(true).open(&segment).unwrap().set_len(end - 1).unwrap();
-    fs::remove_dir_all(house.path("sled")).unwrap();
-    assert!(matches!(house.refusal(), OpenError::Damaged { position: Position(6), .. }));
+    fs::remove_dir_all(log_fixture.path("sled")).unwrap();
+    assert!(matches!(log_fixture.open_error(), OpenError::Damaged { position: Position(6), .. }));
 }
 
 #[test]
 fn a_missing_segment_stops_the_start() {
-    let house = House::with_groups(200);
-    let segments = house.segments();
+    let log_fixture = LogFixture::with_groups(200);
+    let segments = log_fixture.segments();
     assert!(segments.len() > 2);
-    fs::remove_dir_all(house.path("sled")).unwrap();
+    fs::remove_dir_all(log_fixture.path("sled")).unwrap();
     for missing in &segments {
         let bytes = fs::read(missing).unwrap();
         fs::remove_file(missing).unwrap();
-        assert!(matches!(house.refusal(), OpenError::Damaged { .. }), "{}", missing.display());
-        fs::remove_dir_all(house.path("sled")).unwrap();
+        assert!(matches!(log_fixture.open_error(), OpenError::Damaged { .. }), "{}", missing.display());
+        fs::remove_dir_all(log_fixture.path("sled")).unwrap();
         fs::write(missing, bytes).unwrap();
     }
-    assert_eq!(house.open().0.head(), Position(400));
+    assert_eq!(log_fixture.open().0.head(), Position(400));
 }
 
 #[test]
 fn a_journal_put_back_to_an_older_state_stops_the_start() {
-    let house = House::with_groups(2);
-    let (segment, end) = house.end();
-    write_group(&house.open().0, 2);
+    let log_fixture = LogFixture::with_groups(2);
+    let (segment, end) = log_fixture.end();
+    write_group(&log_fixture.open().0, 2);
     let length = fs::metadata(&segment).unwrap().len();
     overwrite(&segment, end, &vec![0; usize::try_from(length - end).unwrap()]);
-    fs::remove_dir_all(house.path("sled")).unwrap();
-    let message = house.refusal().to_string();
+    fs::remove_dir_all(log_fixture.path("sled")).unwrap();
+    let message = log_fixture.open_error().to_string();
     assert!(message.contains("HEAD says that events up to position 6 were acknowledged"), "{message}");
 }
 
 #[test]
 fn sled_ahead_of_the_journal_stops_the_start() {
-    let house = House::with_groups(2);
-    let (segment, end) = house.end();
-    house.without_head(|| {
-        let log = house.open().0;
+    let log_fixture = LogFixture::with_groups(2);
+    let (segment, end) = log_fixture.end();
+    log_fixture.without_head(|| {
+        let log = log_fixture.open().0;
         write_group(&log, 2);
         log.close().unwrap();
     });
     let length = fs::metadata(&segment).unwrap().len();
     overwrite(&segment, end, &vec![0; usize::try_from(length - end).unwrap()]);
-    let message = house.refusal().to_string();
+    let message = log_fixture.open_error().to_string();
     assert!(message.contains("the index holds events up to position 6"), "{message}");
 }
 
 #[test]
 fn a_bad_tail_that_sled_knows_is_not_cut() {
     // Given a stale HEAD, and damage in the last acknowledged record and its chain hash, which sled already had
-    let house = House::with_groups(2);
-    house.without_head(|| {
-        let log = house.open().0;
+    let log_fixture = LogFixture::with_groups(2);
+    log_fixture.without_head(|| {
+        let log = log_fixture.open().0;
         write_group(&log, 2);
         log.close().unwrap();
     });
-    let (segment, end) = house.end();
+    let (segment, end) = log_fixture.end();
     flip(&segment, end - 1);
     let bytes = fs::read(&segment).unwrap();
     let chain = (0..bytes.len()).rev().find(|at| bytes[*at..].starts_with(&[6, 0, 0, 0, 0, 0, 0, 0])).unwrap() + 16;
     flip(&segment, chain as u64);
     for _ in 0..2 {
-        assert!(matches!(house.refusal(), OpenError::Damaged { position: Position(6), .. }));
+        assert!(matches!(log_fixture.open_error(), OpenError::Damaged { position: Position(6), .. }));
     }
 }
 
 #[test]
 fn a_torn_head_slot_leaves_the_other() {
-    let house = House::with_groups(3);
+    let log_fixture = LogFixture::with_groups(3);
     for slot in [0, 4096] {
-        flip(&house.path("journal/HEAD"), slot + 40);
-        let (log, _) = house.open();
+        flip(&log_fixture.path("journal/HEAD"), slot + 40);
+        let (log, _) = log_fixture.open();
         assert_eq!(log.head(), Position(6), "slot at {slot}");
     }
 }
 
 #[test]
 fn a_missing_or_forged_head_stops_the_start() {
-    let house = House::with_groups(2);
-    let head = house.path("journal/HEAD");
-    let kept = fs::read(&head).unwrap();
+    let log_fixture = LogFixture::with_groups(2);
+    let head = log_fixture.path("journal/HEAD");
+    let head_bytes = fs::read(&head).unwrap();
     fs::remove_file(&head).unwrap();
-    assert!(matches!(house.refusal(), OpenError::Unverifiable { file, .. } if file == head));
+    assert!(matches!(log_fixture.open_error(), OpenError::Unverifiable { file, .. } if file == head));
     fs::write(&head, vec![0; 8192]).unwrap();
-    assert!(matches!(house.refusal(), OpenError::Unverifiable { file, .. } if file == head));
-    fs::write(&head, kept).unwrap();
-    fs::write(house.path("signing.key"), [9; 32]).unwrap();
-    assert!(matches!(house.refusal(), OpenError::Unverifiable { file, .. } if file == head));
-    fs::remove_file(house.path("signing.key")).unwrap();
-    assert!(matches!(house.refusal(), OpenError::Unverifiable { file, .. } if file == house.path("signing.key")));
+    assert!(matches!(log_fixture.open_error(), OpenError::Unverifiable { file, .. } if file == head));
+    fs::write(&head, head_bytes).unwrap();
+    fs::write(log_fixture.path("signing.key"), [9; 32]).unwrap();
+    assert!(matches!(log_fixture.open_error(), OpenError::Unverifiable { file, .. } if file == head));
+    fs::remove_file(log_fixture.path("signing.key")).unwrap();
+    assert!(
+        matches!(log_fixture.open_error(), OpenError::Unverifiable { file, .. } if file == log_fixture.path("signing.key"))
+    );
 }
 
 #[test]
 fn a_first_start_killed_anywhere_starts_again() {
     // Killed after the segment, before HEAD.
-    let house = House::with_groups(0);
-    fs::remove_file(house.path("journal/HEAD")).unwrap();
-    write_group(&house.open().0, 0);
+    let log_fixture = LogFixture::with_groups(0);
+    fs::remove_file(log_fixture.path("journal/HEAD")).unwrap();
+    write_group(&log_fixture.open().0, 0);
     // Killed after the key, before the segment.
-    let house = House::with_groups(0);
-    fs::remove_dir_all(house.path("journal")).unwrap();
-    write_group(&house.open().0, 0);
+    let log_fixture = LogFixture::with_groups(0);
+    fs::remove_dir_all(log_fixture.path("journal")).unwrap();
+    write_group(&log_fixture.open().0, 0);
     // Killed while HEAD was being written.
-    let house = House::with_groups(0);
-    fs::rename(house.path("journal/HEAD"), house.path("journal/HEAD.draft")).unwrap();
-    fs::write(house.path("signing.draft"), [1, 2, 3]).unwrap();
-    write_group(&house.open().0, 0);
+    let log_fixture = LogFixture::with_groups(0);
+    fs::rename(log_fixture.path("journal/HEAD"), log_fixture.path("journal/HEAD.draft")).unwrap();
+    fs::write(log_fixture.path("signing.draft"), [1, 2, 3]).unwrap();
+    write_group(&log_fixture.open().0, 0);
 }
 
 #[test]
 fn a_kill_while_a_segment_is_prepared_or_begun_loses_nothing() {
-    let house = House::with_groups(100);
-    let head = house.open().0.head();
+    let log_fixture = LogFixture::with_groups(100);
+    let head = log_fixture.open().0.head();
     // Half-way through preparation, with a header or without.
-    fs::write(house.path("journal/next.tmp"), [0; 1000]).unwrap();
-    assert_eq!(house.open().0.head(), head);
-    let begun = fs::read(&house.segments()[0]).unwrap();
-    fs::write(house.path("journal/next.tmp"), begun).unwrap();
-    write_group(&house.open().0, 100);
-    let (log, report) = house.open();
+    fs::write(log_fixture.path("journal/next.tmp"), [0; 1000]).unwrap();
+    assert_eq!(log_fixture.open().0.head(), head);
+    let segment_bytes = fs::read(&log_fixture.segments()[0]).unwrap();
+    fs::write(log_fixture.path("journal/next.tmp"), segment_bytes).unwrap();
+    write_group(&log_fixture.open().0, 100);
+    let (log, report) = log_fixture.open();
     assert_eq!((log.head(), report.torn_tail), (Position(202), None));
 }
 
 #[test]
 fn segments_roll_and_are_read_from_any_position() {
-    let house = House::with_groups(200);
-    assert!(house.segments().len() > 2, "{:?}", house.segments());
-    let (log, _) = house.open();
+    let log_fixture = LogFixture::with_groups(200);
+    assert!(log_fixture.segments().len() > 2, "{:?}", log_fixture.segments());
+    let (log, _) = log_fixture.open();
     let events = all(&log);
     assert_eq!(events.len(), 400);
     for after in [0, 1, 57, 399, 400] {
@@ -343,16 +345,16 @@ fn segments_roll_and_are_read_from_any_position() {
 
 #[test]
 fn a_group_is_synced_once() {
-    let mut house = House::new();
+    let mut log_fixture = LogFixture::new();
     let calls = Arc::new(AtomicU64::new(0));
-    let counted = Arc::clone(&calls);
-    house.options.journal.sync = Arc::new(move |file: &File| {
-        counted.fetch_add(1, Ordering::SeqCst);
+    let call_counter = Arc::clone(&calls);
+    log_fixture.options.journal.sync = Arc::new(move |file: &File| {
+        call_counter.fetch_add(1, Ordering::SeqCst);
         file.sync_data()
     });
-    let (log, _) = house.open();
-    for nth in 0..10 {
-        write_group(&log, nth);
+    let (log, _) = log_fixture.open();
+    for index in 0..10 {
+        write_group(&log, index);
     }
     log.append(vec![append(1, 99, 0, 1)]).unwrap();
     assert_eq!((calls.load(Ordering::SeqCst), log.sync_count()), (10, 10));
@@ -360,8 +362,8 @@ fn a_group_is_synced_once() {
 
 #[test]
 fn a_closed_log_refuses_appends_and_goes_on_reading() {
-    let house = House::with_groups(1);
-    let (log, _) = house.open();
+    let log_fixture = LogFixture::with_groups(1);
+    let (log, _) = log_fixture.open();
     log.close().unwrap();
     assert!(matches!(log.append(vec![append(1, 1, 1, 1)]), Err(LogFailure::ReadOnly { .. })));
     assert_eq!(all(&log).len(), 2);

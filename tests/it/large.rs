@@ -22,13 +22,13 @@ fn widest<const MAX: usize, const MULTILINE: bool>() -> Text<MAX, MULTILINE> {
     Text::parse(WIDE.repeat(MAX)).unwrap()
 }
 
-fn longest() -> Labels {
+fn longest_labels() -> Labels {
     Labels::new(vec![widest(); LIST_MAX]).unwrap()
 }
 
 /// `true` if the log accepts these events as one append.
-fn fits(events: Vec<NodeEvent>) -> bool {
-    let new = |(nth, event): (u128, NodeEvent)| NewEvent { id: EventId(samples::id(nth)), event: event.into() };
+fn fits_into_append(events: Vec<NodeEvent>) -> bool {
+    let new = |(index, event): (u128, NodeEvent)| NewEvent { id: EventId(samples::id(index)), event: event.into() };
     let append = Append {
         stream: StreamId::from(&NodeId::parse("tools").unwrap().key()),
         expected: Version(1 << 40),
@@ -56,15 +56,15 @@ fn creation() -> NodeCommand {
             description: Some(widest()),
             license: Some(widest()),
             name: Some(widest()),
-            preempted_host_node_names: Some(longest()),
-            supported_accelerators: Some(longest()),
-            supported_os: Some(longest()),
-            tags: Some(longest()),
+            preempted_host_node_names: Some(longest_labels()),
+            supported_accelerators: Some(longest_labels()),
+            supported_os: Some(longest_labels()),
+            tags: Some(longest_labels()),
             ..NodeFields::default()
         },
         admin_fields: NodeAdminFields {
             status_detail: Some(widest()),
-            tags_admin: Some(longest()),
+            tags_admin: Some(longest_labels()),
             ..NodeAdminFields::default()
         },
         first_version: Some(VersionDraft {
@@ -72,10 +72,10 @@ fn creation() -> NodeCommand {
             number: SemVer::parse("1.0.0").unwrap(),
             fields: VersionFields {
                 changelog: Some(widest()),
-                dependencies: Some(longest()),
-                supported_accelerators: Some(longest()),
-                supported_os: Some(longest()),
-                tags: Some(longest()),
+                dependencies: Some(longest_labels()),
+                supported_accelerators: Some(longest_labels()),
+                supported_os: Some(longest_labels()),
+                tags: Some(longest_labels()),
                 ..VersionFields::default()
             },
         }),
@@ -88,22 +88,22 @@ fn all_ten_lists_and_the_longest_changelog_fit_into_the_log() {
     let administered = NodeCommand::AdministerVersion {
         version: VersionRef::Id(VersionId(samples::id(1))),
         change: VersionFields::default(),
-        admin_fields: VersionAdminFields { tags_admin: Some(longest()), ..VersionAdminFields::default() },
+        admin_fields: VersionAdminFields { tags_admin: Some(longest_labels()), ..VersionAdminFields::default() },
         status: None,
         reason: None,
     };
     events.extend(decide(&events, administered));
-    let largest = events.iter().filter(|event| !fits(vec![(*event).clone()])).map(NodeEvent::name);
+    let largest = events.iter().filter(|event| !fits_into_append(vec![(*event).clone()])).map(NodeEvent::name);
     assert_eq!(largest.collect::<Vec<_>>(), [""; 0], "no event is too large");
-    assert!(fits(events), "all together are not too large");
+    assert!(fits_into_append(events), "all together are not too large");
 }
 
 #[test]
 fn a_language_of_the_largest_texts_fits_into_an_event() {
-    let field = |nth: usize| Text::parse(format!("{nth:04}{}", WIDE.repeat(196))).unwrap();
-    let texts: LocalizedTexts = (0..TEXTS_MAX).map(|nth| (field(nth), widest())).collect();
+    let field = |index: usize| Text::parse(format!("{index:04}{}", WIDE.repeat(196))).unwrap();
+    let texts: LocalizedTexts = (0..TEXTS_MAX).map(|index| (field(index), widest())).collect();
     let event = NodeEvent::NodeTranslated { language: widest(), texts };
-    assert!(fits(vec![event]), "at most {EVENT_BYTES_MAX} bytes");
+    assert!(fits_into_append(vec![event]), "at most {EVENT_BYTES_MAX} bytes");
 }
 
 #[actix_web::test]

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use crate::image::UPSCALER;
 use crate::support::picture::base64_png;
-use crate::support::zip::good;
-use crate::support::{Answer, TestApp};
+use crate::support::zip::valid_archive;
+use crate::support::{TestApp, TestResponse};
 
 const VIDEO: &str = "/proxy/videovendor/start-end2video";
 
@@ -25,16 +25,16 @@ fn noon() -> Environment {
 
 /// The same, with tasks that never start.
 fn idle_noon() -> Environment {
-    noon().with_fail_point_handler(Arc::new(|place, _: &str| assert!(place != FailPoint::Reactor, "made to fail")))
+    noon().with_fail_point_handler(Arc::new(|point, _: &str| assert!(point != FailPoint::Reactor, "made to fail")))
 }
 
 /// Burst of two, and one more every two seconds.
-fn two(settings: &mut Settings) {
+fn allow_two_reads(settings: &mut Settings) {
     settings.limits.reads = RateSetting { per_minute: 30, burst: 2 };
 }
 
-fn told(answer: &Answer) -> [&str; 3] {
-    ["ratelimit", "ratelimit-policy", "retry-after"].map(|name| answer.header(name).unwrap_or_default())
+fn rate_headers(response: &TestResponse) -> [&str; 3] {
+    ["ratelimit", "ratelimit-policy", "retry-after"].map(|name| response.header(name).unwrap_or_default())
 }
 
 async fn forwarded(app: &TestApp, header: &str, value: &str) -> u16 {
@@ -44,16 +44,16 @@ async fn forwarded(app: &TestApp, header: &str, value: &str) -> u16 {
 #[actix_web::test]
 async fn a_burst_is_answered_then_refused_and_comes_back_with_time() {
     let environment = noon();
-    let app = TestApp::start_with(two, environment.clone()).await;
+    let app = TestApp::start_with(allow_two_reads, environment.clone()).await;
 
     let first = app.get("/nodes").await.expect(200);
-    assert_eq!(told(&first), ["\"reads\";r=1;t=2", "\"reads\";q=2;w=4", ""]);
+    assert_eq!(rate_headers(&first), ["\"reads\";r=1;t=2", "\"reads\";q=2;w=4", ""]);
     app.get("/publishers").await.expect(200);
-    let refused = app.get("/nodes").await.expect(429);
+    let problem = app.get("/nodes").await.expect(429);
 
-    assert_eq!(told(&refused), ["\"reads\";r=0;t=4", "\"reads\";q=2;w=4", "2"]);
+    assert_eq!(rate_headers(&problem), ["\"reads\";r=0;t=4", "\"reads\";q=2;w=4", "2"]);
     assert_eq!(
-        (refused.json()["error"].clone(), refused.header("content-type")),
+        (problem.json()["error"].clone(), problem.header("content-type")),
         (json!("rate_limited"), Some("application/problem+json"))
     );
     environment.advance(Duration::from_secs(2));
@@ -61,7 +61,7 @@ async fn a_burst_is_answered_then_refused_and_comes_back_with_time() {
     app.get("/nodes").await.expect(429);
     // Probes and metrics are never rejected, and show it.
     for _ in 0..5 {
-        assert_eq!(told(&app.get("/health").await.expect(200)), ["", "", ""]);
+        assert_eq!(rate_headers(&app.get("/health").await.expect(200)), ["", "", ""]);
     }
     environment.advance(Duration::from_secs(2));
     let metrics = app.get("/metrics").await.expect(200).text();
@@ -72,15 +72,15 @@ async fn a_burst_is_answered_then_refused_and_comes_back_with_time() {
 #[actix_web::test]
 async fn metrics_and_the_document_count_as_reads_and_probes_do_not() {
     for path in ["/metrics", "/openapi.json", "/openapi", "/docs", "/.well-known/webhook-key"] {
-        let app = TestApp::start_with(two, noon()).await;
+        let app = TestApp::start_with(allow_two_reads, noon()).await;
 
-        assert_eq!(told(&app.get(path).await.expect(200))[0], "\"reads\";r=1;t=2", "{path}");
+        assert_eq!(rate_headers(&app.get(path).await.expect(200))[0], "\"reads\";r=1;t=2", "{path}");
         app.get(path).await.expect(200);
-        let refused = app.get(path).await.expect(429);
-        assert_eq!(refused.json()["error"], "rate_limited", "{path}");
+        let problem = app.get(path).await.expect(429);
+        assert_eq!(problem.json()["error"], "rate_limited", "{path}");
 
         for probe in ["/health", "/ready"] {
-            assert_eq!(told(&app.get(probe).await.expect(200)), ["", "", ""]);
+            assert_eq!(rate_headers(&app.get(probe).await.expect(200)), ["", "", ""]);
         }
         // Static files do not count: one page loads many.
         app.get("/").await.expect(200);
@@ -91,7 +91,7 @@ async fn metrics_and_the_document_count_as_reads_and_probes_do_not() {
 #[actix_web::test]
 async fn callers_and_kinds_are_counted_apart_and_unknown_tokens_by_address() {
     let change = |settings: &mut Settings| {
-        two(settings);
+        allow_two_reads(settings);
         settings.limits.changes = RateSetting { per_minute: 1, burst: 4 };
     };
     let app = TestApp::start_with(change, noon()).await;
@@ -125,7 +125,7 @@ async fn callers_and_kinds_are_counted_apart_and_unknown_tokens_by_address() {
 async fn without_limits_nothing_is_told() {
     let app = TestApp::start().await;
     for _ in 0..50 {
-        assert_eq!(told(&app.get("/nodes").await.expect(200)), ["", "", ""]);
+        assert_eq!(rate_headers(&app.get("/nodes").await.expect(200)), ["", "", ""]);
     }
     app.stop().await;
 }
@@ -133,7 +133,7 @@ async fn without_limits_nothing_is_told() {
 #[actix_web::test]
 async fn only_a_trusted_proxy_says_where_a_request_began() {
     // No proxy is trusted: all requests have the address of the tests, whatever their headers say.
-    let app = TestApp::start_with(two, noon()).await;
+    let app = TestApp::start_with(allow_two_reads, noon()).await;
     assert_eq!(forwarded(&app, "x-forwarded-for", "203.0.113.1").await, 200);
     assert_eq!(forwarded(&app, "x-forwarded-for", "203.0.113.2").await, 200);
     assert_eq!(forwarded(&app, "x-forwarded-for", "203.0.113.3").await, 429);
@@ -141,7 +141,7 @@ async fn only_a_trusted_proxy_says_where_a_request_began() {
     // The tests are trusted as a proxy: callers are distinguished, but not by entries that they prepend.
     let trusting = |header| {
         move |settings: &mut Settings| {
-            two(settings);
+            allow_two_reads(settings);
             settings.limits.trusted_proxies = vec![Network::parse("127.0.0.0/8").unwrap()];
             settings.limits.proxy_header = header;
         }
@@ -183,13 +183,13 @@ async fn tasks_of_a_day_are_counted_from_the_log_so_that_a_restart_forgets_nothi
     let submission = json!({"image": base64_png(8, 8)});
 
     let first = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(200);
-    assert_eq!(told(&first), ["\"tasks-a-day\";r=1;t=43200", "\"tasks-a-day\";q=2;w=86400", ""]);
+    assert_eq!(rate_headers(&first), ["\"tasks-a-day\";r=1;t=43200", "\"tasks-a-day\";q=2;w=86400", ""]);
     app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(200);
     let app = TestApp::start_in(app.stop().await, change, environment.clone()).await;
 
-    let refused = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(429);
-    assert_eq!(refused.json()["error"], "quota_exceeded");
-    assert_eq!(told(&refused), ["\"tasks-a-day\";r=0;t=43200", "\"tasks-a-day\";q=2;w=86400", "43201"]);
+    let problem = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(429);
+    assert_eq!(problem.json()["error"], "quota_exceeded");
+    assert_eq!(rate_headers(&problem), ["\"tasks-a-day\";r=0;t=43200", "\"tasks-a-day\";q=2;w=86400", "43201"]);
     app.post_as(&bob.token, UPSCALER, submission.clone()).await.expect(200);
     environment.advance(Duration::from_hours(12));
     app.post_as(&alice.token, UPSCALER, submission).await.expect(200);
@@ -209,10 +209,10 @@ async fn credits_of_a_day_are_counted_but_not_those_that_were_given_back() {
     let submit = async |body: Value| app.post_as(&alice.token, VIDEO, body).await;
 
     let first = submit(film(1)).await.expect(200);
-    assert_eq!((first.json()["credits"].clone(), told(&first)[0]), (json!(8), "\"credits-a-day\";r=7;t=43200"));
-    let refused = submit(film(1)).await.expect(429);
+    assert_eq!((first.json()["credits"].clone(), rate_headers(&first)[0]), (json!(8), "\"credits-a-day\";r=7;t=43200"));
+    let problem = submit(film(1)).await.expect(429);
     assert_eq!(
-        (refused.json()["error"].clone(), told(&refused)[0]),
+        (problem.json()["error"].clone(), rate_headers(&problem)[0]),
         (json!("quota_exceeded"), "\"credits-a-day\";r=7;t=43200")
     );
     let cancel = format!("/proxy/videovendor/tasks/{}/cancel", first.json()["task_id"].as_str().unwrap());
@@ -236,16 +236,20 @@ async fn anonymous_tasks_are_limited_together_and_one_address_has_half() {
     };
     // When one address exceeds half of that, then it is rejected
     submit_from("203.0.113.1").await.expect(200);
-    let refused = submit_from("203.0.113.1").await.expect(429);
-    assert_eq!(refused.json()["error"], "quota_exceeded");
-    assert!(told(&refused)[0].contains("\"anonymous-tasks-a-day\";r=0;t=43200"), "{}", told(&refused)[0]);
+    let problem = submit_from("203.0.113.1").await.expect(429);
+    assert_eq!(problem.json()["error"], "quota_exceeded");
+    assert!(
+        rate_headers(&problem)[0].contains("\"anonymous-tasks-a-day\";r=0;t=43200"),
+        "{}",
+        rate_headers(&problem)[0]
+    );
     // And when all addresses together reach the limit, the next is rejected; a user has the limit of accounts
     submit_from("203.0.113.2").await.expect(200);
-    let refused = submit_from("203.0.113.3").await.expect(429);
-    assert_eq!(refused.json()["error"], "quota_exceeded");
-    assert_eq!(told(&refused)[0], "\"tasks-a-day\";r=0;t=43200");
+    let problem = submit_from("203.0.113.3").await.expect(429);
+    assert_eq!(problem.json()["error"], "quota_exceeded");
+    assert_eq!(rate_headers(&problem)[0], "\"tasks-a-day\";r=0;t=43200");
     let accepted = app.post_as(&alice.token, VIDEO, film).await.expect(200);
-    assert!(told(&accepted)[0].contains("\"tasks-a-day\";r=19999;t=43200"), "{}", told(&accepted)[0]);
+    assert!(rate_headers(&accepted)[0].contains("\"tasks-a-day\";r=19999;t=43200"), "{}", rate_headers(&accepted)[0]);
     app.stop().await;
 }
 
@@ -260,12 +264,16 @@ async fn bytes_of_a_day_are_limited_per_account() {
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     // When one account sends three of them
     let first = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(200);
-    assert!(told(&first)[0].contains(&format!("\"bytes-a-day\";r={size};t=43200")), "{}", told(&first)[0]);
+    assert!(
+        rate_headers(&first)[0].contains(&format!("\"bytes-a-day\";r={size};t=43200")),
+        "{}",
+        rate_headers(&first)[0]
+    );
     app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(200);
-    let refused = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(429);
+    let problem = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(429);
     // Then the third is rejected until midnight, and other accounts are not affected
-    assert_eq!(refused.json()["error"], "quota_exceeded");
-    assert_eq!(told(&refused)[2], "43201");
+    assert_eq!(problem.json()["error"], "quota_exceeded");
+    assert_eq!(rate_headers(&problem)[2], "43201");
     app.post_as(&bob.token, UPSCALER, submission.clone()).await.expect(200);
     environment.advance(Duration::from_hours(12));
     app.post_as(&alice.token, UPSCALER, submission).await.expect(200);
@@ -275,7 +283,7 @@ async fn bytes_of_a_day_are_limited_per_account() {
 #[actix_web::test]
 async fn archives_count_towards_the_bytes_of_the_person_behind_the_token() {
     // Given a limit with room for one archive, and a publisher with two versions
-    let archive = good();
+    let archive = valid_archive();
     let size = archive.len() as u64;
     let change = move |settings: &mut Settings| settings.limits.bytes_per_day = size + size / 2;
     let app = TestApp::start_with(change, noon()).await;
@@ -293,9 +301,9 @@ async fn archives_count_towards_the_bytes_of_the_person_behind_the_token() {
     let (first, second) = (link("1.0.0", &alice.token).await, link("1.1.0", &token).await);
     // When the user uploads one, and the same user's publisher token another
     app.send(app.request(Method::PUT, &first).body(archive.clone())).await.expect(200);
-    let refused = app.send(app.request(Method::PUT, &second).body(archive)).await.expect(429);
+    let problem = app.send(app.request(Method::PUT, &second).body(archive)).await.expect(429);
     // Then both count against one account
-    assert_eq!(refused.json()["error"], "quota_exceeded");
+    assert_eq!(problem.json()["error"], "quota_exceeded");
     app.stop().await;
 }
 
@@ -324,13 +332,13 @@ async fn nodes_and_versions_of_a_publisher_are_limited_per_day_also_over_a_resta
     let app = TestApp::start_in(app.stop().await, change, environment.clone()).await;
     let body = json!({"node_version": {"version": "1.2.0"}});
     let path = "/publishers/acme/nodes/one/versions";
-    let refused = app.post_as(&alice.token, path, body.clone()).await.expect(429);
+    let problem = app.post_as(&alice.token, path, body.clone()).await.expect(429);
     assert_eq!(
-        (refused.json()["error"].clone(), told(&refused)[0]),
+        (problem.json()["error"].clone(), rate_headers(&problem)[0]),
         (json!("quota_exceeded"), "\"versions-a-day\";r=0;t=43200")
     );
     let second = create(&app, &alice.token, "acme", node("two")).await.expect(201);
-    assert_eq!(told(&second)[0], "\"nodes-a-day\";r=0;t=43200");
+    assert_eq!(rate_headers(&second)[0], "\"nodes-a-day\";r=0;t=43200");
     create(&app, &alice.token, "acme", node("three")).await.expect(429);
     // Then other publishers and administrators are not affected, and midnight renews the quota
     create(&app, &bob.token, "other", node("four")).await.expect(201);

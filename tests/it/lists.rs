@@ -25,9 +25,9 @@ async fn create(app: &TestApp, owner: &TestUser, node: Value) -> Value {
 }
 
 fn unzipped(bytes: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::new();
-    flate2::read::GzDecoder::new(bytes).read_to_end(&mut plain).expect("gzip");
-    plain
+    let mut decompressed = Vec::new();
+    flate2::read::GzDecoder::new(bytes).read_to_end(&mut decompressed).expect("gzip");
+    decompressed
 }
 
 /// Ids of a page of nodes, and the total.
@@ -60,14 +60,14 @@ async fn pages_of_every_column_partition_the_list() {
         "search_ranking",
     ] {
         for direction in ["", ";desc"] {
-            let whole = ids(&app, &format!("/nodes?limit=99999999&sort={column}{direction}")).await;
+            let full_list = ids(&app, &format!("/nodes?limit=99999999&sort={column}{direction}")).await;
             let mut paged = Vec::new();
             for page in 1..=4 {
                 let (part, total) = listed(&app, &format!("/nodes?limit=3&page={page}&sort={column}{direction}")).await;
                 assert_eq!(total, 11);
                 paged.extend(part);
             }
-            assert_eq!(paged, whole, "{column}{direction}");
+            assert_eq!(paged, full_list, "{column}{direction}");
         }
     }
     // Names are n % 3 and authors n % 2; ties are ordered by ascending id.
@@ -89,9 +89,9 @@ async fn limits_are_clamped_and_pages_past_the_end_are_empty() {
         let page = app.get(path).await.expect(200).json();
         assert_eq!((&page["nodes"], &page["total"], &page["totalPages"]), (&json!([]), &json!(2), &json!(2)), "{path}");
     }
-    for bad in ["page=0", "limit=0", "limit=x", "page=-1"] {
-        app.get(&format!("/nodes?{bad}")).await.expect(400);
-        app.get(&format!("/nodes/search?{bad}")).await.expect(400);
+    for invalid in ["page=0", "limit=0", "limit=x", "page=-1"] {
+        app.get(&format!("/nodes?{invalid}")).await.expect(400);
+        app.get(&format!("/nodes/search?{invalid}")).await.expect(400);
     }
     app.stop().await;
 }
@@ -140,7 +140,7 @@ async fn a_platform_leaves_out_those_who_exclude_it() {
         json!({"id": "win", "supported_os": ["win32"]}),
     ])
     .await;
-    for (factors, left_out) in [
+    for (factors, excluded) in [
         (&["git-windows", "desktop-win"][..], &["lin", "mac"][..]),
         (&["git-mac", "desktop-mac"], &["lin", "win"]),
         (&["git-linux"], &["mac", "win"]),
@@ -149,13 +149,13 @@ async fn a_platform_leaves_out_those_who_exclude_it() {
         for factor in factors {
             let found = ids(&app, &format!("/nodes?form_factor={factor}")).await;
             let expected: Vec<_> =
-                ["any", "independent", "lin", "mac", "win"].into_iter().filter(|id| !left_out.contains(id)).collect();
+                ["any", "independent", "lin", "mac", "win"].into_iter().filter(|id| !excluded.contains(id)).collect();
             assert_eq!(found, expected, "{factor}");
         }
     }
-    let refused = app.get("/nodes?form_factor=phone").await.expect(400).json();
-    assert_eq!(refused["errors"][0]["pointer"], "/form_factor");
-    let detail = refused["detail"].as_str().unwrap();
+    let problem = app.get("/nodes?form_factor=phone").await.expect(400).json();
+    assert_eq!(problem["errors"][0]["pointer"], "/form_factor");
+    let detail = problem["detail"].as_str().unwrap();
     for factor in ["git-windows", "git-mac", "git-linux", "desktop-win", "desktop-mac", "other"] {
         assert!(detail.contains(factor), "{detail}");
     }
@@ -189,8 +189,8 @@ async fn ranges_admit_hosts_and_unknown_ones_admit_all() {
 #[actix_web::test]
 async fn a_time_leaves_what_was_created_updated_or_published_after() {
     let (app, alice) = app_with(&[json!({"id": "a"}), json!({"id": "b"}), json!({"id": "c"})]).await;
-    let shown = app.get("/nodes?sort=updated_at;desc&limit=1").await.expect(200).json();
-    let newest = shown["nodes"][0]["created_at"].as_str().unwrap().to_owned();
+    let body = app.get("/nodes?sort=updated_at;desc&limit=1").await.expect(200).json();
+    let newest = body["nodes"][0]["created_at"].as_str().unwrap().to_owned();
     assert_eq!(ids(&app, &format!("/nodes?timestamp={newest}")).await, [""; 0]);
     assert_eq!(ids(&app, "/nodes?timestamp=2020-01-01T00:00:00+02:00").await, ["a", "b", "c"]);
 
@@ -199,8 +199,8 @@ async fn a_time_leaves_what_was_created_updated_or_published_after() {
     assert_eq!(ids(&app, &format!("/nodes?timestamp={newest}")).await, ["b"]);
     create(&app, &alice, json!({"id": "d"})).await;
     assert_eq!(ids(&app, &format!("/nodes?timestamp={newest}&sort=id;desc")).await, ["d", "b"]);
-    for bad in ["yesterday", "2026-13-01T00:00:00Z", "1"] {
-        app.get(&format!("/nodes?timestamp={bad}")).await.expect(400);
+    for invalid in ["yesterday", "2026-13-01T00:00:00Z", "1"] {
+        app.get(&format!("/nodes?timestamp={invalid}")).await.expect(400);
     }
     app.stop().await;
 }
@@ -219,8 +219,8 @@ async fn search_finds_words_wherever_they_stand() {
     assert_eq!(ids(&app, "/nodes/search?search=acme+swaps").await, ["face-tools"]);
     assert_eq!(ids(&app, "/nodes/search?search=bob").await, ["mask"]);
     assert_eq!(listed(&app, "/nodes/search").await.1, 3);
-    for nothing in ["nothing", "%2B%2B"] {
-        assert_eq!(listed(&app, &format!("/nodes/search?search={nothing}")).await, (vec![], 0), "{nothing}");
+    for missing in ["nothing", "%2B%2B"] {
+        assert_eq!(listed(&app, &format!("/nodes/search?search={missing}")).await, (vec![], 0), "{missing}");
     }
     assert_eq!(listed(&app, "/nodes/search?search=mask&limit=1&page=2").await, (vec!["face-tools".to_owned()], 3));
     let long = app.get(&format!("/nodes/search?search={}", "a".repeat(201))).await.expect(400).json();
@@ -242,21 +242,25 @@ async fn who_has_a_page_is_told_so_until_it_changes() {
         ["/nodes", "/nodes?sort=name&supported_os=", "/nodes/search?search=acme", "/nodes/a", "/nodes?latest=true"];
     let mut tags = Vec::new();
     for path in paths {
-        let answer = app.get(path).await.expect(200);
-        let tag = answer.header("etag").unwrap().to_owned();
+        let response = app.get(path).await.expect(200);
+        let tag = response.header("etag").unwrap().to_owned();
         assert!(tag.starts_with('"'), "the tag is strong: {tag}");
-        assert_eq!(answer.header("cache-control"), Some("no-cache"));
-        let again = app.send(app.request(Method::GET, path).header(IF_NONE_MATCH, &tag)).await.expect(304);
-        assert_eq!((again.body.len(), again.header("etag")), (0, Some(tag.as_str())), "{path}");
+        assert_eq!(response.header("cache-control"), Some("no-cache"));
+        let repeated = app.send(app.request(Method::GET, path).header(IF_NONE_MATCH, &tag)).await.expect(304);
+        assert_eq!((repeated.body.len(), repeated.header("etag")), (0, Some(tag.as_str())), "{path}");
 
         let zipped = app.send(app.request(Method::GET, path).header(ACCEPT_ENCODING, "gzip")).await.expect(200);
         let zipped_tag = zipped.header("etag").unwrap().to_owned();
         assert_eq!(zipped.header("content-encoding"), Some("gzip"), "{path}");
         assert_eq!(zipped_tag, format!("{}-gzip\"", tag.trim_end_matches('"')));
         app.send(app.request(Method::GET, path).header(IF_NONE_MATCH, &zipped_tag)).await.expect(304);
-        assert_eq!(unzipped(&zipped.body), answer.body, "{path}");
-        let again = app.send(app.request(Method::GET, path).header(ACCEPT_ENCODING, "gzip")).await.expect(200);
-        assert_eq!((unzipped(&again.body), again.header("etag")), (answer.body, Some(zipped_tag.as_str())), "{path}");
+        assert_eq!(unzipped(&zipped.body), response.body, "{path}");
+        let repeated = app.send(app.request(Method::GET, path).header(ACCEPT_ENCODING, "gzip")).await.expect(200);
+        assert_eq!(
+            (unzipped(&repeated.body), repeated.header("etag")),
+            (response.body, Some(zipped_tag.as_str())),
+            "{path}"
+        );
         tags.push(tag);
     }
     assert_eq!(tags[0], tags[4], "both ways of reading give one answer");
@@ -282,9 +286,9 @@ async fn pages_that_are_kept_ready_are_never_older_than_the_last_change() {
     for n in 0..30 {
         create(&app, &alice, json!({"id": format!("n{n}"), "name": "before"})).await;
         for path in paths {
-            let (kept, fresh) =
+            let (cached, computed) =
                 (app.get(path).await.expect(200), app.get(&path.replace("latest=false", "latest=true")).await);
-            assert_eq!((kept.json()["total"].as_u64(), &kept.body), (Some(n + 1), &fresh.body), "{path}");
+            assert_eq!((cached.json()["total"].as_u64(), &cached.body), (Some(n + 1), &computed.body), "{path}");
         }
         let version = json!({"node": {"name": format!("after {n}")}, "node_version": {"version": "1.0.0"}});
         app.post_as(&alice.token, &format!("/publishers/acme/nodes/n{n}/versions"), version).await.expect(201);
@@ -302,9 +306,9 @@ async fn all_parameters_that_are_wrong_are_named_at_once() {
     let (app, _) = app_with(&[]).await;
     let path =
         "/nodes?page=0&limit=x&sort=secret&timestamp=1&host_version=x&form_factor=y&include_banned=maybe&latest=1";
-    let refused = app.get(path).await.expect(400).json();
+    let problem = app.get(path).await.expect(400).json();
     let mut pointers: Vec<_> =
-        refused["errors"].as_array().unwrap().iter().map(|fault| fault["pointer"].as_str().unwrap()).collect();
+        problem["errors"].as_array().unwrap().iter().map(|error| error["pointer"].as_str().unwrap()).collect();
     pointers.sort_unstable();
     assert_eq!(
         pointers,
@@ -317,8 +321,8 @@ async fn all_parameters_that_are_wrong_are_named_at_once() {
 async fn banned_nodes_are_listed_for_administrators_who_ask() {
     let (app, alice) = app_with(&[json!({"id": "a", "name": "z"}), json!({"id": "b"}), json!({"id": "c"})]).await;
     let admin = app.admin_token().to_owned();
-    let ban = |what: &'static str| app.post_as(&admin, what, json!({"reason": "Malware"}));
-    let asked = async |token: &str, path: &str| {
+    let ban = |ban_path: &'static str| app.post_as(&admin, ban_path, json!({"reason": "Malware"}));
+    let listed_ids = async |token: &str, path: &str| {
         let page = app.get_as(token, path).await.expect(200).json();
         let ids = page["nodes"].as_array().or(page.as_array()).unwrap().iter();
         ids.map(|node| node["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
@@ -328,24 +332,24 @@ async fn banned_nodes_are_listed_for_administrators_who_ask() {
         let with_banned = format!("{path}&include_banned=true");
         assert_eq!(ids(&app, path).await.len(), 2, "{path}");
         assert_eq!(ids(&app, &with_banned).await.len(), 2, "{path}: it is not for everybody");
-        assert_eq!(asked(&alice.token, &with_banned).await.len(), 2, "{path}: nor for members");
-        assert_eq!(asked(&admin, &with_banned).await.len(), 3, "{path}");
+        assert_eq!(listed_ids(&alice.token, &with_banned).await.len(), 2, "{path}: nor for members");
+        assert_eq!(listed_ids(&admin, &with_banned).await.len(), 3, "{path}");
     }
-    assert_eq!(asked(&admin, "/nodes?include_banned=true&sort=name&sort=id").await, ["b", "c", "a"]);
-    let shown = app.get("/nodes/b").await.expect(200).json();
-    assert_eq!((&shown["status"], &shown["status_detail"]), (&json!("NodeStatusBanned"), &json!("Malware")));
+    assert_eq!(listed_ids(&admin, "/nodes?include_banned=true&sort=name&sort=id").await, ["b", "c", "a"]);
+    let body = app.get("/nodes/b").await.expect(200).json();
+    assert_eq!((&body["status"], &body["status_detail"]), (&json!("NodeStatusBanned"), &json!("Malware")));
 
     let stranger = app.user("stranger").await;
-    let own = "/publishers/acme/nodes?include_banned=true";
-    assert_eq!(asked(&stranger.token, own).await, ["a", "c"]);
-    assert_eq!(asked(&alice.token, own).await, ["a", "b", "c"]);
-    assert_eq!(asked(&alice.token, "/publishers/acme/nodes").await, ["a", "c"]);
+    let own_nodes_path = "/publishers/acme/nodes?include_banned=true";
+    assert_eq!(listed_ids(&stranger.token, own_nodes_path).await, ["a", "c"]);
+    assert_eq!(listed_ids(&alice.token, own_nodes_path).await, ["a", "b", "c"]);
+    assert_eq!(listed_ids(&alice.token, "/publishers/acme/nodes").await, ["a", "c"]);
 
     ban("/admin/publishers/acme/ban").await.expect(204);
     assert_eq!(listed(&app, "/nodes").await, (vec![], 0));
-    assert_eq!(asked(&admin, "/nodes?include_banned=true").await, ["a", "b", "c"]);
-    let shown = app.get("/nodes/a").await.expect(200).json();
-    let (status, detail) = (&shown["status"], &shown["status_detail"]);
+    assert_eq!(listed_ids(&admin, "/nodes?include_banned=true").await, ["a", "b", "c"]);
+    let body = app.get("/nodes/a").await.expect(200).json();
+    let (status, detail) = (&body["status"], &body["status_detail"]);
     assert_eq!((status, detail), (&json!("NodeStatusBanned"), &json!("the publisher is banned")));
     ban("/admin/publishers/acme/unban").await.expect(204);
     ban("/admin/nodes/b/unban").await.expect(204);
@@ -372,9 +376,9 @@ async fn what_administrators_set_sorts_lists_at_once() {
         assert_eq!(ids(&app, &format!("/nodes?sort={sort}")).await, expected, "{sort}");
     }
     assert_eq!(ids(&app, "/nodes/search").await, ["c", "b", "a"]);
-    let shown = app.get("/nodes/b").await.expect(200).json();
+    let body = app.get("/nodes/b").await.expect(200).json();
     for field in ["downloads", "github_stars", "rating", "search_ranking"] {
-        assert_eq!(shown[field], facts[field], "{field}");
+        assert_eq!(body[field], facts[field], "{field}");
     }
     app.stop().await;
 }
@@ -391,8 +395,8 @@ async fn a_deleted_node_leaves_every_list() {
     }
     assert_eq!(listed(&app, "/nodes/search?search=b").await, (vec![], 0));
     app.get("/nodes/b").await.expect(404);
-    let wanted = json!({"node_versions": [{"node_id": "b", "version": "1.0.0"}]});
-    let answer = app.post("/bulk/nodes/versions", wanted).await.expect(200).json();
-    assert_eq!(answer["node_versions"][0]["status"], "not_found");
+    let requested = json!({"node_versions": [{"node_id": "b", "version": "1.0.0"}]});
+    let response = app.post("/bulk/nodes/versions", requested).await.expect(200).json();
+    assert_eq!(response["node_versions"][0]["status"], "not_found");
     app.stop().await;
 }

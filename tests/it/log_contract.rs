@@ -13,9 +13,9 @@ use mediary::events::stream::{Position, Version};
 
 use crate::samples::{AT, append, every_kind, large_append, task_stream};
 
-type Scenario = fn(&dyn EventLog) -> Result<(), String>;
+type ContractScenario = fn(&dyn EventLog) -> Result<(), String>;
 
-const SCENARIOS: &[(&str, Scenario)] = &[
+const SCENARIOS: &[(&str, ContractScenario)] = &[
     ("an empty log has nothing", an_empty_log_has_nothing),
     ("positions and versions have no gaps", positions_and_versions_have_no_gaps),
     ("events come back as they were", events_come_back_as_they_were),
@@ -54,7 +54,7 @@ fn sled_log_keeps_the_contract_when_sled_may_hardly_lag() {
     what_was_appended_is_read_at_once(&log).unwrap();
 }
 
-fn run_all(on_backend: impl Fn(Scenario) -> Result<(), String>) {
+fn run_all(on_backend: impl Fn(ContractScenario) -> Result<(), String>) {
     for (name, scenario) in SCENARIOS {
         if let Err(reason) = on_backend(*scenario) {
             panic!("{name}: {reason}");
@@ -62,22 +62,22 @@ fn run_all(on_backend: impl Fn(Scenario) -> Result<(), String>) {
     }
 }
 
-fn on_sled(versions_max: usize, scenario: Scenario) -> Result<(), String> {
+fn on_sled(versions_max: usize, scenario: ContractScenario) -> Result<(), String> {
     let directory = tempfile::tempdir().unwrap();
     let options = SledLogOptions { versions_max, ..options(directory.path()) };
     let (log, _) = SledLog::open(&options, &environment(), |_| {}).map_err(|error| error.to_string())?;
     scenario(&log)?;
-    let before = all(&log)?;
+    let before = read_all(&log)?;
     log.close().map_err(|error| error.to_string())?;
-    same("after close", &all(&log)?, &before)?;
+    assert_same("after close", &read_all(&log)?, &before)?;
     drop(log);
     let (log, report) = SledLog::open(&options, &environment(), |_| {}).map_err(|error| error.to_string())?;
-    same("rebuilt after close", &report.sled.rebuilt, &None)?;
-    same("inserted after close", &report.sled.inserted, &0)?;
-    same("after close and reopening", &all(&log)?, &before)?;
+    assert_same("rebuilt after close", &report.sled.rebuilt, &None)?;
+    assert_same("inserted after close", &report.sled.inserted, &0)?;
+    assert_same("after close and reopening", &read_all(&log)?, &before)?;
     drop(log);
     let (log, _) = SledLog::open(&options, &environment(), |_| {}).map_err(|error| error.to_string())?;
-    same("after drop and reopening", &all(&log)?, &before)
+    assert_same("after drop and reopening", &read_all(&log)?, &before)
 }
 
 /// Options with small segments, so that scenarios use several.
@@ -91,11 +91,11 @@ fn environment() -> Environment {
     Environment::manual(AT, 7)
 }
 
-fn same<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) -> Result<(), String> {
-    if found == expected { Ok(()) } else { Err(format!("{what}: found {found:?}, expected {expected:?}")) }
+fn assert_same<T: PartialEq + Debug>(label: &str, found: &T, expected: &T) -> Result<(), String> {
+    if found == expected { Ok(()) } else { Err(format!("{label}: found {found:?}, expected {expected:?}")) }
 }
 
-fn all(log: &dyn EventLog) -> Result<Vec<RecordedEvent>, String> {
+fn read_all(log: &dyn EventLog) -> Result<Vec<RecordedEvent>, String> {
     log.read_all(Position(0), usize::MAX).map_err(|error| error.to_string())
 }
 
@@ -111,52 +111,56 @@ fn group(log: &dyn EventLog, group: Vec<Append>) -> Result<Vec<Result<Commit, Ap
 
 fn accepted(log: &dyn EventLog, append: Append) -> Result<Commit, String> {
     let outcome = group(log, vec![append])?.pop().ok_or("no outcome for an append")?;
-    outcome.map_err(|refusal| refusal.to_string())
+    outcome.map_err(|rejection| rejection.to_string())
 }
 
 fn an_empty_log_has_nothing(log: &dyn EventLog) -> Result<(), String> {
-    same("head", &log.head(), &Position(0))?;
-    same("events", &all(log)?, &Vec::new())?;
-    same("stream", &stream(log, 1, 0)?, &Vec::new())?;
-    same("outcome of an empty group", &group(log, Vec::new())?.len(), &0)
+    assert_same("head", &log.head(), &Position(0))?;
+    assert_same("events", &read_all(log)?, &Vec::new())?;
+    assert_same("stream", &stream(log, 1, 0)?, &Vec::new())?;
+    assert_same("outcome of an empty group", &group(log, Vec::new())?.len(), &0)
 }
 
 fn positions_and_versions_have_no_gaps(log: &dyn EventLog) -> Result<(), String> {
     for round in 0..20 {
         group(log, (1..=5).map(|number| append(number, round * 2, round, 2)).collect())?;
     }
-    let positions: Vec<_> = all(log)?.iter().map(|event| event.position.0).collect();
-    same("positions", &positions, &(1..=200).collect())?;
-    same("head", &log.head(), &Position(200))?;
+    let positions: Vec<_> = read_all(log)?.iter().map(|event| event.position.0).collect();
+    assert_same("positions", &positions, &(1..=200).collect())?;
+    assert_same("head", &log.head(), &Position(200))?;
     for number in 1..=5 {
         let versions: Vec<_> = stream(log, number, 0)?.iter().map(|event| event.version.0).collect();
-        same("versions", &versions, &(1..=40).collect())?;
+        assert_same("versions", &versions, &(1..=40).collect())?;
     }
     Ok(())
 }
 
 fn events_come_back_as_they_were(log: &dyn EventLog) -> Result<(), String> {
     let mut expected = Vec::new();
-    for (nth, event) in (0..).zip(every_kind()) {
-        let mut append = append(1, nth, nth, 1);
+    for (index, event) in (0..).zip(every_kind()) {
+        let mut append = append(1, index, index, 1);
         append.events[0].event = event;
         let commit = accepted(log, append.clone())?;
-        same("the commit", &commit, &append.into_commit(Position(nth)))?;
+        assert_same("the commit", &commit, &append.into_commit(Position(index)))?;
         expected.extend_from_slice(&commit);
     }
-    same("all", &all(log)?, &expected)?;
-    same("the stream", &stream(log, 1, 0)?, &expected)
+    assert_same("all", &read_all(log)?, &expected)?;
+    assert_same("the stream", &stream(log, 1, 0)?, &expected)
 }
 
 fn a_conflict_changes_nothing(log: &dyn EventLog) -> Result<(), String> {
     accepted(log, append(1, 0, 1, 2))?;
-    let before = all(log)?;
+    let before = read_all(log)?;
     for expected in [0, 1, 3] {
         let outcome = group(log, vec![append(1, expected, 2, 1)])?;
         let (expected, actual) = (Version(expected), Version(2));
-        same("refusal", &outcome, &vec![Err(AppendRejection::Conflict { stream: task_stream(1), expected, actual })])?;
+        assert_same(
+            "refusal",
+            &outcome,
+            &vec![Err(AppendRejection::Conflict { stream: task_stream(1), expected, actual })],
+        )?;
     }
-    same("events", &all(log)?, &before)?;
+    assert_same("events", &read_all(log)?, &before)?;
     accepted(log, append(1, 2, 3, 1)).map(drop)
 }
 
@@ -166,17 +170,17 @@ fn appends_of_a_group_count(log: &dyn EventLog) -> Result<(), String> {
         vec![append(1, 0, 1, 1), append(1, 0, 2, 1), append(1, 1, 3, 2), append(2, 0, 4, 1), append(1, 3, 5, 1)],
     )?;
     let accepted: Vec<_> = outcome.iter().map(Result::is_ok).collect();
-    same("accepted", &accepted, &vec![true, false, true, true, true])?;
-    let events: Vec<_> = all(log)?.iter().map(|event| (event.position.0, event.version.0)).collect();
-    same("position and version", &events, &vec![(1, 1), (2, 2), (3, 3), (4, 1), (5, 4)])
+    assert_same("accepted", &accepted, &vec![true, false, true, true, true])?;
+    let events: Vec<_> = read_all(log)?.iter().map(|event| (event.position.0, event.version.0)).collect();
+    assert_same("position and version", &events, &vec![(1, 1), (2, 2), (3, 3), (4, 1), (5, 4)])
 }
 
 fn events_of_one_append_stay_together(log: &dyn EventLog) -> Result<(), String> {
     let outcome = group(log, vec![append(1, 0, 1, 3), append(2, 0, 2, 4), append(1, 0, 3, 5), append(1, 3, 4, 2)])?;
     let commits: Vec<_> = outcome.into_iter().flatten().collect();
-    same("commits", &commits.len(), &3)?;
-    let joined: Vec<_> = commits.iter().flat_map(|commit| commit.iter().cloned()).collect();
-    same("all", &all(log)?, &joined)
+    assert_same("commits", &commits.len(), &3)?;
+    let all_events: Vec<_> = commits.iter().flat_map(|commit| commit.iter().cloned()).collect();
+    assert_same("all", &read_all(log)?, &all_events)
 }
 
 fn what_was_appended_is_read_at_once(log: &dyn EventLog) -> Result<(), String> {
@@ -186,31 +190,31 @@ fn what_was_appended_is_read_at_once(log: &dyn EventLog) -> Result<(), String> {
         let commit = accepted(log, append(number as u128, versions[number], round, 1 + round % 3))?;
         let first = &commit[0];
         let found = stream(log, number as u128, first.version.0 - 1)?;
-        same("the end of the stream", &found, &commit.to_vec())?;
+        assert_same("the end of the stream", &found, &commit.to_vec())?;
         let found = log.read_all(Position(first.position.0 - 1), 10).map_err(|error| error.to_string())?;
-        same("the end of the log", &found, &commit.to_vec())?;
+        assert_same("the end of the log", &found, &commit.to_vec())?;
         versions[number] += commit.len() as u64;
-        same("the whole stream", &(stream(log, number as u128, 0)?.len() as u64), &versions[number])?;
+        assert_same("the whole stream", &(stream(log, number as u128, 0)?.len() as u64), &versions[number])?;
     }
-    same("all", &(all(log)?.len() as u64), &log.head().0)
+    assert_same("all", &(read_all(log)?.len() as u64), &log.head().0)
 }
 
 fn reads_begin_and_end_where_asked(log: &dyn EventLog) -> Result<(), String> {
     for round in 0..30 {
         accepted(log, append(u128::from(round % 2), round / 2 * 3, round, 3))?;
     }
-    let everything = all(log)?;
+    let all_events = read_all(log)?;
     for after in 0..=91 {
         for limit in [0, 1, 2, 3, 7, 90, 1000] {
             let found = log.read_all(Position(after), limit).map_err(|error| error.to_string())?;
-            let rest = everything.get(usize::try_from(after).unwrap()..).unwrap_or_default();
-            same("part of the log", &found, &rest[..limit.min(rest.len())].to_vec())?;
+            let remaining = all_events.get(usize::try_from(after).unwrap()..).unwrap_or_default();
+            assert_same("part of the log", &found, &remaining[..limit.min(remaining.len())].to_vec())?;
         }
     }
-    let whole = stream(log, 1, 0)?;
+    let full_stream = stream(log, 1, 0)?;
     for after in 0..=46 {
-        let rest = whole.get(usize::try_from(after).unwrap()..).unwrap_or_default();
-        same("part of the stream", &stream(log, 1, after)?, &rest.to_vec())?;
+        let remaining = full_stream.get(usize::try_from(after).unwrap()..).unwrap_or_default();
+        assert_same("part of the stream", &stream(log, 1, after)?, &remaining.to_vec())?;
     }
     Ok(())
 }
@@ -225,25 +229,26 @@ fn streams_with_a_common_beginning_are_apart(log: &dyn EventLog) -> Result<(), S
     }
     for stream in &streams {
         let events = log.read_stream(stream, Version(0)).map_err(|error| error.to_string())?;
-        same("events", &events.len(), &3)?;
-        same("the stream of each", &events.iter().all(|event| event.stream == *stream), &true)?;
+        assert_same("events", &events.len(), &3)?;
+        assert_same("the stream of each", &events.iter().all(|event| event.stream == *stream), &true)?;
     }
     Ok(())
 }
 
 fn too_large_events_are_refused_alone(log: &dyn EventLog) -> Result<(), String> {
-    let mut many = append(3, 0, 0, 0);
-    many.events = (0..).take(40).flat_map(|_| large_append(3, 0, EVENT_BYTES_MAX / 2).events).collect();
-    let outcome = group(log, vec![append(1, 0, 1, 1), large_append(2, 0, EVENT_BYTES_MAX), many, append(1, 1, 2, 1)])?;
-    let refused = |outcome: &Result<Commit, AppendRejection>| match outcome {
+    let mut oversized = append(3, 0, 0, 0);
+    oversized.events = (0..).take(40).flat_map(|_| large_append(3, 0, EVENT_BYTES_MAX / 2).events).collect();
+    let outcome =
+        group(log, vec![append(1, 0, 1, 1), large_append(2, 0, EVENT_BYTES_MAX), oversized, append(1, 1, 2, 1)])?;
+    let rejected_bytes = |outcome: &Result<Commit, AppendRejection>| match outcome {
         Err(AppendRejection::TooLarge { bytes }) => Some(*bytes),
         _ => None,
     };
-    let refused: Vec<_> = outcome.iter().map(refused).collect();
-    same("accepted", &refused.iter().map(Option::is_none).collect(), &vec![true, false, false, true])?;
-    same("size of the event", &refused[1].is_some_and(|bytes| bytes > EVENT_BYTES_MAX), &true)?;
-    same("size of the commit", &refused[2].is_some_and(|bytes| bytes > COMMIT_BYTES_MAX), &true)?;
-    same("events", &all(log)?.len(), &2)?;
+    let rejections: Vec<_> = outcome.iter().map(rejected_bytes).collect();
+    assert_same("accepted", &rejections.iter().map(Option::is_none).collect(), &vec![true, false, false, true])?;
+    assert_same("size of the event", &rejections[1].is_some_and(|bytes| bytes > EVENT_BYTES_MAX), &true)?;
+    assert_same("size of the commit", &rejections[2].is_some_and(|bytes| bytes > COMMIT_BYTES_MAX), &true)?;
+    assert_same("events", &read_all(log)?.len(), &2)?;
     accepted(log, append(2, 0, 3, 1)).map(drop)
 }
 
@@ -251,37 +256,41 @@ fn the_largest_events_are_taken(log: &dyn EventLog) -> Result<(), String> {
     let count = COMMIT_BYTES_MAX / EVENT_BYTES_MAX;
     let events: Vec<_> = (0..count).flat_map(|_| large_append(1, 0, EVENT_BYTES_MAX - 100).events).collect();
     let commit = accepted(log, Append { events, ..append(1, 0, 0, 0) })?;
-    same("all", &all(log)?, &commit.to_vec())?;
+    assert_same("all", &read_all(log)?, &commit.to_vec())?;
     accepted(log, append(1, count as u64, 1, 1)).map(drop)
 }
 
 fn an_append_without_events_records_nothing(log: &dyn EventLog) -> Result<(), String> {
-    same("the commit", &accepted(log, append(1, 0, 1, 0))?.len(), &0)?;
-    same("a conflict", &group(log, vec![append(1, 1, 1, 0)])?[0].is_err(), &true)?;
-    same("head", &log.head(), &Position(0))
+    assert_same("the commit", &accepted(log, append(1, 0, 1, 0))?.len(), &0)?;
+    assert_same("a conflict", &group(log, vec![append(1, 1, 1, 0)])?[0].is_err(), &true)?;
+    assert_same("head", &log.head(), &Position(0))
 }
 
 fn readers_never_see_gaps(log: &dyn EventLog) -> Result<(), String> {
-    let ended = AtomicBool::new(false);
+    let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
-            let mut seen = 0;
-            while !ended.load(Ordering::SeqCst) {
+            let mut last_seen = 0;
+            while !stop.load(Ordering::SeqCst) {
                 let head = log.head().0;
-                let events = log.read_all(Position(seen), 100).map_err(|error| error.to_string())?;
+                let events = log.read_all(Position(last_seen), 100).map_err(|error| error.to_string())?;
                 let positions: Vec<_> = events.iter().map(|event| event.position.0).collect();
-                same("positions", &positions, &(seen + 1..=seen + events.len() as u64).collect())?;
-                same("reaches the head", &(events.len() == 100 || seen + events.len() as u64 >= head), &true)?;
-                seen += events.len() as u64 / 2;
+                assert_same("positions", &positions, &(last_seen + 1..=last_seen + events.len() as u64).collect())?;
+                assert_same(
+                    "reaches the head",
+                    &(events.len() == 100 || last_seen + events.len() as u64 >= head),
+                    &true,
+                )?;
+                last_seen += events.len() as u64 / 2;
                 let versions: Vec<_> = stream(log, 1, 0)?.iter().map(|event| event.version.0).collect();
-                same("versions", &versions, &(1..=versions.len() as u64).collect())?;
+                assert_same("versions", &versions, &(1..=versions.len() as u64).collect())?;
             }
             Ok(())
         });
         let written = (0..200).try_for_each(|round| {
             group(log, vec![append(1, round * 2, round, 2), append(2, round, round, 1)]).map(drop)
         });
-        ended.store(true, Ordering::SeqCst);
+        stop.store(true, Ordering::SeqCst);
         written.and(reader.join().map_err(|_| "the reader panicked".to_owned())?)
     })
 }

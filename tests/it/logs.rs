@@ -25,7 +25,7 @@ async fn every_request_has_a_line_of_json_with_what_came_of_it_and_who_asked() {
     command.env("MEDIARY_LIMITS__TRUSTED_PROXIES", "127.0.0.1");
     let service = Process::from_command(&mut command);
     let token = std::fs::read_to_string(data.path().join("admin-token")).unwrap().trim().to_owned();
-    let ask = async |id: &str, method: Method, path: &str, token: Option<&str>, body: Option<Value>| {
+    let send_with_id = async |id: &str, method: Method, path: &str, token: Option<&str>, body: Option<Value>| {
         let request = client().request(method, service.url(path)).header("x-request-id", id);
         let request = request.header("x-forwarded-for", "198.51.100.1, 203.0.113.77");
         let request = token.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
@@ -33,22 +33,24 @@ async fn every_request_has_a_line_of_json_with_what_came_of_it_and_who_asked() {
         request.send().await.unwrap()
     };
     let created = json!({"id": "acme", "name": "Acme"});
-    ask("r-list", Method::GET, "/nodes?search=private-words", None, None).await;
-    ask("r-made", Method::POST, "/publishers", Some(&token), Some(created)).await;
-    ask("r-bad", Method::GET, "/users", Some("mdu_unknown-token"), None).await;
-    ask("r-none", Method::GET, "/no/such/path", None, None).await;
-    ask("r-link", Method::PUT, "/uploads/secret-of-a-link", None, None).await;
-    ask("r-page", Method::GET, "/", None, None).await;
-    ask("r-posted", Method::POST, "/", None, None).await;
-    let made = ask("r-pat", Method::POST, "/publishers/acme/tokens", Some(&token), Some(json!({"name": "ci"}))).await;
-    let access = made.json::<Value>().await.unwrap()["token"].as_str().unwrap().to_owned();
-    ask("r-access", Method::GET, "/publishers/acme/nodes", Some(&access), None).await;
+    send_with_id("r-list", Method::GET, "/nodes?search=private-words", None, None).await;
+    send_with_id("r-made", Method::POST, "/publishers", Some(&token), Some(created)).await;
+    send_with_id("r-bad", Method::GET, "/users", Some("mdu_unknown-token"), None).await;
+    send_with_id("r-none", Method::GET, "/no/such/path", None, None).await;
+    send_with_id("r-link", Method::PUT, "/uploads/secret-of-a-link", None, None).await;
+    send_with_id("r-page", Method::GET, "/", None, None).await;
+    send_with_id("r-posted", Method::POST, "/", None, None).await;
+    let token_response =
+        send_with_id("r-pat", Method::POST, "/publishers/acme/tokens", Some(&token), Some(json!({"name": "ci"}))).await;
+    let access = token_response.json::<Value>().await.unwrap()["token"].as_str().unwrap().to_owned();
+    send_with_id("r-access", Method::GET, "/publishers/acme/nodes", Some(&access), None).await;
     let (_, log) = service.terminate();
 
     let lines =
         log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap_or_else(|_| panic!("no JSON: {line}")));
-    let of_requests = lines.filter(|line| line["message"] == "answered");
-    let lines: BTreeMap<_, _> = of_requests.map(|line| (line["request"].as_str().unwrap().to_owned(), line)).collect();
+    let request_lines = lines.filter(|line| line["message"] == "answered");
+    let lines: BTreeMap<_, _> =
+        request_lines.map(|line| (line["request"].as_str().unwrap().to_owned(), line)).collect();
     for (id, method, route, status, caller) in [
         ("r-list", "GET", "/nodes", 200, "anonymous"),
         ("r-made", "POST", "/publishers", 201, "user"),
@@ -59,9 +61,9 @@ async fn every_request_has_a_line_of_json_with_what_came_of_it_and_who_asked() {
         ("r-access", "GET", "/publishers/{publisher_id}/nodes", 200, "token"),
     ] {
         let line = &lines[id];
-        let told = ["method", "route", "status", "caller", "client"].map(|name| line[name].clone());
+        let fields = ["method", "route", "status", "caller", "client"].map(|name| line[name].clone());
         let network = json!("203.0.113.0/24");
-        assert_eq!(told, [json!(method), json!(route), json!(status), json!(caller), network], "{line}");
+        assert_eq!(fields, [json!(method), json!(route), json!(status), json!(caller), network], "{line}");
         assert!(line["micros"].as_u64().is_some_and(|micros| micros > 0) && line["timestamp"].is_string(), "{line}");
     }
     assert!(!lines.contains_key("r-page"), "a file of the console is told only to who asks for more");
@@ -76,14 +78,14 @@ async fn every_request_has_a_line_of_json_with_what_came_of_it_and_who_asked() {
 #[actix_web::test]
 async fn a_service_that_panics() {
     let [Ok(directory), Ok(client)] = ORDERS.map(std::env::var) else { return };
-    let mishap = |place, path: &str| assert!(place != FailPoint::Handler || path != "/nodes", "made to\nfail");
+    let handler = |point, path: &str| assert!(point != FailPoint::Handler || path != "/nodes", "made to\nfail");
     let mut settings = Settings { data_dir: directory.into(), workers: 1, ..Settings::default() };
     settings.listen.set_port(0);
     settings.admin_token = Some(Secret::new(TOKEN));
     settings.log.client =
         if client == "none" { telemetry::ClientAddressDetail::None } else { telemetry::ClientAddressDetail::Full };
     telemetry::init_logging(telemetry::LogFormat::Json, settings.log.filter.clone());
-    let app = App::start(settings, Environment::system().with_fail_point_handler(Arc::new(mishap))).await.unwrap();
+    let app = App::start(settings, Environment::system().with_fail_point_handler(Arc::new(handler))).await.unwrap();
     let signals = StopSignals::install();
     println!("it listens on http://{}\ncurl is what the reader waits for", app.address());
     app.run_until_stopped(signals).await.unwrap();
@@ -97,8 +99,8 @@ async fn lines_of_a_panic(client_address: &str) -> Vec<Value> {
     command.envs(ORDERS.into_iter().zip([data.path().to_str().unwrap(), client_address]));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let service = Process::from_command(&mut command);
-    let answer = client().get(service.url("/nodes")).header("x-request-id", "r-panic").send().await.unwrap();
-    assert_eq!(answer.status(), 500);
+    let response = client().get(service.url("/nodes")).header("x-request-id", "r-panic").send().await.unwrap();
+    assert_eq!(response.status(), 500);
     let (_, log) = service.terminate();
     log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"))).collect()
 }

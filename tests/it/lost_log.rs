@@ -10,7 +10,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::support::process::{command, run};
-use crate::support::zip::{Entry, good, zip};
+use crate::support::zip::{ZipTestEntry, valid_archive, zip};
 use crate::support::{TestApp, TestUser};
 
 const VERSIONS: &str = "/publishers/acme/nodes/face-tools/versions";
@@ -18,8 +18,8 @@ const VERSIONS: &str = "/publishers/acme/nodes/face-tools/versions";
 /// Publishes a version with its archive.
 async fn publish(app: &TestApp, owner: &TestUser, version: &str, archive: Vec<u8>) {
     let body = json!({"node_version": {"version": version}});
-    let made = app.post_as(&owner.token, VERSIONS, body).await.expect(201).json();
-    let url = made["signedUrl"].as_str().unwrap();
+    let publication = app.post_as(&owner.token, VERSIONS, body).await.expect(201).json();
+    let url = publication["signedUrl"].as_str().unwrap();
     let link = &url[url.find("/uploads/").unwrap()..];
     app.send(app.request(Method::PUT, link).body(archive)).await.expect(200);
 }
@@ -32,7 +32,7 @@ async fn with_an_archive() -> (TestApp, TestUser) {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     app.publisher("acme", &alice).await;
-    publish(&app, &alice, "1.0.0", good()).await;
+    publish(&app, &alice, "1.0.0", valid_archive()).await;
     (app, alice)
 }
 
@@ -55,12 +55,12 @@ fn copy(from: &Path, to: &Path) {
 async fn a_used_directory_without_its_log_is_not_begun_anew() {
     let (app, _) = with_an_archive().await;
     let mut dir = app.stop().await;
-    let elsewhere = tempfile::tempdir().unwrap();
-    let (log, kept) = (dir.path().join("log"), elsewhere.path().join("log"));
-    copy(&log, &kept);
-    for lost in [&["log"][..], &["log/journal", "log/sled"]] {
+    let other_dir = tempfile::tempdir().unwrap();
+    let (log, moved_log) = (dir.path().join("log"), other_dir.path().join("log"));
+    copy(&log, &moved_log);
+    for lost_parts in [&["log"][..], &["log/journal", "log/sled"]] {
         // Given a directory without its log, either as a whole or except for the signing key
-        for part in lost {
+        for part in lost_parts {
             fs::remove_dir_all(dir.path().join(part)).unwrap();
         }
         let before = archives(dir.path());
@@ -68,19 +68,20 @@ async fn a_used_directory_without_its_log_is_not_begun_anew() {
         let start = command(dir.path()).output().unwrap();
         let rebuild = run(dir.path(), &["projections", "rebuild"]).expect(1);
         // Then it stops, names the missing files and the remedy, and changes nothing
-        let told = String::from_utf8_lossy(&start.stderr);
-        assert_eq!(start.status.code(), Some(1), "{told}");
-        for told in [&told, rebuild.err.as_str()] {
-            for words in ["log/journal", "archives/", "personal/", "Put ", "mediary restore", "move the other files"] {
-                assert!(told.contains(words), "{words} is not in: {told}");
+        let stderr = String::from_utf8_lossy(&start.stderr);
+        assert_eq!(start.status.code(), Some(1), "{stderr}");
+        for output in [&stderr, rebuild.err.as_str()] {
+            for expected in ["log/journal", "archives/", "personal/", "Put ", "mediary restore", "move the other files"]
+            {
+                assert!(output.contains(expected), "{expected} is not in: {output}");
             }
         }
         assert_eq!((archives(dir.path()), log.join("journal").exists()), (before, false));
         // And with the log restored everything works again
         let _ = fs::remove_dir_all(&log);
-        copy(&kept, &log);
+        copy(&moved_log, &log);
         let app = start_again(dir).await;
-        assert!(download(&app, "1.0.0").await == good());
+        assert!(download(&app, "1.0.0").await == valid_archive());
         dir = app.stop().await;
     }
 }
@@ -103,16 +104,17 @@ async fn an_older_copy_of_the_log_costs_no_archive() {
     // Given an older copy of a log, and an archive uploaded since
     let (app, alice) = with_an_archive().await;
     let dir = app.stop().await;
-    let elsewhere = tempfile::tempdir().unwrap();
-    let (log, older, newer) = (dir.path().join("log"), elsewhere.path().join("older"), elsewhere.path().join("newer"));
-    copy(&log, &older);
+    let other_dir = tempfile::tempdir().unwrap();
+    let (log, older_log, newer_log) =
+        (dir.path().join("log"), other_dir.path().join("older"), other_dir.path().join("newer"));
+    copy(&log, &older_log);
     let app = start_again(dir).await;
-    let later = zip(&[Entry::stored("later.py", b"print(2)\n")]);
-    publish(&app, &alice, "2.0.0", later.clone()).await;
+    let later_archive = zip(&[ZipTestEntry::stored("later.py", b"print(2)\n")]);
+    publish(&app, &alice, "2.0.0", later_archive.clone()).await;
     let dir = app.stop().await;
     // When the service starts with it
-    fs::rename(&log, &newer).unwrap();
-    copy(&older, &log);
+    fs::rename(&log, &newer_log).unwrap();
+    copy(&older_log, &log);
     let app = start_again(dir).await;
     // Then that archive is set aside and reported
     let [report] = app.app.reports() else { panic!("one report: {:?}", app.app.reports()) };
@@ -120,19 +122,19 @@ async fn an_older_copy_of_the_log_costs_no_archive() {
     assert!(report.contains("archives/orphans") && report.contains("older copy"), "{report}");
     let orphans = app.dir.path().join("archives/orphans");
     assert_eq!(archives(&orphans).len(), 1);
-    assert!(download(&app, "1.0.0").await == good());
+    assert!(download(&app, "1.0.0").await == valid_archive());
     let dir = app.stop().await;
     // And no backup contains it
-    let to = elsewhere.path().join("backup");
+    let to = other_dir.path().join("backup");
     run(dir.path(), &["backup", to.to_str().unwrap()]).expect(0);
     let listed = fs::read_to_string(to.join("manifest.json")).unwrap();
     assert!(listed.contains("archives/") && !listed.contains("orphans"), "{listed}");
     // And once the right log is restored, the archive is back at its place
     fs::remove_dir_all(&log).unwrap();
-    copy(&newer, &log);
+    copy(&newer_log, &log);
     let app = start_again(dir).await;
     assert!(app.app.reports()[0].starts_with("1 archive restored"), "{:?}", app.app.reports());
     assert!(archives(&orphans).is_empty());
-    assert!(download(&app, "2.0.0").await == later);
+    assert!(download(&app, "2.0.0").await == later_archive);
     app.stop().await;
 }

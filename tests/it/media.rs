@@ -4,7 +4,7 @@ use mediary::domain::image::ImageFormat;
 use mediary::media::store::{MediaArea, MediaStore};
 use reqwest::Method;
 
-use crate::support::{Answer, TestApp};
+use crate::support::{TestApp, TestResponse};
 
 /// Service with one result of 200 000 non-repeating bytes.
 async fn app_with_result() -> (TestApp, String, Vec<u8>) {
@@ -15,7 +15,7 @@ async fn app_with_result() -> (TestApp, String, Vec<u8>) {
     (app, format!("/media/{}", picture.file_name()), bytes)
 }
 
-async fn ask(app: &TestApp, path: &str, headers: &[(&'static str, &str)]) -> Answer {
+async fn get_with_headers(app: &TestApp, path: &str, headers: &[(&'static str, &str)]) -> TestResponse {
     let request = app.request(Method::GET, path);
     app.send(headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))).await
 }
@@ -23,8 +23,8 @@ async fn ask(app: &TestApp, path: &str, headers: &[(&'static str, &str)]) -> Ans
 #[actix_web::test]
 async fn a_file_is_served_whole_for_ever_under_its_hash() {
     let (app, path, bytes) = app_with_result().await;
-    let whole = ask(&app, &path, &[("accept-encoding", "gzip, br")]).await.expect(200);
-    assert!(whole.body == bytes, "the bytes are those that were stored");
+    let full = get_with_headers(&app, &path, &[("accept-encoding", "gzip, br")]).await.expect(200);
+    assert!(full.body == bytes, "the bytes are those that were stored");
     let hash = path.trim_start_matches("/media/").trim_end_matches(".png");
     for (name, value) in [
         ("content-type", "image/png"),
@@ -34,9 +34,9 @@ async fn a_file_is_served_whole_for_ever_under_its_hash() {
         ("etag", &format!("\"{hash}\"")),
         ("x-content-type-options", "nosniff"),
     ] {
-        assert_eq!(whole.header(name), Some(value), "{name}");
+        assert_eq!(full.header(name), Some(value), "{name}");
     }
-    assert_eq!(whole.header("content-encoding"), None);
+    assert_eq!(full.header("content-encoding"), None);
     let head = app.send(app.request(Method::HEAD, &path)).await.expect(200);
     assert_eq!((head.header("content-length"), head.body.len()), (Some("200000"), 0));
     app.stop().await;
@@ -52,10 +52,10 @@ async fn parts_of_a_file_are_served() {
         ("bytes=-7", 199_993, 200_000),
         ("bytes=5-999999", 5, 200_000),
     ] {
-        let part = ask(&app, &path, &[("range", range)]).await.expect(206);
+        let part = get_with_headers(&app, &path, &[("range", range)]).await.expect(206);
         assert!(part.body == bytes[from..to], "{range}");
-        let told = format!("bytes {from}-{}/200000", to - 1);
-        assert_eq!(part.header("content-range"), Some(told.as_str()));
+        let content_range = format!("bytes {from}-{}/200000", to - 1);
+        assert_eq!(part.header("content-range"), Some(content_range.as_str()));
         assert_eq!(part.header("content-length"), Some((to - from).to_string().as_str()));
     }
     app.stop().await;
@@ -64,7 +64,7 @@ async fn parts_of_a_file_are_served() {
 #[actix_web::test]
 async fn several_parts_come_with_their_places() {
     let (app, path, bytes) = app_with_result().await;
-    let parts = ask(&app, &path, &[("range", "bytes=0-9, 70000-140000")]).await.expect(206);
+    let parts = get_with_headers(&app, &path, &[("range", "bytes=0-9, 70000-140000")]).await.expect(206);
     let content_type = parts.header("content-type").unwrap();
     let boundary = content_type.strip_prefix("multipart/byteranges; boundary=").expect("a boundary").trim_matches('"');
     let head = |range: &str| {
@@ -85,11 +85,11 @@ async fn several_parts_come_with_their_places() {
 #[actix_web::test]
 async fn ranges_that_cannot_be_served_or_understood() {
     let (app, path, _) = app_with_result().await;
-    let refused = ask(&app, &path, &[("range", "bytes=200000-")]).await.expect(416);
-    assert_eq!(refused.header("content-range"), Some("bytes */200000"));
-    assert_eq!(refused.json()["error"], "range_not_satisfiable");
+    let problem = get_with_headers(&app, &path, &[("range", "bytes=200000-")]).await.expect(416);
+    assert_eq!(problem.header("content-range"), Some("bytes */200000"));
+    assert_eq!(problem.json()["error"], "range_not_satisfiable");
     for ignored in ["lines=1-2", "bytes=9-1", "bytes=x"] {
-        ask(&app, &path, &[("range", ignored)]).await.expect(200);
+        get_with_headers(&app, &path, &[("range", ignored)]).await.expect(200);
     }
     app.stop().await;
 }
@@ -97,12 +97,13 @@ async fn ranges_that_cannot_be_served_or_understood() {
 #[actix_web::test]
 async fn conditions_are_about_the_hash() {
     let (app, path, _) = app_with_result().await;
-    let tag = ask(&app, &path, &[]).await.header("etag").unwrap().to_owned();
-    let known = ask(&app, &path, &[("if-none-match", &tag), ("range", "bytes=0-1")]).await.expect(304);
-    assert_eq!((known.body.len(), known.header("etag")), (0, Some(tag.as_str())));
-    ask(&app, &path, &[("if-none-match", "\"other\"")]).await.expect(200);
-    ask(&app, &path, &[("if-range", &tag), ("range", "bytes=0-1")]).await.expect(206);
-    ask(&app, &path, &[("if-range", "\"other\""), ("range", "bytes=0-1")]).await.expect(200);
+    let tag = get_with_headers(&app, &path, &[]).await.header("etag").unwrap().to_owned();
+    let not_modified =
+        get_with_headers(&app, &path, &[("if-none-match", &tag), ("range", "bytes=0-1")]).await.expect(304);
+    assert_eq!((not_modified.body.len(), not_modified.header("etag")), (0, Some(tag.as_str())));
+    get_with_headers(&app, &path, &[("if-none-match", "\"other\"")]).await.expect(200);
+    get_with_headers(&app, &path, &[("if-range", &tag), ("range", "bytes=0-1")]).await.expect(206);
+    get_with_headers(&app, &path, &[("if-range", "\"other\""), ("range", "bytes=0-1")]).await.expect(200);
     app.stop().await;
 }
 

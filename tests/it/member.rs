@@ -63,8 +63,8 @@ async fn the_last_owner_stays_owner() {
     let (app, alice, bob) = acme().await;
     app.put_as(&alice.token, &membership(&bob), json!({"role": "member"})).await.expect(200);
     for token in [alice.token.as_str(), app.admin_token()] {
-        let refused = app.delete_as(token, &membership(&alice)).await.expect(409).json();
-        assert_eq!(refused["error"], "conflict");
+        let problem = app.delete_as(token, &membership(&alice)).await.expect(409).json();
+        assert_eq!(problem["error"], "conflict");
         app.put_as(token, &membership(&alice), json!({"role": "member"})).await.expect(409);
     }
     app.delete_as(&alice.token, &membership(&bob)).await.expect(204);
@@ -88,13 +88,13 @@ async fn members_are_users_with_a_role_that_exists() {
     let (app, alice, bob) = acme().await;
     let reason = "must be one of owner member";
     for role in [json!("admin"), json!(1)] {
-        let refused = app.put_as(&alice.token, &membership(&bob), json!({"role": role})).await.expect(400).json();
-        assert_eq!(refused["errors"], json!([{"pointer": "/role", "reason": reason}]));
+        let problem = app.put_as(&alice.token, &membership(&bob), json!({"role": role})).await.expect(400).json();
+        assert_eq!(problem["errors"], json!([{"pointer": "/role", "reason": reason}]));
     }
     for user in ["nonsense", "00000000-0000-4000-8000-00000000abcd"] {
         let path = format!("/publishers/acme/members/{user}");
-        let refused = app.put_as(&alice.token, &path, json!({})).await.expect(404).json();
-        assert_eq!(refused["detail"], "user not found");
+        let problem = app.put_as(&alice.token, &path, json!({})).await.expect(404).json();
+        assert_eq!(problem["detail"], "user not found");
         app.delete_as(&alice.token, &path).await.expect(404);
     }
     app.delete_as(&alice.token, &membership(&bob)).await.expect(404);
@@ -106,14 +106,17 @@ async fn a_user_finds_the_publishers_to_which_it_belongs() {
     let (app, alice, bob) = acme().await;
     app.publisher("zeta", &bob).await;
     app.put_as(&alice.token, &membership(&bob), json!({})).await.expect(200);
-    let own = async |user: &TestUser| {
+    let publishers_of = async |user: &TestUser| {
         let publishers = app.get_as(&user.token, "/users/publishers").await.expect(200).json();
         let ids = publishers.as_array().unwrap().iter().map(|publisher| publisher["id"].as_str().unwrap().to_owned());
         ids.collect::<Vec<_>>()
     };
-    assert_eq!((own(&alice).await, own(&bob).await), (vec!["acme".to_owned()], vec!["acme".into(), "zeta".into()]));
+    assert_eq!(
+        (publishers_of(&alice).await, publishers_of(&bob).await),
+        (vec!["acme".to_owned()], vec!["acme".into(), "zeta".into()])
+    );
     app.delete_as(&alice.token, &membership(&bob)).await.expect(204);
-    assert_eq!(own(&bob).await, ["zeta"]);
+    assert_eq!(publishers_of(&bob).await, ["zeta"]);
     let listed = app.get_as(&alice.token, "/users/publishers").await.json();
     assert_eq!(listed[0], app.get_as(&alice.token, "/publishers/acme").await.json());
     app.stop().await;
@@ -127,8 +130,8 @@ async fn a_member_may_leave_and_remove_nobody_else() {
     for user in [&bob, &carol] {
         app.put_as(&alice.token, &membership(user), json!({})).await.expect(200);
     }
-    let refused = app.delete_as(&bob.token, &membership(&carol)).await.expect(403).json();
-    assert_eq!(refused["error"], "forbidden");
+    let problem = app.delete_as(&bob.token, &membership(&carol)).await.expect(403).json();
+    assert_eq!(problem["error"], "forbidden");
     let own_token = app.access_token("acme", &alice).await;
     app.delete_as(&own_token, &membership(&bob)).await.expect(403);
 

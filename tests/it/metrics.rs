@@ -7,16 +7,16 @@ use std::time::Duration;
 use mediary::domain::task::TaskFailure;
 use serde_json::json;
 
-use crate::image::{UPSCALER, ended, submit};
+use crate::image::{UPSCALER, submit, wait_for_end};
 use crate::support::TestApp;
 use crate::support::files::{FileServer, status};
 use crate::support::picture::base64_png;
 
 /// Samples, keyed by name and labels as written.
 async fn samples(app: &TestApp) -> BTreeMap<String, f64> {
-    let answer = app.get("/metrics").await.expect(200);
-    assert!(answer.header("content-type").is_some_and(|kind| kind.starts_with("application/openmetrics-text")));
-    let text = answer.text();
+    let response = app.get("/metrics").await.expect(200);
+    assert!(response.header("content-type").is_some_and(|kind| kind.starts_with("application/openmetrics-text")));
+    let text = response.text();
     assert!(text.ends_with("# EOF\n"), "the end of the text says that it is whole");
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let sample = |line: &str| {
@@ -39,24 +39,28 @@ async fn what_was_done_is_counted_and_where_the_log_stands_is_told() {
     app.get("/secret-of-a-caller").await.expect(404);
     // Then each is counted, by route and not by the raw path
     let after = samples(&app).await;
-    let more = |name: &str| after.get(name).unwrap_or(&0.0) - before.get(name).unwrap_or(&0.0);
+    let increase = |name: &str| after.get(name).unwrap_or(&0.0) - before.get(name).unwrap_or(&0.0);
     let requests = |method, route, status| {
-        more(&format!("mediary_http_requests_total{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}}"))
+        increase(&format!("mediary_http_requests_total{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}}"))
     };
-    let counted = |a: f64, b: f64| (a - b).abs() < f64::EPSILON;
-    assert!(counted(requests("POST", "/publishers", 201), 1.0), "{after:#?}");
-    assert!(counted(requests("GET", "/nodes", 200), 1.0) && counted(requests("GET", "/nodes", 400), 1.0), "{after:#?}");
-    assert!(counted(requests("any", "unmatched", 404), 1.0), "{after:#?}");
+    let is_equal = |a: f64, b: f64| (a - b).abs() < f64::EPSILON;
+    assert!(is_equal(requests("POST", "/publishers", 201), 1.0), "{after:#?}");
+    assert!(
+        is_equal(requests("GET", "/nodes", 200), 1.0) && is_equal(requests("GET", "/nodes", 400), 1.0),
+        "{after:#?}"
+    );
+    assert!(is_equal(requests("any", "unmatched", 404), 1.0), "{after:#?}");
     assert!(!after.keys().any(|name| name.contains("secret-of-a-caller")));
-    assert!(counted(more("mediary_events_total{event=\"PublisherCreated\"}"), 1.0), "{after:#?}");
+    assert!(is_equal(increase("mediary_events_total{event=\"PublisherCreated\"}"), 1.0), "{after:#?}");
     // And every event is durable: synced, at its position, and read
-    let events: f64 = after.keys().filter(|name| name.starts_with("mediary_events_total")).map(|name| more(name)).sum();
-    assert!(counted(more("mediary_log_position"), events), "{after:#?}");
-    assert!(more("mediary_journal_sync_duration_seconds_count") >= 1.0);
-    assert!(counted(after["mediary_read_models_lag_events"], 0.0));
-    assert!(counted(after["mediary_verification_state{state=\"unverified\"}"], 1.0));
+    let events: f64 =
+        after.keys().filter(|name| name.starts_with("mediary_events_total")).map(|name| increase(name)).sum();
+    assert!(is_equal(increase("mediary_log_position"), events), "{after:#?}");
+    assert!(increase("mediary_journal_sync_duration_seconds_count") >= 1.0);
+    assert!(is_equal(after["mediary_read_models_lag_events"], 0.0));
+    assert!(is_equal(after["mediary_verification_state{state=\"unverified\"}"], 1.0));
     assert!(after["mediary_verified_position"] <= after["mediary_log_position"]);
-    assert!(counted(after["mediary_storage_state{state=\"ok\"}"], 1.0));
+    assert!(is_equal(after["mediary_storage_state{state=\"ok\"}"], 1.0));
     assert!(after["mediary_process_resident_memory_bytes"] > 1e6 && after["mediary_storage_free_bytes"] > 0.0);
     app.stop().await;
 }
@@ -65,17 +69,17 @@ async fn what_was_done_is_counted_and_where_the_log_stands_is_told() {
 async fn a_task_that_fails_is_counted_by_its_kind_and_why() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
-    let server = FileServer::answering(|_| status("404 Not Found", "")).await;
+    let server = FileServer::with_replies(|_| status("404 Not Found", "")).await;
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/image.png")})).await;
-    assert_eq!(ended(&app, &alice, UPSCALER, &task).await["status"], "FAILED");
+    assert_eq!(wait_for_end(&app, &alice, UPSCALER, &task).await["status"], "FAILED");
     // Counted just after readers see it.
     let name = "mediary_task_failures_total{kind=\"image-upscaler\",code=\"input_unavailable\"}";
-    let counted = async {
+    let failure_counted = async {
         while samples(&app).await.get(name).is_none_or(|count| *count < 1.0) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), counted).await.expect("counted");
+    tokio::time::timeout(Duration::from_secs(20), failure_counted).await.expect("counted");
     app.stop().await;
 }
 
@@ -83,7 +87,7 @@ async fn a_task_that_fails_is_counted_by_its_kind_and_why() {
 async fn what_may_happen_is_told_with_0_before_it_has() {
     // Given a service without any request
     let app = TestApp::start().await;
-    let told = samples(&app).await;
+    let samples_by_name = samples(&app).await;
     // Then alerts see the first increment of each counter
     for name in [
         "mediary_http_requests_total{method=\"POST\",route=\"/publishers\",status=\"500\"}",
@@ -95,9 +99,9 @@ async fn what_may_happen_is_told_with_0_before_it_has() {
         "mediary_task_failures_total{kind=\"extend\",code=\"other\"}",
         "mediary_vendor_calls_total{vendor=\"local-music\",call=\"submit\",outcome=\"unreached\"}",
     ] {
-        assert!(told.get(name).is_some_and(|count| *count < 1.0), "{name}: {:?}", told.get(name));
+        assert!(samples_by_name.get(name).is_some_and(|count| *count < 1.0), "{name}: {:?}", samples_by_name.get(name));
     }
-    let counters = told.keys().filter(|name| name.contains("_total{")).count();
+    let counters = samples_by_name.keys().filter(|name| name.contains("_total{")).count();
     assert!(
         counters < 800,
         "{counters} series are foreseen: docs/metrics.md says how many, and they cost on every scrape"
@@ -112,10 +116,10 @@ fn names<'t>(text: &'t str, prefix: &str) -> BTreeSet<&'t str> {
 }
 
 /// Name of a metric without the suffix that its type adds.
-fn family<'n>(name: &'n str, told: &BTreeSet<String>) -> Option<&'n str> {
+fn family<'n>(name: &'n str, families: &BTreeSet<String>) -> Option<&'n str> {
     let without =
         ["", "_total", "_bucket", "_count", "_sum", "_info"].into_iter().filter_map(|end| name.strip_suffix(end));
-    without.into_iter().find(|name| told.contains(*name))
+    without.into_iter().find(|name| families.contains(*name))
 }
 
 #[actix_web::test]
@@ -124,18 +128,18 @@ async fn every_metric_is_documented_and_none_is_named_that_there_is_not() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let task = submit(&app, &alice, UPSCALER, json!({"image": base64_png(4, 4)})).await;
-    assert_eq!(ended(&app, &alice, UPSCALER, &task).await["status"], "COMPLETED");
+    assert_eq!(wait_for_end(&app, &alice, UPSCALER, &task).await["status"], "COMPLETED");
     let text = app.get("/metrics").await.expect(200).text();
-    let told = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
-    let told: BTreeSet<_> = told.map(str::to_owned).collect();
-    assert!(told.len() > 20, "{told:?}");
+    let family_names = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    let families: BTreeSet<_> = family_names.map(str::to_owned).collect();
+    assert!(families.len() > 20, "{families:?}");
     // Then all metrics of the documents and alerts exist, and all are documented
     let (page, rules) = (document("docs/metrics.md"), document("contrib/alerts.yml"));
-    let named = &names(&page, "mediary_") | &names(&rules, "mediary_");
-    let unknown: Vec<_> = named.iter().filter(|name| family(name, &told).is_none()).collect();
+    let documented_names = &names(&page, "mediary_") | &names(&rules, "mediary_");
+    let unknown: Vec<_> = documented_names.iter().filter(|name| family(name, &families).is_none()).collect();
     assert!(unknown.is_empty(), "there is no {unknown:?}");
-    let documented: BTreeSet<_> = names(&page, "mediary_").iter().filter_map(|name| family(name, &told)).collect();
-    let silent: Vec<_> = told.iter().filter(|name| !documented.contains(name.as_str())).collect();
+    let documented: BTreeSet<_> = names(&page, "mediary_").iter().filter_map(|name| family(name, &families)).collect();
+    let silent: Vec<_> = families.iter().filter(|name| !documented.contains(name.as_str())).collect();
     assert!(silent.is_empty(), "docs/metrics.md does not tell of {silent:?}");
     app.stop().await;
 }
@@ -153,7 +157,8 @@ fn every_alarm_is_explained_and_told_in_a_story_and_knows_the_codes_that_it_pass
     assert_eq!(alarms, explained.iter().map(String::as_str).collect());
     let stories = document("tests/alarms/rules.yml");
     assert_eq!(alarms, names(&stories, "Mediary"), "each has a story of when it is told");
-    let passed_over = rules.split("code!~\"").nth(1).and_then(|rest| rest.split('"').next()).expect("the codes");
+    let passed_over =
+        rules.split("code!~\"").nth(1).and_then(|remaining| remaining.split('"').next()).expect("the codes");
     let unknown: Vec<_> = passed_over.split('|').filter(|code| !TaskFailure::CODES.contains(code)).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
 }

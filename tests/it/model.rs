@@ -48,9 +48,9 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 use reqwest::Method;
 
 use crate::support::process::{Process, run};
-use op::{ADMIN, Op, Query, Said, Step};
-use people::People;
-use world::World;
+use op::{ADMIN, JsonFields, ModelOp, ModelQuery, ModelStep};
+use people::ModelClients;
+use world::ModelWorld;
 
 /// Number of cases in the suite, commands of each before the kill (half as many follow), and lists requested.
 const CASES: u64 = 5;
@@ -80,7 +80,7 @@ const EXCUSED: [(&str, &str); 14] = [
 const ADMINISTERED: [&str; 3] = ["/admin/users", "/admin/publishers", "/admin/nodes"];
 
 /// Requests of all cases.
-type Asked = RefCell<BTreeSet<(Method, String)>>;
+type AskedRoutes = RefCell<BTreeSet<(Method, String)>>;
 
 fn number_in(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
@@ -91,19 +91,23 @@ fn the_registry_agrees_with_a_simple_model() {
     let [cases, seed, steps] = ["MODEL_CASES", "MODEL_SEED", "MODEL_STEPS"].map(number_in);
     let first = seed.unwrap_or(0x5EED);
     let steps = steps.map_or(STEPS, |steps| usize::try_from(steps).expect("a number of steps"));
-    let asked = Asked::default();
+    let asked_routes = AskedRoutes::default();
     for seed in first..first + cases.unwrap_or(CASES) {
-        if let Err(error) = try_life(seed, steps, &asked) {
+        if let Err(error) = try_life(seed, steps, &asked_routes) {
             panic!("seed {seed} (again: MODEL_SEED={seed} MODEL_CASES=1 MODEL_STEPS={steps}): {error}");
         }
     }
     if seed.is_none() && steps >= STEPS {
-        assert_eq!(forgotten(&asked.borrow()), [""; 0], "routes of the registry that no life has asked");
+        assert_eq!(
+            routes_never_asked(&asked_routes.borrow()),
+            [""; 0],
+            "routes of the registry that no life has asked"
+        );
     }
 }
 
 /// Runs one case; if it fails, searches for a shorter one that fails too.
-fn try_life(seed: u64, steps: usize, asked: &Asked) -> Result<(), String> {
+fn try_life(seed: u64, steps: usize, asked_routes: &AskedRoutes) -> Result<(), String> {
     let shrinks =
         number_in("MODEL_SHRINKS").map_or(SHRINKS, |shrinks| u32::try_from(shrinks).expect("a number of lives"));
     let config = Config { cases: 1, max_shrink_iters: shrinks, failure_persistence: None, ..Config::default() };
@@ -112,7 +116,7 @@ fn try_life(seed: u64, steps: usize, asked: &Asked) -> Result<(), String> {
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
     let lives = (vec(op::step(), steps / 2..=steps), vec(op::step(), 1..=steps / 2 + 1), vec(op::list(), LISTS));
     let outcome = runner.run(&lives, |(first, second, queries)| {
-        let agreed = actix_web::rt::System::new().block_on(live_and_die(&first, &second, &queries, asked));
+        let agreed = actix_web::rt::System::new().block_on(live_and_die(&first, &second, &queries, asked_routes));
         agreed.map_err(TestCaseError::fail)
     });
     outcome.map_err(|error| match error {
@@ -121,38 +125,43 @@ fn try_life(seed: u64, steps: usize, asked: &Asked) -> Result<(), String> {
     })
 }
 
-async fn live_and_die(first: &[Step], second: &[Step], queries: &[Query], asked: &Asked) -> Result<(), String> {
+async fn live_and_die(
+    first: &[ModelStep],
+    second: &[ModelStep],
+    queries: &[ModelQuery],
+    asked_routes: &AskedRoutes,
+) -> Result<(), String> {
     let data = tempfile::tempdir().unwrap();
-    let mut world = World::new();
+    let mut world = ModelWorld::new();
     // Given a service with some users, when they send commands
-    let mut people = People::arrive(Process::start(data.path())).await;
-    people.act(&mut world, &births()).await?;
-    people.act(&mut world, first).await?;
+    let mut clients = ModelClients::arrive(Process::start(data.path())).await;
+    clients.act(&mut world, &births()).await?;
+    clients.act(&mut world, first).await?;
     // Then all reads match the model
-    check::everything(&people, &world, queries).await?;
+    check::check_everything(&clients, &world, queries).await?;
     // And again after kill -9 and further commands
-    people = people.move_to(data.path(), |_| {});
-    check::everything(&people, &world, queries).await.map_err(|error| format!("after kill -9: {error}"))?;
+    clients = clients.move_to(data.path(), |_| {});
+    check::check_everything(&clients, &world, queries).await.map_err(|error| format!("after kill -9: {error}"))?;
     world.installed.clear();
-    people.act(&mut world, second).await?;
-    check::everything(&people, &world, queries).await?;
+    clients.act(&mut world, second).await?;
+    check::check_everything(&clients, &world, queries).await?;
     // And after the projections were rebuilt from the log
-    people = people.move_to(data.path(), rebuild);
-    check::everything(&people, &world, queries).await.map_err(|error| format!("after a rebuild: {error}"))?;
-    asked.borrow_mut().extend(people.asked.take());
+    clients = clients.move_to(data.path(), rebuild);
+    check::check_everything(&clients, &world, queries).await.map_err(|error| format!("after a rebuild: {error}"))?;
+    asked_routes.borrow_mut().extend(clients.asked_routes.take());
     Ok(())
 }
 
 /// Creation of the first users.
-fn births() -> Vec<Step> {
+fn births() -> Vec<ModelStep> {
     let born = |name: &str| {
-        let said: Said = [("name".to_owned(), name.into())].into_iter().collect();
-        Step { who: ADMIN, op: Op::CreateUser { said }, keyed: false }
+        let fields: JsonFields = [("name".to_owned(), name.into())].into_iter().collect();
+        ModelStep { caller: ADMIN, op: ModelOp::CreateUser { said: fields }, keyed: false }
     };
     ["una", "dua", "tria"].map(born).into()
 }
 
-impl People {
+impl ModelClients {
     /// Kills the service, calls `between`, and starts the service again.
     fn move_to(mut self, data: &Path, between: impl FnOnce(&Path)) -> Self {
         self.service.kill();
@@ -163,23 +172,25 @@ impl People {
 }
 
 fn rebuild(data: &Path) {
-    run(data, &["projections", "rebuild"]).expect(0).says(&["events"]);
+    run(data, &["projections", "rebuild"]).expect(0).assert_contains(&["events"]);
 }
 
 /// Routes of the registry that were never requested.
-fn forgotten(asked: &BTreeSet<(Method, String)>) -> Vec<String> {
+fn routes_never_asked(asked_routes: &BTreeSet<(Method, String)>) -> Vec<String> {
     let excused = |path: &str| {
-        !ADMINISTERED.iter().any(|own| path.starts_with(own))
+        !ADMINISTERED.iter().any(|prefix| path.starts_with(prefix))
             && EXCUSED.iter().any(|(beginning, _)| path.starts_with(beginning))
     };
-    let answers = |template: &str, path: &str| {
+    let matches_template = |template: &str, path: &str| {
         let (template, path): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
         template.len() == path.len()
-            && template.iter().zip(path).all(|(part, given)| part.starts_with('{') || *part == given)
+            && template.iter().zip(path).all(|(part, segment)| part.starts_with('{') || *part == segment)
     };
     let rows = route_infos().into_iter().filter(|row| !excused(row.path));
     let was_asked = |row: &mediary::http::routes::RouteInfo| {
-        asked.iter().any(|(method, path)| method.as_str() == row.method.as_str() && answers(row.path, path))
+        asked_routes
+            .iter()
+            .any(|(method, path)| method.as_str() == row.method.as_str() && matches_template(row.path, path))
     };
     rows.filter(|row| !was_asked(row)).map(|row| format!("{} {}", row.method, row.path)).collect()
 }
@@ -187,9 +198,9 @@ fn forgotten(asked: &BTreeSet<(Method, String)>) -> Vec<String> {
 #[test]
 fn a_route_that_no_life_asks_is_found() {
     // Given cases that requested only one route
-    let asked = [(Method::GET, "/nodes/gamma/versions".to_owned())].into();
+    let asked_routes = [(Method::GET, "/nodes/gamma/versions".to_owned())].into();
     // Then exactly the other routes of the registry are reported
-    let forgotten = forgotten(&asked);
+    let forgotten = routes_never_asked(&asked_routes);
     assert!(forgotten.contains(&"PUT /publishers/{publisher_id}/nodes/{node_id}".to_owned()), "{forgotten:?}");
     assert!(!forgotten.contains(&"GET /nodes/{node_id}/versions".to_owned()), "{forgotten:?}");
     assert!(

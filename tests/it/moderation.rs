@@ -14,7 +14,7 @@ async fn app_with_publisher() -> (TestApp, TestUser) {
     (app, alice)
 }
 
-async fn rule(app: &TestApp, id: &str, number: &str, body: Value) -> crate::support::Answer {
+async fn rule(app: &TestApp, id: &str, number: &str, body: Value) -> crate::support::TestResponse {
     app.put_as(app.admin_token(), &format!("/admin/nodes/{id}/versions/{number}"), body).await
 }
 
@@ -59,17 +59,17 @@ async fn every_transition_of_a_version_is_legal_or_a_conflict_that_names_both_st
         for step in way_to(from) {
             rule(&app, "n", &number, status(step)).await.expect(200);
         }
-        let answer = rule(&app, "n", &number, status(to)).await;
+        let response = rule(&app, "n", &number, status(to)).await;
         if from == to || legal.contains(&(from, to)) {
-            assert_eq!(answer.expect(200).json()["status"], format!("NodeVersionStatus{to}"), "{from} to {to}");
+            assert_eq!(response.expect(200).json()["status"], format!("NodeVersionStatus{to}"), "{from} to {to}");
             continue;
         }
-        let refused = answer.expect(409).json();
-        assert_eq!(refused["error"], "conflict");
+        let problem = response.expect(409).json();
+        assert_eq!(problem["error"], "conflict");
         for name in [from, to] {
             let named =
-                refused["message"].as_str().is_some_and(|text| text.contains(&format!("NodeVersionStatus{name}")));
-            assert!(named, "{from} to {to}: {refused}");
+                problem["message"].as_str().is_some_and(|text| text.contains(&format!("NodeVersionStatus{name}")));
+            assert!(named, "{from} to {to}: {problem}");
         }
     }
     app.stop().await;
@@ -93,17 +93,17 @@ async fn every_transition_of_a_node_is_legal_or_a_conflict_that_names_both_state
         let path = format!("/admin/nodes/n{index}");
         app.node("acme", &format!("n{index}"), &alice).await;
         app.put_as(app.admin_token(), &path, node(from)).await.expect(200);
-        let answer = app.put_as(app.admin_token(), &path, node(to)).await;
+        let response = app.put_as(app.admin_token(), &path, node(to)).await;
         match (legal, to) {
             (true, "Deleted") => {
-                answer.expect(204);
+                response.expect(204);
                 app.get(&format!("/nodes/n{index}")).await.expect(404);
                 app.put_as(app.admin_token(), &path, node("Active")).await.expect(404);
             }
-            (true, _) => assert_eq!(answer.expect(200).json()["status"], format!("NodeStatus{to}"), "{from} to {to}"),
+            (true, _) => assert_eq!(response.expect(200).json()["status"], format!("NodeStatus{to}"), "{from} to {to}"),
             (false, _) => {
-                let refused = answer.expect(409).json();
-                let message = refused["message"].as_str().unwrap();
+                let problem = response.expect(409).json();
+                let message = problem["message"].as_str().unwrap();
                 assert!(message.contains("NodeStatusBanned") && message.contains("NodeStatusDeleted"), "{message}");
             }
         }
@@ -129,13 +129,14 @@ async fn a_ruling_takes_effect_in_every_list_at_once() {
     ] {
         rule(&app, "n", number, status(new)).await.expect(200);
         let expected = latest.map(|latest| json!(latest));
-        let [one, list] = [app.get("/nodes/n").await.json(), app.get("/nodes").await.json()["nodes"][0].clone()];
-        let all = app.get_as(&alice.token, &format!("{NODES}?limit=1")).await.json()[0].clone();
-        for (where_, shown) in [("one", one), ("list", list), ("publisher's", all)] {
-            assert_eq!(shown.pointer("/latest_version/version"), expected.as_ref(), "{where_}: {number} {new}");
+        let [single, first_listed] =
+            [app.get("/nodes/n").await.json(), app.get("/nodes").await.json()["nodes"][0].clone()];
+        let first_version = app.get_as(&alice.token, &format!("{NODES}?limit=1")).await.json()[0].clone();
+        for (source, shown_node) in [("one", single), ("list", first_listed), ("publisher's", first_version)] {
+            assert_eq!(shown_node.pointer("/latest_version/version"), expected.as_ref(), "{source}: {number} {new}");
         }
-        let wanted = json!({"node_versions": [{"node_id": "n", "version": number}]});
-        let found = app.post("/bulk/nodes/versions", wanted).await.expect(200).json()["node_versions"][0].clone();
+        let requested = json!({"node_versions": [{"node_id": "n", "version": number}]});
+        let found = app.post("/bulk/nodes/versions", requested).await.expect(200).json()["node_versions"][0].clone();
         if new == "Deleted" {
             assert_eq!(found["status"], "not_found");
         } else {
@@ -170,9 +171,9 @@ async fn administrators_set_every_field_of_a_version() {
         (&reasoned["status"], &reasoned["status_reason"]),
         (&json!("NodeVersionStatusFlagged"), &json!("odder imports"))
     );
-    let refused =
+    let problem =
         rule(&app, "n", "1.0.0", json!({"status": "Active", "tags_admin": 1, "createdAt": ""})).await.expect(400);
-    assert_eq!(refused.json()["errors"].as_array().map(Vec::len), Some(3));
+    assert_eq!(problem.json()["errors"].as_array().map(Vec::len), Some(3));
     for (id, number) in [("n", "9.9.9"), ("n", "nonsense"), ("none", "1.0.0"), ("-", "1.0.0")] {
         rule(&app, id, number, json!({})).await.expect(404);
     }
@@ -196,7 +197,7 @@ async fn administrators_set_every_field_of_a_node() {
         assert_eq!(&ruled[field], value, "{field}");
     }
     assert_eq!(app.put_as(app.admin_token(), "/admin/nodes/n", json!({"name": null})).await.expect(200).json(), ruled);
-    for (field, bad) in [
+    for (field, invalid) in [
         ("rating", json!(5.01)),
         ("rating", json!("5")),
         ("downloads", json!(-1)),
@@ -206,8 +207,9 @@ async fn administrators_set_every_field_of_a_node() {
         ("created_at", json!("2024")),
         ("id", json!("other")),
     ] {
-        let refused = app.put_as(app.admin_token(), "/admin/nodes/n", json!({ field: bad })).await.expect(400).json();
-        assert_eq!(refused["errors"][0]["pointer"], format!("/{field}"));
+        let problem =
+            app.put_as(app.admin_token(), "/admin/nodes/n", json!({ field: invalid })).await.expect(400).json();
+        assert_eq!(problem["errors"][0]["pointer"], format!("/{field}"));
     }
     app.put_as(app.admin_token(), "/admin/nodes/none", json!({})).await.expect(404);
     app.stop().await;
@@ -219,8 +221,8 @@ async fn a_banned_node_is_changed_by_administrators_alone() {
     let node = json!({"id": "n", "latest_version": {"version": "1.0.0"}});
     app.post_as(&alice.token, NODES, node).await.expect(201);
     let banned = json!({"status": "NodeStatusBanned", "status_detail": "it mines coins"});
-    let shown = app.put_as(app.admin_token(), "/admin/nodes/n", banned).await.expect(200).json();
-    assert_eq!((&shown["status"], &shown["status_detail"]), (&json!("NodeStatusBanned"), &json!("it mines coins")));
+    let body = app.put_as(app.admin_token(), "/admin/nodes/n", banned).await.expect(200).json();
+    assert_eq!((&body["status"], &body["status_detail"]), (&json!("NodeStatusBanned"), &json!("it mines coins")));
 
     let path = format!("{NODES}/n");
     let version = format!("{path}/versions/1.0.0");

@@ -9,7 +9,7 @@ use std::process::Command;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::process::{Process, TOKEN, command, in_shell, on};
+use crate::support::process::{Process, TOKEN, command, command_on, in_shell};
 use crate::support::{client, picture, zip};
 
 /// The same command, with a umask that hides nothing.
@@ -34,15 +34,16 @@ fn open_below(folder: &Path) -> Vec<String> {
 async fn fill(service: &Process) {
     let send = async |method: Method, path: &str, body: serde_json::Value| {
         let request = client().request(method, service.url(path)).bearer_auth(TOKEN).header("idempotency-key", path);
-        let answer = request.json(&body).send().await.unwrap();
-        assert!(answer.status().is_success(), "{path}: {}", answer.status());
-        answer.json::<serde_json::Value>().await.unwrap()
+        let response = request.json(&body).send().await.unwrap();
+        assert!(response.status().is_success(), "{path}: {}", response.status());
+        response.json::<serde_json::Value>().await.unwrap()
     };
     send(Method::POST, "/publishers", json!({"id": "acme", "name": "acme"})).await;
     send(Method::POST, "/publishers/acme/nodes", json!({"id": "tools", "name": "tools"})).await;
     let version = json!({"node_version": {"version": "1.0.0"}});
     let version = send(Method::POST, "/publishers/acme/nodes/tools/versions", version).await;
-    let uploaded = client().put(version["signedUrl"].as_str().unwrap()).body(zip::good()).send().await.unwrap();
+    let uploaded =
+        client().put(version["signedUrl"].as_str().unwrap()).body(zip::valid_archive()).send().await.unwrap();
     assert_eq!(uploaded.status(), 200);
     let image = json!({"image": picture::base64_png(8, 8)});
     send(Method::POST, "/proxy/imagevendor/v1/ai/image-upscaler", image).await;
@@ -52,8 +53,8 @@ async fn fill(service: &Process) {
 async fn what_is_kept_is_its_owners_alone() {
     // Given a data directory that others may enter, and a umask that hides nothing
     let folder = tempfile::tempdir().unwrap();
-    let place = |name: &str| folder.path().join(name);
-    let (data, backup, restored) = (place("data"), place("backup"), place("restored"));
+    let path_of = |name: &str| folder.path().join(name);
+    let (data, backup, restored) = (path_of("data"), path_of("backup"), path_of("restored"));
     fs::create_dir(&data).unwrap();
     fs::set_permissions(&data, Permissions::from_mode(0o755)).unwrap();
     // When a service fills it
@@ -65,8 +66,8 @@ async fn what_is_kept_is_its_owners_alone() {
     assert!(data.join("log/sled/db").is_file() && !log.contains("readable by other users"), "{log}");
     // and the same holds for files derived from it
     let run = |data: &Path, arguments: &[&str]| {
-        let done = unmasked(&on(data, arguments)).output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let output = unmasked(&command_on(data, arguments)).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
     run(&data, &["projections", "rebuild"]);
     // and for a file that an older release made readable
@@ -77,8 +78,8 @@ async fn what_is_kept_is_its_owners_alone() {
     assert_eq!([&data, &backup, &restored].map(|folder| open_below(folder)).concat(), Vec::<String>::new());
     assert_eq!([&backup, &restored].map(|folder| mode(folder)), [0o700, 0o700]);
     // but exports, which are meant to be shared, follow the umask
-    run(&data, &["audit", "export", place("log.jsonl").to_str().unwrap()]);
-    assert_eq!(mode(&place("log.jsonl")), 0o644);
+    run(&data, &["audit", "export", path_of("log.jsonl").to_str().unwrap()]);
+    assert_eq!(mode(&path_of("log.jsonl")), 0o644);
 }
 
 #[actix_web::test]

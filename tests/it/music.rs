@@ -20,21 +20,21 @@ pub const GENERATE: &str = "/proxy/musicvendor/t2m/generate";
 const SOON: Duration = Duration::from_mins(1);
 
 /// Stream of music, read line by line.
-pub struct Listener {
+pub struct MusicListener {
     response: Response,
     text: Vec<u8>,
     pub task: String,
 }
 
-impl Listener {
+impl MusicListener {
     /// Requests music, which must be accepted.
-    pub async fn ask(app: &TestApp, user: &TestUser, fields: &[(&str, &str)]) -> Self {
+    pub async fn request(app: &TestApp, user: &TestUser, fields: &[(&str, &str)]) -> Self {
         let request = form(app.request(Method::POST, GENERATE).bearer_auth(&user.token), fields);
-        Self::of(request.send().await.expect("an answer"))
+        Self::from_response(request.send().await.expect("an answer"))
     }
 
     /// Reads a successful music response.
-    pub fn of(response: Response) -> Self {
+    pub fn from_response(response: Response) -> Self {
         assert_eq!(response.status().as_u16(), 200);
         assert_eq!(response.headers()["content-type"], "application/x-ndjson");
         let task = response.headers()["x-task-id"].to_str().expect("an id").to_owned();
@@ -56,7 +56,7 @@ impl Listener {
     }
 
     /// Returns all remaining lines.
-    pub async fn rest(mut self) -> Vec<Value> {
+    pub async fn collect(mut self) -> Vec<Value> {
         let mut lines = Vec::new();
         while let Some(line) = self.line().await {
             lines.push(line);
@@ -66,7 +66,7 @@ impl Listener {
 }
 
 /// Waits until a task has ended, and returns it as its owner sees it.
-pub async fn ended(app: &TestApp, user: &TestUser, task: &str) -> Value {
+pub async fn wait_for_end(app: &TestApp, user: &TestUser, task: &str) -> Value {
     let mut changes = app.app.models().task_changes();
     let id = TaskId::parse(task).expect("a task id");
     while !app.app.models().task(id).await.expect("readable").expect("known").is_terminal() {

@@ -20,11 +20,11 @@ fn ids(nodes: &Value) -> Vec<&str> {
 #[actix_web::test]
 async fn a_node_is_shown_with_everything_that_clients_read() {
     let (app, alice) = app_with_publisher().await;
-    let least = app.post_as(&alice.token, "/publishers/acme/nodes", json!({"id": "Least"})).await.expect(201).json();
-    let created_at = least["created_at"].clone();
+    let minimal = app.post_as(&alice.token, "/publishers/acme/nodes", json!({"id": "Least"})).await.expect(201).json();
+    let created_at = minimal["created_at"].clone();
     assert!(created_at.is_string());
     assert_eq!(
-        least,
+        minimal,
         json!({
             "id": "Least", "name": "Least", "description": "", "publisher": {"id": "acme", "name": "acme"},
             "status": "NodeStatusActive", "created_at": created_at, "downloads": 0,
@@ -39,17 +39,17 @@ async fn a_node_is_shown_with_everything_that_clients_read() {
         "translations": {"de": {"name": "Voll"}}, "downloads": 9, "rating": 5, "status": "NodeStatusBanned",
         "latest_version": {"version": "1.0.0", "changelog": "first", "status": "NodeVersionStatusBanned"},
     });
-    let answer = app.post_as(&alice.token, "/publishers/acme/nodes", full.clone()).await.expect(201);
-    assert!(answer.header("location").is_some_and(|location| location.ends_with("/nodes/full")));
-    let shown = answer.json();
+    let response = app.post_as(&alice.token, "/publishers/acme/nodes", full.clone()).await.expect(201);
+    assert!(response.header("location").is_some_and(|location| location.ends_with("/nodes/full")));
+    let body = response.json();
     for field in ["author", "banner_url", "category", "license", "repository", "tags", "supported_os", "translations"] {
-        assert_eq!(shown[field], full[field], "{field}");
+        assert_eq!(body[field], full[field], "{field}");
     }
-    assert_eq!((shown.get("icon"), &shown["downloads"], shown.get("rating")), (None, &json!(0), None));
-    let version = &shown["latest_version"];
+    assert_eq!((body.get("icon"), &body["downloads"], body.get("rating")), (None, &json!(0), None));
+    let version = &body["latest_version"];
     assert_eq!((&version["version"], &version["node_id"]), (&json!("1.0.0"), &json!("full")));
     assert_eq!((&version["status"], &version["deprecated"]), (&json!("NodeVersionStatusActive"), &json!(false)));
-    assert_eq!(app.get("/nodes/full").await.expect(200).json(), shown);
+    assert_eq!(app.get("/nodes/full").await.expect(200).json(), body);
     app.stop().await;
 }
 
@@ -70,9 +70,10 @@ async fn an_id_is_taken_once_whatever_its_case_and_whoever_asks() {
 async fn of_two_who_claim_an_id_at_once_one_gets_it() {
     let (app, alice) = app_with_publisher().await;
     for round in 0..1000 {
-        let claim = || app.post_as(&alice.token, "/publishers/acme/nodes", json!({"id": format!("node-{round}")}));
-        let (one, two) = join(claim(), claim()).await;
-        let mut statuses = [one.status, two.status];
+        let create_node =
+            || app.post_as(&alice.token, "/publishers/acme/nodes", json!({"id": format!("node-{round}")}));
+        let (first, second) = join(create_node(), create_node()).await;
+        let mut statuses = [first.status, second.status];
         statuses.sort_unstable();
         assert_eq!(statuses, [201, 409], "round {round}");
     }
@@ -85,8 +86,8 @@ async fn of_two_who_claim_an_id_at_once_one_gets_it() {
 async fn the_wrong_case_is_sent_to_the_right_one() {
     let (app, alice) = app_with_publisher().await;
     app.node("acme", "Face-Tools", &alice).await;
-    let moved = app.get("/nodes/face-TOOLS?x=1").await.expect(302);
-    assert_eq!(moved.header("location"), Some(app.url("/nodes/Face-Tools?x=1").as_str()));
+    let redirect = app.get("/nodes/face-TOOLS?x=1").await.expect(302);
+    assert_eq!(redirect.header("location"), Some(app.url("/nodes/Face-Tools?x=1").as_str()));
     app.get("/nodes/Face-Tools").await.expect(200);
     for id in ["none", "-", "a%20b", "face-tools%2F"] {
         app.get(&format!("/nodes/{id}")).await.expect(404);
@@ -104,14 +105,14 @@ async fn pages_of_any_order_hold_every_node_once() {
     for sort in
         ["", "&sort=name", "&sort=name;desc&sort=id;desc", "&sort=author,name", "&sort=downloads", "&sort=rating;desc"]
     {
-        let mut seen = Vec::new();
+        let mut ids_seen = Vec::new();
         for page in 1..=4 {
-            let answer = app.get(&format!("/nodes?limit=2&page={page}{sort}")).await.expect(200).json();
-            assert_eq!((&answer["total"], &answer["totalPages"]), (&json!(7), &json!(4)), "{sort}");
-            seen.extend(ids(&answer["nodes"]).into_iter().map(str::to_owned));
+            let response = app.get(&format!("/nodes?limit=2&page={page}{sort}")).await.expect(200).json();
+            assert_eq!((&response["total"], &response["totalPages"]), (&json!(7), &json!(4)), "{sort}");
+            ids_seen.extend(ids(&response["nodes"]).into_iter().map(str::to_owned));
         }
-        seen.sort();
-        assert_eq!(seen, ["n0", "n1", "n2", "n3", "n4", "n5", "n6"], "{sort}");
+        ids_seen.sort();
+        assert_eq!(ids_seen, ["n0", "n1", "n2", "n3", "n4", "n5", "n6"], "{sort}");
     }
     let by = |sort: &'static str| {
         let app = &app;
@@ -129,10 +130,10 @@ async fn the_list_is_strict_about_pages_and_columns_and_lenient_about_the_rest()
     for query in ["page=0", "limit=0", "page=x", "limit=-1", "page=1.5", "sort=secret", "sort=name;up"] {
         app.get(&format!("/nodes?{query}")).await.expect(400);
     }
-    let refused = app.get("/nodes?page=0&limit=x&sort=secret").await.expect(400).json();
-    let pointers: Vec<_> = refused["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
+    let problem = app.get("/nodes?page=0&limit=x&sort=secret").await.expect(400).json();
+    let pointers: Vec<_> = problem["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
     assert_eq!(pointers, ["/page", "/limit", "/sort"]);
-    assert!(refused["detail"].as_str().is_some_and(|detail| detail.contains("search_ranking")), "{refused}");
+    assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("search_ranking")), "{problem}");
 
     let page = app.get("/nodes?limit=5000&latest=true&unknown=1").await.expect(200).json();
     assert_eq!((&page["limit"], &page["total"]), (&json!(1000), &json!(1)));
@@ -168,8 +169,8 @@ async fn the_nodes_of_a_publisher_come_as_an_array_with_links() {
     for id in ["c", "a", "b"] {
         app.node("acme", id, &alice).await;
     }
-    let all = app.get_as(&alice.token, "/publishers/acme/nodes").await.expect(200);
-    assert_eq!((ids(&all.json()), all.header("x-total-count")), (vec!["a", "b", "c"], Some("3")));
+    let nodes = app.get_as(&alice.token, "/publishers/acme/nodes").await.expect(200);
+    assert_eq!((ids(&nodes.json()), nodes.header("x-total-count")), (vec!["a", "b", "c"], Some("3")));
     let second = app.get_as(&alice.token, "/publishers/acme/nodes?limit=2&page=2").await.expect(200);
     assert_eq!((ids(&second.json()), second.header("x-total-count")), (vec!["c"], Some("3")));
     let page = |n: u32| app.url(&format!("/publishers/acme/nodes?limit=2&page={n}"));
@@ -186,8 +187,8 @@ async fn who_wrote_sees_it_at_once() {
         let id = format!("node-{n}");
         app.node("acme", &id, &alice).await;
         let paths = [format!("/nodes?node_id={id}"), "/nodes?limit=1&latest=false".to_owned()];
-        let [named, any] = [app.get(&paths[0]).await.json(), app.get(&paths[1]).await.json()];
-        assert_eq!((&named["total"], &any["total"]), (&json!(1), &json!(n + 1)));
+        let [by_id, listed_page] = [app.get(&paths[0]).await.json(), app.get(&paths[1]).await.json()];
+        assert_eq!((&by_id["total"], &listed_page["total"]), (&json!(1), &json!(n + 1)));
     }
     let head = app.send(app.request(Method::HEAD, "/nodes/node-0")).await.expect(200);
     assert!(head.body.is_empty());
@@ -197,11 +198,11 @@ async fn who_wrote_sees_it_at_once() {
 #[actix_web::test]
 async fn more_than_one_change_may_hold_is_refused_whole() {
     let (app, alice) = app_with_publisher().await;
-    let texts: Map<_, _> = (0..20).map(|nth| (format!("field-{nth}"), json!("x".repeat(1000)))).collect();
-    let languages: Map<_, _> = (0..60).map(|nth| (format!("de-{nth}"), json!(texts))).collect();
+    let texts: Map<_, _> = (0..20).map(|index| (format!("field-{index}"), json!("x".repeat(1000)))).collect();
+    let languages: Map<_, _> = (0..60).map(|index| (format!("de-{index}"), json!(texts))).collect();
     let body = json!({"id": "big", "translations": languages});
-    let refused = app.post_as(&alice.token, "/publishers/acme/nodes", body).await.expect(413).json();
-    assert_eq!(refused["error"], "payload_too_large");
+    let problem = app.post_as(&alice.token, "/publishers/acme/nodes", body).await.expect(413).json();
+    assert_eq!(problem["error"], "payload_too_large");
     app.get("/nodes/big").await.expect(404);
     app.stop().await;
 }

@@ -45,24 +45,24 @@ async fn a_change_touches_only_what_is_present() {
 #[actix_web::test]
 async fn a_node_is_changed_by_its_publisher_alone() {
     let (app, alice, bob) = app_with_node().await;
-    let (own, other) = (app.access_token("acme", &alice).await, app.access_token("other", &bob).await);
+    let (own_token, other_token) = (app.access_token("acme", &alice).await, app.access_token("other", &bob).await);
     let body = || json!({"name": "Mine"});
-    for token in [&alice.token, &own, &app.admin_token().to_owned()] {
+    for token in [&alice.token, &own_token, &app.admin_token().to_owned()] {
         app.put_as(token, NODE, body()).await.expect(200);
         app.put_as(token, "/publishers/acme/nodes/FACE-tools", body()).await.expect(200);
     }
-    for token in [&bob.token, &other] {
+    for token in [&bob.token, &other_token] {
         app.put_as(token, NODE, body()).await.expect(403);
         app.delete_as(token, NODE).await.expect(403);
         app.put_as(token, "/publishers/other/nodes/face-tools", body()).await.expect(404);
     }
     app.delete_as(&bob.token, "/publishers/other/nodes/face-tools").await.expect(404);
     app.delete_as(app.admin_token(), "/publishers/other/nodes/face-tools").await.expect(404);
-    app.delete_as(&own, NODE).await.expect(403);
-    for nothing in ["/publishers/acme/nodes/none", "/publishers/acme/nodes/-", "/publishers/none/nodes/face-tools"] {
-        app.put_as(&alice.token, nothing, body()).await.expect(404);
-        app.delete_as(&alice.token, nothing).await.expect(404);
-        app.get_as(&alice.token, &format!("{nothing}/permissions")).await.expect(404);
+    app.delete_as(&own_token, NODE).await.expect(403);
+    for missing in ["/publishers/acme/nodes/none", "/publishers/acme/nodes/-", "/publishers/none/nodes/face-tools"] {
+        app.put_as(&alice.token, missing, body()).await.expect(404);
+        app.delete_as(&alice.token, missing).await.expect(404);
+        app.get_as(&alice.token, &format!("{missing}/permissions")).await.expect(404);
     }
     assert_eq!(app.get("/nodes/face-tools").await.expect(200).json()["publisher"]["id"], "acme");
     app.stop().await;
@@ -71,16 +71,16 @@ async fn a_node_is_changed_by_its_publisher_alone() {
 #[actix_web::test]
 async fn permissions_tell_who_may_edit() {
     let (app, alice, bob) = app_with_node().await;
-    let (own, other) = (app.access_token("acme", &alice).await, app.access_token("other", &bob).await);
+    let (own_token, other_token) = (app.access_token("acme", &alice).await, app.access_token("other", &bob).await);
     let path = format!("{NODE}/permissions");
-    for (token, can_edit) in [(&alice.token, true), (&own, true), (&bob.token, false), (&other, false)] {
+    for (token, can_edit) in [(&alice.token, true), (&own_token, true), (&bob.token, false), (&other_token, false)] {
         assert_eq!(app.get_as(token, &path).await.expect(200).json(), json!({"canEdit": can_edit}));
     }
     assert_eq!(app.get_as(app.admin_token(), &path).await.expect(200).json(), json!({"canEdit": true}));
     assert_eq!(app.get(&path).await.expect(200).json(), json!({"canEdit": false}));
     app.get("/publishers/other/nodes/face-tools/permissions").await.expect(404);
     app.post_as(app.admin_token(), "/admin/nodes/face-tools/ban", json!({"reason": "spam"})).await.expect(204);
-    for token in [alice.token.as_str(), &own, app.admin_token()] {
+    for token in [alice.token.as_str(), &own_token, app.admin_token()] {
         assert_eq!(app.get_as(token, &path).await.expect(200).json(), json!({"canEdit": false}));
     }
     app.stop().await;
@@ -90,9 +90,9 @@ async fn permissions_tell_who_may_edit() {
 async fn an_id_in_the_body_must_be_that_of_the_path() {
     let (app, alice, _) = app_with_node().await;
     app.put_as(&alice.token, NODE, json!({"id": "Face-Tools"})).await.expect(200);
-    let refused =
+    let problem =
         app.put_as(&alice.token, NODE, json!({"id": "else", "name": 1, "tags": [2]})).await.expect(400).json();
-    let pointers: Vec<_> = refused["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
+    let pointers: Vec<_> = problem["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
     assert_eq!(pointers, ["/id", "/name", "/tags/0"]);
     assert_eq!(app.get("/nodes/face-tools").await.expect(200).json()["id"], "face-tools");
     app.stop().await;
@@ -119,13 +119,13 @@ async fn a_deleted_node_is_gone_and_its_id_is_never_given_again() {
         app.post_as(app.admin_token(), NODES, json!({"id": id})).await.expect(409);
         let publication = json!({"node_version": {"version": "2.0.0"}});
         let versions = format!("/publishers/acme/nodes/{id}/versions");
-        let refused = app.post_as(&alice.token, &versions, publication).await;
-        assert!([404, 409].contains(&refused.status), "{}", refused.text());
+        let problem = app.post_as(&alice.token, &versions, publication).await;
+        assert!([404, 409].contains(&problem.status), "{}", problem.text());
     }
     assert_eq!(app.get("/nodes").await.expect(200).json()["total"], 0);
     assert_eq!(app.get("/versions").await.expect(200).json()["total"], 0);
-    let wanted = json!({"node_versions": [{"node_id": "face-tools", "version": "1.0.0"}]});
-    let looked_up = app.post("/bulk/nodes/versions", wanted).await.expect(200).json();
+    let requested = json!({"node_versions": [{"node_id": "face-tools", "version": "1.0.0"}]});
+    let looked_up = app.post("/bulk/nodes/versions", requested).await.expect(200).json();
     assert_eq!(looked_up["node_versions"][0]["status"], "not_found");
     app.stop().await;
 }
@@ -139,13 +139,13 @@ async fn what_only_administrators_may_say_is_not_even_looked_at_from_others() {
         "status": "NodeStatusBanned", "status_detail": 7, "tags_admin": "x", "latest_version": 3, "publisher": {"id": "other"},
     });
     assert_eq!(app.put_as(&alice.token, NODE, facts.clone()).await.expect(200).json(), before);
-    let refused = app.put_as(app.admin_token(), NODE, facts).await.expect(400).json();
+    let problem = app.put_as(app.admin_token(), NODE, facts).await.expect(400).json();
     let mut pointers: Vec<_> =
-        refused["errors"].as_array().unwrap().iter().map(|e| e["pointer"].as_str().unwrap()).collect();
+        problem["errors"].as_array().unwrap().iter().map(|e| e["pointer"].as_str().unwrap()).collect();
     pointers.sort_unstable();
-    let bad =
+    let invalid_pointers =
         ["/created_at", "/downloads", "/github_stars", "/rating", "/search_ranking", "/status_detail", "/tags_admin"];
-    assert_eq!(pointers, bad);
+    assert_eq!(pointers, invalid_pointers);
     assert_eq!(app.get("/nodes/face-tools").await.expect(200).json(), before);
     app.stop().await;
 }
@@ -189,9 +189,9 @@ async fn administrators_create_and_change_nodes_with_their_facts() {
 #[actix_web::test]
 async fn a_node_needs_an_id_or_a_name_and_that_is_what_is_said() {
     let (app, alice, _) = app_with_node().await;
-    let refused = app.post_as(&alice.token, NODES, json!({"description": "Finds faces."})).await.expect(400).json();
-    let fault = json!([{"pointer": "/id", "reason": "is required if there is no name to derive it from"}]);
-    assert_eq!(refused["errors"], fault);
+    let problem = app.post_as(&alice.token, NODES, json!({"description": "Finds faces."})).await.expect(400).json();
+    let expected = json!([{"pointer": "/id", "reason": "is required if there is no name to derive it from"}]);
+    assert_eq!(problem["errors"], expected);
     app.stop().await;
 }
 
@@ -199,9 +199,9 @@ async fn a_node_needs_an_id_or_a_name_and_that_is_what_is_said() {
 async fn the_id_that_a_path_uses_is_reserved() {
     let (app, alice, _) = app_with_node().await;
     for body in [json!({"id": "search"}), json!({"id": "Search"}), json!({"name": "search"})] {
-        let refused = app.post_as(&alice.token, NODES, body).await.expect(400).json();
-        assert_eq!(refused["errors"][0]["pointer"], "/id");
-        assert!(refused["detail"].as_str().is_some_and(|detail| detail.contains("/nodes/search")), "{refused}");
+        let problem = app.post_as(&alice.token, NODES, body).await.expect(400).json();
+        assert_eq!(problem["errors"][0]["pointer"], "/id");
+        assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("/nodes/search")), "{problem}");
     }
     let publication = json!({"node_version": {"version": "1.0.0"}});
     app.post_as(&alice.token, "/publishers/acme/nodes/search/versions", publication).await.expect(400);
@@ -215,23 +215,26 @@ async fn texts_are_limited_in_characters() {
     let face = |count: usize| "\u{1f600}".repeat(count);
     for (field, limit) in [("name", 200), ("description", 1000), ("author", 200), ("license", 200), ("category", 200)] {
         let body = |count| json!({ field: face(count) });
-        let kept = app.put_as(&alice.token, NODE, body(limit)).await.expect(200).json();
-        assert_eq!(kept[field], face(limit), "{field}");
-        let refused = app.put_as(&alice.token, NODE, body(limit + 1)).await.expect(400).json();
-        assert_eq!(refused["errors"][0]["pointer"], format!("/{field}"));
+        let stored = app.put_as(&alice.token, NODE, body(limit)).await.expect(200).json();
+        assert_eq!(stored[field], face(limit), "{field}");
+        let problem = app.put_as(&alice.token, NODE, body(limit + 1)).await.expect(400).json();
+        assert_eq!(problem["errors"][0]["pointer"], format!("/{field}"));
     }
     let lists = ["tags", "supported_os", "supported_accelerators", "preempted_host_node_names"];
-    let all: Value = lists.iter().map(|list| ((*list).to_owned(), json!(vec![face(200); 100]))).collect();
-    let kept = app.put_as(&alice.token, NODE, all).await.expect(200).json();
+    let all_lists: Value = lists.iter().map(|list| ((*list).to_owned(), json!(vec![face(200); 100]))).collect();
+    let stored = app.put_as(&alice.token, NODE, all_lists).await.expect(200).json();
     for list in lists {
-        assert_eq!(kept[list], json!(vec![face(200); 100]), "{list}");
+        assert_eq!(stored[list], json!(vec![face(200); 100]), "{list}");
         app.put_as(&alice.token, NODE, json!({ list: vec![face(1); 101] })).await.expect(400);
         app.put_as(&alice.token, NODE, json!({ list: [face(201)] })).await.expect(400);
     }
-    for bad in ["example", "/relative", "ftp://a.example", "https://user@a.example"] {
-        let refused =
-            app.put_as(&alice.token, NODE, json!({"repository": bad, "banner_url": bad})).await.expect(400).json();
-        assert_eq!(refused["errors"].as_array().map(Vec::len), Some(2), "{bad}");
+    for invalid in ["example", "/relative", "ftp://a.example", "https://user@a.example"] {
+        let problem = app
+            .put_as(&alice.token, NODE, json!({"repository": invalid, "banner_url": invalid}))
+            .await
+            .expect(400)
+            .json();
+        assert_eq!(problem["errors"].as_array().map(Vec::len), Some(2), "{invalid}");
     }
     app.stop().await;
 }
@@ -239,19 +242,23 @@ async fn texts_are_limited_in_characters() {
 #[actix_web::test]
 async fn administrators_publish_with_what_only_they_may_say() {
     let (app, alice, _) = app_with_node().await;
-    let body = |number: &str| {
+    let body = |version: &str| {
         json!({
             "node": {"downloads": 9},
-            "node_version": {"version": number, "status": "NodeVersionStatusActive", "tags_admin": ["imported"]},
+            "node_version": {"version": version, "status": "NodeVersionStatusActive", "tags_admin": ["imported"]},
         })
     };
     let path = format!("{NODE}/versions");
-    let ours = app.post_as(&alice.token, &path, body("2.0.0")).await.expect(201).json()["node_version"].clone();
-    assert_eq!((&ours["status"], &ours["tags_admin"]), (&json!("NodeVersionStatusPending"), &json!([])));
+    let by_member = app.post_as(&alice.token, &path, body("2.0.0")).await.expect(201).json()["node_version"].clone();
+    assert_eq!((&by_member["status"], &by_member["tags_admin"]), (&json!("NodeVersionStatusPending"), &json!([])));
     assert_eq!(app.get("/nodes/face-tools").await.json()["downloads"], 0);
-    let theirs = app.post_as(app.admin_token(), &path, body("3.0.0")).await.expect(201).json()["node_version"].clone();
-    assert_eq!((&theirs["status"], &theirs["tags_admin"]), (&json!("NodeVersionStatusActive"), &json!(["imported"])));
+    let by_admin =
+        app.post_as(app.admin_token(), &path, body("3.0.0")).await.expect(201).json()["node_version"].clone();
+    assert_eq!(
+        (&by_admin["status"], &by_admin["tags_admin"]),
+        (&json!("NodeVersionStatusActive"), &json!(["imported"]))
+    );
     let node = app.get("/nodes/face-tools").await.json();
-    assert_eq!((&node["downloads"], &node["latest_version"]), (&json!(9), &theirs));
+    assert_eq!((&node["downloads"], &node["latest_version"]), (&json!(9), &by_admin));
     app.stop().await;
 }

@@ -41,10 +41,10 @@ async fn start(dir: TempDir) -> TestApp {
     start_with(dir, |_| {}).await
 }
 
-async fn start_with(dir: TempDir, more: impl FnOnce(&mut Settings)) -> TestApp {
+async fn start_with(dir: TempDir, adjust: impl FnOnce(&mut Settings)) -> TestApp {
     let admin = old_answers()["admin"].as_str().unwrap().to_owned();
     let change = |settings: &mut Settings| {
-        more(settings);
+        adjust(settings);
         settings.public_url = Some("https://registry.example".to_owned());
         settings.admin_token = Some(Secret::new(admin));
     };
@@ -53,15 +53,15 @@ async fn start_with(dir: TempDir, more: impl FnOnce(&mut Settings)) -> TestApp {
 
 /// Sends all requests again, and compares.
 async fn compare(app: &TestApp) {
-    for asked in old_answers()["answers"].as_array().unwrap() {
-        let (path, token) = (asked["path"].as_str().unwrap(), asked["as"].as_str().unwrap());
-        let answer = if token.is_empty() { app.get(path).await } else { app.get_as(token, path).await };
-        let mut answer = answer.expect(200).json();
+    for recorded in old_answers()["answers"].as_array().unwrap() {
+        let (path, token) = (recorded["path"].as_str().unwrap(), recorded["as"].as_str().unwrap());
+        let response = if token.is_empty() { app.get(path).await } else { app.get_as(token, path).await };
+        let mut response = response.expect(200).json();
         // The requests of this test change the time of a token's last use.
-        for token in answer.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        for token in response.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
             token.remove("lastUsedAt");
         }
-        assert_eq!(answer, asked["answer"], "{path}");
+        assert_eq!(response, recorded["answer"], "{path}");
     }
 }
 
@@ -106,8 +106,8 @@ async fn an_old_log_goes_on_in_the_newest_version() {
     let app = start(dir).await;
     // Then old and new records form one history
     let ada = old_answers()["users"]["ada"]["token"].as_str().unwrap().to_owned();
-    let shown = app.get_as(&ada, "/users").await.expect(200).json();
-    assert_eq!((&shown["name"], &shown["email"]), (&json!("Grace Hopper"), &json!("ada@example.org")));
+    let body = app.get_as(&ada, "/users").await.expect(200).json();
+    assert_eq!((&body["name"], &body["email"]), (&json!("Grace Hopper"), &json!("ada@example.org")));
     assert_eq!(app.get_as(&dora.token, "/users").await.expect(200).json()["name"], "dora-the-second");
     let bob = old_answers()["users"]["bob"]["token"].as_str().unwrap().to_owned();
     assert_eq!(app.get_as(&bob, "/users").await.expect(200).json()["name"], "bob");
@@ -124,15 +124,15 @@ async fn an_old_log_goes_on_in_the_newest_version() {
 #[actix_web::test]
 async fn what_an_old_log_says_in_plain_of_an_erased_user_is_shown_nowhere() {
     // Given an old log, with a snapshot of its content
-    let always = |settings: &mut Settings| {
+    let snapshot_always = |settings: &mut Settings| {
         settings.snapshots.every_events = 3;
         settings.snapshots.whole_below = 0;
     };
     let email = "carol@example.org";
-    let dir = start_with(old_directory(), always).await.stop().await;
+    let dir = start_with(old_directory(), snapshot_always).await.stop().await;
     let snapshots = dir.path().join("snapshots");
     assert!(holds(&snapshots, email), "the old text is in the snapshot");
-    let app = start_with(dir, always).await;
+    let app = start_with(dir, snapshot_always).await;
     let carol = old_answers()["users"]["carol"]["id"].as_str().unwrap().to_owned();
     let before = app.app.log().head().0;
     let questions = [
@@ -144,26 +144,26 @@ async fn what_an_old_log_says_in_plain_of_an_erased_user_is_shown_nowhere() {
         format!("/admin/diff?from=0&to={before}&limit=1000"),
     ];
     for question in &questions {
-        let told = app.get_as(app.admin_token(), question).await.expect(200).text();
-        assert!(told.contains(email), "{question}: {told}");
+        let actual = app.get_as(app.admin_token(), question).await.expect(200).text();
+        assert!(actual.contains(email), "{question}: {actual}");
     }
     // When a user in it is erased
     app.delete_as(app.admin_token(), &format!("/admin/users/{carol}")).await.expect(204);
     // Then no response contains that user's data, and the data of others is still there
     assert!(!holds(&snapshots, email));
     for question in &questions {
-        let told = app.get_as(app.admin_token(), question).await.expect(200).text();
-        assert!(!told.contains(email) && told.contains(r#""erased":true"#), "{question}: {told}");
+        let actual = app.get_as(app.admin_token(), question).await.expect(200).text();
+        assert!(!actual.contains(email) && actual.contains(r#""erased":true"#), "{question}: {actual}");
     }
-    let all = app.get_as(app.admin_token(), &questions[0]).await.expect(200).text();
-    assert!(all.contains("ada@example.org"), "{all}");
+    let all_events = app.get_as(app.admin_token(), &questions[0]).await.expect(200).text();
+    assert!(all_events.contains("ada@example.org"), "{all_events}");
     // And the same holds for the data directory after a stop
     let dir = app.stop().await;
     assert!(!holds(&snapshots, email));
-    let (thing, before) = (format!("user/{carol}"), before.to_string());
-    for asked in [&["log"][..], &["show", &thing], &["as-of", &before, &thing], &["diff", "0", &before]] {
-        let told = run(dir.path(), &[&["audit"], asked, &["--json"]].concat()).expect(0).out;
-        assert!(told.contains("erased") && !told.contains(email), "{asked:?}: {told}");
+    let (subject, before) = (format!("user/{carol}"), before.to_string());
+    for arguments in [&["log"][..], &["show", &subject], &["as-of", &before, &subject], &["diff", "0", &before]] {
+        let actual = run(dir.path(), &[&["audit"], arguments, &["--json"]].concat()).expect(0).out;
+        assert!(actual.contains("erased") && !actual.contains(email), "{arguments:?}: {actual}");
     }
     assert!(run(dir.path(), &["audit", "log", "--json"]).expect(0).out.contains("ada@example.org"));
 }

@@ -13,12 +13,12 @@ const CHECKED_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
 #[test]
 fn the_document_that_is_checked_in_is_that_of_the_code() {
     let checked_in = std::fs::read_to_string(CHECKED_IN).unwrap_or_default();
-    let made = mediary::http::openapi::document_json().unwrap();
+    let generated = mediary::http::openapi::document_json().unwrap();
 
-    let differ = checked_in.lines().zip(made.lines()).position(|(old, new)| old != new);
-    let same = differ.is_none() && checked_in.len() == made.len();
+    let differ = checked_in.lines().zip(generated.lines()).position(|(old, new)| old != new);
+    let is_same = differ.is_none() && checked_in.len() == generated.len();
     assert!(
-        same,
+        is_same,
         "openapi.json is not what the code says (line {}); refresh it: cargo run -- openapi > openapi.json",
         differ.map_or_else(|| checked_in.lines().count() + 1, |line| line + 1)
     );
@@ -38,8 +38,8 @@ async fn the_document_is_served_under_both_names() {
 
     let (with_extension, without) = (app.get("/openapi.json").await.expect(200), app.get("/openapi").await.expect(200));
 
-    let made: serde_json::Value = serde_json::from_str(&mediary::http::openapi::document_json().unwrap()).unwrap();
-    assert_eq!(with_extension.json(), made);
+    let created: serde_json::Value = serde_json::from_str(&mediary::http::openapi::document_json().unwrap()).unwrap();
+    assert_eq!(with_extension.json(), created);
     assert_eq!(with_extension.body, without.body);
     assert_eq!(with_extension.header("content-type"), Some("application/json"));
     app.stop().await;
@@ -52,9 +52,9 @@ async fn the_document_that_is_served_has_the_limits_of_the_service() {
         let app = TestApp::start_with(|settings| settings.video.max_images = set, Environment::system()).await;
         let schemas = app.get("/openapi.json").await.expect(200).json()["components"]["schemas"].take();
         // Then its document states the limit for each endpoint
-        let most = ["StartEndVideoBody", "ReferenceVideoBody"]
+        let image_limits = ["StartEndVideoBody", "ReferenceVideoBody"]
             .map(|body| schemas[body]["properties"]["images"]["maxItems"].as_u64().expect("a limit"));
-        assert_eq!(most, expected, "video.max_images = {set}");
+        assert_eq!(image_limits, expected, "video.max_images = {set}");
         app.stop().await;
     }
 }
@@ -79,27 +79,27 @@ fn objects<'v>(value: &'v Value, at: &str, found: &mut Vec<(String, &'v Value)>)
 #[test]
 fn generators_of_clients_can_make_something_of_every_schema() {
     let document = document();
-    let mut all = Vec::new();
-    objects(&document, "", &mut all);
-    let mut bad = Vec::new();
-    for (at, schema) in &all {
+    let mut schema_names = Vec::new();
+    objects(&document, "", &mut schema_names);
+    let mut unusable = Vec::new();
+    for (at, schema) in &schema_names {
         // Names that differ only by case become one member of an enumeration
         let names: Vec<_> = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let apart: BTreeSet<_> = names.iter().map(|name| name.to_lowercase()).collect();
-        if apart.len() < names.len() {
-            bad.push(format!("{at}: names that differ by their case only"));
+        let distinct_names: BTreeSet<_> = names.iter().map(|name| name.to_lowercase()).collect();
+        if distinct_names.len() < names.len() {
+            unusable.push(format!("{at}: names that differ by their case only"));
         }
         // An alternative without a type becomes `Any`
         let is_typed = |choice: &Value| ["type", "$ref"].iter().any(|keyword| choice.get(keyword).is_some());
         if !schema["anyOf"].as_array().into_iter().flatten().all(is_typed) {
-            bad.push(format!("{at}: an alternative without a type"));
+            unusable.push(format!("{at}: an alternative without a type"));
         }
         // Properties beside alternatives are dropped
         if schema.get("anyOf").is_some() && schema.get("properties").is_some() {
-            bad.push(format!("{at}: properties beside alternatives"));
+            unusable.push(format!("{at}: properties beside alternatives"));
         }
     }
-    assert!(all.len() > 1000 && bad.is_empty(), "{} objects; {bad:#?}", all.len());
+    assert!(schema_names.len() > 1000 && unusable.is_empty(), "{} objects; {unusable:#?}", schema_names.len());
 }
 
 #[test]
@@ -110,30 +110,34 @@ fn what_receivers_are_asked_has_a_tag_of_its_own() {
         let operations = items.flat_map(|item| item.as_object().expect("operations").values());
         operations.map(|operation| operation["tags"][0].as_str().expect("a tag").to_owned()).collect::<BTreeSet<_>>()
     };
-    let (of_paths, of_webhooks) = (tags("paths"), tags("webhooks"));
+    let (path_tags, webhook_tags) = (tags("paths"), tags("webhooks"));
     // One class is generated per tag: equal names would overwrite each other.
-    assert!(of_paths.is_disjoint(&of_webhooks), "{of_webhooks:?}");
-    let told: BTreeSet<_> =
+    assert!(path_tags.is_disjoint(&webhook_tags), "{webhook_tags:?}");
+    let listed_tags: BTreeSet<_> =
         document["tags"].as_array().expect("a list").iter().map(|tag| tag["name"].as_str().expect("a name")).collect();
-    assert!(of_paths.iter().chain(&of_webhooks).all(|tag| told.contains(tag.as_str())), "{told:?}");
+    assert!(path_tags.iter().chain(&webhook_tags).all(|tag| listed_tags.contains(tag.as_str())), "{listed_tags:?}");
 }
 
 #[test]
 fn every_failure_lists_its_codes_for_programs() {
     let document = document();
-    let all = document["components"]["schemas"]["Problem"]["properties"]["error"]["enum"].as_array().expect("a list");
+    let known_codes =
+        document["components"]["schemas"]["Problem"]["properties"]["error"]["enum"].as_array().expect("a list");
     let items = document["paths"].as_object().expect("an object").values();
     for operation in items.flat_map(|item| item.as_object().expect("operations").values()) {
-        for (status, answer) in operation["responses"].as_object().expect("an object") {
+        for (status, response) in operation["responses"].as_object().expect("an object") {
             if status.as_str() < "400" {
                 continue;
             }
             let at = format!("{} {status}", operation["operationId"]);
-            let component = document.pointer(&answer["$ref"].as_str().expect(&at)[1..]).expect(&at);
+            let component = document.pointer(&response["$ref"].as_str().expect(&at)[1..]).expect(&at);
             let codes = component["x-error-codes"].as_array().expect(&at);
-            assert!(!codes.is_empty() && codes.iter().all(|code| all.contains(code)), "{at}: {codes:?}");
-            let said = answer["description"].as_str().expect(&at);
-            assert!(codes.iter().all(|code| said.contains(&format!("`{}`", code.as_str().unwrap()))), "{at}: {said}");
+            assert!(!codes.is_empty() && codes.iter().all(|code| known_codes.contains(code)), "{at}: {codes:?}");
+            let description = response["description"].as_str().expect(&at);
+            assert!(
+                codes.iter().all(|code| description.contains(&format!("`{}`", code.as_str().unwrap()))),
+                "{at}: {description}"
+            );
         }
     }
 }

@@ -6,14 +6,14 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::process::{Done, Process, command, on, run};
+use crate::support::process::{CommandOutput, Process, command, command_on, run};
 use crate::verify::with_log;
 
 /// User id that is not in the user database.
 const OTHER: u32 = 61_184;
 
 /// Runs a command to its end as that user; `None` if this is not allowed.
-fn as_other(command: &mut Command) -> Option<Done> {
+fn as_other(command: &mut Command) -> Option<CommandOutput> {
     match command.uid(OTHER).gid(OTHER).current_dir("/").output() {
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
             eprintln!("SKIPPED: only root can be somebody else");
@@ -46,15 +46,15 @@ fn whoever_may_not_look_is_told_whose_it_is_and_not_that_it_is_nothing() {
         (["health", "--config=/dev/null"], 1),
     ] {
         // When another user looks into the directory, which only its owner may enter
-        let Some(done) = as_other(&mut on(data.path(), &arguments)) else { return };
-        let told = done.expect(code).err;
+        let Some(result) = as_other(&mut command_on(data.path(), &arguments)) else { return };
+        let stderr = result.expect(code).err;
         // Then the error names the path, its owner, and the user to run as
         let path = data.path().display();
-        let whose = format!("{path} belongs to user 0 (root)");
-        for words in ["Permission denied", &whose, "run this as its owner (`sudo -u root mediary …`)"] {
-            assert!(told.contains(words), "{arguments:?}: {words:?} is not in: {told}");
+        let owner_text = format!("{path} belongs to user 0 (root)");
+        for expected in ["Permission denied", &owner_text, "run this as its owner (`sudo -u root mediary …`)"] {
+            assert!(stderr.contains(expected), "{arguments:?}: {expected:?} is not in: {stderr}");
         }
-        assert!(!told.contains("not a data directory"), "{told}");
+        assert!(!stderr.contains("not a data directory"), "{stderr}");
     }
 }
 
@@ -65,42 +65,45 @@ fn a_start_by_the_wrong_user_says_as_whom_to_run_it() {
     Process::start(data.path()).terminate();
     open_to_all(data.path());
     // When another user starts a service there, then the error names both remedies
-    let Some(done) = as_other(&mut command(data.path())) else { return };
-    let (told, path) = (done.expect(1).err, data.path().display());
-    let whose = format!("{path} belongs to user 0 (root), and this process runs as user {OTHER}");
-    for words in [&whose, &format!("chown -R {OTHER} {path}"), "sudo -u root mediary"] {
-        assert!(told.contains(words), "{words:?} is not in: {told}");
+    let Some(result) = as_other(&mut command(data.path())) else { return };
+    let (stderr, path) = (result.expect(1).err, data.path().display());
+    let owner_text = format!("{path} belongs to user 0 (root), and this process runs as user {OTHER}");
+    for expected in [&owner_text, &format!("chown -R {OTHER} {path}"), "sudo -u root mediary"] {
+        assert!(stderr.contains(expected), "{expected:?} is not in: {stderr}");
     }
     // Given that the user owns everything but a key, then the error names that file
     give_away(data.path());
     for key in ["url-key", "webhook-key", "idempotency-key", "log/signing.key"] {
         let file = data.path().join(key);
         chown(&file, Some(0), Some(0)).unwrap();
-        let told = as_other(&mut command(data.path())).unwrap().expect(1).err;
+        let stderr = as_other(&mut command(data.path())).unwrap().expect(1).err;
         let file = file.display();
-        for words in [format!("{file} belongs to user 0 (root)"), format!("`chown {OTHER} {file}`")] {
-            assert!(told.contains(&words), "{words:?} is not in: {told}");
+        for expected in [format!("{file} belongs to user 0 (root)"), format!("`chown {OTHER} {file}`")] {
+            assert!(stderr.contains(&expected), "{expected:?} is not in: {stderr}");
         }
         give_away(data.path());
     }
     // and with that key too, everything works
-    as_other(&mut on(data.path(), &["audit", "verify"])).unwrap().expect(0);
+    as_other(&mut command_on(data.path(), &["audit", "verify"])).unwrap().expect(0);
 }
 
 #[test]
 fn a_restore_where_nothing_can_be_made_names_what_is_there() {
-    let (data, elsewhere) = (with_log(5), tempfile::tempdir().unwrap());
-    open_to_all(elsewhere.path());
-    let backup = elsewhere.path().join("backup");
+    let (data, other_dir) = (with_log(5), tempfile::tempdir().unwrap());
+    open_to_all(other_dir.path());
+    let backup = other_dir.path().join("backup");
     run(data.path(), &["backup", backup.to_str().unwrap()]).expect(0);
     give_away(&backup);
     // When a user restores below a directory without write permission
-    for place in ["data", "a/b/data"] {
-        let to = elsewhere.path().join(place);
-        let Some(done) = as_other(&mut on(&to, &["restore", backup.to_str().unwrap()])) else { return };
-        let told = done.expect(1).err;
-        let there = elsewhere.path().display();
-        assert!(told.contains(&format!("can write to {there}, or restore elsewhere (--data-dir)")), "{told}");
-        assert!(!told.contains("below"), "{told}");
+    for relative_path in ["data", "a/b/data"] {
+        let to = other_dir.path().join(relative_path);
+        let Some(result) = as_other(&mut command_on(&to, &["restore", backup.to_str().unwrap()])) else { return };
+        let stderr = result.expect(1).err;
+        let existing_directory = other_dir.path().display();
+        assert!(
+            stderr.contains(&format!("can write to {existing_directory}, or restore elsewhere (--data-dir)")),
+            "{stderr}"
+        );
+        assert!(!stderr.contains("below"), "{stderr}");
     }
 }

@@ -14,10 +14,10 @@ async fn the_writers_death_is_told_and_a_restart_finds_what_was_durable() {
     // Given a service whose writer dies after a commit is durable and before the response
     let armed = Arc::new(AtomicBool::new(false));
     let dies = Arc::clone(&armed);
-    let mishap = move |place, _: &str| {
-        assert!(place != FailPoint::After(CommitStep::Projected) || !dies.load(Ordering::SeqCst), "made to fail");
+    let handler = move |point, _: &str| {
+        assert!(point != FailPoint::After(CommitStep::Projected) || !dies.load(Ordering::SeqCst), "made to fail");
     };
-    let app = TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(Arc::new(mishap))).await;
+    let app = TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(Arc::new(handler))).await;
     app.get("/ready").await.expect(200);
     armed.store(true, Ordering::SeqCst);
     // When a command is sent, then the client learns that the outcome is unknown

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use disk::Disk;
+use disk::SimulatedDisk;
 use mediary::environment::Environment;
 use mediary::events::journal::SyncFile;
 use mediary::events::log::EventLog;
@@ -22,7 +22,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::crash::check::{snapshot_taken, verify, verify_log};
-use crate::crash::load::{Answered, write_until_killed};
+use crate::crash::load::{AcknowledgedWrites, write_until_killed};
 use crate::journal::{all, write_group};
 use crate::samples::AT;
 use crate::support::process::{Process, command, with_snapshots};
@@ -32,8 +32,8 @@ const WRITERS: usize = 16;
 const GROUPS: u64 = 40;
 
 /// Disk, or `None` with a message if this machine cannot provide one.
-fn disk(cuts: u64) -> Option<Disk> {
-    match Disk::new(cuts) {
+fn disk(cuts: u64) -> Option<SimulatedDisk> {
+    match SimulatedDisk::new(cuts) {
         Ok(disk) => Some(disk),
         Err(reason) => {
             eprintln!("SKIPPED: no power cut was tested, because this machine has no disk for it: {reason}");
@@ -47,8 +47,8 @@ async fn answered_commands_survive_a_power_cut() {
     let cuts: u64 = std::env::var("POWER_CUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let Some(mut disk) = disk(cuts) else { return };
     let receiver = Receiver::start().await;
-    let answered = Arc::new(Mutex::new(Answered::default()));
-    let mut moments = StdRng::seed_from_u64(0xD15C);
+    let acknowledged = Arc::new(Mutex::new(AcknowledgedWrites::default()));
+    let mut rng = StdRng::seed_from_u64(0xD15C);
     for cut in 0..cuts {
         // Given a service that may have lost its power before: it started, and all acknowledged writes are there
         let (data, snapshots) = (disk.root().join("data"), cut.is_multiple_of(2));
@@ -58,23 +58,26 @@ async fn answered_commands_survive_a_power_cut() {
         }
         let service = Process::from_command(&mut program);
         assert!(!service.printed().contains("ignored a snapshot"), "cut {cut}: {}", service.printed());
-        let so_far = answered.lock().clone();
+        let so_far = acknowledged.lock().clone();
         verify(&service, &so_far).await;
         // When the power is cut while clients write
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
-                let (base, answered, webhook) = (service.url(""), answered.clone(), receiver.url("/hook"));
-                actix_web::rt::spawn(async move { write_until_killed(base, writer, cut, &answered, &webhook).await })
+                let (base, acknowledged, webhook) = (service.url(""), acknowledged.clone(), receiver.url("/hook"));
+                actix_web::rt::spawn(
+                    async move { write_until_killed(base, writer, cut, &acknowledged, &webhook).await },
+                )
             })
             .collect();
         // Waits until a write of each kind is acknowledged, however slow the machine is.
-        while answered.lock().tasks.is_empty() && !writers.iter().all(actix_web::rt::task::JoinHandle::is_finished) {
+        while acknowledged.lock().tasks.is_empty() && !writers.iter().all(actix_web::rt::task::JoinHandle::is_finished)
+        {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         if snapshots {
             snapshot_taken(&data).await;
         }
-        tokio::time::sleep(Duration::from_millis(moments.gen_range(100..600))).await;
+        tokio::time::sleep(Duration::from_millis(rng.gen_range(100..600))).await;
         service.hold();
         let after = disk.after_power_cut();
         service.kill();
@@ -87,7 +90,7 @@ async fn answered_commands_survive_a_power_cut() {
     }
     let mut program = command(&disk.root().join("data"));
     let service = Process::from_command(with_snapshots(&mut program));
-    let so_far = answered.lock().clone();
+    let so_far = acknowledged.lock().clone();
     assert!(!so_far.tasks.is_empty(), "no task was answered: the test shows nothing");
     verify(&service, &so_far).await;
     let (status, errors) = service.terminate();
@@ -111,12 +114,12 @@ fn a_log_that_does_not_sync_loses_events_in_a_power_cut() {
 }
 
 /// Writes with this sync function, cuts the power, and opens the rest. Returns the written and the remaining positions.
-fn cut_after(disk: &Disk, sync: SyncFile) -> (Position, Result<Position, String>) {
+fn cut_after(disk: &SimulatedDisk, sync: SyncFile) -> (Position, Result<Position, String>) {
     let mut options = options(&disk.root());
     options.journal.sync = sync;
     let (log, _) = SledLog::open(&options, &Environment::manual(AT, 7), |_| {}).unwrap();
-    for nth in 0..GROUPS {
-        write_group(&log, nth);
+    for index in 0..GROUPS {
+        write_group(&log, index);
     }
     let written = log.head();
     let after = disk.after_power_cut();

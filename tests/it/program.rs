@@ -25,8 +25,8 @@ fn text(bytes: &[u8]) -> String {
 
 /// Line with every `$(cat FILE)` expanded, as a shell does.
 fn expanded(line: &str) -> String {
-    let Some((before, rest)) = line.split_once("$(cat ") else { return line.to_owned() };
-    let (file, after) = rest.split_once(')').expect("an end");
+    let Some((before, remaining)) = line.split_once("$(cat ") else { return line.to_owned() };
+    let (file, after) = remaining.split_once(')').expect("an end");
     let text = std::fs::read_to_string(file).expect("the file that is named");
     format!("{before}{}{after}", text.trim()).replace('"', "'")
 }
@@ -35,16 +35,17 @@ fn expanded(line: &str) -> String {
 async fn pasted(line: &str) -> reqwest::Response {
     let line = expanded(line);
     let quoted = line.trim().split('\'').enumerate();
-    let mut words = quoted.flat_map(|(nth, part)| if nth % 2 == 1 { vec![part] } else { part.split(' ').collect() });
-    let mut words = words.by_ref().filter(|word| !word.is_empty());
-    assert_eq!([words.next(), words.next()], [Some("curl"), Some("-s")]);
+    let mut arguments =
+        quoted.flat_map(|(index, part)| if index % 2 == 1 { vec![part] } else { part.split(' ').collect() });
+    let mut arguments = arguments.by_ref().filter(|argument| !argument.is_empty());
+    assert_eq!([arguments.next(), arguments.next()], [Some("curl"), Some("-s")]);
     let (mut method, mut url, mut headers, mut body) = (Method::GET, "", Vec::new(), "");
-    while let Some(word) = words.next() {
-        match word {
-            "-X" => method = words.next().expect("a method").parse().unwrap(),
-            "-H" => headers.extend(words.next().expect("a header").split_once(": ")),
-            "-d" => body = words.next().expect("a body"),
-            _ => url = word,
+    while let Some(argument) = arguments.next() {
+        match argument {
+            "-X" => method = arguments.next().expect("a method").parse().unwrap(),
+            "-H" => headers.extend(arguments.next().expect("a header").split_once(": ")),
+            "-d" => body = arguments.next().expect("a body"),
+            _ => url = argument,
         }
     }
     let request = client().request(method, url).body(body.to_owned());
@@ -77,9 +78,9 @@ async fn the_first_start_makes_a_token_and_the_printed_request_works() {
     let printed = service.printed();
     let line = printed.lines().find(|line| line.contains("curl ")).expect("a request to paste");
     for _ in 0..2 {
-        let told = pasted(line).await;
-        assert_eq!((told.status().as_u16(), told.url().path()), (200, "/users"));
-        assert!(told.text().await.unwrap().contains("\"isAdmin\":true"), "{line}");
+        let response = pasted(line).await;
+        assert_eq!((response.status().as_u16(), response.url().path()), (200, "/users"));
+        assert!(response.text().await.unwrap().contains("\"isAdmin\":true"), "{line}");
     }
     // And the token is in a file only for its owner, and never in captured output
     let file = dir.path().join("data/admin-token");
@@ -90,9 +91,9 @@ async fn the_first_start_makes_a_token_and_the_printed_request_works() {
     let (status, errors) = service.terminate();
     assert_eq!(status.code(), Some(0), "{errors}");
     assert!(!errors.contains(token.trim()), "{errors}");
-    let again = Process::from_command(&mut command);
-    assert!(!again.printed().contains(token.trim()));
-    let user = client().get(again.url("/users")).bearer_auth(token.trim()).send().await.unwrap();
+    let second_process = Process::from_command(&mut command);
+    assert!(!second_process.printed().contains(token.trim()));
+    let user = client().get(second_process.url("/users")).bearer_auth(token.trim()).send().await.unwrap();
     assert_eq!(user.status(), 200);
 }
 
@@ -102,14 +103,14 @@ async fn a_configured_token_counts_and_the_start_says_that_the_kept_one_does_not
     let dir = tempfile::tempdir().unwrap();
     let first = Process::from_command(command(dir.path()).env_remove("MEDIARY_ADMIN_TOKEN"));
     first.terminate();
-    let kept = std::fs::read_to_string(dir.path().join("admin-token")).unwrap();
+    let stored_token = std::fs::read_to_string(dir.path().join("admin-token")).unwrap();
     // When the service starts with another token
     let service = Process::start(dir.path());
     // Then the start reports that the file is not used, and it is not
     assert!(service.printed().contains("admin-token is not used"), "{}", service.printed());
-    for (token, status) in [(TOKEN, 200), (kept.trim(), 401)] {
-        let told = client().get(service.url("/users")).bearer_auth(token).send().await.unwrap();
-        assert_eq!(told.status().as_u16(), status);
+    for (token, status) in [(TOKEN, 200), (stored_token.trim(), 401)] {
+        let response = client().get(service.url("/users")).bearer_auth(token).send().await.unwrap();
+        assert_eq!(response.status().as_u16(), status);
     }
 }
 
@@ -119,8 +120,8 @@ fn a_token_that_can_be_guessed_stops_the_start_with_2() {
     let output = run(&["serve"], &[("MEDIARY_ADMIN_TOKEN", "opensesame")], dir.path());
     let errors = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{errors}");
-    for told in ["admin_token", "MEDIARY_ADMIN_TOKEN", "at least 16 characters"] {
-        assert!(errors.contains(told), "{told} is not in: {errors}");
+    for expected in ["admin_token", "MEDIARY_ADMIN_TOKEN", "at least 16 characters"] {
+        assert!(errors.contains(expected), "{expected} is not in: {errors}");
     }
     assert!(!errors.contains("opensesame"), "{errors}");
 }
@@ -130,8 +131,8 @@ fn a_secret_that_is_made_anew_is_told_in_the_log() {
     // Given a directory in which a first start has silently created its secrets
     let dir = tempfile::tempdir().unwrap();
     let logged = || Process::from_command(command(dir.path()).env_remove("MEDIARY_ADMIN_TOKEN")).terminate().1;
-    let told = "secret was missing";
-    assert!(!logged().contains(told));
+    let expected = "secret was missing";
+    assert!(!logged().contains(expected));
     // When they are moved away, then the next start reports the ones that it has created, and the one after that
     // nothing
     let secrets = ["admin-token", "webhook-key", "url-key"];
@@ -139,19 +140,19 @@ fn a_secret_that_is_made_anew_is_told_in_the_log() {
         std::fs::remove_file(dir.path().join(secret)).unwrap();
     }
     let errors = logged();
-    let lines: Vec<_> = errors.lines().filter(|line| line.contains(told)).collect();
+    let lines: Vec<_> = errors.lines().filter(|line| line.contains(expected)).collect();
     assert_eq!(lines.len(), 3, "{errors}");
     assert!(secrets.iter().all(|secret| lines.iter().any(|line| line.contains(secret))), "{errors}");
-    assert!(!logged().contains(told));
+    assert!(!logged().contains(expected));
 }
 
 #[test]
 fn the_version_is_told_with_the_commit_of_the_build_if_that_is_known() {
     let dir = tempfile::tempdir().unwrap();
-    let told = text(&run(&["--version"], &[], dir.path()).stdout);
+    let version_text = text(&run(&["--version"], &[], dir.path()).stdout);
     let (version, commit) = (env!("CARGO_PKG_VERSION"), env!("BUILD_COMMIT"));
-    let known = if commit.is_empty() { String::new() } else { format!(" ({commit})") };
-    assert_eq!(told, format!("mediary {version}{known}\n"));
+    let commit_text = if commit.is_empty() { String::new() } else { format!(" ({commit})") };
+    assert_eq!(version_text, format!("mediary {version}{commit_text}\n"));
 }
 
 #[actix_web::test]
@@ -168,9 +169,9 @@ async fn a_second_service_on_the_same_directory_stops_with_a_clear_message() {
 
 #[test]
 fn a_taken_port_stops_the_start_with_1() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let address = taken.local_addr().unwrap().to_string();
+    let address = listener.local_addr().unwrap().to_string();
     let output = run(&["serve", "--listen", &address, "--data-dir", "data"], &[], dir.path());
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains(&address), "{}", text(&output.stderr));
@@ -182,8 +183,8 @@ fn a_first_start_on_a_taken_port_leaves_nothing_and_the_next_one_is_the_first() 
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let dir = tempfile::tempdir().unwrap();
     let (data, address) = (dir.path().join("data"), other.local_addr().unwrap().to_string());
-    let refused = run(&["serve", "--listen", &address, "--data-dir", "data"], &[], dir.path());
-    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stderr));
+    let result = run(&["serve", "--listen", &address, "--data-dir", "data"], &[], dir.path());
+    assert_eq!(result.status.code(), Some(1), "{}", text(&result.stderr));
     // Then nothing was created, not even the directory
     assert!(!data.exists());
     // And the next start counts as the first one: it reports the token that it creates
@@ -192,9 +193,9 @@ fn a_first_start_on_a_taken_port_leaves_nothing_and_the_next_one_is_the_first() 
 }
 
 /// Process that is killed on drop.
-struct Killed(Child);
+struct KillOnDrop(Child);
 
-impl Drop for Killed {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -224,7 +225,7 @@ fn a_service_on_all_addresses_warns_that_results_lead_nowhere_unless_it_knows_it
         let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
         command.args(["serve", "--listen", listen, "--data-dir"]).arg(dir.path().join("data"));
         command.args(url.iter().flat_map(|url| ["--public-url", url])).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut service = Killed(command.spawn().expect("the program starts"));
+        let mut service = KillOnDrop(command.spawn().expect("the program starts"));
         let printed = greeting(service.0.stdout.take().expect("a pipe"));
         assert_eq!(printed.contains(warning), warns, "{printed}");
     }
@@ -238,8 +239,8 @@ fn everything_that_is_wrong_with_the_settings_is_told_at_once_with_2() {
     let errors = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{errors}");
     assert!(errors.contains("unknown setting; did you mean listen?"), "{errors}");
-    for told in ["lissten", "journal.queue", "tasks.deadline", "soon", "MEDIARY_TASKS__DEADLINE", "mediary.toml"] {
-        assert!(errors.contains(told), "{told} is not in: {errors}");
+    for expected in ["lissten", "journal.queue", "tasks.deadline", "soon", "MEDIARY_TASKS__DEADLINE", "mediary.toml"] {
+        assert!(errors.contains(expected), "{expected} is not in: {errors}");
     }
     assert!(!dir.path().join("data").exists(), "a start that was refused left something behind");
 }
@@ -252,8 +253,8 @@ fn the_effective_configuration_shows_sources_and_no_secrets() {
     let printed = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0));
     assert!(!printed.contains("a-token-of-the-operator"), "{printed}");
-    for told in ["MEDIARY_ADMIN_TOKEN", "MEDIARY_WORKERS", "--listen", "127.0.0.1:9", "default"] {
-        assert!(printed.contains(told), "{told} is not in: {printed}");
+    for expected in ["MEDIARY_ADMIN_TOKEN", "MEDIARY_WORKERS", "--listen", "127.0.0.1:9", "default"] {
+        assert!(printed.contains(expected), "{expected} is not in: {printed}");
     }
 }
 
@@ -263,8 +264,8 @@ fn wrong_usage_ends_with_2() {
     assert_eq!(run(&["serve", "--no-such-flag"], &[], dir.path()).status.code(), Some(2));
     // Also with an argument that is not UTF-8
     let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
-    let wrong = command.arg("--data-dir").arg(OsStr::from_bytes(b"\xff")).arg("srv").output().unwrap();
-    assert!(wrong.status.code() == Some(2) && text(&wrong.stderr).contains("serve"), "{}", text(&wrong.stderr));
+    let result = command.arg("--data-dir").arg(OsStr::from_bytes(b"\xff")).arg("srv").output().unwrap();
+    assert!(result.status.code() == Some(2) && text(&result.stderr).contains("serve"), "{}", text(&result.stderr));
 }
 
 #[actix_web::test]
@@ -278,14 +279,14 @@ async fn a_rebuild_makes_everything_anew_unless_the_service_is_running() {
     assert_eq!(created.status(), 201);
     // When a rebuild is requested, then it is rejected with the reason
     let rebuild = || run(&["projections", "rebuild", "--data-dir", data.to_str().unwrap()], &[], dir.path());
-    let refused = rebuild();
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(text(&refused.stderr).contains("in use by a running service"), "{}", text(&refused.stderr));
+    let rejected = rebuild();
+    assert_eq!(rejected.status.code(), Some(1));
+    assert!(text(&rejected.stderr).contains("in use by a running service"), "{}", text(&rejected.stderr));
     // When the service has stopped, then the rebuild succeeds, and all data is there
     service.terminate();
-    let done = rebuild();
-    assert!(done.status.success(), "{}", text(&done.stderr));
-    assert!(text(&done.stdout).starts_with("2 events replayed"), "{}", text(&done.stdout));
+    let result = rebuild();
+    assert!(result.status.success(), "{}", text(&result.stderr));
+    assert!(text(&result.stdout).starts_with("2 events replayed"), "{}", text(&result.stdout));
     let service = Process::start(&data);
     let found = client().get(service.url("/publishers/acme")).send().await.unwrap();
     assert_eq!(found.status(), 200);
@@ -295,12 +296,12 @@ async fn a_rebuild_makes_everything_anew_unless_the_service_is_running() {
 #[test]
 fn a_rebuild_of_nothing_is_refused_and_makes_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let refused = run(&["projections", "rebuild", "--data-dir", "nowhere"], &[], dir.path());
-    assert_eq!(refused.status.code(), Some(1));
+    let result = run(&["projections", "rebuild", "--data-dir", "nowhere"], &[], dir.path());
+    assert_eq!(result.status.code(), Some(1));
     assert!(
-        text(&refused.stderr).contains("there is no data directory at nowhere: name one with --data-dir"),
+        text(&result.stderr).contains("there is no data directory at nowhere: name one with --data-dir"),
         "{}",
-        text(&refused.stderr)
+        text(&result.stderr)
     );
     assert!(!dir.path().join("nowhere").exists());
 }
@@ -311,8 +312,8 @@ fn a_start_with_too_few_files_says_how_many_it_needs() {
     // Given a limit of open files too low to serve any request
     let mut service = command(data.path());
     service.env("MEDIARY_WORKERS", "16");
-    let refusal = Process::try_start(&mut in_shell("ulimit -n 127", &service)).err().expect("no start");
-    assert!(refusal.contains("the limit of open files is 127") && refusal.contains("needs 128"), "{refusal}");
+    let error = Process::try_start(&mut in_shell("ulimit -n 127", &service)).err().expect("no start");
+    assert!(error.contains("the limit of open files is 127") && error.contains("needs 128"), "{error}");
     // With this many it serves, and reports the shortage
     let (status, log) = Process::from_command(&mut in_shell("ulimit -n 128", &service)).terminate();
     assert!(status.success() && log.contains("limit of open files too low"), "{status} {log}");

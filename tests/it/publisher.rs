@@ -10,9 +10,9 @@ async fn the_creator_owns_a_publisher() {
     let alice = app.user("alice").await;
     let body = json!({"id": "acme", "name": "Acme", "description": "tools", "logo": "", "website": "https://acme.example",
         "createdAt": "1999-01-01T00:00:00Z", "status": "PublisherStatusBanned", "members": []});
-    let answer = app.post_as(&alice.token, "/publishers", body).await.expect(201);
-    assert!(answer.header("location").is_some_and(|location| location.ends_with("/publishers/acme")));
-    let publisher = answer.json();
+    let response = app.post_as(&alice.token, "/publishers", body).await.expect(201);
+    assert!(response.header("location").is_some_and(|location| location.ends_with("/publishers/acme")));
+    let publisher = response.json();
 
     let created_at = publisher["createdAt"].as_str().unwrap();
     assert!(created_at.ends_with('Z') && !created_at.starts_with("1999"));
@@ -34,22 +34,22 @@ async fn addresses_of_members_are_for_members_and_administrators() {
     let app = TestApp::start().await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     app.publisher("acme", &alice).await;
-    let own = app.access_token("acme", &alice).await;
+    let own_token = app.access_token("acme", &alice).await;
     let address_for = |token: Option<String>| {
         let app = &app;
         async move {
-            let answer = match token {
+            let response = match token {
                 Some(token) => app.get_as(&token, "/publishers/acme").await,
                 None => app.get("/publishers/acme").await,
             };
-            answer.expect(200).json()["members"][0]["user"]["email"].as_str().map(str::to_owned)
+            response.expect(200).json()["members"][0]["user"]["email"].as_str().map(str::to_owned)
         }
     };
-    let shown = Some("alice@example.org".to_owned());
-    assert_eq!(address_for(Some(alice.token)).await, shown);
-    assert_eq!(address_for(Some(app.admin_token().to_owned())).await, shown);
+    let expected_email = Some("alice@example.org".to_owned());
+    assert_eq!(address_for(Some(alice.token)).await, expected_email);
+    assert_eq!(address_for(Some(app.admin_token().to_owned())).await, expected_email);
     assert_eq!(address_for(Some(bob.token)).await, None);
-    assert_eq!(address_for(Some(own)).await, None);
+    assert_eq!(address_for(Some(own_token)).await, None);
     assert_eq!(address_for(None).await, None);
     app.stop().await;
 }
@@ -90,9 +90,9 @@ async fn a_publisher_token_is_answered_alone_and_opens_only_nodes() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     app.publisher("acme", &alice).await;
-    let answer = app.post_as(&alice.token, "/publishers/acme/tokens", json!({"name": "ci"})).await.expect(201).json();
-    let token = answer["token"].as_str().unwrap();
-    assert_eq!(answer.as_object().map(serde_json::Map::len), Some(1));
+    let response = app.post_as(&alice.token, "/publishers/acme/tokens", json!({"name": "ci"})).await.expect(201).json();
+    let token = response["token"].as_str().unwrap();
+    assert_eq!(response.as_object().map(serde_json::Map::len), Some(1));
     assert!(token.starts_with("mdp_"));
 
     app.post_as(token, "/publishers/acme/nodes", json!({"id": "face-tools"})).await.expect(201);
@@ -104,11 +104,11 @@ async fn a_publisher_token_is_answered_alone_and_opens_only_nodes() {
 /// Edit permission of this caller for a publisher.
 async fn can_edit(app: &TestApp, token: Option<&str>) -> Value {
     let path = "/publishers/acme/permissions";
-    let answer = match token {
+    let response = match token {
         Some(token) => app.get_as(token, path).await,
         None => app.get(path).await,
     };
-    answer.expect(200).json()["canEdit"].clone()
+    response.expect(200).json()["canEdit"].clone()
 }
 
 #[actix_web::test]
@@ -141,23 +141,23 @@ async fn publishers_are_listed_in_pages_by_id() {
     for id in ["c", "a", "b"] {
         app.publisher(id, &alice).await;
     }
-    let answer = app.get("/publishers?limit=2").await.expect(200);
-    assert!(answer.header("etag").is_some());
-    let page = answer.json();
+    let response = app.get("/publishers?limit=2").await.expect(200);
+    assert!(response.header("etag").is_some());
+    let page = response.json();
     assert_eq!(ids(&page), ["a", "b"]);
     let counts = |page: &Value| ["limit", "page", "total", "totalPages"].map(|name| page[name].as_u64().unwrap());
     assert_eq!(counts(&page), [2, 1, 3, 2]);
     assert_eq!(page["publishers"][0], app.get("/publishers/a").await.json());
     let last = app.get("/publishers?limit=2&page=2").await.expect(200).json();
     assert_eq!((ids(&last), counts(&last)), (vec!["c"], [2, 2, 3, 2]));
-    let past = app.get("/publishers?page=9").await.expect(200).json();
-    assert_eq!((ids(&past), counts(&past)), (vec![], [10, 9, 3, 1]));
-    let named = app.get("/publishers?publisher_id=c&publisher_id=a&publisher_id=unknown").await.expect(200).json();
-    assert_eq!((ids(&named), counts(&named)), (vec!["a", "c"], [10, 1, 2, 1]));
+    let past_end = app.get("/publishers?page=9").await.expect(200).json();
+    assert_eq!((ids(&past_end), counts(&past_end)), (vec![], [10, 9, 3, 1]));
+    let selected = app.get("/publishers?publisher_id=c&publisher_id=a&publisher_id=unknown").await.expect(200).json();
+    assert_eq!((ids(&selected), counts(&selected)), (vec!["a", "c"], [10, 1, 2, 1]));
     let clamped = app.get("/publishers?limit=5000").await.expect(200).json();
     assert_eq!(clamped["limit"], 1000);
-    let refused = app.get("/publishers?page=0&limit=x&include_banned=perhaps").await.expect(400).json();
-    assert_eq!(refused["errors"].as_array().map(Vec::len), Some(3), "{refused}");
+    let problem = app.get("/publishers?page=0&limit=x&include_banned=perhaps").await.expect(400).json();
+    assert_eq!(problem["errors"].as_array().map(Vec::len), Some(3), "{problem}");
     app.stop().await;
 }
 
@@ -185,9 +185,9 @@ async fn an_id_says_whether_it_can_be_claimed() {
     app.publisher("taken", &alice).await;
     app.publisher("gone", &alice).await;
     app.delete_as(&alice.token, "/publishers/gone").await.expect(204);
-    let ask = async |id: &str| app.get(&format!("/publishers/validate?username={id}")).await.expect(200).json();
-    assert_eq!(ask("free").await, json!({"isAvailable": true}));
-    for (id, word) in [
+    let validate = async |id: &str| app.get(&format!("/publishers/validate?username={id}")).await.expect(200).json();
+    assert_eq!(validate("free").await, json!({"isAvailable": true}));
+    for (id, expected) in [
         ("taken", "taken"),
         ("gone", "deleted"),
         ("validate", "reserved"),
@@ -195,12 +195,12 @@ async fn an_id_says_whether_it_can_be_claimed() {
         ("", "lowercase"),
         ("1a", "lowercase"),
     ] {
-        let told = ask(id).await;
-        assert_eq!(told["isAvailable"], json!(false), "{id}");
-        assert!(told["reason"].as_str().is_some_and(|reason| reason.contains(word)), "{id}: {told}");
+        let actual = validate(id).await;
+        assert_eq!(actual["isAvailable"], json!(false), "{id}");
+        assert!(actual["reason"].as_str().is_some_and(|reason| reason.contains(expected)), "{id}: {actual}");
     }
-    let refused = app.get("/publishers/validate").await.expect(400).json();
-    assert_eq!(refused["errors"], json!([{"pointer": "/username", "reason": "is required"}]));
+    let problem = app.get("/publishers/validate").await.expect(400).json();
+    assert_eq!(problem["errors"], json!([{"pointer": "/username", "reason": "is required"}]));
     app.stop().await;
 }
 
@@ -208,9 +208,9 @@ async fn an_id_says_whether_it_can_be_claimed() {
 async fn what_a_path_of_the_service_is_called_no_publisher_is() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
-    let refused = app.post_as(&alice.token, "/publishers", json!({"id": "validate"})).await.expect(400).json();
-    assert_eq!(refused["errors"][0]["pointer"], "/id");
-    assert!(refused["detail"].as_str().unwrap().contains("reserved"), "{refused}");
+    let problem = app.post_as(&alice.token, "/publishers", json!({"id": "validate"})).await.expect(400).json();
+    assert_eq!(problem["errors"][0]["pointer"], "/id");
+    assert!(problem["detail"].as_str().unwrap().contains("reserved"), "{problem}");
     app.stop().await;
 }
 
@@ -221,21 +221,21 @@ async fn a_publisher_is_deleted_without_nodes_and_its_id_is_never_given_again() 
     app.publisher("acme", &alice).await;
     app.node("acme", "a", &alice).await;
     app.node("acme", "b", &alice).await;
-    let refused = app.delete_as(&alice.token, "/publishers/acme").await.expect(409).json();
-    assert_eq!(refused["detail"], "the publisher still has 2 nodes: delete them first");
+    let problem = app.delete_as(&alice.token, "/publishers/acme").await.expect(409).json();
+    assert_eq!(problem["detail"], "the publisher still has 2 nodes: delete them first");
     app.delete_as(&alice.token, "/publishers/acme/nodes/a").await.expect(204);
-    let refused = app.delete_as(&alice.token, "/publishers/acme").await.expect(409).json();
-    assert_eq!(refused["detail"], "the publisher still has 1 node: delete it first");
+    let problem = app.delete_as(&alice.token, "/publishers/acme").await.expect(409).json();
+    assert_eq!(problem["detail"], "the publisher still has 1 node: delete it first");
     app.delete_as(&alice.token, "/publishers/acme/nodes/b").await.expect(204);
 
-    let answer = app.delete_as(&alice.token, "/publishers/acme").await.expect(204);
-    assert!(answer.body.is_empty());
+    let response = app.delete_as(&alice.token, "/publishers/acme").await.expect(204);
+    assert!(response.body.is_empty());
     app.get("/publishers/acme").await.expect(404);
     app.get_as(app.admin_token(), "/publishers/acme").await.expect(404);
     app.delete_as(&alice.token, "/publishers/acme").await.expect(404);
-    let claim = json!({"id": "acme"});
+    let creation_body = json!({"id": "acme"});
     for token in [alice.token.as_str(), app.admin_token()] {
-        app.post_as(token, "/publishers", claim.clone()).await.expect(409);
+        app.post_as(token, "/publishers", creation_body.clone()).await.expect(409);
     }
     assert_eq!(ids(&app.get("/publishers").await.expect(200).json()), [""; 0]);
     assert_eq!(app.get_as(&alice.token, "/users/publishers").await.expect(200).json(), json!([]));
@@ -253,16 +253,17 @@ async fn a_publishers_facts_are_read_from_administrators_only() {
     assert_eq!(revised["createdAt"], created["createdAt"]);
 
     let fact = json!({"createdAt": "1999-01-01T00:00:00Z", "status": "PublisherStatusActive"});
-    let told = app.put_as(app.admin_token(), "/publishers/acme", fact).await.expect(200).json();
-    assert_eq!(told["createdAt"], "1999-01-01T00:00:00.000000Z");
+    let actual = app.put_as(app.admin_token(), "/publishers/acme", fact).await.expect(200).json();
+    assert_eq!(actual["createdAt"], "1999-01-01T00:00:00.000000Z");
     let imported = json!({"id": "imported", "createdAt": "2001-02-03T04:05:06+01:00"});
     let imported = app.post_as(app.admin_token(), "/publishers", imported).await.expect(201).json();
     assert_eq!(imported["createdAt"], "2001-02-03T03:05:06.000000Z");
 
-    for bad in [json!({"createdAt": "yesterday"}), json!({"status": "PublisherStatusBanned"}), json!({"status": 1})] {
-        let refused = app.put_as(app.admin_token(), "/publishers/acme", bad.clone()).await.expect(400).json();
-        let name = bad.as_object().unwrap().keys().next().unwrap();
-        assert_eq!(refused["errors"][0]["pointer"], json!(format!("/{name}")));
+    for invalid in [json!({"createdAt": "yesterday"}), json!({"status": "PublisherStatusBanned"}), json!({"status": 1})]
+    {
+        let problem = app.put_as(app.admin_token(), "/publishers/acme", invalid.clone()).await.expect(400).json();
+        let name = invalid.as_object().unwrap().keys().next().unwrap();
+        assert_eq!(problem["errors"][0]["pointer"], json!(format!("/{name}")));
     }
     app.stop().await;
 }

@@ -15,7 +15,7 @@ use mediary::events::sled_log::{OpenReport, SledLog};
 use mediary::events::stream::Position;
 use parking_lot::Mutex;
 
-use crate::journal::{House, all, flip, write_group};
+use crate::journal::{LogFixture, all, flip, write_group};
 use crate::samples::AT;
 use crate::support::client;
 use crate::support::process::{Process, TOKEN, command, run};
@@ -24,27 +24,27 @@ const RECORDS_START: usize = 512;
 const FRAME_BYTES: usize = 56;
 
 /// Log on disk, to be damaged, and its original content.
-struct Case {
-    house: House,
+struct RepairCase {
+    fixture: LogFixture,
     before: Vec<RecordedEvent>,
     files: Vec<(PathBuf, Vec<u8>)>,
 }
 
 /// Location of a record: its segment, its offset, its length with the frame.
-type Place = (PathBuf, usize, usize);
+type RecordRange = (PathBuf, usize, usize);
 
-impl Case {
+impl RepairCase {
     /// Closed log of this many groups of two records; sled has all of them.
-    fn of(groups: u64) -> Self {
-        let house = House::with_groups(groups);
-        let (log, report) = house.open();
+    fn with_groups(groups: u64) -> Self {
+        let fixture = LogFixture::with_groups(groups);
+        let (log, report) = fixture.open();
         assert_eq!(report.messages(), [""; 0]);
         let before = all(&log);
         log.close().unwrap();
         drop(log);
-        let journal = fs::read_dir(house.path("journal")).unwrap().map(|entry| entry.unwrap().path());
+        let journal = fs::read_dir(fixture.path("journal")).unwrap().map(|entry| entry.unwrap().path());
         let files = journal.map(|path| (path.clone(), fs::read(&path).unwrap())).collect();
-        Self { house, before, files }
+        Self { fixture, before, files }
     }
 
     fn segments(&self) -> Vec<PathBuf> {
@@ -59,40 +59,40 @@ impl Case {
     }
 
     /// Records of a segment, before any damage.
-    fn records(&self, segment: &Path) -> Vec<Place> {
+    fn records(&self, segment: &Path) -> Vec<RecordRange> {
         let bytes = self.original(segment);
-        let (mut at, mut places) = (RECORDS_START, Vec::new());
+        let (mut at, mut ranges) = (RECORDS_START, Vec::new());
         while let Some(length) = bytes.get(at..at + 4).map(|length| u32::from_le_bytes(length.try_into().unwrap())) {
             if length == 0 {
                 break;
             }
             let length = FRAME_BYTES + usize::try_from(length).unwrap();
-            places.push((segment.to_owned(), at, length));
+            ranges.push((segment.to_owned(), at, length));
             at += length;
         }
-        places
+        ranges
     }
 
     /// Asserts the original content and journal bytes, and that the next start has nothing to report.
     fn healed(&self) -> OpenReport {
-        let (log, report) = self.house.open();
+        let (log, report) = self.fixture.open();
         assert_eq!(all(&log), self.before);
         log.close().unwrap();
         drop(log);
         for path in self.segments() {
             assert!(fs::read(&path).unwrap() == self.original(&path), "{} has other bytes", path.display());
         }
-        let (log, second) = self.house.open();
+        let (log, second) = self.fixture.open();
         assert_eq!((all(&log), second.messages()), (self.before.clone(), Vec::new()));
         report
     }
 
     /// Like [`Case::healed`], with this many repaired records at one location.
-    fn healed_records(&self, (segment, offset, _): &Place, count: usize) {
+    fn healed_records(&self, (segment, offset, _): &RecordRange, count: usize) {
         let report = self.healed();
-        let [mended] = report.repairs.as_slice() else { panic!("{report:?}") };
-        assert_eq!((&mended.file, mended.offset), (segment, *offset as u64));
-        assert_eq!(mended.part, RepairedPart::Records(count), "{report:?}");
+        let [repaired] = report.repairs.as_slice() else { panic!("{report:?}") };
+        assert_eq!((&repaired.file, repaired.offset), (segment, *offset as u64));
+        assert_eq!(repaired.part, RepairedPart::Records(count), "{report:?}");
     }
 }
 
@@ -100,13 +100,13 @@ fn overwrite(path: &Path, offset: usize, bytes: &[u8]) {
     OpenOptions::new().write(true).open(path).unwrap().write_all_at(bytes, offset as u64).unwrap();
 }
 
-fn garbage((segment, offset, length): &Place) {
+fn garbage((segment, offset, length): &RecordRange) {
     overwrite(segment, *offset, &vec![0xA5; *length]);
 }
 
 #[test]
 fn a_damaged_record_is_healed_by_the_chain_hash_in_its_own_frame() {
-    let case = Case::of(3);
+    let case = RepairCase::with_groups(3);
     let (segment, offset, length) = case.records(&case.segments()[0])[2].clone();
     // Every byte of the frame except the chain hash, and some of the payload including its last byte.
     let frame = (0..24).step_by(5).chain([FRAME_BYTES, length - 1]);
@@ -121,79 +121,79 @@ fn a_damaged_record_is_healed_by_the_chain_hash_in_its_own_frame() {
 
 #[test]
 fn a_record_that_is_all_garbage_is_healed_by_the_record_after_it() {
-    let case = Case::of(3);
+    let case = RepairCase::with_groups(3);
     for record in &case.records(&case.segments()[0])[..5] {
         garbage(record);
-        let report = case.house.open().1;
+        let report = case.fixture.open().1;
         assert_eq!(report.repairs[0].part, RepairedPart::Records(1), "{report:?}");
-        let said = &report.messages()[0];
-        let place = format!("{} at offset {}, position", record.0.display(), record.1);
-        assert!(said.starts_with("a damaged record in the journal, repaired from its copy in sled: "), "{said}");
-        assert!(said.contains(&place), "{said}");
+        let message = &report.messages()[0];
+        let expected = format!("{} at offset {}, position", record.0.display(), record.1);
+        assert!(message.starts_with("a damaged record in the journal, repaired from its copy in sled: "), "{message}");
+        assert!(message.contains(&expected), "{message}");
     }
-    assert_eq!(all(&case.house.open().0), case.before);
+    assert_eq!(all(&case.fixture.open().0), case.before);
 }
 
 #[test]
 fn the_last_record_is_healed_by_the_signed_head() {
-    let case = Case::of(3);
+    let case = RepairCase::with_groups(3);
     let last = case.records(&case.segments()[0]).pop().unwrap();
     garbage(&last);
-    let report = case.house.open().1;
+    let report = case.fixture.open().1;
     assert_eq!((report.repairs[0].part, report.torn_tail), (RepairedPart::Records(1), None));
-    assert_eq!(all(&case.house.open().0), case.before);
+    assert_eq!(all(&case.fixture.open().0), case.before);
 }
 
 #[test]
 fn the_last_record_of_a_segment_is_healed_by_the_header_of_the_next() {
-    let case = Case::of(60);
+    let case = RepairCase::with_groups(60);
     let segments = case.segments();
     assert!(segments.len() > 1);
     garbage(&case.records(&segments[0]).pop().unwrap());
-    assert_eq!(case.house.open().1.repairs[0].part, RepairedPart::Records(1));
-    assert_eq!(all(&case.house.open().0), case.before);
+    assert_eq!(case.fixture.open().1.repairs[0].part, RepairedPart::Records(1));
+    assert_eq!(all(&case.fixture.open().0), case.before);
 }
 
 #[test]
 fn neighbouring_damaged_records_are_healed_together() {
-    let case = Case::of(60);
+    let case = RepairCase::with_groups(60);
     for segment in &case.segments()[..2] {
         let records = case.records(segment);
         for run in [&records[..1], &records[3..9], &records[..]] {
             run.iter().for_each(garbage);
-            let report = case.house.open().1;
+            let report = case.fixture.open().1;
             assert_eq!(report.repairs.len(), 1, "{report:?}");
             assert_eq!(report.repairs[0].part, RepairedPart::Records(run.len()), "{report:?}");
         }
     }
-    assert_eq!(all(&case.house.open().0), case.before);
+    assert_eq!(all(&case.fixture.open().0), case.before);
 }
 
 #[test]
 fn an_older_copy_of_the_last_segment_is_brought_up_to_head() {
-    let case = Case::of(3);
+    let case = RepairCase::with_groups(3);
     let segment = case.segments().pop().unwrap();
     let from = case.records(&segment)[3].1;
     overwrite(&segment, from, &vec![0; case.original(&segment).len() - from]);
-    let report = case.house.open().1;
+    let report = case.fixture.open().1;
     assert_eq!(report.repairs[0].part, RepairedPart::Records(3), "{report:?}");
-    assert_eq!(all(&case.house.open().0), case.before);
+    assert_eq!(all(&case.fixture.open().0), case.before);
 }
 
 #[test]
 fn a_cut_segment_is_healed() {
-    let case = Case::of(60);
+    let case = RepairCase::with_groups(60);
     for segment in case.segments() {
         let (_, offset, length) = case.records(&segment).pop().unwrap();
         OpenOptions::new().write(true).open(&segment).unwrap().set_len((offset + length - 1) as u64).unwrap();
-        assert_eq!(case.house.open().1.repairs[0].part, RepairedPart::Records(1));
-        assert_eq!(all(&case.house.open().0), case.before);
+        assert_eq!(case.fixture.open().1.repairs[0].part, RepairedPart::Records(1));
+        assert_eq!(all(&case.fixture.open().0), case.before);
     }
 }
 
 #[test]
 fn a_damaged_header_is_made_anew() {
-    let case = Case::of(60);
+    let case = RepairCase::with_groups(60);
     for segment in &case.segments()[..2] {
         for byte in [9, 30, 70] {
             flip(segment, byte);
@@ -203,36 +203,36 @@ fn a_damaged_header_is_made_anew() {
         // Also together with the first record
         overwrite(segment, 0, &[0xA5; 72]);
         garbage(&case.records(segment)[0]);
-        let parts: Vec<_> = case.house.open().1.repairs.iter().map(|mended| mended.part).collect();
+        let parts: Vec<_> = case.fixture.open().1.repairs.iter().map(|repaired| repaired.part).collect();
         assert_eq!(parts, [RepairedPart::Header, RepairedPart::Records(1)]);
-        assert_eq!(all(&case.house.open().0), case.before);
+        assert_eq!(all(&case.fixture.open().0), case.before);
     }
 }
 
 #[test]
 fn a_missing_segment_is_made_anew_from_sled() {
-    let case = Case::of(200);
+    let case = RepairCase::with_groups(200);
     let segments = case.segments();
     assert!(segments.len() > 3);
     for missing in [0, 1] {
         fs::remove_file(&segments[missing]).unwrap();
-        let report = case.house.open().1;
+        let report = case.fixture.open().1;
         let count = case.records(&segments[missing]).len();
         assert_eq!(
             (report.repairs[0].part, &report.repairs[0].file),
             (RepairedPart::Segment(count), &segments[missing])
         );
     }
-    assert_eq!(all(&case.house.open().0), case.before);
+    assert_eq!(all(&case.fixture.open().0), case.before);
     // The last segment is restored up to the position that HEAD confirms.
     fs::remove_file(&segments[segments.len() - 1]).unwrap();
-    case.house.open();
-    assert_eq!(all(&case.house.open().0), case.before);
+    case.fixture.open();
+    assert_eq!(all(&case.fixture.open().0), case.before);
 }
 
 #[test]
 fn bytes_after_the_end_of_a_full_segment_are_cleared() {
-    let case = Case::of(60);
+    let case = RepairCase::with_groups(60);
     let segment = &case.segments()[0];
     let (_, offset, length) = case.records(segment).pop().unwrap();
     overwrite(segment, offset + length, &[7; 20]);
@@ -242,10 +242,10 @@ fn bytes_after_the_end_of_a_full_segment_are_cleared() {
 
 #[test]
 fn a_journal_is_healed_also_from_a_sled_that_is_to_be_made_anew() {
-    let case = Case::of(3);
+    let case = RepairCase::with_groups(3);
     garbage(&case.records(&case.segments()[0])[1]);
-    fs::write(case.house.path("sled.damaged"), "a reader found a gap").unwrap();
-    let (log, report) = case.house.open();
+    fs::write(case.fixture.path("sled.damaged"), "a reader found a gap").unwrap();
+    let (log, report) = case.fixture.open();
     assert_eq!(report.repairs[0].part, RepairedPart::Records(1));
     assert_eq!(report.sled.rebuilt.map(|rebuilt| rebuilt.reason).as_deref(), Some("a reader found a gap"));
     assert_eq!(all(&log), case.before);
@@ -257,31 +257,31 @@ fn what_no_copy_proves_stops_the_start_and_says_what_to_do() {
                         damage with `mediary audit verify`, then restore a backup into a new data directory with \
                         `mediary restore`";
     // Given a damaged record, and no sled
-    let case = Case::of(3);
+    let case = RepairCase::with_groups(3);
     let (segment, offset, _) = case.records(&case.segments()[0])[2].clone();
-    fs::remove_dir_all(case.house.path("sled")).unwrap();
+    fs::remove_dir_all(case.fixture.path("sled")).unwrap();
     flip(&segment, offset as u64 + 60);
     // Then the start fails with this error, twice
     for _ in 0..2 {
-        let said = case.house.refusal().to_string();
-        let what = "position 3: the checksum of the record is wrong, but HEAD says that events up to position 6 were \
+        let message = case.fixture.open_error().to_string();
+        let expected = "position 3: the checksum of the record is wrong, but HEAD says that events up to position 6 were \
                     acknowledged";
-        assert_eq!(said, format!("damage in {} at offset {offset}, {what}, {REST}", segment.display()));
+        assert_eq!(message, format!("damage in {} at offset {offset}, {expected}, {REST}", segment.display()));
     }
     // and the same with the sled of another log, whose copies are no evidence
     flip(&segment, offset as u64 + 60);
-    let other = Case::of(3);
+    let other = RepairCase::with_groups(3);
     garbage(&other.records(&other.segments()[0])[2]);
-    fs::remove_dir_all(other.house.path("sled")).unwrap();
-    let strange = House::new();
-    let log = strange.open().0;
-    for nth in 0..9 {
-        assert!(log.append(vec![crate::samples::append(5, nth, nth, 1)]).unwrap()[0].is_ok());
+    fs::remove_dir_all(other.fixture.path("sled")).unwrap();
+    let foreign_log = LogFixture::new();
+    let log = foreign_log.open().0;
+    for index in 0..9 {
+        assert!(log.append(vec![crate::samples::append(5, index, index, 1)]).unwrap()[0].is_ok());
     }
     log.close().unwrap();
     drop(log);
-    fs::rename(strange.path("sled"), other.house.path("sled")).unwrap();
-    let OpenError::Damaged { position, .. } = other.house.refusal() else { panic!("another refusal") };
+    fs::rename(foreign_log.path("sled"), other.fixture.path("sled")).unwrap();
+    let OpenError::Damaged { position, .. } = other.fixture.open_error() else { panic!("another refusal") };
     assert_eq!(position, Position(3));
 }
 
@@ -322,8 +322,8 @@ fn only_a_copy_that_reached_the_disk_heals() {
     start_and_kill(dir.path());
     assert_eq!(fs::metadata(dir.path().join("log/sled/db")).unwrap().len(), 0);
     // When a record is damaged, then the start names it and the remedy
-    let told = started_with_damage(dir.path()).err().expect("no start");
-    assert!(told.contains("no copy in the index is proven") && told.contains("mediary restore"), "{told}");
+    let message = started_with_damage(dir.path()).err().expect("no start");
+    assert!(message.contains("no copy in the index is proven") && message.contains("mediary restore"), "{message}");
     // Given another one, with a kill and a clean stop since
     let dir = tempfile::tempdir().unwrap();
     start_and_kill(dir.path());
@@ -335,69 +335,69 @@ fn only_a_copy_that_reached_the_disk_heals() {
     // And a rebuild repairs it too, and reports it
     healed.terminate();
     damage(dir.path());
-    let told = ["found a damaged record in the journal, repaired from its copy in sled", " replayed in"];
-    run(dir.path(), &["projections", "rebuild"]).expect(0).says(&told);
+    let expected_lines = ["found a damaged record in the journal, repaired from its copy in sled", " replayed in"];
+    run(dir.path(), &["projections", "rebuild"]).expect(0).assert_contains(&expected_lines);
 }
 
 #[test]
 fn a_lost_tail_that_no_head_vouches_for_stops_the_start() {
     // Given a stale HEAD, a journal cut to it, and a sled with more records
-    let case = Case::of(2);
+    let case = RepairCase::with_groups(2);
     let segment = case.segments().pop().unwrap();
-    write_more_and_forget(&case.house, &segment);
+    write_more_and_forget(&case.fixture, &segment);
     // Then there is no evidence of the lost records
-    let said = case.house.refusal().to_string();
+    let message = case.fixture.open_error().to_string();
     assert!(
-        said.contains("the index holds events up to position 6, and no copy in the index is proven by the chain"),
-        "{said}"
+        message.contains("the index holds events up to position 6, and no copy in the index is proven by the chain"),
+        "{message}"
     );
 }
 
 /// Writes a third group that only sled keeps.
-fn write_more_and_forget(house: &House, segment: &Path) {
-    let (head, bytes) = (fs::read(house.path("journal/HEAD")).unwrap(), fs::read(segment).unwrap());
-    let log = house.open().0;
+fn write_more_and_forget(fixture: &LogFixture, segment: &Path) {
+    let (head, bytes) = (fs::read(fixture.path("journal/HEAD")).unwrap(), fs::read(segment).unwrap());
+    let log = fixture.open().0;
     write_group(&log, 2);
     log.close().unwrap();
     drop(log);
-    fs::write(house.path("journal/HEAD"), head).unwrap();
+    fs::write(fixture.path("journal/HEAD"), head).unwrap();
     fs::write(segment, bytes).unwrap();
 }
 
 #[test]
 fn a_rebuild_of_sled_says_how_far_it_is() {
-    let mut house = House::new();
-    house.options.journal.segment_bytes = 1 << 20;
-    let log = house.open().0;
-    for nth in 0..30 {
-        let appends = (0..300).map(|stream| crate::samples::append(stream, nth, nth, 1)).collect();
+    let mut log_fixture = LogFixture::new();
+    log_fixture.options.journal.segment_bytes = 1 << 20;
+    let log = log_fixture.open().0;
+    for index in 0..30 {
+        let appends = (0..300).map(|stream| crate::samples::append(stream, index, index, 1)).collect();
         assert!(log.append(appends).unwrap().iter().all(Result::is_ok));
     }
     log.close().unwrap();
     drop(log);
-    fs::write(house.path("sled.damaged"), "made to").unwrap();
+    fs::write(log_fixture.path("sled.damaged"), "made to").unwrap();
     let steps = Arc::new(Mutex::new(Vec::new()));
-    let noted = Arc::clone(&steps);
-    house.options.progress = Some(Arc::new(move |step| noted.lock().push(step)));
-    let (log, report) = SledLog::open(&house.options, &Environment::manual(AT, 7), |_| {}).unwrap();
+    let recorded_steps = Arc::clone(&steps);
+    log_fixture.options.progress = Some(Arc::new(move |step| recorded_steps.lock().push(step)));
+    let (log, report) = SledLog::open(&log_fixture.options, &Environment::manual(AT, 7), |_| {}).unwrap();
     let steps = steps.lock();
     assert!(steps.len() >= 3 && steps.is_sorted_by_key(|step| step.position), "{steps:?}");
     assert!(steps.iter().all(|step| step.rebuilding && step.head == Some(Position(9000))), "{steps:?}");
     assert_eq!((steps.last().unwrap().position, log.head()), (Position(9000), Position(9000)));
-    let said = report.messages();
-    assert_eq!(said, ["a damaged index, rebuilt from the journal: events 1 to 9000 (made to)"]);
+    let messages = report.messages();
+    assert_eq!(messages, ["a damaged index, rebuilt from the journal: events 1 to 9000 (made to)"]);
 }
 
 #[test]
 fn damage_in_every_byte_is_healed_or_named_and_never_served() {
     // Given two segments, sled and HEAD, with any byte of the journal damaged
-    let case = Case::of(40);
+    let case = RepairCase::with_groups(40);
     let mut healed = 0;
     for (path, bytes) in &case.files {
         for at in (0..bytes.len()).step_by(911) {
             flip(path, at as u64);
             // When the log opens, then the content is unchanged or the damage is named
-            match case.house.try_open() {
+            match case.fixture.try_open() {
                 Ok((log, report)) => {
                     assert_eq!(all(&log), case.before, "byte {at} of {}", path.display());
                     healed += report.repairs.len();
@@ -408,5 +408,5 @@ fn damage_in_every_byte_is_healed_or_named_and_never_served() {
         }
     }
     assert!(healed > 3, "{healed} records were healed");
-    assert!(File::open(case.house.path("journal/HEAD")).is_ok());
+    assert!(File::open(case.fixture.path("journal/HEAD")).is_ok());
 }

@@ -12,10 +12,10 @@ use crate::verify::{inhabited, with_log};
 
 /// Backup in a directory with space for further ones.
 fn backed_up(data: &Path) -> (TempDir, String) {
-    let elsewhere = tempfile::tempdir().unwrap();
-    let backup = elsewhere.path().join("backup").to_str().unwrap().to_owned();
+    let other_dir = tempfile::tempdir().unwrap();
+    let backup = other_dir.path().join("backup").to_str().unwrap().to_owned();
     run(data, &["backup", &backup]).expect(0);
-    (elsewhere, backup)
+    (other_dir, backup)
 }
 
 /// Names in a directory.
@@ -37,29 +37,29 @@ fn all_below(path: &Path) -> Vec<fs::Metadata> {
 async fn a_restore_goes_where_a_symbolic_link_leads_and_nobody_else_may_look() {
     // Given a data directory that is a symbolic link, as service managers create it, to an empty or missing directory
     let data = inhabited().await;
-    let (elsewhere, backup) = backed_up(data.path());
-    fs::create_dir_all(elsewhere.path().join("private/data")).unwrap();
-    let link = elsewhere.path().join("data");
+    let (other_dir, backup) = backed_up(data.path());
+    fs::create_dir_all(other_dir.path().join("private/data")).unwrap();
+    let link = other_dir.path().join("data");
     symlink("private/data", &link).unwrap();
     for _ in 0..2 {
         // When a backup is restored to it
         run(&link, &["restore", &backup]).expect(0);
         // Then the data is at the link's target, for its owner alone
         assert!(link.is_symlink());
-        assert_eq!(names(&elsewhere.path().join("private")), ["data"]);
+        assert_eq!(names(&other_dir.path().join("private")), ["data"]);
         run(&link, &["audit", "verify"]).expect(0);
         for found in all_below(&link).iter().filter(|found| found.is_dir()) {
             assert_eq!(found.permissions().mode() & 0o777, 0o700);
         }
-        fs::remove_dir_all(elsewhere.path().join("private/data")).unwrap();
+        fs::remove_dir_all(other_dir.path().join("private/data")).unwrap();
     }
 }
 
 #[test]
 fn a_restore_by_root_leaves_an_empty_directory_to_its_owner() {
     let data = with_log(5);
-    let (elsewhere, backup) = backed_up(data.path());
-    let to = elsewhere.path().join("data");
+    let (other_dir, backup) = backed_up(data.path());
+    let to = other_dir.path().join("data");
     fs::create_dir(&to).unwrap();
     if chown(&to, Some(61_184), Some(61_185)).is_err() {
         eprintln!("SKIPPED: only root gives a directory away");
@@ -72,10 +72,10 @@ fn a_restore_by_root_leaves_an_empty_directory_to_its_owner() {
     // And commands of root are refused and change nothing
     let before = names(&to);
     let serve = command(&to).output().unwrap();
-    let told = String::from_utf8_lossy(&serve.stderr).into_owned();
-    assert!(serve.status.code() == Some(1) && told.contains("setpriv --reuid 61184"), "{told}");
-    let told = run(&to, &["projections", "rebuild"]).expect(1).err;
-    assert!(told.contains("belongs to user 61184"), "{told}");
+    let stderr = String::from_utf8_lossy(&serve.stderr).into_owned();
+    assert!(serve.status.code() == Some(1) && stderr.contains("setpriv --reuid 61184"), "{stderr}");
+    let stderr = run(&to, &["projections", "rebuild"]).expect(1).err;
+    assert!(stderr.contains("belongs to user 61184"), "{stderr}");
     assert_eq!(names(&to), before);
 }
 
@@ -86,15 +86,18 @@ fn a_mount_point_is_refused_before_anything_is_verified_and_a_directory_below_it
         return;
     };
     let data = with_log(5);
-    let (elsewhere, backup) = backed_up(data.path());
+    let (other_dir, backup) = backed_up(data.path());
     // Given a damaged backup; a restore that fails earlier does not notice the damage
-    let damaged = elsewhere.path().join("damaged");
+    let damaged = other_dir.path().join("damaged");
     fs::create_dir(&damaged).unwrap();
-    fs::copy(elsewhere.path().join("backup/manifest.json"), damaged.join("manifest.json")).unwrap();
+    fs::copy(other_dir.path().join("backup/manifest.json"), damaged.join("manifest.json")).unwrap();
     let mount = disk.path("");
-    let told = run(&mount, &["restore", damaged.to_str().unwrap()]).expect(1).err;
+    let actual = run(&mount, &["restore", damaged.to_str().unwrap()]).expect(1).err;
     let below = disk.path("data");
-    assert!(told.contains("is a mount point") && told.contains(&format!("--data-dir {}", below.display())), "{told}");
+    assert!(
+        actual.contains("is a mount point") && actual.contains(&format!("--data-dir {}", below.display())),
+        "{actual}"
+    );
     run(&below, &["restore", &backup]).expect(0);
     run(&below, &["audit", "verify"]).expect(0);
 }
@@ -102,16 +105,16 @@ fn a_mount_point_is_refused_before_anything_is_verified_and_a_directory_below_it
 #[test]
 fn a_place_beside_which_nothing_can_be_made_is_told_as_that_and_leaves_nothing() {
     let data = with_log(5);
-    let (elsewhere, backup) = backed_up(data.path());
+    let (other_dir, backup) = backed_up(data.path());
     // Given a file in place of the temporary directory
-    fs::write(elsewhere.path().join(".data.restoring"), "").unwrap();
-    let told = run(&elsewhere.path().join("data"), &["restore", &backup]).expect(1).err;
-    assert!(told.contains(".data.restoring") && told.contains("beside its target"), "{told}");
-    assert!(!told.contains("another restore"), "{told}");
+    fs::write(other_dir.path().join(".data.restoring"), "").unwrap();
+    let actual = run(&other_dir.path().join("data"), &["restore", &backup]).expect(1).err;
+    assert!(actual.contains(".data.restoring") && actual.contains("beside its target"), "{actual}");
+    assert!(!actual.contains("another restore"), "{actual}");
     // Given missing parent directories, and a directory that is no backup
-    let deep = elsewhere.path().join("a/b/data");
+    let deep = other_dir.path().join("a/b/data");
     run(&deep, &["restore", data.path().to_str().unwrap()]).expect(1);
-    assert_eq!(names(elsewhere.path()), [".data.restoring", "backup"]);
+    assert_eq!(names(other_dir.path()), [".data.restoring", "backup"]);
 }
 
 #[test]
@@ -120,8 +123,8 @@ fn a_backup_that_is_not_there_is_told_before_anything_else() {
     let data = with_log(5);
     let nowhere = data.path().join("nowhere");
     for (backup, missing) in [(nowhere.as_path(), "directory does not exist"), (data.path(), "manifest is missing")] {
-        let told = run(data.path(), &["restore", backup.to_str().unwrap()]).expect(1).err;
+        let actual = run(data.path(), &["restore", backup.to_str().unwrap()]).expect(1).err;
         let expected = format!("{} is not a complete backup: the {missing}", backup.display());
-        assert!(told.contains(&expected) && !told.contains("not empty"), "{told}");
+        assert!(actual.contains(&expected) && !actual.contains("not empty"), "{actual}");
     }
 }

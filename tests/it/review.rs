@@ -42,9 +42,9 @@ async fn reviews_are_of_users_and_of_1_to_5_stars() {
     app.publisher("acme", &alice).await;
     app.node("acme", "n", &alice).await;
     for query in ["", "?star=", "?star=0", "?star=6", "?star=-1", "?star=4.5", "?star=five", "?star=256", "?stars=5"] {
-        let refused =
+        let problem =
             app.post_as(&alice.token, &format!("/nodes/n/reviews{query}"), json!({})).await.expect(400).json();
-        assert_eq!(refused["errors"][0]["pointer"], "/star", "{query}");
+        assert_eq!(problem["errors"][0]["pointer"], "/star", "{query}");
     }
     app.post("/nodes/n/reviews?star=5", json!({})).await.expect(401);
     let token = app.access_token("acme", &alice).await;
@@ -66,8 +66,8 @@ async fn everybody_is_shown_the_own_review_and_nobody_that_of_others() {
         app.post_as(&user.token, &format!("/nodes/face-tools/reviews?star={star}"), json!({})).await.expect(200);
     }
     // When each user requests its own review, then it is the last one, or none
-    for (user, own) in [(&alice, json!({"star": 4})), (&bob, json!({"star": 5})), (&carol, json!({}))] {
-        assert_eq!(app.get_as(&user.token, "/nodes/Face-Tools/reviews/mine").await.expect(200).json(), own);
+    for (user, own_review) in [(&alice, json!({"star": 4})), (&bob, json!({"star": 5})), (&carol, json!({}))] {
+        assert_eq!(app.get_as(&user.token, "/nodes/Face-Tools/reviews/mine").await.expect(200).json(), own_review);
     }
     app.get("/nodes/Face-Tools/reviews/mine").await.expect(401);
     app.get_as(&app.access_token("acme", &alice).await, "/nodes/Face-Tools/reviews/mine").await.expect(403);

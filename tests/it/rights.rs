@@ -10,16 +10,16 @@ use futures_util::StreamExt;
 use mediary::domain::policy::{Action, CallerRole};
 use mediary::http::routes::route_infos;
 
-use crate::support::Answer;
-use cases::{Case, cases};
-use world::{Ground, World};
+use crate::support::TestResponse;
+use cases::{RightsCase, cases};
+use world::{RightsGround, RightsWorld};
 
 /// Number of cells of the matrix tried concurrently.
 const AT_ONCE: usize = 8;
 
 /// Kind of caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Caller {
+pub enum RightsCaller {
     Anonymous,
     Stranger,
     Member,
@@ -38,7 +38,7 @@ pub enum Caller {
     TokenOfBanned,
 }
 
-impl Caller {
+impl RightsCaller {
     const ALL: [Self; 12] = [
         Self::Anonymous,
         Self::Stranger,
@@ -83,37 +83,37 @@ impl Caller {
 
 /// Expected response: a status, and the code of an error.
 #[derive(Debug, PartialEq, Eq)]
-struct Outcome(u16, Option<&'static str>);
+struct RightsOutcome(u16, Option<&'static str>);
 
-fn expected(case: &Case, caller: Caller) -> Outcome {
+fn expected(case: &RightsCase, caller: RightsCaller) -> RightsOutcome {
     let action = case.action;
     let concerns_publisher = ["{publisher_id}", "{node_id}", "{ticket}"].iter().any(|name| case.path.contains(name));
     if !action.allows(caller.standing()) {
         return match caller {
-            Caller::Anonymous => Outcome(401, Some("unauthorized")),
-            _ => Outcome(403, Some("forbidden")),
+            RightsCaller::Anonymous => RightsOutcome(401, Some("unauthorized")),
+            _ => RightsOutcome(403, Some("forbidden")),
         };
     }
     // A remote vendor makes the videos in this test, and it serves only callers with a token.
-    if action == Action::SubmitVideoTask && caller == Caller::Anonymous {
-        return Outcome(401, Some("unauthorized"));
+    if action == Action::SubmitVideoTask && caller == RightsCaller::Anonymous {
+        return RightsOutcome(401, Some("unauthorized"));
     }
-    if case.of_others && caller == Caller::Member {
-        return Outcome(403, Some("forbidden"));
+    if case.is_for_others && caller == RightsCaller::Member {
+        return RightsOutcome(403, Some("forbidden"));
     }
     if case.writes() && caller.is_held_back(concerns_publisher) {
-        return Outcome(403, Some("banned"));
+        return RightsOutcome(403, Some("banned"));
     }
     if case.withheld && caller.on_banned_ground() {
-        return Outcome(403, Some("banned"));
+        return RightsOutcome(403, Some("banned"));
     }
-    if case.of_the_owner && !matches!(caller, Caller::Owner | Caller::OwnerOfBanned | Caller::Admin) {
-        return Outcome(404, Some("not_found"));
+    if case.is_for_owner && !matches!(caller, RightsCaller::Owner | RightsCaller::OwnerOfBanned | RightsCaller::Admin) {
+        return RightsOutcome(404, Some("not_found"));
     }
-    if case.ends_caller() && caller == Caller::Admin {
-        return Outcome(409, Some("conflict"));
+    if case.ends_caller() && caller == RightsCaller::Admin {
+        return RightsOutcome(409, Some("conflict"));
     }
-    Outcome(case.success, None)
+    RightsOutcome(case.success, None)
 }
 
 #[test]
@@ -121,104 +121,106 @@ fn every_route_has_a_case_and_every_case_a_route() {
     let served: BTreeSet<_> =
         route_infos().iter().map(|row| format!("{} {}: {:?}", row.method, row.path, row.action)).collect();
     let cases = cases();
-    let tried: BTreeSet<_> = cases.iter().map(|it| format!("{} {}: {:?}", it.method, it.path, it.action)).collect();
-    let without_case: Vec<_> = served.difference(&tried).collect();
-    let without_route: Vec<_> = tried.difference(&served).collect();
+    let covered: BTreeSet<_> =
+        cases.iter().map(|item| format!("{} {}: {:?}", item.method, item.path, item.action)).collect();
+    let without_case: Vec<_> = served.difference(&covered).collect();
+    let without_route: Vec<_> = covered.difference(&served).collect();
     assert!(without_case.is_empty(), "each of these needs a line in rights/cases.rs: {without_case:#?}");
     assert!(without_route.is_empty(), "there is no such route, or with another action: {without_route:#?}");
-    assert_eq!(tried.len(), cases.len(), "a case is there twice");
+    assert_eq!(covered.len(), cases.len(), "a case is there twice");
 }
 
 #[actix_web::test]
 async fn every_caller_is_let_through_or_refused_as_the_policy_says() {
-    let world = World::new().await;
+    let world = RightsWorld::new().await;
     let cases = cases();
-    let cells = cases.iter().flat_map(|case| Caller::ALL.map(|caller| (case, caller)));
-    let tried = futures_util::stream::iter(cells).map(|(case, caller)| try_cell(&world, case, caller));
-    let verdicts: Vec<Option<String>> = tried.buffer_unordered(AT_ONCE).collect().await;
-    let wrong: Vec<String> = verdicts.into_iter().flatten().collect();
+    let cells = cases.iter().flat_map(|case| RightsCaller::ALL.map(|caller| (case, caller)));
+    let checks = futures_util::stream::iter(cells).map(|(case, caller)| try_cell(&world, case, caller));
+    let verdicts: Vec<Option<String>> = checks.buffer_unordered(AT_ONCE).collect().await;
+    let mismatches: Vec<String> = verdicts.into_iter().flatten().collect();
 
-    assert!(wrong.is_empty(), "{} cells are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(mismatches.is_empty(), "{} cells are wrong:\n{}", mismatches.len(), mismatches.join("\n"));
     world.stop().await;
 }
 
 /// Sends the request; returns a description of an unexpected response.
-async fn try_cell(world: &World, case: &Case, caller: Caller) -> Option<String> {
+async fn try_cell(world: &RightsWorld, case: &RightsCase, caller: RightsCaller) -> Option<String> {
     let expected = expected(case, caller);
     // Rejected requests change nothing, so they share fixtures; successful ones need their own.
     let goes_through = expected.1.is_none();
     let own_ground = goes_through && (case.writes() || !case.before.is_empty());
-    let fresh;
-    let ground: &Ground = if own_ground {
-        fresh = world.ground(caller.on_banned_ground()).await;
+    let fresh_ground;
+    let ground: &RightsGround = if own_ground {
+        fresh_ground = world.ground(caller.on_banned_ground()).await;
         for step in &case.before {
-            world.prepare(&fresh, step).await;
+            world.prepare(&fresh_ground, step).await;
         }
-        &fresh
+        &fresh_ground
     } else {
         world.shared_ground(caller.on_banned_ground())
     };
-    let answer = world.ask(ground, case, caller).await;
-    let told = outcome_of(&answer);
-    let wrong = told.0 != expected.0 || expected.1.is_some_and(|code| told.1.as_deref() != Some(code));
-    let Case { method, path, .. } = case;
-    wrong.then(|| format!("{method} {path} by {caller:?}: {} instead of {expected:?}: {}", told.0, answer.text()))
+    let response = world.send(ground, case, caller).await;
+    let actual = outcome_of(&response);
+    let is_wrong = actual.0 != expected.0 || expected.1.is_some_and(|code| actual.1.as_deref() != Some(code));
+    let RightsCase { method, path, .. } = case;
+    is_wrong
+        .then(|| format!("{method} {path} by {caller:?}: {} instead of {expected:?}: {}", actual.0, response.text()))
 }
 
-fn outcome_of(answer: &Answer) -> (u16, Option<String>) {
-    let json: Option<serde_json::Value> = serde_json::from_slice(&answer.body).ok();
-    (answer.status, json.and_then(|json| json["error"].as_str().map(str::to_owned)))
+fn outcome_of(response: &TestResponse) -> (u16, Option<String>) {
+    let json: Option<serde_json::Value> = serde_json::from_slice(&response.body).ok();
+    (response.status, json.and_then(|json| json["error"].as_str().map(str::to_owned)))
 }
 
 #[actix_web::test]
 async fn nothing_is_reached_through_a_path_that_names_somebody_elses_publisher() {
-    let world = World::new().await;
+    let world = RightsWorld::new().await;
     for case in cases().iter().filter(|case| case.path.contains("{publisher_id}/nodes/{node_id}")) {
-        let (ours, theirs) = (world.shared_ground(false), world.foreign_ground());
-        let mixed = ours.with_publisher_of(theirs);
-        let answer = world.ask(&mixed, case, Caller::ForeignOwner).await;
+        let (own_ground, foreign_ground) = (world.shared_ground(false), world.foreign_ground());
+        let mixed = own_ground.with_publisher_of(foreign_ground);
+        let response = world.send(&mixed, case, RightsCaller::ForeignOwner).await;
         let status = if is_publication(case) { 409 } else { 404 };
-        assert_eq!(answer.status, status, "{} {}: {}", case.method, case.path, answer.text());
+        assert_eq!(response.status, status, "{} {}: {}", case.method, case.path, response.text());
     }
     world.stop().await;
 }
 
 #[actix_web::test]
 async fn nothing_is_reached_through_a_path_that_names_another_node_of_the_same_publisher() {
-    let world = World::new().await;
+    let world = RightsWorld::new().await;
     let (ground, second) = (world.shared_ground(false), world.second_node().await);
     for case in cases().iter().filter(|case| case.path.contains("{version_id}")) {
         let mixed = ground.with_node(second.clone());
-        let answer = world.ask(&mixed, case, Caller::Owner).await;
-        assert_eq!(answer.status, 404, "{} {}: {}", case.method, case.path, answer.text());
+        let response = world.send(&mixed, case, RightsCaller::Owner).await;
+        assert_eq!(response.status, 404, "{} {}: {}", case.method, case.path, response.text());
     }
     world.stop().await;
 }
 
 #[actix_web::test]
 async fn what_is_not_there_is_not_found_by_administrators_either() {
-    let world = World::new().await;
+    let world = RightsWorld::new().await;
     for case in cases().iter().filter(|case| case.path.contains('{')) {
-        let answer = world.ask(&Ground::nowhere(), case, Caller::Admin).await;
+        let response = world.send(&RightsGround::nowhere(), case, RightsCaller::Admin).await;
         // A forged link reveals nothing about existing resources.
         let status = if case.action == Action::UploadArchive { 403 } else { 404 };
-        assert_eq!(answer.status, status, "{} {}: {}", case.method, case.path, answer.text());
+        assert_eq!(response.status, status, "{} {}: {}", case.method, case.path, response.text());
     }
     world.stop().await;
 }
 
 #[actix_web::test]
 async fn a_bad_token_is_refused_even_where_none_is_needed() {
-    let world = World::new().await;
+    let world = RightsWorld::new().await;
     for case in cases() {
-        let answer = world.ask_with(world.shared_ground(false), &case, Some("mdu_nonsense")).await.expect(401);
-        let told = answer.header("www-authenticate");
-        assert_eq!(told, Some("Bearer error=\"invalid_token\""), "{} {}", case.method, case.path);
+        let response = world.send_with(world.shared_ground(false), &case, Some("mdu_nonsense")).await.expect(401);
+        let challenge = response.header("www-authenticate");
+        assert_eq!(challenge, Some("Bearer error=\"invalid_token\""), "{} {}", case.method, case.path);
     }
     world.stop().await;
 }
 
 /// `true` for publications, which create a missing node; the foreign node of this test is therefore an id in use.
-fn is_publication(case: &Case) -> bool {
+fn is_publication(case: &RightsCase) -> bool {
     case.action == Action::PublishVersion && !case.path.contains("{version_id}")
 }

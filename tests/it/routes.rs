@@ -15,9 +15,9 @@ async fn a_method_that_a_path_does_not_have_is_answered_with_those_it_has() {
         (Method::POST, "/health", "GET, HEAD"),
         (Method::OPTIONS, "/nodes", "GET, HEAD"),
     ] {
-        let answer = app.send(app.request(method.clone(), path)).await.expect(405);
-        assert_eq!(answer.header("allow"), Some(allow), "{method} {path}");
-        assert_eq!(answer.json()["error"], "method_not_allowed");
+        let response = app.send(app.request(method.clone(), path)).await.expect(405);
+        assert_eq!(response.header("allow"), Some(allow), "{method} {path}");
+        assert_eq!(response.json()["error"], "method_not_allowed");
     }
     app.stop().await;
 }
@@ -36,19 +36,19 @@ async fn a_path_that_is_misspelt_is_not_there_and_those_that_begin_alike_are_nam
         (Method::POST, "/proxy/musicvendor/t2m/generat", "/proxy/musicvendor/t2m/generate"),
         (Method::GET, "/proxy/videovendor/creations", "/proxy/videovendor/tasks/{task_id}/creations"),
     ] {
-        let answer = app.send(app.request(method.clone(), path)).await.expect(404);
-        assert_eq!(answer.json()["error"], "not_found");
-        let told = format!("path not found; {method} is available at {named}");
-        assert_eq!(answer.json()["detail"], told, "{method} {path}");
+        let response = app.send(app.request(method.clone(), path)).await.expect(404);
+        assert_eq!(response.json()["error"], "not_found");
+        let expected = format!("path not found; {method} is available at {named}");
+        assert_eq!(response.json()["detail"], expected, "{method} {path}");
     }
-    let answer = app.send(app.request(Method::GET, "/elsewhere")).await.expect(404);
-    assert_eq!(answer.json()["detail"], "path not found");
+    let response = app.send(app.request(Method::GET, "/elsewhere")).await.expect(404);
+    assert_eq!(response.json()["detail"], "path not found");
     // But methods that a status path lacks are a different case
     app.send(app.request(Method::DELETE, &format!("{IMAGES}/skin-enhancer/x"))).await.expect(405);
     app.send(app.request(Method::POST, &format!("{IMAGES}/image-upscaler/x"))).await.expect(405);
     let status = format!("{IMAGES}/skin-enhancer/3ce8ab0d-2f5b-4a5e-9d0c-6f1b7f0a9c11");
-    let answer = app.send(app.request(Method::POST, &status)).await.expect(405);
-    assert_eq!(answer.header("allow"), Some("GET, HEAD"));
+    let response = app.send(app.request(Method::POST, &status)).await.expect(405);
+    assert_eq!(response.header("allow"), Some("GET, HEAD"));
     app.stop().await;
 }
 

@@ -27,20 +27,23 @@ pub use video::further;
 pub const AT: Timestamp = Timestamp::from_micros(1_764_000_000_123_456);
 
 /// Id that shows its number.
-pub fn id(number: u128) -> Uuid {
-    Uuid::from_u128(number)
+pub fn id(value: u128) -> Uuid {
+    Uuid::from_u128(value)
 }
 
 /// Stream of a task.
-pub fn task_stream(number: u128) -> StreamId {
-    StreamId::from(&TaskId(id(number)))
+pub fn task_stream(value: u128) -> StreamId {
+    StreamId::from(&TaskId(id(value)))
 }
 
 /// Append of `count` small events to a task's stream; `mark` makes it recognisable.
 pub fn append(stream: u128, expected: u64, mark: u64, count: u64) -> Append {
-    let event = |nth| {
-        let reason = Text::from_recorded(format!("{mark}/{nth}"));
-        NewEvent { id: EventId(id(u128::from(mark * 1000 + nth))), event: TaskEvent::OutcomeUnknown { reason }.into() }
+    let event = |index| {
+        let reason = Text::from_recorded(format!("{mark}/{index}"));
+        NewEvent {
+            id: EventId(id(u128::from(mark * 1000 + index))),
+            event: TaskEvent::OutcomeUnknown { reason }.into(),
+        }
     };
     Append {
         stream: task_stream(stream),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::support::issuer::{SigningKey, TestIssuer};
 use crate::support::process::{Process, command};
 use crate::support::receiver::Receiver;
-use crate::support::zip::good;
+use crate::support::zip::valid_archive;
 use crate::support::{client, picture};
 
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
@@ -22,7 +22,7 @@ const PUBLIC: &str = "publicly-known-node";
 const PIECE: usize = 48;
 
 /// Texts that must not be found, each with a name.
-type Secrets = Vec<(&'static str, String)>;
+type SecretSet = Vec<(&'static str, String)>;
 
 #[actix_web::test]
 async fn no_secret_is_in_the_data_directory_or_the_logs() {
@@ -39,24 +39,24 @@ async fn no_secret_is_in_the_data_directory_or_the_logs() {
     assert!(status.success(), "{status}");
     // Then none is in its files or logs
     assert!(log.contains("TRACE"), "the log is not at its most talkative level");
-    let places = [kept(data.path()), vec![(PathBuf::from("the log"), log.into_bytes())]];
+    let sources = [stored_files(data.path()), vec![(PathBuf::from("the log"), log.into_bytes())]];
     let spans = collector.received().into_iter().map(|batch| (PathBuf::from("the trace collector"), batch.body));
-    let places = [places.concat(), spans.collect()].concat();
+    let all_sources = [sources.concat(), spans.collect()].concat();
     let mut found = Vec::new();
-    for (what, secret) in &secrets {
-        assert!(secret.len() >= 16, "{what} is too short to be searched for: {secret}");
+    for (label, secret) in &secrets {
+        assert!(secret.len() >= 16, "{label} is too short to be searched for: {secret}");
         for form in forms(secret) {
-            let there = places.iter().filter(|(_, bytes)| contains(bytes, form.as_bytes()));
-            found.extend(there.map(|(place, _)| format!("{what} is in {}: {form}", place.display())));
+            let matching = all_sources.iter().filter(|(_, bytes)| contains(bytes, form.as_bytes()));
+            found.extend(matching.map(|(source, _)| format!("{label} is in {}: {form}", source.display())));
         }
     }
     assert!(found.is_empty(), "{found:#?}");
     // And public text is found, which proves the search
-    let known = places.iter().filter(|(_, bytes)| contains(bytes, PUBLIC.as_bytes())).count();
-    assert!(known >= 2, "the search finds nothing at all");
-    let traced = places.iter().any(|(place, _)| place.starts_with("the trace collector"));
+    let public_count = all_sources.iter().filter(|(_, bytes)| contains(bytes, PUBLIC.as_bytes())).count();
+    assert!(public_count >= 2, "the search finds nothing at all");
+    let traced = all_sources.iter().any(|(source, _)| source.starts_with("the trace collector"));
     assert!(traced, "nothing was traced");
-    println!("{} secrets, {} places", secrets.len(), places.len());
+    println!("{} secrets, {} places", secrets.len(), all_sources.len());
 }
 
 fn talkative(data: &Path, issuer: &TestIssuer, collector: &Receiver) -> Process {
@@ -68,7 +68,7 @@ fn talkative(data: &Path, issuer: &TestIssuer, collector: &Receiver) -> Process 
 }
 
 /// Every file of the data directory, except those that hold a secret of the service itself.
-fn kept(data: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+fn stored_files(data: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let files = crate::damage::files(data).into_iter().filter(|file| !file.ends_with("admin-token"));
     files.map(|file| (file.strip_prefix(data).unwrap().to_owned(), std::fs::read(&file).unwrap())).collect()
 }
@@ -76,12 +76,12 @@ fn kept(data: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 fn contains(bytes: &[u8], searched: &[u8]) -> bool {
     // Most offsets do not match even the first bytes.
     let first = searched[0];
-    let mut rest = bytes;
-    while let Some(at) = rest.iter().position(|byte| *byte == first) {
-        if rest[at..].starts_with(searched) {
+    let mut remaining = bytes;
+    while let Some(at) = remaining.iter().position(|byte| *byte == first) {
+        if remaining[at..].starts_with(searched) {
             return true;
         }
-        rest = &rest[at + 1..];
+        remaining = &remaining[at + 1..];
     }
     false
 }
@@ -93,18 +93,18 @@ fn forms(secret: &str) -> Vec<String> {
     vec![secret.to_owned(), STANDARD_NO_PAD.encode(secret), URL_SAFE_NO_PAD.encode(secret), hex]
 }
 
-struct Caller<'s> {
+struct ApiCaller<'s> {
     service: &'s Process,
     token: String,
 }
 
-impl Caller<'_> {
+impl ApiCaller<'_> {
     async fn send(&self, method: Method, path: &str, key: Option<&str>, body: Value) -> Value {
         let request = client().request(method, self.service.url(path)).bearer_auth(&self.token).json(&body);
         let request = key.into_iter().fold(request, |request, key| request.header("Idempotency-Key", key));
-        let answer = request.send().await.unwrap();
-        let status = answer.status();
-        let text = answer.text().await.unwrap();
+        let response = request.send().await.unwrap();
+        let status = response.status();
+        let text = response.text().await.unwrap();
         assert!(status.is_success(), "{path}: {status}: {text}");
         serde_json::from_str(&text).unwrap()
     }
@@ -118,80 +118,81 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
 }
 
-async fn use_secrets(service: &Process, data: &Path, receiver: &Receiver) -> Secrets {
+async fn use_secrets(service: &Process, data: &Path, receiver: &Receiver) -> SecretSet {
     let token = std::fs::read_to_string(data.join("admin-token")).unwrap().trim().to_owned();
-    let admin = Caller { service, token: token.clone() };
+    let admin = ApiCaller { service, token: token.clone() };
     let mut secrets = vec![("the administrator token", token)];
     // Tokens of each kind, one of them created with an idempotency key, whose response is stored.
     let tokens = format!("/admin/users/{ADMINISTRATOR}/tokens");
     let user = text(&admin.post(&tokens, json!({"name": "plain"})).await["token"]);
     let key = "idempotency-key-of-a-token";
-    let kept = admin.send(Method::POST, &tokens, Some(key), json!({"name": "kept"})).await;
+    let keyed_response = admin.send(Method::POST, &tokens, Some(key), json!({"name": "kept"})).await;
     let replayed = admin.send(Method::POST, &tokens, Some(key), json!({"name": "kept"})).await;
-    assert_eq!(kept["token"], replayed["token"], "the answer was not kept");
+    assert_eq!(keyed_response["token"], replayed["token"], "the answer was not kept");
     admin.post("/publishers", json!({"id": "keeper"})).await;
     let access = text(&admin.post("/publishers/keeper/tokens", json!({"name": "ci"})).await["token"]);
     secrets.extend([
         ("a user's token", user.clone()),
-        ("a token in an idempotent answer", text(&kept["token"])),
+        ("a token in an idempotent answer", text(&keyed_response["token"])),
         ("an idempotency key", key.to_owned()),
         ("a publisher's access token", access.clone()),
     ]);
     secrets.push(("an upload link", publish(service, &access).await));
-    secrets.extend(strangers(service).await);
+    secrets.extend(send_as_strangers(service).await);
     let signing = text(&admin.post("/users/webhook-secret", json!({})).await["secret"]);
     let key = "idempotency-key-of-a-webhook-secret";
-    let kept = admin.send(Method::POST, "/users/webhook-secret", Some(key), json!({})).await;
-    secrets.extend([("a secret of callbacks", signing), ("a kept secret of callbacks", text(&kept["secret"]))]);
+    let keyed_response = admin.send(Method::POST, "/users/webhook-secret", Some(key), json!({})).await;
+    secrets
+        .extend([("a secret of callbacks", signing), ("a kept secret of callbacks", text(&keyed_response["secret"]))]);
     // A picture, as JSON contains it.
-    let owner = Caller { service, token: user };
-    let sent = picture::base64_png(40, 40);
-    let body = json!({"image": sent, "webhook_url": receiver.url("/hook")});
+    let owner = ApiCaller { service, token: user };
+    let picture = picture::base64_png(40, 40);
+    let body = json!({"image": picture, "webhook_url": receiver.url("/hook")});
     let task = text(&owner.post(UPSCALER, body).await["data"]["task_id"]);
-    let pieces = sent.as_bytes().chunks_exact(PIECE).map(|piece| String::from_utf8(piece.to_vec()).unwrap());
+    let pieces = picture.as_bytes().chunks_exact(PIECE).map(|piece| String::from_utf8(piece.to_vec()).unwrap());
     secrets.extend(pieces.map(|piece| ("a piece of a picture's text", piece)));
     // The service's signing keys stay in their files.
-    receiver.wait_until(|received| received.iter().filter(|one| one.task() == task).count() == 2).await;
+    receiver.wait_until(|received| received.iter().filter(|callback| callback.task() == task).count() == 2).await;
     secrets.retain(|(_, secret)| !secret.bytes().all(|byte| byte == b'A'));
     secrets
 }
 
 /// Publishes a version with an archive; returns the secret part of the link.
 async fn publish(service: &Process, access: &str) -> String {
-    let publisher = Caller { service, token: access.to_owned() };
+    let publisher = ApiCaller { service, token: access.to_owned() };
     let nodes = "/publishers/keeper/nodes";
     publisher.post(nodes, json!({"id": PUBLIC})).await;
     let version = json!({"node_version": {"version": "1.0.0"}});
     let link = text(&publisher.post(&format!("{nodes}/{PUBLIC}/versions"), version).await["signedUrl"]);
-    let uploaded = client().put(&link).body(good()).send().await.unwrap();
+    let uploaded = client().put(&link).body(valid_archive()).send().await.unwrap();
     assert_eq!(uploaded.status(), 200);
     link[link.find("/uploads/").unwrap() + "/uploads/".len()..].to_owned()
 }
 
 /// Valid token of an issuer, and the signed and secret parts of an invalid one.
-async fn token_of(issuer: &TestIssuer, key: &SigningKey, service: &Process) -> Secrets {
+async fn token_of(issuer: &TestIssuer, key: &SigningKey, service: &Process) -> SecretSet {
     let claims =
         |audience: &str| json!({"iss": issuer.name(), "sub": "subject-at-the-issuer", "aud": audience, "exp": 1e11});
-    let (good, bad) = (key.token("1", &claims("mediary")), key.token("1", &claims("another-service")));
-    for (token, status) in [(&good, 200), (&bad, 401)] {
+    let (valid_token, invalid_token) = (key.token("1", &claims("mediary")), key.token("1", &claims("another-service")));
+    for (token, status) in [(&valid_token, 200), (&invalid_token, 401)] {
         assert_eq!(client().get(service.url("/users")).bearer_auth(token).send().await.unwrap().status(), status);
     }
     let signature = |token: &str| token.rsplit('.').next().unwrap().to_owned();
     vec![
-        ("the signature of a token of an issuer", signature(&good)),
-        ("the signature of a token that was refused", signature(&bad)),
+        ("the signature of a token of an issuer", signature(&valid_token)),
+        ("the signature of a token that was refused", signature(&invalid_token)),
         ("who somebody is at the issuer", "subject-at-the-issuer".to_owned()),
     ]
 }
 
 /// Foreign credentials, sent in places where clients put them by mistake.
-async fn strangers(service: &Process) -> Secrets {
+async fn send_as_strangers(service: &Process) -> SecretSet {
     let bearer = "a-token-of-another-service-in-a-header";
-    let refused = client().post(service.url("/publishers")).bearer_auth(bearer).json(&json!({"id": "x"}));
-    assert_eq!(refused.send().await.unwrap().status(), 401);
+    let problem = client().post(service.url("/publishers")).bearer_auth(bearer).json(&json!({"id": "x"}));
+    assert_eq!(problem.send().await.unwrap().status(), 401);
     let password = "a-password-of-somebody";
-    let refused = client().post(service.url("/publishers")).basic_auth("somebody", Some(password)).json(&json!({}));
-    assert_eq!(refused.send().await.unwrap().status(), 401);
+    let problem = client().post(service.url("/publishers")).basic_auth("somebody", Some(password)).json(&json!({}));
+    assert_eq!(problem.send().await.unwrap().status(), 401);
     let basic = STANDARD.encode(format!("somebody:{password}"));
     let field = "a-secret-in-a-field-that-nobody-knows";
     let unknown = client().post(service.url("/publishers")).bearer_auth(bearer).json(&json!({"password": field}));

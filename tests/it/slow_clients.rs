@@ -29,18 +29,18 @@ async fn connect(app: &TestApp) -> TcpStream {
 
 /// Reads one response with the body `OK` on a persistent connection.
 async fn answer_of_health(connection: &mut TcpStream) -> String {
-    let mut answer = Vec::new();
-    while !answer.ends_with(b"\r\n\r\nOK") {
-        answer.push(connection.read_u8().await.unwrap());
+    let mut response = Vec::new();
+    while !response.ends_with(b"\r\n\r\nOK") {
+        response.push(connection.read_u8().await.unwrap());
     }
-    String::from_utf8(answer).unwrap()
+    String::from_utf8(response).unwrap()
 }
 
 /// Reads until the service closes; returns the bytes and the time.
 async fn until_closed(connection: &mut TcpStream) -> (String, Duration) {
-    let (begun, mut rest) = (Instant::now(), Vec::new());
-    timeout(SOON, connection.read_to_end(&mut rest)).await.expect("the service closes").unwrap();
-    (String::from_utf8_lossy(&rest).into_owned(), begun.elapsed())
+    let (started, mut received) = (Instant::now(), Vec::new());
+    timeout(SOON, connection.read_to_end(&mut received)).await.expect("the service closes").unwrap();
+    (String::from_utf8_lossy(&received).into_owned(), started.elapsed())
 }
 
 #[actix_web::test]
@@ -57,9 +57,9 @@ async fn every_head_of_a_kept_connection_has_a_deadline() {
         }
 
         // Then they get an error and are closed in time
-        let (rest, took) = until_closed(&mut connection).await;
-        assert!(rest.starts_with("HTTP/1.1 408"), "{together}: {rest}");
-        assert!(took > HEAD_WITHIN / 2 && took < HEAD_WITHIN * 3, "{together}: {took:?}");
+        let (received, elapsed) = until_closed(&mut connection).await;
+        assert!(received.starts_with("HTTP/1.1 408"), "{together}: {received}");
+        assert!(elapsed > HEAD_WITHIN / 2 && elapsed < HEAD_WITHIN * 3, "{together}: {elapsed:?}");
     }
 }
 
@@ -82,50 +82,50 @@ async fn a_kept_connection_without_a_head_stays_and_a_head_in_time_is_answered()
 #[actix_web::test]
 async fn hundreds_of_half_heads_keep_nobody_out_for_longer_than_promised() {
     // Given a service whose connections are all used by half heads, most of them on persistent connections
-    let all = 300;
+    let connection_count = 300;
     let app = start(|settings| {
-        settings.limits.connections = all;
-        settings.limits.connections_per_address = all;
+        settings.limits.connections = connection_count;
+        settings.limits.connections_per_address = connection_count;
     })
     .await;
-    let mut held = Vec::new();
-    for _ in 0..all {
+    let mut open_connections = Vec::new();
+    for _ in 0..connection_count {
         let mut connection = connect(&app).await;
         connection.write_all(WHOLE).await.unwrap();
         answer_of_health(&mut connection).await;
         connection.write_all(HALF).await.unwrap();
-        held.push(connection);
+        open_connections.push(connection);
     }
 
     // When a client connects, then it is served in time
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut client = connect(&app).await;
     client.write_all(WHOLE).await.unwrap();
-    let answer = timeout(SOON, answer_of_health(&mut client)).await.expect("an answer");
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    assert!(begun.elapsed() < HEAD_WITHIN + Duration::from_secs(3), "{:?}", begun.elapsed());
-    drop(held);
+    let response = timeout(SOON, answer_of_health(&mut client)).await.expect("an answer");
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    assert!(started.elapsed() < HEAD_WITHIN + Duration::from_secs(3), "{:?}", started.elapsed());
+    drop(open_connections);
 }
 
 #[actix_web::test]
 async fn one_address_has_a_share_of_the_connections() {
     // Given an address with its maximum of connections
     let app = start(|settings| settings.limits.connections_per_address = 3).await;
-    let mut held = Vec::new();
+    let mut open_connections = Vec::new();
     for _ in 0..3 {
         let mut connection = connect(&app).await;
         connection.write_all(WHOLE).await.unwrap();
         answer_of_health(&mut connection).await;
-        held.push(connection);
+        open_connections.push(connection);
     }
 
     // When it opens another one, then that is refused
-    let mut refused = connect(&app).await;
-    let (answer, _) = until_closed(&mut refused).await;
-    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("retry-after: "), "{answer}");
+    let mut extra_connection = connect(&app).await;
+    let (response, _) = until_closed(&mut extra_connection).await;
+    assert!(response.starts_with("HTTP/1.1 503") && response.contains("retry-after: "), "{response}");
 
     // And when it closes one, then another is served
-    held.pop();
+    open_connections.pop();
     let served = async {
         loop {
             let mut connection = connect(&app).await;
@@ -173,17 +173,17 @@ async fn a_slow_client_that_goes_on_is_waited_for() {
     let app = start(|settings| settings.limits.write_timeout = write_timeout).await;
     let length = app.send(app.request(Method::GET, "/openapi.json")).await.expect(200).body.len();
     let mut connection = asks_for_much(&app).await;
-    let (begun, mut read) = (Instant::now(), 0);
+    let (started, mut bytes_read) = (Instant::now(), 0);
     let mut piece = vec![0; 64 * 1024];
 
-    while begun.elapsed() < write_timeout * 3 {
+    while started.elapsed() < write_timeout * 3 {
         sleep(Duration::from_millis(100)).await;
-        read += connection.read(&mut piece).await.unwrap();
+        bytes_read += connection.read(&mut piece).await.unwrap();
     }
     // Then it gets the complete response
-    while read < length * 30 {
-        let more = timeout(SOON, connection.read(&mut piece)).await.expect("more").unwrap();
-        assert!(more > 0, "the connection ended after {read} bytes");
-        read += more;
+    while bytes_read < length * 30 {
+        let count = timeout(SOON, connection.read(&mut piece)).await.expect("more").unwrap();
+        assert!(count > 0, "the connection ended after {bytes_read} bytes");
+        bytes_read += count;
     }
 }

@@ -26,13 +26,13 @@ use crate::support::process::run;
 use crate::support::{TestApp, settings};
 
 /// Snapshots at any log size.
-fn always(settings: &mut Settings) {
+fn snapshot_always(settings: &mut Settings) {
     settings.snapshots.every_events = 3;
     settings.snapshots.whole_below = 0;
 }
 
 async fn start(dir: TempDir) -> TestApp {
-    TestApp::start_in(dir, always, Environment::system()).await
+    TestApp::start_in(dir, snapshot_always, Environment::system()).await
 }
 
 /// Data directory with a short history, stopped cleanly.
@@ -66,7 +66,7 @@ async fn scrubbed(app: &TestApp) -> ScrubState {
     loop {
         match app.app.log().verification().state {
             ScrubState::Checking => tokio::time::sleep(Duration::from_millis(5)).await,
-            ended => return ended,
+            verification_result => return verification_result,
         }
     }
 }
@@ -117,8 +117,8 @@ async fn a_damaged_snapshot_is_named_and_not_used() {
 async fn a_snapshot_that_is_ahead_of_the_log_proves_a_loss_and_stops_the_start() {
     // Given a copy of the log, and a newer snapshot
     let dir = lived_in().await;
-    let (older, log) = (tempfile::tempdir().unwrap(), dir.path().join("log"));
-    copy(&log, older.path());
+    let (older_log, log) = (tempfile::tempdir().unwrap(), dir.path().join("log"));
+    copy(&log, older_log.path());
     let app = start(dir).await;
     for node in ["one", "two", "three"] {
         let user = app.user(node).await;
@@ -127,17 +127,17 @@ async fn a_snapshot_that_is_ahead_of_the_log_proves_a_loss_and_stops_the_start()
     let dir = app.stop().await;
     // When the copy replaces the log
     fs::remove_dir_all(&log).unwrap();
-    copy(older.path(), &log);
+    copy(older_log.path(), &log);
     // Then the service refuses to start, because data is missing
     let mut settings = settings(&dir);
-    always(&mut settings);
-    let refusal = App::start(settings, Environment::system()).await.err().expect("no start").to_string();
-    for told in ["events are lost", "snapshots/models", "mediary restore", "move that file away"] {
-        assert!(refusal.contains(told), "{refusal}");
+    snapshot_always(&mut settings);
+    let message = App::start(settings, Environment::system()).await.err().expect("no start").to_string();
+    for expected in ["events are lost", "snapshots/models", "mediary restore", "move that file away"] {
+        assert!(message.contains(expected), "{message}");
     }
     // And a rebuild does not remove the evidence
-    let refused = run(dir.path(), &["projections", "rebuild"]).expect(1).err;
-    assert!(refused.contains("events are lost") && snapshot(dir.path()).exists(), "{refused}");
+    let result = run(dir.path(), &["projections", "rebuild"]).expect(1).err;
+    assert!(result.contains("events are lost") && snapshot(dir.path()).exists(), "{result}");
     // And when the operator removes it, the service starts with the content of the log
     fs::remove_file(snapshot(dir.path())).unwrap();
     let app = start(dir).await;
@@ -169,16 +169,23 @@ async fn damage_before_the_snapshot_is_found_later_and_stops_all_writing() {
     for part in [segment.display().to_string().as_str(), "offset 512", "position 1"] {
         assert!(reason.contains(part), "{reason}");
     }
-    let known = verification(&app).await;
-    assert_eq!((&known["state"], &known["reason"]), (&json!("damaged"), &json!(reason)), "{known}");
+    let verification_body = verification(&app).await;
+    assert_eq!(
+        (&verification_body["state"], &verification_body["reason"]),
+        (&json!("damaged"), &json!(reason)),
+        "{verification_body}"
+    );
     // The readiness probe fails, without paths of files.
-    let told = app.get("/ready").await.expect(503).text();
-    assert!(told.contains("the log is read-only until a restart") && !told.contains("offset"), "{told}");
+    let ready_body = app.get("/ready").await.expect(503).text();
+    assert!(
+        ready_body.contains("the log is read-only until a restart") && !ready_body.contains("offset"),
+        "{ready_body}"
+    );
     app.get("/nodes/mask").await.expect(200);
     let body = serde_json::json!({"name": "eve"});
-    let refused = app.post_as(app.admin_token(), "/admin/users", body).await;
-    assert!((500..=599).contains(&refused.status), "{}", refused.text());
-    assert_eq!(refused.header("content-type"), Some("application/problem+json"));
+    let problem = app.post_as(app.admin_token(), "/admin/users", body).await;
+    assert!((500..=599).contains(&problem.status), "{}", problem.text());
+    assert_eq!(problem.header("content-type"), Some("application/problem+json"));
     // And the next start checks everything, and repairs the record
     let app = start(app.stop().await).await;
     assert_eq!(app.app.log().verification().state, ScrubState::Intact);
@@ -192,23 +199,31 @@ async fn verification(app: &TestApp) -> serde_json::Value {
 #[actix_web::test]
 async fn what_is_not_verified_yet_is_not_called_sound() {
     // Given a start from a snapshot, whose check of the older part is blocked
-    let (release, waits) = std::sync::mpsc::channel::<()>();
-    let waits = Mutex::new(waits);
-    let mishap = move |place, _: &str| assert!(place != FailPoint::Scrub || waits.lock().recv().is_err());
-    let environment = Environment::system().with_fail_point_handler(Arc::new(mishap));
-    let app = TestApp::start_in(lived_in().await, always, environment).await;
+    let (release, release_signal) = std::sync::mpsc::channel::<()>();
+    let release_signal = Mutex::new(release_signal);
+    let handler = move |point, _: &str| assert!(point != FailPoint::Scrub || release_signal.lock().recv().is_err());
+    let environment = Environment::system().with_fail_point_handler(Arc::new(handler));
+    let app = TestApp::start_in(lived_in().await, snapshot_always, environment).await;
     // When the state is requested, then nothing is reported as verified, in the metrics neither
-    let known = verification(&app).await;
+    let verification_body = verification(&app).await;
     let metrics = app.get("/metrics").await.expect(200).text();
     drop(release);
-    assert_eq!((&known["state"], &known["position"]), (&json!("checking"), &json!(0)), "{known}");
+    assert_eq!(
+        (&verification_body["state"], &verification_body["position"]),
+        (&json!("checking"), &json!(0)),
+        "{verification_body}"
+    );
     assert!(metrics.contains("mediary_verification_state{state=\"checking\"} 1"), "{metrics}");
     assert!(metrics.contains("mediary_verified_position 0"), "{metrics}");
     // And after the check everything from before the start is
     assert_eq!(scrubbed(&app).await, ScrubState::Intact);
-    let known = verification(&app).await;
-    assert_eq!((&known["state"], &known["position"]), (&json!("sound"), &known["until"]), "{known}");
-    assert!(known["until"].as_u64().unwrap() >= 4, "{known}");
+    let verification_body = verification(&app).await;
+    assert_eq!(
+        (&verification_body["state"], &verification_body["position"]),
+        (&json!("sound"), &verification_body["until"]),
+        "{verification_body}"
+    );
+    assert!(verification_body["until"].as_u64().unwrap() >= 4, "{verification_body}");
     app.stop().await;
 }
 
@@ -216,11 +231,11 @@ async fn what_is_not_verified_yet_is_not_called_sound() {
 async fn the_verification_compares_a_snapshot_with_the_log() {
     // Given a valid snapshot
     let dir = lived_in().await;
-    run(dir.path(), &["audit", "verify"]).expect(0).says(&["clean: "]);
+    run(dir.path(), &["audit", "verify"]).expect(0).assert_contains(&["clean: "]);
     // When it is damaged, then it is named
     let bytes = fs::read(snapshot(dir.path())).unwrap();
     fs::write(snapshot(dir.path()), &bytes[..bytes.len() - 40]).unwrap();
-    run(dir.path(), &["audit", "verify"]).expect(1).says(&["damaged: 1 finding", "snapshots/models: "]);
+    run(dir.path(), &["audit", "verify"]).expect(1).assert_contains(&["damaged: 1 finding", "snapshots/models: "]);
     fs::write(snapshot(dir.path()), &bytes).unwrap();
     // When it is valid but lacks the users and a node, then these are named
     let snapshots = snapshot_dir(dir.path());
@@ -231,13 +246,13 @@ async fn the_verification_compares_a_snapshot_with_the_log() {
     let deletion = NodeEvent::NodeDeleted;
     models.nodes.apply("mask", &deletion, Timestamp::from_micros(1));
     save(&models, &anchor, &snapshots, &FailPoints::default()).unwrap();
-    run(dir.path(), &["audit", "verify"]).expect(1).says(&["snapshots/models: ", "(users, node mask)"]);
+    run(dir.path(), &["audit", "verify"]).expect(1).assert_contains(&["snapshots/models: ", "(users, node mask)"]);
     // When it belongs to another log, or to a later position, then that is reported
     let other = lived_in().await;
     fs::copy(snapshot(other.path()), snapshot(dir.path())).unwrap();
-    run(dir.path(), &["audit", "verify"]).expect(1).says(&["another history up to position "]);
+    run(dir.path(), &["audit", "verify"]).expect(1).assert_contains(&["another history up to position "]);
     save(&models, &Anchor { position: Position(1_000), ..anchor }, &snapshots, &FailPoints::default()).unwrap();
-    run(dir.path(), &["audit", "verify"]).expect(1).says(&["the journal ends before position 1000"]);
+    run(dir.path(), &["audit", "verify"]).expect(1).assert_contains(&["the journal ends before position 1000"]);
 }
 
 #[actix_web::test]

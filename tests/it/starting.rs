@@ -10,12 +10,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::support::client;
-use crate::support::process::{Process, command, on, run};
+use crate::support::process::{Process, command, command_on, run};
 
 const WITHIN: Duration = Duration::from_secs(20);
 
 /// Start that waits for the key of upload links on a pipe.
-struct Waiting {
+struct WaitingStart {
     data: TempDir,
     pipe: PathBuf,
     key: String,
@@ -23,7 +23,7 @@ struct Waiting {
     child: Child,
 }
 
-impl Waiting {
+impl WaitingStart {
     fn start() -> Self {
         let data = tempfile::tempdir().unwrap();
         Process::start(data.path()).terminate();
@@ -39,14 +39,14 @@ impl Waiting {
     }
 
     /// Waits until the path has this status, and returns the body.
-    async fn answers(&self, path: &str, status: u16) -> String {
+    async fn wait_for_status(&self, path: &str, status: u16) -> String {
         let started = Instant::now();
         loop {
-            if let Ok(answer) = client().get(format!("{}{path}", self.base)).send().await
-                && answer.status().as_u16() == status
+            if let Ok(response) = client().get(format!("{}{path}", self.base)).send().await
+                && response.status().as_u16() == status
             {
-                assert!(answer.headers().contains_key("x-request-id"));
-                return answer.text().await.unwrap();
+                assert!(response.headers().contains_key("x-request-id"));
+                return response.text().await.unwrap();
             }
             assert!(started.elapsed() < WITHIN, "{path} never answered {status}");
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -54,8 +54,8 @@ impl Waiting {
     }
 
     fn health(&self) -> (Option<i32>, String) {
-        let done = run(self.data.path(), &["health", "--url", &self.base]);
-        (done.code, format!("{}{}", done.out, done.err))
+        let output = run(self.data.path(), &["health", "--url", &self.base]);
+        (output.code, format!("{}{}", output.out, output.err))
     }
 
     fn data(&self) -> &Path {
@@ -63,7 +63,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingStart {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -73,22 +73,22 @@ impl Drop for Waiting {
 #[actix_web::test]
 async fn a_start_says_that_it_lives_and_is_not_ready_until_it_is() {
     // Given a start in progress
-    let start = Waiting::start();
+    let start = WaitingStart::start();
     // Then it is healthy, and answers other requests that it is starting
-    assert_eq!(start.answers("/health", 200).await, "OK");
+    assert_eq!(start.wait_for_status("/health", 200).await, "OK");
     for path in ["/ready", "/nodes"] {
-        let told = start.answers(path, 503).await;
-        assert!(told.contains("\"error\":\"not_ready\"") && told.contains("the service is starting"), "{told}");
+        let actual = start.wait_for_status(path, 503).await;
+        assert!(actual.contains("\"error\":\"not_ready\"") && actual.contains("the service is starting"), "{actual}");
     }
-    assert!(start.answers("/metrics", 200).await.contains("mediary_ready 0"));
-    let (code, told) = start.health();
-    assert!(code == Some(1) && told.contains("is not ready") && told.contains("starting"), "{code:?} {told}");
+    assert!(start.wait_for_status("/metrics", 200).await.contains("mediary_ready 0"));
+    let (code, actual) = start.health();
+    assert!(code == Some(1) && actual.contains("is not ready") && actual.contains("starting"), "{code:?} {actual}");
     // When it can continue, then it becomes ready at the same address
     fs::write(&start.pipe, &start.key).unwrap();
-    start.answers("/ready", 200).await;
-    start.answers("/nodes", 200).await;
-    let (code, told) = start.health();
-    assert!(code == Some(0) && told.contains("is ready"), "{code:?} {told}");
+    start.wait_for_status("/ready", 200).await;
+    start.wait_for_status("/nodes", 200).await;
+    let (code, actual) = start.health();
+    assert!(code == Some(0) && actual.contains("is ready"), "{code:?} {actual}");
     // And the health command finds the address by the directory too
     let here = run(start.data(), &["health"]).expect(0);
     assert!(here.out.contains(&start.base), "{}", here.out);
@@ -98,8 +98,8 @@ async fn a_start_says_that_it_lives_and_is_not_ready_until_it_is() {
 async fn a_start_that_is_told_to_stop_stops_with_0_and_the_next_one_goes_on() {
     for signal in [Signal::TERM, Signal::INT] {
         // Given a start in progress
-        let mut start = Waiting::start();
-        start.answers("/health", 200).await;
+        let mut start = WaitingStart::start();
+        start.wait_for_status("/health", 200).await;
         // When it gets a signal, then it stops
         kill_process(Pid::from_child(&start.child), signal).unwrap();
         assert_eq!(start.child.wait().unwrap().code(), Some(0));
@@ -115,9 +115,9 @@ async fn a_start_that_is_told_to_stop_stops_with_0_and_the_next_one_goes_on() {
 #[test]
 fn nobody_there_is_not_healthy() {
     let data = tempfile::tempdir().unwrap();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let told = run(data.path(), &["health", "--url", &format!("http://{free}")]).expect(1).err;
-    assert!(told.contains("no service answers at"), "{told}");
+    let unused_address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let stderr = run(data.path(), &["health", "--url", &format!("http://{unused_address}")]).expect(1).err;
+    assert!(stderr.contains("no service answers at"), "{stderr}");
 }
 
 #[test]
@@ -127,15 +127,15 @@ fn who_answers_at_the_address_of_a_service_that_died_is_not_taken_for_it() {
     let service = Process::start(died.path());
     let listen = service.url("").strip_prefix("http://").unwrap().to_owned();
     service.kill();
-    let _other = Process::from_command(&mut on(other.path(), &["serve", "--listen", &listen]));
+    let _other_service = Process::from_command(&mut command_on(other.path(), &["serve", "--listen", &listen]));
     // When the health of the first is requested, by its directory or with settings that name its address, then it is
     // down
     for settings in [None, Some(("MEDIARY_LISTEN", &listen))] {
-        let done = on(died.path(), &["health"]).envs(settings).output().unwrap();
-        let told = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert!(done.status.code() == Some(1) && told.contains("no service runs on"), "{told}");
+        let output = command_on(died.path(), &["health"]).envs(settings).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && stderr.contains("no service runs on"), "{stderr}");
     }
-    run(other.path(), &["health"]).expect(0).says(&[&listen]);
+    run(other.path(), &["health"]).expect(0).assert_contains(&[&listen]);
 }
 
 #[test]
@@ -145,7 +145,8 @@ fn whoever_stops_a_start_at_once_sees_it_end_with_0() {
     let settings = dir.path().join("settings.toml");
     assert!(Command::new("mkfifo").arg(&settings).status().unwrap().success());
     let data = dir.path().join("data");
-    let mut start = on(&data, &["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&settings).spawn().unwrap();
+    let mut start =
+        command_on(&data, &["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&settings).spawn().unwrap();
     let writer = fs::OpenOptions::new().write(true).open(&settings).unwrap();
     // When it gets a signal, then it stops as soon as it can
     kill_process(Pid::from_child(&start), Signal::TERM).unwrap();
@@ -157,6 +158,6 @@ fn whoever_stops_a_start_at_once_sees_it_end_with_0() {
 #[test]
 fn a_service_that_is_told_to_stop_says_that_it_does() {
     let data = tempfile::tempdir().unwrap();
-    let (status, told) = Process::start(data.path()).terminate();
-    assert!(status.code() == Some(0) && told.contains("stopping"), "{told}");
+    let (status, actual) = Process::start(data.path()).terminate();
+    assert!(status.code() == Some(0) && actual.contains("stopping"), "{actual}");
 }

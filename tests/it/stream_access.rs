@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::image::UPSCALER;
-use crate::music::{Listener, ended};
+use crate::music::{MusicListener, wait_for_end};
 use crate::support::files::FileServer;
 use crate::support::{TestApp, TestUser, client};
 
@@ -32,8 +32,8 @@ async fn revoke(app: &TestApp, user: &TestUser) {
 
 async fn ban(app: &TestApp, user: &TestUser) {
     let path = format!("/admin/users/{}/ban", user.id);
-    let answer = app.post_as(app.admin_token(), &path, json!({"reason": "spam"})).await;
-    assert!([200, 204].contains(&answer.status), "{}", answer.text());
+    let response = app.post_as(app.admin_token(), &path, json!({"reason": "spam"})).await;
+    assert!([200, 204].contains(&response.status), "{}", response.text());
 }
 
 /// Opens a stream of events and reads its beginning.
@@ -50,8 +50,8 @@ fn is_events(headers: &HeaderMap) -> bool {
 
 /// Reads a stream to its end.
 async fn end_of(mut response: Response) {
-    let rest = async { while response.chunk().await.expect("a whole answer").is_some() {} };
-    timeout(AT_ONCE, rest).await.expect("the stream ends at once");
+    let drain = async { while response.chunk().await.expect("a whole answer").is_some() {} };
+    timeout(AT_ONCE, drain).await.expect("the stream ends at once");
 }
 
 #[actix_web::test]
@@ -59,8 +59,8 @@ async fn a_stream_of_a_task_ends_with_its_token_and_with_a_ban() {
     for is_banned in [false, true] {
         // Given a reader of a task whose picture does not arrive
         let app = silent().await;
-        let server = FileServer::answering(|_| panic!("nothing is let out")).await;
-        server.let_out(false);
+        let server = FileServer::with_replies(|_| panic!("nothing is let out")).await;
+        server.release(false);
         let alice = app.user("alice").await;
         let task = app.post_as(&alice.token, UPSCALER, json!({"image": server.url("/a.png")})).await.expect(200).json();
         let path = format!("/tasks/{}/events", task["data"]["task_id"].as_str().expect("an id"));
@@ -96,17 +96,18 @@ async fn a_stream_of_the_log_ends_with_its_token() {
 async fn a_stream_of_music_ends_with_its_token_and_says_so() {
     let app = silent().await;
     let user = app.user("listener").await;
-    let mut listener = Listener::ask(&app, &user, &[("prompt", "a long calm drone"), ("duration", "360")]).await;
+    let mut listener =
+        MusicListener::request(&app, &user, &[("prompt", "a long calm drone"), ("duration", "360")]).await;
     assert!(listener.line().await.is_some());
     let task = listener.task.clone();
 
     revoke(&app, &user).await;
 
-    let last = timeout(AT_ONCE, listener.rest()).await.expect("the stream ends at once").pop().expect("a last line");
+    let last = timeout(AT_ONCE, listener.collect()).await.expect("the stream ends at once").pop().expect("a last line");
     assert_eq!((&last["type"], &last["code"]), (&json!("error"), &json!("cancelled")), "{last}");
     assert!(last["message"].as_str().is_some_and(|message| message.contains("no longer valid")), "{last}");
     let admin = TestUser { id: String::new(), token: app.admin_token().to_owned() };
-    let task = ended(&app, &admin, &task).await;
+    let task = wait_for_end(&app, &admin, &task).await;
     assert_eq!((&task["state"], &task["error"]["code"]), (&json!("failed"), &json!("cancelled")));
     app.stop().await;
 }

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 
 use rules::RULES;
-use source::{Source, below_src, words};
+use source::{SourceFile, below_src, words};
 
 const LONELY: &str = "a folder that holds one file is a file";
 const UNREACHED: &str = "a file in src is part of its crate";
@@ -23,8 +23,9 @@ fn the_house_is_tidy() {
     // The samples below break the rules on purpose.
     let is_source = |path: &&String| is_rust(path) && !path.starts_with("tests/it/tidy");
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let read = |path: &String| Source::new(path, &fs::read_to_string(root.join(path)).expect("a file that was listed"));
-    let sources: Vec<_> = paths.iter().filter(is_source).map(read).collect();
+    let read_source =
+        |path: &String| SourceFile::new(path, &fs::read_to_string(root.join(path)).expect("a file that was listed"));
+    let sources: Vec<_> = paths.iter().filter(is_source).map(read_source).collect();
     assert!(sources.iter().any(|source| source.path == "src/main.rs"), "the files were not found");
 
     let violations = [sources.iter().flat_map(broken_rules).collect(), lonely(&paths), unreached(&sources)].concat();
@@ -54,9 +55,9 @@ fn files(folders: &[&str]) -> Vec<String> {
     files
 }
 
-fn broken_rules(source: &Source) -> Vec<String> {
-    let broken = RULES.iter().flat_map(|(name, check)| check(source).into_iter().map(move |finding| (name, finding)));
-    broken.map(|(name, finding)| format!("{}:{}: {}: {name}", source.path, finding.line, finding.what)).collect()
+fn broken_rules(source: &SourceFile) -> Vec<String> {
+    let findings = RULES.iter().flat_map(|(name, check)| check(source).into_iter().map(move |finding| (name, finding)));
+    findings.map(|(name, finding)| format!("{}:{}: {}: {name}", source.path, finding.line, finding.problem)).collect()
 }
 
 /// Directories of modules with a single entry. `node/tests.rs` beside `node.rs` is Rust's convention for a separate
@@ -67,8 +68,8 @@ fn lonely(paths: &[String]) -> Vec<String> {
         let folders = path.match_indices('/').filter(|(at, _)| at + 1 >= src.len());
         let parents = folders.map(|(at, _)| (&path[..at], path[at + 1..].split('/').next()));
         for (folder, entry) in parents {
-            let known = entries.entry(folder).or_default();
-            known.extend(entry.filter(|entry| !known.contains(entry)));
+            let names = entries.entry(folder).or_default();
+            names.extend(entry.filter(|entry| !names.contains(entry)));
         }
     }
     let lonely =
@@ -77,9 +78,9 @@ fn lonely(paths: &[String]) -> Vec<String> {
 }
 
 /// Files that no `mod` declares: the compiler ignores them silently.
-fn unreached(sources: &[Source]) -> Vec<String> {
+fn unreached(sources: &[SourceFile]) -> Vec<String> {
     let by_path: BTreeMap<_, _> = sources.iter().map(|source| (source.path.as_str(), source)).collect();
-    let reached = |source: &&Source| {
+    let is_reached = |source: &&SourceFile| {
         let Some((src, file)) = below_src(&source.path) else { return true };
         if matches!(file, "lib.rs" | "main.rs") {
             return true;
@@ -89,7 +90,7 @@ fn unreached(sources: &[Source]) -> Vec<String> {
         let parents = [format!("{src}{parent}.rs"), format!("{src}{parent}/mod.rs")];
         parents.iter().filter_map(|path| by_path.get(path.as_str())).any(|parent| declares(&parent.code, name))
     };
-    let unreached = sources.iter().filter(|source| !reached(source));
+    let unreached = sources.iter().filter(|source| !is_reached(source));
     unreached.map(|source| format!("{}:1: no mod names it: {UNREACHED}", source.path)).collect()
 }
 
@@ -140,14 +141,14 @@ const BAD: &[(&str, &str, &str, usize)] = &[
 #[test]
 fn what_breaks_a_rule_is_found_and_nothing_else() {
     for (rule, path, text, line) in BAD.iter().copied() {
-        let found = broken_rules(&Source::new(path, text));
+        let found = broken_rules(&SourceFile::new(path, text));
 
         assert_eq!(found.len(), 1, "{text}\n{found:?}");
         assert!(found[0].starts_with(&format!("{path}:{line}: ")), "{text}\n{found:?}");
         assert!(found[0].contains(&format!(": {rule}")), "{text}\n{found:?}");
     }
-    let tried = |name: &str| BAD.iter().any(|(rule, ..)| name.starts_with(rule));
-    let untried: Vec<_> = RULES.iter().map(|(name, _)| name).filter(|name| !tried(name)).collect();
+    let is_tried = |name: &str| BAD.iter().any(|(rule, ..)| name.starts_with(rule));
+    let untried: Vec<_> = RULES.iter().map(|(name, _)| name).filter(|name| !is_tried(name)).collect();
     assert!(untried.is_empty(), "no sample breaks: {untried:?}");
 }
 
@@ -183,12 +184,12 @@ mod tests {
 }
 "##;
 
-    assert_eq!(broken_rules(&Source::new("src/events/x.rs", harmless)), [""; 0]);
+    assert_eq!(broken_rules(&SourceFile::new("src/events/x.rs", harmless)), [""; 0]);
     let tests_apart =
-        Source::new("src/domain/node/tests.rs", "//! x\nuse super::super::ids;\nfn f() { g().unwrap() }\n");
+        SourceFile::new("src/domain/node/tests.rs", "//! x\nuse super::super::ids;\nfn f() { g().unwrap() }\n");
     assert_eq!(broken_rules(&tests_apart), [""; 0]);
     let crate_page = "//! The rooms.\n\npub mod http;\npub use crate::http::x;\n";
-    assert_eq!(broken_rules(&Source::new("src/lib.rs", crate_page)), [""; 0]);
+    assert_eq!(broken_rules(&SourceFile::new("src/lib.rs", crate_page)), [""; 0]);
 }
 
 #[test]
@@ -216,7 +217,7 @@ fn files_outside_the_crate_are_found() {
         ("crates/x/src/b.rs", ""),
     ];
 
-    let found = unreached(&files.map(|(path, text)| Source::new(path, text)));
+    let found = unreached(&files.map(|(path, text)| SourceFile::new(path, text)));
 
     assert_eq!(found.len(), 3, "{found:?}");
     assert!(found[0].starts_with("src/b/e.rs:1: ") && found[1].starts_with("src/c.rs:1: "), "{found:?}");

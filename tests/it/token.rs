@@ -15,8 +15,8 @@ async fn acme() -> (TestApp, TestUser) {
 }
 
 async fn issue(app: &TestApp, owner: &TestUser, body: Value) -> String {
-    let answer = app.post_as(&owner.token, TOKENS, body).await.expect(201).json();
-    answer["token"].as_str().unwrap().to_owned()
+    let response = app.post_as(&owner.token, TOKENS, body).await.expect(201).json();
+    response["token"].as_str().unwrap().to_owned()
 }
 
 /// Id of the only token in a list.
@@ -32,8 +32,8 @@ async fn tokens_are_listed_without_anything_secret() {
         issue(&app, &alice, json!({"name": "ci", "description": "builds"})).await,
         issue(&app, &alice, json!({"name": "laptop"})).await,
     ];
-    let answer = app.get_as(&alice.token, TOKENS).await.expect(200);
-    let tokens = answer.json();
+    let response = app.get_as(&alice.token, TOKENS).await.expect(200);
+    let tokens = response.json();
     let names: Vec<_> = tokens.as_array().unwrap().iter().map(|token| token["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["ci", "laptop"]);
     let [first, second] = [&tokens[0], &tokens[1]];
@@ -41,7 +41,7 @@ async fn tokens_are_listed_without_anything_secret() {
     assert_eq!((&first["token"], first.get("lastUsedAt")), (&json!("mdp_********"), None));
     assert!(first["createdAt"].as_str().unwrap().ends_with('Z'));
     for secret in &secrets {
-        assert!(!answer.text().contains(&secret[4..]));
+        assert!(!response.text().contains(&secret[4..]));
     }
     app.stop().await;
 }
@@ -69,8 +69,8 @@ async fn a_token_in_the_body_that_is_no_text_is_bad_input() {
     let (app, alice) = acme().await;
     app.node("acme", "a", &alice).await;
     let version = json!({"personal_access_token": 5, "node_version": {"version": "1.0.0"}});
-    let refused = app.post("/publishers/acme/nodes/a/versions", version).await.expect(400).json();
-    assert_eq!(refused["errors"], json!([{"pointer": "/personal_access_token", "reason": "must be a string"}]));
+    let problem = app.post("/publishers/acme/nodes/a/versions", version).await.expect(400).json();
+    assert_eq!(problem["errors"], json!([{"pointer": "/personal_access_token", "reason": "must be a string"}]));
     app.stop().await;
 }
 
@@ -97,18 +97,18 @@ async fn a_token_is_revoked_only_by_those_to_whom_it_belongs() {
 async fn administrators_list_and_revoke_tokens_of_users() {
     let app = TestApp::start().await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
-    let of = |user: &TestUser| format!("/admin/users/{}/tokens", user.id);
-    let tokens = app.get_as(app.admin_token(), &of(&alice)).await.expect(200).json();
+    let tokens_path = |user: &TestUser| format!("/admin/users/{}/tokens", user.id);
+    let tokens = app.get_as(app.admin_token(), &tokens_path(&alice)).await.expect(200).json();
     let id = only_id(&tokens);
     assert_eq!((&tokens[0]["name"], &tokens[0]["token"]), (&json!("test"), &json!("mdu_********")));
 
-    app.delete_as(app.admin_token(), &format!("{}/{id}", of(&bob))).await.expect(404);
+    app.delete_as(app.admin_token(), &format!("{}/{id}", tokens_path(&bob))).await.expect(404);
     app.get_as(&alice.token, "/users").await.expect(200);
-    app.delete_as(app.admin_token(), &format!("{}/{id}", of(&alice))).await.expect(204);
+    app.delete_as(app.admin_token(), &format!("{}/{id}", tokens_path(&alice))).await.expect(204);
     app.get_as(&alice.token, "/users").await.expect(401);
     app.get_as(&bob.token, "/users").await.expect(200);
-    let nobody = "/admin/users/00000000-0000-4000-8000-00000000abcd/tokens";
-    app.get_as(app.admin_token(), nobody).await.expect(404);
+    let unknown = "/admin/users/00000000-0000-4000-8000-00000000abcd/tokens";
+    app.get_as(app.admin_token(), unknown).await.expect(404);
     app.stop().await;
 }
 
@@ -132,8 +132,8 @@ async fn a_token_tells_when_it_was_last_used_and_the_stop_loses_no_use() {
 
     let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     let tokens = app.get_as(&alice.token, TOKENS).await.expect(200).json();
-    let (created, used) = (tokens[0]["createdAt"].as_str().unwrap(), tokens[0]["lastUsedAt"].as_str());
-    assert!(used.is_some_and(|used| used.ends_with('Z') && used >= created), "{tokens}");
+    let (created, last_used_at) = (tokens[0]["createdAt"].as_str().unwrap(), tokens[0]["lastUsedAt"].as_str());
+    assert!(last_used_at.is_some_and(|used| used.ends_with('Z') && used >= created), "{tokens}");
     assert_eq!(tokens[1].get("lastUsedAt"), None);
     app.stop().await;
 }

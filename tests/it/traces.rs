@@ -18,14 +18,14 @@ const CALLER: &str = "b7ad6b7169203331";
 
 /// Span as the collector received it.
 #[derive(Debug, Clone)]
-struct Span(Value);
+struct ExportedSpan(Value);
 
-impl Span {
+impl ExportedSpan {
     fn text(&self, name: &str) -> &str {
         self.0[name].as_str().unwrap_or_default()
     }
 
-    fn noted(&self, name: &str) -> String {
+    fn attribute(&self, name: &str) -> String {
         let attributes = self.0["attributes"].as_array().unwrap();
         let value = attributes.iter().find(|attribute| attribute["key"] == name).map(|attribute| &attribute["value"]);
         let text = value.and_then(|value| value["stringValue"].as_str().or(value["intValue"].as_str()));
@@ -38,7 +38,7 @@ impl Span {
 }
 
 /// Received spans, by name.
-fn spans(received: &[Received]) -> BTreeMap<String, Span> {
+fn spans(received: &[Received]) -> BTreeMap<String, ExportedSpan> {
     let mut spans = BTreeMap::new();
     for batch in received {
         assert_eq!((batch.path.as_str(), batch.header("content-type")), ("/v1/traces", "application/json"));
@@ -46,7 +46,7 @@ fn spans(received: &[Received]) -> BTreeMap<String, Span> {
             let name = json!({"key": "service.name", "value": {"stringValue": "gateway"}});
             assert!(resource["resource"]["attributes"].as_array().unwrap().contains(&name));
             for span in resource["scopeSpans"][0]["spans"].as_array().unwrap() {
-                spans.insert(span["name"].as_str().unwrap().to_owned(), Span(span.clone()));
+                spans.insert(span["name"].as_str().unwrap().to_owned(), ExportedSpan(span.clone()));
             }
         }
     }
@@ -78,18 +78,19 @@ async fn a_trace_goes_from_the_request_to_the_callback_and_says_who_has_begun_it
     let task = app.send(request).await.expect(200).json()["data"]["task_id"].as_str().unwrap().to_owned();
 
     let request = format!("POST {UPSCALER}");
-    let of_trace = |received: &[Received]| -> BTreeMap<_, _> {
+    let spans_of_trace = |received: &[Received]| -> BTreeMap<_, _> {
         spans(received).into_iter().filter(|(_, span)| span.text("traceId") == TRACE).collect()
     };
     let received = collector
         .wait_until(|received| {
-            let spans = of_trace(received);
-            let all = [request.as_str(), "append task", "POST callback"].iter().all(|name| spans.contains_key(*name));
-            all && spans.keys().any(|name| name.starts_with("submit to"))
+            let spans = spans_of_trace(received);
+            let has_all =
+                [request.as_str(), "append task", "POST callback"].iter().all(|name| spans.contains_key(*name));
+            has_all && spans.keys().any(|name| name.starts_with("submit to"))
         })
         .await;
 
-    let spans = of_trace(&received);
+    let spans = spans_of_trace(&received);
     let served = &spans[&request];
     assert_eq!((served.text("parentSpanId"), served.0["kind"].as_u64()), (CALLER, Some(2)));
     for (name, value) in [
@@ -100,7 +101,7 @@ async fn a_trace_goes_from_the_request_to_the_callback_and_says_who_has_begun_it
         ("mediary.request_id", "r-1"),
         ("mediary.caller", "user"),
     ] {
-        assert_eq!(served.noted(name), value, "{name}");
+        assert_eq!(served.attribute(name), value, "{name}");
     }
     assert_eq!(served.0["status"], json!({}));
     let append = &spans["append task"];
@@ -110,22 +111,26 @@ async fn a_trace_goes_from_the_request_to_the_callback_and_says_who_has_begun_it
     let submitted = spans.iter().find(|(name, _)| name.starts_with("submit to")).unwrap().1;
     for call in [submitted, &spans["POST callback"]] {
         assert_eq!((call.text("parentSpanId"), call.0["kind"].as_u64()), (served.text("spanId"), Some(3)));
-        assert_eq!(call.noted("mediary.task_id"), task);
+        assert_eq!(call.attribute("mediary.task_id"), task);
     }
-    assert_eq!(spans["POST callback"].noted("http.response.status_code"), "204");
-    let told: String = received.iter().map(|batch| String::from_utf8_lossy(&batch.body).into_owned()).collect();
-    assert!(!told.contains("secret-path") && !told.contains(&alice.token), "what is the caller's is not told");
+    assert_eq!(spans["POST callback"].attribute("http.response.status_code"), "204");
+    let exported_text: String =
+        received.iter().map(|batch| String::from_utf8_lossy(&batch.body).into_owned()).collect();
+    assert!(
+        !exported_text.contains("secret-path") && !exported_text.contains(&alice.token),
+        "what is the caller's is not told"
+    );
     app.stop().await;
 }
 
 #[actix_web::test]
 async fn failures_are_told_as_such_and_traces_that_the_caller_does_not_want_are_not() {
     let collector = Receiver::start().await;
-    let mishap = |place, path: &str| assert!(place != FailPoint::Handler || path != "/publishers", "made to fail");
-    let app = traced(&collector, Environment::system().with_fail_point_handler(Arc::new(mishap))).await;
+    let handler = |point, path: &str| assert!(point != FailPoint::Handler || path != "/publishers", "made to fail");
+    let app = traced(&collector, Environment::system().with_fail_point_handler(Arc::new(handler))).await;
 
-    let unwanted = app.request(Method::GET, "/nodes").header("traceparent", format!("00-{TRACE}-{CALLER}-00"));
-    app.send(unwanted).await.expect(200);
+    let unsampled_request = app.request(Method::GET, "/nodes").header("traceparent", format!("00-{TRACE}-{CALLER}-00"));
+    app.send(unsampled_request).await.expect(200);
     app.get("/publishers").await.expect(500);
     app.get("/nothing/there").await.expect(404);
 
@@ -142,25 +147,25 @@ async fn failures_are_told_as_such_and_traces_that_the_caller_does_not_want_are_
 #[actix_web::test]
 async fn a_collector_that_is_busy_is_asked_again_and_one_that_refuses_costs_only_the_spans() {
     // The collector is busy the first time.
-    let answer =
-        |number: usize, _: &Received| if number == 1 { "HTTP/1.1 503 Busy" } else { "HTTP/1.1 200 OK" }.to_owned();
-    let collector = Receiver::answering(answer).await;
+    let reply =
+        |attempt: usize, _: &Received| if attempt == 1 { "HTTP/1.1 503 Busy" } else { "HTTP/1.1 200 OK" }.to_owned();
+    let collector = Receiver::with_replies(reply).await;
     let app = traced(&collector, Environment::system()).await;
     app.get("/nodes").await.expect(200);
     let received = collector.wait_until(|received| received.len() >= 2).await;
     assert_eq!(received[0].body, received[1].body);
     app.stop().await;
     // The collector rejects everything.
-    let collector = Receiver::answering(|_, _| "HTTP/1.1 400 Bad".to_owned()).await;
+    let collector = Receiver::with_replies(|_, _| "HTTP/1.1 400 Bad".to_owned()).await;
     let app = traced(&collector, Environment::system()).await;
     app.get("/nodes").await.expect(200);
     collector.wait_until(|received| !received.is_empty()).await;
-    let lost = async {
+    let spans_lost = async {
         while !metrics(&app).await.contains("mediary_spans_total{outcome=\"lost\"}") {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), lost).await.expect("what is refused is counted as lost");
+    tokio::time::timeout(Duration::from_secs(30), spans_lost).await.expect("what is refused is counted as lost");
     app.get("/nodes").await.expect(200);
     app.stop().await;
 }

@@ -57,13 +57,14 @@ async fn languages_and_texts_are_checked() {
         (json!({"de": (0..21).map(|n| (format!("f{n}"), json!("x"))).collect::<Value>()}), "/de"),
         ((0..101).map(|n| (format!("de-{n}"), json!({}))).collect(), ""),
     ] {
-        let refused = app.post_as(&alice.token, PATH, body).await.expect(400).json();
-        assert_eq!(refused["errors"][0]["pointer"], pointer);
+        let problem = app.post_as(&alice.token, PATH, body).await.expect(400).json();
+        assert_eq!(problem["errors"][0]["pointer"], pointer);
     }
     let text = "\u{1f600}".repeat(1000);
-    let most: Value = (0..20).map(|n| (format!("f{n}"), json!(text))).collect();
-    let kept = app.post_as(&alice.token, PATH, json!({"de": most, "fr": most})).await.expect(200).json();
-    assert_eq!(kept["translations"]["fr"], most);
+    let largest_texts: Value = (0..20).map(|n| (format!("f{n}"), json!(text))).collect();
+    let stored =
+        app.post_as(&alice.token, PATH, json!({"de": largest_texts, "fr": largest_texts})).await.expect(200).json();
+    assert_eq!(stored["translations"]["fr"], largest_texts);
     app.stop().await;
 }
 
@@ -71,9 +72,9 @@ async fn languages_and_texts_are_checked() {
 async fn the_publisher_translates() {
     let (app, alice) = app_with_node().await;
     let bob = app.user("bob").await;
-    let own = app.access_token("acme", &alice).await;
+    let own_token = app.access_token("acme", &alice).await;
     let body = || json!({"de": {"name": "Gesicht"}});
-    for token in [alice.token.as_str(), own.as_str(), app.admin_token()] {
+    for token in [alice.token.as_str(), own_token.as_str(), app.admin_token()] {
         app.post_as(token, PATH, body()).await.expect(200);
     }
     app.post_as(&bob.token, PATH, body()).await.expect(403);

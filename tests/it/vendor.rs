@@ -6,7 +6,7 @@ use mediary::config::{RecoverySetting, Secret, Settings, VendorSettings};
 use serde_json::{Value, json};
 
 use crate::support::picture;
-use crate::support::vendor_sim::{Mode, SimOptions};
+use crate::support::vendor_sim::{SimMode, SimOptions};
 
 mod breaker;
 mod charges;
@@ -17,26 +17,26 @@ mod webhooks;
 pub const API_KEY: &str = "vendor-secret-41";
 
 /// Simulator options with this duration of a job.
-pub fn sim(mode: Mode, work: Duration) -> SimOptions {
-    SimOptions { mode, work, result: picture::png(16, 16) }
+pub fn sim(mode: SimMode, work: Duration) -> SimOptions {
+    SimOptions { mode, job_duration: work, result: picture::png(16, 16) }
 }
 
 /// Settings that send all work to the vendor at this address, with short waits.
-pub fn remote(settings: &mut Settings, base: &str, mode: Mode) {
+pub fn remote(settings: &mut Settings, base: &str, mode: SimMode) {
     for vendor in [&mut settings.image_vendor, &mut settings.video_vendor] {
         remote_vendor(vendor, base, mode);
     }
     settings.limits.submissions_per_caller = 100_000;
 }
 
-fn remote_vendor(vendor: &mut VendorSettings, base: &str, mode: Mode) {
+fn remote_vendor(vendor: &mut VendorSettings, base: &str, mode: SimMode) {
     vendor.url = Some(base.to_owned());
     vendor.api_key = Some(Secret::new(API_KEY));
     "X-Vendor-Key".clone_into(&mut vendor.auth_header);
     vendor.recovery = match mode {
-        Mode::HonoursKeys => RecoverySetting::Key,
-        Mode::Searchable => RecoverySetting::Search,
-        Mode::Neither => RecoverySetting::Nothing,
+        SimMode::HonoursKeys => RecoverySetting::Key,
+        SimMode::Searchable => RecoverySetting::Search,
+        SimMode::Neither => RecoverySetting::Nothing,
     };
     vendor.search_settles = Duration::from_millis(200);
     (vendor.poll_min, vendor.poll_max) = (Duration::from_millis(10), Duration::from_millis(50));

@@ -10,17 +10,17 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::process::{Done, Process, TOKEN, on, run};
+use crate::support::process::{CommandOutput, Process, TOKEN, command_on, run};
 use crate::support::{TestApp, TestUser, client};
 use crate::verify::{add, add_marked, copy, flip, segments, with_log};
 
 /// Two forks of one log, each up to position 40 with its own HEAD.
 pub fn two_histories() -> (TempDir, TempDir) {
-    let (one, other) = (with_log(10), tempfile::tempdir().unwrap());
-    copy(one.path(), other.path());
-    add(one.path(), 10..20);
-    add_marked(other.path(), 10..20, 700);
-    (one, other)
+    let (first_history, second_history) = (with_log(10), tempfile::tempdir().unwrap());
+    copy(first_history.path(), second_history.path());
+    add(first_history.path(), 10..20);
+    add_marked(second_history.path(), 10..20, 700);
+    (first_history, second_history)
 }
 
 /// Replaces the segments of a log by those of another one, and keeps its HEAD.
@@ -33,7 +33,7 @@ pub fn exchange_segments(from: &Path, to: &Path) {
     }
 }
 
-fn verify(data: &Path) -> Done {
+fn verify(data: &Path) -> CommandOutput {
     run(data, &["audit", "verify"])
 }
 
@@ -52,40 +52,45 @@ fn a_history_that_head_contradicts_answers_no_question() {
     ];
     for question in questions {
         // When a query runs, then the damage is named and nothing else is printed
-        let told = run(data.path(), &[&["audit"], question].concat()).expect(1);
+        let result = run(data.path(), &[&["audit"], question].concat()).expect(1);
         assert!(
-            told.err.contains("HEAD was signed for another history up to position 40"),
+            result.err.contains("HEAD was signed for another history up to position 40"),
             "{question:?}: {}",
-            told.err
+            result.err
         );
-        assert!(told.err.contains("00000000000000000001.seg") && told.out.is_empty(), "{question:?}: {}", told.out);
+        assert!(
+            result.err.contains("00000000000000000001.seg") && result.out.is_empty(),
+            "{question:?}: {}",
+            result.out
+        );
     }
     // And with their own HEAD the same segments are valid
-    run(other.path(), &["audit", "log", "--json", "--from", "39"]).expect(0).says(&["\"position\":40"]);
+    run(other.path(), &["audit", "log", "--json", "--from", "39"]).expect(0).assert_contains(&["\"position\":40"]);
     // The same for records behind HEAD that were never signed
-    let signed = fs::read(other.path().join("log/journal/HEAD")).unwrap();
+    let foreign_head = fs::read(other.path().join("log/journal/HEAD")).unwrap();
     add_marked(other.path(), 20..21, 700);
-    fs::write(other.path().join("log/journal/HEAD"), signed).unwrap();
-    run(other.path(), &["audit", "log", "--json", "--from", "42"]).expect(0).says(&["\"position\":42"]);
+    fs::write(other.path().join("log/journal/HEAD"), foreign_head).unwrap();
+    run(other.path(), &["audit", "log", "--json", "--from", "42"]).expect(0).assert_contains(&["\"position\":42"]);
 }
 
 #[test]
 fn an_export_that_fails_leaves_the_one_before() {
-    let (data, elsewhere) = (with_log(100), tempfile::tempdir().unwrap());
-    let file = elsewhere.path().join("log.jsonl");
+    let (data, other_dir) = (with_log(100), tempfile::tempdir().unwrap());
+    let file = other_dir.path().join("log.jsonl");
     let name = file.to_str().unwrap();
     fs::write(&file, "what stood there").unwrap();
     // A successful export replaces an existing file
-    run(data.path(), &["audit", "export", name]).expect(0).says(&["200 events exported"]);
-    let good = fs::read(&file).unwrap();
-    let first: serde_json::Value = serde_json::from_slice(good.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
+    run(data.path(), &["audit", "export", name]).expect(0).assert_contains(&["200 events exported"]);
+    let previous_export = fs::read(&file).unwrap();
+    let first: serde_json::Value =
+        serde_json::from_slice(previous_export.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
     let key = first["public_key"].as_str().expect("the key of the log");
     run(data.path(), &["audit", "verify", "--file", name, "--key", key]).expect(0);
     // An export that meets damage half-way changes nothing and leaves no file
     flip(&segments(data.path())[1], 2000);
     assert!(run(data.path(), &["audit", "export", name]).expect(1).err.contains("the journal is damaged"));
-    assert!(fs::read(&file).unwrap() == good);
-    let left: Vec<_> = fs::read_dir(elsewhere.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(fs::read(&file).unwrap() == previous_export);
+    let left: Vec<_> = fs::read_dir(other_dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(left, [file]);
 }
 
@@ -106,15 +111,20 @@ async fn keys_that_do_not_open_what_is_sealed_are_named() {
     let (alice, bob, carol) = (app.user("alice").await, app.user("bob").await, app.user("carol").await);
     let old = fs::read(key_of(app.dir.path(), &carol)).unwrap();
     erase(&app, &carol).await;
-    verify(app.dir.path()).expect(0).says(&["clean: "]);
+    verify(app.dir.path()).expect(0).assert_contains(&["clean: "]);
     let data = app.stop().await;
     let data = data.path();
-    verify(data).expect(0).says(&["clean: "]);
+    verify(data).expect(0).assert_contains(&["clean: "]);
     let key = key_of(data, &alice);
     let sound = fs::read(&key).unwrap();
-    let found = |what: &str| {
-        let told = verify(data).expect(1).says(&["damaged: 1 finding ", &alice.id, what, "restore it from a backup"]);
-        assert!(!told.out.contains(&bob.id), "{}", told.out);
+    let found = |expected: &str| {
+        let result = verify(data).expect(1).assert_contains(&[
+            "damaged: 1 finding ",
+            &alice.id,
+            expected,
+            "restore it from a backup",
+        ]);
+        assert!(!result.out.contains(&bob.id), "{}", result.out);
     };
     // When a key is damaged, of another user, too short, or missing, then it is named
     flip(&key, 7);
@@ -128,8 +138,9 @@ async fn keys_that_do_not_open_what_is_sealed_are_named() {
     // And with the right key the log is clean; the key of an erased user is reported
     fs::write(&key, sound).unwrap();
     fs::write(key_of(data, &carol), old).unwrap();
-    let told = verify(data).expect(0).says(&["note: ", &carol.id, "of an erased user: the next start destroys it"]);
-    assert_eq!(told.out.lines().count(), 2, "{}", told.out);
+    let result =
+        verify(data).expect(0).assert_contains(&["note: ", &carol.id, "of an erased user: the next start destroys it"]);
+    assert_eq!(result.out.lines().count(), 2, "{}", result.out);
 }
 
 #[actix_web::test]
@@ -137,8 +148,8 @@ async fn keys_of_a_running_service_are_looked_at() {
     let app = TestApp::start().await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     fs::remove_file(key_of(app.dir.path(), &alice)).unwrap();
-    let told = verify(app.dir.path()).expect(1).says(&["the key of a user is missing", &alice.id]);
-    assert!(!told.out.contains(&bob.id), "{}", told.out);
+    let result = verify(app.dir.path()).expect(1).assert_contains(&["the key of a user is missing", &alice.id]);
+    assert!(!result.out.contains(&bob.id), "{}", result.out);
     erase(&app, &alice).await;
     verify(app.dir.path()).expect(0);
     app.stop().await;
@@ -149,7 +160,7 @@ fn a_sled_that_nobody_could_look_into_is_not_called_clean() {
     let data = with_log(20);
     // Without space for a copy
     let unable = |arguments: &[&str]| {
-        let output = on(data.path(), arguments).env("TMPDIR", "/nonexistent").output().unwrap();
+        let output = command_on(data.path(), arguments).env("TMPDIR", "/nonexistent").output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
     let (code, out) = unable(&["audit", "verify"]);
@@ -157,17 +168,17 @@ fn a_sled_that_nobody_could_look_into_is_not_called_clean() {
     assert!(out.contains("not verified: sled was not compared: it could not be copied"), "{out}");
     assert!(out.contains("incomplete: no damage found in 40 events") && !out.contains("clean"), "{out}");
     let (code, out) = unable(&["audit", "verify", "--json"]);
-    let told: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((code, &told["result"], &told["findings"]), (Some(2), &json!("unverified"), &json!([])));
-    assert_eq!(told["unverified"].as_array().unwrap().len(), 1);
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &report["result"], &report["findings"]), (Some(2), &json!("unverified"), &json!([])));
+    assert_eq!(report["unverified"].as_array().unwrap().len(), 1);
     // With a mark for a rebuild
     fs::write(data.path().join("log/sled.damaged"), "a reader found a gap").unwrap();
     verify(data.path())
         .expect(2)
-        .says(&["not verified: sled is marked for a rebuild at the next start (a reader found a gap)"]);
+        .assert_contains(&["not verified: sled is marked for a rebuild at the next start (a reader found a gap)"]);
     // Damage takes precedence
     flip(&segments(data.path())[0], 2000);
-    verify(data.path()).expect(1).says(&["not verified: sled is marked", "damaged: 1 finding"]);
+    verify(data.path()).expect(1).assert_contains(&["not verified: sled is marked", "damaged: 1 finding"]);
 }
 
 #[test]
@@ -176,11 +187,15 @@ fn a_sled_of_random_bytes_is_named() {
     let mut bytes = vec![0; 100_000];
     StdRng::seed_from_u64(0x51ED).fill_bytes(&mut bytes);
     fs::write(data.path().join("log/sled/db"), bytes).unwrap();
-    let told = verify(data.path()).expect(1).says(&["damaged: 1 finding", "log/sled: ", "the next start rebuilds "]);
-    assert!(told.out.contains("it is empty, although its file is not") || told.out.contains("cannot open"));
+    let result = verify(data.path()).expect(1).assert_contains(&[
+        "damaged: 1 finding",
+        "log/sled: ",
+        "the next start rebuilds ",
+    ]);
+    assert!(result.out.contains("it is empty, although its file is not") || result.out.contains("cannot open"));
     // And the next start does the announced rebuild
     add(data.path(), 20..21);
-    verify(data.path()).expect(0).says(&["clean: 42 events"]);
+    verify(data.path()).expect(0).assert_contains(&["clean: 42 events"]);
 }
 
 #[actix_web::test]
@@ -192,5 +207,5 @@ async fn a_young_log_whose_service_was_killed_is_clean() {
     service.kill();
     let db = fs::read(data.path().join("log/sled/db")).unwrap();
     println!("{} bytes, {} not zero", db.len(), db.iter().filter(|byte| **byte != 0).count());
-    verify(data.path()).expect(0).says(&["clean: "]);
+    verify(data.path()).expect(0).assert_contains(&["clean: "]);
 }

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::samples::append;
 use crate::support::process::{Process, TOKEN, run};
-use crate::support::zip::good;
+use crate::support::zip::valid_archive;
 use crate::support::{TestApp, client, picture};
 
 /// Data directory that contains only a log, with small segments.
@@ -40,8 +40,8 @@ pub fn add(data: &Path, groups: std::ops::Range<u64>) {
 pub fn add_marked(data: &Path, groups: std::ops::Range<u64>, mark: u64) {
     fs::create_dir_all(data.join("log")).unwrap();
     let (log, _) = SledLog::open(&options(data), &Environment::system(), |_| {}).unwrap();
-    for nth in groups {
-        log.append(vec![append(1, nth, nth + mark, 1), append(2, nth, nth + mark, 1)]).unwrap();
+    for index in groups {
+        log.append(vec![append(1, index, index + mark, 1), append(2, index, index + mark, 1)]).unwrap();
         log.after_group();
     }
     log.close().unwrap();
@@ -61,8 +61,8 @@ pub fn copy(from: &Path, to: &Path) {
 }
 
 /// Every file and directory below, with all attributes that a change would affect.
-fn everything(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32, i64, i64)> {
-    let mut all = BTreeMap::new();
+fn directory_state(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32, i64, i64)> {
+    let mut entries_by_path = BTreeMap::new();
     let mut open = vec![root.to_owned()];
     while let Some(path) = open.pop() {
         let metadata = fs::metadata(&path).unwrap();
@@ -70,9 +70,9 @@ fn everything(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32, i64, i64)> {
         if metadata.is_dir() {
             open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
         }
-        all.insert(path, (bytes, metadata.mode(), metadata.mtime(), metadata.mtime_nsec()));
+        entries_by_path.insert(path, (bytes, metadata.mode(), metadata.mtime(), metadata.mtime_nsec()));
     }
-    all
+    entries_by_path
 }
 
 pub fn segments(data: &Path) -> Vec<PathBuf> {
@@ -99,7 +99,7 @@ pub async fn inhabited() -> TempDir {
         app.post_as(&alice.token, path, json!({"node_version": {"version": "1.0.0"}})).await.expect(201).json();
     let link = version["signedUrl"].as_str().unwrap();
     let link = &link[link.find("/uploads/").unwrap()..];
-    app.send(app.request(Method::PUT, link).body(good())).await.expect(200);
+    app.send(app.request(Method::PUT, link).body(valid_archive())).await.expect(200);
     let body = json!({"image": picture::base64_png(8, 8)});
     let upscaler = "/proxy/imagevendor/v1/ai/image-upscaler";
     app.post_as(&alice.token, upscaler, body).await.expect(200);
@@ -121,16 +121,20 @@ pub fn file_below(folder: &Path) -> PathBuf {
 async fn a_sound_directory_is_clean_and_nothing_in_it_is_touched() {
     // Given the data directory of a stopped service
     let data = inhabited().await;
-    let before = everything(data.path());
+    let before = directory_state(data.path());
     // When it is verified, then it passes
-    let told = run(data.path(), &["audit", "verify"]).expect(0).says(&["clean: ", "1 archive, ", "signed with key "]);
-    assert_eq!(told.out.lines().count(), 1, "{}", told.out);
+    let actual = run(data.path(), &["audit", "verify"]).expect(0).assert_contains(&[
+        "clean: ",
+        "1 archive, ",
+        "signed with key ",
+    ]);
+    assert_eq!(actual.out.lines().count(), 1, "{}", actual.out);
     // And the JSON output has the same result
-    let told: Value = serde_json::from_str(&run(data.path(), &["audit", "verify", "--json"]).expect(0).out).unwrap();
-    assert_eq!((&told["result"], &told["findings"], &told["archives"]), (&json!("clean"), &json!([]), &json!(1)));
-    assert!(told["position"].as_u64().unwrap() >= 6 && told["events"] == told["position"], "{told}");
+    let actual: Value = serde_json::from_str(&run(data.path(), &["audit", "verify", "--json"]).expect(0).out).unwrap();
+    assert_eq!((&actual["result"], &actual["findings"], &actual["archives"]), (&json!("clean"), &json!([]), &json!(1)));
+    assert!(actual["position"].as_u64().unwrap() >= 6 && actual["events"] == actual["position"], "{actual}");
     // And no file was changed or created
-    assert_eq!(everything(data.path()), before);
+    assert_eq!(directory_state(data.path()), before);
 }
 
 #[actix_web::test]
@@ -142,15 +146,15 @@ async fn damaged_and_missing_files_are_named() {
     // A changed picture and a changed archive
     flip(&input, 20);
     flip(&archive, 20);
-    let told = run(data.path(), &["audit", "verify"]).expect(1).says(&["damaged: 2 findings"]);
+    let actual = run(data.path(), &["audit", "verify"]).expect(1).assert_contains(&["damaged: 2 findings"]);
     for file in [&archive, &input] {
-        let line = told.out.lines().find(|line| line.contains(&name(file))).expect("a line for the file");
+        let line = actual.out.lines().find(|line| line.contains(&name(file))).expect("a line for the file");
         assert!(line.contains("does not match the file name"), "{line}");
     }
     // Pictures may be missing, archives may not
     fs::remove_file(&input).unwrap();
     fs::remove_file(&archive).unwrap();
-    run(data.path(), &["audit", "verify"]).expect(1).says(&[
+    run(data.path(), &["audit", "verify"]).expect(1).assert_contains(&[
         "1 finding ",
         &name(&archive),
         "the archive of a version is missing",
@@ -158,9 +162,9 @@ async fn damaged_and_missing_files_are_named() {
 }
 
 /// Name, damage, and the expected findings.
-type Harm = (&'static str, fn(&Path), &'static [&'static str]);
+type VerifyHarm = (&'static str, fn(&Path), &'static [&'static str]);
 
-const HARMS: &[Harm] = &[
+const HARMS: &[VerifyHarm] = &[
     (
         "a flipped bit",
         |data| flip(&segments(data)[0], 2000),
@@ -257,15 +261,15 @@ const HARMS: &[Harm] = &[
 #[test]
 fn every_kind_of_damage_of_the_log_is_named() {
     let sound = with_log(100);
-    run(sound.path(), &["audit", "verify"]).expect(0).says(&["clean: 200 events up to position 200"]);
-    for (what, harm, words) in HARMS {
+    run(sound.path(), &["audit", "verify"]).expect(0).assert_contains(&["clean: 200 events up to position 200"]);
+    for (label, harm, words) in HARMS {
         let data = tempfile::tempdir().unwrap();
         copy(sound.path(), data.path());
         harm(data.path());
-        let before = everything(data.path());
-        println!("{what}");
-        run(data.path(), &["audit", "verify"]).expect(1).says(words).says(&["damaged: "]);
-        assert!(everything(data.path()) == before, "{what}: something was changed");
+        let before = directory_state(data.path());
+        println!("{label}");
+        run(data.path(), &["audit", "verify"]).expect(1).assert_contains(words).assert_contains(&["damaged: "]);
+        assert!(directory_state(data.path()) == before, "{label}: something was changed");
     }
 }
 
@@ -280,12 +284,12 @@ fn what_a_start_mends_by_itself_is_no_damage() {
     fs::File::options().write(true).open(&last).unwrap().write_all_at(&[0xff; 100], end).unwrap();
     run(data.path(), &["audit", "verify"])
         .expect(0)
-        .says(&["unfinished write that was never acknowledged", "clean: 40"]);
+        .assert_contains(&["unfinished write that was never acknowledged", "clean: 40"]);
     add(data.path(), 20..22);
     fs::remove_dir_all(data.path().join("log/sled")).unwrap();
-    run(data.path(), &["audit", "verify"]).expect(0).says(&["sled is missing", "clean: 44"]);
+    run(data.path(), &["audit", "verify"]).expect(0).assert_contains(&["sled is missing", "clean: 44"]);
     copy(&sound.path().join("log/sled"), &data.path().join("log/sled"));
-    run(data.path(), &["audit", "verify"]).expect(0).says(&["sled is 4 events behind", "clean: 44"]);
+    run(data.path(), &["audit", "verify"]).expect(0).assert_contains(&["sled is 4 events behind", "clean: 44"]);
 }
 
 #[test]
@@ -295,10 +299,10 @@ fn positions_that_no_signature_covers_are_reported() {
     let head = data.path().join("log/journal/HEAD");
     let signed_before = fs::read(&head).unwrap();
     add(data.path(), 20..22);
-    run(data.path(), &["audit", "verify"]).expect(0).says(&["clean: 44"]);
+    run(data.path(), &["audit", "verify"]).expect(0).assert_contains(&["clean: 44"]);
     fs::write(&head, signed_before).unwrap();
     // Then it passes, and the report names the part that is chained but not signed
-    run(data.path(), &["audit", "verify"]).expect(0).says(&["positions 41 to 44 are unsigned", "clean: 44"]);
+    run(data.path(), &["audit", "verify"]).expect(0).assert_contains(&["positions 41 to 44 are unsigned", "clean: 44"]);
     let json = run(data.path(), &["audit", "verify", "--json"]).expect(0).out;
     let report: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(report["unsigned"], serde_json::json!({"from": 41, "to": 44}));
@@ -307,8 +311,8 @@ fn positions_that_no_signature_covers_are_reported() {
 #[test]
 fn what_is_no_data_directory_cannot_be_verified() {
     let empty = tempfile::tempdir().unwrap();
-    let told = run(&empty.path().join("nowhere"), &["audit", "verify"]).expect(2);
-    assert!(told.err.contains("is not a data directory"), "{}", told.err);
+    let actual = run(&empty.path().join("nowhere"), &["audit", "verify"]).expect(2);
+    assert!(actual.err.contains("is not a data directory"), "{}", actual.err);
     assert!(!empty.path().join("nowhere").exists());
     let data = with_log(1);
     for since in ["nowhere", data.path().join("log/signing.key").to_str().unwrap()] {
@@ -319,8 +323,8 @@ fn what_is_no_data_directory_cannot_be_verified() {
 #[test]
 fn a_checkpoint_tells_a_rewritten_a_cut_and_a_foreign_history() {
     // Given a checkpoint stored elsewhere
-    let (data, elsewhere) = (with_log(10), tempfile::tempdir().unwrap());
-    let file = elsewhere.path().join("checkpoint");
+    let (data, other_dir) = (with_log(10), tempfile::tempdir().unwrap());
+    let file = other_dir.path().join("checkpoint");
     let file = file.to_str().unwrap();
     let since = |data: &Path| run(data, &["audit", "verify", "--since", file]);
     let earlier = tempfile::tempdir().unwrap();
@@ -330,19 +334,19 @@ fn a_checkpoint_tells_a_rewritten_a_cut_and_a_foreign_history() {
     // Then the history of that checkpoint contains it, also when it has grown
     since(data.path()).expect(0);
     add(data.path(), 20..30);
-    since(data.path()).expect(0).says(&["clean: 60"]);
+    since(data.path()).expect(0).assert_contains(&["clean: 60"]);
     // And a shorter history does not, nor does a fork, nor another log
     since(earlier.path())
         .expect(1)
-        .says(&["the history was truncated: it ends at position 20, but the checkpoint was taken at 40"]);
+        .assert_contains(&["the history was truncated: it ends at position 20, but the checkpoint was taken at 40"]);
     add_marked(earlier.path(), 10..40, 700);
-    since(earlier.path()).expect(1).says(&["the history was rewritten"]);
-    since(with_log(50).path()).expect(1).says(&["but the checkpoint is of log "]);
+    since(earlier.path()).expect(1).assert_contains(&["the history was rewritten"]);
+    since(with_log(50).path()).expect(1).assert_contains(&["but the checkpoint is of log "]);
     // And a checkpoint with a foreign signature is rejected
     let taken = SignedCheckpoint::parse(&fs::read_to_string(file).unwrap()).unwrap();
     let forged = taken.checkpoint().sign(&SigningKey::from_bytes(&[5; 32]));
     fs::write(file, forged.to_json().to_string()).unwrap();
-    since(data.path()).expect(1).says(&["the checkpoint was signed with "]);
+    since(data.path()).expect(1).assert_contains(&["the checkpoint was signed with "]);
     // And a changed one is invalid
     fs::write(file, taken.to_json().to_string().replace("\"position\":40", "\"position\":38")).unwrap();
     assert!(since(data.path()).expect(2).err.contains("its signature is invalid"));
@@ -357,14 +361,15 @@ async fn a_running_service_is_verified_up_to_its_head_and_gives_checkpoints() {
     let created = client().post(service.url("/publishers")).bearer_auth(TOKEN).json(&body).send().await.unwrap();
     assert_eq!(created.status(), 201);
     // When one checkpoint is requested from it, and another is taken from its directory
-    let asked = run(data.path(), &["audit", "checkpoint", "--url", &service.url(""), "--token", TOKEN]).expect(0).out;
+    let requested =
+        run(data.path(), &["audit", "checkpoint", "--url", &service.url(""), "--token", TOKEN]).expect(0).out;
     let file = data.path().with_extension("checkpoint");
-    fs::write(&file, &asked).unwrap();
+    fs::write(&file, &requested).unwrap();
     let verified = run(data.path(), &["audit", "verify", "--since", file.to_str().unwrap()]);
     fs::remove_file(&file).unwrap();
     // Then the directory contains it, and the report names the parts that were not checked
-    verified.expect(0).says(&["a service is running on it", "sled was not compared", "clean: 2 events"]);
+    verified.expect(0).assert_contains(&["a service is running on it", "sled was not compared", "clean: 2 events"]);
     let read = run(data.path(), &["audit", "checkpoint"]).expect(0).out;
     let chain = |text: &str| SignedCheckpoint::parse(text).unwrap().checkpoint().head;
-    assert_eq!(chain(&asked), chain(&read));
+    assert_eq!(chain(&requested), chain(&read));
 }

@@ -38,8 +38,8 @@ async fn publishing_without_a_body_lacks_credentials_first() {
     app.post_as(&alice.token, VERSIONS, publication("1.0.0")).await.expect(201);
 
     for path in [VERSIONS.to_owned(), format!("{VERSIONS}/1.0.0/upload")] {
-        let answer = app.send(app.request(Method::POST, &path)).await.expect(401);
-        assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{path}");
+        let response = app.send(app.request(Method::POST, &path)).await.expect(401);
+        assert_eq!(response.header("www-authenticate"), Some("Bearer"), "{path}");
     }
     app.stop().await;
 }
@@ -54,28 +54,28 @@ async fn a_token_in_the_body_stands_in_for_the_header() {
         body["personal_access_token"] = token;
         body
     };
-    let (own, other) = (app.access_token("acme", &alice).await, app.access_token("other", &bob).await);
-    app.post(VERSIONS, with_token(json!(own), "1.0.0")).await.expect(201);
-    app.post(VERSIONS, with_token(json!(other), "1.0.1")).await.expect(403);
+    let (own_token, other_token) = (app.access_token("acme", &alice).await, app.access_token("other", &bob).await);
+    app.post(VERSIONS, with_token(json!(own_token), "1.0.0")).await.expect(201);
+    app.post(VERSIONS, with_token(json!(other_token), "1.0.1")).await.expect(403);
     app.post(VERSIONS, with_token(json!("mdp_nonsense"), "1.0.1")).await.expect(401);
     for user_token in [alice.token.as_str(), app.admin_token()] {
         app.post(VERSIONS, with_token(json!(user_token), "1.0.1")).await.expect(401);
     }
     app.post(VERSIONS, with_token(json!(null), "1.0.1")).await.expect(401);
     app.post(VERSIONS, publication("1.0.1")).await.expect(401);
-    app.post_as(&bob.token, VERSIONS, with_token(json!(own), "1.0.1")).await.expect(403);
+    app.post_as(&bob.token, VERSIONS, with_token(json!(own_token), "1.0.1")).await.expect(403);
     // Beside a header it has no effect, but a wrong one is rejected
-    for wrong in ["mdp_nonsense", alice.token.as_str()] {
-        let refused = app.post_as(&alice.token, VERSIONS, with_token(json!(wrong), "1.0.1")).await.expect(401);
-        assert_eq!(refused.json()["error"], "unauthorized");
+    for invalid_token in ["mdp_nonsense", alice.token.as_str()] {
+        let problem = app.post_as(&alice.token, VERSIONS, with_token(json!(invalid_token), "1.0.1")).await.expect(401);
+        assert_eq!(problem.json()["error"], "unauthorized");
     }
     for (passed, version) in
-        [(json!(own), "1.0.1"), (json!(other), "1.0.2"), (json!(""), "1.0.3"), (json!(null), "1.0.4")]
+        [(json!(own_token), "1.0.1"), (json!(other_token), "1.0.2"), (json!(""), "1.0.3"), (json!(null), "1.0.4")]
     {
         app.post_as(&alice.token, VERSIONS, with_token(passed, version)).await.expect(201);
     }
-    let none = VERSIONS.replace("acme", "none");
-    app.post(&none, with_token(json!(own), "1.0.1")).await.expect(404);
+    let missing_publisher = VERSIONS.replace("acme", "none");
+    app.post(&missing_publisher, with_token(json!(own_token), "1.0.1")).await.expect(404);
     app.stop().await;
 }
 
@@ -83,9 +83,9 @@ async fn a_token_in_the_body_stands_in_for_the_header() {
 async fn a_number_is_published_once() {
     let (app, alice) = app_with_publisher().await;
     app.post_as(&alice.token, VERSIONS, publication("1.0.0")).await.expect(201);
-    for taken in ["1.0.0", "1.0.0+build.2"] {
-        let refused = app.post_as(&alice.token, VERSIONS, publication(taken)).await.expect(409).json();
-        assert_eq!(refused["error"], "already_exists");
+    for published_number in ["1.0.0", "1.0.0+build.2"] {
+        let problem = app.post_as(&alice.token, VERSIONS, publication(published_number)).await.expect(409).json();
+        assert_eq!(problem["error"], "already_exists");
     }
     app.post_as(&alice.token, &VERSIONS.replace("face-tools", "FACE-TOOLS"), publication("1.0.0")).await.expect(409);
     app.post_as(&alice.token, VERSIONS, publication("1.0.1-rc.1")).await.expect(201);
@@ -99,8 +99,8 @@ async fn a_publication_names_every_bad_field() {
         "node": {"id": "other", "tags": ["x".repeat(201)]},
         "node_version": {"version": "v1", "dependencies": "numpy", "deprecated": 0},
     });
-    let refused = app.post_as(&alice.token, VERSIONS, body).await.expect(400).json();
-    let pointers: Vec<_> = refused["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
+    let problem = app.post_as(&alice.token, VERSIONS, body).await.expect(400).json();
+    let pointers: Vec<_> = problem["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
     assert_eq!(
         pointers,
         ["/node/id", "/node/tags/0", "/node_version/version", "/node_version/dependencies", "/node_version/deprecated"]
@@ -117,9 +117,9 @@ async fn a_node_of_another_publisher_cannot_be_published_or_revised() {
     let bob = app.user("bob").await;
     app.publisher("other", &bob).await;
     app.post_as(&alice.token, VERSIONS, publication("1.0.0")).await.expect(201);
-    let others = VERSIONS.replace("acme", "other");
-    app.post_as(&bob.token, &others, publication("2.0.0")).await.expect(409);
-    app.put_as(&bob.token, &format!("{others}/1.0.0"), json!({"changelog": "mine"})).await.expect(404);
+    let other_versions = VERSIONS.replace("acme", "other");
+    app.post_as(&bob.token, &other_versions, publication("2.0.0")).await.expect(409);
+    app.put_as(&bob.token, &format!("{other_versions}/1.0.0"), json!({"changelog": "mine"})).await.expect(404);
     app.put_as(&bob.token, &format!("{VERSIONS}/1.0.0"), json!({"changelog": "mine"})).await.expect(403);
     app.stop().await;
 }
@@ -160,16 +160,16 @@ async fn a_version_belongs_to_one_node_of_one_publisher() {
     }
     let id = app.get("/nodes/face-tools").await.json()["latest_version"]["id"].as_str().unwrap().to_owned();
     let body = || json!({"changelog": "mine"});
-    for (token, wrong) in [
+    for (token, wrong_path) in [
         (&alice.token, "/publishers/acme/nodes/sibling/versions"),
         (&alice.token, "/publishers/acme/nodes/theirs/versions"),
         (&alice.token, "/publishers/acme/nodes/none/versions"),
         (&bob.token, "/publishers/other/nodes/face-tools/versions"),
         (&bob.token, "/publishers/other/nodes/theirs/versions"),
     ] {
-        app.put_as(token, &format!("{wrong}/{id}"), body()).await.expect(404);
-        app.delete_as(token, &format!("{wrong}/{id}")).await.expect(404);
-        app.put_as(app.admin_token(), &format!("{wrong}/{id}"), body()).await.expect(404);
+        app.put_as(token, &format!("{wrong_path}/{id}"), body()).await.expect(404);
+        app.delete_as(token, &format!("{wrong_path}/{id}")).await.expect(404);
+        app.put_as(app.admin_token(), &format!("{wrong_path}/{id}"), body()).await.expect(404);
     }
     app.put_as(&bob.token, &format!("{VERSIONS}/{id}"), body()).await.expect(403);
     app.put_as(&alice.token, &format!("{VERSIONS}/{}", id.to_uppercase()), body()).await.expect(200);
@@ -208,10 +208,10 @@ async fn a_changelog_may_have_20_000_characters_of_any_width() {
     assert_eq!(node["latest_version"]["changelog"], long);
     let revised = format!("{}x", &long[4..]);
     let path = format!("{VERSIONS}/1.0.0");
-    let answer = app.put_as(&alice.token, &path, json!({"changelog": revised})).await.expect(200).json();
-    assert_eq!((&answer["changelog"], &answer["tags"]), (&json!(revised), &node["latest_version"]["tags"]));
-    let refused = app.put_as(&alice.token, &path, json!({"changelog": format!("{long}x")})).await.expect(400).json();
-    assert_eq!(refused["errors"][0]["pointer"], "/changelog");
+    let response = app.put_as(&alice.token, &path, json!({"changelog": revised})).await.expect(200).json();
+    assert_eq!((&response["changelog"], &response["tags"]), (&json!(revised), &node["latest_version"]["tags"]));
+    let problem = app.put_as(&alice.token, &path, json!({"changelog": format!("{long}x")})).await.expect(400).json();
+    assert_eq!(problem["errors"][0]["pointer"], "/changelog");
     app.stop().await;
 }
 
@@ -226,17 +226,17 @@ async fn what_only_administrators_may_say_of_a_version_counts_from_them_alone() 
         "tags_admin": ["checked"], "host_node_extract_status": "success", "createdAt": "2024-01-01T00:00:00.000000Z",
         "status": "NodeVersionStatusFlagged", "status_reason": "odd imports",
     });
-    let odd =
+    let invalid_fields =
         json!({"tags_admin": 1, "host_node_extract_status": 2, "createdAt": 3, "status": "4", "status_reason": 5});
-    for body in [&facts, &odd] {
+    for body in [&facts, &invalid_fields] {
         assert_eq!(app.put_as(&alice.token, &path, body.clone()).await.expect(200).json(), before);
     }
     let ruled = app.put_as(app.admin_token(), &path, facts.clone()).await.expect(200).json();
     for (field, value) in facts.as_object().unwrap() {
         assert_eq!(&ruled[field], value, "{field}");
     }
-    let refused = app.put_as(app.admin_token(), &path, odd).await.expect(400).json();
-    assert_eq!(refused["errors"].as_array().map(Vec::len), Some(5));
+    let problem = app.put_as(app.admin_token(), &path, invalid_fields).await.expect(400).json();
+    assert_eq!(problem["errors"].as_array().map(Vec::len), Some(5));
     let impossible = json!({"status": "NodeVersionStatusPending"});
     app.put_as(app.admin_token(), &path, impossible).await.expect(409);
     app.stop().await;

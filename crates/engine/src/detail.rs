@@ -73,8 +73,8 @@ impl<'a> Detailer<'a> {
             margin: (MARGIN + corrected).max(COMBING_MARGIN + 1),
             lanczos: Enlarger::new(Kernel::Lanczos, factor),
             linear: Enlarger::new(Kernel::Linear, factor),
-            flow: Flow::of(&source.luma, noise),
-            model: textured.then(|| Model::of(&source.luma, noise)),
+            flow: Flow::from_luma(&source.luma, noise),
+            model: textured.then(|| Model::from_luma(&source.luma, noise)),
         }
     }
 
@@ -91,7 +91,7 @@ impl<'a> Detailer<'a> {
         let source = self.source.luma.window(grown);
 
         let luma = self.lanczos.enlarge(&self.source.luma, grown);
-        let directions = self.flow.within(grown, &self.linear);
+        let directions = self.flow.in_region(grown, &self.linear);
 
         let mut luma = directions.follow(&luma);
         self.shape(&mut luma, &source);
@@ -121,13 +121,12 @@ impl<'a> Detailer<'a> {
 
     /// Sharpens, limits overshoot to the range of the source, and steepens edges.
     fn shape(&self, luma: &mut Plane, source: &Plane) {
-        let whole = Region::whole(source);
+        let area = Region::of_plane(source);
         let soft = smooth(luma, self.factor() / 2);
-        let mut ranges = Ranges::new(source.window(whole.grown(1)), self.factor());
+        let mut ranges = Ranges::new(source.window(area.grown(1)), self.factor());
 
         let extremes = (self.look.crisp > 0.0).then(|| extremes(source));
-        let extremes =
-            extremes.as_ref().map(|(low, high)| (self.linear.rows(low, whole), self.linear.rows(high, whole)));
+        let extremes = extremes.as_ref().map(|(low, high)| (self.linear.rows(low, area), self.linear.rows(high, area)));
 
         let mut low = vec![0.0; luma.width()];
         let mut high = vec![0.0; luma.width()];
@@ -162,28 +161,29 @@ impl<'a> Detailer<'a> {
         let Some(model) = &self.model else { return };
 
         // Texture is needed only where its strength is not zero.
-        let wanted = smooth(&model.strength.window(grown), 1);
-        let whole = Region::whole(&wanted);
+        let strength = smooth(&model.strength.window(grown), 1);
+        let area = Region::of_plane(&strength);
 
         let edge = (self.margin - COMBING_MARGIN) as isize;
         let combed = 2 * (self.margin - COMBING_MARGIN);
-        let kept = Region { left: edge, top: edge, width: whole.width - combed, height: whole.height - combed };
+        let inner = Region { left: edge, top: edge, width: area.width - combed, height: area.height - combed };
 
-        let Some(part) = wanted.bounds(0.0).map(|part| part.within(kept)).filter(|part| part.width * part.height > 0)
+        let Some(part) =
+            strength.bounds(0.0).map(|part| part.clipped_to(inner)).filter(|part| part.width * part.height > 0)
         else {
             return;
         };
 
         let part = part.grown(TEXTURE_MARGIN);
-        let place = Region { left: grown.left + part.left, top: grown.top + part.top, ..part };
+        let target_region = Region { left: grown.left + part.left, top: grown.top + part.top, ..part };
         let amounts = [self.look.texture, self.look.own_detail];
-        let texture = model.texture(self.enlarged(place), self.factor(), amounts, self.seed);
+        let texture = model.texture(self.enlarged(target_region), self.factor(), amounts, self.seed);
 
         // Fur, hair and wood grain have a direction that the added texture must follow.
-        let directions = directions.only_where(&wanted, part);
+        let directions = directions.only_where(&strength, part);
         let texture = directions.follow(&directions.follow(&texture));
 
-        self.lay_over(luma, &texture, part, &self.linear.rows(&model.strength, place));
+        self.lay_over(luma, &texture, part, &self.linear.rows(&model.strength, target_region));
     }
 
     /// Adds texture, scaled by `strengths`, to a part of the luma. `part` is in source pixels and may extend beyond the
@@ -211,7 +211,7 @@ impl<'a> Detailer<'a> {
     /// Corrects the result by iterative back-projection: reduces it, compares it with the source and adds the
     /// difference, `fidelity` times.
     fn correct(&self, luma: &mut Plane, source: &Plane) {
-        let whole = Region::whole(source);
+        let area = Region::of_plane(source);
         let mut line = vec![0.0; luma.width()];
         let mut rounds = self.look.fidelity;
         while rounds > 0.0 {
@@ -219,7 +219,7 @@ impl<'a> Detailer<'a> {
 
             let mut missing = reduce(luma, self.factor());
             missing.combine(source, |reduced, source| share * (source - reduced));
-            let missing = self.linear.rows(&missing, whole);
+            let missing = self.linear.rows(&missing, area);
 
             for (y, row) in luma.rows_mut().enumerate() {
                 missing.fill(y, &mut line);
@@ -256,9 +256,9 @@ fn raise(row: &mut [f32], soft: &[f32], amount: f32, floor: f32) {
 fn steepen(row: &mut [f32], low: &[f32], high: &[f32], amount: f32, floor: f32) {
     for ((value, low), high) in row.iter_mut().zip(low).zip(high) {
         let range = high - low;
-        let place = ((*value - low) / (range + 1e-6)).clamp(0.0, 1.0);
-        let steeper = place * place * (3.0 - 2.0 * place);
-        *value += amount * range * (steeper - place) * (range * range / (range * range + floor));
+        let position = ((*value - low) / (range + 1e-6)).clamp(0.0, 1.0);
+        let steeper = position * position * (3.0 - 2.0 * position);
+        *value += amount * range * (steeper - position) * (range * range / (range * range + floor));
     }
 }
 
@@ -266,9 +266,9 @@ fn steepen(row: &mut [f32], low: &[f32], high: &[f32], amount: f32, floor: f32) 
 #[multiversion(targets("x86_64+avx2"))]
 fn pull_back(row: &mut [f32], low: &[f32], high: &[f32], overshoot: f32) {
     for ((value, low), high) in row.iter_mut().zip(low).zip(high) {
-        let room = overshoot * (high - low);
+        let slack = overshoot * (high - low);
         let beyond = *value - value.max(*low).min(*high);
-        *value -= beyond * beyond.abs() / (room + beyond.abs() + 1e-6);
+        *value -= beyond * beyond.abs() / (slack + beyond.abs() + 1e-6);
     }
 }
 
@@ -307,10 +307,10 @@ impl Ranges {
         let above = self.padded.row(cell);
         let below = self.padded.row(cell + 1);
         let fours = || above.iter().zip(&above[1..]).zip(below.iter().zip(&below[1..]));
-        let least = fours().map(|((a, b), (c, d))| a.min(*b).min(c.min(*d)));
-        repeat(least, self.factor, &mut self.low);
-        let most = fours().map(|((a, b), (c, d))| a.max(*b).max(c.max(*d)));
-        repeat(most, self.factor, &mut self.high);
+        let minimum = fours().map(|((a, b), (c, d))| a.min(*b).min(c.min(*d)));
+        repeat(minimum, self.factor, &mut self.low);
+        let maximum = fours().map(|((a, b), (c, d))| a.max(*b).max(c.max(*d)));
+        repeat(maximum, self.factor, &mut self.high);
     }
 }
 
@@ -325,7 +325,7 @@ fn repeat(values: impl Iterator<Item = f32>, count: usize, target: &mut [f32]) {
 
 /// Returns the minimum and the maximum of the nine samples around each.
 fn extremes(source: &Plane) -> (Plane, Plane) {
-    let padded = source.window(Region::whole(source).grown(1));
+    let padded = source.window(Region::of_plane(source).grown(1));
     (of_nine(&padded, f32::min), of_nine(&padded, f32::max))
 }
 
@@ -335,8 +335,8 @@ fn of_nine(padded: &Plane, choose: impl Fn(f32, f32) -> f32) -> Plane {
         let rows = padded.row(y).iter().zip(padded.row(y + 1)).zip(padded.row(y + 2));
         line.iter_mut().zip(rows).for_each(|(value, ((a, b), c))| *value = choose(choose(*a, *b), *c));
 
-        let beside = line.iter().zip(&line[1..]).zip(&line[2..]);
-        target.iter_mut().zip(beside).for_each(|(value, ((a, b), c))| *value = choose(choose(*a, *b), *c));
+        let triples = line.iter().zip(&line[1..]).zip(&line[2..]);
+        target.iter_mut().zip(triples).for_each(|(value, ((a, b), c))| *value = choose(choose(*a, *b), *c));
     })
 }
 
@@ -351,14 +351,14 @@ mod tests {
 
     #[test]
     fn tiles_meet_without_a_seam() {
-        let source = Planes::of(&sample::photo(48));
+        let source = Planes::from_pixels(&sample::photo(48));
         for factor in [2, 4] {
             let detailer = Detailer::new(&source, factor, look(), 7, 0.002, true);
             let whole = detailer.tile(Region { left: 0, top: 0, width: 48, height: 24 });
             let part = detailer.tile(Region { left: 13, top: 9, width: 20, height: 8 });
-            let same = (0..8 * factor).flat_map(|y| &whole.luma_row(9 * factor + y)[13 * factor..][..20 * factor]);
+            let expected = (0..8 * factor).flat_map(|y| &whole.luma_row(9 * factor + y)[13 * factor..][..20 * factor]);
             let part = (0..8 * factor).flat_map(|y| part.luma_row(y));
-            let worst = part.zip(same).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            let worst = part.zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             assert!(worst < 1e-3, "factor {factor}: {worst}");
         }
     }
@@ -369,7 +369,7 @@ mod tests {
         let source = Planes { luma: step, ..Planes::new(16, 16) };
         let look = Look { sharpen: 2.0, overshoot: 0.0, ..Look::NONE };
         let detailer = Detailer::new(&source, 4, look, 7, 0.0, true);
-        let tile = detailer.tile(Region::whole(&source.luma));
+        let tile = detailer.tile(Region::of_plane(&source.luma));
         let row = tile.luma_row(32);
         assert!(row.iter().all(|value| (0.19..0.81).contains(value)), "{row:?}");
         // Half of the step occurs within two of 64 pixels.

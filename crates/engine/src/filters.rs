@@ -78,12 +78,14 @@ fn sum_columns(source: &Plane, radius: usize, share: f32) -> Plane {
     }
 
     Plane::from_rows(source.width(), source.height(), |y, row| {
-        let entering = source.row((y + radius + 1).min(last));
-        let leaving = source.row(y.saturating_sub(radius));
+        let entering_row = source.row((y + radius + 1).min(last));
+        let leaving_row = source.row(y.saturating_sub(radius));
 
-        for (((value, sum), entering), leaving) in row.iter_mut().zip(&mut sums).zip(entering).zip(leaving) {
+        for (((value, sum), entering_row), leaving_row) in
+            row.iter_mut().zip(&mut sums).zip(entering_row).zip(leaving_row)
+        {
             *value = *sum * share;
-            *sum += entering - leaving;
+            *sum += entering_row - leaving_row;
         }
     })
 }
@@ -101,12 +103,12 @@ pub fn smooth(source: &Plane, radius: usize) -> Plane {
 
 fn box_twice(source: &Plane, radius: usize) -> Plane {
     let mut windows = Windows::new(source.width(), 2 * radius);
-    let mut once = vec![0.0; source.width() + 2 * radius];
+    let mut blurred_once = vec![0.0; source.width() + 2 * radius];
 
     let across = Plane::from_rows(source.width(), source.height(), |y, target| {
         windows.pad(source.row(y), 2 * radius);
-        windows.sum(radius, &mut once);
-        windows.pad(&once, 0);
+        windows.sum(radius, &mut blurred_once);
+        windows.pad(&blurred_once, 0);
         windows.sum(radius, target);
     });
 

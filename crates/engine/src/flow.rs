@@ -28,7 +28,7 @@ const AGREEMENT_MIN: f32 = 0.3;
 impl Flow {
     /// Computes the directions. `noise` is the noise of the source; weaker slopes have no direction.
     #[must_use]
-    pub fn of(luma: &Plane, noise: f32) -> Self {
+    pub fn from_luma(luma: &Plane, noise: f32) -> Self {
         let width = luma.width();
         let height = luma.height();
         let [mut cosine, mut sine, mut energy] = [0; 3].map(|_| Plane::new(width, height));
@@ -66,13 +66,14 @@ impl Flow {
 
     /// Returns the directions in the enlargement of `region`.
     #[must_use]
-    pub fn within(&self, region: Region, linear: &Enlarger) -> Directions {
+    pub fn in_region(&self, region: Region, linear: &Enlarger) -> Directions {
         let cosines = linear.rows(&self.cosine, region);
         let sines = linear.rows(&self.sine, region);
         let reach = linear.factor();
         let columns = cosines.width();
         let rows = region.height * linear.factor();
-        let mut directions = Directions { factor: reach, columns, ways: Vec::new(), ends: Vec::with_capacity(rows) };
+        let mut directions =
+            Directions { factor: reach, columns, directions: Vec::new(), ends: Vec::with_capacity(rows) };
 
         let [mut cosine, mut sine, mut share] = [0; 3].map(|_| vec![0.0; columns]);
 
@@ -81,19 +82,19 @@ impl Flow {
                 cosines.fill(y, &mut cosine);
                 sines.fill(y, &mut sine);
                 turn_to_slopes(&mut cosine, &mut sine, &mut share);
-                let places = inner(columns, reach);
+                let column_range = inner(columns, reach);
 
-                let slopes = cosine[places.clone()].iter().zip(&sine[places.clone()]);
-                for ((share, (slope, steep)), x) in share[places.clone()].iter().zip(slopes).zip(places) {
+                let slopes = cosine[column_range.clone()].iter().zip(&sine[column_range.clone()]);
+                for ((share, (slope, steep)), x) in share[column_range.clone()].iter().zip(slopes).zip(column_range) {
                     if *share > 0.0 {
                         let slope = *slope as i16;
                         let steep = *steep > 0.0;
-                        directions.ways.push(FlowDirection { x: x as u32, share: *share, slope, steep });
+                        directions.directions.push(FlowDirection { x: x as u32, share: *share, slope, steep });
                     }
                 }
             }
 
-            directions.ends.push(directions.ways.len());
+            directions.ends.push(directions.directions.len());
         }
 
         directions
@@ -131,7 +132,7 @@ pub struct Directions {
     /// Enlargement factor, and the distance in pixels that the smoothing covers along an edge.
     factor: usize,
     columns: usize,
-    ways: Vec<FlowDirection>,
+    directions: Vec<FlowDirection>,
     /// End of each row in `ways`.
     ends: Vec<usize>,
 }
@@ -161,11 +162,12 @@ impl Directions {
 
         Plane::from_rows(width, self.ends.len(), |y, row| {
             row.copy_from_slice(plane.row(y));
-            for way in self.row(y as isize) {
-                let x = way.x as usize;
-                let at = y * width + way.x as usize;
-                let change = 0.225 * near.sum(values, at, way) + 0.125 * far.sum(values, at, way) - 0.7 * row[x];
-                row[x] += way.share * change;
+            for direction in self.row(y as isize) {
+                let x = direction.x as usize;
+                let at = y * width + direction.x as usize;
+                let change =
+                    0.225 * near.sum(values, at, direction) + 0.125 * far.sum(values, at, direction) - 0.7 * row[x];
+                row[x] += direction.share * change;
             }
         })
     }
@@ -173,10 +175,10 @@ impl Directions {
     /// Returns the directions within `part` where `wanted` is above 0. `part` is in source pixels and may extend beyond
     /// the picture; `wanted` has the size of the source.
     #[must_use]
-    pub fn only_where(&self, wanted: &Plane, part: Region) -> Self {
+    pub fn only_where(&self, mask: &Plane, part: Region) -> Self {
         let factor = self.factor;
         let columns = part.width * factor;
-        let mut only = Self { factor, columns, ways: Vec::new(), ends: Vec::with_capacity(part.height * factor) };
+        let mut only = Self { factor, columns, directions: Vec::new(), ends: Vec::with_capacity(part.height * factor) };
 
         let left = part.left * factor as isize;
         let mut sources = vec![0.0; part.width];
@@ -184,18 +186,23 @@ impl Directions {
 
         for y in 0..part.height * factor {
             if y % factor == 0 {
-                wanted.copy_row(part.top + (y / factor) as isize, part.left, &mut sources);
-                cells.chunks_mut(factor).zip(&sources).for_each(|(cells, wanted)| cells.fill(*wanted > 0.0));
+                mask.copy_row(part.top + (y / factor) as isize, part.left, &mut sources);
+                cells.chunks_mut(factor).zip(&sources).for_each(|(cells, mask)| cells.fill(*mask > 0.0));
             }
 
             if inner(part.height * factor, factor).contains(&y) {
-                let ways = self.row(part.top * factor as isize + y as isize).iter();
-                let moved = ways.map(|way| FlowDirection { x: (way.x as isize - left) as u32, ..*way });
-                let places = inner(columns, factor);
-                only.ways.extend(moved.filter(|way| places.contains(&(way.x as usize)) && cells[way.x as usize]));
+                let directions = self.row(part.top * factor as isize + y as isize).iter();
+                let shifted =
+                    directions.map(|direction| FlowDirection { x: (direction.x as isize - left) as u32, ..*direction });
+                let column_range = inner(columns, factor);
+                only.directions.extend(
+                    shifted.filter(|direction| {
+                        column_range.contains(&(direction.x as usize)) && cells[direction.x as usize]
+                    }),
+                );
             }
 
-            only.ends.push(only.ways.len());
+            only.ends.push(only.directions.len());
         }
 
         only
@@ -204,8 +211,8 @@ impl Directions {
     /// Returns the directions of a row, none beyond the borders.
     fn row(&self, y: isize) -> &[FlowDirection] {
         let Some(end) = usize::try_from(y).ok().and_then(|y| self.ends.get(y)) else { return &[] };
-        let begin = if y == 0 { 0 } else { self.ends[y as usize - 1] };
-        &self.ways[begin..*end]
+        let start = if y == 0 { 0 } else { self.ends[y as usize - 1] };
+        &self.directions[start..*end]
     }
 }
 
@@ -225,16 +232,16 @@ impl Along {
 
     /// Returns the sum of both samples, linearly interpolated. All positions lie within the plane.
     #[inline]
-    fn sum(&self, values: &[f32], at: usize, way: &FlowDirection) -> f32 {
-        let (along, beside) = self.strides[usize::from(way.steep)];
-        let side = self.steps * i32::from(way.slope);
-        let first = along + (side >> UNIT_BITS) as isize * beside;
+    fn sum(&self, values: &[f32], at: usize, direction: &FlowDirection) -> f32 {
+        let (along, across) = self.strides[usize::from(direction.steep)];
+        let side = self.steps * i32::from(direction.slope);
+        let first = along + (side >> UNIT_BITS) as isize * across;
         let share = (side & (UNIT - 1)) as f32 * (1.0 / UNIT as f32);
 
-        let both = |away: isize| values[at.wrapping_add_signed(away)] + values[at.wrapping_add_signed(-away)];
-        let one = both(first);
-        let other = both(first + beside);
-        one + share * (other - one)
+        let pair_sum = |away: isize| values[at.wrapping_add_signed(away)] + values[at.wrapping_add_signed(-away)];
+        let first_pair = pair_sum(first);
+        let other = pair_sum(first + across);
+        first_pair + share * (other - first_pair)
     }
 }
 
@@ -271,16 +278,17 @@ mod tests {
     fn a_slanted_edge_loses_its_stairs() {
         let slant = |x: f32, y: f32| if 2.0 * y > x { 0.9 } else { 0.1 };
         let source = Plane::from_fn(24, 24, |x, y| slant(x as f32, y as f32));
-        let region = Region::whole(&source);
+        let region = Region::of_plane(&source);
         let enlarged = Enlarger::new(Kernel::Lanczos, 4).enlarge(&source, region);
-        let followed = Flow::of(&source, 0.0).within(region, &Enlarger::new(Kernel::Linear, 4)).follow(&enlarged);
+        let smoothed =
+            Flow::from_luma(&source, 0.0).in_region(region, &Enlarger::new(Kernel::Linear, 4)).follow(&enlarged);
         // The result should be constant along a line parallel to the edge.
         let unevenness = |plane: &Plane| {
             let line: Vec<f32> = (24..72).map(|x| sample(plane, x as f32, x as f32 / 2.0 + 0.5)).collect();
             let mean = line.iter().sum::<f32>() / line.len() as f32;
             line.iter().map(|value| (value - mean).powi(2)).sum::<f32>()
         };
-        assert!(unevenness(&followed) < 0.5 * unevenness(&enlarged));
+        assert!(unevenness(&smoothed) < 0.5 * unevenness(&enlarged));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub struct Statistics {
 impl Statistics {
     /// Measures the finest band of a picture.
     #[must_use]
-    pub fn of(luma: &Plane) -> Self {
+    pub fn from_luma(luma: &Plane) -> Self {
         let mut blocks = blocks(luma);
         blocks.sort_by(|one, other| one.deviation.total_cmp(&other.deviation));
 
@@ -35,7 +35,7 @@ impl Statistics {
         let strong = blocks.len() - blocks.partition_point(|block| block.deviation < 0.06);
 
         let plainest = &blocks[..blocks.len().div_ceil(5)];
-        let share = |count: usize, of: usize| count as f32 / of.max(1) as f32;
+        let share = |count: usize, total: usize| count as f32 / total.max(1) as f32;
 
         Self {
             noise: plainest.iter().map(Block::noise).fold(0.0, |sum, noise| sum + noise) / plainest.len().max(1) as f32,
@@ -234,22 +234,22 @@ mod tests {
 
     #[test]
     fn noise_drawings_and_photographs_are_told_apart() {
-        let photo = Statistics::of(&Planes::of(&sample::photo(64)).luma);
+        let photo = Statistics::from_luma(&Planes::from_pixels(&sample::photo(64)).luma);
         assert!(!photo.is_noisy() && !photo.is_drawn(), "{photo:?}");
-        let drawing = Statistics::of(&Planes::of(&sample::drawing(64)).luma);
+        let drawing = Statistics::from_luma(&Planes::from_pixels(&sample::drawing(64)).luma);
         assert!(!drawing.is_noisy() && drawing.is_drawn(), "{drawing:?}");
-        let noisy = Statistics::of(&Planes::of(&sample::noisy(64)).luma);
+        let noisy = Statistics::from_luma(&Planes::from_pixels(&sample::noisy(64)).luma);
         assert!(noisy.is_noisy() && !noisy.is_drawn(), "{noisy:?}");
     }
 
     #[test]
     fn a_picture_smaller_than_a_square_has_statistics() {
-        assert_eq!(Statistics::of(&Plane::new(3, 2)).noise.to_bits(), 0.0_f32.to_bits());
+        assert_eq!(Statistics::from_luma(&Plane::new(3, 2)).noise.to_bits(), 0.0_f32.to_bits());
     }
 
     #[test]
     fn no_amount_of_anything_changes_nothing() {
-        let planes = Planes::of(&sample::photo(16));
+        let planes = Planes::from_pixels(&sample::photo(16));
         let graded = grade(planes.clone(), &Look::NONE);
         assert_eq!((graded.luma, graded.blue, graded.red), (planes.luma, planes.blue, planes.red));
     }

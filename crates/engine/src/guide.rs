@@ -28,7 +28,7 @@ pub struct Overview {
 impl Overview {
     /// Reduces a picture to at most `side_max` samples a side. Transparent pixels have nearly no weight.
     #[must_use]
-    pub fn of(pixels: &Pixels, side_max: usize) -> Self {
+    pub fn from_pixels(pixels: &Pixels, side_max: usize) -> Self {
         match pixels {
             Pixels::Opaque(pixels) => Self::of_samples::<3>(pixels, pixels.width() as usize, side_max),
             Pixels::Transparent(pixels) => Self::of_samples::<4>(pixels, pixels.width() as usize, side_max),
@@ -85,9 +85,9 @@ impl Overview {
 
     /// Returns a plane with one value computed from the light of each place.
     #[must_use]
-    pub fn map(&self, of: impl Fn([f32; 3]) -> f32) -> Plane {
+    pub fn map(&self, value_of: impl Fn([f32; 3]) -> f32) -> Plane {
         let mut plane = Plane::new(self.width(), self.height());
-        plane.values_mut().iter_mut().zip(self.colours()).for_each(|(value, colour)| *value = of(colour));
+        plane.values_mut().iter_mut().zip(self.colours()).for_each(|(value, colour)| *value = value_of(colour));
         plane
     }
 
@@ -186,7 +186,7 @@ impl<'a> Guide<'a> {
     /// Analyses a guide with the given window radius.
     #[must_use]
     pub fn new(guide: &'a Plane, radius: usize) -> Self {
-        Self::of(Cow::Borrowed(guide), 1, radius)
+        Self::from_plane(Cow::Borrowed(guide), 1, radius)
     }
 
     /// Analyses a reduced copy, which is sufficient for a large radius (He and Sun, "Fast guided filter").
@@ -196,11 +196,11 @@ impl<'a> Guide<'a> {
         if step == 1 {
             Self::new(guide, radius)
         } else {
-            Self::of(Cow::Owned(reduce(guide, step)), step, radius / step)
+            Self::from_plane(Cow::Owned(reduce(guide, step)), step, radius / step)
         }
     }
 
-    fn of(guide: Cow<'a, Plane>, step: usize, radius: usize) -> Self {
+    fn from_plane(guide: Cow<'a, Plane>, step: usize, radius: usize) -> Self {
         let mean = box_blur(&guide, radius);
         let mut squares = guide.as_ref().clone();
         squares.values_mut().iter_mut().for_each(|value| *value *= *value);
@@ -220,8 +220,8 @@ impl<'a> Guide<'a> {
         let mut slope = box_blur(&product, self.radius);
         let mut offset = box_blur(&target, self.radius);
 
-        let places = slope.values_mut().iter_mut().zip(offset.values_mut()).zip(self.mean.values());
-        for (((slope, offset), mean), variance) in places.zip(self.variance.values()) {
+        let coefficients = slope.values_mut().iter_mut().zip(offset.values_mut()).zip(self.mean.values());
+        for (((slope, offset), mean), variance) in coefficients.zip(self.variance.values()) {
             *slope = (*slope - mean * *offset) / (variance + step * step);
             *offset -= *slope * mean;
         }
@@ -273,7 +273,7 @@ impl GuidedFilter {
     /// Returns the plane at the size of the guide.
     #[must_use]
     pub fn small(&self, guide: &Plane) -> Plane {
-        let rows = self.rows(1, Region::whole(guide));
+        let rows = self.rows(1, Region::of_plane(guide));
         Plane::from_rows(guide.width(), guide.height(), |y, row| rows.fill(y, guide.row(y), row))
     }
 

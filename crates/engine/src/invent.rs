@@ -18,7 +18,7 @@ pub struct Model {
 impl Model {
     /// Analyses a source with the given noise.
     #[must_use]
-    pub fn of(luma: &Plane, noise: f32) -> Self {
+    pub fn from_luma(luma: &Plane, noise: f32) -> Self {
         let mut activity = finer_than(luma, 1);
         activity.values_mut().iter_mut().for_each(|value| *value = value.abs());
         let activity = box_blur(&activity, 1);
@@ -43,14 +43,14 @@ impl Model {
     /// Returns the texture of a part of the enlargement by `factor`: the sum of random texture and of the picture's
     /// own, with the given amounts.
     #[must_use]
-    pub fn texture(&self, place: Region, factor: usize, [by_chance, own]: [f32; 2], seed: u32) -> Plane {
-        let mut texture = Plane::new(place.width, place.height);
+    pub fn texture(&self, region: Region, factor: usize, [by_chance, own]: [f32; 2], seed: u32) -> Plane {
+        let mut texture = Plane::new(region.width, region.height);
         if by_chance > 0.0 {
-            texture = noise::texture(place, factor / 2, seed);
+            texture = noise::texture(region, factor / 2, seed);
             texture.values_mut().iter_mut().for_each(|value| *value *= by_chance);
         }
         if own > 0.0 {
-            add_band(&self.band, place, factor, seed, own, &mut texture);
+            add_band(&self.band, region, factor, seed, own, &mut texture);
         }
         texture
     }
@@ -90,11 +90,12 @@ struct Run {
 
 /// Adds the band of the source unscaled, patch by patch near the corresponding position, which continues the texture
 /// below the scale of the source.
-fn add_band(band: &Plane, place: Region, factor: usize, seed: u32, amount: f32, target: &mut Plane) {
-    let columns: Vec<_> = (place.left..).take(place.width).map(|x| patches(x, factor, seed)).collect();
-    let weights: [Vec<f32>; 2] = [0, 1].map(|side| columns.iter().map(|both| amount * both[side].1).collect());
+fn add_band(band: &Plane, region: Region, factor: usize, seed: u32, amount: f32, target: &mut Plane) {
+    let columns: Vec<_> = (region.left..).take(region.width).map(|x| patches(x, factor, seed)).collect();
+    let weights: [Vec<f32>; 2] =
+        [0, 1].map(|side| columns.iter().map(|weights_pair| amount * weights_pair[side].1).collect());
 
-    let runs = runs(place, &columns);
+    let runs = runs(region, &columns);
     let first = runs.iter().flat_map(|run| run.sources).min().unwrap_or_default();
     let last = runs.iter().flat_map(|run| run.sources.map(|at| at + run.columns.len() as isize)).max().unwrap_or(first);
     let sources: Vec<usize> = (first..last).map(|x| mirrored(x, band.width())).collect();
@@ -102,7 +103,7 @@ fn add_band(band: &Plane, place: Region, factor: usize, seed: u32, amount: f32, 
     let mut line = vec![0.0; sources.len()];
 
     for (y, row) in target.rows_mut().enumerate() {
-        let rows = patches(place.top + y as isize, factor, !seed);
+        let rows = patches(region.top + y as isize, factor, !seed);
         let [upper, lower] = rows.map(|(at, weight)| (band.row(mirrored(at, band.height())), weight));
 
         for (value, x) in line.iter_mut().zip(&sources) {
@@ -111,24 +112,24 @@ fn add_band(band: &Plane, place: Region, factor: usize, seed: u32, amount: f32, 
 
         for Run { columns, sources } in &runs {
             let [left, right] = sources.map(|at| &line[(at - first) as usize..][..columns.len()]);
-            let [of_left, of_right] = weights.each_ref().map(|weights| &weights[columns.clone()]);
-            let sides = left.iter().zip(of_left).zip(right.iter().zip(of_right));
-            for (value, ((left, of_left), (right, of_right))) in row[columns.clone()].iter_mut().zip(sides) {
-                *value += left * of_left + right * of_right;
+            let [left_weight, right_weight] = weights.each_ref().map(|weights| &weights[columns.clone()]);
+            let sides = left.iter().zip(left_weight).zip(right.iter().zip(right_weight));
+            for (value, ((left, left_weight), (right, right_weight))) in row[columns.clone()].iter_mut().zip(sides) {
+                *value += left * left_weight + right * right_weight;
             }
         }
     }
 }
 
 /// Groups the columns of a region by their patches.
-fn runs(place: Region, columns: &[[(isize, f32); 2]]) -> Vec<Run> {
+fn runs(region: Region, columns: &[[(isize, f32); 2]]) -> Vec<Run> {
     let mut runs = Vec::new();
-    let mut begin = 0;
-    while begin < place.width {
-        let x = place.left + begin as isize;
-        let end = (begin + PATCH / 2 - x.rem_euclid((PATCH / 2) as isize) as usize).min(place.width);
-        runs.push(Run { columns: begin..end, sources: columns[begin].map(|(at, _)| at) });
-        begin = end;
+    let mut start = 0;
+    while start < region.width {
+        let x = region.left + start as isize;
+        let end = (start + PATCH / 2 - x.rem_euclid((PATCH / 2) as isize) as usize).min(region.width);
+        runs.push(Run { columns: start..end, sources: columns[start].map(|(at, _)| at) });
+        start = end;
     }
     runs
 }
@@ -142,8 +143,8 @@ fn patches(at: isize, factor: usize, seed: u32) -> [(isize, f32); 2] {
     let along = (at.rem_euclid(step) as f32 + 0.5) / step as f32 * std::f32::consts::FRAC_PI_2;
     [(first, along.cos()), (first + 1, along.sin())].map(|(patch, weight)| {
         let centre = (patch + 1) * step;
-        let moved = (noise::scramble(patch as u32, 0, seed) % (2 * PATCH_SHIFT + 1)) as isize - PATCH_SHIFT as isize;
-        (centre.div_euclid(factor as isize) + moved + at - centre, weight)
+        let shift = (noise::scramble(patch as u32, 0, seed) % (2 * PATCH_SHIFT + 1)) as isize - PATCH_SHIFT as isize;
+        (centre.div_euclid(factor as isize) + shift + at - centre, weight)
     })
 }
 

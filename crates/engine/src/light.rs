@@ -4,7 +4,7 @@
 
 use multiversion::multiversion;
 
-use crate::colour::{joined, split};
+use crate::colour::{split, to_rgb};
 
 /// sRGB curve above its linear part; the error is at most 4e-6.
 const LIGHT: [f32; 8] = [
@@ -69,12 +69,12 @@ const WHOLE: f32 = 12_582_912.0;
 #[must_use]
 pub fn gain_of(stops: f32) -> f32 {
     let stops = stops.clamp(-126.0, 126.0);
-    let moved = stops + WHOLE;
-    let part = stops - (moved - WHOLE);
+    let shifted = stops + WHOLE;
+    let part = stops - (shifted - WHOLE);
 
     // The fraction is at most one half, where the error of the series is below 3e-6.
     let power = polynomial(&POWER, part * std::f32::consts::LN_2);
-    let exponent = moved.to_bits().wrapping_sub(WHOLE.to_bits()).wrapping_add(127);
+    let exponent = shifted.to_bits().wrapping_sub(WHOLE.to_bits()).wrapping_add(127);
     f32::from_bits(exponent << 23) * power
 }
 
@@ -100,13 +100,13 @@ pub fn lit(light: f32, gain: f32) -> f32 {
 #[multiversion(targets("x86_64+avx2"))]
 pub fn light_up([lumas, blues, reds]: &mut [&mut [f32]; 3], gains: [&[f32]; 3], glow: &[f32], amount: f32) {
     let samples = lumas.iter_mut().zip(blues.iter_mut()).zip(reds.iter_mut()).zip(glow);
-    let [of_red, of_green, of_blue] = gains;
-    let gains = of_red.iter().zip(of_green).zip(of_blue);
+    let [red_gain, green_gain, blue_gain] = gains;
+    let gains = red_gain.iter().zip(green_gain).zip(blue_gain);
 
-    for ((((luma, blue), red), glow), ((of_red, of_green), of_blue)) in samples.zip(gains) {
+    for ((((luma, blue), red), glow), ((red_gain, green_gain), blue_gain)) in samples.zip(gains) {
         let spread = amount * glow;
-        let pixel = joined([*luma, *blue, *red]);
-        let gains = [*of_red, *of_green, *of_blue];
+        let pixel = to_rgb([*luma, *blue, *red]);
+        let gains = [*red_gain, *green_gain, *blue_gain];
 
         let pixel: [f32; 3] = std::array::from_fn(|at| {
             let light = lit(to_light(pixel[at]), gains[at]);
@@ -142,8 +142,8 @@ mod tests {
         assert!(gain_of(f32::MAX).is_finite() && gain_of(f32::MIN) > 0.0);
         for light in (1..400).map(|step| step as f32 / 97.0) {
             assert!((stops_of(light) - light.log2()).abs() < 5e-6, "{light}");
-            let exact = if light <= 0.04045 { light / 12.92 } else { ((light + 0.055) / 1.055).powf(2.4) };
-            assert!((to_light(light) - exact.min(1.0)).abs() < 5e-6, "{light}");
+            let expected = if light <= 0.04045 { light / 12.92 } else { ((light + 0.055) / 1.055).powf(2.4) };
+            assert!((to_light(light) - expected.min(1.0)).abs() < 5e-6, "{light}");
         }
         assert!([to_light(-1.0), to_code(-1.0), ramp(-1.0, 0.0, 1.0)].iter().all(|value| value.abs() < 1e-6));
         assert!([to_light(2.0), to_code(2.0), ramp(2.0, 0.0, 1.0)].iter().all(|value| (value - 1.0).abs() < 1e-6));

@@ -51,12 +51,12 @@ pub fn texture(region: Region, grain: usize, seed: u32) -> Plane {
 }
 
 /// Adds film grain of about 1.5 pixels to the luma at `place`, strongest in midtones. `amount` ranges from 0 to 1.
-pub fn add_grain(luma: &mut Plane, place: Region, amount: f32, seed: u32) {
+pub fn add_grain(luma: &mut Plane, region: Region, amount: f32, seed: u32) {
     if amount <= 0.0 {
         return;
     }
     // One more pixel on every side makes the grain of a tile equal to that of the whole picture.
-    let fine = white(place.grown(1), seed);
+    let fine = white(region.grown(1), seed);
     let soft = box_blur(&fine, 1);
 
     for ((row, fine), soft) in luma.rows_mut().zip(fine.rows().skip(1)).zip(soft.rows().skip(1)) {
@@ -71,7 +71,7 @@ pub fn add_grain(luma: &mut Plane, place: Region, amount: f32, seed: u32) {
 mod tests {
     use super::*;
 
-    fn moments(plane: &Plane) -> (f32, f32) {
+    fn mean_and_deviation(plane: &Plane) -> (f32, f32) {
         let count = plane.values().len() as f32;
         let mean = plane.values().iter().sum::<f32>() / count;
         (mean, plane.values().iter().map(|value| (value - mean).powi(2)).sum::<f32>() / count)
@@ -81,10 +81,10 @@ mod tests {
 
     #[test]
     fn noise_has_mean_zero_and_variance_one() {
-        let (mean, variance) = moments(&white(REGION, 7));
+        let (mean, variance) = mean_and_deviation(&white(REGION, 7));
         assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
         for grain in [1, 2] {
-            let (mean, variance) = moments(&texture(REGION, grain, 7));
+            let (mean, variance) = mean_and_deviation(&texture(REGION, grain, 7));
             assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.3, "{grain}: {mean} {variance}");
         }
     }

@@ -20,13 +20,13 @@ impl Plane {
     #[must_use]
     pub fn unwritten(width: usize, height: usize) -> Self {
         let length = width * height;
-        Self { width, values: Samples::used(length).unwrap_or_else(|| Samples::zeros(length)) }
+        Self { width, values: Samples::reuse(length).unwrap_or_else(|| Samples::zeros(length)) }
     }
 
     /// Creates a plane whose rows are filled one by one. `fill` must write the whole row before reading it.
     #[must_use]
     pub fn from_rows(width: usize, height: usize, mut fill: impl FnMut(usize, &mut [f32])) -> Self {
-        if let Some(values) = Samples::used(width * height) {
+        if let Some(values) = Samples::reuse(width * height) {
             let mut plane = Self { width, values };
             plane.rows_mut().enumerate().for_each(|(y, row)| fill(y, row));
             return plane;
@@ -137,13 +137,13 @@ impl Plane {
 pub fn copy_clamped<T: Copy>(source: &[T], left: isize, target: &mut [T]) {
     let last = source.len() - 1;
     let before = left.min(0).unsigned_abs().min(target.len());
-    let (outside, inside) = target.split_at_mut(before);
+    let (outside, rest) = target.split_at_mut(before);
     outside.fill(source[0]);
 
     let start = clamped(left, source.len());
-    let common = inside.len().min(source.len() - start);
-    inside[..common].copy_from_slice(&source[start..start + common]);
-    inside[common..].fill(source[last]);
+    let common = rest.len().min(source.len() - start);
+    rest[..common].copy_from_slice(&source[start..start + common]);
+    rest[common..].fill(source[last]);
 }
 
 /// Clamps an index to 0 to `last`.
@@ -164,21 +164,21 @@ pub struct Region {
 impl Region {
     /// Returns the region of a whole plane.
     #[must_use]
-    pub fn whole(plane: &Plane) -> Self {
+    pub fn of_plane(plane: &Plane) -> Self {
         Self { left: 0, top: 0, width: plane.width(), height: plane.height() }
     }
 
     /// Returns the intersection with `whole`.
     #[must_use]
-    pub fn within(self, whole: Self) -> Self {
-        let span = |start: isize, length: usize, from: isize, all: usize| {
-            let end = (start + length as isize).min(from + all as isize);
+    pub fn clipped_to(self, bounds: Self) -> Self {
+        let span = |start: isize, length: usize, from: isize, total: usize| {
+            let end = (start + length as isize).min(from + total as isize);
             let start = start.max(from);
             (start, (end - start).max(0) as usize)
         };
 
-        let (left, width) = span(self.left, self.width, whole.left, whole.width);
-        let (top, height) = span(self.top, self.height, whole.top, whole.height);
+        let (left, width) = span(self.left, self.width, bounds.left, bounds.width);
+        let (top, height) = span(self.top, self.height, bounds.top, bounds.height);
         Self { left, top, width, height }
     }
 
@@ -204,18 +204,18 @@ mod tests {
         let plane = Plane::from_fn(9, 7, |x, y| if [(3, 2), (5, 4)].contains(&(x, y)) { 1.0 } else { 0.0 });
         assert_eq!(plane.bounds(0.5), Some(Region { left: 3, top: 2, width: 3, height: 3 }));
         assert_eq!(plane.bounds(1.0), None);
-        let grown = Region { left: 3, top: 2, width: 3, height: 3 }.grown(3).within(Region::whole(&plane));
+        let grown = Region { left: 3, top: 2, width: 3, height: 3 }.grown(3).clipped_to(Region::of_plane(&plane));
         assert_eq!(grown, Region { left: 0, top: 0, width: 9, height: 7 });
     }
 
     #[test]
     fn windows_reach_beyond_the_borders() {
         let plane = Plane::from_fn(3, 2, |x, y| (10 * y + x) as f32);
-        let window = plane.window(Region::whole(&plane).grown(2));
+        let window = plane.window(Region::of_plane(&plane).grown(2));
         assert_eq!(window.row(0), [0.0, 0.0, 0.0, 1.0, 2.0, 2.0, 2.0]);
         assert_eq!(window.row(5), [10.0, 10.0, 10.0, 11.0, 12.0, 12.0, 12.0]);
-        let beside = plane.window(Region { left: 7, top: -9, width: 2, height: 1 });
-        assert_eq!(beside.row(0), [2.0, 2.0]);
+        let outside = plane.window(Region { left: 7, top: -9, width: 2, height: 1 });
+        assert_eq!(outside.row(0), [2.0, 2.0]);
         let before = plane.window(Region { left: -7, top: 9, width: 2, height: 1 });
         assert_eq!(before.row(0), [10.0, 10.0]);
     }

@@ -22,11 +22,11 @@ use crate::tiles::{enlarge, finish};
 #[must_use]
 pub fn precision(input: DecodedPicture, job: &PrecisionJob, seed: u32) -> DecodedPicture {
     let DecodedPicture { pixels, profile } = input;
-    let planes = Planes::of(&pixels);
+    let planes = Planes::from_pixels(&pixels);
     drop(pixels);
 
     let planes = prepared(planes, job.flavor);
-    let noise = Statistics::of(&planes.luma).noise;
+    let noise = Statistics::from_luma(&planes.luma).noise;
     let look = look(*job);
 
     let pixels = match steps(job.scale_factor) {
@@ -34,8 +34,8 @@ pub fn precision(input: DecodedPicture, job: &PrecisionJob, seed: u32) -> Decode
         (Some(before), factor) => {
             let between = enlarge(&planes, &Detailer::new(&planes, before, look, seed, noise, false));
             drop(planes);
-            let noise = Statistics::of(&between.luma).noise;
-            finish(&between, &Detailer::new(&between, factor, look.again(), seed, noise, true))
+            let noise = Statistics::from_luma(&between.luma).noise;
+            finish(&between, &Detailer::new(&between, factor, look.for_second_pass(), seed, noise, true))
         }
     };
 
@@ -86,7 +86,7 @@ fn prepared(mut planes: Planes, flavor: PrecisionPreset) -> Planes {
             for (plane, share, stride) in
                 [(&mut planes.luma, 1.1, 2), (&mut planes.blue, 1.6, 4), (&mut planes.red, 1.6, 4)]
             {
-                let sigma = (share * Statistics::of(plane).noise).max(SIGMA_MIN);
+                let sigma = (share * Statistics::from_luma(plane).noise).max(SIGMA_MIN);
                 *plane = denoise(plane, sigma, stride);
             }
         }
@@ -106,7 +106,7 @@ mod tests {
     use crate::plane::{Plane, Region};
     use crate::sample;
 
-    fn plain(scale_factor: usize) -> PrecisionJob {
+    fn plain_job(scale_factor: usize) -> PrecisionJob {
         PrecisionJob { scale_factor, flavor: PrecisionPreset::Photo, sharpen: 0.0, smart_grain: 0.0, ultra_detail: 0.0 }
     }
 
@@ -115,7 +115,7 @@ mod tests {
     }
 
     fn luma(pixels: &Pixels, job: PrecisionJob) -> Plane {
-        Planes::of(&enlarged(pixels, job).pixels).luma
+        Planes::from_pixels(&enlarged(pixels, job).pixels).luma
     }
 
     fn deviation(plane: &Plane) -> f32 {
@@ -138,10 +138,10 @@ mod tests {
     /// Structural similarity (Wang et al.) over blocks of 8 × 8 samples.
     fn similarity(one: &Plane, other: &Plane) -> f32 {
         let mut sum = 0.0;
-        let places =
+        let origins =
             (0..one.height() - 7).step_by(4).flat_map(|y| (0..one.width() - 7).step_by(4).map(move |x| (x, y)));
         let mut count = 0.0;
-        for (x, y) in places {
+        for (x, y) in origins {
             let square = Region { left: x as isize, top: y as isize, width: 8, height: 8 };
             let a = one.window(square);
             let b = other.window(square);
@@ -162,21 +162,24 @@ mod tests {
     fn what_was_reduced_four_times_comes_back_nearer_than_by_bicubic() {
         for picture in [sample::photo(128), sample::drawing(128)] {
             let original = opaque(picture);
-            let truth = Planes::of(&Pixels::Opaque(original.clone())).luma;
+            let original_luma = Planes::from_pixels(&Pixels::Opaque(original.clone())).luma;
             for kernel in [FilterType::Triangle, FilterType::CatmullRom] {
                 let small = imageops::resize(&original, 32, 32, kernel);
                 let bicubic = imageops::resize(&small, 128, 128, FilterType::CatmullRom);
-                let bicubic = Planes::of(&Pixels::Opaque(bicubic)).luma;
+                let bicubic = Planes::from_pixels(&Pixels::Opaque(bicubic)).luma;
                 let sharpened = PrecisionJob { scale_factor: 4, ..Default::default() };
-                let sublime = PrecisionJob { flavor: PrecisionPreset::Sublime, ..plain(4) };
-                for job in [plain(4), sharpened, sublime] {
-                    let ours = luma(&Pixels::Opaque(small.clone()), job);
-                    let nearer = error(&ours, &truth);
-                    let near = error(&bicubic, &truth);
-                    assert!(nearer < near, "{kernel:?} {job:?}: squared error {nearer}, bicubic {near}");
-                    let more = similarity(&ours, &truth);
-                    let much = similarity(&bicubic, &truth);
-                    assert!(more > much, "{kernel:?} {job:?}: similarity {more}, bicubic {much}");
+                let sublime = PrecisionJob { flavor: PrecisionPreset::Sublime, ..plain_job(4) };
+                for job in [plain_job(4), sharpened, sublime] {
+                    let upscaled = luma(&Pixels::Opaque(small.clone()), job);
+                    let error_ours = error(&upscaled, &original_luma);
+                    let near = error(&bicubic, &original_luma);
+                    assert!(error_ours < near, "{kernel:?} {job:?}: squared error {error_ours}, bicubic {near}");
+                    let similarity_ours = similarity(&upscaled, &original_luma);
+                    let similarity_bicubic = similarity(&bicubic, &original_luma);
+                    assert!(
+                        similarity_ours > similarity_bicubic,
+                        "{kernel:?} {job:?}: similarity {similarity_ours}, bicubic {similarity_bicubic}"
+                    );
                 }
             }
         }
@@ -186,11 +189,11 @@ mod tests {
     fn every_factor_gives_its_size_and_keeps_the_brightness_and_the_profile() {
         let input = sample::photo(11);
         let mean = |plane: &Plane| plane.values().iter().sum::<f32>() / plane.values().len() as f32;
-        let before = mean(&Planes::of(&input).luma);
+        let before = mean(&Planes::from_pixels(&input).luma);
         for factor in 2..=16 {
-            let result = enlarged(&input, plain(factor as usize));
+            let result = enlarged(&input, plain_job(factor as usize));
             assert_eq!((result.dimensions(), result.profile), ((11 * factor, 11 * factor), Some(vec![1])));
-            let after = mean(&Planes::of(&result.pixels).luma);
+            let after = mean(&Planes::from_pixels(&result.pixels).luma);
             assert!((before - after).abs() < 0.01, "{factor}: {before} {after}");
         }
     }
@@ -199,7 +202,7 @@ mod tests {
     fn even_colour_stays_at_the_end_of_every_scale() {
         let all = 1.0;
         for flavor in PrecisionPreset::ALL {
-            let job = PrecisionJob { flavor: *flavor, sharpen: all, ultra_detail: all, ..plain(13) };
+            let job = PrecisionJob { flavor: *flavor, sharpen: all, ultra_detail: all, ..plain_job(13) };
             let one = Pixels::Opaque(RgbImage::from_pixel(3, 1, image::Rgb([200, 100, 50])));
             let result = opaque(enlarged(&one, job).pixels);
             assert!(result.pixels().all(|pixel| pixel.0.iter().zip([200, 100, 50]).all(|(a, b)| a.abs_diff(b) <= 1)));
@@ -209,7 +212,7 @@ mod tests {
     fn assert_fine_rises(set: impl Fn(&mut PrecisionJob, f32)) {
         for factor in [2, 6] {
             let measures = [0.0, 0.5, 1.0].map(|share| {
-                let mut job = plain(factor);
+                let mut job = plain_job(factor);
                 set(&mut job, share);
                 deviation(&finer_than(&luma(&sample::photo(32), job), 1))
             });
@@ -231,7 +234,7 @@ mod tests {
     fn smart_grain_adds_texture_where_there_is_none_and_another_seed_another() {
         assert_fine_rises(|job, share| job.smart_grain = share);
         let grey = Pixels::Opaque(RgbImage::from_pixel(16, 16, image::Rgb([128; 3])));
-        let job = PrecisionJob { smart_grain: 1.0, ..plain(4) };
+        let job = PrecisionJob { smart_grain: 1.0, ..plain_job(4) };
         assert!(deviation(&luma(&grey, job)) > 0.02);
         let [one, two, other] =
             [1, 1, 2].map(|seed| precision(DecodedPicture { pixels: grey.clone(), profile: None }, &job, seed));
@@ -242,7 +245,7 @@ mod tests {
     fn flavors_smooth_keep_and_denoise() {
         let [sublime, photo, denoised] =
             [PrecisionPreset::Sublime, PrecisionPreset::Photo, PrecisionPreset::PhotoDenoiser]
-                .map(|flavor| move |picture: &Pixels| luma(picture, PrecisionJob { flavor, ..plain(2) }));
+                .map(|flavor| move |picture: &Pixels| luma(picture, PrecisionJob { flavor, ..plain_job(2) }));
         let noisy = sample::noisy(64);
         assert!(deviation(&denoised(&noisy)) < 0.3 * deviation(&photo(&noisy)));
         // The denoiser distinguishes texture from noise and does not blur clean lines.
@@ -258,7 +261,8 @@ mod tests {
     fn transparency_is_enlarged_with_the_picture() {
         let cut = image::RgbaImage::from_fn(16, 16, |x, _| image::Rgba([0, 200, 0, if x < 8 { 255 } else { 0 }]));
         for factor in [3, 9] {
-            let Pixels::Transparent(large) = enlarged(&Pixels::Transparent(cut.clone()), plain(factor)).pixels else {
+            let Pixels::Transparent(large) = enlarged(&Pixels::Transparent(cut.clone()), plain_job(factor)).pixels
+            else {
                 panic!("transparency is kept")
             };
             assert_eq!((large.get_pixel(5, 20).0[3], large.get_pixel(14 * factor as u32, 20).0[3]), (255, 0));

@@ -73,7 +73,7 @@ impl Look {
 
     /// Adds up all parameters.
     #[must_use]
-    pub fn of(parameters: &PictureUpscale, statistics: &Statistics) -> Self {
+    pub fn from_parameters(parameters: &PictureUpscale, statistics: &Statistics) -> Self {
         let mut look = Self::BASE;
         look.add(&engine(parameters.engine, statistics), 1.0);
         look.add(&kind(parameters.optimized_for), 1.0);
@@ -83,7 +83,7 @@ impl Look {
 
         if let Some(text) = &parameters.prompt {
             // By its description, fractality is the strength of the prompt: none at -1, full at 1.
-            look.add(&prompt::wish(text.as_str()), 0.5 + 0.5 * parameters.fractality);
+            look.add(&prompt::parse_look(text.as_str()), 0.5 + 0.5 * parameters.fractality);
         }
 
         look.resembling(parameters.resemblance).limited()
@@ -111,7 +111,7 @@ impl Look {
 
     /// Returns the look of a second enlargement, which adds to the effect of the first.
     #[must_use]
-    pub fn again(self) -> Self {
+    pub fn for_second_pass(self) -> Self {
         Self {
             sharpen: 0.6 * self.sharpen,
             crisp: 0.6 * self.crisp,
@@ -214,17 +214,17 @@ fn engine(engine: UpscaleCharacter, statistics: &Statistics) -> Look {
 
 /// Returns the look of a kind of picture.
 fn kind(kind: PictureKind) -> Look {
-    let none = Look::NONE;
+    let base = Look::NONE;
     match kind {
-        PictureKind::Standard => none,
+        PictureKind::Standard => base,
         PictureKind::SoftPortraits => {
-            Look { skin: 0.75, smooth: 0.1, local_contrast: -0.15, warmth: 0.12, sharpen: -0.1, ..none }
+            Look { skin: 0.75, smooth: 0.1, local_contrast: -0.15, warmth: 0.12, sharpen: -0.1, ..base }
         }
         PictureKind::HardPortraits => {
-            Look { local_contrast: 0.5, contrast: 0.12, sharpen: 0.4, own_detail: 0.8, saturation: -0.05, ..none }
+            Look { local_contrast: 0.5, contrast: 0.12, sharpen: 0.4, own_detail: 0.8, saturation: -0.05, ..base }
         }
         PictureKind::ArtNIllustration => {
-            Look { smooth: 0.6, sharpen: 0.4, crisp: 0.9, overshoot: -0.15, saturation: 0.1, ..none }
+            Look { smooth: 0.6, sharpen: 0.4, crisp: 0.9, overshoot: -0.15, saturation: 0.1, ..base }
         }
         PictureKind::VideogameAssets => Look {
             smooth: 0.35,
@@ -234,7 +234,7 @@ fn kind(kind: PictureKind) -> Look {
             saturation: 0.12,
             contrast: 0.1,
             grain: -1.0,
-            ..none
+            ..base
         },
         PictureKind::NatureNLandscapes => Look {
             texture: 0.8,
@@ -243,13 +243,13 @@ fn kind(kind: PictureKind) -> Look {
             saturation: 0.12,
             local_contrast: 0.25,
             sharpen: 0.25,
-            ..none
+            ..base
         },
         PictureKind::FilmsNPhotography => {
-            Look { grain: 0.5, highlights: -0.15, contrast: -0.04, saturation: -0.06, warmth: 0.05, ..none }
+            Look { grain: 0.5, highlights: -0.15, contrast: -0.04, saturation: -0.06, warmth: 0.05, ..base }
         }
         PictureKind::Renders3d => {
-            Look { smooth: 0.45, sharpen: 0.3, crisp: 0.6, overshoot: -0.2, local_contrast: 0.1, grain: -1.0, ..none }
+            Look { smooth: 0.45, sharpen: 0.3, crisp: 0.6, overshoot: -0.2, local_contrast: 0.1, grain: -1.0, ..base }
         }
         PictureKind::ScienceFictionNHorror => Look {
             exposure: -0.35,
@@ -258,7 +258,7 @@ fn kind(kind: PictureKind) -> Look {
             saturation: -0.15,
             local_contrast: 0.3,
             sharpen: 0.25,
-            ..none
+            ..base
         },
     }
 }

@@ -81,10 +81,10 @@ const FILLERS: &[&str] = &["too", "very", "so", "the", "any", "a", "an", "of", "
 /// Returns the effect of a prompt at full strength: its texture and the sum of its hints, each counted once. A prompt
 /// without words has no effect.
 #[must_use]
-pub fn wish(prompt: &str) -> Look {
+pub fn parse_look(prompt: &str) -> Look {
     let mut words = words(prompt).peekable();
     let mut sum = if words.peek().is_some() { GUIDED } else { NONE };
-    let mut heard = Vec::new();
+    let mut used = Vec::new();
     let mut negated = false;
 
     while let Some(word) = words.next() {
@@ -94,10 +94,10 @@ pub fn wish(prompt: &str) -> Look {
         } else if !FILLERS.contains(&word) {
             let negated_late = words.next_if(|next| LATE_NEGATORS.contains(&next.as_str())).is_some();
             if let Some((look, strength)) =
-                meaning(word, negated != negated_late).filter(|hint| !heard.contains(&hint.0))
+                meaning(word, negated != negated_late).filter(|hint| !used.contains(&hint.0))
             {
                 sum.add(look, strength);
-                heard.push(look);
+                used.push(look);
             }
 
             negated = false;
@@ -108,26 +108,26 @@ pub fn wish(prompt: &str) -> Look {
 
 /// Returns the effect of a word and its sign.
 fn meaning(word: &str, negated: bool) -> Option<(&'static Look, f32)> {
-    let among =
+    let find_in =
         |table: &'static [(&[&str], Look)]| table.iter().find(|(words, _)| words.contains(&word)).map(|(_, look)| look);
-    let remedy = among(FAULTS).filter(|_| negated).map(|look| (look, 1.0));
-    remedy.or_else(|| among(HINTS).map(|look| (look, if negated { -1.0 } else { 1.0 })))
+    let fix = find_in(FAULTS).filter(|_| negated).map(|look| (look, 1.0));
+    fix.or_else(|| find_in(HINTS).map(|look| (look, if negated { -1.0 } else { 1.0 })))
 }
 
 /// Returns the seed of a prompt's texture, or `None` without words. Case, spaces and punctuation are ignored.
 #[must_use]
 pub fn prompt_seed(prompt: &str) -> Option<u32> {
     let mut hash = Sha256::new();
-    let mut any = false;
+    let mut has_words = false;
 
     for word in words(prompt) {
-        any = true;
+        has_words = true;
         hash.update(word.as_bytes());
         hash.update([0]);
     }
 
     let hash = hash.finalize();
-    any.then(|| u32::from_le_bytes([hash[0], hash[1], hash[2], hash[3]]))
+    has_words.then(|| u32::from_le_bytes([hash[0], hash[1], hash[2], hash[3]]))
 }
 
 /// Returns the words of a prompt in lower case.
@@ -141,7 +141,7 @@ mod tests {
 
     /// Effect of a prompt beyond that of every prompt.
     fn hints(prompt: &str) -> Look {
-        let mut hints = wish(prompt);
+        let mut hints = parse_look(prompt);
         hints.add(&GUIDED, -1.0);
         hints
     }
@@ -181,7 +181,7 @@ mod tests {
             "avoid grain",
             "fewer cats, without grain",
         ] {
-            let wish = wish(prompt);
+            let wish = parse_look(prompt);
             assert!(wish.smooth > 0.0 && wish.grain <= 0.0 && wish.texture <= 0.0, "{prompt}: {wish:?}");
         }
         for prompt in ["fix blurry photo", "not blurry", "remove blur", "blur removal"] {
@@ -195,9 +195,9 @@ mod tests {
 
     #[test]
     fn any_words_add_texture_and_none_add_nothing() {
-        assert_eq!(wish("a cat on a mat"), GUIDED);
-        assert_eq!(wish(" ?! "), Look::NONE);
-        assert_eq!(wish("smooth").texture.to_bits(), 0.0_f32.to_bits());
+        assert_eq!(parse_look("a cat on a mat"), GUIDED);
+        assert_eq!(parse_look(" ?! "), Look::NONE);
+        assert_eq!(parse_look("smooth").texture.to_bits(), 0.0_f32.to_bits());
     }
 
     #[test]

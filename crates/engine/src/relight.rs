@@ -44,31 +44,31 @@ pub fn relight(
 ) -> DecodedPicture {
     let DecodedPicture { pixels, profile } = input;
 
-    let overview = Overview::of(&pixels, OVERVIEW_SIDE);
+    let overview = Overview::from_pixels(&pixels, OVERVIEW_SIDE);
     let face = Skin::find(&overview).face;
     let subject = subject(&overview, &face);
-    let source = source.map(|source| Overview::of(&source.pixels, OVERVIEW_SIDE));
+    let source = source.map(|source| Overview::from_pixels(&source.pixels, OVERVIEW_SIDE));
 
     let field = field(&overview, source.as_ref(), job, &subject, seed);
-    let plan = RelightPlan::of(job, Statistics::of(&overview.planes().luma).is_drawn());
-    let work = RelightContext::new(&overview, job, plan, field, &face, &subject);
+    let plan = RelightPlan::from_job(job, Statistics::from_luma(&overview.planes().luma).is_drawn());
+    let context = RelightContext::new(&overview, job, plan, field, &face, &subject);
 
-    let pixels = change(&pixels, MARGIN, |planes, region| work.change(planes, region));
+    let pixels = change(&pixels, MARGIN, |planes, region| context.change(planes, region));
     DecodedPicture { pixels, profile }
 }
 
 /// Computes the requested light.
 fn field(overview: &Overview, source: Option<&Overview>, job: &PictureRelight, subject: &Plane, seed: u32) -> Field {
-    let wish = job.prompt.as_ref().map_or(Wish::NONE, |prompt| Wish::of(prompt.as_str()));
+    let wishes = job.prompt.as_ref().map_or(Wish::NONE, |prompt| Wish::from_prompt(prompt.as_str()));
 
     let mut field = match (job.source, source) {
-        (LightOrigin::Prompt, _) | (_, None) => return Field::of_wish(overview, &wish, subject, Some(seed)),
+        (LightOrigin::Prompt, _) | (_, None) => return Field::of_wish(overview, &wishes, subject, Some(seed)),
         (LightOrigin::Reference, Some(reference)) => Field::of_reference(overview, reference),
         (LightOrigin::Lightmap, Some(map)) => Field::of_map(overview, map),
     };
 
-    if wish != Wish::NONE {
-        field.add(&Field::of_wish(overview, &wish, subject, None), BESIDE);
+    if wishes != Wish::NONE {
+        field.add(&Field::of_wish(overview, &wishes, subject, None), BESIDE);
     }
     field
 }

@@ -57,10 +57,10 @@ struct Phase {
 impl Phase {
     /// Computes the weights of position `phase` of the `factor` positions of a sample.
     fn new(kernel: Kernel, phase: usize, factor: usize) -> Self {
-        let place = (phase as f32 + 0.5) / factor as f32 - 0.5;
-        let first = place.floor() as isize + 1 - kernel.lobes() as isize;
+        let position = (phase as f32 + 0.5) / factor as f32 - 0.5;
+        let first = position.floor() as isize + 1 - kernel.lobes() as isize;
         let taps = (first..).take(2 * kernel.lobes());
-        let weights: Vec<f32> = taps.map(|tap| kernel.weight(place - tap as f32)).collect();
+        let weights: Vec<f32> = taps.map(|tap| kernel.weight(position - tap as f32)).collect();
 
         let sum: f32 = weights.iter().sum();
         Self { first: (first + REACH as isize) as usize, weights: weights.iter().map(|weight| weight / sum).collect() }
@@ -143,8 +143,8 @@ fn interleave<const LINES: usize>(lines: &[f32], target: &mut [f32]) {
 
 fn interleave_any(lines: &[f32], count: usize, target: &mut [f32]) {
     for (first, line) in lines.chunks_exact(lines.len() / count).enumerate() {
-        for (value, made) in target[first..].chunks_mut(count).zip(line) {
-            value[0] = *made;
+        for (value, sample) in target[first..].chunks_mut(count).zip(line) {
+            value[0] = *sample;
         }
     }
 }
@@ -233,11 +233,11 @@ mod tests {
     fn flat_stays_flat_and_slopes_stay_slopes() {
         for (kernel, factor) in [(Kernel::Lanczos, 2), (Kernel::Lanczos, 4), (Kernel::Linear, 2), (Kernel::Linear, 4)] {
             let flat = Plane::from_fn(5, 4, |_, _| 0.7);
-            let large = Enlarger::new(kernel, factor).enlarge(&flat, Region::whole(&flat));
+            let large = Enlarger::new(kernel, factor).enlarge(&flat, Region::of_plane(&flat));
             assert!(large.values().iter().all(|value| (value - 0.7).abs() < 1e-5));
 
             let slope = Plane::from_fn(20, 4, |x, _| x as f32);
-            let large = Enlarger::new(kernel, factor).enlarge(&slope, Region::whole(&slope));
+            let large = Enlarger::new(kernel, factor).enlarge(&slope, Region::of_plane(&slope));
             let middle = 10 * factor;
             let expected = (middle as f32 + 0.5) / factor as f32 - 0.5;
             assert!((large.row(0)[middle] - expected).abs() < 0.02, "{kernel:?} {factor}");
@@ -248,11 +248,11 @@ mod tests {
     fn a_part_is_enlarged_as_in_the_whole() {
         let source = Plane::from_fn(12, 9, |x, y| ((x * 7 + y * 5) % 11) as f32);
         let enlarger = Enlarger::new(Kernel::Lanczos, 4);
-        let whole = enlarger.enlarge(&source, Region::whole(&source));
+        let whole = enlarger.enlarge(&source, Region::of_plane(&source));
         let part = enlarger.enlarge(&source, Region { left: 3, top: 2, width: 5, height: 4 });
-        let same = whole.window(Region { left: 12, top: 8, width: 20, height: 16 });
-        assert_eq!((part.width(), part.height()), (same.width(), same.height()));
-        assert!(part.values().iter().zip(same.values()).all(|(part, same)| (part - same).abs() < 1e-5));
+        let expected = whole.window(Region { left: 12, top: 8, width: 20, height: 16 });
+        assert_eq!((part.width(), part.height()), (expected.width(), expected.height()));
+        assert!(part.values().iter().zip(expected.values()).all(|(part, same)| (part - same).abs() < 1e-5));
     }
 
     #[test]

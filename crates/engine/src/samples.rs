@@ -35,14 +35,14 @@ struct Spare {
 impl Spare {
     /// Returns the smallest buffer that fits, unless it is more than twice as large as required.
     fn take(&mut self, length: usize) -> Option<Vec<f32>> {
-        let fits = |piece: &Vec<f32>| length >= PIECE_MIN && (length..=2 * length).contains(&piece.len());
-        let fitting = self.pieces.iter().enumerate().filter(|(_, piece)| fits(piece));
+        let is_suitable = |piece: &Vec<f32>| length >= PIECE_MIN && (length..=2 * length).contains(&piece.len());
+        let fitting = self.pieces.iter().enumerate().filter(|(_, piece)| is_suitable(piece));
         let (at, _) = fitting.min_by_key(|(_, piece)| piece.len())?;
         Some(self.remove(at))
     }
 
     /// Keeps a buffer. If the thread's limit is exceeded, the oldest buffers are freed.
-    fn keep(&mut self, piece: Vec<f32>) {
+    fn put_back(&mut self, piece: Vec<f32>) {
         if !(PIECE_MIN..=PIECE_MAX).contains(&piece.len()) {
             return;
         }
@@ -73,24 +73,24 @@ impl Samples {
     /// Returns zeros.
     #[must_use]
     pub fn zeros(length: usize) -> Self {
-        Self::used(length).map_or_else(
+        Self::reuse(length).map_or_else(
             || Self::from(vec![0.0; length]),
-            |mut used| {
-                used.fill(0.0);
-                used
+            |mut samples| {
+                samples.fill(0.0);
+                samples
             },
         )
     }
 
     /// Returns recycled samples with undefined values, if there are any. The caller must write all of them.
     #[must_use]
-    pub fn used(length: usize) -> Option<Self> {
-        let mut used = Self { piece: SPARE.with_borrow_mut(|spare| spare.take(length))?, length };
+    pub fn reuse(length: usize) -> Option<Self> {
+        let mut samples = Self { piece: SPARE.with_borrow_mut(|spare| spare.take(length))?, length };
         if cfg!(debug_assertions) {
             // NaN makes tests fail if a sample is read before it is written.
-            used.fill(f32::NAN);
+            samples.fill(f32::NAN);
         }
-        Some(used)
+        Some(samples)
     }
 }
 
@@ -116,7 +116,7 @@ impl DerefMut for Samples {
 
 impl Clone for Samples {
     fn clone(&self) -> Self {
-        let Some(mut copy) = Self::used(self.length) else { return Self::from(self.to_vec()) };
+        let Some(mut copy) = Self::reuse(self.length) else { return Self::from(self.to_vec()) };
         copy.copy_from_slice(self);
         copy
     }
@@ -138,7 +138,7 @@ impl Drop for Samples {
     fn drop(&mut self) {
         let piece = std::mem::take(&mut self.piece);
         // During thread shutdown the thread-local storage may be gone; the buffer is then freed.
-        let _ = SPARE.try_with(|spare| spare.borrow_mut().keep(piece));
+        let _ = SPARE.try_with(|spare| spare.borrow_mut().put_back(piece));
     }
 }
 
@@ -146,17 +146,17 @@ impl Drop for Samples {
 mod tests {
     use super::*;
 
-    fn kept() -> usize {
+    fn spare_samples() -> usize {
         SPARE.with_borrow(|spare| spare.samples)
     }
 
     #[test]
     fn what_was_given_back_is_used_again_and_zeros_are_zeros() {
         let first = Samples::from(vec![7.0; PIECE_MIN + 9]);
-        let place = first.as_ptr();
+        let pointer = first.as_ptr();
         drop(first);
         let zeros = Samples::zeros(PIECE_MIN);
-        assert_eq!((zeros.as_ptr(), &*zeros), (place, &[0.0; PIECE_MIN][..]));
+        assert_eq!((zeros.as_ptr(), &*zeros), (pointer, &[0.0; PIECE_MIN][..]));
         assert_eq!(zeros.clone(), zeros);
     }
 
@@ -164,15 +164,15 @@ mod tests {
     fn a_thread_keeps_tiles_up_to_a_bound_and_no_whole_pictures() {
         drop(Samples::zeros(PIECE_MAX + 1));
         drop(Samples::zeros(PIECE_MIN - 1));
-        assert_eq!(kept(), 0);
+        assert_eq!(spare_samples(), 0);
         // Given a thread full of small buffers
-        let is_full = || (*KEPT_MAX - PIECE_MAX..=*KEPT_MAX).contains(&kept());
+        let is_full = || (*KEPT_MAX - PIECE_MAX..=*KEPT_MAX).contains(&spare_samples());
         drop((0..=*KEPT_MAX / PIECE_MIN).map(|_| Samples::zeros(PIECE_MIN)).collect::<Vec<_>>());
         assert!(is_full());
         // When larger ones are freed, they replace the small ones
         drop((0..20).map(|_| Samples::zeros(PIECE_MAX)).collect::<Vec<_>>());
-        assert!(is_full() && Samples::used(PIECE_MAX).is_some());
+        assert!(is_full() && Samples::reuse(PIECE_MAX).is_some());
         // And small requests do not take the large ones
-        assert!(Samples::used(PIECE_MIN).is_none());
+        assert!(Samples::reuse(PIECE_MIN).is_none());
     }
 }

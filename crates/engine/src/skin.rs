@@ -28,9 +28,9 @@ const OVERVIEW_SIDE: usize = 768;
 #[must_use]
 pub fn skin(input: DecodedPicture, job: &SkinJob, seed: u32) -> DecodedPicture {
     let DecodedPicture { pixels, profile } = input;
-    let overview = Overview::of(&pixels, OVERVIEW_SIDE);
-    let work = SkinContext::new(&overview, Skin::find(&overview), Retouch::of(*job), seed);
-    let pixels = change(&pixels, work.margin(), |planes, region| work.change(planes, region));
+    let overview = Overview::from_pixels(&pixels, OVERVIEW_SIDE);
+    let context = SkinContext::new(&overview, Skin::find(&overview), Retouch::from_job(*job), seed);
+    let pixels = change(&pixels, context.margin(), |planes, region| context.change(planes, region));
     DecodedPicture { pixels, profile }
 }
 

@@ -54,17 +54,18 @@ pub fn style(input: DecodedPicture, reference: Option<&DecodedPicture>, job: &St
 
     let DecodedPicture { mut pixels, profile } = input;
 
-    let recipe = Recipe::of(job);
-    let mut working = Working::of(&pixels);
+    let recipe = Recipe::from_job(job);
+    let mut working = Working::from_pixels(&pixels);
     if let Some(bend) = bend_of(&recipe, &working, strength, seed) {
         pixels = warp::bend(&pixels, &bend);
-        working = Working::of(&pixels);
+        working = Working::from_pixels(&pixels);
     }
 
     let unit = working.unit;
     let fringe = (recipe.fringe * unit * working.factor as f32 + 0.5) as usize;
-    let taken = reference.map(|reference| ReferenceFeatures::of(&Working::of(&reference.pixels), unit));
-    let scene = Scene::of(&working, recipe, taken.as_ref(), seed);
+    let features =
+        reference.map(|reference| ReferenceFeatures::from_reference(&Working::from_pixels(&reference.pixels), unit));
+    let scene = Scene::new(&working, recipe, features.as_ref(), seed);
 
     let (width, height) = match &pixels {
         Pixels::Opaque(pixels) => pixels.dimensions(),
@@ -89,7 +90,7 @@ fn bend_of(recipe: &Recipe, working: &Working, strength: f32, seed: u32) -> Opti
         return None;
     }
 
-    let Focus { centre, radius } = Focus::of(working);
+    let Focus { centre, radius } = Focus::from_working(working);
     let factor = working.factor as f32;
     Some(Bend {
         centre: centre.map(|part| part * factor),

@@ -19,21 +19,21 @@ use crate::tiles::{enlarge, finish};
 #[must_use]
 pub fn upscale(input: DecodedPicture, parameters: &PictureUpscale, seed: u32) -> DecodedPicture {
     let DecodedPicture { pixels, profile } = input;
-    let planes = Planes::of(&pixels);
+    let planes = Planes::from_pixels(&pixels);
     drop(pixels);
 
-    let statistics = Statistics::of(&planes.luma);
-    let look = Look::of(parameters, &statistics);
+    let statistics = Statistics::from_luma(&planes.luma);
+    let look = Look::from_parameters(parameters, &statistics);
     let mut planes = grade(planes, &look);
 
     let (before, last) = steps(parameters.scale_factor);
     let mut noise = statistics.noise;
     if let Some(factor) = before {
         planes = enlarge(&planes, &Detailer::new(&planes, factor, look, seed, noise, false));
-        noise = Statistics::of(&planes.luma).noise;
+        noise = Statistics::from_luma(&planes.luma).noise;
     }
 
-    let look = if before.is_some() { look.again() } else { look };
+    let look = if before.is_some() { look.for_second_pass() } else { look };
     let pixels = finish(&planes, &Detailer::new(&planes, last, look, seed, noise, true));
 
     DecodedPicture { pixels, profile }
@@ -61,7 +61,7 @@ mod tests {
     use crate::plane::{Plane, Region};
     use crate::{resample, sample};
 
-    fn plain(scale_factor: UpscaleFactor) -> PictureUpscale {
+    fn plain_job(scale_factor: UpscaleFactor) -> PictureUpscale {
         PictureUpscale { scale_factor, ..PictureUpscale::default() }
     }
 
@@ -75,7 +75,7 @@ mod tests {
     }
 
     fn planes(parameters: &PictureUpscale) -> Planes {
-        Planes::of(&upscale(decoded(sample::photo(40)), parameters, 1).pixels)
+        Planes::from_pixels(&upscale(decoded(sample::photo(40)), parameters, 1).pixels)
     }
 
     fn deviation(plane: &Plane) -> f32 {
@@ -101,7 +101,7 @@ mod tests {
     /// Measures at -1, 0 and 1 of one dial.
     fn along(set: impl Fn(&mut PictureUpscale, f32), measure: impl Fn(&PictureUpscale) -> f32) -> [f32; 3] {
         [-1.0, 0.0, 1.0].map(|value| {
-            let mut parameters = plain(UpscaleFactor::X2);
+            let mut parameters = plain_job(UpscaleFactor::X2);
             set(&mut parameters, value);
             measure(&parameters)
         })
@@ -123,10 +123,10 @@ mod tests {
             let original = opaque(pictures[0].clone());
             let reduced = imageops::thumbnail(&original, 32, 32);
             let bicubic = imageops::resize(&reduced, 128, 128, FilterType::CatmullRom);
-            let ours = opaque(upscale(decoded(Pixels::Opaque(reduced)), &plain(UpscaleFactor::X4), 1).pixels);
-            let ours = error(&ours, &original);
+            let upscaled = opaque(upscale(decoded(Pixels::Opaque(reduced)), &plain_job(UpscaleFactor::X4), 1).pixels);
+            let upscaled_error = error(&upscaled, &original);
             let bicubic = error(&bicubic, &original);
-            assert!(ours <= bicubic, "squared error {ours}, bicubic {bicubic}");
+            assert!(upscaled_error <= bicubic, "squared error {upscaled_error}, bicubic {bicubic}");
         }
     }
 
@@ -136,10 +136,10 @@ mod tests {
         for scale in UpscaleFactor::ALL {
             let (before, last) = steps(*scale);
             let side = (10 * before.unwrap_or(1) * last) as u32;
-            let result = upscale(decoded(input.clone()), &plain(*scale), 1);
+            let result = upscale(decoded(input.clone()), &plain_job(*scale), 1);
             assert_eq!(result.dimensions(), (side, side));
-            let before = mean(&Planes::of(&input).luma);
-            let after = mean(&Planes::of(&result.pixels).luma);
+            let before = mean(&Planes::from_pixels(&input).luma);
+            let after = mean(&Planes::from_pixels(&result.pixels).luma);
             assert!((before - after).abs() < 0.01, "{scale:?} {before} {after}");
         }
     }
@@ -148,7 +148,7 @@ mod tests {
     fn the_smallest_picture_can_be_enlarged() {
         for (width, height) in [(1, 1), (1, 9), (9, 1)] {
             let input = decoded(Pixels::Opaque(RgbImage::from_pixel(width, height, image::Rgb([200, 100, 50]))));
-            let mut parameters = plain(UpscaleFactor::X16);
+            let mut parameters = plain_job(UpscaleFactor::X16);
             parameters.creativity = 1.0;
             parameters.fractality = 1.0;
             parameters.hdr = 1.0;
@@ -159,16 +159,17 @@ mod tests {
 
     #[test]
     fn the_same_job_gives_the_same_pixels_and_another_seed_does_not() {
-        let mut parameters = plain(UpscaleFactor::X2);
+        let mut parameters = plain_job(UpscaleFactor::X2);
         parameters.creativity = 1.0;
-        let [one, two, three] = [1, 1, 2].map(|seed| upscale(decoded(sample::photo(40)), &parameters, seed));
-        assert_eq!(one, two);
-        assert_ne!(one, three);
+        let [first, repeated, other_seed] =
+            [1, 1, 2].map(|seed| upscale(decoded(sample::photo(40)), &parameters, seed));
+        assert_eq!(first, repeated);
+        assert_ne!(first, other_seed);
     }
 
     #[test]
     fn resemblance_brings_the_reduced_result_closer_to_the_input() {
-        let input = Planes::of(&sample::photo(40)).luma;
+        let input = Planes::from_pixels(&sample::photo(40)).luma;
         let [low, middle, high] = along(
             |parameters, dial| parameters.resemblance = dial,
             |parameters| distance(&resample::reduce(&planes(parameters).luma, 2), &input),
@@ -179,13 +180,15 @@ mod tests {
     #[test]
     fn resemblance_goes_a_visible_way_to_both_sides() {
         // Given usual parameters, and some that style
-        let styled = PictureUpscale { engine: UpscaleCharacter::Sharpy, hdr: 0.8, ..plain(UpscaleFactor::X2) };
-        for (usual, least) in [(plain(UpscaleFactor::X2), 0.5), (styled, 2.0)] {
-            let of = |resemblance: f32| planes(&PictureUpscale { resemblance, ..usual.clone() }).luma;
+        let styled = PictureUpscale { engine: UpscaleCharacter::Sharpy, hdr: 0.8, ..plain_job(UpscaleFactor::X2) };
+        for (base, minimum) in [(plain_job(UpscaleFactor::X2), 0.5), (styled, 2.0)] {
+            let with_resemblance = |resemblance: f32| planes(&PictureUpscale { resemblance, ..base.clone() }).luma;
             // Each step goes further, measured in 1/255, and the total range is visible
-            let way = [0.0, 0.3, 0.6, 1.0].map(|dial| 255.0 * distance(&of(dial), &of(0.0)));
-            assert!(way.is_sorted_by(|a, b| a + 0.1 * least < *b) && way[3] > least, "{way:?}");
-            let other = [0.0, -0.3, -0.6, -1.0].map(|dial| 255.0 * distance(&of(dial), &of(0.0)));
+            let distances =
+                [0.0, 0.3, 0.6, 1.0].map(|dial| 255.0 * distance(&with_resemblance(dial), &with_resemblance(0.0)));
+            assert!(distances.is_sorted_by(|a, b| a + 0.1 * minimum < *b) && distances[3] > minimum, "{distances:?}");
+            let other =
+                [0.0, -0.3, -0.6, -1.0].map(|dial| 255.0 * distance(&with_resemblance(dial), &with_resemblance(0.0)));
             assert!(other.is_sorted_by(|a, b| a + 0.1 < *b) && other[3] > 0.5, "{other:?}");
         }
     }
@@ -214,7 +217,7 @@ mod tests {
     #[test]
     fn fractality_is_the_strength_of_the_prompt() {
         let warmth = |fractality: f32, prompt: Option<&str>| {
-            let mut parameters = plain(UpscaleFactor::X2);
+            let mut parameters = plain_job(UpscaleFactor::X2);
             parameters.fractality = fractality;
             parameters.prompt = prompt.map(str::to_owned);
             mean(&planes(&parameters).red)
@@ -225,35 +228,36 @@ mod tests {
 
     #[test]
     fn any_prompt_adds_a_little_texture_of_its_own() {
-        let with = |fractality: f32, prompt: &str, seed: u32| {
+        let with_prompt = |fractality: f32, prompt: &str, seed: u32| {
             let prompt = Some(prompt.to_owned());
-            Planes::of(
+            Planes::from_pixels(
                 &upscale(
                     decoded(sample::photo(40)),
-                    &PictureUpscale { fractality, prompt, ..plain(UpscaleFactor::X2) },
+                    &PictureUpscale { fractality, prompt, ..plain_job(UpscaleFactor::X2) },
                     seed,
                 )
                 .pixels,
             )
             .luma
         };
-        let [low, middle, high] = [-1.0, 0.0, 1.0].map(|dial| distance(&with(dial, "a cat", 1), &with(dial, "?", 1)));
+        let [low, middle, high] =
+            [-1.0, 0.0, 1.0].map(|dial| distance(&with_prompt(dial, "a cat", 1), &with_prompt(dial, "?", 1)));
         assert!(low < 1e-6 && middle > 1e-4 && middle < high && high < 0.02, "{low} {middle} {high}");
-        assert!(distance(&with(0.0, "a cat", 1), &with(0.0, "a dog", 2)) > 1e-4);
-        assert!(distance(&with(0.0, "?", 1), &planes(&plain(UpscaleFactor::X2)).luma) < 1e-6);
+        assert!(distance(&with_prompt(0.0, "a cat", 1), &with_prompt(0.0, "a dog", 2)) > 1e-4);
+        assert!(distance(&with_prompt(0.0, "?", 1), &planes(&plain_job(UpscaleFactor::X2)).luma) < 1e-6);
     }
 
     #[test]
     fn engines_have_their_characters() {
-        let with = |engine| PictureUpscale { engine, ..plain(UpscaleFactor::X2) };
-        let fine_of = |engine| fine(&with(engine));
+        let with_engine = |engine| PictureUpscale { engine, ..plain_job(UpscaleFactor::X2) };
+        let fine_of = |engine| fine(&with_engine(engine));
         let soft = fine_of(UpscaleCharacter::Illusio);
         let crisp = fine_of(UpscaleCharacter::Sharpy);
         let between = fine_of(UpscaleCharacter::Sparkle);
         let automatic = fine_of(UpscaleCharacter::Automatic);
         assert!(soft < automatic && automatic < between && between < crisp, "{soft} {automatic} {between} {crisp}");
         let highest = |engine| {
-            let luma = planes(&with(engine)).luma;
+            let luma = planes(&with_engine(engine)).luma;
             let bright: Vec<f32> = luma.values().iter().copied().filter(|value| *value > 0.6).collect();
             bright.iter().sum::<f32>() / bright.len() as f32
         };
@@ -262,15 +266,17 @@ mod tests {
 
     #[test]
     fn each_kind_of_picture_goes_in_the_direction_of_its_name() {
-        let of = |kind| planes(&PictureUpscale { optimized_for: kind, ..plain(UpscaleFactor::X2) });
+        let with_kind = |kind| planes(&PictureUpscale { optimized_for: kind, ..plain_job(UpscaleFactor::X2) });
         let fine = |planes: &Planes| deviation(&finer_than(&planes.luma, 1));
-        let all: Vec<Planes> = PictureKind::ALL.iter().map(|kind| of(*kind)).collect();
-        for (at, one) in all.iter().enumerate() {
-            for other in &all[at + 1..] {
+        let variants: Vec<Planes> = PictureKind::ALL.iter().map(|kind| with_kind(*kind)).collect();
+        for (at, one) in variants.iter().enumerate() {
+            for other in &variants[at + 1..] {
                 assert!(distance(&one.luma, &other.luma) > 1e-3);
             }
         }
-        let [standard, soft, hard, art, assets, nature, film, renders, dark] = &all[..] else { panic!("nine kinds") };
+        let [standard, soft, hard, art, assets, nature, film, renders, dark] = &variants[..] else {
+            panic!("nine kinds")
+        };
         let skin = |planes: &Planes| {
             deviation(&finer_than(&planes.luma.window(Region { left: 18, top: 22, width: 12, height: 12 }), 2))
         };
@@ -297,7 +303,7 @@ mod tests {
         let input =
             RgbaImage::from_fn(16, 16, |x, _| if x < 8 { Rgba([0, 200, 0, 255]) } else { Rgba([255, 0, 255, 0]) });
         for scale in [UpscaleFactor::X4, UpscaleFactor::X8] {
-            let result = upscale(decoded(Pixels::Transparent(input.clone())), &plain(scale), 1);
+            let result = upscale(decoded(Pixels::Transparent(input.clone())), &plain_job(scale), 1);
             let Pixels::Transparent(pixels) = result.pixels else { panic!("transparency is kept") };
             assert!(pixels.pixels().filter(|pixel| pixel.0[3] > 0).all(|pixel| pixel.0[0] < 12 && pixel.0[2] < 12));
             assert!(pixels.get_pixel(pixels.width() * 3 / 4, 20).0[3] == 0 && pixels.get_pixel(5, 20).0[3] == 255);
@@ -307,7 +313,8 @@ mod tests {
     #[test]
     fn grey_stays_grey() {
         let grey = |x: u32, y: u32| image::Rgb([(40 + 9 * x + 4 * y) as u8; 3]);
-        let result = upscale(decoded(Pixels::Opaque(RgbImage::from_fn(12, 12, grey))), &plain(UpscaleFactor::X2), 1);
+        let result =
+            upscale(decoded(Pixels::Opaque(RgbImage::from_fn(12, 12, grey))), &plain_job(UpscaleFactor::X2), 1);
         assert!(opaque(result.pixels).pixels().all(|pixel| pixel.0[0] == pixel.0[1] && pixel.0[1] == pixel.0[2]));
     }
 }

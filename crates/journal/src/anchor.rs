@@ -51,13 +51,13 @@ impl Anchor {
     /// Decodes an anchor.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
-        let number = |at: usize| bytes[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let u64_at = |at: usize| bytes[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         Self {
             log: Uuid::from_slice(&bytes[..16]).unwrap_or_default(),
-            position: Position(number(16)),
+            position: Position(u64_at(16)),
             chain: ChainHash(bytes[24..].first_chunk().map_or([0; 32], |chain| *chain)),
-            segment: number(56),
-            offset: number(64),
+            segment: u64_at(56),
+            offset: u64_at(64),
         }
     }
 
@@ -88,9 +88,9 @@ impl Anchor {
         let mut record = vec![0; FRAME_BYTES + PAYLOAD_BYTES_MAX];
         let file = File::open(path).map_err(|error| error.to_string())?;
         let from = usize::try_from(self.offset).unwrap_or(usize::MAX / 2);
-        let read = read_at(&file, &mut record, from).map_err(|error| error.to_string())?;
+        let count = read_at(&file, &mut record, from).map_err(|error| error.to_string())?;
 
-        self.parse_record::<D>(&header, &record[..read])?;
+        self.parse_record::<D>(&header, &record[..count])?;
         Ok(bytes + self.offset.saturating_sub(RECORDS_START as u64))
     }
 
@@ -118,10 +118,10 @@ impl Anchor {
 pub(crate) fn reader_from<D: PayloadDecoder>(
     segments: Vec<PathBuf>,
     anchor: &Anchor,
-    known: Position,
+    from: Position,
 ) -> Result<JournalReader<D>, JournalError> {
-    if known < anchor.position {
-        return open_reader(segments, known, None, anchor.log);
+    if from < anchor.position {
+        return open_reader(segments, from, None, anchor.log);
     }
     let file = segments.last().cloned().unwrap_or_default();
     JournalReader::from_anchor(segments, anchor).map_err(|reason| JournalError::Unverifiable { file, reason })

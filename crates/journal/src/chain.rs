@@ -183,14 +183,14 @@ pub fn encode_head_file(key: &SigningKey, log: Uuid, head: &JournalHead) -> Vec<
 
 fn read_newest_slot(file: &File, key: &VerifyingKey, log: Uuid) -> Result<(u64, JournalHead), HeadError> {
     let mut newest = None;
-    for nth in 0..2 {
+    for slot in 0..2 {
         let mut bytes = [0; SLOT_BYTES];
-        match file.read_exact_at(&mut bytes, nth * SLOT_SPACING) {
+        match file.read_exact_at(&mut bytes, slot * SLOT_SPACING) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => continue,
-            read => read?,
+            result => result?,
         }
         if let Some((sequence, head)) = parse_slot(key, log, &bytes)?
-            && newest.is_none_or(|(newer, _)| sequence > newer)
+            && newest.is_none_or(|(newest_sequence, _)| sequence > newest_sequence)
         {
             newest = Some((sequence, head));
         }
@@ -226,15 +226,15 @@ fn parse_slot(
         return Ok(None);
     }
 
-    let (signed, signature) = covered.split_at(SIGNED_BYTES);
-    let genuine = Signature::from_slice(signature).is_ok_and(|signature| key.verify(signed, &signature).is_ok());
-    if !genuine || signed[8..24] != *log.as_bytes() {
+    let (content, signature) = covered.split_at(SIGNED_BYTES);
+    let is_valid = Signature::from_slice(signature).is_ok_and(|signature| key.verify(content, &signature).is_ok());
+    if !is_valid || content[8..24] != *log.as_bytes() {
         return Err(HeadError::Foreign);
     }
 
-    let number = |at: usize| signed[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-    let chain = signed[32..].first_chunk().map_or([0; 32], |bytes| *bytes);
-    Ok(Some((number(64), JournalHead { position: Position(number(24)), chain: ChainHash(chain) })))
+    let u64_at = |at: usize| content[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let chain = content[32..].first_chunk().map_or([0; 32], |bytes| *bytes);
+    Ok(Some((u64_at(64), JournalHead { position: Position(u64_at(24)), chain: ChainHash(chain) })))
 }
 
 #[cfg(test)]

@@ -145,7 +145,7 @@ fn format_time(micros: i64) -> String {
 mod tests {
     use super::*;
 
-    fn signed() -> SignedCheckpoint {
+    fn signed_checkpoint() -> SignedCheckpoint {
         let head = JournalHead { position: Position(12_034), chain: ChainHash([7; 32]) };
         let at_micros = 1_764_000_000_123_456;
         Checkpoint { log: Uuid::from_u128(5), head, at_micros }.sign(&SigningKey::from_bytes(&[9; 32]))
@@ -153,15 +153,15 @@ mod tests {
 
     #[test]
     fn a_checkpoint_comes_back_as_it_was() {
-        assert_eq!(signed().to_json()["at"], "2025-11-24T16:00:00.123456Z");
-        assert_eq!(SignedCheckpoint::parse(&signed().to_json().to_string()), Ok(signed()));
+        assert_eq!(signed_checkpoint().to_json()["at"], "2025-11-24T16:00:00.123456Z");
+        assert_eq!(SignedCheckpoint::parse(&signed_checkpoint().to_json().to_string()), Ok(signed_checkpoint()));
     }
 
     #[test]
     fn whatever_is_changed_in_it_is_found() {
-        let genuine = signed().to_json();
-        for (name, value) in genuine.as_object().unwrap() {
-            let mut changed = genuine.clone();
+        let original = signed_checkpoint().to_json();
+        for (name, value) in original.as_object().unwrap() {
+            let mut changed = original.clone();
             changed[name] = match value {
                 Value::String(text) if text.contains('7') => text.replacen('7', "8", 1).into(),
                 Value::String(text) if text.contains('0') => text.replacen('0', "1", 1).into(),

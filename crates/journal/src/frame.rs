@@ -106,15 +106,15 @@ fn checksum(record: &[u8]) -> u32 {
 /// # Errors
 /// Returns the reason if no intact record begins there.
 pub fn parse(segment: &[u8], offset: usize) -> Result<RecordFrame, &'static str> {
-    let rest = segment.get(offset..).unwrap_or_default();
-    let frame = rest.first_chunk::<FRAME_BYTES>().ok_or("the file ends within a record")?;
+    let remaining = segment.get(offset..).unwrap_or_default();
+    let frame = remaining.first_chunk::<FRAME_BYTES>().ok_or("the file ends within a record")?;
 
     let length = u32_at(frame, 0) as usize;
     if length == 0 || length > PAYLOAD_BYTES_MAX {
         return Err("the record has an invalid length");
     }
 
-    let record = rest.get(..FRAME_BYTES + length).ok_or("the file ends within a record")?;
+    let record = remaining.get(..FRAME_BYTES + length).ok_or("the file ends within a record")?;
     if u32_at(frame, 4) != checksum(record) {
         return Err("the checksum of the record is wrong");
     }

@@ -82,7 +82,7 @@ pub struct Journal<D: PayloadDecoder> {
     /// The last durable record.
     head: JournalHead,
     /// The position in the signed HEAD.
-    signed: Position,
+    signed_position: Position,
     file: File,
     offset: u64,
     next: Option<SegmentPreparation>,
@@ -112,10 +112,10 @@ impl<D: PayloadDecoder> Journal<D> {
     pub fn open(
         options: JournalOptions,
         environment: Arc<dyn Environment>,
-        followed: Position,
-        each: impl FnMut(JournalRecord<'_, D>),
+        processed: Position,
+        on_record: impl FnMut(JournalRecord<'_, D>),
     ) -> Result<(Self, Option<TornTail>), JournalError> {
-        Self::open_and_repair(options, environment, followed, None, &mut |_| None, each)
+        Self::open_and_repair(options, environment, processed, None, &mut |_| None, on_record)
             .map(|found| (found.journal, found.torn_tail))
     }
 
@@ -128,20 +128,20 @@ impl<D: PayloadDecoder> Journal<D> {
     pub fn open_and_repair(
         options: JournalOptions,
         environment: Arc<dyn Environment>,
-        followed: Position,
+        processed: Position,
         anchor: Option<&Anchor>,
         copies: &mut CopySource<'_>,
-        each: impl FnMut(JournalRecord<'_, D>),
+        on_record: impl FnMut(JournalRecord<'_, D>),
     ) -> Result<OpenedJournal<D>, JournalError> {
         let open::JournalState { header, head_file, head, file, offset, torn_tail, repairs } =
-            open::open(&options, &environment, followed, anchor, copies, each)?;
+            open::open(&options, &environment, processed, anchor, copies, on_record)?;
 
         let journal = Self {
             options,
             header,
             head_file,
             head,
-            signed: head.position,
+            signed_position: head.position,
             file,
             offset,
             next: None,
@@ -162,7 +162,7 @@ impl<D: PayloadDecoder> Journal<D> {
     /// The position up to which HEAD is signed.
     #[must_use]
     pub fn signed_position(&self) -> Position {
-        self.signed
+        self.signed_position
     }
 
     /// The last staged event, or the head if nothing is staged.
@@ -194,12 +194,12 @@ impl<D: PayloadDecoder> Journal<D> {
         bytes.resize(payload_start, 0);
 
         let encoded = encode(bytes).and_then(|()| match bytes.len() - payload_start {
-            fits if fits <= PAYLOAD_BYTES_MAX => Ok(()),
+            length if length <= PAYLOAD_BYTES_MAX => Ok(()),
             too_many => Err(PayloadTooLarge { bytes: too_many }),
         });
-        if let Err(refusal) = encoded {
+        if let Err(error) = encoded {
             bytes.truncate(start);
-            return Err(refusal);
+            return Err(error);
         }
 
         let payload = payload_start..bytes.len();
@@ -232,8 +232,8 @@ impl<D: PayloadDecoder> Journal<D> {
     }
 
     fn make_durable(&mut self) -> Result<(), WriteError> {
-        let room = self.options.segment_bytes.saturating_sub(self.offset);
-        if self.group.bytes.len() as u64 > room && self.offset > RECORDS_START as u64 {
+        let remaining = self.options.segment_bytes.saturating_sub(self.offset);
+        if self.group.bytes.len() as u64 > remaining && self.offset > RECORDS_START as u64 {
             self.roll()?;
         }
         self.write_staged()?;
@@ -292,7 +292,7 @@ impl<D: PayloadDecoder> Journal<D> {
             Err(error) if missing_resource(&error).is_some() => {
                 tracing::warn!(%error, "HEAD write failed, will retry");
             }
-            signed => signed.map_err(WriteError::storage("sign the end of a journal segment"))?,
+            result => result.map_err(WriteError::storage("sign the end of a journal segment"))?,
         }
         Ok(())
     }
@@ -318,9 +318,9 @@ impl<D: PayloadDecoder> Journal<D> {
     /// # Errors
     /// If the file system fails.
     pub fn sign_head(&mut self) -> io::Result<()> {
-        if self.signed != self.head.position {
+        if self.signed_position != self.head.position {
             self.head_file.write(&self.head)?;
-            self.signed = self.head.position;
+            self.signed_position = self.head.position;
             self.environment.step_done(JournalStep::HeadSigned);
         }
         Ok(())

@@ -52,7 +52,7 @@ pub struct JournalState {
 struct KnownHistory {
     head: JournalHead,
     /// The position up to which the index holds events.
-    followed: Position,
+    processed: Position,
 }
 
 impl KnownHistory {
@@ -61,7 +61,7 @@ impl KnownHistory {
         if self.head.position > end {
             Some(format!("HEAD says that events up to position {} were acknowledged", self.head.position))
         } else {
-            (self.followed > end).then(|| format!("the index holds events up to position {}", self.followed))
+            (self.processed > end).then(|| format!("the index holds events up to position {}", self.processed))
         }
     }
 }
@@ -70,10 +70,10 @@ impl KnownHistory {
 pub fn open<'c, D: PayloadDecoder>(
     options: &'c JournalOptions,
     environment: &'c Arc<dyn Environment>,
-    followed: Position,
+    processed: Position,
     anchor: Option<&Anchor>,
     copies: &'c mut CopySource<'c>,
-    each: impl FnMut(JournalRecord<'_, D>),
+    on_record: impl FnMut(JournalRecord<'_, D>),
 ) -> Result<JournalState, JournalError> {
     let directory = options.journal_directory();
     create_durably(&directory).map_err(JournalError::io("create", &directory))?;
@@ -100,16 +100,16 @@ pub fn open<'c, D: PayloadDecoder>(
         environment.step_done(JournalStep::HeadCreated);
     }
 
-    let known = KnownHistory { head, followed };
+    let history = KnownHistory { head, processed };
     let repairs = header_repair.into_iter().collect();
     let header = first.header;
     let reader = match anchor {
         None => JournalReader::new(segments, 1, ChainHash::genesis(header.log)),
-        Some(anchor) => reader_from(segments, anchor, known.head.position.min(known.followed))?,
+        Some(anchor) => reader_from(segments, anchor, history.head.position.min(history.processed))?,
     };
 
     let repairer = JournalRepairer { options, environment, log: header.log, head, copies, repairs };
-    read_and_repair(reader, header, head_file, anchor, &known, repairer, each)
+    read_and_repair(reader, header, head_file, anchor, &history, repairer, on_record)
 }
 
 fn load_or_create_key(
@@ -168,19 +168,19 @@ fn open_head_file(
     first: &SegmentReader,
     segments: usize,
 ) -> Result<(HeadFile, JournalHead), JournalError> {
-    let unvouched = |reason: String| JournalError::Unverifiable { file: path.to_owned(), reason };
+    let unverifiable = |reason: String| JournalError::Unverifiable { file: path.to_owned(), reason };
     let log = first.header.log;
     if path.exists() {
         return HeadFile::open(path, key, log).map_err(|error| match error {
             HeadError::Io(reason) => JournalError::io("read", path)(reason),
-            other => unvouched(other.to_string()),
+            other => unverifiable(other.to_string()),
         });
     }
 
     if segments == 1 && first.is_blank_from(RECORDS_START)? {
         HeadFile::create(path, key, log).map_err(JournalError::io("create", path))
     } else {
-        Err(unvouched("it is missing, but the journal is not empty".to_owned()))
+        Err(unverifiable("it is missing, but the journal is not empty".to_owned()))
     }
 }
 
@@ -189,17 +189,17 @@ fn read_and_repair<D: PayloadDecoder>(
     header: SegmentHeader,
     mut head_file: HeadFile,
     anchor: Option<&Anchor>,
-    known: &KnownHistory,
+    history: &KnownHistory,
     mut repairer: JournalRepairer<'_>,
-    mut each: impl FnMut(JournalRecord<'_, D>),
+    mut on_record: impl FnMut(JournalRecord<'_, D>),
 ) -> Result<JournalState, JournalError> {
-    let mut expected = ExpectedRecords::new(&reader, known.head, anchor);
+    let mut expected = ExpectedRecords::new(&reader, history.head, anchor);
 
     loop {
-        let stopped;
-        (reader, expected, stopped) = prefetch(reader, expected, &mut each);
+        let outcome;
+        (reader, expected, outcome) = prefetch(reader, expected, &mut on_record);
         if !repairer.repair(&mut reader)? {
-            stopped.map_or(Ok(()), |damage| Err(damage.without_copy()))?;
+            outcome.map_or(Ok(()), |damage| Err(damage.without_copy()))?;
             break;
         }
     }
@@ -214,7 +214,7 @@ fn read_and_repair<D: PayloadDecoder>(
         return Err(JournalError::Unverifiable { file: directory, reason: "it has no segments".to_owned() });
     };
 
-    let torn_tail = classify_tail(&segment, offset, &flaw, &end, known).map_err(JournalError::without_copy)?;
+    let torn_tail = classify_tail(&segment, offset, &flaw, &end, history).map_err(JournalError::without_copy)?;
 
     if let Some(missing) = expected.missing_anchor {
         let reason = format!("the journal has another history up to position {}", missing.position);
@@ -222,7 +222,7 @@ fn read_and_repair<D: PayloadDecoder>(
     }
 
     let Some((signed_in, signed_to)) = expected.head_end else {
-        let position = known.head.position;
+        let position = history.head.position;
         let reason = format!("HEAD was signed for another history up to position {position}");
         return Err(segment.damage_error(offset, position.0, reason));
     };
@@ -247,14 +247,14 @@ fn classify_tail(
     offset: usize,
     flaw: &str,
     end: &JournalHead,
-    known: &KnownHistory,
+    history: &KnownHistory,
 ) -> Result<Option<TornTail>, JournalError> {
     let next = end.position.0 + 1;
     let blank = reader.is_blank_from(offset)?;
 
-    if let Some(witness) = known.evidence_beyond(end.position) {
-        let what = if blank { "the journal ends here" } else { flaw };
-        return Err(reader.damage_error(offset, next, format!("{what}, but {witness}")));
+    if let Some(witness) = history.evidence_beyond(end.position) {
+        let problem = if blank { "the journal ends here" } else { flaw };
+        return Err(reader.damage_error(offset, next, format!("{problem}, but {witness}")));
     }
 
     if blank {

@@ -45,11 +45,11 @@ impl ExpectedRecords {
     }
 
     fn observe<D: PayloadDecoder>(&mut self, reader: &JournalReader<D>) {
-        let reached = reader.last_record();
-        if reached == self.head {
+        let last_record = reader.last_record();
+        if last_record == self.head {
             self.head_end = Some((reader.segment_start(), reader.offset));
         }
-        if self.missing_anchor == Some(reached) {
+        if self.missing_anchor == Some(last_record) {
             self.missing_anchor = None;
         }
     }
@@ -60,24 +60,24 @@ impl ExpectedRecords {
 pub fn prefetch<D: PayloadDecoder>(
     reader: JournalReader<D>,
     expected: ExpectedRecords,
-    each: &mut impl FnMut(JournalRecord<'_, D>),
+    on_record: &mut impl FnMut(JournalRecord<'_, D>),
 ) -> (JournalReader<D>, ExpectedRecords, Option<JournalError>) {
     thread::scope(|scope| {
         let (full, batches) = sync_channel::<RecordBatch<D>>(BATCHES_MAX);
 
         // Processed batches go back to the reader thread, to be freed where they were allocated.
-        let (back, used) = channel::<RecordBatch<D>>();
-        let reading = scope.spawn(move || read_batches(reader, expected, &full, &used));
+        let (return_batch, returned_batches) = channel::<RecordBatch<D>>();
+        let reader_thread = scope.spawn(move || read_batches(reader, expected, &full, &returned_batches));
 
         for batch in batches {
-            for (commit, place) in &batch.records {
-                each(JournalRecord { commit: commit.clone(), payload: &batch.bytes[place.clone()] });
+            for (commit, range) in &batch.records {
+                on_record(JournalRecord { commit: commit.clone(), payload: &batch.bytes[range.clone()] });
             }
             // The send fails if the reader thread has ended.
-            let _ = back.send(batch);
+            let _ = return_batch.send(batch);
         }
 
-        reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        reader_thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
@@ -85,11 +85,11 @@ fn read_batches<D: PayloadDecoder>(
     mut reader: JournalReader<D>,
     mut expected: ExpectedRecords,
     full: &SyncSender<RecordBatch<D>>,
-    used: &Receiver<RecordBatch<D>>,
+    returned_batches: &Receiver<RecordBatch<D>>,
 ) -> (JournalReader<D>, ExpectedRecords, Option<JournalError>) {
     let mut batch = RecordBatch::default();
 
-    let stopped = loop {
+    let result = loop {
         match reader.next_record() {
             Ok(Some(JournalRecord { commit, payload })) => {
                 let start = batch.bytes.len();
@@ -102,7 +102,7 @@ fn read_batches<D: PayloadDecoder>(
 
         expected.observe(&reader);
         if batch.bytes.len() >= BATCH_BYTES {
-            let mut next = used.try_recv().unwrap_or_default();
+            let mut next = returned_batches.try_recv().unwrap_or_default();
             next.bytes.clear();
             next.records.clear();
             // The receiver lives until the last batch.
@@ -111,5 +111,5 @@ fn read_batches<D: PayloadDecoder>(
     };
 
     let _ = full.send(batch);
-    (reader, expected, stopped)
+    (reader, expected, result)
 }

@@ -16,9 +16,9 @@ use crate::segment;
 
 /// A journal without a writer, which the caller must ensure.
 pub struct ReadOnlyJournal<D> {
-    place: JournalLocation,
+    location: JournalLocation,
     /// The signed HEAD.
-    signed: JournalHead,
+    signed_head: JournalHead,
     decoder: PhantomData<fn() -> D>,
 }
 
@@ -30,25 +30,25 @@ impl<D: PayloadDecoder> ReadOnlyJournal<D> {
     pub fn open(directory: &Path) -> Result<Self, JournalError> {
         let journal = directory.join("journal");
         let key = directory.join("signing.key");
-        let unvouched = |file: &Path, reason: String| JournalError::Unverifiable { file: file.to_owned(), reason };
+        let unverifiable = |file: &Path, reason: String| JournalError::Unverifiable { file: file.to_owned(), reason };
 
         let segments = segment::list(&journal).map_err(JournalError::io("list", &journal))?;
         let Some(first) = segments.first() else {
-            return Err(unvouched(&journal, "it has no segments".to_owned()));
+            return Err(unverifiable(&journal, "it has no segments".to_owned()));
         };
         let log = read_header(first)?.log;
 
         let signing = chain::load_signing_key(&key).map_err(JournalError::io("read", &key))?;
-        let signing = signing.ok_or_else(|| unvouched(&key, "the signing key is missing".to_owned()))?;
+        let signing = signing.ok_or_else(|| unverifiable(&key, "the signing key is missing".to_owned()))?;
 
         let head = journal.join("HEAD");
-        let signed = match chain::read_head(&head, &signing.verifying_key(), log) {
+        let signed_head = match chain::read_head(&head, &signing.verifying_key(), log) {
             Ok(head) => head,
             Err(chain::HeadError::Io(reason)) => return Err(JournalError::io("read", head)(reason)),
-            Err(other) => return Err(unvouched(&head, other.to_string())),
+            Err(other) => return Err(unverifiable(&head, other.to_string())),
         };
 
-        Ok(Self { place: JournalLocation::new(journal, log), signed, decoder: PhantomData })
+        Ok(Self { location: JournalLocation::new(journal, log), signed_head, decoder: PhantomData })
     }
 
     /// Reads the records that hold events after `after`, up to the last intact one. The reader fails at the position of
@@ -58,8 +58,8 @@ impl<D: PayloadDecoder> ReadOnlyJournal<D> {
     /// If the file system fails, or the first segment to read is damaged.
     pub fn read_from(&self, after: Position) -> Result<JournalReader<D>, JournalError> {
         // Starts at HEAD or earlier: otherwise nothing would vouch for the records after HEAD.
-        let reader = self.place.read_to_end(after.min(self.signed.position))?;
-        Ok(reader.with_bounds(after, None).with_signed_head(self.signed))
+        let reader = self.location.read_to_end(after.min(self.signed_head.position))?;
+        Ok(reader.with_bounds(after, None).with_signed_head(self.signed_head))
     }
 
     /// The position of the last intact record.
@@ -67,7 +67,7 @@ impl<D: PayloadDecoder> ReadOnlyJournal<D> {
     /// # Errors
     /// If the journal is damaged before its end, does not match HEAD, or ends before HEAD.
     pub fn head(&self) -> Result<Position, JournalError> {
-        let mut reader = self.read_from(self.signed.position)?;
+        let mut reader = self.read_from(self.signed_head.position)?;
         while reader.next_record()?.is_some() {}
         self.check_end(&reader)?;
         Ok(Position(reader.next_position().0.saturating_sub(1)))
@@ -79,17 +79,17 @@ impl<D: PayloadDecoder> ReadOnlyJournal<D> {
     /// If the journal ends before HEAD.
     pub fn check_end(&self, reader: &JournalReader<D>) -> Result<(), JournalError> {
         let end = reader.next_position();
-        if end > self.signed.position {
+        if end > self.signed_head.position {
             return Ok(());
         }
 
         let reason = format!(
             "the journal ends here, but HEAD says that events up to {} were acknowledged",
-            self.signed.position
+            self.signed_head.position
         );
 
         Err(JournalError::Damaged {
-            file: self.place.directory().to_owned(),
+            file: self.location.directory().to_owned(),
             offset: reader.offset() as u64,
             position: end,
             reason,

@@ -36,7 +36,7 @@ pub struct JournalReader<D> {
     /// The last position to read; `None` to read up to the last intact record.
     until: Option<Position>,
     /// Head that the history must contain.
-    signed: Option<JournalHead>,
+    signed_head: Option<JournalHead>,
     decoder: PhantomData<fn() -> D>,
 }
 
@@ -55,7 +55,7 @@ impl<D: PayloadDecoder> JournalReader<D> {
             chain,
             after: Position(0),
             until: None,
-            signed: None,
+            signed_head: None,
             decoder: PhantomData,
         }
     }
@@ -87,8 +87,8 @@ impl<D: PayloadDecoder> JournalReader<D> {
     }
 
     /// Requires the history to contain the signed head, if the reader reaches its position.
-    pub(crate) fn with_signed_head(self, signed: JournalHead) -> Self {
-        Self { signed: Some(signed), ..self }
+    pub(crate) fn with_signed_head(self, head: JournalHead) -> Self {
+        Self { signed_head: Some(head), ..self }
     }
 
     /// Reads up to `until`.
@@ -191,10 +191,10 @@ impl<D: PayloadDecoder> JournalReader<D> {
     /// Checks the signed head: if its position is between two record ends, or equals one of them, it must be one of
     /// them.
     fn check_signed(&self, before: JournalHead, end: JournalHead) -> Result<(), String> {
-        let within = |signed: &JournalHead| (before.position..=end.position).contains(&signed.position);
-        match self.signed.filter(within) {
-            Some(signed) if signed != before && signed != end => {
-                Err(format!("HEAD was signed for another history up to position {}", signed.position))
+        let is_within = |head: &JournalHead| (before.position..=end.position).contains(&head.position);
+        match self.signed_head.filter(is_within) {
+            Some(head) if head != before && head != end => {
+                Err(format!("HEAD was signed for another history up to position {}", head.position))
             }
             _ => Ok(()),
         }
@@ -242,8 +242,8 @@ impl<D: PayloadDecoder> JournalReader<D> {
     /// After `None` was read without a bound: the last segment, the offset after the last intact record, and the defect
     /// at that offset.
     pub(crate) fn into_end(mut self) -> Option<(SegmentReader, usize, String)> {
-        let reached = self.segment.as_mut().map_or(Ok(()), |segment| segment.load_record(self.offset));
-        let flaw = reached.map_err(|error| error.to_string()).and_then(|()| {
+        let loaded = self.segment.as_mut().map_or(Ok(()), |segment| segment.load_record(self.offset));
+        let flaw = loaded.map_err(|error| error.to_string()).and_then(|()| {
             let segment = self.segment.as_ref();
             segment.map_or(Ok(()), |segment| self.check_record(segment).map(drop))
         });

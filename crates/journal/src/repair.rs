@@ -119,8 +119,8 @@ impl JournalRepairer<'_> {
         let chain = reader.chain;
         let following = reader.next_segment().and_then(read_header);
         if following.is_some_and(|header| header.first == next && header.chain == chain) {
-            let rest = vec![0; segment.bytes.len() - offset];
-            reader.segment = Some(rewrite_and_verify(&segment, offset, &rest)?);
+            let zeros = vec![0; segment.bytes.len() - offset];
+            reader.segment = Some(rewrite_and_verify(&segment, offset, &zeros)?);
             self.record_repair(&segment.path, offset, next, RepairedPart::Padding);
             return Ok(true);
         }
@@ -149,9 +149,11 @@ impl JournalRepairer<'_> {
 
         match SegmentHeader::parse(&bytes) {
             Ok(found) if found.log == self.log && found.first > next => {
-                let fits = |reached: &RunEnd| reached.next < found.first;
-                let proven = |reached: &RunEnd| reached.next == found.first && reached.chain == found.chain;
-                let Some(run) = self.find_proven_run::<D>((next, chain), fits, proven) else { return Ok(false) };
+                let is_plausible = |run_end: &RunEnd| run_end.next < found.first;
+                let is_proven = |run_end: &RunEnd| run_end.next == found.first && run_end.chain == found.chain;
+                let Some(run) = self.find_proven_run::<D>((next, chain), is_plausible, is_proven) else {
+                    return Ok(false);
+                };
 
                 let segment = self.recreate_segment(&header, &run)?;
                 self.record_repair(&segment, 0, next, RepairedPart::Segment(run.len()));
@@ -166,15 +168,15 @@ impl JournalRepairer<'_> {
                     first.position == next && first.chain == chain.next(&candidate.bytes[first.payload])
                 });
 
-                let proven = follows
+                let is_proven = follows
                     || candidate.has_no_records()
                     || self.find_run_in_segment::<D>(&candidate, RECORDS_START, (next, chain), None).is_some();
 
-                if proven {
+                if is_proven {
                     rewrite_and_verify(&candidate, 0, &candidate.bytes[..RECORDS_START])?;
                     self.record_repair(&candidate.path, 0, next, RepairedPart::Header);
                 }
-                Ok(proven)
+                Ok(is_proven)
             }
             _ => Ok(false),
         }
@@ -190,31 +192,31 @@ impl JournalRepairer<'_> {
     ) -> Option<Vec<RecordCopy>> {
         let head = self.head;
         let bytes = segment.bytes.get(offset..).unwrap_or_default();
-        let proven = |reached: &RunEnd| {
-            let own = bytes.get(reached.at..).and_then(frame::parse_chain_hash);
-            let after = frame::parse(bytes, reached.end).ok();
-            own == Some(reached.chain)
+        let is_proven = |run_end: &RunEnd| {
+            let chain = bytes.get(run_end.at..).and_then(frame::parse_chain_hash);
+            let after = frame::parse(bytes, run_end.end).ok();
+            chain == Some(run_end.chain)
                 || after.is_some_and(|after| {
-                    after.position == reached.next && after.chain == reached.chain.next(&bytes[after.payload])
+                    after.position == run_end.next && after.chain == run_end.chain.next(&bytes[after.payload])
                 })
-                || following.is_some_and(|header| header.first == reached.next && header.chain == reached.chain)
-                || (head.position.0 + 1 == reached.next && head.chain == reached.chain)
+                || following.is_some_and(|header| header.first == run_end.next && header.chain == run_end.chain)
+                || (head.position.0 + 1 == run_end.next && head.chain == run_end.chain)
         };
 
-        let fits = |reached: &RunEnd| match following {
-            Some(header) => reached.next < header.first,
-            None => reached.end < bytes.len() || reached.next <= head.position.0,
+        let is_plausible = |run_end: &RunEnd| match following {
+            Some(header) => run_end.next < header.first,
+            None => run_end.end < bytes.len() || run_end.next <= head.position.0,
         };
 
-        self.find_proven_run::<D>(start, fits, proven)
+        self.find_proven_run::<D>(start, is_plausible, is_proven)
     }
 
     /// Collects copies from a position on, until they are proven.
     fn find_proven_run<D: PayloadDecoder>(
         &mut self,
         (mut next, mut chain): (u64, ChainHash),
-        fits: impl Fn(&RunEnd) -> bool,
-        proven: impl Fn(&RunEnd) -> bool,
+        is_plausible: impl Fn(&RunEnd) -> bool,
+        is_proven: impl Fn(&RunEnd) -> bool,
     ) -> Option<Vec<RecordCopy>> {
         let mut run = Vec::new();
         let mut at = 0;
@@ -228,12 +230,12 @@ impl JournalRepairer<'_> {
             let end = at + FRAME_BYTES + payload.len();
 
             run.push(RecordCopy { payload, position, chain });
-            let reached = RunEnd { at, end, next, chain };
-            if proven(&reached) {
+            let run_end = RunEnd { at, end, next, chain };
+            if is_proven(&run_end) {
                 return Some(run);
             }
 
-            if !fits(&reached) {
+            if !is_plausible(&run_end) {
                 return None;
             }
             at = end;

@@ -102,11 +102,11 @@ pub fn scan<D: PayloadDecoder>(
     let mut scanner =
         Scanner { log, next: 1, chain: Some(ChainHash::genesis(log)), acknowledged, until, torn: None, visitor };
 
-    for (nth, path) in segments.iter().enumerate() {
+    for (index, path) in segments.iter().enumerate() {
         if scanner.next > until {
             break;
         }
-        scanner.scan_segment(path, nth + 1 == segments.len())?;
+        scanner.scan_segment(path, index + 1 == segments.len())?;
     }
 
     let chain = scanner.chain.unwrap_or(ChainHash([0; 32]));
@@ -160,8 +160,8 @@ impl<D: PayloadDecoder> Scanner<'_, D> {
             Err(reason) => {
                 self.report(path, 0, reason.to_owned());
                 // The file name still states its first position.
-                let named = position_in_name(path).unwrap_or(self.next);
-                (self.next, self.chain) = (named, self.chain.filter(|_| named == self.next));
+                let expected = position_in_name(path).unwrap_or(self.next);
+                (self.next, self.chain) = (expected, self.chain.filter(|_| expected == self.next));
                 return;
             }
         };
@@ -179,7 +179,7 @@ impl<D: PayloadDecoder> Scanner<'_, D> {
         }
         (self.next, self.chain) = (header.first, Some(header.chain));
 
-        if position_in_name(path).is_some_and(|named| named != header.first) {
+        if position_in_name(path).is_some_and(|position| position != header.first) {
             self.report(path, 0, format!("the segment begins with position {}, which is not its name", header.first));
         }
     }
@@ -283,10 +283,10 @@ fn find_intact_record(bytes: &[u8], offset: usize, next: u64) -> Option<(usize, 
     let plausible: Range<u64> = next..next.saturating_add(bytes.len() as u64);
 
     (offset..bytes.len().saturating_sub(FRAME_BYTES)).find_map(|at| {
-        let number = |from: usize| bytes[from..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let u64_at = |from: usize| bytes[from..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         let length = bytes[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes)) as usize;
-        let likely = (1..=PAYLOAD_BYTES_MAX).contains(&length) && plausible.contains(&number(at + 8));
-        let frame = likely.then(|| frame::parse(bytes, at))?.ok()?;
+        let is_plausible = (1..=PAYLOAD_BYTES_MAX).contains(&length) && plausible.contains(&u64_at(at + 8));
+        let frame = is_plausible.then(|| frame::parse(bytes, at))?.ok()?;
         Some((at, frame))
     })
 }

@@ -87,8 +87,8 @@ pub fn segment_path(directory: &Path, first: u64) -> PathBuf {
 
 /// Reverts a write from `from` to `to` into a file that had `length` bytes.
 pub fn revert_write(file: &File, from: u64, to: u64, length: u64) -> io::Result<()> {
-    let inside = usize::try_from(to.min(length).saturating_sub(from)).unwrap_or(0);
-    file.write_all_at(&vec![0; inside], from)?;
+    let length_to_clear = usize::try_from(to.min(length).saturating_sub(from)).unwrap_or(0);
+    file.write_all_at(&vec![0; length_to_clear], from)?;
     if to > length { file.set_len(length) } else { Ok(()) }
 }
 
@@ -98,7 +98,7 @@ pub fn write_counted(file: &File, bytes: &[u8], offset: u64) -> (u64, Option<io:
     while written < bytes.len() {
         match file.write_at(&bytes[written..], offset + written as u64) {
             Ok(0) => return (written as u64, Some(io::ErrorKind::WriteZero.into())),
-            Ok(more) => written += more,
+            Ok(count) => written += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return (written as u64, Some(error)),
         }
@@ -133,8 +133,8 @@ pub fn activate(
 /// The header of a segment that should begin with position `expected`.
 pub fn read_header(path: &Path, expected: u64) -> Result<SegmentHeader, JournalError> {
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(RECORDS_START as u64).read_to_end(&mut bytes));
-    read.map_err(JournalError::io("read", path))?;
+    let result = File::open(path).and_then(|file| file.take(RECORDS_START as u64).read_to_end(&mut bytes));
+    result.map_err(JournalError::io("read", path))?;
     SegmentHeader::parse(&bytes).map_err(|reason| damage_error(path, 0, expected, reason))
 }
 

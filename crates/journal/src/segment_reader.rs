@@ -53,20 +53,20 @@ impl SegmentReader {
             return Ok(());
         }
 
-        let kept =
+        let buffered_from =
             if (self.buffer_start..end).contains(&offset) { offset - self.buffer_start } else { self.buffer.len() };
-        self.buffer.drain(..kept);
+        self.buffer.drain(..buffered_from);
         self.buffer_start = offset;
         self.fill(RECORD_BYTES_MAX + AHEAD_BYTES).map_err(JournalError::io("read", &self.path))
     }
 
     /// Reads until this many bytes are in memory, or the file ends.
-    fn fill(&mut self, wanted: usize) -> io::Result<()> {
-        let have = self.buffer.len();
-        self.buffer.resize(have.max(wanted), 0);
-        let read = read_at(&self.file, &mut self.buffer[have..], self.buffer_start + have)?;
-        self.buffer.truncate(have + read);
-        self.is_at_end = self.buffer.len() < wanted;
+    fn fill(&mut self, length: usize) -> io::Result<()> {
+        let buffered = self.buffer.len();
+        self.buffer.resize(buffered.max(length), 0);
+        let count = read_at(&self.file, &mut self.buffer[buffered..], self.buffer_start + buffered)?;
+        self.buffer.truncate(buffered + count);
+        self.is_at_end = self.buffer.len() < length;
         Ok(())
     }
 
@@ -85,9 +85,9 @@ impl SegmentReader {
     }
 
     /// Bytes in memory.
-    pub fn bytes(&self, place: Range<usize>) -> &[u8] {
-        let from = place.start.checked_sub(self.buffer_start);
-        from.and_then(|from| self.buffer.get(from..place.end - self.buffer_start)).unwrap_or_default()
+    pub fn bytes(&self, range: Range<usize>) -> &[u8] {
+        let from = range.start.checked_sub(self.buffer_start);
+        from.and_then(|from| self.buffer.get(from..range.end - self.buffer_start)).unwrap_or_default()
     }
 
     /// Returns `true` if there are only zeros from `offset` on.
@@ -95,14 +95,14 @@ impl SegmentReader {
         let mut at = offset;
         let mut part = vec![0; AHEAD_BYTES];
         loop {
-            let read = read_at(&self.file, &mut part, at).map_err(JournalError::io("read", &self.path))?;
-            if part[..read].iter().any(|byte| *byte != 0) {
+            let count = read_at(&self.file, &mut part, at).map_err(JournalError::io("read", &self.path))?;
+            if part[..count].iter().any(|byte| *byte != 0) {
                 return Ok(false);
             }
-            if read < part.len() {
+            if count < part.len() {
                 return Ok(true);
             }
-            at += read;
+            at += count;
         }
     }
 
@@ -132,14 +132,14 @@ impl SegmentReader {
 
 /// Fills `bytes` from an offset on; returns the number of bytes read.
 pub fn read_at(file: &File, bytes: &mut [u8], from: usize) -> io::Result<usize> {
-    let mut have = 0;
-    while have < bytes.len() {
-        match file.read_at(&mut bytes[have..], (from + have) as u64) {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match file.read_at(&mut bytes[filled..], (from + filled) as u64) {
             Ok(0) => break,
-            Ok(more) => have += more,
+            Ok(count) => filled += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(have)
+    Ok(filled)
 }

@@ -31,20 +31,20 @@ pub struct Finding {
     /// The affected position.
     pub position: Option<Position>,
     /// Description of the defect, in a sentence.
-    pub what: String,
+    pub problem: String,
 }
 
 impl Finding {
     /// A defect of a whole file.
     #[must_use]
-    pub fn in_file(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
-        Self { file: file.into(), offset: None, position: None, what: what.into() }
+    pub fn in_file(file: impl Into<PathBuf>, problem: impl Into<String>) -> Self {
+        Self { file: file.into(), offset: None, position: None, problem: problem.into() }
     }
 }
 
 impl From<JournalDamage> for Finding {
     fn from(JournalDamage { file, offset, position, reason }: JournalDamage) -> Self {
-        Self { file, offset: Some(offset), position: Some(position), what: reason }
+        Self { file, offset: Some(offset), position: Some(position), problem: reason }
     }
 }
 
@@ -69,8 +69,8 @@ pub struct JournalReport {
 
 /// Returns the positions that were read after a signed HEAD.
 fn unsigned_positions(head: Option<JournalHead>, end: JournalHead) -> Option<RangeInclusive<u64>> {
-    let signed = head?.position.0;
-    (end.position.0 > signed).then(|| signed + 1..=end.position.0)
+    let signed_position = head?.position.0;
+    (end.position.0 > signed_position).then(|| signed_position + 1..=end.position.0)
 }
 
 /// Parameters of a verification.
@@ -83,7 +83,7 @@ pub struct JournalVerification<'v, D: PayloadDecoder> {
     pub since: Option<&'v SignedCheckpoint>,
     /// Called for every intact record, in order. Returns a defect of the record's content, which is reported unless an
     /// earlier defect may have caused it.
-    pub each: &'v mut dyn FnMut(&ScannedRecord<'_, D>) -> Option<String>,
+    pub on_record: &'v mut dyn FnMut(&ScannedRecord<'_, D>) -> Option<String>,
     /// Called with the number of segment bytes read since the last call.
     pub progress: &'v mut dyn FnMut(u64),
 }
@@ -100,21 +100,22 @@ impl<D: PayloadDecoder> JournalVerification<'_, D> {
     /// # Errors
     /// If the file system fails.
     pub fn run(self) -> Result<JournalReport, JournalError> {
-        let Self { directory, in_use, since, each, progress } = self;
+        let Self { directory, in_use, since, on_record: each, progress } = self;
         let journal = directory.join("journal");
         let mut report = JournalReport::default();
 
         // Reads HEAD first, because everything it covers is on disk then, whatever is written during the verification.
         let log = scan::read_log_id(&scan::segments(&journal)?);
-        let wanted = since.filter(|_| in_use).map_or(Position(0), |since| since.checkpoint().head.position);
-        let SignedState { key, head } = read_signed_state(directory, log, wanted, &mut report);
+        let minimum = since.filter(|_| in_use).map_or(Position(0), |since| since.checkpoint().head.position);
+        let SignedState { key, head } = read_signed_state(directory, log, minimum, &mut report);
         let segments = scan::segments(&journal)?;
         report.log = log;
         report.public_key = key.map(|key| key.verifying_key().to_bytes());
 
         let Some(log) = log else {
-            let what = if segments.is_empty() { "all segments are missing" } else { "no segment has an intact header" };
-            report.findings.push(Finding::in_file(journal, what));
+            let problem =
+                if segments.is_empty() { "all segments are missing" } else { "no segment has an intact header" };
+            report.findings.push(Finding::in_file(journal, problem));
             return Ok(report);
         };
 
@@ -125,10 +126,10 @@ impl<D: PayloadDecoder> JournalVerification<'_, D> {
         report.head = Some(end.head);
         report.unsigned = unsigned_positions(head, end.head);
 
-        if let Some((file, offset, what)) = end.torn {
-            let place = format!("{} from offset {offset} on", file.display());
+        if let Some((file, offset, problem)) = end.torn {
+            let location = format!("{} from offset {offset} on", file.display());
             report.notes.push(format!(
-                "{place} is an unfinished write that was never acknowledged ({what}): the next start removes it"
+                "{location} is an unfinished write that was never acknowledged ({problem}): the next start removes it"
             ));
         }
 
@@ -137,11 +138,16 @@ impl<D: PayloadDecoder> JournalVerification<'_, D> {
 }
 
 /// Reads the signing key and HEAD; reports their defects.
-fn read_signed_state(directory: &Path, log: Option<Uuid>, wanted: Position, report: &mut JournalReport) -> SignedState {
+fn read_signed_state(
+    directory: &Path,
+    log: Option<Uuid>,
+    minimum: Position,
+    report: &mut JournalReport,
+) -> SignedState {
     let key_path = directory.join("signing.key");
-    let mut tell = |file: &Path, what: String| report.findings.push(Finding::in_file(file, what));
+    let mut add_finding = |file: &Path, problem: String| report.findings.push(Finding::in_file(file, problem));
     let key = chain::load_signing_key(&key_path).unwrap_or_else(|error| {
-        tell(&key_path, format!("the signing key cannot be read: {error}"));
+        add_finding(&key_path, format!("the signing key cannot be read: {error}"));
         None
     });
 
@@ -149,19 +155,19 @@ fn read_signed_state(directory: &Path, log: Option<Uuid>, wanted: Position, repo
 
     let (Some(key), Some(log)) = (key, log) else {
         if !key_path.exists() {
-            tell(&key_path, "the signing key is missing: the journal cannot be authenticated".to_owned());
+            add_finding(&key_path, "the signing key is missing: the journal cannot be authenticated".to_owned());
         }
         return SignedState { key: None, head: None };
     };
 
-    let head = match read_head(&head_path, &key, log, wanted) {
+    let head = match read_head(&head_path, &key, log, minimum) {
         Ok(head) => Some(head),
         Err(HeadError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
-            tell(&head_path, "HEAD is missing: the last acknowledged position is unknown".to_owned());
+            add_finding(&head_path, "HEAD is missing: the last acknowledged position is unknown".to_owned());
             None
         }
         Err(error) => {
-            tell(&head_path, error.to_string());
+            add_finding(&head_path, error.to_string());
             None
         }
     };
@@ -171,11 +177,11 @@ fn read_signed_state(directory: &Path, log: Option<Uuid>, wanted: Position, repo
 
 /// Reads HEAD. Waits for a limited time until it reaches `wanted`, because a service writes HEAD shortly after its
 /// responses.
-fn read_head(path: &Path, key: &SigningKey, log: Uuid, wanted: Position) -> Result<JournalHead, HeadError> {
-    let mut moments = 0..HEAD_RETRIES;
+fn read_head(path: &Path, key: &SigningKey, log: Uuid, minimum: Position) -> Result<JournalHead, HeadError> {
+    let mut retries = 0..HEAD_RETRIES;
     loop {
         let head = chain::read_head(path, &key.verifying_key(), log)?;
-        if head.position >= wanted || moments.next().is_none() {
+        if head.position >= minimum || retries.next().is_none() {
             return Ok(head);
         }
         std::thread::sleep(HEAD_RETRY_PAUSE);
@@ -189,7 +195,7 @@ struct VerificationVisitor<'s, D: PayloadDecoder> {
     head_met: bool,
     since: Option<&'s SignedCheckpoint>,
     since_met: bool,
-    each: &'s mut dyn FnMut(&ScannedRecord<'_, D>) -> Option<String>,
+    on_record: &'s mut dyn FnMut(&ScannedRecord<'_, D>) -> Option<String>,
     progress: &'s mut dyn FnMut(u64),
 }
 
@@ -198,31 +204,33 @@ impl<'s, D: PayloadDecoder> VerificationVisitor<'s, D> {
         report: &'s mut JournalReport,
         head: Option<JournalHead>,
         since: Option<&'s SignedCheckpoint>,
-        each: &'s mut dyn FnMut(&ScannedRecord<'_, D>) -> Option<String>,
+        on_record: &'s mut dyn FnMut(&ScannedRecord<'_, D>) -> Option<String>,
         progress: &'s mut dyn FnMut(u64),
     ) -> Self {
-        Self { report, head, head_met: false, since, since_met: false, each, progress }
+        Self { report, head, head_met: false, since, since_met: false, on_record, progress }
     }
 
     /// Adds the findings that require the whole scan.
     fn finish(&mut self, journal: &Path, log: Uuid, end: &ScanEnd) {
         let genesis = JournalHead { position: Position(0), chain: ChainHash::genesis(log) };
-        let reached = end.head.position;
+        let end_position = end.head.position;
 
         if let Some(head) = self.head
             && !self.head_met
             && head != genesis
-            && head.position <= reached
+            && head.position <= end_position
         {
-            let what = format!("HEAD was signed for another history up to position {}", head.position);
-            self.report.findings.push(Finding::in_file(journal.join("HEAD"), what));
+            let problem = format!("HEAD was signed for another history up to position {}", head.position);
+            self.report.findings.push(Finding::in_file(journal.join("HEAD"), problem));
         }
 
         if let Some(since) = self.since {
-            let met = self.since_met || since.checkpoint().head == genesis;
-            if let Some(what) = checkpoint_mismatch(since, log, self.report.public_key, reached, met) {
+            let is_checkpoint_found = self.since_met || since.checkpoint().head == genesis;
+            if let Some(problem) =
+                checkpoint_mismatch(since, log, self.report.public_key, end_position, is_checkpoint_found)
+            {
                 let position = Some(since.checkpoint().head.position);
-                self.report.findings.push(Finding { file: journal.to_owned(), offset: None, position, what });
+                self.report.findings.push(Finding { file: journal.to_owned(), offset: None, position, problem });
             }
         }
     }
@@ -233,8 +241,8 @@ fn checkpoint_mismatch(
     since: &SignedCheckpoint,
     log: Uuid,
     key: Option<[u8; 32]>,
-    reached: Position,
-    met: bool,
+    end_position: Position,
+    is_checkpoint_found: bool,
 ) -> Option<String> {
     let checkpoint = since.checkpoint();
     let position = checkpoint.head.position;
@@ -244,18 +252,19 @@ fn checkpoint_mismatch(
     }
 
     if let Some(key) = key.filter(|key| *key != since.public_key()) {
-        let ours = hex::encode(&key);
-        let theirs = hex::encode(&since.public_key());
-        return Some(format!("the log signs with key {ours}, but the checkpoint was signed with {theirs}"));
+        let own_key = hex::encode(&key);
+        let checkpoint_key = hex::encode(&since.public_key());
+        return Some(format!("the log signs with key {own_key}, but the checkpoint was signed with {checkpoint_key}"));
     }
 
-    if position > reached {
+    if position > end_position {
         return Some(format!(
-            "the history was truncated: it ends at position {reached}, but the checkpoint was taken at {position}"
+            "the history was truncated: it ends at position {end_position}, but the checkpoint was taken at {position}"
         ));
     }
 
-    (!met).then(|| format!("the history was rewritten: up to position {position} it differs from the checkpoint"))
+    (!is_checkpoint_found)
+        .then(|| format!("the history was rewritten: up to position {position} it differs from the checkpoint"))
 }
 
 impl<D: PayloadDecoder> ScanVisitor<D> for VerificationVisitor<'_, D> {
@@ -264,13 +273,13 @@ impl<D: PayloadDecoder> ScanVisitor<D> for VerificationVisitor<'_, D> {
         self.head_met |= self.head == Some(record.end);
         self.since_met |= self.since.is_some_and(|since| since.checkpoint().head == record.end);
 
-        if let Some(what) = (self.each)(record)
+        if let Some(problem) = (self.on_record)(record)
             && self.report.findings.is_empty()
         {
             let file = record.file.to_owned();
             let offset = Some(record.offset);
             let position = Some(D::first_position(&record.commit));
-            self.report.findings.push(Finding { file, offset, position, what });
+            self.report.findings.push(Finding { file, offset, position, problem });
         }
     }
 

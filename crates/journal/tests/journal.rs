@@ -151,10 +151,10 @@ impl TestLog {
             directory: self.directory.path(),
             in_use: false,
             since,
-            each: &mut |_| None,
+            on_record: &mut |_| None,
             progress: &mut |_| {},
         };
-        verification.run().unwrap().findings.into_iter().map(|finding| finding.what).collect()
+        verification.run().unwrap().findings.into_iter().map(|finding| finding.problem).collect()
     }
 }
 

@@ -12,21 +12,21 @@ const FADE_MAX: usize = 2 * RATE as usize;
 pub fn bed(prompt: &str, seed: u32, samples: usize) -> Vec<[f32; 2]> {
     let seconds = samples.div_ceil(RATE as usize).clamp(1, usize::from(u16::MAX));
     // A separate sentence, so that no negation in the prompt reaches the seed word.
-    let words = format!("{prompt}. {}", meaningless(seed));
+    let text = format!("{prompt}. {}", meaningless(seed));
 
-    let mut piece = compose(&words, u16::try_from(seconds).ok());
+    let mut piece = compose(&text, u16::try_from(seconds).ok());
     piece.frames = piece.frames.min(u32::try_from(samples).unwrap_or(u32::MAX));
     piece.space.seamless = false;
     piece.space.fade_frames = u32::try_from((samples / 4).min(FADE_MAX)).unwrap_or(0);
 
-    let mut made = Vec::with_capacity(samples);
+    let mut samples_so_far = Vec::with_capacity(samples);
     for hop in Player::new(piece) {
-        made.extend(hop.left.iter().zip(&hop.right).map(|(left, right)| [*left, *right]));
+        samples_so_far.extend(hop.left.iter().zip(&hop.right).map(|(left, right)| [*left, *right]));
     }
 
     // A piece has a maximum length; a video may be longer.
-    made.resize(samples, [0.0; 2]);
-    made
+    samples_so_far.resize(samples, [0.0; 2]);
+    samples_so_far
 }
 
 /// Returns a word without musical meaning, which changes the random numbers for each seed.
@@ -56,27 +56,27 @@ mod tests {
     #[test]
     fn it_is_as_long_as_the_film_and_fades_at_its_end() {
         for samples in [RATE as usize, SECONDS * RATE as usize, 70_001] {
-            let made = bed("a walk on the beach", 5, samples);
-            assert_eq!(made.len(), samples);
-            let middle = &made[samples / 3..samples / 2];
-            let end = &made[samples - samples / 40..];
+            let sound = bed("a walk on the beach", 5, samples);
+            assert_eq!(sound.len(), samples);
+            let middle = &sound[samples / 3..samples / 2];
+            let end = &sound[samples - samples / 40..];
             assert!(energy(middle) > 1e-3 && energy(end) < energy(middle) / 20.0, "{samples}");
-            assert!(made.iter().flatten().all(|value| value.abs() <= 1.0));
+            assert!(sound.iter().flatten().all(|value| value.abs() <= 1.0));
         }
     }
 
     #[test]
     fn words_and_seed_choose_it() {
         let samples = RATE as usize;
-        let made = |prompt, seed| bed(prompt, seed, samples);
-        assert!(made("techno", 1) == made("techno", 1));
-        assert!(made("techno", 1) != made("techno", 2) && made("techno", 1) != made("calm piano", 1));
+        let render = |prompt, seed| bed(prompt, seed, samples);
+        assert!(render("techno", 1) == render("techno", 1));
+        assert!(render("techno", 1) != render("techno", 2) && render("techno", 1) != render("calm piano", 1));
     }
 
     #[test]
     fn it_has_tones_as_music_has() {
-        let made = bed("calm solo piano", 5, SECONDS * RATE as usize);
-        let mono: Vec<f32> = made.iter().map(|[left, right]| left + right).collect();
+        let sound = bed("calm solo piano", 5, SECONDS * RATE as usize);
+        let mono: Vec<f32> = sound.iter().map(|[left, right]| left + right).collect();
         let windows: Vec<&[f32]> = mono.chunks_exact(RATE as usize / 20).collect();
         let tonal = windows.iter().filter(|window| periodicity(window) > 0.6).count();
         assert!(tonal * 2 > windows.len(), "{tonal} of {}", windows.len());

@@ -67,12 +67,12 @@ impl Encoder {
         self.pending.extend(samples.left.iter().zip(&samples.right).flat_map(|(left, right)| [*left, *right]));
 
         // The last packet is held back because it must carry the end-of-stream flag (RFC 7845, 4.4).
-        let mut used = 0;
-        while self.pending.len() - used > 2 * FRAME {
-            self.packet(used, None)?;
-            used += 2 * FRAME;
+        let mut consumed = 0;
+        while self.pending.len() - consumed > 2 * FRAME {
+            self.packet(consumed, None)?;
+            consumed += 2 * FRAME;
         }
-        self.pending.drain(..used);
+        self.pending.drain(..consumed);
         Ok(self.ready())
     }
 
@@ -90,9 +90,9 @@ impl Encoder {
 
         self.pending.resize(2 * FRAME * packets.max(1), 0.0);
 
-        for nth in 0..packets {
-            let last = (nth + 1 == packets).then(|| (end - self.granule()) as u32);
-            self.packet(2 * FRAME * nth, last)?;
+        for index in 0..packets {
+            let last = (index + 1 == packets).then(|| (end - self.granule()) as u32);
+            self.packet(2 * FRAME * index, last)?;
         }
 
         self.pending.clear();

@@ -27,13 +27,13 @@
 )]
 
 mod bed;
-mod chance;
 mod compose;
 mod encode;
 mod instrument;
 mod mix;
 mod piece;
 mod prompt;
+mod rng;
 mod style;
 mod synth;
 mod theory;
@@ -57,7 +57,7 @@ use mix::Player;
 pub struct Stream {
     player: Player,
     encoder: Encoder,
-    ended: bool,
+    is_ended: bool,
 }
 
 impl Stream {
@@ -68,7 +68,7 @@ impl Stream {
     pub fn new(piece: Piece) -> Result<Self, EncodeError> {
         let genre = piece.tags.first().map_or("music", String::as_str);
         let encoder = Encoder::new(&piece.title, genre)?;
-        Ok(Self { encoder, player: Player::new(piece), ended: false })
+        Ok(Self { encoder, player: Player::new(piece), is_ended: false })
     }
 }
 
@@ -79,29 +79,29 @@ impl Iterator for Stream {
     type Item = Result<Vec<u8>, EncodeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
+        if self.is_ended {
             return None;
         }
         let mut chunk = Vec::new();
         let mut hops = 0;
         loop {
             hops += 1;
-            let made = if let Some(hop) = self.player.next() {
+            let packet_result = if let Some(hop) = self.player.next() {
                 self.encoder.add(&hop)
             } else {
-                self.ended = true;
+                self.is_ended = true;
                 self.encoder.finish()
             };
-            match made {
+            match packet_result {
                 Ok(bytes) => chunk.extend(bytes),
                 Err(error) => {
-                    self.ended = true;
+                    self.is_ended = true;
                     return Some(Err(error));
                 }
             }
 
-            let enough = hops >= CHUNK_HOPS || self.player.is_early();
-            if self.ended || (enough && !chunk.is_empty()) {
+            let is_chunk_full = hops >= CHUNK_HOPS || self.player.is_early();
+            if self.is_ended || (is_chunk_full && !chunk.is_empty()) {
                 return Some(Ok(chunk));
             }
         }

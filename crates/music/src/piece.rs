@@ -154,7 +154,7 @@ impl Drum {
 
     /// Returns the drum that a note names, or the kick if the number is unknown.
     #[must_use]
-    pub fn of(pitch: f32) -> Self {
+    pub fn from_pitch(pitch: f32) -> Self {
         Self::ALL.get(pitch as usize).copied().unwrap_or(Self::Kick)
     }
 }

@@ -50,10 +50,10 @@ fn what_a_player_hears_has_no_peak_above_one_decibel_below_full_scale_and_no_cli
     let left: Vec<f32> = samples.iter().step_by(2).copied().collect();
     // A click raises the second difference far above that of the neighbouring samples.
     let bend = |at: usize| (left[at + 1] - 2.0 * left[at] + left[at - 1]).abs();
-    let most = |places: std::ops::Range<usize>| places.map(bend).fold(0.0_f32, f32::max);
+    let largest_bend = |range: std::ops::Range<usize>| range.map(bend).fold(0.0_f32, f32::max);
     for border in (HOP..left.len() - 2_001).step_by(HOP) {
-        let around = most(border - 2_000..border - 4).max(most(border + 4..border + 2_000));
-        assert!(most(border - 4..border + 4) < 1.5 * around + 1e-4, "at {border}");
+        let around = largest_bend(border - 2_000..border - 4).max(largest_bend(border + 4..border + 2_000));
+        assert!(largest_bend(border - 4..border + 4) < 1.5 * around + 1e-4, "at {border}");
     }
 }
 

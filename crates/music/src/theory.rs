@@ -77,8 +77,8 @@ impl Key {
     /// Returns the degree whose pitch is nearest, the lower one if two are equally near.
     #[must_use]
     pub fn degree(self, pitch: i32) -> i32 {
-        let about = (pitch - self.tonic).div_euclid(12) * 7;
-        (about..about + 8).min_by_key(|degree| (self.pitch(*degree) - pitch).abs()).unwrap_or(about)
+        let approximate = (pitch - self.tonic).div_euclid(12) * 7;
+        (approximate..approximate + 8).min_by_key(|degree| (self.pitch(*degree) - pitch).abs()).unwrap_or(approximate)
     }
 
     /// Returns `true` if the pitch is in the scale.

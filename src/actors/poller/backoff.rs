@@ -27,14 +27,14 @@ impl Backoff {
 }
 
 /// Returns a duration between half of `rest` and all of it.
-fn with_half_jitter(rest: Duration, random: f64) -> Duration {
-    rest.mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0)
+fn with_half_jitter(delay: Duration, random: f64) -> Duration {
+    delay.mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0)
 }
 
 /// Returns up to a tenth more than `rest`, so that callers do not retry at the same moment.
 #[must_use]
-pub fn add_jitter(rest: Duration, random: f64) -> Duration {
-    rest.mul_f64(1.0 + random.clamp(0.0, 1.0) / 10.0)
+pub fn add_jitter(delay: Duration, random: f64) -> Duration {
+    delay.mul_f64(1.0 + random.clamp(0.0, 1.0) / 10.0)
 }
 
 #[cfg(test)]
@@ -45,21 +45,21 @@ mod tests {
 
     #[test]
     fn each_failure_doubles_the_rest_up_to_the_longest() {
-        let whole = |failures| PAUSES.after_failures(failures, 1.0).as_secs();
-        assert_eq!([1, 2, 3, 4, 9, u32::MAX].map(whole), [2, 4, 8, 16, 300, 300]);
+        let full_delay = |failures| PAUSES.after_failures(failures, 1.0).as_secs();
+        assert_eq!([1, 2, 3, 4, 9, u32::MAX].map(full_delay), [2, 4, 8, 16, 300, 300]);
         assert_eq!(PAUSES.after_failures(3, 0.0).as_secs(), 4);
         assert_eq!(PAUSES.after_failures(0, 1.0).as_secs(), 2);
     }
 
     #[test]
     fn old_tasks_are_asked_after_seldom() {
-        let whole = |age| PAUSES.poll_interval(Duration::from_secs(age), 1.0).as_secs();
-        assert_eq!([0, 4, 60, 86_400].map(whole), [2, 2, 30, 300]);
+        let full_delay = |age| PAUSES.poll_interval(Duration::from_secs(age), 1.0).as_secs();
+        assert_eq!([0, 4, 60, 86_400].map(full_delay), [2, 2, 30, 300]);
     }
 
     #[test]
     fn what_was_asked_for_is_never_cut() {
-        let asked = Duration::from_secs(10);
-        assert_eq!([0.0, 1.0].map(|chance| add_jitter(asked, chance).as_secs()), [10, 11]);
+        let requested = Duration::from_secs(10);
+        assert_eq!([0.0, 1.0].map(|random| add_jitter(requested, random).as_secs()), [10, 11]);
     }
 }

@@ -58,30 +58,30 @@ impl BlockedReason {
 impl Poller {
     /// Pauses a blocked task and records the reason for its owner. An open breaker does not replace an earlier reason,
     /// which is more specific.
-    pub(super) fn block(&self, task: TaskId, entry: &TaskEntry, reason: BlockedReason, rest: Duration) -> Reschedule {
+    pub(super) fn block(&self, task: TaskId, entry: &TaskEntry, reason: BlockedReason, delay: Duration) -> Reschedule {
         let now = self.environment.now();
-        let rest = self.limit_to_deadline(&entry.record, rest);
+        let delay = self.limit_to_deadline(&entry.record, delay);
         // `vendor_busy` is outdated once the breaker opens.
-        let before = self
+        let previous = self
             .task_progress
             .blocker(task)
-            .filter(|before| reason == BlockedReason::CircuitOpen && !before.counts_as_queued);
+            .filter(|blocker| reason == BlockedReason::CircuitOpen && !blocker.counts_as_queued);
         let counts_as_queued = reason == BlockedReason::VendorError(VendorErrorKind::Busy);
-        let blocker = before.unwrap_or_else(|| TaskBlocker {
+        let blocker = previous.unwrap_or_else(|| TaskBlocker {
             reason: reason.into_failure(),
             counts_as_queued,
             since: now,
             next_attempt_at: now,
         });
-        self.task_progress.block(task, TaskBlocker { next_attempt_at: now.saturating_add(rest), ..blocker });
-        Reschedule::After(rest)
+        self.task_progress.block(task, TaskBlocker { next_attempt_at: now.saturating_add(delay), ..blocker });
+        Reschedule::After(delay)
     }
 
     /// Limits a pause to the time left until the deadline. A task past its deadline keeps the pause.
-    pub(super) fn limit_to_deadline(&self, record: &TaskRecord, rest: Duration) -> Duration {
+    pub(super) fn limit_to_deadline(&self, record: &TaskRecord, delay: Duration) -> Duration {
         let age = self.environment.now().since(record.created_at);
-        let left = self.options.deadline_of(record).checked_sub(age).filter(|left| !left.is_zero());
-        left.map_or(rest, |left| rest.min(left))
+        let remaining = self.options.deadline_of(record).checked_sub(age).filter(|remaining| !remaining.is_zero());
+        remaining.map_or(delay, |remaining| delay.min(remaining))
     }
 }
 
@@ -105,17 +105,17 @@ mod tests {
             "input_unavailable",
             "an input could not be fetched: no connection",
         ));
-        let others = [
+        let reasons = [
             BlockedReason::InputStorageFailed,
             BlockedReason::RecordingFailed,
             BlockedReason::UnknownToVendor,
             BlockedReason::CircuitOpen,
             input,
         ];
-        for cause in others.into_iter().chain(kinds.map(BlockedReason::VendorError)).chain(results) {
-            let reason = cause.into_failure();
-            assert!(TaskBlocker::CODES.contains(&reason.code.as_str()), "{reason:?}");
-            assert!(!reason.message.as_str().contains("internal"), "{reason:?}");
+        for reason in reasons.into_iter().chain(kinds.map(BlockedReason::VendorError)).chain(results) {
+            let failure = reason.into_failure();
+            assert!(TaskBlocker::CODES.contains(&failure.code.as_str()), "{failure:?}");
+            assert!(!failure.message.as_str().contains("internal"), "{failure:?}");
         }
     }
 }

@@ -107,9 +107,9 @@ impl CircuitBreaker {
 
     /// Records a successful call. Returns `true` if the breaker was not closed before.
     pub fn record_success(&mut self) -> bool {
-        let closes = !matches!(self.state, BreakerState::Closed { .. });
+        let was_open = !matches!(self.state, BreakerState::Closed { .. });
         self.state = BreakerState::Closed { failures: 0 };
-        closes
+        was_open
     }
 
     /// Records a failed call of a faulty vendor. Returns `true` if the breaker opens. Failures of calls that were in
@@ -180,8 +180,8 @@ mod tests {
 
     fn opened() -> CircuitBreaker {
         let mut breaker = breaker();
-        let opens = [(); 3].map(|()| breaker.record_failure(at(0)));
-        assert_eq!((opens, breaker.circuit(at(0))), ([false, false, true], CircuitState::Open));
+        let tripped = [(); 3].map(|()| breaker.record_failure(at(0)));
+        assert_eq!((tripped, breaker.circuit(at(0))), ([false, false, true], CircuitState::Open));
         breaker
     }
 
@@ -257,12 +257,12 @@ mod tests {
     #[test]
     fn a_vendor_that_asks_for_it_is_left_alone_in_every_state() {
         for mut breaker in [breaker(), opened()] {
-            let shown =
+            let expected =
                 if breaker.circuit(at(0)) == CircuitState::Closed { CircuitState::Held } else { CircuitState::Open };
             breaker.hold(at(0), PAUSE * 4);
             breaker.hold(at(0), PAUSE);
             assert_eq!(breaker.admit(at(100)), Admission::Wait(Duration::from_secs(20)));
-            assert_eq!(breaker.circuit(at(100)), shown);
+            assert_eq!(breaker.circuit(at(100)), expected);
             assert_ne!(breaker.circuit(at(120)), CircuitState::Held);
             assert!(!matches!(breaker.admit(at(120)), Admission::Wait(_)));
         }

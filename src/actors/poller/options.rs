@@ -90,11 +90,11 @@ mod tests {
     fn off_peak_tasks_have_two_days_and_do_not_wait_for_ever() {
         let options = PollerOptions::built_in(Gateway::Video, HOUR);
         assert_eq!([false, true].map(|off_peak| options.deadline_of(&record(off_peak))), [HOUR, 48 * HOUR]);
-        let patient = PollerOptions { deadline: 72 * HOUR, ..options };
-        assert_eq!(patient.deadline_of(&record(true)), 72 * HOUR);
-        let waited = |off_peak, hours: u32| {
+        let long_deadline = PollerOptions { deadline: 72 * HOUR, ..options };
+        assert_eq!(long_deadline.deadline_of(&record(true)), 72 * HOUR);
+        let has_waited = |off_peak, hours: u32| {
             options.has_waited_off_peak(&record(off_peak), Timestamp::from_micros(0).saturating_add(hours * HOUR))
         };
-        assert_eq!([waited(true, 23), waited(true, 24), waited(false, 24)], [false, true, false]);
+        assert_eq!([has_waited(true, 23), has_waited(true, 24), has_waited(false, 24)], [false, true, false]);
     }
 }

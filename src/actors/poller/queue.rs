@@ -27,16 +27,16 @@ pub(super) fn due(
     // turns with the tasks of other accounts.
     let off_peak: Vec<TaskId> = tasks.off_peak_ids(options.gateway).collect();
     let has_waited = |id: &TaskId| tasks.get(*id).is_some_and(|entry| options.has_waited_off_peak(&entry.record, now));
-    let (aged, last): (Vec<TaskId>, Vec<TaskId>) = off_peak.iter().partition(|id| has_waited(id));
+    let (long_waiting, remaining): (Vec<TaskId>, Vec<TaskId>) = off_peak.iter().partition(|id| has_waited(id));
     let off_peak: HashSet<TaskId> = off_peak.into_iter().collect();
-    let usual = tasks.queued_ids(options.gateway).filter(|id| !off_peak.contains(id));
-    let first = aged.into_iter().chain(usual).collect();
+    let regular = tasks.queued_ids(options.gateway).filter(|id| !off_peak.contains(id));
+    let first = long_waiting.into_iter().chain(regular).collect();
 
     let mut due = Vec::new();
-    for class in [first, last] {
+    for group in [first, remaining] {
         // A paused task keeps its place in the queue for a slot, so paused tasks are skipped only if slots are
         // unlimited.
-        let candidates = class.into_iter().filter(|id| !worker_slots.is_in_progress(id));
+        let candidates = group.into_iter().filter(|id| !worker_slots.is_in_progress(id));
         let candidates = candidates.filter(|id| !(slots.is_unlimited() && worker_slots.is_paused(id)));
         let candidates = candidates.filter_map(|id| {
             let entry = tasks.get(id)?;
@@ -58,14 +58,14 @@ struct FreeVendorSlots(Option<usize>);
 
 impl FreeVendorSlots {
     fn count_free(tasks: &Tasks, options: &PollerOptions, worker_slots: &WorkerSlots<TaskId>) -> Self {
-        let bound = Some(options.slots).filter(|slots| *slots < usize::MAX);
+        let limit = Some(options.slots).filter(|slots| *slots < usize::MAX);
         // A submission uses its slot from its selection on, not only once its start is recorded: in between, the next
         // account would get the same slot.
         let uses_slot = |id: TaskId, entry: &TaskEntry| {
             let is_being_submitted = lane(&entry.record) == SUBMIT_LANE && worker_slots.is_in_progress(&id);
             is_at_vendor(&entry.record.stage) || is_being_submitted
         };
-        Self(bound.map(|slots| {
+        Self(limit.map(|slots| {
             let unfinished = tasks.unfinished(options.gateway);
             slots.saturating_sub(unfinished.filter(|(id, entry)| uses_slot(*id, entry)).count())
         }))
@@ -76,10 +76,10 @@ impl FreeVendorSlots {
     }
 
     fn try_take(&mut self) -> bool {
-        let Some(left) = &mut self.0 else { return true };
-        let is_free = *left > 0;
-        *left = left.saturating_sub(1);
-        is_free
+        let Some(remaining) = &mut self.0 else { return true };
+        let has_slot = *remaining > 0;
+        *remaining = remaining.saturating_sub(1);
+        has_slot
     }
 }
 

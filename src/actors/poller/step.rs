@@ -56,15 +56,15 @@ pub(super) fn next_step(
     deadline: Duration,
     recovery: SubmissionRecovery,
 ) -> PollerStep {
-    let late = now.since(record.created_at) >= deadline;
+    let past_deadline = now.since(record.created_at) >= deadline;
 
     match &record.stage {
         // Streams are not processed by the poller.
         TaskStage::Completed { .. } | TaskStage::Failed { .. } | TaskStage::Streaming => PollerStep::Nothing,
         // Polled once more after the deadline, because the job may have finished in the meantime.
         TaskStage::InProgress { reference, .. } => PollerStep::Poll { reference: reference.clone() },
-        TaskStage::Submitting { .. } if late => PollerStep::GiveUpUnknown { reason: UNKNOWN_AT_DEADLINE },
-        _ if late => PollerStep::Expire,
+        TaskStage::Submitting { .. } if past_deadline => PollerStep::GiveUpUnknown { reason: UNKNOWN_AT_DEADLINE },
+        _ if past_deadline => PollerStep::Expire,
         TaskStage::Waiting { .. } if record.submission.work.has_missing_inputs() => PollerStep::Fetch,
         TaskStage::Waiting { .. } => PollerStep::Submit,
         TaskStage::Submitting { key, .. } => match recovery {

@@ -117,8 +117,8 @@ impl VendorGuard {
 
     /// Returns the pause of a task that was not admitted. It is short during a probe.
     pub(in crate::actors) fn admission_delay(&self, wait: Duration) -> Duration {
-        let probing = self.state.circuit() == CircuitState::HalfOpen;
-        let wait = if probing { wait.min(self.retry.min) } else { wait };
+        let half_open = self.state.circuit() == CircuitState::HalfOpen;
+        let wait = if half_open { wait.min(self.retry.min) } else { wait };
         add_jitter(wait, self.environment.random_f64())
     }
 
@@ -129,9 +129,10 @@ impl VendorGuard {
 
     /// Returns the pause that the vendor asked for, or the one after this many failures.
     pub(in crate::actors) fn retry_delay(&self, error: &VendorError, failures: u32) -> Duration {
-        let asked =
-            error.retry_after.map(|asked| add_jitter(asked.min(RETRY_AFTER_MAX), self.environment.random_f64()));
-        asked.unwrap_or_else(|| self.backoff_after(failures))
+        let requested = error
+            .retry_after
+            .map(|retry_after| add_jitter(retry_after.min(RETRY_AFTER_MAX), self.environment.random_f64()));
+        requested.unwrap_or_else(|| self.backoff_after(failures))
     }
 
     /// Counts a failed poll of a task and returns the number of consecutive ones.

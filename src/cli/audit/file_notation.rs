@@ -18,42 +18,42 @@ const FILE_FIELDS: [&str; 5] = ["digest", "bytes", "format", "width", "height"];
 
 /// Replaces each file and URL in the fields of an event with its short notation, such as
 /// `png:160x160:25964B:30c605eb627d`. `whole` keeps complete hashes.
-pub(super) fn shorten_files(data: &Value, whole: bool) -> Value {
+pub(super) fn shorten_files(data: &Value, wide: bool) -> Value {
     match data {
         Value::Object(members) => {
-            members.iter().map(|(name, member)| (name.clone(), shorten_field(name, member, whole))).collect()
+            members.iter().map(|(name, member)| (name.clone(), shorten_field(name, member, wide))).collect()
         }
-        plain => plain.clone(),
+        other => other.clone(),
     }
 }
 
-fn shorten_field(name: &str, value: &Value, whole: bool) -> Value {
+fn shorten_field(name: &str, value: &Value, wide: bool) -> Value {
     match value {
         Value::Object(members) => {
-            file_or_url(name, members, whole).map_or_else(|| shorten_files(value, whole), Value::String)
+            file_or_url(name, members, wide).map_or_else(|| shorten_files(value, wide), Value::String)
         }
-        Value::Array(entries) => entries.iter().map(|entry| shorten_field(name, entry, whole)).collect(),
-        plain => plain.clone(),
+        Value::Array(entries) => entries.iter().map(|entry| shorten_field(name, entry, wide)).collect(),
+        other => other.clone(),
     }
 }
 
 /// Returns the short notation of a stored file or URL; `None` for anything else, which can have arbitrary field names.
-fn file_or_url(name: &str, members: &Map<String, Value>, whole: bool) -> Option<String> {
-    let given = members.iter().next().filter(|_| is_input(name) && members.len() == 1);
-    match given.map(|(kind, given)| (kind.as_str(), given)) {
+fn file_or_url(name: &str, members: &Map<String, Value>, wide: bool) -> Option<String> {
+    let member = members.iter().next().filter(|_| is_input(name) && members.len() == 1);
+    match member.map(|(kind, value)| (kind.as_str(), value)) {
         Some(("Remote", address)) => address.as_str().map(str::to_owned),
-        Some(("Kept", Value::Object(file))) => file_notation(file, whole),
-        _ => file_notation(members, whole),
+        Some(("Kept", Value::Object(file))) => file_notation(file, wide),
+        _ => file_notation(members, wide),
     }
 }
 
-fn file_notation(file: &Map<String, Value>, whole: bool) -> Option<String> {
+fn file_notation(file: &Map<String, Value>, wide: bool) -> Option<String> {
     if !file.keys().all(|name| FILE_FIELDS.contains(&name.as_str())) {
         return None;
     }
     let digest = file.get("digest")?.as_str()?;
     let bytes = file.get("bytes")?.as_u64()?;
-    let digest = digest.get(..DIGEST_SHORT).filter(|_| !whole).unwrap_or(digest);
+    let digest = digest.get(..DIGEST_SHORT).filter(|_| !wide).unwrap_or(digest);
     let format = file.get("format").and_then(Value::as_str).map(|format| format!("{format}:"));
     let size = file.get("width").zip(file.get("height")).map(|(width, height)| format!("{width}x{height}:"));
     Some(format!("{}{}{bytes}B:{digest}", format.unwrap_or_default(), size.unwrap_or_default()))
@@ -69,16 +69,16 @@ mod tests {
     fn files_and_addresses_are_a_word_each() {
         let digest = "30c605eb627d8231bd589f0df6ca661ba37b043f1e3fc5f6aa106701c20260c9";
         let picture = json!({"bytes": 259, "digest": digest, "format": "png", "height": 16, "width": 18});
-        let given = json!({"image": {"Kept": picture}, "reference": {"Remote": "https://example.org/b.png"}, "seed": 7,
+        let input = json!({"image": {"Kept": picture}, "reference": {"Remote": "https://example.org/b.png"}, "seed": 7,
             "key_frames": [{"image": {"Kept": picture}, "seconds": 5}], "payload": {"bytes": 5, "digest": digest},
             "clip": {"bytes": 8, "digest": digest, "format": "mp4"}});
 
         let expected = json!({"image": "png:18x16:259B:30c605eb627d", "reference": "https://example.org/b.png", "seed": 7,
             "key_frames": [{"image": "png:18x16:259B:30c605eb627d", "seconds": 5}], "payload": "5B:30c605eb627d",
             "clip": "mp4:8B:30c605eb627d"});
-        assert_eq!(shorten_files(&given, false), expected);
-        let whole = shorten_files(&json!({"results": [picture]}), true);
-        assert_eq!(whole, json!({"results": [format!("png:18x16:259B:{digest}")]}));
+        assert_eq!(shorten_files(&input, false), expected);
+        let wide = shorten_files(&json!({"results": [picture]}), true);
+        assert_eq!(wide, json!({"results": [format!("png:18x16:259B:{digest}")]}));
     }
 
     #[test]

@@ -76,8 +76,8 @@ async fn reconnect(service: &ServiceClient, path: &str, last: &str) -> Result<Ss
             return Ok(feed);
         }
     }
-    let told = format!("the service at {} is gone; continue after position {last} when it is back", service.base);
-    Err(anyhow::Error::msg(told).into())
+    let message = format!("the service at {} is gone; continue after position {last} when it is back", service.base);
+    Err(anyhow::Error::msg(message).into())
 }
 
 /// Prints to stderr, separate from the events.

@@ -88,8 +88,8 @@ fn checkpoint(arguments: CheckpointArguments, outer: SettingFlags) -> Result<(),
     let CheckpointArguments { out, url, token, directory } = arguments;
     let configuration = directory.configuration(outer)?;
     let signed = if let Some(url) = url {
-        let told = ServiceClient::new(&url, token, &configuration)?.get("/admin/checkpoint")?;
-        SignedCheckpoint::from_json(&told).context("the service returned no valid checkpoint")?
+        let reply = ServiceClient::new(&url, token, &configuration)?.get("/admin/checkpoint")?;
+        SignedCheckpoint::from_json(&reply).context("the service returned no valid checkpoint")?
     } else {
         let log = configuration.settings.data_dir.join("log");
         export::sign_checkpoint(&log, &Environment::system()).map_err(anyhow::Error::from)?
@@ -107,19 +107,19 @@ fn export(arguments: ExportArguments, outer: SettingFlags) -> Result<(), CliErro
     let log = directory.settings(outer)?.data_dir.join("log");
     let environment = Environment::system();
     let mut progress = ProgressLine::new("exporting", ProgressUnit::Events);
-    let mut reached = |done, total| progress.update(done, Some(total));
+    let mut on_progress = |done, total| progress.update(done, Some(total));
     let mut write =
-        |out: &mut dyn Write| export::export(&log, verify::export_format(), &environment, out, &mut reached);
+        |out: &mut dyn Write| export::export(&log, verify::export_format(), &environment, out, &mut on_progress);
     if file == Path::new("-") {
-        let done = write(&mut BufWriter::new(io::stdout().lock()));
+        let result = write(&mut BufWriter::new(io::stdout().lock()));
         progress.finish();
-        done.map_err(anyhow::Error::from)?;
+        result.map_err(anyhow::Error::from)?;
         return Ok(());
     }
     let mut draft = AtomicFile::create(&file, environment.random_uuid()).with_context(|| write_context(&file))?;
-    let done = write(&mut draft);
+    let result = write(&mut draft);
     progress.finish();
-    let position = done.map_err(anyhow::Error::from)?.checkpoint().head.position;
+    let position = result.map_err(anyhow::Error::from)?.checkpoint().head.position;
     draft.commit().with_context(|| write_context(&file))?;
     let events = pluralize(position.0, "event");
     print(&format!("{events} exported to {}, one line per commit\n", file.display()))

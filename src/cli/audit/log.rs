@@ -44,22 +44,22 @@ pub(in crate::cli) struct LogArguments {
     #[command(flatten)]
     output: OutputFlags,
     #[command(flatten)]
-    place: AuditTargetArguments,
+    target: AuditTargetArguments,
 }
 
 pub(super) fn run(arguments: LogArguments, outer: SettingFlags) -> Result<(), CliError> {
     let filter = arguments.filter()?;
-    let asked = arguments.to_query_string();
+    let query = arguments.to_query_string();
     let mut printer = arguments.output.printer();
-    match AuditTarget::open(arguments.place, outer)? {
-        AuditTarget::Running(service) if arguments.follow => follow::run(&service, &asked, &mut printer),
+    match AuditTarget::open(arguments.target, outer)? {
+        AuditTarget::Running(service) if arguments.follow => follow::run(&service, &query, &mut printer),
         AuditTarget::Stopped { data, .. } if arguments.follow => {
-            let told = format!("no service is running on {}: --follow needs one", data.root().display());
-            Err(anyhow::Error::msg(told).into())
+            let message = format!("no service is running on {}: --follow needs one", data.root().display());
+            Err(anyhow::Error::msg(message).into())
         }
         AuditTarget::Stopped { audit, .. } => {
             let mut outcome = Ok(());
-            let walked = audit.for_each(&filter, Position(0), |event| {
+            let scanned = audit.for_each(&filter, Position(0), |event| {
                 let record = audit.record(event).map_err(cli_error_from);
                 outcome = record.and_then(|record| {
                     let record = serde_json::to_value(record).map_err(anyhow::Error::from)?;
@@ -67,15 +67,15 @@ pub(super) fn run(arguments: LogArguments, outer: SettingFlags) -> Result<(), Cl
                 });
                 if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             });
-            walked.map_err(cli_error_from)?;
+            scanned.map_err(cli_error_from)?;
             outcome?;
             Ok(printer.finish()?)
         }
         AuditTarget::Running(service) => {
             let mut after = 0;
             loop {
-                let rest = query_string(&[("after", &after.to_string()), ("limit", &LIMIT_MAX.to_string())]);
-                let page = service.get(&format!("/admin/events?{asked}&{rest}"))?;
+                let paging = query_string(&[("after", &after.to_string()), ("limit", &LIMIT_MAX.to_string())]);
+                let page = service.get(&format!("/admin/events?{query}&{paging}"))?;
                 print_page(&page, &mut printer)?;
                 match page["next"].as_u64() {
                     Some(next) => after = next,

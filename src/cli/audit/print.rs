@@ -75,42 +75,42 @@ impl Printer {
         let changes = entry["changes"].as_array().map_or(&[][..], Vec::as_slice);
         if changes.is_empty() {
             let summary = self.summary(&event["data"]);
-            let told = if summary.is_empty() { "no visible change".to_owned() } else { summary };
-            return self.write_line(&format!("    ({told})"));
+            let note = if summary.is_empty() { "no visible change".to_owned() } else { summary };
+            return self.write_line(&format!("    ({note})"));
         }
         self.changes(changes)
     }
 
     /// Prints the state of a resource at a point in time.
-    pub(super) fn state(&mut self, answer: &Value) -> anyhow::Result<()> {
+    pub(super) fn state(&mut self, response: &Value) -> anyhow::Result<()> {
         if self.json {
-            self.json_line(answer)?;
+            self.json_line(response)?;
             return self.flush();
         }
-        let at = answer["at"].as_str().map(|at| format!(" ({at})")).unwrap_or_default();
-        let thing = printable(answer["thing"].as_str().unwrap_or_default());
-        let position = &answer["position"];
-        match answer.get("state") {
+        let at = response["at"].as_str().map(|at| format!(" ({at})")).unwrap_or_default();
+        let subject = printable(response["thing"].as_str().unwrap_or_default());
+        let position = &response["position"];
+        match response.get("state") {
             Some(state) => {
                 let pretty = serde_json::to_string_pretty(state)?;
-                self.write_line(&format!("{thing} at position {position}{at}:"))?;
+                self.write_line(&format!("{subject} at position {position}{at}:"))?;
                 self.write_line(&printable_json(&pretty))?;
             }
-            None => self.write_line(&format!("{thing} did not exist at position {position}{at}"))?,
+            None => self.write_line(&format!("{subject} did not exist at position {position}{at}"))?,
         }
         self.flush()
     }
 
     /// Prints a changed resource.
-    pub(super) fn subject_diff(&mut self, thing: &Value) -> anyhow::Result<()> {
+    pub(super) fn subject_diff(&mut self, subject: &Value) -> anyhow::Result<()> {
         if self.json {
-            return self.json_line(thing);
+            return self.json_line(subject);
         }
-        let text = |name: &str| printable(thing[name].as_str().unwrap_or_default());
-        let events = thing["events"].as_u64().unwrap_or_default();
+        let text = |name: &str| printable(subject[name].as_str().unwrap_or_default());
+        let events = subject["events"].as_u64().unwrap_or_default();
         let plural = if events == 1 { "" } else { "s" };
         self.write_line(&format!("{:<9}  {}  ({events} event{plural})", text("change"), text("thing")))?;
-        self.changes(thing["changes"].as_array().map_or(&[][..], Vec::as_slice))
+        self.changes(subject["changes"].as_array().map_or(&[][..], Vec::as_slice))
     }
 
     /// Prints the summary line of a diff.
@@ -138,8 +138,8 @@ impl Printer {
         for change in changes {
             let path = change["path"].as_str().unwrap_or_default();
             match (change.get("before"), change.get("after")) {
-                (None, Some(Value::Object(made))) if path.is_empty() => self.members('+', made)?,
-                (Some(Value::Object(gone)), None) if path.is_empty() => self.members('-', gone)?,
+                (None, Some(Value::Object(created))) if path.is_empty() => self.members('+', created)?,
+                (Some(Value::Object(removed)), None) if path.is_empty() => self.members('-', removed)?,
                 (None, Some(after)) => {
                     self.write_line(&format!("    + {}: {}", format_pointer(path), self.value(after)))?;
                 }
@@ -159,10 +159,10 @@ impl Printer {
 
     /// Prints all fields of a created or deleted resource, one per line.
     fn members(&mut self, sign: char, members: &Map<String, Value>) -> anyhow::Result<()> {
-        let words = shorten_files(&Value::Object(members.clone()), self.wide);
+        let shortened = shorten_files(&Value::Object(members.clone()), self.wide);
         let mut lines = Vec::new();
-        for_each_leaf(&mut Vec::new(), &words, &mut |way, value| {
-            lines.push(format!("    {sign} {}: {}", printable(&way.join(" · ")), self.value(value)));
+        for_each_leaf(&mut Vec::new(), &shortened, &mut |path, value| {
+            lines.push(format!("    {sign} {}: {}", printable(&path.join(" · ")), self.value(value)));
         });
         lines.iter().try_for_each(|line| self.write_line(line))
     }
@@ -177,10 +177,11 @@ impl Printer {
         let mut inputs = Vec::new();
         let mut others = Vec::new();
         for_each_field("", &shorten_files(data, self.wide), &mut |name, value| {
-            let shown = if let Value::String(text) = value { quote_if_needed(text) } else { value.to_string() };
-            let shown = printable_json(&shown);
-            let shown = format!("{}={}", printable(name), if self.wide { shown } else { truncate(&shown, VALUE_MAX) });
-            if is_input(name) { inputs.push(shown) } else { others.push(shown) }
+            let rendered = if let Value::String(text) = value { quote_if_needed(text) } else { value.to_string() };
+            let rendered = printable_json(&rendered);
+            let rendered =
+                format!("{}={}", printable(name), if self.wide { rendered } else { truncate(&rendered, VALUE_MAX) });
+            if is_input(name) { inputs.push(rendered) } else { others.push(rendered) }
         });
         inputs.append(&mut others);
         let summary = inputs.join(" ");
@@ -191,19 +192,19 @@ impl Printer {
     fn shorten_id(&self, name: &str) -> String {
         match name.split_once('/') {
             Some((kind, id)) if !self.wide && id.len() > 24 => {
-                let ends: Vec<char> = id.chars().collect();
+                let chars: Vec<char> = id.chars().collect();
                 let (first, last): (String, String) =
-                    (ends[..8].iter().collect(), ends[ends.len() - 6..].iter().collect());
+                    (chars[..8].iter().collect(), chars[chars.len() - 6..].iter().collect());
                 format!("{kind}/{first}…{last}")
             }
             _ => name.to_owned(),
         }
     }
 
-    fn columns(&mut self, [time, position, actor, kind, stream, what]: [String; 6]) -> anyhow::Result<()> {
+    fn columns(&mut self, [time, position, actor, kind, stream, summary]: [String; 6]) -> anyhow::Result<()> {
         let width = if self.wide { [27, 41, 43] } else { [23, 21, 25] };
         let line = format!(
-            "{time:<0$}  {position:>8}  {actor:<1$}  {kind:<20}  {stream:<2$}  {what}",
+            "{time:<0$}  {position:>8}  {actor:<1$}  {kind:<20}  {stream:<2$}  {summary}",
             width[0], width[1], width[2]
         );
         self.write_line(line.trim_end())
@@ -236,16 +237,16 @@ fn format_pointer(path: &str) -> String {
 }
 
 /// Calls `each` for every value that is not a non-empty object, with its path.
-fn for_each_leaf<'v>(way: &mut Vec<&'v str>, value: &'v Value, each: &mut impl FnMut(&[&str], &Value)) {
+fn for_each_leaf<'v>(path: &mut Vec<&'v str>, value: &'v Value, each: &mut impl FnMut(&[&str], &Value)) {
     match value {
         Value::Object(members) if !members.is_empty() => {
             for (name, member) in members {
-                way.push(name);
-                for_each_leaf(way, member, each);
-                way.pop();
+                path.push(name);
+                for_each_leaf(path, member, each);
+                path.pop();
             }
         }
-        value => each(way, value),
+        value => each(path, value),
     }
 }
 
@@ -256,8 +257,8 @@ fn cut_time(time: &str) -> String {
 
 /// Quotes text unless it is a single plain word.
 fn quote_if_needed(text: &str) -> String {
-    let plain = !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-._:/@+".contains(c));
-    if plain { text.to_owned() } else { Value::String(text.to_owned()).to_string() }
+    let is_plain = !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-._:/@+".contains(c));
+    if is_plain { text.to_owned() } else { Value::String(text.to_owned()).to_string() }
 }
 
 /// Field names that only group other fields and are not printed.
@@ -267,13 +268,13 @@ const WRAPPERS: [&str; 5] = ["change", "fields", "facts", "version", "work"];
 fn for_each_field(name: &str, value: &Value, each: &mut impl FnMut(&str, &Value)) {
     let Value::Object(members) = value else { return each(name, value) };
     for (member, value) in members {
-        let wraps = value.is_object() && WRAPPERS.contains(&member.as_str());
-        let inside = match (wraps, name) {
+        let is_wrapper = value.is_object() && WRAPPERS.contains(&member.as_str());
+        let nested_name = match (is_wrapper, name) {
             (true, name) => name.to_owned(),
             (false, "") => member.clone(),
             (false, name) => format!("{name}.{member}"),
         };
-        for_each_field(&inside, value, each);
+        for_each_field(&nested_name, value, each);
     }
 }
 
@@ -290,10 +291,13 @@ mod tests {
             json!({"id": "face-tools", "fields": {"name": "Face Tools", "tags": ["a", "b"]}, "subject": {"User": "u"}});
         assert_eq!(printer.summary(&data), r#"name="Face Tools" tags=["a","b"] id=face-tools subject.User=u"#);
         let long = json!({"a": "x".repeat(500), "b": "\u{1b}[2J"});
-        let told = printer.summary(&long);
+        let summary = printer.summary(&long);
         assert!(
-            told.contains("a=xxx") && told.contains("…") && told.contains("\\u001b") && told.chars().count() <= 100,
-            "{told}"
+            summary.contains("a=xxx")
+                && summary.contains("…")
+                && summary.contains("\\u001b")
+                && summary.chars().count() <= 100,
+            "{summary}"
         );
     }
 
@@ -310,8 +314,8 @@ mod tests {
         let picture = json!({"bytes": 259, "digest": "3".repeat(64), "format": "png", "height": 16, "width": 18});
         let data =
             json!({"owner": "o", "task": "t", "work": {"ImageUpscale": {"input": picture, "parameters": {"hdr": 0}}}});
-        let told = "ImageUpscale.input=png:18x16:259B:333333333333 owner=o task=t ImageUpscale.parameters.hdr=0";
-        assert_eq!(Printer::with_terminal(true, false, false).summary(&data), told);
+        let expected = "ImageUpscale.input=png:18x16:259B:333333333333 owner=o task=t ImageUpscale.parameters.hdr=0";
+        assert_eq!(Printer::with_terminal(true, false, false).summary(&data), expected);
     }
 
     #[test]

@@ -18,26 +18,26 @@ type AuditQueryResult<T> = std::result::Result<T, CliError>;
 
 /// Query string of the parameters that have a value.
 pub(super) fn query_string(pairs: &[(&str, &str)]) -> String {
-    let given = pairs.iter().filter(|(_, value)| !value.is_empty());
-    form_urlencoded::Serializer::new(String::new()).extend_pairs(given).finish()
+    let non_empty = pairs.iter().filter(|(_, value)| !value.is_empty());
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(non_empty).finish()
 }
 
 /// Calls `each` for every event of a resource with its changes.
 pub(super) fn history(
-    place: &AuditTarget,
-    thing: &AuditSubject,
+    target: &AuditTarget,
+    subject: &AuditSubject,
     mut each: impl FnMut(Value) -> anyhow::Result<()>,
 ) -> AuditQueryResult<()> {
     let mut after = Position(0);
     loop {
-        let page = match place {
+        let page = match target {
             // A data directory is read completely for every query, so one query must do.
             AuditTarget::Stopped { audit, .. } => {
-                json(&audit.history(thing, after, usize::MAX).map_err(cli_error_from)?)?
+                json(&audit.history(subject, after, usize::MAX).map_err(cli_error_from)?)?
             }
             AuditTarget::Running(service) => {
                 let query = query_string(&[("after", &after.to_string()), ("limit", &LIMIT_MAX.to_string())]);
-                get_subject(service, thing, &format!("/admin/history/{}?{query}", path(thing)))?
+                get_subject(service, subject, &format!("/admin/history/{}?{query}", path(subject)))?
             }
         };
         let next = page["next"].as_u64();
@@ -54,19 +54,19 @@ pub(super) fn history(
 
 /// Returns the state of a resource at a point in time.
 pub(super) fn as_of(
-    place: &AuditTarget,
-    thing: &AuditSubject,
-    moment: PointInTime,
+    target: &AuditTarget,
+    subject: &AuditSubject,
+    point: PointInTime,
     text: &str,
 ) -> AuditQueryResult<Value> {
-    match place {
+    match target {
         AuditTarget::Stopped { audit, .. } => {
-            let position = resolve_position(audit, moment)?;
-            json(&audit.as_of(thing, position).map_err(cli_error_from)?)
+            let position = resolve_position(audit, point)?;
+            json(&audit.as_of(subject, position).map_err(cli_error_from)?)
         }
         AuditTarget::Running(service) => {
-            let name = if matches!(moment, PointInTime::Position(_)) { "position" } else { "time" };
-            get_subject(service, thing, &format!("/admin/as-of/{}?{}", path(thing), query_string(&[(name, text)])))
+            let name = if matches!(point, PointInTime::Position(_)) { "position" } else { "time" };
+            get_subject(service, subject, &format!("/admin/as-of/{}?{}", path(subject), query_string(&[(name, text)])))
         }
     }
 }
@@ -82,25 +82,25 @@ pub(super) struct DiffQuery {
 
 /// Calls `each` for every changed resource; returns both positions and the number of resources.
 pub(super) fn diff(
-    place: &AuditTarget,
-    asked: &DiffQuery,
+    target: &AuditTarget,
+    query: &DiffQuery,
     mut each: impl FnMut(Value) -> anyhow::Result<()>,
 ) -> AuditQueryResult<(u64, u64, usize)> {
     let mut after = None::<String>;
     let mut count = 0;
     loop {
-        let page = match place {
+        let page = match target {
             AuditTarget::Stopped { audit, .. } => {
-                let from = resolve_position(audit, asked.from)?;
-                let to = resolve_position(audit, asked.to)?;
+                let from = resolve_position(audit, query.from)?;
+                let to = resolve_position(audit, query.to)?;
                 if from > to {
-                    let told = format!("FROM is position {from}, but must not be after TO (position {to})");
-                    return Err(CliError::Usage(told));
+                    let message = format!("FROM is position {from}, but must not be after TO (position {to})");
+                    return Err(CliError::Usage(message));
                 }
-                json(&audit.diff((from, to), &asked.streams, after.as_deref(), LIMIT).map_err(cli_error_from)?)?
+                json(&audit.diff((from, to), &query.streams, after.as_deref(), LIMIT).map_err(cli_error_from)?)?
             }
             AuditTarget::Running(service) => {
-                let [from, to, stream] = &asked.texts;
+                let [from, to, stream] = &query.texts;
                 let after = after.as_deref().unwrap_or_default();
                 let limit = LIMIT.to_string();
                 let pairs =
@@ -112,9 +112,9 @@ pub(super) fn diff(
         let to = page["to"].as_u64().unwrap_or(0);
         let next = page["next"].as_str().map(str::to_owned);
         let Value::Object(mut page) = page else { return Ok((from, to, count)) };
-        if let Some(Value::Array(things)) = page.remove("things") {
-            count += things.len();
-            things.into_iter().try_for_each(&mut each)?;
+        if let Some(Value::Array(subjects)) = page.remove("things") {
+            count += subjects.len();
+            subjects.into_iter().try_for_each(&mut each)?;
         }
         if next.is_none() {
             return Ok((from, to, count));
@@ -126,34 +126,34 @@ pub(super) fn diff(
 /// Resources per page.
 const LIMIT: usize = 1000;
 
-fn path(thing: &AuditSubject) -> String {
+fn path(subject: &AuditSubject) -> String {
     // Ids contain only characters that are valid in paths.
-    format!("{}/{}", thing.kind().as_str(), thing.id())
+    format!("{}/{}", subject.kind().as_str(), subject.id())
 }
 
 /// Queries a resource of a service.
-fn get_subject(service: &ServiceClient, thing: &AuditSubject, path: &str) -> AuditQueryResult<Value> {
+fn get_subject(service: &ServiceClient, subject: &AuditSubject, path: &str) -> AuditQueryResult<Value> {
     let reply = crate::app::block_on(service.api().get(path)).map_err(|failure| service.unreachable_error(&failure))?;
     match reply.status {
         200 => Ok(reply.json()),
-        404 => Err(cli_error_from(AuditError::UnknownSubject(thing.clone()))),
+        404 => Err(cli_error_from(AuditError::UnknownSubject(subject.clone()))),
         _ => Err(service.response_error(&reply, path)),
     }
 }
 
-fn resolve_position(audit: &Audit, moment: PointInTime) -> AuditQueryResult<Position> {
-    audit.position_at(moment).map_err(cli_error_from)
+fn resolve_position(audit: &Audit, point: PointInTime) -> AuditQueryResult<Position> {
+    audit.position_at(point).map_err(cli_error_from)
 }
 
 /// Invalid queries are wrong usage; queries that cannot be answered are failures.
-pub(super) fn cli_error_from(why: AuditError) -> CliError {
-    match why {
-        AuditError::BeyondEnd { .. } => CliError::Usage(why.to_string()),
+pub(super) fn cli_error_from(error: AuditError) -> CliError {
+    match error {
+        AuditError::BeyondEnd { .. } => CliError::Usage(error.to_string()),
         AuditError::TooMany { events, .. } => too_many_events(events),
-        AuditError::UnknownSubject(_) | AuditError::Source(_) => anyhow::Error::from(why).into(),
+        AuditError::UnknownSubject(_) | AuditError::Source(_) => anyhow::Error::from(error).into(),
     }
 }
 
-fn json(answer: &impl Serialize) -> AuditQueryResult<Value> {
-    Ok(serde_json::to_value(answer).map_err(anyhow::Error::from)?)
+fn json(value: &impl Serialize) -> AuditQueryResult<Value> {
+    Ok(serde_json::to_value(value).map_err(anyhow::Error::from)?)
 }

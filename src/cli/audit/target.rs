@@ -79,22 +79,22 @@ impl AuditTarget {
 
     fn stopped(data: DataDir, settings: &Settings) -> anyhow::Result<Self> {
         let log = data.path("log");
-        let is_there = is_directory(&log.join("journal")).map_err(|error| read_error(&log, &error))?;
-        anyhow::ensure!(is_there, "there is no event log in {}", data.root().display());
+        let exists = is_directory(&log.join("journal")).map_err(|error| read_error(&log, &error))?;
+        anyhow::ensure!(exists, "there is no event log in {}", data.root().display());
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{}", settings.listen));
-        let personal = Keyring::open(data.root());
+        let keyring = Keyring::open(data.root());
         let source: Arc<dyn EventSource> = Arc::new(StoppedEventSource::open(&log)?);
         let scan = Arc::new(ErasedUserScan::new(Arc::clone(&source)));
-        let erased = Arc::clone(&scan);
-        let shown = move |folded: &ReplayedState, thing: &AuditSubject| {
+        let user_scan = Arc::clone(&scan);
+        let render = move |state: &ReplayedState, subject: &AuditSubject| {
             // Other kinds contain no personal data.
-            if matches!(thing.kind(), StreamKind::User | StreamKind::Publisher) {
-                erased.users()?.iter().for_each(|user| personal.mark_erased(*user));
+            if matches!(subject.kind(), StreamKind::User | StreamKind::Publisher) {
+                user_scan.users()?.iter().for_each(|user| keyring.mark_erased(*user));
             }
-            Ok(render_state(folded, thing, &personal))
+            Ok(render_state(state, subject, &keyring))
         };
-        let erased = move |user: UserId| Ok(scan.users()?.contains(&user));
-        let audit = Audit::new(source, Links { public_url }, Arc::new(shown), Arc::new(erased));
+        let is_erased = move |user: UserId| Ok(scan.users()?.contains(&user));
+        let audit = Audit::new(source, Links { public_url }, Arc::new(render), Arc::new(is_erased));
         Ok(Self::Stopped { audit, data })
     }
 }
@@ -122,8 +122,8 @@ impl ServiceClient {
 
     /// Failure for an error response to the query at `path`.
     pub(super) fn response_error(&self, reply: &ServiceResponse, path: &str) -> CliError {
-        let told = reply.json();
-        let detail = super::text::printable(told["detail"].as_str().unwrap_or("no reason given"));
+        let body = reply.json();
+        let detail = super::text::printable(body["detail"].as_str().unwrap_or("no reason given"));
         match reply.status {
             400 => CliError::Usage(with_option_names(&detail, path)),
             401 => anyhow!("the service at {} rejects this token: give another with --token", self.base).into(),
@@ -138,9 +138,9 @@ const PARAMETERS: [&str; 8] = ["actor", "from", "position", "request", "stream",
 
 /// Replaces API parameters in an error message (`/position`) with command line arguments (`WHEN`, `--stream`).
 fn with_option_names(detail: &str, path: &str) -> String {
-    let word = |word: &str| {
-        let named = word.strip_prefix('/').unwrap_or_default();
-        let name = named.trim_end_matches([',', '.', ';', ':']);
+    let rename_word = |word: &str| {
+        let pointer = word.strip_prefix('/').unwrap_or_default();
+        let name = pointer.trim_end_matches([',', '.', ';', ':']);
         if !PARAMETERS.contains(&name) {
             return word.to_owned();
         }
@@ -149,9 +149,9 @@ fn with_option_names(detail: &str, path: &str) -> String {
             "from" | "to" if path.starts_with("/admin/diff") => name.to_uppercase(),
             _ => format!("--{name}"),
         };
-        option + &named[name.len()..]
+        option + &pointer[name.len()..]
     };
-    detail.split(' ').map(word).collect::<Vec<_>>().join(" ")
+    detail.split(' ').map(rename_word).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

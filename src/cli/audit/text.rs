@@ -4,26 +4,26 @@ use std::fmt::Write as _;
 
 /// Escapes characters that control a terminal.
 pub(in crate::cli) fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
+    let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_unsafe(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+        if is_unsafe(c) { escaped.extend(c.escape_unicode()) } else { escaped.push(c) }
     }
-    shown
+    escaped
 }
 
 /// Escapes the same characters in JSON with JSON escapes, which keeps the value.
 pub(in crate::cli) fn printable_json(json: &str) -> String {
-    let mut shown = String::with_capacity(json.len());
+    let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
         // Line breaks occur only between tokens.
         if is_unsafe(c) && c != '\n' {
             // Writing to a string cannot fail.
-            let _ = write!(shown, "\\u{:04x}", u32::from(c));
+            let _ = write!(escaped, "\\u{:04x}", u32::from(c));
         } else {
-            shown.push(c);
+            escaped.push(c);
         }
     }
-    shown
+    escaped
 }
 
 /// Returns `true` for control characters and for those that change the text direction.
@@ -47,8 +47,8 @@ mod tests {
 
     #[test]
     fn nothing_that_a_terminal_obeys_is_shown() {
-        let shown = printable("a\u{1b}[2Jb\u{9b}c\u{202e}d\ne\u{7f}ä");
-        assert_eq!(shown, "a\\u{1b}[2Jb\\u{9b}c\\u{202e}d\\u{a}e\\u{7f}ä");
+        let escaped = printable("a\u{1b}[2Jb\u{9b}c\u{202e}d\ne\u{7f}ä");
+        assert_eq!(escaped, "a\\u{1b}[2Jb\\u{9b}c\\u{202e}d\\u{a}e\\u{7f}ä");
         let json = serde_json::json!({"a": "\u{9b}x\u{202e}\u{7f}\u{1b}"});
         let text = printable_json(&json.to_string());
         assert!(text.is_ascii(), "{text}");

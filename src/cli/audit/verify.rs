@@ -88,17 +88,17 @@ impl VerificationOutcome {
     pub(in crate::cli) fn report(self, json: bool) -> Result<(), CliError> {
         let Self { json: object, notes, findings, unverified, summary } = self;
         let damaged = !findings.is_empty();
-        let whole = unverified.is_empty();
+        let complete = unverified.is_empty();
         let text = if json {
             format!("{object}\n")
         } else {
             let notes = notes.into_iter().map(|note| format!("note: {note}\n"));
             let findings = findings.into_iter().map(|finding| format!("found: {finding}\n"));
-            let unverified = unverified.into_iter().map(|what| format!("not verified: {what}\n"));
+            let unverified = unverified.into_iter().map(|item| format!("not verified: {item}\n"));
             notes.chain(unverified).chain(findings).chain([format!("{summary}\n")]).collect()
         };
         print(&text).context("cannot write to stdout").map_err(CliError::VerificationIncomplete)?;
-        match (damaged, whole) {
+        match (damaged, complete) {
             (true, _) => Err(CliError::DamageFound),
             (false, true) => Ok(()),
             (false, false) => {
@@ -110,8 +110,8 @@ impl VerificationOutcome {
 
 fn verify_directory(root: &Path, since: Option<&SignedCheckpoint>) -> anyhow::Result<VerificationOutcome> {
     let mut progress = ProgressLine::new("verifying", ProgressUnit::Bytes);
-    let mut reached = |done, total| progress.update(done, Some(total));
-    let report = directory::verify(root, since, &Environment::system(), &mut reached);
+    let mut on_progress = |done, total| progress.update(done, Some(total));
+    let report = directory::verify(root, since, &Environment::system(), &mut on_progress);
     progress.finish();
     let report = report?;
     Ok(VerificationOutcome {
@@ -129,7 +129,7 @@ fn verify_file(
     since: Option<&SignedCheckpoint>,
 ) -> anyhow::Result<VerificationOutcome> {
     let key = key.map(|key| hex::decode(key).context("--key: must be 64 lower case hexadecimal digits")).transpose()?;
-    let known = match (key, since) {
+    let trust = match (key, since) {
         (Some(key), _) => ExportTrust::Key(key),
         (None, Some(since)) => ExportTrust::Checkpoint(since),
         (None, None) => ExportTrust::Untrusted,
@@ -143,13 +143,13 @@ fn verify_file(
     };
     let mut progress = ProgressLine::new("verifying", ProgressUnit::Bytes);
     let mut done = 0;
-    let report = export_check::verify(input, export_format(), known, &mut |bytes| {
+    let report = export_check::verify(input, export_format(), trust, &mut |bytes| {
         done += bytes;
         progress.update(done, total);
     });
     progress.finish();
     let report = report.with_context(|| format!("the export {}", file.display()))?;
-    let findings = report.findings.iter().map(|finding| format!("line {}: {}", finding.line, finding.what));
+    let findings = report.findings.iter().map(|finding| format!("line {}: {}", finding.line, finding.problem));
     Ok(VerificationOutcome {
         json: report.to_json(),
         summary: report.summary(),

@@ -3,9 +3,9 @@
 use super::sample::{SampleNode, SampleVersion};
 
 /// 1980-01-01, the earliest date in a zip.
-const DATE: u16 = 0x21;
+const DOS_DATE: u16 = 0x21;
 /// Format version 1.0, needed to extract.
-const NEEDED: u16 = 10;
+const VERSION_NEEDED: u16 = 10;
 /// Flag for UTF-8 names.
 const UTF8: u16 = 1 << 11;
 
@@ -34,7 +34,7 @@ fn zip(files: &[(String, String)]) -> Vec<u8> {
     let mut archive = Vec::new();
     let mut directory = Vec::new();
     for (name, text) in files {
-        let at = archive.len() as u32;
+        let offset = archive.len() as u32;
         let entry = entry(name, text.as_bytes());
         archive.extend_from_slice(b"PK\x03\x04");
         archive.extend_from_slice(&entry);
@@ -42,11 +42,11 @@ fn zip(files: &[(String, String)]) -> Vec<u8> {
         archive.extend_from_slice(text.as_bytes());
 
         directory.extend_from_slice(b"PK\x01\x02");
-        directory.extend_from_slice(&NEEDED.to_le_bytes());
+        directory.extend_from_slice(&VERSION_NEEDED.to_le_bytes());
         directory.extend_from_slice(&entry);
         // No comment, the first disk, no attributes.
         directory.extend_from_slice(&[0; 10]);
-        directory.extend_from_slice(&at.to_le_bytes());
+        directory.extend_from_slice(&offset.to_le_bytes());
         directory.extend_from_slice(name.as_bytes());
     }
     let count = (files.len() as u16).to_le_bytes();
@@ -65,7 +65,7 @@ fn zip(files: &[(String, String)]) -> Vec<u8> {
 fn entry(name: &str, bytes: &[u8]) -> Vec<u8> {
     let size = (bytes.len() as u32).to_le_bytes();
     let mut entry = Vec::with_capacity(26);
-    for half in [NEEDED, UTF8, 0, 0, DATE] {
+    for half in [VERSION_NEEDED, UTF8, 0, 0, DOS_DATE] {
         entry.extend_from_slice(&half.to_le_bytes());
     }
     entry.extend_from_slice(&crc32(bytes).to_le_bytes());
@@ -101,9 +101,9 @@ mod tests {
         let end = &packed[packed.len() - 22..];
         assert_eq!(&end[..4], b"PK\x05\x06");
         assert_eq!(end[10], 4);
-        let number = |at: usize| u32::from_le_bytes(end[at..at + 4].try_into().unwrap()) as usize;
-        let size = number(12);
-        let start = number(16);
+        let read_u32 = |offset: usize| u32::from_le_bytes(end[offset..offset + 4].try_into().unwrap()) as usize;
+        let size = read_u32(12);
+        let start = read_u32(16);
         assert_eq!(start + size + 22, packed.len());
         assert!(packed[start..].starts_with(b"PK\x01\x02"));
     }

@@ -43,66 +43,66 @@ pub async fn contact_sheet(api: &ApiClient, directory: &Path) -> anyhow::Result<
     let photographs = photographs()?;
     let cells = cells();
     let mut sections = Vec::new();
-    let mut seen = vec![0.0_f64; cells.len()];
-    for (nth, photograph) in photographs.iter().enumerate() {
-        say(&format!("{}: {} …\n", photograph.name, pluralize(cells.len() as u64, "picture")))?;
-        let other = &photographs[(nth + 1) % photographs.len()];
-        let tally = Tally::new(photograph.name, cells.len());
-        let made = stream::iter(cells.iter().map(async |cell| {
-            let picture = make(api, cell, photograph, other).await?;
-            tally.note()?;
+    let mut max_differences = vec![0.0_f64; cells.len()];
+    for (index, photograph) in photographs.iter().enumerate() {
+        print_text(&format!("{}: {} …\n", photograph.name, pluralize(cells.len() as u64, "picture")))?;
+        let other = &photographs[(index + 1) % photographs.len()];
+        let progress = Tally::new(photograph.name, cells.len());
+        let pictures = stream::iter(cells.iter().map(async |cell| {
+            let picture = generate(api, cell, photograph, other).await?;
+            progress.advance()?;
             anyhow::Ok(picture)
         }));
-        let made: Vec<RgbImage> = made.buffered(AT_ONCE).try_collect().await?;
-        tally.end();
-        let differences = differences(&cells, &made);
-        for (seen, difference) in seen.iter_mut().zip(&differences) {
-            *seen = seen.max(*difference);
+        let pictures: Vec<RgbImage> = pictures.buffered(AT_ONCE).try_collect().await?;
+        progress.finish();
+        let differences = differences(&cells, &pictures);
+        for (max, difference) in max_differences.iter_mut().zip(&differences) {
+            *max = max.max(*difference);
         }
-        save(directory, photograph, &cells, &made)?;
-        let own = laid_out(photograph, &cells, made, &differences);
-        draw(directory, &format!("contact-sheet.{}.jpg", photograph.name), &own)?;
-        sections.extend(own);
+        save(directory, photograph, &cells, &pictures)?;
+        let own_sections = layout_sections(photograph, &cells, pictures, &differences);
+        draw(directory, &format!("contact-sheet.{}.jpg", photograph.name), &own_sections)?;
+        sections.extend(own_sections);
     }
     draw(directory, "contact-sheet.jpg", &sections)?;
-    let idle = idle(&cells, &seen);
-    if !idle.is_empty() {
-        bail!("these settings have no visible effect:\n  {}", idle.join("\n  "));
+    let ineffective = ineffective_values(&cells, &max_differences);
+    if !ineffective.is_empty() {
+        bail!("these settings have no visible effect:\n  {}", ineffective.join("\n  "));
     }
     Ok(())
 }
 
 /// Progress of one photograph: a bar on a terminal, otherwise a line for every tenth of the pictures.
 struct Tally {
-    all: usize,
+    total: usize,
     done: Slot<usize>,
     bar: RefCell<ProgressLine>,
 }
 
 impl Tally {
-    fn new(name: &'static str, all: usize) -> Self {
+    fn new(name: &'static str, total: usize) -> Self {
         let mut bar = ProgressLine::new(name, ProgressUnit::Pictures);
-        bar.update(0, Some(all as u64));
-        Self { all, done: Slot::new(0), bar: RefCell::new(bar) }
+        bar.update(0, Some(total as u64));
+        Self { total, done: Slot::new(0), bar: RefCell::new(bar) }
     }
 
-    fn note(&self) -> anyhow::Result<()> {
+    fn advance(&self) -> anyhow::Result<()> {
         let done = self.done.get() + 1;
         self.done.set(done);
         let mut bar = self.bar.borrow_mut();
-        bar.update(done as u64, Some(self.all as u64));
-        if bar.is_visible() { Ok(()) } else { line(done, self.all).map_or(Ok(()), |line| say(&line)) }
+        bar.update(done as u64, Some(self.total as u64));
+        if bar.is_visible() { Ok(()) } else { progress_line(done, self.total).map_or(Ok(()), |line| print_text(&line)) }
     }
 
-    fn end(self) {
+    fn finish(self) {
         self.bar.into_inner().finish();
     }
 }
 
 /// Line for output that is not a terminal, after every tenth of the work.
-fn line(done: usize, all: usize) -> Option<String> {
-    let tenths = |done: usize| done * 10 / all.max(1);
-    (tenths(done) > tenths(done - 1)).then(|| format!("  {done} of {all}\n"))
+fn progress_line(done: usize, total: usize) -> Option<String> {
+    let tenths = |count: usize| count * 10 / total.max(1);
+    (tenths(done) > tenths(done - 1)).then(|| format!("  {done} of {total}\n"))
 }
 
 fn draw(directory: &Path, name: &str, sections: &[Section]) -> anyhow::Result<()> {
@@ -110,26 +110,26 @@ fn draw(directory: &Path, name: &str, sections: &[Section]) -> anyhow::Result<()
     let mut file = Vec::new();
     JpegEncoder::new_with_quality(&mut file, JPEG_QUALITY).encode_image(&sheet(sections))?;
     fs::write(&path, file).with_context(|| format!("cannot write {}", path.display()))?;
-    say(&format!("{}\n", path.display()))
+    print_text(&format!("{}\n", path.display()))
 }
 
 /// Parameters that have no visible effect at any value.
-fn idle(cells: &[Cell], seen: &[f64]) -> Vec<String> {
-    let mut tried: BTreeMap<(&str, &str), f64> = BTreeMap::new();
-    for (cell, seen) in cells.iter().zip(seen).filter(|(cell, _)| !cell.is_usual) {
-        let most = tried.entry((cell.group, &cell.tried)).or_default();
-        *most = most.max(*seen);
+fn ineffective_values(cells: &[Cell], max_differences: &[f64]) -> Vec<String> {
+    let mut by_value: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+    for (cell, difference) in cells.iter().zip(max_differences).filter(|(cell, _)| !cell.is_baseline) {
+        let max = by_value.entry((cell.group, &cell.tried)).or_default();
+        *max = max.max(*difference);
     }
-    let idle = tried.into_iter().filter(|(_, seen)| *seen < VISIBLE);
-    idle.map(|((group, tried), seen)| format!("{group}: {tried} ({seen:.2})")).collect()
+    let ineffective = by_value.into_iter().filter(|(_, difference)| *difference < VISIBLE);
+    ineffective.map(|((group, value), difference)| format!("{group}: {value} ({difference:.2})")).collect()
 }
 
-fn say(text: &str) -> anyhow::Result<()> {
+fn print_text(text: &str) -> anyhow::Result<()> {
     print(text).context("cannot write to stdout")
 }
 
 impl Photograph {
-    fn part(&self, shows: Shows) -> &RgbImage {
+    fn crop(&self, shows: Shows) -> &RgbImage {
         match shows {
             Shows::Whole => &self.whole,
             Shows::Close => &self.close,
@@ -139,18 +139,23 @@ impl Photograph {
 }
 
 /// Generates one cell.
-async fn make(api: &ApiClient, cell: &Cell, photograph: &Photograph, other: &Photograph) -> anyhow::Result<RgbImage> {
+async fn generate(
+    api: &ApiClient,
+    cell: &Cell,
+    photograph: &Photograph,
+    other: &Photograph,
+) -> anyhow::Result<RgbImage> {
     let mut body = cell.body.clone();
-    body.insert("image".to_owned(), base64_png(photograph.part(cell.shows))?.into());
+    body.insert("image".to_owned(), base64_png(photograph.crop(cell.shows))?.into());
     if let Some(field) = cell.reference {
         body.insert(field.to_owned(), base64_png(&other.whole)?.into());
     }
-    let what = || format!("{} of {}: {}", cell.group, photograph.name, cell.label);
-    let done = task::run_job(api, cell.path, &body.into(), &mut |_| {}).await.with_context(what)?;
-    let url = done.into_first().with_context(what)?;
+    let context = || format!("{} of {}: {}", cell.group, photograph.name, cell.label);
+    let job = task::run_job(api, cell.path, &body.into(), &mut |_| {}).await.with_context(context)?;
+    let url = job.into_first().with_context(context)?;
     let name = url.rsplit('/').next().unwrap_or_default();
     let file = api.get(&format!("/media/{name}")).await?;
-    Ok(image::load_from_memory(&file.body).with_context(what)?.into_rgb8())
+    Ok(image::load_from_memory(&file.body).with_context(context)?.into_rgb8())
 }
 
 fn base64_png(picture: &RgbImage) -> anyhow::Result<String> {
@@ -160,10 +165,11 @@ fn base64_png(picture: &RgbImage) -> anyhow::Result<String> {
 }
 
 /// Mean difference of each picture from the default one of its group, on a scale of 0 to 255.
-fn differences(cells: &[Cell], made: &[RgbImage]) -> Vec<f64> {
-    let usual = |cell: &Cell| cells.iter().position(|other| other.group == cell.group && other.is_usual);
-    let all = cells.iter().zip(made);
-    all.map(|(cell, picture)| usual(cell).map_or(0.0, |usual| difference(&made[usual], picture))).collect()
+fn differences(cells: &[Cell], pictures: &[RgbImage]) -> Vec<f64> {
+    let baseline_index = |cell: &Cell| cells.iter().position(|other| other.group == cell.group && other.is_baseline);
+    let all = cells.iter().zip(pictures);
+    all.map(|(cell, picture)| baseline_index(cell).map_or(0.0, |baseline| difference(&pictures[baseline], picture)))
+        .collect()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "pictures have less than 2^52 samples")]
@@ -172,10 +178,10 @@ fn difference(one: &RgbImage, other: &RgbImage) -> f64 {
     samples.map(|(a, b)| f64::from(a.abs_diff(*b))).sum::<f64>() / one.as_raw().len().max(1) as f64
 }
 
-fn save(directory: &Path, photograph: &Photograph, cells: &[Cell], made: &[RgbImage]) -> anyhow::Result<()> {
-    let plain = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
-    for (cell, picture) in cells.iter().zip(made) {
-        let name = format!("{}.{}.{}.png", photograph.name, plain(cell.group), plain(&cell.label));
+fn save(directory: &Path, photograph: &Photograph, cells: &[Cell], pictures: &[RgbImage]) -> anyhow::Result<()> {
+    let sanitize = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
+    for (cell, picture) in cells.iter().zip(pictures) {
+        let name = format!("{}.{}.{}.png", photograph.name, sanitize(cell.group), sanitize(&cell.label));
         let path = directory.join(name);
         picture.save(&path).with_context(|| format!("cannot write {}", path.display()))?;
     }
@@ -183,25 +189,30 @@ fn save(directory: &Path, photograph: &Photograph, cells: &[Cell], made: &[RgbIm
 }
 
 /// Sections of one photograph, starting with the photograph itself.
-fn laid_out(photograph: &Photograph, cells: &[Cell], made: Vec<RgbImage>, differences: &[f64]) -> Vec<Section> {
-    let original = |picture: &RgbImage, label: &str| CaptionedPicture {
+fn layout_sections(
+    photograph: &Photograph,
+    cells: &[Cell],
+    pictures: Vec<RgbImage>,
+    differences: &[f64],
+) -> Vec<Section> {
+    let captioned = |picture: &RgbImage, label: &str| CaptionedPicture {
         label: label.to_owned(),
         note: String::new(),
         picture: picture.clone(),
     };
     let sources = vec![
-        original(&photograph.whole, "the photograph"),
-        original(&photograph.close, "the part with faces or letters"),
-        original(&photograph.detail, "the part that is scaled up"),
+        captioned(&photograph.whole, "the photograph"),
+        captioned(&photograph.close, "the part with faces or letters"),
+        captioned(&photograph.detail, "the part that is scaled up"),
     ];
     let mut sections = vec![Section { heading: photograph.name.to_uppercase(), pictures: sources }];
-    for ((cell, picture), difference) in cells.iter().zip(made).zip(differences) {
-        let note = if cell.is_usual { String::new() } else { format!("differs by {difference:.1}") };
-        let shown = CaptionedPicture { label: cell.label.clone(), note, picture };
+    for ((cell, picture), difference) in cells.iter().zip(pictures).zip(differences) {
+        let note = if cell.is_baseline { String::new() } else { format!("differs by {difference:.1}") };
+        let entry = CaptionedPicture { label: cell.label.clone(), note, picture };
         let heading = format!("{}: {}", photograph.name, cell.group);
         match sections.last_mut().filter(|section| section.heading == heading) {
-            Some(section) => section.pictures.push(shown),
-            None => sections.push(Section { heading, pictures: vec![shown] }),
+            Some(section) => section.pictures.push(entry),
+            None => sections.push(Section { heading, pictures: vec![entry] }),
         }
     }
     sections
@@ -213,7 +224,7 @@ mod tests {
 
     #[test]
     fn where_nobody_watches_a_line_is_told_for_every_tenth() {
-        let lines = |all: usize| -> Vec<String> { (1..=all).filter_map(|done| line(done, all)).collect() };
+        let lines = |all: usize| -> Vec<String> { (1..=all).filter_map(|done| progress_line(done, all)).collect() };
         assert_eq!(lines(120).len(), 10);
         assert_eq!((lines(120)[0].as_str(), lines(120)[9].as_str()), ("  12 of 120\n", "  120 of 120\n"));
         assert_eq!(lines(3), ["  1 of 3\n", "  2 of 3\n", "  3 of 3\n"]);

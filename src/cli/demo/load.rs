@@ -42,14 +42,14 @@ impl SampleLoader<'_> {
         let mut refusals = Vec::new();
         let reply = self.api.create("/publishers", &sample.publisher).await?;
         match created(&reply, || format!("publisher {}", sample.id())) {
-            Ok(made) => self.progress.update(|counts| counts.publishers.add(made)),
-            Err(trouble) => return Ok(vec![trouble.to_string()]),
+            Ok(is_new) => self.progress.update(|counts| counts.publishers.add(is_new)),
+            Err(error) => return Ok(vec![error.to_string()]),
         }
         for node in &sample.nodes {
             match self.load_node(sample.id(), node).await {
                 Ok(()) => {}
                 Err(SampleLoadError::Call(failure)) => return Err(failure),
-                Err(refused) => refusals.push(refused.to_string()),
+                Err(error) => refusals.push(error.to_string()),
             }
         }
         if refusals.is_empty() {
@@ -60,22 +60,22 @@ impl SampleLoader<'_> {
     }
 
     async fn load_node(&self, publisher: &str, node: &SampleNode) -> Result<(), SampleLoadError> {
-        let what = || format!("node {}", node.id);
-        let known = self.api.get(&format!("/nodes/{}", node.id)).await?;
-        let mut there = BTreeMap::new();
-        let made = if known.status == 404 {
-            created(&self.api.create(&format!("/publishers/{publisher}/nodes"), &node.body()).await?, what)?
+        let label = || format!("node {}", node.id);
+        let existing = self.api.get(&format!("/nodes/{}", node.id)).await?;
+        let mut existing_versions = BTreeMap::new();
+        let is_new = if existing.status == 404 {
+            created(&self.api.create(&format!("/publishers/{publisher}/nodes"), &node.body()).await?, label)?
         } else {
-            ensure_success(&known, what)?;
+            ensure_success(&existing, label)?;
             let versions = self.api.get(&format!("/nodes/{}/versions?{ALL_VERSIONS}", node.id)).await?;
-            ensure_success(&versions, what)?;
-            there = by_number(&versions.json());
+            ensure_success(&versions, label)?;
+            existing_versions = by_number(&versions.json());
             false
         };
-        self.progress.update(|counts| counts.nodes.add(made));
+        self.progress.update(|counts| counts.nodes.add(is_new));
         let path = format!("/publishers/{publisher}/nodes/{}/versions", node.id);
         for version in &node.versions {
-            self.load_version(&path, node, version, there.get(&version.version)).await?;
+            self.load_version(&path, node, version, existing_versions.get(&version.version)).await?;
         }
         Ok(())
     }
@@ -87,36 +87,37 @@ impl SampleLoader<'_> {
         path: &str,
         node: &SampleNode,
         version: &SampleVersion,
-        there: Option<&Value>,
+        existing: Option<&Value>,
     ) -> Result<(), SampleLoadError> {
-        let what = || format!("version {} of node {}", version.version, node.id);
+        let label = || format!("version {} of node {}", version.version, node.id);
         let mut signed_url = None;
-        let made = if there.is_none() {
+        let is_new = if existing.is_none() {
             let reply = self.api.create(path, &json!({"node": {}, "node_version": version.body()})).await?;
-            let made = created(&reply, what)?;
-            signed_url = reply.json()["signedUrl"].as_str().filter(|_| made).map(str::to_owned);
-            made
+            let is_new = created(&reply, label)?;
+            signed_url = reply.json()["signedUrl"].as_str().filter(|_| is_new).map(str::to_owned);
+            is_new
         } else {
             false
         };
-        self.progress.update(|counts| counts.versions.add(made));
+        self.progress.update(|counts| counts.versions.add(is_new));
 
-        let uploaded = there.is_some_and(|version| version["downloadUrl"].is_string());
+        let uploaded = existing.is_some_and(|version| version["downloadUrl"].is_string());
         if !version.is_pending() {
             if !uploaded {
                 self.upload(path, node, version, signed_url).await?;
             }
             self.progress.update(|counts| counts.archives.add(!uploaded));
         }
-        let dated =
-            |seen: &Value| seen["createdAt"].as_str().is_some_and(|seen| is_same_second(seen, &version.created_at));
-        if !there.is_some_and(dated) {
+        let has_date = |stored: &Value| {
+            stored["createdAt"].as_str().is_some_and(|created_at| is_same_second(created_at, &version.created_at))
+        };
+        if !existing.is_some_and(has_date) {
             let path = format!("/admin/nodes/{}/versions/{}", node.id, version.version);
             let status = version.status.as_ref().filter(|_| !version.is_pending());
-            let ruling = json!({
+            let patch = json!({
                 "createdAt": version.created_at, "status": status, "status_reason": version.status_reason
             });
-            ensure_success(&self.api.put(&path, &ruling).await?, what)?;
+            ensure_success(&self.api.put(&path, &patch).await?, label)?;
         }
         Ok(())
     }
@@ -130,44 +131,44 @@ impl SampleLoader<'_> {
         version: &SampleVersion,
         signed_url: Option<String>,
     ) -> Result<(), SampleLoadError> {
-        let what = || format!("the archive of version {} of node {}", version.version, node.id);
+        let label = || format!("the archive of version {} of node {}", version.version, node.id);
         let archive = Bytes::from(archive(node, version));
         if let Some(url) = signed_url
             && self.api.upload(&url, archive.clone()).await.is_ok_and(|reply| reply.status == 200)
         {
             return Ok(());
         }
-        let asked = self.api.post_empty(&format!("{path}/{}/upload", version.version)).await?;
-        if asked.status == 409 {
+        let reply = self.api.post_empty(&format!("{path}/{}/upload", version.version)).await?;
+        if reply.status == 409 {
             return Ok(());
         }
-        ensure_success(&asked, what)?;
-        let url = asked.json()["signedUrl"].as_str().unwrap_or_default().to_owned();
+        ensure_success(&reply, label)?;
+        let url = reply.json()["signedUrl"].as_str().unwrap_or_default().to_owned();
         let uploaded = self.api.upload(&url, archive).await?;
-        if uploaded.status == 409 { Ok(()) } else { ensure_success(&uploaded, what) }
+        if uploaded.status == 409 { Ok(()) } else { ensure_success(&uploaded, label) }
     }
 }
 
 /// Returns `true` if the resource was created now; a conflict means that it exists.
-fn created(reply: &ServiceResponse, what: impl FnOnce() -> String) -> Result<bool, SampleLoadError> {
+fn created(reply: &ServiceResponse, label: impl FnOnce() -> String) -> Result<bool, SampleLoadError> {
     match reply.status {
         201 => Ok(!reply.replayed),
         409 => Ok(false),
-        _ => Err(rejection(reply, what())),
+        _ => Err(rejection(reply, label())),
     }
 }
 
 /// # Errors
 /// If the response is an error, with the detail of the service.
-pub(super) fn ensure_success(reply: &ServiceResponse, what: impl FnOnce() -> String) -> Result<(), SampleLoadError> {
-    if (200..300).contains(&reply.status) { Ok(()) } else { Err(rejection(reply, what())) }
+pub(super) fn ensure_success(reply: &ServiceResponse, label: impl FnOnce() -> String) -> Result<(), SampleLoadError> {
+    if (200..300).contains(&reply.status) { Ok(()) } else { Err(rejection(reply, label())) }
 }
 
 /// Error with the detail of the service.
-pub(super) fn rejection(reply: &ServiceResponse, what: String) -> SampleLoadError {
+pub(super) fn rejection(reply: &ServiceResponse, label: String) -> SampleLoadError {
     let body = reply.json();
-    let said = body["detail"].as_str().unwrap_or("no reason was given");
-    SampleLoadError::Rejected { what, said: format!("{} {said}", reply.status) }
+    let detail = body["detail"].as_str().unwrap_or("no reason was given");
+    SampleLoadError::Rejected { what: label, said: format!("{} {detail}", reply.status) }
 }
 
 fn by_number(versions: &Value) -> BTreeMap<String, Value> {
@@ -176,9 +177,9 @@ fn by_number(versions: &Value) -> BTreeMap<String, Value> {
 }
 
 /// Compares times to the second: the service writes microseconds, the sample does not.
-fn is_same_second(seen: &str, sample: &str) -> bool {
-    let whole = |moment: &str| moment.split(['.', 'Z']).next().map(str::to_owned);
-    whole(seen) == whole(sample)
+fn is_same_second(stored: &str, sample: &str) -> bool {
+    let seconds = |time: &str| time.split(['.', 'Z']).next().map(str::to_owned);
+    seconds(stored) == seconds(sample)
 }
 
 #[cfg(test)]
@@ -191,12 +192,12 @@ mod tests {
 
     #[test]
     fn a_conflict_means_there_already_and_a_refusal_is_told() {
-        let made = |reply| created(&reply, || "node a".to_owned()).map_err(|trouble| trouble.to_string());
-        assert_eq!(made(reply(201, "")), Ok(true));
-        assert_eq!(made(ServiceResponse { replayed: true, ..reply(201, "") }), Ok(false));
-        assert_eq!(made(reply(409, "")), Ok(false));
-        assert_eq!(made(reply(400, r#"{"detail": "/id is bad"}"#)), Err("node a: 400 /id is bad".to_owned()));
-        assert_eq!(made(reply(502, "<html>")), Err("node a: 502 no reason was given".to_owned()));
+        let outcome = |reply| created(&reply, || "node a".to_owned()).map_err(|error| error.to_string());
+        assert_eq!(outcome(reply(201, "")), Ok(true));
+        assert_eq!(outcome(ServiceResponse { replayed: true, ..reply(201, "") }), Ok(false));
+        assert_eq!(outcome(reply(409, "")), Ok(false));
+        assert_eq!(outcome(reply(400, r#"{"detail": "/id is bad"}"#)), Err("node a: 400 /id is bad".to_owned()));
+        assert_eq!(outcome(reply(502, "<html>")), Err("node a: 502 no reason was given".to_owned()));
     }
 
     #[test]

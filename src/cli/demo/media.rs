@@ -64,28 +64,30 @@ fn write_context(file: &Path) -> String {
 /// If the service does not respond or rejects or fails a job, or the file cannot be written.
 pub(super) async fn run_all_jobs(
     api: &ApiClient,
-    mut sound: AtomicFile,
+    mut audio_file: AtomicFile,
     file: &Path,
     results: &mut DemoResults,
 ) -> anyhow::Result<()> {
-    for (name, doing, path, body) in [
+    for (name, activity, path, body) in [
         ("picture", "a picture, four times as wide", UPSCALER, upscale_request()?),
         ("video", "a video of two seconds", VIDEOS, video_request()),
     ] {
-        let done =
-            with_progress_bar(doing, async |reached| run_job(api, path, &body, &mut |part| reached(part)).await).await;
-        let done = done.with_context(|| format!("the {name} could not be generated"))?;
-        results.files.push((name, done.task.clone(), done.into_first()?));
+        let job = with_progress_bar(activity, async |on_progress| {
+            run_job(api, path, &body, &mut |fraction| on_progress(fraction)).await
+        })
+        .await;
+        let job = job.with_context(|| format!("the {name} could not be generated"))?;
+        results.files.push((name, job.task.clone(), job.into_first()?));
     }
     let form = [("prompt", "calm solo piano, a waltz in A minor"), ("duration", "20")];
-    let heard = with_progress_bar("twenty seconds of music", async |reached| {
+    let music = with_progress_bar("twenty seconds of music", async |on_progress| {
         match api.post_form_streaming(MUSIC, &form).await? {
-            Ok(incoming) => read_music(incoming, reached).await,
+            Ok(body) => read_music(body, on_progress).await,
             Err(reply) => Err(rejection(&reply, "music".to_owned()).into()),
         }
     });
-    let (piece, bytes) = heard.await.context("the music could not be generated")?;
-    sound.write_all(&bytes).and_then(|()| sound.commit()).with_context(|| write_context(file))?;
+    let (piece, bytes) = music.await.context("the music could not be generated")?;
+    audio_file.write_all(&bytes).and_then(|()| audio_file.commit()).with_context(|| write_context(file))?;
     let saved = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned()).display().to_string();
     results.piece = Some((piece, saved));
     Ok(())
@@ -108,18 +110,18 @@ fn video_request() -> Value {
 
 /// Shows a progress bar during `work`.
 async fn with_progress_bar<T>(
-    doing: &'static str,
+    activity: &'static str,
     work: impl AsyncFnOnce(&dyn Fn(f64)) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let mut progress = ProgressLine::new(doing, ProgressUnit::Fraction);
-    let part = Cell::new(0.0);
-    let reached = |at| part.set(at);
+    let mut progress = ProgressLine::new(activity, ProgressUnit::Fraction);
+    let fraction = Cell::new(0.0);
+    let on_progress = |value| fraction.set(value);
     let mut tick = tokio::time::interval(TICK);
-    let mut work = std::pin::pin!(work(&reached));
+    let mut work = std::pin::pin!(work(&on_progress));
     let outcome = loop {
         tokio::select! {
             outcome = &mut work => break outcome,
-            _ = tick.tick() => progress.update(thousandths(part.get()), Some(PROGRESS_MAX)),
+            _ = tick.tick() => progress.update(thousandths(fraction.get()), Some(PROGRESS_MAX)),
         }
     };
     progress.finish();
@@ -127,8 +129,8 @@ async fn with_progress_bar<T>(
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 1000")]
-fn thousandths(part: f64) -> u64 {
-    (part.clamp(0.0, 1.0) * 1000.0) as u64
+fn thousandths(fraction: f64) -> u64 {
+    (fraction.clamp(0.0, 1.0) * 1000.0) as u64
 }
 
 impl fmt::Display for DemoResults {

@@ -95,13 +95,13 @@ fn service_address(data_dir: &Path, listen: SocketAddr) -> anyhow::Result<String
     {
         return app::expected_local_url(listen);
     }
-    let kept = app::read_address_file(data_dir)?;
-    kept.map_or_else(|| app::expected_local_url(listen), Ok)
+    let address = app::read_address_file(data_dir)?;
+    address.map_or_else(|| app::expected_local_url(listen), Ok)
 }
 
 async fn demo(api: &ApiClient, base: &str, samples: &[SamplePublisher], music: &Path) -> anyhow::Result<()> {
     // Check the output file before doing any work.
-    let sound = media::create_music_file(music)?;
+    let music_file = media::create_music_file(music)?;
     let progress = DemoProgress::new(sample_totals(samples));
     let loader = SampleLoader { api, progress: &progress };
     let refusals: Result<Vec<_>, CallFailure> =
@@ -118,9 +118,9 @@ async fn demo(api: &ApiClient, base: &str, samples: &[SamplePublisher], music: &
     }
     print("\nGenerating a picture, a video and a piece of music …\n").context("cannot write to stdout")?;
     let mut results = media::DemoResults::new(base);
-    let all = media::run_all_jobs(api, sound, music, &mut results).await;
+    let result = media::run_all_jobs(api, music_file, music, &mut results).await;
     print(&results.to_string()).context("cannot write to stdout")?;
-    all?;
+    result?;
     print(&format!("\n{}", next_steps(base, &samples[0]))).context("cannot write to stdout")?;
     Ok(())
 }
@@ -135,10 +135,10 @@ fn limit_refusals(mut refusals: Vec<String>) -> Vec<String> {
 
 /// Checks that a service responds.
 async fn ensure_reachable(base: &str) -> anyhow::Result<()> {
-    let silent = || {
+    let context = || {
         format!("no service answers at {base}; start one with `mediary` in another terminal, or name one with --url")
     };
-    probe(base, "/health").await?.with_context(silent)?;
+    probe(base, "/health").await?.with_context(context)?;
     Ok(())
 }
 
@@ -157,14 +157,14 @@ async fn ensure_admin(api: &ApiClient, base: &str) -> anyhow::Result<()> {
 
 /// Size of the samples.
 fn sample_totals(samples: &[SamplePublisher]) -> ResourceCounts {
-    let all = |all| ResourceCount { total: all, ..ResourceCount::default() };
+    let count = |total| ResourceCount { total, ..ResourceCount::default() };
     let nodes = || samples.iter().flat_map(|sample| &sample.nodes);
     let versions = || nodes().flat_map(|node| &node.versions);
     ResourceCounts {
-        publishers: all(samples.len()),
-        nodes: all(nodes().count()),
-        versions: all(versions().count()),
-        archives: all(versions().filter(|version| !version.is_pending()).count()),
+        publishers: count(samples.len()),
+        nodes: count(nodes().count()),
+        versions: count(versions().count()),
+        archives: count(versions().filter(|version| !version.is_pending()).count()),
     }
 }
 
@@ -179,7 +179,7 @@ fn next_steps(base: &str, sample: &SamplePublisher) -> String {
         ("its versions", format!("/nodes/{node}/versions")),
         ("what a client installs", format!("/nodes/{node}/install")),
     ];
-    let lines = lines.map(|(what, path)| format!("  # {what}\n  curl -s '{base}{path}'\n"));
+    let lines = lines.map(|(description, path)| format!("  # {description}\n  curl -s '{base}{path}'\n"));
     format!("Next steps, in the console at {base}/ or here:\n\n{}", lines.concat())
 }
 

@@ -20,7 +20,7 @@ pub(super) struct DemoMusicInfo {
 #[derive(Default)]
 struct MusicStreamReader {
     piece: DemoMusicInfo,
-    sound: Vec<u8>,
+    audio: Vec<u8>,
     /// Each chunk is one second or shorter.
     chunks: u32,
     complete: bool,
@@ -31,22 +31,22 @@ struct MusicStreamReader {
 /// # Errors
 /// If the connection breaks or the service reports an error.
 pub(super) async fn read_music(
-    mut incoming: ResponseBodyStream,
-    reached: &dyn Fn(f64),
+    mut body: ResponseBodyStream,
+    on_progress: &dyn Fn(f64),
 ) -> anyhow::Result<(DemoMusicInfo, Vec<u8>)> {
-    let mut heard = MusicStreamReader::default();
-    let mut waiting = BytesMut::new();
-    while let Some(chunk) = incoming.next().await.context("the music stream ended early")? {
-        waiting.extend_from_slice(&chunk);
-        while let Some(end) = waiting.iter().position(|byte| *byte == b'\n') {
-            heard.read_line(&waiting.split_to(end + 1))?;
-            reached(heard.fraction());
+    let mut reader = MusicStreamReader::default();
+    let mut buffer = BytesMut::new();
+    while let Some(chunk) = body.next().await.context("the music stream ended early")? {
+        buffer.extend_from_slice(&chunk);
+        while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
+            reader.read_line(&buffer.split_to(end + 1))?;
+            on_progress(reader.fraction());
         }
     }
-    if !heard.complete {
+    if !reader.complete {
         bail!("the music stream ended early");
     }
-    Ok((heard.piece, heard.sound))
+    Ok((reader.piece, reader.audio))
 }
 
 impl MusicStreamReader {
@@ -60,7 +60,7 @@ impl MusicStreamReader {
             "duration" => self.piece.seconds = event["duration_sec"].as_f64().unwrap_or_default(),
             "title" => text("title").clone_into(&mut self.piece.title),
             "audio_chunk" => {
-                self.sound.extend(STANDARD.decode(text("data")).context("a chunk of the music is not base64")?);
+                self.audio.extend(STANDARD.decode(text("data")).context("a chunk of the music is not base64")?);
                 self.chunks += 1;
             }
             "complete" => {
@@ -82,15 +82,15 @@ impl MusicStreamReader {
 mod tests {
     use super::*;
 
-    fn heard(lines: &[&str]) -> anyhow::Result<MusicStreamReader> {
-        let mut heard = MusicStreamReader::default();
-        lines.iter().try_for_each(|line| heard.read_line(line.as_bytes()))?;
-        Ok(heard)
+    fn read(lines: &[&str]) -> anyhow::Result<MusicStreamReader> {
+        let mut reader = MusicStreamReader::default();
+        lines.iter().try_for_each(|line| reader.read_line(line.as_bytes()))?;
+        Ok(reader)
     }
 
     #[test]
     fn chunks_are_joined_and_the_rest_is_told() {
-        let heard = heard(&[
+        let reader = read(&[
             r#"{"type": "duration", "duration_sec": 3}"#,
             "\n",
             r#"{"type": "title", "title": "Slow Rain", "display_tags": []}"#,
@@ -99,15 +99,15 @@ mod tests {
             r#"{"type": "complete", "task_id": "t"}"#,
         ])
         .unwrap();
-        assert_eq!(heard.sound, b"OggS");
-        assert_eq!(heard.piece, DemoMusicInfo { title: "Slow Rain".to_owned(), task: "t".to_owned(), seconds: 3.0 });
-        assert!(heard.complete && (heard.fraction() - 0.5).abs() < 1e-9);
+        assert_eq!(reader.audio, b"OggS");
+        assert_eq!(reader.piece, DemoMusicInfo { title: "Slow Rain".to_owned(), task: "t".to_owned(), seconds: 3.0 });
+        assert!(reader.complete && (reader.fraction() - 0.5).abs() < 1e-9);
     }
 
     #[test]
     fn a_failure_is_told() {
-        let failure = heard(&[r#"{"type": "error", "code": "x", "message": "out of tune"}"#]).err().unwrap();
+        let failure = read(&[r#"{"type": "error", "code": "x", "message": "out of tune"}"#]).err().unwrap();
         assert!(failure.to_string().contains("out of tune"), "{failure}");
-        assert!(heard(&["no JSON"]).is_err());
+        assert!(read(&["no JSON"]).is_err());
     }
 }

@@ -34,10 +34,10 @@ pub(super) fn png() -> anyhow::Result<Vec<u8>> {
 #[expect(clippy::cast_precision_loss, reason = "a few hundred pixels")]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "colours from 0 to 255")]
 fn colour(x: u32, y: u32) -> [u8; 3] {
-    let within = |place: u32, part: u32| place as f32 + (part as f32 + 0.5) / GRID as f32 - 0.5;
+    let sample_position = |pixel: u32, sample: u32| pixel as f32 + (sample as f32 + 0.5) / GRID as f32 - 0.5;
     let mut sum = [0.0; 3];
     for (down, across) in (0..GRID).flat_map(|down| (0..GRID).map(move |across| (down, across))) {
-        let point = colour_at(within(x, across), within(y, down));
+        let point = colour_at(sample_position(x, across), sample_position(y, down));
         sum = std::array::from_fn(|channel| sum[channel] + point[channel]);
     }
     sum.map(|channel| (channel / (GRID * GRID) as f32).round() as u8)

@@ -18,8 +18,8 @@ pub(super) struct ResourceCount {
 
 impl ResourceCount {
     /// Counts one resource.
-    pub(super) fn add(&mut self, made: bool) {
-        *(if made { &mut self.created } else { &mut self.existing }) += 1;
+    pub(super) fn add(&mut self, is_new: bool) {
+        *(if is_new { &mut self.created } else { &mut self.existing }) += 1;
     }
 }
 
@@ -27,9 +27,9 @@ impl ResourceCount {
 impl fmt::Display for ResourceCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.created, self.existing) {
-            (made, 0) => write!(f, "{made} new"),
-            (0, found) => write!(f, "{found} existing"),
-            (made, found) => write!(f, "{made} new, {found} existing"),
+            (created, 0) => write!(f, "{created} new"),
+            (0, existing) => write!(f, "{existing} existing"),
+            (created, existing) => write!(f, "{created} new, {existing} existing"),
         }
     }
 }
@@ -61,8 +61,8 @@ pub(super) struct DemoProgress {
 
 impl DemoProgress {
     /// Starts at zero; `total` are the numbers in the sample.
-    pub(super) fn new(all: ResourceCounts) -> Self {
-        Self { counts: RefCell::new(all), terminal: io::stdout().is_terminal() }
+    pub(super) fn new(totals: ResourceCounts) -> Self {
+        Self { counts: RefCell::new(totals), terminal: io::stdout().is_terminal() }
     }
 
     /// Returns the current counts.

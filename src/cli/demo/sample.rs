@@ -94,8 +94,8 @@ pub(super) fn load_samples(only: &[String]) -> anyhow::Result<Vec<SamplePublishe
         let known: Vec<_> = FILES.iter().map(|(name, _)| *name).collect();
         anyhow::bail!("unknown sample publisher {unknown:?}; available: {}", known.join(" "));
     }
-    let wanted = FILES.iter().filter(|(name, _)| only.is_empty() || only.iter().any(|only| only == name));
-    wanted.map(|(_, text)| Ok(serde_json::from_str(text)?)).collect()
+    let selected = FILES.iter().filter(|(name, _)| only.is_empty() || only.iter().any(|only| only == name));
+    selected.map(|(_, text)| Ok(serde_json::from_str(text)?)).collect()
 }
 
 #[cfg(test)]
@@ -152,14 +152,15 @@ mod tests {
         let samples = all();
         let mut seen = BTreeMap::new();
         for node in samples.iter().flat_map(|sample| &sample.nodes) {
-            for said in [node.id.to_lowercase(), node.name().to_owned(), node.other_fields["description"].to_string()] {
-                assert_eq!(seen.insert(said.clone(), &node.id), None, "{said}");
+            for value in [node.id.to_lowercase(), node.name().to_owned(), node.other_fields["description"].to_string()]
+            {
+                assert_eq!(seen.insert(value.clone(), &node.id), None, "{value}");
             }
             let numbers: Vec<_> =
                 node.versions.iter().map(|version| SemVer::parse(&version.version).unwrap()).collect();
             assert!(numbers.windows(2).all(|pair| pair[0].cmp_precedence(&pair[1]).is_lt()), "{}", node.id);
-            let moments: Vec<_> = node.versions.iter().map(|version| &version.created_at).collect();
-            assert!(moments.is_sorted(), "{}", node.id);
+            let times: Vec<_> = node.versions.iter().map(|version| &version.created_at).collect();
+            assert!(times.is_sorted(), "{}", node.id);
         }
     }
 
@@ -194,27 +195,27 @@ mod tests {
         assert!(link.starts_with("https://example.org/"), "{link}");
     }
 
-    fn check_list(list: &Value, of: &str) {
-        let entries = list.as_array().unwrap_or_else(|| panic!("{of}: {list}"));
-        assert!(entries.len() <= LIST_MAX, "{of}");
+    fn check_list(list: &Value, node_id: &str) {
+        let entries = list.as_array().unwrap_or_else(|| panic!("{node_id}: {list}"));
+        assert!(entries.len() <= LIST_MAX, "{node_id}");
         for entry in entries {
             Label::parse(entry.as_str().unwrap()).unwrap();
         }
     }
 
-    fn check_version(version: &SampleVersion, of: &str) {
+    fn check_version(version: &SampleVersion, node_id: &str) {
         Changelog::parse(text(&version.other_fields, "changelog").unwrap()).unwrap();
         if let Some(status) = &version.status {
             VersionStatus::parse(status).unwrap();
-            assert_eq!(version.status_reason.is_some(), !version.is_pending(), "{of}");
+            assert_eq!(version.status_reason.is_some(), !version.is_pending(), "{node_id}");
         }
-        version.other_fields.get("dependencies").iter().for_each(|list| check_list(list, of));
+        version.other_fields.get("dependencies").iter().for_each(|list| check_list(list, node_id));
     }
 
     #[test]
     fn a_publisher_that_is_not_there_is_named_with_those_that_are() {
         assert_eq!(load_samples(&["kitetail".to_owned()]).unwrap()[0].id(), "kitetail");
-        let said = load_samples(&["nobody".to_owned()]).unwrap_err().to_string();
-        assert!(said.contains("nobody") && said.contains("yarrowgate"), "{said}");
+        let message = load_samples(&["nobody".to_owned()]).unwrap_err().to_string();
+        assert!(message.contains("nobody") && message.contains("yarrowgate"), "{message}");
     }
 }

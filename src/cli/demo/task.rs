@@ -41,11 +41,13 @@ pub(super) async fn run_job(
     api: &ApiClient,
     path: &str,
     body: &Value,
-    reached: &mut impl FnMut(f64),
+    on_progress: &mut impl FnMut(f64),
 ) -> anyhow::Result<DemoJobResult> {
     let submitted = api.create(path, body).await?;
-    match wait_for_end(api, &submitted, reached).await {
-        Err(_) if submitted.replayed => wait_for_end(api, &api.create_without_key(path, body).await?, reached).await,
+    match wait_for_end(api, &submitted, on_progress).await {
+        Err(_) if submitted.replayed => {
+            wait_for_end(api, &api.create_without_key(path, body).await?, on_progress).await
+        }
         outcome => outcome,
     }
 }
@@ -53,26 +55,26 @@ pub(super) async fn run_job(
 async fn wait_for_end(
     api: &ApiClient,
     submitted: &ServiceResponse,
-    reached: &mut impl FnMut(f64),
+    on_progress: &mut impl FnMut(f64),
 ) -> anyhow::Result<DemoJobResult> {
     ensure_success(submitted, || "the job was rejected".to_owned())?;
     let submitted = submitted.json();
     let submitted = submitted.get("data").unwrap_or(&submitted);
     let task = submitted["task_id"].as_str().context("the response has no task id")?.to_owned();
-    let results = tokio::time::timeout(PATIENCE, follow_events(api, &task, reached)).await;
+    let results = tokio::time::timeout(PATIENCE, follow_events(api, &task, on_progress)).await;
     let results = results.with_context(|| format!("task {task} did not finish within {PATIENCE:?}"))??;
     Ok(DemoJobResult { task, results })
 }
 
 /// Reads the events of a task to the end, resuming broken streams.
-async fn follow_events(api: &ApiClient, task: &str, reached: &mut impl FnMut(f64)) -> anyhow::Result<Vec<String>> {
+async fn follow_events(api: &ApiClient, task: &str, on_progress: &mut impl FnMut(f64)) -> anyhow::Result<Vec<String>> {
     let mut last_seen = String::new();
     for _ in 0..CONNECTIONS {
         match api.follow(&format!("/tasks/{task}/events"), &last_seen).await {
             Ok(Ok(mut feed)) => {
                 while let Ok(Some(event)) = feed.next().await {
                     let view = serde_json::from_str(&event.data).context("an event of the task is not JSON")?;
-                    if let Some(results) = results_if_ended(&view, reached)? {
+                    if let Some(results) = results_if_ended(&view, on_progress)? {
                         return Ok(results);
                     }
                 }
@@ -87,8 +89,8 @@ async fn follow_events(api: &ApiClient, task: &str, reached: &mut impl FnMut(f64
 }
 
 /// Returns the results once the task has ended.
-fn results_if_ended(task: &Value, reached: &mut impl FnMut(f64)) -> anyhow::Result<Option<Vec<String>>> {
-    reached(task["progress"].as_f64().unwrap_or_default());
+fn results_if_ended(task: &Value, on_progress: &mut impl FnMut(f64)) -> anyhow::Result<Option<Vec<String>>> {
+    on_progress(task["progress"].as_f64().unwrap_or_default());
     match task["state"].as_str() {
         Some("COMPLETED" | "success") => {
             let results = task["generated"].as_array().into_iter().flatten();
@@ -107,17 +109,18 @@ mod tests {
     #[test]
     fn a_task_is_followed_until_it_ends() {
         let mut seen = Vec::new();
-        let mut of =
-            |task: Value| results_if_ended(&task, &mut |part| seen.push(part)).map_err(|failure| failure.to_string());
-        assert_eq!(of(json!({"state": "IN_PROGRESS", "progress": 0.5})), Ok(None));
-        assert_eq!(of(json!({"state": "queueing", "progress": 0.1})), Ok(None));
+        let mut outcome = |task: Value| {
+            results_if_ended(&task, &mut |fraction| seen.push(fraction)).map_err(|failure| failure.to_string())
+        };
+        assert_eq!(outcome(json!({"state": "IN_PROGRESS", "progress": 0.5})), Ok(None));
+        assert_eq!(outcome(json!({"state": "queueing", "progress": 0.1})), Ok(None));
         for state in ["COMPLETED", "success"] {
             let done = json!({"state": state, "progress": 1.0, "generated": ["u"]});
-            assert_eq!(of(done), Ok(Some(vec!["u".to_owned()])));
+            assert_eq!(outcome(done), Ok(Some(vec!["u".to_owned()])));
         }
         for state in ["FAILED", "failed"] {
             let failed = json!({"state": state, "error": {"code": "x", "message": "too dark"}});
-            assert!(of(failed).unwrap_err().contains("too dark"));
+            assert!(outcome(failed).unwrap_err().contains("too dark"));
         }
         assert_eq!(seen, [0.5, 0.1, 1.0, 1.0, 0.0, 0.0]);
     }

@@ -21,8 +21,8 @@ fn unreachable() -> AttemptOutcome {
     AttemptOutcome::Unreachable { reason: Text::parse("no connection").unwrap() }
 }
 
-fn attempt(outcome: AttemptOutcome, chance: f64) -> DeliveryCommand {
-    DeliveryCommand::RecordAttempt { delivery: DELIVERY, task: TASK, outcome, jitter: chance }
+fn attempt(outcome: AttemptOutcome, jitter: f64) -> DeliveryCommand {
+    DeliveryCommand::RecordAttempt { delivery: DELIVERY, task: TASK, outcome, jitter }
 }
 
 fn failed(attempt: u32, outcome: AttemptOutcome, next_at: Timestamp) -> DeliveryEvent {
@@ -33,11 +33,11 @@ fn succeeded(attempt: u32, status: u16) -> DeliveryEvent {
     DeliveryEvent::DeliverySucceeded { delivery: DELIVERY, task: TASK, attempt, status }
 }
 
-fn dead(attempt: u32, outcome: AttemptOutcome) -> DeliveryEvent {
+fn dead_lettered(attempt: u32, outcome: AttemptOutcome) -> DeliveryEvent {
     DeliveryEvent::DeliveryDeadLettered { delivery: DELIVERY, task: TASK, attempt, outcome }
 }
 
-fn again() -> Redelivery {
+fn redelivery() -> Redelivery {
     let owner = Some(UserId(Uuid::from_u128(3)));
     let url = CallbackUrl::parse("https://a.example/hook").unwrap();
     Redelivery { delivery: DELIVERY, task: TASK, owner, url, task_version: 4 }
@@ -48,12 +48,12 @@ fn failures(count: u32) -> Vec<DeliveryEvent> {
 }
 
 /// Returns the delay that follows `outcome` after `earlier` failed attempts.
-fn pause(earlier: u32, outcome: &AttemptOutcome, chance: f64) -> Duration {
-    let answer = given_when::<Delivery>(&failures(earlier), attempt(outcome.clone(), chance)).unwrap();
-    let [DeliveryEvent::AttemptFailed { attempt, outcome: told, next_at, .. }] = answer.as_slice() else {
-        panic!("{answer:?}")
+fn delay_after(failure_count: u32, outcome: &AttemptOutcome, jitter: f64) -> Duration {
+    let events = given_when::<Delivery>(&failures(failure_count), attempt(outcome.clone(), jitter)).unwrap();
+    let [DeliveryEvent::AttemptFailed { attempt, outcome: recorded_outcome, next_at, .. }] = events.as_slice() else {
+        panic!("{events:?}")
     };
-    assert_eq!((*attempt, told), (earlier + 1, outcome));
+    assert_eq!((*attempt, recorded_outcome), (failure_count + 1, outcome));
     next_at.since(NOW)
 }
 
@@ -67,8 +67,8 @@ fn every_2xx_is_a_success() {
     for status in [200, 204, 299] {
         assert_eq!(given_when::<Delivery>(&[], attempt(answered(status), 0.5)), Ok(vec![succeeded(1, status)]));
     }
-    let late = given_when::<Delivery>(&failures(9), attempt(answered(200), 0.5));
-    assert_eq!(late, Ok(vec![succeeded(10, 200)]));
+    let result = given_when::<Delivery>(&failures(9), attempt(answered(200), 0.5));
+    assert_eq!(result, Ok(vec![succeeded(10, 200)]));
 }
 
 #[test]
@@ -82,46 +82,46 @@ fn everything_else_is_tried_again() {
 #[test]
 fn the_waiting_times_are_those_of_the_contract_and_a_tenth_more_at_most() {
     let contract = [5, 300, 1800, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
-    for (earlier, seconds) in (0..).zip(contract) {
-        let least = Duration::from_secs(seconds);
-        for (chance, expected) in [(0.0, least), (1.0, least * 11 / 10), (-1.0, least), (2.0, least * 11 / 10)] {
-            assert_eq!(pause(earlier, &unreachable(), chance), expected, "{earlier} {chance}");
+    for (failure_count, seconds) in (0..).zip(contract) {
+        let base = Duration::from_secs(seconds);
+        for (jitter, expected) in [(0.0, base), (1.0, base * 11 / 10), (-1.0, base), (2.0, base * 11 / 10)] {
+            assert_eq!(delay_after(failure_count, &unreachable(), jitter), expected, "{failure_count} {jitter}");
         }
     }
 }
 
 #[test]
 fn the_tenth_failure_is_the_last() {
-    let answer = given_when::<Delivery>(&failures(9), attempt(answered(500), 0.0));
-    assert_eq!(answer, Ok(vec![dead(10, answered(500))]));
-    assert_eq!(given_when::<Delivery>(&failures(9), attempt(busy(60), 0.0)), Ok(vec![dead(10, busy(60))]));
+    let result = given_when::<Delivery>(&failures(9), attempt(answered(500), 0.0));
+    assert_eq!(result, Ok(vec![dead_lettered(10, answered(500))]));
+    assert_eq!(given_when::<Delivery>(&failures(9), attempt(busy(60), 0.0)), Ok(vec![dead_lettered(10, busy(60))]));
 }
 
 #[test]
 fn a_receiver_that_is_gone_is_never_called_again() {
-    let gone = AttemptOutcome::Answered { status: 410, retry_after: Some(Duration::from_secs(1)) };
-    assert_eq!(given_when::<Delivery>(&[], attempt(gone.clone(), 0.0)), Ok(vec![dead(1, gone)]));
+    let outcome = AttemptOutcome::Answered { status: 410, retry_after: Some(Duration::from_secs(1)) };
+    assert_eq!(given_when::<Delivery>(&[], attempt(outcome.clone(), 0.0)), Ok(vec![dead_lettered(1, outcome)]));
 }
 
 #[test]
 fn a_receiver_may_ask_for_more_time_but_not_for_less() {
-    assert_eq!(pause(0, &busy(4), 0.0), Duration::from_secs(5));
-    assert_eq!(pause(0, &busy(90), 0.0), Duration::from_secs(90));
-    assert_eq!(pause(0, &busy(90), 1.0), Duration::from_secs(90));
-    assert_eq!(pause(0, &busy(u64::MAX), 0.0), RETRY_AFTER_MAX);
-    assert_eq!(pause(8, &busy(u64::MAX), 1.0), Duration::from_secs(24 * HOUR) * 11 / 10);
+    assert_eq!(delay_after(0, &busy(4), 0.0), Duration::from_secs(5));
+    assert_eq!(delay_after(0, &busy(90), 0.0), Duration::from_secs(90));
+    assert_eq!(delay_after(0, &busy(90), 1.0), Duration::from_secs(90));
+    assert_eq!(delay_after(0, &busy(u64::MAX), 0.0), RETRY_AFTER_MAX);
+    assert_eq!(delay_after(8, &busy(u64::MAX), 1.0), Duration::from_secs(24 * HOUR) * 11 / 10);
 }
 
 #[test]
 fn nothing_happens_after_the_end() {
-    for end in [succeeded(1, 200), dead(1, answered(410))] {
+    for end in [succeeded(1, 200), dead_lettered(1, answered(410))] {
         for outcome in [answered(200), answered(410), unreachable()] {
-            let answer = given_when::<Delivery>(std::slice::from_ref(&end), attempt(outcome, 0.0));
-            assert_eq!(answer, Err(DeliveryRejection::AlreadySettled));
+            let result = given_when::<Delivery>(std::slice::from_ref(&end), attempt(outcome, 0.0));
+            assert_eq!(result, Err(DeliveryRejection::AlreadySettled));
         }
-        for odd in [failed(2, unreachable(), NOW), succeeded(2, 200), dead(2, unreachable())] {
-            let ended = state_after::<Delivery>(std::slice::from_ref(&end));
-            assert_eq!(state_after::<Delivery>(&[end.clone(), odd]), ended);
+        for unexpected in [failed(2, unreachable(), NOW), succeeded(2, 200), dead_lettered(2, unreachable())] {
+            let state = state_after::<Delivery>(std::slice::from_ref(&end));
+            assert_eq!(state_after::<Delivery>(&[end.clone(), unexpected]), state);
         }
     }
 }
@@ -133,14 +133,17 @@ fn the_state_tells_what_is_due() {
         Delivery::Pending { attempts: 3, schedule_attempts: 3, next_at: Some(NOW) }
     );
     assert_eq!(state_after::<Delivery>(&[succeeded(1, 200)]), Delivery::Delivered { attempts: 1 });
-    assert_eq!(state_after::<Delivery>(&[dead(1, unreachable())]), Delivery::DeadLettered { attempts: 1, gone: false });
+    assert_eq!(
+        state_after::<Delivery>(&[dead_lettered(1, unreachable())]),
+        Delivery::DeadLettered { attempts: 1, gone: false }
+    );
 }
 
 proptest! {
     #[test]
     fn no_chance_leaves_the_bounds(earlier in 0_u32..9, chance in 0.0..=1.0_f64) {
         let least = RETRY_SCHEDULE[earlier as usize];
-        let waited = pause(earlier, &unreachable(), chance);
+        let waited = delay_after(earlier, &unreachable(), chance);
         prop_assert!(least <= waited && waited <= least * 11 / 10);
     }
 }
@@ -148,10 +151,10 @@ proptest! {
 #[test]
 fn what_has_ended_can_be_made_again_with_the_whole_schedule() {
     let mut history = failures(9);
-    history.push(dead(10, unreachable()));
-    let asked = vec![DeliveryEvent::RedeliveryRequested(again())];
-    assert_eq!(given_when::<Delivery>(&history, DeliveryCommand::Redeliver(again())), Ok(asked.clone()));
-    history.extend(asked);
+    history.push(dead_lettered(10, unreachable()));
+    let requested = vec![DeliveryEvent::RedeliveryRequested(redelivery())];
+    assert_eq!(given_when::<Delivery>(&history, DeliveryCommand::Redeliver(redelivery())), Ok(requested.clone()));
+    history.extend(requested);
     assert_eq!(
         state_after::<Delivery>(&history),
         Delivery::Pending { attempts: 10, schedule_attempts: 0, next_at: None }
@@ -161,20 +164,23 @@ fn what_has_ended_can_be_made_again_with_the_whole_schedule() {
     history.push(next);
     assert_eq!(given_when::<Delivery>(&history, attempt(answered(200), 0.0)), Ok(vec![succeeded(12, 200)]));
     history.push(succeeded(12, 200));
-    assert!(given_when::<Delivery>(&history, DeliveryCommand::Redeliver(again())).is_ok());
+    assert!(given_when::<Delivery>(&history, DeliveryCommand::Redeliver(redelivery())).is_ok());
 }
 
 #[test]
 fn what_is_still_to_be_made_is_not_made_again() {
-    for history in [Vec::new(), failures(2), vec![dead(1, answered(410)), DeliveryEvent::RedeliveryRequested(again())]]
-    {
-        let refused = given_when::<Delivery>(&history, DeliveryCommand::Redeliver(again()));
-        assert_eq!(refused, Err(DeliveryRejection::StillPending));
+    for history in [
+        Vec::new(),
+        failures(2),
+        vec![dead_lettered(1, answered(410)), DeliveryEvent::RedeliveryRequested(redelivery())],
+    ] {
+        let rejected = given_when::<Delivery>(&history, DeliveryCommand::Redeliver(redelivery()));
+        assert_eq!(rejected, Err(DeliveryRejection::StillPending));
     }
 }
 
 #[test]
 fn a_receiver_that_is_gone_is_told_apart() {
-    let gone = state_after::<Delivery>(&[dead(1, answered(410))]);
-    assert_eq!(gone, Delivery::DeadLettered { attempts: 1, gone: true });
+    let state = state_after::<Delivery>(&[dead_lettered(1, answered(410))]);
+    assert_eq!(state, Delivery::DeadLettered { attempts: 1, gone: true });
 }

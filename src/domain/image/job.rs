@@ -81,14 +81,14 @@ impl ImageJob {
     /// # Errors
     /// If the output would have more than 25.3 million pixels; the reason contains both sizes.
     pub fn check_output_size(&self, width: u32, height: u32) -> Result<(), InvalidValue> {
-        let times = self.scale();
-        let out_width = u64::from(width) * u64::from(times);
-        let out_height = u64::from(height) * u64::from(times);
-        if times == 1 || out_width.saturating_mul(out_height) <= OUTPUT_PIXELS_MAX {
+        let scale = self.scale();
+        let out_width = u64::from(width) * u64::from(scale);
+        let out_height = u64::from(height) * u64::from(scale);
+        if scale == 1 || out_width.saturating_mul(out_height) <= OUTPUT_PIXELS_MAX {
             return Ok(());
         }
         Err(InvalidValue::new(format!(
-            "{width}x{height} pixels upscaled {times}x exceed 25.3 million pixels: {out_width}x{out_height}",
+            "{width}x{height} pixels upscaled {scale}x exceed 25.3 million pixels: {out_width}x{out_height}",
         )))
     }
 }
@@ -132,8 +132,8 @@ mod tests {
     use crate::domain::image::{ImageFormat, PrecisionScaleFactor};
     use crate::domain::value::Digest;
 
-    fn picture(nth: u8) -> Picture {
-        Picture { digest: Digest([nth; 32]), format: ImageFormat::Png, bytes: 100, width: 8, height: 8 }
+    fn picture(seed: u8) -> Picture {
+        Picture { digest: Digest([seed; 32]), format: ImageFormat::Png, bytes: 100, width: 8, height: 8 }
     }
 
     fn remote() -> PictureSource {
@@ -146,26 +146,26 @@ mod tests {
 
     #[test]
     fn fetched_pictures_take_the_places_of_their_urls() {
-        let mut both = work(remote(), Some(remote()));
-        assert_eq!(both.remote_urls().count(), 2);
-        both.set_fetched_pictures(&[picture(1), picture(2)]);
-        assert_eq!(both, work(PictureSource::Stored(picture(1)), Some(PictureSource::Stored(picture(2)))));
+        let mut two_remote = work(remote(), Some(remote()));
+        assert_eq!(two_remote.remote_urls().count(), 2);
+        two_remote.set_fetched_pictures(&[picture(1), picture(2)]);
+        assert_eq!(two_remote, work(PictureSource::Stored(picture(1)), Some(PictureSource::Stored(picture(2)))));
 
-        let mut second = work(PictureSource::Stored(picture(1)), Some(remote()));
-        second.set_fetched_pictures(&[picture(3), picture(4)]);
-        assert_eq!(second, work(PictureSource::Stored(picture(1)), Some(PictureSource::Stored(picture(3)))));
+        let mut one_remote = work(PictureSource::Stored(picture(1)), Some(remote()));
+        one_remote.set_fetched_pictures(&[picture(3), picture(4)]);
+        assert_eq!(one_remote, work(PictureSource::Stored(picture(1)), Some(PictureSource::Stored(picture(3)))));
     }
 
     #[test]
     fn output_of_upscalers_may_have_exactly_25_3_million_pixels() {
-        let twice = ImageJob::Upscale(UpscaleJob::default());
+        let double = ImageJob::Upscale(UpscaleJob::default());
         let sixteen_times = PrecisionUpscaleJob {
             scale_factor: PrecisionScaleFactor::new(16).unwrap(),
             ..PrecisionUpscaleJob::default()
         };
         let sixteen_times = ImageJob::UpscalePrecision(sixteen_times);
-        assert_eq!(twice.check_output_size(2530, 2500), Ok(()));
-        assert!(twice.check_output_size(2531, 2500).is_err());
+        assert_eq!(double.check_output_size(2530, 2500), Ok(()));
+        assert!(double.check_output_size(2531, 2500).is_err());
         assert!(sixteen_times.check_output_size(400, 400).is_err());
         assert!(sixteen_times.check_output_size(u32::MAX, u32::MAX).is_err());
     }

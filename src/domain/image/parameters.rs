@@ -9,11 +9,11 @@ use crate::domain::parameter::{JobParameter, JobParameters};
 impl ImageJob {
     /// Returns all parameters, with the picture to process and, if the job takes one, the reference picture.
     pub fn parameters<P>(&self, image: P, reference: Option<P>) -> JobParameters<P> {
-        let given = JobParameters::new()
+        let parameters = JobParameters::new()
             .with("image", JobParameter::File(image))
             .with_optional_file(self.reference_field(), reference)
             .with_optional("prompt", self.prompt());
-        given.merge(match self {
+        parameters.merge(match self {
             Self::Upscale(job) => upscale(job),
             Self::UpscalePrecision(job) => upscale_precisely(*job),
             Self::StyleTransfer(job) => transfer_style(job),

@@ -95,13 +95,13 @@ pub struct LightSettings {
 impl Default for LightSettings {
     /// Returns the defaults of contract 6.
     fn default() -> Self {
-        let middle = Percent::saturating(50);
+        let neutral = Percent::saturating(50);
         Self {
-            whites: middle,
-            blacks: middle,
-            brightness: middle,
-            contrast: middle,
-            saturation: middle,
+            whites: neutral,
+            blacks: neutral,
+            brightness: neutral,
+            contrast: neutral,
+            saturation: neutral,
             engine: RelightEngine::Automatic,
             transfer_light_a: TransferLightA::Automatic,
             transfer_light_b: TransferLightB::Automatic,

@@ -94,15 +94,15 @@ pub struct UpscaleJob {
 impl Default for UpscaleJob {
     /// Returns a job that doubles the size without further processing (seed).
     fn default() -> Self {
-        let nothing = SignedStrength::default();
+        let neutral = SignedStrength::default();
         Self {
             scale_factor: ScaleFactor::X2,
             engine: UpscaleEngine::Automatic,
             optimized_for: OptimizedFor::Standard,
-            creativity: nothing,
-            fractality: nothing,
-            hdr: nothing,
-            resemblance: nothing,
+            creativity: neutral,
+            fractality: neutral,
+            hdr: neutral,
+            resemblance: neutral,
             prompt: None,
         }
     }

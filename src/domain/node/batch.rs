@@ -22,15 +22,15 @@ pub(super) fn decide_batch(
     commands: Vec<NodeCommand>,
     now: Timestamp,
 ) -> Result<Vec<NodeEvent>, NodeRejection> {
-    let mut all = Vec::new();
+    let mut all_events = Vec::new();
     for command in commands {
         let events = Node::decide(&node, command, now)?;
         for event in &events {
             Node::evolve(&mut node, event, now);
         }
-        all.extend(events);
+        all_events.extend(events);
     }
-    Ok(all)
+    Ok(all_events)
 }
 
 #[cfg(test)]
@@ -49,8 +49,8 @@ mod tests {
         let id = NodeId::parse("n").unwrap();
         let publisher = PublisherId::parse("acme").unwrap();
         let fields = NodeFields::default();
-        let facts = NodeAdminFields::default();
-        NodeCommand::Create { id, publisher, fields, admin_fields: facts, first_version: None }
+        let admin_fields = NodeAdminFields::default();
+        NodeCommand::Create { id, publisher, fields, admin_fields, first_version: None }
     }
 
     fn publish() -> NodeCommand {
@@ -65,8 +65,8 @@ mod tests {
         let version = VersionRef::Id(VERSION);
         let status = Some(VersionStatus::Flagged);
         let change = VersionFields::default();
-        let facts = VersionAdminFields::default();
-        NodeCommand::AdministerVersion { version, change, admin_fields: facts, status, reason: None }
+        let admin_fields = VersionAdminFields::default();
+        NodeCommand::AdministerVersion { version, change, admin_fields, status, reason: None }
     }
 
     fn names(result: Result<Vec<NodeEvent>, NodeRejection>) -> Vec<&'static str> {
@@ -75,28 +75,28 @@ mod tests {
 
     #[test]
     fn each_command_meets_what_those_before_it_made() {
-        let all = NodeCommand::batch(create(), [publish(), flag()]);
+        let batch = NodeCommand::batch(create(), [publish(), flag()]);
         let expected = ["NodeCreated", "VersionPublished", "VersionStatusChanged"];
-        assert_eq!(names(given_when::<Node>(&[], all)), expected);
+        assert_eq!(names(given_when::<Node>(&[], batch)), expected);
     }
 
     #[test]
     fn when_one_is_refused_nothing_happens() {
-        let refused = given_when::<Node>(&[], NodeCommand::batch(create(), [flag(), publish()]));
-        assert_eq!(refused, Err(NodeRejection::VersionNotFound));
+        let rejected = given_when::<Node>(&[], NodeCommand::batch(create(), [flag(), publish()]));
+        assert_eq!(rejected, Err(NodeRejection::VersionNotFound));
         let history = given_when::<Node>(&[], create()).unwrap();
-        let refused = given_when::<Node>(&history, NodeCommand::batch(publish(), [create()]));
-        assert!(matches!(refused, Err(NodeRejection::AlreadyExists { .. })), "{refused:?}");
+        let rejected = given_when::<Node>(&history, NodeCommand::batch(publish(), [create()]));
+        assert!(matches!(rejected, Err(NodeRejection::AlreadyExists { .. })), "{rejected:?}");
     }
 
     #[test]
     fn a_node_that_is_gone_answers_as_it_does_to_the_first_command() {
         let mut history = given_when::<Node>(&[], create()).unwrap();
         history.push(NodeEvent::NodeDeleted);
-        let refused = given_when::<Node>(&history, NodeCommand::batch(create(), [publish()]));
-        assert!(matches!(refused, Err(NodeRejection::AlreadyExists { .. })), "{refused:?}");
-        let refused = given_when::<Node>(&history, NodeCommand::batch(publish(), [create()]));
-        assert_eq!(refused, Err(NodeRejection::NotFound));
+        let rejected = given_when::<Node>(&history, NodeCommand::batch(create(), [publish()]));
+        assert!(matches!(rejected, Err(NodeRejection::AlreadyExists { .. })), "{rejected:?}");
+        let rejected = given_when::<Node>(&history, NodeCommand::batch(publish(), [create()]));
+        assert_eq!(rejected, Err(NodeRejection::NotFound));
     }
 
     #[test]

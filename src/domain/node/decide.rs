@@ -21,8 +21,8 @@ type NodeDecision = Result<Vec<NodeEvent>, NodeRejection>;
 /// Decides a command while the id is free.
 pub(super) fn decide_initial(command: NodeCommand, now: Timestamp) -> NodeDecision {
     match command {
-        NodeCommand::Create { id, publisher, fields, admin_fields: facts, first_version } => {
-            let mut events = creation_events(id, publisher, fields, facts)?;
+        NodeCommand::Create { id, publisher, fields, admin_fields, first_version } => {
+            let mut events = creation_events(id, publisher, fields, admin_fields)?;
             events.extend(first_version.into_iter().flat_map(|version| registration_events(version, version_released)));
             Ok(events)
         }
@@ -48,28 +48,28 @@ impl NodeProfile {
             NodeCommand::Create { .. } => Err(NodeRejection::AlreadyExists { id: self.id.clone() }),
             NodeCommand::Batch(commands) => decide_batch(Node::Present(Box::new(self.clone())), commands, now),
             _ if self.status == NodeStatus::Deleted => Err(NodeRejection::NotFound),
-            NodeCommand::Revise { publisher, change, admin_fields: facts } => {
+            NodeCommand::Revise { publisher, change, admin_fields } => {
                 self.check_owner(Some(&publisher))?;
-                Ok([self.revision_events(change)?, admin_field_events(facts, &self.admin_fields())].concat())
+                Ok([self.revision_events(change)?, admin_field_events(admin_fields, &self.admin_fields())].concat())
             }
             NodeCommand::Publish { publisher, fields, version, .. } => self.publish(&publisher, fields, version),
-            NodeCommand::ReviseVersion { publisher, version, change, admin_fields: facts } => {
+            NodeCommand::ReviseVersion { publisher, version, change, admin_fields } => {
                 self.check_owner(Some(&publisher))?;
-                Ok(version_revision_events(self.existing_version(&version)?, change, facts))
+                Ok(version_revision_events(self.existing_version(&version)?, change, admin_fields))
             }
             NodeCommand::SetVersionStatus { publisher, version, status, reason } => {
                 self.set_version_status(publisher.as_ref(), &version, status, reason)
             }
             NodeCommand::StoreArchive { version, archive, hold } => self.store_archive(version, archive, hold),
-            NodeCommand::Administer { change, admin_fields: facts, status } => self.administer(change, facts, status),
-            NodeCommand::AdministerVersion { version, change, admin_fields: facts, status, reason } => {
+            NodeCommand::Administer { change, admin_fields, status } => self.administer(change, admin_fields, status),
+            NodeCommand::AdministerVersion { version, change, admin_fields, status, reason } => {
                 let version = self.version(&version).ok_or(NodeRejection::VersionNotFound)?;
-                let moved = version_status_event(version, status.unwrap_or(version.status), reason)?;
-                let revised = version_revision_events(version, change, facts);
+                let status_changed = version_status_event(version, status.unwrap_or(version.status), reason)?;
+                let revised = version_revision_events(version, change, admin_fields);
                 if version.status == VersionStatus::Deleted && !revised.is_empty() {
                     return Err(NodeRejection::VersionDeleted);
                 }
-                Ok(revised.into_iter().chain(moved).collect())
+                Ok(revised.into_iter().chain(status_changed).collect())
             }
             NodeCommand::Ban { reason } => self.change_status(NodeStatus::Banned, reason),
             NodeCommand::Unban { reason } => self.change_status(NodeStatus::Active, reason),
@@ -163,8 +163,8 @@ impl NodeProfile {
             VersionStatus::Active => Ok(vec![stored]),
             VersionStatus::Pending if hold => Ok(vec![stored]),
             VersionStatus::Pending => {
-                let moved = version_status_event(version, VersionStatus::Active, None)?;
-                Ok(std::iter::once(stored).chain(moved).collect())
+                let status_changed = version_status_event(version, VersionStatus::Active, None)?;
+                Ok(std::iter::once(stored).chain(status_changed).collect())
             }
             from => Err(illegal_transition("node version", from.as_str(), VersionStatus::Active.as_str())),
         }
@@ -172,21 +172,26 @@ impl NodeProfile {
 
     /// Changes a node as an administrator. The status precedes the facts, so that it does not overwrite a detail set
     /// with it; a deletion comes last, because no event may follow it.
-    fn administer(&self, change: NodeFields, facts: NodeAdminFields, status: Option<NodeStatus>) -> NodeDecision {
+    fn administer(
+        &self,
+        change: NodeFields,
+        admin_fields: NodeAdminFields,
+        status: Option<NodeStatus>,
+    ) -> NodeDecision {
         let revised = self.revision_events(change)?;
 
-        let detail = facts.status_detail.clone().unwrap_or_default();
+        let detail = admin_fields.status_detail.clone().unwrap_or_default();
 
-        let moved = match status.filter(|status| *status != self.status) {
+        let status_changed = match status.filter(|status| *status != self.status) {
             Some(status) => self.change_status(status, detail)?,
             None => Vec::new(),
         };
 
-        let administered = admin_field_events(facts, &self.admin_fields());
+        let administered = admin_field_events(admin_fields, &self.admin_fields());
         if status == Some(NodeStatus::Deleted) {
-            return Ok([revised, administered, moved].concat());
+            return Ok([revised, administered, status_changed].concat());
         }
-        Ok([revised, moved, administered].concat())
+        Ok([revised, status_changed, administered].concat())
     }
 
     /// Changes the status: Active to Banned and back, Active to Deleted (contract 4).
@@ -204,13 +209,13 @@ impl NodeProfile {
 
     fn review(&self, user: UserId, stars: Stars) -> NodeDecision {
         self.check_not_banned()?;
-        let repeated = self.reviews.stars_of(user) == Some(stars);
-        Ok((!repeated).then_some(NodeEvent::NodeReviewed { user, stars }).into_iter().collect())
+        let is_unchanged = self.reviews.stars_of(user) == Some(stars);
+        Ok((!is_unchanged).then_some(NodeEvent::NodeReviewed { user, stars }).into_iter().collect())
     }
 }
 
-fn illegal_transition(what: &'static str, from: &'static str, to: &'static str) -> NodeRejection {
-    NodeRejection::IllegalTransition(Transition { what, from, to })
+fn illegal_transition(subject: &'static str, from: &'static str, to: &'static str) -> NodeRejection {
+    NodeRejection::IllegalTransition(Transition { subject, from, to })
 }
 
 /// Returns the event of a status change. With an unchanged status, only a new reason gives an event.
@@ -220,8 +225,8 @@ fn version_status_event(
     reason: Option<Reason>,
 ) -> Result<Option<NodeEvent>, NodeRejection> {
     if version.status == status {
-        let changes = reason.map(non_empty).filter(|reason| *reason != version.status_reason);
-        return Ok(changes.map(|reason| NodeEvent::VersionStatusChanged { id: version.id, status, reason }));
+        let new_reason = reason.map(non_empty).filter(|reason| *reason != version.status_reason);
+        return Ok(new_reason.map(|reason| NodeEvent::VersionStatusChanged { id: version.id, status, reason }));
     }
 
     if !version.status.can_transition_to(status) {

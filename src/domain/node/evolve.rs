@@ -44,7 +44,7 @@ impl NodeProfile {
         match event {
             NodeEvent::NodeCreated { .. } => return false,
             NodeEvent::NodeRevised { change } => Arc::make_mut(&mut self.fields).apply(change),
-            NodeEvent::NodeAdministered { admin_fields: facts } => return self.apply_admin_fields(facts),
+            NodeEvent::NodeAdministered { admin_fields } => return self.apply_admin_fields(admin_fields),
             NodeEvent::NodeTranslated { language, texts } => self.apply_translation(language, texts),
             NodeEvent::NodeBanned { reason } => {
                 (self.status, self.status_detail) = (NodeStatus::Banned, non_empty(reason.clone()));
@@ -76,7 +76,7 @@ impl NodeProfile {
 
         match event {
             NodeEvent::VersionRevised { change, .. } => version.fields.apply(change),
-            NodeEvent::VersionAdministered { admin_fields: facts, .. } => version.apply_admin_fields(facts),
+            NodeEvent::VersionAdministered { admin_fields, .. } => version.apply_admin_fields(admin_fields),
             NodeEvent::ArchiveStored { archive, .. } => version.archive = Some(*archive),
             NodeEvent::VersionStatusChanged { status, reason, .. }
                 if version.status == *status || version.status.can_transition_to(*status) =>
@@ -89,15 +89,15 @@ impl NodeProfile {
     }
 
     /// Applies administrators' fields; returns `true` if more than the number of downloads was set.
-    fn apply_admin_fields(&mut self, facts: &NodeAdminFields) -> bool {
-        let mut all = self.admin_fields();
-        all.apply(facts);
-        self.created_at = all.created_at.unwrap_or(self.created_at);
-        self.downloads = all.downloads.unwrap_or(self.downloads);
-        (self.admin_rating, self.github_stars) = (all.rating, all.github_stars);
-        (self.search_ranking, self.tags_admin) = (all.search_ranking, all.tags_admin);
-        self.status_detail = all.status_detail.and_then(non_empty);
-        *facts != NodeAdminFields { downloads: facts.downloads, ..NodeAdminFields::default() }
+    fn apply_admin_fields(&mut self, admin_fields: &NodeAdminFields) -> bool {
+        let mut merged = self.admin_fields();
+        merged.apply(admin_fields);
+        self.created_at = merged.created_at.unwrap_or(self.created_at);
+        self.downloads = merged.downloads.unwrap_or(self.downloads);
+        (self.admin_rating, self.github_stars) = (merged.rating, merged.github_stars);
+        (self.search_ranking, self.tags_admin) = (merged.search_ranking, merged.tags_admin);
+        self.status_detail = merged.status_detail.and_then(non_empty);
+        *admin_fields != NodeAdminFields { downloads: admin_fields.downloads, ..NodeAdminFields::default() }
     }
 
     fn apply_translation(&mut self, language: &Label, texts: &LocalizedTexts) {

@@ -15,8 +15,8 @@ impl Stars {
     /// # Errors
     /// If the value is outside 1 to 5.
     pub fn new(stars: i64) -> Result<Self, InvalidValue> {
-        let known = u8::try_from(stars).ok().filter(|stars| (1..=5).contains(stars));
-        known.map(Self).ok_or_else(|| InvalidValue::new("must be an integer from 1 to 5"))
+        let valid = u8::try_from(stars).ok().filter(|stars| (1..=5).contains(stars));
+        valid.map(Self).ok_or_else(|| InvalidValue::new("must be an integer from 1 to 5"))
     }
 
     /// Returns the number of stars.

@@ -27,32 +27,32 @@ impl Reviews {
     /// Returns a user's rating.
     #[must_use]
     pub fn stars_of(&self, user: UserId) -> Option<Stars> {
-        let piece = self.chunks.get(self.chunk_index(user))?;
-        piece.binary_search_by_key(&user, |(user, _)| *user).ok().map(|at| piece[at].1)
+        let chunk = self.chunks.get(self.chunk_index(user))?;
+        chunk.binary_search_by_key(&user, |(user, _)| *user).ok().map(|index| chunk[index].1)
     }
 
     /// Adds a rating, replacing the user's earlier one.
     pub fn set(&mut self, user: UserId, stars: Stars) {
         self.sum += u64::from(stars.get());
-        let at = self.chunk_index(user);
+        let chunk_index = self.chunk_index(user);
 
-        let Some(piece) = self.chunks.get_mut(at).map(Arc::make_mut) else {
+        let Some(chunk) = self.chunks.get_mut(chunk_index).map(Arc::make_mut) else {
             self.chunks.push(Arc::new(vec![(user, stars)]));
             self.count += 1;
             return;
         };
 
-        match piece.binary_search_by_key(&user, |(user, _)| *user) {
-            Ok(known) => {
-                let before = std::mem::replace(&mut piece[known].1, stars);
-                self.sum -= u64::from(before.get());
+        match chunk.binary_search_by_key(&user, |(user, _)| *user) {
+            Ok(index) => {
+                let previous = std::mem::replace(&mut chunk[index].1, stars);
+                self.sum -= u64::from(previous.get());
             }
-            Err(place) => {
-                piece.insert(place, (user, stars));
+            Err(index) => {
+                chunk.insert(index, (user, stars));
                 self.count += 1;
-                if piece.len() > CHUNK_MAX {
-                    let upper = piece.split_off(CHUNK_MAX / 2);
-                    self.chunks.insert(at + 1, Arc::new(upper));
+                if chunk.len() > CHUNK_MAX {
+                    let upper = chunk.split_off(CHUNK_MAX / 2);
+                    self.chunks.insert(chunk_index + 1, Arc::new(upper));
                 }
             }
         }
@@ -66,13 +66,13 @@ impl Reviews {
 
     /// Returns all ratings, ascending by user.
     pub fn iter(&self) -> impl Iterator<Item = (UserId, Stars)> {
-        self.chunks.iter().flat_map(|piece| piece.iter()).copied()
+        self.chunks.iter().flat_map(|chunk| chunk.iter()).copied()
     }
 
     /// Returns the index of the chunk that contains the user or would contain it.
     fn chunk_index(&self, user: UserId) -> usize {
-        let after = self.chunks.partition_point(|piece| piece.first().is_some_and(|(first, _)| *first <= user));
-        after.saturating_sub(1)
+        let following = self.chunks.partition_point(|chunk| chunk.first().is_some_and(|(first, _)| *first <= user));
+        following.saturating_sub(1)
     }
 }
 

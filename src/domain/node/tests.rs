@@ -144,51 +144,51 @@ fn a_taken_id_is_refused_with_the_form_that_is_registered() {
             admin_fields: NodeAdminFields::default(),
             first_version: None,
         };
-        let refused = given_when::<Node>(&[created()], command);
-        assert_eq!(refused, Err(NodeRejection::AlreadyExists { id: self::id("Face-Tools") }), "{owner}");
+        let rejected = given_when::<Node>(&[created()], command);
+        assert_eq!(rejected, Err(NodeRejection::AlreadyExists { id: self::id("Face-Tools") }), "{owner}");
     }
 }
 
 #[test]
 fn publishing_creates_a_new_node_whose_version_is_pending() {
     let history = [created(), published(1, "1.0.0")];
-    let answer = given_when::<Node>(&[], publish("acme", named("Face tools"), draft(1, "1.0.0")));
-    assert_eq!(answer, Ok(history.to_vec()));
+    let result = given_when::<Node>(&[], publish("acme", named("Face tools"), draft(1, "1.0.0")));
+    assert_eq!(result, Ok(history.to_vec()));
     assert_eq!(profile(&history).versions[0].status, VersionStatus::Pending);
 }
 
 #[test]
 fn publishing_revises_the_node_only_where_it_differs() {
-    for same in [NodeFields::default(), named("Face tools")] {
-        let answer = given_when::<Node>(&[created()], publish("acme", same, draft(1, "1.0.0")));
-        assert_eq!(answer, Ok(vec![published(1, "1.0.0")]));
+    for fields in [NodeFields::default(), named("Face tools")] {
+        let result = given_when::<Node>(&[created()], publish("acme", fields, draft(1, "1.0.0")));
+        assert_eq!(result, Ok(vec![published(1, "1.0.0")]));
     }
-    let answer = given_when::<Node>(&[created()], publish("acme", named("Faces"), draft(1, "1.0.0")));
-    assert_eq!(answer, Ok(vec![NodeEvent::NodeRevised { change: named("Faces") }, published(1, "1.0.0")]));
+    let result = given_when::<Node>(&[created()], publish("acme", named("Faces"), draft(1, "1.0.0")));
+    assert_eq!(result, Ok(vec![NodeEvent::NodeRevised { change: named("Faces") }, published(1, "1.0.0")]));
 }
 
 #[test]
 fn publishing_into_another_publishers_node_is_refused() {
-    let answer = given_when::<Node>(&[created()], publish("rival", full(), draft(1, "1.0.0")));
-    assert_eq!(answer, Err(NodeRejection::AlreadyExists { id: id("Face-Tools") }));
+    let result = given_when::<Node>(&[created()], publish("rival", full(), draft(1, "1.0.0")));
+    assert_eq!(result, Err(NodeRejection::AlreadyExists { id: id("Face-Tools") }));
 }
 
 #[test]
 fn a_version_number_is_given_once_whatever_its_build_metadata() {
     let history = [created(), released(1, "1.0.0+a"), published(2, "2.0.0-rc.1")];
-    for taken in ["1.0.0", "1.0.0+a", "1.0.0+b", "2.0.0-rc.1", "2.0.0-rc.1+b"] {
-        let answer = given_when::<Node>(&history, publish("acme", NodeFields::default(), draft(3, taken)));
-        assert_eq!(answer, Err(NodeRejection::VersionExists { number: SemVer::parse(taken).unwrap() }));
+    for number in ["1.0.0", "1.0.0+a", "1.0.0+b", "2.0.0-rc.1", "2.0.0-rc.1+b"] {
+        let result = given_when::<Node>(&history, publish("acme", NodeFields::default(), draft(3, number)));
+        assert_eq!(result, Err(NodeRejection::VersionExists { number: SemVer::parse(number).unwrap() }));
     }
 }
 
 #[test]
 fn versions_need_not_be_published_in_order() {
     let mut history = vec![created(), published(1, "2.0.0")];
-    for (nth, free) in (2..).zip(["2.0.1", "1.0.0", "2.0.0-rc.1", "10.0.0"]) {
-        let answer = given_when::<Node>(&history, publish("acme", NodeFields::default(), draft(nth, free)));
-        assert_eq!(answer, Ok(vec![published(nth, free)]));
-        history.push(published(nth, free));
+    for (nth, number) in (2..).zip(["2.0.1", "1.0.0", "2.0.0-rc.1", "10.0.0"]) {
+        let result = given_when::<Node>(&history, publish("acme", NodeFields::default(), draft(nth, number)));
+        assert_eq!(result, Ok(vec![published(nth, number)]));
+        history.push(published(nth, number));
     }
     let numbers: Vec<_> = profile(&history).versions.iter().map(|version| version.number.to_string()).collect();
     assert_eq!(numbers, ["2.0.0", "2.0.1", "1.0.0", "2.0.0-rc.1", "10.0.0"]);
@@ -198,15 +198,15 @@ fn versions_need_not_be_published_in_order() {
 fn a_version_is_revised_by_its_id_or_its_number() {
     let history = [created(), released(1, "1.0.0+a"), published(2, "2.0.0")];
     for name in ["00000000-0000-0000-0000-000000000001", "1.0.0", "1.0.0+a", "1.0.0+b"] {
-        let answer = given_when::<Node>(&history, revise("acme", name, deprecation()));
-        assert_eq!(answer, Ok(vec![revised(1, deprecation())]), "{name}");
+        let result = given_when::<Node>(&history, revise("acme", name, deprecation()));
+        assert_eq!(result, Ok(vec![revised(1, deprecation())]), "{name}");
     }
 }
 
 #[test]
 fn a_version_of_another_node_or_publisher_is_not_found() {
     let history = [created(), released(1, "1.0.0")];
-    for (history, owner, name, refusal) in [
+    for (history, owner, name, rejection) in [
         (&history[..], "acme", "1.0.1", NodeRejection::VersionNotFound),
         (&history[..], "acme", "1.0.0-rc.1", NodeRejection::VersionNotFound),
         (&history[..], "acme", "00000000-0000-0000-0000-000000000002", NodeRejection::VersionNotFound),
@@ -214,8 +214,8 @@ fn a_version_of_another_node_or_publisher_is_not_found() {
         (&history[..1], "acme", "1.0.0", NodeRejection::VersionNotFound),
         (&[], "acme", "1.0.0", NodeRejection::NotFound),
     ] {
-        let answer = given_when::<Node>(history, revise(owner, name, deprecation()));
-        assert_eq!(answer, Err(refusal), "{owner} {name}");
+        let result = given_when::<Node>(history, revise(owner, name, deprecation()));
+        assert_eq!(result, Err(rejection), "{owner} {name}");
     }
 }
 
@@ -266,19 +266,19 @@ fn a_change_moves_the_time_of_change_only() {
 #[test]
 fn events_that_do_not_fit_change_nothing() {
     let before = state_after::<Node>(&[created(), released(1, "1.0.0")]);
-    let usurped = NodeEvent::NodeCreated { id: id("x"), publisher: publisher("rival"), fields: full() };
-    for odd in [usurped, revised(9, deprecation())] {
+    let second_creation = NodeEvent::NodeCreated { id: id("x"), publisher: publisher("rival"), fields: full() };
+    for event in [second_creation, revised(9, deprecation())] {
         let mut state = before.clone();
-        Node::evolve(&mut state, &odd, NOW);
-        assert_eq!(state, before, "{odd:?}");
+        Node::evolve(&mut state, &event, NOW);
+        assert_eq!(state, before, "{event:?}");
     }
-    let early = [
+    let events = [
         NodeEvent::NodeRevised { change: full() },
         released(1, "1.0.0"),
         published(1, "1.0.0"),
         revised(1, deprecation()),
     ];
-    assert_eq!(state_after::<Node>(&early), Node::Unclaimed);
+    assert_eq!(state_after::<Node>(&events), Node::Unclaimed);
 }
 
 #[test]

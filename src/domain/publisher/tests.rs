@@ -59,9 +59,9 @@ fn a_free_id_is_claimed() {
 #[test]
 fn the_creator_is_the_only_owner() {
     let profile = profile(&[created(OWNER, full())]);
-    let stranger = UserId(Uuid::from_u128(2));
+    let other_user = UserId(Uuid::from_u128(2));
     assert_eq!((profile.id.clone(), profile.created_at), (acme(), RECORDED_AT));
-    assert_eq!((profile.role_of(OWNER), profile.role_of(stranger)), (Some(MemberRole::Owner), None));
+    assert_eq!((profile.role_of(OWNER), profile.role_of(other_user)), (Some(MemberRole::Owner), None));
 }
 
 #[test]
@@ -72,22 +72,22 @@ fn an_id_is_given_once() {
         fields: full(),
         admin_fields: PublisherAdminFields::default(),
     };
-    let answer = given_when::<Publisher>(&[created(OWNER, full())], command);
-    assert_eq!(answer, Err(PublisherRejection::AlreadyExists));
+    let result = given_when::<Publisher>(&[created(OWNER, full())], command);
+    assert_eq!(result, Err(PublisherRejection::AlreadyExists));
 }
 
 #[test]
 fn only_what_exists_is_revised() {
-    let answer = given_when::<Publisher>(&[], revise(named("Acme")));
-    assert_eq!(answer, Err(PublisherRejection::NotFound));
+    let result = given_when::<Publisher>(&[], revise(named("Acme")));
+    assert_eq!(result, Err(PublisherRejection::NotFound));
 }
 
 #[test]
 fn a_revision_changes_only_what_is_present() {
     let history = [created(OWNER, named("Acme"))];
     let revised = PublisherEvent::PublisherRevised { change: described("Nodes") };
-    let answer = given_when::<Publisher>(&history, revise(described("Nodes")));
-    assert_eq!(answer, Ok(vec![revised.clone()]));
+    let result = given_when::<Publisher>(&history, revise(described("Nodes")));
+    assert_eq!(result, Ok(vec![revised.clone()]));
     let [created] = history;
     let expected = PublisherFields { name: named("Acme").name, ..described("Nodes") };
     assert_eq!(profile(&[created, revised]).fields, expected);
@@ -111,9 +111,9 @@ fn a_revision_without_a_difference_records_nothing() {
 fn events_that_do_not_fit_change_nothing() {
     let revised = PublisherEvent::PublisherRevised { change: full() };
     assert_eq!(state_after::<Publisher>(&[revised]), Publisher::Unclaimed);
-    let usurped = created(UserId(Uuid::from_u128(2)), full());
+    let second_creation = created(UserId(Uuid::from_u128(2)), full());
     let first = created(OWNER, named("Acme"));
-    assert_eq!(profile(&[first.clone(), usurped]), profile(&[first]));
+    assert_eq!(profile(&[first.clone(), second_creation]), profile(&[first]));
 }
 
 #[test]
@@ -155,16 +155,16 @@ fn remove(nth: u128) -> PublisherCommand {
 #[test]
 fn members_come_change_and_go() {
     use MemberRole::{Member, Owner};
-    let founded = created(OWNER, full());
-    let two = [founded.clone(), added(2, Member)];
+    let created_event = created(OWNER, full());
+    let history = [created_event.clone(), added(2, Member)];
     let changed = PublisherEvent::MemberRoleChanged { user: member(2), role: Owner };
     let removed = PublisherEvent::MemberRemoved { user: member(2) };
-    assert_eq!(given_when::<Publisher>(&two[..1], set(2, Member)), Ok(vec![added(2, Member)]));
-    assert_eq!(given_when::<Publisher>(&two, set(2, Member)), Ok(vec![]));
-    assert_eq!(given_when::<Publisher>(&two, set(2, Owner)), Ok(vec![changed.clone()]));
-    assert_eq!(given_when::<Publisher>(&two, remove(2)), Ok(vec![removed.clone()]));
-    assert_eq!(given_when::<Publisher>(&two, remove(3)), Err(PublisherRejection::MemberNotFound));
-    let members = |last: &[PublisherEvent]| profile(&[&two[..], last].concat()).members;
+    assert_eq!(given_when::<Publisher>(&history[..1], set(2, Member)), Ok(vec![added(2, Member)]));
+    assert_eq!(given_when::<Publisher>(&history, set(2, Member)), Ok(vec![]));
+    assert_eq!(given_when::<Publisher>(&history, set(2, Owner)), Ok(vec![changed.clone()]));
+    assert_eq!(given_when::<Publisher>(&history, remove(2)), Ok(vec![removed.clone()]));
+    assert_eq!(given_when::<Publisher>(&history, remove(3)), Err(PublisherRejection::MemberNotFound));
+    let members = |last: &[PublisherEvent]| profile(&[&history[..], last].concat()).members;
     assert_eq!(members(&[]), [(OWNER, Owner), (member(2), Member)]);
     assert_eq!(members(&[changed]), [(OWNER, Owner), (member(2), Owner)]);
     assert_eq!(members(&[removed]), [(OWNER, Owner)]);
@@ -173,35 +173,41 @@ fn members_come_change_and_go() {
 #[test]
 fn the_last_owner_stays_one() {
     use MemberRole::{Member, Owner};
-    let alone = [created(OWNER, full()), added(2, Member)];
+    let history = [created(OWNER, full()), added(2, Member)];
     for command in [set(1, Member), remove(1)] {
-        assert_eq!(given_when::<Publisher>(&alone, command), Err(PublisherRejection::LastOwner));
+        assert_eq!(given_when::<Publisher>(&history, command), Err(PublisherRejection::LastOwner));
     }
-    assert_eq!(given_when::<Publisher>(&alone, set(1, Owner)), Ok(vec![]));
-    let shared = [&alone[..], &[added(3, Owner)]].concat();
+    assert_eq!(given_when::<Publisher>(&history, set(1, Owner)), Ok(vec![]));
+    let two_owners = [&history[..], &[added(3, Owner)]].concat();
     for command in [set(1, Member), remove(1), set(3, Member), remove(3)] {
-        assert!(given_when::<Publisher>(&shared, command).is_ok_and(|events| events.len() == 1));
+        assert!(given_when::<Publisher>(&two_owners, command).is_ok_and(|events| events.len() == 1));
     }
 }
 
 #[test]
 fn a_publisher_is_active_banned_or_gone() {
     let [ban, unban] = [PublisherCommand::Ban { reason: reason() }, PublisherCommand::Unban { reason: reason() }];
-    let active = "PublisherStatusActive";
-    let barred = "PublisherStatusBanned";
-    let refused = |from, to| Err(PublisherRejection::IllegalTransition(Transition { what: "publisher", from, to }));
-    let gone = Ok(vec![PublisherEvent::PublisherDeleted]);
+    let active_status = "PublisherStatusActive";
+    let banned_status = "PublisherStatusBanned";
+    let illegal = |from, to| Err(PublisherRejection::IllegalTransition(Transition { subject: "publisher", from, to }));
+    let deleted = Ok(vec![PublisherEvent::PublisherDeleted]);
     let history = [created(OWNER, full()), banned(), unbanned()];
-    for open in [&history[..1], &history] {
-        assert_eq!(given_when::<Publisher>(open, ban.clone()), Ok(vec![banned()]));
-        assert_eq!(given_when::<Publisher>(open, unban.clone()), refused(active, active));
-        assert_eq!(given_when::<Publisher>(open, PublisherCommand::Delete), gone);
+    for active_history in [&history[..1], &history] {
+        assert_eq!(given_when::<Publisher>(active_history, ban.clone()), Ok(vec![banned()]));
+        assert_eq!(given_when::<Publisher>(active_history, unban.clone()), illegal(active_status, active_status));
+        assert_eq!(given_when::<Publisher>(active_history, PublisherCommand::Delete), deleted);
     }
-    let closed = &history[..2];
-    assert_eq!(given_when::<Publisher>(closed, ban), refused(barred, barred));
-    assert_eq!(given_when::<Publisher>(closed, unban), Ok(vec![unbanned()]));
-    assert_eq!(given_when::<Publisher>(closed, PublisherCommand::Delete), refused(barred, "PublisherStatusDeleted"));
-    assert_eq!((profile(closed).status, profile(closed).ban_reason), (PublisherStatus::Banned, Some(reason())));
+    let banned_history = &history[..2];
+    assert_eq!(given_when::<Publisher>(banned_history, ban), illegal(banned_status, banned_status));
+    assert_eq!(given_when::<Publisher>(banned_history, unban), Ok(vec![unbanned()]));
+    assert_eq!(
+        given_when::<Publisher>(banned_history, PublisherCommand::Delete),
+        illegal(banned_status, "PublisherStatusDeleted")
+    );
+    assert_eq!(
+        (profile(banned_history).status, profile(banned_history).ban_reason),
+        (PublisherStatus::Banned, Some(reason()))
+    );
     assert_eq!(profile(&history), profile(&history[..1]));
 }
 
@@ -216,7 +222,7 @@ fn a_deleted_publisher_is_not_found_and_its_id_stays_taken() {
         admin_fields: PublisherAdminFields::default(),
     };
     assert_eq!(given_when::<Publisher>(&history, create), Err(PublisherRejection::AlreadyExists));
-    let others = [
+    let commands = [
         revise(full()),
         set(2, MemberRole::Member),
         remove(1),
@@ -224,39 +230,43 @@ fn a_deleted_publisher_is_not_found_and_its_id_stays_taken() {
         PublisherCommand::Unban { reason: reason() },
         PublisherCommand::Delete,
     ];
-    for command in others {
+    for command in commands {
         for history in [&history[..], &[]] {
-            let answer = given_when::<Publisher>(history, command.clone());
-            assert_eq!(answer, Err(PublisherRejection::NotFound), "{command:?}");
+            let result = given_when::<Publisher>(history, command.clone());
+            assert_eq!(result, Err(PublisherRejection::NotFound), "{command:?}");
         }
     }
-    let later = [&history[..], &[created(OWNER, full()), banned()]].concat();
-    assert_eq!(state_after::<Publisher>(&later), Publisher::Deleted);
+    let with_later_events = [&history[..], &[created(OWNER, full()), banned()]].concat();
+    assert_eq!(state_after::<Publisher>(&with_later_events), Publisher::Deleted);
 }
 
 #[test]
 fn administrators_set_when_a_publisher_was_made() {
-    let facts = PublisherAdminFields { created_at: Some(Timestamp::from_micros(5)) };
-    let administered = PublisherEvent::PublisherAdministered { admin_fields: facts.clone() };
-    let create =
-        PublisherCommand::Create { id: acme(), owner: OWNER, fields: named("Acme"), admin_fields: facts.clone() };
+    let admin_fields = PublisherAdminFields { created_at: Some(Timestamp::from_micros(5)) };
+    let administered = PublisherEvent::PublisherAdministered { admin_fields: admin_fields.clone() };
+    let create = PublisherCommand::Create {
+        id: acme(),
+        owner: OWNER,
+        fields: named("Acme"),
+        admin_fields: admin_fields.clone(),
+    };
     let history = [created(OWNER, named("Acme")), administered.clone()];
     assert_eq!(given_when::<Publisher>(&[], create), Ok(history.to_vec()));
     assert_eq!(profile(&history).created_at, Timestamp::from_micros(5));
-    let again = PublisherCommand::Revise { change: PublisherFields::default(), admin_fields: facts };
-    assert_eq!(given_when::<Publisher>(&history[..1], again.clone()), Ok(vec![administered]));
-    assert_eq!(given_when::<Publisher>(&history, again), Ok(vec![]));
+    let revise_again = PublisherCommand::Revise { change: PublisherFields::default(), admin_fields };
+    assert_eq!(given_when::<Publisher>(&history[..1], revise_again.clone()), Ok(vec![administered]));
+    assert_eq!(given_when::<Publisher>(&history, revise_again), Ok(vec![]));
 }
 
 #[test]
 fn a_revision_records_only_what_differs() {
-    let both = PublisherFields { name: named("Acme").name, ..described("Nodes") };
-    let answer = given_when::<Publisher>(&[created(OWNER, named("Acme"))], revise(both));
-    assert_eq!(answer, Ok(vec![PublisherEvent::PublisherRevised { change: described("Nodes") }]));
+    let fields = PublisherFields { name: named("Acme").name, ..described("Nodes") };
+    let result = given_when::<Publisher>(&[created(OWNER, named("Acme"))], revise(fields));
+    assert_eq!(result, Ok(vec![PublisherEvent::PublisherRevised { change: described("Nodes") }]));
 }
 
 /// Returns the longest text of the field, in four-byte characters.
-fn widest<const MAX: usize, const MULTILINE: bool>() -> Text<MAX, MULTILINE> {
+fn longest_text<const MAX: usize, const MULTILINE: bool>() -> Text<MAX, MULTILINE> {
     Text::parse("𝒳".repeat(MAX)).unwrap()
 }
 
@@ -264,11 +274,11 @@ fn widest<const MAX: usize, const MULTILINE: bool>() -> Text<MAX, MULTILINE> {
 fn the_largest_publisher_is_recorded_whole() {
     let link = || Some(Link::parse(&format!("https://acme.example/{}", "x".repeat(2000))).unwrap());
     let fields = PublisherFields {
-        name: Some(widest()),
-        description: Some(widest()),
+        name: Some(longest_text()),
+        description: Some(longest_text()),
         logo: link(),
         source_code_repo: link(),
-        support: Some(widest()),
+        support: Some(longest_text()),
         website: link(),
     };
     let command = PublisherCommand::Create {

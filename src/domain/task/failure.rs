@@ -89,10 +89,10 @@ mod tests {
     #[test]
     fn every_code_is_explained_and_no_other_is() {
         let page = include_str!("../../../docs/tasks.md");
-        let table = page.split("## Why tasks fail").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
+        let table = page.split("## Why tasks fail").nth(1).and_then(|section| section.split("\n## ").next()).unwrap();
         let cells = table.lines().filter(|line| line.starts_with("| `")).filter_map(|row| row.split(" | ").next());
-        let mut explained: Vec<_> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
-        explained.sort_unstable();
-        assert_eq!(explained, TaskFailure::CODES, "docs/tasks.md");
+        let mut documented: Vec<_> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+        documented.sort_unstable();
+        assert_eq!(documented, TaskFailure::CODES, "docs/tasks.md");
     }
 }

@@ -7,9 +7,9 @@ use crate::domain::value::Timestamp;
 
 /// Returns the events of a submission. A task with all its inputs is queued immediately.
 pub(super) fn submission_events(submission: Submission) -> Vec<TaskEvent> {
-    let queued = (submission.work.has_queueing_status() && !submission.work.has_missing_inputs())
+    let queued_event = (submission.work.has_queueing_status() && !submission.work.has_missing_inputs())
         .then_some(TaskEvent::TaskQueued);
-    std::iter::once(TaskEvent::TaskSubmitted(submission)).chain(queued).collect()
+    std::iter::once(TaskEvent::TaskSubmitted(submission)).chain(queued_event).collect()
 }
 
 impl TaskRecord {
@@ -85,9 +85,10 @@ impl TaskRecord {
     }
 
     /// Returns `fetched` and, if no input is missing any more, the event that queues the task.
-    fn queued_after(&self, fetched: TaskEvent, lacks_more: bool) -> Vec<TaskEvent> {
-        let queued = (self.submission.work.has_queueing_status() && !lacks_more).then_some(TaskEvent::TaskQueued);
-        std::iter::once(fetched).chain(queued).collect()
+    fn queued_after(&self, fetched_event: TaskEvent, has_missing_inputs: bool) -> Vec<TaskEvent> {
+        let queued_event =
+            (self.submission.work.has_queueing_status() && !has_missing_inputs).then_some(TaskEvent::TaskQueued);
+        std::iter::once(fetched_event).chain(queued_event).collect()
     }
 
     fn decide_submitting(&self, attempt: u32, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskRejection> {
@@ -103,21 +104,21 @@ impl TaskRecord {
             TaskCommand::RecordUndelivered { reason } => Ok(vec![TaskEvent::SubmissionUndelivered { reason }]),
             TaskCommand::RecordUnknownOutcome { reason, repeatable } => {
                 let failure = TaskFailure::new("outcome_unknown", reason.as_str());
-                let ended = (!repeatable).then_some(TaskEvent::TaskFailed { failure });
-                Ok(std::iter::once(TaskEvent::OutcomeUnknown { reason }).chain(ended).collect())
+                let failed_event = (!repeatable).then_some(TaskEvent::TaskFailed { failure });
+                Ok(std::iter::once(TaskEvent::OutcomeUnknown { reason }).chain(failed_event).collect())
             }
             _ => self.reject_stage(),
         }
     }
 
     fn decide_in_progress(&self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskRejection> {
-        let began = (self.status != TaskStatus::InProgress).then_some(TaskEvent::WorkBegan);
+        let work_began = (self.status != TaskStatus::InProgress).then_some(TaskEvent::WorkBegan);
         match command {
             TaskCommand::RecordLostJob => Ok(vec![TaskEvent::VendorForgot]),
-            TaskCommand::RecordWorkStarted => Ok(began.into_iter().collect()),
+            TaskCommand::RecordWorkStarted => Ok(work_began.into_iter().collect()),
             // A completed job was in progress, even if no status read observed it.
             TaskCommand::Complete { results } => {
-                Ok(began.into_iter().chain([TaskEvent::from_results(results)]).collect())
+                Ok(work_began.into_iter().chain([TaskEvent::from_results(results)]).collect())
             }
             _ => self.reject_stage(),
         }
@@ -167,8 +168,8 @@ impl TaskRecord {
 
     /// Returns the status after an event; a resubmission does not set it back.
     fn status_after(&self, event: &TaskEvent) -> TaskStatus {
-        let told = event.status_change(self.submission.work.gateway());
-        told.map_or(self.status, |status| status.max(self.status))
+        let changed = event.status_change(self.submission.work.gateway());
+        changed.map_or(self.status, |status| status.max(self.status))
     }
 }
 

@@ -79,8 +79,8 @@ impl TaskStatus {
 
     /// Returns all names of all statuses, those of image tasks first.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        let of_video = VideoState::ALL.iter().map(|state| state.as_str());
-        ImageStatus::ALL.iter().map(|status| status.as_str()).chain(of_video)
+        let video_names = VideoState::ALL.iter().map(|state| state.as_str());
+        ImageStatus::ALL.iter().map(|status| status.as_str()).chain(video_names)
     }
 
     /// Parses a name from any gateway; it means the same status in all of them.
@@ -90,8 +90,8 @@ impl TaskStatus {
     pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         let is_named =
             |status: &Self| text == status.to_video_state().as_str() || text == status.to_image_status().as_str();
-        let refusal = || InvalidValue::new(format!("must be one of {}", Self::names().collect::<Vec<_>>().join(" ")));
-        Self::ALL.into_iter().find(is_named).ok_or_else(refusal)
+        let invalid = || InvalidValue::new(format!("must be one of {}", Self::names().collect::<Vec<_>>().join(" ")));
+        Self::ALL.into_iter().find(is_named).ok_or_else(invalid)
     }
 
     /// Returns `true` if the status is final.
@@ -113,8 +113,8 @@ mod tests {
         for status in TaskStatus::ALL.into_iter().filter(|status| *status != TaskStatus::Queueing) {
             assert_eq!(TaskStatus::parse(status.name(Gateway::Image)), Ok(status));
         }
-        let refusal = TaskStatus::parse("done").unwrap_err().to_string();
-        let all = "CREATED IN_PROGRESS COMPLETED FAILED created queueing processing success failed";
-        assert_eq!(refusal, format!("must be one of {all}"));
+        let message = TaskStatus::parse("done").unwrap_err().to_string();
+        let allowed = "CREATED IN_PROGRESS COMPLETED FAILED created queueing processing success failed";
+        assert_eq!(message, format!("must be one of {allowed}"));
     }
 }

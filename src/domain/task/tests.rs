@@ -101,44 +101,44 @@ fn stages() -> [(&'static str, Vec<TaskEvent>); 9] {
 fn table() -> [(TaskCommand, [&'static str; 9]); 14] {
     use TaskCommand::{Cancel, Complete, Fail, StartSubmission, Submit};
     use TaskCommand::{RecordAcceptance, RecordWorkStarted, RecordLostJob, RecordInputs, RecordRefusal, RecordUndelivered, RecordUnknownOutcome};
-    let start = |repeatable| StartSubmission { key: text("key"), repeatable };
-    let unknown = |repeatable| RecordUnknownOutcome { reason: text("timed out"), repeatable };
+    let start_submission = |repeatable| StartSubmission { key: text("key"), repeatable };
+    let record_unknown = |repeatable| RecordUnknownOutcome { reason: text("timed out"), repeatable };
     let acceptance = RecordAcceptance { reference: text("job-7") };
     let refusal = RecordRefusal { failure: busy() };
     let completion = Complete { results: vec![picture(2)].into() };
-    let failing = Fail { failure: busy() };
+    let fail = Fail { failure: busy() };
     let inputs = RecordInputs { inputs: vec![picture(1)] };
     let undeliverable = RecordUndelivered { reason: text("no connection") };
-    let none = "NotFound";
-    let no = "WrongStage";
-    let taken = "AlreadyExists";
+    let not_found = "NotFound";
+    let wrong_stage = "WrongStage";
+    let already_exists = "AlreadyExists";
     let started = "SubmissionStarted";
     let accepted = "VendorAccepted";
     let failed = "TaskFailed";
-    let ended = "TaskCancelled";
+    let cancelled = "TaskCancelled";
     let refused = "VendorRefused TaskFailed";
-    let lost = "OutcomeUnknown TaskFailed";
-    let unsure = "OutcomeUnknown";
-    let forgot = "VendorForgot";
+    let unknown_and_failed = "OutcomeUnknown TaskFailed";
+    let outcome_unknown = "OutcomeUnknown";
+    let vendor_forgot = "VendorForgot";
     let completed = "TaskCompleted";
     let fetched = "InputsFetched";
-    let back = "SubmissionUndelivered";
+    let undelivered_event = "SubmissionUndelivered";
     [
         //                         absent           lacking  created  submitting undelivered in progress forgotten completed failed
-        (Submit(submission()),    ["TaskSubmitted", taken,   taken,   taken,     taken,      taken,      taken,    taken,    taken]),
-        (inputs,                  [none,            fetched, no,      no,        no,         no,         no,       no,       no]),
-        (start(false),            [none,            no,      started, no,        started,    no,         started,  no,       no]),
-        (start(true),             [none,            no,      started, started,   started,    no,         started,  no,       no]),
-        (acceptance,              [none,            no,      no,      accepted,  no,         no,         no,       no,       no]),
-        (RecordWorkStarted,             [none,            no,      no,      no,        no,         "",         no,       no,       no]),
-        (refusal,                 [none,            no,      no,      refused,   no,         no,         no,       no,       no]),
-        (undeliverable,           [none,            no,      no,      back,      no,         no,         no,       no,       no]),
-        (unknown(false),          [none,            no,      no,      lost,      no,         no,         no,       no,       no]),
-        (unknown(true),           [none,            no,      no,      unsure,    no,         no,         no,       no,       no]),
-        (RecordLostJob,         [none,            no,      no,      no,        no,         forgot,     no,       no,       no]),
-        (completion,              [none,            no,      no,      no,        no,         completed,  no,       no,       no]),
-        (failing,                 [none,            failed,  failed,  failed,    failed,     failed,     failed,   no,       no]),
-        (Cancel,                  [none,            ended,   ended,   ended,     ended,      ended,      ended,    "",       ""]),
+        (Submit(submission()),    ["TaskSubmitted", already_exists,   already_exists,   already_exists,     already_exists,      already_exists,      already_exists,    already_exists,    already_exists]),
+        (inputs,                  [not_found,            fetched, wrong_stage,      wrong_stage,        wrong_stage,         wrong_stage,         wrong_stage,       wrong_stage,       wrong_stage]),
+        (start_submission(false),            [not_found,            wrong_stage,      started, wrong_stage,        started,    wrong_stage,         started,  wrong_stage,       wrong_stage]),
+        (start_submission(true),             [not_found,            wrong_stage,      started, started,   started,    wrong_stage,         started,  wrong_stage,       wrong_stage]),
+        (acceptance,              [not_found,            wrong_stage,      wrong_stage,      accepted,  wrong_stage,         wrong_stage,         wrong_stage,       wrong_stage,       wrong_stage]),
+        (RecordWorkStarted,             [not_found,            wrong_stage,      wrong_stage,      wrong_stage,        wrong_stage,         "",         wrong_stage,       wrong_stage,       wrong_stage]),
+        (refusal,                 [not_found,            wrong_stage,      wrong_stage,      refused,   wrong_stage,         wrong_stage,         wrong_stage,       wrong_stage,       wrong_stage]),
+        (undeliverable,           [not_found,            wrong_stage,      wrong_stage,      undelivered_event,      wrong_stage,         wrong_stage,         wrong_stage,       wrong_stage,       wrong_stage]),
+        (record_unknown(false),          [not_found,            wrong_stage,      wrong_stage,      unknown_and_failed,      wrong_stage,         wrong_stage,         wrong_stage,       wrong_stage,       wrong_stage]),
+        (record_unknown(true),           [not_found,            wrong_stage,      wrong_stage,      outcome_unknown,    wrong_stage,         wrong_stage,         wrong_stage,       wrong_stage,       wrong_stage]),
+        (RecordLostJob,         [not_found,            wrong_stage,      wrong_stage,      wrong_stage,        wrong_stage,         vendor_forgot,     wrong_stage,       wrong_stage,       wrong_stage]),
+        (completion,              [not_found,            wrong_stage,      wrong_stage,      wrong_stage,        wrong_stage,         completed,  wrong_stage,       wrong_stage,       wrong_stage]),
+        (fail,                 [not_found,            failed,  failed,  failed,    failed,     failed,     failed,   wrong_stage,       wrong_stage]),
+        (Cancel,                  [not_found,            cancelled,   cancelled,   cancelled,     cancelled,      cancelled,      cancelled,    "",       ""]),
     ]
 }
 
@@ -158,13 +158,13 @@ pub(super) fn record(history: &[TaskEvent]) -> TaskRecord {
 }
 
 /// Returns the names of the events, or of the rejection.
-fn told(answer: Answer, status: Option<TaskStatus>) -> String {
-    match answer {
+fn describe(result: Answer, status: Option<TaskStatus>) -> String {
+    match result {
         Ok(events) => events.iter().map(TaskEvent::name).collect::<Vec<_>>().join(" "),
         Err(TaskRejection::AlreadyExists) => "AlreadyExists".to_owned(),
         Err(TaskRejection::NotFound) => "NotFound".to_owned(),
-        Err(TaskRejection::WrongStage { status: told }) => {
-            assert_eq!(Some(told), status, "the rejection names the status of the task");
+        Err(TaskRejection::WrongStage { status: rejected_status }) => {
+            assert_eq!(Some(rejected_status), status, "the rejection names the status of the task");
             "WrongStage".to_owned()
         }
     }
@@ -172,10 +172,10 @@ fn told(answer: Answer, status: Option<TaskStatus>) -> String {
 
 #[test]
 fn every_command_is_answered_in_every_stage() {
-    for (command, answers) in table() {
-        for ((stage, history), expected) in stages().into_iter().zip(answers) {
-            let answer = given_when::<Task>(&history, command.clone());
-            assert_eq!(told(answer, status_after(&history)), expected, "{command:?} when {stage}");
+    for (command, expected_events) in table() {
+        for ((stage, history), expected) in stages().into_iter().zip(expected_events) {
+            let result = given_when::<Task>(&history, command.clone());
+            assert_eq!(describe(result, status_after(&history)), expected, "{command:?} when {stage}");
         }
     }
 }
@@ -199,8 +199,8 @@ fn attempts_are_counted_and_the_key_is_kept() {
     history.extend([started(1), unknown()]);
     assert_eq!(given_when::<Task>(&history, start(true)), Ok(vec![started(2)]));
     history.extend([started(2), accepted()]);
-    let working = TaskStage::InProgress { attempt: 2, key: text("key"), reference: text("job-7") };
-    assert_eq!(record(&history).stage, working);
+    let in_progress = TaskStage::InProgress { attempt: 2, key: text("key"), reference: text("job-7") };
+    assert_eq!(record(&history).stage, in_progress);
     history.push(TaskEvent::VendorForgot);
     assert_eq!(record(&history).stage, TaskStage::Waiting { attempts: 2 });
     assert_eq!(given_when::<Task>(&history, start(false)), Ok(vec![started(3)]));
@@ -218,8 +218,8 @@ fn a_refusal_fails_the_task_with_the_vendors_reason() {
 #[test]
 fn an_unknown_outcome_that_must_not_be_repeated_fails_the_task_and_says_so() {
     let command = TaskCommand::RecordUnknownOutcome { reason: text("timed out"), repeatable: false };
-    let lost = failed(failure("outcome_unknown", "timed out"));
-    assert_eq!(given_when::<Task>(&[submitted(), started(1)], command), Ok(vec![unknown(), lost]));
+    let failed_event = failed(failure("outcome_unknown", "timed out"));
+    assert_eq!(given_when::<Task>(&[submitted(), started(1)], command), Ok(vec![unknown(), failed_event]));
 }
 
 #[test]
@@ -232,8 +232,8 @@ fn results_appear_with_the_completion_only() {
 
 #[test]
 fn fetched_inputs_take_the_place_of_their_urls() {
-    let lacking = [TaskEvent::TaskSubmitted(remote())];
-    assert!(record(&lacking).submission.work.has_missing_inputs());
+    let history = [TaskEvent::TaskSubmitted(remote())];
+    assert!(record(&history).submission.work.has_missing_inputs());
     assert_eq!(record(&[TaskEvent::TaskSubmitted(remote()), fetched()]).submission, submission());
 }
 
@@ -281,12 +281,12 @@ fn only_events_that_fit_the_stage_count() {
         (failed(busy()), unfinished.to_vec()),
         (TaskEvent::TaskCancelled, unfinished.to_vec()),
     ];
-    for (event, fitting) in events {
+    for (event, accepting_stages) in events {
         for (stage, history) in stages() {
             let before = state_after::<Task>(&history);
             let mut after = before.clone();
             Task::evolve(&mut after, &event, NOW);
-            assert_eq!(after != before, fitting.contains(&stage), "{event:?} when {stage}");
+            assert_eq!(after != before, accepting_stages.contains(&stage), "{event:?} when {stage}");
         }
     }
 }
@@ -300,7 +300,7 @@ fn events_are_told_apart_from_those_of_other_kinds() {
 
 /// Returns `true` if a client may see `after` right after `before` (contract 5). A task may fail before a vendor
 /// accepted it.
-fn may_follow(before: Option<TaskStatus>, after: Option<TaskStatus>) -> bool {
+fn is_legal_transition(before: Option<TaskStatus>, after: Option<TaskStatus>) -> bool {
     use TaskStatus::{Completed, Created, Failed, InProgress};
     before == after
         || matches!(
@@ -312,7 +312,7 @@ fn may_follow(before: Option<TaskStatus>, after: Option<TaskStatus>) -> bool {
 }
 
 /// Returns `true` if stage and status are consistent.
-fn agree(state: &Task) -> bool {
+fn status_matches_stage(state: &Task) -> bool {
     let Task::Present(task) = state else { return true };
     match task.stage {
         TaskStage::Waiting { attempts: 0 } => task.status == TaskStatus::Created,
@@ -354,8 +354,8 @@ proptest! {
                 let before = state.clone();
                 Task::evolve(&mut state, &event, now);
                 prop_assert_ne!(&state, &before, "an event that was decided counts");
-                prop_assert!(may_follow(status_of(&before), status_of(&state)));
-                prop_assert!(agree(&state));
+                prop_assert!(is_legal_transition(status_of(&before), status_of(&state)));
+                prop_assert!(status_matches_stage(&state));
             }
         }
     }
@@ -366,8 +366,8 @@ proptest! {
         for event in history {
             let before = status_of(&state);
             Task::evolve(&mut state, &event, NOW);
-            prop_assert!(may_follow(before, status_of(&state)));
-            prop_assert!(agree(&state));
+            prop_assert!(is_legal_transition(before, status_of(&state)));
+            prop_assert!(status_matches_stage(&state));
         }
     }
 }

@@ -8,7 +8,7 @@ fn sealed(text: &str) -> PersonalValue {
     PersonalValue::Sealed(text.as_bytes().into())
 }
 
-fn opening(email: &str) -> NewUser {
+fn new_user(email: &str) -> NewUser {
     NewUser {
         id: UserId(Uuid::from_u128(1)),
         email: Some(sealed(email)),
@@ -19,7 +19,7 @@ fn opening(email: &str) -> NewUser {
 }
 
 fn created() -> UserEvent {
-    UserEvent::UserCreated(opening("a@example.org"))
+    UserEvent::UserCreated(new_user("a@example.org"))
 }
 
 fn reason() -> Reason {
@@ -50,23 +50,23 @@ fn profile(history: &[UserEvent]) -> UserProfile {
     }
 }
 
-fn refused(from: &'static str, to: &'static str) -> Result<Vec<UserEvent>, UserRejection> {
-    Err(UserRejection::IllegalTransition(Transition { what: "user", from, to }))
+fn illegal(from: &'static str, to: &'static str) -> Result<Vec<UserEvent>, UserRejection> {
+    Err(UserRejection::IllegalTransition(Transition { subject: "user", from, to }))
 }
 
 #[test]
 fn an_account_is_opened_as_asked() {
-    let answer = given_when::<User>(&[], UserCommand::Create(opening("a@example.org")));
-    assert_eq!(answer, Ok(vec![created()]));
+    let result = given_when::<User>(&[], UserCommand::Create(new_user("a@example.org")));
+    assert_eq!(result, Ok(vec![created()]));
     let user = profile(&[created()]);
-    assert_eq!(user, UserProfile::new(opening("a@example.org"), RECORDED_AT));
+    assert_eq!(user, UserProfile::new(new_user("a@example.org"), RECORDED_AT));
     assert_eq!((user.created_at, user.ban_reason.as_ref(), user.status()), (RECORDED_AT, None, UserStatus::Active));
 }
 
 #[test]
 fn an_id_is_given_once() {
-    let answer = given_when::<User>(&[created()], UserCommand::Create(opening("b@example.org")));
-    assert_eq!(answer, Err(UserRejection::AlreadyExists));
+    let result = given_when::<User>(&[created()], UserCommand::Create(new_user("b@example.org")));
+    assert_eq!(result, Err(UserRejection::AlreadyExists));
 }
 
 #[test]
@@ -87,48 +87,51 @@ fn whoever_is_erased_is_gone_for_good() {
     for history in [vec![created()], vec![created(), banned()]] {
         assert_eq!(given_when::<User>(&history, UserCommand::Erase), Ok(vec![UserEvent::UserErased]));
         let erased = [&history[..], &[UserEvent::UserErased]].concat();
-        let tombstone = User::Erased(Tombstone { id: opening("").id, created_at: RECORDED_AT, erased_at: RECORDED_AT });
+        let tombstone =
+            User::Erased(Tombstone { id: new_user("").id, created_at: RECORDED_AT, erased_at: RECORDED_AT });
         assert_eq!(state_after::<User>(&erased), tombstone);
         assert_eq!(given_when::<User>(&erased, UserCommand::Erase), Ok(vec![]), "again is fine");
-        let create = UserCommand::Create(opening("b@example.org"));
+        let create = UserCommand::Create(new_user("b@example.org"));
         assert_eq!(given_when::<User>(&erased, create), Err(UserRejection::AlreadyExists));
-        let others = [
+        let commands = [
             UserCommand::Revise { change: full() },
             UserCommand::Ban { reason: reason() },
             UserCommand::Unban { reason: reason() },
         ];
-        for command in others {
+        for command in commands {
             assert_eq!(given_when::<User>(&erased, command), Err(UserRejection::Erased));
         }
-        let later = [&erased[..], &[created(), UserEvent::UserRevised { change: full() }, banned()]].concat();
-        assert_eq!(state_after::<User>(&later), tombstone, "nothing brings anything back");
+        let with_later_events =
+            [&erased[..], &[created(), UserEvent::UserRevised { change: full() }, banned()]].concat();
+        assert_eq!(state_after::<User>(&with_later_events), tombstone, "nothing brings anything back");
     }
 }
 
 #[test]
 fn a_plain_field_of_an_old_log_is_sealed_by_its_next_revision() {
-    let old = NewUser { email: Some(PersonalValue::Plain("a@example.org".into())), ..opening("") };
+    let old_user = NewUser { email: Some(PersonalValue::Plain("a@example.org".into())), ..new_user("") };
     let change = UserFields { email: Some(sealed("a@example.org")), ..UserFields::default() };
-    let answer = given_when::<User>(&[UserEvent::UserCreated(old)], UserCommand::Revise { change: change.clone() });
-    assert_eq!(answer, Ok(vec![UserEvent::UserRevised { change: change.clone() }]));
+    let result =
+        given_when::<User>(&[UserEvent::UserCreated(old_user)], UserCommand::Revise { change: change.clone() });
+    assert_eq!(result, Ok(vec![UserEvent::UserRevised { change: change.clone() }]));
     assert_eq!(given_when::<User>(&[created()], UserCommand::Revise { change }), Ok(vec![]));
 }
 
 #[test]
 fn a_revision_changes_only_what_is_present_and_differs() {
     let revise = |history: &[UserEvent], change| given_when::<User>(history, UserCommand::Revise { change });
-    let approval = |is_approved| UserFields { is_approved: Some(is_approved), ..UserFields::default() };
-    assert_eq!(revise(&[created()], approval(true)), Ok(vec![]));
+    let with_approval = |is_approved| UserFields { is_approved: Some(is_approved), ..UserFields::default() };
+    assert_eq!(revise(&[created()], with_approval(true)), Ok(vec![]));
     assert_eq!(revise(&[created()], UserFields::default()), Ok(vec![]));
-    let revised = UserEvent::UserRevised { change: approval(false) };
-    assert_eq!(revise(&[created()], approval(false)), Ok(vec![revised.clone()]));
+    let revised = UserEvent::UserRevised { change: with_approval(false) };
+    assert_eq!(revise(&[created()], with_approval(false)), Ok(vec![revised.clone()]));
     assert_eq!(profile(&[created(), revised]), UserProfile { is_approved: false, ..profile(&[created()]) });
 }
 
 #[test]
 fn every_field_can_be_revised() {
-    let answer = given_when::<User>(&[created()], UserCommand::Revise { change: full() });
-    assert_eq!(answer, Ok(vec![UserEvent::UserRevised { change: full() }]));
+    let result = given_when::<User>(&[created()], UserCommand::Revise { change: full() });
+    assert_eq!(result, Ok(vec![UserEvent::UserRevised { change: full() }]));
     assert_eq!(profile(&[created(), UserEvent::UserRevised { change: full() }]).fields(), full());
 }
 
@@ -136,12 +139,12 @@ fn every_field_can_be_revised() {
 fn bans_come_and_go() {
     let ban = UserCommand::Ban { reason: reason() };
     let unban = UserCommand::Unban { reason: reason() };
-    let active = "UserStatusActive";
-    let barred = "UserStatusBanned";
+    let active_status = "UserStatusActive";
+    let banned_status = "UserStatusBanned";
     assert_eq!(given_when::<User>(&[created()], ban.clone()), Ok(vec![banned()]));
-    assert_eq!(given_when::<User>(&[created()], unban.clone()), refused(active, active));
+    assert_eq!(given_when::<User>(&[created()], unban.clone()), illegal(active_status, active_status));
     let history = [created(), banned()];
-    assert_eq!(given_when::<User>(&history, ban), refused(barred, barred));
+    assert_eq!(given_when::<User>(&history, ban), illegal(banned_status, banned_status));
     assert_eq!(given_when::<User>(&history, unban), Ok(vec![unbanned()]));
     assert_eq!((profile(&history).ban_reason, profile(&history).status()), (Some(reason()), UserStatus::Banned));
     assert_eq!(profile(&[created(), banned(), unbanned()]), profile(&[created()]));
@@ -149,10 +152,10 @@ fn bans_come_and_go() {
 
 #[test]
 fn events_that_do_not_fit_change_nothing() {
-    let second = UserEvent::UserCreated(opening("b@example.org"));
-    assert_eq!(profile(&[created(), second]), profile(&[created()]));
-    let early = [UserEvent::UserRevised { change: full() }, banned(), unbanned()];
-    assert_eq!(state_after::<User>(&early), User::Absent);
+    let second_creation = UserEvent::UserCreated(new_user("b@example.org"));
+    assert_eq!(profile(&[created(), second_creation]), profile(&[created()]));
+    let events = [UserEvent::UserRevised { change: full() }, banned(), unbanned()];
+    assert_eq!(state_after::<User>(&events), User::Absent);
 }
 
 #[test]
@@ -172,8 +175,8 @@ fn secrets_for_callbacks_are_rotated_and_ended() {
     assert_eq!(revoke(&[created(), rotated("a")]), Ok(vec![UserEvent::WebhookSecretsRevoked]));
     let mut history = vec![created()];
     history.extend(["a", "b", "c", "d", "e"].map(rotated));
-    let refused = given_when::<User>(&history, rotate("f"));
-    assert!(matches!(refused, Err(UserRejection::TooManySecrets { .. })), "{refused:?}");
+    let rejected = given_when::<User>(&history, rotate("f"));
+    assert!(matches!(rejected, Err(UserRejection::TooManySecrets { .. })), "{rejected:?}");
     history.push(UserEvent::WebhookSecretsRevoked);
     assert_eq!(given_when::<User>(&history, rotate("f")), Ok(vec![rotated("f")]));
     for history in [vec![], vec![created(), UserEvent::UserErased]] {

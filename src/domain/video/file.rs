@@ -74,9 +74,10 @@ impl Creation {
     /// Returns the files of the creation, each once.
     #[must_use]
     pub fn files(&self) -> Vec<Digest> {
-        let others = self.cover.map(|cover| cover.digest).into_iter();
-        let others = others.chain(self.watermarked.map(|clip| clip.digest)).filter(|file| *file != self.video.digest);
-        std::iter::once(self.video.digest).chain(others).collect()
+        let other_files = self.cover.map(|cover| cover.digest).into_iter();
+        let other_files =
+            other_files.chain(self.watermarked.map(|clip| clip.digest)).filter(|file| *file != self.video.digest);
+        std::iter::once(self.video.digest).chain(other_files).collect()
     }
 }
 

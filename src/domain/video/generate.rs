@@ -162,10 +162,12 @@ impl<P> GenerateJob<P> {
     ///
     /// # Errors
     /// The first error of `each`.
-    pub fn try_map_pictures<Q, E>(self, each: &mut impl FnMut(P) -> Result<Q, E>) -> Result<GenerateJob<Q>, E> {
+    pub fn try_map_pictures<Q, E>(self, map_picture: &mut impl FnMut(P) -> Result<Q, E>) -> Result<GenerateJob<Q>, E> {
         let watermark = match self.watermark {
             None => None,
-            Some(Watermark { position, image }) => Some(Watermark { position, image: image.map(each).transpose()? }),
+            Some(Watermark { position, image }) => {
+                Some(Watermark { position, image: image.map(map_picture).transpose()? })
+            }
         };
 
         Ok(GenerateJob {
@@ -239,27 +241,30 @@ mod tests {
 
     #[test]
     fn what_means_nothing_to_a_model_has_no_effect() {
-        let loud = |model| GenerateJob::<PictureSource> {
+        let with_sound_settings = |model| GenerateJob::<PictureSource> {
             audio: true,
             audio_type: AudioType::SpeechOnly,
             bgm: true,
             movement_amplitude: MovementAmplitude::Large,
             ..GenerateJob::new(model)
         };
-        let third = loud(VideoModel::Vq3Pro);
-        assert_eq!((third.effective_audio_type(), third.has_background_music()), (Some(AudioType::All), false));
-        assert_eq!(third.effective_amplitude(), MovementAmplitude::Auto);
-        let second = loud(VideoModel::Vq2Turbo);
-        assert_eq!((second.effective_audio_type(), second.has_background_music()), (Some(AudioType::SpeechOnly), true));
-        assert_eq!(second.effective_amplitude(), MovementAmplitude::Auto);
-        assert_eq!(loud(VideoModel::Vq1).effective_amplitude(), MovementAmplitude::Large);
+        let vq3_job = with_sound_settings(VideoModel::Vq3Pro);
+        assert_eq!((vq3_job.effective_audio_type(), vq3_job.has_background_music()), (Some(AudioType::All), false));
+        assert_eq!(vq3_job.effective_amplitude(), MovementAmplitude::Auto);
+        let vq2_job = with_sound_settings(VideoModel::Vq2Turbo);
+        assert_eq!(
+            (vq2_job.effective_audio_type(), vq2_job.has_background_music()),
+            (Some(AudioType::SpeechOnly), true)
+        );
+        assert_eq!(vq2_job.effective_amplitude(), MovementAmplitude::Auto);
+        assert_eq!(with_sound_settings(VideoModel::Vq1).effective_amplitude(), MovementAmplitude::Large);
     }
 
     #[test]
     fn only_the_third_model_has_sound_when_nothing_is_said() {
-        let with_sound = VideoModel::ALL
+        let models_with_sound = VideoModel::ALL
             .iter()
             .filter(|model| GenerateJob::<PictureSource>::new(**model).effective_audio_type().is_some());
-        assert!(with_sound.eq([&VideoModel::Vq3Pro]));
+        assert!(models_with_sound.eq([&VideoModel::Vq3Pro]));
     }
 }

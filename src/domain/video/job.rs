@@ -94,12 +94,12 @@ impl<P> VideoJob<P> {
     ///
     /// # Errors
     /// The first error of `each`.
-    pub fn try_map_pictures<Q, E>(self, each: &mut impl FnMut(P) -> Result<Q, E>) -> Result<VideoJob<Q>, E> {
+    pub fn try_map_pictures<Q, E>(self, map_picture: &mut impl FnMut(P) -> Result<Q, E>) -> Result<VideoJob<Q>, E> {
         Ok(match self {
-            Self::StartEnd(job) => VideoJob::StartEnd(job.try_map_pictures(each)?),
-            Self::Reference(job) => VideoJob::Reference(job.try_map_pictures(each)?),
+            Self::StartEnd(job) => VideoJob::StartEnd(job.try_map_pictures(map_picture)?),
+            Self::Reference(job) => VideoJob::Reference(job.try_map_pictures(map_picture)?),
             Self::Extend(job) => VideoJob::Extend(job),
-            Self::Multiframe(job) => VideoJob::Multiframe(job.try_map_pictures(each)?),
+            Self::Multiframe(job) => VideoJob::Multiframe(job.try_map_pictures(map_picture)?),
         })
     }
 
@@ -107,7 +107,7 @@ impl<P> VideoJob<P> {
     pub fn pictures(&self) -> Vec<&P> {
         match self {
             Self::StartEnd(job) | Self::Reference(job) => {
-                job.watermark.iter().filter_map(|mark| mark.image.as_ref()).collect()
+                job.watermark.iter().filter_map(|watermark| watermark.image.as_ref()).collect()
             }
             Self::Extend(_) => Vec::new(),
             Self::Multiframe(job) => {
@@ -196,12 +196,12 @@ impl VideoWork {
     #[must_use]
     pub fn with_fetched(self, pictures: &[Picture]) -> Self {
         let mut fetched = pictures.iter();
-        let mut take = |source: PictureSource| match source {
+        let mut replace = |source: PictureSource| match source {
             PictureSource::Stored(_) => source,
             PictureSource::Remote(_) => fetched.next().map_or(source, |picture| PictureSource::Stored(*picture)),
         };
-        let images = self.images.into_iter().map(&mut take).collect();
-        let job = self.job.try_map_pictures(&mut |source| Ok::<_, Infallible>(take(source)));
+        let images = self.images.into_iter().map(&mut replace).collect();
+        let job = self.job.try_map_pictures(&mut |source| Ok::<_, Infallible>(replace(source)));
         let Ok(job) = job;
         Self { job, images, ..self }
     }

@@ -40,11 +40,14 @@ impl<P> MultiframeJob<P> {
     ///
     /// # Errors
     /// The first error of `each`.
-    pub fn try_map_pictures<Q, E>(self, each: &mut impl FnMut(P) -> Result<Q, E>) -> Result<MultiframeJob<Q>, E> {
-        let start_image = self.start_image.map(&mut *each).transpose()?;
+    pub fn try_map_pictures<Q, E>(
+        self,
+        map_picture: &mut impl FnMut(P) -> Result<Q, E>,
+    ) -> Result<MultiframeJob<Q>, E> {
+        let start_image = self.start_image.map(&mut *map_picture).transpose()?;
         let frames = self.key_frames.into_iter();
-        let key_frames =
-            frames.map(|KeyFrame { image, seconds, prompt }| Ok(KeyFrame { image: each(image)?, seconds, prompt }));
+        let key_frames = frames
+            .map(|KeyFrame { image, seconds, prompt }| Ok(KeyFrame { image: map_picture(image)?, seconds, prompt }));
         let key_frames = key_frames.collect::<Result<_, E>>()?;
         Ok(MultiframeJob { model: self.model, resolution: self.resolution, start_image, key_frames })
     }

@@ -16,7 +16,7 @@ impl<P> VideoJob<P> {
 }
 
 fn generate<P>(job: &GenerateJob<P>, seed: Seed) -> JobParameters<&P> {
-    let mark = job.watermark.as_ref();
+    let watermark = job.watermark.as_ref();
     JobParameters::new()
         .with_optional("prompt", job.prompt.as_ref())
         .with("model", job.model.as_str())
@@ -34,9 +34,9 @@ fn generate<P>(job: &GenerateJob<P>, seed: Seed) -> JobParameters<&P> {
         .with("bgm", job.bgm)
         .with("off_peak", job.off_peak)
         .with("priority", job.priority)
-        .with("watermark", mark.is_some())
-        .with_optional("wm_position", mark.map(|mark| mark.position.number()))
-        .with_optional_file("wm_url", mark.and_then(|mark| mark.image.as_ref()))
+        .with("watermark", watermark.is_some())
+        .with_optional("wm_position", watermark.map(|watermark| watermark.position.number()))
+        .with_optional_file("wm_url", watermark.and_then(|watermark| watermark.image.as_ref()))
 }
 
 fn extend<P>(job: &ExtendJob) -> JobParameters<&P> {

@@ -61,13 +61,13 @@ impl Tariff {
     /// # Errors
     /// If an entry is invalid; the reason names the entry.
     pub fn check(&self) -> Result<(), InvalidValue> {
-        let of_generate =
+        let check_generate =
             |model: &str, resolution: &str| VideoModel::parse(model).and(Resolution::parse(resolution).map(drop));
-        let of_extend = |model: &str, resolution: &str| {
+        let check_extend = |model: &str, resolution: &str| {
             ExtendModel::parse(model).and(ExtendResolution::parse(resolution).map(drop))
         };
-        check_list("generate", &self.generate, of_generate)?;
-        check_list("extend", &self.extend, of_extend)?;
+        check_list("generate", &self.generate, check_generate)?;
+        check_list("extend", &self.extend, check_extend)?;
         check_entry("is_rec", self.is_rec)?;
         if self.off_peak_percent > 100 {
             return Err(InvalidValue::new("off_peak_percent must be from 0 to 100"));
@@ -88,8 +88,8 @@ impl Tariff {
             VideoJob::Multiframe(job) => {
                 let price = find(&self.extend, job.model.as_str(), job.resolution.as_str())?;
                 let frames = u32::try_from(job.key_frames.len()).unwrap_or(u32::MAX);
-                let bases = price.first_second().saturating_mul(frames);
-                Some(bases.saturating_add(price.more.saturating_mul(job.seconds())))
+                let first_seconds = price.first_second().saturating_mul(frames);
+                Some(first_seconds.saturating_add(price.more.saturating_mul(job.seconds())))
             }
         }
     }
@@ -107,14 +107,14 @@ impl Tariff {
     /// (seed: "an additional 10 credits").
     fn generation_price<P>(&self, job: &GenerateJob<P>) -> Option<Credits> {
         let price = find(&self.generate, job.model.as_str(), job.resolution.as_str())?;
-        let whole = price.for_seconds(u32::from(job.seconds.get()));
-        let reduced = if job.off_peak {
-            u64::from(whole).saturating_mul(u64::from(self.off_peak_percent)).div_ceil(100)
+        let full_price = price.for_seconds(u32::from(job.seconds.get()));
+        let discounted = if job.off_peak {
+            u64::from(full_price).saturating_mul(u64::from(self.off_peak_percent)).div_ceil(100)
         } else {
-            u64::from(whole)
+            u64::from(full_price)
         };
-        let recommended = if job.is_rec { self.is_rec } else { 0 };
-        Some(Credits::try_from(reduced).unwrap_or(Credits::MAX).saturating_add(recommended))
+        let recommendation_fee = if job.is_rec { self.is_rec } else { 0 };
+        Some(Credits::try_from(discounted).unwrap_or(Credits::MAX).saturating_add(recommendation_fee))
     }
 }
 
@@ -123,22 +123,22 @@ fn check_list(
     prices: &PriceList,
     is_known: impl Fn(&str, &str) -> Result<(), InvalidValue>,
 ) -> Result<(), InvalidValue> {
-    for (model, of_model) in prices {
-        for (resolution, price) in of_model {
-            let place = format!("{name}.\"{model}\".\"{resolution}\"");
-            is_known(model, resolution).map_err(|reason| InvalidValue::new(format!("{place}: {reason}")))?;
+    for (model, by_resolution) in prices {
+        for (resolution, price) in by_resolution {
+            let path = format!("{name}.\"{model}\".\"{resolution}\"");
+            is_known(model, resolution).map_err(|reason| InvalidValue::new(format!("{path}: {reason}")))?;
             if price.seconds.is_empty() {
-                return Err(InvalidValue::new(format!("{place}: seconds must have at least one price")));
+                return Err(InvalidValue::new(format!("{path}: seconds must have at least one price")));
             }
-            price.seconds.iter().chain([&price.more]).try_for_each(|credits| check_entry(&place, *credits))?;
+            price.seconds.iter().chain([&price.more]).try_for_each(|credits| check_entry(&path, *credits))?;
         }
     }
     Ok(())
 }
 
-fn check_entry(place: &str, credits: Credits) -> Result<(), InvalidValue> {
+fn check_entry(path: &str, credits: Credits) -> Result<(), InvalidValue> {
     if credits > ENTRY_MAX {
-        return Err(InvalidValue::new(format!("{place}: a price must be from 0 to {ENTRY_MAX}, not {credits}")));
+        return Err(InvalidValue::new(format!("{path}: a price must be from 0 to {ENTRY_MAX}, not {credits}")));
     }
     Ok(())
 }
@@ -156,7 +156,7 @@ mod tests {
     use crate::domain::video::{ExtendJob, Footage, KeyFrame, MultiframeJob, VideoSeconds};
 
     /// Returns the default tariff of contract 7.
-    fn usual() -> Tariff {
+    fn default_tariff() -> Tariff {
         toml::from_str(include_str!("../../../data/pricing.toml")).unwrap()
     }
 
@@ -169,7 +169,7 @@ mod tests {
     }
 
     /// Calculates the price as the table of contract 7 defines it; `d` is the length in seconds.
-    fn by_the_table(model: VideoModel, resolution: Resolution, d: u32) -> u32 {
+    fn table_price(model: VideoModel, resolution: Resolution, d: u32) -> u32 {
         let full_hd = |d: u32| match model {
             VideoModel::Vq2Pro => 55 + 15 * (d - 1),
             VideoModel::Vq2ProFast => 16 + 4 * (d - 1),
@@ -199,12 +199,12 @@ mod tests {
 
     #[test]
     fn every_model_resolution_and_length_costs_what_the_table_says() {
-        let tariff = usual();
+        let tariff = default_tariff();
         for model in VideoModel::ALL {
             for resolution in Resolution::ALL {
                 for length in 1..=model.seconds_max() {
                     let job = VideoJob::StartEnd(generate(*model, *resolution, length));
-                    let expected = Some(by_the_table(*model, *resolution, length.into()));
+                    let expected = Some(table_price(*model, *resolution, length.into()));
                     assert_eq!(tariff.credits(&job), expected, "{} {} {length}", model.as_str(), resolution.as_str());
                 }
             }
@@ -213,26 +213,27 @@ mod tests {
 
     #[test]
     fn the_fast_model_at_720p_costs_8_then_10_then_10_more_for_each_second() {
-        let cost =
-            |length| usual().credits(&VideoJob::Reference(generate(VideoModel::Vq2Turbo, Resolution::P720, length)));
-        assert_eq!([1, 2, 3, 4].map(cost), [Some(8), Some(10), Some(20), Some(30)]);
+        let price_of = |length| {
+            default_tariff().credits(&VideoJob::Reference(generate(VideoModel::Vq2Turbo, Resolution::P720, length)))
+        };
+        assert_eq!([1, 2, 3, 4].map(price_of), [Some(8), Some(10), Some(20), Some(30)]);
     }
 
     #[test]
     fn off_peak_is_half_rounded_up_and_the_recommended_prompt_is_not_halved() {
-        let cost = |off_peak, is_rec| {
+        let price_of = |off_peak, is_rec| {
             let job = generate(VideoModel::Vq2ProFast, Resolution::P540, 3);
-            usual().credits(&VideoJob::StartEnd(GenerateJob { is_rec, off_peak, ..job }))
+            default_tariff().credits(&VideoJob::StartEnd(GenerateJob { is_rec, off_peak, ..job }))
         };
         assert_eq!(
-            [cost(false, false), cost(true, false), cost(false, true), cost(true, true)],
+            [price_of(false, false), price_of(true, false), price_of(false, true), price_of(true, true)],
             [Some(7), Some(4), Some(17), Some(14)]
         );
     }
 
     #[test]
     fn extending_and_joining_key_frames_follow_their_own_table() {
-        let tariff = usual();
+        let tariff = default_tariff();
         let table = [
             (ExtendModel::Vq2Pro, [(20, 8), (30, 10), (60, 15)]),
             (ExtendModel::Vq2Turbo, [(10, 4), (15, 5), (40, 10)]),
@@ -243,18 +244,18 @@ mod tests {
             for (resolution, (base, rate)) in ExtendResolution::ALL.iter().zip(prices) {
                 let url = CallbackUrl::parse("https://a.example/x.mp4").unwrap();
                 let video = Footage { creation: TaskId(uuid::Uuid::nil()), url, stored: None, vendor_id: None };
-                let longer = ExtendJob { model, resolution: *resolution, seconds: seconds(7), prompt: None, video };
-                assert_eq!(tariff.credits(&VideoJob::<PictureSource>::Extend(longer)), Some(base + 6 * rate));
+                let extend_job = ExtendJob { model, resolution: *resolution, seconds: seconds(7), prompt: None, video };
+                assert_eq!(tariff.credits(&VideoJob::<PictureSource>::Extend(extend_job)), Some(base + 6 * rate));
                 let key_frames = vec![frame(3), frame(8)];
-                let joined = MultiframeJob { model, resolution: *resolution, start_image: None, key_frames };
-                assert_eq!(tariff.credits(&VideoJob::Multiframe(joined)), Some(2 * base + 11 * rate));
+                let multiframe_job = MultiframeJob { model, resolution: *resolution, start_image: None, key_frames };
+                assert_eq!(tariff.credits(&VideoJob::Multiframe(multiframe_job)), Some(2 * base + 11 * rate));
             }
         }
     }
 
     #[test]
     fn what_the_tariff_does_not_list_has_no_price() {
-        let mut tariff = usual();
+        let mut tariff = default_tariff();
         tariff.generate.remove("vq1");
         assert_eq!(tariff.credits(&VideoJob::StartEnd(generate(VideoModel::Vq1, Resolution::P720, 5))), None);
     }

@@ -28,16 +28,16 @@ pub fn commit(stored: v2::CommitV2<'_>) -> Result<Commit, CommitDecodeError> {
         field: "stream",
         reason: format!("{} has no known kind", stored.stream),
     })?;
-    let request = stored.request.map(|id| checked("request", RequestId::parse(&id))).transpose()?;
+    let request = stored.request.map(|id| check_field("request", RequestId::parse(&id))).transpose()?;
     let causation = stored.causation.map(|id| EventId(uuid(id)));
     let at = Timestamp::from_micros(stored.at_micros);
     let actor = actor(&stored.actor);
     let mut events = Vec::with_capacity(stored.events.len());
-    for (nth, entry) in (0..).zip(stored.events) {
+    for (offset, entry) in (0..).zip(stored.events) {
         events.push(RecordedEvent {
-            position: Position(stored.position.saturating_add(nth)),
+            position: Position(stored.position.saturating_add(offset)),
             stream: stream.clone(),
-            version: Version(stored.version.saturating_add(nth)),
+            version: Version(stored.version.saturating_add(offset)),
             id: EventId(uuid(entry.id)),
             at,
             actor,
@@ -71,7 +71,7 @@ fn claim(stored: &v1::ClaimEventV1) -> ClaimEvent {
     })
 }
 
-fn checked<T>(field: &'static str, value: Result<T, InvalidValue>) -> Result<T, CommitDecodeError> {
+fn check_field<T>(field: &'static str, value: Result<T, InvalidValue>) -> Result<T, CommitDecodeError> {
     value.map_err(|reason| CommitDecodeError::Value { field, reason: reason.to_string() })
 }
 

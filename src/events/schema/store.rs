@@ -46,11 +46,11 @@ pub fn entry(recorded: &RecordedEvent) -> v2::EntryV2<'_> {
 }
 
 fn claim(event: &ClaimEvent) -> v1::ClaimEventV1 {
-    let ClaimEvent::KeyClaimed(IdempotencyClaim { key, fingerprint, command_index: nth }) = event;
+    let ClaimEvent::KeyClaimed(IdempotencyClaim { key, fingerprint, command_index }) = event;
     v1::ClaimEventV1::KeyClaimed {
         key: v1::StoredSha256(key.0),
         fingerprint: v1::StoredSha256(fingerprint.0),
-        nth: *nth,
+        nth: *command_index,
     }
 }
 

@@ -21,7 +21,7 @@ type SledEntries = Peekable<Box<dyn Iterator<Item = Result<(Vec<u8>, Vec<u8>), S
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SledDifference {
     pub position: Option<Position>,
-    pub what: String,
+    pub description: String,
 }
 
 /// A comparison in progress.
@@ -54,9 +54,9 @@ impl Comparison {
     /// # Errors
     /// Returns the reason if sled does not open the copy.
     pub fn open(copy: &Path) -> Result<Self, String> {
-        let had_bytes = has_bytes(&copy.join("db"));
+        let had_data = has_nonzero_bytes(&copy.join("db"));
         let trees = SledTrees::open(copy).map_err(|error| error.reason)?;
-        let is_foreign = had_bytes && !trees.db.was_recovered();
+        let is_foreign = had_data && !trees.db.was_recovered();
 
         let entries: Box<dyn Iterator<Item = _>> = Box::new(SledTrees::entries(&trees.events));
         let last_key = trees.last_key()?;
@@ -96,15 +96,15 @@ impl Comparison {
 
     /// Reports records before a position that only sled holds.
     fn skip_to(&mut self, position: Position) {
-        let before = |entry: &Result<(Vec<u8>, Vec<u8>), String>| {
-            entry.as_ref().map_or(true, |(key, _)| u64_at(key, 0).is_none_or(|found| found < position.0))
+        let is_before = |entry: &Result<(Vec<u8>, Vec<u8>), String>| {
+            entry.as_ref().map_or(true, |(key, _)| u64_at(key, 0).is_none_or(|key_position| key_position < position.0))
         };
 
-        while let Some(entry) = self.entries.next_if(before) {
+        while let Some(entry) = self.entries.next_if(is_before) {
             match entry {
                 Ok((key, _)) => {
-                    let found = u64_at(&key, 0).map(Position);
-                    self.report(found, "the record is not in the journal");
+                    let found_position = u64_at(&key, 0).map(Position);
+                    self.report(found_position, "the record is not in the journal");
                 }
                 Err(reason) => {
                     self.report(None, &format!("reading it failed: {reason}"));
@@ -117,8 +117,8 @@ impl Comparison {
     /// Checks that the stream index leads to the record.
     fn check_stream(&mut self, commit: &Commit) {
         let (key, value) = stream_entry(commit);
-        let found = self.trees.stream_value(&key);
-        if found.as_ref().is_ok_and(|found| found.as_deref() == Some(&value[..])) {
+        let indexed = self.trees.stream_value(&key);
+        if indexed.as_ref().is_ok_and(|stored| stored.as_deref() == Some(&value[..])) {
             return;
         }
         let stream = &commit[0].stream;
@@ -148,8 +148,8 @@ impl Comparison {
         }
 
         if self.omitted > 0 {
-            let what = format!("and {} more differences", self.omitted);
-            self.reported.push(SledDifference { position: None, what });
+            let description = format!("and {} more differences", self.omitted);
+            self.reported.push(SledDifference { position: None, description });
         }
 
         ComparisonReport { differences: self.reported, behind: self.behind }
@@ -163,17 +163,22 @@ impl Comparison {
             if position.0 > self.last_position {
                 continue;
             }
-            let at = position.0.to_be_bytes();
-            let commit = self.trees.event_value(&at).ok().flatten().and_then(|payload| read_commit(&at, &payload).ok());
+            let event_key = position.0.to_be_bytes();
+            let commit = self
+                .trees
+                .event_value(&event_key)
+                .ok()
+                .flatten()
+                .and_then(|payload| read_commit(&event_key, &payload).ok());
             if commit.is_none_or(|commit| stream_entry(&commit).0 != key) {
                 self.report(Some(position), "an entry of the index leads to no record");
             }
         }
     }
 
-    fn report(&mut self, position: Option<Position>, what: &str) {
+    fn report(&mut self, position: Option<Position>, description: &str) {
         if self.reported.len() < DIFFERENCES_MAX {
-            self.reported.push(SledDifference { position, what: what.to_owned() });
+            self.reported.push(SledDifference { position, description: description.to_owned() });
         } else {
             self.omitted += 1;
         }
@@ -181,7 +186,7 @@ impl Comparison {
 }
 
 /// Returns `true` if a file has a byte other than zero.
-fn has_bytes(file: &Path) -> bool {
+fn has_nonzero_bytes(file: &Path) -> bool {
     let Ok(file) = File::open(file) else { return false };
     BufReader::new(file).bytes().any(|byte| byte.is_ok_and(|byte| byte != 0))
 }

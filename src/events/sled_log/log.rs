@@ -68,7 +68,7 @@ struct LogWriter {
     journal: Journal,
     versions: VersionCache,
     /// Reason why the log accepts no more appends.
-    refusal: Option<String>,
+    read_only_reason: Option<String>,
 }
 
 impl SledLog {
@@ -118,16 +118,16 @@ impl SledLog {
         let scrubber = deferred.map(|deferred| shared.clone().start_scrub(deferred)).transpose();
         let scrubber = scrubber.map_err(OpenError::io("start the verification thread", &options.journal.directory))?;
 
-        let following = Arc::clone(&shared);
+        let follower_state = Arc::clone(&shared);
         let follower = thread::Builder::new()
             .name("sled-follower".to_owned())
             .spawn(move || {
                 lower_priority(BackgroundWork::LogMaintenance);
-                following.run_follower();
+                follower_state.run_follower();
             })
             .map_err(OpenError::io("start the index thread", options.journal.directory.join("sled")))?;
 
-        let writer = Mutex::new(LogWriter { journal, versions, refusal: None });
+        let writer = Mutex::new(LogWriter { journal, versions, read_only_reason: None });
         let follower = Mutex::new(Some(follower));
         let scrubber = Mutex::new(scrubber);
         Ok((Self { writer, shared, follower, scrubber }, report))
@@ -150,13 +150,13 @@ impl SledLog {
 
         // A locked writer means an append in progress.
         let Some(writer) = self.writer.try_lock() else { return Ok(()) };
-        if let Some(reason) = &writer.refusal {
+        if let Some(reason) = &writer.read_only_reason {
             return Err(LogFailure::ReadOnly { reason: reason.clone() });
         }
         drop(writer);
 
         self.shared.check_follower()?;
-        self.shared.space.check().map_err(|shortage| LogFailure::Full { reason: shortage.to_string() })
+        self.shared.space.check().map_err(|disk_full| LogFailure::Full { reason: disk_full.to_string() })
     }
 
     /// Disk space of the log.
@@ -237,19 +237,19 @@ impl SledLog {
     /// If the file system fails. Acknowledged events are safe even then.
     pub fn close(&self) -> Result<(), LogFailure> {
         let mut writer = self.writer.lock();
-        writer.refusal.get_or_insert_with(|| "the log was closed".to_owned());
+        writer.read_only_reason.get_or_insert_with(|| "the log was closed".to_owned());
 
         self.shared.queue.drain();
         self.join_follower();
         self.stop_scrub();
 
-        let failed = |doing: &str, reason: String| LogFailure::Storage { doing: doing.to_owned(), reason };
-        writer.journal.close().map_err(|error| failed("close the journal", error.to_string()))?;
+        let storage_failure = |doing: &str, reason: String| LogFailure::Storage { doing: doing.to_owned(), reason };
+        writer.journal.close().map_err(|error| storage_failure("close the journal", error.to_string()))?;
 
         let trees = self.shared.trees.read().clone();
         // A sled that is being reopened is updated by the next start.
         let trees = trees.filter(|trees| !trees.has_failed());
-        trees.map_or(Ok(()), |trees| trees.flush()).map_err(|reason| failed("flush sled", reason))?;
+        trees.map_or(Ok(()), |trees| trees.flush()).map_err(|reason| storage_failure("flush sled", reason))?;
 
         self.shared.fail_points.hit_after(CommitStep::SledFlushed);
         Ok(())
@@ -257,15 +257,15 @@ impl SledLog {
 
     fn stop_scrub(&self) {
         self.shared.scrub.stop();
-        join(&self.scrubber, "verification");
+        join_thread(&self.scrubber, "verification");
     }
 
     fn join_follower(&self) {
-        join(&self.follower, "index");
+        join_thread(&self.follower, "index");
     }
 }
 
-fn join(thread: &Mutex<Option<JoinHandle<()>>>, work: &str) {
+fn join_thread(thread: &Mutex<Option<JoinHandle<()>>>, work: &str) {
     if thread.lock().take().is_some_and(|thread| thread.join().is_err()) {
         tracing::error!("{work} thread panicked");
     }
@@ -286,7 +286,7 @@ impl Drop for SledLog {
 impl EventLog for SledLog {
     fn append(&self, group: Vec<Append>) -> Result<GroupOutcome, LogFailure> {
         let mut writer = self.writer.lock();
-        if let Some(reason) = &writer.refusal {
+        if let Some(reason) = &writer.read_only_reason {
             return Err(LogFailure::ReadOnly { reason: reason.clone() });
         }
         if let ScrubState::Damaged { reason } = self.shared.scrub.state() {
@@ -294,28 +294,28 @@ impl EventLog for SledLog {
         }
 
         let space = &self.shared.space;
-        space.check().map_err(|shortage| LogFailure::Full { reason: shortage.to_string() })?;
+        space.check().map_err(|disk_full| LogFailure::Full { reason: disk_full.to_string() })?;
         let outcome = self.shared.wait_for_room().and_then(|()| writer.append(group, &self.shared));
 
         match &outcome {
             Ok(_) => space.record_success(),
             Err(LogFailure::Full { reason }) => space.record_refusal(reason),
-            Err(failure) => writer.refusal = Some(failure.to_string()),
+            Err(failure) => writer.read_only_reason = Some(failure.to_string()),
         }
         outcome
     }
 
     fn read_stream(&self, stream: &StreamId, after: Version) -> Result<Vec<RecordedEvent>, LogFailure> {
         // Reads the tail first: events that have left it are in sled already.
-        let (tail, tail_from) = {
+        let (tail, tail_position) = {
             let tail = self.shared.tail.read();
             (tail.stream(stream), tail.first_position())
         };
 
-        let tail_begins = tail.first().map(|commit| commit[0].version);
+        let tail_version = tail.first().map(|commit| commit[0].version);
         let mut events = Vec::new();
-        if tail_begins.is_none_or(|begins| after.0 + 1 < begins.0) {
-            events = self.shared.read_stream(stream, after, (tail_begins, tail_from))?;
+        if tail_version.is_none_or(|first_version| after.0 + 1 < first_version.0) {
+            events = self.shared.read_stream(stream, after, (tail_version, tail_position))?;
         }
 
         events.extend(tail.iter().flat_map(|commit| commit.iter()).filter(|event| event.version > after).cloned());
@@ -323,21 +323,21 @@ impl EventLog for SledLog {
     }
 
     fn read_all(&self, after: Position, limit: usize) -> Result<Vec<RecordedEvent>, LogFailure> {
-        let (tail_begins, commits) = {
+        let (tail_position, commits) = {
             let tail = self.shared.tail.read();
             (tail.first_position(), tail.commits_after(after, limit))
         };
 
-        let in_sled = tail_begins.0.saturating_sub(after.0 + 1).min(limit as u64);
+        let sled_count = tail_position.0.saturating_sub(after.0 + 1).min(limit as u64);
         let mut events = Vec::new();
-        if in_sled > 0 {
-            let last = Position(after.0 + in_sled);
+        if sled_count > 0 {
+            let last = Position(after.0 + sled_count);
             events = self.shared.read_all(after, last)?;
         }
 
-        let room = limit - events.len();
+        let remaining = limit - events.len();
         let tail = commits.iter().flat_map(|commit| commit.iter()).filter(|event| event.position > after);
-        events.extend(tail.take(room).cloned());
+        events.extend(tail.take(remaining).cloned());
         Ok(events)
     }
 
@@ -347,12 +347,12 @@ impl EventLog for SledLog {
 
     fn after_group(&self) {
         let mut writer = self.writer.lock();
-        let signed = self.shared.disk.measure(|| writer.journal.sign_head());
+        let signing_result = self.shared.disk.measure(|| writer.journal.sign_head());
         self.shared.signed.store(writer.journal.signed_position().0, Ordering::Relaxed);
-        let Err(error) = signed else { return };
+        let Err(error) = signing_result else { return };
         if self.shared.space.to_disk_full(&error).is_none() {
             tracing::error!(%error, "HEAD write failed, log is read-only");
-            writer.refusal.get_or_insert_with(|| format!("HEAD write failed: {error}"));
+            writer.read_only_reason.get_or_insert_with(|| format!("HEAD write failed: {error}"));
         }
     }
 }
@@ -360,13 +360,13 @@ impl EventLog for SledLog {
 impl LogWriter {
     /// Appends a group. After a failure nothing of it is left in the journal or in the cached versions.
     fn append(&mut self, group: Vec<Append>, shared: &SharedLogState) -> Result<GroupOutcome, LogFailure> {
-        let mut before = Vec::with_capacity(group.len());
-        let appended = self.try_append(group, shared, &mut before);
-        if appended.is_err() {
+        let mut previous_versions = Vec::with_capacity(group.len());
+        let result = self.try_append(group, shared, &mut previous_versions);
+        if result.is_err() {
             self.journal.discard_group();
-            before.into_iter().rev().for_each(|(stream, version)| self.versions.set(&stream, version));
+            previous_versions.into_iter().rev().for_each(|(stream, version)| self.versions.set(&stream, version));
         }
-        appended
+        result
     }
 
     /// Appends a group. Records the streams' previous versions in `before`.
@@ -374,14 +374,14 @@ impl LogWriter {
         &mut self,
         group: Vec<Append>,
         shared: &SharedLogState,
-        before: &mut Vec<(StreamId, Version)>,
+        previous_versions: &mut Vec<(StreamId, Version)>,
     ) -> Result<GroupOutcome, LogFailure> {
         let mut records = Vec::with_capacity(group.len());
         let mut outcome = Vec::with_capacity(group.len());
 
         for append in group {
             let actual = self.version(&append.stream, shared)?;
-            before.push((append.stream.clone(), actual));
+            previous_versions.push((append.stream.clone(), actual));
             outcome.push(append.check_version(actual).and_then(|()| self.stage(append, &mut records)));
         }
 
@@ -401,8 +401,8 @@ impl LogWriter {
     ) -> Result<Commit, AppendRejection> {
         let commit = append.into_commit(self.journal.staged_head());
         if let Some(last) = commit.last() {
-            let staged = self.journal.stage(commit.len() as u64, |payload| codec::encode(&commit, payload));
-            let payload = staged.map_err(|refusal| AppendRejection::TooLarge { bytes: refusal.bytes })?;
+            let staging_result = self.journal.stage(commit.len() as u64, |payload| codec::encode(&commit, payload));
+            let payload = staging_result.map_err(|error| AppendRejection::TooLarge { bytes: error.bytes })?;
             self.versions.set(&last.stream, last.version);
             records.push((commit.clone(), payload));
         }
@@ -410,11 +410,11 @@ impl LogWriter {
     }
 
     fn version(&self, stream: &StreamId, shared: &SharedLogState) -> Result<Version, LogFailure> {
-        if let Some(known) = self.versions.get(stream) {
-            return Ok(known);
+        if let Some(cached) = self.versions.get(stream) {
+            return Ok(cached);
         }
-        if let Some(recent) = shared.tail.read().stream_version(stream) {
-            return Ok(recent);
+        if let Some(tail_version) = shared.tail.read().stream_version(stream) {
+            return Ok(tail_version);
         }
         shared.stream_version(stream)
     }

@@ -56,21 +56,21 @@ pub struct SledReport {
 pub struct SledRebuild {
     pub reason: String,
     /// The resource that was missing at opening; `None` if sled was damaged, or a rebuild was requested.
-    pub lacking: Option<&'static str>,
+    pub missing_resource: Option<&'static str>,
 }
 
 impl SledRebuild {
     fn damaged(reason: String) -> Self {
-        Self { reason, lacking: None }
+        Self { reason, missing_resource: None }
     }
 
     fn describe(&self, inserted: u64) -> String {
-        let Self { reason, lacking } = self;
-        let what = match lacking {
+        let Self { reason, missing_resource } = self;
+        let description = match missing_resource {
             None => "a damaged index".to_owned(),
-            Some(lacking) => format!("an index that could not be opened ({lacking})"),
+            Some(resource) => format!("an index that could not be opened ({resource})"),
         };
-        format!("{what}, rebuilt from the journal: events 1 to {inserted} ({reason})")
+        format!("{description}, rebuilt from the journal: events 1 to {inserted} ({reason})")
     }
 }
 
@@ -78,27 +78,29 @@ impl OpenReport {
     /// Messages for the operator, one sentence each; empty if there was nothing unusual.
     #[must_use]
     pub fn messages(&self) -> Vec<String> {
-        let torn = self.torn_tail.as_ref().map(|TornTail { file, offset, position, bytes, reason }| {
-            let place = format!("{bytes} bytes of {} from {offset} on, position {position}", file.display());
-            format!("an unfinished write after the last signed position, cut off: {place} ({reason})")
+        let torn_message = self.torn_tail.as_ref().map(|TornTail { file, offset, position, bytes, reason }| {
+            let location = format!("{bytes} bytes of {} from {offset} on, position {position}", file.display());
+            format!("an unfinished write after the last signed position, cut off: {location} ({reason})")
         });
-        let rebuilt = self.sled.rebuilt.as_ref().map(|rebuilt| rebuilt.describe(self.sled.inserted));
-        torn.into_iter().chain(self.repairs.iter().map(describe_repair)).chain(rebuilt).collect()
+        let rebuild = self.sled.rebuilt.as_ref().map(|rebuild| rebuild.describe(self.sled.inserted));
+        torn_message.into_iter().chain(self.repairs.iter().map(describe_repair)).chain(rebuild).collect()
     }
 }
 
 fn describe_repair(JournalRepair { file, offset, position, part }: &JournalRepair) -> String {
-    let place = format!("{} at offset {offset}, position {position}", file.display());
+    let location = format!("{} at offset {offset}, position {position}", file.display());
     match part {
-        RepairedPart::Records(1) => format!("a damaged record in the journal, repaired from its copy in sled: {place}"),
+        RepairedPart::Records(1) => {
+            format!("a damaged record in the journal, repaired from its copy in sled: {location}")
+        }
         RepairedPart::Records(count) => {
-            format!("{count} damaged records in the journal, repaired from their copies in sled: {place}")
+            format!("{count} damaged records in the journal, repaired from their copies in sled: {location}")
         }
-        RepairedPart::Header => format!("a damaged header of a journal segment, rebuilt: {place}"),
+        RepairedPart::Header => format!("a damaged header of a journal segment, rebuilt: {location}"),
         RepairedPart::Segment(count) => {
-            format!("a missing segment of the journal, rebuilt from {count} records in sled: {place}")
+            format!("a missing segment of the journal, rebuilt from {count} records in sled: {location}")
         }
-        RepairedPart::Padding => format!("bytes after the end of a full journal segment, cleared: {place}"),
+        RepairedPart::Padding => format!("bytes after the end of a full journal segment, cleared: {location}"),
     }
 }
 
@@ -171,28 +173,28 @@ pub(super) fn open(
     let directory = options.journal.directory.join("sled");
     let mark = sled_damage_mark(options);
     let progress = options.progress.as_ref();
-    let (trees, extent, mut rebuilt) = match open_existing(&directory, &mark) {
+    let (trees, extent, mut rebuild) = match open_existing(&directory, &mark) {
         Ok((trees, extent)) => (Some(trees), extent, None),
         Err(UnusableSled { trees, rebuild }) => (trees.map(|trees| *trees), SledExtent::default(), Some(rebuild)),
     };
 
     let after = anchor.map_or(Position(0), |anchor| anchor.position);
     // A rebuild of sled, or damage found in the deferred part earlier, requires reading everything.
-    let deferred_to = anchor.filter(|_| rebuilt.is_none() && !journal_damage_mark(options).exists());
+    let deferred_to = anchor.filter(|_| rebuild.is_none() && !journal_damage_mark(options).exists());
     let mut versions = VersionCache::new(options.versions_max);
     if deferred_to.is_some() {
         versions.mark_incomplete();
     }
 
-    let mut filler = SledFiller::new(trees.as_ref().filter(|_| rebuilt.is_none()), extent, progress);
-    let (summed, found) = thread::scope(|scope| {
-        let trusted = trees.as_ref().filter(|_| rebuilt.is_none() && deferred_to.is_none());
-        let summing = trusted.map(|trees| scope.spawn(move || sum_content(trees, extent)));
+    let mut filler = SledFiller::new(trees.as_ref().filter(|_| rebuild.is_none()), extent, progress);
+    let (actual_sum, opened_journal) = thread::scope(|scope| {
+        let intact_trees = trees.as_ref().filter(|_| rebuild.is_none() && deferred_to.is_none());
+        let sum_thread = intact_trees.map(|trees| scope.spawn(move || sum_content(trees, extent)));
         let copies = &mut |position| trees.as_ref().and_then(|trees| trees.payload_at(position));
         let environment = JournalEnvironment::new(environment, &options.space);
         let options = options.journal.clone();
 
-        let found = Journal::open_and_repair(options, environment, extent.end, deferred_to, copies, |record| {
+        let result = Journal::open_and_repair(options, environment, extent.end, deferred_to, copies, |record| {
             filler.add(&record.commit, record.payload);
             if let Some(last) = record.commit.last() {
                 versions.set(&last.stream, last.version);
@@ -202,19 +204,19 @@ pub(super) fn open(
                 on_commit(&record.commit);
             }
         });
-        (summing.map(|summing| summing.join().unwrap_or_else(|_| Err("sled panicked".to_owned()))), found)
+        (sum_thread.map(|thread| thread.join().unwrap_or_else(|_| Err("sled panicked".to_owned()))), result)
     });
 
-    let OpenedJournal { journal, torn_tail, repairs } = found?;
+    let OpenedJournal { journal, torn_tail, repairs } = opened_journal?;
     let head = journal.head();
-    let outcome = filler.finish(summed);
+    let outcome = filler.finish(actual_sum);
     let (trees, inserted) = match (trees, outcome) {
-        (Some(trees), Ok(inserted)) if rebuilt.is_none() => (trees, inserted),
-        (distrusted, outcome) => {
-            if let Some(distrusted) = distrusted {
-                distrusted.close();
+        (Some(trees), Ok(inserted)) if rebuild.is_none() => (trees, inserted),
+        (old_trees, outcome) => {
+            if let Some(old_trees) = old_trees {
+                old_trees.close();
             }
-            rebuilt = rebuilt.or(outcome.err().map(SledRebuild::damaged));
+            rebuild = rebuild.or(outcome.err().map(SledRebuild::damaged));
             let trees = recreate(&directory)?;
             environment.fail_points().hit_after(CommitStep::SledRemoved);
             let inserted = refill(&trees, journal.read_from(Position(0))?, &directory, progress.zip(Some(head)))?;
@@ -222,12 +224,12 @@ pub(super) fn open(
         }
     };
 
-    if rebuilt.is_some() && mark.exists() {
+    if rebuild.is_some() && mark.exists() {
         trees.flush().map_err(sled_error(&directory))?;
         fs::remove_file(&mark).map_err(OpenError::io("remove", &mark))?;
     }
 
-    let deferred = match deferred_to.filter(|_| rebuilt.is_none()) {
+    let deferred = match deferred_to.filter(|_| rebuild.is_none()) {
         Some(anchor) => Some(DeferredCheck::new(&journal, *anchor, extent)?),
         None => remove_journal_damage_mark(options).map(|()| None)?,
     };
@@ -236,7 +238,7 @@ pub(super) fn open(
         head,
         torn_tail,
         repairs,
-        sled: SledReport { inserted, rebuilt },
+        sled: SledReport { inserted, rebuilt: rebuild },
         deferred: deferred.as_ref().map(|check| check.anchor.position),
     };
     Ok(OpenedSledLog { journal, trees, versions, report, deferred })
@@ -265,9 +267,11 @@ pub(super) fn open_existing(directory: &Path, mark: &Path) -> Result<(SledTrees,
         return Err(UnusableSled::damaged(trees.ok(), reason));
     }
 
-    let unusable =
-        |SledOpenError { reason, lacking }| UnusableSled { trees: None, rebuild: SledRebuild { reason, lacking } };
-    let trees = trees.map_err(unusable)?;
+    let to_unusable = |SledOpenError { reason, missing_resource: lacking }| UnusableSled {
+        trees: None,
+        rebuild: SledRebuild { reason, missing_resource: lacking },
+    };
+    let trees = trees.map_err(to_unusable)?;
 
     match read_extent(&trees) {
         Ok(extent) => Ok((trees, extent)),
@@ -283,10 +287,10 @@ fn read_extent(trees: &SledTrees) -> Result<SledExtent, String> {
 
 /// Deletes sled and creates an empty one. Nothing is lost, because the journal holds everything.
 pub(super) fn recreate(directory: &Path) -> Result<SledTrees, OpenError> {
-    let removed = if directory.is_dir() { fs::remove_dir_all(directory) } else { fs::remove_file(directory) };
-    match removed {
+    let result = if directory.is_dir() { fs::remove_dir_all(directory) } else { fs::remove_file(directory) };
+    match result {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(OpenError::io("remove", directory)(error)),
-        _ => SledTrees::open(directory).map_err(|unopened| sled_error(directory)(unopened.reason)),
+        _ => SledTrees::open(directory).map_err(|error| sled_error(directory)(error.reason)),
     }
 }
 
@@ -346,9 +350,9 @@ impl<'t> SledFiller<'t> {
         }
 
         self.inserted += records.iter().map(|(commit, _)| commit.len() as u64).sum::<u64>();
-        let reached = records.last().and_then(|(commit, _)| commit.last()).map(|event| event.position);
+        let last_position = records.last().and_then(|(commit, _)| commit.last()).map(|event| event.position);
 
-        if let (Some(progress), Some(position)) = (self.progress, reached) {
+        if let (Some(progress), Some(position)) = (self.progress, last_position) {
             progress(OpenStep { position, head: self.head, rebuilding: self.head.is_some() });
         }
 
@@ -357,10 +361,10 @@ impl<'t> SledFiller<'t> {
 
     /// Returns the number of inserted events, or the reason why sled cannot be used. `found` is the sum of sled's
     /// content, if computed.
-    fn finish(mut self, found: Option<Result<ContentSum, String>>) -> Result<u64, String> {
+    fn finish(mut self, actual: Option<Result<ContentSum, String>>) -> Result<u64, String> {
         self.flush();
         self.outcome?;
-        if found.transpose()?.is_none_or(|found| found == self.expected) {
+        if actual.transpose()?.is_none_or(|actual| actual == self.expected) {
             Ok(self.inserted)
         } else {
             Err("sled differs from the journal".to_owned())
@@ -392,10 +396,10 @@ pub(super) fn catch_up(
     let mut filler = SledFiller::new(Some(trees), extent, None);
 
     thread::scope(|scope| {
-        let summing = scope.spawn(|| sum_content(trees, extent));
+        let sum_thread = scope.spawn(|| sum_content(trees, extent));
         while let Some(record) = journal.next_record()? {
             filler.add(&record.commit, record.payload);
         }
-        Ok(filler.finish(Some(summing.join().unwrap_or_else(|_| Err("sled panicked".to_owned())))))
+        Ok(filler.finish(Some(sum_thread.join().unwrap_or_else(|_| Err("sled panicked".to_owned())))))
     })
 }

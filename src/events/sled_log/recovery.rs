@@ -71,11 +71,11 @@ impl SharedLogState {
 
     /// Closes sled after the last reader has finished; its lock is not free before that.
     pub(super) fn close_trees(&self) {
-        let Some(mut shared) = self.trees.write().take() else { return };
+        let Some(mut trees) = self.trees.write().take() else { return };
         loop {
-            match Arc::try_unwrap(shared) {
+            match Arc::try_unwrap(trees) {
                 Ok(trees) => return trees.close(),
-                Err(read) => shared = read,
+                Err(still_shared) => trees = still_shared,
             }
             thread::sleep(READER_POLL_INTERVAL);
         }
@@ -85,23 +85,25 @@ impl SharedLogState {
     fn reopen(&self) -> Result<SledTrees, String> {
         let head = self.tail.read().head();
         let journal = || Ok::<JournalReader, OpenError>(self.journal.read(Position(0), head)?);
-        let said = |error: OpenError| {
+        let report_error = |error: OpenError| {
             self.report_journal_damage(&error);
             error.to_string()
         };
 
         let reason = match open_existing(&self.directory, &self.damage_mark) {
-            Ok((trees, extent)) => match catch_up(&trees, extent, journal().map_err(said)?).map_err(said)? {
-                Ok(_) => return Ok(trees),
-                Err(reason) => reason,
-            },
+            Ok((trees, extent)) => {
+                match catch_up(&trees, extent, journal().map_err(report_error)?).map_err(report_error)? {
+                    Ok(_) => return Ok(trees),
+                    Err(reason) => reason,
+                }
+            }
             Err(unusable) => unusable.rebuild.reason,
         };
 
         tracing::warn!(reason, "rebuilding sled from the journal");
-        verify_journal(journal().map_err(said)?).map_err(said)?;
-        let trees = recreate(&self.directory).map_err(said)?;
-        refill(&trees, journal().map_err(said)?, &self.directory, None).map_err(said)?;
+        verify_journal(journal().map_err(report_error)?).map_err(report_error)?;
+        let trees = recreate(&self.directory).map_err(report_error)?;
+        refill(&trees, journal().map_err(report_error)?, &self.directory, None).map_err(report_error)?;
 
         trees.flush()?;
         let _ = std::fs::remove_file(&self.damage_mark);
@@ -109,9 +111,9 @@ impl SharedLogState {
     }
 
     pub(super) fn stream_version_from_journal(&self, stream: &StreamId) -> Result<Version, LogFailure> {
-        let before = self.position_before_tail();
+        let last_position = self.position_before_tail();
         let mut version = Version(0);
-        self.for_each_commit(Position(0), before, |commit| {
+        self.for_each_commit(Position(0), last_position, |commit| {
             if let Some(last) = commit.last().filter(|event| event.stream == *stream) {
                 version = last.version;
             }
@@ -142,8 +144,8 @@ impl SharedLogState {
     ) -> Result<Vec<RecordedEvent>, LogFailure> {
         let mut events = Vec::new();
         self.for_each_commit(after, last, |commit| {
-            let wanted = commit.iter().filter(|event| event.position > after && event.position <= last);
-            events.extend(wanted.cloned());
+            let events_in_range = commit.iter().filter(|event| event.position > after && event.position <= last);
+            events.extend(events_in_range.cloned());
         })?;
         Ok(events)
     }
@@ -165,18 +167,18 @@ impl SharedLogState {
     fn for_each_commit(
         &self,
         after: Position,
-        until: Position,
-        mut each: impl FnMut(&Commit),
+        last: Position,
+        mut visit: impl FnMut(&Commit),
     ) -> Result<(), LogFailure> {
-        let failed = |error: JournalError| {
+        let to_failure = |error: JournalError| {
             let error = OpenError::from(error);
             self.report_journal_damage(&error);
             read_failure(error)
         };
 
-        let mut reader: JournalReader = self.journal.read(after, until).map_err(failed)?;
-        while let Some(record) = reader.next_record().map_err(failed)? {
-            each(&record.commit);
+        let mut reader: JournalReader = self.journal.read(after, last).map_err(to_failure)?;
+        while let Some(record) = reader.next_record().map_err(to_failure)? {
+            visit(&record.commit);
         }
         Ok(())
     }
@@ -186,7 +188,7 @@ impl SharedLogState {
 fn read_failure(error: OpenError) -> LogFailure {
     match error {
         OpenError::Damaged { file, offset, position, reason } => {
-            LogFailure::Damaged { place: format!("{} at offset {offset}", file.display()), position, reason }
+            LogFailure::Damaged { location: format!("{} at offset {offset}", file.display()), position, reason }
         }
         error => {
             let doing = "read the journal instead of sled".to_owned();

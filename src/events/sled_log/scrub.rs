@@ -68,8 +68,8 @@ impl DeferredCheck {
 
 /// Shared state of the background check.
 pub(super) struct Scrub {
-    known: Mutex<ScrubStatus>,
-    found: Mutex<DamageFound>,
+    status: Mutex<ScrubStatus>,
+    damage: Mutex<DamageFound>,
     environment: Environment,
     stopped: AtomicBool,
 }
@@ -107,67 +107,67 @@ impl Scrub {
             None => (ScrubState::Intact, head),
             Some(_) => (ScrubState::Checking, Position(0)),
         };
-        let known = Mutex::new(ScrubStatus { state, position, until: head, since: environment.now() });
+        let status = Mutex::new(ScrubStatus { state, position, until: head, since: environment.now() });
         let environment = environment.clone();
-        Self { known, found: Mutex::default(), environment, stopped: AtomicBool::new(false) }
+        Self { status, damage: Mutex::default(), environment, stopped: AtomicBool::new(false) }
     }
 
     pub fn state(&self) -> ScrubState {
-        self.known.lock().state.clone()
+        self.status.lock().state.clone()
     }
 
     pub fn status(&self) -> ScrubStatus {
-        let known = self.known.lock().clone();
-        let found = self.found.lock();
-        match found.in_journal.clone().or_else(|| found.in_sled.clone()) {
-            Some((reason, since)) if !matches!(known.state, ScrubState::Damaged { .. }) => {
-                ScrubStatus { state: ScrubState::Damaged { reason }, since, ..known }
+        let status = self.status.lock().clone();
+        let damage = self.damage.lock();
+        match damage.in_journal.clone().or_else(|| damage.in_sled.clone()) {
+            Some((reason, since)) if !matches!(status.state, ScrubState::Damaged { .. }) => {
+                ScrubStatus { state: ScrubState::Damaged { reason }, since, ..status }
             }
-            _ => known,
+            _ => status,
         }
     }
 
     /// Records damage that a reader found in sled. Only the first report counts.
-    pub fn record_sled_damage(&self, what: &str) {
-        self.found.lock().in_sled.get_or_insert_with(|| {
-            let reason = format!("{what}; restart the service, which rebuilds the index from the journal");
+    pub fn record_sled_damage(&self, description: &str) {
+        self.damage.lock().in_sled.get_or_insert_with(|| {
+            let reason = format!("{description}; restart the service, which rebuilds the index from the journal");
             (reason, self.environment.now())
         });
     }
 
     /// Records damage that a reader found in the journal. Returns `true` for the first report, the only one that
     /// counts.
-    pub fn record_journal_damage(&self, what: &str) -> bool {
-        let mut found = self.found.lock();
-        if found.in_journal.is_some() {
+    pub fn record_journal_damage(&self, description: &str) -> bool {
+        let mut damage = self.damage.lock();
+        if damage.in_journal.is_some() {
             return false;
         }
-        let reason = format!("{what}; restart the service, which repairs what it can prove");
-        found.in_journal = Some((reason, self.environment.now()));
+        let reason = format!("{description}; restart the service, which repairs what it can prove");
+        damage.in_journal = Some((reason, self.environment.now()));
         true
     }
 
     /// Clears damage in sled, because sled equals the journal again.
     pub fn clear_sled_damage(&self) {
-        self.found.lock().in_sled = None;
+        self.damage.lock().in_sled = None;
     }
 
     fn advance_to(&self, position: Position) {
-        self.known.lock().position = position;
+        self.status.lock().position = position;
     }
 
     /// Records that everything is intact.
     fn finish(&self) {
-        let mut known = self.known.lock();
-        known.state = ScrubState::Intact;
-        known.position = known.until;
-        known.since = self.environment.now();
+        let mut status = self.status.lock();
+        status.state = ScrubState::Intact;
+        status.position = status.until;
+        status.since = self.environment.now();
     }
 
     fn fail(&self, reason: String) {
-        let mut known = self.known.lock();
-        known.state = ScrubState::Damaged { reason };
-        known.since = self.environment.now();
+        let mut status = self.status.lock();
+        status.state = ScrubState::Damaged { reason };
+        status.since = self.environment.now();
     }
 
     pub fn stop(&self) {
@@ -194,9 +194,9 @@ impl ScrubThrottle<'_> {
             return Err(ScrubStopped);
         }
 
-        let worked = self.since.elapsed();
-        if worked >= WORK_INTERVAL {
-            thread::sleep(worked);
+        let work_time = self.since.elapsed();
+        if work_time >= WORK_INTERVAL {
+            thread::sleep(work_time);
             self.since = Instant::now();
         }
         Ok(())
@@ -217,9 +217,9 @@ impl SharedLogState {
 
         let last = deferred.anchor.position;
         let started = Instant::now();
-        let ended = self.check_deferred(deferred);
+        let outcome = self.check_deferred(deferred);
 
-        let reason = match ended {
+        let reason = match outcome {
             Err(ScrubEnd::Stopped) => return,
             Ok(()) => {
                 tracing::info!(position = %last, seconds = started.elapsed().as_secs(), "log verified");
@@ -243,9 +243,9 @@ impl SharedLogState {
 
     fn check_deferred(&self, deferred: DeferredCheck) -> Result<(), ScrubEnd> {
         let DeferredCheck { mut reader, anchor, extent } = deferred;
-        let mut pace = ScrubThrottle { scrub: &self.scrub, since: Instant::now(), steps: 0 };
+        let mut throttle = ScrubThrottle { scrub: &self.scrub, since: Instant::now(), steps: 0 };
         let mut expected = ContentSum::default();
-        let mut met = false;
+        let mut anchor_found = false;
         loop {
             let record = reader.next_record().map_err(|error| ScrubEnd::Damaged(error.to_string()))?;
             let Some(record) = record else { break };
@@ -258,27 +258,27 @@ impl SharedLogState {
             }
 
             let position = Position(reader.next_position().0 - 1);
-            met |= position == anchor.position && reader.chain() == anchor.chain;
+            anchor_found |= position == anchor.position && reader.chain() == anchor.chain;
 
-            pace.step()?;
-            if pace.steps == 0 && position <= anchor.position {
+            throttle.step()?;
+            if throttle.steps == 0 && position <= anchor.position {
                 self.scrub.advance_to(position);
             }
         }
 
-        if !met {
+        if !anchor_found {
             let reason = format!("the journal has another history up to position {}", anchor.position);
             return Err(ScrubEnd::Damaged(reason));
         }
 
         let Some(trees) = self.trees.read().clone() else { return self.wait_for_sled() };
 
-        match sum_content_throttled(&trees, extent.last_commit, &mut pace) {
+        match sum_content_throttled(&trees, extent.last_commit, &mut throttle) {
             _ if trees.has_failed() => {
                 drop(trees);
                 self.wait_for_sled()
             }
-            Ok(found) if found == expected => Ok(()),
+            Ok(actual) if actual == expected => Ok(()),
             Ok(_) => Err(ScrubEnd::SledDamaged("damage in sled: it differs from the journal".to_owned())),
             Err(end) => Err(end),
         }
@@ -300,7 +300,7 @@ impl SharedLogState {
 fn sum_content_throttled(
     trees: &SledTrees,
     last: Position,
-    pace: &mut ScrubThrottle<'_>,
+    throttle: &mut ScrubThrottle<'_>,
 ) -> Result<ContentSum, ScrubEnd> {
     let mut sum = ContentSum::default();
     let mut events = trees.events.range(..=last.0.to_be_bytes());
@@ -309,7 +309,7 @@ fn sum_content_throttled(
             break;
         }
         sum.add(&key, &value);
-        pace.step()?;
+        throttle.step()?;
     }
 
     let mut streams = trees.streams.iter();
@@ -320,7 +320,7 @@ fn sum_content_throttled(
         if u64_at(&value, 0).is_some_and(|position| position <= last.0) {
             sum.add(&key, &value);
         }
-        pace.step()?;
+        throttle.step()?;
     }
 
     Ok(sum)

@@ -127,11 +127,12 @@ impl SharedLogState {
 
     /// Checks that a stream with this version has not lost its end, as far as is known.
     fn check_stream_end(&self, stream: &StreamId, version: Version) -> Result<(), LogFailure> {
-        let least = self.expected_versions.read().as_ref().map_or(Version(0), |expected| expected.lower_bound(stream));
-        if version >= least {
+        let expected_version =
+            self.expected_versions.read().as_ref().map_or(Version(0), |expected| expected.lower_bound(stream));
+        if version >= expected_version {
             return Ok(());
         }
-        let reason = format!("stream {stream} ends with version {version} instead of {least}");
+        let reason = format!("stream {stream} ends with version {version} instead of {expected_version}");
         Err(self.report_sled_damage(SledDefect { position: Position(0), reason }))
     }
 
@@ -150,35 +151,32 @@ impl SharedLogState {
         after: Version,
         bounds: (Option<Version>, Position),
     ) -> Result<Vec<RecordedEvent>, LogFailure> {
-        let found = self.query_sled(|trees| {
+        let events = self.query_sled(|trees| {
             let mut events = Vec::new();
             trees.read_stream(stream, after, bounds, &mut events).map(|()| events)
         });
-        found?.map_or_else(|| self.read_stream_from_journal(stream, after, bounds.1), Ok)
+        events?.map_or_else(|| self.read_stream_from_journal(stream, after, bounds.1), Ok)
     }
 
     /// Reads events from sled ([`SledTrees::read_all`]), or from the journal if sled is not available.
     pub fn read_all(&self, after: Position, last: Position) -> Result<Vec<RecordedEvent>, LogFailure> {
-        let found = self.query_sled(|trees| {
+        let events = self.query_sled(|trees| {
             let mut events = Vec::new();
             trees.read_all(after, last, &mut events).map(|()| events)
         });
-        found?.map_or_else(|| self.read_all_from_journal(after, last), Ok)
+        events?.map_or_else(|| self.read_all_from_journal(after, last), Ok)
     }
 
     /// Queries sled; `None` if it is not available.
-    fn query_sled<T>(
-        &self,
-        question: impl FnOnce(&SledTrees) -> Result<T, SledDefect>,
-    ) -> Result<Option<T>, LogFailure> {
+    fn query_sled<T>(&self, query: impl FnOnce(&SledTrees) -> Result<T, SledDefect>) -> Result<Option<T>, LogFailure> {
         let Some(trees) = self.trees.read().clone() else { return Ok(None) };
-        match question(&trees) {
-            Ok(answer) => Ok(Some(answer)),
+        match query(&trees) {
+            Ok(value) => Ok(Some(value)),
             Err(_) if trees.has_failed() => {
                 self.queue.request_check();
                 Ok(None)
             }
-            Err(flaw) => Err(self.report_sled_damage(flaw)),
+            Err(defect) => Err(self.report_sled_damage(defect)),
         }
     }
 
@@ -197,11 +195,11 @@ impl SharedLogState {
     }
 
     /// Records damage in sled, which the next start rebuilds.
-    pub fn report_sled_damage(&self, flaw: SledDefect) -> LogFailure {
-        let SledDefect { position, reason } = flaw;
+    pub fn report_sled_damage(&self, defect: SledDefect) -> LogFailure {
+        let SledDefect { position, reason } = defect;
         tracing::error!(%position, reason, "sled damaged, rebuilt at the next start");
         self.mark_sled_damaged(&reason);
         self.scrub.record_sled_damage(&format!("damage in sled at position {position}: {reason}"));
-        LogFailure::Damaged { place: "sled".to_owned(), position, reason }
+        LogFailure::Damaged { location: "sled".to_owned(), position, reason }
     }
 }

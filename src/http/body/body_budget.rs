@@ -88,14 +88,14 @@ impl BodyCharge {
             return Err(Problem::overloaded());
         }
         let share = self.pool.bytes / ACCOUNT_SHARE_DIVISOR;
-        let own = held.by_account.get(&self.account).copied().unwrap_or(0) + more;
-        if own > share {
+        let account_bytes = held.by_account.get(&self.account).copied().unwrap_or(0) + more;
+        if account_bytes > share {
             let detail = format!("requests of this account in progress already use {} MiB, the maximum", share >> 20);
             return Err(Problem::new(Code::Overloaded, detail).retry_after(1));
         }
 
         if more > 0 {
-            held.by_account.insert(self.account, own);
+            held.by_account.insert(self.account, account_bytes);
         }
         held.total += more;
         self.bytes += more;
@@ -104,14 +104,14 @@ impl BodyCharge {
 
     /// Releases all but `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
-        let given_back = self.bytes.saturating_sub(bytes);
+        let released = self.bytes.saturating_sub(bytes);
         let mut held = self.pool.held.lock();
-        held.total -= given_back;
-        let left = held.by_account.remove(&self.account).unwrap_or(0).saturating_sub(given_back);
-        if left > 0 {
-            held.by_account.insert(self.account, left);
+        held.total -= released;
+        let remaining = held.by_account.remove(&self.account).unwrap_or(0).saturating_sub(released);
+        if remaining > 0 {
+            held.by_account.insert(self.account, remaining);
         }
-        self.bytes -= given_back;
+        self.bytes -= released;
     }
 }
 
@@ -135,14 +135,14 @@ mod tests {
         let mut greedy = budget.charge(BodyLimit::Images, account(1));
         assert!(greedy.grow(IMAGES_BYTES / ACCOUNT_SHARE_DIVISOR).is_ok());
 
-        let mut another_of_it = budget.charge(BodyLimit::Images, account(1));
-        let refused = another_of_it.grow(1).unwrap_err();
-        assert_eq!(refused.code(), Code::Overloaded);
-        assert!(refused.to_string().contains("192 MiB"), "{refused}");
+        let mut second = budget.charge(BodyLimit::Images, account(1));
+        let problem = second.grow(1).unwrap_err();
+        assert_eq!(problem.code(), Code::Overloaded);
+        assert!(problem.to_string().contains("192 MiB"), "{problem}");
 
         assert!(budget.charge(BodyLimit::Images, account(2)).grow(IMAGES_BYTES / ACCOUNT_SHARE_DIVISOR).is_ok());
         drop(greedy);
-        assert!(another_of_it.grow(1).is_ok());
+        assert!(second.grow(1).is_ok());
     }
 
     #[test]

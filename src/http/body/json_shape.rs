@@ -75,14 +75,14 @@ impl JsonShape {
         }
 
         let has_type = |name: &str| match &schema["type"] {
-            Value::Array(names) => names.iter().any(|known| known == name),
-            known => known == name,
+            Value::Array(names) => names.iter().any(|type_name| type_name == name),
+            type_name => type_name == name,
         };
         let properties = schema["properties"].as_object();
         let others = schema.get("additionalProperties").filter(|others| **others != Value::Bool(false));
         let entries = schema.get("items");
 
-        let known = KnownJsonMembers {
+        let members = KnownJsonMembers {
             fields: properties.into_iter().flatten().map(|(name, field)| (name.clone(), read(field))).collect(),
             others: match others {
                 Some(others) => Some(Box::new(read(others))),
@@ -95,7 +95,7 @@ impl JsonShape {
         };
 
         is_described |= schema.get("type").is_some() || properties.is_some();
-        if is_described { shape.merge(Self::Known(known)) } else { Self::Whole }
+        if is_described { shape.merge(Self::Known(members)) } else { Self::Whole }
     }
 
     /// Returns the union of two shapes.
@@ -109,12 +109,12 @@ impl JsonShape {
                     one.fields.insert(name, known.merge(shape));
                 }
 
-                let either = |one: Option<Box<Self>>, other: Option<Box<Self>>| match (one, other) {
+                let merge_options = |one: Option<Box<Self>>, other: Option<Box<Self>>| match (one, other) {
                     (Some(one), Some(other)) => Some(Box::new(one.merge(*other))),
                     (one, other) => one.or(other),
                 };
-                let others = either(one.others, other.others);
-                let entries = either(one.entries, other.entries);
+                let others = merge_options(one.others, other.others);
+                let entries = merge_options(one.entries, other.entries);
                 Self::Known(KnownJsonMembers { fields: one.fields, others, entries })
             }
         }
@@ -150,14 +150,14 @@ pub enum BodyParseError {
 /// # Errors
 /// [`BodyParseError`] if the text is not JSON or the budget is exhausted.
 pub fn parse(bytes: &[u8], shape: &JsonShape, charge: &mut BodyCharge) -> Result<(Value, usize), BodyParseError> {
-    let mut tree = JsonMemoryMeter { charge, bytes: 0, over_budget: None };
+    let mut meter = JsonMemoryMeter { charge, bytes: 0, over_budget: None };
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let parsed = ShapeSeed { shape, tree: &mut tree }.deserialize(&mut deserializer);
+    let parsed = ShapeSeed { shape, meter: &mut meter }.deserialize(&mut deserializer);
     let parsed = parsed.and_then(|value| deserializer.end().map(|()| value));
-    match (parsed, tree.over_budget) {
-        (_, Some(refusal)) => Err(BodyParseError::OverBudget(refusal)),
+    match (parsed, meter.over_budget) {
+        (_, Some(problem)) => Err(BodyParseError::OverBudget(problem)),
         (Err(error), None) => Err(BodyParseError::NotJson(error)),
-        (Ok(value), None) => Ok((value, tree.bytes)),
+        (Ok(value), None) => Ok((value, meter.bytes)),
     }
 }
 
@@ -171,8 +171,8 @@ struct JsonMemoryMeter<'c> {
 impl JsonMemoryMeter<'_> {
     fn charge_bytes<E: serde::de::Error>(&mut self, bytes: usize) -> Result<(), E> {
         self.bytes += bytes;
-        self.charge.grow(bytes).map_err(|refusal| {
-            self.over_budget = Some(refusal);
+        self.charge.grow(bytes).map_err(|problem| {
+            self.over_budget = Some(problem);
             E::custom("no room")
         })
     }
@@ -181,7 +181,7 @@ impl JsonMemoryMeter<'_> {
 /// Value being parsed.
 struct ShapeSeed<'s, 't, 'c> {
     shape: &'s JsonShape,
-    tree: &'t mut JsonMemoryMeter<'c>,
+    meter: &'t mut JsonMemoryMeter<'c>,
 }
 
 impl ShapeSeed<'_, '_, '_> {
@@ -229,34 +229,34 @@ impl<'de> Visitor<'de> for ShapeSeed<'_, '_, '_> {
         if self.is_skipped() {
             return Ok(Value::Null);
         }
-        self.tree.charge_bytes(value.len())?;
+        self.meter.charge_bytes(value.len())?;
         Ok(Value::String(value.to_owned()))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let shape = self.shape.entry();
-        let mut kept = Vec::new();
-        while let Some(entry) = entries.next_element_seed(ShapeSeed { shape, tree: self.tree })? {
+        let mut values = Vec::new();
+        while let Some(entry) = entries.next_element_seed(ShapeSeed { shape, meter: self.meter })? {
             if *shape != JsonShape::Skipped {
-                self.tree.charge_bytes(ENTRY_BYTES)?;
-                kept.push(entry);
+                self.meter.charge_bytes(ENTRY_BYTES)?;
+                values.push(entry);
             }
         }
-        Ok(Value::Array(kept))
+        Ok(Value::Array(values))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let mut kept = Map::new();
+        let mut object = Map::new();
         while let Some(name) = members.next_key::<String>()? {
             let shape = self.shape.member(&name);
-            let member = members.next_value_seed(ShapeSeed { shape, tree: self.tree })?;
+            let member = members.next_value_seed(ShapeSeed { shape, meter: self.meter })?;
             if *shape != JsonShape::Skipped {
-                let bytes = if kept.is_empty() { FIRST_MEMBER_BYTES } else { MEMBER_BYTES };
-                self.tree.charge_bytes::<A::Error>(bytes + name.len())?;
-                kept.insert(name, member);
+                let bytes = if object.is_empty() { FIRST_MEMBER_BYTES } else { MEMBER_BYTES };
+                self.meter.charge_bytes::<A::Error>(bytes + name.len())?;
+                object.insert(name, member);
             }
         }
-        Ok(Value::Object(kept))
+        Ok(Value::Object(object))
     }
 }
 
@@ -272,7 +272,7 @@ mod tests {
     const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
     const RELIGHT: &str = "/proxy/imagevendor/v1/ai/image-relight";
 
-    fn kept(path: &'static str, body: &Value) -> Value {
+    fn parse_body(path: &'static str, body: &Value) -> Value {
         let mut charge = BodyBudget::default().charge(BodyLimit::Json, Account::from_address([192, 0, 2, 1].into()));
         let shape = JsonShape::for_route(&Method::POST, path);
         parse(body.to_string().as_bytes(), shape, &mut charge).ok().expect("JSON").0
@@ -286,19 +286,19 @@ mod tests {
         });
         // A field of the wrong type keeps its type, so that its error is the same.
         let expected = json!({"image": "abc", "scale_factor": 7, "prompt": null, "creativity": [], "hdr": {}});
-        assert_eq!(kept(UPSCALER, &body), expected);
+        assert_eq!(parse_body(UPSCALER, &body), expected);
     }
 
     #[test]
     fn known_objects_and_arrays_keep_what_is_known_in_them() {
         let body = json!({"advanced_settings": {"whites": 5, "junk": [1]}});
-        assert_eq!(kept(RELIGHT, &body), json!({"advanced_settings": {"whites": 5}}));
+        assert_eq!(parse_body(RELIGHT, &body), json!({"advanced_settings": {"whites": 5}}));
         let body = json!({"node_versions": [{"node_id": "a", "junk": {}}, 5, [6], {"version": "1"}]});
         let expected = json!({"node_versions": [{"node_id": "a"}, 5, [], {"version": "1"}]});
-        assert_eq!(kept("/bulk/nodes/versions", &body), expected);
+        assert_eq!(parse_body("/bulk/nodes/versions", &body), expected);
         let translations = json!({"de": {"name": "a", "other": [1, 2]}, "no such": {}});
         let expected = json!({"de": {"name": "a", "other": []}, "no such": {}});
-        assert_eq!(kept("/nodes/{node_id}/translations", &translations), expected);
+        assert_eq!(parse_body("/nodes/{node_id}/translations", &translations), expected);
     }
 
     #[test]
@@ -322,9 +322,9 @@ mod tests {
         let junk = format!("{{\"image\":\"x\",\"junk\":[0{}]}}", ",0".repeat(98_000));
         assert!(parsed(&junk).is_ok_and(|bytes| bytes < 1024));
         for bad in [r#"{"junk": 1e999}"#, r#"{"junk": "\ud800"}"#, r#"{"junk": [1,]}"#, "{} x", "{\"junk\": \"\n\"}"] {
-            let whole = serde_json::from_str::<Value>(bad).unwrap_err().to_string();
+            let expected = serde_json::from_str::<Value>(bad).unwrap_err().to_string();
             let Err(BodyParseError::NotJson(error)) = parsed(bad) else { panic!("{bad} was taken") };
-            assert_eq!(error.to_string(), whole, "{bad}");
+            assert_eq!(error.to_string(), expected, "{bad}");
         }
     }
 

@@ -21,7 +21,7 @@ struct ConnectionCounts {
 
 /// Connection counted for its address; released on drop.
 pub struct ConnectionPermit {
-    counted: Option<(Arc<ConnectionCounts>, Caller)>,
+    slot: Option<(Arc<ConnectionCounts>, Caller)>,
 }
 
 impl ConnectionLimit {
@@ -34,29 +34,29 @@ impl ConnectionLimit {
     /// Counts a connection; `None` if the address is at its limit.
     #[must_use]
     pub fn try_acquire(&self, address: IpAddr) -> Option<ConnectionPermit> {
-        let Self(counted) = self;
-        if counted.proxies.trusts(address.to_canonical()) {
-            return Some(ConnectionPermit { counted: None });
+        let Self(counts) = self;
+        if counts.proxies.trusts(address.to_canonical()) {
+            return Some(ConnectionPermit { slot: None });
         }
 
         let caller = Caller::from_address(address);
-        let mut open = counted.open.lock();
-        let own = open.entry(caller).or_default();
-        if *own >= counted.max_per_address {
+        let mut open = counts.open.lock();
+        let count = open.entry(caller).or_default();
+        if *count >= counts.max_per_address {
             return None;
         }
-        *own += 1;
-        Some(ConnectionPermit { counted: Some((Arc::clone(counted), caller)) })
+        *count += 1;
+        Some(ConnectionPermit { slot: Some((Arc::clone(counts), caller)) })
     }
 }
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let Some((counted, caller)) = &self.counted else { return };
-        let mut open = counted.open.lock();
-        if let Some(own) = open.get_mut(caller) {
-            *own -= 1;
-            if *own == 0 {
+        let Some((counts, caller)) = &self.slot else { return };
+        let mut open = counts.open.lock();
+        if let Some(count) = open.get_mut(caller) {
+            *count -= 1;
+            if *count == 0 {
                 open.remove(caller);
             }
         }
@@ -74,17 +74,17 @@ mod tests {
         let networks = vec![Network::parse("10.0.0.0/8").unwrap()];
         let proxies = TrustedProxies { networks, header: ForwardedHeader::XForwardedFor };
         let limit = ConnectionLimit::new(2, proxies);
-        let take = |address: &str| limit.try_acquire(address.parse().unwrap());
+        let acquire = |address: &str| limit.try_acquire(address.parse().unwrap());
 
-        let places = [take("192.0.2.1"), take("::ffff:192.0.2.1")];
-        assert!(places.iter().all(Option::is_some) && take("192.0.2.1").is_none());
-        assert!(take("192.0.2.2").is_some(), "another address is kept out");
-        let of_proxy: Vec<_> = (0..9).map(|_| take("10.1.2.3")).collect();
-        assert!(of_proxy.iter().all(Option::is_some), "a proxy is limited");
+        let permits = [acquire("192.0.2.1"), acquire("::ffff:192.0.2.1")];
+        assert!(permits.iter().all(Option::is_some) && acquire("192.0.2.1").is_none());
+        assert!(acquire("192.0.2.2").is_some(), "another address is kept out");
+        let proxy_permits: Vec<_> = (0..9).map(|_| acquire("10.1.2.3")).collect();
+        assert!(proxy_permits.iter().all(Option::is_some), "a proxy is limited");
 
-        drop(places);
-        assert!(take("192.0.2.1").is_some());
-        drop(of_proxy);
+        drop(permits);
+        assert!(acquire("192.0.2.1").is_some());
+        drop(proxy_permits);
         assert!(limit.0.open.lock().is_empty());
     }
 }

@@ -46,7 +46,7 @@ pub struct GuardedStream {
 }
 
 impl GuardedStream {
-    pub fn new(io: TcpStream, write_within: Duration, place: ConnectionPermit) -> Self {
+    pub fn new(io: TcpStream, write_timeout: Duration, permit: ConnectionPermit) -> Self {
         let head_timer = LazyTimer::default();
         let write_timer = LazyTimer::default();
         let discard_timer = LazyTimer::default();
@@ -56,11 +56,11 @@ impl GuardedStream {
             activity,
             head_timer,
             write_timer,
-            write_timeout: write_within,
+            write_timeout,
             blocked_until: None,
             discard_timer,
             discards_from: None,
-            _permit: place,
+            _permit: permit,
         }
     }
 
@@ -229,14 +229,14 @@ impl ConnectionActivity {
         self.has_served.set(true);
 
         // Bytes after a body cannot be told from the body, so the next head gets the deadline of an idle connection.
-        let within = match (has_body, self.has_more.get()) {
+        let timeout = match (has_body, self.has_more.get()) {
             (true, _) => KEEP_ALIVE,
             (false, true) => HEAD_TIMEOUT,
             (false, false) => return,
         };
 
         self.is_head_started.set(!has_body);
-        self.head_deadline.set(Some(Instant::now() + within));
+        self.head_deadline.set(Some(Instant::now() + timeout));
         // Poll the stream, so that the deadline takes effect.
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();
@@ -244,9 +244,9 @@ impl ConnectionActivity {
     }
 
     fn set_waker(&self, waker: &Waker) {
-        let mut known = self.waker.borrow_mut();
-        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            *known = Some(waker.clone());
+        let mut stored = self.waker.borrow_mut();
+        if !stored.as_ref().is_some_and(|stored| stored.will_wake(waker)) {
+            *stored = Some(waker.clone());
         }
     }
 }
@@ -319,14 +319,14 @@ mod tests {
 
     /// Returns the deadline of the next head in seconds, after a request with these bytes in its first read and behind
     /// it.
-    fn due_after(first: &[u8], behind: &[u8], has_body: bool) -> Option<u64> {
+    fn due_after(first: &[u8], following: &[u8], has_body: bool) -> Option<u64> {
         let activity = ConnectionActivity::default();
         activity.record_bytes(first);
         activity.start_request();
-        activity.record_bytes(behind);
+        activity.record_bytes(following);
         activity.finish_request(has_body);
-        let due = activity.head_deadline.get()?;
-        Some((due + Duration::from_millis(500)).duration_since(Instant::now()).as_secs())
+        let deadline = activity.head_deadline.get()?;
+        Some((deadline + Duration::from_millis(500)).duration_since(Instant::now()).as_secs())
     }
 
     #[test]
@@ -363,11 +363,11 @@ mod tests {
         activity.finish_request(false);
 
         activity.record_bytes(b"G");
-        let due = activity.head_deadline.get();
-        assert!(due.is_some());
+        let deadline = activity.head_deadline.get();
+        assert!(deadline.is_some());
         activity.record_bytes(b"E");
 
-        assert_eq!(activity.head_deadline.get(), due);
+        assert_eq!(activity.head_deadline.get(), deadline);
         activity.start_request();
         assert_eq!(activity.head_deadline.get(), None);
     }

@@ -63,8 +63,8 @@ static FILES_BY_PATH: LazyLock<HashMap<String, ConsoleFile>> = LazyLock::new(|| 
         INDEX => INDEX_PATHS.map(str::to_owned).to_vec(),
         _ => vec![format!("/console/{name}")],
     };
-    let served = |bytes, name| ConsoleFile { bytes, media_type: media_type(name), etag: entity_tag(bytes) };
-    let at_paths = |(name, bytes)| paths(name).into_iter().map(move |path| (path, served(bytes, name)));
+    let build_file = |bytes, name| ConsoleFile { bytes, media_type: media_type(name), etag: entity_tag(bytes) };
+    let at_paths = |(name, bytes)| paths(name).into_iter().map(move |path| (path, build_file(bytes, name)));
     FILES.iter().copied().flat_map(at_paths).collect()
 });
 

@@ -15,14 +15,14 @@ const VENDORED: &str = "vendor/";
 
 /// Returns the project's own text files.
 fn own_files() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let own = FILES.iter().filter(|(name, _)| !name.starts_with(VENDORED));
-    own.map(|(name, bytes)| (*name, std::str::from_utf8(bytes).expect("UTF-8")))
+    let files = FILES.iter().filter(|(name, _)| !name.starts_with(VENDORED));
+    files.map(|(name, bytes)| (*name, std::str::from_utf8(bytes).expect("UTF-8")))
 }
 
-fn list_files(folder: &Path, below: &str) -> Vec<String> {
+fn list_files(folder: &Path, prefix: &str) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry"));
     let names = entries.flat_map(|entry| {
-        let name = format!("{below}{}", entry.file_name().to_str().expect("UTF-8"));
+        let name = format!("{prefix}{}", entry.file_name().to_str().expect("UTF-8"));
         if entry.path().is_dir() { list_files(&entry.path(), &format!("{name}/")) } else { vec![name] }
     });
     names.collect()
@@ -34,9 +34,9 @@ fn is_script(name: &str) -> bool {
 
 #[test]
 fn every_file_is_in_the_program() {
-    let there: BTreeSet<String> = list_files(Path::new(ASSETS), "").into_iter().collect();
-    let served: BTreeSet<String> = FILES.iter().map(|(name, _)| (*name).to_owned()).collect();
-    assert_eq!(there, served, "left: src/http/console/assets, right: src/http/console/files.rs");
+    let on_disk: BTreeSet<String> = list_files(Path::new(ASSETS), "").into_iter().collect();
+    let embedded: BTreeSet<String> = FILES.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(on_disk, embedded, "left: src/http/console/assets, right: src/http/console/files.rs");
 }
 
 #[test]
@@ -51,9 +51,9 @@ fn what_is_not_ours_is_what_the_lock_says() {
 
     assert_eq!(locked.keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>());
     for (name, hash) in found {
-        let told: Vec<_> = locked[name].splitn(3, ' ').collect();
-        assert_eq!(told[0], hash, "{name}");
-        assert!(told[1].contains('@'), "{name} has no version");
+        let parts: Vec<_> = locked[name].splitn(3, ' ').collect();
+        assert_eq!(parts[0], hash, "{name}");
+        assert!(parts[1].contains('@'), "{name} has no version");
     }
     for licence in ["vendor/LICENSE-htm", "vendor/LICENSE-preact"] {
         assert!(files.contains_key(licence), "{licence}");
@@ -82,11 +82,11 @@ fn nothing_makes_markup_of_text_runs_text_or_leaves_the_service() {
         "https://",
     ];
     for (name, text) in own_files() {
-        for (at, line) in text.lines().enumerate() {
+        for (index, line) in text.lines().enumerate() {
             // URLs in placeholder text and the SVG namespace load nothing.
             let line = line.replace("http://www.w3.org/2000/svg", "").replace("https://…", "");
             let found: Vec<_> = forbidden.iter().filter(|word| line.contains(**word)).collect();
-            assert!(found.is_empty(), "{name}:{}: {found:?}", at + 1);
+            assert!(found.is_empty(), "{name}:{}: {found:?}", index + 1);
         }
     }
 }

@@ -24,7 +24,7 @@ fn errors_of(body: &Value, reader: impl FnOnce(&mut Fields<'_, '_>) -> Option<()
 #[test]
 fn every_bad_field_is_named() {
     let body = json!({"hdr": 11, "scale": "3x", "on": "yes", "tags": ["a", 1, {}], "n": {"a/b": 1}, "half": 0.5});
-    let faults = errors_of(&body, |fields| {
+    let errors = errors_of(&body, |fields| {
         fields.integer("hdr", SignedStrength::new);
         fields.integer("half", SignedStrength::new);
         fields.text("scale", ScaleFactor::parse);
@@ -34,7 +34,7 @@ fn every_bad_field_is_named() {
         fields.required_text("name", Name::parse).map(|_| ())
     });
     assert_eq!(
-        faults,
+        errors,
         [
             "/hdr must be an integer from -10 to 10",
             "/half must be an integer from -10 to 10",
@@ -61,8 +61,8 @@ fn null_is_absent_and_unknown_fields_are_ignored() {
 
 #[test]
 fn a_field_of_the_wrong_type_is_one_fault_even_when_it_is_required() {
-    let faults = errors_of(&json!({"id": 7}), |f| f.required_text("id", Name::parse).map(|_| ()));
-    assert_eq!(faults, [format!("/id {NAME}")]);
+    let errors = errors_of(&json!({"id": 7}), |f| f.required_text("id", Name::parse).map(|_| ()));
+    assert_eq!(errors, [format!("/id {NAME}")]);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn whole_numbers_may_be_written_as_floats() {
 #[test]
 fn lists_have_an_end() {
     let body = json!({"tags": vec!["x"; LIST_MAX + 1], "few": ["a", "b"], "none": {}, "nodes": [{}, 1]});
-    let faults = errors_of(&body, |fields| {
+    let errors = errors_of(&body, |fields| {
         fields.labels("tags");
         fields.texts("few", 1, Ok);
         fields.texts("none", 1, Ok);
@@ -94,7 +94,7 @@ fn lists_have_an_end() {
         "/nodes must be an array of 3 to 9 entries",
         "/nodes/1 must be an object",
     ];
-    assert_eq!(faults, expected);
+    assert_eq!(errors, expected);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn what_has_the_wrong_type_is_told_what_is_allowed() {
     let names = ["hdr", "rating", "any", "scale", "url", "free", "nodes"];
     let body = Value::Object(names.iter().map(|name| ((*name).to_owned(), json!(true))).collect());
     // When they are read
-    let faults = errors_of(&body, |fields| {
+    let errors = errors_of(&body, |fields| {
         fields.integer("hdr", SignedStrength::new);
         fields.number("rating", Rating::new);
         fields.integer("any", Ok);
@@ -122,5 +122,5 @@ fn what_has_the_wrong_type_is_told_what_is_allowed() {
         "/free must be a string",
         "/nodes must be an array of 1 to 9 entries",
     ];
-    assert_eq!(faults, expected);
+    assert_eq!(errors, expected);
 }

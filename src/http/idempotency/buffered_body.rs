@@ -15,7 +15,7 @@ type BufferedBodyError = Box<dyn std::error::Error>;
 /// Buffers a body. Returns the body to send, and its bytes if it is small enough to store. A body that fails is passed
 /// on unchanged.
 pub async fn buffer_body(body: BoxBody) -> (BoxBody, Option<Bytes>) {
-    let mut rest = match body.try_into_bytes() {
+    let mut remaining = match body.try_into_bytes() {
         Ok(body) => return (BoxBody::new(body.clone()), Some(body)),
         Err(stream) => stream,
     };
@@ -23,33 +23,33 @@ pub async fn buffer_body(body: BoxBody) -> (BoxBody, Option<Bytes>) {
     let mut buffered = VecDeque::new();
     let mut bytes = 0;
     while bytes <= STORED_BODY_MAX {
-        match poll_fn(|context| Pin::new(&mut rest).poll_next(context)).await {
+        match poll_fn(|context| Pin::new(&mut remaining).poll_next(context)).await {
             Some(Ok(piece)) => {
                 bytes += piece.len();
                 buffered.push_back(Ok(piece));
             }
             Some(Err(failure)) => {
                 buffered.push_back(Err(failure));
-                return (BoxBody::new(PartlyBufferedBody { come: buffered, rest: None }), None);
+                return (BoxBody::new(PartlyBufferedBody { buffered, rest: None }), None);
             }
             None => {
-                let whole = concat_chunks(buffered.into_iter().flatten(), bytes);
-                return (BoxBody::new(whole.clone()), Some(whole));
+                let full_body = concat_chunks(buffered.into_iter().flatten(), bytes);
+                return (BoxBody::new(full_body.clone()), Some(full_body));
             }
         }
     }
-    (BoxBody::new(PartlyBufferedBody { come: buffered, rest: Some(rest) }), None)
+    (BoxBody::new(PartlyBufferedBody { buffered, rest: Some(remaining) }), None)
 }
 
 fn concat_chunks(pieces: impl Iterator<Item = Bytes>, bytes: usize) -> Bytes {
-    let mut whole = BytesMut::with_capacity(bytes);
-    pieces.for_each(|piece| whole.extend_from_slice(&piece));
-    whole.freeze()
+    let mut buffer = BytesMut::with_capacity(bytes);
+    pieces.for_each(|piece| buffer.extend_from_slice(&piece));
+    buffer.freeze()
 }
 
 /// Body with buffered pieces before the rest of the stream.
 struct PartlyBufferedBody {
-    come: VecDeque<Result<Bytes, BufferedBodyError>>,
+    buffered: VecDeque<Result<Bytes, BufferedBodyError>>,
     rest: Option<BoxBody>,
 }
 
@@ -61,10 +61,10 @@ impl MessageBody for PartlyBufferedBody {
     }
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BufferedBodyError>>> {
-        let begun = self.get_mut();
-        match (begun.come.pop_front(), &mut begun.rest) {
+        let this = self.get_mut();
+        match (this.buffered.pop_front(), &mut this.rest) {
             (Some(piece), _) => Poll::Ready(Some(piece)),
-            (None, Some(rest)) => Pin::new(rest).poll_next(context),
+            (None, Some(remaining)) => Pin::new(remaining).poll_next(context),
             (None, None) => Poll::Ready(None),
         }
     }
@@ -83,16 +83,16 @@ mod tests {
 
     #[actix_web::test]
     async fn a_body_in_pieces_is_kept_and_sent_whole() {
-        let (body, whole) = buffer_body(streamed(3, 2)).await;
-        assert_eq!(whole.as_deref(), Some(&b"aabbcc"[..]));
+        let (body, full_body) = buffer_body(streamed(3, 2)).await;
+        assert_eq!(full_body.as_deref(), Some(&b"aabbcc"[..]));
         assert_eq!(to_bytes(body).await.ok().as_deref(), Some(&b"aabbcc"[..]));
     }
 
     #[actix_web::test]
     async fn a_body_that_is_too_large_is_sent_and_not_kept() {
         let piece = STORED_BODY_MAX / 4;
-        let (body, whole) = buffer_body(streamed(6, piece)).await;
-        assert_eq!(whole, None);
+        let (body, full_body) = buffer_body(streamed(6, piece)).await;
+        assert_eq!(full_body, None);
         let sent = to_bytes(body).await.ok().unwrap();
         assert_eq!((sent.len(), sent[0], sent[6 * piece - 1]), (6 * piece, b'a', b'f'));
     }
@@ -100,7 +100,7 @@ mod tests {
     #[actix_web::test]
     async fn a_body_that_fails_fails_where_it_did() {
         let failing = stream::iter([Ok(Bytes::from_static(b"a")), Err(std::io::Error::other("gone"))]);
-        let (body, whole) = buffer_body(BoxBody::new(BodyStream::new(failing))).await;
-        assert!(whole.is_none() && to_bytes(body).await.is_err());
+        let (body, full_body) = buffer_body(BoxBody::new(BodyStream::new(failing))).await;
+        assert!(full_body.is_none() && to_bytes(body).await.is_err());
     }
 }

@@ -25,15 +25,15 @@ const HASHED_IN_PLACE_MAX: usize = 128 * 1024;
 /// # Errors
 /// 400 if the key is malformed, or if there are several.
 pub fn parse_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let mut given = headers.get_all(IDEMPOTENCY_KEY);
-    let Some(first) = given.next() else { return Ok(None) };
-    let key = first.to_str().ok().filter(|key| given.next().is_none() && is_valid_key(key));
+    let mut values = headers.get_all(IDEMPOTENCY_KEY);
+    let Some(first) = values.next() else { return Ok(None) };
+    let key = first.to_str().ok().filter(|key| values.next().is_none() && is_valid_key(key));
 
-    let refusal = || {
+    let invalid_key = || {
         let detail = format!("Idempotency-Key must be one header of 1 to {KEY_MAX} visible ASCII characters");
         Problem::new(Code::MalformedRequest, detail)
     };
-    key.map(|key| Some(key.to_owned())).ok_or_else(refusal)
+    key.map(|key| Some(key.to_owned())).ok_or_else(invalid_key)
 }
 
 fn is_valid_key(text: &str) -> bool {
@@ -58,7 +58,7 @@ impl IdempotentRequest {
     /// If the service is stopping.
     pub async fn new(owner: &str, key: &str, request: &HttpRequest, body: Bytes) -> Result<Self, Problem> {
         // Keys contain no line break either, so different pairs of caller and key differ here.
-        let named = format!("{owner}\n{key}");
+        let caller_and_key = format!("{owner}\n{key}");
         let (content_type, body) = match form_parts(request.headers(), &body).await {
             // Clients choose a new boundary for each request, so hash the parts only.
             Some(fields) => (&b"multipart/form-data"[..], fields),
@@ -74,7 +74,7 @@ impl IdempotentRequest {
         let large = body.len() > HASHED_IN_PLACE_MAX;
         let finish = move || Digest(head.chain_update(&body).finalize().into());
         let fingerprint = if large { web::block(finish).await.map_err(Problem::internal)? } else { finish() };
-        Ok(Self { id: Digest(Sha256::digest(&named).into()), caller_and_key: named, fingerprint })
+        Ok(Self { id: Digest(Sha256::digest(&caller_and_key).into()), caller_and_key, fingerprint })
     }
 }
 
@@ -131,18 +131,18 @@ mod tests {
         let request = |uri: &str, kind: &'static str| {
             TestRequest::post().uri(uri).insert_header((CONTENT_TYPE, kind)).to_http_request()
         };
-        let asked = async |caller: &str, key, request: HttpRequest, body| {
+        let request_for = async |caller: &str, key, request: HttpRequest, body| {
             IdempotentRequest::new(caller, key, &request, Bytes::from_static(body)).await.unwrap()
         };
-        let first = asked("anonymous/192.0.2.1", "k", request("/a?b", "c"), b"d").await;
+        let first = request_for("anonymous/192.0.2.1", "k", request("/a?b", "c"), b"d").await;
         for (uri, kind, body) in [("/a?bc", "", b"d"), ("/ab", "c", b"d"), ("/a?b", "c", b"e"), ("/a", "bc", b"d")] {
-            let other = asked("anonymous/192.0.2.1", "k", request(uri, kind), body).await;
+            let other = request_for("anonymous/192.0.2.1", "k", request(uri, kind), body).await;
             assert_eq!(other.id, first.id);
             assert_ne!(other.fingerprint, first.fingerprint, "{uri} {kind}");
         }
         let user = "user/00000000-0000-0000-0000-000000000000";
         for (caller, key) in [(user, "k"), ("anonymous/192.0.2.2", "k"), ("anonymous/192.0.2.1", "l")] {
-            let other = asked(caller, key, request("/a?b", "c"), b"d").await;
+            let other = request_for(caller, key, request("/a?b", "c"), b"d").await;
             assert_eq!(other.fingerprint, first.fingerprint);
             assert_ne!(other.id, first.id, "{caller} {key}");
         }
@@ -150,7 +150,7 @@ mod tests {
 
     #[actix_web::test]
     async fn a_form_is_the_same_whatever_line_is_between_its_parts() {
-        let asked = async |boundary: &str, parts: &[(&str, &str)]| {
+        let fingerprint_of = async |boundary: &str, parts: &[(&str, &str)]| {
             let part = |(name, value): &(&str, &str)| {
                 format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
             };
@@ -159,15 +159,15 @@ mod tests {
             let request = TestRequest::post().uri("/a").insert_header((CONTENT_TYPE, kind)).to_http_request();
             IdempotentRequest::new("anonymous/192.0.2.1", "k", &request, body.into()).await.unwrap().fingerprint
         };
-        let first = asked("x", &[("prompt", "calm"), ("duration", "2")]).await;
-        assert_eq!(asked("y", &[("prompt", "calm"), ("duration", "2")]).await, first);
+        let first = fingerprint_of("x", &[("prompt", "calm"), ("duration", "2")]).await;
+        assert_eq!(fingerprint_of("y", &[("prompt", "calm"), ("duration", "2")]).await, first);
         for other in [
             &[("prompt", "calm"), ("duration", "3")][..],
             &[("prompt", "calm")],
             &[("prompt", "calmd"), ("uration", "2")],
             &[("duration", "2"), ("prompt", "calm")],
         ] {
-            assert_ne!(asked("x", other).await, first, "{other:?}");
+            assert_ne!(fingerprint_of("x", other).await, first, "{other:?}");
         }
     }
 }

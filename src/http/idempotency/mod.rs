@@ -50,7 +50,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_hours(1);
 pub struct IdempotencyKeys(Arc<IdempotencyState>);
 
 struct IdempotencyState {
-    vault: ResponseStore,
+    store: ResponseStore,
     /// Keys of running requests, with the fingerprints of the requests.
     in_flight: Mutex<HashMap<Digest, Digest>>,
 }
@@ -74,56 +74,57 @@ impl IdempotencyKeys {
     /// # Errors
     /// `ResponseStoreError` if the store cannot be used.
     pub fn open(data: &DataDir, environment: &Environment) -> Result<Self, ResponseStoreError> {
-        let vault = ResponseStore::open(data, environment)?;
-        Ok(Self(Arc::new(IdempotencyState { vault, in_flight: Mutex::default() })))
+        let store = ResponseStore::open(data, environment)?;
+        Ok(Self(Arc::new(IdempotencyState { store, in_flight: Mutex::default() })))
     }
 
     /// Looks up the stored response of a request. Without one, the request gets the exclusive right to run.
     ///
     /// # Errors
     /// 409 while another request with this key is running; 422 if the key was used for another request.
-    pub async fn start(&self, asked: IdempotentRequest, services: &Services) -> Result<IdempotencyOutcome, Problem> {
-        let hold = self.lock_key(&asked)?;
+    pub async fn start(&self, request: IdempotentRequest, services: &Services) -> Result<IdempotencyOutcome, Problem> {
+        let key_lock = self.lock_key(&request)?;
         // Before reading any data that the response may contain.
-        let begun = self.0.vault.epoch();
+        let epoch = self.0.store.epoch();
         let now = services.environment.now();
 
-        let claimed = services.models.read().claims.get(&asked.id, now).cloned();
+        let recorded_claim = services.models.read().claims.get(&request.id, now).cloned();
 
         let inner = Arc::clone(&self.0);
-        let sought = asked.clone();
-        let kept = web::block(move || inner.vault.read(&sought)).await.map_err(Problem::internal)?;
-        let kept = kept.filter(|kept| now < kept.at.saturating_add(RETENTION));
+        let lookup = request.clone();
+        let stored = web::block(move || inner.store.read(&lookup)).await.map_err(Problem::internal)?;
+        let stored = stored.filter(|stored| now < stored.at.saturating_add(RETENTION));
 
-        let before = [claimed.as_ref().map(|claimed| claimed.fingerprint), kept.as_ref().map(|kept| kept.fingerprint)];
-        if before.into_iter().flatten().any(|fingerprint| fingerprint != asked.fingerprint) {
+        let fingerprints =
+            [recorded_claim.as_ref().map(|claim| claim.fingerprint), stored.as_ref().map(|stored| stored.fingerprint)];
+        if fingerprints.into_iter().flatten().any(|fingerprint| fingerprint != request.fingerprint) {
             return Err(key_reused());
         }
 
-        let again = claimed.is_some() || kept.is_some();
-        if let Some(answer) = kept.and_then(StoredResponse::into_response) {
-            return Ok(IdempotencyOutcome::Replay(mark_replayed(answer)));
+        let is_rerun = recorded_claim.is_some() || stored.is_some();
+        if let Some(response) = stored.and_then(StoredResponse::into_response) {
+            return Ok(IdempotencyOutcome::Replay(mark_replayed(response)));
         }
 
-        let first = claimed.as_ref().map_or(now, |claimed| claimed.at);
-        let claim = IdempotencyClaim { key: asked.id, fingerprint: asked.fingerprint, command_index: 0 };
-        let chance = services.environment.with_seed(self.0.vault.seed(&asked, first));
-        let own = Services { environment: chance, ..services.clone() };
-        let turn = InFlightRequest { hold, request: asked, first_run_at: first, is_rerun: again, epoch: begun };
+        let first_run_at = recorded_claim.as_ref().map_or(now, |claim| claim.at);
+        let claim = IdempotencyClaim { key: request.id, fingerprint: request.fingerprint, command_index: 0 };
+        let environment = services.environment.with_seed(self.0.store.seed(&request, first_run_at));
+        let services = Services { environment, ..services.clone() };
+        let in_flight = InFlightRequest { hold: key_lock, request, first_run_at, is_rerun, epoch };
         Ok(IdempotencyOutcome::Run(
-            turn,
-            Box::new(IdempotentContext { services: own, claim, at: now, commands: Cell::new(0) }),
+            in_flight,
+            Box::new(IdempotentContext { services, claim, at: now, commands: Cell::new(0) }),
         ))
     }
 
-    fn lock_key(&self, asked: &IdempotentRequest) -> Result<IdempotencyKeyLock, Problem> {
+    fn lock_key(&self, request: &IdempotentRequest) -> Result<IdempotencyKeyLock, Problem> {
         let mut in_flight = self.0.in_flight.lock();
-        match in_flight.get(&asked.id) {
-            Some(fingerprint) if *fingerprint == asked.fingerprint => Err(key_in_use()),
+        match in_flight.get(&request.id) {
+            Some(fingerprint) if *fingerprint == request.fingerprint => Err(key_in_use()),
             Some(_) => Err(key_reused()),
             None => {
-                in_flight.insert(asked.id, asked.fingerprint);
-                Ok(IdempotencyKeyLock { keys: self.clone(), id: asked.id })
+                in_flight.insert(request.id, request.fingerprint);
+                Ok(IdempotencyKeyLock { keys: self.clone(), id: request.id })
             }
         }
     }
@@ -134,7 +135,7 @@ impl IdempotencyKeys {
     /// # Errors
     /// If a response could not be deleted durably.
     pub fn purge_responses(&self) -> std::io::Result<()> {
-        self.0.vault.purge()
+        self.0.store.purge()
     }
 
     /// Deletes expired responses, now and every hour, until the service has stopped. Requires the runtime of a server.
@@ -144,7 +145,7 @@ impl IdempotencyKeys {
             while let Some(inner) = keys.upgrade() {
                 let now = environment.now();
                 // Fails only while the service is stopping.
-                let _ = web::block(move || inner.vault.sweep(now)).await;
+                let _ = web::block(move || inner.store.sweep(now)).await;
                 rt::time::sleep(SWEEP_INTERVAL).await;
             }
         });
@@ -188,8 +189,8 @@ impl IdempotentContext {
     /// Returns the claim of the next command of the request.
     #[must_use]
     pub fn next_claim(&self) -> IdempotencyClaim {
-        let nth = self.commands.replace(self.commands.get().saturating_add(1));
-        IdempotencyClaim { command_index: nth, ..self.claim }
+        let command_index = self.commands.replace(self.commands.get().saturating_add(1));
+        IdempotencyClaim { command_index, ..self.claim }
     }
 }
 
@@ -207,26 +208,26 @@ pub struct InFlightRequest {
 impl InFlightRequest {
     /// Stores the response if it is final, and returns it for sending.
     pub async fn finish(self, response: HttpResponse, services: &Services) -> HttpResponse {
-        let is_made_again = response.extensions().contains::<RebuiltOnReplay>();
-        if is_made_again {
+        let is_rebuilt = response.extensions().contains::<RebuiltOnReplay>();
+        if is_rebuilt {
             return if self.is_rerun && response.status().is_success() { mark_replayed(response) } else { response };
         }
 
         let (head, body) = response.into_parts();
-        let Self { hold, request: asked, first_run_at: first, is_rerun: again, epoch: begun } = self;
-        let (body, whole) = buffer_body(body).await;
-        let kept = match whole {
-            Some(whole) => StoredResponse::new(first, asked.fingerprint, &head, whole, again),
-            None => Some(StoredResponse::without_response(first, asked.fingerprint)),
+        let Self { hold: key_lock, request, first_run_at, is_rerun, epoch } = self;
+        let (body, full_body) = buffer_body(body).await;
+        let stored = match full_body {
+            Some(full_body) => StoredResponse::new(first_run_at, request.fingerprint, &head, full_body, is_rerun),
+            None => Some(StoredResponse::without_response(first_run_at, request.fingerprint)),
         };
 
         // While the disk is full the response is not stored; a replay rebuilds it, and the claim in the log prevents a
         // second execution.
-        if let Some(kept) = kept.filter(|_| services.space.check().is_ok()) {
+        if let Some(stored) = stored.filter(|_| services.space.check().is_ok()) {
             // The log bounds the number of requests with commands; responses to others need a limit of their own.
-            let with_commands = services.models.read().claims.get(&asked.id, first).is_some();
+            let with_commands = services.models.read().claims.get(&request.id, first_run_at).is_some();
             let nonce = services.environment.random_bytes();
-            let write = move || hold.keys.0.vault.write(&asked, &kept, nonce, (with_commands, begun));
+            let write = move || key_lock.keys.0.store.write(&request, &stored, nonce, (with_commands, epoch));
             if let Err(error) = web::block(write).await.map_err(std::io::Error::other).flatten()
                 && services.space.to_disk_full(&error).is_none()
             {
@@ -235,7 +236,7 @@ impl InFlightRequest {
         }
 
         let response = head.set_body(body);
-        if again && response.status().is_success() { mark_replayed(response) } else { response }
+        if is_rerun && response.status().is_success() { mark_replayed(response) } else { response }
     }
 }
 

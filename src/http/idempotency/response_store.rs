@@ -69,8 +69,8 @@ struct ResponseStoreUsage {
 
 impl ResponseStoreUsage {
     fn from_file_size(bytes: u64, with_commands: bool) -> Self {
-        let all = bytes.max(FILE_MIN);
-        Self { total: all, without_commands: if with_commands { 0 } else { all } }
+        let size = bytes.max(FILE_MIN);
+        Self { total: size, without_commands: if with_commands { 0 } else { size } }
     }
 
     fn plus(self, other: Self) -> Self {
@@ -107,27 +107,30 @@ impl ResponseStore {
         };
 
         let root = data.path("answers");
-        let taken =
+        let usage =
             files(&root).map(|path| file_usage(&path)).fold(ResponseStoreUsage::default(), ResponseStoreUsage::plus);
-        Ok(Self { root, secret: secret.0, usage: Mutex::new(taken), purge_epoch: RwLock::default() })
+        Ok(Self { root, secret: secret.0, usage: Mutex::new(usage), purge_epoch: RwLock::default() })
     }
 
     /// Derives the random seed of a request. `first` is the time of its first execution: a key that is used again after
     /// its expiry must not produce the same ids.
     #[must_use]
-    pub fn seed(&self, asked: &IdempotentRequest, first: Timestamp) -> [u8; 32] {
-        self.derive(b"seed", &[asked.caller_and_key.as_bytes(), &asked.fingerprint.0, &first.micros().to_le_bytes()])
+    pub fn seed(&self, request: &IdempotentRequest, first_run_at: Timestamp) -> [u8; 32] {
+        self.derive(
+            b"seed",
+            &[request.caller_and_key.as_bytes(), &request.fingerprint.0, &first_run_at.micros().to_le_bytes()],
+        )
     }
 
     /// Returns the stored response of a request, regardless of its age. Blocks. An unreadable response counts as
     /// missing: the claim in the log prevents a second execution.
     #[must_use]
-    pub fn read(&self, asked: &IdempotentRequest) -> Option<StoredResponse> {
-        [true, false].into_iter().find_map(|with_commands| self.open_file(asked, with_commands))
+    pub fn read(&self, request: &IdempotentRequest) -> Option<StoredResponse> {
+        [true, false].into_iter().find_map(|with_commands| self.open_file(request, with_commands))
     }
 
-    fn open_file(&self, asked: &IdempotentRequest, with_commands: bool) -> Option<StoredResponse> {
-        let sealed = match fs::read(self.path(&asked.id, with_commands)) {
+    fn open_file(&self, request: &IdempotentRequest, with_commands: bool) -> Option<StoredResponse> {
+        let sealed = match fs::read(self.path(&request.id, with_commands)) {
             Ok(sealed) => sealed,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
@@ -136,12 +139,13 @@ impl ResponseStore {
             }
         };
 
-        let (form, rest) = sealed.split_first()?;
-        let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>().filter(|_| *form == FORMAT_VERSION)?;
+        let (format_version, remaining) = sealed.split_first()?;
+        let (nonce, sealed) =
+            remaining.split_first_chunk::<NONCE_BYTES>().filter(|_| *format_version == FORMAT_VERSION)?;
 
-        let payload = Payload { msg: sealed, aad: &asked.id.0 };
-        let opened = self.cipher(asked).decrypt(nonce.into(), payload).ok()?;
-        StoredResponse::from_bytes(opened)
+        let payload = Payload { msg: sealed, aad: &request.id.0 };
+        let plaintext = self.cipher(request).decrypt(nonce.into(), payload).ok()?;
+        StoredResponse::from_bytes(plaintext)
     }
 
     /// Returns the current epoch, for a request that begins.
@@ -158,46 +162,46 @@ impl ResponseStore {
     /// If the file cannot be written.
     pub fn write(
         &self,
-        asked: &IdempotentRequest,
-        kept: &StoredResponse,
+        request: &IdempotentRequest,
+        response: &StoredResponse,
         nonce: [u8; NONCE_BYTES],
-        (with_commands, begun): (bool, PurgeEpoch),
+        (with_commands, epoch): (bool, PurgeEpoch),
     ) -> io::Result<()> {
-        let forgotten = self.purge_epoch.read();
-        if *forgotten != begun {
+        let purge_epoch = self.purge_epoch.read();
+        if *purge_epoch != epoch {
             return Ok(());
         }
 
-        let plain = kept.to_bytes();
+        let plaintext = response.to_bytes();
 
-        let more =
-            ResponseStoreUsage::from_file_size((1 + NONCE_BYTES + plain.len() + TAG_BYTES) as u64, with_commands);
-        if !self.reserve(more) {
+        let added =
+            ResponseStoreUsage::from_file_size((1 + NONCE_BYTES + plaintext.len() + TAG_BYTES) as u64, with_commands);
+        if !self.reserve(added) {
             return Ok(());
         }
 
-        let written = self.write_file(asked, kept.at, &plain, nonce, with_commands);
-        if written.is_err() {
-            let mut taken = self.usage.lock();
-            *taken = taken.minus(more);
+        let result = self.write_file(request, response.at, &plaintext, nonce, with_commands);
+        if result.is_err() {
+            let mut usage = self.usage.lock();
+            *usage = usage.minus(added);
         }
 
-        written
+        result
     }
 
     fn write_file(
         &self,
-        asked: &IdempotentRequest,
+        request: &IdempotentRequest,
         at: Timestamp,
-        plain: &[u8],
+        plaintext: &[u8],
         nonce: [u8; NONCE_BYTES],
         with_commands: bool,
     ) -> io::Result<()> {
-        let payload = Payload { msg: plain, aad: &asked.id.0 };
-        let sealed = self.cipher(asked).encrypt(&nonce.into(), payload);
+        let payload = Payload { msg: plaintext, aad: &request.id.0 };
+        let sealed = self.cipher(request).encrypt(&nonce.into(), payload);
         let sealed = sealed.map_err(|error| io::Error::other(error.to_string()))?;
 
-        let path = self.path(&asked.id, with_commands);
+        let path = self.path(&request.id, with_commands);
         let draft = path.with_extension(DRAFT_EXTENSION);
         DirBuilder::new().recursive(true).mode(0o700).create(path.parent().unwrap_or(&self.root))?;
 
@@ -216,14 +220,14 @@ impl ResponseStore {
     }
 
     /// Reserves bytes. Returns `false` if the store is full.
-    fn reserve(&self, more: ResponseStoreUsage) -> bool {
-        let mut taken = self.usage.lock();
-        let sum = taken.plus(more);
+    fn reserve(&self, added: ResponseStoreUsage) -> bool {
+        let mut usage = self.usage.lock();
+        let sum = usage.plus(added);
         let has_room =
-            sum.total <= STORE_MAX && (more.without_commands == 0 || sum.without_commands <= WITHOUT_COMMANDS_MAX);
+            sum.total <= STORE_MAX && (added.without_commands == 0 || sum.without_commands <= WITHOUT_COMMANDS_MAX);
 
         if has_room {
-            *taken = sum;
+            *usage = sum;
         }
 
         has_room
@@ -236,9 +240,9 @@ impl ResponseStore {
 
         for path in files(&self.root) {
             let modified = fs::metadata(&path).and_then(|metadata| metadata.modified());
-            let old = modified.is_ok_and(|at| at + RETENTION <= system_time(now));
+            let is_expired = modified.is_ok_and(|at| at + RETENTION <= system_time(now));
             let size = file_usage(&path);
-            if !old {
+            if !is_expired {
                 found = found.plus(size);
             } else if let Err(error) = fs::remove_file(&path) {
                 tracing::warn!(%error, path = %path.display(), "expired response not removed");
@@ -246,9 +250,9 @@ impl ResponseStore {
             }
         }
 
-        let mut taken = self.usage.lock();
+        let mut usage = self.usage.lock();
         // Add the responses written during the scan; those that it found too count twice until the next sweep.
-        *taken = found.plus(taken.minus(before));
+        *usage = found.plus(usage.minus(before));
     }
 
     /// Deletes every response to a request with commands, durably, and stores none for requests that have begun
@@ -259,22 +263,22 @@ impl ResponseStore {
     pub fn purge(&self) -> io::Result<()> {
         let drafts = {
             // No writer runs while the lock is held, so drafts are leftovers of a crash.
-            let mut forgotten = self.purge_epoch.write();
-            forgotten.0 += 1;
+            let mut purge_epoch = self.purge_epoch.write();
+            purge_epoch.0 += 1;
             self.purge_files(|extension| extension.is_some_and(|extension| extension == DRAFT_EXTENSION))
         };
         drafts.and(self.purge_files(|extension| extension.is_none()))
     }
 
-    fn purge_files(&self, is_meant: impl Fn(Option<&OsStr>) -> bool) -> io::Result<()> {
+    fn purge_files(&self, should_remove: impl Fn(Option<&OsStr>) -> bool) -> io::Result<()> {
         let mut outcome = Ok(());
         for folder in entries(&self.root) {
-            let meant: Vec<_> = entries(&folder).filter(|path| is_meant(path.extension())).collect();
-            for path in &meant {
+            let matching: Vec<_> = entries(&folder).filter(|path| should_remove(path.extension())).collect();
+            for path in &matching {
                 outcome = outcome.and(self.remove(path));
             }
 
-            if !meant.is_empty() {
+            if !matching.is_empty() {
                 outcome = outcome.and(File::open(&folder).and_then(|folder| folder.sync_all()));
             }
         }
@@ -285,8 +289,8 @@ impl ResponseStore {
         let size = file_usage(path);
         match fs::remove_file(path) {
             Ok(()) => {
-                let mut taken = self.usage.lock();
-                *taken = taken.minus(size);
+                let mut usage = self.usage.lock();
+                *usage = usage.minus(size);
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -300,8 +304,8 @@ impl ResponseStore {
         if with_commands { path } else { path.with_extension(WITHOUT_COMMANDS_EXTENSION) }
     }
 
-    fn cipher(&self, asked: &IdempotentRequest) -> XChaCha20Poly1305 {
-        XChaCha20Poly1305::new(&self.derive(b"seal", &[asked.caller_and_key.as_bytes()]).into())
+    fn cipher(&self, request: &IdempotentRequest) -> XChaCha20Poly1305 {
+        XChaCha20Poly1305::new(&self.derive(b"seal", &[request.caller_and_key.as_bytes()]).into())
     }
 
     fn derive(&self, purpose: &[u8], parts: &[&[u8]]) -> [u8; 32] {

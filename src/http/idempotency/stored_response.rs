@@ -38,10 +38,16 @@ impl StoredResponse {
     /// Returns the response to store, or `None` if the client may retry or the body is too large. `again` means that an
     /// earlier run executed the request, so a 404 only says that its result is gone.
     #[must_use]
-    pub fn new(at: Timestamp, fingerprint: Digest, head: &HttpResponse<()>, body: Bytes, again: bool) -> Option<Self> {
+    pub fn new(
+        at: Timestamp,
+        fingerprint: Digest,
+        head: &HttpResponse<()>,
+        body: Bytes,
+        is_rerun: bool,
+    ) -> Option<Self> {
         let status = head.status();
-        let gone = again && status == StatusCode::NOT_FOUND;
-        let stays = status.is_success() || (STORED_ERROR_STATUSES.contains(&status.as_u16()) && !gone);
+        let is_gone = is_rerun && status == StatusCode::NOT_FOUND;
+        let is_storable = status.is_success() || (STORED_ERROR_STATUSES.contains(&status.as_u16()) && !is_gone);
 
         let text = |(name, value): (&HeaderName, &HeaderValue)| {
             Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
@@ -49,7 +55,7 @@ impl StoredResponse {
 
         // Headers of every response are added later, to replays as well.
         let headers = head.headers().iter().filter_map(text).collect();
-        (stays && body.len() <= STORED_BODY_MAX).then_some(Self {
+        (is_storable && body.len() <= STORED_BODY_MAX).then_some(Self {
             at,
             fingerprint,
             status: status.as_u16(),
@@ -105,26 +111,29 @@ impl StoredResponse {
 mod tests {
     use super::*;
 
-    fn kept(status: u16, bytes: usize, again: bool) -> Option<StoredResponse> {
+    fn stored_response(status: u16, bytes: usize, is_rerun: bool) -> Option<StoredResponse> {
         let response = HttpResponse::build(StatusCode::from_u16(status).unwrap()).finish();
         let (head, ()) = response.set_body(()).into_parts();
-        StoredResponse::new(Timestamp::from_micros(0), Digest([9; 32]), &head, Bytes::from(vec![b'x'; bytes]), again)
+        StoredResponse::new(Timestamp::from_micros(0), Digest([9; 32]), &head, Bytes::from(vec![b'x'; bytes]), is_rerun)
     }
 
     #[test]
     fn only_answers_that_stay_the_same_are_kept() {
         for status in [200, 201, 204, 400, 404, 409, 410] {
-            assert!(kept(status, 0, false).is_some(), "{status}");
+            assert!(stored_response(status, 0, false).is_some(), "{status}");
         }
         for status in [302, 401, 403, 408, 413, 415, 422, 429, 500, 503, 507] {
-            assert!(kept(status, 0, false).is_none(), "{status}");
+            assert!(stored_response(status, 0, false).is_none(), "{status}");
         }
-        assert!(kept(200, STORED_BODY_MAX, false).is_some() && kept(200, STORED_BODY_MAX + 1, false).is_none());
+        assert!(
+            stored_response(200, STORED_BODY_MAX, false).is_some()
+                && stored_response(200, STORED_BODY_MAX + 1, false).is_none()
+        );
     }
 
     #[test]
     fn that_something_is_gone_by_now_is_not_kept() {
-        let is_kept = |status, again| kept(status, 0, again).is_some();
-        assert!(is_kept(404, false) && !is_kept(404, true) && is_kept(200, true) && is_kept(409, true));
+        let is_stored = |status, is_rerun| stored_response(status, 0, is_rerun).is_some();
+        assert!(is_stored(404, false) && !is_stored(404, true) && is_stored(200, true) && is_stored(409, true));
     }
 }

@@ -50,20 +50,21 @@ pub(super) fn check(
     let is_busy = Cell::new(false);
     let inspect = |bytes: &[u8]| inspect(decoders, bytes, &is_busy);
     let checked = fields::read(body, |fields| {
-        let ParsedImageSubmission { job, reference, is_random: varies } = read(fields);
+        let ParsedImageSubmission { job, reference, is_random } = read(fields);
         let webhook = fields.text("webhook_url", read_webhook).flatten();
         let image = fields.required_text("image", PictureInput::parse);
-        let reference = reference.map(|(field, given)| check_picture(fields, field, given, inspect, |_, _| Some(())));
+        let reference =
+            reference.map(|(field, picture)| check_picture(fields, field, picture, inspect, |_, _| Some(())));
         let image =
             check_picture(fields, "image", image?, inspect, |fields, measured| check_output(fields, &job, measured))?;
 
         // An invalid picture was reported already.
         let reference = match reference {
             None => None,
-            Some(looked) => Some(looked?),
+            Some(reference) => Some(reference?),
         };
 
-        Some(CheckedImageSubmission { job, image, reference, is_random: varies, webhook })
+        Some(CheckedImageSubmission { job, image, reference, is_random, webhook })
     });
     if is_busy.get() { Err(Problem::overloaded()) } else { checked }
 }
@@ -93,23 +94,23 @@ fn read_webhook(text: &str) -> Result<Option<CallbackUrl>, InvalidValue> {
 fn check_picture(
     fields: &mut Fields<'_, '_>,
     field: &'static str,
-    given: PictureInput,
+    picture: PictureInput,
     inspect: impl Fn(&[u8]) -> Result<PictureInfo, InvalidValue>,
     check_measured: impl FnOnce(&mut Fields<'_, '_>, &PictureInfo) -> Option<()>,
 ) -> Option<CheckedImageInput> {
-    let bytes = match given {
+    let bytes = match picture {
         PictureInput::Url(url) => return Some(CheckedImageInput::Remote(url)),
         PictureInput::Bytes(bytes) => bytes,
     };
 
-    let noted = |fields: &mut Fields<'_, '_>, inspected: Result<PictureInfo, InvalidValue>| {
+    let ok_or_add_error = |fields: &mut Fields<'_, '_>, inspected: Result<PictureInfo, InvalidValue>| {
         inspected.map_err(|reason| fields.add_error(field, reason)).ok()
     };
 
-    let measured = noted(fields, read_picture_info(&bytes))?;
+    let measured = ok_or_add_error(fields, read_picture_info(&bytes))?;
     check_measured(fields, &measured)?;
 
-    let inspected = noted(fields, inspect(&bytes))?;
+    let inspected = ok_or_add_error(fields, inspect(&bytes))?;
     Some(CheckedImageInput::Inline { bytes, info: inspected })
 }
 
@@ -141,10 +142,10 @@ impl CheckedImageSubmission {
         space: &DiskSpace,
         seed: u32,
     ) -> Result<(ImageWork, Option<CallbackUrl>), Problem> {
-        let Self { job, image, reference, is_random: varies, webhook } = self;
+        let Self { job, image, reference, is_random, webhook } = self;
         let image = image.store_in(store, space)?;
         let reference = reference.map(|picture| picture.store_in(store, space)).transpose()?;
-        Ok((ImageWork { job, image, reference, seed: varies.then_some(seed) }, webhook))
+        Ok((ImageWork { job, image, reference, seed: is_random.then_some(seed) }, webhook))
     }
 }
 
@@ -153,8 +154,8 @@ impl CheckedImageInput {
         match self {
             Self::Remote(url) => Ok(PictureSource::Remote(url)),
             Self::Inline { bytes, info: PictureInfo { format, width, height } } => {
-                let kept = store.put(MediaArea::Input, &bytes, format, width, height);
-                kept.map(PictureSource::Stored).map_err(|error| Problem::from_io_error(&error, space))
+                let stored = store.put(MediaArea::Input, &bytes, format, width, height);
+                stored.map(PictureSource::Stored).map_err(|error| Problem::from_io_error(&error, space))
             }
         }
     }

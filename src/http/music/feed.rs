@@ -49,12 +49,12 @@ pub struct MusicOutcomeRecorder {
 
 impl MusicOutcomeRecorder {
     /// Creates the record of a task that is about to be submitted.
-    pub fn new(services: &Services, task: TaskId, why: CommandContext) -> Self {
+    pub fn new(services: &Services, task: TaskId, command_context: CommandContext) -> Self {
         let dispatch = services.dispatch.clone();
         let environment = services.environment.clone();
         // The outcome is not a command of the request, so it must not claim the idempotency key.
-        let why = Some(CommandContext { claim: None, ..why });
-        Self { dispatch, environment, task, context: why, ended: false }
+        let command_context = Some(CommandContext { claim: None, ..command_context });
+        Self { dispatch, environment, task, context: command_context, ended: false }
     }
 
     /// Creates the record of a replayed stream.
@@ -67,7 +67,7 @@ impl MusicOutcomeRecorder {
     /// Returns the metadata of the original request with the current time.
     fn command_context(&self) -> Option<CommandContext> {
         let at = self.environment.now();
-        self.context.as_ref().map(|why| CommandContext { at, ..why.clone() })
+        self.context.as_ref().map(|context| CommandContext { at, ..context.clone() })
     }
 
     /// Records the end. Returns `Failure::cancelled` if the task has ended already.
@@ -78,8 +78,8 @@ impl MusicOutcomeRecorder {
 
     /// Records an intermediate event. Returns `Failure::cancelled` if the task has ended already.
     async fn record_event(&self, command: TaskCommand) -> Result<(), TaskFailure> {
-        let Some(why) = self.command_context() else { return Ok(()) };
-        match self.dispatch.task(self.task, command, why).await {
+        let Some(command_context) = self.command_context() else { return Ok(()) };
+        match self.dispatch.task(self.task, command, command_context).await {
             Ok(_) => Ok(()),
             Err(CommandError::Rejected(_)) => Err(TaskFailure::cancelled()),
             Err(error) => {
@@ -93,14 +93,14 @@ impl MusicOutcomeRecorder {
 /// Records that the client disconnected, unless an end was recorded before.
 impl Drop for MusicOutcomeRecorder {
     fn drop(&mut self) {
-        let Some(why) = self.command_context().filter(|_| !self.ended) else { return };
+        let Some(command_context) = self.command_context().filter(|_| !self.ended) else { return };
         let dispatch = self.dispatch.clone();
         let task = self.task;
         let failure = TaskFailure::new(CLIENT_DISCONNECTED, "the client disconnected before the end of the music");
         // Without a runtime the service is stopping, and the next start ends the task.
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {
-            match dispatch.task(task, TaskCommand::Fail { failure }, why).await {
+            match dispatch.task(task, TaskCommand::Fail { failure }, command_context).await {
                 Ok(_) | Err(CommandError::Rejected(_)) => {}
                 Err(error) => tracing::warn!(%task, %error, "end of stream not recorded"),
             }
@@ -109,7 +109,7 @@ impl Drop for MusicOutcomeRecorder {
 }
 
 pub struct MusicFeed {
-    record: MusicOutcomeRecorder,
+    recorder: MusicOutcomeRecorder,
     source: MusicSource,
     access: StreamAccess,
     /// Background check for the end, in case the reader stops reading; aborted on drop.
@@ -149,16 +149,18 @@ struct MusicLineEncoder {
 impl MusicFeed {
     pub fn new(
         services: &Services,
-        record: MusicOutcomeRecorder,
-        (playing, place): (MusicSourceStream, PoolPermit),
+        recorder: MusicOutcomeRecorder,
+        (stream, permit): (MusicSourceStream, PoolPermit),
         access: StreamAccess,
     ) -> Self {
-        let source = MusicSource::new(playing, place);
+        let source = MusicSource::new(stream, permit);
         let deadline = Instant::now() + services.options.music.deadline;
         let watchdog = MusicWatchdog {
             source: source.clone(),
-            task: record.task,
-            recorder: record.command_context().map(|why| (record.dispatch.clone(), record.environment.clone(), why)),
+            task: recorder.task,
+            recorder: recorder
+                .command_context()
+                .map(|context| (recorder.dispatch.clone(), recorder.environment.clone(), context)),
             models: services.models.clone(),
             closing: services.closing.clone(),
             access: access.clone(),
@@ -166,7 +168,7 @@ impl MusicFeed {
         };
 
         Self {
-            record,
+            recorder,
             source,
             access,
             watchdog: rt::spawn(watchdog.run()),
@@ -212,7 +214,7 @@ impl MusicFeed {
                 },
                 // Before the music itself, which may always be ready.
                 () = sleep_until(self.deadline) => self.fail(deadline_exceeded().into()).await,
-                moment = self.source.next() => self.handle_event(moment).await,
+                item = self.source.next() => self.handle_event(item).await,
                 () = sleep_until(self.keep_alive_at) => self.lines.push_back(KEEP_ALIVE),
             }
         }
@@ -220,25 +222,25 @@ impl MusicFeed {
 
     /// Ends the stream if the task was ended elsewhere, for example cancelled by its owner.
     fn check_recorded_end(&mut self) {
-        if self.record.context.is_none() {
+        if self.recorder.context.is_none() {
             return;
         }
-        if let Some(failure) = recorded_failure(self.record.task, &self.models) {
-            self.record.ended = true;
+        if let Some(failure) = recorded_failure(self.recorder.task, &self.models) {
+            self.recorder.ended = true;
             self.send_failure(&failure);
         }
     }
 
-    async fn handle_event(&mut self, moment: Option<Result<MusicStreamItem, MusicInterruption>>) {
-        match moment {
+    async fn handle_event(&mut self, item: Option<Result<MusicStreamItem, MusicInterruption>>) {
+        match item {
             None => self.complete().await,
-            Some(Err(unfinished)) => self.fail(unfinished).await,
+            Some(Err(interruption)) => self.fail(interruption).await,
             Some(Ok(MusicStreamItem::Accepted { reference })) => {
-                if let Err(failure) = self.record.record_event(TaskCommand::RecordAcceptance { reference }).await {
+                if let Err(failure) = self.recorder.record_event(TaskCommand::RecordAcceptance { reference }).await {
                     self.fail(failure.into()).await;
                 }
             }
-            Some(Ok(moment)) => self.lines.extend(self.encoder.encode(moment)),
+            Some(Ok(item)) => self.lines.extend(self.encoder.encode(item)),
         }
     }
 
@@ -249,32 +251,32 @@ impl MusicFeed {
         };
 
         match self
-            .record
+            .recorder
             .record_end(TaskCommand::Complete { results: TaskResults::Music(self.encoder.summary()) })
             .await
         {
             Ok(()) => {
                 let generated =
                     MusicStreamLine::generated_audio(&format, self.encoder.file_seconds(), self.billing_rate);
-                self.lines.extend([generated.to_bytes(), MusicStreamLine::complete(self.record.task).to_bytes()]);
+                self.lines.extend([generated.to_bytes(), MusicStreamLine::complete(self.recorder.task).to_bytes()]);
                 self.ended = true;
             }
-            Err(refused) => self.send_recorded_failure(refused),
+            Err(rejection) => self.send_recorded_failure(rejection),
         }
     }
 
     async fn fail(&mut self, MusicInterruption { failure, commands }: MusicInterruption) {
         for command in commands {
-            if let Err(refused) = self.record.record_end(command).await {
-                return self.send_recorded_failure(refused);
+            if let Err(rejection) = self.recorder.record_end(command).await {
+                return self.send_recorded_failure(rejection);
             }
         }
         self.send_failure(&failure);
     }
 
     /// Reports the recorded end: another writer may have recorded one first.
-    fn send_recorded_failure(&mut self, refused: TaskFailure) {
-        self.send_failure(&recorded_failure(self.record.task, &self.models).unwrap_or(refused));
+    fn send_recorded_failure(&mut self, fallback: TaskFailure) {
+        self.send_failure(&recorded_failure(self.recorder.task, &self.models).unwrap_or(fallback));
     }
 
     /// Releases the music source at once, even if the client does not read the last line.
@@ -316,7 +318,7 @@ impl MusicWatchdog {
             }
 
             tokio::select! {
-                told = changes.changed() => if told.is_err() { break },
+                result = changes.changed() => if result.is_err() { break },
                 _ = self.closing.changed() => break,
                 () = self.access.wait_for_change() => if !has_access(&mut self.access).await {
                     self.record_failure(access_revoked()).await;
@@ -332,10 +334,10 @@ impl MusicWatchdog {
     }
 
     async fn record_failure(&mut self, failure: TaskFailure) {
-        let Some((dispatch, environment, why)) = &self.recorder else { return };
-        let why = CommandContext { at: environment.now(), ..why.clone() };
+        let Some((dispatch, environment, context)) = &self.recorder else { return };
+        let context = CommandContext { at: environment.now(), ..context.clone() };
         // An end recorded in the meantime wins.
-        if let Err(error) = dispatch.task(self.task, TaskCommand::Fail { failure }, why).await {
+        if let Err(error) = dispatch.task(self.task, TaskCommand::Fail { failure }, context).await {
             tracing::debug!(task = %self.task, %error, "end of stream not recorded");
         }
     }
@@ -343,22 +345,22 @@ impl MusicWatchdog {
 
 impl MusicLineEncoder {
     /// Returns the line for an event of the vendor, if it has one.
-    fn encode(&mut self, moment: MusicStreamItem) -> Option<Bytes> {
-        match moment {
+    fn encode(&mut self, item: MusicStreamItem) -> Option<Bytes> {
+        match item {
             MusicStreamItem::Accepted { .. } => None,
             MusicStreamItem::Length { millis } => {
                 self.millis = millis;
                 Some(MusicStreamLine::Duration { duration_sec: to_seconds(millis) }.to_bytes())
             }
-            MusicStreamItem::Title { index: place, title, tags } => {
-                let line = MusicStreamLine::title(place, title.as_str(), &tags).to_bytes();
+            MusicStreamItem::Title { index, title, tags } => {
+                let line = MusicStreamLine::title(index, title.as_str(), &tags).to_bytes();
                 self.title.get_or_insert(title);
                 Some(line)
             }
-            MusicStreamItem::Sound { index: place, format, data } => {
+            MusicStreamItem::Sound { index, format, data } => {
                 self.bytes += data.len() as u64;
-                self.file_count = self.file_count.max(place.streams);
-                let line = MusicStreamLine::audio_chunk(place, &format, &data).to_bytes();
+                self.file_count = self.file_count.max(index.streams);
+                let line = MusicStreamLine::audio_chunk(index, &format, &data).to_bytes();
                 self.format = Some(format);
                 Some(line)
             }

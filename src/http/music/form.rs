@@ -40,7 +40,7 @@ pub async fn read(headers: &HeaderMap, body: Bytes) -> Result<MusicWork, Problem
             return Err(malformed(&format!("more than {PARTS_MAX} parts")));
         }
 
-        let (given, bytes_max) = match part.name() {
+        let (field, bytes_max) = match part.name() {
             Some("prompt") => (&mut prompt, PROMPT_BYTES_MAX),
             Some("duration") => (&mut seconds, DURATION_BYTES_MAX),
             _ => {
@@ -57,7 +57,7 @@ pub async fn read(headers: &HeaderMap, body: Bytes) -> Result<MusicWork, Problem
             Err(_) => Ok(INVALID_TEXT.to_owned()),
         };
 
-        *given = match given {
+        *field = match field {
             FormFieldValue::Absent => FormFieldValue::Present(text),
             FormFieldValue::Present(_) | FormFieldValue::Repeated => FormFieldValue::Repeated,
         };

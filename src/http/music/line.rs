@@ -51,15 +51,15 @@ pub enum MusicStreamLine<'l> {
 }
 
 impl<'l> MusicStreamLine<'l> {
-    pub fn title(place: TitleIndex, title: &'l str, display_tags: &'l [String]) -> Self {
-        let TitleIndex { stream: stream_index, prompt: prompt_index, copy: copy_index } = place;
+    pub fn title(index: TitleIndex, title: &'l str, display_tags: &'l [String]) -> Self {
+        let TitleIndex { stream: stream_index, prompt: prompt_index, copy: copy_index } = index;
         Self::Title { stream_index, prompt_index, copy_index, title, display_tags }
     }
 
-    pub fn audio_chunk(place: SoundFileIndex, format: &'l SoundFormat, data: &[u8]) -> Self {
+    pub fn audio_chunk(index: SoundFileIndex, format: &'l SoundFormat, data: &[u8]) -> Self {
         Self::AudioChunk {
-            stream_index: place.stream,
-            num_streams: place.streams,
+            stream_index: index.stream,
+            num_streams: index.streams,
             sample_rate: format.sample_rate,
             channels: format.channels,
             encoding: format.encoding.as_str(),
@@ -121,13 +121,13 @@ mod tests {
         assert_eq!(mapping.len(), lines.len());
         for line in lines {
             // When it is serialized
-            let written: Value = serde_json::from_slice(&line.to_bytes()).unwrap();
+            let json: Value = serde_json::from_slice(&line.to_bytes()).unwrap();
             // Then it has exactly the fields of its kind
-            let component = mapping[written["type"].as_str().unwrap()].as_str().unwrap().rsplit('/').next().unwrap();
+            let component = mapping[json["type"].as_str().unwrap()].as_str().unwrap().rsplit('/').next().unwrap();
             let schema = &schemas[component];
-            let names: Vec<_> = written.as_object().unwrap().keys().cloned().collect();
-            let described: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
-            assert_eq!(names, described, "{component}");
+            let names: Vec<_> = json.as_object().unwrap().keys().cloned().collect();
+            let documented: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
+            assert_eq!(names, documented, "{component}");
             assert_eq!(schema["required"].as_array().unwrap().len(), names.len(), "{component}");
         }
     }

@@ -21,14 +21,14 @@ pub type MusicSourceStream = BoxStream<'static, Result<MusicStreamItem, MusicInt
 pub struct MusicSource(Arc<Mutex<Option<(MusicSourceStream, PoolPermit)>>>);
 
 impl MusicSource {
-    pub fn new(playing: MusicSourceStream, place: PoolPermit) -> Self {
-        Self(Arc::new(Mutex::new(Some((playing, place)))))
+    pub fn new(stream: MusicSourceStream, permit: PoolPermit) -> Self {
+        Self(Arc::new(Mutex::new(Some((stream, permit)))))
     }
 
     /// Returns the next event of the vendor; pending forever once released.
     pub async fn next(&self) -> Option<Result<MusicStreamItem, MusicInterruption>> {
         poll_fn(|context| match &mut *self.0.lock() {
-            Some((playing, _)) => playing.poll_next_unpin(context),
+            Some((stream, _)) => stream.poll_next_unpin(context),
             None => Poll::Pending,
         })
         .await
@@ -36,7 +36,7 @@ impl MusicSource {
 
     /// Stops the vendor and releases the place.
     pub fn release(&self) {
-        let held = self.0.lock().take();
-        drop(held);
+        let released = self.0.lock().take();
+        drop(released);
     }
 }

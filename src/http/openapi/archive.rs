@@ -11,7 +11,7 @@ use crate::domain::version::SemVer;
 use crate::http::error::Code;
 
 pub fn group() -> OperationGroup {
-    let signed =
+    let signed_url_field =
         || field::<UrlSchema>("signedUrl", "URL for one `PUT` of the archive, valid for 15 minutes.").required();
     let publication = [
         field_with_schema(
@@ -36,7 +36,7 @@ pub fn group() -> OperationGroup {
             (
                 "Publication",
                 response_object([
-                    signed(),
+                    signed_url_field(),
                     field_with_schema(
                         "node_version",
                         "The version, pending until its archive is uploaded.",
@@ -45,13 +45,13 @@ pub fn group() -> OperationGroup {
                     .required(),
                 ]),
             ),
-            ("SignedUpload", response_object([signed()])),
+            ("SignedUpload", response_object([signed_url_field()])),
         ],
     }
 }
 
 fn publish_operations() -> Vec<Operation> {
-    let ticket = "https://registry.example/uploads/9fQ2v7";
+    let upload_url = "https://registry.example/uploads/9fQ2v7";
     let version = json!({"node_version": {"version": "1.2.0", "changelog": "Fixed the mask"}});
     vec![
         post("/publishers/{publisher_id}/nodes/{node_id}/versions", "publishVersion", "Publish a version")
@@ -64,7 +64,7 @@ fn publish_operations() -> Vec<Operation> {
             .created_response(
                 "The version and its upload URL.",
                 "Publication",
-                &json!({"signedUrl": ticket, "node_version": version_example()}),
+                &json!({"signedUrl": upload_url, "node_version": version_example()}),
             )
             .error(Code::QuotaExceeded, "the publisher has reached its daily limit of new versions or nodes")
             .error(Code::AlreadyExists, "the version exists or existed, or another publisher owns the node")
@@ -79,7 +79,7 @@ fn publish_operations() -> Vec<Operation> {
             "Returns a new upload URL for a version without an archive, for example after the first URL has expired. \
              The body is optional; it can contain a personal access token instead of the header.",
         )
-        .ok_response("The upload URL.", "SignedUpload", &json!({"signedUrl": ticket}))
+        .ok_response("The upload URL.", "SignedUpload", &json!({"signedUrl": upload_url}))
         .error(Code::NotFound, "the publisher, node or version does not exist")
         .error(Code::Conflict, "the version already has an archive, or its status does not allow one"),
         put("/uploads/{ticket}", "uploadArchive", "Upload an archive")

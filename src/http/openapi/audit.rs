@@ -304,7 +304,7 @@ fn diff() -> Operation {
         "events": 1,
         "changes": [{"path": "/description", "before": "Finds faces.", "after": "Finds and swaps faces."}],
     });
-    let needed = |name, about, example: u64| {
+    let required_parameter = |name, about, example: u64| {
         required_query_parameter(name, about, &point_in_time_schema(), &json!(example.to_string()))
     };
     get("/admin/diff", "getDiff", "Compare two points in time")
@@ -314,8 +314,8 @@ fn diff() -> Operation {
              publisher; then only the other one is listed. At most {EVENTS_MAX} events may lie in between."
         ))
         .query([
-            needed("from", "Start: a position, a time, or a day (its end).", 0),
-            needed("to", "End: a position, a time, or a day (its end); not before `from`.", 1),
+            required_parameter("from", "Start: a position, a time, or a day (its end).", 0),
+            required_parameter("to", "End: a position, a time, or a day (its end); not before `from`.", 1),
             stream_parameter(),
             query_parameter("after", "Only resources after this one.", &allow_empty(&stream_name_schema())),
             limit_parameter(),

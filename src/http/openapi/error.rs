@@ -46,18 +46,18 @@ impl ErrorResponse {
 
     /// Reference from an operation to the component, with the operation's own description.
     pub fn reference(&self) -> Value {
-        let said = self.conditions.iter().map(|(code, when)| {
+        let descriptions = self.conditions.iter().map(|(code, when)| {
             let when = if when.is_empty() { code.title() } else { when };
             format!("`{}`: {when}", code.as_str())
         });
-        let said: Vec<_> = said.collect();
-        json!({"$ref": format!("#/components/responses/{}", self.name()), "description": said.join("  \n")})
+        let descriptions: Vec<_> = descriptions.collect();
+        json!({"$ref": format!("#/components/responses/{}", self.name()), "description": descriptions.join("  \n")})
     }
 
     /// Name of the component.
     pub fn name(&self) -> String {
-        let kept = self.is_stored.then_some("kept");
-        self.codes().map(Code::as_str).chain(kept).collect::<Vec<_>>().join(".")
+        let suffix = self.is_stored.then_some("kept");
+        self.codes().map(Code::as_str).chain(suffix).collect::<Vec<_>>().join(".")
     }
 
     /// The response component.
@@ -85,8 +85,8 @@ impl ErrorResponse {
             _ => &[],
         };
         let replayed = self.is_stored.then_some("Idempotent-Replayed");
-        let of_codes = self.codes().flat_map(|code| response_headers(code).iter().copied());
-        let all = ["X-Request-Id"].into_iter().chain(of_codes).chain(replayed);
+        let code_headers = self.codes().flat_map(|code| response_headers(code).iter().copied());
+        let all = ["X-Request-Id"].into_iter().chain(code_headers).chain(replayed);
         all.map(|name| (header_name(name).to_owned(), header_ref(name))).collect::<Map<_, _>>().into()
     }
 }
@@ -116,7 +116,7 @@ fn example(code: Code) -> Value {
 
 /// Schema of all errors.
 pub fn problem_schema() -> Value {
-    let fault = response_object([
+    let field_error = response_object([
         field::<String>(
             "pointer",
             "JSON pointer into the body, or a slash and the name of a query parameter or header.",
@@ -142,7 +142,7 @@ pub fn problem_schema() -> Value {
         field_with_schema(
             "errors",
             "Every invalid field with the reason; only for `invalid_input`.",
-            json!({"type": "array", "items": fault}),
+            json!({"type": "array", "items": field_error}),
         ),
     ];
     let mut problem = response_object(fields);

@@ -6,13 +6,13 @@ use super::schema::{SchemaField, component_ref, field_with_schema, one_of, respo
 
 /// Event components of both streams.
 pub fn components() -> Vec<(&'static str, Value)> {
-    let of_task = [
+    let task_events = [
         event(vec![position_field(), event_type_field(&["snapshot", "change"])], "Task"),
         event(vec![event_type_field(&["progress"])], "Task"),
         failed_event(),
     ];
-    let of_log = [event(vec![position_field()], "Event"), failed_event()];
-    vec![("TaskStreamEvent", event_union(&of_task)), ("EventStreamEvent", event_union(&of_log))]
+    let log_events = [event(vec![position_field()], "Event"), failed_event()];
+    vec![("TaskStreamEvent", event_union(&task_events)), ("EventStreamEvent", event_union(&log_events))]
 }
 
 /// Media type object of a stream of these events.
@@ -28,9 +28,9 @@ fn event_union(choices: &[Value]) -> Value {
 }
 
 fn event(fields: Vec<SchemaField>, data: &str) -> Value {
-    let written =
+    let data_schema =
         json!({"type": "string", "contentMediaType": "application/json", "contentSchema": component_ref(data)});
-    let data = field_with_schema("data", "JSON on one line.", written).required();
+    let data = field_with_schema("data", "JSON on one line.", data_schema).required();
     response_object(fields.into_iter().chain([data]))
 }
 

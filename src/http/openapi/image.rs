@@ -39,14 +39,14 @@ fn status_operations() -> [Operation; 5] {
             .ok_response("The task.", "ImageTaskData", &json!({"data": completed_example()}))
             .prefer_wait()
     };
-    let both = "Returns a task of either upscaler.";
+    let about = "Returns a task of either upscaler.";
     [
-        read("/proxy/imagevendor/v1/ai/image-upscaler/{task_id}", "getUpscaleTask", "Get an upscaling task", both),
+        read("/proxy/imagevendor/v1/ai/image-upscaler/{task_id}", "getUpscaleTask", "Get an upscaling task", about),
         read(
             "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2/{task_id}",
             "getPrecisionUpscaleTask",
             "Get a precision upscaling task",
-            both,
+            about,
         ),
         read(
             "/proxy/imagevendor/v1/ai/image-style-transfer/{task_id}",
@@ -108,8 +108,8 @@ fn created_example() -> Value {
 
 /// Example of a completed task.
 pub fn completed_example() -> Value {
-    let done = "https://registry.example/media/3a7bd3e2360a3d29eea436fcfb7e44c735d117c42d1c1835420b6b9942dd4f1b.png";
-    json!({"generated": [done], "status": "COMPLETED", "task_id": TASK_ID_EXAMPLE})
+    let url = "https://registry.example/media/3a7bd3e2360a3d29eea436fcfb7e44c735d117c42d1c1835420b6b9942dd4f1b.png";
+    json!({"generated": [url], "status": "COMPLETED", "task_id": TASK_ID_EXAMPLE})
 }
 
 /// Task id of the examples.

@@ -156,8 +156,9 @@ fn event_components() -> Vec<(&'static str, Value)> {
     let mut choices = Vec::new();
     let mut mapping = Map::new();
     for (kind, component, fields) in line_kinds() {
-        let kind_of = field_with_schema("type", "Type of the line.", json!({"type": "string", "const": kind}));
-        components.push((component, response_object(fields.into_iter().chain([kind_of]).map(SchemaField::required))));
+        let type_field = field_with_schema("type", "Type of the line.", json!({"type": "string", "const": kind}));
+        components
+            .push((component, response_object(fields.into_iter().chain([type_field]).map(SchemaField::required))));
         choices.push(component_ref(component));
         mapping.insert(kind.to_owned(), component_ref(component)["$ref"].clone());
     }

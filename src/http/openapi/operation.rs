@@ -168,8 +168,8 @@ impl Operation {
     /// Adds a response of any media type.
     #[must_use]
     pub fn content_response(mut self, status: u16, about: &str, media_type: &str, content: &Value) -> Self {
-        let answer = json!({"description": about, "content": {media_type: content}});
-        self.responses.insert(status, answer);
+        let response = json!({"description": about, "content": {media_type: content}});
+        self.responses.insert(status, response);
         self
     }
 
@@ -229,7 +229,7 @@ impl Operation {
             Code::HeadersTooLarge,
             Code::Internal,
         ];
-        if CallerRole::ALL.iter().any(|standing| *standing != CallerRole::Anonymous && !action.allows(*standing)) {
+        if CallerRole::ALL.iter().any(|role| *role != CallerRole::Anonymous && !action.allows(*role)) {
             codes.push(Code::Forbidden);
         }
         if self.path.contains('{') {
@@ -297,11 +297,14 @@ impl Operation {
     fn all_parameters(&self) -> Vec<ParameterObject> {
         let in_path = path_parameter_names(self.path).map(path_parameter);
         let mut parameters: Vec<_> = in_path.chain(self.parameters.iter().cloned()).collect();
-        let tagged = (self.method == Method::GET && self.has_etag()).then_some("If-None-Match");
-        let keyed = (self.accepts_idempotency_key() || self.is_streamed).then_some("Idempotency-Key");
-        let heeded =
-            tagged.into_iter().chain(keyed).chain(self.request_headers.iter().copied()).chain(["X-Request-Id"]);
-        parameters.extend(heeded.map(header_parameter_ref));
+        let conditional_header = (self.method == Method::GET && self.has_etag()).then_some("If-None-Match");
+        let key_header = (self.accepts_idempotency_key() || self.is_streamed).then_some("Idempotency-Key");
+        let headers = conditional_header
+            .into_iter()
+            .chain(key_header)
+            .chain(self.request_headers.iter().copied())
+            .chain(["X-Request-Id"]);
+        parameters.extend(headers.map(header_parameter_ref));
         parameters
     }
 
@@ -312,33 +315,37 @@ impl Operation {
 
     /// Returns `true` if the response has an `ETag`: every JSON response does.
     fn has_etag(&self) -> bool {
-        self.responses.get(&200).is_some_and(|answer| answer["content"].get("application/json").is_some())
+        self.responses.get(&200).is_some_and(|response| response["content"].get("application/json").is_some())
     }
 
     fn success_responses(&self, action: Action) -> BTreeMap<u16, Value> {
-        let mut answers = self.responses.clone();
+        let mut responses = self.responses.clone();
         if self.method == Method::GET && self.has_etag() {
-            answers.insert(304, json!({"description": "The cached response is current."}));
+            responses.insert(304, json!({"description": "The cached response is current."}));
         }
         for (status, name) in &self.response_headers {
             debug_assert!(
-                answers.contains_key(status),
+                responses.contains_key(status),
                 "{}: {name} of a response {status} that is not declared",
                 self.id
             );
         }
-        for (status, answer) in &mut answers {
-            let tagged = self.method == Method::GET && self.has_etag() && matches!(status, 200 | 304);
-            let replayed = self.accepts_idempotency_key().then_some("Idempotent-Replayed");
-            let limited =
+        for (status, response) in &mut responses {
+            let is_tagged = self.method == Method::GET && self.has_etag() && matches!(status, 200 | 304);
+            let replayed_header = self.accepts_idempotency_key().then_some("Idempotent-Replayed");
+            let rate_limit_headers =
                 RateClass::classify(action, self.path, self.method == Method::GET).map(|_| RATE_LIMIT_HEADERS);
-            let always = ["X-Request-Id"].into_iter().chain(limited.into_iter().flatten());
-            let own = self.response_headers.iter().filter(|(of, _)| of == status).map(|(_, name)| *name);
-            for name in always.chain(tagged.then_some("ETag")).chain(replayed).chain(own) {
-                answer["headers"][header_name(name)] = header_ref(name);
+            let always = ["X-Request-Id"].into_iter().chain(rate_limit_headers.into_iter().flatten());
+            let extra_headers = self
+                .response_headers
+                .iter()
+                .filter(|(header_status, _)| header_status == status)
+                .map(|(_, name)| *name);
+            for name in always.chain(is_tagged.then_some("ETag")).chain(replayed_header).chain(extra_headers) {
+                response["headers"][header_name(name)] = header_ref(name);
             }
         }
-        answers
+        responses
     }
 }
 

@@ -106,11 +106,11 @@ pub fn bool_query_parameter(name: &str, about: &str) -> ParameterObject {
 
 /// Page number and page size.
 pub fn paging_parameters(default_limit: u64, limit_max: u64) -> [ParameterObject; 2] {
-    let counting = |default: u64| json!({"type": "integer", "minimum": 1, "default": default});
+    let integer_schema = |default: u64| json!({"type": "integer", "minimum": 1, "default": default});
     let limit = format!("Page size; values above {limit_max} are reduced to {limit_max}.");
     [
-        query_parameter("page", "Page number, starting at 1. A page past the end is empty.", &counting(1)),
-        query_parameter("limit", &limit, &counting(default_limit)),
+        query_parameter("page", "Page number, starting at 1. A page past the end is empty.", &integer_schema(1)),
+        query_parameter("limit", &limit, &integer_schema(default_limit)),
     ]
 }
 

@@ -8,24 +8,24 @@ use crate::http::body::{BodyLimit, DEPTH_MAX, ELEMENTS_MAX};
 /// Security requirements of an action: a bearer token, optional if the policy admits anonymous callers. Publishing also
 /// accepts a token in the body.
 pub fn security_requirements(action: Action) -> Value {
-    let mut ways = vec![json!({"bearer": []})];
+    let mut requirements = vec![json!({"bearer": []})];
     if action.allows(CallerRole::Anonymous) || action == Action::PublishVersion {
-        ways.push(Value::Object(Map::new()));
+        requirements.push(Value::Object(Map::new()));
     }
-    ways.into()
+    requirements.into()
 }
 
 /// Names the callers that the policy allows. Members may do what any user may, owners what members may, and
 /// administrators everything.
 pub fn allowed_callers(action: Action) -> String {
-    let named = [
+    let role_names = [
         (CallerRole::User, "any user"),
         (CallerRole::Member, "members of the publisher"),
         (CallerRole::Owner, "owners of the publisher"),
         (CallerRole::OwnToken, "its personal access tokens"),
         (CallerRole::OtherToken, "any personal access token"),
     ];
-    let implied = |standing| match standing {
+    let is_implied = |role| match role {
         CallerRole::Member => action.allows(CallerRole::User),
         CallerRole::Owner => action.allows(CallerRole::Member),
         CallerRole::OwnToken => action.allows(CallerRole::OtherToken),
@@ -35,7 +35,7 @@ pub fn allowed_callers(action: Action) -> String {
         let tokens = if action.allows(CallerRole::OtherToken) { "" } else { " except personal access tokens" };
         return format!("everyone{tokens}");
     }
-    let allowed = named.iter().filter(|(standing, _)| action.allows(*standing) && !implied(*standing));
+    let allowed = role_names.iter().filter(|(role, _)| action.allows(*role) && !is_implied(*role));
     allowed.map(|(_, name)| *name).chain(["administrators"]).collect::<Vec<_>>().join(", ")
 }
 
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn who_may_is_told_as_the_policy_has_it() {
-        for (action, told) in [
+        for (action, expected) in [
             (Action::ReadRegistry, "everyone"),
             (Action::SubmitVideoTask, "everyone except personal access tokens"),
             (Action::CreatePublisher, "any user, administrators"),
@@ -70,7 +70,7 @@ mod tests {
             (Action::ListPublisherNodes, "any user, any personal access token, administrators"),
             (Action::Administer, "administrators"),
         ] {
-            assert_eq!(allowed_callers(action), told);
+            assert_eq!(allowed_callers(action), expected);
         }
     }
 

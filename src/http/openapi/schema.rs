@@ -290,9 +290,9 @@ pub fn response_object(fields: impl IntoIterator<Item = SchemaField>) -> Value {
 fn object(fields: impl IntoIterator<Item = SchemaField>) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
-    for SchemaField { name, schema, required: needed } in fields {
+    for SchemaField { name, schema, required: is_required } in fields {
         properties.insert(name.to_owned(), schema);
-        if needed {
+        if is_required {
             required.push(name);
         }
     }
@@ -318,11 +318,11 @@ pub fn page_of(entries: &'static str, component: &str) -> Value {
 pub fn nullable(mut schema: Value) -> Value {
     let Some(kind) = schema.get("type").cloned() else {
         let about = schema.as_object_mut().and_then(|members| members.remove("description"));
-        let mut either = json!({"anyOf": [schema, {"type": "null"}]});
+        let mut any_of = json!({"anyOf": [schema, {"type": "null"}]});
         if let Some(about) = about {
-            either["description"] = about;
+            any_of["description"] = about;
         }
-        return either;
+        return any_of;
     };
     let Some(names) = schema.as_object_mut().and_then(|members| members.remove("enum")) else {
         schema["type"] = json!([kind, "null"]);
@@ -362,8 +362,8 @@ mod tests {
         let body = request_object(fields());
         assert_eq!(body["required"], json!(["a"]));
         assert_eq!(body["properties"]["a"]["type"], "string");
-        let either = json!([{"type": "string", "enum": ["owner", "member"]}, {"type": "null"}]);
-        assert_eq!(body["properties"]["b"]["anyOf"], either);
+        let any_of = json!([{"type": "string", "enum": ["owner", "member"]}, {"type": "null"}]);
+        assert_eq!(body["properties"]["b"]["anyOf"], any_of);
         assert_eq!(response_object(fields())["properties"]["b"]["type"], "string");
     }
 }

@@ -33,13 +33,13 @@ fn components() -> [(&'static str, Value); 4] {
         states["description"] = about.into();
         states
     };
-    let of_images: Vec<_> = ImageStatus::ALL.iter().map(|state| state.as_str()).collect();
-    let of_videos: Vec<_> = VideoState::ALL.iter().map(|state| state.as_str()).collect();
+    let image_states: Vec<_> = ImageStatus::ALL.iter().map(|state| state.as_str()).collect();
+    let video_states: Vec<_> = VideoState::ALL.iter().map(|state| state.as_str()).collect();
     [
         ("Task", task_schema()),
         ("TaskPage", page_schema()),
-        ("ImageTaskState", states(&of_images, "State of an image task; the last two are final.")),
-        ("VideoTaskState", states(&of_videos, "State of a video or music task; the last two are final.")),
+        ("ImageTaskState", states(&image_states, "State of an image task; the last two are final.")),
+        ("VideoTaskState", states(&video_states, "State of a video or music task; the last two are final.")),
     ]
 }
 

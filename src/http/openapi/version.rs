@@ -35,7 +35,7 @@ fn version_components() -> Vec<(&'static str, Value)> {
         ["createdAt", "dependencies", "deprecated", "supported_accelerators", "supported_os", "tags", "tags_admin"];
     let fields =
         publisher_fields().into_iter().chain(administrator_fields()).map(|field| field.required_among(&always));
-    let shown = fields.chain([
+    let schema_fields = fields.chain([
         field::<UrlSchema>(
             "downloadUrl",
             "URL of the archive; absent if there is none, or if it cannot be downloaded.",
@@ -60,7 +60,7 @@ fn version_components() -> Vec<(&'static str, Value)> {
         "Version number, a semantic version. Without it, no version is created and the other fields are ignored.",
     );
     vec![
-        ("NodeVersion", response_object(shown)),
+        ("NodeVersion", response_object(schema_fields)),
         ("VersionPage", page_of("versions", "NodeVersion")),
         ("NewVersionBody", draft(number().required())),
         ("FirstVersionBody", draft(number_or_none)),
@@ -141,8 +141,8 @@ fn lookup_components() -> Vec<(&'static str, Value)> {
             field::<String>("version", "Version number.").required(),
         ])
     };
-    let wanted = json!({"type": "array", "minItems": 1, "maxItems": IDENTIFIERS_MAX, "items": identifier()});
-    let found = response_object([
+    let identifiers = json!({"type": "array", "minItems": 1, "maxItems": IDENTIFIERS_MAX, "items": identifier()});
+    let result_schema = response_object([
         field::<String>("error_message", "Problem with the identifier, if `status` is `error`."),
         field_with_schema("identifier", "Identifier from the request.", identifier()).required(),
         field_with_schema("node_version", "The version, if `status` is `success`.", component_ref("NodeVersion")),
@@ -151,7 +151,7 @@ fn lookup_components() -> Vec<(&'static str, Value)> {
     vec![
         (
             "VersionLookupBody",
-            request_object([field_with_schema("node_versions", "Identifiers to look up.", wanted).required()]),
+            request_object([field_with_schema("node_versions", "Identifiers to look up.", identifiers).required()]),
         ),
         (
             "VersionLookup",
@@ -162,7 +162,7 @@ fn lookup_components() -> Vec<(&'static str, Value)> {
             )
             .required()]),
         ),
-        ("BulkNodeVersionResult", found),
+        ("BulkNodeVersionResult", result_schema),
     ]
 }
 

@@ -15,13 +15,13 @@ impl<const ACTION: u8> Call<ACTION> {
     /// # Errors
     /// See [`body::receive`]: wrong content type, too large, too slow.
     pub async fn body(&mut self) -> Result<RequestBody, Problem> {
-        let RequestContext { request, shared, identity, body, body_spec: expected, .. } = &mut self.0;
+        let RequestContext { request, shared, identity, body, body_spec, .. } = &mut self.0;
 
         let body = match std::mem::replace(body, BodyState::Consumed) {
             BodyState::Unread(payload) => {
                 let account = account_of(identity, request, &shared.services.options.proxies);
                 let payer = (&shared.body_budget, account);
-                body::receive(request.headers(), payload, *expected, payer).await
+                body::receive(request.headers(), payload, *body_spec, payer).await
             }
             BodyState::Buffered(body) => Ok(body),
             BodyState::Parsed(..) | BodyState::Consumed => Err(Problem::internal("a handler read the body twice")),
@@ -38,9 +38,9 @@ impl<const ACTION: u8> Call<ACTION> {
     /// # Errors
     /// If the body is compressed or announces too large a length; see [`BodyChunks`].
     pub fn chunks(&mut self) -> Result<BodyChunks, Problem> {
-        let RequestContext { request, body, body_spec: expected, .. } = &mut self.0;
+        let RequestContext { request, body, body_spec, .. } = &mut self.0;
         match std::mem::replace(body, BodyState::Consumed) {
-            BodyState::Unread(payload) => BodyChunks::new(request.headers(), payload, expected.limit),
+            BodyState::Unread(payload) => BodyChunks::new(request.headers(), payload, body_spec.limit),
             BodyState::Buffered(_) | BodyState::Parsed(..) | BodyState::Consumed => {
                 Err(Problem::internal("a handler read the body twice"))
             }
@@ -54,8 +54,8 @@ impl<const ACTION: u8> Call<ACTION> {
     pub async fn json(&mut self) -> Result<JsonBody, Problem> {
         match std::mem::replace(&mut self.0.body, BodyState::Consumed) {
             BodyState::Parsed(json, _) => Ok(json),
-            waiting => {
-                self.0.body = waiting;
+            state => {
+                self.0.body = state;
                 self.body().await?.json().await
             }
         }
@@ -70,7 +70,7 @@ impl RequestContext {
                 let payer = (&self.shared.body_budget, self.account());
                 BodyState::Buffered(body::receive(self.request.headers(), payload, self.body_spec, payer).await?)
             }
-            there => there,
+            state => state,
         };
 
         match &self.body {

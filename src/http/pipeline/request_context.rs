@@ -21,7 +21,7 @@ impl RequestContext {
     /// derived from the key.
     #[must_use]
     pub fn services(&self) -> &Services {
-        self.idempotent.as_ref().map_or(&self.shared.services, |keyed| keyed.services())
+        self.idempotent.as_ref().map_or(&self.shared.services, |idempotent| idempotent.services())
     }
 
     /// Returns the state shared by all workers.
@@ -68,10 +68,10 @@ impl RequestContext {
     ///
     /// # Errors
     /// 404 if the node does not exist.
-    pub fn known_node(&self) -> Result<NodeKey, Problem> {
+    pub fn existing_node(&self) -> Result<NodeKey, Problem> {
         let key = NodeId::parse(&self.path_param("node_id")).ok().map(|id| id.key());
-        let known = key.filter(|key| self.services().models.read().nodes.get(key).is_some());
-        known.ok_or_else(|| Problem::not_found("node"))
+        let existing = key.filter(|key| self.services().models.read().nodes.get(key).is_some());
+        existing.ok_or_else(|| Problem::not_found("node"))
     }
 
     /// Parses the query parameters.
@@ -124,8 +124,11 @@ impl RequestContext {
             actor: self.identity.actor().unwrap_or(Actor::Anonymous),
             request: self.request.extensions().get::<RequestId>().cloned(),
             causation: None,
-            at: self.idempotent.as_ref().map_or_else(|| self.services().environment.now(), |keyed| keyed.started_at()),
-            claim: self.idempotent.as_ref().map(|keyed| keyed.next_claim()),
+            at: self
+                .idempotent
+                .as_ref()
+                .map_or_else(|| self.services().environment.now(), |idempotent| idempotent.started_at()),
+            claim: self.idempotent.as_ref().map(|idempotent| idempotent.next_claim()),
         }
     }
 }

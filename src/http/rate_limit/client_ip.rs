@@ -27,20 +27,20 @@ impl TrustedProxies {
     /// Returns the client address: the last address in the chain of hops that is not a trusted proxy.
     #[must_use]
     pub fn client_ip(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
-        let mut origin = peer.ip().to_canonical();
-        if !self.trusts(origin) {
-            return origin;
+        let mut client = peer.ip().to_canonical();
+        if !self.trusts(client) {
+            return client;
         }
 
         for hop in self.hops(headers).into_iter().rev() {
             // A hop without an address cannot be told from others behind the same proxy.
             let Some(address) = hop else { break };
-            origin = address;
-            if !self.trusts(origin) {
+            client = address;
+            if !self.trusts(client) {
                 break;
             }
         }
-        origin
+        client
     }
 
     /// Returns `true` for the address of a trusted proxy, in its canonical form.
@@ -51,14 +51,14 @@ impl TrustedProxies {
 
     /// Returns the client address of each hop, first hop first; `None` if it is malformed.
     fn hops(&self, headers: &HeaderMap) -> Vec<Option<IpAddr>> {
-        let (name, read): (HeaderName, fn(&str) -> Option<IpAddr>) = match self.header {
+        let (name, parse): (HeaderName, fn(&str) -> Option<IpAddr>) = match self.header {
             ForwardedHeader::XForwardedFor => (X_FORWARDED_FOR, parse_address),
             ForwardedHeader::Forwarded => (FORWARDED, parse_forwarded_element),
         };
         // A client may send invalid UTF-8 before the proxy's part of the line; the lossy conversion affects only the
         // client's.
         let lines: Vec<_> = headers.get_all(name).map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
-        lines.iter().flat_map(|line| line.split(',').map(read)).collect()
+        lines.iter().flat_map(|line| line.split(',').map(parse)).collect()
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    fn origin(header: ForwardedHeader, peer: &str, lines: &[(HeaderName, &'static str)]) -> String {
+    fn client_ip(header: ForwardedHeader, peer: &str, lines: &[(HeaderName, &'static str)]) -> String {
         let networks = ["10.0.0.0/8", "::1"].map(|network| Network::parse(network).unwrap()).to_vec();
         let mut headers = HeaderMap::new();
         for (name, line) in lines {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     fn x_forwarded_for(peer: &str, line: &'static str) -> String {
-        origin(ForwardedHeader::XForwardedFor, peer, &[(X_FORWARDED_FOR, line)])
+        client_ip(ForwardedHeader::XForwardedFor, peer, &[(X_FORWARDED_FOR, line)])
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(x_forwarded_for("10.0.0.1:9", "203.0.113.7"), "203.0.113.7");
         assert_eq!(x_forwarded_for("[::1]:9", "203.0.113.7"), "203.0.113.7");
         assert_eq!(x_forwarded_for("[::ffff:10.0.0.1]:9", "203.0.113.7"), "203.0.113.7");
-        assert_eq!(origin(ForwardedHeader::XForwardedFor, "10.0.0.1:9", &[]), "10.0.0.1");
+        assert_eq!(client_ip(ForwardedHeader::XForwardedFor, "10.0.0.1:9", &[]), "10.0.0.1");
     }
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
             assert_eq!(x_forwarded_for("10.0.0.1:9", spoofed), "203.0.113.7", "{spoofed}");
         }
         let two = [(X_FORWARDED_FOR, "1.1.1.1"), (X_FORWARDED_FOR, "203.0.113.7")];
-        assert_eq!(origin(ForwardedHeader::XForwardedFor, "10.0.0.1:9", &two), "203.0.113.7");
+        assert_eq!(client_ip(ForwardedHeader::XForwardedFor, "10.0.0.1:9", &two), "203.0.113.7");
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_standard_header_is_read_when_it_is_the_one() {
-        let forwarded = |line| origin(ForwardedHeader::Forwarded, "10.0.0.1:9", &[(FORWARDED, line)]);
+        let forwarded = |line| client_ip(ForwardedHeader::Forwarded, "10.0.0.1:9", &[(FORWARDED, line)]);
         for line in [
             "for=203.0.113.7",
             "For=\"203.0.113.7:4711\";proto=https;by=10.0.0.1",
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn the_other_header_is_not_looked_at() {
         let both = [(FORWARDED, "for=1.1.1.1"), (X_FORWARDED_FOR, "203.0.113.7")];
-        assert_eq!(origin(ForwardedHeader::XForwardedFor, "10.0.0.1:9", &both), "203.0.113.7");
-        assert_eq!(origin(ForwardedHeader::Forwarded, "10.0.0.1:9", &both), "1.1.1.1");
+        assert_eq!(client_ip(ForwardedHeader::XForwardedFor, "10.0.0.1:9", &both), "203.0.113.7");
+        assert_eq!(client_ip(ForwardedHeader::Forwarded, "10.0.0.1:9", &both), "1.1.1.1");
     }
 }

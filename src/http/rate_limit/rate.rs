@@ -45,13 +45,14 @@ impl Rate {
 
     /// Checks a request at `now` and counts it if it is allowed. `whole_at`, the time at which the caller's burst is
     /// whole, then moves forward. A value too far in the future means that the clock was set back, and is clamped.
-    pub fn check(&self, whole_at: &mut i64, now: i64) -> RateDecision {
+    pub fn check(&self, reset_at: &mut i64, now: i64) -> RateDecision {
         let window = self.window();
-        let used = whole_at.saturating_sub(now).clamp(0, window);
-        let after = used + self.interval;
-        let (used, wait) = if after <= window { (after, None) } else { (used, Some(after - window)) };
-        *whole_at = now.saturating_add(used);
-        RateDecision { retry_after: wait, remaining: (window - used) / self.interval, reset_after: used }
+        let used = reset_at.saturating_sub(now).clamp(0, window);
+        let used_after = used + self.interval;
+        let (used, retry_after) =
+            if used_after <= window { (used_after, None) } else { (used, Some(used_after - window)) };
+        *reset_at = now.saturating_add(used);
+        RateDecision { retry_after, remaining: (window - used) / self.interval, reset_after: used }
     }
 }
 
@@ -69,24 +70,25 @@ mod tests {
     #[test]
     fn a_burst_goes_through_and_then_the_rate_holds() {
         let rate = rate();
-        let mut whole_at = 0;
-        let left: Vec<_> = (0..3).map(|_| rate.check(&mut whole_at, SECOND)).map(|verdict| verdict.remaining).collect();
-        assert_eq!(left, [2, 1, 0]);
-        let refused = rate.check(&mut whole_at, SECOND);
-        assert_eq!(refused, RateDecision { retry_after: Some(SECOND), remaining: 0, reset_after: 3 * SECOND });
+        let mut reset_at = 0;
+        let remaining: Vec<_> =
+            (0..3).map(|_| rate.check(&mut reset_at, SECOND)).map(|decision| decision.remaining).collect();
+        assert_eq!(remaining, [2, 1, 0]);
+        let decision = rate.check(&mut reset_at, SECOND);
+        assert_eq!(decision, RateDecision { retry_after: Some(SECOND), remaining: 0, reset_after: 3 * SECOND });
         // Rejected requests are not counted: after the wait exactly one more is allowed.
-        assert_eq!(rate.check(&mut whole_at, 2 * SECOND - 1).retry_after, Some(1));
-        assert_eq!(rate.check(&mut whole_at, 2 * SECOND).retry_after, None);
-        assert_eq!(rate.check(&mut whole_at, 2 * SECOND).retry_after, Some(SECOND));
+        assert_eq!(rate.check(&mut reset_at, 2 * SECOND - 1).retry_after, Some(1));
+        assert_eq!(rate.check(&mut reset_at, 2 * SECOND).retry_after, None);
+        assert_eq!(rate.check(&mut reset_at, 2 * SECOND).retry_after, Some(SECOND));
     }
 
     #[test]
     fn who_waits_has_the_whole_burst_again_and_never_more() {
         let rate = rate();
-        let mut whole_at = 0;
-        while rate.check(&mut whole_at, 0).retry_after.is_none() {}
+        let mut reset_at = 0;
+        while rate.check(&mut reset_at, 0).retry_after.is_none() {}
         assert_eq!(
-            rate.check(&mut whole_at, 100 * SECOND),
+            rate.check(&mut reset_at, 100 * SECOND),
             RateDecision { retry_after: None, remaining: 2, reset_after: SECOND }
         );
     }
@@ -94,10 +96,10 @@ mod tests {
     #[test]
     fn over_a_long_time_as_many_go_through_as_the_rate_says() {
         let rate = Rate::new(600, 10).unwrap();
-        let mut whole_at = 0;
-        let asked = (0..60 * 1000).filter(|millis| rate.check(&mut whole_at, millis * 1000).retry_after.is_none());
+        let mut reset_at = 0;
+        let allowed = (0..60 * 1000).filter(|millis| rate.check(&mut reset_at, millis * 1000).retry_after.is_none());
         assert_eq!(
-            asked.count(),
+            allowed.count(),
             600 + 9,
             "a minute's worth, and the burst but for the one that the rate gives at once"
         );
@@ -106,9 +108,9 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_back_locks_nobody_out() {
         let rate = rate();
-        let mut whole_at = 3600 * SECOND;
-        assert_eq!(rate.check(&mut whole_at, 0).retry_after, Some(SECOND));
-        assert_eq!(rate.check(&mut whole_at, SECOND).retry_after, None);
+        let mut reset_at = 3600 * SECOND;
+        assert_eq!(rate.check(&mut reset_at, 0).retry_after, Some(SECOND));
+        assert_eq!(rate.check(&mut reset_at, SECOND).retry_after, None);
     }
 
     #[test]

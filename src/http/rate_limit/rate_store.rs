@@ -51,8 +51,8 @@ impl RateStore {
     pub fn check(&self, rate: &Rate, caller: Caller, now: i64) -> RateDecision {
         let shard = usize::try_from(self.hasher.hash_one(caller) % SHARDS as u64).unwrap_or(0);
         let mut callers = self.shards[shard].lock();
-        if let Some(whole_at) = callers.get_mut(&caller) {
-            return rate.check(whole_at, now);
+        if let Some(reset_at) = callers.get_mut(&caller) {
+            return rate.check(reset_at, now);
         }
         if callers.len() >= SHARD_MAX {
             evict(&mut callers, now);
@@ -64,13 +64,13 @@ impl RateStore {
 /// Evicts callers whose burst is whole, as their state carries no information; if there are none, the one closest to
 /// it.
 fn evict(callers: &mut HashMap<Caller, i64>, now: i64) {
-    callers.retain(|_, whole_at| *whole_at > now);
+    callers.retain(|_, reset_at| *reset_at > now);
     if callers.len() < SHARD_MAX {
         return;
     }
-    let nearest = callers.iter().min_by_key(|(_, whole_at)| **whole_at).map(|(caller, _)| *caller);
-    if let Some(nearest) = nearest {
-        callers.remove(&nearest);
+    let earliest = callers.iter().min_by_key(|(_, reset_at)| **reset_at).map(|(caller, _)| *caller);
+    if let Some(earliest) = earliest {
+        callers.remove(&earliest);
     }
 }
 
@@ -82,40 +82,40 @@ mod tests {
         Caller::from_address(address.parse().unwrap())
     }
 
-    fn remembered(callers: &RateStore) -> usize {
-        callers.shards.iter().map(|shard| shard.lock().len()).sum()
+    fn stored_count(store: &RateStore) -> usize {
+        store.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 
     #[test]
     fn callers_do_not_count_for_each_other() {
-        let callers = RateStore::default();
+        let store = RateStore::default();
         let rate = Rate::new(60, 1).unwrap();
-        assert_eq!(callers.check(&rate, caller("10.0.0.1"), 0).retry_after, None);
-        assert!(callers.check(&rate, caller("10.0.0.1"), 0).retry_after.is_some());
-        assert_eq!(callers.check(&rate, caller("10.0.0.2"), 0).retry_after, None);
+        assert_eq!(store.check(&rate, caller("10.0.0.1"), 0).retry_after, None);
+        assert!(store.check(&rate, caller("10.0.0.1"), 0).retry_after.is_some());
+        assert_eq!(store.check(&rate, caller("10.0.0.2"), 0).retry_after, None);
     }
 
     #[test]
     fn however_many_there_are_memory_is_bounded_and_who_has_used_most_is_still_known() {
-        let callers = RateStore::default();
+        let store = RateStore::default();
         let rate = Rate::new(60, 100).unwrap();
         let busy = caller("192.0.2.1");
-        while callers.check(&rate, busy, 0).retry_after.is_none() {}
+        while store.check(&rate, busy, 0).retry_after.is_none() {}
         for number in 0..200_000_u32 {
-            callers.check(&rate, Caller::from_address(IpAddr::V4(number.into())), 0);
+            store.check(&rate, Caller::from_address(IpAddr::V4(number.into())), 0);
         }
-        assert!(remembered(&callers) <= SHARDS * SHARD_MAX);
-        assert!(callers.check(&rate, busy, 0).retry_after.is_some(), "the flood did not wash it out");
+        assert!(stored_count(&store) <= SHARDS * SHARD_MAX);
+        assert!(store.check(&rate, busy, 0).retry_after.is_some(), "the flood did not wash it out");
     }
 
     #[test]
     fn whose_burst_is_whole_is_forgotten_first() {
-        let callers = RateStore::default();
+        let store = RateStore::default();
         let rate = Rate::new(60, 2).unwrap();
         for number in 0..200_000_u32 {
-            callers.check(&rate, Caller::from_address(IpAddr::V4(number.into())), i64::from(number) * 1_000_000);
+            store.check(&rate, Caller::from_address(IpAddr::V4(number.into())), i64::from(number) * 1_000_000);
         }
         // Each burst is whole a second later, so an eviction empties the shard.
-        assert!(remembered(&callers) < SHARDS * SHARD_MAX);
+        assert!(stored_count(&store) < SHARDS * SHARD_MAX);
     }
 }

@@ -45,26 +45,26 @@ pub async fn list(call: Call<{ Action::ReadTask as u8 }>) -> Result<ApiResponse,
 
     let filter = restrict_to_caller(requested, call.user()?)?;
     let services = call.services();
-    let TaskListPart { tasks, continue_before: rest } =
+    let TaskListPart { tasks, continue_before } =
         search(&services.models, &filter, before, usize::try_from(limit).unwrap_or(1));
 
     let tasks = services.models.tasks_with_history(tasks).await?;
-    let viewer = TaskRenderer::new(services, call.identity().is_admin());
-    let tasks = tasks.iter().map(|task| viewer.list_item(task)).collect();
-    ApiResponse::ok(&TaskPage { tasks, limit, next_cursor: rest.map(encode_cursor) })
+    let renderer = TaskRenderer::new(services, call.identity().is_admin());
+    let tasks = tasks.iter().map(|task| renderer.list_item(task)).collect();
+    ApiResponse::ok(&TaskPage { tasks, limit, next_cursor: continue_before.map(encode_cursor) })
 }
 
 /// Collects a page, one part of the index at a time.
 fn search(models: &ReadModels, filter: &TaskFilter, before: Option<Position>, limit: usize) -> TaskListPart {
-    let mut found = models.read().tasks.index.newest(filter, before, limit, SCAN_CHUNK);
-    while found.tasks.len() < limit
-        && let Some(before) = found.continue_before
+    let mut part = models.read().tasks.index.newest(filter, before, limit, SCAN_CHUNK);
+    while part.tasks.len() < limit
+        && let Some(before) = part.continue_before
     {
-        let more = models.read().tasks.index.newest(filter, Some(before), limit - found.tasks.len(), SCAN_CHUNK);
-        found.tasks.extend(more.tasks);
-        found.continue_before = more.continue_before;
+        let next_part = models.read().tasks.index.newest(filter, Some(before), limit - part.tasks.len(), SCAN_CHUNK);
+        part.tasks.extend(next_part.tasks);
+        part.continue_before = next_part.continue_before;
     }
-    found
+    part
 }
 
 /// Reads the filter from the query.
@@ -72,9 +72,9 @@ fn read_filter(query: &mut Query) -> TaskFilter {
     let owner = query.optional_non_empty("owner", UserId::parse);
     let kinds = query.parsed_values("kind", TaskKind::parse);
     let states = query.parsed_values("state", TaskStatus::parse);
-    let time = |text: &str| Timestamp::parse(&restore_plus_signs(text));
-    let from = query.optional_non_empty("created_from", time);
-    let to = query.optional_non_empty("created_to", time);
+    let parse_time = |text: &str| Timestamp::parse(&restore_plus_signs(text));
+    let from = query.optional_non_empty("created_from", parse_time);
+    let to = query.optional_non_empty("created_to", parse_time);
     if from.zip(to).is_some_and(|(from, to)| from > to) {
         query.add_error("created_from", "must not be after /created_to");
     }
@@ -114,8 +114,8 @@ mod tests {
 
     #[test]
     fn cursors_round_trip_and_nothing_else_is_one() {
-        for place in [0, 1, 1042, u64::MAX].map(Position) {
-            assert_eq!(decode_cursor(&encode_cursor(place)), Ok(place));
+        for position in [0, 1, 1042, u64::MAX].map(Position) {
+            assert_eq!(decode_cursor(&encode_cursor(position)), Ok(position));
         }
         for bad in ["", "1042", "AAAAAAAAAAB", "AAAAAAAAAAAA", "AAAAAAAAA*A", "AAAAAAAAAAA="] {
             assert!(decode_cursor(bad).is_err(), "{bad}");

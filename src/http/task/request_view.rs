@@ -48,19 +48,19 @@ impl From<&AttachedDocument> for FileView {
 /// Returns all parameters as a JSON object.
 pub fn request_parameters(submission: &Submission) -> Box<RawValue> {
     let webhook = submission.webhook.as_ref();
-    let written = match &submission.work {
+    let json = match &submission.work {
         TaskWork::Image(work) => to_raw_value(&image_parameters(work).with_optional("webhook_url", webhook)),
         TaskWork::Video(work) => video_parameters(work, webhook),
         TaskWork::Music(work) => to_raw_value(&music_parameters(work)),
     };
-    written.expect("serialization to memory with string keys cannot fail")
+    json.expect("serialization to memory with string keys cannot fail")
 }
 
 fn image_parameters(work: &ImageWork) -> JobParameters<FileView> {
     work.job.parameters((&work.image).into(), work.reference.as_ref().map(FileView::from))
 }
 
-fn video_parameters(work: &VideoWork, told: Option<&CallbackUrl>) -> serde_json::Result<Box<RawValue>> {
+fn video_parameters(work: &VideoWork, callback_url: Option<&CallbackUrl>) -> serde_json::Result<Box<RawValue>> {
     let images: Vec<FileView> = work.images.iter().map(FileView::from).collect();
     let Ok(job) = work.job.clone().try_map_pictures(&mut |source| Ok::<_, Infallible>(FileView::from(&source)));
     let [payload, meta_data] = [&work.payload, &work.meta_data].map(|text| text.as_ref().map(FileView::from));
@@ -68,7 +68,7 @@ fn video_parameters(work: &VideoWork, told: Option<&CallbackUrl>) -> serde_json:
         .parameters(&images, work.seed)
         .with_optional_file("payload", payload.as_ref())
         .with_optional_file("meta_data", meta_data.as_ref())
-        .with_optional("callback_url", told);
+        .with_optional("callback_url", callback_url);
     to_raw_value(&parameters)
 }
 

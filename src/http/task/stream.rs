@@ -183,23 +183,23 @@ impl TaskEventFeed {
         }
 
         self.polled_at = Instant::now();
-        let live = &self.shared.services.task_progress;
-        let permille = live.permille(self.task).max(self.last_sent.permille);
-        let current = UnrecordedTaskState { permille, blocker: live.blocker(self.task) };
-        let is_other = current.blocker != self.last_sent.blocker;
+        let progress = &self.shared.services.task_progress;
+        let permille = progress.permille(self.task).max(self.last_sent.permille);
+        let current = UnrecordedTaskState { permille, blocker: progress.blocker(self.task) };
+        let blocker_changed = current.blocker != self.last_sent.blocker;
 
         if current == self.last_sent {
             return None;
         }
 
         self.last_sent = current;
-        let now = self.shared.services.models.task_with_history(self.task).await.ok()??;
-        if now.record.is_terminal() || !(is_other || now.record.status == TaskStatus::InProgress) {
+        let task_at = self.shared.services.models.task_with_history(self.task).await.ok()??;
+        if task_at.record.is_terminal() || !(blocker_changed || task_at.record.status == TaskStatus::InProgress) {
             return None;
         }
 
         let view = TaskRenderer::new(&self.shared.services, self.for_admin)
-            .view_with_blocker(&now, self.last_sent.blocker.as_ref());
+            .view_with_blocker(&task_at, self.last_sent.blocker.as_ref());
         let data = serde_json::to_string(&view).ok()?;
         Some(format!("event: progress\ndata: {data}\n\n"))
     }
@@ -217,34 +217,34 @@ impl TaskEventFeed {
         let services = &self.shared.services;
         self.last_read_event = services.models.read().tasks.get(self.task).map(|entry| entry.last_event);
 
-        let (name, moments) = match self.after {
+        let (name, snapshots) = match self.after {
             None => ("snapshot", services.models.task_with_history(self.task).await?.into_iter().collect()),
             Some(after) => ("change", services.models.task_changes_after(self.task, after).await?),
         };
         let record = services.models.task(self.task).await?;
-        let viewer = TaskRenderer::new(services, self.for_admin);
+        let renderer = TaskRenderer::new(services, self.for_admin);
 
-        if !moments.is_empty() {
+        if !snapshots.is_empty() {
             // These events contain the reason, so `next_progress_event` must report when it goes away.
             self.last_sent =
                 UnrecordedTaskState { blocker: services.task_progress.blocker(self.task), ..self.last_sent };
         }
 
         let mut text = String::new();
-        for moment in &moments {
+        for snapshot in &snapshots {
             let blocker = self.last_sent.blocker.as_ref();
             let view = match self.after {
-                None => viewer.view_with_blocker(moment, blocker),
-                Some(_) => viewer.view_at_change(moment, blocker),
+                None => renderer.view_with_blocker(snapshot, blocker),
+                Some(_) => renderer.view_at_change(snapshot, blocker),
             };
             let data = serde_json::to_string(&view).map_err(Problem::internal)?;
             // Writing to a string cannot fail. Compact JSON has no line breaks.
-            let _ = write!(text, "id: {}\nevent: {name}\ndata: {data}\n\n", moment.position);
+            let _ = write!(text, "id: {}\nevent: {name}\ndata: {data}\n\n", snapshot.position);
         }
 
-        let last: Option<&TaskAt> = moments.last();
-        self.after = last.map(|moment| moment.position).or(self.after);
-        let sent_end = last.is_some_and(|moment| moment.record.is_terminal());
+        let last: Option<&TaskAt> = snapshots.last();
+        self.after = last.map(|snapshot| snapshot.position).or(self.after);
+        let sent_end = last.is_some_and(|snapshot| snapshot.record.is_terminal());
         // Without new changes, an ended task has nothing left to send.
         self.ended |= sent_end || (last.is_none() && record.as_ref().is_none_or(TaskRecord::is_terminal));
         Ok(text)

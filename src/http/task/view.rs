@@ -107,30 +107,30 @@ impl<'s> TaskRenderer<'s> {
     }
 
     /// Returns the task as of `moment`, with its current queue position and blocking reason.
-    pub fn view(&self, moment: &TaskAt) -> TaskView {
-        let request = Some(request_parameters(&moment.record.submission));
-        TaskView { request, ..self.list_item(moment) }
+    pub fn view(&self, snapshot: &TaskAt) -> TaskView {
+        let request = Some(request_parameters(&snapshot.record.submission));
+        TaskView { request, ..self.list_item(snapshot) }
     }
 
     /// Like [`TaskRenderer::view`], without the request fields, for lists.
-    pub fn list_item(&self, moment: &TaskAt) -> TaskView {
-        self.list_item_with_blocker(moment, self.task_progress.blocker(moment.record.submission.task).as_ref())
+    pub fn list_item(&self, snapshot: &TaskAt) -> TaskView {
+        self.list_item_with_blocker(snapshot, self.task_progress.blocker(snapshot.record.submission.task).as_ref())
     }
 
     /// Like [`TaskRenderer::view`], with a given blocking reason.
-    pub fn view_with_blocker(&self, moment: &TaskAt, blocker: Option<&TaskBlocker>) -> TaskView {
-        let request = Some(request_parameters(&moment.record.submission));
-        TaskView { request, ..self.list_item_with_blocker(moment, blocker) }
+    pub fn view_with_blocker(&self, snapshot: &TaskAt, blocker: Option<&TaskBlocker>) -> TaskView {
+        let request = Some(request_parameters(&snapshot.record.submission));
+        TaskView { request, ..self.list_item_with_blocker(snapshot, blocker) }
     }
 
     /// Returns the task after a past change. Vendor progress is not recorded, so it is shown only with the end of the
     /// task.
-    pub fn view_at_change(&self, moment: &TaskAt, blocker: Option<&TaskBlocker>) -> TaskView {
-        let view = self.view_with_blocker(moment, blocker);
-        if moment.record.is_terminal() {
+    pub fn view_at_change(&self, snapshot: &TaskAt, blocker: Option<&TaskBlocker>) -> TaskView {
+        let view = self.view_with_blocker(snapshot, blocker);
+        if snapshot.record.is_terminal() {
             return view;
         }
-        TaskView { progress: recorded_progress(&moment.record, &moment.states), ..view }
+        TaskView { progress: recorded_progress(&snapshot.record, &snapshot.states), ..view }
     }
 
     fn list_item_with_blocker(
@@ -149,7 +149,7 @@ impl<'s> TaskRenderer<'s> {
             |blocker: &&TaskBlocker| self.now < blocker.next_attempt_at.saturating_add(ATTEMPT_DURATION_MAX);
         let blocker = blocker.filter(|_| !record.is_terminal()).filter(is_recent);
         // A blocked task does not wait for the tasks before it in the queue.
-        let waits = matches!(record.status, TaskStatus::Created | TaskStatus::Queueing)
+        let is_queued = matches!(record.status, TaskStatus::Created | TaskStatus::Queueing)
             && blocker.is_none_or(|blocker| blocker.counts_as_queued);
 
         TaskView {
@@ -158,7 +158,7 @@ impl<'s> TaskRenderer<'s> {
             state: record.status.name(gateway),
             owner: record.submission.owner.filter(|_| self.shows_owner).map(|UserId(id)| id.to_string()),
             progress: combined_progress(recorded_progress(record, states), self.task_progress.permille(task)),
-            queue_position: waits.then(|| self.queue_position(task)).flatten(),
+            queue_position: is_queued.then(|| self.queue_position(task)).flatten(),
             blocked_by: blocker.map(TaskBlockerView::new),
             request: None,
             cost: work.credits(),
@@ -179,8 +179,9 @@ impl<'s> TaskRenderer<'s> {
 impl TaskRenderer<'_> {
     /// Returns the position in the local queue, else the position reported by the vendor.
     fn queue_position(&self, task: TaskId) -> Option<usize> {
-        let waits_here = self.models.read().tasks.queue_position(task);
-        waits_here.or_else(|| self.task_progress.queue_position(task).and_then(|place| usize::try_from(place).ok()))
+        let recorded_position = self.models.read().tasks.queue_position(task);
+        recorded_position
+            .or_else(|| self.task_progress.queue_position(task).and_then(|position| usize::try_from(position).ok()))
     }
 }
 

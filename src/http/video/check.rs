@@ -37,23 +37,23 @@ enum CheckedVideoInput {
 pub(super) fn check(
     body: &JsonBody,
     read: VideoJobReader,
-    bounds: &VideoJobContext,
+    context: &VideoJobContext,
     tariff: &Tariff,
     decoders: &PictureDecoders,
 ) -> Result<CheckedVideoSubmission, Problem> {
     let is_busy = Cell::new(false);
-    let look =
-        |fields: &mut Fields<'_, '_>, picked| check_picture(fields, picked, |bytes| inspect(decoders, bytes, &is_busy));
+    let check_field =
+        |fields: &mut Fields<'_, '_>, field| check_picture(fields, field, |bytes| inspect(decoders, bytes, &is_busy));
 
     let checked = fields::read(body, |fields| {
-        let ParsedVideoSubmission { job, images, seed, payload, meta_data, callback } = read(fields, bounds)?;
+        let ParsedVideoSubmission { job, images, seed, payload, meta_data, callback } = read(fields, context)?;
         let credits = price(fields, &job, tariff);
 
         // Check all pictures before failing, so that every invalid one is reported.
-        let images: Vec<_> = images.into_iter().map(|picked| look(fields, picked)).collect();
-        let Ok(job) = job.try_map_pictures(&mut |picked| Ok::<_, Infallible>(look(fields, picked)));
+        let images: Vec<_> = images.into_iter().map(|field| check_field(fields, field)).collect();
+        let Ok(job) = job.try_map_pictures(&mut |field| Ok::<_, Infallible>(check_field(fields, field)));
         let images = images.into_iter().collect::<Option<Vec<_>>>()?;
-        let job = job.try_map_pictures(&mut |looked| looked.ok_or(())).ok()?;
+        let job = job.try_map_pictures(&mut |input| input.ok_or(())).ok()?;
         Some(CheckedVideoSubmission { job, images, seed, payload, meta_data, callback, credits: credits? })
     });
 
@@ -78,15 +78,15 @@ fn price(fields: &mut Fields<'_, '_>, job: &VideoJob<VideoPictureField>, tariff:
 /// Decodes an inline picture. A picture at a URL is checked when it is fetched.
 fn check_picture(
     fields: &mut Fields<'_, '_>,
-    VideoPictureField { pointer: at, input: given }: VideoPictureField,
+    VideoPictureField { pointer, input }: VideoPictureField,
     inspect: impl FnOnce(&[u8]) -> Result<PictureInfo, InvalidValue>,
 ) -> Option<CheckedVideoInput> {
-    match given {
+    match input {
         PictureInput::Url(url) => Some(CheckedVideoInput::Remote(url)),
         PictureInput::Bytes(bytes) => match inspect(&bytes) {
             Ok(inspected) => Some(CheckedVideoInput::Inline { bytes, info: inspected }),
             Err(reason) => {
-                fields.add_error_at(&at, reason);
+                fields.add_error_at(&pointer, reason);
                 None
             }
         },
@@ -101,12 +101,13 @@ impl CheckedVideoSubmission {
         space: &DiskSpace,
         default_seed: u32,
     ) -> Result<VideoWork, Problem> {
-        let refused = |error: std::io::Error| Problem::from_io_error(&error, space);
-        let mut keep = |looked: CheckedVideoInput| looked.store_in(store).map_err(refused);
-        let images = self.images.into_iter().map(&mut keep).collect::<Result<_, _>>()?;
+        let to_problem = |error: std::io::Error| Problem::from_io_error(&error, space);
+        let mut store_input = |input: CheckedVideoInput| input.store_in(store).map_err(to_problem);
+        let images = self.images.into_iter().map(&mut store_input).collect::<Result<_, _>>()?;
 
-        let job = self.job.try_map_pictures(&mut keep)?;
-        let document = |text: Option<String>| text.map(|text| store.put_document(&text)).transpose().map_err(refused);
+        let job = self.job.try_map_pictures(&mut store_input)?;
+        let document =
+            |text: Option<String>| text.map(|text| store.put_document(&text)).transpose().map_err(to_problem);
         let payload = document(self.payload)?;
         let meta_data = document(self.meta_data)?;
         let seed = self.seed.unwrap_or(Seed::from_random(default_seed));

@@ -78,7 +78,7 @@ pub(super) fn submission_view<'b>(
     body: &'b Value,
     state: TaskStatus,
 ) -> VideoSubmissionView<'b> {
-    let given = |name: &str| body.get(name).filter(|value| !value.is_null());
+    let field = |name: &str| body.get(name).filter(|value| !value.is_null());
 
     VideoSubmissionView {
         task_id: task.to_string(),
@@ -87,42 +87,42 @@ pub(super) fn submission_view<'b>(
         created_at: at.to_string(),
         model: work.job.model(),
         resolution: work.job.resolution(),
-        payload: given("payload"),
+        payload: field("payload"),
         job: match &work.job {
             VideoJob::StartEnd(job) | VideoJob::Reference(job) => generate_echo(job, work, body),
             VideoJob::Extend(job) => VideoJobEcho::Extend {
                 duration: job.seconds.get(),
-                images: given("images"),
-                prompt: given("prompt"),
-                video_creation_id: given("video_creation_id"),
-                video_url: given("video_url"),
+                images: field("images"),
+                prompt: field("prompt"),
+                video_creation_id: field("video_creation_id"),
+                video_url: field("video_url"),
             },
             VideoJob::Multiframe(job) => {
                 let settings = body.get("image_settings").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-                let frame = |(frame, given): (&KeyFrame, &'b Value)| {
-                    let given = |name: &str| given.get(name).filter(|value| !value.is_null());
-                    let key_image = given("key_image");
-                    let prompt = given("prompt");
+                let echo_frame = |(frame, setting): (&KeyFrame, &'b Value)| {
+                    let field = |name: &str| setting.get(name).filter(|value| !value.is_null());
+                    let key_image = field("key_image");
+                    let prompt = field("prompt");
                     KeyFrameEcho { key_image, duration: frame.seconds.get(), prompt }
                 };
-                let image_settings = job.key_frames.iter().zip(settings).map(frame).collect();
-                VideoJobEcho::Multiframe { image_settings, start_image: given("start_image") }
+                let image_settings = job.key_frames.iter().zip(settings).map(echo_frame).collect();
+                VideoJobEcho::Multiframe { image_settings, start_image: field("start_image") }
             }
         },
     }
 }
 
 fn generate_echo<'b>(job: &GenerateJob, work: &VideoWork, body: &'b Value) -> VideoJobEcho<'b> {
-    let given = |name: &str| body.get(name).filter(|value| !value.is_null());
+    let field = |name: &str| body.get(name).filter(|value| !value.is_null());
 
     VideoJobEcho::Generate {
         aspect_ratio: work.aspect_ratio().map(|ratio| ratio.to_string()),
         bgm: job.bgm,
         duration: job.seconds.get(),
-        images: given("images"),
+        images: field("images"),
         movement_amplitude: job.movement_amplitude.as_str(),
         off_peak: job.off_peak,
-        prompt: given("prompt"),
+        prompt: field("prompt"),
         seed: work.seed.get(),
         style: job.style.as_str(),
         watermark: job.watermark.is_some(),

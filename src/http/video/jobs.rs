@@ -75,28 +75,28 @@ fn generate(
     let seed = fields.integer("seed", Seed::new);
 
     let model = fields.text("model", VideoModel::parse);
-    let usual = model.map_or_else(GenerateJob::default, GenerateJob::<VideoPictureField>::new);
-    let longest = usual.model.seconds_max();
+    let defaults = model.map_or_else(GenerateJob::default, GenerateJob::<VideoPictureField>::new);
+    let longest = defaults.model.seconds_max();
 
     let generate = GenerateJob {
-        resolution: fields.text("resolution", Resolution::parse).unwrap_or(usual.resolution),
-        seconds: fields.integer("duration", |value| VideoSeconds::with_max(value, longest)).unwrap_or(usual.seconds),
+        resolution: fields.text("resolution", Resolution::parse).unwrap_or(defaults.resolution),
+        seconds: fields.integer("duration", |value| VideoSeconds::with_max(value, longest)).unwrap_or(defaults.seconds),
         aspect_ratio: fields.text("aspect_ratio", AspectRatio::parse),
         movement_amplitude: fields
             .text("movement_amplitude", MovementAmplitude::parse)
-            .unwrap_or(usual.movement_amplitude),
-        style: fields.text("style", VideoStyle::parse).unwrap_or(usual.style),
-        audio: fields.flag("audio").unwrap_or(usual.audio),
-        audio_type: fields.text("audio_type", AudioType::parse).unwrap_or(usual.audio_type),
-        bgm: fields.flag("bgm").unwrap_or(usual.bgm),
+            .unwrap_or(defaults.movement_amplitude),
+        style: fields.text("style", VideoStyle::parse).unwrap_or(defaults.style),
+        audio: fields.flag("audio").unwrap_or(defaults.audio),
+        audio_type: fields.text("audio_type", AudioType::parse).unwrap_or(defaults.audio_type),
+        bgm: fields.flag("bgm").unwrap_or(defaults.bgm),
         voice_id: fields.text("voice_id", Text::parse),
-        enhance: fields.flag("enhance").unwrap_or(usual.enhance),
-        is_rec: fields.flag("is_rec").unwrap_or(usual.is_rec),
-        off_peak: fields.flag("off_peak").unwrap_or(usual.off_peak),
-        priority: fields.integer("priority", parse_priority).unwrap_or(usual.priority),
+        enhance: fields.flag("enhance").unwrap_or(defaults.enhance),
+        is_rec: fields.flag("is_rec").unwrap_or(defaults.is_rec),
+        off_peak: fields.flag("off_peak").unwrap_or(defaults.off_peak),
+        priority: fields.integer("priority", parse_priority).unwrap_or(defaults.priority),
         prompt: read_prompt(fields),
         watermark: read_watermark(fields),
-        ..usual
+        ..defaults
     };
 
     if fields.value("images").is_none_or(|images| images.as_array().is_some_and(Vec::is_empty))
@@ -113,8 +113,8 @@ pub(super) fn extend(fields: &mut Fields<'_, '_>, context: &VideoJobContext) -> 
     let images = read_images(fields, EXTEND_IMAGES_MAX);
     let model = fields.required_text("model", ExtendModel::parse);
     let resolution = fields.text("resolution", ExtendResolution::parse).unwrap_or(ExtendResolution::P720);
-    let within = |value| VideoSeconds::with_max(value, ExtendJob::SECONDS_MAX);
-    let seconds = fields.integer("duration", within).unwrap_or(VideoSeconds::DEFAULT);
+    let parse_seconds = |value| VideoSeconds::with_max(value, ExtendJob::SECONDS_MAX);
+    let seconds = fields.integer("duration", parse_seconds).unwrap_or(VideoSeconds::DEFAULT);
     let prompt = read_prompt(fields);
     let video = read_source_video(fields, context);
     let job = VideoJob::Extend(ExtendJob { model: model?, resolution, seconds, prompt, video: video? });
@@ -156,8 +156,8 @@ pub(super) fn multiframe(fields: &mut Fields<'_, '_>, _: &VideoJobContext) -> Op
 fn read_key_frame(fields: &mut Fields<'_, '_>) -> Option<KeyFrame<VideoPictureField>> {
     let image = read_picture(fields, "key_image");
     let image = fields.required("key_image", image);
-    let within = |value| VideoSeconds::with_max(value, KeyFrame::<VideoPictureField>::SECONDS_MAX);
-    let seconds = fields.integer("duration", within).unwrap_or(VideoSeconds::DEFAULT);
+    let parse_seconds = |value| VideoSeconds::with_max(value, KeyFrame::<VideoPictureField>::SECONDS_MAX);
+    let seconds = fields.integer("duration", parse_seconds).unwrap_or(VideoSeconds::DEFAULT);
     let prompt = read_prompt(fields);
     Some(KeyFrame { image: image?, seconds, prompt })
 }
@@ -185,12 +185,12 @@ impl CommonVideoFields {
 
 fn read_images(fields: &mut Fields<'_, '_>, max: usize) -> Vec<VideoPictureField> {
     let images = fields.texts("images", max, PictureInput::parse).into_iter();
-    images.map(|(at, given)| VideoPictureField { pointer: at, input: given }).collect()
+    images.map(|(pointer, input)| VideoPictureField { pointer, input }).collect()
 }
 
 fn read_picture(fields: &mut Fields<'_, '_>, name: &str) -> Option<VideoPictureField> {
-    let at = fields.pointer_to(name);
-    fields.text(name, PictureInput::parse).map(|given| VideoPictureField { pointer: at, input: given })
+    let pointer = fields.pointer_to(name);
+    fields.text(name, PictureInput::parse).map(|input| VideoPictureField { pointer, input })
 }
 
 /// Reads the prompt; a blank one counts as absent.

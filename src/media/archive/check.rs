@@ -178,7 +178,7 @@ enum ZipEntryFlaw {
 impl ZipEntryFlaw {
     fn describe(&self, entries: &[ZipEntry]) -> Cow<'static, str> {
         match self {
-            Self::Message(words) => words.clone(),
+            Self::Message(message) => message.clone(),
             Self::SameAs(index) => {
                 format!("is the same file as {} on some systems", quote_name(&entries[*index].name)).into()
             }
@@ -297,17 +297,17 @@ fn mark_conflicts(entries: &mut [ZipEntry]) {
 
     for index in order {
         let entry = &entries[index];
-        let same = first.filter(|first| entries[*first].key == entry.key);
+        let same_as = first.filter(|first| entries[*first].key == entry.key);
         let outer = around.filter(|around| lies_inside(&entry.key, &entries[*around].key));
-        if same.is_none() {
+        if same_as.is_none() {
             first = Some(index);
         }
         if outer.is_none() && entry.kind != ZipEntryKind::Directory {
             around = Some(index);
         }
-        let flaw = same.map(ZipEntryFlaw::SameAs).or_else(|| outer.map(ZipEntryFlaw::Inside));
-        let known = &mut entries[index].flaw;
-        *known = known.take().or(flaw);
+        let flaw = same_as.map(ZipEntryFlaw::SameAs).or_else(|| outer.map(ZipEntryFlaw::Inside));
+        let entry_flaw = &mut entries[index].flaw;
+        *entry_flaw = entry_flaw.take().or(flaw);
     }
 }
 
@@ -341,15 +341,15 @@ fn unpack<F: Read + Seek>(
     let mut target = Vec::new();
 
     loop {
-        let read = match file.read(buffer) {
+        let count = match file.read(buffer) {
             Ok(0) => break,
-            Ok(read) => read,
+            Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return unpack_flaw(error.into()),
         };
-        unpacked += read as u64;
+        unpacked += count as u64;
         if entry.kind == ZipEntryKind::Link && target.len() < BUFFER_BYTES {
-            target.extend_from_slice(&buffer[..read]);
+            target.extend_from_slice(&buffer[..count]);
         }
     }
 
@@ -414,6 +414,6 @@ fn check_gaps(entries: &[ZipEntry], directory: &ZipDirectory) -> Result<(), Arch
 /// Formats a name for a response: shortened and without control characters.
 fn quote_name(name: &str) -> String {
     let cut: String = name.chars().take(REPORTED_NAME_CHARS_MAX).collect();
-    let more = if cut.len() < name.len() { "…" } else { "" };
-    format!("\"{}{more}\"", cut.escape_debug())
+    let ellipsis = if cut.len() < name.len() { "…" } else { "" };
+    format!("\"{}{ellipsis}\"", cut.escape_debug())
 }

@@ -135,8 +135,8 @@ fn find_zip64_extent(file: &mut (impl Read + Seek), end: u64) -> Result<Option<Z
     }
 
     let at = u64_at(&locator, 8);
-    let fits = at.checked_add(END64_BYTES as u64).is_some_and(|after| after <= locator_at);
-    let record = if fits { read_at(file, at, END64_BYTES)? } else { Vec::new() };
+    let is_in_bounds = at.checked_add(END64_BYTES as u64).is_some_and(|after| after <= locator_at);
+    let record = if is_in_bounds { read_at(file, at, END64_BYTES)? } else { Vec::new() };
     if !record.starts_with(&END64_MAGIC) || at.checked_add(12 + u64_at(&record, 4)) != Some(locator_at) {
         return Err(invalid("the archive does not end at the declared offset"));
     }
@@ -148,18 +148,19 @@ fn find_zip64_extent(file: &mut (impl Read + Seek), end: u64) -> Result<Option<Z
     Ok(Some(ZipDirectoryExtent { start, bytes, entries, end: at }))
 }
 
-fn check_single_disk(disks: [u32; 2], all_here: bool) -> Result<(), ZipDirectoryError> {
-    if disks == [0, 0] && all_here { Ok(()) } else { Err(invalid("the archive is split into several files")) }
+fn check_single_disk(disks: [u32; 2], is_complete: bool) -> Result<(), ZipDirectoryError> {
+    if disks == [0, 0] && is_complete { Ok(()) } else { Err(invalid("the archive is split into several files")) }
 }
 
 fn parse_headers(bytes: &[u8], extent: ZipDirectoryExtent) -> Result<Vec<ZipHeader>, ZipDirectoryError> {
     let mut headers = Vec::new();
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let at = extent.start + (bytes.len() - rest.len()) as u64;
-        let (header, length) = parse_header(rest, at).ok_or_else(|| invalid("the central directory is damaged"))?;
+    let mut remaining = bytes;
+    while !remaining.is_empty() {
+        let at = extent.start + (bytes.len() - remaining.len()) as u64;
+        let (header, length) =
+            parse_header(remaining, at).ok_or_else(|| invalid("the central directory is damaged"))?;
         headers.push(header);
-        rest = &rest[length..];
+        remaining = &remaining[length..];
     }
     if headers.len() as u64 == extent.entries {
         return Ok(headers);

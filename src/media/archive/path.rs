@@ -19,9 +19,11 @@ pub fn target_flaw(name: &str, target: &str) -> Option<&'static str> {
     // Where a backslash is part of a name, the link is less deep: the lesser depth counts.
     let by_slash = name.split('/').filter(|part| !matches!(*part, "" | ".")).count();
     let depth = normal_parts(name).count().min(by_slash).saturating_sub(1);
-    let up = normal_parts(target).take_while(|part| *part == "..").count();
-    let stays = syntax_flaw(target).is_none() && up <= depth && !normal_parts(target).skip(up).any(is_parent_reference);
-    (!stays).then_some("is a symbolic link that leaves the archive")
+    let parents = normal_parts(target).take_while(|part| *part == "..").count();
+    let stays_inside = syntax_flaw(target).is_none()
+        && parents <= depth
+        && !normal_parts(target).skip(parents).any(is_parent_reference);
+    (!stays_inside).then_some("is a symbolic link that leaves the archive")
 }
 
 fn syntax_flaw(path: &str) -> Option<&'static str> {
@@ -42,15 +44,15 @@ fn syntax_flaw(path: &str) -> Option<&'static str> {
 /// everywhere.
 #[must_use]
 pub fn collision_key(name: &str) -> String {
-    let folded = |part: &str| {
-        let folded = fold(part);
-        match folded.trim_end_matches(['.', ' ']) {
+    let folded_part = |part: &str| {
+        let folded_part = fold(part);
+        match folded_part.trim_end_matches(['.', ' ']) {
             // A part of only dots and spaces is kept; it is not the parent directory.
-            "" => folded,
+            "" => folded_part,
             trimmed => trimmed.to_owned(),
         }
     };
-    normal_parts(name).map(folded).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
+    normal_parts(name).map(folded_part).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
 }
 
 /// Folds case and composes characters.

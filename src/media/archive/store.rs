@@ -70,8 +70,8 @@ impl ArchiveStore {
     /// # Errors
     /// If the file cannot be created.
     pub fn create_upload(&self) -> io::Result<ArchiveUpload> {
-        let number = self.upload_counter.fetch_add(1, Ordering::Relaxed);
-        let path = self.root.join(INCOMING).join(format!("{number}.part"));
+        let sequence = self.upload_counter.fetch_add(1, Ordering::Relaxed);
+        let path = self.root.join(INCOMING).join(format!("{sequence}.part"));
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
         Ok(ArchiveUpload { file, path, hash: Sha256::new(), bytes: 0 })
     }
@@ -229,7 +229,7 @@ mod tests {
         upload
     }
 
-    fn incoming(root: &Path) -> usize {
+    fn incoming_files(root: &Path) -> usize {
         fs::read_dir(root.join(INCOMING)).unwrap().count()
     }
 
@@ -239,13 +239,13 @@ mod tests {
         let archives = ArchiveStore::open(root.path()).unwrap();
         for _again in 0..2 {
             let mut upload = upload(&archives, b"abc");
-            let mut read = Vec::new();
-            upload.reader().unwrap().read_to_end(&mut read).unwrap();
+            let mut stored_bytes = Vec::new();
+            upload.reader().unwrap().read_to_end(&mut stored_bytes).unwrap();
             let archive = archives.commit_upload(&upload).unwrap();
             assert_eq!((archive.digest.to_string().as_str(), archive.bytes), (NAME, 3));
-            assert_eq!(fs::read(archives.path_of(&archive.digest)).unwrap(), read);
+            assert_eq!(fs::read(archives.path_of(&archive.digest)).unwrap(), stored_bytes);
         }
-        assert_eq!(incoming(root.path()), 0);
+        assert_eq!(incoming_files(root.path()), 0);
     }
 
     #[test]
@@ -253,53 +253,56 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let archives = ArchiveStore::open(root.path()).unwrap();
         let upload = upload(&archives, b"abc");
-        assert_eq!(incoming(root.path()), 1);
+        assert_eq!(incoming_files(root.path()), 1);
         drop(upload);
-        assert_eq!(incoming(root.path()), 0);
+        assert_eq!(incoming_files(root.path()), 0);
     }
 
     #[test]
     fn opening_removes_what_was_cut_off_and_keeps_the_rest() {
         let root = tempfile::tempdir().unwrap();
         let archives = ArchiveStore::open(root.path()).unwrap();
-        let kept = archives.commit_upload(&upload(&archives, b"abc")).unwrap();
+        let stored = archives.commit_upload(&upload(&archives, b"abc")).unwrap();
         std::mem::forget(upload(&archives, b"half"));
         let archives = ArchiveStore::open(root.path()).unwrap();
-        assert_eq!(incoming(root.path()), 0);
-        assert!(archives.path_of(&kept.digest).exists());
+        assert_eq!(incoming_files(root.path()), 0);
+        assert!(archives.path_of(&stored.digest).exists());
     }
 
     #[test]
     fn a_sweep_sets_aside_what_nobody_names_and_brings_back_what_is_named() {
         let root = tempfile::tempdir().unwrap();
         let archives = ArchiveStore::open(root.path()).unwrap();
-        let [kept, lost] =
+        let [referenced, unreferenced] =
             [&b"abc"[..], b"abd"].map(|bytes| archives.commit_upload(&upload(&archives, bytes)).unwrap().digest);
-        let strange = archives.path_of(&lost).with_file_name("notes.txt");
-        fs::write(&strange, b"x").unwrap();
-        let there = || [kept, lost].map(|digest| archives.path_of(&digest).exists());
-
-        assert_eq!(archives.sweep(&HashSet::from([kept])).unwrap(), ArchiveSweepReport { orphaned: 1, restored: 0 });
-        assert_eq!(there(), [true, false]);
-        assert_eq!(fs::read(archives.orphan_path(&lost)).unwrap(), b"abd");
-        assert!(strange.exists());
+        let foreign_file = archives.path_of(&unreferenced).with_file_name("notes.txt");
+        fs::write(&foreign_file, b"x").unwrap();
+        let exist = || [referenced, unreferenced].map(|digest| archives.path_of(&digest).exists());
 
         assert_eq!(
-            archives.sweep(&HashSet::from([kept, lost])).unwrap(),
+            archives.sweep(&HashSet::from([referenced])).unwrap(),
+            ArchiveSweepReport { orphaned: 1, restored: 0 }
+        );
+        assert_eq!(exist(), [true, false]);
+        assert_eq!(fs::read(archives.orphan_path(&unreferenced)).unwrap(), b"abd");
+        assert!(foreign_file.exists());
+
+        assert_eq!(
+            archives.sweep(&HashSet::from([referenced, unreferenced])).unwrap(),
             ArchiveSweepReport { orphaned: 0, restored: 1 }
         );
-        assert_eq!(there(), [true, true]);
-        assert_eq!(fs::read(archives.path_of(&lost)).unwrap(), b"abd");
+        assert_eq!(exist(), [true, true]);
+        assert_eq!(fs::read(archives.path_of(&unreferenced)).unwrap(), b"abd");
     }
 
     #[test]
     fn a_removed_archive_is_gone_and_that_is_fine_twice() {
         let root = tempfile::tempdir().unwrap();
         let archives = ArchiveStore::open(root.path()).unwrap();
-        let kept = archives.commit_upload(&upload(&archives, b"abc")).unwrap().digest;
+        let digest = archives.commit_upload(&upload(&archives, b"abc")).unwrap().digest;
         for _twice in 0..2 {
-            archives.remove(&kept).unwrap();
-            assert!(!archives.path_of(&kept).exists());
+            archives.remove(&digest).unwrap();
+            assert!(!archives.path_of(&digest).exists());
         }
     }
 
@@ -307,9 +310,9 @@ mod tests {
     fn a_damaged_archive_is_replaced_by_the_next_upload() {
         let root = tempfile::tempdir().unwrap();
         let archives = ArchiveStore::open(root.path()).unwrap();
-        let kept = archives.commit_upload(&upload(&archives, b"abc")).unwrap();
-        fs::write(archives.path_of(&kept.digest), b"ab").unwrap();
+        let stored = archives.commit_upload(&upload(&archives, b"abc")).unwrap();
+        fs::write(archives.path_of(&stored.digest), b"ab").unwrap();
         archives.commit_upload(&upload(&archives, b"abc")).unwrap();
-        assert_eq!(fs::read(archives.path_of(&kept.digest)).unwrap(), b"abc");
+        assert_eq!(fs::read(archives.path_of(&stored.digest)).unwrap(), b"abc");
     }
 }

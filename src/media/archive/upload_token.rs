@@ -126,9 +126,9 @@ impl UploadKey {
 
     fn decode_token(&self, token: &str) -> Option<UploadGrant> {
         let bytes = URL_SAFE_NO_PAD.decode(token).ok().filter(|bytes| bytes.len() == GRANT_BYTES + MAC_BYTES)?;
-        let (grant, code) = bytes.split_at(GRANT_BYTES);
+        let (grant, mac) = bytes.split_at(GRANT_BYTES);
         // Compares in constant time.
-        self.mac(grant).verify_slice(code).ok()?;
+        self.mac(grant).verify_slice(mac).ok()?;
         UploadGrant::from_bytes(grant)
     }
 
@@ -144,22 +144,22 @@ impl UploadGrant {
             UploadTokenHolder::User(UserId(id)) => (0, id),
             UploadTokenHolder::Token(TokenId(id)) => (1, id),
         };
-        let until = self.expires_at.micros().to_be_bytes();
-        [&[kind], &holder.as_bytes()[..], &self.version.0.as_bytes()[..], &until[..]].concat()
+        let expires_at = self.expires_at.micros().to_be_bytes();
+        [&[kind], &holder.as_bytes()[..], &self.version.0.as_bytes()[..], &expires_at[..]].concat()
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (kind, rest) = bytes.split_first()?;
-        let (holder, rest) = rest.split_at_checked(16)?;
-        let (version, until) = rest.split_at_checked(16)?;
+        let (kind, remaining) = bytes.split_first()?;
+        let (holder, remaining) = remaining.split_at_checked(16)?;
+        let (version, expires_at) = remaining.split_at_checked(16)?;
         let holder = Uuid::from_slice(holder).ok()?;
         let holder = if *kind == 0 {
             UploadTokenHolder::User(UserId(holder))
         } else {
             UploadTokenHolder::Token(TokenId(holder))
         };
-        let until = Timestamp::from_micros(i64::from_be_bytes(until.try_into().ok()?));
-        Some(Self { version: VersionId(Uuid::from_slice(version).ok()?), holder, expires_at: until })
+        let expires_at = Timestamp::from_micros(i64::from_be_bytes(expires_at.try_into().ok()?));
+        Some(Self { version: VersionId(Uuid::from_slice(version).ok()?), holder, expires_at })
     }
 }
 
@@ -182,27 +182,27 @@ mod tests {
             [UploadTokenHolder::User(UserId(Uuid::from_u128(1))), UploadTokenHolder::Token(TokenId(Uuid::from_u128(2)))]
         {
             let grant = grant(holder);
-            let ticket = key.issue_token(&grant);
-            assert!(ticket.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'), "{ticket}");
-            assert_eq!(key.verify_token(&ticket, NOW), Ok(grant));
-            assert_eq!(key.verify_token(&ticket, grant.expires_at), Err(UploadTokenError::Expired));
+            let token = key.issue_token(&grant);
+            assert!(token.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'), "{token}");
+            assert_eq!(key.verify_token(&token, NOW), Ok(grant));
+            assert_eq!(key.verify_token(&token, grant.expires_at), Err(UploadTokenError::Expired));
         }
     }
 
     #[test]
     fn no_part_of_a_ticket_can_be_changed() {
         let key = UploadKey([7; 32]);
-        let ticket = key.issue_token(&grant(UploadTokenHolder::User(UserId(Uuid::nil()))));
-        for at in 0..ticket.len() {
-            let mut forged = ticket.clone().into_bytes();
+        let token = key.issue_token(&grant(UploadTokenHolder::User(UserId(Uuid::nil()))));
+        for at in 0..token.len() {
+            let mut forged = token.clone().into_bytes();
             forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
             let forged = String::from_utf8(forged).unwrap();
             assert_eq!(key.verify_token(&forged, NOW), Err(UploadTokenError::Invalid), "{at}");
         }
-        for bad in ["", "x", &ticket[1..], &format!("{ticket}A"), &ticket.replace(['-', '_'], "+"), "äöü"] {
-            assert!(bad == ticket || key.verify_token(bad, NOW) == Err(UploadTokenError::Invalid), "{bad}");
+        for bad in ["", "x", &token[1..], &format!("{token}A"), &token.replace(['-', '_'], "+"), "äöü"] {
+            assert!(bad == token || key.verify_token(bad, NOW) == Err(UploadTokenError::Invalid), "{bad}");
         }
-        assert_eq!(UploadKey([8; 32]).verify_token(&ticket, NOW), Err(UploadTokenError::Invalid));
+        assert_eq!(UploadKey([8; 32]).verify_token(&token, NOW), Err(UploadTokenError::Invalid));
     }
 
     #[test]
@@ -210,9 +210,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("url-key");
         assert!(UploadKey::read(&path).unwrap().is_none());
-        let made = UploadKey::generate(&path, &Environment::manual(NOW, 1)).unwrap();
+        let generated = UploadKey::generate(&path, &Environment::manual(NOW, 1)).unwrap();
         let found = UploadKey::read(&path).unwrap();
-        assert_eq!(found.map(|key| key.0), Some(made.0));
+        assert_eq!(found.map(|key| key.0), Some(generated.0));
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         for damaged in ["", "mduk_", "mduk_AAAA"] {
             std::fs::write(&path, damaged).unwrap();

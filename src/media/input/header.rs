@@ -101,8 +101,10 @@ fn check_pixels(width: u32, height: u32) -> Result<(), InvalidValue> {
         return Err(InvalidValue::new("must have at least one pixel"));
     }
     if pixels > INPUT_PIXELS_MAX {
-        let most = INPUT_PIXELS_MAX / 1_000_000;
-        return Err(InvalidValue::new(format!("has {width}x{height} pixels; at most {most} million are allowed")));
+        let megapixels_max = INPUT_PIXELS_MAX / 1_000_000;
+        return Err(InvalidValue::new(format!(
+            "has {width}x{height} pixels; at most {megapixels_max} million are allowed"
+        )));
     }
     Ok(())
 }

@@ -108,8 +108,8 @@ fn pictures_are_set_upright() {
     let mut bytes = Vec::new();
     let mut encoder = JpegEncoder::new_with_quality(&mut bytes, 100);
     encoder.set_exif_metadata(exif(6)).unwrap();
-    let lying = RgbImage::from_fn(32, 16, |x, _| if x < 16 { Rgb([255, 0, 0]) } else { Rgb([0, 0, 255]) });
-    encoder.write_image(&lying, 32, 16, ExtendedColorType::Rgb8).unwrap();
+    let rotated = RgbImage::from_fn(32, 16, |x, _| if x < 16 { Rgb([255, 0, 0]) } else { Rgb([0, 0, 255]) });
+    encoder.write_image(&rotated, 32, 16, ExtendedColorType::Rgb8).unwrap();
 
     let inspected = inspect(&bytes).unwrap();
     let Pixels::Opaque(upright) = decode(&bytes).unwrap().pixels else { panic!("no pixel is transparent") };
@@ -210,7 +210,7 @@ fn sizes_that_overflow_any_weight_are_refused_by_their_pixels() {
     tiff.extend([0; 4]);
 
     for bytes in [png, tiff] {
-        let refusal = inspect(&bytes).expect_err("too many pixels").to_string();
-        assert!(refusal.contains("at most 100 million are allowed"), "{refusal}");
+        let message = inspect(&bytes).expect_err("too many pixels").to_string();
+        assert!(message.contains("at most 100 million are allowed"), "{message}");
     }
 }

@@ -34,8 +34,8 @@ impl ReadModels {
     /// If a stream cannot be read.
     pub async fn deliveries_of(&self, task: TaskId) -> Result<Vec<DeliveryRecord>, ReadError> {
         self.read_log(move |log| {
-            let told = notifications_from(&log.read_stream(&StreamId::from(&task), Version(0))?);
-            told.into_iter().map(|told| read_delivery(log, told)).collect()
+            let notifications = notifications_from(&log.read_stream(&StreamId::from(&task), Version(0))?);
+            notifications.into_iter().map(|notification| read_delivery(log, notification)).collect()
         })
         .await
     }
@@ -50,8 +50,8 @@ impl ReadModels {
         delivery: DeliveryId,
     ) -> Result<Option<WebhookNotification>, ReadError> {
         self.read_log(move |log| {
-            let told = notifications_from(&log.read_stream(&StreamId::from(&task), Version(0))?);
-            Ok(told.into_iter().find(|told| told.id == delivery))
+            let notifications = notifications_from(&log.read_stream(&StreamId::from(&task), Version(0))?);
+            Ok(notifications.into_iter().find(|notification| notification.id == delivery))
         })
         .await
     }
@@ -72,11 +72,11 @@ impl ReadModels {
     }
 }
 
-fn read_delivery(log: &dyn EventLog, told: WebhookNotification) -> Result<DeliveryRecord, LogFailure> {
-    let history = log.read_stream(&StreamId::from(&told.id), Version(0))?;
-    let own = || history.iter().filter_map(|recorded| Some((Delivery::downcast(&recorded.event)?, recorded.at)));
+fn read_delivery(log: &dyn EventLog, notification: WebhookNotification) -> Result<DeliveryRecord, LogFailure> {
+    let history = log.read_stream(&StreamId::from(&notification.id), Version(0))?;
+    let events = || history.iter().filter_map(|recorded| Some((Delivery::downcast(&recorded.event)?, recorded.at)));
     let attempts = history.iter().filter_map(attempt_from).collect();
-    Ok(DeliveryRecord { notification: told, state: fold::<Delivery>(own()), attempts })
+    Ok(DeliveryRecord { notification, state: fold::<Delivery>(events()), attempts })
 }
 
 fn attempt_from(recorded: &RecordedEvent) -> Option<DeliveryAttempt> {

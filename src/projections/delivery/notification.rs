@@ -45,12 +45,9 @@ pub struct StatusChange {
 impl WebhookChangeTracker {
     /// Creates the tracker of a new task and returns its webhook URL; `None` without a webhook.
     pub fn for_submission(submission: &Submission) -> Option<(Self, &CallbackUrl)> {
-        let only_the_end = submission.work.notifies_only_at_end();
+        let only_final = submission.work.notifies_only_at_end();
         let subject = WebhookTaskData::from_work(&submission.work);
-        submission
-            .webhook
-            .as_ref()
-            .map(|url| (Self { last_reported: TaskStatus::Created, only_final: only_the_end, subject }, url))
+        submission.webhook.as_ref().map(|url| (Self { last_reported: TaskStatus::Created, only_final, subject }, url))
     }
 
     /// Creates a tracker without further changes.
@@ -112,21 +109,21 @@ pub struct WebhookNotification {
 
 /// Returns all deliveries of a task's webhook, from the task's whole history.
 pub(super) fn notifications_from(history: &[RecordedEvent]) -> Vec<WebhookNotification> {
-    let mut telling = None;
-    let mut found = Vec::new();
+    let mut tracked = None;
+    let mut notifications = Vec::new();
     for recorded in history {
         let Some(event) = Task::downcast(&recorded.event) else { continue };
         if let TaskEvent::TaskSubmitted(submission) = event {
-            telling =
-                WebhookChangeTracker::for_submission(submission).map(|(telling, url)| (telling, url, submission.owner));
+            tracked =
+                WebhookChangeTracker::for_submission(submission).map(|(tracker, url)| (tracker, url, submission.owner));
         }
-        let Some((telling, url, owner)) = &mut telling else { continue };
-        if let Some(change) = telling.observe(event) {
-            let content = telling.content((*url).clone(), change, event);
+        let Some((tracker, url, owner)) = &mut tracked else { continue };
+        if let Some(change) = tracker.observe(event) {
+            let content = tracker.content((*url).clone(), change, event);
             let id = DeliveryId(recorded.id.0);
             let change = recorded.version.0;
-            found.push(WebhookNotification { id, owner: *owner, at: recorded.at, change, content });
+            notifications.push(WebhookNotification { id, owner: *owner, at: recorded.at, change, content });
         }
     }
-    found
+    notifications
 }

@@ -28,41 +28,43 @@ fn url(host: &str) -> CallbackUrl {
 }
 
 /// Applies a change of a task; its delivery has the id of the event.
-fn fold(deliveries: &mut Deliveries, of: TaskId, version: u64, event: &TaskEvent) -> DeliveryId {
-    let id = Uuid::from_u128(of.0.as_u128() * 1000 + u128::from(version));
+fn apply_event(deliveries: &mut Deliveries, task_id: TaskId, version: u64, event: &TaskEvent) -> DeliveryId {
+    let id = Uuid::from_u128(task_id.0.as_u128() * 1000 + u128::from(version));
     let append = Append {
-        stream: StreamId::from(&of),
+        stream: StreamId::from(&task_id),
         expected: Version(version - 1),
         context: CommandContext::from_system(None, at(version)),
         events: vec![NewEvent { id: EventId(id), event: event.clone().into() }],
     };
-    deliveries.apply_task(of, event, &append.into_commit(Position(version))[0]);
+    deliveries.apply_task(task_id, event, &append.into_commit(Position(version))[0]);
     DeliveryId(id)
 }
 
 /// Applies the events of a task that has ended with two changes to deliver.
-fn ended(deliveries: &mut Deliveries, of: TaskId, host: &str) -> [DeliveryId; 2] {
+fn completed_task(deliveries: &mut Deliveries, task_id: TaskId, host: &str) -> [DeliveryId; 2] {
     let job = ImageJob::Upscale(UpscaleJob::default());
     let image = PictureSource::Remote(url("pictures.example"));
     let work = TaskWork::Image(ImageWork { job, image, reference: None, seed: None });
-    let submission = Submission { task: of, owner: Some(owner()), work, webhook: Some(url(host)) };
-    fold(deliveries, of, 1, &TaskEvent::TaskSubmitted(submission));
-    let first = fold(deliveries, of, 2, &TaskEvent::VendorAccepted { reference: Text::parse("r").unwrap() });
-    [first, fold(deliveries, of, 3, &TaskEvent::TaskCompleted { results: Vec::new() })]
+    let submission = Submission { task: task_id, owner: Some(owner()), work, webhook: Some(url(host)) };
+    apply_event(deliveries, task_id, 1, &TaskEvent::TaskSubmitted(submission));
+    let first =
+        apply_event(deliveries, task_id, 2, &TaskEvent::VendorAccepted { reference: Text::parse("r").unwrap() });
+    [first, apply_event(deliveries, task_id, 3, &TaskEvent::TaskCompleted { results: Vec::new() })]
 }
 
-fn fail(deliveries: &mut Deliveries, (delivery, task): (DeliveryId, TaskId), next: u64) {
+fn fail(deliveries: &mut Deliveries, (delivery, task): (DeliveryId, TaskId), retry_at: u64) {
     let outcome = AttemptOutcome::Unreachable { reason: Text::parse("down").unwrap() };
-    deliveries.apply(&DeliveryEvent::AttemptFailed { delivery, task, attempt: 1, outcome, next_at: at(next) }, at(0));
+    deliveries
+        .apply(&DeliveryEvent::AttemptFailed { delivery, task, attempt: 1, outcome, next_at: at(retry_at) }, at(0));
 }
 
 fn succeed(deliveries: &mut Deliveries, delivery: DeliveryId, task: TaskId) {
     deliveries.apply(&DeliveryEvent::DeliverySucceeded { delivery, task, attempt: 1, status: 200 }, at(0));
 }
 
-fn again(deliveries: &mut Deliveries, delivery: DeliveryId, task: TaskId, change: u64) {
-    let again = Redelivery { delivery, task, owner: Some(owner()), url: url("a.example"), task_version: change };
-    deliveries.apply(&DeliveryEvent::RedeliveryRequested(again), at(100));
+fn request_redelivery(deliveries: &mut Deliveries, delivery: DeliveryId, task: TaskId, change: u64) {
+    let redelivery = Redelivery { delivery, task, owner: Some(owner()), url: url("a.example"), task_version: change };
+    deliveries.apply(&DeliveryEvent::RedeliveryRequested(redelivery), at(100));
 }
 
 fn due(deliveries: &Deliveries, now: u64) -> Vec<DeliveryId> {
@@ -72,7 +74,7 @@ fn due(deliveries: &Deliveries, now: u64) -> Vec<DeliveryId> {
 #[test]
 fn a_task_tells_one_change_after_the_other_and_is_forgotten_then() {
     let mut deliveries = Deliveries::default();
-    let [first, last] = ended(&mut deliveries, task(1), "a.example");
+    let [first, last] = completed_task(&mut deliveries, task(1), "a.example");
     assert_eq!(
         (due(&deliveries, 9), deliveries.pending_count(), deliveries.pending_count_of(Some(owner()))),
         (vec![first], 2, 2)
@@ -91,19 +93,19 @@ fn a_task_tells_one_change_after_the_other_and_is_forgotten_then() {
 #[test]
 fn what_is_made_again_goes_before_what_tells_of_later_changes() {
     let mut deliveries = Deliveries::default();
-    let [first, last] = ended(&mut deliveries, task(1), "a.example");
+    let [first, last] = completed_task(&mut deliveries, task(1), "a.example");
     succeed(&mut deliveries, first, task(1));
     assert_eq!(due(&deliveries, 9), [last]);
-    again(&mut deliveries, first, task(1), 2);
-    again(&mut deliveries, first, task(1), 2);
+    request_redelivery(&mut deliveries, first, task(1), 2);
+    request_redelivery(&mut deliveries, first, task(1), 2);
     assert_eq!((due(&deliveries, 99), due(&deliveries, 100)), (vec![], vec![first]));
     // The later delivery may have been in progress.
     succeed(&mut deliveries, last, task(1));
     assert_eq!(due(&deliveries, 100), [first]);
     succeed(&mut deliveries, first, task(1));
     assert_eq!(deliveries, Deliveries::default());
-    again(&mut deliveries, last, task(1), 3);
-    again(&mut deliveries, first, task(1), 2);
+    request_redelivery(&mut deliveries, last, task(1), 3);
+    request_redelivery(&mut deliveries, first, task(1), 2);
     assert_eq!(due(&deliveries, 100), [first]);
 }
 
@@ -111,17 +113,17 @@ fn what_is_made_again_goes_before_what_tells_of_later_changes() {
 fn a_receiver_that_takes_nothing_does_not_keep_the_others_back() {
     let mut deliveries = Deliveries::default();
     for nth in 0..100 {
-        ended(&mut deliveries, task(nth), "dead.example");
+        completed_task(&mut deliveries, task(nth), "dead.example");
     }
-    let [wanted, _] = ended(&mut deliveries, task(1000), "alive.example");
-    let mut offered = 0;
-    let taken = deliveries.due(at(9), &RoundRobinOrder::default(), 16, |_, _, lane| {
-        offered += 1;
-        lane == "alive.example:80"
+    let [expected, _] = completed_task(&mut deliveries, task(1000), "alive.example");
+    let mut offers = 0;
+    let selected = deliveries.due(at(9), &RoundRobinOrder::default(), 16, |_, _, receiver| {
+        offers += 1;
+        receiver == "alive.example:80"
     });
-    assert_eq!(taken.iter().map(|due| due.id).collect::<Vec<_>>(), [wanted]);
-    assert_eq!(offered, 17);
-    assert!(taken[0].content.is_some());
+    assert_eq!(selected.iter().map(|due| due.id).collect::<Vec<_>>(), [expected]);
+    assert_eq!(offers, 17);
+    assert!(selected[0].content.is_some());
 }
 
 #[test]
@@ -129,20 +131,20 @@ fn accounts_take_turns_at_a_receiver() {
     // Given a backlog of one account, and then one delivery of an anonymous caller
     let mut deliveries = Deliveries::default();
     for nth in 0..5 {
-        ended(&mut deliveries, task(nth), "a.example");
+        completed_task(&mut deliveries, task(nth), "a.example");
     }
-    let mut waiting = deliveries.clone();
-    waiting.queues.values_mut().for_each(|queue| queue.owner = None);
-    let (lane, heads) = waiting.heads_by_receiver.pop_first().unwrap();
+    let mut rebalanced = deliveries.clone();
+    rebalanced.queues.values_mut().for_each(|queue| queue.owner = None);
+    let (receiver, heads) = rebalanced.heads_by_receiver.pop_first().unwrap();
     let heads = heads.into_values().next().unwrap();
     let backlog = heads.iter().take(4).copied().collect();
-    let one = heads.iter().skip(4).copied().collect();
-    waiting.heads_by_receiver.insert(lane.clone(), BTreeMap::from([(Some(owner()), backlog), (None, one)]));
+    let single = heads.iter().skip(4).copied().collect();
+    rebalanced.heads_by_receiver.insert(receiver.clone(), BTreeMap::from([(Some(owner()), backlog), (None, single)]));
 
     // When deliveries are taken one by one, then the accounts take turns
     let mut turns = RoundRobinOrder::default();
-    turns.record_served((lane, Some(owner())));
-    let order: Vec<_> = waiting.due(at(9), &turns, 16, |_, _, _| true).iter().map(|due| due.task).collect();
+    turns.record_served((receiver, Some(owner())));
+    let order: Vec<_> = rebalanced.due(at(9), &turns, 16, |_, _, _| true).iter().map(|due| due.task).collect();
     assert_eq!(order, [4, 0, 1, 2, 3].map(task));
 }
 
@@ -150,13 +152,13 @@ fn accounts_take_turns_at_a_receiver() {
 fn what_is_told_is_kept_of_a_bounded_number() {
     let mut deliveries = Deliveries::default();
     for nth in 0..u128::try_from(CONTENTS_MAX).unwrap() {
-        ended(&mut deliveries, task(nth), "a.example");
+        completed_task(&mut deliveries, task(nth), "a.example");
     }
     assert_eq!((deliveries.content_count, deliveries.pending_count()), (CONTENTS_MAX, 2 * CONTENTS_MAX));
-    let without = deliveries
+    let without_content = deliveries
         .due(at(9), &RoundRobinOrder::default(), 16, |_, _, _| true)
         .iter()
         .filter(|due| due.content.is_none())
         .count();
-    assert_eq!(without, CONTENTS_MAX / 2);
+    assert_eq!(without_content, CONTENTS_MAX / 2);
 }

@@ -11,26 +11,26 @@ pub struct SlotSet {
 
 impl SlotSet {
     /// Adds or removes a slot.
-    pub fn set(&mut self, slot: Slot, on: bool) {
-        let (word, bit) = word_and_mask(slot);
+    pub fn set(&mut self, slot: Slot, present: bool) {
+        let (word, mask) = word_and_mask(slot);
         if word >= self.words.len() {
-            if !on {
+            if !present {
                 return;
             }
             self.words.resize(word + 1, 0);
         }
-        if on {
-            self.words[word] |= bit;
+        if present {
+            self.words[word] |= mask;
         } else {
-            self.words[word] &= !bit;
+            self.words[word] &= !mask;
         }
     }
 
     /// Returns `true` if the slot is in the set.
     #[must_use]
     pub fn contains(&self, slot: Slot) -> bool {
-        let (word, bit) = word_and_mask(slot);
-        self.words.get(word).is_some_and(|word| word & bit != 0)
+        let (word, mask) = word_and_mask(slot);
+        self.words.get(word).is_some_and(|word| word & mask != 0)
     }
 
     /// Returns the number of slots in the set.
@@ -55,10 +55,10 @@ impl SlotSet {
     }
 
     /// Keeps only the slots that pass.
-    pub fn retain(&mut self, mut keep: impl FnMut(Slot) -> bool) {
+    pub fn retain(&mut self, mut predicate: impl FnMut(Slot) -> bool) {
         for (index, word) in self.words.iter_mut().enumerate() {
             for slot in slots_of_word(index, *word) {
-                if !keep(slot) {
+                if !predicate(slot) {
                     *word &= !word_and_mask(slot).1;
                 }
             }
@@ -83,8 +83,8 @@ impl FromIterator<Slot> for SlotSet {
 impl PartialEq for SlotSet {
     fn eq(&self, other: &Self) -> bool {
         let common = self.words.len().min(other.words.len());
-        let rest = self.words[common..].iter().chain(&other.words[common..]);
-        self.words[..common] == other.words[..common] && rest.into_iter().all(|word| *word == 0)
+        let excess = self.words[common..].iter().chain(&other.words[common..]);
+        self.words[..common] == other.words[..common] && excess.into_iter().all(|word| *word == 0)
     }
 }
 
@@ -95,8 +95,10 @@ fn word_and_mask(slot: Slot) -> (usize, u64) {
 fn slots_of_word(index: usize, word: u64) -> impl Iterator<Item = Slot> {
     #[expect(clippy::cast_possible_truncation, reason = "the words of a set of 32-bit slots have 26-bit indexes")]
     let first = index as Slot * 64;
-    std::iter::successors((word != 0).then_some(word), |rest| Some(rest & (rest - 1)).filter(|rest| *rest != 0))
-        .map(move |rest| first + rest.trailing_zeros())
+    std::iter::successors((word != 0).then_some(word), |remaining| {
+        Some(remaining & (remaining - 1)).filter(|remaining| *remaining != 0)
+    })
+    .map(move |remaining| first + remaining.trailing_zeros())
 }
 
 #[cfg(test)]

@@ -36,19 +36,19 @@ impl<K: Hash + Eq + Clone, V: Clone> GenerationCache<K, V> {
     /// Creates an empty cache with a maximum total weight.
     #[must_use]
     pub fn new(weight_max: usize) -> Self {
-        let kept =
+        let state =
             GenerationCacheState { by_key: HashMap::new(), weight: 0, clock: 0, recent_hashes: vec![0; RECENT_KEYS] };
-        Self { weight_max, state: Mutex::new(kept) }
+        Self { weight_max, state: Mutex::new(state) }
     }
 
     /// Records a request; returns `true` if the key was requested recently. Caching single-use values would evict
     /// frequently used ones and costs more than it saves.
     pub fn seen_recently<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
-        let mut kept = self.state.lock();
-        let hash = kept.by_key.hasher().hash_one(key);
+        let mut state = self.state.lock();
+        let hash = state.by_key.hasher().hash_one(key);
         #[expect(clippy::cast_possible_truncation, reason = "any part of a hash is as good as another")]
-        let place = &mut kept.recent_hashes[hash as usize % RECENT_KEYS];
-        std::mem::replace(place, hash) == hash
+        let recent_hash = &mut state.recent_hashes[hash as usize % RECENT_KEYS];
+        std::mem::replace(recent_hash, hash) == hash
     }
 
     /// Returns the value of a key if its generation matches.
@@ -56,11 +56,11 @@ impl<K: Hash + Eq + Clone, V: Clone> GenerationCache<K, V> {
     where
         K: Borrow<Q>,
     {
-        let mut kept = self.state.lock();
-        let kept = &mut *kept;
-        let item = kept.by_key.get_mut(key).filter(|item| item.generation == generation)?;
-        kept.clock += 1;
-        item.last_used = kept.clock;
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let item = state.by_key.get_mut(key).filter(|item| item.generation == generation)?;
+        state.clock += 1;
+        item.last_used = state.clock;
         Some(item.value.clone())
     }
 
@@ -71,20 +71,20 @@ impl<K: Hash + Eq + Clone, V: Clone> GenerationCache<K, V> {
             return;
         }
 
-        let mut kept = self.state.lock();
-        if kept.by_key.get(key).is_some_and(|item| item.generation > generation) {
+        let mut state = self.state.lock();
+        if state.by_key.get(key).is_some_and(|item| item.generation > generation) {
             return;
         }
 
-        kept.clock += 1;
-        let item = GenerationCacheEntry { value, generation, weight, last_used: kept.clock };
-        kept.weight += weight;
-        if let Some(replaced) = kept.by_key.insert(key.clone(), item) {
-            kept.weight -= replaced.weight;
+        state.clock += 1;
+        let item = GenerationCacheEntry { value, generation, weight, last_used: state.clock };
+        state.weight += weight;
+        if let Some(replaced) = state.by_key.insert(key.clone(), item) {
+            state.weight -= replaced.weight;
         }
 
-        if kept.weight > self.weight_max {
-            kept.evict_to(self.weight_max / 4 * 3);
+        if state.weight > self.weight_max {
+            state.evict_to(self.weight_max / 4 * 3);
         }
     }
 }
@@ -96,12 +96,16 @@ impl<K: Hash + Eq + Clone, V> GenerationCacheState<K, V> {
         let mut ages: Vec<(u64, u64, usize)> = ages.collect();
         ages.sort_unstable_by(|a, b| b.cmp(a));
         let mut weight = 0;
-        let fits = |(.., own): &&(u64, u64, usize)| {
-            weight += own;
+        let fits_within = |(.., weight_of_entry): &&(u64, u64, usize)| {
+            weight += weight_of_entry;
             weight <= weight_max
         };
-        let oldest = ages.iter().take_while(fits).last().map_or((u64::MAX, u64::MAX), |(made, used, _)| (*made, *used));
-        self.by_key.retain(|_, item| (item.generation, item.last_used) >= oldest);
+        let cutoff = ages
+            .iter()
+            .take_while(fits_within)
+            .last()
+            .map_or((u64::MAX, u64::MAX), |(generation, last_used, _)| (*generation, *last_used));
+        self.by_key.retain(|_, item| (item.generation, item.last_used) >= cutoff);
         self.weight = self.by_key.values().map(|item| item.weight).sum();
     }
 }
@@ -145,8 +149,8 @@ mod tests {
         assert_eq!(cache.get(&99, 2), None, "it is too large to be kept");
         assert_eq!(cache.get(&0, 2), Some(0));
         cache.insert(&8, 2, 8, 10);
-        let kept: Vec<i32> = (0..9).filter(|key| cache.get(key, 2).is_some()).collect();
-        assert_eq!(kept, [0, 4, 5, 6, 7, 8], "a quarter of the room is made, and what was asked for last stays");
+        let remaining: Vec<i32> = (0..9).filter(|key| cache.get(key, 2).is_some()).collect();
+        assert_eq!(remaining, [0, 4, 5, 6, 7, 8], "a quarter of the room is made, and what was asked for last stays");
         assert_eq!(cache.state.lock().weight, 60);
         for key in 10..13 {
             cache.insert(&key, 1, key, 10);

@@ -42,13 +42,13 @@ impl Sort {
     /// Drops keys without effect: repeated columns, and keys after the id, which has no ties.
     #[must_use]
     pub fn effective(keys: impl IntoIterator<Item = Self>) -> Vec<Self> {
-        let mut kept: Vec<Self> = Vec::new();
+        let mut sort_keys: Vec<Self> = Vec::new();
         for key in keys {
-            if kept.iter().all(|earlier| earlier.column != key.column && earlier.column != SortColumn::Id) {
-                kept.push(key);
+            if sort_keys.iter().all(|earlier| earlier.column != key.column && earlier.column != SortColumn::Id) {
+                sort_keys.push(key);
             }
         }
-        kept
+        sort_keys
     }
 
     /// Returns the index of this order in [`ColumnOrders`].
@@ -65,8 +65,8 @@ impl Sort {
     /// Compares two nodes by this key alone.
     #[must_use]
     pub fn compare(self, a: &NodeSortRow, b: &NodeSortRow) -> Ordering {
-        let ascending = a.compare(b, self.column);
-        if self.descending { ascending.reverse() } else { ascending }
+        let ordering = a.compare(b, self.column);
+        if self.descending { ordering.reverse() } else { ordering }
     }
 }
 
@@ -170,17 +170,17 @@ struct SortPrefix {
 
 impl SortPrefix {
     fn from_text(text: &str) -> Self {
-        let mut start = [0; 16];
+        let mut prefix = [0; 16];
         let length = text.len().min(16);
-        start[..length].copy_from_slice(&text.as_bytes()[..length]);
+        prefix[..length].copy_from_slice(&text.as_bytes()[..length]);
         // Zero padding is ambiguous: a text that ends in zero bytes has the same prefix as a shorter one.
-        Self { start: u128::from_be_bytes(start), is_complete: false }
+        Self { start: u128::from_be_bytes(prefix), is_complete: false }
     }
 
     /// `None` sorts before every number.
     fn from_number(number: Option<impl Into<i128>>) -> Self {
-        let above = |number: i128| number.cast_unsigned() ^ 1 << 127;
-        Self { start: number.map_or(0, |number| above(number.into())), is_complete: true }
+        let order_preserving = |number: i128| number.cast_unsigned() ^ 1 << 127;
+        Self { start: number.map_or(0, |number| order_preserving(number.into())), is_complete: true }
     }
 }
 
@@ -200,7 +200,7 @@ impl NumericSortKeys {
 
     /// Returns the columns in which two nodes differ.
     fn differing_columns(self, other: Self) -> impl Iterator<Item = SortColumn> {
-        let differs = [
+        let changes = [
             (SortColumn::CreatedAt, self.created_at != other.created_at),
             (SortColumn::UpdatedAt, self.updated_at != other.updated_at),
             (SortColumn::Downloads, self.downloads != other.downloads),
@@ -208,7 +208,7 @@ impl NumericSortKeys {
             (SortColumn::Rating, self.rating != other.rating),
             (SortColumn::SearchRanking, self.search_ranking != other.search_ranking),
         ];
-        differs.into_iter().filter_map(|(column, differs)| differs.then_some(column))
+        changes.into_iter().filter_map(|(column, differs)| differs.then_some(column))
     }
 }
 
@@ -222,7 +222,7 @@ pub fn compare_rows(sort: &[Sort], a: &NodeSortRow, b: &NodeSortRow) -> Ordering
 /// All listed nodes, sorted by every column in both directions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnOrders {
-    by: Vec<SortedList>,
+    orders: Vec<SortedList>,
 }
 
 impl ColumnOrders {
@@ -230,23 +230,23 @@ impl ColumnOrders {
     #[must_use]
     pub fn build(rows: &[NodeSortRow], listed: &SlotSet) -> Self {
         let by_id = slots_by_id(rows, listed);
-        let both = SortColumn::ALL.par_iter().map(|column| {
+        let pairs = SortColumn::ALL.par_iter().map(|column| {
             let (ascending, descending) = sort_both_directions(rows, &by_id, *column);
             [SortedList::from_sorted(&ascending), SortedList::from_sorted(&descending)]
         });
-        Self { by: both.collect::<Vec<_>>().into_iter().flatten().collect() }
+        Self { orders: pairs.collect::<Vec<_>>().into_iter().flatten().collect() }
     }
 
     /// Returns the order by one key.
     #[must_use]
-    pub fn by(&self, key: Sort) -> &SortedList {
-        &self.by[key.order_index()]
+    pub fn order_by(&self, sort: Sort) -> &SortedList {
+        &self.orders[sort.order_index()]
     }
 
     /// Adds a node to the lists.
     pub fn insert(&mut self, slot: Slot, rows: &[NodeSortRow]) {
         for key in Sort::all() {
-            self.by[key.order_index()]
+            self.orders[key.order_index()]
                 .insert(slot, |other| compare_rows(&[key], &rows[other as usize], &rows[slot as usize]));
         }
     }
@@ -254,39 +254,43 @@ impl ColumnOrders {
     /// Removes a node from the lists; its row must be the one with which it was added.
     pub fn remove(&mut self, slot: Slot, rows: &[NodeSortRow]) {
         for key in Sort::all() {
-            self.by[key.order_index()]
+            self.orders[key.order_index()]
                 .remove(slot, |other| compare_rows(&[key], &rows[other as usize], &rows[slot as usize]));
         }
     }
 
     /// Replaces the row of a listed node. The node moves only in the orders of columns that differ.
     pub fn replace(&mut self, slot: Slot, rows: &mut [NodeSortRow], row: NodeSortRow) {
-        let at = slot as usize;
-        let moved: Vec<Sort> = Sort::all().filter(|key| key.compare(&rows[at], &row).is_ne()).collect();
-        for key in &moved {
-            self.by[key.order_index()].remove(slot, |other| compare_rows(&[*key], &rows[other as usize], &rows[at]));
+        let index = slot as usize;
+        let changed_keys: Vec<Sort> = Sort::all().filter(|key| key.compare(&rows[index], &row).is_ne()).collect();
+        for key in &changed_keys {
+            self.orders[key.order_index()]
+                .remove(slot, |other| compare_rows(&[*key], &rows[other as usize], &rows[index]));
         }
-        rows[at] = row;
-        for key in &moved {
-            self.by[key.order_index()].insert(slot, |other| compare_rows(&[*key], &rows[other as usize], &rows[at]));
+        rows[index] = row;
+        for key in &changed_keys {
+            self.orders[key.order_index()]
+                .insert(slot, |other| compare_rows(&[*key], &rows[other as usize], &rows[index]));
         }
     }
 
     /// Replaces the numbers of a listed node.
     pub fn update_numbers(&mut self, slot: Slot, rows: &mut [NodeSortRow], numbers: NumericSortKeys) {
-        let at = slot as usize;
-        let before = rows[at].numbers;
-        let moved = || {
-            before
+        let index = slot as usize;
+        let previous = rows[index].numbers;
+        let changed_keys = || {
+            previous
                 .differing_columns(numbers)
                 .flat_map(|column| [false, true].map(|descending| Sort { column, descending }))
         };
-        for key in moved() {
-            self.by[key.order_index()].remove(slot, |other| compare_rows(&[key], &rows[other as usize], &rows[at]));
+        for key in changed_keys() {
+            self.orders[key.order_index()]
+                .remove(slot, |other| compare_rows(&[key], &rows[other as usize], &rows[index]));
         }
-        rows[at].numbers = numbers;
-        for key in moved() {
-            self.by[key.order_index()].insert(slot, |other| compare_rows(&[key], &rows[other as usize], &rows[at]));
+        rows[index].numbers = numbers;
+        for key in changed_keys() {
+            self.orders[key.order_index()]
+                .insert(slot, |other| compare_rows(&[key], &rows[other as usize], &rows[index]));
         }
     }
 
@@ -295,13 +299,13 @@ impl ColumnOrders {
         let by_id = slots_by_id(rows, slots);
         for key in Sort::all() {
             let compare = |a: Slot, b: Slot| compare_rows(&[key], &rows[a as usize], &rows[b as usize]);
-            self.by[key.order_index()].insert_all(&sort_by_key(rows, &by_id, key), compare);
+            self.orders[key.order_index()].insert_all(&sort_by_key(rows, &by_id, key), compare);
         }
     }
 
     /// Removes many nodes from the lists.
     pub fn remove_all(&mut self, slots: &SlotSet) {
-        self.by.iter_mut().for_each(|order| order.retain(|slot| !slots.contains(slot)));
+        self.orders.iter_mut().for_each(|order| order.retain(|slot| !slots.contains(slot)));
     }
 }
 
@@ -325,8 +329,8 @@ fn sort_both_directions(rows: &[NodeSortRow], by_id: &[Slot], column: SortColumn
     keyed.sort_by(compare);
     let slots = |part: &[(SortPrefix, Slot)]| part.iter().map(|(_, slot)| *slot).collect::<Vec<_>>();
     let ascending = slots(&keyed);
-    let ties: Vec<&[(SortPrefix, Slot)]> = keyed.chunk_by(|a, b| compare(a, b).is_eq()).collect();
-    (ascending, ties.into_iter().rev().flat_map(slots).collect())
+    let groups: Vec<&[(SortPrefix, Slot)]> = keyed.chunk_by(|a, b| compare(a, b).is_eq()).collect();
+    (ascending, groups.into_iter().rev().flat_map(slots).collect())
 }
 
 /// Sorts slots, given in the order of ids, by a key. The sort is stable.
@@ -345,7 +349,7 @@ mod tests {
         let key = |column, descending| Sort { column, descending };
         let name = key(SortColumn::Name, true);
         let id = key(SortColumn::Id, false);
-        let given = [name, Sort::DOWNLOADS, key(SortColumn::Name, false), id, key(SortColumn::Author, false)];
-        assert_eq!(Sort::effective(given), [name, Sort::DOWNLOADS, id]);
+        let sort_keys = [name, Sort::DOWNLOADS, key(SortColumn::Name, false), id, key(SortColumn::Author, false)];
+        assert_eq!(Sort::effective(sort_keys), [name, Sort::DOWNLOADS, id]);
     }
 }

@@ -113,9 +113,9 @@ impl NodeEntry {
             return Some(fragment);
         }
         let profile = self.profile()?;
-        let write =
+        let render =
             || NodeFragment::render(&NodeView::with_publisher(profile, &self.owner_name, self.owner_hidden, links));
-        Some(self.fragment.get_or_init(write))
+        Some(self.fragment.get_or_init(render))
     }
 }
 

@@ -44,20 +44,31 @@ impl Platform {
 
     /// Returns `true` if a lowercase name of an operating system includes this platform.
     fn matches_name(self, name: &str) -> bool {
-        let squeezed: String = name.chars().filter(|c| c.is_alphanumeric()).collect();
+        let letters: String = name.chars().filter(|c| c.is_alphanumeric()).collect();
         let words = || name.split(|c: char| !c.is_alphanumeric());
-        let begins = |with: &str| words().any(|word| word.starts_with(with));
-        let is = |word: &str| words().any(|other| other == word);
-        let posix = || is("posix") && !squeezed.contains("linux") || is("unix");
+        let any_word_starts_with = |prefix: &str| words().any(|word| word.starts_with(prefix));
+        let has_word = |word: &str| words().any(|other| other == word);
+        let is_posix = || has_word("posix") && !letters.contains("linux") || has_word("unix");
 
-        let own = match self {
-            Self::Windows => begins("win") || is("microsoft"),
+        let matches = match self {
+            Self::Windows => any_word_starts_with("win") || has_word("microsoft"),
             Self::Mac => {
-                begins("mac") || begins("osx") || begins("darwin") || is("apple") || squeezed.contains("osx") || posix()
+                any_word_starts_with("mac")
+                    || any_word_starts_with("osx")
+                    || any_word_starts_with("darwin")
+                    || has_word("apple")
+                    || letters.contains("osx")
+                    || is_posix()
             }
-            Self::Linux => squeezed.contains("linux") || is("ubuntu") || is("debian") || is("fedora") || posix(),
+            Self::Linux => {
+                letters.contains("linux")
+                    || has_word("ubuntu")
+                    || has_word("debian")
+                    || has_word("fedora")
+                    || is_posix()
+            }
         };
-        own || is("any") || is("all") || is("independent") || is("cross")
+        matches || has_word("any") || has_word("all") || has_word("independent") || has_word("cross")
     }
 }
 
@@ -76,21 +87,24 @@ impl PlatformDeclarations {
     #[must_use]
     pub fn from_node(node: &NodeProfile) -> Self {
         let latest: Option<&VersionFields> = latest(&node.versions).map(|version| &version.fields);
-        let both = |own: &Option<Labels>, by_version: fn(&VersionFields) -> &Option<Labels>| {
-            let by_version = latest.and_then(|fields| by_version(fields).as_ref());
-            let mut values: Vec<String> = own.iter().chain(by_version).flat_map(Labels::iter).map(normalize).collect();
+        let union = |node_labels: &Option<Labels>, version_labels: fn(&VersionFields) -> &Option<Labels>| {
+            let version_labels = latest.and_then(|fields| version_labels(fields).as_ref());
+            let mut values: Vec<String> =
+                node_labels.iter().chain(version_labels).flat_map(Labels::iter).map(normalize).collect();
             values.retain(|value| !value.is_empty());
             values.sort_unstable();
             values.dedup();
             values
         };
 
-        let range = |range: &Option<Label>| range.as_ref().map(|range| range.as_str().trim().to_owned());
-        let own = range(&node.fields.supported_host_version).filter(|range| !range.is_empty());
+        let trimmed_range = |trimmed_range: &Option<Label>| {
+            trimmed_range.as_ref().map(|trimmed_range| trimmed_range.as_str().trim().to_owned())
+        };
+        let node_range = trimmed_range(&node.fields.supported_host_version).filter(|range| !range.is_empty());
         Self {
-            systems: both(&node.fields.supported_os, |fields| &fields.supported_os),
-            accelerators: both(&node.fields.supported_accelerators, |fields| &fields.supported_accelerators),
-            host: own.or_else(|| latest.and_then(|fields| range(&fields.supported_host_version))),
+            systems: union(&node.fields.supported_os, |fields| &fields.supported_os),
+            accelerators: union(&node.fields.supported_accelerators, |fields| &fields.supported_accelerators),
+            host: node_range.or_else(|| latest.and_then(|fields| trimmed_range(&fields.supported_host_version))),
         }
     }
 
@@ -161,28 +175,28 @@ impl Facets {
 
     /// Returns the nodes that declare one of these systems.
     #[must_use]
-    pub fn systems(&self, wanted: &[String]) -> SlotSet {
-        nodes_with_any(&self.systems, wanted)
+    pub fn systems(&self, names: &[String]) -> SlotSet {
+        nodes_with_any(&self.systems, names)
     }
 
     /// Returns the nodes that declare one of these accelerators.
     #[must_use]
-    pub fn accelerators(&self, wanted: &[String]) -> SlotSet {
-        nodes_with_any(&self.accelerators, wanted)
+    pub fn accelerators(&self, names: &[String]) -> SlotSet {
+        nodes_with_any(&self.accelerators, names)
     }
 
     /// Returns the nodes that exclude a platform.
     #[must_use]
     pub fn excluding(&self, form_factor: FormFactor) -> Option<&SlotSet> {
         let platform = Platform::from_form_factor(form_factor)?;
-        Platform::ALL.iter().position(|other| *other == platform).map(|at| &self.excluding[at])
+        Platform::ALL.iter().position(|candidate| *candidate == platform).map(|index| &self.excluding[index])
     }
 
     /// Returns the nodes whose range excludes this host.
     #[must_use]
     pub fn excluding_host(&self, host: &HostVersion) -> SlotSet {
-        let refusing = self.hosts.values().filter(|(range, _)| !range.admits(host));
-        refusing.flat_map(|(_, slots)| slots.iter()).collect()
+        let excluding = self.hosts.values().filter(|(range, _)| !range.admits(host));
+        excluding.flat_map(|(_, slots)| slots.iter()).collect()
     }
 }
 
@@ -195,8 +209,8 @@ fn remove_value(values: &mut FacetIndex, value: &str, slot: Slot) {
     }
 }
 
-fn nodes_with_any(values: &FacetIndex, wanted: &[String]) -> SlotSet {
-    wanted.iter().filter_map(|value| values.get(value.as_str())).flat_map(SortedList::iter).collect()
+fn nodes_with_any(values: &FacetIndex, names: &[String]) -> SlotSet {
+    names.iter().filter_map(|value| values.get(value.as_str())).flat_map(SortedList::iter).collect()
 }
 
 #[cfg(test)]
@@ -205,33 +219,33 @@ mod tests {
 
     #[test]
     fn systems_are_recognised_as_they_are_usually_written() {
-        let meant = |name: &str| Platform::ALL.map(|platform| platform.matches_name(&normalize(name)));
+        let matched = |name: &str| Platform::ALL.map(|platform| platform.matches_name(&normalize(name)));
         for windows in ["Windows", "win32", "WIN", "Windows 11", "win-64", "Operating System :: Microsoft :: Windows"] {
-            assert_eq!(meant(windows), [true, false, false], "{windows}");
+            assert_eq!(matched(windows), [true, false, false], "{windows}");
         }
         for mac in ["macOS", "darwin", "Mac OS X", "osx-arm64", "OS X", "Operating System :: MacOS"] {
-            assert_eq!(meant(mac), [false, true, false], "{mac}");
+            assert_eq!(matched(mac), [false, true, false], "{mac}");
         }
         for linux in ["Linux", "linux_x86_64", "GNU/Linux", "Ubuntu", "Operating System :: POSIX :: Linux"] {
-            assert_eq!(meant(linux), [false, false, true], "{linux}");
+            assert_eq!(matched(linux), [false, false, true], "{linux}");
         }
         for any in ["OS Independent", "any", "All", "cross-platform", "Operating System :: OS Independent"] {
-            assert_eq!(meant(any), [true; 3], "{any}");
+            assert_eq!(matched(any), [true; 3], "{any}");
         }
-        assert_eq!(meant("Operating System :: POSIX"), [false, true, true]);
-        assert_eq!(meant("Plan 9"), [false; 3]);
+        assert_eq!(matched("Operating System :: POSIX"), [false, true, true]);
+        assert_eq!(matched("Plan 9"), [false; 3]);
     }
 
     #[test]
     fn a_platform_is_excluded_by_those_who_name_others() {
-        let declared = |systems: &[&str]| PlatformDeclarations {
+        let declarations = |systems: &[&str]| PlatformDeclarations {
             systems: systems.iter().map(|name| normalize(name)).collect(),
             ..PlatformDeclarations::default()
         };
         let mut facets = Facets::default();
         for (slot, systems) in [&["Windows"][..], &["Linux", "macOS"], &["OS Independent"], &[]].into_iter().enumerate()
         {
-            facets.update(u32::try_from(slot).unwrap(), &PlatformDeclarations::default(), &declared(systems));
+            facets.update(u32::try_from(slot).unwrap(), &PlatformDeclarations::default(), &declarations(systems));
         }
         let excluding = |factor| facets.excluding(factor).map(|bits| bits.iter().collect::<Vec<_>>());
         assert_eq!(excluding(FormFactor::GitWindows), Some(vec![1]));

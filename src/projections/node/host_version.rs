@@ -20,8 +20,8 @@ impl HostVersion {
     /// # Errors
     /// If the text is not a semantic version.
     pub fn parse(text: &str) -> Result<Self, InvalidValue> {
-        let checked = SemVer::parse(text)?;
-        Version::parse(&checked.to_string()).map(Self).map_err(|_| InvalidValue::new("must be a semantic version"))
+        let semver = SemVer::parse(text)?;
+        Version::parse(&semver.to_string()).map(Self).map_err(|_| InvalidValue::new("must be a semantic version"))
     }
 }
 
@@ -51,14 +51,14 @@ impl HostRange {
     /// above earlier releases; a bound such as `<2` excludes the pre-releases of 2.
     #[must_use]
     pub fn admits(&self, HostVersion(host): &HostVersion) -> bool {
-        let compare = |version: &Version| host.cmp_precedence(version);
+        let compare_host = |version: &Version| host.cmp_precedence(version);
         self.0.iter().any(|bounds| {
             bounds.iter().all(|bound| match bound {
-                HostVersionBound::AtLeast(version) => compare(version).is_ge(),
-                HostVersionBound::Below(version) => compare(version).is_lt(),
-                HostVersionBound::AtMost(version) => compare(version).is_le(),
-                HostVersionBound::Above(version) => compare(version).is_gt(),
-                HostVersionBound::Outside(from, to) => compare(from).is_lt() || compare(to) != Ordering::Less,
+                HostVersionBound::AtLeast(version) => compare_host(version).is_ge(),
+                HostVersionBound::Below(version) => compare_host(version).is_lt(),
+                HostVersionBound::AtMost(version) => compare_host(version).is_le(),
+                HostVersionBound::Above(version) => compare_host(version).is_gt(),
+                HostVersionBound::Outside(from, to) => compare_host(from).is_lt() || compare_host(to) != Ordering::Less,
             })
         })
     }
@@ -86,24 +86,24 @@ fn parse_bounds(text: &str) -> Option<Vec<HostVersionBound>> {
 /// Returns the bounds of one comparator; `None` for an unknown operator.
 fn comparator_bounds(operator: &str, version: &PartialHostVersion) -> Option<Vec<HostVersionBound>> {
     use HostVersionBound::{Above, AtLeast, AtMost, Below, Outside};
-    let first = version.lowest_release();
+    let lowest = version.lowest_release();
 
     let bounds = match (operator, version.exclusive_end()) {
         // Without a version number, every version matches.
         ("" | "=" | "==" | "===" | ">=" | "<=" | "~" | "~=" | "~>" | "^", None) => vec![],
-        ("" | "=" | "==" | "===", Some(_)) if version.is_full() => vec![AtLeast(first.clone()), AtMost(first)],
-        ("" | "=" | "==" | "===", Some(after)) => vec![AtLeast(first), Below(after)],
-        (">=", Some(_)) => vec![AtLeast(first)],
-        (">", Some(_)) if version.is_full() => vec![Above(first)],
-        (">", Some(after)) => vec![AtLeast(after)],
-        ("<=", Some(_)) if version.is_full() => vec![AtMost(first)],
-        ("<=", Some(after)) => vec![Below(after)],
+        ("" | "=" | "==" | "===", Some(_)) if version.is_full() => vec![AtLeast(lowest.clone()), AtMost(lowest)],
+        ("" | "=" | "==" | "===", Some(end)) => vec![AtLeast(lowest), Below(end)],
+        (">=", Some(_)) => vec![AtLeast(lowest)],
+        (">", Some(_)) if version.is_full() => vec![Above(lowest)],
+        (">", Some(end)) => vec![AtLeast(end)],
+        ("<=", Some(_)) if version.is_full() => vec![AtMost(lowest)],
+        ("<=", Some(end)) => vec![Below(end)],
         ("<", Some(_)) => vec![Below(version.floor())],
-        ("!=", Some(_)) if version.is_full() => vec![Outside(first.clone(), next_patch(&first))],
-        ("!=", Some(after)) => vec![Outside(first, after)],
-        ("~" | "~>", Some(_)) => vec![AtLeast(first), Below(version.increment(version.minor.map_or(0, |_| 1)))],
-        ("~=", Some(_)) => vec![AtLeast(first), Below(version.increment(version.patch.map_or(0, |_| 1)))],
-        ("^", Some(_)) => vec![AtLeast(first), Below(version.increment(version.leftmost_nonzero()))],
+        ("!=", Some(_)) if version.is_full() => vec![Outside(lowest.clone(), next_patch(&lowest))],
+        ("!=", Some(end)) => vec![Outside(lowest, end)],
+        ("~" | "~>", Some(_)) => vec![AtLeast(lowest), Below(version.increment(version.minor.map_or(0, |_| 1)))],
+        ("~=", Some(_)) => vec![AtLeast(lowest), Below(version.increment(version.patch.map_or(0, |_| 1)))],
+        ("^", Some(_)) => vec![AtLeast(lowest), Below(version.increment(version.leftmost_nonzero()))],
         _ => return None,
     };
     Some(bounds)
@@ -114,8 +114,8 @@ fn next_patch(version: &Version) -> Version {
     if version.pre.is_empty() {
         return floor(version.major, version.minor, version.patch.saturating_add(1));
     }
-    let longer = Prerelease::new(&format!("{}.0", version.pre)).unwrap_or_else(|_| version.pre.clone());
-    Version { pre: longer, ..version.clone() }
+    let with_suffix = Prerelease::new(&format!("{}.0", version.pre)).unwrap_or_else(|_| version.pre.clone());
+    Version { pre: with_suffix, ..version.clone() }
 }
 
 /// A version whose last parts may be missing.
@@ -130,8 +130,8 @@ impl PartialHostVersion {
     fn parse(text: &str) -> Option<Self> {
         let text = text.strip_prefix(['v', 'V']).unwrap_or(text);
         let text = text.split('+').next().unwrap_or(text);
-        let (numbers, pre) = text.split_once('-').unwrap_or((text, ""));
-        let mut parts = numbers.split('.');
+        let (release, prerelease) = text.split_once('-').unwrap_or((text, ""));
+        let mut parts = release.split('.');
         let mut part = || match parts.next() {
             None | Some("*" | "x" | "X") => Some(None),
             Some(number) if number.bytes().all(|b| b.is_ascii_digit()) => number.parse().ok().map(Some),
@@ -141,9 +141,10 @@ impl PartialHostVersion {
         let minor = part()?;
         let patch = part()?;
 
-        let orderly = (major.is_some() || minor.is_none()) && (minor.is_some() || patch.is_none());
-        let pre = Prerelease::new(pre).ok().filter(|pre| pre.is_empty() || patch.is_some())?;
-        (orderly && parts.next().is_none()).then_some(Self { major, minor, patch, pre })
+        let is_contiguous = (major.is_some() || minor.is_none()) && (minor.is_some() || patch.is_none());
+        let prerelease =
+            Prerelease::new(prerelease).ok().filter(|prerelease| prerelease.is_empty() || patch.is_some())?;
+        (is_contiguous && parts.next().is_none()).then_some(Self { major, minor, patch, pre: prerelease })
     }
 
     fn is_full(&self) -> bool {
@@ -158,14 +159,14 @@ impl PartialHostVersion {
 
     /// Returns [`PartialHostVersion::lowest_release`] including its pre-releases, unless it is a pre-release itself.
     fn floor(&self) -> Version {
-        let first = self.lowest_release();
-        if first.pre.is_empty() { floor(first.major, first.minor, first.patch) } else { first }
+        let lowest = self.lowest_release();
+        if lowest.pre.is_empty() { floor(lowest.major, lowest.minor, lowest.patch) } else { lowest }
     }
 
     /// Returns the exclusive upper bound of versions that start with the given parts; `None` without any part.
     fn exclusive_end(&self) -> Option<Version> {
-        let last = [self.major, self.minor, self.patch].iter().flatten().count().checked_sub(1)?;
-        Some(self.increment(last))
+        let last_index = [self.major, self.minor, self.patch].iter().flatten().count().checked_sub(1)?;
+        Some(self.increment(last_index))
     }
 
     /// Increments one part (0 major, 1 minor, 2 patch) and resets the parts after it.

@@ -51,12 +51,12 @@ pub enum IndexedParts {
 impl NodeIndexTerms {
     /// Collects the index entries; empty for a deleted node.
     #[must_use]
-    pub fn from_entry(entry: &NodeEntry, told: IndexedParts) -> Self {
+    pub fn from_entry(entry: &NodeEntry, parts: IndexedParts) -> Self {
         let node = entry.profile();
         let words = || node.map(words_of_node).unwrap_or_default();
         Self {
             declared: node.map(PlatformDeclarations::from_node).unwrap_or_default(),
-            words: (told == IndexedParts::All).then(words),
+            words: (parts == IndexedParts::All).then(words),
         }
     }
 }
@@ -68,14 +68,14 @@ impl Indexes {
         let slots = || (0..).zip(entries);
         let present: SlotSet = slots().filter(|(_, entry)| entry.profile().is_some()).map(|(slot, _)| slot).collect();
         let visible: SlotSet = slots().filter(|(_, entry)| entry.is_visible()).map(|(slot, _)| slot).collect();
-        let sorted = || {
+        let build_orders = || {
             let rows: Vec<NodeSortRow> =
                 entries.par_iter().zip(keys).map(|(entry, key)| sort_row(entry, key, owners)).collect();
             let orders = ColumnOrders::build(&rows, &visible);
             (rows, orders)
         };
         let ((rows, orders), (facets, search)) =
-            rayon::join(sorted, || rayon::join(|| build_facets(entries), || build_search(entries, owners)));
+            rayon::join(build_orders, || rayon::join(|| build_facets(entries), || build_search(entries, owners)));
         Self { rows, present, visible, orders, facets, search }
     }
 
@@ -116,37 +116,37 @@ impl Indexes {
     }
 
     /// Replaces the declarations and words of a node.
-    pub fn update_terms(&mut self, slot: Slot, before: &NodeIndexTerms, entry: &NodeEntry) {
-        let told = if before.words.is_some() { IndexedParts::All } else { IndexedParts::Declarations };
-        let after = NodeIndexTerms::from_entry(entry, told);
-        self.facets.update(slot, &before.declared, &after.declared);
-        if let (Some(before), Some(after)) = (&before.words, &after.words) {
-            self.search.update(slot, before, after);
+    pub fn update_terms(&mut self, slot: Slot, previous: &NodeIndexTerms, entry: &NodeEntry) {
+        let parts = if previous.words.is_some() { IndexedParts::All } else { IndexedParts::Declarations };
+        let current = NodeIndexTerms::from_entry(entry, parts);
+        self.facets.update(slot, &previous.declared, &current.declared);
+        if let (Some(previous_words), Some(current_words)) = (&previous.words, &current.words) {
+            self.search.update(slot, previous_words, current_words);
         }
     }
 
     /// Updates the visibility of many nodes, for example after a ban of their publisher.
     pub fn update_visibility(&mut self, slots: &[Slot], entries: &[Arc<NodeEntry>]) {
-        let turned = |on: bool| -> SlotSet {
-            let turned = slots.iter().copied().filter(|slot| {
+        let changed_to = |visible: bool| -> SlotSet {
+            let changed = slots.iter().copied().filter(|slot| {
                 let is_visible = entries[*slot as usize].is_visible();
-                is_visible == on && self.visible.contains(*slot) != on
+                is_visible == visible && self.visible.contains(*slot) != visible
             });
-            turned.collect()
+            changed.collect()
         };
-        let shown = turned(true);
-        let hidden = turned(false);
+        let now_visible = changed_to(true);
+        let now_hidden = changed_to(false);
 
         if slots.len() * MOVE_COST > self.rows.len() {
-            self.orders.remove_all(&hidden);
-            self.orders.insert_all(&shown, &self.rows);
+            self.orders.remove_all(&now_hidden);
+            self.orders.insert_all(&now_visible, &self.rows);
         } else {
-            hidden.iter().for_each(|slot| self.orders.remove(slot, &self.rows));
-            shown.iter().for_each(|slot| self.orders.insert(slot, &self.rows));
+            now_hidden.iter().for_each(|slot| self.orders.remove(slot, &self.rows));
+            now_visible.iter().for_each(|slot| self.orders.insert(slot, &self.rows));
         }
 
-        hidden.iter().for_each(|slot| self.visible.set(slot, false));
-        shown.iter().for_each(|slot| self.visible.set(slot, true));
+        now_hidden.iter().for_each(|slot| self.visible.set(slot, false));
+        now_visible.iter().for_each(|slot| self.visible.set(slot, true));
     }
 }
 
@@ -160,8 +160,8 @@ fn build_facets(entries: &[Arc<NodeEntry>]) -> Facets {
 
 fn build_search(entries: &[Arc<NodeEntry>], owners: &Owners) -> SearchIndex {
     let mut search = SearchIndex::build(entries);
-    for (number, id, owner) in owners.iter() {
-        search.rename_owner(number, id, None, &owner.name);
+    for (owner_number, id, owner) in owners.iter() {
+        search.rename_owner(owner_number, id, None, &owner.name);
     }
     search
 }

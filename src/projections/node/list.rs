@@ -64,9 +64,9 @@ pub struct NodeFilter {
 
 impl Selection {
     fn sort_keys(&self) -> &[Sort] {
-        let by_default =
+        let default_sort =
             if self.search.is_some() && self.search_query().is_none() { &[Sort::DOWNLOADS] } else { &[Sort::ID] };
-        if self.sort.is_empty() { by_default } else { &self.sort }
+        if self.sort.is_empty() { default_sort } else { &self.sort }
     }
 
     /// Returns the search text unless it is empty.
@@ -78,9 +78,9 @@ impl Selection {
     #[must_use]
     pub fn weight(&self) -> usize {
         let NodeFilter { systems, accelerators, node_ids, .. } = &self.filter;
-        let ids = node_ids.iter().flatten().map(|id| id.as_str().len());
-        let texts = systems.iter().chain(accelerators).map(String::len).chain(ids);
-        texts.map(|length| length + 32).sum::<usize>() + 1024
+        let id_lengths = node_ids.iter().flatten().map(|id| id.as_str().len());
+        let lengths = systems.iter().chain(accelerators).map(String::len).chain(id_lengths);
+        lengths.map(|length| length + 32).sum::<usize>() + 1024
     }
 }
 
@@ -95,8 +95,8 @@ impl Nodes {
             return Page { entries, total: order.len() as u64, request: *page };
         }
 
-        let known = if fresh { None } else { self.list_cache.get(selection, self.generation) };
-        let slots = match known {
+        let cached = if fresh { None } else { self.list_cache.get(selection, self.generation) };
+        let slots = match cached {
             Some(slots) => slots,
             // Relevance needs the score of every candidate. Other selections are sorted completely only if a second
             // page is requested.
@@ -167,13 +167,13 @@ impl Nodes {
     /// Returns the slots that pass the filter.
     fn candidates(&self, Selection { filter, include_banned, .. }: &Selection) -> SlotSet {
         let indexes = self.indexes();
-        let all = if *include_banned { &indexes.present } else { &indexes.visible };
+        let eligible = if *include_banned { &indexes.present } else { &indexes.visible };
         let mut candidates = match &filter.node_ids {
             Some(ids) => {
                 let slots = ids.iter().filter_map(|id| self.by_key.get(id.as_str()).copied());
-                slots.filter(|slot| all.contains(*slot)).collect()
+                slots.filter(|slot| eligible.contains(*slot)).collect()
             }
-            None => all.clone(),
+            None => eligible.clone(),
         };
 
         if !filter.systems.is_empty() {
@@ -206,26 +206,26 @@ impl Indexes {
         let all_visible = !selection.include_banned || self.visible == self.present;
         let unfiltered = selection.filter == NodeFilter::default() && selection.search_query().is_none();
         let keys = selection.sort_keys();
-        (all_visible && unfiltered && keys.len() == 1).then(|| self.orders.by(keys[0]))
+        (all_visible && unfiltered && keys.len() == 1).then(|| self.orders.order_by(keys[0]))
     }
 
     /// Returns the nodes created or changed after a time. Takes one step per such node and per banned node.
     fn changed_after(&self, after: Timestamp) -> SlotSet {
-        let mut touched = self.present.clone();
-        touched.subtract(&self.visible);
-        touched.retain(|slot| self.rows[slot as usize].last_changed_at() > after);
+        let mut changed = self.present.clone();
+        changed.subtract(&self.visible);
+        changed.retain(|slot| self.rows[slot as usize].last_changed_at() > after);
         for column in [SortColumn::UpdatedAt, SortColumn::CreatedAt] {
-            let newest = self.orders.by(Sort { column, descending: true }).iter();
-            let later = newest.take_while(|slot| self.rows[*slot as usize].time(column) > Some(after));
-            later.for_each(|slot| touched.set(slot, true));
+            let newest = self.orders.order_by(Sort { column, descending: true }).iter();
+            let changed_later = newest.take_while(|slot| self.rows[*slot as usize].time(column) > Some(after));
+            changed_later.for_each(|slot| changed.set(slot, true));
         }
-        touched
+        changed
     }
 
     /// Returns one page of a set in order.
     fn page(&self, candidates: &SlotSet, selection: &Selection, page: PageRequest) -> Vec<Slot> {
-        let found = self.page_from_order(candidates, selection, page);
-        found.unwrap_or_else(|| page.slice(self.sort_candidates(candidates, selection.sort_keys()).into_iter()))
+        let slots = self.page_from_order(candidates, selection, page);
+        slots.unwrap_or_else(|| page.slice(self.sort_candidates(candidates, selection.sort_keys()).into_iter()))
     }
 
     /// Returns one page from the stored order of the first column. Further columns matter only for ties at the page,
@@ -233,21 +233,21 @@ impl Indexes {
     fn page_from_order(&self, candidates: &SlotSet, selection: &Selection, page: PageRequest) -> Option<Vec<Slot>> {
         let keys = selection.sort_keys();
         let offset = page.offset();
-        let shows_hidden = selection.include_banned && self.visible != self.present;
-        if shows_hidden || Self::is_sorting_cheaper(candidates.count(), self.rows.len(), keys.len()) {
+        let includes_hidden = selection.include_banned && self.visible != self.present;
+        if includes_hidden || Self::is_sorting_cheaper(candidates.count(), self.rows.len(), keys.len()) {
             return None;
         }
 
         let first = *keys.first()?;
-        let order = self.orders.by(first);
-        let tied_by = (keys.len() > 1).then_some(first);
+        let order = self.orders.order_by(first);
+        let tie_key = (keys.len() > 1).then_some(first);
         let (mut slots, skipped) = if *candidates == self.visible {
-            let before = order.iter_rev_from_end(order.len().saturating_sub(offset));
-            self.with_ties(tied_by, before, order.iter_from_offset(offset), page)?
+            let preceding = order.iter_rev_from_end(order.len().saturating_sub(offset));
+            self.with_ties(tie_key, preceding, order.iter_from_offset(offset), page)?
         } else {
             let mut slots = order.iter().filter(|slot| candidates.contains(*slot));
-            let before: Vec<Slot> = slots.by_ref().take(offset).collect();
-            self.with_ties(tied_by, before.into_iter().rev(), slots, page)?
+            let preceding: Vec<Slot> = slots.by_ref().take(offset).collect();
+            self.with_ties(tie_key, preceding.into_iter().rev(), slots, page)?
         };
 
         slots.sort_unstable_by(|a, b| compare_rows(keys, &self.rows[*a as usize], &self.rows[*b as usize]));
@@ -259,12 +259,12 @@ impl Indexes {
     fn with_ties(
         &self,
         key: Option<Sort>,
-        before: impl Iterator<Item = Slot>,
-        mut after: impl Iterator<Item = Slot>,
+        preceding: impl Iterator<Item = Slot>,
+        mut following: impl Iterator<Item = Slot>,
         page: PageRequest,
     ) -> Option<(Vec<Slot>, usize)> {
         let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
-        let mut slots: Vec<Slot> = after.by_ref().take(limit).collect();
+        let mut slots: Vec<Slot> = following.by_ref().take(limit).collect();
         let (Some(first), Some(last)) = (slots.first().copied(), slots.last().copied()) else {
             return Some((slots, 0));
         };
@@ -273,11 +273,11 @@ impl Indexes {
             key.is_some_and(|key| key.compare(&self.rows[a as usize], &self.rows[b as usize]).is_eq())
         };
 
-        slots.extend(after.take_while(|slot| equal(*slot, last)).take(TIES_MAX));
-        let own = slots.len();
-        slots.extend(before.take_while(|slot| equal(*slot, first)).take(TIES_MAX));
-        let skipped = slots.len() - own;
-        (skipped < TIES_MAX && own < limit.saturating_add(TIES_MAX)).then_some((slots, skipped))
+        slots.extend(following.take_while(|slot| equal(*slot, last)).take(TIES_MAX));
+        let following_count = slots.len();
+        slots.extend(preceding.take_while(|slot| equal(*slot, first)).take(TIES_MAX));
+        let skipped = slots.len() - following_count;
+        (skipped < TIES_MAX && following_count < limit.saturating_add(TIES_MAX)).then_some((slots, skipped))
     }
 
     /// Returns `true` if sorting this many nodes is cheaper than scanning the stored orders.
@@ -293,10 +293,10 @@ impl Indexes {
             return self.sort_directly(candidates, keys);
         }
 
-        let (last, before) = keys.split_last().unwrap_or((&Sort::ID, &[]));
+        let (last, higher_keys) = keys.split_last().unwrap_or((&Sort::ID, &[]));
         let mut slots: Vec<Slot> = Vec::with_capacity(count);
-        slots.extend(self.orders.by(*last).iter().filter(|slot| candidates.contains(*slot)));
-        for key in before.iter().rev() {
+        slots.extend(self.orders.order_by(*last).iter().filter(|slot| candidates.contains(*slot)));
+        for key in higher_keys.iter().rev() {
             slots = self.stable_sort_by(&slots, candidates, *key);
         }
 
@@ -316,58 +316,58 @@ impl Indexes {
     fn stable_sort_by(&self, slots: &[Slot], candidates: &SlotSet, key: Sort) -> Vec<Slot> {
         let mut groups = vec![0_u32; self.rows.len()];
         let mut group = 0_u32;
-        let mut before = None;
-        for slot in self.orders.by(key).iter().filter(|slot| candidates.contains(*slot)) {
+        let mut previous_row = None;
+        for slot in self.orders.order_by(key).iter().filter(|slot| candidates.contains(*slot)) {
             let row = &self.rows[slot as usize];
-            if before.is_some_and(|before| key.compare(before, row).is_ne()) {
+            if previous_row.is_some_and(|previous| key.compare(previous, row).is_ne()) {
                 group += 1;
             }
             groups[slot as usize] = group;
-            before = Some(row);
+            previous_row = Some(row);
         }
         bucket_sort(slots, group as usize + 1, |slot| groups[slot as usize] as usize)
     }
 
     /// Merges two sorted lists.
-    fn merge_sorted(&self, slots: Vec<Slot>, few: &[Slot], keys: &[Sort]) -> Vec<Slot> {
-        if few.is_empty() {
+    fn merge_sorted(&self, slots: Vec<Slot>, additions: &[Slot], keys: &[Sort]) -> Vec<Slot> {
+        if additions.is_empty() {
             return slots;
         }
-        let mut merged = Vec::with_capacity(slots.len() + few.len());
-        let mut from = 0;
+        let mut merged = Vec::with_capacity(slots.len() + additions.len());
+        let mut copied = 0;
 
-        for slot in few {
+        for slot in additions {
             let row = &self.rows[*slot as usize];
-            let to = from
-                + slots[from..].partition_point(|other| compare_rows(keys, &self.rows[*other as usize], row).is_lt());
-            merged.extend_from_slice(&slots[from..to]);
+            let insertion_point = copied
+                + slots[copied..].partition_point(|other| compare_rows(keys, &self.rows[*other as usize], row).is_lt());
+            merged.extend_from_slice(&slots[copied..insertion_point]);
             merged.push(*slot);
-            from = to;
+            copied = insertion_point;
         }
 
-        merged.extend_from_slice(&slots[from..]);
+        merged.extend_from_slice(&slots[copied..]);
         merged
     }
 }
 
 /// Stable sort by a small number.
 fn bucket_sort(slots: &[Slot], buckets: usize, bucket: impl Fn(Slot) -> usize) -> Vec<Slot> {
-    let mut ends = vec![0_usize; buckets];
+    let mut positions = vec![0_usize; buckets];
     for slot in slots {
-        ends[bucket(*slot)] += 1;
+        positions[bucket(*slot)] += 1;
     }
 
     let mut end = 0;
-    for place in &mut ends {
-        let count = std::mem::replace(place, end);
+    for bucket_start in &mut positions {
+        let count = std::mem::replace(bucket_start, end);
         end += count;
     }
 
     let mut sorted = vec![0; slots.len()];
     for slot in slots {
-        let at = &mut ends[bucket(*slot)];
-        sorted[*at] = *slot;
-        *at += 1;
+        let next_index = &mut positions[bucket(*slot)];
+        sorted[*next_index] = *slot;
+        *next_index += 1;
     }
     sorted
 }

@@ -77,9 +77,9 @@ impl Owner {
     }
 
     /// Adds a node; `before` returns `true` for nodes that precede it by id.
-    pub fn add(&mut self, slot: Slot, before: impl Fn(Slot) -> bool) {
-        let at = self.slots.partition_point(|other| before(*other));
-        self.slots.insert(at, slot);
+    pub fn add(&mut self, slot: Slot, is_before: impl Fn(Slot) -> bool) {
+        let index = self.slots.partition_point(|other| is_before(*other));
+        self.slots.insert(index, slot);
     }
 
     /// Removes a node.

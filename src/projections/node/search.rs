@@ -104,21 +104,21 @@ pub fn words_of_node(node: &NodeProfile) -> NodeWords {
     let author = words_of_name(author).into_iter().map(|word| (word, AUTHOR));
 
     let description: Vec<String> = words(fields.description.as_ref().map_or("", Text::as_str)).collect();
-    let mut joined: Vec<u64> = adjacent_pairs(&description).map(|(a, b)| fingerprint([a, b])).collect();
-    joined.sort_unstable();
-    joined.dedup();
+    let mut pair_hashes: Vec<u64> = adjacent_pairs(&description).map(|(a, b)| fingerprint([a, b])).collect();
+    pair_hashes.sort_unstable();
+    pair_hashes.dedup();
     let description = description.into_iter().map(|word| (word, DESCRIPTION));
 
-    let mut all: Vec<(String, u8)> = names.chain(tags).chain(author).chain(description).collect();
-    all.sort_unstable();
-    all.dedup_by(|next, kept| {
-        let same = next.0 == kept.0;
-        if same {
-            kept.1 |= next.1;
+    let mut weighted_words: Vec<(String, u8)> = names.chain(tags).chain(author).chain(description).collect();
+    weighted_words.sort_unstable();
+    weighted_words.dedup_by(|word, previous| {
+        let is_same_word = word.0 == previous.0;
+        if is_same_word {
+            previous.1 |= word.1;
         }
-        same
+        is_same_word
     });
-    NodeWords { words: all, pairs: joined }
+    NodeWords { words: weighted_words, pairs: pair_hashes }
 }
 
 /// Low bits of a fingerprint that hold a slot.
@@ -157,33 +157,33 @@ impl SearchIndex {
     /// Replaces the words of a node.
     pub fn update(&mut self, slot: Slot, before: &NodeWords, after: &NodeWords) {
         // Both lists are sorted, so unchanged words are found without accessing the index.
-        for (word, places) in before.words.iter().filter(|word| after.words.binary_search(word).is_err()) {
-            remove_posting(&mut self.nodes, word, pack_posting(slot, *places));
+        for (word, fields) in before.words.iter().filter(|word| after.words.binary_search(word).is_err()) {
+            remove_posting(&mut self.nodes, word, pack_posting(slot, *fields));
         }
 
-        for (word, places) in after.words.iter().filter(|word| before.words.binary_search(word).is_err()) {
-            insert_posting(&mut self.nodes, word, pack_posting(slot, *places));
+        for (word, fields) in after.words.iter().filter(|word| before.words.binary_search(word).is_err()) {
+            insert_posting(&mut self.nodes, word, pack_posting(slot, *fields));
         }
 
         for pair in before.pairs.iter().filter(|pair| after.pairs.binary_search(pair).is_err()) {
-            if let Some(entry) = pair_posting(*pair, slot) {
-                self.pairs.remove_natural(entry);
+            if let Some(posting) = pair_posting(*pair, slot) {
+                self.pairs.remove_natural(posting);
             }
         }
         for pair in after.pairs.iter().filter(|pair| before.pairs.binary_search(pair).is_err()) {
-            if let Some(entry) = pair_posting(*pair, slot) {
-                self.pairs.insert_natural(entry);
+            if let Some(posting) = pair_posting(*pair, slot) {
+                self.pairs.insert_natural(posting);
             }
         }
     }
 
     /// Replaces the words of a publisher after a change of its name.
     pub fn rename_owner(&mut self, owner: u32, id: &str, before: Option<&str>, after: &str) {
-        let words_of = |name: &str| [words_of_name(id), words_of_name(name)].concat();
-        for word in before.into_iter().flat_map(words_of) {
+        let words_with_id = |name: &str| [words_of_name(id), words_of_name(name)].concat();
+        for word in before.into_iter().flat_map(words_with_id) {
             remove_posting(&mut self.owners, &word, owner);
         }
-        for word in words_of(after) {
+        for word in words_with_id(after) {
             insert_posting(&mut self.owners, &word, owner);
         }
     }
@@ -191,15 +191,15 @@ impl SearchIndex {
     /// Scores the candidates and removes those that do not match. `slots` is the total number of slots.
     #[must_use]
     pub fn score(&self, query: &SearchQuery, owners: &Owners, candidates: &mut SlotSet, slots: usize) -> Vec<u16> {
-        let mut together = vec![0; slots];
+        let mut joined_levels = vec![0; slots];
         if let Some(word) = &query.joined {
             // Separators do not matter: the joined words match as well as the separate ones.
-            self.rank_names(word, &mut together);
+            self.rank_names(word, &mut joined_levels);
         }
 
         let mut scores = vec![0_u16; slots];
         let mut levels = vec![0_u8; slots];
-        let mut fitting = candidates.clone();
+        let mut matching_all = candidates.clone();
         for (index, word) in query.words.iter().enumerate() {
             levels.fill(0);
             self.rank(word, index + 1 == query.words.len(), owners, &mut levels);
@@ -207,26 +207,26 @@ impl SearchIndex {
             for pair in query.pairs.iter().skip(index.saturating_sub(1)).take(1 + index.min(1)) {
                 self.rank(pair, false, owners, &mut levels);
             }
-            fitting.retain(|slot| levels[slot as usize] != 0);
+            matching_all.retain(|slot| levels[slot as usize] != 0);
             scores.iter_mut().zip(&levels).for_each(|(score, level)| *score += u16::from(*level));
         }
         let count = u16::try_from(query.words.len()).unwrap_or(u16::MAX);
         candidates.retain(|slot| {
-            let at = slot as usize;
-            let apart = if fitting.contains(slot) { scores[at] } else { 0 };
-            scores[at] = apart.max(u16::from(together[at]).saturating_mul(count));
-            scores[at] != 0
+            let index = slot as usize;
+            let separate_score = if matching_all.contains(slot) { scores[index] } else { 0 };
+            scores[index] = separate_score.max(u16::from(joined_levels[index]).saturating_mul(count));
+            scores[index] != 0
         });
         scores
     }
 
     /// Raises the level of every slot that matches one word.
     fn rank(&self, word: &str, by_prefix: bool, owners: &Owners, levels: &mut [u8]) {
-        for (found, nodes) in matching_words(&self.nodes, word, by_prefix) {
-            raise_matches(nodes.iter(), found.len() == word.len(), levels);
+        for (matched, nodes) in matching_words(&self.nodes, word, by_prefix) {
+            raise_matches(nodes.iter(), matched.len() == word.len(), levels);
         }
-        for (found, publishers) in matching_words(&self.owners, word, by_prefix) {
-            let level = match_level(AUTHOR, found.len() == word.len());
+        for (matched, publishers) in matching_words(&self.owners, word, by_prefix) {
+            let level = match_level(AUTHOR, matched.len() == word.len());
             for slot in publishers.iter().flat_map(|owner| owners.slots(owner)) {
                 raise_level(levels, *slot, level);
             }
@@ -236,42 +236,42 @@ impl SearchIndex {
     /// Raises the level of slots whose description contains the word as two words; counts like a prefix.
     fn rank_descriptions(&self, word: &str, levels: &mut [u8]) {
         let pair = fingerprint([word]);
-        let found = self.pairs.iter_from(pair).take_while(|entry| entry >> SLOT_BITS == pair >> SLOT_BITS);
-        for slot in found.filter_map(|entry| Slot::try_from(entry & !(!0 << SLOT_BITS)).ok()) {
+        let postings = self.pairs.iter_from(pair).take_while(|posting| posting >> SLOT_BITS == pair >> SLOT_BITS);
+        for slot in postings.filter_map(|entry| Slot::try_from(entry & !(!0 << SLOT_BITS)).ok()) {
             raise_level(levels, slot, match_level(DESCRIPTION, false));
         }
     }
 
-    fn rank_names(&self, beginning: &str, levels: &mut [u8]) {
-        for (found, nodes) in matching_words(&self.nodes, beginning, true) {
-            let named = nodes.iter().filter(|packed| packed & u32::from(NAMES) != 0);
-            if found.len() == beginning.len() {
-                raise_matches(named, true, levels);
+    fn rank_names(&self, prefix: &str, levels: &mut [u8]) {
+        for (matched, nodes) in matching_words(&self.nodes, prefix, true) {
+            let name_postings = nodes.iter().filter(|packed| packed & u32::from(NAMES) != 0);
+            if matched.len() == prefix.len() {
+                raise_matches(name_postings, true, levels);
             } else {
                 // A prefix can belong to an unrelated word, so it has the lowest weight.
-                named.for_each(|packed| raise_level(levels, packed >> FIELD_BITS, 1));
+                name_postings.for_each(|packed| raise_level(levels, packed >> FIELD_BITS, 1));
             }
         }
     }
 }
 
-fn raise_matches(nodes: impl Iterator<Item = u32>, whole: bool, levels: &mut [u8]) {
+fn raise_matches(nodes: impl Iterator<Item = u32>, is_whole_word: bool, levels: &mut [u8]) {
     for packed in nodes {
-        let places = packed.to_le_bytes()[0] & ((1 << FIELD_BITS) - 1);
-        raise_level(levels, packed >> FIELD_BITS, match_level(places, whole));
+        let fields = packed.to_le_bytes()[0] & ((1 << FIELD_BITS) - 1);
+        raise_level(levels, packed >> FIELD_BITS, match_level(fields, is_whole_word));
     }
 }
 
 fn raise_level(levels: &mut [u8], slot: Slot, level: u8) {
-    if let Some(known) = levels.get_mut(slot as usize) {
-        *known = (*known).max(level);
+    if let Some(current) = levels.get_mut(slot as usize) {
+        *current = (*current).max(level);
     }
 }
 
 /// Returns the weight of a match, from 1 for a prefix in the description to 8 for a whole word in id or name.
-fn match_level(places: u8, whole: bool) -> u8 {
-    let best = u8::try_from(places.checked_ilog2().unwrap_or(0)).unwrap_or(0);
-    2 * best + 1 + u8::from(whole)
+fn match_level(fields: u8, is_whole_word: bool) -> u8 {
+    let top_field = u8::try_from(fields.checked_ilog2().unwrap_or(0)).unwrap_or(0);
+    2 * top_field + 1 + u8::from(is_whole_word)
 }
 
 fn matching_words<'i>(
@@ -280,12 +280,15 @@ fn matching_words<'i>(
     by_prefix: bool,
 ) -> impl Iterator<Item = (&'i str, &'i SortedList)> {
     use std::ops::Bound::{Included, Unbounded};
-    let from = index.range::<str, _>((Included(word), Unbounded)).map(|(found, list)| (&**found, list));
-    from.take_while(move |(found, _)| if by_prefix { found.starts_with(word) } else { *found == word })
+    let candidates =
+        index.range::<str, _>((Included(word), Unbounded)).map(|(indexed_word, list)| (&**indexed_word, list));
+    candidates.take_while(
+        move |(indexed_word, _)| if by_prefix { indexed_word.starts_with(word) } else { *indexed_word == word },
+    )
 }
 
-fn pack_posting(slot: Slot, places: u8) -> u32 {
-    slot << FIELD_BITS | u32::from(places)
+fn pack_posting(slot: Slot, fields: u8) -> u32 {
+    slot << FIELD_BITS | u32::from(fields)
 }
 
 /// Combines a fingerprint with a slot; `None` if the slot exceeds the available bits.
@@ -293,16 +296,16 @@ fn pair_posting(pair: u64, slot: Slot) -> Option<u64> {
     (slot >> SLOT_BITS == 0).then_some(pair | u64::from(slot))
 }
 
-fn insert_posting(index: &mut Postings, word: &str, entry: u32) {
+fn insert_posting(index: &mut Postings, word: &str, posting: u32) {
     match index.get_mut(word) {
-        Some(list) => list.insert_natural(entry),
-        None => drop(index.insert(word.into(), SortedList::from_sorted(&[entry]))),
+        Some(list) => list.insert_natural(posting),
+        None => drop(index.insert(word.into(), SortedList::from_sorted(&[posting]))),
     }
 }
 
-fn remove_posting(index: &mut Postings, word: &str, entry: u32) {
+fn remove_posting(index: &mut Postings, word: &str, posting: u32) {
     if let Some(list) = index.get_mut(word) {
-        list.remove_natural(entry);
+        list.remove_natural(posting);
         if list.len() == 0 {
             index.remove(word);
         }

@@ -70,18 +70,18 @@ impl Nodes {
     /// Returns the first difference in data folded from the log; `None` if there is none.
     #[must_use]
     pub fn first_difference(&self, other: &Self) -> Option<String> {
-        let both = self.entries.iter().zip(&other.entries).zip(self.keys.iter().zip(&other.keys));
-        let first = both.clone().find(|((a, b), (key, other_key))| a != b || key != other_key);
-        if let Some((_, (key, _))) = first {
+        let pairs = self.entries.iter().zip(&other.entries).zip(self.keys.iter().zip(&other.keys));
+        let difference = pairs.clone().find(|((a, b), (key, other_key))| a != b || key != other_key);
+        if let Some((_, (key, _))) = difference {
             return Some(format!("node {key}"));
         }
-        let here = self.entries.len();
-        let there = other.entries.len();
-        if here != there {
-            return Some(format!("nodes ({here} and {there})"));
+        let own_count = self.entries.len();
+        let other_count = other.entries.len();
+        if own_count != other_count {
+            return Some(format!("nodes ({own_count} and {other_count})"));
         }
-        let same = self.owners == other.owners && self.generation == other.generation;
-        (!same).then(|| "the publishers of nodes".to_owned())
+        let is_equal = self.owners == other.owners && self.generation == other.generation;
+        (!is_equal).then(|| "the publishers of nodes".to_owned())
     }
 
     /// Returns all publishers, by number.
@@ -98,10 +98,12 @@ impl Nodes {
     pub fn node_rows(&self) -> impl Iterator<Item = NodeSnapshotRowRef<'_>> {
         self.entries.iter().zip(&self.keys).map(|(entry, key)| {
             let (node, name, hidden) = entry.snapshot_fields();
-            let as_owner =
-                self.owners.by_number(entry.owner_number()).is_some_and(|(_, o)| o.name == *name && o.hidden == hidden);
-            let shown = (!as_owner).then_some((&**name, hidden));
-            NodeSnapshotRowRef { key, node, owner: entry.owner_number(), displayed_owner: shown }
+            let matches_owner = self
+                .owners
+                .by_number(entry.owner_number())
+                .is_some_and(|(_, owner)| owner.name == *name && owner.hidden == hidden);
+            let displayed_owner = (!matches_owner).then_some((&**name, hidden));
+            NodeSnapshotRowRef { key, node, owner: entry.owner_number(), displayed_owner }
         })
     }
 
@@ -114,11 +116,11 @@ impl Nodes {
 
     /// Restores nodes, in order.
     pub fn restore(&mut self, nodes: Vec<NodeSnapshotRow>) {
-        for NodeSnapshotRow { key, node, owner, displayed_owner: shown } in nodes {
+        for NodeSnapshotRow { key, node, owner, displayed_owner } in nodes {
             let slot = Slot::try_from(self.entries.len()).unwrap_or(Slot::MAX);
-            let (name, hidden) = match shown {
+            let (name, hidden) = match displayed_owner {
                 Some((name, hidden)) => (name.into(), hidden),
-                None => display_of(&self.owners, owner),
+                None => owner_display(&self.owners, owner),
             };
             if let Node::Present(profile) = &node {
                 self.by_version.extend(profile.versions.iter().map(|version| (version.id, slot)));
@@ -138,6 +140,6 @@ impl Nodes {
     }
 }
 
-fn display_of(owners: &Owners, number: u32) -> (Arc<str>, bool) {
+fn owner_display(owners: &Owners, number: u32) -> (Arc<str>, bool) {
     owners.by_number(number).map(|(_, owner)| (owner.name.clone(), owner.hidden)).unwrap_or_default()
 }

@@ -30,8 +30,8 @@ impl<T> Default for SortedList<T> {
 impl<T: Copy + Ord> SortedList<T> {
     /// Adds an entry if it is missing.
     pub fn insert_natural(&mut self, entry: T) {
-        let (at, within) = self.locate(|other| other.cmp(&entry));
-        if self.chunks.get(at).is_none_or(|chunk| chunk.get(within) != Some(&entry)) {
+        let (chunk_index, offset) = self.locate(|other| other.cmp(&entry));
+        if self.chunks.get(chunk_index).is_none_or(|chunk| chunk.get(offset) != Some(&entry)) {
             self.insert(entry, |other| other.cmp(&entry));
         }
     }
@@ -43,17 +43,19 @@ impl<T: Copy + Ord> SortedList<T> {
 
     /// Returns the entries from this one on.
     pub fn iter_from(&self, entry: T) -> impl Iterator<Item = T> {
-        let (at, within) = self.locate(|other| other.cmp(&entry));
-        self.chunks[at..].iter().flatten().copied().skip(within)
+        let (chunk_index, offset) = self.locate(|other| other.cmp(&entry));
+        self.chunks[chunk_index..].iter().flatten().copied().skip(offset)
     }
 
     /// Returns the number of entries after this one, which may be missing.
     #[must_use]
     pub fn count_after(&self, entry: T) -> usize {
-        let at = self.chunks.partition_point(|chunk| chunk.last().is_some_and(|last| *last <= entry));
-        let within =
-            self.chunks.get(at).map_or(0, |chunk| chunk.len() - chunk.partition_point(|other| *other <= entry));
-        within + self.chunks.iter().skip(at + 1).map(Vec::len).sum::<usize>()
+        let chunk_index = self.chunks.partition_point(|chunk| chunk.last().is_some_and(|last| *last <= entry));
+        let remaining_in_chunk = self
+            .chunks
+            .get(chunk_index)
+            .map_or(0, |chunk| chunk.len() - chunk.partition_point(|other| *other <= entry));
+        remaining_in_chunk + self.chunks.iter().skip(chunk_index + 1).map(Vec::len).sum::<usize>()
     }
 }
 
@@ -73,8 +75,8 @@ impl<T: Copy + PartialEq> SortedList<T> {
     /// Adds an entry; `compare` compares another entry with it.
     pub fn insert(&mut self, entry: T, compare: impl Fn(T) -> Ordering) {
         self.len += 1;
-        let (at, within) = self.locate(compare);
-        if at == self.chunks.len() {
+        let (chunk_index, offset) = self.locate(compare);
+        if chunk_index == self.chunks.len() {
             match self.chunks.last_mut().filter(|last| last.len() < CHUNK_MAX) {
                 Some(last) => last.push(entry),
                 None => self.chunks.push(vec![entry]),
@@ -82,24 +84,24 @@ impl<T: Copy + PartialEq> SortedList<T> {
             return;
         }
 
-        let chunk = &mut self.chunks[at];
-        chunk.insert(within, entry);
+        let chunk = &mut self.chunks[chunk_index];
+        chunk.insert(offset, entry);
         if chunk.len() > CHUNK_MAX {
             let upper = chunk.split_off(CHUNK_MAX / 2);
-            self.chunks.insert(at + 1, upper);
+            self.chunks.insert(chunk_index + 1, upper);
         }
     }
 
     /// Removes an entry; `compare` compares another entry with it, by the key with which it was inserted. Returns
     /// `true` if it was present.
     pub fn remove(&mut self, entry: T, compare: impl Fn(T) -> Ordering) -> bool {
-        let (at, within) = self.locate(compare);
-        let Some(chunk) = self.chunks.get_mut(at).filter(|chunk| chunk.get(within) == Some(&entry)) else {
+        let (chunk_index, offset) = self.locate(compare);
+        let Some(chunk) = self.chunks.get_mut(chunk_index).filter(|chunk| chunk.get(offset) == Some(&entry)) else {
             return false;
         };
-        chunk.remove(within);
+        chunk.remove(offset);
         if chunk.is_empty() {
-            self.chunks.remove(at);
+            self.chunks.remove(chunk_index);
         }
         self.len -= 1;
         true
@@ -107,29 +109,29 @@ impl<T: Copy + PartialEq> SortedList<T> {
 
     /// Returns the chunk and the index in it of the first entry that is not before the compared one.
     fn locate(&self, compare: impl Fn(T) -> Ordering) -> (usize, usize) {
-        let before = |entry: &T| compare(*entry).is_lt();
-        let at = self.chunks.partition_point(|chunk| chunk.last().is_some_and(before));
-        (at, self.chunks.get(at).map_or(0, |chunk| chunk.partition_point(before)))
+        let is_before = |entry: &T| compare(*entry).is_lt();
+        let chunk_index = self.chunks.partition_point(|chunk| chunk.last().is_some_and(is_before));
+        (chunk_index, self.chunks.get(chunk_index).map_or(0, |chunk| chunk.partition_point(is_before)))
     }
 
     /// Adds many sorted entries, none of which is present.
     pub fn insert_all(&mut self, entries: &[T], compare: impl Fn(T, T) -> Ordering) {
         let mut merged = Vec::with_capacity(self.len + entries.len());
-        let mut new = entries.iter().copied().peekable();
-        for old in self.iter() {
-            while let Some(new) = new.next_if(|new| compare(*new, old).is_lt()) {
-                merged.push(new);
+        let mut additions = entries.iter().copied().peekable();
+        for existing in self.iter() {
+            while let Some(addition) = additions.next_if(|addition| compare(*addition, existing).is_lt()) {
+                merged.push(addition);
             }
-            merged.push(old);
+            merged.push(existing);
         }
-        merged.extend(new);
+        merged.extend(additions);
         *self = Self::from_sorted(&merged);
     }
 
     /// Keeps only the entries that pass.
-    pub fn retain(&mut self, mut keep: impl FnMut(T) -> bool) {
-        let kept: Vec<T> = self.iter().filter(|entry| keep(*entry)).collect();
-        *self = Self::from_sorted(&kept);
+    pub fn retain(&mut self, mut predicate: impl FnMut(T) -> bool) {
+        let entries: Vec<T> = self.iter().filter(|entry| predicate(*entry)).collect();
+        *self = Self::from_sorted(&entries);
     }
 
     /// Returns all entries in order.
@@ -139,24 +141,26 @@ impl<T: Copy + PartialEq> SortedList<T> {
 
     /// Returns the entries from an offset on.
     pub fn iter_from_offset(&self, offset: usize) -> impl Iterator<Item = T> {
-        let mut first = 0;
-        let mut skipped = offset;
-        while let Some(chunk) = self.chunks.get(first).filter(|chunk| chunk.len() <= skipped) {
-            skipped -= chunk.len();
-            first += 1;
+        let mut first_chunk = 0;
+        let mut remaining = offset;
+        while let Some(chunk) = self.chunks.get(first_chunk).filter(|chunk| chunk.len() <= remaining) {
+            remaining -= chunk.len();
+            first_chunk += 1;
         }
-        self.chunks[first..].iter().flatten().copied().skip(skipped)
+        self.chunks[first_chunk..].iter().flatten().copied().skip(remaining)
     }
 
     /// Returns the entries in reverse order, skipping `offset` entries at the end.
     pub fn iter_rev_from_end(&self, offset: usize) -> impl Iterator<Item = T> {
-        let mut end = self.chunks.len();
-        let mut skipped = offset;
-        while let Some(chunk) = end.checked_sub(1).map(|at| &self.chunks[at]).filter(|chunk| chunk.len() <= skipped) {
-            skipped -= chunk.len();
-            end -= 1;
+        let mut end_chunk = self.chunks.len();
+        let mut remaining = offset;
+        while let Some(chunk) =
+            end_chunk.checked_sub(1).map(|index| &self.chunks[index]).filter(|chunk| chunk.len() <= remaining)
+        {
+            remaining -= chunk.len();
+            end_chunk -= 1;
         }
-        self.chunks[..end].iter().rev().flat_map(|chunk| chunk.iter().rev()).copied().skip(skipped)
+        self.chunks[..end_chunk].iter().rev().flat_map(|chunk| chunk.iter().rev()).copied().skip(remaining)
     }
 }
 

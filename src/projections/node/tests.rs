@@ -35,7 +35,7 @@ enum Happening {
     Publisher { publisher: usize, banned: bool, name: u8 },
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
+fn any_happening() -> impl Strategy<Value = Happening> {
     use Happening::{
         Administered, Banned, Created, Deleted, Downloaded, Publisher, Released, Retired, Reviewed, Revised, Unbanned,
     };
@@ -59,11 +59,11 @@ fn happening() -> impl Strategy<Value = Happening> {
 }
 
 fn fields(seed: u64) -> NodeFields {
-    let pick = |shift: u32, of: usize| usize::try_from(seed >> shift).unwrap_or(0) % of;
+    let pick = |shift: u32, modulus: usize| usize::try_from(seed >> shift).unwrap_or(0) % modulus;
     let labels = |shift: u32| {
-        let picked =
-            SYSTEMS.iter().enumerate().filter(|(at, _)| seed >> (shift + u32::try_from(*at).unwrap()) & 1 == 1);
-        Labels::from_recorded(picked.map(|(_, system)| (*system).to_owned()).collect())
+        let selected =
+            SYSTEMS.iter().enumerate().filter(|(index, _)| seed >> (shift + u32::try_from(*index).unwrap()) & 1 == 1);
+        Labels::from_recorded(selected.map(|(_, system)| (*system).to_owned()).collect())
     };
     NodeFields {
         name: (pick(0, 3) > 0).then(|| Name::from_recorded(["b", "A", "ä"][pick(2, 3)].to_owned())),
@@ -154,19 +154,19 @@ pub(super) fn publisher_profile(id: &str, banned: bool, name: u8) -> PublisherPr
 
 fn selection() -> impl Strategy<Value = Selection> {
     let sort = (0..SortColumn::ALL.len(), any::<bool>())
-        .prop_map(|(at, descending)| Sort { column: SortColumn::ALL[at], descending });
+        .prop_map(|(index, descending)| Sort { column: SortColumn::ALL[index], descending });
     let systems = || prop::collection::vec(prop::sample::select(vec!["linux", "windows", "macos", "none"]), 0..3);
-    let owned = |values: Vec<&str>| values.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let to_strings = |values: Vec<&str>| values.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let ids = prop::option::weighted(0.2, prop::collection::vec((0..24_u8).prop_map(|node| id(node).key()), 0..9));
     let host = prop::option::weighted(0.3, prop::sample::select(vec!["1.5.0", "2.0.0", "3.0.0-rc.1"]));
-    let factor = prop::option::weighted(0.3, prop::sample::select(FormFactor::ALL.to_vec()));
+    let form_factor = prop::option::weighted(0.3, prop::sample::select(FormFactor::ALL.to_vec()));
     let after = prop::option::weighted(0.3, (0..70_i64).prop_map(Timestamp::from_micros));
-    let filter = (systems(), systems(), after, ids, host, factor).prop_map(
+    let filter = (systems(), systems(), after, ids, host, form_factor).prop_map(
         move |(systems, accelerators, after, node_ids, host, form_factor)| {
             let host = host.map(|host| host_version::HostVersion::parse(host).unwrap());
             NodeFilter {
-                systems: owned(systems),
-                accelerators: owned(accelerators),
+                systems: to_strings(systems),
+                accelerators: to_strings(accelerators),
                 after,
                 node_ids,
                 host,
@@ -185,11 +185,11 @@ fn selection() -> impl Strategy<Value = Selection> {
 
 /// Returns the selected nodes according to the model.
 fn expected(nodes: &Nodes, selection: &Selection) -> Vec<NodeId> {
-    let all = (0..24_u8).map(|node| id(node).key());
-    let mut found: Vec<&NodeProfile> = all
+    let all_keys = (0..24_u8).map(|node| id(node).key());
+    let mut found: Vec<&NodeProfile> = all_keys
         .filter(|key| selection.include_banned || nodes.is_visible(key))
         .filter_map(|key| nodes.get(&key))
-        .filter(|node| passes(node, &selection.filter))
+        .filter(|node| matches_filter(node, &selection.filter))
         .collect();
     found.sort_by(|a, b| {
         let mut keys = selection.sort.iter().map(|sort| {
@@ -218,19 +218,20 @@ fn compare(a: &NodeProfile, b: &NodeProfile, column: SortColumn) -> Ordering {
     }
 }
 
-fn passes(node: &NodeProfile, filter: &NodeFilter) -> bool {
+fn matches_filter(node: &NodeProfile, filter: &NodeFilter) -> bool {
     let latest = latest(&node.versions).map(|version| &version.fields);
-    let lists = |own: &Option<Labels>, by_version: Option<&Labels>| -> Vec<String> {
-        own.iter().chain(by_version).flat_map(Labels::iter).map(str::to_lowercase).collect()
+    let lists = |node_labels: &Option<Labels>, version_labels: Option<&Labels>| -> Vec<String> {
+        node_labels.iter().chain(version_labels).flat_map(Labels::iter).map(str::to_lowercase).collect()
     };
     let systems = lists(&node.fields.supported_os, latest.and_then(|fields| fields.supported_os.as_ref()));
     let accelerators =
         lists(&node.fields.supported_accelerators, latest.and_then(|fields| fields.supported_accelerators.as_ref()));
-    let any_of =
-        |wanted: &[String], have: &[String]| wanted.is_empty() || wanted.iter().any(|value| have.contains(value));
-    let own_range = node.fields.supported_host_version.as_ref().map(Text::as_str).filter(|range| !range.is_empty());
-    let by_version = || latest?.supported_host_version.as_ref().map(Text::as_str);
-    let range = own_range.or_else(by_version).and_then(host_version::HostRange::parse);
+    let intersects = |required: &[String], available: &[String]| {
+        required.is_empty() || required.iter().any(|value| available.contains(value))
+    };
+    let node_range = node.fields.supported_host_version.as_ref().map(Text::as_str).filter(|range| !range.is_empty());
+    let version_range = || latest?.supported_host_version.as_ref().map(Text::as_str);
+    let range = node_range.or_else(version_range).and_then(host_version::HostRange::parse);
     let platform = match filter.form_factor {
         None | Some(FormFactor::Other) => None,
         Some(FormFactor::GitLinux) => Some("linux"),
@@ -238,8 +239,8 @@ fn passes(node: &NodeProfile, filter: &NodeFilter) -> bool {
         Some(FormFactor::GitWindows | FormFactor::DesktopWindows) => Some("windows"),
     };
     let admits = |platform: &str| systems.iter().any(|system| system == platform || system == "os independent");
-    any_of(&filter.systems, &systems)
-        && any_of(&filter.accelerators, &accelerators)
+    intersects(&filter.systems, &systems)
+        && intersects(&filter.accelerators, &accelerators)
         && filter.after.is_none_or(|after| node.updated_at > after || node.created_at > after)
         && filter.node_ids.as_ref().is_none_or(|ids| ids.contains(&node.id.key()))
         && filter.host.as_ref().is_none_or(|host| range.is_none_or(|range| range.admits(host)))
@@ -253,7 +254,7 @@ pub(super) fn ids(page: &Page<Arc<NodeEntry>>) -> Vec<NodeId> {
 proptest! {
     #[test]
     fn lists_are_what_filtering_and_sorting_everything_gives(
-        history in prop::collection::vec(happening(), 0..90),
+        history in prop::collection::vec(any_happening(), 0..90),
         selections in prop::collection::vec((selection(), 1..5_u64, 1..9_u64), 1..8),
     ) {
         let mut warm = Nodes::default();
@@ -277,7 +278,7 @@ proptest! {
     }
 
     #[test]
-    fn publishers_have_their_nodes(history in prop::collection::vec(happening(), 0..90)) {
+    fn publishers_have_their_nodes(history in prop::collection::vec(any_happening(), 0..90)) {
         let mut nodes = Nodes::default();
         let mut owned: BTreeMap<&str, Vec<NodeKey>> = BTreeMap::new();
         for (happening, at) in history.iter().zip(10..) {
@@ -317,15 +318,15 @@ fn whole_publishers_come_and_go_at_once() {
     };
     (0..1500).for_each(|n| create(&mut nodes, n, if n % 2 == 0 { "acme" } else { "beta" }));
     let before = nodes.clone();
-    let total = |nodes: &Nodes, include_banned| {
+    let total_of = |nodes: &Nodes, include_banned| {
         let selection = Selection { include_banned, sort: vec![Sort::DOWNLOADS], ..Selection::default() };
         nodes.list(&NodeQuery { page: PageRequest { page: 1, limit: 1 }, selection }, true).total
     };
     for banned in [true, false] {
         nodes.update_publisher("acme", Some(&publisher_profile("acme", banned, 0)));
-        assert_eq!((total(&nodes, false), total(&nodes, true)), (if banned { 750 } else { 1500 }, 1500));
+        assert_eq!((total_of(&nodes, false), total_of(&nodes, true)), (if banned { 750 } else { 1500 }, 1500));
     }
-    let order = |nodes: &Nodes| {
+    let names = |nodes: &Nodes| {
         let sort = vec![Sort { column: SortColumn::Name, descending: true }];
         let query = NodeQuery {
             page: PageRequest { page: 1, limit: 2000 },
@@ -333,7 +334,7 @@ fn whole_publishers_come_and_go_at_once() {
         };
         ids(&nodes.entries(nodes.list(&query, true)))
     };
-    assert_eq!(order(&nodes), order(&before));
+    assert_eq!(names(&nodes), names(&before));
 }
 
 #[test]
@@ -344,14 +345,14 @@ fn json_is_written_once_and_anew_after_every_change_that_it_shows() {
     let json =
         |nodes: &Nodes| -> serde_json::Value { serde_json::from_slice(&nodes.fragment(&key).unwrap().json).unwrap() };
     let first = nodes.fragment(&key).unwrap();
-    let again = nodes.fragment(&key).unwrap();
-    assert_eq!(first.json.as_ptr(), again.json.as_ptr());
+    let fragment_again = nodes.fragment(&key).unwrap();
+    assert_eq!(first.json.as_ptr(), fragment_again.json.as_ptr());
     assert_eq!((&json(&nodes)["publisher"]["name"], &json(&nodes)["downloads"]), (&"acme".into(), &0.into()));
 
-    let held = nodes.entry(&key).unwrap();
+    let entry = nodes.entry(&key).unwrap();
     apply(&Happening::Downloaded { node: 1, count: 3 }, Timestamp::from_micros(2), &mut nodes);
     assert_eq!(json(&nodes)["downloads"], 3);
-    assert_eq!(held.profile().map(|node| node.downloads), Some(0), "what a reader holds does not change under it");
+    assert_eq!(entry.profile().map(|node| node.downloads), Some(0), "what a reader holds does not change under it");
 
     nodes.update_publisher("acme", Some(&publisher_profile("acme", true, 7)));
     assert_eq!(json(&nodes)["publisher"]["name"], "Name 7");
@@ -382,7 +383,7 @@ fn deleted_nodes_are_nowhere() {
 fn every_change_that_a_list_can_show_is_another_generation() {
     let mut nodes = Nodes::default();
     let mut last = nodes.generation();
-    let mut changed = |nodes: &Nodes| std::mem::replace(&mut last, nodes.generation()) != nodes.generation();
+    let mut has_changed = |nodes: &Nodes| std::mem::replace(&mut last, nodes.generation()) != nodes.generation();
     let at = Timestamp::from_micros(1);
     for happening in [
         Happening::Created { node: 1, publisher: 0, fields: 0 },
@@ -392,8 +393,8 @@ fn every_change_that_a_list_can_show_is_another_generation() {
         Happening::Deleted { node: 1 },
     ] {
         apply(&happening, at, &mut nodes);
-        assert!(changed(&nodes), "{happening:?}");
+        assert!(has_changed(&nodes), "{happening:?}");
     }
     apply(&Happening::Publisher { publisher: 0, banned: true, name: 1 }, at, &mut nodes);
-    assert!(!changed(&nodes), "nothing that nodes show of their publisher changed");
+    assert!(!has_changed(&nodes), "nothing that nodes show of their publisher changed");
 }

@@ -12,22 +12,22 @@ pub fn words(text: &str) -> impl Iterator<Item = String> {
 /// word. `face tools`, `facetools` and `face-tools` all find `FaceTools`.
 #[must_use]
 pub fn words_of_name(name: &str) -> Vec<String> {
-    let apart: Vec<String> = words(name).collect();
-    let by_humps: Vec<String> = words(&split_camel_case(name)).collect();
-    let mut found: Vec<String> =
-        adjacent_pairs(&apart).chain(adjacent_pairs(&by_humps)).map(|(a, b)| format!("{a}{b}")).collect();
-    found.extend(apart.into_iter().chain(by_humps));
-    found.push(join_words(name));
-    found.retain(|word| !word.is_empty());
-    found.sort_unstable();
-    found.dedup();
-    found
+    let separate: Vec<String> = words(name).collect();
+    let camel_case: Vec<String> = words(&split_camel_case(name)).collect();
+    let mut names: Vec<String> =
+        adjacent_pairs(&separate).chain(adjacent_pairs(&camel_case)).map(|(a, b)| format!("{a}{b}")).collect();
+    names.extend(separate.into_iter().chain(camel_case));
+    names.push(join_words(name));
+    names.retain(|word| !word.is_empty());
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// Returns each two adjacent words that may be written as one. Excludes single characters and scripts without spaces.
 pub fn adjacent_pairs(words: &[String]) -> impl Iterator<Item = (&str, &str)> {
-    let both = words.iter().zip(words.iter().skip(1)).map(|(a, b)| (a.as_str(), b.as_str()));
-    both.filter(|(a, b)| a.len() + b.len() > 2 && ![a, b].iter().any(|word| word.chars().all(is_unspaced)))
+    let pairs = words.iter().zip(words.iter().skip(1)).map(|(a, b)| (a.as_str(), b.as_str()));
+    pairs.filter(|(a, b)| a.len() + b.len() > 2 && ![a, b].iter().any(|word| word.chars().all(is_unspaced)))
 }
 
 /// Returns the text as one word.
@@ -39,33 +39,33 @@ pub fn join_words(text: &str) -> String {
 /// Splits at capitals: `faceTools` becomes `face Tools`, `VAELoader` becomes `VAE Loader`.
 fn split_camel_case(name: &str) -> String {
     let characters: Vec<char> = name.chars().collect();
-    let mut apart = String::with_capacity(name.len() + 8);
-    for (at, c) in characters.iter().enumerate() {
-        let before = at.checked_sub(1).map(|at| characters[at]);
+    let mut spaced = String::with_capacity(name.len() + 8);
+    for (index, c) in characters.iter().enumerate() {
+        let previous = index.checked_sub(1).map(|at| characters[at]);
 
-        let after_lower = before.is_some_and(|before| before.is_lowercase() || before.is_ascii_digit());
-        let last_capital =
-            before.is_some_and(char::is_uppercase) && characters.get(at + 1).is_some_and(|c| c.is_lowercase());
+        let follows_lowercase = previous.is_some_and(|previous| previous.is_lowercase() || previous.is_ascii_digit());
+        let ends_acronym =
+            previous.is_some_and(char::is_uppercase) && characters.get(index + 1).is_some_and(|c| c.is_lowercase());
 
-        if c.is_uppercase() && (after_lower || last_capital) {
-            apart.push(' ');
+        if c.is_uppercase() && (follows_lowercase || ends_acronym) {
+            spaced.push(' ');
         }
-        apart.push(*c);
+        spaced.push(*c);
     }
-    apart
+    spaced
 }
 
 /// Splits a word so that each character of a script without spaces is a word.
 fn split_unspaced(word: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
-    let mut alone = true;
+    let mut was_unspaced = true;
     for c in word.chars() {
-        let stands_alone = is_unspaced(c);
-        match parts.last_mut().filter(|_| !alone && !stands_alone) {
+        let is_unspaced_char = is_unspaced(c);
+        match parts.last_mut().filter(|_| !was_unspaced && !is_unspaced_char) {
             Some(last) => last.push(c),
             None => parts.push(c.to_string()),
         }
-        alone = stands_alone;
+        was_unspaced = is_unspaced_char;
     }
     parts
 }
@@ -79,16 +79,16 @@ fn is_unspaced(c: char) -> bool {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Vec<String> {
+    fn words_in(text: &str) -> Vec<String> {
         words(text).collect()
     }
 
     #[test]
     fn words_are_cut_at_separators_and_have_no_case() {
-        assert_eq!(of("Face-Tools, v2.1 (ÄRGER_x)"), ["face", "tools", "v2", "1", "ärger", "x"]);
-        assert_eq!(of(" -- "), [""; 0]);
-        assert_eq!(of("Upscale 顔を x"), ["upscale", "顔", "を", "x"]);
-        assert_eq!(of("顔abc顔"), ["顔", "abc", "顔"]);
+        assert_eq!(words_in("Face-Tools, v2.1 (ÄRGER_x)"), ["face", "tools", "v2", "1", "ärger", "x"]);
+        assert_eq!(words_in(" -- "), [""; 0]);
+        assert_eq!(words_in("Upscale 顔を x"), ["upscale", "顔", "を", "x"]);
+        assert_eq!(words_in("顔abc顔"), ["顔", "abc", "顔"]);
     }
 
     #[test]

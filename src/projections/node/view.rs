@@ -68,8 +68,8 @@ impl<'m> VersionView<'m> {
         let fields = &version.fields;
         let number = version.number.to_string();
         let node_status = effective_status(node, publisher_banned).0;
-        let gone = matches!(version.status, VersionStatus::Banned | VersionStatus::Deleted);
-        let archive = version.archive.as_ref().filter(|_| !gone && node_status != NodeStatus::Banned);
+        let is_withdrawn = matches!(version.status, VersionStatus::Banned | VersionStatus::Deleted);
+        let archive = version.archive.as_ref().filter(|_| !is_withdrawn && node_status != NodeStatus::Banned);
 
         Self {
             changelog: fields.changelog.as_ref().map(Text::as_str),
@@ -214,8 +214,8 @@ pub fn effective_status(node: &NodeProfile, publisher_banned: bool) -> (NodeStat
 /// Returns the display name, or the id if there is none.
 #[must_use]
 pub fn publisher_name(profile: &PublisherProfile) -> &str {
-    let given = profile.fields.name.as_ref().map(Text::as_str).filter(|name| !name.is_empty());
-    given.unwrap_or(profile.id.as_str())
+    let name = profile.fields.name.as_ref().map(Text::as_str).filter(|name| !name.is_empty());
+    name.unwrap_or(profile.id.as_str())
 }
 
 /// Returns the entries of a list; empty if absent.

@@ -53,7 +53,7 @@ impl OpenedSnapshot {
         let path = snapshot_path(directory);
         let mut file = match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(|error| SnapshotError::damaged(&path, &error))?,
+            result => result.map_err(|error| SnapshotError::damaged(&path, &error))?,
         };
         let mut header = [0; HEADER_BYTES];
         let length = file.metadata().map_or(0, |metadata| metadata.len());
@@ -77,23 +77,23 @@ impl OpenedSnapshot {
         let mut hash = Sha256::new_with_prefix(self.header);
 
         loop {
-            let (chunks, ended) = self.next_chunks().map_err(|error| SnapshotError::damaged(&self.path, &error))?;
-            let hashing = || chunks.iter().for_each(|chunk| hash.update(&chunk.bytes));
-            let decoding =
+            let (chunks, is_last) = self.next_chunks().map_err(|error| SnapshotError::damaged(&self.path, &error))?;
+            let update_hash = || chunks.iter().for_each(|chunk| hash.update(&chunk.bytes));
+            let decode_chunks =
                 || chunks.par_iter().map(SnapshotChunk::decode).collect::<Result<Vec<SnapshotPart>, String>>();
-            let ((), parts) = rayon::join(hashing, decoding);
+            let ((), parts) = rayon::join(update_hash, decode_chunks);
             parts
                 .map_err(|reason| SnapshotError::damaged(&self.path, &reason))?
                 .into_iter()
                 .for_each(|part| part.restore(&mut models));
-            if ended {
+            if is_last {
                 break;
             }
         }
 
-        let mut told = [0; HASH_BYTES];
-        let whole = self.remaining == HASH_BYTES as u64 && self.file.read_exact(&mut told).is_ok();
-        if !whole || told != *hash.finalize() {
+        let mut expected_hash = [0; HASH_BYTES];
+        let is_complete = self.remaining == HASH_BYTES as u64 && self.file.read_exact(&mut expected_hash).is_ok();
+        if !is_complete || expected_hash != *hash.finalize() {
             return Err(SnapshotError::damaged(&self.path, "the hash of its content is wrong"));
         }
 

@@ -79,7 +79,7 @@ impl SnapshotPart {
             k if k == SnapshotPartKind::Claims as u8 => Self::Claims(decode_values(bytes)?),
             k if k == SnapshotPartKind::ClaimOrder as u8 => Self::ClaimOrder(decode_values(bytes)?),
             k if k == SnapshotPartKind::Streams as u8 => Self::Streams(decode_values(bytes)?),
-            unknown => return Err(CommitDecodeError::Malformed(format!("chunks of kind {unknown} are unknown"))),
+            kind => return Err(CommitDecodeError::Malformed(format!("chunks of kind {kind} are unknown"))),
         })
     }
 
@@ -88,7 +88,9 @@ impl SnapshotPart {
         match self {
             Self::Owners(owners) => models.nodes.restore_owners(owners),
             Self::Nodes(nodes) => models.nodes.restore(nodes),
-            Self::Generation(counts) => counts.into_iter().for_each(|count| models.nodes.restore_generation(count)),
+            Self::Generation(generations) => {
+                generations.into_iter().for_each(|generation| models.nodes.restore_generation(generation))
+            }
             Self::Users(users) => models.users.restore(users),
             Self::Publishers(publishers) => models.publishers.restore(publishers),
             Self::Tokens(tokens) => models.tokens.restore(tokens),
@@ -98,7 +100,7 @@ impl SnapshotPart {
             Self::TaskOwners(owners) => models.tasks.index.restore_owners(owners),
             Self::TaskBlocks(blocks) => models.tasks.index.restore_blocks(blocks),
             Self::TaskMarks(marks) => models.tasks.index.restore_extra_marks(marks),
-            Self::Deliveries(all) => all.into_iter().for_each(|deliveries| models.deliveries = deliveries),
+            Self::Deliveries(values) => values.into_iter().for_each(|deliveries| models.deliveries = deliveries),
             Self::Claims(claims) => models.claims.restore(claims, Vec::new()),
             Self::ClaimOrder(order) => models.claims.restore(Vec::new(), order),
             Self::Streams(versions) => models.streams.restore(versions),

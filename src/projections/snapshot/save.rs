@@ -52,10 +52,10 @@ fn draft_path(directory: &Path) -> PathBuf {
 
 fn write_draft(models: &Models, anchor: &Anchor, draft: &Path, fail_points: &FailPoints) -> io::Result<u64> {
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(draft)?;
-    let mut out = SnapshotWriter { file, hash: Sha256::new(), bytes: 0, values: Vec::new() };
-    out.write(&header(anchor))?;
-    out.write_models(models)?;
-    out.finish(fail_points)
+    let mut writer = SnapshotWriter { file, hash: Sha256::new(), bytes: 0, values: Vec::new() };
+    writer.write(&header(anchor))?;
+    writer.write_models(models)?;
+    writer.finish(fail_points)
 }
 
 /// The draft file.
@@ -82,9 +82,9 @@ impl SnapshotWriter {
         self.write_values(SnapshotPartKind::Publishers, models.publishers.snapshot_entries())?;
         self.write_values(SnapshotPartKind::Tokens, models.tokens.snapshot_entries())?;
 
-        let (of_publishers, of_users) = models.tokens.snapshot_lists();
-        self.write_values(SnapshotPartKind::TokensOfPublishers, of_publishers)?;
-        self.write_values(SnapshotPartKind::TokensOfUsers, of_users)?;
+        let (publisher_tokens, user_tokens) = models.tokens.snapshot_lists();
+        self.write_values(SnapshotPartKind::TokensOfPublishers, publisher_tokens)?;
+        self.write_values(SnapshotPartKind::TokensOfUsers, user_tokens)?;
 
         self.write_values(SnapshotPartKind::Tasks, [&models.tasks])?;
         let (owners, blocks, marks) = models.tasks.index.snapshot_parts();

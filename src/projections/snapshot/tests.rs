@@ -49,7 +49,7 @@ fn reason(n: u8) -> Reason {
 }
 
 /// Creates an event of a node; `seen` is one of its versions.
-fn node_event(kind: u8, a: u8, b: u8, nth: u8, seen: VersionId) -> NodeEvent {
+fn node_event(kind: u8, a: u8, b: u8, nth: u8, version_id: VersionId) -> NodeEvent {
     let fields = || NodeFields {
         name: Some(Name::from_recorded(text(b))),
         tags: Some(Labels::from_recorded(vec![text(a), text(b)])),
@@ -78,13 +78,13 @@ fn node_event(kind: u8, a: u8, b: u8, nth: u8, seen: VersionId) -> NodeEvent {
         5 => NodeEvent::VersionReleased { version: draft() },
         6 => NodeEvent::VersionPublished { version: draft() },
         7 => NodeEvent::VersionStatusChanged {
-            id: seen,
+            id: version_id,
             status: VersionStatus::ALL[usize::from(a)],
             reason: Some(reason(b)),
         },
-        8 => NodeEvent::ArchiveStored { version: seen, archive: Archive { digest: Digest([a; 32]), bytes: 7 } },
+        8 => NodeEvent::ArchiveStored { version: version_id, archive: Archive { digest: Digest([a; 32]), bytes: 7 } },
         9 => NodeEvent::VersionAdministered {
-            id: seen,
+            id: version_id,
             admin_fields: VersionAdminFields {
                 created_at: Some(Timestamp::from_micros(i64::from(b))),
                 ..VersionAdminFields::default()
@@ -128,15 +128,15 @@ fn picture() -> Picture {
 }
 
 fn task_event(a: u8, b: u8) -> TaskEvent {
-    let hook = CallbackUrl::from_recorded("https://receiver.example".to_owned());
+    let webhook = CallbackUrl::from_recorded("https://receiver.example".to_owned());
     let job = ImageJob::Upscale(UpscaleJob { prompt: Some(Text::from_recorded(text(a))), ..UpscaleJob::default() });
     match b {
         0 => {
             let image = PictureSource::Stored(picture());
-            let reference = Some(PictureSource::Remote(hook.clone()));
+            let reference = Some(PictureSource::Remote(webhook.clone()));
             let work = TaskWork::Image(ImageWork { job, image, reference, seed: Some(u32::from(a)) });
             let task = TaskId(Uuid::from_u128(u128::from(a)));
-            TaskEvent::TaskSubmitted(Submission { task, owner: Some(user(a)), work, webhook: Some(hook) })
+            TaskEvent::TaskSubmitted(Submission { task, owner: Some(user(a)), work, webhook: Some(webhook) })
         }
         1 => TaskEvent::SubmissionStarted { attempt: 1, key: Text::from_recorded(text(a)) },
         2 => TaskEvent::VendorAccepted { reference: Text::from_recorded(text(a)) },
@@ -144,13 +144,13 @@ fn task_event(a: u8, b: u8) -> TaskEvent {
     }
 }
 
-fn recorded(nth: usize, (kind, a, b): Op, seen: VersionId) -> RecordedEvent {
-    let small = u8::try_from(nth).unwrap();
+fn recorded_event(index: usize, (kind, a, b): Op, version_id: VersionId) -> RecordedEvent {
+    let index_u8 = u8::try_from(index).unwrap();
     let claim = IdempotencyClaim { key: Digest([a; 32]), fingerprint: Digest([b; 32]), command_index: 0 };
     let (stream, event): (StreamId, Event) = match kind {
         0..=13 => {
             let key = NodeId::parse(&format!("Node-{a}")).unwrap().key();
-            (StreamId::from(&key), node_event(kind, a, b, small, seen).into())
+            (StreamId::from(&key), node_event(kind, a, b, index_u8, version_id).into())
         }
         14..=16 => (StreamId::from(&publisher(a)), publisher_event(a, b).into()),
         17 | 18 => (StreamId::from(&TokenId(Uuid::from_u128(u128::from(a)))), token_event(a, b).into()),
@@ -158,11 +158,11 @@ fn recorded(nth: usize, (kind, a, b): Op, seen: VersionId) -> RecordedEvent {
         _ => (StreamId::from(&user(a)), ClaimEvent::KeyClaimed(claim).into()),
     };
     RecordedEvent {
-        position: Position(nth as u64 + 1),
+        position: Position(index as u64 + 1),
         stream,
         version: Version(1),
-        id: EventId(Uuid::from_u128(nth as u128)),
-        at: Timestamp::from_micros(1_000_000 + 1_000 * i64::from(small)),
+        id: EventId(Uuid::from_u128(index as u128)),
+        at: Timestamp::from_micros(1_000_000 + 1_000 * i64::from(index_u8)),
         actor: Actor::System,
         request: None,
         causation: None,
@@ -172,25 +172,25 @@ fn recorded(nth: usize, (kind, a, b): Op, seen: VersionId) -> RecordedEvent {
 
 /// Creates a valid history: versions belong to existing nodes.
 fn history(ops: &[Op]) -> Vec<RecordedEvent> {
-    let mut made = [const { Vec::new() }; 4];
-    let mut there = [false; 4];
-    let mut gone = [false; 4];
-    let record = |(nth, (kind, a, b)): (usize, &Op)| {
+    let mut versions = [const { Vec::new() }; 4];
+    let mut exists = [false; 4];
+    let mut deleted = [false; 4];
+    let record = |(index, (kind, a, b)): (usize, &Op)| {
         let node = usize::from(*a);
-        let small = u8::try_from(nth).unwrap();
-        there[node] |= matches!(kind, 0..=3);
+        let index_u8 = u8::try_from(index).unwrap();
+        exists[node] |= matches!(kind, 0..=3);
         let kind = match kind {
-            5 | 6 if there[node] && !gone[node] => *kind,
-            7..=9 if !made[node].is_empty() => *kind,
+            5 | 6 if exists[node] && !deleted[node] => *kind,
+            7..=9 if !versions[node].is_empty() => *kind,
             5..=9 => 10,
             _ => *kind,
         };
         if matches!(kind, 5 | 6) {
-            made[node].push(version(small));
+            versions[node].push(version(index_u8));
         }
-        gone[node] |= there[node] && kind == 12 && *b == 0;
-        let seen = made[node].get(usize::from(*b) % made[node].len().max(1)).copied();
-        recorded(nth, (kind, *a, *b), seen.unwrap_or(version(0)))
+        deleted[node] |= exists[node] && kind == 12 && *b == 0;
+        let version_id = versions[node].get(usize::from(*b) % versions[node].len().max(1)).copied();
+        recorded_event(index, (kind, *a, *b), version_id.unwrap_or(version(0)))
     };
     ops.iter().enumerate().map(record).collect()
 }
@@ -199,7 +199,7 @@ fn links() -> Links {
     Links { public_url: "https://registry.example".to_owned() }
 }
 
-fn fold(models: &mut Models, events: &[RecordedEvent]) {
+fn apply_all(models: &mut Models, events: &[RecordedEvent]) {
     for event in events {
         models.apply(event);
     }
@@ -210,17 +210,17 @@ fn anchor(position: Position) -> Anchor {
 }
 
 /// Saves a snapshot of the models folded from some events.
-fn saved(events: &[RecordedEvent]) -> (tempfile::TempDir, Models) {
+fn save_snapshot(events: &[RecordedEvent]) -> (tempfile::TempDir, Models) {
     let directory = tempfile::tempdir().unwrap();
     let mut models = Models::new(links());
-    fold(&mut models, events);
+    apply_all(&mut models, events);
     save(&models.snapshot_copy(), &anchor(models.position), directory.path(), &FailPoints::default()).unwrap();
     (directory, models)
 }
 
-fn loaded(directory: &Path) -> Result<Models, String> {
-    let found = OpenedSnapshot::open(directory).map_err(|unusable| unusable.to_string())?;
-    found.expect("a snapshot").load(links()).map_err(|unusable| unusable.to_string())
+fn load_snapshot(directory: &Path) -> Result<Models, String> {
+    let snapshot = OpenedSnapshot::open(directory).map_err(|error| error.to_string())?;
+    snapshot.expect("a snapshot").load(links()).map_err(|error| error.to_string())
 }
 
 proptest! {
@@ -231,70 +231,70 @@ proptest! {
         let events = history(&ops);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a share of few")]
         let (before, after) = events.split_at((events.len() as f64 * cut) as usize);
-        let (directory, mut whole) = saved(before);
-        let mut restored = loaded(directory.path()).unwrap();
+        let (directory, mut whole) = save_snapshot(before);
+        let mut restored = load_snapshot(directory.path()).unwrap();
         prop_assert_eq!(&restored, &whole);
         for models in [&mut whole, &mut restored] {
             models.nodes.warm_up();
-            fold(models, after);
+            apply_all(models, after);
         }
         prop_assert_eq!(restored, whole);
     }
 }
 
 /// Creates a history with all kinds of events.
-fn rich() -> Vec<RecordedEvent> {
+fn sample_history() -> Vec<RecordedEvent> {
     let ops: Vec<Op> = (0..160_u8).map(|n| (n % 22, n / 7 % 4, n / 3 % 4)).collect();
     history(&ops)
 }
 
 #[test]
 fn a_flipped_bit_anywhere_is_found() {
-    let (directory, models) = saved(&rich());
+    let (directory, models) = save_snapshot(&sample_history());
     let path = snapshot_path(directory.path());
     let bytes = fs::read(&path).unwrap();
-    assert_eq!(loaded(directory.path()).unwrap(), models);
-    for at in (0..bytes.len()).step_by(1 + bytes.len() / 700) {
+    assert_eq!(load_snapshot(directory.path()).unwrap(), models);
+    for index in (0..bytes.len()).step_by(1 + bytes.len() / 700) {
         let mut damaged = bytes.clone();
-        damaged[at] ^= 1 << (at % 8);
+        damaged[index] ^= 1 << (index % 8);
         fs::write(&path, &damaged).unwrap();
-        let refusal = loaded(directory.path()).unwrap_err();
-        assert!(refusal.contains(&path.display().to_string()), "byte {at}: {refusal}");
+        let error = load_snapshot(directory.path()).unwrap_err();
+        assert!(error.contains(&path.display().to_string()), "byte {index}: {error}");
     }
 }
 
 #[test]
 fn a_snapshot_that_ends_early_or_late_is_not_used() {
-    let (directory, _) = saved(&rich());
+    let (directory, _) = save_snapshot(&sample_history());
     let path = snapshot_path(directory.path());
     let bytes = fs::read(&path).unwrap();
     for length in (0..bytes.len()).step_by(1 + bytes.len() / 300) {
         fs::write(&path, &bytes[..length]).unwrap();
-        assert!(loaded(directory.path()).is_err(), "cut to {length} bytes");
+        assert!(load_snapshot(directory.path()).is_err(), "cut to {length} bytes");
     }
     fs::write(&path, [&bytes[..], &[0]].concat()).unwrap();
-    assert!(loaded(directory.path()).is_err());
+    assert!(load_snapshot(directory.path()).is_err());
 }
 
 #[test]
 fn the_snapshot_of_another_release_is_not_used() {
-    let (directory, _) = saved(&[]);
+    let (directory, _) = save_snapshot(&[]);
     let path = snapshot_path(directory.path());
     let mut bytes = fs::read(&path).unwrap();
     bytes[12] ^= 1;
     let crc = crc32c::crc32c(&bytes[..HEADER_BYTES - 4]);
     bytes[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
     fs::write(&path, bytes).unwrap();
-    assert!(loaded(directory.path()).unwrap_err().contains("written by another release"));
+    assert!(load_snapshot(directory.path()).unwrap_err().contains("written by another release"));
 }
 
 #[test]
 fn a_snapshot_that_was_not_finished_leaves_the_one_before() {
-    let (directory, models) = saved(&rich());
+    let (directory, models) = save_snapshot(&sample_history());
     fs::write(snapshot_path(directory.path()).with_extension("draft"), b"MDYSNAP1 begun").unwrap();
-    assert_eq!(loaded(directory.path()).unwrap(), models);
+    assert_eq!(load_snapshot(directory.path()).unwrap(), models);
     save(&Models::new(links()), &anchor(Position(0)), directory.path(), &FailPoints::default()).unwrap();
-    assert_eq!(loaded(directory.path()).unwrap(), Models::new(links()));
+    assert_eq!(load_snapshot(directory.path()).unwrap(), Models::new(links()));
     remove_all(directory.path()).unwrap();
     assert!(OpenedSnapshot::open(directory.path()).unwrap().is_none());
 }

@@ -61,7 +61,7 @@ pub struct TaskIndex {
     blocks: Vec<Arc<Vec<TaskIndexEntry>>>,
     /// Owners by number; `None` stands for all anonymous callers.
     owners: Vec<Option<UserId>>,
-    of_owner: HashMap<Option<UserId>, OwnerTasks>,
+    by_owner: HashMap<Option<UserId>, OwnerTasks>,
     /// Marks that do not fit into the entry of their task.
     extra_marks: HashMap<TaskId, Vec<FileMark>>,
 }
@@ -143,17 +143,17 @@ impl TaskIndex {
         entry.ended_at = if record.is_terminal() { record.updated_at } else { NOT_ENDED };
         let credits = entry.credits;
         let status = entry.status;
-        if let Some(owned) = self.of_owner.get_mut(&record.submission.owner) {
-            owned.ledger.settle(credits, status);
+        if let Some(owner_tasks) = self.by_owner.get_mut(&record.submission.owner) {
+            owner_tasks.ledger.settle(credits, status);
         }
     }
 
     fn push(&mut self, record: &TaskRecord, position: Position) {
         let submission = &record.submission;
-        let next = u32::try_from(self.owners.len()).unwrap_or(u32::MAX);
-        let own = self.of_owner.entry(submission.owner).or_insert_with(|| {
+        let owner_number = u32::try_from(self.owners.len()).unwrap_or(u32::MAX);
+        let owner_tasks = self.by_owner.entry(submission.owner).or_insert_with(|| {
             self.owners.push(submission.owner);
-            OwnerTasks { number: next, ..OwnerTasks::default() }
+            OwnerTasks { number: owner_number, ..OwnerTasks::default() }
         });
 
         let entry = TaskIndexEntry {
@@ -161,93 +161,101 @@ impl TaskIndex {
             position,
             created_at: record.created_at,
             ended_at: NOT_ENDED,
-            owner: own.number,
+            owner: owner_tasks.number,
             files: [0; ENTRY_MARKS],
             credits: submission.work.credits(),
             kind: submission.work.kind(),
             status: record.status,
         };
-        own.ledger.hold(entry.credits);
+        owner_tasks.ledger.hold(entry.credits);
 
-        let full = self.blocks.last().is_none_or(|block| block.len() >= BLOCK_TASKS);
-        if full {
+        let is_full = self.blocks.last().is_none_or(|block| block.len() >= BLOCK_TASKS);
+        if is_full {
             self.blocks.push(Arc::new(Vec::with_capacity(BLOCK_TASKS)));
         }
 
-        let place = (self.blocks.len() - 1) * BLOCK_TASKS + self.blocks.last().map_or(0, |block| block.len());
-        own.indices.push(u32::try_from(place).unwrap_or(u32::MAX));
+        let index = (self.blocks.len() - 1) * BLOCK_TASKS + self.blocks.last().map_or(0, |block| block.len());
+        owner_tasks.indices.push(u32::try_from(index).unwrap_or(u32::MAX));
         if let Some(block) = self.blocks.last_mut() {
             Arc::make_mut(block).push(entry);
         }
     }
 
     fn add_file_marks(&mut self, task: TaskId, submitted: Position, files: &[Digest]) {
-        for file in files {
-            let mark = mark_of(file);
+        for digest in files {
+            let mark = mark_of(digest);
             let Some(entry) = self.entry_mut(submitted) else { return };
-            match entry.files.iter_mut().find(|place| **place == 0 || **place == mark) {
-                Some(place) => *place = mark,
+            match entry.files.iter_mut().find(|slot| **slot == 0 || **slot == mark) {
+                Some(slot) => *slot = mark,
                 None => self.extra_marks.entry(task).or_default().push(mark),
             }
         }
     }
 
     fn entry_mut(&mut self, submitted: Position) -> Option<&mut TaskIndexEntry> {
-        let place = self.index_from(submitted);
-        let block = Arc::make_mut(self.blocks.get_mut(place / BLOCK_TASKS)?);
-        block.get_mut(place % BLOCK_TASKS).filter(|entry| entry.position == submitted)
+        let index = self.index_from(submitted);
+        let block = Arc::make_mut(self.blocks.get_mut(index / BLOCK_TASKS)?);
+        block.get_mut(index % BLOCK_TASKS).filter(|entry| entry.position == submitted)
     }
 
     /// Returns the place of the first task submitted at `position` or later.
     fn index_from(&self, position: Position) -> usize {
-        let block = self.blocks.partition_point(|block| block.last().is_some_and(|last| last.position < position));
-        let within = self.blocks.get(block);
-        block * BLOCK_TASKS + within.map_or(0, |tasks| tasks.partition_point(|task| task.position < position))
+        let block_index =
+            self.blocks.partition_point(|block_index| block_index.last().is_some_and(|last| last.position < position));
+        let block_tasks = self.blocks.get(block_index);
+        block_index * BLOCK_TASKS
+            + block_tasks.map_or(0, |tasks| tasks.partition_point(|task| task.position < position))
     }
 
-    fn get(&self, place: usize) -> Option<&TaskIndexEntry> {
-        self.blocks.get(place / BLOCK_TASKS)?.get(place % BLOCK_TASKS)
+    fn get(&self, index: usize) -> Option<&TaskIndexEntry> {
+        self.blocks.get(index / BLOCK_TASKS)?.get(index % BLOCK_TASKS)
     }
 
     /// Returns at most `limit` matching tasks before a position, newest first; examines at most `looked` tasks.
     #[must_use]
-    pub fn newest(&self, filter: &TaskFilter, before: Option<Position>, limit: usize, looked: usize) -> TaskListPart {
+    pub fn newest(
+        &self,
+        filter: &TaskFilter,
+        before: Option<Position>,
+        limit: usize,
+        scan_limit: usize,
+    ) -> TaskListPart {
         let end = before.map_or_else(|| self.len(), |before| self.index_from(before));
         let Some(owner) = filter.owner else {
-            return self.collect_matching((0..end).rev(), |task| filter.matching_id(task), limit, looked);
+            return self.collect_matching((0..end).rev(), |task| filter.matching_id(task), limit, scan_limit);
         };
-        let Some(OwnerTasks { indices: places, .. }) = self.of_owner.get(&Some(owner)) else {
+        let Some(OwnerTasks { indices, .. }) = self.by_owner.get(&Some(owner)) else {
             return TaskListPart::default();
         };
-        let own = places.partition_point(|place| (*place as usize) < end);
+        let end_in_owner = indices.partition_point(|index| (*index as usize) < end);
         self.collect_matching(
-            places[..own].iter().rev().map(|place| *place as usize),
+            indices[..end_in_owner].iter().rev().map(|index| *index as usize),
             |task| filter.matching_id(task),
             limit,
-            looked,
+            scan_limit,
         )
     }
 
     /// Returns the credits of a caller; anonymous callers share one ledger.
     #[must_use]
     pub fn ledger_of(&self, owner: Option<UserId>) -> Ledger {
-        self.of_owner.get(&owner).map(|owned| owned.ledger).unwrap_or_default()
+        self.by_owner.get(&owner).map(|owner_tasks| owner_tasks.ledger).unwrap_or_default()
     }
 
     /// Returns the number of tasks that a caller has submitted since a time; anonymous callers share one count.
     #[must_use]
     pub fn count_since(&self, owner: Option<UserId>, since: Timestamp) -> u64 {
-        let places = self.of_owner.get(&owner).map_or(&[][..], |owned| &owned.indices);
-        let is_before = |place: &u32| self.get(*place as usize).is_some_and(|task| task.created_at < since);
-        (places.len() - places.partition_point(is_before)) as u64
+        let indices = self.by_owner.get(&owner).map_or(&[][..], |owner_tasks| &owner_tasks.indices);
+        let is_before = |index: &u32| self.get(*index as usize).is_some_and(|task| task.created_at < since);
+        (indices.len() - indices.partition_point(is_before)) as u64
     }
 
     /// Returns the credits that a caller has spent since a time, without refunds; anonymous callers share one sum.
     /// Examines only the tasks in that period.
     #[must_use]
     pub fn spent_since(&self, owner: Option<UserId>, since: Timestamp) -> u64 {
-        let places = self.of_owner.get(&owner).map_or(&[][..], |owned| &owned.indices);
-        let tasks = places.iter().rev().filter_map(|place| self.get(*place as usize));
+        let indices = self.by_owner.get(&owner).map_or(&[][..], |owner_tasks| &owner_tasks.indices);
+        let tasks = indices.iter().rev().filter_map(|index| self.get(*index as usize));
         let recent = tasks.take_while(|task| task.created_at >= since);
         recent.map(TaskIndexEntry::spent).fold(0, u64::saturating_add)
     }
@@ -259,40 +267,40 @@ impl TaskIndex {
         owner: Option<UserId>,
         before: Option<Position>,
         limit: usize,
-        looked: usize,
+        scan_limit: usize,
     ) -> TaskListPart<LedgerEntry> {
         let end = before.map_or_else(|| self.len(), |before| self.index_from(before));
-        let Some(OwnerTasks { indices: places, .. }) = self.of_owner.get(&owner) else {
+        let Some(OwnerTasks { indices, .. }) = self.by_owner.get(&owner) else {
             return TaskListPart::default();
         };
-        let own = places.partition_point(|place| (*place as usize) < end);
+        let end_in_owner = indices.partition_point(|index| (*index as usize) < end);
         self.collect_matching(
-            places[..own].iter().rev().map(|place| *place as usize),
+            indices[..end_in_owner].iter().rev().map(|index| *index as usize),
             LedgerEntry::from_task,
             limit,
-            looked,
+            scan_limit,
         )
     }
 
     fn collect_matching<T>(
         &self,
-        places: impl Iterator<Item = usize>,
-        lets_through: impl Fn(&TaskIndexEntry) -> Option<T>,
+        indices: impl Iterator<Item = usize>,
+        map_matching: impl Fn(&TaskIndexEntry) -> Option<T>,
         limit: usize,
-        looked: usize,
+        scan_limit: usize,
     ) -> TaskListPart<T> {
-        let mut found = TaskListPart::default();
-        let mut last = None;
+        let mut part = TaskListPart::default();
+        let mut last_position = None;
 
-        for (nth, task) in places.filter_map(|place| self.get(place)).enumerate() {
-            if found.tasks.len() >= limit || nth >= looked {
-                found.continue_before = last;
+        for (scanned, task) in indices.filter_map(|index| self.get(index)).enumerate() {
+            if part.tasks.len() >= limit || scanned >= scan_limit {
+                part.continue_before = last_position;
                 break;
             }
-            last = Some(task.position);
-            found.tasks.extend(lets_through(task));
+            last_position = Some(task.position);
+            part.tasks.extend(map_matching(task));
         }
-        found
+        part
     }
 
     /// Returns the number of all tasks.
@@ -325,8 +333,8 @@ impl TaskIndex {
     pub fn snapshot_copy(&self) -> Self {
         let blocks = self.blocks.clone();
         let owners = self.owners.clone();
-        let more = self.extra_marks.clone();
-        Self { blocks, owners, of_owner: HashMap::new(), extra_marks: more }
+        let extra_marks = self.extra_marks.clone();
+        Self { blocks, owners, by_owner: HashMap::new(), extra_marks }
     }
 
     /// Returns the parts of a snapshot: owners by number, blocks, and additional marks.
@@ -341,7 +349,7 @@ impl TaskIndex {
     pub fn restore_owners(&mut self, owners: Vec<Option<UserId>>) {
         for owner in owners {
             let number = u32::try_from(self.owners.len()).unwrap_or(u32::MAX);
-            self.of_owner.insert(owner, OwnerTasks { number, ..OwnerTasks::default() });
+            self.by_owner.insert(owner, OwnerTasks { number, ..OwnerTasks::default() });
             self.owners.push(owner);
         }
     }
@@ -350,12 +358,12 @@ impl TaskIndex {
     pub fn restore_blocks(&mut self, blocks: Vec<Vec<TaskIndexEntry>>) {
         for block in blocks {
             let first = self.blocks.len() * BLOCK_TASKS;
-            for (place, task) in (first..).zip(&block) {
+            for (index, task) in (first..).zip(&block) {
                 let owner = self.owners.get(task.owner as usize);
-                if let Some(owned) = owner.and_then(|owner| self.of_owner.get_mut(owner)) {
-                    owned.indices.push(u32::try_from(place).unwrap_or(u32::MAX));
-                    owned.ledger.hold(task.credits);
-                    owned.ledger.settle(task.credits, task.status);
+                if let Some(owner_tasks) = owner.and_then(|owner| self.by_owner.get_mut(owner)) {
+                    owner_tasks.indices.push(u32::try_from(index).unwrap_or(u32::MAX));
+                    owner_tasks.ledger.hold(task.credits);
+                    owner_tasks.ledger.settle(task.credits, task.status);
                 }
             }
             self.blocks.push(Arc::new(block));
@@ -363,8 +371,8 @@ impl TaskIndex {
     }
 
     /// Restores additional marks.
-    pub fn restore_extra_marks(&mut self, more: Vec<(TaskId, Vec<FileMark>)>) {
-        self.extra_marks.extend(more);
+    pub fn restore_extra_marks(&mut self, marks: Vec<(TaskId, Vec<FileMark>)>) {
+        self.extra_marks.extend(marks);
     }
 }
 

@@ -21,27 +21,27 @@ impl TaskAt {
     #[must_use]
     pub fn latest_from(history: &[RecordedEvent]) -> Option<Self> {
         let mut last = None;
-        replay_each(history, |moment, _| last = Some(moment.clone()));
+        replay_each(history, |state, _| last = Some(state.clone()));
         last
     }
 
     /// Returns the task after each event that changes what its owner sees.
     #[must_use]
     pub fn all_from(history: &[RecordedEvent]) -> Vec<Self> {
-        let mut all: Vec<Self> = Vec::new();
-        replay_each(history, |moment, event| {
+        let mut states: Vec<Self> = Vec::new();
+        replay_each(history, |state, event| {
             let has_inputs = matches!(event, TaskEvent::InputsFetched { .. } | TaskEvent::FootageFetched { .. });
-            let before = all.last().map(|before| before.record.status);
-            if has_inputs || before != Some(moment.record.status) {
-                all.push(moment.clone());
+            let previous = states.last().map(|previous| previous.record.status);
+            if has_inputs || previous != Some(state.record.status) {
+                states.push(state.clone());
             }
         });
-        all
+        states
     }
 }
 
 /// Folds a history and calls `look` after every event.
-fn replay_each<'h>(history: &'h [RecordedEvent], mut look: impl FnMut(&TaskAt, &'h TaskEvent)) {
+fn replay_each<'h>(history: &'h [RecordedEvent], mut visit: impl FnMut(&TaskAt, &'h TaskEvent)) {
     let mut task = Task::default();
     let mut states = Vec::new();
     for recorded in history {
@@ -49,11 +49,13 @@ fn replay_each<'h>(history: &'h [RecordedEvent], mut look: impl FnMut(&TaskAt, &
         Task::evolve(&mut task, event, recorded.at);
         let Task::Present(record) = &task else { continue };
 
-        let reached = event.status_change(record.submission.work.gateway());
+        let new_status = event.status_change(record.submission.work.gateway());
         // A job that a vendor accepted twice enters the state only once.
-        if let Some(reached) = reached.filter(|reached| states.last().is_none_or(|(last, _)| last < reached)) {
-            states.push((reached, recorded.at));
+        if let Some(new_status) =
+            new_status.filter(|new_status| states.last().is_none_or(|(last, _)| last < new_status))
+        {
+            states.push((new_status, recorded.at));
         }
-        look(&TaskAt { position: recorded.position, record: (**record).clone(), states: states.clone() }, event);
+        visit(&TaskAt { position: recorded.position, record: (**record).clone(), states: states.clone() }, event);
     }
 }

@@ -129,8 +129,8 @@ impl CreationsView {
 
     /// Creates the view of a state. Result URLs start with `public_url`, which has no trailing slash.
     #[must_use]
-    pub fn new(moment: VideoTaskState<'_>, payload: Option<String>, public_url: &str) -> Self {
-        let VideoTaskState { task, status, reached, credits, results, failure } = moment;
+    pub fn new(task_state: VideoTaskState<'_>, payload: Option<String>, public_url: &str) -> Self {
+        let VideoTaskState { task, status, reached, credits, results, failure } = task_state;
         Self {
             id: task.to_string(),
             state: status.to_video_state().as_str(),

@@ -56,31 +56,31 @@ impl GaugeReadings {
     pub(super) fn registry(&self) -> Registry {
         let mut registry = Registry::with_prefix("mediary");
 
-        let mut tell = |name: &str, help: &str, value: u64| {
+        let mut add_gauge = |name: &str, help: &str, value: u64| {
             registry.register(name, help, gauge_of(value));
         };
 
-        tell("log_position", "Position of the last event", self.log_position);
-        tell("read_models_position", "Position of the read models", self.read_models_position);
-        tell(
+        add_gauge("log_position", "Position of the last event", self.log_position);
+        add_gauge("read_models_position", "Position of the read models", self.read_models_position);
+        add_gauge(
             "read_models_lag_events",
             "Events not yet in the read models",
             self.log_position.saturating_sub(self.read_models_position),
         );
-        tell("index_position", "Position of the index (sled)", self.index_position);
-        tell(
+        add_gauge("index_position", "Position of the index (sled)", self.index_position);
+        add_gauge(
             "index_lag_events",
             "Events not yet in the index (sled)",
             self.log_position.saturating_sub(self.index_position),
         );
-        tell(
+        add_gauge(
             "verified_position",
             "Position up to which the log has been verified since the start",
             self.verified_position,
         );
-        tell("ready", "1 if the service is ready, as reported by /ready", u64::from(self.is_ready));
-        tell("storage_reserve_bytes", "Reserved disk space in bytes", self.reserve_bytes);
-        tell("start_time_seconds", "Start time of the service in seconds since 1970", self.started_at_seconds);
+        add_gauge("ready", "1 if the service is ready, as reported by /ready", u64::from(self.is_ready));
+        add_gauge("storage_reserve_bytes", "Reserved disk space in bytes", self.reserve_bytes);
+        add_gauge("start_time_seconds", "Start time of the service in seconds since 1970", self.started_at_seconds);
 
         for (name, help, value) in [
             ("index_bytes", "Size of the index (sled) in bytes", self.index_bytes),
@@ -88,24 +88,24 @@ impl GaugeReadings {
             ("process_resident_memory_bytes", "Resident memory of the process in bytes", self.resident_bytes),
         ] {
             if let Some(value) = value {
-                tell(name, help, value);
+                add_gauge(name, help, value);
             }
         }
 
         let queues = Family::<LabelPairs<1>, Gauge>::default();
-        for (queue, waiting) in &self.queues {
-            queues.get_or_create(&[("queue", queue)]).set(signed(*waiting));
+        for (queue, length) in &self.queues {
+            queues.get_or_create(&[("queue", queue)]).set(to_i64(*length));
         }
         registry.register("queue", "Queue lengths: changes to write, unfinished tasks, pending webhooks", queues);
 
-        let about = "1 for the current state of the log verification";
+        let description = "1 for the current state of the log verification";
         let verification = state_family(&self.verification);
-        registry.register("verification_state", about, verification);
+        registry.register("verification_state", description, verification);
 
         let pending = Gauge::<f64, AtomicU64>::default();
         pending.set(self.sync_pending.as_secs_f64());
-        let about = "Duration of the journal sync in progress; 0 if there is none";
-        registry.register_with_unit("journal_sync_pending", about, Unit::Seconds, pending);
+        let description = "Duration of the journal sync in progress; 0 if there is none";
+        registry.register_with_unit("journal_sync_pending", description, Unit::Seconds, pending);
 
         registry.register("storage_state", "1 for the current storage state", state_family(&self.storage));
 
@@ -125,12 +125,12 @@ impl GaugeReadings {
 
 fn gauge_of(value: u64) -> Gauge {
     let gauge = Gauge::default();
-    gauge.set(signed(value));
+    gauge.set(to_i64(value));
     gauge
 }
 
 /// Converts to the signed type of a gauge. No value here comes near the maximum.
-fn signed(value: u64) -> i64 {
+fn to_i64(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 

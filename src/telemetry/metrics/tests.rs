@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn lines(metrics: &Metrics, looked: &GaugeReadings) -> Vec<String> {
-    metrics.render(looked).lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+fn lines(metrics: &Metrics, gauges: &GaugeReadings) -> Vec<String> {
+    metrics.render(gauges).lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
 }
 
 #[test]
@@ -15,7 +15,7 @@ fn requests_are_counted_once_by_route_and_status_also_those_that_nobody_waits_fo
     drop(metrics.start_request("GET", "/nodes"));
     metrics.count_unmatched(404);
 
-    let told = lines(&metrics, &GaugeReadings::default());
+    let rendered = lines(&metrics, &GaugeReadings::default());
     for line in [
         "mediary_http_requests_total{method=\"GET\",route=\"/nodes\",status=\"200\"} 1",
         "mediary_http_requests_total{method=\"GET\",route=\"/nodes\",status=\"0\"} 1",
@@ -24,7 +24,7 @@ fn requests_are_counted_once_by_route_and_status_also_those_that_nobody_waits_fo
         "mediary_http_request_duration_seconds_count{method=\"GET\",route=\"/nodes\"} 1",
         "mediary_http_requests_in_flight 1",
     ] {
-        assert!(told.iter().any(|told| told == line), "{line} is missing in {told:#?}");
+        assert!(rendered.iter().any(|told| told == line), "{line} is missing in {rendered:#?}");
     }
 
     drop(open);
@@ -37,10 +37,10 @@ fn tasks_that_failed_are_counted_by_kind_and_code() {
     for code in [Some("vendor_lost"), None, Some("vendor_lost")] {
         metrics.count_task_failure("extend", code);
     }
-    let told = lines(&metrics, &GaugeReadings::default());
+    let rendered = lines(&metrics, &GaugeReadings::default());
     for (code, count) in [("vendor_lost", 2), ("other", 1)] {
         let line = format!("mediary_task_failures_total{{kind=\"extend\",code=\"{code}\"}} {count}");
-        assert!(told.contains(&line), "{line} is missing in {told:#?}");
+        assert!(rendered.contains(&line), "{line} is missing in {rendered:#?}");
     }
 }
 
@@ -48,17 +48,17 @@ fn tasks_that_failed_are_counted_by_kind_and_code() {
 fn a_sync_is_found_in_the_bucket_of_its_length() {
     let metrics = Metrics::default();
     metrics.observe_sync(Duration::from_micros(150));
-    let told = lines(&metrics, &GaugeReadings::default());
+    let rendered = lines(&metrics, &GaugeReadings::default());
     let bucket = |bound: &str| format!("mediary_journal_sync_duration_seconds_bucket{{le=\"{bound}\"}}");
-    assert!(told.contains(&format!("{} 0", bucket("0.000128"))), "{told:#?}");
-    assert!(told.contains(&format!("{} 1", bucket("0.000256"))), "{told:#?}");
+    assert!(rendered.contains(&format!("{} 0", bucket("0.000128"))), "{rendered:#?}");
+    assert!(rendered.contains(&format!("{} 1", bucket("0.000256"))), "{rendered:#?}");
 }
 
 #[test]
 fn of_several_states_one_is_the_case_and_lags_are_what_is_missing() {
     const STATES: &[&str] = &["closed", "open"];
     let circuits = vec![("imagevendor", StateGauge { all: STATES, current: "open" })];
-    let looked = GaugeReadings {
+    let gauges = GaugeReadings {
         log_position: 10,
         read_models_position: 10,
         index_position: 7,
@@ -66,23 +66,23 @@ fn of_several_states_one_is_the_case_and_lags_are_what_is_missing() {
         ..GaugeReadings::default()
     };
 
-    let told = lines(&Metrics::default(), &looked);
+    let rendered = lines(&Metrics::default(), &gauges);
     for line in [
         "mediary_vendor_circuit{vendor=\"imagevendor\",state=\"open\"} 1",
         "mediary_vendor_circuit{vendor=\"imagevendor\",state=\"closed\"} 0",
         "mediary_index_lag_events 3",
         "mediary_read_models_lag_events 0",
     ] {
-        assert!(told.iter().any(|told| told == line), "{line} is missing in {told:#?}");
+        assert!(rendered.iter().any(|told| told == line), "{line} is missing in {rendered:#?}");
     }
-    assert!(!told.iter().any(|line| line.contains("index_bytes")), "what is not known is not told");
+    assert!(!rendered.iter().any(|line| line.contains("index_bytes")), "what is not known is not told");
 }
 
 #[test]
 fn what_is_foreseen_is_told_with_0_and_what_happened_before_stays() {
     let metrics = Metrics::default();
     metrics.count_event("UserCreated");
-    let foreseen = KnownSeries {
+    let series = KnownSeries {
         routes: vec![("GET", "/nodes")],
         refusals: vec!["rate_limited"],
         events: vec!["UserCreated", "OutcomeUnknown"],
@@ -90,9 +90,9 @@ fn what_is_foreseen_is_told_with_0_and_what_happened_before_stays() {
         failure_codes: vec!["vendor_lost"],
         vendors: vec!["remote-image"],
     };
-    metrics.register_known_series(&foreseen);
+    metrics.register_known_series(&series);
 
-    let told = lines(&metrics, &GaugeReadings::default());
+    let rendered = lines(&metrics, &GaugeReadings::default());
 
     for line in [
         "mediary_http_requests_total{method=\"GET\",route=\"/nodes\",status=\"500\"} 0",
@@ -105,9 +105,9 @@ fn what_is_foreseen_is_told_with_0_and_what_happened_before_stays() {
         "mediary_vendor_calls_total{vendor=\"remote-image\",call=\"submit\",outcome=\"unreached\"} 0",
         "mediary_vendor_calls_total{vendor=\"remote-image\",call=\"result\",outcome=\"unfetched\"} 0",
     ] {
-        assert!(told.iter().any(|told| told == line), "{line} is missing in {told:#?}");
+        assert!(rendered.iter().any(|told| told == line), "{line} is missing in {rendered:#?}");
     }
-    assert!(!told.iter().any(|line| line.contains("call=\"submit\",outcome=\"unfetched\"")), "{told:#?}");
+    assert!(!rendered.iter().any(|line| line.contains("call=\"submit\",outcome=\"unfetched\"")), "{rendered:#?}");
 }
 
 #[test]
@@ -115,13 +115,13 @@ fn calls_to_vendors_are_counted_by_what_came_of_them_and_timed() {
     let metrics = Metrics::default();
     metrics.observe_vendor_call("remote-image", "poll", "ok", Duration::from_millis(3));
     metrics.observe_vendor_call("remote-image", "poll", "busy", Duration::from_millis(1));
-    let told = lines(&metrics, &GaugeReadings::default());
+    let rendered = lines(&metrics, &GaugeReadings::default());
 
     for line in [
         "mediary_vendor_calls_total{vendor=\"remote-image\",call=\"poll\",outcome=\"busy\"} 1",
         "mediary_vendor_call_duration_seconds_count{vendor=\"remote-image\",call=\"poll\"} 2",
         "mediary_vendor_call_duration_seconds_bucket{le=\"0.004\",vendor=\"remote-image\",call=\"poll\"} 2",
     ] {
-        assert!(told.iter().any(|told| told == line), "{line} is missing in {told:#?}");
+        assert!(rendered.iter().any(|told| told == line), "{line} is missing in {rendered:#?}");
     }
 }

@@ -34,37 +34,37 @@ pub struct KnownSeries {
 }
 
 impl KnownSeries {
-    pub(super) fn init_at_zero(&self, counted: &MetricFamilies) {
+    pub(super) fn init_at_zero(&self, families: &MetricFamilies) {
         for (method, route) in &self.routes {
             let labels = [("method", *method), ("route", *route)];
-            drop(counted.requests.get_or_create(&(labels, super::StatusLabel { status: 500 })));
+            drop(families.requests.get_or_create(&(labels, super::StatusLabel { status: 500 })));
         }
 
         for code in &self.refusals {
-            drop(counted.rate_limited.get_or_create(&[("code", *code)]));
+            drop(families.rate_limited.get_or_create(&[("code", *code)]));
         }
 
         for outcome in SPAN_OUTCOMES {
-            drop(counted.spans.get_or_create(&[("outcome", outcome)]));
+            drop(families.spans.get_or_create(&[("outcome", outcome)]));
         }
 
         for outcome in ISSUER_OUTCOMES {
-            drop(counted.issuer_fetches.get_or_create(&[("outcome", outcome)]));
+            drop(families.issuer_fetches.get_or_create(&[("outcome", outcome)]));
         }
 
         for event in &self.events {
-            drop(counted.events.get_or_create(&[("event", *event)]));
+            drop(families.events.get_or_create(&[("event", *event)]));
         }
 
         for kind in &self.task_kinds {
             for code in self.failure_codes.iter().chain(&[super::OTHER_CODE]) {
-                drop(counted.failures.get_or_create(&[("kind", *kind), ("code", *code)]));
+                drop(families.failures.get_or_create(&[("kind", *kind), ("code", *code)]));
             }
         }
 
         for vendor in &self.vendors {
             for (call, outcome) in possible_outcomes() {
-                drop(counted.vendor_calls.get_or_create(&[("vendor", *vendor), ("call", call), ("outcome", outcome)]));
+                drop(families.vendor_calls.get_or_create(&[("vendor", *vendor), ("call", call), ("outcome", outcome)]));
             }
         }
     }
@@ -72,12 +72,12 @@ impl KnownSeries {
 
 /// Pairs of a call and a possible outcome.
 fn possible_outcomes() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let may_be = |call: &str, outcome: &str| match outcome {
+    let is_possible = |call: &str, outcome: &str| match outcome {
         "ok" => true,
         "unfetched" => call == "result",
         _ => call != "result",
     };
     VENDOR_CALLS.into_iter().flat_map(move |call| {
-        CALL_OUTCOMES.into_iter().filter(move |outcome| may_be(call, outcome)).map(move |outcome| (call, outcome))
+        CALL_OUTCOMES.into_iter().filter(move |outcome| is_possible(call, outcome)).map(move |outcome| (call, outcome))
     })
 }

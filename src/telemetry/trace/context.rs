@@ -34,8 +34,8 @@ impl SpanContext {
         trace.copy_from_slice(&random[..16]);
         span.copy_from_slice(&random[16..]);
 
-        let drawn = u16::from_be_bytes([random[14], random[15]]) % 100;
-        Self { trace, span, sampled: drawn < u16::from(percent) }
+        let percentile = u16::from_be_bytes([random[14], random[15]]) % 100;
+        Self { trace, span, sampled: percentile < u16::from(percent) }
     }
 
     /// Another span of the same trace.
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn a_part_of_new_traces_is_noted() {
-        let noted = |percent| (0..=255_u8).filter(|n| SpanContext::new_root([*n; 24], percent).sampled).count();
-        assert_eq!((noted(0), noted(100)), (0, 256));
-        assert!((90..170).contains(&noted(50)), "{}", noted(50));
+        let sampled_count = |percent| (0..=255_u8).filter(|n| SpanContext::new_root([*n; 24], percent).sampled).count();
+        assert_eq!((sampled_count(0), sampled_count(100)), (0, 256));
+        assert!((90..170).contains(&sampled_count(50)), "{}", sampled_count(50));
     }
 }

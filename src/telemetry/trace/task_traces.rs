@@ -44,10 +44,10 @@ mod tests {
     fn the_latest_are_remembered() {
         let mut threads = TaskTraces::default();
         let context = SpanContext::new_root([1; 24], 100);
-        let task = |number: usize| Uuid::from_u128(number as u128);
-        for number in 0..TASKS_MAX + 10 {
-            threads.insert(task(number), context);
-            threads.insert(task(number), context);
+        let task = |index: usize| Uuid::from_u128(index as u128);
+        for index in 0..TASKS_MAX + 10 {
+            threads.insert(task(index), context);
+            threads.insert(task(index), context);
         }
         assert_eq!((threads.by_task.len(), threads.insertion_order.len()), (TASKS_MAX, TASKS_MAX));
         assert_eq!((threads.get(task(9)), threads.get(task(10))), (None, Some(context)));

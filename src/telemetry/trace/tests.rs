@@ -7,12 +7,12 @@ use super::*;
 /// A tracer whose clock and random numbers count up.
 fn tracer() -> Tracer {
     let now = Arc::new(AtomicU64::new(0));
-    let chance = Arc::new(AtomicU64::new(1));
+    let counter = Arc::new(AtomicU64::new(1));
     let sources = TraceSources {
         now: Arc::new(move || now.fetch_add(1, Ordering::Relaxed)),
         random_bytes: Arc::new(move || {
             let mut bytes = [0; 24];
-            bytes[..8].copy_from_slice(&chance.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+            bytes[..8].copy_from_slice(&counter.fetch_add(1, Ordering::Relaxed).to_be_bytes());
             bytes
         }),
     };

@@ -15,8 +15,8 @@ pub(super) struct EngineBudget {
 
 /// Share of a running job.
 pub(super) struct EngineShare {
-    _share: FairPermit<JobOwner>,
-    _heavy: Option<FairPermit<JobOwner>>,
+    _permit: FairPermit<JobOwner>,
+    _heavy_permit: Option<FairPermit<JobOwner>>,
 }
 
 impl EngineBudget {
@@ -35,7 +35,7 @@ impl EngineBudget {
         // First, because a share held while waiting would keep small jobs of the same account out.
         let heavy = if cost > self.shares.share() { Some(self.heavy.acquire(owner, 1).await) } else { None };
         let share = self.shares.acquire(owner, cost).await;
-        EngineShare { _share: share, _heavy: heavy }
+        EngineShare { _permit: share, _heavy_permit: heavy }
     }
 }
 

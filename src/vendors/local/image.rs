@@ -65,9 +65,9 @@ impl LocalImage {
     /// Returns an engine that reads inputs from `store` and stores results there. Jobs that are no longer `wanted` are
     /// not started.
     #[must_use]
-    pub fn new(store: MediaStore, options: ImageEngineOptions, wanted: IsJobWanted) -> Self {
+    pub fn new(store: MediaStore, options: ImageEngineOptions, is_wanted: IsJobWanted) -> Self {
         let budget = EngineBudget::new(options.kilopixels_max.into());
-        let jobs = Jobs::new(options.jobs_max, options.ended_max, wanted);
+        let jobs = Jobs::new(options.jobs_max, options.ended_max, is_wanted);
         let engine = ImageEngine { store, options, budget, threads: EngineThreads::default(), jobs };
         Self { engine: Arc::new(engine) }
     }
@@ -87,10 +87,10 @@ impl Vendor for LocalImage {
         async move {
             let key = job.key.clone();
             let account = job.account;
-            let work = ReadyImageJob::of(job.into_image_work()?)
+            let work = ReadyImageJob::from_work(job.into_image_work()?)
                 .map_err(|reason| VendorError::new(VendorErrorKind::Refused, reason))?;
             if self.engine.jobs.admit(&key, account, "image")? {
-                tokio::spawn(Arc::clone(&self.engine).work(key.clone(), account, work));
+                tokio::spawn(Arc::clone(&self.engine).run(key.clone(), account, work));
             }
             Ok(key)
         }
@@ -108,33 +108,33 @@ impl Vendor for LocalImage {
     }
 
     fn progress_notify(&self) -> Arc<Notify> {
-        self.engine.jobs.moved()
+        self.engine.jobs.progress_notify()
     }
 }
 
 impl ImageEngine {
     /// Waits for its share of the budget, works, and stores the outcome.
-    async fn work(self: Arc<Self>, key: VendorKey, account: Option<UserId>, work: ReadyImageJob) {
-        let _share = tokio::select! {
+    async fn run(self: Arc<Self>, key: VendorKey, account: Option<UserId>, run: ReadyImageJob) {
+        let _permit = tokio::select! {
             biased;
-            () = self.jobs.unwanted(&key) => return self.jobs.forget(&key),
-            share = self.budget.acquire(account, self.share(&work).into()) => share,
+            () = self.jobs.wait_until_unwanted(&key) => return self.jobs.forget(&key),
+            share = self.budget.acquire(account, self.share(&run).into()) => share,
         };
         let engine = Arc::clone(&self);
-        let own = key.clone();
-        let work = move || guarded("image", || engine.threads.run(|| engine.make(&own, &work)));
-        let made = tokio::task::spawn_blocking(work).await;
-        let stopped = |_| Err(TaskFailure::new("engine_stopped", "the engine stopped before the job ended"));
-        self.jobs.end(key, made.unwrap_or_else(stopped));
+        let job_key = key.clone();
+        let work = move || guarded("image", || engine.threads.run(|| engine.render(&job_key, &run)));
+        let result = tokio::task::spawn_blocking(work).await;
+        let engine_stopped = |_| Err(TaskFailure::new("engine_stopped", "the engine stopped before the job ended"));
+        self.jobs.end(key, result.unwrap_or_else(engine_stopped));
     }
 
     /// Returns the cost of a job, at most the whole budget: the pixels of its pictures and of the result, and
     /// the files, which may be far larger.
     fn share(&self, work: &ReadyImageJob) -> u32 {
         let times = u64::from(work.job.scale());
-        let pixels = |picture: &Picture, growth: u64| {
+        let pixels = |picture: &Picture, factor: u64| {
             (u64::from(picture.width) * u64::from(picture.height))
-                .saturating_mul(growth)
+                .saturating_mul(factor)
                 .saturating_add(picture.bytes.div_ceil(PIXEL_BYTES))
         };
         let reference = work.reference.as_ref().map_or(0, |picture| pixels(picture, 1));
@@ -143,16 +143,16 @@ impl ImageEngine {
             .min(self.options.kilopixels_max)
     }
 
-    fn make(&self, key: &VendorKey, work: &ReadyImageJob) -> Outcome {
+    fn render(&self, key: &VendorKey, work: &ReadyImageJob) -> Outcome {
         let picture = self.read(key, &work.image, "image")?;
-        let reference = work.reference.as_ref().map(|kept| self.read(key, kept, "reference")).transpose()?;
+        let reference = work.reference.as_ref().map(|stored| self.read(key, stored, "reference")).transpose()?;
         let (width, height) = picture.dimensions();
 
         work.job
             .check_output_size(width, height)
             .map_err(|reason| TaskFailure::new("output_too_large", &format!("image {reason}")))?;
 
-        let result = work.make(picture, reference.as_ref());
+        let result = work.render(picture, reference.as_ref());
         drop(reference);
 
         let (width, height) = result.dimensions();
@@ -171,13 +171,13 @@ impl ImageEngine {
             .map_err(|error| defect("result_unwritable", "cannot store the result", &error))
     }
 
-    fn read(&self, key: &VendorKey, kept: &Picture, what: &str) -> Result<DecodedPicture, TaskFailure> {
+    fn read(&self, key: &VendorKey, picture: &Picture, name: &str) -> Result<DecodedPicture, TaskFailure> {
         let bytes = self
             .jobs
-            .retry_while_lacking(key, || self.store.read(MediaArea::Input, kept))
+            .retry_while_lacking(key, || self.store.read(MediaArea::Input, picture))
             .map_err(|error| defect("input_unreadable", "cannot read the input picture", &error))?;
         let decoded = self.jobs.decode(key, self.store.decoders(), &bytes);
-        decoded.map_err(|reason| TaskFailure::new("input_undecodable", &format!("{what} {reason}")))
+        decoded.map_err(|reason| TaskFailure::new("input_undecodable", &format!("{name} {reason}")))
     }
 }
 
@@ -196,14 +196,14 @@ mod tests {
     use crate::domain::task::{TaskResults, TaskWork};
     use crate::domain::value::{Digest, Text};
 
-    struct House {
+    struct ImageEngineFixture {
         _root: tempfile::TempDir,
         store: MediaStore,
         vendor: LocalImage,
         input: Picture,
     }
 
-    fn house(options: ImageEngineOptions) -> House {
+    fn fixture(options: ImageEngineOptions) -> ImageEngineFixture {
         let root = tempfile::tempdir().unwrap();
         let store = MediaStore::open(root.path()).unwrap();
         let pixels = ::image::RgbImage::from_fn(16, 16, |x, y| {
@@ -212,10 +212,15 @@ mod tests {
         let mut bytes = Cursor::new(Vec::new());
         pixels.write_to(&mut bytes, ::image::ImageFormat::Png).unwrap();
         let input = store.put(MediaArea::Input, bytes.get_ref(), ImageFormat::Png, 16, 16).unwrap();
-        House { _root: root, vendor: LocalImage::new(store.clone(), options, Arc::new(|_| true)), store, input }
+        ImageEngineFixture {
+            _root: root,
+            vendor: LocalImage::new(store.clone(), options, Arc::new(|_| true)),
+            store,
+            input,
+        }
     }
 
-    fn work(input: Picture) -> ImageWork {
+    fn image_work(input: Picture) -> ImageWork {
         let job =
             ImageJob::Upscale(UpscaleJob { creativity: SignedStrength::new(5).unwrap(), ..UpscaleJob::default() });
         ImageWork { job, image: PictureSource::Stored(input), reference: None, seed: None }
@@ -224,7 +229,7 @@ mod tests {
     fn job(key: &str, input: Picture) -> VendorJob {
         let task = TaskId(uuid::Uuid::nil());
         let key = Text::from_recorded(key.to_owned());
-        VendorJob { task, account: None, key, work: TaskWork::Image(work(input)) }
+        VendorJob { task, account: None, key, work: TaskWork::Image(image_work(input)) }
     }
 
     async fn end_of(vendor: &LocalImage, reference: &VendorReference) -> JobProgress {
@@ -238,127 +243,135 @@ mod tests {
 
     #[tokio::test]
     async fn a_job_ends_with_a_picture_in_the_store() {
-        let house = house(ImageEngineOptions::default());
-        let reference = house.vendor.submit(job("a", house.input)).await.unwrap();
-        let done = end_of(&house.vendor, &reference).await;
-        let JobProgress::Done(TaskResults::Pictures(pictures)) = &done else { panic!("the job is done") };
+        let fixture = fixture(ImageEngineOptions::default());
+        let reference = fixture.vendor.submit(job("a", fixture.input)).await.unwrap();
+        let result = end_of(&fixture.vendor, &reference).await;
+        let JobProgress::Done(TaskResults::Pictures(pictures)) = &result else { panic!("the job is done") };
         assert_eq!((pictures.len(), pictures[0].width, pictures[0].height), (1, 32, 32));
-        let bytes = house.store.read(MediaArea::Result, &pictures[0]).unwrap();
-        assert_eq!(house.store.decoders().inspect(&bytes).unwrap().format, ImageFormat::Png);
+        let bytes = fixture.store.read(MediaArea::Result, &pictures[0]).unwrap();
+        assert_eq!(fixture.store.decoders().inspect(&bytes).unwrap().format, ImageFormat::Png);
         // A second poll returns the same.
-        assert_eq!(house.vendor.poll(&reference).await.unwrap(), done);
+        assert_eq!(fixture.vendor.poll(&reference).await.unwrap(), result);
     }
 
     #[tokio::test]
     async fn a_key_that_is_known_is_the_same_job_and_the_same_work_gives_the_same_file() {
-        let house = house(ImageEngineOptions::default());
-        let first = house.vendor.submit(job("a", house.input)).await.unwrap();
-        assert_eq!(house.vendor.submit(job("a", house.input)).await.unwrap(), first);
-        assert_eq!(house.vendor.engine.jobs.count(), 1);
-        let other = house.vendor.submit(job("b", house.input)).await.unwrap();
-        assert_eq!(end_of(&house.vendor, &first).await, end_of(&house.vendor, &other).await);
+        let fixture = fixture(ImageEngineOptions::default());
+        let first = fixture.vendor.submit(job("a", fixture.input)).await.unwrap();
+        assert_eq!(fixture.vendor.submit(job("a", fixture.input)).await.unwrap(), first);
+        assert_eq!(fixture.vendor.engine.jobs.count(), 1);
+        let other = fixture.vendor.submit(job("b", fixture.input)).await.unwrap();
+        assert_eq!(end_of(&fixture.vendor, &first).await, end_of(&fixture.vendor, &other).await);
     }
 
     #[tokio::test]
     async fn a_job_that_nobody_wants_any_more_is_not_begun() {
-        let house = house(ImageEngineOptions::default());
+        let fixture = fixture(ImageEngineOptions::default());
         let vendor =
-            LocalImage::new(house.store.clone(), ImageEngineOptions::default(), Arc::new(|job| job.as_str() != "a"));
-        let [unwanted, wanted] =
-            [vendor.submit(job("a", house.input)).await.unwrap(), vendor.submit(job("b", house.input)).await.unwrap()];
+            LocalImage::new(fixture.store.clone(), ImageEngineOptions::default(), Arc::new(|job| job.as_str() != "a"));
+        let [unwanted, wanted] = [
+            vendor.submit(job("a", fixture.input)).await.unwrap(),
+            vendor.submit(job("b", fixture.input)).await.unwrap(),
+        ];
         assert!(matches!(end_of(&vendor, &wanted).await, JobProgress::Done(_)));
         assert_eq!(end_of(&vendor, &unwanted).await, JobProgress::Forgotten);
     }
 
     #[tokio::test]
     async fn a_restart_forgets() {
-        let house = house(ImageEngineOptions::default());
-        let reference = house.vendor.submit(job("a", house.input)).await.unwrap();
-        let restarted = LocalImage::new(house.store.clone(), ImageEngineOptions::default(), Arc::new(|_| true));
+        let fixture = fixture(ImageEngineOptions::default());
+        let reference = fixture.vendor.submit(job("a", fixture.input)).await.unwrap();
+        let restarted = LocalImage::new(fixture.store.clone(), ImageEngineOptions::default(), Arc::new(|_| true));
         assert_eq!(restarted.poll(&reference).await.unwrap(), JobProgress::Forgotten);
     }
 
     #[tokio::test]
     async fn a_picture_that_cannot_be_read_fails_with_a_reason() {
-        let house = house(ImageEngineOptions::default());
-        let absent = Picture { digest: Digest([7; 32]), ..house.input };
-        let broken = house.store.put(MediaArea::Input, b"no picture", ImageFormat::Png, 16, 16).unwrap();
+        let fixture = fixture(ImageEngineOptions::default());
+        let missing_picture = Picture { digest: Digest([7; 32]), ..fixture.input };
+        let broken_picture = fixture.store.put(MediaArea::Input, b"no picture", ImageFormat::Png, 16, 16).unwrap();
         // The failure shown to owners does not contain the message of the operating system.
         for (key, input, code, message) in [
-            ("a", absent, "input_unreadable", "cannot read the input picture"),
-            ("b", broken, "input_undecodable", "image must be a png, jpeg, webp, gif, bmp or tiff picture"),
+            ("a", missing_picture, "input_unreadable", "cannot read the input picture"),
+            ("b", broken_picture, "input_undecodable", "image must be a png, jpeg, webp, gif, bmp or tiff picture"),
         ] {
-            let reference = house.vendor.submit(job(key, input)).await.unwrap();
+            let reference = fixture.vendor.submit(job(key, input)).await.unwrap();
             let failure = TaskFailure::new(code, message);
-            assert_eq!(end_of(&house.vendor, &reference).await, JobProgress::Failed(failure));
+            assert_eq!(end_of(&fixture.vendor, &reference).await, JobProgress::Failed(failure));
         }
     }
 
     #[test]
     fn a_share_counts_the_pixels_of_both_pictures_and_the_bytes_of_the_file() {
-        let share = |house: &House, side: u32, bytes: u64| {
-            let input = Picture { width: side, height: side, bytes, ..house.input };
-            house.vendor.engine.share(&ReadyImageJob::of(work(input)).unwrap_or_else(|refusal| panic!("{refusal}")))
+        let share = |fixture: &ImageEngineFixture, side: u32, bytes: u64| {
+            let input = Picture { width: side, height: side, bytes, ..fixture.input };
+            fixture
+                .vendor
+                .engine
+                .share(&ReadyImageJob::from_work(image_work(input)).unwrap_or_else(|reason| panic!("{reason}")))
         };
-        let usual = house(ImageEngineOptions::default());
-        assert_eq!(share(&usual, 16, 700), JOB_KILOPIXELS_MIN);
-        assert_eq!([share(&usual, 16, 50_000_000), share(&usual, 1000, 16_000_000)], [3_127, 6_000]);
-        let small = house(ImageEngineOptions { kilopixels_max: 5_000, ..ImageEngineOptions::default() });
+        let default_fixture = fixture(ImageEngineOptions::default());
+        assert_eq!(share(&default_fixture, 16, 700), JOB_KILOPIXELS_MIN);
+        assert_eq!(
+            [share(&default_fixture, 16, 50_000_000), share(&default_fixture, 1000, 16_000_000)],
+            [3_127, 6_000]
+        );
+        let small = fixture(ImageEngineOptions { kilopixels_max: 5_000, ..ImageEngineOptions::default() });
         assert_eq!(share(&small, 1000, 16_000_000), 5_000);
     }
 
     #[tokio::test]
     async fn what_would_be_too_large_is_refused() {
-        let house = house(ImageEngineOptions::default());
-        let large = Picture { width: 10_000, height: 10_000, ..house.input };
-        assert_eq!(house.vendor.submit(job("a", large)).await.unwrap_err().kind, VendorErrorKind::Refused);
+        let fixture = fixture(ImageEngineOptions::default());
+        let large = Picture { width: 10_000, height: 10_000, ..fixture.input };
+        assert_eq!(fixture.vendor.submit(job("a", large)).await.unwrap_err().kind, VendorErrorKind::Refused);
     }
 
     #[tokio::test]
     async fn a_full_engine_is_busy_and_takes_work_again_when_a_job_has_ended() {
-        let house = house(ImageEngineOptions { jobs_max: 1, ..ImageEngineOptions::default() });
-        let first = house.vendor.submit(job("a", house.input)).await.unwrap();
-        let busy = house.vendor.submit(job("b", house.input)).await.unwrap_err();
+        let fixture = fixture(ImageEngineOptions { jobs_max: 1, ..ImageEngineOptions::default() });
+        let first = fixture.vendor.submit(job("a", fixture.input)).await.unwrap();
+        let busy = fixture.vendor.submit(job("b", fixture.input)).await.unwrap_err();
         assert_eq!((busy.kind, busy.retry_after), (VendorErrorKind::Busy, Some(BUSY_PAUSE)));
-        end_of(&house.vendor, &first).await;
-        assert!(house.vendor.submit(job("b", house.input)).await.is_ok());
+        end_of(&fixture.vendor, &first).await;
+        assert!(fixture.vendor.submit(job("b", fixture.input)).await.is_ok());
     }
 
     #[tokio::test]
     async fn a_job_larger_than_the_budget_runs_alone_and_all_end() {
-        let house = house(ImageEngineOptions { kilopixels_max: 1, ..ImageEngineOptions::default() });
+        let fixture = fixture(ImageEngineOptions { kilopixels_max: 1, ..ImageEngineOptions::default() });
         let mut references = Vec::new();
         for key in ["a", "b", "c"] {
-            references.push(house.vendor.submit(job(key, house.input)).await.unwrap());
+            references.push(fixture.vendor.submit(job(key, fixture.input)).await.unwrap());
         }
         for reference in references {
-            assert!(matches!(end_of(&house.vendor, &reference).await, JobProgress::Done(_)));
+            assert!(matches!(end_of(&fixture.vendor, &reference).await, JobProgress::Done(_)));
         }
     }
 
     #[tokio::test]
     async fn a_backlog_of_one_account_delays_another_by_one_job() {
         // Given jobs that run alone: several of one account, then one of another
-        let house = house(ImageEngineOptions { kilopixels_max: 1, ..ImageEngineOptions::default() });
+        let fixture = fixture(ImageEngineOptions { kilopixels_max: 1, ..ImageEngineOptions::default() });
         let bob = Some(UserId(uuid::Uuid::from_u128(2)));
         let mut references = Vec::new();
         for (key, account) in [("a", None), ("b", None), ("c", None), ("d", bob)] {
-            references.push(house.vendor.submit(VendorJob { account, ..job(key, house.input) }).await.unwrap());
+            references.push(fixture.vendor.submit(VendorJob { account, ..job(key, fixture.input) }).await.unwrap());
         }
         let [_, _, last, other] = &references[..] else { panic!("four jobs") };
 
         // Then the job of the other account, submitted last, ends no later than the backlog
-        end_of(&house.vendor, last).await;
-        assert!(matches!(house.vendor.poll(other).await.unwrap(), JobProgress::Done(_)));
+        end_of(&fixture.vendor, last).await;
+        assert!(matches!(fixture.vendor.poll(other).await.unwrap(), JobProgress::Done(_)));
     }
 
     #[tokio::test]
     async fn only_the_youngest_ended_jobs_are_remembered() {
-        let house = house(ImageEngineOptions { ended_max: 1, ..ImageEngineOptions::default() });
-        let first = house.vendor.submit(job("a", house.input)).await.unwrap();
-        end_of(&house.vendor, &first).await;
-        let second = house.vendor.submit(job("b", house.input)).await.unwrap();
-        end_of(&house.vendor, &second).await;
-        assert_eq!(house.vendor.poll(&first).await.unwrap(), JobProgress::Forgotten);
+        let fixture = fixture(ImageEngineOptions { ended_max: 1, ..ImageEngineOptions::default() });
+        let first = fixture.vendor.submit(job("a", fixture.input)).await.unwrap();
+        end_of(&fixture.vendor, &first).await;
+        let second = fixture.vendor.submit(job("b", fixture.input)).await.unwrap();
+        end_of(&fixture.vendor, &second).await;
+        assert_eq!(fixture.vendor.poll(&first).await.unwrap(), JobProgress::Forgotten);
     }
 }

@@ -28,16 +28,16 @@ impl ReadyImageJob {
     ///
     /// # Errors
     /// Returns a message if a picture is not stored or the size of the result is not allowed.
-    pub fn of(work: ImageWork) -> Result<Self, String> {
-        let here = |source: &PictureSource| source.stored().copied().ok_or("a picture is missing");
-        let image = here(&work.image)?;
-        let reference = work.reference.as_ref().map(here).transpose()?;
+    pub fn from_work(work: ImageWork) -> Result<Self, String> {
+        let stored = |source: &PictureSource| source.stored().copied().ok_or("a picture is missing");
+        let image = stored(&work.image)?;
+        let reference = work.reference.as_ref().map(stored).transpose()?;
         work.job.check_output_size(image.width, image.height).map_err(|reason| format!("image {reason}"))?;
         Ok(Self { job: work.job, image, reference, seed: work.seed })
     }
 
     /// Computes the result from the decoded pictures.
-    pub fn make(&self, picture: DecodedPicture, reference: Option<&DecodedPicture>) -> DecodedPicture {
+    pub fn render(&self, picture: DecodedPicture, reference: Option<&DecodedPicture>) -> DecodedPicture {
         picture_job(&self.job).run(picture, reference, self.seed())
     }
 
@@ -271,7 +271,7 @@ mod tests {
         let prompt = prompt.map(|text| ImagePrompt::parse(text).unwrap());
         let job = ImageJob::Upscale(UpscaleJob { prompt, ..UpscaleJob::default() });
         let work = ImageWork { job, image: PictureSource::Stored(image), reference: None, seed };
-        ReadyImageJob::of(work).unwrap_or_else(|refusal| panic!("{refusal}"))
+        ReadyImageJob::from_work(work).unwrap_or_else(|reason| panic!("{reason}"))
     }
 
     #[test]
@@ -311,6 +311,6 @@ mod tests {
         let url = crate::domain::value::CallbackUrl::parse("https://a.example/x.png").unwrap();
         let job = ImageJob::Upscale(UpscaleJob::default());
         let work = ImageWork { job, image: PictureSource::Remote(url), reference: None, seed: None };
-        assert!(ReadyImageJob::of(work).is_err());
+        assert!(ReadyImageJob::from_work(work).is_err());
     }
 }

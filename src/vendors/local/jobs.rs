@@ -52,9 +52,9 @@ pub(super) struct Jobs<T> {
     open_max: usize,
     /// Maximum number of remembered ended jobs.
     ended_max: usize,
-    wanted: IsJobWanted,
-    known: Mutex<KnownJobs<T>>,
-    moved: Arc<Notify>,
+    is_wanted: IsJobWanted,
+    registry: Mutex<KnownJobs<T>>,
+    progress_notify: Arc<Notify>,
 }
 
 struct KnownJobs<T> {
@@ -66,27 +66,27 @@ struct KnownJobs<T> {
     /// Ended jobs, oldest first.
     ended: VecDeque<VendorKey>,
     /// Number of jobs admitted so far.
-    came: u64,
+    arrivals: u64,
 }
 
 struct JobEntry<T> {
     account: Option<UserId>,
     standing: JobState<T>,
     /// Time of the last poll.
-    asked: Instant,
+    last_polled_at: Instant,
     /// Sequence number.
-    came: u64,
+    arrival: u64,
 }
 
 impl<T> KnownJobs<T> {
     /// Removes a job from the waiting ones, if it is among them.
     fn leave_queue(&mut self, key: &VendorKey) {
-        let Some(JobEntry { account, came, .. }) = self.jobs.get(key) else { return };
-        let Some(waiting) = self.waiting.get_mut(account) else { return };
-        if let Ok(place) = waiting.binary_search(came) {
-            waiting.remove(place);
+        let Some(JobEntry { account, arrival: came, .. }) = self.jobs.get(key) else { return };
+        let Some(queue) = self.waiting.get_mut(account) else { return };
+        if let Ok(index) = queue.binary_search(came) {
+            queue.remove(index);
         }
-        if waiting.is_empty() {
+        if queue.is_empty() {
             self.waiting.remove(account);
         }
     }
@@ -101,15 +101,15 @@ impl<T> KnownJobs<T> {
 }
 
 impl<T: Clone> Jobs<T> {
-    pub fn new(open_max: usize, ended_max: usize, wanted: IsJobWanted) -> Self {
-        let known = KnownJobs {
+    pub fn new(open_max: usize, ended_max: usize, is_wanted: IsJobWanted) -> Self {
+        let registry = KnownJobs {
             jobs: HashMap::new(),
             waiting: HashMap::new(),
             open: HashMap::new(),
             ended: VecDeque::new(),
-            came: 0,
+            arrivals: 0,
         };
-        Self { open_max, ended_max, wanted, known: Mutex::new(known), moved: Arc::default() }
+        Self { open_max, ended_max, is_wanted, registry: Mutex::new(registry), progress_notify: Arc::default() }
     }
 
     /// Admits a job; `false` if it is already known.
@@ -117,125 +117,128 @@ impl<T: Clone> Jobs<T> {
     /// # Errors
     /// If too many jobs wait or run, in total or of this account; the message names `engine`.
     pub fn admit(&self, key: &VendorKey, account: Option<UserId>, engine: &str) -> Result<bool, VendorError> {
-        let mut known = self.known.lock();
+        let mut registry = self.registry.lock();
 
-        if let Some(entry) = known.jobs.get_mut(key) {
-            entry.asked = Instant::now();
+        if let Some(entry) = registry.jobs.get_mut(key) {
+            entry.last_polled_at = Instant::now();
             return Ok(false);
         }
 
         // One account may use half of the places.
         let own_max = self.open_max.div_ceil(2).max(2);
-        let own = known.open.get(&account).copied().unwrap_or(0);
+        let own_open = registry.open.get(&account).copied().unwrap_or(0);
 
-        if known.jobs.len() - known.ended.len() >= self.open_max || own >= own_max {
+        if registry.jobs.len() - registry.ended.len() >= self.open_max || own_open >= own_max {
             let mut busy = VendorError::new(VendorErrorKind::Busy, format!("the queue of the {engine} engine is full"));
             busy.retry_after = Some(BUSY_PAUSE);
             return Err(busy);
         }
 
-        known.came += 1;
-        let came = known.came;
-        known.waiting.entry(account).or_default().push_back(came);
-        *known.open.entry(account).or_default() += 1;
+        registry.arrivals += 1;
+        let arrival = registry.arrivals;
+        registry.waiting.entry(account).or_default().push_back(arrival);
+        *registry.open.entry(account).or_default() += 1;
 
-        let entry = JobEntry { account, standing: JobState::Waiting, asked: Instant::now(), came };
-        known.jobs.insert(key.clone(), entry);
+        let entry = JobEntry { account, standing: JobState::Waiting, last_polled_at: Instant::now(), arrival };
+        registry.jobs.insert(key.clone(), entry);
         Ok(true)
     }
 
     /// Marks a job as running.
-    pub fn begin(&self, key: &VendorKey) {
-        let mut known = self.known.lock();
-        known.leave_queue(key);
-        if let Some(entry) = known.jobs.get_mut(key) {
+    pub fn mark_running(&self, key: &VendorKey) {
+        let mut registry = self.registry.lock();
+        registry.leave_queue(key);
+        if let Some(entry) = registry.jobs.get_mut(key) {
             entry.standing = JobState::Running { permille: 0 };
         }
-        drop(known);
-        self.moved.notify_one();
+        drop(registry);
+        self.progress_notify.notify_one();
     }
 
     /// Sets the progress of a running job in thousandths. It never decreases, whatever the order of the threads.
-    pub fn advance(&self, key: &VendorKey, made: u16) {
-        if let Some(JobEntry { standing: JobState::Running { permille }, .. }) = self.known.lock().jobs.get_mut(key) {
-            *permille = made.max(*permille);
+    pub fn advance(&self, key: &VendorKey, new_permille: u16) {
+        if let Some(JobEntry { standing: JobState::Running { permille }, .. }) = self.registry.lock().jobs.get_mut(key)
+        {
+            *permille = new_permille.max(*permille);
         }
     }
 
     /// Returns the place of a job among the waiting ones, from 1; accounts take turns. `None` for a job that is not
     /// waiting.
-    pub fn place(&self, key: &VendorKey) -> Option<u32> {
-        let known = self.known.lock();
-        let JobEntry { account, came, .. } = known.jobs.get(key)?;
-        let own = known.waiting.get(account)?;
-        let before = own.binary_search(came).ok()?;
-        let others = known.waiting.iter().filter(|(other, _)| *other != account);
+    pub fn queue_position(&self, key: &VendorKey) -> Option<u32> {
+        let registry = self.registry.lock();
+        let JobEntry { account, arrival: came, .. } = registry.jobs.get(key)?;
+        let own_queue = registry.waiting.get(account)?;
+        let before = own_queue.binary_search(came).ok()?;
+        let other_queues = registry.waiting.iter().filter(|(other, _)| *other != account);
         // In each round, accounts come in the order of their first waiting jobs.
-        let ahead = others.map(|(_, queue)| queue.len().min(before + usize::from(queue.front() < own.front())));
+        let ahead =
+            other_queues.map(|(_, queue)| queue.len().min(before + usize::from(queue.front() < own_queue.front())));
         u32::try_from(before + ahead.sum::<usize>() + 1).ok()
     }
 
     /// Marks a job as ended.
     pub fn end(&self, key: VendorKey, outcome: Result<T, TaskFailure>) {
-        let mut known = self.known.lock();
-        known.leave_queue(&key);
+        let mut registry = self.registry.lock();
+        registry.leave_queue(&key);
 
-        if let Some(entry) = known.jobs.get_mut(&key) {
+        if let Some(entry) = registry.jobs.get_mut(&key) {
             entry.standing = JobState::Ended(outcome);
             let account = entry.account;
-            known.close(account);
-            known.ended.push_back(key);
+            registry.close(account);
+            registry.ended.push_back(key);
         }
 
-        while known.ended.len() > self.ended_max {
-            if let Some(oldest) = known.ended.pop_front() {
-                known.jobs.remove(&oldest);
+        while registry.ended.len() > self.ended_max {
+            if let Some(oldest) = registry.ended.pop_front() {
+                registry.jobs.remove(&oldest);
             }
         }
 
-        drop(known);
-        self.moved.notify_one();
+        drop(registry);
+        self.progress_notify.notify_one();
     }
 
     /// Removes a job.
     pub fn forget(&self, key: &VendorKey) {
-        let mut known = self.known.lock();
-        known.leave_queue(key);
+        let mut registry = self.registry.lock();
+        registry.leave_queue(key);
         if let Some(JobEntry { account, standing: JobState::Waiting | JobState::Running { .. }, .. }) =
-            known.jobs.remove(key)
+            registry.jobs.remove(key)
         {
-            known.close(account);
+            registry.close(account);
         }
-        drop(known);
-        self.moved.notify_one();
+        drop(registry);
+        self.progress_notify.notify_one();
     }
 
     /// Returns the state of a job, if known. Counts as a poll.
     pub fn state(&self, key: &VendorKey) -> Option<JobState<T>> {
-        let mut known = self.known.lock();
-        let entry = known.jobs.get_mut(key)?;
-        entry.asked = Instant::now();
+        let mut registry = self.registry.lock();
+        let entry = registry.jobs.get_mut(key)?;
+        entry.last_polled_at = Instant::now();
         Some(entry.standing.clone())
     }
 
     /// Returns the number of known jobs.
     #[cfg(test)]
     pub fn count(&self) -> usize {
-        self.known.lock().jobs.len()
+        self.registry.lock().jobs.len()
     }
 
     /// Returns `true` if a job is no longer wanted, or was not polled for [`POLL_TIMEOUT`].
     pub fn is_abandoned(&self, key: &VendorKey) -> bool {
-        !self.is_wanted(key) || self.known.lock().jobs.get(key).is_none_or(|entry| entry.asked.elapsed() > POLL_TIMEOUT)
+        !self.is_wanted(key)
+            || self.registry.lock().jobs.get(key).is_none_or(|entry| entry.last_polled_at.elapsed() > POLL_TIMEOUT)
     }
 
     /// Returns `true` if a job is wanted, whether it is polled or not.
     pub fn is_wanted(&self, key: &VendorKey) -> bool {
-        (self.wanted)(key)
+        (self.is_wanted)(key)
     }
 
     /// Completes within seconds after the job is no longer wanted.
-    pub async fn unwanted(&self, key: &VendorKey) {
+    pub async fn wait_until_unwanted(&self, key: &VendorKey) {
         while self.is_wanted(key) {
             tokio::time::sleep(WANTED_CHECK_INTERVAL).await;
         }
@@ -253,19 +256,19 @@ impl<T: Clone> Jobs<T> {
     fn patiently_resting<R>(
         &self,
         key: &VendorKey,
-        mut rest: impl FnMut(),
+        mut wait: impl FnMut(),
         mut attempt: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
-        let mut is_told = false;
+        let mut is_logged = false;
 
         loop {
             match attempt() {
                 Err(error) if missing_resource(&error).is_some() && !self.is_abandoned(key) => {
-                    if !is_told {
+                    if !is_logged {
                         tracing::warn!(%error, job = key.as_str(), "engine job waits for memory");
-                        is_told = true;
+                        is_logged = true;
                     }
-                    rest();
+                    wait();
                 }
                 other => return other,
             }
@@ -291,14 +294,14 @@ impl<T: Clone> Jobs<T> {
     }
 
     /// Returns the notification of changed jobs.
-    pub fn moved(&self) -> Arc<Notify> {
-        Arc::clone(&self.moved)
+    pub fn progress_notify(&self) -> Arc<Notify> {
+        Arc::clone(&self.progress_notify)
     }
 }
 
 /// Turns a panic of an engine into a failure of its job.
-pub(super) fn guarded<T>(engine: &str, make: impl FnOnce() -> Result<T, TaskFailure>) -> Result<T, TaskFailure> {
-    catch_unwind(AssertUnwindSafe(make)).unwrap_or_else(|_| {
+pub(super) fn guarded<T>(engine: &str, job: impl FnOnce() -> Result<T, TaskFailure>) -> Result<T, TaskFailure> {
+    catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|_| {
         tracing::error!(engine, "engine panicked");
         let message = format!("the {engine} engine failed on this job; this is a bug in the service");
         Err(TaskFailure::new("engine_failed", &message))

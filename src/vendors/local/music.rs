@@ -26,14 +26,14 @@ pub const CHANNELS: u8 = 2;
 #[derive(Clone)]
 pub struct LocalMusic {
     /// Limit of the chunks that are rendered at a time.
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl LocalMusic {
     /// Creates an engine that renders up to `at_a_time` chunks at a time, at least one. Others wait.
     #[must_use]
-    pub fn new(at_a_time: usize) -> Self {
-        Self { turns: Arc::new(Semaphore::new(at_a_time.max(1))) }
+    pub fn new(concurrency: usize) -> Self {
+        Self { permits: Arc::new(Semaphore::new(concurrency.max(1))) }
     }
 }
 
@@ -44,24 +44,24 @@ impl MusicVendor for LocalMusic {
 
     /// Returns the stream of a piece. It must be polled within a tokio runtime, whose blocking threads render it.
     fn play(&self, _task: TaskId, work: MusicWork) -> VendorMusicStream {
-        let turns = Arc::clone(&self.turns);
+        let permits = Arc::clone(&self.permits);
 
-        let moments = stream::try_unfold(PieceStage::Asked(work), move |stage| {
-            let turns = Arc::clone(&turns);
+        let items = stream::try_unfold(PieceStage::Asked(work), move |stage| {
+            let permits = Arc::clone(&permits);
             async move {
-                let turn = turns.acquire_owned().await.map_err(|_| stopped())?;
+                let permit = permits.acquire_owned().await.map_err(|_| stopped_error())?;
 
-                let made = spawn_blocking(move || {
+                let result = spawn_blocking(move || {
                     let next = stage.next();
-                    drop(turn);
+                    drop(permit);
                     next
                 });
 
-                made.await.map_err(|error| failed(&error.to_string()))?
+                result.await.map_err(|error| failed_error(&error.to_string()))?
             }
         });
 
-        moments.boxed()
+        items.boxed()
     }
 }
 
@@ -88,33 +88,33 @@ impl PieceStage {
                 let title = Text::from_recorded(piece.title.clone());
                 let tags = piece.tags.clone();
 
-                let place = TitleIndex::default();
-                Ok(Some((MusicStreamItem::Title { index: place, title, tags }, Self::Named(piece))))
+                let title_index = TitleIndex::default();
+                Ok(Some((MusicStreamItem::Title { index: title_index, title, tags }, Self::Named(piece))))
             }
             Self::Named(piece) => {
-                let stream = Stream::new(*piece).map_err(|error| failed(&error.to_string()))?;
+                let stream = Stream::new(*piece).map_err(|error| failed_error(&error.to_string()))?;
                 Self::Playing(Box::new(stream)).next()
             }
             Self::Playing(mut stream) => match stream.next() {
                 Some(Ok(data)) => {
                     let encoding = Text::from_recorded(ENCODING.to_owned());
                     let format = SoundFormat { sample_rate: RATE, channels: CHANNELS, encoding };
-                    let moment = MusicStreamItem::Sound { index: SoundFileIndex::SINGLE, format, data };
-                    Ok(Some((moment, Self::Playing(stream))))
+                    let item = MusicStreamItem::Sound { index: SoundFileIndex::SINGLE, format, data };
+                    Ok(Some((item, Self::Playing(stream))))
                 }
-                Some(Err(error)) => Err(failed(&error.to_string())),
+                Some(Err(error)) => Err(failed_error(&error.to_string())),
                 None => Ok(None),
             },
         }
     }
 }
 
-fn failed(reason: &str) -> MusicStreamError {
+fn failed_error(reason: &str) -> MusicStreamError {
     tracing::error!(reason, "music engine failed");
     failure("engine_failed", "the music engine failed")
 }
 
-fn stopped() -> MusicStreamError {
+fn stopped_error() -> MusicStreamError {
     failure("engine_stopped", "the engine stopped before the music ended")
 }
 
@@ -134,18 +134,18 @@ mod tests {
         let prompt = MusicPrompt::parse("a bright sting").unwrap();
         let seconds = MusicSeconds::new(1).ok();
         let playing = LocalMusic::new(1).play(TaskId(Uuid::nil()), MusicWork { prompt, seconds });
-        let moments: Vec<MusicStreamItem> = playing.try_collect().await.unwrap();
-        assert_eq!(moments[0], MusicStreamItem::Length { millis: 1_000 });
+        let items: Vec<MusicStreamItem> = playing.try_collect().await.unwrap();
+        assert_eq!(items[0], MusicStreamItem::Length { millis: 1_000 });
         assert!(
-            matches!(&moments[1], MusicStreamItem::Title { title, tags, .. } if !title.as_str().is_empty() && tags.len() > 2)
+            matches!(&items[1], MusicStreamItem::Title { title, tags, .. } if !title.as_str().is_empty() && tags.len() > 2)
         );
-        let bytes: Vec<u8> = moments[2..]
+        let bytes: Vec<u8> = items[2..]
             .iter()
-            .flat_map(|moment| match moment {
+            .flat_map(|item| match item {
                 MusicStreamItem::Sound { format, data, .. } if format.sample_rate == 48_000 => data.clone(),
                 other => panic!("no sound: {other:?}"),
             })
             .collect();
-        assert!(moments.len() > 3 && bytes.starts_with(b"OggS") && bytes.len() > 4_000);
+        assert!(items.len() > 3 && bytes.starts_with(b"OggS") && bytes.len() > 4_000);
     }
 }

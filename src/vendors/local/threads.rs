@@ -31,9 +31,9 @@ impl EngineThreads {
         let idle = self.idle.lock().pop();
         match idle.map_or_else(start, Ok) {
             Ok(pool) => {
-                let made = pool.install(job);
-                self.keep(pool);
-                made
+                let result = pool.install(job);
+                self.put_back(pool);
+                result
             }
             Err(error) => {
                 tracing::warn!(%error, "engine threads not started, job uses shared threads");
@@ -42,7 +42,7 @@ impl EngineThreads {
         }
     }
 
-    fn keep(&self, pool: ThreadPool) {
+    fn put_back(&self, pool: ThreadPool) {
         let mut idle = self.idle.lock();
         if idle.len() < IDLE_MAX {
             idle.push(pool);
@@ -53,7 +53,7 @@ impl EngineThreads {
 fn start() -> Result<ThreadPool, ThreadPoolBuildError> {
     ThreadPoolBuilder::new()
         .num_threads(EngineThreads::per_job())
-        .thread_name(|number| format!("engine-{number}"))
+        .thread_name(|index| format!("engine-{index}"))
         .start_handler(|_| lower_priority(BackgroundWork::Rendering))
         .build()
 }
@@ -68,21 +68,21 @@ mod tests {
     fn a_job_does_not_wait_for_the_threads_of_another() {
         // Given a job that occupies all of its threads
         let threads = EngineThreads::default();
-        let (end, ended) = mpsc::channel::<()>();
-        let ended = Mutex::new(ended);
-        let (begin, has_begun) = mpsc::channel();
+        let (end, end_signal) = mpsc::channel::<()>();
+        let end_signal = Mutex::new(end_signal);
+        let (started, started_signal) = mpsc::channel();
         std::thread::scope(|scope| {
             let threads = &threads;
-            let ended = &ended;
+            let end_signal = &end_signal;
             scope.spawn(move || {
                 threads.run(|| {
                     rayon::broadcast(|_| {
-                        begin.send(()).expect("the test waits");
-                        let _ = ended.lock().recv();
+                        started.send(()).expect("the test waits");
+                        let _ = end_signal.lock().recv();
                     });
                 });
             });
-            has_begun.recv().expect("the job begins");
+            started_signal.recv().expect("the job begins");
 
             // When another runs, then it ends
             assert_eq!(threads.run(|| rayon::join(|| 1, || 2)), (1, 2));

@@ -69,10 +69,10 @@ impl LocalVideo {
     /// Returns an engine that reads inputs from `store` and stores results there. Without `music`, videos have none.
     /// Jobs that are no longer `wanted` are not started, or stopped at the next frame.
     #[must_use]
-    pub fn new(store: MediaStore, options: VideoEngineOptions, music: Option<Music>, wanted: IsJobWanted) -> Self {
+    pub fn new(store: MediaStore, options: VideoEngineOptions, music: Option<Music>, is_wanted: IsJobWanted) -> Self {
         let budget = EngineBudget::new(options.kilopixels_max.into());
         let threads = EngineThreads::default();
-        let jobs = Jobs::new(options.jobs_max, options.ended_max, wanted);
+        let jobs = Jobs::new(options.jobs_max, options.ended_max, is_wanted);
         Self { engine: Arc::new(VideoEngine { store, options, music, budget, threads, jobs }) }
     }
 }
@@ -96,7 +96,7 @@ impl Vendor for LocalVideo {
                 return Err(VendorError::new(VendorErrorKind::Refused, "an input is missing"));
             }
             if self.engine.jobs.admit(&key, account, "video")? {
-                tokio::spawn(Arc::clone(&self.engine).work(key.clone(), account, work));
+                tokio::spawn(Arc::clone(&self.engine).run(key.clone(), account, work));
             }
             Ok(key)
         }
@@ -106,7 +106,9 @@ impl Vendor for LocalVideo {
     fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {
         let progress = match self.engine.jobs.state(reference) {
             None => JobProgress::Forgotten,
-            Some(JobState::Waiting) => JobProgress::Queued { queue_position: self.engine.jobs.place(reference) },
+            Some(JobState::Waiting) => {
+                JobProgress::Queued { queue_position: self.engine.jobs.queue_position(reference) }
+            }
             Some(JobState::Running { permille }) => JobProgress::Running { permille: Some(permille) },
             Some(JobState::Ended(Ok(creation))) => JobProgress::Done(TaskResults::Video(creation)),
             Some(JobState::Ended(Err(failure))) => JobProgress::Failed(failure),
@@ -115,37 +117,37 @@ impl Vendor for LocalVideo {
     }
 
     fn progress_notify(&self) -> Arc<Notify> {
-        self.engine.jobs.moved()
+        self.engine.jobs.progress_notify()
     }
 }
 
 impl VideoEngine {
     /// Waits for its share of the budget, works, and stores the outcome.
-    async fn work(self: Arc<Self>, key: VendorKey, account: Option<UserId>, work: VideoWork) {
+    async fn run(self: Arc<Self>, key: VendorKey, account: Option<UserId>, work: VideoWork) {
         let work = Arc::new(work);
-        let _share = tokio::select! {
+        let _permit = tokio::select! {
             biased;
-            () = self.jobs.unwanted(&key) => return self.jobs.forget(&key),
+            () = self.jobs.wait_until_unwanted(&key) => return self.jobs.forget(&key),
             share = self.granted(account, &work) => share,
         };
 
         if self.jobs.is_abandoned(&key) {
             return self.jobs.forget(&key);
         }
-        self.jobs.begin(&key);
+        self.jobs.mark_running(&key);
 
         let engine = Arc::clone(&self);
-        let own = key.clone();
-        let work = move || guarded("video", || engine.threads.run(|| engine.make(&own, &work)));
-        let made = tokio::task::spawn_blocking(work).await;
+        let job_key = key.clone();
+        let work = move || guarded("video", || engine.threads.run(|| engine.render(&job_key, &work)));
+        let result = tokio::task::spawn_blocking(work).await;
 
-        match made {
+        match result {
             Ok(Ok(None)) => self.jobs.forget(&key),
             Ok(Ok(Some(creation))) => self.jobs.end(key, Ok(creation)),
             Ok(Err(failure)) => self.jobs.end(key, Err(failure)),
             Err(_) => {
-                let stopped = TaskFailure::new("engine_stopped", "the engine stopped before the job ended");
-                self.jobs.end(key, Err(stopped));
+                let engine_stopped = TaskFailure::new("engine_stopped", "the engine stopped before the job ended");
+                self.jobs.end(key, Err(engine_stopped));
             }
         }
     }
@@ -159,15 +161,15 @@ impl VideoEngine {
     /// Returns the bytes needed to decode the video being extended. Reading it needs a share of the budget too, which
     /// is released before the next is acquired, so that jobs cannot deadlock.
     async fn decoding(self: &Arc<Self>, account: Option<UserId>, work: &Arc<VideoWork>) -> u64 {
-        let _share = self.budget.acquire(account, self.share(work, 0).into()).await;
+        let _permit = self.budget.acquire(account, self.share(work, 0).into()).await;
         let engine = Arc::clone(self);
         let work = Arc::clone(work);
-        let read = move || {
+        let footage_size = move || {
             let VideoJob::Extend(job) = &work.job else { return None };
             footage_bytes(&engine.store.read_clip(MediaArea::Input, job.video.stored.as_ref()?).ok()?)
         };
         // An unreadable video fails with a specific error when the job runs.
-        tokio::task::spawn_blocking(read).await.ok().flatten().unwrap_or(0)
+        tokio::task::spawn_blocking(footage_size).await.ok().flatten().unwrap_or(0)
     }
 
     /// Returns the share of the budget that a job needs, at most all; `decoding` is the number of bytes needed to
@@ -190,7 +192,7 @@ impl VideoEngine {
     }
 
     /// Makes the video; `None` if it is no longer wanted.
-    fn make(&self, key: &VendorKey, work: &VideoWork) -> Result<Option<Creation>, TaskFailure> {
+    fn render(&self, key: &VendorKey, work: &VideoWork) -> Result<Option<Creation>, TaskFailure> {
         let seed = work.seed.get();
         let prompt = match &work.job {
             VideoJob::StartEnd(job) | VideoJob::Reference(job) => job.prompt.as_ref().map_or("", VideoPrompt::as_str),
@@ -198,12 +200,12 @@ impl VideoEngine {
         };
 
         let bed = self.music.as_ref().map(|music| move |samples| music(prompt, seed, samples));
-        let interest = Interest { engine: self, key };
-        let plan = plan(work, &interest, bed.as_ref().map(|bed| bed as Bed<'_>))?;
+        let progress = Interest { engine: self, key };
+        let plan = plan(work, &progress, bed.as_ref().map(|bed| bed as Bed<'_>))?;
         let stamped = plan.stamp.is_some();
 
-        match render(plan, &interest) {
-            Ok(film) => interest.keep(&film, stamped).map(Some),
+        match render(plan, &progress) {
+            Ok(film) => progress.store(&film, stamped).map(Some),
             Err(Fault::Cancelled) => Ok(None),
             Err(Fault::Input { code, reason }) => Err(TaskFailure::new(code, &reason)),
             Err(Fault::Defect(cause)) => Err(defect("engine_failed", "the video engine failed on this job", &cause)),
@@ -218,7 +220,7 @@ struct Interest<'a> {
 }
 
 impl Interest<'_> {
-    fn keep(&self, film: &RenderedVideo, stamped: bool) -> Result<Creation, TaskFailure> {
+    fn store(&self, film: &RenderedVideo, stamped: bool) -> Result<Creation, TaskFailure> {
         let unwritable = |error| defect("result_unwritable", "cannot store the result", &error);
         let video = self
             .patiently(|| self.engine.store.put_clip(MediaArea::Result, &film.bytes, VideoFormat::Mp4))
@@ -237,14 +239,14 @@ impl Interest<'_> {
 impl Inputs for Interest<'_> {
     type Failure = TaskFailure;
 
-    fn picture(&self, source: &PictureSource, what: &str) -> Result<Pixels, TaskFailure> {
-        let kept =
-            source.stored().ok_or_else(|| TaskFailure::new("input_unreadable", &format!("{what} is missing")))?;
+    fn picture(&self, source: &PictureSource, name: &str) -> Result<Pixels, TaskFailure> {
+        let stored =
+            source.stored().ok_or_else(|| TaskFailure::new("input_unreadable", &format!("{name} is missing")))?;
         let bytes = self
-            .patiently(|| self.engine.store.read(MediaArea::Input, kept))
+            .patiently(|| self.engine.store.read(MediaArea::Input, stored))
             .map_err(|error| defect("input_unreadable", "cannot read the input picture", &error))?;
         let decoded = self.engine.jobs.decode(self.key, self.engine.store.decoders(), &bytes);
-        let decoded = decoded.map_err(|reason| TaskFailure::new("input_undecodable", &format!("{what} {reason}")))?;
+        let decoded = decoded.map_err(|reason| TaskFailure::new("input_undecodable", &format!("{name} {reason}")))?;
         Ok(decoded.pixels)
     }
 
@@ -260,11 +262,11 @@ impl Inputs for Interest<'_> {
 
 impl Watch for Interest<'_> {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts to integers saturate")]
-    fn done(&self, share: f32) {
+    fn report_progress(&self, share: f32) {
         self.engine.jobs.advance(self.key, (share.min(1.0) * 1000.0) as u16);
     }
 
-    fn gone(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         self.engine.jobs.is_abandoned(self.key)
     }
 }
@@ -291,9 +293,10 @@ mod tests {
     async fn a_film_that_nobody_wants_any_more_is_given_up_while_it_is_drawn() {
         let dir = tempfile::tempdir().unwrap();
         let wanted = Arc::new(AtomicBool::new(true));
-        let heeded = Arc::clone(&wanted);
-        let heed: IsJobWanted = Arc::new(move |_| heeded.load(Ordering::Relaxed));
-        let vendor = LocalVideo::new(MediaStore::open(dir.path()).unwrap(), VideoEngineOptions::default(), None, heed);
+        let wanted_flag = Arc::clone(&wanted);
+        let is_wanted: IsJobWanted = Arc::new(move |_| wanted_flag.load(Ordering::Relaxed));
+        let vendor =
+            LocalVideo::new(MediaStore::open(dir.path()).unwrap(), VideoEngineOptions::default(), None, is_wanted);
 
         // Given a video that is being drawn
         let work = TaskWork::Video(work_of(VideoJob::StartEnd(GenerateJob::new(VideoModel::Vq1))));
@@ -321,8 +324,8 @@ mod tests {
     async fn a_film_that_goes_on_is_paid_for_by_the_size_of_its_own_pictures() {
         let dir = tempfile::tempdir().unwrap();
         let store = MediaStore::open(dir.path()).unwrap();
-        let kept = store.put_clip(MediaArea::Input, FILM, VideoFormat::Mp4).unwrap();
-        let work = |kept| VideoWork {
+        let footage = store.put_clip(MediaArea::Input, FILM, VideoFormat::Mp4).unwrap();
+        let work = |footage| VideoWork {
             job: VideoJob::Extend(ExtendJob {
                 model: ExtendModel::Vq2Pro,
                 resolution: ExtendResolution::P540,
@@ -331,7 +334,7 @@ mod tests {
                 video: Footage {
                     creation: TaskId(uuid::Uuid::nil()),
                     url: CallbackUrl::from_recorded("https://media.example/x.mp4".to_owned()),
-                    stored: kept,
+                    stored: footage,
                     vendor_id: None,
                 },
             }),
@@ -339,18 +342,18 @@ mod tests {
         };
 
         let engine = LocalVideo::new(store, VideoEngineOptions::default(), None, Arc::new(|_| true)).engine;
-        let whole = engine.budget.available();
+        let available = engine.budget.available();
 
         // 64 by 48 pixels with at least three reference pictures; 25 frames wait.
-        let bytes = engine.decoding(None, &Arc::new(work(Some(kept)))).await;
+        let bytes = engine.decoding(None, &Arc::new(work(Some(footage)))).await;
         assert!((29 * 64 * 48 * 3 / 2..42 * 64 * 48 * 3 / 2).contains(&bytes), "{bytes}");
         assert_eq!(engine.decoding(None, &Arc::new(work(None))).await, 0);
-        assert_eq!(engine.budget.available(), whole, "nothing is kept of it");
+        assert_eq!(engine.budget.available(), available, "nothing is kept of it");
 
         // Rounded up to thousands, like the total.
         let large = 1 << 29;
-        let more = engine.share(&work(None), large) - engine.share(&work(None), 0);
-        assert!(more.abs_diff(u32::try_from(large / PIXEL_BYTES / 1000).unwrap()) <= 1, "{more}");
+        let difference = engine.share(&work(None), large) - engine.share(&work(None), 0);
+        assert!(difference.abs_diff(u32::try_from(large / PIXEL_BYTES / 1000).unwrap()) <= 1, "{difference}");
         assert_eq!(engine.share(&work(None), u64::MAX), engine.options.kilopixels_max);
     }
 }

@@ -85,7 +85,7 @@ const fn effort(model: VideoModel) -> Effort {
 }
 
 /// Returns a plan with the defaults of a job.
-fn plain(work: &VideoWork) -> VideoPlan<'static> {
+fn base_plan(work: &VideoWork) -> VideoPlan<'static> {
     VideoPlan {
         size: size(work),
         material: Material::Words { seconds: 1 },
@@ -122,7 +122,7 @@ pub(super) fn plan<'a, I: Inputs>(
                 }
             };
 
-            generated(work, job, material, inputs, bed)
+            generate_plan(work, job, material, inputs, bed)
         }
         VideoJob::Reference(job) => {
             let seconds = u32::from(job.seconds.get());
@@ -133,10 +133,10 @@ pub(super) fn plan<'a, I: Inputs>(
                 Material::References { pictures, seconds }
             };
 
-            generated(work, job, material, inputs, bed)
+            generate_plan(work, job, material, inputs, bed)
         }
-        VideoJob::Extend(job) => extended(work, job, inputs),
-        VideoJob::Multiframe(job) => joined(work, job, inputs),
+        VideoJob::Extend(job) => extend_plan(work, job, inputs),
+        VideoJob::Multiframe(job) => multiframe_plan(work, job, inputs),
     }
 }
 
@@ -144,7 +144,7 @@ fn images<I: Inputs>(work: &VideoWork, inputs: &I) -> Result<Vec<Pixels>, I::Fai
     work.images.iter().map(|source| inputs.picture(source, "images")).collect()
 }
 
-fn generated<'a, I: Inputs>(
+fn generate_plan<'a, I: Inputs>(
     work: &VideoWork,
     job: &GenerateJob,
     material: Material,
@@ -158,8 +158,8 @@ fn generated<'a, I: Inputs>(
 
     let audio = job.effective_audio_type().map(sound);
     let bed = bed.filter(|_| job.has_background_music());
-    let heeded = job.model.supports_sound_settings();
-    let voice_id = job.voice_id.as_ref().filter(|_| heeded).map(|voice| voice.as_str().to_owned());
+    let has_sound_settings = job.model.supports_sound_settings();
+    let voice_id = job.voice_id.as_ref().filter(|_| has_sound_settings).map(|voice| voice.as_str().to_owned());
 
     Ok(VideoPlan {
         material,
@@ -171,26 +171,30 @@ fn generated<'a, I: Inputs>(
         effort: effort(job.model),
         stamp: stamp.transpose()?,
         sound: (audio.is_some() || bed.is_some()).then_some(SoundPlan { audio, voice_id, bed }),
-        ..plain(work)
+        ..base_plan(work)
     })
 }
 
-fn extended<'a, I: Inputs>(work: &VideoWork, job: &ExtendJob, inputs: &I) -> Result<VideoPlan<'a>, I::Failure> {
-    let plain = plain(work);
+fn extend_plan<'a, I: Inputs>(work: &VideoWork, job: &ExtendJob, inputs: &I) -> Result<VideoPlan<'a>, I::Failure> {
+    let base = base_plan(work);
     let file = inputs.film(job.video.stored.as_ref())?;
     let end = work.images.first().map(|source| inputs.picture(source, "images")).transpose()?;
 
     Ok(VideoPlan {
         // The video keeps its aspect ratio if it can be read.
-        size: footage_size(&file, Resolution::from(job.resolution).lines()).unwrap_or(plain.size),
+        size: footage_size(&file, Resolution::from(job.resolution).lines()).unwrap_or(base.size),
         material: Material::Footage { file, seconds: u32::from(job.seconds.get()), end },
         prompt: job.prompt.as_ref().map(|prompt| prompt.as_str().to_owned()).unwrap_or_default(),
         effort: effort(job.model.into()),
-        ..plain
+        ..base
     })
 }
 
-fn joined<'a, I: Inputs>(work: &VideoWork, job: &MultiframeJob, inputs: &I) -> Result<VideoPlan<'a>, I::Failure> {
+fn multiframe_plan<'a, I: Inputs>(
+    work: &VideoWork,
+    job: &MultiframeJob,
+    inputs: &I,
+) -> Result<VideoPlan<'a>, I::Failure> {
     let legs = job.key_frames.iter().map(|frame| {
         Ok::<_, I::Failure>(Leg {
             picture: inputs.picture(&frame.image, "image_settings")?,
@@ -207,7 +211,7 @@ fn joined<'a, I: Inputs>(work: &VideoWork, job: &MultiframeJob, inputs: &I) -> R
 
     let material = start.map_or(Material::Words { seconds: 1 }, |start| Material::Legs { start, legs });
 
-    Ok(VideoPlan { material, effort: effort(job.model.into()), ..plain(work) })
+    Ok(VideoPlan { material, effort: effort(job.model.into()), ..base_plan(work) })
 }
 
 #[cfg(test)]
@@ -225,8 +229,8 @@ mod tests {
     impl Inputs for Here {
         type Failure = String;
 
-        fn picture(&self, source: &PictureSource, what: &str) -> Result<Pixels, String> {
-            let picture = source.stored().ok_or(what)?;
+        fn picture(&self, source: &PictureSource, name: &str) -> Result<Pixels, String> {
+            let picture = source.stored().ok_or(name)?;
             Ok(Pixels::Opaque(RgbImage::new(picture.width, picture.height)))
         }
 
@@ -250,12 +254,17 @@ mod tests {
     #[test]
     fn pictures_say_what_a_film_is_made_from_and_its_shape() {
         let job = || GenerateJob { resolution: Resolution::P360, ..GenerateJob::new(VideoModel::Vq1) };
-        let none = planned(job(), Vec::new());
-        assert!(matches!(none.material, Material::Words { seconds: 5 }) && none.size.width == 640);
-        let one = planned(job(), vec![picture(50, 100)]);
-        assert!(matches!(one.material, Material::Still { .. }) && (one.size.width, one.size.height) == (360, 720));
-        let two = planned(job(), vec![picture(50, 100), picture(9, 9)]);
-        assert!(matches!(two.material, Material::Legs { ref legs, .. } if legs.len() == 1));
+        let without_pictures = planned(job(), Vec::new());
+        assert!(
+            matches!(without_pictures.material, Material::Words { seconds: 5 }) && without_pictures.size.width == 640
+        );
+        let with_one = planned(job(), vec![picture(50, 100)]);
+        assert!(
+            matches!(with_one.material, Material::Still { .. })
+                && (with_one.size.width, with_one.size.height) == (360, 720)
+        );
+        let with_two = planned(job(), vec![picture(50, 100), picture(9, 9)]);
+        assert!(matches!(with_two.material, Material::Legs { ref legs, .. } if legs.len() == 1));
     }
 
     #[test]
@@ -267,11 +276,13 @@ mod tests {
             movement_amplitude: MovementAmplitude::Large,
             ..GenerateJob::new(model)
         };
-        let [heeded, not] = [VideoModel::Vq1, VideoModel::Vq3Pro].map(|model| planned(job(model), Vec::new()));
-        let sounds = [&heeded, &not].map(|plan| plan.sound.as_ref().map(|sound| (sound.audio, sound.voice_id.clone())));
+        let [supported, unsupported] =
+            [VideoModel::Vq1, VideoModel::Vq3Pro].map(|model| planned(job(model), Vec::new()));
+        let sounds = [&supported, &unsupported]
+            .map(|plan| plan.sound.as_ref().map(|sound| (sound.audio, sound.voice_id.clone())));
         assert_eq!(sounds[0], Some((Some(SoundContent::SpeechOnly), Some("anna".to_owned()))));
         assert_eq!(sounds[1], Some((Some(SoundContent::All), None)));
-        assert_eq!((heeded.amplitude, not.amplitude), (MotionAmount::Large, MotionAmount::Auto));
+        assert_eq!((supported.amplitude, unsupported.amplitude), (MotionAmount::Large, MotionAmount::Auto));
         assert_eq!(planned(GenerateJob::new(VideoModel::Vq2Turbo), Vec::new()).effort, Effort::Thrifty);
     }
 

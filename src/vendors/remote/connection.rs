@@ -21,14 +21,14 @@ impl VendorConnection {
     /// Posts a job.
     pub async fn post(&self, path: &str, key: &VendorKey, body: Bytes) -> Result<VendorResponse, VendorError> {
         let key = (self.options.key_header.as_str(), key.as_str());
-        let answer = self.caller.post(path, key, body, self.environment.now()).await;
-        answer.map_err(|failure| self.mask_error(no_response_error(&failure, "the vendor is unreachable")))
+        let result = self.caller.post(path, key, body, self.environment.now()).await;
+        result.map_err(|failure| self.mask_error(no_response_error(&failure, "the vendor is unreachable")))
     }
 
     /// Sends a GET request.
     pub async fn get(&self, path: &str) -> Result<VendorResponse, VendorError> {
-        let answer = self.caller.get(path, self.environment.now()).await;
-        answer.map_err(|failure| {
+        let result = self.caller.get(path, self.environment.now()).await;
+        result.map_err(|failure| {
             self.mask_error(no_response_error(&failure, "the vendor did not report the status of the task"))
         })
     }
@@ -39,8 +39,8 @@ impl VendorConnection {
     }
 
     /// Completes an error with data of its response.
-    pub fn complete_error(&self, answer: &VendorResponse, mut error: VendorError) -> VendorError {
-        error.retry_after = answer.retry_after;
+    pub fn complete_error(&self, response: &VendorResponse, mut error: VendorError) -> VendorError {
+        error.retry_after = response.retry_after;
         self.mask_error(error)
     }
 
@@ -64,7 +64,7 @@ pub(super) fn mask_api_key(key: Option<&str>, text: &str) -> String {
 }
 
 /// Returns the error of a call without a response. A request that was not sent certainly started nothing.
-pub(super) fn no_response_error(failure: &CallFailure, what: &str) -> VendorError {
+pub(super) fn no_response_error(failure: &CallFailure, message: &str) -> VendorError {
     let kind = match failure {
         CallFailure::InvalidUrl(_)
         | CallFailure::Forbidden
@@ -75,5 +75,5 @@ pub(super) fn no_response_error(failure: &CallFailure, what: &str) -> VendorErro
         | CallFailure::BufferFull
         | CallFailure::BrokenResponse(_) => VendorErrorKind::Unknown,
     };
-    VendorError::new(kind, format!("{what}: {failure}"))
+    VendorError::new(kind, format!("{message}: {failure}"))
 }

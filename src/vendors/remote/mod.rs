@@ -91,14 +91,14 @@ impl RemoteImage {
         let key = job.key.clone();
         let work = job.into_image_work()?;
         let bytes = work.sources().filter_map(PictureSource::stored).map(|picture| picture.bytes).sum();
-        let Ok(_room) = self.upload_budget.acquire_many(permits(bytes)).await else {
+        let Ok(_permit) = self.upload_budget.acquire_many(permits(bytes)).await else {
             return Err(VendorError::new(VendorErrorKind::Unreached, "the service is stopping"));
         };
         let family = status_family(&work.job);
         let (path, body) = self.encode_request(work, task).await?;
-        let answer = self.connection.post(&path, &key, body).await?;
-        let id = response::parse_submission(answer.status, &answer.body)
-            .map_err(|error| self.connection.complete_error(&answer, error))?;
+        let response = self.connection.post(&path, &key, body).await?;
+        let id = response::parse_submission(response.status, &response.body)
+            .map_err(|error| self.connection.complete_error(&response, error))?;
         Ok(vendor_reference(family, &id))
     }
 
@@ -106,10 +106,12 @@ impl RemoteImage {
     async fn encode_request(&self, work: ImageWork, task: TaskId) -> Result<(String, Bytes), VendorError> {
         let store = self.store.clone();
         let webhook = self.connection.options.webhook_url.as_ref().map(|url| url(task));
-        let made = tokio::task::spawn_blocking(move || {
-            let read = |source: &PictureSource| source.stored().and_then(|picture| read_base64(&store, picture));
-            let pictures =
-                EncodedPictures { image: read(&work.image)?, reference: work.reference.as_ref().and_then(read) };
+        let encoded = tokio::task::spawn_blocking(move || {
+            let read_stored = |source: &PictureSource| source.stored().and_then(|picture| read_base64(&store, picture));
+            let pictures = EncodedPictures {
+                image: read_stored(&work.image)?,
+                reference: work.reference.as_ref().and_then(read_stored),
+            };
             if work.reference.is_some() && pictures.reference.is_none() {
                 return None;
             }
@@ -118,16 +120,16 @@ impl RemoteImage {
         });
 
         let unsent = || VendorError::new(VendorErrorKind::Refused, "cannot read an input picture; nothing was sent");
-        made.await.ok().flatten().ok_or_else(unsent)
+        encoded.await.ok().flatten().ok_or_else(unsent)
     }
 
     async fn poll_job(&self, reference: &VendorReference) -> Result<JobProgress, VendorError> {
         // A reference of another vendor: this one never accepted the job.
         let Some((family, id)) = reference.as_str().split_once(':') else { return Ok(JobProgress::Forgotten) };
-        let answer = self.connection.get(&status_path(family, id)).await?;
+        let response = self.connection.get(&status_path(family, id)).await?;
 
-        match response::parse_poll(answer.status, &answer.body, id)
-            .map_err(|error| self.connection.complete_error(&answer, error))?
+        match response::parse_poll(response.status, &response.body, id)
+            .map_err(|error| self.connection.complete_error(&response, error))?
         {
             ImageJobStatus::Running => Ok(JobProgress::Running { permille: None }),
             ImageJobStatus::Lost => Ok(JobProgress::Lost),
@@ -146,9 +148,9 @@ impl RemoteImage {
     async fn find_job(&self, job: VendorJob) -> Result<Option<VendorReference>, VendorError> {
         let key = job.key.clone();
         let work = job.into_image_work()?;
-        let answer = self.connection.search(&key).await?;
-        let found = response::parse_search(answer.status, &answer.body)
-            .map_err(|error| self.connection.complete_error(&answer, error))?;
+        let response = self.connection.search(&key).await?;
+        let found = response::parse_search(response.status, &response.body)
+            .map_err(|error| self.connection.complete_error(&response, error))?;
         Ok(found.map(|id| vendor_reference(status_family(&work.job), &id)))
     }
 }
@@ -178,9 +180,9 @@ impl Vendor for RemoteImage {
     /// Polls a job that does not exist.
     fn health_check(&self) -> BoxFuture<'_, Result<(), VendorError>> {
         async move {
-            let answer = self.connection.get(&status_path("image-upscaler", NONEXISTENT_JOB_ID)).await?;
-            response::parse_health_check(answer.status, &answer.body)
-                .map_err(|error| self.connection.complete_error(&answer, error))
+            let response = self.connection.get(&status_path("image-upscaler", NONEXISTENT_JOB_ID)).await?;
+            response::parse_health_check(response.status, &response.body)
+                .map_err(|error| self.connection.complete_error(&response, error))
         }
         .boxed()
     }

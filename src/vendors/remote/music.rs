@@ -63,35 +63,35 @@ impl RemoteMusic {
     /// Posts the job and waits for the first line, which shows that the vendor accepted it.
     async fn open_stream(self, task: TaskId, work: MusicWork) -> Result<RemoteMusicStream, MusicStreamError> {
         let options = self.options.clone();
-        let told = |mut error: VendorError| {
+        let not_accepted = |mut error: VendorError| {
             error.message = mask_api_key(options.api_key.as_deref(), &error.message);
             MusicStreamError::NotAccepted(error)
         };
-        let lines = self.submit(task, &work).await.map_err(told)?;
-        let mut heard = RemoteMusicStream { lines, options: self.options, first: None, format: None };
-        let first = heard.next_line().await.map_err(|reason| told(unreadable_response(&reason)))?;
-        heard.first = Some(first.ok_or_else(|| told(unreadable_response("it ended before the first line")))?);
-        Ok(heard)
+        let lines = self.submit(task, &work).await.map_err(not_accepted)?;
+        let mut stream = RemoteMusicStream { lines, options: self.options, first: None, format: None };
+        let first = stream.next_line().await.map_err(|reason| not_accepted(unreadable_response(&reason)))?;
+        stream.first = Some(first.ok_or_else(|| not_accepted(unreadable_response("it ended before the first line")))?);
+        Ok(stream)
     }
 
     async fn submit(&self, task: TaskId, work: &MusicWork) -> Result<NdjsonReader, VendorError> {
         let key = task.to_string();
         let MultipartBody { content_type, body } = build_form(work, &key);
         let RemoteMusicOptions { line_timeout: idle_timeout, line_bytes, .. } = self.options;
-        let posted = VendorPostBody { content_type, body: body.into() };
-        let listening = StreamingLimits { idle_timeout, line_bytes };
+        let post_body = VendorPostBody { content_type, body: body.into() };
+        let limits = StreamingLimits { idle_timeout, line_bytes };
         let key = (self.options.key_header.as_str(), key.as_str());
         let at = self.environment.now();
-        let asked = self.caller.post_streaming(GENERATE_PATH, key, posted, listening, at).await;
-        let (answer, lines) = asked.map_err(|failure| no_response_error(&failure, "the vendor is unreachable"))?;
-        if (200..=299).contains(&answer.status) {
+        let result = self.caller.post_streaming(GENERATE_PATH, key, post_body, limits, at).await;
+        let (response, lines) = result.map_err(|failure| no_response_error(&failure, "the vendor is unreachable"))?;
+        if (200..=299).contains(&response.status) {
             return Ok(lines);
         }
 
-        let said =
+        let error_body =
             tokio::time::timeout(idle_timeout, lines.read_prefix(ERROR_BODY_BYTES_MAX)).await.unwrap_or_default();
-        let mut error = submission_error(answer.status, &said);
-        error.retry_after = answer.retry_after;
+        let mut error = submission_error(response.status, &error_body);
+        error.retry_after = response.retry_after;
         Err(error)
     }
 }
@@ -120,14 +120,14 @@ enum MusicStreamStage {
 impl MusicStreamStage {
     async fn next(self) -> Result<Option<(MusicStreamItem, Self)>, MusicStreamError> {
         match self {
-            Self::NotSubmitted(asked) => {
-                let (vendor, task, work) = *asked;
+            Self::NotSubmitted(request) => {
+                let (vendor, task, work) = *request;
                 // The vendor's own task id comes only with the last line.
                 let reference = Text::from_recorded(task.to_string());
-                let heard = vendor.open_stream(task, work).await?;
-                Ok(Some((MusicStreamItem::Accepted { reference }, Self::Streaming(Box::new(heard)))))
+                let stream = vendor.open_stream(task, work).await?;
+                Ok(Some((MusicStreamItem::Accepted { reference }, Self::Streaming(Box::new(stream)))))
             }
-            Self::Streaming(mut heard) => Ok(heard.next().await?.map(|moment| (moment, Self::Streaming(heard)))),
+            Self::Streaming(mut stream) => Ok(stream.next().await?.map(|item| (item, Self::Streaming(stream)))),
         }
     }
 }
@@ -146,15 +146,15 @@ impl RemoteMusicStream {
     /// Returns the next moment; `None` after the end reported by the vendor.
     async fn next(&mut self) -> Result<Option<MusicStreamItem>, MusicStreamError> {
         for _ in 0..IGNORED_LINES_MAX {
-            let said = if let Some(first) = self.first.take() {
+            let parsed = if let Some(first) = self.first.take() {
                 first
             } else {
                 let line = self.next_line().await.map_err(|reason| self.interrupted(&reason))?;
                 line.ok_or_else(|| self.interrupted("it ended without `complete`"))?
             };
-            match said {
+            match parsed {
                 VendorMusicLine::Other => {}
-                VendorMusicLine::Moment(moment) => return self.check_moment(moment).map(Some),
+                VendorMusicLine::Moment(item) => return self.check_moment(item).map(Some),
                 VendorMusicLine::Complete if self.format.is_none() => {
                     return Err(self.interrupted("it was complete without sound"));
                 }
@@ -179,17 +179,17 @@ impl RemoteMusicStream {
     }
 
     /// Checks that all chunks of a file have the same format, and masks credentials.
-    fn check_moment(&mut self, moment: MusicStreamItem) -> Result<MusicStreamItem, MusicStreamError> {
-        Ok(match moment {
-            MusicStreamItem::Sound { index: place, format, data } => {
+    fn check_moment(&mut self, item: MusicStreamItem) -> Result<MusicStreamItem, MusicStreamError> {
+        Ok(match item {
+            MusicStreamItem::Sound { index, format, data } => {
                 if self.format.get_or_insert_with(|| format.clone()) != &format {
                     return Err(self.interrupted("the audio format changed"));
                 }
                 let encoding = Text::from_recorded(self.mask_api_key(format.encoding.as_str()));
-                MusicStreamItem::Sound { index: place, format: SoundFormat { encoding, ..format }, data }
+                MusicStreamItem::Sound { index, format: SoundFormat { encoding, ..format }, data }
             }
-            MusicStreamItem::Title { index: place, title, tags } => MusicStreamItem::Title {
-                index: place,
+            MusicStreamItem::Title { index, title, tags } => MusicStreamItem::Title {
+                index,
                 title: Text::from_recorded(self.mask_api_key(title.as_str())),
                 tags: tags.iter().map(|tag| self.mask_api_key(tag)).collect(),
             },

@@ -125,19 +125,19 @@ mod tests {
     fn every_job_is_asked_for_as_recorded() {
         let recorded: Vec<Value> =
             serde_json::from_str(include_str!("../../../tests/golden/vendor/requests.json")).unwrap();
-        let asked: Vec<_> = jobs()
+        let requests: Vec<_> = jobs()
             .iter()
             .map(|job| {
                 let reference = matches!(job, ImageJob::StyleTransfer(_) | ImageJob::Relight(_));
                 let pictures =
                     EncodedPictures { image: "aW1hZ2U=".to_owned(), reference: reference.then(|| "cmVm".to_owned()) };
-                let hook = Some("https://media.example/vendor-webhooks/t".to_owned());
-                let VendorRequest { path, body } = build_request(job, pictures, hook);
+                let webhook_url = Some("https://media.example/vendor-webhooks/t".to_owned());
+                let VendorRequest { path, body } = build_request(job, pictures, webhook_url);
                 json!({"post": path, "body": body, "get": status_path(status_family(job), "3f2c")})
             })
             .collect();
 
-        assert_eq!(asked, recorded, "asked for:\n{}", serde_json::to_string_pretty(&asked).unwrap());
+        assert_eq!(requests, recorded, "asked for:\n{}", serde_json::to_string_pretty(&requests).unwrap());
     }
 
     #[test]

@@ -41,13 +41,13 @@ pub(super) fn parse_submission(status: u16, body: &[u8]) -> Result<String, Vendo
 
 /// Returns the error for a submission without a status of success.
 pub(super) fn submission_error(status: u16, body: &[u8]) -> VendorError {
-    let said = || describe_response(status, body);
+    let description = || describe_response(status, body);
     match status {
-        408 | 425 | 429 | 503 => busy_error(&said()),
-        _ if is_unserved(status) => unserved_error(&said()),
+        408 | 425 | 429 | 503 => busy_error(&description()),
+        _ if is_unserved(status) => unserved_error(&description()),
         // A vendor that supports keys may answer 409 while the first call with the key is in progress.
-        409 | 500..=599 => unknown_outcome(format!("the vendor failed during the submission ({})", said())),
-        _ => VendorError::new(VendorErrorKind::Refused, format!("the vendor rejected the job ({})", said())),
+        409 | 500..=599 => unknown_outcome(format!("the vendor failed during the submission ({})", description())),
+        _ => VendorError::new(VendorErrorKind::Refused, format!("the vendor rejected the job ({})", description())),
     }
 }
 
@@ -60,10 +60,10 @@ pub(super) fn parse_poll(status: u16, body: &[u8], id: &str) -> Result<ImageJobS
 pub(super) fn parse_job_response<T>(
     status: u16,
     body: &[u8],
-    read: impl FnOnce(&[u8]) -> Option<T>,
+    parse: impl FnOnce(&[u8]) -> Option<T>,
 ) -> Result<Option<T>, VendorError> {
     match status {
-        200..=299 => read(body).map(Some).ok_or_else(|| {
+        200..=299 => parse(body).map(Some).ok_or_else(|| {
             unknown_outcome(format!("the response about the task is unreadable ({})", describe_response(status, body)))
         }),
         404 | 410 => Ok(None),
@@ -79,21 +79,21 @@ pub(super) fn parse_job_response<T>(
 /// Returns the id of the job that the vendor found by a key; `None` if it found none. Several jobs mean that the vendor
 /// ignored the key.
 pub(super) fn parse_search(status: u16, body: &[u8]) -> Result<Option<String>, VendorError> {
-    let unreadable =
+    let unreadable_error =
         || unknown_outcome(format!("the response to the search is unreadable ({})", describe_response(status, body)));
 
     match status {
         200..=299 => {
-            let whole: Value = serde_json::from_slice(body).map_err(|_| unreadable())?;
-            let found = whole.get("data").unwrap_or(&whole);
+            let json: Value = serde_json::from_slice(body).map_err(|_| unreadable_error())?;
+            let found = json.get("data").unwrap_or(&json);
             match found {
                 Value::Null => Ok(None),
                 Value::Array(tasks) if tasks.is_empty() => Ok(None),
                 Value::Array(tasks) if tasks.len() > 1 => {
                     Err(unknown_outcome(format!("the vendor found {} tasks with one key", tasks.len())))
                 }
-                Value::Array(tasks) => tasks.iter().find_map(extract_job_id).map(Some).ok_or_else(unreadable),
-                task => extract_job_id(task).map(Some).ok_or_else(unreadable),
+                Value::Array(tasks) => tasks.iter().find_map(extract_job_id).map(Some).ok_or_else(unreadable_error),
+                task => extract_job_id(task).map(Some).ok_or_else(unreadable_error),
             }
         }
         404 | 410 => Ok(None),
@@ -120,12 +120,12 @@ fn is_unserved(status: u16) -> bool {
     matches!(status, 300..=399 | 401 | 402 | 403 | 404 | 405 | 407)
 }
 
-fn unserved_error(said: &str) -> VendorError {
-    VendorError::new(VendorErrorKind::Unserved, format!("the vendor rejects this service ({said})"))
+fn unserved_error(message: &str) -> VendorError {
+    VendorError::new(VendorErrorKind::Unserved, format!("the vendor rejects this service ({message})"))
 }
 
-fn busy_error(said: &str) -> VendorError {
-    VendorError::new(VendorErrorKind::Busy, format!("the vendor is at capacity ({said})"))
+fn busy_error(message: &str) -> VendorError {
+    VendorError::new(VendorErrorKind::Busy, format!("the vendor is at capacity ({message})"))
 }
 
 pub(super) fn unknown_outcome(message: String) -> VendorError {
@@ -134,22 +134,22 @@ pub(super) fn unknown_outcome(message: String) -> VendorError {
 
 /// Returns the task in a response, unwrapped from `data` as most endpoints need (seed).
 fn extract_task(body: &[u8]) -> Option<Value> {
-    let mut whole: Value = serde_json::from_slice(body).ok()?;
-    let task = whole.get_mut("data").map(Value::take).unwrap_or(whole);
+    let mut json: Value = serde_json::from_slice(body).ok()?;
+    let task = json.get_mut("data").map(Value::take).unwrap_or(json);
     task.is_object().then_some(task)
 }
 
 fn extract_job_id(task: &Value) -> Option<String> {
     let id = task.get("task_id")?.as_str()?;
-    let usable = !matches!(id, "" | "." | "..") && id.chars().count() <= ID_MAX && !id.chars().any(char::is_control);
-    usable.then(|| id.to_owned())
+    let is_usable = !matches!(id, "" | "." | "..") && id.chars().count() <= ID_MAX && !id.chars().any(char::is_control);
+    is_usable.then(|| id.to_owned())
 }
 
 /// Returns `None` if the response is about another job or has unexpected types. An unknown status means that the job
 /// has not ended.
 fn parse_progress(body: &[u8], id: &str) -> Option<ImageJobStatus> {
     let task = extract_task(body)?;
-    if task.get("task_id").is_some_and(|told| told.as_str() != Some(id)) {
+    if task.get("task_id").is_some_and(|echoed_id| echoed_id.as_str() != Some(id)) {
         return None;
     }
     match task.get("status")?.as_str()? {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     fn describe_meaning<T: std::fmt::Debug>(meaning: Result<T, VendorError>) -> String {
-        meaning.map_or_else(|error| format!("{:?}: {error}", error.kind), |told| format!("{told:?}"))
+        meaning.map_or_else(|error| format!("{:?}: {error}", error.kind), |parsed| format!("{parsed:?}"))
     }
 
     #[test]
@@ -217,13 +217,13 @@ mod tests {
             // Text represents bodies that are not JSON.
             let body = if let Value::String(text) = &body { text.clone() } else { body.to_string() };
             let body = body.as_bytes();
-            let meant = [
+            let meanings = [
                 describe_meaning(super::parse_submission(status, body)),
                 describe_meaning(super::parse_poll(status, body, "3f2c")),
                 describe_meaning(super::parse_search(status, body)),
             ];
-            if meant != [submitted, polled, found] {
-                differences.push(format!("{name}: {meant:#?}"));
+            if meanings != [submitted, polled, found] {
+                differences.push(format!("{name}: {meanings:#?}"));
             }
         }
 

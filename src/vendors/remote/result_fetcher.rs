@@ -50,11 +50,11 @@ impl ResultFetcher {
         let file = self.fetcher.get(url).await.map_err(classify_fetch_failure)?;
         self.fail_points.hit(FailPoint::Vendor(VendorStep::ResultFetched), job);
         let store = self.store.clone();
-        let kept = tokio::task::spawn_blocking(move || store_clip(&store, &file));
-        let kept =
-            kept.await.map_err(|_| ResultFetchError::Transient(unavailable_failure("storing it was interrupted")))?;
+        let stored = tokio::task::spawn_blocking(move || store_clip(&store, &file));
+        let stored =
+            stored.await.map_err(|_| ResultFetchError::Transient(unavailable_failure("storing it was interrupted")))?;
         self.fail_points.hit(FailPoint::Vendor(VendorStep::ResultStored), job);
-        kept
+        stored
     }
 
     async fn fetch_picture(&self, url: &str, job: &str) -> Result<Picture, ResultFetchError> {
@@ -62,15 +62,16 @@ impl ResultFetcher {
             .map_err(|reason| ResultFetchError::Malformed(unavailable_failure(&format!("the URL {reason}"))))?;
         let file = self.fetcher.get(url).await.map_err(classify_fetch_failure)?;
         self.fail_points.hit(FailPoint::Vendor(VendorStep::ResultFetched), job);
-        let Ok(_turn) = Arc::clone(&self.inspections).acquire_owned().await else {
+        let Ok(_permit) = Arc::clone(&self.inspections).acquire_owned().await else {
             return Err(ResultFetchError::Transient(unavailable_failure("the service is stopping")));
         };
         let store = self.store.clone();
-        let kept = tokio::task::spawn_blocking(move || store_picture(&store, &file));
-        let kept =
-            kept.await.map_err(|_| ResultFetchError::Transient(unavailable_failure("checking it was interrupted")))?;
+        let stored = tokio::task::spawn_blocking(move || store_picture(&store, &file));
+        let stored = stored
+            .await
+            .map_err(|_| ResultFetchError::Transient(unavailable_failure("checking it was interrupted")))?;
         self.fail_points.hit(FailPoint::Vendor(VendorStep::ResultStored), job);
-        kept
+        stored
     }
 }
 

@@ -62,13 +62,13 @@ impl RemoteVideo {
         let key = job.key.clone();
         let work = job.into_video_work()?;
         let bytes = work.sources().filter_map(PictureSource::stored).map(|picture| picture.bytes).sum();
-        let Ok(_room) = self.upload_budget.acquire_many(permits(bytes)).await else {
+        let Ok(_permit) = self.upload_budget.acquire_many(permits(bytes)).await else {
             return Err(VendorError::new(VendorErrorKind::Unreached, "the service is stopping"));
         };
         let (path, body) = self.encode_request(work, task).await?;
-        let answer = self.connection.post(&path, &key, body).await?;
-        let id = answers::parse_submission(answer.status, &answer.body)
-            .map_err(|error| self.connection.complete_error(&answer, error))?;
+        let response = self.connection.post(&path, &key, body).await?;
+        let id = answers::parse_submission(response.status, &response.body)
+            .map_err(|error| self.connection.complete_error(&response, error))?;
         Ok(Text::from_recorded(id))
     }
 
@@ -76,24 +76,24 @@ impl RemoteVideo {
     async fn encode_request(&self, work: VideoWork, task: TaskId) -> Result<(String, Bytes), VendorError> {
         let store = self.store.clone();
         let callback = self.connection.options.webhook_url.as_ref().map(|url| url(task));
-        let made = tokio::task::spawn_blocking(move || {
-            let mut read =
+        let encoded = tokio::task::spawn_blocking(move || {
+            let mut read_stored =
                 |source: PictureSource| source.stored().and_then(|picture| read_base64(&store, picture)).ok_or(());
-            let images = work.images.into_iter().map(&mut read).collect::<Result<Vec<_>, ()>>().ok()?;
-            let job = work.job.try_map_pictures(&mut read).ok()?;
+            let images = work.images.into_iter().map(&mut read_stored).collect::<Result<Vec<_>, ()>>().ok()?;
+            let job = work.job.try_map_pictures(&mut read_stored).ok()?;
             let request = build_request(&job, &images, work.seed, callback);
             Some((request.path, Bytes::from(serde_json::to_vec(&request.body).ok()?)))
         });
         let unsent = || VendorError::new(VendorErrorKind::Refused, "cannot read an input picture; nothing was sent");
-        made.await.ok().flatten().ok_or_else(unsent)
+        encoded.await.ok().flatten().ok_or_else(unsent)
     }
 
     async fn poll_job(&self, reference: &VendorReference) -> Result<JobProgress, VendorError> {
         let id = reference.as_str();
-        let answer = self.connection.get(&creations_path(id)).await?;
+        let response = self.connection.get(&creations_path(id)).await?;
 
-        match response::parse_poll(answer.status, &answer.body, id)
-            .map_err(|error| self.connection.complete_error(&answer, error))?
+        match response::parse_poll(response.status, &response.body, id)
+            .map_err(|error| self.connection.complete_error(&response, error))?
         {
             VideoJobStatus::Queued => Ok(JobProgress::Queued { queue_position: None }),
             VideoJobStatus::Running { permille } => Ok(JobProgress::Running { permille }),
@@ -102,7 +102,7 @@ impl RemoteVideo {
                 failure.message = Text::from_recorded(self.connection.mask_api_key(failure.message.as_str()));
                 Ok(JobProgress::Failed(failure))
             }
-            VideoJobStatus::Done(made) => Ok(match self.fetch_creation(&made, id).await {
+            VideoJobStatus::Done(urls) => Ok(match self.fetch_creation(&urls, id).await {
                 Ok(creation) => JobProgress::Done(crate::domain::task::TaskResults::Video(creation)),
                 Err(unfetched) => JobProgress::FetchFailed(unfetched),
             }),
@@ -110,25 +110,25 @@ impl RemoteVideo {
     }
 
     /// Fetches the results. A missing cover is tolerated.
-    async fn fetch_creation(&self, made: &VideoResultUrls, id: &str) -> Result<Creation, ResultFetchError> {
-        let video = self.result_fetcher.fetch_clip(&made.url, id).await?;
-        let watermarked = match &made.watermarked_url {
-            Some(url) if *url == made.url => Some(video),
+    async fn fetch_creation(&self, urls: &VideoResultUrls, id: &str) -> Result<Creation, ResultFetchError> {
+        let video = self.result_fetcher.fetch_clip(&urls.url, id).await?;
+        let watermarked = match &urls.watermarked_url {
+            Some(url) if *url == urls.url => Some(video),
             Some(url) => Some(self.result_fetcher.fetch_clip(url, id).await?),
             None => None,
         };
-        let cover = match &made.cover_url {
+        let cover = match &urls.cover_url {
             Some(url) => self.result_fetcher.fetch_pictures(std::slice::from_ref(url), id).await.ok(),
             None => None,
         };
         let cover = cover.and_then(|pictures| pictures.first().copied());
-        Ok(Creation { video, cover, watermarked, vendor_id: made.id.clone().map(Text::from_recorded) })
+        Ok(Creation { video, cover, watermarked, vendor_id: urls.id.clone().map(Text::from_recorded) })
     }
 
     async fn find_job(&self, job: VendorJob) -> Result<Option<VendorReference>, VendorError> {
-        let answer = self.connection.search(&job.key).await?;
-        let found = answers::parse_search(answer.status, &answer.body)
-            .map_err(|error| self.connection.complete_error(&answer, error))?;
+        let response = self.connection.search(&job.key).await?;
+        let found = answers::parse_search(response.status, &response.body)
+            .map_err(|error| self.connection.complete_error(&response, error))?;
         Ok(found.map(Text::from_recorded))
     }
 }
@@ -158,9 +158,9 @@ impl Vendor for RemoteVideo {
     /// Polls a job that does not exist.
     fn health_check(&self) -> BoxFuture<'_, Result<(), VendorError>> {
         async move {
-            let answer = self.connection.get(&creations_path(NONEXISTENT_JOB_ID)).await?;
-            answers::parse_health_check(answer.status, &answer.body)
-                .map_err(|error| self.connection.complete_error(&answer, error))
+            let response = self.connection.get(&creations_path(NONEXISTENT_JOB_ID)).await?;
+            answers::parse_health_check(response.status, &response.body)
+                .map_err(|error| self.connection.complete_error(&response, error))
         }
         .boxed()
     }

@@ -10,12 +10,12 @@ use std::time::Duration;
 use mediary::environment::Environment;
 use serde_json::{Value, json};
 
-use super::{Told, head};
+use super::{AuditFixture, head};
 use crate::image::UPSCALER;
 use crate::support::TestApp;
 use crate::support::picture::base64_png;
-use crate::video::credits::conduct;
-use crate::video::{Given, START_END, of_prompt, vendor};
+use crate::video::credits::behavior;
+use crate::video::{START_END, VideoFixture, of_prompt, vendor};
 
 fn command(data_dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
@@ -33,7 +33,7 @@ async fn run(data_dir: &Path, arguments: &[&str]) -> (i32, String, String) {
     (status.code().expect("an exit code"), text(stdout), text(stderr))
 }
 
-async fn good(data_dir: &Path, arguments: &[&str]) -> String {
+async fn run_ok(data_dir: &Path, arguments: &[&str]) -> String {
     let (code, out, errors) = run(data_dir, arguments).await;
     assert_eq!((code, errors.as_str()), (0, ""), "{arguments:?}: {out}");
     out
@@ -61,11 +61,11 @@ fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
 #[actix_web::test]
 async fn a_running_service_and_its_directory_give_the_same_answers() {
     // Given a service with a history
-    let told = Told::new().await;
-    let last = head(&told.app).await;
-    let dir = told.app.dir.path().to_owned();
-    let (last, third) = (last.to_string(), told.shown[2].0.to_string());
-    let user = format!("user/{}", told.owner.id);
+    let fixture = AuditFixture::new().await;
+    let last = head(&fixture.app).await;
+    let dir = fixture.app.dir.path().to_owned();
+    let (last, third) = (last.to_string(), fixture.snapshots[2].0.to_string());
+    let user = format!("user/{}", fixture.owner.id);
     let questions: Vec<Vec<&str>> = vec![
         vec!["log", "--to", &last],
         vec!["log", "--json", "--to", &last],
@@ -85,32 +85,32 @@ async fn a_running_service_and_its_directory_give_the_same_answers() {
     // When both the running service and its directory are queried
     let mut running = Vec::new();
     for question in &questions {
-        running.push(good(&dir, question).await);
+        running.push(run_ok(&dir, question).await);
     }
-    let all = told.ask(&format!("/admin/events?limit=1000&to={last}")).await;
-    let dir = told.app.stop().await;
+    let all = fixture.get_admin(&format!("/admin/events?limit=1000&to={last}")).await;
+    let dir = fixture.app.stop().await;
     let before = files(dir.path());
-    let mut stopped = Vec::new();
+    let mut offline = Vec::new();
     for question in &questions {
-        stopped.push(good(dir.path(), question).await);
+        offline.push(run_ok(dir.path(), question).await);
     }
     // Then both give the same output, except for the address in `served`; the directory is unchanged
-    for ((question, running), stopped) in questions.iter().zip(&running).zip(&stopped) {
-        assert_eq!(running, stopped, "{question:?}");
+    for ((question, running), offline) in questions.iter().zip(&running).zip(&offline) {
+        assert_eq!(running, offline, "{question:?}");
     }
     assert!(files(dir.path()) == before, "the directory was changed");
     // JSON lines are the events
-    assert_eq!(json!(lines(&stopped[1])), all["events"]);
+    assert_eq!(json!(lines(&offline[1])), all["events"]);
     // Text output shows old and new values, without control characters for the terminal
-    assert!(stopped[7].contains("name: \"Acme\" → \"Acme & Sons\""), "{}", stopped[7]);
-    assert!(!stopped.iter().flat_map(|text| text.chars()).any(|c| c == '\u{1b}'));
-    assert!(!stopped[0].contains('\u{202e}') && stopped[0].contains("\\u202e"), "{}", stopped[0]);
+    assert!(offline[7].contains("name: \"Acme\" → \"Acme & Sons\""), "{}", offline[7]);
+    assert!(!offline.iter().flat_map(|text| text.chars()).any(|c| c == '\u{1b}'));
+    assert!(!offline[0].contains('\u{202e}') && offline[0].contains("\\u202e"), "{}", offline[0]);
     // And without a terminal nothing is truncated
-    assert!(stopped[0].contains(&"x".repeat(900)) && stopped[8].contains(&"x".repeat(900)));
-    assert_eq!(stopped[0], stopped[2]);
-    assert!(stopped[6].contains("no matching events") && stopped[11].contains("did not exist"), "{}", stopped[11]);
-    let was: Value = serde_json::from_str(&stopped[10]).unwrap();
-    assert_eq!(was["state"], told.shown[2].1[2].1);
+    assert!(offline[0].contains(&"x".repeat(900)) && offline[8].contains(&"x".repeat(900)));
+    assert_eq!(offline[0], offline[2]);
+    assert!(offline[6].contains("no matching events") && offline[11].contains("did not exist"), "{}", offline[11]);
+    let state_before: Value = serde_json::from_str(&offline[10]).unwrap();
+    assert_eq!(state_before["state"], fixture.snapshots[2].1[2].1);
 }
 
 #[actix_web::test]
@@ -127,18 +127,18 @@ async fn what_is_wrong_is_said_and_has_its_exit_code() {
         (&["show", "publisher/none"], 1, "publisher/none has no events"),
         (&["bogus"], 2, "unrecognized subcommand"),
     ];
-    for (arguments, code, told) in cases {
+    for (arguments, code, expected) in cases {
         let (exit, out, errors) = run(&running, arguments).await;
         assert_eq!((exit, out.as_str()), (code, ""), "{arguments:?}: {errors}");
-        assert!(errors.contains(told), "{arguments:?}: {errors}");
+        assert!(errors.contains(expected), "{arguments:?}: {errors}");
         assert!(["/position", "/from", "/to"].iter().all(|pointer| !errors.contains(pointer)), "{errors}");
     }
     let (exit, _, errors) = run(&running, &["log", "--token", "mdu_wrong"]).await;
     assert!(exit == 1 && errors.contains("rejects this token"), "{errors}");
     let dir = app.stop().await;
-    for (arguments, code, told) in cases {
+    for (arguments, code, expected) in cases {
         let (exit, _, errors) = run(dir.path(), arguments).await;
-        assert!(exit == code && errors.contains(told), "{arguments:?}: {exit} {errors}");
+        assert!(exit == code && errors.contains(expected), "{arguments:?}: {exit} {errors}");
     }
     let (exit, _, errors) = run(dir.path(), &["log", "--follow"]).await;
     assert!(exit == 1 && errors.contains("no service is running"), "{errors}");
@@ -149,7 +149,7 @@ async fn what_is_wrong_is_said_and_has_its_exit_code() {
 }
 
 /// Server that accepts one connection, sends no response, and returns the request it received.
-fn stranger() -> (String, JoinHandle<String>) {
+fn start_stranger() -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let hearing = std::thread::spawn(move || {
@@ -164,39 +164,39 @@ fn stranger() -> (String, JoinHandle<String>) {
 async fn the_token_of_the_directory_is_told_to_the_service_of_the_directory_alone() {
     // Given a service with its token in its data directory, another token in a settings file, and a foreign server
     let app = TestApp::start().await;
-    let own = app.dir.path().to_owned();
-    let settings = own.join("mediary.toml");
-    let (url, hearing) = stranger();
+    let data_dir = app.dir.path().to_owned();
+    let settings = data_dir.join("mediary.toml");
+    let (url, hearing) = start_stranger();
     let commands: [&[&str]; 3] = [&["log"], &["checkpoint"], &["as-of", "1", "publisher/acme"]];
     for file in ["", "admin_token = \"token-of-the-settings\"\n"] {
         std::fs::write(&settings, file).unwrap();
-        for asked in commands {
+        for arguments in commands {
             // When the command targets the foreign server, then it sends nothing and names the missing option
-            let (exit, _, errors) = run(&own, &[asked, &["--url", &url]].concat()).await;
-            assert!(exit == 1 && errors.contains("give --token or MEDIARY_ADMIN_TOKEN"), "{asked:?}: {errors}");
+            let (exit, _, errors) = run(&data_dir, &[arguments, &["--url", &url]].concat()).await;
+            assert!(exit == 1 && errors.contains("give --token or MEDIARY_ADMIN_TOKEN"), "{arguments:?}: {errors}");
         }
     }
     // And a token given explicitly is sent, and only that one
-    let mut given = command(&own, &["log", "--url", &url]);
-    given.env("MEDIARY_ADMIN_TOKEN", "operator-chosen-token");
-    actix_web::rt::task::spawn_blocking(move || given.output().unwrap()).await.unwrap();
-    let heard = hearing.join().unwrap();
-    assert!(heard.contains("authorization: Bearer operator-chosen-token\r\n"), "{heard}");
+    let mut audit_command = command(&data_dir, &["log", "--url", &url]);
+    audit_command.env("MEDIARY_ADMIN_TOKEN", "operator-chosen-token");
+    actix_web::rt::task::spawn_blocking(move || audit_command.output().unwrap()).await.unwrap();
+    let request = hearing.join().unwrap();
+    assert!(request.contains("authorization: Bearer operator-chosen-token\r\n"), "{request}");
     // While the service itself gets its own token, also when addressed by URL
     std::fs::remove_file(&settings).unwrap();
-    good(&own, &["log", "--url", &app.url("/")]).await;
+    run_ok(&data_dir, &["log", "--url", &app.url("/")]).await;
     app.stop().await;
 }
 
 #[actix_web::test]
 async fn a_task_is_shown_with_what_was_asked_and_progress_that_does_not_fall() {
     // Given a finished picture task, and a video task cancelled in progress
-    let sim = vendor(Duration::ZERO, conduct).await;
-    let given = Given::with(sim, |_| {}).await;
-    let (app, token) = (&given.app, given.alice.token.as_str());
+    let sim = vendor(Duration::ZERO, behavior).await;
+    let fixture = VideoFixture::with_vendor(sim, |_| {}).await;
+    let (app, token) = (&fixture.app, fixture.alice.token.as_str());
     let body = json!({"image": base64_png(18, 16), "creativity": 7, "prompt": "soft light"});
     let picture = app.post_as(token, UPSCALER, body).await.expect(200).json()["data"]["task_id"].clone();
-    let video = given.submit(START_END, of_prompt("lasting")).await["task_id"].clone();
+    let video = fixture.submit(START_END, of_prompt("lasting")).await["task_id"].clone();
     let (picture, video) = (picture.as_str().unwrap(), video.as_str().unwrap());
     let mut changes = app.app.models().task_changes();
     while app.get_as(token, &format!("/tasks/{video}")).await.json()["state"] != "processing" {
@@ -205,8 +205,8 @@ async fn a_task_is_shown_with_what_was_asked_and_progress_that_does_not_fall() {
     app.post_as(token, &format!("/proxy/videovendor/tasks/{video}/cancel"), json!({})).await.expect(200);
     // When they are shown
     let running = app.dir.path();
-    let told = good(running, &["show", &format!("task/{picture}")]).await;
-    let history = lines(&good(running, &["show", "--json", &format!("task/{video}")]).await);
+    let output = run_ok(running, &["show", &format!("task/{picture}")]).await;
+    let history = lines(&run_ok(running, &["show", "--json", &format!("task/{video}")]).await);
     // Then the request and its files by format, size and hash are listed
     for line in [
         "+ kind: \"image-upscaler\"",
@@ -214,16 +214,16 @@ async fn a_task_is_shown_with_what_was_asked_and_progress_that_does_not_fall() {
         "+ request · prompt: \"soft light\"",
         "+ request · image: \"png:18x16:",
     ] {
-        assert!(told.contains(line), "{line} is not in: {told}");
+        assert!(output.contains(line), "{line} is not in: {output}");
     }
-    assert!(!told.contains("base64") && !told.contains("iVBOR"), "{told}");
+    assert!(!output.contains("base64") && !output.contains("iVBOR"), "{output}");
     // And progress only increases
     let steps = history.iter().flat_map(|entry| entry["changes"].as_array().unwrap());
     let steps: Vec<_> = steps.filter(|step| step["path"] == "/progress").collect();
     assert!(!steps.is_empty());
     assert!(steps.iter().all(|step| step["before"].as_f64() < step["after"].as_f64()), "{steps:?}");
-    given.sim.finish_all();
-    given.app.stop().await;
+    fixture.sim.finish_all();
+    fixture.app.stop().await;
 }
 
 #[actix_web::test]
@@ -234,11 +234,11 @@ async fn following_goes_on_over_a_restart_without_gap_or_double() {
     let mut child =
         command(app.dir.path(), &["log", "--json", "--follow", "--from", "1", "--to", "6"]).spawn().unwrap();
     let out = child.stdout.take().unwrap();
-    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
-    let reading =
-        std::thread::spawn(move || BufReader::new(out).lines().map_while(Result::ok).all(|l| told.send(l).is_ok()));
+    let (sender, mut line_receiver) = tokio::sync::mpsc::unbounded_channel();
+    let reader_thread =
+        std::thread::spawn(move || BufReader::new(out).lines().map_while(Result::ok).all(|l| sender.send(l).is_ok()));
     // When the service restarts during the stream
-    let mut all = heard.recv().await.unwrap();
+    let mut collected = line_receiver.recv().await.unwrap();
     for id in ["a", "b"] {
         app.post_as(app.admin_token(), "/publishers", json!({"id": id})).await.expect(201);
     }
@@ -249,11 +249,11 @@ async fn following_goes_on_over_a_restart_without_gap_or_double() {
     }
     // Then every event arrives exactly once, and the stream ends
     let status = actix_web::rt::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
-    while let Some(line) = heard.recv().await {
-        all.extend(["\n", &line]);
+    while let Some(line) = line_receiver.recv().await {
+        collected.extend(["\n", &line]);
     }
-    assert!(reading.join().unwrap());
-    let positions: Vec<_> = lines(&all).iter().map(|e| e["position"].as_u64().unwrap()).collect();
+    assert!(reader_thread.join().unwrap());
+    let positions: Vec<_> = lines(&collected).iter().map(|e| e["position"].as_u64().unwrap()).collect();
     assert_eq!(positions, [1, 2, 3, 4, 5, 6]);
     assert_eq!(status.code(), Some(0));
     app.stop().await;

@@ -13,12 +13,12 @@ use crate::support::TestApp;
 const SOON: Duration = Duration::from_secs(20);
 
 /// Reader of one stream.
-struct Reader {
+struct AuditStreamReader {
     response: Response,
     text: String,
 }
 
-impl Reader {
+impl AuditStreamReader {
     async fn open(app: &TestApp, token: &str, query: &str, last: Option<u64>) -> Self {
         let request = app.request(Method::GET, &format!("/admin/events/stream?{query}")).bearer_auth(token);
         let request = last.into_iter().fold(request, |request, id| request.header("last-event-id", id));
@@ -32,8 +32,9 @@ impl Reader {
     /// Returns the next event with its id; `None` at the end of the stream.
     async fn next(&mut self) -> Option<(u64, Value)> {
         loop {
-            while let Some((block, rest)) = self.text.split_once("\n\n").map(|(a, b)| (a.to_owned(), b.to_owned())) {
-                self.text = rest;
+            while let Some((block, remaining)) = self.text.split_once("\n\n").map(|(a, b)| (a.to_owned(), b.to_owned()))
+            {
+                self.text = remaining;
                 let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name).map(str::to_owned));
                 if let Some(data) = field("data: ") {
                     let id = field("id: ").expect("an id").parse().expect("a position");
@@ -54,11 +55,11 @@ async fn publisher(app: &TestApp, id: &str) {
 async fn events_come_as_they_happen_and_a_reader_goes_on_where_it_was() {
     let app = TestApp::start().await;
     // Given a reader from the beginning
-    let mut reader = Reader::open(&app, app.admin_token(), "after=0", None).await;
+    let mut reader = AuditStreamReader::open(&app, app.admin_token(), "after=0", None).await;
     assert_eq!(reader.next().await.expect("the first event").0, 1);
     // When events are recorded
-    for nth in 0..5 {
-        publisher(&app, &format!("first-{nth}")).await;
+    for index in 0..5 {
+        publisher(&app, &format!("first-{index}")).await;
     }
     // Then they arrive in order as they are recorded
     for expected in 2..=6 {
@@ -70,62 +71,64 @@ async fn events_come_as_they_happen_and_a_reader_goes_on_where_it_was() {
     }
     // When the reader disconnects and reconnects with its last event id
     drop(reader);
-    for nth in 0..400 {
-        publisher(&app, &format!("away-{nth}")).await;
+    for index in 0..400 {
+        publisher(&app, &format!("away-{index}")).await;
     }
-    let mut reader = Reader::open(&app, app.admin_token(), "after=0", Some(6)).await;
+    let mut reader = AuditStreamReader::open(&app, app.admin_token(), "after=0", Some(6)).await;
     // Then no event is missing or repeated
     for expected in 7..=406 {
         assert_eq!(reader.next().await.expect("an event").0, expected);
     }
     // And the stream ends at once when the service stops
     let started = std::time::Instant::now();
-    let (_dir, rest) = tokio::join!(app.stop(), reader.next());
-    assert!(rest.is_none(), "{rest:?}");
+    let (_dir, remaining) = tokio::join!(app.stop(), reader.next());
+    assert!(remaining.is_none(), "{remaining:?}");
     assert!(started.elapsed() < Duration::from_secs(8), "the stop waited for the stream");
 }
 
 #[actix_web::test]
 async fn a_stream_has_what_its_filter_lets_through_and_ends_where_it_says() {
     let app = TestApp::start().await;
-    let mut reader = Reader::open(&app, app.admin_token(), "stream=publisher/b&type=PublisherCreated", None).await;
+    let mut reader =
+        AuditStreamReader::open(&app, app.admin_token(), "stream=publisher/b&type=PublisherCreated", None).await;
     for id in ["a", "b", "c"] {
         publisher(&app, id).await;
     }
     assert_eq!(reader.next().await.expect("an event").1["stream"], "publisher/b");
     let last = head(&app).await;
-    let mut reader = Reader::open(&app, app.admin_token(), &format!("after=0&to={last}"), None).await;
+    let mut reader = AuditStreamReader::open(&app, app.admin_token(), &format!("after=0&to={last}"), None).await;
     for expected in 1..=last {
         assert_eq!(reader.next().await.expect("an event").0, expected);
     }
     assert_eq!(reader.next().await, None);
     // Without a last event id the stream begins where the filter does; with one it continues after it
-    for (query, seen, expected) in [
+    for (query, expected_count, expected) in [
         ("from=2&to=3".to_owned(), None, vec![2, 3]),
         ("from=2&to=3".to_owned(), Some(2), vec![3]),
         ("from=2&to=3&after=0".to_owned(), None, vec![2, 3]),
         (format!("from=2000-01-01&to={last}"), None, (1..=last).collect()),
         ("from=3&to=2".to_owned(), None, vec![]),
     ] {
-        let mut reader = Reader::open(&app, app.admin_token(), &query, seen).await;
+        let mut reader = AuditStreamReader::open(&app, app.admin_token(), &query, expected_count).await;
         let mut positions = Vec::new();
         while let Some((position, _)) = reader.next().await {
             positions.push(position);
         }
-        assert_eq!(positions, expected, "{query} {seen:?}");
+        assert_eq!(positions, expected, "{query} {expected_count:?}");
     }
     // A stream that begins beyond the end waits for new events
-    let mut reader = Reader::open(&app, app.admin_token(), &format!("from={}", last + 2), None).await;
+    let mut reader = AuditStreamReader::open(&app, app.admin_token(), &format!("from={}", last + 2), None).await;
     for id in ["d", "e"] {
         publisher(&app, id).await;
     }
     assert_eq!(reader.next().await.expect("an event").0, last + 2);
     // Errors point at the invalid parameter
-    for (query, seen, pointer) in
+    for (query, expected_count, pointer) in
         [("after=99999", "", "/after"), ("after=0", "99999", "/Last-Event-ID"), ("", "x", "/Last-Event-ID")]
     {
         let path = format!("/admin/events/stream?{query}");
-        let request = app.request(Method::GET, &path).bearer_auth(app.admin_token()).header("last-event-id", seen);
+        let request =
+            app.request(Method::GET, &path).bearer_auth(app.admin_token()).header("last-event-id", expected_count);
         assert_eq!(app.send(request).await.expect(400).json()["errors"][0]["pointer"], pointer);
     }
     // A HEAD request is answered at once.
@@ -139,13 +142,13 @@ async fn while_nothing_is_recorded_there_are_heartbeats_that_say_how_far_was_loo
     // Given a reader of a kind of event that does not occur, with a short heartbeat interval
     let short = |settings: &mut Settings| settings.streams.heartbeat = Duration::from_millis(100);
     let app = TestApp::start_with(short, Environment::system()).await;
-    let mut reader = Reader::open(&app, app.admin_token(), "after=0&type=UserBanned", None).await;
+    let mut reader = AuditStreamReader::open(&app, app.admin_token(), "after=0&type=UserBanned", None).await;
     // When other events are recorded
     publisher(&app, "first").await;
     let last = head(&app).await;
     // Then it receives only heartbeats, the later ones with the position of the last event
-    let told = format!(": heartbeat\nid: {last}\n\n");
-    while !reader.text.contains(&told) {
+    let expected = format!(": heartbeat\nid: {last}\n\n");
+    while !reader.text.contains(&expected) {
         let chunk = tokio::time::timeout(SOON, reader.response.chunk()).await.expect("something soon");
         reader.text.push_str(&String::from_utf8_lossy(&chunk.expect("a whole answer").expect("no end")));
     }

@@ -14,7 +14,7 @@ use mediary::projections::read_models::Models;
 use reqwest::Client;
 use serde_json::{Value, json};
 
-use super::load::{Answered, UPSCALER, post};
+use super::load::{AcknowledgedWrites, UPSCALER, post};
 use crate::support::client;
 use crate::support::process::{Process, TOKEN};
 use crate::support::receiver::Received;
@@ -27,21 +27,25 @@ async fn get(client: &Client, url: &str) -> Value {
 }
 
 /// Asserts that every acknowledged command is there, once.
-pub async fn verify(service: &Process, answered: &Answered) {
+pub async fn verify(service: &Process, acknowledged: &AcknowledgedWrites) {
     let client = client();
-    let nodes: Vec<_> = answered.changelogs.iter().collect();
+    let nodes: Vec<_> = acknowledged.changelogs.iter().collect();
     for chunk in nodes.chunks(1000) {
-        let asked: Vec<_> = chunk.iter().map(|((_, node), _)| json!({"node_id": node, "version": "1.0.0"})).collect();
+        let queries: Vec<_> = chunk.iter().map(|((_, node), _)| json!({"node_id": node, "version": "1.0.0"})).collect();
         let url = service.url("/bulk/nodes/versions");
-        let (status, found) = post(&client, &url, &json!({"node_versions": asked})).await.unwrap();
+        let (status, found) = post(&client, &url, &json!({"node_versions": queries})).await.unwrap();
         assert_eq!(status, 200, "{found}");
-        for (((_, node), (done, asked)), found) in chunk.iter().zip(found["node_versions"].as_array().unwrap()) {
+        for (((_, node), (completed, requested)), found) in chunk.iter().zip(found["node_versions"].as_array().unwrap())
+        {
             assert_eq!(found["status"], "success", "{node} was answered and is lost: {found}");
             let changelog: u64 = found["node_version"]["changelog"].as_str().unwrap().parse().unwrap();
-            assert!((*done..=*asked).contains(&changelog), "{node}: answered {done}, asked {asked}, found {changelog}");
+            assert!(
+                (*completed..=*requested).contains(&changelog),
+                "{node}: answered {completed}, asked {requested}, found {changelog}"
+            );
         }
     }
-    for (_, task) in &answered.tasks {
+    for (_, task) in &acknowledged.tasks {
         let found = get(&client, &service.url(&format!("{UPSCALER}/{task}"))).await;
         assert_eq!(found["data"]["task_id"], **task, "a task was answered and is lost: {found}");
     }
@@ -54,38 +58,39 @@ pub async fn verify_task_ended(service: &Process, task: &str) {
 }
 
 /// Statuses that a receiver got, by task, each message counted once.
-pub struct Told(HashMap<String, Vec<String>>);
+pub struct ReportedStatuses(HashMap<String, Vec<String>>);
 
-impl Told {
-    pub fn by(received: &[Received]) -> Self {
-        let (mut known, mut told) = (HashSet::new(), HashMap::<_, Vec<_>>::new());
+impl ReportedStatuses {
+    pub fn from_callbacks(received: &[Received]) -> Self {
+        let (mut seen_ids, mut statuses) = (HashSet::new(), HashMap::<_, Vec<_>>::new());
         for callback in received {
-            if known.insert(callback.header("webhook-id")) {
+            if seen_ids.insert(callback.header("webhook-id")) {
                 let body = callback.json();
                 let text = |name: &str| body[name].as_str().expect("a text").to_owned();
-                told.entry(text("task_id")).or_default().push(text("status"));
+                statuses.entry(text("task_id")).or_default().push(text("status"));
             }
         }
-        Self(told)
+        Self(statuses)
     }
 
-    pub fn of(&self, task: &str) -> &[String] {
+    pub fn statuses_of(&self, task: &str) -> &[String] {
         self.0.get(task).map_or(&[], Vec::as_slice)
     }
 
     pub fn all_ended<'t>(&self, mut tasks: impl Iterator<Item = &'t String>) -> bool {
-        tasks.all(|task| self.of(task).last().is_some_and(|status| status == "COMPLETED" || status == "FAILED"))
+        tasks
+            .all(|task| self.statuses_of(task).last().is_some_and(|status| status == "COMPLETED" || status == "FAILED"))
     }
 }
 
 /// Events seen so far, as far as remembered: their number, and the number of each stream.
 #[derive(Default)]
-pub struct Followed {
+pub struct FollowedDeliveries {
     head: u64,
     versions: HashMap<String, u64>,
 }
 
-impl Followed {
+impl FollowedDeliveries {
     /// Checks every new event: none is missing or duplicated, and no earlier event has disappeared.
     pub async fn follow(&mut self, service: &Process) {
         let client = client();
@@ -112,21 +117,21 @@ pub async fn snapshot_taken(data: &Path) {
     let path = data.join("snapshots/models");
     let file = || std::fs::metadata(&path).ok().map(|file| (file.ino(), file.mtime(), file.mtime_nsec()));
     let before = file();
-    let taken = async {
+    let snapshot_written = async {
         while file() == before {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(SNAPSHOT_WITHIN, taken).await.expect("a snapshot is taken while others write");
+    tokio::time::timeout(SNAPSHOT_WITHIN, snapshot_written).await.expect("a snapshot is taken while others write");
 }
 
 /// Asserts that the log has no gap or duplicate and gives the same read models however it is read. Returns its number
 /// of events.
 pub fn verify_log(data: &Path) -> u64 {
     let mut from_journal = Models::default();
-    let fold = |commit: &mediary::events::envelope::Commit| commit.iter().for_each(|event| from_journal.apply(event));
+    let apply = |commit: &mediary::events::envelope::Commit| commit.iter().for_each(|event| from_journal.apply(event));
     let options = mediary::app::log_options(data, &mediary::config::Settings::default());
-    let (log, _) = SledLog::open(&options, &Environment::system(), fold).unwrap();
+    let (log, _) = SledLog::open(&options, &Environment::system(), apply).unwrap();
     let events = log.read_all(Position(0), usize::MAX).unwrap();
     let mut versions: HashMap<String, u64> = HashMap::new();
     for (position, event) in (1..).zip(&events) {

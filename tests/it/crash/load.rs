@@ -13,7 +13,7 @@ pub const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 
 /// Acknowledged writes; the service must never lose one.
 #[derive(Default, Clone)]
-pub struct Answered {
+pub struct AcknowledgedWrites {
     /// Changelog numbers that a version may carry, by round and node: the last acknowledged one, and later ones that
     /// were requested.
     pub changelogs: BTreeMap<(u64, String), (u64, u64)>,
@@ -21,11 +21,11 @@ pub struct Answered {
     pub tasks: Vec<(u64, String)>,
 }
 
-impl Answered {
+impl AcknowledgedWrites {
     /// Writes acknowledged in this round and later ones.
     pub fn since(&self, round: u64) -> Self {
         let changelogs = self.changelogs.range((round, String::new())..);
-        let tasks = self.tasks.iter().filter(|(of, _)| *of >= round);
+        let tasks = self.tasks.iter().filter(|(task_round, _)| *task_round >= round);
         Self { changelogs: changelogs.map(|(k, v)| (k.clone(), *v)).collect(), tasks: tasks.cloned().collect() }
     }
 
@@ -35,7 +35,13 @@ impl Answered {
 }
 
 /// Writes in a closed loop and records every answer; returns when the service stops answering.
-pub async fn write_until_killed(base: String, writer: usize, round: u64, answered: &Mutex<Answered>, webhook: &str) {
+pub async fn write_until_killed(
+    base: String,
+    writer: usize,
+    round: u64,
+    acknowledged: &Mutex<AcknowledgedWrites>,
+    webhook: &str,
+) {
     let client = client();
     let publisher = format!("p{writer}");
     let body = json!({"id": publisher});
@@ -47,42 +53,47 @@ pub async fn write_until_killed(base: String, writer: usize, round: u64, answere
         match post(&client, &format!("{base}{UPSCALER}"), &body).await {
             Some((200, task)) => {
                 let task = task["data"]["task_id"].as_str().unwrap().to_owned();
-                answered.lock().tasks.push((round, task));
+                acknowledged.lock().tasks.push((round, task));
             }
             Some((status, task)) => panic!("{status}: {task}"),
             None => return,
         }
     }
-    for number in 0.. {
-        let node = (round, format!("n{writer}-{round}-{number}"));
-        if write_node(&client, &format!("{base}/publishers/{publisher}/nodes"), &node, answered).await.is_none() {
+    for index in 0.. {
+        let node = (round, format!("n{writer}-{round}-{index}"));
+        if write_node(&client, &format!("{base}/publishers/{publisher}/nodes"), &node, acknowledged).await.is_none() {
             return;
         }
     }
 }
 
 /// Creates a node with a version and changes it three times; returns early when the service is killed.
-async fn write_node(client: &Client, nodes: &str, node: &(u64, String), answered: &Mutex<Answered>) -> Option<()> {
+async fn write_node(
+    client: &Client,
+    nodes: &str,
+    node: &(u64, String),
+    acknowledged: &Mutex<AcknowledgedWrites>,
+) -> Option<()> {
     let body = json!({"id": node.1, "latest_version": {"version": "1.0.0", "changelog": "0"}});
     let (status, body) = post(client, nodes, &body).await?;
     assert_eq!(status, 201, "{body}");
-    answered.lock().changelogs.insert(node.clone(), (0, 0));
+    acknowledged.lock().changelogs.insert(node.clone(), (0, 0));
     for changelog in 1..=3 {
-        answered.lock().changelogs.entry(node.clone()).and_modify(|(_, asked)| *asked = changelog);
+        acknowledged.lock().changelogs.entry(node.clone()).and_modify(|(_, requested)| *requested = changelog);
         let url = format!("{nodes}/{}/versions/1.0.0", node.1);
         let body = json!({"changelog": changelog.to_string()});
         let (status, body) = send(client.put(url).bearer_auth(TOKEN).json(&body)).await?;
         assert_eq!(status, 200, "{body}");
-        answered.lock().changelogs.entry(node.clone()).and_modify(|(done, _)| *done = changelog);
+        acknowledged.lock().changelogs.entry(node.clone()).and_modify(|(completed, _)| *completed = changelog);
     }
     Some(())
 }
 
 /// Returns the answer; `None` if the service was killed.
 async fn send(request: reqwest::RequestBuilder) -> Option<(u16, Value)> {
-    let answer = request.send().await.ok()?;
-    let status = answer.status().as_u16();
-    Some((status, answer.json().await.ok()?))
+    let response = request.send().await.ok()?;
+    let status = response.status().as_u16();
+    Some((status, response.json().await.ok()?))
 }
 
 /// Returns the answer; `None` if the service was killed.

@@ -9,7 +9,7 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
-use super::history::{self, History};
+use super::history::{self, LogHistory};
 
 const PAGE_BYTES: u64 = 4096;
 
@@ -73,15 +73,17 @@ impl Harm {
                 let length = fs::metadata(directory.join(file)).unwrap().len().min(offset + PAGE_BYTES) - offset;
                 open(file).write_all_at(&vec![0; usize::try_from(length).unwrap()], *offset).unwrap();
             }
-            Self::Swap(one, other) => {
-                let (one, other, aside) = (directory.join(one), directory.join(other), directory.join("aside"));
-                fs::rename(&one, &aside).unwrap();
-                fs::rename(&other, &one).unwrap();
+            Self::Swap(first, other) => {
+                let (first, other, aside) = (directory.join(first), directory.join(other), directory.join("aside"));
+                fs::rename(&first, &aside).unwrap();
+                fs::rename(&other, &first).unwrap();
                 fs::rename(&aside, &other).unwrap();
             }
-            Self::Stale(what) => put_back(what, directory, yesterday),
-            Self::StaleTogether(all) => all.iter().for_each(|what| put_back(what, directory, yesterday)),
-            Self::Missing(what) => remove(&directory.join(what)),
+            Self::Stale(relative_path) => put_back(relative_path, directory, yesterday),
+            Self::StaleTogether(files) => {
+                files.iter().for_each(|relative_path| put_back(relative_path, directory, yesterday))
+            }
+            Self::Missing(relative_path) => remove(&directory.join(relative_path)),
             Self::Doubled(file, name) => drop(fs::copy(directory.join(file), directory.join(name)).unwrap()),
         }
     }
@@ -93,13 +95,13 @@ impl fmt::Display for Harm {
     }
 }
 
-fn remove(what: &Path) {
-    if what.is_dir() { fs::remove_dir_all(what).unwrap() } else { fs::remove_file(what).unwrap() }
+fn remove(file: &Path) {
+    if file.is_dir() { fs::remove_dir_all(file).unwrap() } else { fs::remove_file(file).unwrap() }
 }
 
 /// Restores yesterday's state of a file or directory; removes what did not exist then.
-fn put_back(what: &Path, directory: &Path, yesterday: &Path) {
-    let (target, source) = (directory.join(what), yesterday.join(what));
+fn put_back(file: &Path, directory: &Path, yesterday: &Path) {
+    let (target, source) = (directory.join(file), yesterday.join(file));
     remove(&target);
     if source.is_dir() {
         history::copy(&source, &target);
@@ -110,7 +112,7 @@ fn put_back(what: &Path, directory: &Path, yesterday: &Path) {
 
 /// Size of the log, and number of cases of each kind.
 #[derive(Clone, Copy)]
-pub struct Plan {
+pub struct HarmPlan {
     pub events: u64,
     pub flips: usize,
     pub cuts: usize,
@@ -119,46 +121,49 @@ pub struct Plan {
 }
 
 /// Draws the cases: every file once, then random ones.
-pub fn draw(plan: Plan, history: &History, chance: &mut StdRng) -> Vec<Harm> {
-    let files = Files::of(history);
-    let flips = (0..plan.flips).map(|nth| files.flip(nth, chance)).collect::<Vec<_>>();
-    let cuts = (0..plan.cuts).map(|nth| files.cut(nth, chance)).collect::<Vec<_>>();
-    let zeroed = (0..plan.zeroed).map(|nth| files.zero_page(nth, chance)).collect::<Vec<_>>();
+pub fn draw(plan: HarmPlan, history: &LogHistory, rng: &mut StdRng) -> Vec<Harm> {
+    let files = HarmTargets::from_history(history);
+    let flips = (0..plan.flips).map(|index| files.flip(index, rng)).collect::<Vec<_>>();
+    let cuts = (0..plan.cuts).map(|index| files.cut(index, rng)).collect::<Vec<_>>();
+    let zeroed = (0..plan.zeroed).map(|index| files.zero_page(index, rng)).collect::<Vec<_>>();
     let certain = files.misplaced_for_certain();
-    let misplaced = certain.into_iter().chain((0..).map(|_| files.misplaced(chance)));
+    let misplaced = certain.into_iter().chain((0..).map(|_| files.misplaced(rng)));
     let misplaced: Vec<_> = misplaced.take(plan.misplaced).collect();
     [flips, cuts, zeroed, misplaced].concat()
 }
 
 /// Files of the log by purpose.
-struct Files {
+struct HarmTargets {
     root: PathBuf,
     segments: Vec<PathBuf>,
     /// Segments that existed yesterday.
     old_segments: Vec<PathBuf>,
     sled: Vec<PathBuf>,
-    others: Vec<PathBuf>,
+    other_files: Vec<PathBuf>,
 }
 
-impl Files {
-    fn of(history: &History) -> Self {
-        let (segments, rest): (Vec<_>, Vec<_>) =
+impl HarmTargets {
+    fn from_history(history: &LogHistory) -> Self {
+        let (segments, remaining): (Vec<_>, Vec<_>) =
             history.files().into_iter().partition(|file| file.extension().is_some_and(|kind| kind == "seg"));
-        let (sled, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(|file| file.starts_with("sled"));
-        assert!(segments.len() > 4 && !sled.is_empty() && others.len() > 1, "{segments:?} {sled:?} {others:?}");
+        let (sled, other_files): (Vec<_>, Vec<_>) = remaining.into_iter().partition(|file| file.starts_with("sled"));
+        assert!(
+            segments.len() > 4 && !sled.is_empty() && other_files.len() > 1,
+            "{segments:?} {sled:?} {other_files:?}"
+        );
         let old = segments.iter().filter(|segment| history.yesterday().join(segment).exists());
-        Self { root: history.today().to_owned(), old_segments: old.cloned().collect(), segments, sled, others }
+        Self { root: history.today().to_owned(), old_segments: old.cloned().collect(), segments, sled, other_files }
     }
 
     /// Half of the cases are in segments, a quarter in sled, a quarter in HEAD, the key, the snapshot and so on.
-    fn pick<'f>(&'f self, nth: usize, chance: &mut StdRng) -> &'f Path {
-        let among = match nth % 4 {
+    fn pick<'f>(&'f self, index: usize, rng: &mut StdRng) -> &'f Path {
+        let candidates = match index % 4 {
             0 | 2 => &self.segments,
             1 => &self.sled,
-            _ => &self.others,
+            _ => &self.other_files,
         };
         loop {
-            let file = among.choose(chance).unwrap();
+            let file = candidates.choose(rng).unwrap();
             if self.length(file) > 0 {
                 return file;
             }
@@ -170,12 +175,12 @@ impl Files {
     }
 
     /// Random offset, mostly within used parts of the file.
-    fn offset(&self, file: &Path, chance: &mut StdRng) -> u64 {
+    fn offset(&self, file: &Path, rng: &mut StdRng) -> u64 {
         let (handle, length) = (File::open(self.root.join(file)).unwrap(), self.length(file));
-        let tries = if chance.gen_bool(0.1) { 1 } else { 200 };
+        let tries = if rng.gen_bool(0.1) { 1 } else { 200 };
         let mut offset = 0;
         for _ in 0..tries {
-            offset = chance.gen_range(0..length);
+            offset = rng.gen_range(0..length);
             let mut byte = [0];
             handle.read_exact_at(&mut byte, offset).unwrap();
             if byte != [0] {
@@ -185,19 +190,19 @@ impl Files {
         offset
     }
 
-    fn flip(&self, nth: usize, chance: &mut StdRng) -> Harm {
-        let file = self.pick(nth, chance);
-        Harm::Flip { file: file.to_owned(), offset: self.offset(file, chance), bit: chance.gen_range(0..8) }
+    fn flip(&self, index: usize, rng: &mut StdRng) -> Harm {
+        let file = self.pick(index, rng);
+        Harm::Flip { file: file.to_owned(), offset: self.offset(file, rng), bit: rng.gen_range(0..8) }
     }
 
-    fn cut(&self, nth: usize, chance: &mut StdRng) -> Harm {
-        let file = self.pick(nth, chance);
-        Harm::Cut { file: file.to_owned(), length: self.offset(file, chance) }
+    fn cut(&self, index: usize, rng: &mut StdRng) -> Harm {
+        let file = self.pick(index, rng);
+        Harm::Cut { file: file.to_owned(), length: self.offset(file, rng) }
     }
 
-    fn zero_page(&self, nth: usize, chance: &mut StdRng) -> Harm {
-        let file = self.pick(nth, chance);
-        Harm::ZeroPage { file: file.to_owned(), offset: self.offset(file, chance) / PAGE_BYTES * PAGE_BYTES }
+    fn zero_page(&self, index: usize, rng: &mut StdRng) -> Harm {
+        let file = self.pick(index, rng);
+        Harm::ZeroPage { file: file.to_owned(), offset: self.offset(file, rng) / PAGE_BYTES * PAGE_BYTES }
     }
 
     /// Typical operator mistakes with a directory.
@@ -230,22 +235,22 @@ impl Files {
         ]
     }
 
-    fn misplaced(&self, chance: &mut StdRng) -> Harm {
-        let segment = |chance: &mut StdRng| self.segments.choose(chance).unwrap().clone();
-        let any = |chance: &mut StdRng| {
-            let nth = chance.gen_range(0..4);
-            self.pick(nth, chance).to_owned()
+    fn misplaced(&self, rng: &mut StdRng) -> Harm {
+        let segment = |rng: &mut StdRng| self.segments.choose(rng).unwrap().clone();
+        let any_file = |rng: &mut StdRng| {
+            let nth = rng.gen_range(0..4);
+            self.pick(nth, rng).to_owned()
         };
-        match chance.gen_range(0..10) {
+        match rng.gen_range(0..10) {
             0..4 => {
-                let pair: Vec<_> = self.segments.choose_multiple(chance, 2).cloned().collect();
+                let pair: Vec<_> = self.segments.choose_multiple(rng, 2).cloned().collect();
                 Harm::Swap(pair[0].clone(), pair[1].clone())
             }
-            4..6 => Harm::StaleTogether(self.old_segments.choose_multiple(chance, 3).cloned().collect()),
-            6..9 => Harm::Missing(any(chance)),
+            4..6 => Harm::StaleTogether(self.old_segments.choose_multiple(rng, 3).cloned().collect()),
+            6..9 => Harm::Missing(any_file(rng)),
             _ => {
-                let position: u64 = chance.gen_range(1..15_000);
-                Harm::Doubled(segment(chance), format!("journal/{position:020}.seg").into())
+                let position: u64 = rng.gen_range(1..15_000);
+                Harm::Doubled(segment(rng), format!("journal/{position:020}.seg").into())
             }
         }
     }

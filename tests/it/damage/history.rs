@@ -25,17 +25,17 @@ use mediary::projections::node::view::Links;
 use mediary::projections::snapshot::save;
 use tempfile::TempDir;
 
-use super::Answers;
+use super::ServedContents;
 use crate::samples::{AT, circumstances, every_kind, id};
 
 /// Appends that share a sync.
 const GROUP: usize = 24;
 
 /// The log, an older copy of it, and its content.
-pub struct History {
+pub struct LogHistory {
     yesterday: TempDir,
     today: TempDir,
-    pub answers: Answers,
+    pub contents: ServedContents,
 }
 
 /// Options with small segments, so that there are many.
@@ -45,10 +45,10 @@ pub fn options(directory: &Path) -> SledLogOptions {
     options
 }
 
-impl History {
+impl LogHistory {
     /// Makes a log of at least this many events.
     /// It has a snapshot of the read models, taken a sixth before the end; the older copy has one too.
-    pub fn make(events: u64) -> Self {
+    pub fn generate(events: u64) -> Self {
         let (yesterday, today) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let mut households = (1..).map(household);
         // The older copy lacks the last third.
@@ -58,9 +58,9 @@ impl History {
         fill(today.path(), events / 6 * 5, &mut households);
         snapshot(today.path());
         fill(today.path(), events, &mut households);
-        let answers = Answers::of(today.path()).unwrap().0;
-        assert!(answers.events.len() as u64 >= events);
-        Self { yesterday, today, answers }
+        let contents = ServedContents::open(today.path()).unwrap().0;
+        assert!(contents.events.len() as u64 >= events);
+        Self { yesterday, today, contents }
     }
 
     pub fn today(&self) -> &Path {
@@ -133,44 +133,44 @@ fn household(n: u128) -> Vec<Append> {
     let (user, token, task) = (UserId(id(base)), TokenId(id(base + 1)), TaskId(id(base + 2)));
     let publisher = PublisherId::parse(&format!("publisher-{n}")).unwrap();
     let node = NodeId::parse(&format!("node-{n}")).unwrap();
-    let mut writing = Writing { next: base + 100, appends: Vec::new() };
+    let mut writing = HistoryWriter { next: base + 100, appends: Vec::new() };
     let kinds = every_kind();
     let kinds = kinds.iter();
 
-    let mut people = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
-    let (mut work, mut told) = (Vec::new(), Vec::new());
+    let mut household = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
+    let (mut works, mut reported) = (Vec::new(), Vec::new());
     let delivery = DeliveryId(id(base + 3));
     for kind in kinds.cloned() {
-        match own(kind, user, token, task, delivery, &publisher, &node) {
-            event @ Event::User(_) => people[0].push(vec![event]),
-            event @ Event::Token(_) => people[1].push(vec![event]),
-            event @ Event::Publisher(_) => people[2].push(vec![event]),
-            Event::Node(NodeEvent::VersionReleased { version }) => people[3].extend(releases(base, &version)),
-            event @ Event::Node(_) => people[3].push(vec![event]),
-            event @ Event::Task(_) => work.push(vec![event]),
-            event @ Event::Delivery(_) => told.push(vec![event]),
+        match with_own_ids(kind, user, token, task, delivery, &publisher, &node) {
+            event @ Event::User(_) => household[0].push(vec![event]),
+            event @ Event::Token(_) => household[1].push(vec![event]),
+            event @ Event::Publisher(_) => household[2].push(vec![event]),
+            Event::Node(NodeEvent::VersionReleased { version }) => household[3].extend(releases(base, &version)),
+            event @ Event::Node(_) => household[3].push(vec![event]),
+            event @ Event::Task(_) => works.push(vec![event]),
+            event @ Event::Delivery(_) => reported.push(vec![event]),
             Event::Claim(_) => {
                 let claim = IdempotencyClaim {
                     key: Digest([n.to_le_bytes()[0]; 32]),
                     fingerprint: Digest([1; 32]),
                     command_index: 0,
                 };
-                people[0].last_mut().unwrap().push(ClaimEvent::KeyClaimed(claim).into());
+                household[0].last_mut().unwrap().push(ClaimEvent::KeyClaimed(claim).into());
             }
         }
     }
-    let [users, tokens, publishers, nodes] = people;
+    let [users, tokens, publishers, nodes] = household;
     writing.stream(&StreamId::from(&user), users);
     writing.stream(&StreamId::from(&publisher), publishers);
     writing.stream(&StreamId::from(&token), tokens);
     writing.stream(&StreamId::from(&node.key()), nodes);
-    writing.stream(&StreamId::from(&task), work);
-    writing.stream(&StreamId::from(&delivery), told);
+    writing.stream(&StreamId::from(&task), works);
+    writing.stream(&StreamId::from(&delivery), reported);
     writing.appends
 }
 
 /// Sample event, adapted to this household.
-fn own(
+fn with_own_ids(
     sample: Event,
     user: UserId,
     token: TokenId,
@@ -204,21 +204,21 @@ fn own(
 }
 
 fn releases(base: u128, version: &VersionDraft) -> Vec<Vec<Event>> {
-    let release = |nth: u128| {
-        let number = SemVer::parse(&format!("1.{nth}.0")).unwrap();
-        let draft = VersionDraft { id: VersionId(id(base + 10 + nth)), number, ..version.clone() };
+    let release = |index: u128| {
+        let version_number = SemVer::parse(&format!("1.{index}.0")).unwrap();
+        let draft = VersionDraft { id: VersionId(id(base + 10 + index)), number: version_number, ..version.clone() };
         vec![NodeEvent::VersionReleased { version: draft }.into(), NodeEvent::DownloadsCounted { count: 7 }.into()]
     };
     (0..4).map(release).collect()
 }
 
 /// Events to append, each with an id.
-struct Writing {
+struct HistoryWriter {
     next: u128,
     appends: Vec<Append>,
 }
 
-impl Writing {
+impl HistoryWriter {
     fn stream(&mut self, stream: &StreamId, commits: Vec<Vec<Event>>) {
         let mut expected = 0;
         for events in commits {

@@ -10,13 +10,13 @@ use mediary::events::sled_log::ScrubState;
 use mediary::projections::node::view::Links;
 
 use super::harm::Harm;
-use super::history::{self, History};
-use super::{Answers, Outcome, judge_answers, judge_refusal, watched};
+use super::history::{self, LogHistory};
+use super::{Outcome, ServedContents, judge_answers, judge_refusal, watched};
 
 /// Outcome of one start.
 enum Started {
     /// Its content, and its reports.
-    Whole(Box<Answers>, Vec<String>),
+    Whole(Box<ServedContents>, Vec<String>),
     Refused(String),
     /// Damage found by the background check.
     FoundLater(String),
@@ -30,7 +30,7 @@ fn start(directory: &Path) -> Started {
         Ok(OpenedLog { log, models, reports, .. }) => loop {
             match log.verification().state {
                 ScrubState::Checking => thread::sleep(Duration::from_millis(1)),
-                ScrubState::Intact => break Started::Whole(Box::new(Answers::told(&log, models)), reports),
+                ScrubState::Intact => break Started::Whole(Box::new(ServedContents::from_log(&log, models)), reports),
                 ScrubState::Damaged { reason } => {
                     assert!(log.state().is_err(), "changes are taken on top of damage");
                     break Started::FoundLater(reason);
@@ -41,21 +41,21 @@ fn start(directory: &Path) -> Started {
 }
 
 /// Starts from the snapshot. If the background check finds damage, the next start must repair or name it.
-pub fn outlive(history: &History, harm: &Harm, directory: &Path) -> Outcome {
+pub fn outlive(history: &LogHistory, harm: &Harm, directory: &Path) -> Outcome {
     match started(directory) {
-        Err(broken) => broken,
+        Err(outcome) => outcome,
         Ok(Started::Refused(reason)) => judge_refusal(harm, directory, reason),
-        Ok(Started::Whole(answers, reports)) => {
-            judge_reports(judge_answers(&answers, &reports, history), harm, &reports)
+        Ok(Started::Whole(contents, reports)) => {
+            judge_reports(judge_answers(&contents, &reports, history), harm, &reports)
         }
         Ok(Started::FoundLater(found)) => match started(directory) {
-            Err(broken) => broken,
+            Err(outcome) => outcome,
             Ok(Started::Refused(reason)) => judge_refusal(harm, directory, reason),
-            Ok(Started::Whole(answers, reports)) if !reports.is_empty() => judge_answers(&answers, &reports, history),
+            Ok(Started::Whole(contents, reports)) if !reports.is_empty() => judge_answers(&contents, &reports, history),
             Ok(Started::Whole(..)) => {
                 Outcome::Broken(format!("the next start says nothing of what was found: {found}"))
             }
-            Ok(Started::FoundLater(again)) => Outcome::Broken(format!("found and found again: {found}, {again}")),
+            Ok(Started::FoundLater(repeated)) => Outcome::Broken(format!("found and found again: {found}, {repeated}")),
         },
     }
 }

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{UPSCALER, manual_clock, statuses, until};
+use super::{UPSCALER, manual_clock, statuses, wait_for_deliveries};
 use crate::image::PRECISION;
 use crate::support::process::{Process, TOKEN};
 use crate::support::receiver::Receiver;
@@ -27,7 +27,7 @@ const RESTART_AT: usize = 4;
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Receiver, and the expected outcome of a callback to it.
-struct Row {
+struct DeliveryFaultRow {
     fault: &'static str,
     url: String,
     state: &'static str,
@@ -37,7 +37,7 @@ struct Row {
     pause: Duration,
 }
 
-impl Row {
+impl DeliveryFaultRow {
     fn new(fault: &'static str, url: String, state: &'static str, attempts: &[&'static str]) -> Self {
         Self { fault, url, state, attempts: attempts.to_vec(), pause: Duration::ZERO }
     }
@@ -84,44 +84,46 @@ async fn slow_twice() -> SocketAddr {
 }
 
 /// Receiver that answers with `head` the first time, and with success afterwards.
-async fn at_first(head: &'static str) -> Receiver {
+async fn replying_at_first(head: &'static str) -> Receiver {
     let content = "HTTP/1.1 204 No Content";
-    Receiver::answering(move |number, _| if number == 1 { head } else { content }.to_owned()).await
+    Receiver::with_replies(move |attempt, _| if attempt == 1 { head } else { content }.to_owned()).await
 }
 
-async fn always(head: &'static str) -> Receiver {
-    Receiver::answering(move |_, _| head.to_owned()).await
+async fn always_replying(head: &'static str) -> Receiver {
+    Receiver::with_replies(move |_, _| head.to_owned()).await
 }
 
 /// Address without a listener.
-fn nobody() -> SocketAddr {
+fn unused_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 /// Receivers that must live as long as the test.
-struct Receivers {
-    rows: Vec<Row>,
+struct FaultReceivers {
+    rows: Vec<DeliveryFaultRow>,
     down: SocketAddr,
     failing: Receiver,
     /// Targets of a name after its first attempt, and of a redirect.
     canaries: [TcpListener; 2],
-    _kept: Vec<Receiver>,
+    _receivers: Vec<Receiver>,
 }
 
-async fn receivers() -> Receivers {
-    let down = nobody();
-    let content = always("HTTP/1.1 204 No Content").await;
-    let failing = always("HTTP/1.1 500 Internal Server Error").await;
-    let gone = always("HTTP/1.1 410 Gone").await;
-    let busy = at_first("HTTP/1.1 429 Too Many Requests\r\nretry-after: 7200").await;
-    let later = at_first("HTTP/1.1 503 Service Unavailable\r\nretry-after: Fri, 15 Jan 2027 11:00:00 GMT").await;
-    let turning = always("HTTP/1.1 503 Service Unavailable").await;
+async fn receivers() -> FaultReceivers {
+    let down = unused_address();
+    let content = always_replying("HTTP/1.1 204 No Content").await;
+    let failing = always_replying("HTTP/1.1 500 Internal Server Error").await;
+    let gone_receiver = always_replying("HTTP/1.1 410 Gone").await;
+    let busy = replying_at_first("HTTP/1.1 429 Too Many Requests\r\nretry-after: 7200").await;
+    let later_receiver =
+        replying_at_first("HTTP/1.1 503 Service Unavailable\r\nretry-after: Fri, 15 Jan 2027 11:00:00 GMT").await;
+    let turning = always_replying("HTTP/1.1 503 Service Unavailable").await;
     let port = turning.url("").rsplit(':').next().unwrap().parse::<u16>().unwrap();
-    let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
-    let canaries = [TcpListener::bind(("127.0.0.2", port)).unwrap(), elsewhere];
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let canaries = [TcpListener::bind(("127.0.0.2", port)).unwrap(), listener];
     let target = canaries[1].local_addr().unwrap();
     let redirecting =
-        Receiver::answering(move |_, _| format!("HTTP/1.1 307 Temporary Redirect\r\nlocation: http://{target}/")).await;
+        Receiver::with_replies(move |_, _| format!("HTTP/1.1 307 Temporary Redirect\r\nlocation: http://{target}/"))
+            .await;
     let endless = raw("HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n", Some("xxxxxxxxxxxxxxxxxxxxxxxx")).await;
     let headers =
         raw("HTTP/1.1 200 OK\r\n", Some("x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n")).await;
@@ -132,28 +134,36 @@ async fn receivers() -> Receivers {
     turned.resize(10, "the egress rules forbid");
     let http = |address: SocketAddr| format!("http://{address}/hook");
     let rows = vec![
-        Row::new("none", content.url("/hook"), "delivered", &["204"]),
-        Row::new("down for 72 h", http(down), "delivered", &after_down),
-        Row::new("refuses connections", http(nobody()), "dead", &["cannot connect"; 10]),
-        Row::new("fails", failing.url("/hook"), "dead", &["500"; 10]),
-        Row::new("redirects", redirecting.url("/hook"), "dead", &["307"; 10]),
-        Row::new("is gone", gone.url("/hook"), "stopped", &["410"]),
-        Row::new(
+        DeliveryFaultRow::new("none", content.url("/hook"), "delivered", &["204"]),
+        DeliveryFaultRow::new("down for 72 h", http(down), "delivered", &after_down),
+        DeliveryFaultRow::new("refuses connections", http(unused_address()), "dead", &["cannot connect"; 10]),
+        DeliveryFaultRow::new("fails", failing.url("/hook"), "dead", &["500"; 10]),
+        DeliveryFaultRow::new("redirects", redirecting.url("/hook"), "dead", &["307"; 10]),
+        DeliveryFaultRow::new("is gone", gone_receiver.url("/hook"), "stopped", &["410"]),
+        DeliveryFaultRow::new(
             "slow at first",
             http(slow_twice().await),
             "delivered",
             &["no response within 3 s", "no response within 3 s", "204"],
         ),
-        Row::new("an endless body", http(endless), "delivered", &["200"]),
-        Row::new("endless headers", http(headers), "dead", &["no response"; 10]),
-        Row::new("busy, Retry-After in seconds", busy.url("/hook"), "delivered", &["429", "204"]).pausing(2 * HOUR),
-        Row::new("busy, Retry-After as a date", later.url("/hook"), "delivered", &["503", "204"]).pausing(3 * HOUR),
-        Row::new("no TLS", format!("https://{closing}/hook"), "dead", &["cannot connect"; 10]),
-        Row::new("no HTTP", http(garbage), "dead", &["no response"; 10]),
-        Row::new("hangs up", http(closing), "dead", &["no response"; 10]),
-        Row::new("a name turning private", format!("http://turning.example:{port}/hook"), "dead", &turned),
+        DeliveryFaultRow::new("an endless body", http(endless), "delivered", &["200"]),
+        DeliveryFaultRow::new("endless headers", http(headers), "dead", &["no response"; 10]),
+        DeliveryFaultRow::new("busy, Retry-After in seconds", busy.url("/hook"), "delivered", &["429", "204"])
+            .pausing(2 * HOUR),
+        DeliveryFaultRow::new("busy, Retry-After as a date", later_receiver.url("/hook"), "delivered", &["503", "204"])
+            .pausing(3 * HOUR),
+        DeliveryFaultRow::new("no TLS", format!("https://{closing}/hook"), "dead", &["cannot connect"; 10]),
+        DeliveryFaultRow::new("no HTTP", http(garbage), "dead", &["no response"; 10]),
+        DeliveryFaultRow::new("hangs up", http(closing), "dead", &["no response"; 10]),
+        DeliveryFaultRow::new("a name turning private", format!("http://turning.example:{port}/hook"), "dead", &turned),
     ];
-    Receivers { rows, down, failing, canaries, _kept: vec![content, redirecting, gone, busy, later, turning] }
+    FaultReceivers {
+        rows,
+        down,
+        failing,
+        canaries,
+        _receivers: vec![content, redirecting, gone_receiver, busy, later_receiver, turning],
+    }
 }
 
 /// Refuses private addresses except for one, which stands for the public ones.
@@ -168,16 +178,16 @@ async fn at_rest(app: &TestApp, task: &str, now: &str) -> Value {
     let resting = |delivery: &Value| {
         delivery["state"] != "pending" || delivery["next_attempt_at"].as_str().is_some_and(|next| next > now)
     };
-    until(app, app.admin_token(), task, |found| found.first().is_some_and(resting)).await[0].clone()
+    wait_for_deliveries(app, app.admin_token(), task, |found| found.first().is_some_and(resting)).await[0].clone()
 }
 
 #[actix_web::test]
 async fn whatever_a_receiver_does_has_its_outcome() {
     let receivers = receivers().await;
-    let asked = AtomicUsize::new(0);
+    let connections = AtomicUsize::new(0);
     let turning = move |name: &str| -> Vec<IpAddr> {
         assert_eq!(name, "turning.example");
-        let host = if asked.fetch_add(1, Ordering::SeqCst) == 0 { 1 } else { 2 };
+        let host = if connections.fetch_add(1, Ordering::SeqCst) == 0 { 1 } else { 2 };
         vec![[127, 0, 0, host].into()]
     };
     let environment = manual_clock().with_host_resolver(Arc::new(turning));
@@ -210,27 +220,29 @@ async fn whatever_a_receiver_does_has_its_outcome() {
         compare(row, delivery);
     }
     assert_eq!(revived.expect("three days have passed").received().len(), 1);
-    let failed = receivers.failing.received();
-    assert!(failed.iter().all(|callback| callback.header("webhook-id") == failed[0].header("webhook-id")));
+    let failed_attempts = receivers.failing.received();
+    assert!(
+        failed_attempts.iter().all(|callback| callback.header("webhook-id") == failed_attempts[0].header("webhook-id"))
+    );
     for canary in &receivers.canaries {
         canary.set_nonblocking(true).unwrap();
         assert!(canary.accept().is_err(), "somebody was called who must not be");
     }
 }
 
-fn compare(row: &Row, delivery: &Value) {
-    let Row { fault, state, .. } = row;
+fn compare(row: &DeliveryFaultRow, delivery: &Value) {
+    let DeliveryFaultRow { fault, state, .. } = row;
     let attempts = delivery["attempts"].as_array().unwrap();
     let outcome = |attempt: &Value| match attempt["status_code"].as_u64() {
         Some(status) => status.to_string(),
         None => attempt["reason"].as_str().unwrap().to_owned(),
     };
-    let came: Vec<_> = attempts.iter().map(outcome).collect();
-    let as_told =
-        came.len() == row.attempts.len() && came.iter().zip(&row.attempts).all(|(is, as_told)| is.starts_with(as_told));
-    assert!(as_told && delivery["state"] == *state, "{fault}: {} {came:#?}", delivery["state"]);
+    let outcomes: Vec<_> = attempts.iter().map(outcome).collect();
+    let expected = outcomes.len() == row.attempts.len()
+        && outcomes.iter().zip(&row.attempts).all(|(actual, expected)| actual.starts_with(expected));
+    assert!(expected && delivery["state"] == *state, "{fault}: {} {outcomes:#?}", delivery["state"]);
     if !row.pause.is_zero() {
-        let at = |nth: usize| chrono::DateTime::parse_from_rfc3339(attempts[nth]["at"].as_str().unwrap()).unwrap();
+        let at = |index: usize| chrono::DateTime::parse_from_rfc3339(attempts[index]["at"].as_str().unwrap()).unwrap();
         assert!((at(1) - at(0)).to_std().unwrap() + Duration::from_secs(2) >= row.pause, "{fault}: {attempts:#?}");
     }
 }
@@ -240,8 +252,8 @@ fn compare(row: &Row, delivery: &Value) {
 async fn killed_between_sending_and_recording_the_service_tells_again_under_the_same_id() {
     let pid = Arc::new(OnceLock::<Pid>::new());
     let victim = Arc::clone(&pid);
-    let receiver = Receiver::answering(move |number, _| {
-        if number == 1 {
+    let receiver = Receiver::with_replies(move |attempt, _| {
+        if attempt == 1 {
             kill_process(*victim.wait(), Signal::KILL).unwrap();
         }
         "HTTP/1.1 204 No Content".to_owned()
@@ -255,7 +267,7 @@ async fn killed_between_sending_and_recording_the_service_tells_again_under_the_
     // The answer may be lost with the service.
     let _ = client().post(service.url(path)).bearer_auth(TOKEN).json(&body).send().await;
     receiver.wait_until(|received| received.len() == 1).await;
-    service.ended();
+    service.wait_for_exit();
     let _service = Process::start(data.path());
     let received = receiver.wait_until(|received| received.len() == 3).await;
     assert_eq!(statuses(&received), ["IN_PROGRESS", "IN_PROGRESS", "COMPLETED"]);

@@ -5,7 +5,10 @@ use std::time::Duration;
 use mediary::actors::projector::rebuild;
 use serde_json::{Value, json};
 
-use super::{attempted, completed, listed, manual_clock, settled, statuses, submit, until};
+use super::{
+    listed, manual_clock, statuses, submit, wait_for_attempts, wait_for_completion, wait_for_deliveries,
+    wait_until_settled,
+};
 use crate::image::PRECISION;
 use crate::support::receiver::Receiver;
 use crate::support::{TestApp, picture};
@@ -17,7 +20,7 @@ fn states(deliveries: &[Value]) -> Vec<&str> {
 #[actix_web::test]
 async fn every_attempt_of_every_delivery_is_listed() {
     // Given a receiver that fails once
-    let receiver = Receiver::answering(|number, _| match number {
+    let receiver = Receiver::with_replies(|attempt, _| match attempt {
         1 => "HTTP/1.1 500 Internal Server Error".to_owned(),
         _ => "HTTP/1.1 200 OK".to_owned(),
     })
@@ -25,8 +28,8 @@ async fn every_attempt_of_every_delivery_is_listed() {
     let environment = manual_clock();
     let app = TestApp::start_with(|_| {}, environment.clone()).await;
     let task = submit(&app, &receiver.url("/hook")).await;
-    completed(&app, &task).await;
-    attempted(&app, &task, 1).await;
+    wait_for_completion(&app, &task).await;
+    wait_for_attempts(&app, &task, 1).await;
     // Then the first waits for its retry, and the second for the first
     let found = listed(&app, app.admin_token(), &task).await;
     assert_eq!(states(&found), ["pending", "pending"]);
@@ -37,12 +40,12 @@ async fn every_attempt_of_every_delivery_is_listed() {
     assert_eq!(found[1]["attempts"], json!([]));
     // And a pending delivery cannot be redelivered
     for delivery in &found {
-        let again = format!("/deliveries/{}/redeliver", delivery["id"].as_str().unwrap());
-        app.post_as(app.admin_token(), &again, json!({})).await.expect(409);
+        let redeliver_path = format!("/deliveries/{}/redeliver", delivery["id"].as_str().unwrap());
+        app.post_as(app.admin_token(), &redeliver_path, json!({})).await.expect(409);
     }
     // And after the next attempt both are delivered, also when listed after a restart
     environment.advance(Duration::from_millis(5500));
-    let found = settled(&app, app.admin_token(), &task).await;
+    let found = wait_until_settled(&app, app.admin_token(), &task).await;
     assert_eq!(states(&found), ["delivered", "delivered"]);
     assert_eq!(found[0]["attempts"].as_array().unwrap().len(), 2);
     let received = receiver.received();
@@ -54,38 +57,38 @@ async fn every_attempt_of_every_delivery_is_listed() {
 #[actix_web::test]
 async fn a_delivery_that_has_ended_is_made_again_under_its_old_id() {
     // Given a receiver that first rejects every callback and later accepts all
-    let receiver = Receiver::answering(|number, _| match number {
+    let receiver = Receiver::with_replies(|attempt, _| match attempt {
         1 | 2 => "HTTP/1.1 410 Gone".to_owned(),
         _ => "HTTP/1.1 200 OK".to_owned(),
     })
     .await;
     let app = TestApp::start().await;
     let task = submit(&app, &receiver.url("/hook")).await;
-    let found = settled(&app, app.admin_token(), &task).await;
+    let found = wait_until_settled(&app, app.admin_token(), &task).await;
     assert_eq!(states(&found), ["stopped", "stopped"]);
     // When the first is redelivered
     let path = format!("/deliveries/{}/redeliver", found[0]["id"].as_str().unwrap());
-    let shown = app.post_as(app.admin_token(), &path, json!({})).await.expect(200).json();
-    assert_eq!(shown["id"], found[0]["id"]);
-    let found = until(&app, app.admin_token(), &task, |found| found[0]["state"] == "delivered").await;
+    let body = app.post_as(app.admin_token(), &path, json!({})).await.expect(200).json();
+    assert_eq!(body["id"], found[0]["id"]);
+    let found = wait_for_deliveries(&app, app.admin_token(), &task, |found| found[0]["state"] == "delivered").await;
     // Then it arrives under the same id, and its attempts continue
     let received = receiver.received();
     assert_eq!(statuses(&received), ["IN_PROGRESS", "COMPLETED", "IN_PROGRESS"]);
     assert_eq!(received[0].header("webhook-id"), received[2].header("webhook-id"));
     assert_eq!(received[0].body, received[2].body);
-    let numbers: Vec<_> = found[0]["attempts"].as_array().unwrap().iter().map(|it| it["number"].clone()).collect();
+    let numbers: Vec<_> = found[0]["attempts"].as_array().unwrap().iter().map(|item| item["number"].clone()).collect();
     assert_eq!((states(&found), numbers), (vec!["delivered", "stopped"], vec![json!(1), json!(2)]));
     // And a successful delivery can be redelivered, too
     app.post_as(app.admin_token(), &path, json!({})).await.expect(200);
     receiver.wait_until(|received| received.len() == 4).await;
-    settled(&app, app.admin_token(), &task).await;
+    wait_until_settled(&app, app.admin_token(), &task).await;
     assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
 }
 
 #[actix_web::test]
 async fn what_is_made_again_is_made_in_the_order_of_the_changes() {
     // Given a task whose two deliveries were stopped
-    let receiver = Receiver::answering(|number, _| match number {
+    let receiver = Receiver::with_replies(|attempt, _| match attempt {
         1 | 2 => "HTTP/1.1 410 Gone".to_owned(),
         3 => "HTTP/1.1 503 Service Unavailable".to_owned(),
         _ => "HTTP/1.1 200 OK".to_owned(),
@@ -94,15 +97,16 @@ async fn what_is_made_again_is_made_in_the_order_of_the_changes() {
     let environment = manual_clock();
     let app = TestApp::start_with(|_| {}, environment.clone()).await;
     let task = submit(&app, &receiver.url("/hook")).await;
-    let found = settled(&app, app.admin_token(), &task).await;
-    let again = |nth: usize| format!("/deliveries/{}/redeliver", found[nth]["id"].as_str().unwrap());
+    let found = wait_until_settled(&app, app.admin_token(), &task).await;
+    let redeliver_path = |index: usize| format!("/deliveries/{}/redeliver", found[index]["id"].as_str().unwrap());
     // When the later one is redelivered and fails, and then the earlier one is redelivered
-    app.post_as(app.admin_token(), &again(1), json!({})).await.expect(200);
-    until(&app, app.admin_token(), &task, |found| found[1]["attempts"].as_array().unwrap().len() == 2).await;
-    app.post_as(app.admin_token(), &again(0), json!({})).await.expect(200);
-    until(&app, app.admin_token(), &task, |found| found[0]["state"] == "delivered").await;
+    app.post_as(app.admin_token(), &redeliver_path(1), json!({})).await.expect(200);
+    wait_for_deliveries(&app, app.admin_token(), &task, |found| found[1]["attempts"].as_array().unwrap().len() == 2)
+        .await;
+    app.post_as(app.admin_token(), &redeliver_path(0), json!({})).await.expect(200);
+    wait_for_deliveries(&app, app.admin_token(), &task, |found| found[0]["state"] == "delivered").await;
     environment.advance(Duration::from_millis(5500));
-    settled(&app, app.admin_token(), &task).await;
+    wait_until_settled(&app, app.admin_token(), &task).await;
     // Then the earlier one arrives first
     let last: Vec<_> = statuses(&receiver.received())[2..].to_vec();
     assert_eq!(last, ["COMPLETED", "IN_PROGRESS", "COMPLETED"]);
@@ -114,12 +118,12 @@ async fn deliveries_are_their_owners_alone_and_there_are_none_without_a_webhook(
     let (ada, bob) = (app.user("ada").await, app.user("bob").await);
     let body = json!({"image": picture::base64_png(8, 8), "webhook_url": receiver.url("/hook")});
     let task = crate::image::submit(&app, &ada, PRECISION, body).await;
-    let found = settled(&app, &ada.token, &task).await;
+    let found = wait_until_settled(&app, &ada.token, &task).await;
     // Precision upscaling reports only its end
     assert_eq!((found.len(), &found[0]["status"]), (1, &json!("COMPLETED")));
     app.get_as(&bob.token, &format!("/tasks/{task}/deliveries")).await.expect(404);
-    let again = format!("/deliveries/{}/redeliver", found[0]["id"].as_str().unwrap());
-    app.post_as(&bob.token, &again, json!({})).await.expect(404);
+    let redeliver_path = format!("/deliveries/{}/redeliver", found[0]["id"].as_str().unwrap());
+    app.post_as(&bob.token, &redeliver_path, json!({})).await.expect(404);
     for unknown in ["nothing", "00000000-0000-4000-8000-00000000abcd", task.as_str()] {
         app.post_as(&ada.token, &format!("/deliveries/{unknown}/redeliver"), json!({})).await.expect(404);
     }
@@ -141,8 +145,8 @@ async fn what_waits_for_a_receiver_that_is_down_is_read_from_the_log_again() {
         tasks.push(submit(&app, &format!("http://{address}/hook")).await);
     }
     for task in &tasks {
-        completed(&app, task).await;
-        attempted(&app, task, 1).await;
+        wait_for_completion(&app, task).await;
+        wait_for_attempts(&app, task, 1).await;
     }
     assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
     // When it is back
@@ -150,12 +154,12 @@ async fn what_waits_for_a_receiver_that_is_down_is_read_from_the_log_again() {
     environment.advance(Duration::from_millis(5500));
     // Then it gets the same callbacks as if it had been up
     for task in &tasks {
-        settled(&app, app.admin_token(), task).await;
-        let told: Vec<_> = receiver.received().into_iter().filter(|callback| callback.task() == *task).collect();
-        assert_eq!(statuses(&told), ["IN_PROGRESS", "COMPLETED"]);
+        wait_until_settled(&app, app.admin_token(), task).await;
+        let callbacks: Vec<_> = receiver.received().into_iter().filter(|callback| callback.task() == *task).collect();
+        assert_eq!(statuses(&callbacks), ["IN_PROGRESS", "COMPLETED"]);
         let path = format!("/proxy/imagevendor/v1/ai/image-upscaler/{task}");
-        let read = app.get_as(app.admin_token(), &path).await.expect(200).json();
-        assert_eq!(told[1].json(), read["data"]);
+        let task_body = app.get_as(app.admin_token(), &path).await.expect(200).json();
+        assert_eq!(callbacks[1].json(), task_body["data"]);
     }
     assert_eq!(app.app.models().read().deliveries.pending_count(), 0);
 }
@@ -174,10 +178,10 @@ async fn so_much_may_wait_for_receivers_of_one_account_and_no_more() {
         body
     };
     let task = crate::image::submit(&app, &ada, PRECISION, body(true)).await;
-    until(&app, &ada.token, &task, |found| !found.is_empty()).await;
-    let refused = app.post_as(&ada.token, PRECISION, body(true)).await.expect(429);
+    wait_for_deliveries(&app, &ada.token, &task, |found| !found.is_empty()).await;
+    let problem = app.post_as(&ada.token, PRECISION, body(true)).await.expect(429);
     assert_eq!(
-        (refused.json()["error"].as_str(), refused.header("retry-after")),
+        (problem.json()["error"].as_str(), problem.header("retry-after")),
         (Some("too_many_callbacks"), Some("60"))
     );
     let metrics = app.get("/metrics").await.expect(200).text();

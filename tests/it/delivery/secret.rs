@@ -6,7 +6,7 @@ use mediary::environment::Environment;
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 
-use super::{manual_clock, settled};
+use super::{manual_clock, wait_until_settled};
 use crate::image::PRECISION;
 use crate::support::receiver::{Received, Receiver};
 use crate::support::{TestApp, TestUser, picture};
@@ -18,18 +18,18 @@ async fn rotate(app: &TestApp, user: &TestUser) -> Value {
 }
 
 /// The only callback of a new task.
-async fn told(app: &TestApp, user: &TestUser, receiver: &Receiver) -> Received {
+async fn receive_callback(app: &TestApp, user: &TestUser, receiver: &Receiver) -> Received {
     let body = json!({"image": picture::base64_png(8, 8), "webhook_url": receiver.url("/hook")});
     let task = crate::image::submit(app, user, PRECISION, body).await;
-    settled(app, &user.token, &task).await;
+    wait_until_settled(app, &user.token, &task).await;
     receiver.received().pop().unwrap()
 }
 
 /// Symmetric signatures of a callback.
 fn signatures(callback: &Received) -> Vec<String> {
-    let all: Vec<_> = callback.header("webhook-signature").split(' ').map(str::to_owned).collect();
-    assert!(all[0].starts_with("v1a,"), "{all:?}");
-    all[1..].to_vec()
+    let signatures: Vec<_> = callback.header("webhook-signature").split(' ').map(str::to_owned).collect();
+    assert!(signatures[0].starts_with("v1a,"), "{signatures:?}");
+    signatures[1..].to_vec()
 }
 
 /// Signature by another implementation of Standard Webhooks.
@@ -44,10 +44,10 @@ async fn the_new_secret_signs_and_for_a_day_the_old_one_too() {
     let environment = manual_clock();
     let (app, receiver) = (TestApp::start_with(|_| {}, environment.clone()).await, Receiver::start().await);
     let (ada, bob) = (app.user("ada").await, app.user("bob").await);
-    assert!(signatures(&told(&app, &ada, &receiver).await).is_empty());
+    assert!(signatures(&receive_callback(&app, &ada, &receiver).await).is_empty());
     let first = rotate(&app, &ada).await;
     assert_eq!(first.get("previous_until"), None);
-    let callback = told(&app, &ada, &receiver).await;
+    let callback = receive_callback(&app, &ada, &receiver).await;
     assert_eq!(signatures(&callback), [expected(&callback, &first)]);
     // When it is rotated, and the service restarts
     environment.advance(Duration::from_mins(1));
@@ -55,18 +55,18 @@ async fn the_new_secret_signs_and_for_a_day_the_old_one_too() {
     assert_eq!(second["previous_until"], "2027-01-16T08:01:00.000000Z");
     let app = TestApp::start_in(app.stop().await, |_| {}, environment.clone()).await;
     // Then both secrets sign, the new one first, and only for this user
-    let callback = told(&app, &ada, &receiver).await;
+    let callback = receive_callback(&app, &ada, &receiver).await;
     assert_eq!(signatures(&callback), [expected(&callback, &second), expected(&callback, &first)]);
-    assert!(signatures(&told(&app, &bob, &receiver).await).is_empty());
+    assert!(signatures(&receive_callback(&app, &bob, &receiver).await).is_empty());
     // And after a day only the new one signs
     environment.advance(Duration::from_hours(24));
-    let callback = told(&app, &ada, &receiver).await;
+    let callback = receive_callback(&app, &ada, &receiver).await;
     assert_eq!(signatures(&callback), [expected(&callback, &second)]);
     // And none signs once they are ended
     for _ in 0..2 {
         app.delete_as(&ada.token, SECRET).await.expect(204);
     }
-    assert!(signatures(&told(&app, &ada, &receiver).await).is_empty());
+    assert!(signatures(&receive_callback(&app, &ada, &receiver).await).is_empty());
 }
 
 #[actix_web::test]
@@ -76,8 +76,8 @@ async fn at_most_four_older_secrets_sign() {
     for _ in 0..5 {
         rotate(&app, &ada).await;
     }
-    let refused = app.post_as(&ada.token, SECRET, json!({})).await.expect(409).json();
-    assert!(refused["detail"].as_str().unwrap().contains("2027-01-16T08:00:00"), "{refused}");
+    let problem = app.post_as(&ada.token, SECRET, json!({})).await.expect(409).json();
+    assert!(problem["detail"].as_str().unwrap().contains("2027-01-16T08:00:00"), "{problem}");
     app.delete_as(&ada.token, SECRET).await.expect(204);
     rotate(&app, &ada).await;
 }
@@ -88,8 +88,8 @@ async fn the_same_key_gives_the_same_secret() {
     let ada = app.user("ada").await;
     let keyed = || app.request(reqwest::Method::POST, SECRET).bearer_auth(&ada.token).header("Idempotency-Key", "k-1");
     let first = app.send(keyed().json(&json!({}))).await.expect(200).json();
-    let again = app.send(keyed().json(&json!({}))).await.expect(200);
-    assert_eq!((again.header("idempotent-replayed"), again.json()), (Some("true"), first));
+    let repeated = app.send(keyed().json(&json!({}))).await.expect(200);
+    assert_eq!((repeated.header("idempotent-replayed"), repeated.json()), (Some("true"), first));
 }
 
 #[actix_web::test]
@@ -101,7 +101,7 @@ async fn a_user_without_any_personal_field_has_a_secret_and_erasing_the_user_end
     let token = app.post_as(app.admin_token(), &tokens, json!({"name": "t"})).await.expect(201).json();
     let ada = TestUser { id: id.as_str().unwrap().to_owned(), token: token["token"].as_str().unwrap().to_owned() };
     let secret = rotate(&app, &ada).await;
-    let callback = told(&app, &ada, &receiver).await;
+    let callback = receive_callback(&app, &ada, &receiver).await;
     assert_eq!(signatures(&callback), [expected(&callback, &secret)]);
     let key = app.dir.path().join("personal").join(&ada.id[ada.id.len() - 2..]).join(&ada.id);
     assert!(key.is_file(), "the secret is sealed with the user's key");

@@ -5,8 +5,8 @@ use super::*;
 const FULL: &str = "disk full, changes rejected";
 const OVER: &str = "disk space available again, changes accepted";
 
-fn count(log: &str, words: &str) -> usize {
-    log.lines().filter(|line| line.contains(words)).count()
+fn count(log: &str, text: &str) -> usize {
+    log.lines().filter(|line| line.contains(text)).count()
 }
 
 #[actix_web::test]
@@ -15,12 +15,12 @@ async fn a_full_disk_is_told_unasked_and_once() {
         eprintln!("SKIPPED: no small file system can be mounted here");
         return;
     };
-    let service = Service::start(&disk.path("data"), 4);
+    let service = LimitedService::start(&disk.path("data"), 4);
     let ready = async || service.send(service.request(Method::GET, "/ready")).await.0;
     assert_eq!(ready().await, 200);
     // When the disk is full, then the log reports it without any request
     disk.fill();
-    eventually("it is said", || count(&service.process.said(), FULL) == 1);
+    eventually("it is said", || count(&service.process.log_text(), FULL) == 1);
     // and probes add no further lines, over several checks
     let started = Instant::now();
     while started.elapsed() < Duration::from_millis(2500) {
@@ -28,7 +28,7 @@ async fn a_full_disk_is_told_unasked_and_once() {
     }
     // When there is space again, then the log reports that too
     disk.empty();
-    eventually("its end is said", || count(&service.process.said(), OVER) == 1);
+    eventually("its end is said", || count(&service.process.log_text(), OVER) == 1);
     assert_eq!(ready().await, 200);
     let (_, log) = service.process.terminate();
     assert_eq!((count(&log, FULL), count(&log, OVER), count(&log, "not ready")), (1, 1, 0), "{log}");
@@ -41,7 +41,7 @@ async fn a_start_on_a_full_disk_says_so_and_nothing_else() {
         return;
     };
     let data = disk.path("data");
-    let service = Service::start(&data, 4);
+    let service = LimitedService::start(&data, 4);
     service.fill_registry().await;
     for nth in 1..40 {
         assert_eq!(service.write(nth).await.0, 200);
@@ -50,11 +50,11 @@ async fn a_start_on_a_full_disk_says_so_and_nothing_else() {
     service.process.terminate();
     disk.fill();
     // When it is started on the full disk, whose reserve it must not use
-    let service = Service::start(&data, 30);
+    let service = LimitedService::start(&data, 30);
     // Then greeting and log report a full disk, and no damage
     let greeting = service.process.printed().to_owned();
     assert!(greeting.contains("warning changes are rejected: disk full"), "{greeting}");
-    eventually("the log says it", || count(&service.process.said(), FULL) == 1);
+    eventually("the log says it", || count(&service.process.log_text(), FULL) == 1);
     assert!(!greeting.contains("damage"), "{greeting}");
     let index = "found   an index that could not be opened (disk full), rebuilt from the journal";
     assert!(greeting.contains(index), "{greeting}");

@@ -14,7 +14,7 @@ const DISK: u64 = 40;
 const RESERVE: u64 = 4;
 
 /// Sends the head of an upload, with this header.
-async fn begin(service: &Service, link: &str, header: &str) -> (OwnedReadHalf, OwnedWriteHalf) {
+async fn begin_upload(service: &LimitedService, link: &str, header: &str) -> (OwnedReadHalf, OwnedWriteHalf) {
     let base = service.process.url("");
     let mut connection = TcpStream::connect(base.trim_start_matches("http://")).await.unwrap();
     let path = &link[link.find("/uploads/").expect("an upload link")..];
@@ -24,20 +24,20 @@ async fn begin(service: &Service, link: &str, header: &str) -> (OwnedReadHalf, O
 }
 
 /// Reads the answer, as far as it arrives.
-async fn answer(mut from: OwnedReadHalf) -> String {
-    let (mut text, mut some) = (Vec::new(), [0; 4096]);
-    while let Ok(count @ 1..) = from.read(&mut some).await {
-        text.extend_from_slice(&some[..count]);
+async fn read_response(mut from: OwnedReadHalf) -> String {
+    let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        text.extend_from_slice(&buffer[..count]);
     }
     String::from_utf8_lossy(&text).into_owned()
 }
 
-fn check_refused(answer: &str) {
-    assert!(answer.starts_with("HTTP/1.1 507 "), "{answer}");
-    assert!(answer.contains("disk full") && answer.contains("(storage.reserve_mib)"), "{answer}");
+fn check_refused(response: &str) {
+    assert!(response.starts_with("HTTP/1.1 507 "), "{response}");
+    assert!(response.contains("disk full") && response.contains("(storage.reserve_mib)"), "{response}");
 }
 
-fn free(disk: &SmallDisk) -> u64 {
+fn free_bytes(disk: &SmallDisk) -> u64 {
     let found = rustix::fs::statvfs(disk.path("")).unwrap();
     found.f_bavail * found.f_frsize
 }
@@ -59,36 +59,36 @@ async fn an_archive_that_would_touch_the_reserve_is_refused() {
         return;
     };
     let data = disk.path("data");
-    let service = Service::start(&data, RESERVE);
+    let service = LimitedService::start(&data, RESERVE);
     let link = service.fill_registry().await["upload"].as_str().unwrap().to_owned();
     let incoming = || fs::read_dir(data.join("archives/incoming")).unwrap().count();
     // When it declares its length, then it is rejected before any of the body is sent
-    let (from, _to) = begin(&service, &link, &format!("Content-Length: {}", DISK * MIB)).await;
-    check_refused(&answer(from).await);
+    let (from, _writer) = begin_upload(&service, &link, &format!("Content-Length: {}", DISK * MIB)).await;
+    check_refused(&read_response(from).await);
     assert_eq!(incoming(), 0);
     // When it does not, then it is rejected at the reserve, however fast it arrives
-    let (over, least) = (Arc::new(AtomicBool::new(false)), free(&disk));
+    let (over, minimum) = (Arc::new(AtomicBool::new(false)), free_bytes(&disk));
     let watching = {
-        let (over, place) = (Arc::clone(&over), disk.path(""));
+        let (over, mount_path) = (Arc::clone(&over), disk.path(""));
         std::thread::spawn(move || {
-            let mut least = least;
+            let mut minimum = minimum;
             while !over.load(Ordering::SeqCst) {
-                let found = rustix::fs::statvfs(&place).unwrap();
-                least = least.min(found.f_bavail * found.f_frsize);
+                let found = rustix::fs::statvfs(&mount_path).unwrap();
+                minimum = minimum.min(found.f_bavail * found.f_frsize);
                 std::thread::yield_now();
             }
-            least
+            minimum
         })
     };
-    let (from, to) = begin(&service, &link, "Transfer-Encoding: chunked").await;
-    let (answer, ()) = tokio::join!(answer(from), send_without_length(to, DISK * MIB));
+    let (from, to) = begin_upload(&service, &link, "Transfer-Encoding: chunked").await;
+    let (response, ()) = tokio::join!(read_response(from), send_without_length(to, DISK * MIB));
     over.store(true, Ordering::SeqCst);
-    check_refused(&answer);
-    let least = watching.join().unwrap();
-    assert!((RESERVE - 1) * MIB < least && least < 2 * RESERVE * MIB, "at the worst {least} bytes were free");
+    check_refused(&response);
+    let minimum = watching.join().unwrap();
+    assert!((RESERVE - 1) * MIB < minimum && minimum < 2 * RESERVE * MIB, "at the worst {minimum} bytes were free");
     // and the partial file is removed, so that a smaller one fits
     eventually("the file is removed", || incoming() == 0);
-    let request = service.request(Method::PUT, &link).body(crate::support::zip::good());
+    let request = service.request(Method::PUT, &link).body(crate::support::zip::valid_archive());
     let (status, _, version) = service.send(request).await;
     assert_eq!(status, 200, "{version}");
     service.check_log_after_stop(&data);

@@ -13,7 +13,7 @@ const OWN: &str = "own";
 /// Listener that runs until the test ends.
 pub struct Canary {
     port: u16,
-    seen: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Canary {
@@ -21,15 +21,15 @@ impl Canary {
     pub fn start() -> Self {
         let listener = TcpListener::bind("[::]:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let seen = Arc::<Mutex<Vec<String>>>::default();
-        let noted = Arc::clone(&seen);
+        let requests = Arc::<Mutex<Vec<String>>>::default();
+        let recorded = Arc::clone(&requests);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let first = first_line(stream);
-                noted.lock().push(first);
+                recorded.lock().push(first);
             }
         });
-        Self { port, seen }
+        Self { port, requests }
     }
 
     pub fn port(&self) -> u16 {
@@ -38,14 +38,14 @@ impl Canary {
 
     /// Returns the first lines of all connections so far. They are accepted in order: once the canary's own connection
     /// is seen, so are all earlier ones.
-    pub fn seen(&self) -> Vec<String> {
+    pub fn requests(&self) -> Vec<String> {
         TcpStream::connect(("127.0.0.1", self.port)).unwrap().write_all(format!("{OWN}\n").as_bytes()).unwrap();
         loop {
             {
-                let mut seen = self.seen.lock();
-                if seen.last().is_some_and(|last| last == OWN) {
-                    seen.pop();
-                    return seen.clone();
+                let mut requests = self.requests.lock();
+                if requests.last().is_some_and(|last| last == OWN) {
+                    requests.pop();
+                    return requests.clone();
                 }
             }
             std::thread::yield_now();
@@ -53,20 +53,20 @@ impl Canary {
     }
 
     pub fn forget(&self) {
-        self.seen.lock().clear();
+        self.requests.lock().clear();
     }
 }
 
 fn first_line(mut stream: TcpStream) -> String {
-    let mut read = Vec::new();
+    let mut line_bytes = Vec::new();
     let mut bytes = [0; 1024];
-    while !read.contains(&b'\n') {
+    while !line_bytes.contains(&b'\n') {
         match stream.read(&mut bytes) {
-            Ok(length @ 1..) => read.extend_from_slice(&bytes[..length]),
+            Ok(length @ 1..) => line_bytes.extend_from_slice(&bytes[..length]),
             _ => break,
         }
     }
-    let line = String::from_utf8_lossy(&read).lines().next().unwrap_or("nothing was said").to_owned();
+    let line = String::from_utf8_lossy(&line_bytes).lines().next().unwrap_or("nothing was said").to_owned();
     if line != OWN {
         let _ = stream.write_all(b"HTTP/1.1 410 Gone\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
         // Reads the rest, so that a reset does not cut off the answer.
@@ -80,7 +80,7 @@ fn first_line(mut stream: TcpStream) -> String {
 /// success.
 pub async fn redirecting(port: u16) -> u16 {
     let listener = tokio::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, 9], 0))).await.unwrap();
-    let own = listener.local_addr().unwrap().port();
+    let own_port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             tokio::spawn(async move {
@@ -88,16 +88,16 @@ pub async fn redirecting(port: u16) -> u16 {
                 let length = stream.read(&mut bytes).await.unwrap_or(0);
                 let head = String::from_utf8_lossy(&bytes[..length]).into_owned();
                 let path = head.split(' ').nth(1).unwrap_or("/");
-                let answer = match path.strip_prefix("/to/") {
+                let head_line = match path.strip_prefix("/to/") {
                     Some(host) => format!("302 Found\r\nlocation: http://{host}:{port}/x"),
                     None => "204 No Content".to_owned(),
                 };
-                let answer = format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-                let _ = stream.write_all(answer.as_bytes()).await;
+                let response = format!("HTTP/1.1 {head_line}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                let _ = stream.write_all(response.as_bytes()).await;
                 let _ = stream.shutdown().await;
                 while matches!(stream.read(&mut bytes).await, Ok(1..)) {}
             });
         }
     });
-    own
+    own_port
 }

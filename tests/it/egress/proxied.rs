@@ -7,16 +7,16 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::canary::Canary;
-use crate::delivery::settled;
+use crate::delivery::wait_until_settled;
 use crate::image::PRECISION;
 use crate::support::TestApp;
 use crate::support::process::{Process, command};
 
-type Change = fn(&mut Settings);
+type SettingsChange = fn(&mut Settings);
 
 /// Settings of a service behind a reverse proxy on the same machine, one at a time, with the `Host` that the proxy
 /// forwards.
-const PROXIED: [(Change, &str); 3] = [
+const PROXIED: [(SettingsChange, &str); 3] = [
     (|settings| settings.public_url = Some("https://media.example".to_owned()), "media.example"),
     (|settings| settings.limits.trusted_proxies = vec![Network::parse("127.0.0.1").unwrap()], "127.0.0.1"),
     (|settings| settings.allowed_hosts = vec!["media.example".to_owned()], "media.example"),
@@ -24,11 +24,11 @@ const PROXIED: [(Change, &str); 3] = [
 
 /// Submits a task with an input and a callback on the canary, waits until both were tried, and returns the task.
 async fn try_both(app: &TestApp, canary: &Canary, host: &str) -> String {
-    let place = format!("http://127.0.0.1:{}", canary.port());
-    let body = json!({"image": format!("{place}/input"), "webhook_url": format!("{place}/hook")});
+    let url = format!("http://127.0.0.1:{}", canary.port());
+    let body = json!({"image": format!("{url}/input"), "webhook_url": format!("{url}/hook")});
     let request = app.request(Method::POST, PRECISION).bearer_auth(app.admin_token()).header("host", host);
-    let answer = app.send(request.json(&body)).await.expect(200).json();
-    answer["data"]["task_id"].as_str().unwrap().to_owned()
+    let response = app.send(request.json(&body)).await.expect(200).json();
+    response["data"]["task_id"].as_str().unwrap().to_owned()
 }
 
 #[actix_web::test]
@@ -40,18 +40,18 @@ async fn a_service_behind_a_proxy_reaches_nothing_private() {
 
         // When a client behind the proxy names a private address as input and callback
         let task = try_both(&app, &canary, host).await;
-        let refused = |found: &[serde_json::Value]| {
+        let is_rejected = |found: &[serde_json::Value]| {
             found.first().is_some_and(|delivery| {
                 let reason = delivery["attempts"][0]["reason"].as_str();
                 reason.is_some_and(|reason| reason.starts_with("the egress rules forbid"))
             })
         };
-        crate::delivery::until(&app, app.admin_token(), &task, refused).await;
+        crate::delivery::wait_for_deliveries(&app, app.admin_token(), &task, is_rejected).await;
 
         // Then no connection is made to it
-        let shown = app.get_as(app.admin_token(), &format!("/tasks/{task}")).await.expect(200).json();
-        assert_eq!(shown["error"]["code"], "input_unavailable", "{shown}");
-        assert!(canary.seen().is_empty(), "{host}: {:?}", canary.seen());
+        let body = app.get_as(app.admin_token(), &format!("/tasks/{task}")).await.expect(200).json();
+        assert_eq!(body["error"]["code"], "input_unavailable", "{body}");
+        assert!(canary.requests().is_empty(), "{host}: {:?}", canary.requests());
         app.stop().await;
     }
 }
@@ -61,19 +61,20 @@ async fn a_plainly_local_service_reaches_them_for_requests_with_a_local_host_alo
     // Given a service with the default settings
     let canary = Canary::start();
     let app = TestApp::start().await;
-    let place = format!("http://127.0.0.1:{}", canary.port());
+    let url = format!("http://127.0.0.1:{}", canary.port());
 
     // When a request with another Host names a private address, then it is rejected and leaves no task
-    let body = json!({"image": format!("{place}/input"), "webhook_url": format!("{place}/hook")});
-    let foreign = app.request(Method::POST, PRECISION).bearer_auth(app.admin_token()).header("host", "evil.example");
-    app.send(foreign.json(&body)).await.expect(421);
+    let body = json!({"image": format!("{url}/input"), "webhook_url": format!("{url}/hook")});
+    let foreign_request =
+        app.request(Method::POST, PRECISION).bearer_auth(app.admin_token()).header("host", "evil.example");
+    app.send(foreign_request.json(&body)).await.expect(421);
     let tasks = app.get_as(app.admin_token(), "/tasks").await.expect(200).json();
     assert_eq!(tasks["tasks"].as_array().map(Vec::len), Some(0), "{tasks}");
 
     // When a local request does, then input and callback are reached
     let task = try_both(&app, &canary, "localhost").await;
-    settled(&app, app.admin_token(), &task).await;
-    assert_eq!(canary.seen(), ["GET /input HTTP/1.1", "POST /hook HTTP/1.1"]);
+    wait_until_settled(&app, app.admin_token(), &task).await;
+    assert_eq!(canary.requests(), ["GET /input HTTP/1.1", "POST /hook HTTP/1.1"]);
     app.stop().await;
 }
 

@@ -2,7 +2,7 @@
 
 /// Outcome of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum EgressOutcome {
     /// The submission is rejected.
     NotTaken,
     /// No connection is made.
@@ -12,10 +12,10 @@ pub enum Outcome {
 }
 
 /// One notation.
-pub struct Row {
+pub struct EgressRow {
     /// URL, with `/x` at its end where a path is possible.
     pub url: String,
-    pub outcome: Outcome,
+    pub outcome: EgressOutcome,
 }
 
 /// Hosts that the URL parser reads as an address, or that a name server resolves to one.
@@ -79,11 +79,12 @@ const REDIRECTED: &[&str] = &[
 ];
 
 /// Returns all rows, at the port of the canary.
-pub fn rows(port: u16, redirecting: u16) -> Vec<Row> {
+pub fn rows(port: u16, redirecting: u16) -> Vec<EgressRow> {
     let at_port = |template: &str| template.replace("PORT", &port.to_string());
-    let forbidden = FORBIDDEN.iter().map(|host| (format!("http://{host}:{port}/x"), Outcome::Forbidden));
-    let not_taken = NOT_TAKEN.iter().map(|url| (at_port(url), Outcome::NotTaken));
-    let odd = ODD.iter().map(|url| (at_port(url), Outcome::Forbidden));
-    let to = REDIRECTED.iter().map(|host| (format!("http://127.0.0.9:{redirecting}/to/{host}"), Outcome::Redirected));
-    forbidden.chain(not_taken).chain(odd).chain(to).map(|(url, outcome)| Row { url, outcome }).collect()
+    let forbidden = FORBIDDEN.iter().map(|host| (format!("http://{host}:{port}/x"), EgressOutcome::Forbidden));
+    let not_taken = NOT_TAKEN.iter().map(|url| (at_port(url), EgressOutcome::NotTaken));
+    let odd_rows = ODD.iter().map(|url| (at_port(url), EgressOutcome::Forbidden));
+    let to =
+        REDIRECTED.iter().map(|host| (format!("http://127.0.0.9:{redirecting}/to/{host}"), EgressOutcome::Redirected));
+    forbidden.chain(not_taken).chain(odd_rows).chain(to).map(|(url, outcome)| EgressRow { url, outcome }).collect()
 }

@@ -27,68 +27,68 @@ const WRITERS: usize = 16;
 const ADMINISTRATOR: &str = "00000000-0000-4000-8000-000000000001";
 
 /// Requests of one writer, over all restarts of the service.
-struct Writer {
-    number: usize,
+struct KeyedWriter {
+    index: usize,
     client: Client,
     /// Number of the first request without an answer.
     next: usize,
     /// Every answer, by the number of its request.
-    answered: Vec<(u16, Value)>,
+    acknowledged: Vec<(u16, Value)>,
 }
 
-impl Writer {
-    fn new(number: usize) -> Self {
-        Self { number, client: client(), next: 0, answered: Vec::new() }
+impl KeyedWriter {
+    fn new(index: usize) -> Self {
+        Self { index, client: client(), next: 0, acknowledged: Vec::new() }
     }
 
     /// The first two requests create the prerequisites of the others.
-    fn request(&self, nth: usize) -> (Method, String, Value, &'static str) {
-        let (writer, tokens) = (self.number, format!("/admin/users/{ADMINISTRATOR}/tokens"));
+    fn request(&self, step: usize) -> (Method, String, Value, &'static str) {
+        let (writer, tokens) = (self.index, format!("/admin/users/{ADMINISTRATOR}/tokens"));
         let nodes = format!("/publishers/p{writer}/nodes");
-        match nth {
+        match step {
             0 => (Method::POST, "/publishers".to_owned(), json!({"id": format!("p{writer}")}), "PublisherCreated"),
             1 => (Method::POST, nodes, json!({"id": format!("n{writer}")}), "NodeCreated"),
-            _ => match nth % 4 {
+            _ => match step % 4 {
                 0 => (Method::POST, "/admin/users".to_owned(), json!({"name": "somebody"}), "UserCreated"),
                 1 => (Method::POST, tokens, json!({"name": "x"}), "TokenIssued"),
                 2 => {
-                    let version = json!({"node_version": {"version": format!("1.0.{nth}")}});
+                    let version = json!({"node_version": {"version": format!("1.0.{step}")}});
                     (Method::POST, format!("{nodes}/n{writer}/versions"), version, "VersionPublished")
                 }
                 _ => {
-                    let name = json!({"name": format!("Name {nth}")});
+                    let name = json!({"name": format!("Name {step}")});
                     (Method::PUT, format!("/publishers/p{writer}"), name, "PublisherRevised")
                 }
             },
         }
     }
 
-    async fn send(&self, base: &str, nth: usize) -> Option<(u16, bool, Value)> {
-        let (method, path, body, _) = self.request(nth);
+    async fn send(&self, base: &str, step: usize) -> Option<(u16, bool, Value)> {
+        let (method, path, body, _) = self.request(step);
         let request = self.client.request(method, format!("{base}{path}")).bearer_auth(TOKEN).json(&body);
-        let answer = request.header(KEY, format!("w{}-{nth}", self.number)).send().await.ok()?;
-        let (status, replayed) = (answer.status().as_u16(), answer.headers().contains_key("idempotent-replayed"));
-        Some((status, replayed, answer.json().await.ok()?))
+        let response = request.header(KEY, format!("w{}-{step}", self.index)).send().await.ok()?;
+        let (status, replayed) = (response.status().as_u16(), response.headers().contains_key("idempotent-replayed"));
+        Some((status, replayed, response.json().await.ok()?))
     }
 
     /// Sends the unanswered request, and more, until the service is gone or the round ends.
-    async fn write(mut self, base: String, enough: Arc<AtomicBool>) -> Self {
-        if let Some((status, body)) = self.answered.last().cloned() {
+    async fn write(mut self, base: String, stop: Arc<AtomicBool>) -> Self {
+        if let Some((status, body)) = self.acknowledged.last().cloned() {
             // An answer from before the kill is replayed.
             match self.send(&base, self.next - 1).await {
-                Some(again) => assert_eq!(again, (status, true, body)),
+                Some(replayed) => assert_eq!(replayed, (status, true, body)),
                 None => return self,
             }
         }
         // A request that may have run without an answer is sent again after every restart, also the last.
         loop {
             match self.send(&base, self.next).await {
-                Some((status @ (200 | 201), _, body)) => self.answered.push((status, body)),
+                Some((status @ (200 | 201), _, body)) => self.acknowledged.push((status, body)),
                 Some((status, _, body)) => panic!("{status}: {body}"),
                 None => return self,
             }
             self.next += 1;
-            if enough.load(Ordering::SeqCst) {
+            if stop.load(Ordering::SeqCst) {
                 return self;
             }
         }
@@ -96,9 +96,9 @@ impl Writer {
 
     /// Ids chosen by the service.
     fn ids(&self) -> impl Iterator<Item = &str> {
-        let places = |body: &'_ Value| body.pointer("/node_version/id").is_some();
-        self.answered.iter().skip(2).filter_map(move |(status, body)| {
-            let id = if places(body) { body.pointer("/node_version/id") } else { body.get("id") };
+        let has_id = |body: &'_ Value| body.pointer("/node_version/id").is_some();
+        self.acknowledged.iter().skip(2).filter_map(move |(status, body)| {
+            let id = if has_id(body) { body.pointer("/node_version/id") } else { body.get("id") };
             id.filter(|_| *status == 201)?.as_str()
         })
     }
@@ -108,20 +108,18 @@ impl Writer {
 async fn every_key_leads_to_one_thing_over_kill_9() {
     let rounds: u64 = std::env::var("CRASH_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(8);
     let data = tempfile::tempdir().unwrap();
-    let mut writers: Vec<_> = (0..WRITERS).map(Writer::new).collect();
-    let mut moments = StdRng::seed_from_u64(0xB0B);
+    let mut writers: Vec<_> = (0..WRITERS).map(KeyedWriter::new).collect();
+    let mut rng = StdRng::seed_from_u64(0xB0B);
     for round in 0..=rounds {
         // Given writers that continue with the unanswered request
         let service = Process::start(data.path());
-        let enough = Arc::new(AtomicBool::new(false));
-        let writing: Vec<_> = writers
-            .drain(..)
-            .map(|writer| actix_web::rt::spawn(writer.write(service.url(""), enough.clone())))
-            .collect();
-        tokio::time::sleep(Duration::from_millis(moments.gen_range(20..300))).await;
+        let stop = Arc::new(AtomicBool::new(false));
+        let writing: Vec<_> =
+            writers.drain(..).map(|writer| actix_web::rt::spawn(writer.write(service.url(""), stop.clone()))).collect();
+        tokio::time::sleep(Duration::from_millis(rng.gen_range(20..300))).await;
         // When the service is killed, except in the last round
         let last = round == rounds;
-        enough.store(last, Ordering::SeqCst);
+        stop.store(last, Ordering::SeqCst);
         let service = if last { Some(service) } else { drop_dead(service) };
         for writer in writing {
             writers.push(writer.await.unwrap());
@@ -142,17 +140,17 @@ fn drop_dead(service: Process) -> Option<Process> {
 }
 
 /// Asserts that the last token of each writer works, even if its answer was a replay.
-async fn tokens_work(service: &Process, writers: &[Writer]) {
+async fn tokens_work(service: &Process, writers: &[KeyedWriter]) {
     let client = client();
     for writer in writers {
-        let token = writer.answered.iter().rev().find_map(|(_, body)| body["token"].as_str());
+        let token = writer.acknowledged.iter().rev().find_map(|(_, body)| body["token"].as_str());
         let Some(token) = token else { continue };
-        let answer = client.get(service.url("/users")).bearer_auth(token).send().await.unwrap();
-        assert_eq!(answer.status().as_u16(), 200);
+        let response = client.get(service.url("/users")).bearer_auth(token).send().await.unwrap();
+        assert_eq!(response.status().as_u16(), 200);
     }
 }
 
-fn verify(data: &std::path::Path, writers: &[Writer]) {
+fn verify(data: &std::path::Path, writers: &[KeyedWriter]) {
     let options = mediary::app::log_options(data, &mediary::config::Settings::default());
     let (log, _) = SledLog::open(&options, &Environment::system(), |_| {}).unwrap();
     let events = log.read_all(Position(0), usize::MAX).unwrap();
@@ -167,8 +165,8 @@ fn verify(data: &std::path::Path, writers: &[Writer]) {
     assert!(claims.values().all(|times| *times == 1), "a key was claimed twice");
     let mut expected: HashMap<&str, usize> = HashMap::from([("UserCreated", 1)]);
     for writer in writers {
-        for nth in 0..writer.next {
-            *expected.entry(writer.request(nth).3).or_default() += 1;
+        for step in 0..writer.next {
+            *expected.entry(writer.request(step).3).or_default() += 1;
             *expected.entry("KeyClaimed").or_default() += 1;
         }
     }
@@ -177,9 +175,10 @@ fn verify(data: &std::path::Path, writers: &[Writer]) {
     assert_eq!(kinds, expected);
     let streams: Vec<_> = events.iter().map(|event| event.stream.as_str()).collect();
     let published: Vec<_> = events.iter().map(|event| format!("{:?}", event.event)).collect();
-    for id in writers.iter().flat_map(Writer::ids) {
-        let known = streams.iter().any(|stream| stream.ends_with(id)) || published.iter().any(|it| it.contains(id));
-        assert!(known, "{id} was answered and is not in the log");
+    for id in writers.iter().flat_map(KeyedWriter::ids) {
+        let is_recorded =
+            streams.iter().any(|stream| stream.ends_with(id)) || published.iter().any(|item| item.contains(id));
+        assert!(is_recorded, "{id} was answered and is not in the log");
     }
     println!("{} requests carried out once each", claims.len());
 }

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use super::{assert_problem, assert_replay, replayed, somebody};
-use crate::support::{Answer, TestApp, picture};
+use super::{assert_problem, assert_replay, replayed, user_body};
+use crate::support::{TestApp, TestResponse, picture};
 
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 
@@ -22,13 +22,13 @@ const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 struct Door {
     closed: Mutex<bool>,
     opened: Condvar,
-    reached: AtomicBool,
+    is_reached: AtomicBool,
 }
 
 impl Door {
     fn pass(&self) {
         let mut closed = self.closed.lock();
-        self.reached.store(*closed, Ordering::SeqCst);
+        self.is_reached.store(*closed, Ordering::SeqCst);
         self.opened.wait_while(&mut closed, |closed| *closed);
     }
 
@@ -42,7 +42,7 @@ impl Door {
     }
 
     async fn until_reached(&self) {
-        while !self.reached.load(Ordering::SeqCst) {
+        while !self.is_reached.load(Ordering::SeqCst) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
@@ -52,8 +52,8 @@ impl Door {
 async fn with_door() -> (TestApp, Arc<Door>) {
     let door = Arc::new(Door::default());
     let at_door = door.clone();
-    let environment = Environment::system().with_fail_point_handler(Arc::new(move |place, _| {
-        if place == FailPoint::Append {
+    let environment = Environment::system().with_fail_point_handler(Arc::new(move |point, _| {
+        if point == FailPoint::Append {
             at_door.pass();
         }
     }));
@@ -64,11 +64,11 @@ async fn with_door() -> (TestApp, Arc<Door>) {
 async fn only_one_of_many_at_a_time_is_carried_out() {
     let app = TestApp::start_with(|settings| settings.workers = 2, Environment::system()).await;
     for round in 0..10 {
-        let (key, body) = (format!("k-{round}"), somebody("ada"));
-        let answers = join_all((0..16).map(|_| app.post_once(&key, app.admin_token(), "/admin/users", &body))).await;
-        let first: Vec<_> = answers.iter().filter(|answer| answer.status == 201 && !replayed(answer)).collect();
+        let (key, body) = (format!("k-{round}"), user_body("ada"));
+        let responses = join_all((0..16).map(|_| app.post_once(&key, app.admin_token(), "/admin/users", &body))).await;
+        let first: Vec<_> = responses.iter().filter(|response| response.status == 201 && !replayed(response)).collect();
         assert_eq!(first.len(), 1, "in round {round}");
-        for other in answers.iter().filter(|answer| !std::ptr::eq(*answer, first[0])) {
+        for other in responses.iter().filter(|response| !std::ptr::eq(*response, first[0])) {
             match other.status {
                 201 => assert_replay(first[0], other),
                 _ => assert_problem(other, 409, "idempotency_key_in_use"),
@@ -90,17 +90,17 @@ async fn while_the_first_is_carried_out_others_are_told_so() {
         door.until_reached().await;
         // When it is repeated, or another request uses its key
         let other = json!({"id": "other"});
-        let others = join_all([&body, &other].map(|body| app.post_once("k", &ada.token, "/publishers", body)));
-        let answers = tokio::time::timeout(Duration::from_secs(30), others).await.expect("they do not wait");
+        let other_requests = join_all([&body, &other].map(|body| app.post_once("k", &ada.token, "/publishers", body)));
+        let conflicts = tokio::time::timeout(Duration::from_secs(30), other_requests).await.expect("they do not wait");
         door.open();
-        answers
+        conflicts
     };
-    let (first, others) = tokio::join!(first, meanwhile);
+    let (first, other_requests) = tokio::join!(first, meanwhile);
     // Then the first succeeds, and the others get the reason for their rejection
     first.expect(201);
-    assert_problem(&others[0], 409, "idempotency_key_in_use");
-    assert_eq!(others[0].header("retry-after"), Some("1"));
-    assert_problem(&others[1], 422, "idempotency_key_reused");
+    assert_problem(&other_requests[0], 409, "idempotency_key_in_use");
+    assert_eq!(other_requests[0].header("retry-after"), Some("1"));
+    assert_problem(&other_requests[1], 422, "idempotency_key_reused");
     assert!(replayed(&app.post_once("k", &ada.token, "/publishers", &body).await.expect(201)));
     app.stop().await;
 }
@@ -109,7 +109,7 @@ async fn while_the_first_is_carried_out_others_are_told_so() {
 async fn a_caller_who_goes_away_finds_the_answer_when_they_come_back() {
     // Given a request that waits for the disk
     let (app, door) = with_door().await;
-    let (admin, body) = (app.admin_token(), somebody("ada"));
+    let (admin, body) = (app.admin_token(), user_body("ada"));
     door.close();
     let mut caller = TcpStream::connect(app.app.address()).await.unwrap();
     let request = format!(
@@ -124,18 +124,18 @@ async fn a_caller_who_goes_away_finds_the_answer_when_they_come_back() {
     drop(caller);
     for _ in 0..10 {
         let meanwhile = app.post_once("k", admin, "/admin/users", &body);
-        let answer = tokio::time::timeout(Duration::from_secs(30), meanwhile).await.expect("it is not run again");
-        assert_problem(&answer, 409, "idempotency_key_in_use");
+        let response = tokio::time::timeout(Duration::from_secs(30), meanwhile).await.expect("it is not run again");
+        assert_problem(&response, 409, "idempotency_key_in_use");
     }
     door.open();
     // And the client gets the response when it repeats the request
-    let answer = loop {
-        let answer = app.post_once("k", admin, "/admin/users", &body).await;
-        if answer.status != 409 {
-            break answer.expect(201);
+    let response = loop {
+        let response = app.post_once("k", admin, "/admin/users", &body).await;
+        if response.status != 409 {
+            break response.expect(201);
         }
     };
-    assert!(replayed(&answer));
+    assert!(replayed(&response));
     assert_eq!(app.count_users().await, 2);
     app.stop().await;
 }
@@ -144,7 +144,7 @@ async fn a_caller_who_goes_away_finds_the_answer_when_they_come_back() {
 /// once.
 fn requests(user: &str) -> Vec<(&'static str, String, Value, &'static str)> {
     vec![
-        ("user", "/admin/users".to_owned(), somebody("bob"), "UserCreated"),
+        ("user", "/admin/users".to_owned(), user_body("bob"), "UserCreated"),
         ("user-token", format!("/admin/users/{user}/tokens"), json!({"name": "x"}), "TokenIssued"),
         ("token", "/publishers/acme/tokens".to_owned(), json!({"name": "ci"}), "TokenIssued"),
         (
@@ -168,9 +168,9 @@ async fn a_death_between_commit_and_answer_does_not_do_it_twice() {
     // Given a service that dies once in every request after its commands
     let dies = Arc::new(AtomicBool::new(false));
     let armed = dies.clone();
-    let environment = Environment::system().with_fail_point_handler(Arc::new(move |place, _| {
+    let environment = Environment::system().with_fail_point_handler(Arc::new(move |point, _| {
         assert!(
-            place != FailPoint::BeforeResponseStored || !armed.swap(false, Ordering::SeqCst),
+            point != FailPoint::BeforeResponseStored || !armed.swap(false, Ordering::SeqCst),
             "a mishap on purpose"
         );
     }));
@@ -202,8 +202,8 @@ async fn a_death_between_commit_and_answer_does_not_do_it_twice() {
 }
 
 /// Content of a response without its upload link, which expires and is new each time.
-fn lasting(answer: &Answer) -> Value {
-    let mut body = answer.json();
+fn lasting(response: &TestResponse) -> Value {
+    let mut body = response.json();
     body.as_object_mut().unwrap().remove("signedUrl");
     body
 }
@@ -214,18 +214,18 @@ async fn a_lost_answer_is_made_anew_with_the_same_ids() {
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
     app.publisher("acme", &ada).await;
-    let mut answered = Vec::new();
+    let mut acknowledged = Vec::new();
     for (key, path, body, event) in requests(&ada.id) {
-        let answer = app.post_once(key, app.admin_token(), &path, &body).await;
-        assert!((200..300).contains(&answer.status), "{}: {}", answer.status, answer.text());
-        answered.push((key, path, body, event, answer));
+        let response = app.post_once(key, app.admin_token(), &path, &body).await;
+        assert!((200..300).contains(&response.status), "{}: {}", response.status, response.text());
+        acknowledged.push((key, path, body, event, response));
     }
     app.publisher("fickle", &ada).await;
     let renamed = json!({"name": "One"});
     app.put_once("rename", &ada.token, "/publishers/fickle", &renamed).await.expect(200);
     app.put_once("same", &ada.token, "/publishers/fickle", &renamed).await.expect(200);
     app.put_as(&ada.token, "/publishers/fickle", json!({"name": "Two"})).await.expect(200);
-    let recorded = answered.iter().map(|(.., event, _)| app.recorded(event)).collect::<Vec<_>>();
+    let recorded = acknowledged.iter().map(|(.., event, _)| app.recorded(event)).collect::<Vec<_>>();
 
     // When the stored responses are lost, but not the log
     let dir = app.stop().await;
@@ -233,25 +233,25 @@ async fn a_lost_answer_is_made_anew_with_the_same_ids() {
     let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
 
     // Then each request gets the same response, with the same ids and secrets, and nothing is executed
-    for (key, path, body, _, first) in &answered {
-        let again = app.post_once(key, app.admin_token(), path, body).await.expect(first.status);
-        assert!(replayed(&again), "{path}");
-        assert_eq!(lasting(first), lasting(&again), "{path}");
+    for (key, path, body, _, first) in &acknowledged {
+        let repeated = app.post_once(key, app.admin_token(), path, body).await.expect(first.status);
+        assert!(replayed(&repeated), "{path}");
+        assert_eq!(lasting(first), lasting(&repeated), "{path}");
     }
     // And a later change stays, even one that a request without effect would undo
     for key in ["rename", "same"] {
-        let answer = app.put_once(key, &ada.token, "/publishers/fickle", &renamed).await.expect(200);
-        assert_eq!(answer.json()["name"], "Two");
+        let response = app.put_once(key, &ada.token, "/publishers/fickle", &renamed).await.expect(200);
+        assert_eq!(response.json()["name"], "Two");
     }
-    assert_eq!(answered.iter().map(|(.., event, _)| app.recorded(event)).collect::<Vec<_>>(), recorded);
+    assert_eq!(acknowledged.iter().map(|(.., event, _)| app.recorded(event)).collect::<Vec<_>>(), recorded);
     app.stop().await;
 }
 
 #[actix_web::test]
 async fn a_submission_that_comes_again_is_one_task_and_takes_one_place() {
     // Given a caller with a limit of one unfinished task, and a vendor that never starts it
-    let environment = Environment::system().with_fail_point_handler(Arc::new(|place, _| {
-        assert!(place != FailPoint::Reactor, "a mishap on purpose");
+    let environment = Environment::system().with_fail_point_handler(Arc::new(|point, _| {
+        assert!(point != FailPoint::Reactor, "a mishap on purpose");
     }));
     let app = TestApp::start_with(|settings| settings.limits.submissions_per_caller = 1, environment.clone()).await;
     let (ada, body) = (app.user("ada").await, json!({"image": picture::base64_png(400, 300)}));
@@ -266,8 +266,8 @@ async fn a_submission_that_comes_again_is_one_task_and_takes_one_place() {
     fs::remove_dir_all(dir.path().join("answers")).unwrap();
     let one_place = |settings: &mut mediary::config::Settings| settings.limits.submissions_per_caller = 1;
     let app = TestApp::start_in(dir, one_place, environment).await;
-    let again = app.post_once("k", &ada.token, UPSCALER, &body).await.expect(200);
-    assert_eq!(again.text(), first.text());
+    let repeated = app.post_once("k", &ada.token, UPSCALER, &body).await.expect(200);
+    assert_eq!(repeated.text(), first.text());
     assert_eq!(app.recorded("TaskSubmitted"), 1);
     app.stop().await;
 }
@@ -275,15 +275,15 @@ async fn a_submission_that_comes_again_is_one_task_and_takes_one_place() {
 #[actix_web::test]
 async fn damaged_answers_are_as_good_as_none() {
     let app = TestApp::start().await;
-    let body = somebody("ada");
+    let body = user_body("ada");
     let first = app.post_once("k", app.admin_token(), "/admin/users", &body).await.expect(201);
     let folder = fs::read_dir(app.dir.path().join("answers")).unwrap().next().unwrap().unwrap().path();
     let file = fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
     let sealed = fs::read(&file).unwrap();
     for damaged in [&[][..], &sealed[..10], &sealed[..sealed.len() - 1], &[&[9], &sealed[1..]].concat()] {
         fs::write(&file, damaged).unwrap();
-        let again = app.post_once("k", app.admin_token(), "/admin/users", &body).await.expect(201);
-        assert_eq!(again.json()["id"], first.json()["id"]);
+        let repeated = app.post_once("k", app.admin_token(), "/admin/users", &body).await.expect(201);
+        assert_eq!(repeated.json()["id"], first.json()["id"]);
     }
     assert_eq!(app.count_users().await, 2);
     app.stop().await;

@@ -8,7 +8,7 @@ use mediary::environment::Environment;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{KEY, START, assert_problem, assert_replay, replayed, somebody};
+use super::{KEY, START, assert_problem, assert_replay, replayed, user_body};
 use crate::support::TestApp;
 
 #[actix_web::test]
@@ -39,11 +39,11 @@ async fn a_put_that_comes_again_does_not_undo_what_came_after_it() {
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
     app.publisher("acme", &ada).await;
-    let (one, two) = (json!({"name": "One"}), json!({"name": "Two"}));
-    let first = app.put_once("k-1", &ada.token, "/publishers/acme", &one).await.expect(200);
-    app.put_once("k-2", &ada.token, "/publishers/acme", &two).await.expect(200);
-    let again = app.put_once("k-1", &ada.token, "/publishers/acme", &one).await;
-    assert_replay(&first, &again);
+    let (first_body, second_body) = (json!({"name": "One"}), json!({"name": "Two"}));
+    let first = app.put_once("k-1", &ada.token, "/publishers/acme", &first_body).await.expect(200);
+    app.put_once("k-2", &ada.token, "/publishers/acme", &second_body).await.expect(200);
+    let repeated = app.put_once("k-1", &ada.token, "/publishers/acme", &first_body).await;
+    assert_replay(&first, &repeated);
     assert_eq!(app.get("/publishers/acme").await.json()["name"], "Two");
     app.stop().await;
 }
@@ -58,16 +58,16 @@ async fn a_refusal_is_replayed_even_when_its_reason_is_gone() {
         [("taken", json!({"id": "acme"}), 409), ("wrong", json!({"id": "Not an id"}), 400), ("empty", json!({}), 400)]
     {
         let first = app.post_once(key, &ada.token, "/publishers", &body).await.expect(status);
-        let again = app.post_once(key, &ada.token, "/publishers", &body).await;
-        assert_replay(&first, &again);
+        let repeated = app.post_once(key, &ada.token, "/publishers", &body).await;
+        assert_replay(&first, &repeated);
     }
     // When the rejected requests would now succeed
     let (unban, reason) = (format!("/admin/users/{}/unban", ada.id), json!({"reason": "sorry"}));
-    let early = app.post_once("early", app.admin_token(), &unban, &reason).await.expect(409);
+    let early_conflict = app.post_once("early", app.admin_token(), &unban, &reason).await.expect(409);
     let ban = format!("/admin/users/{}/ban", ada.id);
     app.post_as(app.admin_token(), &ban, json!({"reason": "spam"})).await.expect(204);
     // Then the old key still has the old response, and a new key is a new request
-    assert_replay(&early, &app.post_once("early", app.admin_token(), &unban, &reason).await);
+    assert_replay(&early_conflict, &app.post_once("early", app.admin_token(), &unban, &reason).await);
     assert_eq!(app.recorded("KeyClaimed"), 0, "nothing was carried out");
     app.post_once("late", app.admin_token(), &unban, &reason).await.expect(204);
     app.stop().await;
@@ -96,8 +96,8 @@ async fn a_look_up_by_post_is_replayed_too() {
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
     app.publisher("acme", &ada).await;
-    let asked = json!({"node_versions": [{"node_id": "tools", "version": "1.0.0"}]});
-    let look_up = |key: &str| app.request(Method::POST, "/bulk/nodes/versions").header(KEY, key).json(&asked);
+    let query = json!({"node_versions": [{"node_id": "tools", "version": "1.0.0"}]});
+    let look_up = |key: &str| app.request(Method::POST, "/bulk/nodes/versions").header(KEY, key).json(&query);
     let first = app.send(look_up("k-1")).await.expect(200);
     let node = json!({"id": "tools", "latest_version": {"version": "1.0.0"}});
     app.post_as(&ada.token, "/publishers/acme/nodes", node).await.expect(201);
@@ -119,8 +119,8 @@ async fn refusals_that_may_change_are_not_kept() {
     // When the key is used for a permitted request, then it is free
     let text = app.request(Method::POST, "/publishers").bearer_auth(&bob.token).header(KEY, "k");
     app.send(text.header("content-type", "text/plain").body("{}")).await.expect(415);
-    let made = app.post_once("k", &bob.token, "/publishers", &json!({"id": "bobs"})).await.expect(201);
-    assert!(!replayed(&made));
+    let created = app.post_once("k", &bob.token, "/publishers", &json!({"id": "bobs"})).await.expect(201);
+    assert!(!replayed(&created));
     app.stop().await;
 }
 
@@ -132,7 +132,7 @@ async fn a_key_means_one_request() {
     app.post_once("k", &ada.token, "/publishers", &body).await.expect(201);
     // When any part of the request differs, then it is rejected, also after a restart and with the response lost
     let mut app = app;
-    for lost in [false, true] {
+    for is_lost in [false, true] {
         let post = |path: &str| app.request(Method::POST, path).bearer_auth(&ada.token).header(KEY, "k");
         for other in [
             post("/publishers").json(&json!({"id": "other"})),
@@ -144,7 +144,7 @@ async fn a_key_means_one_request() {
             assert_problem(&app.send(other).await, 422, "idempotency_key_reused");
         }
         let dir = app.stop().await;
-        if !lost {
+        if !is_lost {
             fs::remove_dir_all(dir.path().join("answers")).unwrap();
         }
         app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
@@ -159,20 +159,20 @@ async fn keys_are_their_callers_own() {
     let app = TestApp::start().await;
     let (ada, bob) = (app.user("ada").await, app.user("bob").await);
     app.post_once("k", &ada.token, "/publishers", &json!({"id": "acme"})).await.expect(201);
-    let others = app.post_once("k", &bob.token, "/publishers", &json!({"id": "bobs"})).await.expect(201);
-    assert!(!replayed(&others));
-    let (one, two) = (app.access_token("acme", &ada).await, app.access_token("acme", &ada).await);
+    let others_response = app.post_once("k", &bob.token, "/publishers", &json!({"id": "bobs"})).await.expect(201);
+    assert!(!replayed(&others_response));
+    let (first_token, second_token) = (app.access_token("acme", &ada).await, app.access_token("acme", &ada).await);
     let nodes = "/publishers/acme/nodes";
-    app.post_once("k", &one, nodes, &json!({"id": "one"})).await.expect(201);
-    app.post_once("k", &two, nodes, &json!({"id": "two"})).await.expect(201);
+    app.post_once("k", &first_token, nodes, &json!({"id": "one"})).await.expect(201);
+    app.post_once("k", &second_token, nodes, &json!({"id": "two"})).await.expect(201);
     // Then another token of the same user is the same caller
     let path = format!("/admin/users/{}/tokens", ada.id);
     let second = app.post_as(app.admin_token(), &path, json!({"name": "second"})).await.expect(201).json();
     let body = json!({"id": "acme"});
-    let again = app.post_once("k", second["token"].as_str().unwrap(), "/publishers", &body).await.expect(201);
-    assert!(replayed(&again));
+    let repeated = app.post_once("k", second["token"].as_str().unwrap(), "/publishers", &body).await.expect(201);
+    assert!(replayed(&repeated));
     // And a token in the body identifies a caller like one in the header
-    let publish = json!({"personal_access_token": one, "node_version": {"version": "1.0.0"}});
+    let publish = json!({"personal_access_token": first_token, "node_version": {"version": "1.0.0"}});
     let versions = "/publishers/acme/nodes/one/versions";
     let without_header = || app.request(Method::POST, versions).header(KEY, "v").json(&publish);
     let first = app.send(without_header()).await.expect(201);
@@ -187,8 +187,8 @@ async fn a_new_token_is_replayed_and_lies_nowhere_in_plain() {
     app.publisher("acme", &ada).await;
     let (path, body) = ("/publishers/acme/tokens", json!({"name": "ci"}));
     let first = app.post_once("tell-me-once", &ada.token, path, &body).await.expect(201);
-    let again = app.post_once("tell-me-once", &ada.token, path, &body).await;
-    assert_replay(&first, &again);
+    let repeated = app.post_once("tell-me-once", &ada.token, path, &body).await;
+    assert_replay(&first, &repeated);
     assert_eq!(app.recorded("TokenIssued"), 2, "ada's own and the publisher's");
 
     let token = first.json()["token"].as_str().unwrap().to_owned();
@@ -221,7 +221,7 @@ async fn a_key_is_forgotten_after_a_day() {
     // Given a user created with a key, and a manual clock
     let environment = Environment::manual(START, 7);
     let app = TestApp::start_with(|_| {}, environment.clone()).await;
-    let (admin, body) = (app.admin_token().to_owned(), somebody("ada"));
+    let (admin, body) = (app.admin_token().to_owned(), user_body("ada"));
     let first = app.post_once("k", &admin, "/admin/users", &body).await.expect(201);
     // When the request is repeated within the day, then it is a replay
     environment.advance(Duration::from_hours(24) - Duration::from_micros(1));
@@ -233,16 +233,16 @@ async fn a_key_is_forgotten_after_a_day() {
     assert_ne!(second.json()["id"], first.json()["id"]);
     // And a key that was used for something else is free again
     environment.advance(Duration::from_hours(24));
-    let third = app.post_once("k", &admin, "/admin/users", &somebody("bob")).await.expect(201);
+    let third = app.post_once("k", &admin, "/admin/users", &user_body("bob")).await.expect(201);
     assert_eq!(third.json()["name"], "bob");
     assert_eq!(app.count_users().await, 4);
 
     // And a start removes expired responses
     let dir = app.stop().await;
-    let answers = dir.path().join("answers");
+    let answers_dir = dir.path().join("answers");
     let count = || {
         let mut files = 0;
-        visit(&answers, &mut |_| files += 1);
+        visit(&answers_dir, &mut |_| files += 1);
         files
     };
     assert_eq!(count(), 1);
@@ -259,20 +259,20 @@ async fn what_is_no_key_is_refused_where_keys_mean_something() {
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
     let long = "x".repeat(256);
-    for bad in ["", "two words", "schl\u{fc}ssel", &long] {
+    for invalid in ["", "two words", "schl\u{fc}ssel", &long] {
         let post = app.request(Method::POST, "/publishers").bearer_auth(&ada.token).json(&json!({"id": "acme"}));
-        assert_problem(&app.send(post.header(KEY, bad)).await, 400, "malformed_request");
+        assert_problem(&app.send(post.header(KEY, invalid)).await, 400, "malformed_request");
         let get = app.request(Method::GET, "/users").bearer_auth(&ada.token);
-        app.send(get.header(KEY, bad)).await.expect(200);
+        app.send(get.header(KEY, invalid)).await.expect(200);
     }
-    let twice = app.request(Method::POST, "/publishers").bearer_auth(&ada.token).header(KEY, "a").header(KEY, "a");
-    assert_problem(&app.send(twice.json(&json!({"id": "acme"}))).await, 400, "malformed_request");
+    let two_keys = app.request(Method::POST, "/publishers").bearer_auth(&ada.token).header(KEY, "a").header(KEY, "a");
+    assert_problem(&app.send(two_keys.json(&json!({"id": "acme"}))).await, 400, "malformed_request");
     assert_eq!(app.recorded("PublisherCreated"), 0);
     // A read with a key always returns the current state
-    let read = || app.request(Method::GET, "/publishers/acme").header(KEY, "k");
-    app.send(read()).await.expect(404);
+    let read_request = || app.request(Method::GET, "/publishers/acme").header(KEY, "k");
+    app.send(read_request()).await.expect(404);
     app.publisher("acme", &ada).await;
-    assert!(!replayed(&app.send(read()).await.expect(200)));
+    assert!(!replayed(&app.send(read_request()).await.expect(200)));
     app.stop().await;
 }
 
@@ -324,24 +324,24 @@ async fn keys_of_callers_without_credentials_are_their_addresss_own() {
         settings.limits.trusted_proxies = vec![mediary::domain::network::Network::parse("127.0.0.1").unwrap()];
     };
     let app = TestApp::start_with(trusting, Environment::system()).await;
-    let ask = async |address: &str, prompt: &str| {
+    let submit_from_address = async |address: &str, prompt: &str| {
         let request = app.request(Method::POST, "/proxy/videovendor/start-end2video").header(KEY, "shared");
         let body = json!({"prompt": prompt, "model": "vq2-turbo", "duration": 1});
         app.send(request.header("x-forwarded-for", address).json(&body)).await
     };
 
     // When two addresses use the same key
-    let first = ask("203.0.113.1", "a cat").await.expect(200);
-    let other = ask("203.0.113.2", "a cat").await.expect(200);
+    let first = submit_from_address("203.0.113.1", "a cat").await.expect(200);
+    let other = submit_from_address("203.0.113.2", "a cat").await.expect(200);
 
     // Then neither gets the other's response or learns of its use
     assert!(!replayed(&other));
     assert_ne!(first.json()["task_id"], other.json()["task_id"]);
-    ask("203.0.113.3", "a dog").await.expect(200);
+    submit_from_address("203.0.113.3", "a dog").await.expect(200);
 
     // And each gets its own again
-    let again = ask("203.0.113.1", "a cat").await;
-    assert!(replayed(&again));
-    assert_eq!(again.json()["task_id"], first.json()["task_id"]);
-    assert_problem(&ask("203.0.113.1", "a dog").await, 422, "idempotency_key_reused");
+    let repeated = submit_from_address("203.0.113.1", "a cat").await;
+    assert!(replayed(&repeated));
+    assert_eq!(repeated.json()["task_id"], first.json()["task_id"]);
+    assert_problem(&submit_from_address("203.0.113.1", "a dog").await, 422, "idempotency_key_reused");
 }

@@ -30,7 +30,7 @@ async fn a_task_is_read_where_its_family_is_read_and_nowhere_else() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let creative = format!("{SKIN}/creative");
-    for (submitted, read) in [
+    for (submitted, read_path) in [
         (UPSCALER, &[UPSCALER, PRECISION][..]),
         (PRECISION, &[UPSCALER, PRECISION]),
         (STYLE, &[STYLE]),
@@ -39,9 +39,9 @@ async fn a_task_is_read_where_its_family_is_read_and_nowhere_else() {
     ] {
         let task = submit(&app, &alice, submitted, json!({"image": base64_png(8, 8)})).await;
         for path in [UPSCALER, PRECISION, STYLE, SKIN, RELIGHT] {
-            let answer = app.get_as(&alice.token, &format!("{path}/{task}")).await;
-            let status = if read.contains(&path) { 200 } else { 404 };
-            assert_eq!(answer.status, status, "a task of {submitted} at {path}");
+            let response = app.get_as(&alice.token, &format!("{path}/{task}")).await;
+            let status = if read_path.contains(&path) { 200 } else { 404 };
+            assert_eq!(response.status, status, "a task of {submitted} at {path}");
         }
     }
     app.stop().await;
@@ -50,17 +50,17 @@ async fn a_task_is_read_where_its_family_is_read_and_nowhere_else() {
 #[actix_web::test]
 async fn unfinished_tasks_are_limited_for_each_caller_also_when_submitted_at_once() {
     // The poller never starts, so every task stays unfinished.
-    let mishap = |place, _: &str| assert!(place != FailPoint::Reactor, "made to fail");
-    let environment = Environment::system().with_fail_point_handler(Arc::new(mishap));
+    let handler = |point, _: &str| assert!(point != FailPoint::Reactor, "made to fail");
+    let environment = Environment::system().with_fail_point_handler(Arc::new(handler));
     let app = TestApp::start_with(|settings| settings.limits.submissions_per_caller = 3, environment).await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     let submission = json!({"image": base64_png(8, 8)});
-    let answers = join_all((0..8).map(|_| app.post_as(&alice.token, UPSCALER, submission.clone()))).await;
+    let responses = join_all((0..8).map(|_| app.post_as(&alice.token, UPSCALER, submission.clone()))).await;
 
-    let accepted = answers.iter().filter(|answer| answer.status == 200).count();
-    let refused: Vec<_> = answers.iter().filter(|answer| answer.status == 429).collect();
-    assert_eq!((accepted, refused.len()), (3, 5));
-    assert!(refused.iter().all(|answer| answer.header("retry-after").is_some()));
+    let accepted = responses.iter().filter(|response| response.status == 200).count();
+    let rejected: Vec<_> = responses.iter().filter(|response| response.status == 429).collect();
+    assert_eq!((accepted, rejected.len()), (3, 5));
+    assert!(rejected.iter().all(|answer| answer.header("retry-after").is_some()));
     app.post_as(&bob.token, UPSCALER, submission).await.expect(200);
     app.stop().await;
 }
@@ -70,8 +70,8 @@ async fn approval_can_be_required() {
     let app = TestApp::start_with(|settings| settings.auth.require_approval = true, Environment::system()).await;
     let alice = app.user("alice").await;
     let submission = json!({"image": base64_png(8, 8)});
-    let refused = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(403).json();
-    assert_eq!(refused["error"], "approval_required");
+    let problem = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(403).json();
+    assert_eq!(problem["error"], "approval_required");
     app.post_as(app.admin_token(), UPSCALER, submission).await.expect(200);
     app.stop().await;
 }

@@ -11,25 +11,25 @@ use mediary::outbound::address::AllowEntry;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::{PRECISION, RELIGHT, STYLE, UPSCALER, ended, result_of, submit};
+use super::{PRECISION, RELIGHT, STYLE, UPSCALER, result_of, submit, wait_for_end};
 use crate::support::files::{FileServer, file, status};
 use crate::support::picture::{base64_png, png};
 use crate::support::{TestApp, TestUser};
 
 /// Server with a picture of 20x10 pixels at every path.
 async fn pictures() -> FileServer {
-    FileServer::answering(|_| file(&png(20, 10))).await
+    FileServer::with_replies(|_| file(&png(20, 10))).await
 }
 
 /// Returns the error code and message of an upscale that fails.
 async fn failure(app: &TestApp, user: &TestUser, url: &str) -> (String, String) {
     let task = submit(app, user, UPSCALER, json!({"image": url})).await;
-    failure_of(&ended(app, user, UPSCALER, &task).await)
+    failure_of(&wait_for_end(app, user, UPSCALER, &task).await)
 }
 
-fn failure_of(ended: &Value) -> (String, String) {
-    assert_eq!(ended["status"], "FAILED", "{ended}");
-    let text = |name: &str| ended["error"][name].as_str().expect("a reason").to_owned();
+fn failure_of(finished: &Value) -> (String, String) {
+    assert_eq!(finished["status"], "FAILED", "{finished}");
+    let text = |name: &str| finished["error"][name].as_str().expect("a reason").to_owned();
     (text("code"), text("message"))
 }
 
@@ -38,17 +38,17 @@ async fn a_picture_is_fetched_after_the_answer_and_worked_on() {
     let (app, server) = (TestApp::start().await, pictures().await);
     let alice = app.user("alice").await;
     // Given a server that does not answer yet
-    server.let_out(false);
+    server.release(false);
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/image.png?size=1")})).await;
-    let read = app.get_as(&alice.token, &format!("{UPSCALER}/{task}")).await.expect(200).json();
-    assert_eq!(read["data"]["status"], "CREATED");
+    let task_body = app.get_as(&alice.token, &format!("{UPSCALER}/{task}")).await.expect(200).json();
+    assert_eq!(task_body["data"]["status"], "CREATED");
     // When it answers
-    server.let_out(true);
+    server.release(true);
     // Then the picture is enlarged
-    let result = result_of(&app, &ended(&app, &alice, UPSCALER, &task).await).await;
+    let result = result_of(&app, &wait_for_end(&app, &alice, UPSCALER, &task).await).await;
     let picture = image::load_from_memory(&result).expect("a picture");
     assert_eq!((picture.width(), picture.height()), (40, 20));
-    assert_eq!(server.asked(), ["/image.png?size=1"]);
+    assert_eq!(server.requested_paths(), ["/image.png?size=1"]);
     app.stop().await;
 }
 
@@ -63,11 +63,11 @@ async fn every_picture_of_a_job_may_be_at_a_url() {
         (RELIGHT, json!({"image": base64_png(20, 10), "transfer_light_from_reference_image": server.url("/five")})),
     ] {
         let task = submit(&app, &alice, path, body).await;
-        let result = result_of(&app, &ended(&app, &alice, path, &task).await).await;
+        let result = result_of(&app, &wait_for_end(&app, &alice, path, &task).await).await;
         let picture = image::load_from_memory(&result).expect("a picture");
         assert_eq!((picture.width(), picture.height()), (20, 10), "{path}");
     }
-    assert_eq!(server.asked(), ["/one", "/two", "/three", "/four", "/five"]);
+    assert_eq!(server.requested_paths(), ["/one", "/two", "/three", "/four", "/five"]);
     app.stop().await;
 }
 
@@ -75,7 +75,7 @@ async fn every_picture_of_a_job_may_be_at_a_url() {
 async fn fetched_files_count_towards_the_bytes_of_the_day() {
     // Given a limit large enough for the submission, but not for the file at its URL
     let picture = png(20, 10);
-    let server = FileServer::answering(move |_| file(&picture)).await;
+    let server = FileServer::with_replies(move |_| file(&picture)).await;
     let limit = json!({"image": server.url("/image.png")}).to_string().len() as u64 + 10;
     let change = move |settings: &mut Settings| settings.limits.bytes_per_day = limit;
     let app = TestApp::start_with(change, Environment::system()).await;
@@ -92,7 +92,7 @@ async fn fetched_files_count_towards_the_bytes_of_the_day() {
 async fn a_few_redirects_are_followed() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
-    let server = FileServer::answering(|path| match path {
+    let server = FileServer::with_replies(|path| match path {
         "/a" => status("302 Found", "location: /b\r\n"),
         "/b" => status("307 Temporary Redirect", "location: c\r\n"),
         "/c" => file(&png(8, 8)),
@@ -101,8 +101,8 @@ async fn a_few_redirects_are_followed() {
     })
     .await;
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/a")})).await;
-    result_of(&app, &ended(&app, &alice, UPSCALER, &task).await).await;
-    assert_eq!(server.asked(), ["/a", "/b", "/c"]);
+    result_of(&app, &wait_for_end(&app, &alice, UPSCALER, &task).await).await;
+    assert_eq!(server.requested_paths(), ["/a", "/b", "/c"]);
     for (path, reason) in [("/round", "more than 3 redirects"), ("/nowhere", "redirect without a Location")] {
         let (code, message) = failure(&app, &alice, &server.url(path)).await;
         assert_eq!(
@@ -117,9 +117,9 @@ async fn a_few_redirects_are_followed() {
 async fn what_is_not_there_or_no_picture_fails_the_task_with_the_reason() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
-    let whole = png(20, 10);
-    let half = whole[..whole.len() / 2].to_vec();
-    let server = FileServer::answering(move |path| match path {
+    let full_picture = png(20, 10);
+    let half = full_picture[..full_picture.len() / 2].to_vec();
+    let server = FileServer::with_replies(move |path| match path {
         "/gone" => status("410 Gone", ""),
         "/page" => file(b"<html>no picture</html>"),
         "/half" => file(&half),
@@ -134,11 +134,11 @@ async fn what_is_not_there_or_no_picture_fails_the_task_with_the_reason() {
         ("/half", "input_invalid", "the file is damaged or truncated"),
         ("/empty", "input_invalid", "a fetched input must be a png, jpeg, webp, gif, bmp or tiff picture"),
     ] {
-        let (told, message) = failure(&app, &alice, &server.url(path)).await;
-        assert_eq!(told, code, "{path}");
+        let (actual_code, message) = failure(&app, &alice, &server.url(path)).await;
+        assert_eq!(actual_code, code, "{path}");
         assert!(message.contains(reason), "{path}: {message}");
     }
-    assert_eq!(server.asked().len(), 5, "none of them was tried again");
+    assert_eq!(server.requested_paths().len(), 5, "none of them was tried again");
     app.stop().await;
 }
 
@@ -146,7 +146,7 @@ async fn what_is_not_there_or_no_picture_fails_the_task_with_the_reason() {
 async fn a_size_that_is_learned_late_fails_the_task() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
-    let server = FileServer::answering(|_| {
+    let server = FileServer::with_replies(|_| {
         let mut png = std::io::Cursor::new(Vec::new());
         image::DynamicImage::new_luma8(400, 400).write_to(&mut png, image::ImageFormat::Png).expect("a picture");
         file(png.get_ref())
@@ -155,7 +155,7 @@ async fn a_size_that_is_learned_late_fails_the_task() {
     for (path, factor) in [(UPSCALER, json!("16x")), (PRECISION, json!(16))] {
         let body = json!({"image": server.url("/large.png"), "scale_factor": factor});
         let task = submit(&app, &alice, path, body).await;
-        let (code, message) = failure_of(&ended(&app, &alice, path, &task).await);
+        let (code, message) = failure_of(&wait_for_end(&app, &alice, path, &task).await);
         assert_eq!(code, "output_too_large");
         assert!(message.contains("25.3 million pixels"), "{message}");
     }
@@ -166,7 +166,7 @@ async fn a_size_that_is_learned_late_fails_the_task() {
 async fn a_file_over_50_mb_is_left_alone() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
-    let server = FileServer::answering(|path| match path {
+    let server = FileServer::with_replies(|path| match path {
         "/said" => b"HTTP/1.1 200 OK\r\ncontent-length: 50000001\r\n\r\n".to_vec(),
         _ => [b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".to_vec(), vec![0; 50_000_001]].concat(),
     })
@@ -184,14 +184,14 @@ async fn a_server_in_trouble_is_asked_again() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let times = Arc::new(AtomicUsize::new(0));
-    let server = FileServer::answering(move |_| match times.fetch_add(1, Ordering::Relaxed) {
+    let server = FileServer::with_replies(move |_| match times.fetch_add(1, Ordering::Relaxed) {
         0 => status("503 Service Unavailable", ""),
         _ => file(&png(8, 8)),
     })
     .await;
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/image.png")})).await;
-    result_of(&app, &ended(&app, &alice, UPSCALER, &task).await).await;
-    assert_eq!(server.asked().len(), 2);
+    result_of(&app, &wait_for_end(&app, &alice, UPSCALER, &task).await).await;
+    assert_eq!(server.requested_paths().len(), 2);
     app.stop().await;
 }
 
@@ -201,7 +201,7 @@ async fn a_server_that_stays_in_trouble_is_given_up() {
     let clock = Environment::manual(Timestamp::from_micros(1_800_000_000_000_000), 7);
     let app = TestApp::start_with(|_| {}, clock.clone()).await;
     let alice = app.user("alice").await;
-    let server = FileServer::answering(move |path| {
+    let server = FileServer::with_replies(move |path| {
         clock.advance(Duration::from_mins(10));
         match path {
             "/cut" => [&file(&png(20, 10))[..100]].concat(),
@@ -222,11 +222,12 @@ async fn a_server_that_stays_in_trouble_is_given_up() {
 #[actix_web::test]
 async fn addresses_that_the_service_may_not_call_are_not_called() {
     // Given a service that may call one address of this machine, and a listener on another one
-    let server = FileServer::answering(|_| status("302 Found", "location: http://127.0.0.2:1/\r\n")).await;
+    let server = FileServer::with_replies(|_| status("302 Found", "location: http://127.0.0.2:1/\r\n")).await;
     let listener = TcpListener::bind("127.0.0.2:0").await.expect("a free port");
-    let canary = FileServer::listening(listener, |_| file(&png(8, 8)));
-    let elsewhere = canary.url("/image.png");
-    let leading = FileServer::answering(move |_| status("302 Found", &format!("location: {elsewhere}\r\n"))).await;
+    let canary = FileServer::on_listener(listener, |_| file(&png(8, 8)));
+    let forbidden_url = canary.url("/image.png");
+    let leading =
+        FileServer::with_replies(move |_| status("302 Found", &format!("location: {forbidden_url}\r\n"))).await;
     let one_address = |settings: &mut Settings| {
         settings.egress.private = PrivateAccess::Deny;
         settings.egress.allow = vec![AllowEntry::parse("127.0.0.1/32").expect("a network")];
@@ -240,7 +241,7 @@ async fn addresses_that_the_service_may_not_call_are_not_called() {
         assert_eq!(code, "input_unavailable");
         assert!(message.contains("the egress rules forbid"), "{message}");
     }
-    assert_eq!(canary.asked(), [""; 0]);
-    assert_eq!((leading.asked().len(), server.asked().len()), (1, 1));
+    assert_eq!(canary.requested_paths(), [""; 0]);
+    assert_eq!((leading.requested_paths().len(), server.requested_paths().len()), (1, 1));
     app.stop().await;
 }

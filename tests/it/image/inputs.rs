@@ -32,14 +32,14 @@ async fn doubled(bytes: &[u8]) -> DynamicImage {
 }
 
 /// Reason for the rejection of a file.
-async fn refusal(bytes: &[u8]) -> String {
+async fn rejection_reason(bytes: &[u8]) -> String {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let body = json!({"image": STANDARD.encode(bytes)});
-    let refused = app.post_as(&alice.token, UPSCALER, body).await.expect(400).json();
+    let problem = app.post_as(&alice.token, UPSCALER, body).await.expect(400).json();
     app.stop().await;
-    assert_eq!(refused["errors"][0]["pointer"], "/image", "{refused}");
-    refused["errors"][0]["reason"].as_str().expect("a reason").to_owned()
+    assert_eq!(problem["errors"][0]["pointer"], "/image", "{problem}");
+    problem["errors"][0]["reason"].as_str().expect("a reason").to_owned()
 }
 
 #[actix_web::test]
@@ -64,8 +64,8 @@ async fn a_picture_that_lies_is_set_upright_by_its_exif_orientation() {
     let mut bytes = Vec::new();
     let mut encoder = JpegEncoder::new_with_quality(&mut bytes, 100);
     encoder.set_exif_metadata(exif).unwrap();
-    let lying = RgbImage::from_fn(32, 16, |x, _| if x < 16 { Rgb([255, 0, 0]) } else { Rgb([0, 0, 255]) });
-    encoder.write_image(&lying, 32, 16, ExtendedColorType::Rgb8).unwrap();
+    let rotated = RgbImage::from_fn(32, 16, |x, _| if x < 16 { Rgb([255, 0, 0]) } else { Rgb([0, 0, 255]) });
+    encoder.write_image(&rotated, 32, 16, ExtendedColorType::Rgb8).unwrap();
     // When it is enlarged
     let result = doubled(&bytes).await.into_rgb8();
     // Then the result is upright, red at its top
@@ -138,7 +138,7 @@ async fn a_decompression_bomb_is_refused_by_its_header() {
     bytes[16..24].copy_from_slice(&[0, 0, 0x4E, 0x20, 0, 0, 0x4E, 0x20]);
     let checksum = crc32(&bytes[12..29]);
     bytes[29..33].copy_from_slice(&checksum.to_be_bytes());
-    assert_eq!(refusal(&bytes).await, "has 20000x20000 pixels; at most 100 million are allowed");
+    assert_eq!(rejection_reason(&bytes).await, "has 20000x20000 pixels; at most 100 million are allowed");
 }
 
 /// Checksum of PNG chunks.
@@ -151,8 +151,8 @@ fn crc32(bytes: &[u8]) -> u32 {
 #[actix_web::test]
 async fn a_truncated_file_is_refused() {
     for format in [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Gif] {
-        let whole = encoded(40, 30, format);
-        let reason = refusal(&whole[..whole.len() * 9 / 10]).await;
+        let full_file = encoded(40, 30, format);
+        let reason = rejection_reason(&full_file[..full_file.len() * 9 / 10]).await;
         assert!(reason.contains("truncated"), "{format:?}: {reason}");
     }
 }

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 use image::{RgbImage, imageops};
 use serde_json::{Map, Value, json};
 
-use super::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, ended, result_of, submit};
+use super::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, result_of, submit, wait_for_end};
 use crate::support::{TestApp, TestUser};
 
 const DESCRIPTION: &str = include_str!("../../../openapi.json");
@@ -29,21 +29,21 @@ struct Trial {
     name: String,
     body: Value,
     /// Body without the value, for comparison.
-    usual: Value,
+    default_body: Value,
 }
 
 /// Detail of a photograph in the repository, as base64.
 fn photograph(name: &str, [left, top, width, height]: [u32; 4]) -> Value {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photographs").join(name);
-    let whole = image::load_from_memory(&std::fs::read(path).unwrap()).unwrap().into_rgb8();
+    let full_picture = image::load_from_memory(&std::fs::read(path).unwrap()).unwrap().into_rgb8();
     let mut png = std::io::Cursor::new(Vec::new());
-    let part = imageops::crop_imm(&whole, left, top, width, height).to_image();
+    let part = imageops::crop_imm(&full_picture, left, top, width, height).to_image();
     part.write_to(&mut png, image::ImageFormat::Png).unwrap();
     STANDARD.encode(png.into_inner()).into()
 }
 
 /// Other fields that a field needs to have an effect, with a fixed seed.
-fn beside(path: &str, field: &str, other: &Value) -> Value {
+fn with_neighbour(path: &str, field: &str, other: &Value) -> Value {
     match (path, field) {
         (UPSCALER, _) => json!({}),
         (PRECISION, "smart_grain") => json!({"ultra_detail": 0}),
@@ -62,24 +62,24 @@ fn beside(path: &str, field: &str, other: &Value) -> Value {
 /// Values of a field to compare with its default: all others of an enumeration; the ends of a range, except one within
 /// a tenth of the range from the default.
 fn values(field: &str, schema: &Value, other: &Value) -> Vec<Value> {
-    if let (Some(least), Some(most), Some(usual)) =
+    if let (Some(minimum), Some(maximum), Some(default)) =
         (schema["minimum"].as_i64(), schema["maximum"].as_i64(), schema["default"].as_i64())
     {
-        let far = |end: &i64| 10 * (end - usual).abs() > most - least;
-        return [least, most].into_iter().filter(far).map(Value::from).collect();
+        let far = |end: &i64| 10 * (end - default).abs() > maximum - minimum;
+        return [minimum, maximum].into_iter().filter(far).map(Value::from).collect();
     }
     // A nullable field is an enumeration or null.
     let form = schema["anyOf"].get(0).unwrap_or(schema);
-    let all = match (&form["enum"], &schema["default"]) {
+    let candidates = match (&form["enum"], &schema["default"]) {
         (Value::Array(allowed), _) => allowed.clone(),
-        (_, Value::Bool(usual)) => vec![(!usual).into()],
+        (_, Value::Bool(default)) => vec![(!default).into()],
         _ if field == "prompt" => vec!["warm sunset".into()],
         _ => vec![other.clone()],
     };
-    all.into_iter().filter(|value| *value != schema["default"]).collect()
+    candidates.into_iter().filter(|value| *value != schema["default"]).collect()
 }
 
-fn with(body: &Value, field: &str, value: Value) -> Value {
+fn with_field(body: &Value, field: &str, value: Value) -> Value {
     let mut body = body.clone();
     body[field] = value;
     body
@@ -89,43 +89,47 @@ fn with(body: &Value, field: &str, value: Value) -> Value {
 fn trials(path: &'static str, fields: &Map<String, Value>, other: &Value) -> Vec<Trial> {
     let mut trials = Vec::new();
     for (field, schema) in fields.iter().filter(|(field, _)| EXCUSED.iter().all(|(excused, _)| excused != field)) {
-        let usual = beside(path, field, other);
+        let default_body = with_neighbour(path, field, other);
         let inner = schema["properties"].as_object();
-        let tried: Vec<(String, Value, Value)> = match inner {
+        let values_to_try: Vec<(String, Value, Value)> = match inner {
             None => values(field, schema, other)
                 .into_iter()
-                .map(|value| (field.clone(), value.clone(), with(&usual, field, value)))
+                .map(|value| (field.clone(), value.clone(), with_field(&default_body, field, value)))
                 .collect(),
             Some(inner) => inner
                 .iter()
                 .filter(|(field, _)| *field != "fixed_generation")
                 .flat_map(|(name, schema)| values(name, schema, other).into_iter().map(move |value| (name, value)))
                 .map(|(name, value)| {
-                    (name.clone(), value.clone(), with(&usual, field, with(&usual[field], name, value)))
+                    (
+                        name.clone(),
+                        value.clone(),
+                        with_field(&default_body, field, with_field(&default_body[field], name, value)),
+                    )
                 })
                 .collect(),
         };
-        trials.extend(tried.into_iter().map(|(name, value, body)| {
-            let shown = value.to_string().chars().take(30).collect::<String>();
-            Trial { path, name: format!("{path} {name} {shown}"), body, usual: usual.clone() }
+        trials.extend(values_to_try.into_iter().map(|(name, value, body)| {
+            let value_text = value.to_string().chars().take(30).collect::<String>();
+            Trial { path, name: format!("{path} {name} {value_text}"), body, default_body: default_body.clone() }
         }));
     }
     trials
 }
 
-async fn made(app: &TestApp, user: &TestUser, path: &str, body: &Value, picture: &Value) -> RgbImage {
+async fn render(app: &TestApp, user: &TestUser, path: &str, body: &Value, picture: &Value) -> RgbImage {
     let family = if path.starts_with(SKIN) { SKIN } else { path };
-    let task = submit(app, user, path, with(body, "image", picture.clone())).await;
-    let file = result_of(app, &ended(app, user, family, &task).await).await;
+    let task = submit(app, user, path, with_field(body, "image", picture.clone())).await;
+    let file = result_of(app, &wait_for_end(app, user, family, &task).await).await;
     image::load_from_memory(&file).unwrap().into_rgb8()
 }
 
 /// Mean over all samples, in steps of 255.
-fn difference(one: &RgbImage, other: &RgbImage) -> f64 {
-    assert_eq!(one.dimensions(), other.dimensions());
-    let sum: u64 = one.as_raw().iter().zip(other.as_raw()).map(|(a, b)| u64::from(a.abs_diff(*b))).sum();
+fn difference(first: &RgbImage, other: &RgbImage) -> f64 {
+    assert_eq!(first.dimensions(), other.dimensions());
+    let sum: u64 = first.as_raw().iter().zip(other.as_raw()).map(|(a, b)| u64::from(a.abs_diff(*b))).sum();
     #[expect(clippy::cast_precision_loss, reason = "small pictures")]
-    let mean = sum as f64 / one.as_raw().len() as f64;
+    let mean = sum as f64 / first.as_raw().len() as f64;
     mean
 }
 
@@ -135,35 +139,40 @@ async fn every_value_of_every_parameter_makes_a_difference() {
     let (face, other) = (photograph("portrait.jpg", [184, 84, 80, 96]), photograph("fur.jpg", [120, 60, 96, 72]));
     let document: Value = serde_json::from_str(DESCRIPTION).unwrap();
     let modes = ["creative", "faithful", "flexible"].map(|mode| &*format!("{SKIN}/{mode}").leak());
-    let mut tried = Vec::new();
+    let mut compared = Vec::new();
     for path in [UPSCALER, PRECISION, STYLE, RELIGHT].into_iter().chain(modes) {
         let body = &document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"];
         let name = body.as_str().unwrap().strip_prefix("#/components/schemas/").unwrap();
         let fields = document["components"]["schemas"][name]["properties"].as_object().unwrap();
-        tried.extend(trials(path, fields, &other));
+        compared.extend(trials(path, fields, &other));
     }
-    assert!(tried.len() > 80, "only {} values were found", tried.len());
+    assert!(compared.len() > 80, "only {} values were found", compared.len());
     // When each value is tried
     let app = TestApp::start().await;
     let user = app.user("alice").await;
-    let mut usual: Vec<(&str, &Value, RgbImage)> = Vec::new();
-    for trial in &tried {
-        if !usual.iter().any(|(path, body, _)| *path == trial.path && *body == &trial.usual) {
-            usual.push((trial.path, &trial.usual, made(&app, &user, trial.path, &trial.usual, &face).await));
+    let mut default_pictures: Vec<(&str, &Value, RgbImage)> = Vec::new();
+    for trial in &compared {
+        if !default_pictures.iter().any(|(path, body, _)| *path == trial.path && *body == &trial.default_body) {
+            default_pictures.push((
+                trial.path,
+                &trial.default_body,
+                render(&app, &user, trial.path, &trial.default_body, &face).await,
+            ));
         }
     }
-    let results = stream::iter(&tried).map(|trial| made(&app, &user, trial.path, &trial.body, &face));
+    let results = stream::iter(&compared).map(|trial| render(&app, &user, trial.path, &trial.body, &face));
     let results: Vec<RgbImage> = results.buffered(AT_ONCE).collect().await;
     // Then each makes a visible difference
-    let unseen: Vec<_> = tried
+    let unseen: Vec<_> = compared
         .iter()
         .zip(&results)
         .filter_map(|(trial, result)| {
-            let (.., before) = usual.iter().find(|(path, body, _)| *path == trial.path && *body == &trial.usual)?;
+            let (.., before) =
+                default_pictures.iter().find(|(path, body, _)| *path == trial.path && *body == &trial.default_body)?;
             let difference = difference(before, result);
             (difference < VISIBLE).then(|| format!("{}: {difference:.2}", trial.name))
         })
         .collect();
-    assert!(unseen.is_empty(), "of {} values these are not seen:\n{}", tried.len(), unseen.join("\n"));
+    assert!(unseen.is_empty(), "of {} values these are not seen:\n{}", compared.len(), unseen.join("\n"));
     app.stop().await;
 }

@@ -36,15 +36,15 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 /// Vendor with prepared answers to submissions, which reports every job as done.
-struct Scripted {
-    answers: Mutex<VecDeque<Option<VendorErrorKind>>>,
+struct ScriptedVendor {
+    replies: Mutex<VecDeque<Option<VendorErrorKind>>>,
     honours_keys: bool,
     keys: Mutex<Vec<VendorKey>>,
     polls: Mutex<VecDeque<JobProgress>>,
-    moved: Arc<Notify>,
+    progress_notify: Arc<Notify>,
 }
 
-impl Vendor for Scripted {
+impl Vendor for ScriptedVendor {
     fn name(&self) -> &'static str {
         "scripted"
     }
@@ -55,7 +55,7 @@ impl Vendor for Scripted {
 
     fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
         self.keys.lock().push(job.key.clone());
-        let answer = match self.answers.lock().pop_front().flatten() {
+        let reply = match self.replies.lock().pop_front().flatten() {
             None => Ok(job.key),
             Some(kind) => {
                 let mut error = VendorError::new(kind, "as the test wants");
@@ -63,7 +63,7 @@ impl Vendor for Scripted {
                 Err(error)
             }
         };
-        std::future::ready(answer).boxed()
+        std::future::ready(reply).boxed()
     }
 
     fn poll(&self, _: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {
@@ -72,7 +72,7 @@ impl Vendor for Scripted {
     }
 
     fn progress_notify(&self) -> Arc<Notify> {
-        Arc::clone(&self.moved)
+        Arc::clone(&self.progress_notify)
     }
 }
 
@@ -81,16 +81,20 @@ fn picture() -> Picture {
 }
 
 /// Poller that works on one task.
-struct Given {
+struct PollerFixture {
     log: Arc<MemoryLog>,
     models: ReadModels,
     actors: Actors,
-    vendor: Arc<Scripted>,
+    vendor: Arc<ScriptedVendor>,
     task: TaskId,
-    _store: TempDir,
+    _store_dir: TempDir,
 }
 
-async fn given(honours_keys: bool, answers: &[Option<VendorErrorKind>], polls: &[JobProgress]) -> Given {
+async fn start_fixture(
+    honours_keys: bool,
+    replies: &[Option<VendorErrorKind>],
+    polls: &[JobProgress],
+) -> PollerFixture {
     let environment = Environment::system();
     let log = Arc::new(MemoryLog::default());
     let models = ReadModels::new(log.clone(), Models::default());
@@ -103,34 +107,35 @@ async fn given(honours_keys: bool, answers: &[Option<VendorErrorKind>], polls: &
     let rules = AddressRules { allow_private: true, allow: Vec::new() };
     let fetcher = Fetcher::new(OutboundClient::new(rules, ClientLimits::default()).unwrap(), 1 << 20);
     let inputs = InputFetcher::new(fetcher, MediaStore::open(store.path()).unwrap());
-    let vendor = Arc::new(Scripted {
-        answers: Mutex::new(answers.iter().copied().collect()),
+    let vendor = Arc::new(ScriptedVendor {
+        replies: Mutex::new(replies.iter().copied().collect()),
         honours_keys,
         keys: Mutex::default(),
         polls: Mutex::new(polls.iter().cloned().collect()),
-        moved: Arc::default(),
+        progress_notify: Arc::default(),
     });
     let (dispatch, options) =
         (actors.dispatch.clone(), PollerOptions::built_in(Gateway::Image, Duration::from_hours(1)));
     let poller = Poller::new(dispatch, models.clone(), environment.clone(), vendor.clone(), inputs, options);
     spawn_supervised(poller, ReactorOptions { concurrency: 4, lane: 4 }, environment);
-    let mut given = Given { log, models, actors, vendor, task: TaskId(Uuid::from_u128(7)), _store: store };
-    given.submit().await;
-    given
+    let mut fixture =
+        PollerFixture { log, models, actors, vendor, task: TaskId(Uuid::from_u128(7)), _store_dir: store };
+    fixture.submit().await;
+    fixture
 }
 
-impl Given {
+impl PollerFixture {
     async fn submit(&mut self) {
         let job = ImageJob::Upscale(UpscaleJob::default());
         let work =
             TaskWork::Image(ImageWork { job, image: PictureSource::Stored(picture()), reference: None, seed: None });
         let submission = Submission { task: self.task, owner: Some(UserId(Uuid::nil())), work, webhook: None };
-        self.ask(TaskCommand::Submit(submission)).await;
+        self.send_command(TaskCommand::Submit(submission)).await;
     }
 
-    async fn ask(&self, command: TaskCommand) {
-        let why = CommandContext::from_system(None, Environment::system().now());
-        self.actors.dispatch.task(self.task, command, why).await.expect("taken");
+    async fn send_command(&self, command: TaskCommand) {
+        let context = CommandContext::from_system(None, Environment::system().now());
+        self.actors.dispatch.task(self.task, command, context).await.expect("taken");
     }
 
     /// Waits until the task has this status.
@@ -155,45 +160,49 @@ impl Given {
 #[actix_web::test]
 async fn what_did_not_arrive_is_sent_again_under_the_same_key() {
     for kind in [VendorErrorKind::Unreached, VendorErrorKind::Busy] {
-        let given = given(false, &[Some(kind), Some(kind)], &[]).await;
-        given.reaches(TaskStatus::Completed).await;
-        let again = ["SubmissionStarted", "SubmissionUndelivered"];
-        let expected =
-            [&["TaskSubmitted"], &again[..], &again, &["SubmissionStarted", "VendorAccepted", "TaskCompleted"]]
-                .concat();
-        assert_eq!(given.history(), expected);
-        let keys = given.vendor.keys.lock().clone();
+        let fixture = start_fixture(false, &[Some(kind), Some(kind)], &[]).await;
+        fixture.reaches(TaskStatus::Completed).await;
+        let retried_events = ["SubmissionStarted", "SubmissionUndelivered"];
+        let expected = [
+            &["TaskSubmitted"],
+            &retried_events[..],
+            &retried_events,
+            &["SubmissionStarted", "VendorAccepted", "TaskCompleted"],
+        ]
+        .concat();
+        assert_eq!(fixture.history(), expected);
+        let keys = fixture.vendor.keys.lock().clone();
         assert_eq!((keys.len(), keys[0] == keys[1] && keys[1] == keys[2]), (3, true));
     }
 }
 
 #[actix_web::test]
 async fn an_unknown_outcome_ends_the_task_where_a_repetition_could_be_a_second_job() {
-    let given = given(false, &[Some(VendorErrorKind::Unknown)], &[]).await;
-    let record = given.reaches(TaskStatus::Failed).await;
-    assert_eq!(given.history(), ["TaskSubmitted", "SubmissionStarted", "OutcomeUnknown", "TaskFailed"]);
-    assert_eq!(given.vendor.keys.lock().len(), 1);
+    let fixture = start_fixture(false, &[Some(VendorErrorKind::Unknown)], &[]).await;
+    let record = fixture.reaches(TaskStatus::Failed).await;
+    assert_eq!(fixture.history(), ["TaskSubmitted", "SubmissionStarted", "OutcomeUnknown", "TaskFailed"]);
+    assert_eq!(fixture.vendor.keys.lock().len(), 1);
     let mediary::domain::task::TaskStage::Failed { failure } = record.stage else { panic!("the task failed") };
     assert_eq!(failure.code.as_str(), "outcome_unknown");
 }
 
 #[actix_web::test]
 async fn a_refusal_ends_the_task_with_what_the_vendor_said() {
-    let given = given(true, &[Some(VendorErrorKind::Refused)], &[]).await;
-    let record = given.reaches(TaskStatus::Failed).await;
-    assert_eq!(given.history(), ["TaskSubmitted", "SubmissionStarted", "VendorRefused", "TaskFailed"]);
+    let fixture = start_fixture(true, &[Some(VendorErrorKind::Refused)], &[]).await;
+    let record = fixture.reaches(TaskStatus::Failed).await;
+    assert_eq!(fixture.history(), ["TaskSubmitted", "SubmissionStarted", "VendorRefused", "TaskFailed"]);
     let mediary::domain::task::TaskStage::Failed { failure } = record.stage else { panic!("the task failed") };
-    let told = TaskFailure {
+    let expected = TaskFailure {
         code: Text::from_recorded("vendor_refused".into()),
         message: Text::from_recorded("as the test wants".into()),
     };
-    assert_eq!(failure, told);
+    assert_eq!(failure, expected);
 }
 
 #[actix_web::test]
 async fn a_job_that_the_vendor_forgot_is_submitted_again() {
-    let given = given(true, &[], &[JobProgress::Forgotten]).await;
-    given.reaches(TaskStatus::Completed).await;
+    let fixture = start_fixture(true, &[], &[JobProgress::Forgotten]).await;
+    fixture.reaches(TaskStatus::Completed).await;
     let expected = [
         "TaskSubmitted",
         "SubmissionStarted",
@@ -203,23 +212,23 @@ async fn a_job_that_the_vendor_forgot_is_submitted_again() {
         "VendorAccepted",
         "TaskCompleted",
     ];
-    assert_eq!(given.history(), expected);
+    assert_eq!(fixture.history(), expected);
 }
 
 #[actix_web::test]
 async fn a_cancelled_task_fails_at_once_and_what_comes_of_its_job_is_not_taken() {
     // Given a task in progress at the vendor
     let running = vec![JobProgress::Running { permille: None }; 1000];
-    let given = given(true, &[], &running).await;
-    given.reaches(TaskStatus::InProgress).await;
+    let fixture = start_fixture(true, &[], &running).await;
+    fixture.reaches(TaskStatus::InProgress).await;
     // When it is cancelled twice, and then the vendor has a result
-    given.ask(TaskCommand::Cancel).await;
-    given.ask(TaskCommand::Cancel).await;
-    given.vendor.polls.lock().clear();
-    given.vendor.moved.notify_one();
+    fixture.send_command(TaskCommand::Cancel).await;
+    fixture.send_command(TaskCommand::Cancel).await;
+    fixture.vendor.polls.lock().clear();
+    fixture.vendor.progress_notify.notify_one();
     // Then it has failed as cancelled, once
-    let record = given.reaches(TaskStatus::Failed).await;
+    let record = fixture.reaches(TaskStatus::Failed).await;
     let mediary::domain::task::TaskStage::Failed { failure } = record.stage else { panic!("the task failed") };
     assert_eq!(failure, TaskFailure::cancelled());
-    assert_eq!(given.history(), ["TaskSubmitted", "SubmissionStarted", "VendorAccepted", "TaskCancelled"]);
+    assert_eq!(fixture.history(), ["TaskSubmitted", "SubmissionStarted", "VendorAccepted", "TaskCancelled"]);
 }

@@ -8,21 +8,21 @@ use serde_json::{Value, json};
 
 use super::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, submit};
 use crate::support::picture::{base64_png, encoded};
-use crate::support::{Answer, TestApp};
+use crate::support::{TestApp, TestResponse};
 
 /// Sorted pointers of the fields that a response names.
-fn named(refused: Answer) -> Vec<String> {
-    let refused = refused.expect(400).json();
-    let errors = refused["errors"].as_array().expect("faults");
+fn named_fields(rejected: TestResponse) -> Vec<String> {
+    let problem = rejected.expect(400).json();
+    let errors = problem["errors"].as_array().expect("faults");
     let mut pointers: Vec<_> = errors.iter().map(|error| error["pointer"].as_str().unwrap().to_owned()).collect();
     pointers.sort_unstable();
     pointers
 }
 
 /// Reason given for a field.
-fn reason(refused: &Answer, pointer: &str) -> String {
-    let refused = refused.json();
-    let errors = refused["errors"].as_array().expect("faults");
+fn reason(rejected: &TestResponse, pointer: &str) -> String {
+    let problem = rejected.json();
+    let errors = problem["errors"].as_array().expect("faults");
     let fault = errors.iter().find(|error| error["pointer"] == pointer).expect("a fault of the field");
     fault["reason"].as_str().expect("a reason").to_owned()
 }
@@ -36,8 +36,8 @@ async fn every_bad_field_is_named_before_anything_is_written() {
         "image": "bm8gcGljdHVyZQ==", "creativity": 11, "fractality": "1", "hdr": 0.5, "resemblance": -11,
         "engine": "magic", "optimized_for": 1, "scale_factor": "3x", "prompt": "x".repeat(2001), "webhook_url": "ftp://x",
     });
-    let refused = app.post_as(&alice.token, UPSCALER, body).await.expect(400).json();
-    let errors = refused["errors"].as_array().unwrap();
+    let problem = app.post_as(&alice.token, UPSCALER, body).await.expect(400).json();
+    let errors = problem["errors"].as_array().unwrap();
     let mut pointers: Vec<_> = errors.iter().map(|error| error["pointer"].as_str().unwrap()).collect();
     pointers.sort_unstable();
     assert_eq!(
@@ -60,8 +60,8 @@ async fn every_bad_field_is_named_before_anything_is_written() {
     assert_eq!(app.app.models().read().position, head, "nothing was recorded");
     // A valid picture is not stored either if another field is invalid
     let body = json!({"image": base64_png(8, 8), "creativity": 11});
-    let refused = app.post_as(&alice.token, UPSCALER, body).await.expect(400).json();
-    assert_eq!(refused["errors"].as_array().map(Vec::len), Some(1));
+    let problem = app.post_as(&alice.token, UPSCALER, body).await.expect(400).json();
+    assert_eq!(problem["errors"].as_array().map(Vec::len), Some(1));
     assert_eq!(stored_inputs(&app), 0, "nothing was stored");
     submit(&app, &alice, UPSCALER, json!({"image": base64_png(8, 8), "webhook_url": ""})).await;
     assert_eq!(stored_inputs(&app), 1, "what is right is stored, and an empty webhook means none");
@@ -72,7 +72,7 @@ async fn every_bad_field_is_named_before_anything_is_written() {
 async fn every_endpoint_names_all_its_bad_fields_at_once() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
-    let wrong = || "x".repeat(2001);
+    let too_long = || "x".repeat(2001);
     let skin = |mode| format!("{SKIN}/{mode}");
     let cases = [
         (
@@ -82,7 +82,7 @@ async fn every_endpoint_names_all_its_bad_fields_at_once() {
         (
             STYLE.to_owned(),
             json!({"reference_image": "%%%", "engine": "magic", "fixed_generation": 1, "flavor": "sweet", "is_portrait": "yes",
-                "portrait_beautifier": "all", "portrait_style": 3, "prompt": wrong(), "structure_strength": 101,
+                "portrait_beautifier": "all", "portrait_style": 3, "prompt": too_long(), "structure_strength": 101,
                 "style_strength": -1}),
         ),
         (skin("creative"), json!({"sharpen": 101, "smart_grain": -1})),
@@ -103,8 +103,8 @@ async fn every_endpoint_names_all_its_bad_fields_at_once() {
     for (path, mut body) in cases {
         body["image"] = json!("bm8gcGljdHVyZQ==");
         body["webhook_url"] = json!("ftp://x");
-        let refused = app.post_as(&alice.token, &path, body.clone()).await;
-        assert_eq!(named(refused), pointers(&body), "{path}");
+        let problem = app.post_as(&alice.token, &path, body.clone()).await;
+        assert_eq!(named_fields(problem), pointers(&body), "{path}");
     }
     app.stop().await;
 }
@@ -115,8 +115,8 @@ fn pointers(body: &Value) -> Vec<String> {
     for (name, value) in body.as_object().expect("an object") {
         match value {
             Value::Object(inner) if name == "advanced_settings" => {
-                let given = inner.iter().filter(|(_, value)| !value.is_null());
-                pointers.extend(given.map(|(inner, _)| format!("/{name}/{inner}")));
+                let present = inner.iter().filter(|(_, value)| !value.is_null());
+                pointers.extend(present.map(|(inner, _)| format!("/{name}/{inner}")));
             }
             _ => pointers.push(format!("/{name}")),
         }
@@ -132,9 +132,9 @@ async fn a_picture_is_required_and_null_means_absent() {
     let modes = ["creative", "faithful", "flexible"].map(|mode| format!("{SKIN}/{mode}"));
     for path in [UPSCALER, PRECISION, STYLE, RELIGHT].into_iter().chain(modes.iter().map(String::as_str)) {
         for body in [json!({}), json!({"image": null})] {
-            let refused = app.post_as(&alice.token, path, body).await.expect(400);
-            assert_eq!(reason(&refused, "/image"), "is required", "{path}");
-            assert_eq!(named(refused), ["/image"], "{path}");
+            let problem = app.post_as(&alice.token, path, body).await.expect(400);
+            assert_eq!(reason(&problem, "/image"), "is required", "{path}");
+            assert_eq!(named_fields(problem), ["/image"], "{path}");
         }
     }
     app.stop().await;
@@ -144,7 +144,7 @@ async fn a_picture_is_required_and_null_means_absent() {
 async fn ranges_and_allowed_values_are_told() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
-    for (path, field, value, told) in [
+    for (path, field, value, expected) in [
         (PRECISION, "scale_factor", json!(1), "must be an integer from 2 to 16"),
         (PRECISION, "scale_factor", json!("2x"), "must be an integer from 2 to 16"),
         (UPSCALER, "creativity", json!("x"), "must be an integer from -10 to 10"),
@@ -157,8 +157,8 @@ async fn ranges_and_allowed_values_are_told() {
         (UPSCALER, "hdr", json!(-11), "must be an integer from -10 to 10"),
     ] {
         let body = json!({"image": base64_png(8, 8), field: value});
-        let refused = app.post_as(&alice.token, path, body).await.expect(400);
-        assert_eq!(reason(&refused, &format!("/{field}")), told, "{path} {field}");
+        let problem = app.post_as(&alice.token, path, body).await.expect(400);
+        assert_eq!(reason(&problem, &format!("/{field}")), expected, "{path} {field}");
     }
     app.stop().await;
 }
@@ -167,10 +167,10 @@ async fn ranges_and_allowed_values_are_told() {
 async fn light_comes_from_one_place() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
-    let both = json!({"image": base64_png(8, 8), "transfer_light_from_reference_image": base64_png(8, 8),
+    let both_sources = json!({"image": base64_png(8, 8), "transfer_light_from_reference_image": base64_png(8, 8),
         "transfer_light_from_lightmap": "https://pictures.example/map.png"});
-    let refused = app.post_as(&alice.token, RELIGHT, both).await;
-    assert_eq!(named(refused), ["/transfer_light_from_lightmap"]);
+    let problem = app.post_as(&alice.token, RELIGHT, both_sources).await;
+    assert_eq!(named_fields(problem), ["/transfer_light_from_lightmap"]);
     app.stop().await;
 }
 
@@ -181,8 +181,8 @@ async fn fields_of_portraits_are_checked_but_ignored_without_a_portrait() {
     let body =
         |style| json!({"image": base64_png(8, 8), "portrait_style": style, "portrait_beautifier": "beautify_face"});
     submit(&app, &alice, STYLE, body("super_pop")).await;
-    let refused = app.post_as(&alice.token, STYLE, body("gloomy")).await;
-    assert_eq!(named(refused), ["/portrait_style"]);
+    let problem = app.post_as(&alice.token, STYLE, body("gloomy")).await;
+    assert_eq!(named_fields(problem), ["/portrait_style"]);
     app.stop().await;
 }
 
@@ -198,13 +198,13 @@ async fn pictures_come_in_many_forms_and_nothing_else_is_one() {
     let alice = app.user("alice").await;
     let png = base64_png(8, 8);
     let jpeg = STANDARD.encode(encoded(8, 8, image::ImageFormat::Jpeg));
-    for good in [png.clone(), format!("data:image/png;base64,{png}"), jpeg] {
-        submit(&app, &alice, UPSCALER, json!({"image": good})).await;
+    for valid in [png.clone(), format!("data:image/png;base64,{png}"), jpeg] {
+        submit(&app, &alice, UPSCALER, json!({"image": valid})).await;
     }
     let truncated = &png[..png.len() / 2];
-    for bad in [json!(null), json!(7), json!(""), json!("%%%"), json!(truncated), json!("data:image/png,abc")] {
-        let refused = app.post_as(&alice.token, UPSCALER, json!({"image": bad})).await.expect(400).json();
-        assert_eq!(refused["errors"][0]["pointer"], "/image", "{bad}");
+    for invalid in [json!(null), json!(7), json!(""), json!("%%%"), json!(truncated), json!("data:image/png,abc")] {
+        let problem = app.post_as(&alice.token, UPSCALER, json!({"image": invalid})).await.expect(400).json();
+        assert_eq!(problem["errors"][0]["pointer"], "/image", "{invalid}");
     }
     app.stop().await;
 }
@@ -222,9 +222,9 @@ async fn a_result_that_would_be_too_large_is_refused_where_it_can_be_mended() {
         let mut png = Cursor::new(Vec::new());
         image::DynamicImage::new_luma8(width, height).write_to(&mut png, image::ImageFormat::Png).expect("a picture");
         let body = json!({"image": STANDARD.encode(png.into_inner()), "scale_factor": factor});
-        let refused = app.post_as(&alice.token, path, body).await.expect(400);
-        assert!(reason(&refused, field).contains("25.3 million pixels"), "{}", refused.text());
-        assert_eq!(named(refused), [field]);
+        let problem = app.post_as(&alice.token, path, body).await.expect(400);
+        assert!(reason(&problem, field).contains("25.3 million pixels"), "{}", problem.text());
+        assert_eq!(named_fields(problem), [field]);
     }
     app.stop().await;
 }

@@ -4,24 +4,24 @@ use mediary::domain::ids::TaskId;
 use mediary::domain::task::TaskWork;
 use serde_json::{Value, json};
 
-use super::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, ended, result_of, submit};
+use super::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, result_of, submit, wait_for_end};
 use crate::support::picture::base64_png;
 use crate::support::receiver::{Received, Receiver};
 use crate::support::{TestApp, TestUser};
 
 /// Submission with every field, the path of its task, and the factor by which each side grows.
-struct Case {
+struct ResultCase {
     path: String,
-    read: &'static str,
+    read_path: &'static str,
     body: Value,
     times: u32,
 }
 
-fn case(path: impl Into<String>, read: &'static str, times: u32, body: Value) -> Case {
-    Case { path: path.into(), read, body, times }
+fn case(path: impl Into<String>, read_path: &'static str, times: u32, body: Value) -> ResultCase {
+    ResultCase { path: path.into(), read_path, body, times }
 }
 
-fn cases() -> Vec<Case> {
+fn cases() -> Vec<ResultCase> {
     vec![
         case(
             UPSCALER,
@@ -67,9 +67,9 @@ fn cases() -> Vec<Case> {
 }
 
 /// Submits, and returns the size of the result.
-async fn size_of_result(app: &TestApp, user: &TestUser, path: &str, read: &str, body: Value) -> (u32, u32) {
+async fn size_of_result(app: &TestApp, user: &TestUser, path: &str, read_path: &str, body: Value) -> (u32, u32) {
     let task = submit(app, user, path, body).await;
-    let result = result_of(app, &ended(app, user, read, &task).await).await;
+    let result = result_of(app, &wait_for_end(app, user, read_path, &task).await).await;
     let picture = image::load_from_memory(&result).expect("a picture");
     (picture.width(), picture.height())
 }
@@ -78,7 +78,7 @@ async fn size_of_result(app: &TestApp, user: &TestUser, path: &str, read: &str, 
 async fn every_job_ends_with_a_picture_whatever_is_asked_for() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
-    for Case { path, read, mut body, times } in cases() {
+    for ResultCase { path, read_path: read, mut body, times } in cases() {
         body["image"] = json!(base64_png(20, 10));
         body["webhook_url"] = Value::Null;
         body["unknown"] = json!(1);
@@ -92,7 +92,7 @@ async fn every_job_ends_with_a_picture_whatever_is_asked_for() {
 async fn a_picture_alone_is_enough_for_every_job() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
-    for Case { path, read, .. } in cases() {
+    for ResultCase { path, read_path: read, .. } in cases() {
         let times = if [UPSCALER, PRECISION].contains(&read) { 2 } else { 1 };
         let size = size_of_result(&app, &alice, &path, read, json!({"image": base64_png(14, 10)})).await;
         assert_eq!(size, (14 * times, 10 * times), "{path}");
@@ -104,14 +104,14 @@ async fn a_picture_alone_is_enough_for_every_job() {
 async fn answers_are_wrapped_but_for_the_submission_of_a_style_transfer() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
-    for Case { path, read, .. } in cases() {
-        let answer = app.post_as(&alice.token, &path, json!({"image": base64_png(8, 8)})).await.expect(200).json();
-        let task = if path == STYLE { answer.clone() } else { answer["data"].clone() };
+    for ResultCase { path, read_path: read, .. } in cases() {
+        let response = app.post_as(&alice.token, &path, json!({"image": base64_png(8, 8)})).await.expect(200).json();
+        let task = if path == STYLE { response.clone() } else { response["data"].clone() };
         let id = task["task_id"].as_str().expect("a task id").to_owned();
         let created = json!({"task_id": id, "status": "CREATED", "generated": []});
-        assert_eq!(answer, if path == STYLE { created } else { json!({"data": created}) }, "{path}");
-        let ended = ended(&app, &alice, read, &id).await;
-        assert_eq!((ended["status"].as_str(), ended.get("error")), (Some("COMPLETED"), None), "{path}");
+        assert_eq!(response, if path == STYLE { created } else { json!({"data": created}) }, "{path}");
+        let finished = wait_for_end(&app, &alice, read, &id).await;
+        assert_eq!((finished["status"].as_str(), finished.get("error")), (Some("COMPLETED"), None), "{path}");
     }
     app.stop().await;
 }
@@ -129,19 +129,21 @@ async fn chance_decides_only_where_nothing_else_is_asked_for() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let image = base64_png(8, 8);
-    let plain = json!({"image": image});
+    let plain_body = json!({"image": image});
     for (path, body) in [
-        (UPSCALER.to_owned(), plain.clone()),
-        (PRECISION.to_owned(), plain.clone()),
+        (UPSCALER.to_owned(), plain_body.clone()),
+        (PRECISION.to_owned(), plain_body.clone()),
         (STYLE.to_owned(), json!({"image": image, "fixed_generation": true})),
         (RELIGHT.to_owned(), json!({"image": image, "advanced_settings": {"fixed_generation": true}})),
     ] {
         assert_eq!(seed_of(&app, &alice, &path, body).await, None, "{path}");
     }
     for path in [STYLE.to_owned(), RELIGHT.to_owned(), format!("{SKIN}/creative"), format!("{SKIN}/flexible")] {
-        let (one, other) =
-            (seed_of(&app, &alice, &path, plain.clone()).await, seed_of(&app, &alice, &path, plain.clone()).await);
-        assert!(one.is_some() && one != other, "{path}: {one:?} {other:?}");
+        let (first_seed, second_seed) = (
+            seed_of(&app, &alice, &path, plain_body.clone()).await,
+            seed_of(&app, &alice, &path, plain_body.clone()).await,
+        );
+        assert!(first_seed.is_some() && first_seed != second_seed, "{path}: {first_seed:?} {second_seed:?}");
     }
     app.stop().await;
 }
@@ -157,7 +159,7 @@ async fn a_fixed_generation_gives_the_same_file_again() {
         let mut results = Vec::new();
         for _ in 0..2 {
             let task = submit(&app, &alice, path, body.clone()).await;
-            results.push(result_of(&app, &ended(&app, &alice, path, &task).await).await);
+            results.push(result_of(&app, &wait_for_end(&app, &alice, path, &task).await).await);
         }
         assert!(results[0] == results[1], "{path}");
     }
@@ -168,18 +170,20 @@ async fn a_fixed_generation_gives_the_same_file_again() {
 async fn webhooks_get_the_task_not_wrapped_and_the_precision_upscaler_tells_the_end_only() {
     let (app, receiver) = (TestApp::start().await, Receiver::start().await);
     let alice = app.user("alice").await;
-    let told = |received: &[Received], path: &str| -> Vec<String> {
+    let statuses_at = |received: &[Received], path: &str| -> Vec<String> {
         received.iter().filter(|callback| callback.path == path).map(Received::status).collect()
     };
-    for (path, hook) in [(STYLE, "/style"), (RELIGHT, "/relight"), (PRECISION, "/precision")] {
-        let body = json!({"image": base64_png(8, 8), "webhook_url": receiver.url(hook)});
+    for (path, hook_path) in [(STYLE, "/style"), (RELIGHT, "/relight"), (PRECISION, "/precision")] {
+        let body = json!({"image": base64_png(8, 8), "webhook_url": receiver.url(hook_path)});
         let task = submit(&app, &alice, path, body).await;
-        let ended = ended(&app, &alice, path, &task).await;
-        let received = receiver.wait_until(|all| told(all, hook).last().is_some_and(|last| last == "COMPLETED")).await;
-        let last = received.iter().rfind(|callback| callback.path == hook).unwrap();
-        assert_eq!(last.json(), ended, "{path}");
+        let finished = wait_for_end(&app, &alice, path, &task).await;
+        let received = receiver
+            .wait_until(|callbacks| statuses_at(callbacks, hook_path).last().is_some_and(|last| last == "COMPLETED"))
+            .await;
+        let last = received.iter().rfind(|callback| callback.path == hook_path).unwrap();
+        assert_eq!(last.json(), finished, "{path}");
         let expected: &[&str] = if path == PRECISION { &["COMPLETED"] } else { &["IN_PROGRESS", "COMPLETED"] };
-        assert_eq!(told(&received, hook), expected, "{path}");
+        assert_eq!(statuses_at(&received, hook_path), expected, "{path}");
     }
     app.stop().await;
 }

@@ -3,14 +3,14 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::check::same;
-use super::op::{ADMIN, NODES, PUBLISHERS, Said, VERSIONS, Who};
-use super::people::{Agreement, People, text as text_of};
-use super::request::{BAN, Known};
-use super::things::{Node, Publisher, Token, Version, number, shown};
-use super::world::{Standing, World};
+use super::check::ensure_same;
+use super::op::{ADMIN, JsonFields, ModelCaller, NODES, PUBLISHERS, VERSIONS};
+use super::people::{CheckResult, ModelClients, text as text_of};
+use super::request::{BAN, KnownIds};
+use super::things::{Node, Publisher, Token, Version, number, visible_fields};
+use super::world::{ModelRole, ModelWorld};
 use crate::support::process::TOKEN;
-use crate::support::zip::good;
+use crate::support::zip::valid_archive;
 
 const NODE_LINKS: [&str; 3] = ["banner_url", "icon", "repository"];
 const PUBLISHER_LINKS: [&str; 3] = ["logo", "source_code_repo", "website"];
@@ -18,61 +18,61 @@ const PUBLISHER_LINKS: [&str; 3] = ["logo", "source_code_repo", "website"];
 const LIMIT: usize = 4;
 
 /// Compares every node, version, publisher, user and token.
-pub async fn everything(people: &People, world: &World) -> Agreement {
+pub async fn check_everything(clients: &ModelClients, world: &ModelWorld) -> CheckResult {
     for node in world.nodes.values() {
-        one_node(people, world, node).await?;
+        check_node(clients, world, node).await?;
     }
-    all_versions(people, world).await?;
-    publishers(people, world).await?;
-    for nth in 0..PUBLISHERS.len() {
-        one_publisher(people, world, nth).await?;
+    all_versions(clients, world).await?;
+    publishers(clients, world).await?;
+    for index in 0..PUBLISHERS.len() {
+        check_publisher(clients, world, index).await?;
     }
-    users(people, world).await
+    users(clients, world).await
 }
 
 /// Response without the ids and times that the service chose; links are replaced by their presence.
-pub fn plain(seen: &Value) -> Value {
-    let Value::Object(seen) = seen else { return seen.clone() };
-    let made = ["id", "createdAt", "created_at", "last_used_at"];
-    let kept = seen
+pub fn without_generated(actual: &Value) -> Value {
+    let Value::Object(actual) = actual else { return actual.clone() };
+    let generated = ["id", "createdAt", "created_at", "last_used_at"];
+    let remaining = actual
         .iter()
-        .filter(|(name, _)| !made.contains(&name.as_str()) || seen.contains_key("downloads") && *name == "id");
+        .filter(|(name, _)| !generated.contains(&name.as_str()) || actual.contains_key("downloads") && *name == "id");
     let field = |(name, value): (&String, &Value)| match name.as_str() {
         "downloadUrl" => (name.clone(), json!(true)),
-        "latest_version" => (name.clone(), plain(value)),
+        "latest_version" => (name.clone(), without_generated(value)),
         _ => (name.clone(), value.clone()),
     };
-    kept.map(field).collect::<Said>().into()
+    remaining.map(field).collect::<JsonFields>().into()
 }
 
-fn with_lists(said: &mut Said, names: &[&str]) {
+fn with_lists(fields: &mut JsonFields, names: &[&str]) {
     for name in names {
-        said.entry(*name).or_insert(json!([]));
+        fields.entry(*name).or_insert(json!([]));
     }
 }
 
 /// Expected representation of a version.
-pub fn version_of(world: &World, node: &Node, version: &Version, reasoned: bool) -> Value {
-    let mut said = version.said.clone();
-    with_lists(&mut said, &["dependencies", "supported_accelerators", "supported_os", "tags", "tags_admin"]);
-    said.entry("deprecated").or_insert(json!(false));
-    said.insert("node_id".to_owned(), json!(node.id));
-    said.insert("version".to_owned(), json!(version.number.to_string()));
-    said.insert("status".to_owned(), json!(format!("NodeVersionStatus{}", version.status)));
+pub fn version_of(world: &ModelWorld, node: &Node, version: &Version, reasoned: bool) -> Value {
+    let mut fields = version.said.clone();
+    with_lists(&mut fields, &["dependencies", "supported_accelerators", "supported_os", "tags", "tags_admin"]);
+    fields.entry("deprecated").or_insert(json!(false));
+    fields.insert("node_id".to_owned(), json!(node.id));
+    fields.insert("version".to_owned(), json!(version.version_number.to_string()));
+    fields.insert("status".to_owned(), json!(format!("NodeVersionStatus{}", version.status)));
     if let Some(reason) = version.reason.filter(|_| reasoned) {
-        said.insert("status_reason".to_owned(), json!(reason));
+        fields.insert("status_reason".to_owned(), json!(reason));
     }
     if version.archive && !["Banned", "Deleted"].contains(&version.status) && world.shows(node) {
-        said.insert("downloadUrl".to_owned(), json!(true));
+        fields.insert("downloadUrl".to_owned(), json!(true));
     }
-    said.into()
+    fields.into()
 }
 
-fn node_of(world: &World, node: &Node) -> Value {
-    let mut said = shown(&node.said, &NODE_LINKS);
+fn node_of(world: &ModelWorld, node: &Node) -> Value {
+    let mut fields = visible_fields(&node.said, &NODE_LINKS);
     let lists = ["preempted_host_node_names", "supported_accelerators", "supported_os", "tags", "tags_admin"];
-    with_lists(&mut said, &lists);
-    said.entry("description").or_insert(json!(""));
+    with_lists(&mut fields, &lists);
+    fields.entry("description").or_insert(json!(""));
     let owner = &world.publishers[&node.publisher];
     let publisher = PUBLISHERS[node.publisher];
     let (status, detail) = match (node.banned, owner.banned) {
@@ -80,7 +80,7 @@ fn node_of(world: &World, node: &Node) -> Value {
         (false, true) => ("NodeStatusBanned", Some("the publisher is banned")),
         (false, false) => ("NodeStatusActive", None),
     };
-    said.remove("rating");
+    fields.remove("rating");
     let also = [
         ("id", Some(json!(node.id))),
         ("name", Some(json!(node.name()))),
@@ -92,273 +92,293 @@ fn node_of(world: &World, node: &Node) -> Value {
         ("latest_version", node.latest().map(|version| version_of(world, node, version, false))),
         ("translations", Some(json!(node.translations)).filter(|_| !node.translations.is_empty())),
     ];
-    said.extend(also.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
-    said.into()
+    fields.extend(also.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    fields.into()
 }
 
-async fn one_node(people: &People, world: &World, node: &Node) -> Agreement {
+async fn check_node(clients: &ModelClients, world: &ModelWorld, node: &Node) -> CheckResult {
     let path = format!("/nodes/{}", node.id);
-    let (status, seen) = people.ask(None, Method::GET, &path, None).await;
+    let (status, actual) = clients.request_json(None, Method::GET, &path, None).await;
     if node.deleted {
-        return same(node.id, &status, &404);
+        return ensure_same(node.id, &status, &404);
     }
-    same(node.id, &status, &200)?;
-    same(node.id, &plain(&seen), &node_of(world, node))?;
+    ensure_same(node.id, &status, &200)?;
+    ensure_same(node.id, &without_generated(&actual), &node_of(world, node))?;
     // The wrong case redirects to the right one.
-    let (status, headers, _) = people.fetch(None, &format!("/nodes/{}", node.id.to_uppercase())).await;
-    let leads = headers.get("Location").and_then(|way| way.to_str().ok()).is_some_and(|way| way.ends_with(&path));
-    same(&path, &(status, leads), &(302, true))?;
-    for who in [Who::Anonymous, ADMIN, Who::User(1), Who::Token(node.publisher)] {
-        let standing = Standing::OwnToken;
+    let (status, headers, _) = clients.fetch(None, &format!("/nodes/{}", node.id.to_uppercase())).await;
+    let leads = headers
+        .get("Location")
+        .and_then(|location| location.to_str().ok())
+        .is_some_and(|location| location.ends_with(&path));
+    ensure_same(&path, &(status, leads), &(302, true))?;
+    for caller in [ModelCaller::Anonymous, ADMIN, ModelCaller::User(1), ModelCaller::Token(node.publisher)] {
+        let standing = ModelRole::OwnToken;
         let path = format!("/publishers/{}/nodes/{}/permissions", PUBLISHERS[node.publisher], node.id);
-        can_edit(people, world, who, (node.publisher, standing), &path, !node.banned).await?;
+        can_edit(clients, world, caller, (node.publisher, standing), &path, !node.banned).await?;
     }
-    own_reviews(people, world, node).await?;
-    versions_of(people, world, node).await?;
-    for (nth, version) in VERSIONS.iter().enumerate() {
-        one_version(people, world, node, (nth, version)).await?;
+    check_own_reviews(clients, world, node).await?;
+    versions_of(clients, world, node).await?;
+    for (index, version) in VERSIONS.iter().enumerate() {
+        check_version(clients, world, node, (index, version)).await?;
     }
     Ok(())
 }
 
 /// Compares the own review of every user.
-async fn own_reviews(people: &People, world: &World, node: &Node) -> Agreement {
+async fn check_own_reviews(clients: &ModelClients, world: &ModelWorld, node: &Node) -> CheckResult {
     let path = format!("/nodes/{}/reviews/mine", node.id);
-    for nth in (0..world.users.len()).filter(|nth| world.whoever(Who::User(*nth)).is_ok()) {
-        let expected = node.reviews.get(&nth).map_or(json!({}), |stars| json!({"star": stars}));
-        let seen = people.ask(Some(people.secret(world, nth)), Method::GET, &path, None).await;
-        same(&path, &seen, &(200, expected))?;
+    for index in (0..world.users.len()).filter(|index| world.authenticate(ModelCaller::User(*index)).is_ok()) {
+        let expected = node.reviews.get(&index).map_or(json!({}), |stars| json!({"star": stars}));
+        let actual = clients.request_json(Some(clients.secret(world, index)), Method::GET, &path, None).await;
+        ensure_same(&path, &actual, &(200, expected))?;
     }
     Ok(())
 }
 
 /// Compares edit permission with the caller's role at the publisher.
 async fn can_edit(
-    people: &People,
-    world: &World,
-    who: Who,
-    (publisher, least): (usize, Standing),
+    clients: &ModelClients,
+    world: &ModelWorld,
+    caller: ModelCaller,
+    (publisher, minimum): (usize, ModelRole),
     path: &str,
-    may_be: bool,
-) -> Agreement {
-    let Ok(real) = world.whoever(who) else { return Ok(()) };
+    may_edit: bool,
+) -> CheckResult {
+    let Ok(real) = world.authenticate(caller) else { return Ok(()) };
     let secret = match real {
-        Who::Anonymous => None,
-        _ => people.secret_of(world, who),
+        ModelCaller::Anonymous => None,
+        _ => clients.secret_of(world, caller),
     };
-    let standing = world.standing(real, publisher);
-    let banned = world.publishers[&publisher].banned && standing != Standing::Admin;
-    let expected = may_be && standing >= least && !banned && world.may_write(real).is_ok();
-    let (status, seen) = people.ask(secret, Method::GET, path, None).await;
-    same(&format!("{path} for {who:?}"), &(status, seen), &(200, json!({"canEdit": expected})))
+    let standing = world.role_of(real, publisher);
+    let banned = world.publishers[&publisher].banned && standing != ModelRole::Admin;
+    let expected = may_edit && standing >= minimum && !banned && world.may_write(real).is_ok();
+    let (status, actual) = clients.request_json(secret, Method::GET, path, None).await;
+    ensure_same(&format!("{path} for {caller:?}"), &(status, actual), &(200, json!({"canEdit": expected})))
 }
 
-async fn versions_of(people: &People, world: &World, node: &Node) -> Agreement {
+async fn versions_of(clients: &ModelClients, world: &ModelWorld, node: &Node) -> CheckResult {
     let statuses = ["Active", "Pending", "Flagged", "Banned", "Deleted"];
-    for (wanted, reasoned) in [(&statuses[..1], false), (&statuses[1..3], true), (&statuses[..], true)] {
-        let query: Vec<_> = wanted.iter().map(|status| format!("statuses=NodeVersionStatus{status}")).collect();
+    for (requested, reasoned) in [(&statuses[..1], false), (&statuses[1..3], true), (&statuses[..], true)] {
+        let query: Vec<_> = requested.iter().map(|status| format!("statuses=NodeVersionStatus{status}")).collect();
         let path = format!("/nodes/{}/versions?{}&include_status_reason={reasoned}", node.id, query.join("&"));
-        let seen = people.read_anonymously(&path).await;
-        let seen: Vec<_> = seen.as_array().expect("a list").iter().map(plain).collect();
-        let mut expected: Vec<_> = node.versions.iter().filter(|version| wanted.contains(&version.status)).collect();
-        expected.sort_by(|a, b| b.number.cmp_precedence(&a.number));
+        let actual = clients.get_anonymously(&path).await;
+        let actual: Vec<_> = actual.as_array().expect("a list").iter().map(without_generated).collect();
+        let mut expected: Vec<_> = node.versions.iter().filter(|version| requested.contains(&version.status)).collect();
+        expected.sort_by(|a, b| b.version_number.cmp_precedence(&a.version_number));
         let expected: Vec<_> = expected.iter().map(|version| version_of(world, node, version, reasoned)).collect();
-        same(&path, &seen, &expected)?;
+        ensure_same(&path, &actual, &expected)?;
     }
     Ok(())
 }
 
 /// Compares a version, existing or not, and its archive.
-async fn one_version(people: &People, world: &World, node: &Node, (nth, name): (usize, &str)) -> Agreement {
-    let version = node.versions.iter().find(|version| version.number.cmp_precedence(&number(nth)).is_eq());
-    let there = version.filter(|version| version.status != "Deleted");
+async fn check_version(
+    clients: &ModelClients,
+    world: &ModelWorld,
+    node: &Node,
+    (index, name): (usize, &str),
+) -> CheckResult {
+    let version = node.versions.iter().find(|version| version.version_number.cmp_precedence(&number(index)).is_eq());
+    let present = version.filter(|version| version.status != "Deleted");
     let path = format!("/nodes/{}/versions/{name}", node.id);
-    let (status, seen) = people.ask(None, Method::GET, &format!("{path}?include_status_reason=true"), None).await;
-    same(&path, &status, &if there.is_some() { 200 } else { 404 })?;
-    if let Some(version) = there {
-        same(&path, &plain(&seen), &version_of(world, node, version, true))?;
+    let (status, actual) =
+        clients.request_json(None, Method::GET, &format!("{path}?include_status_reason=true"), None).await;
+    ensure_same(&path, &status, &if present.is_some() { 200 } else { 404 })?;
+    if let Some(version) = present {
+        ensure_same(&path, &without_generated(&actual), &version_of(world, node, version, true))?;
     }
-    let expected = match there.map(|version| (version.status, version.archive)) {
+    let expected = match present.map(|version| (version.status, version.archive)) {
         _ if !world.shows(node) => 403,
         None | Some(("Active", false)) => 404,
         Some(("Active", true)) => 200,
         Some(_) => 403,
     };
-    let (status, _, bytes) = people.fetch(None, &format!("{path}/download")).await;
-    same(&format!("{path}/download"), &status, &expected)?;
-    if status == 200 && bytes != good() {
+    let (status, _, bytes) = clients.fetch(None, &format!("{path}/download")).await;
+    ensure_same(&format!("{path}/download"), &status, &expected)?;
+    if status == 200 && bytes != valid_archive() {
         return Err(format!("{path}/download: {} bytes are not those of the archive", bytes.len()));
     }
     Ok(())
 }
 
 /// Compares the moderators' list: newest first.
-async fn all_versions(people: &People, world: &World) -> Agreement {
-    let all = world.nodes.values().filter(|node| !node.deleted);
-    let mut all: Vec<_> = all.flat_map(|node| node.versions.iter().map(move |version| (node, version))).collect();
-    all.sort_by_key(|(_, version)| std::cmp::Reverse(version.created));
-    for (wanted, named) in
+async fn all_versions(clients: &ModelClients, world: &ModelWorld) -> CheckResult {
+    let versions = world.nodes.values().filter(|node| !node.deleted);
+    let mut all_versions: Vec<_> =
+        versions.flat_map(|node| node.versions.iter().map(move |version| (node, version))).collect();
+    all_versions.sort_by_key(|(_, version)| std::cmp::Reverse(version.created));
+    for (wanted_status, node_id) in
         [(None, None), (Some("Pending"), None), (Some("Active"), Some(NODES[0])), (None, Some(NODES[3]))]
     {
         let admits = |(node, version): &&(&Node, &Version)| {
-            wanted.is_none_or(|wanted| version.status == wanted) && named.is_none_or(|named| node.id == named)
+            wanted_status.is_none_or(|wanted_status| version.status == wanted_status)
+                && node_id.is_none_or(|node_id| node.id == node_id)
         };
         let expected: Vec<_> =
-            all.iter().filter(admits).map(|(node, version)| version_of(world, node, version, true)).collect();
+            all_versions.iter().filter(admits).map(|(node, version)| version_of(world, node, version, true)).collect();
         let mut query = "include_status_reason=true".to_owned();
-        query.extend(wanted.map(|status| format!("&statuses=NodeVersionStatus{status}")));
-        query.extend(named.map(|node| format!("&node_id={node}")));
-        paged(people, "/versions", &query, "versions", &expected).await?;
+        query.extend(wanted_status.map(|status| format!("&statuses=NodeVersionStatus{status}")));
+        query.extend(node_id.map(|node| format!("&node_id={node}")));
+        paged(clients, "/versions", &query, "versions", &expected).await?;
     }
     Ok(())
 }
 
 /// Compares every page of a list that only administrators see in full.
-async fn paged(people: &People, path: &str, query: &str, name: &str, expected: &[Value]) -> Agreement {
+async fn paged(clients: &ModelClients, path: &str, query: &str, name: &str, expected: &[Value]) -> CheckResult {
     let pages = expected.len().div_ceil(LIMIT);
     for page in 1..=pages + 1 {
         let path = format!("{path}?limit={LIMIT}&page={page}&{query}");
-        let seen = people.read(&path).await;
-        let counts = json!([seen["total"], seen["totalPages"], seen["page"], seen["limit"]]);
-        same(&path, &counts, &json!([expected.len(), pages, page, LIMIT]))?;
-        let seen: Vec<_> = seen[name].as_array().expect("a list").iter().map(plain).collect();
+        let actual = clients.get_as_admin(&path).await;
+        let counts = json!([actual["total"], actual["totalPages"], actual["page"], actual["limit"]]);
+        ensure_same(&path, &counts, &json!([expected.len(), pages, page, LIMIT]))?;
+        let actual: Vec<_> = actual[name].as_array().expect("a list").iter().map(without_generated).collect();
         let expected: Vec<_> = expected.iter().skip((page - 1) * LIMIT).take(LIMIT).cloned().collect();
-        same(&path, &seen, &expected)?;
+        ensure_same(&path, &actual, &expected)?;
     }
     Ok(())
 }
 
 /// Expected publisher as administrators see it; `plain` removes its id.
-fn publisher_of(people: &People, world: &World, nth: usize, publisher: &Publisher) -> Value {
-    let mut said = shown(&publisher.said, &PUBLISHER_LINKS);
-    said.insert("name".to_owned(), json!(publisher.name(PUBLISHERS[nth])));
+fn publisher_of(clients: &ModelClients, world: &ModelWorld, index: usize, publisher: &Publisher) -> Value {
+    let mut fields = visible_fields(&publisher.said, &PUBLISHER_LINKS);
+    fields.insert("name".to_owned(), json!(publisher.name(PUBLISHERS[index])));
     let status = if publisher.banned { "PublisherStatusBanned" } else { "PublisherStatusActive" };
-    said.insert("status".to_owned(), json!(status));
+    fields.insert("status".to_owned(), json!(status));
     if publisher.banned {
-        said.insert("status_detail".to_owned(), json!(BAN));
+        fields.insert("status_detail".to_owned(), json!(BAN));
     }
     let member = |(user, owner): (&usize, &bool)| {
-        let id = people.user(*user);
-        let mut of = world.users[*user].said.clone();
-        of.retain(|name, _| name == "name" || name == "email");
-        of.insert("id".to_owned(), json!(id));
-        json!({"id": id, "role": if *owner { "owner" } else { "member" }, "user": of})
+        let id = clients.user(*user);
+        let mut user_fields = world.users[*user].said.clone();
+        user_fields.retain(|name, _| name == "name" || name == "email");
+        user_fields.insert("id".to_owned(), json!(id));
+        json!({"id": id, "role": if *owner { "owner" } else { "member" }, "user": user_fields})
     };
     let mut members: Vec<_> = publisher.members.iter().map(member).collect();
     members.sort_by_key(|member| text_of(member, "id"));
-    said.insert("members".to_owned(), json!(members));
-    said.into()
+    fields.insert("members".to_owned(), json!(members));
+    fields.into()
 }
 
-fn sorted_members(mut seen: Value) -> Value {
-    if let Some(members) = seen["members"].as_array_mut() {
+fn sorted_members(mut actual: Value) -> Value {
+    if let Some(members) = actual["members"].as_array_mut() {
         members.sort_by_key(|member| text_of(member, "id"));
     }
-    seen
+    actual
 }
 
-async fn publishers(people: &People, world: &World) -> Agreement {
+async fn publishers(clients: &ModelClients, world: &ModelWorld) -> CheckResult {
     let mut present: Vec<_> = world.publishers.iter().filter(|(_, publisher)| !publisher.deleted).collect();
-    present.sort_by_key(|(nth, _)| PUBLISHERS[**nth]);
+    present.sort_by_key(|(index, _)| PUBLISHERS[**index]);
     for include_banned in [false, true] {
         let listed = present.iter().filter(|(_, publisher)| include_banned || !publisher.banned);
-        let expected: Vec<_> = listed.map(|(nth, _)| json!(PUBLISHERS[**nth])).collect();
-        let seen = people.read(&format!("/publishers?include_banned={include_banned}&limit=2")).await;
-        let ids: Vec<_> = seen["publishers"].as_array().expect("a list").iter().map(|one| one["id"].clone()).collect();
-        same("publishers", &ids, &expected.iter().take(2).cloned().collect())?;
-        same("publishers", &seen["total"], &json!(expected.len()))?;
+        let expected: Vec<_> = listed.map(|(index, _)| json!(PUBLISHERS[**index])).collect();
+        let actual = clients.get_as_admin(&format!("/publishers?include_banned={include_banned}&limit=2")).await;
+        let ids: Vec<_> =
+            actual["publishers"].as_array().expect("a list").iter().map(|item| item["id"].clone()).collect();
+        ensure_same("publishers", &ids, &expected.iter().take(2).cloned().collect())?;
+        ensure_same("publishers", &actual["total"], &json!(expected.len()))?;
     }
-    for user in (0..world.users.len()).filter(|user| world.whoever(Who::User(*user)).is_ok()) {
-        let own = present.iter().filter(|(_, publisher)| publisher.members.contains_key(&user));
-        let expected: Vec<_> = own.map(|(nth, _)| json!(PUBLISHERS[**nth])).collect();
-        let secret = Some(people.secret(world, user));
-        let (status, seen) = people.ask(secret, Method::GET, "/users/publishers", None).await;
-        same("/users/publishers", &status, &200)?;
-        let ids: Vec<_> = seen.as_array().expect("a list").iter().map(|one| one["id"].clone()).collect();
-        same("/users/publishers", &ids, &expected)?;
+    for user in (0..world.users.len()).filter(|user| world.authenticate(ModelCaller::User(*user)).is_ok()) {
+        let own_publishers = present.iter().filter(|(_, publisher)| publisher.members.contains_key(&user));
+        let expected: Vec<_> = own_publishers.map(|(index, _)| json!(PUBLISHERS[**index])).collect();
+        let secret = Some(clients.secret(world, user));
+        let (status, actual) = clients.request_json(secret, Method::GET, "/users/publishers", None).await;
+        ensure_same("/users/publishers", &status, &200)?;
+        let ids: Vec<_> = actual.as_array().expect("a list").iter().map(|item| item["id"].clone()).collect();
+        ensure_same("/users/publishers", &ids, &expected)?;
     }
     Ok(())
 }
 
-async fn one_publisher(people: &People, world: &World, nth: usize) -> Agreement {
-    let (id, known) = (PUBLISHERS[nth], world.publishers.get(&nth));
-    let seen = people.read_anonymously(&format!("/publishers/validate?username={id}")).await;
-    same(&format!("validate {id}"), &seen["isAvailable"], &json!(known.is_none()))?;
+async fn check_publisher(clients: &ModelClients, world: &ModelWorld, index: usize) -> CheckResult {
+    let (id, expected_publisher) = (PUBLISHERS[index], world.publishers.get(&index));
+    let actual = clients.get_anonymously(&format!("/publishers/validate?username={id}")).await;
+    ensure_same(&format!("validate {id}"), &actual["isAvailable"], &json!(expected_publisher.is_none()))?;
     let path = format!("/publishers/{id}");
-    let (status, seen) = people.ask(Some(TOKEN), Method::GET, &path, None).await;
-    let Some(publisher) = known.filter(|publisher| !publisher.deleted) else { return same(&path, &status, &404) };
-    same(&path, &sorted_members(plain(&seen)), &publisher_of(people, world, nth, publisher))?;
-    let seen = people.read_anonymously(&path).await;
+    let (status, actual) = clients.request_json(Some(TOKEN), Method::GET, &path, None).await;
+    let Some(publisher) = expected_publisher.filter(|publisher| !publisher.deleted) else {
+        return ensure_same(&path, &status, &404);
+    };
+    ensure_same(&path, &sorted_members(without_generated(&actual)), &publisher_of(clients, world, index, publisher))?;
+    let actual = clients.get_anonymously(&path).await;
     let shows_address =
-        seen["members"].as_array().expect("a list").iter().any(|one| one["user"]["email"] != Value::Null);
-    same(&format!("{path} of anybody shows addresses"), &shows_address, &false)?;
-    for who in [Who::Anonymous, ADMIN, Who::User(1), Who::User(2), Who::Token(nth)] {
-        can_edit(people, world, who, (nth, Standing::Owner), &format!("{path}/permissions"), true).await?;
+        actual["members"].as_array().expect("a list").iter().any(|item| item["user"]["email"] != Value::Null);
+    ensure_same(&format!("{path} of anybody shows addresses"), &shows_address, &false)?;
+    for caller in [ModelCaller::Anonymous, ADMIN, ModelCaller::User(1), ModelCaller::User(2), ModelCaller::Token(index)]
+    {
+        can_edit(clients, world, caller, (index, ModelRole::Owner), &format!("{path}/permissions"), true).await?;
     }
-    let listed = publisher.tokens.iter().filter(|token| world.opens(nth, token));
-    tokens(people, &format!("{path}/tokens"), listed, "mdp_********").await?;
-    nodes_of(people, world, nth).await
+    let listed = publisher.tokens.iter().filter(|token| world.opens(index, token));
+    tokens(clients, &format!("{path}/tokens"), listed, "mdp_********").await?;
+    nodes_of(clients, world, index).await
 }
 
 /// Compares a list with the valid tokens, without their secrets.
-async fn tokens<'w>(people: &People, path: &str, expected: impl Iterator<Item = &'w Token>, mask: &str) -> Agreement {
-    let seen = people.read(path).await;
-    let seen = seen.as_array().expect("a list");
-    same(path, &seen.len(), &expected.count())?;
-    same(path, &seen.iter().all(|token| token["token"] == mask), &true)
+async fn tokens<'w>(
+    clients: &ModelClients,
+    path: &str,
+    expected: impl Iterator<Item = &'w Token>,
+    mask: &str,
+) -> CheckResult {
+    let actual = clients.get_as_admin(path).await;
+    let actual = actual.as_array().expect("a list");
+    ensure_same(path, &actual.len(), &expected.count())?;
+    ensure_same(path, &actual.iter().all(|token| token["token"] == mask), &true)
 }
 
 /// Compares all nodes of a publisher, at once and page by page with the links.
-async fn nodes_of(people: &People, world: &World, publisher: usize) -> Agreement {
+async fn nodes_of(clients: &ModelClients, world: &ModelWorld, publisher: usize) -> CheckResult {
     for include_banned in [false, true] {
         let path = format!("/publishers/{}/nodes", PUBLISHERS[publisher]);
-        let own = world.nodes.values().filter(|node| node.publisher == publisher && !node.deleted);
-        let own = own.filter(|node| include_banned || world.shows(node));
-        let expected: Vec<_> = own.map(|node| node_of(world, node)).collect();
-        let seen = people.read(&format!("{path}?include_banned={include_banned}")).await;
-        same(&path, &seen.as_array().expect("a list").iter().map(plain).collect(), &expected)?;
-        for (nth, page) in (1..).zip(expected.chunks(2)) {
-            let asked = format!("{path}?include_banned={include_banned}&limit=2&page={nth}");
-            let (status, headers, body) = people.fetch(Some(TOKEN), &asked).await;
-            same(&asked, &status, &200)?;
-            let seen: Vec<Value> = serde_json::from_slice(&body).expect("a list");
-            same(&asked, &seen.iter().map(plain).collect::<Vec<_>>(), &page.to_vec())?;
+        let own_nodes = world.nodes.values().filter(|node| node.publisher == publisher && !node.deleted);
+        let own_nodes = own_nodes.filter(|node| include_banned || world.shows(node));
+        let expected: Vec<_> = own_nodes.map(|node| node_of(world, node)).collect();
+        let actual = clients.get_as_admin(&format!("{path}?include_banned={include_banned}")).await;
+        ensure_same(&path, &actual.as_array().expect("a list").iter().map(without_generated).collect(), &expected)?;
+        for (index, page) in (1..).zip(expected.chunks(2)) {
+            let page_url = format!("{path}?include_banned={include_banned}&limit=2&page={index}");
+            let (status, headers, body) = clients.fetch(Some(TOKEN), &page_url).await;
+            ensure_same(&page_url, &status, &200)?;
+            let actual: Vec<Value> = serde_json::from_slice(&body).expect("a list");
+            ensure_same(&page_url, &actual.iter().map(without_generated).collect::<Vec<_>>(), &page.to_vec())?;
             let header = |name: &str| headers[name].to_str().expect("a text").to_owned();
-            same(&asked, &header("X-Total-Count"), &expected.len().to_string())?;
+            ensure_same(&page_url, &header("X-Total-Count"), &expected.len().to_string())?;
             let links = header("Link");
             let follows = links.split(", ").any(|link| link.ends_with("rel=\"next\""));
-            same(&asked, &follows, &(nth * 2 < expected.len()))?;
+            ensure_same(&page_url, &follows, &(index * 2 < expected.len()))?;
         }
     }
     Ok(())
 }
 
-async fn users(people: &People, world: &World) -> Agreement {
+async fn users(clients: &ModelClients, world: &ModelWorld) -> CheckResult {
     let mut expected = Vec::new();
-    for (nth, user) in world.users.iter().enumerate() {
-        let mut said = if user.erased { Said::new() } else { user.said.clone() };
+    for (index, user) in world.users.iter().enumerate() {
+        let mut fields = if user.erased { JsonFields::new() } else { user.said.clone() };
         for flag in ["isAdmin", "isApproved"] {
-            said.entry(flag).or_insert(json!(false));
+            fields.entry(flag).or_insert(json!(false));
         }
         if user.erased {
-            said.insert("erased".to_owned(), json!(true));
+            fields.insert("erased".to_owned(), json!(true));
         } else if user.banned {
-            said.insert("status".to_owned(), json!("UserStatusBanned"));
-            said.insert("statusReason".to_owned(), json!(BAN));
+            fields.insert("status".to_owned(), json!("UserStatusBanned"));
+            fields.insert("statusReason".to_owned(), json!(BAN));
         }
-        let said = Value::Object(said);
-        expected.push(said.clone());
-        let path = format!("/admin/users/{}/tokens", people.user(nth));
+        let fields = Value::Object(fields);
+        expected.push(fields.clone());
+        let path = format!("/admin/users/{}/tokens", clients.user(index));
         if user.erased {
-            let (status, _) = people.ask(Some(TOKEN), Method::GET, &path, None).await;
-            same(&path, &status, &404)?;
+            let (status, _) = clients.request_json(Some(TOKEN), Method::GET, &path, None).await;
+            ensure_same(&path, &status, &404)?;
             continue;
         }
-        tokens(people, &path, user.tokens.iter().filter(|token| !token.revoked), "mdu_********").await?;
-        if world.whoever(Who::User(nth)).is_ok() {
-            let seen = people.ask(Some(people.secret(world, nth)), Method::GET, "/users", None).await;
-            same("/users", &(seen.0, plain(&seen.1)), &(200, said))?;
+        tokens(clients, &path, user.tokens.iter().filter(|token| !token.revoked), "mdu_********").await?;
+        if world.authenticate(ModelCaller::User(index)).is_ok() {
+            let actual = clients.request_json(Some(clients.secret(world, index)), Method::GET, "/users", None).await;
+            ensure_same("/users", &(actual.0, without_generated(&actual.1)), &(200, fields))?;
         }
     }
-    paged(people, "/admin/users", "", "users", &expected).await
+    paged(clients, "/admin/users", "", "users", &expected).await
 }

@@ -30,11 +30,11 @@ const COLUMNS: [&str; 10] = [
 ];
 
 /// Fields of a body.
-pub type Said = Map<String, Value>;
+pub type JsonFields = Map<String, Value>;
 
 /// Caller of a command. Numbers count the users that exist at that time; the first is the owner of the bootstrap token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
+pub enum ModelCaller {
     Anonymous,
     User(usize),
     /// Newest access token of a publisher; anonymous if none was issued.
@@ -42,29 +42,29 @@ pub enum Who {
 }
 
 /// Administrator of the bootstrap token.
-pub const ADMIN: Who = Who::User(0);
+pub const ADMIN: ModelCaller = ModelCaller::User(0);
 
 /// One command with its caller.
 #[derive(Debug, Clone)]
-pub struct Step {
-    pub who: Who,
-    pub op: Op,
+pub struct ModelStep {
+    pub caller: ModelCaller,
+    pub op: ModelOp,
     /// `true` if the command has an idempotency key, and is then repeated, and repeated with another body.
     pub keyed: bool,
 }
 
 /// Kind of command. Publishers, nodes, versions and users are given by their numbers.
 #[derive(Debug, Clone)]
-pub enum Op {
-    CreateUser { said: Said },
-    UpdateUser { user: usize, said: Said },
+pub enum ModelOp {
+    CreateUser { said: JsonFields },
+    UpdateUser { user: usize, said: JsonFields },
     EraseUser { user: usize },
     EraseSelf,
     IssueUserToken { user: usize },
     RevokeUserToken { user: usize, nth: usize },
     BanUser { user: usize, ban: bool },
-    CreatePublisher { publisher: usize, said: Said },
-    RevisePublisher { publisher: usize, said: Said },
+    CreatePublisher { publisher: usize, said: JsonFields },
+    RevisePublisher { publisher: usize, said: JsonFields },
     DeletePublisher { publisher: usize },
     SetMember { publisher: usize, user: usize, owner: bool },
     RemoveMember { publisher: usize, user: usize },
@@ -72,24 +72,24 @@ pub enum Op {
     RevokeToken { publisher: usize, nth: usize },
     BanPublisher { publisher: usize, ban: bool },
     BanNode { node: usize, ban: bool },
-    CreateNode { publisher: usize, node: usize, said: Said, version: Option<(usize, Said)> },
-    ReviseNode { publisher: usize, node: usize, said: Said },
+    CreateNode { publisher: usize, node: usize, said: JsonFields, version: Option<(usize, JsonFields)> },
+    ReviseNode { publisher: usize, node: usize, said: JsonFields },
     DeleteNode { publisher: usize, node: usize },
-    Publish { publisher: usize, node: usize, version: usize, said: Said, of_node: Said },
+    Publish { publisher: usize, node: usize, version: usize, said: JsonFields, of_node: JsonFields },
     RenewUpload { publisher: usize, node: usize, version: usize },
     Upload { node: usize, version: usize, good: bool },
-    ReviseVersion { publisher: usize, node: usize, version: usize, said: Said },
+    ReviseVersion { publisher: usize, node: usize, version: usize, said: JsonFields },
     DeleteVersion { publisher: usize, node: usize, version: usize },
     Install { node: usize, version: Option<usize> },
     Review { node: usize, stars: u8 },
-    Translate { node: usize, texts: Said },
-    RuleVersion { node: usize, version: usize, status: &'static str, said: Said },
-    Administer { node: usize, said: Said },
+    Translate { node: usize, texts: JsonFields },
+    RuleVersion { node: usize, version: usize, status: &'static str, said: JsonFields },
+    Administer { node: usize, said: JsonFields },
 }
 
 /// One query of a list.
 #[derive(Debug, Clone)]
-pub struct Query {
+pub struct ModelQuery {
     pub sort: Vec<(&'static str, bool)>,
     pub os: Option<&'static str>,
     pub accelerator: Option<&'static str>,
@@ -104,20 +104,20 @@ pub struct Query {
     pub limit: usize,
 }
 
-fn who() -> impl Strategy<Value = Who> {
+fn any_caller() -> impl Strategy<Value = ModelCaller> {
     prop_oneof![
-        1 => Just(Who::Anonymous),
+        1 => Just(ModelCaller::Anonymous),
         3 => Just(ADMIN),
-        9 => (1..9_usize).prop_map(Who::User),
-        3 => (0..3_usize).prop_map(Who::Token),
+        9 => (1..9_usize).prop_map(ModelCaller::User),
+        3 => (0..3_usize).prop_map(ModelCaller::Token),
     ]
 }
 
 /// Some of the fields of a table, each with one of its values.
-fn said(most: usize, tables: &[Value]) -> impl Strategy<Value = Said> + use<> {
+fn fields_from(maximum: usize, tables: &[Value]) -> impl Strategy<Value = JsonFields> + use<> {
     let fields = tables.iter().flat_map(|table| table.as_object().expect("a table").clone());
     let fields: Vec<(String, Value)> = fields.collect();
-    proptest::collection::vec((any::<Index>(), any::<Index>()), 0..=most).prop_map(move |picks| {
+    proptest::collection::vec((any::<Index>(), any::<Index>()), 0..=maximum).prop_map(move |picks| {
         let pick = |(field, value): (Index, Index)| {
             let (name, values) = field.get(&fields);
             (name.clone(), value.get(values.as_array().expect("values")).clone())
@@ -186,63 +186,65 @@ fn translations() -> Value {
 }
 
 /// Commands on users, publishers and members.
-fn of_people() -> impl Strategy<Value = Op> {
-    let (p, u, some) = (|| 0..3_usize, || 0..9_usize, || 0..9_usize);
-    let seldom = || proptest::bool::weighted(0.4);
+fn of_people() -> impl Strategy<Value = ModelOp> {
+    let (p, u, any_index) = (|| 0..3_usize, || 0..9_usize, || 0..9_usize);
+    let rarely = || proptest::bool::weighted(0.4);
     prop_oneof![
-        3 => said(3, &[of_users()]).prop_map(|said| Op::CreateUser { said }),
-        3 => (u(), said(2, &[of_users()])).prop_map(|(user, said)| Op::UpdateUser { user, said }),
-        1 => u().prop_map(|user| Op::EraseUser { user }),
-        1 => Just(Op::EraseSelf),
-        2 => u().prop_map(|user| Op::IssueUserToken { user }),
-        1 => (u(), some()).prop_map(|(user, nth)| Op::RevokeUserToken { user, nth }),
-        3 => (u(), seldom()).prop_map(|(user, ban)| Op::BanUser { user, ban }),
-        9 => (p(), said(3, &[of_publishers()])).prop_map(|(publisher, said)| Op::CreatePublisher { publisher, said }),
-        5 => (p(), said(3, &[of_publishers()])).prop_map(|(publisher, said)| Op::RevisePublisher { publisher, said }),
-        1 => p().prop_map(|publisher| Op::DeletePublisher { publisher }),
-        6 => (p(), u(), any::<bool>()).prop_map(|(publisher, user, owner)| Op::SetMember { publisher, user, owner }),
-        3 => (p(), u()).prop_map(|(publisher, user)| Op::RemoveMember { publisher, user }),
-        5 => p().prop_map(|publisher| Op::IssueToken { publisher }),
-        2 => (p(), some()).prop_map(|(publisher, nth)| Op::RevokeToken { publisher, nth }),
-        4 => (p(), seldom()).prop_map(|(publisher, ban)| Op::BanPublisher { publisher, ban }),
+        3 => fields_from(3, &[of_users()]).prop_map(|said| ModelOp::CreateUser { said }),
+        3 => (u(), fields_from(2, &[of_users()])).prop_map(|(user, said)| ModelOp::UpdateUser { user, said }),
+        1 => u().prop_map(|user| ModelOp::EraseUser { user }),
+        1 => Just(ModelOp::EraseSelf),
+        2 => u().prop_map(|user| ModelOp::IssueUserToken { user }),
+        1 => (u(), any_index()).prop_map(|(user, nth)| ModelOp::RevokeUserToken { user, nth }),
+        3 => (u(), rarely()).prop_map(|(user, ban)| ModelOp::BanUser { user, ban }),
+        9 => (p(), fields_from(3, &[of_publishers()])).prop_map(|(publisher, said)| ModelOp::CreatePublisher { publisher, said }),
+        5 => (p(), fields_from(3, &[of_publishers()])).prop_map(|(publisher, said)| ModelOp::RevisePublisher { publisher, said }),
+        1 => p().prop_map(|publisher| ModelOp::DeletePublisher { publisher }),
+        6 => (p(), u(), any::<bool>()).prop_map(|(publisher, user, owner)| ModelOp::SetMember { publisher, user, owner }),
+        3 => (p(), u()).prop_map(|(publisher, user)| ModelOp::RemoveMember { publisher, user }),
+        5 => p().prop_map(|publisher| ModelOp::IssueToken { publisher }),
+        2 => (p(), any_index()).prop_map(|(publisher, nth)| ModelOp::RevokeToken { publisher, nth }),
+        4 => (p(), rarely()).prop_map(|(publisher, ban)| ModelOp::BanPublisher { publisher, ban }),
     ]
 }
 
 /// Commands on nodes and versions.
-fn of_things() -> impl Strategy<Value = Op> {
+fn of_things() -> impl Strategy<Value = ModelOp> {
     let (p, n, v) = (|| 0..3_usize, || 0..NODES.len(), || 0..VERSIONS.len());
-    let node = || said(5, &[of_nodes(), of_both()]);
-    let version = || said(4, &[of_versions(), of_both()]);
-    let ruling = || said(2, &[of_versions(), of_version_facts()]);
-    let facts = || said(3, &[of_node_facts(), of_nodes()]);
+    let node = || fields_from(5, &[of_nodes(), of_both()]);
+    let version = || fields_from(4, &[of_versions(), of_both()]);
+    let ruling_fields = || fields_from(2, &[of_versions(), of_version_facts()]);
+    let facts = || fields_from(3, &[of_node_facts(), of_nodes()]);
     prop_oneof![
-        14 => (p(), n(), node(), option::of((v(), version()))).prop_map(|(publisher, node, said, version)| Op::CreateNode { publisher, node, said, version }),
-        8 => (p(), n(), node()).prop_map(|(publisher, node, said)| Op::ReviseNode { publisher, node, said }),
-        1 => (p(), n()).prop_map(|(publisher, node)| Op::DeleteNode { publisher, node }),
-        12 => (p(), n(), v(), version(), said(2, &[of_nodes()])).prop_map(|(publisher, node, version, said, of_node)| Op::Publish { publisher, node, version, said, of_node }),
-        2 => (p(), n(), v()).prop_map(|(publisher, node, version)| Op::RenewUpload { publisher, node, version }),
-        9 => (n(), v(), proptest::bool::weighted(0.8)).prop_map(|(node, version, good)| Op::Upload { node, version, good }),
-        6 => (p(), n(), v(), said(2, &[of_revisions()])).prop_map(|(publisher, node, version, said)| Op::ReviseVersion { publisher, node, version, said }),
-        1 => (p(), n(), v()).prop_map(|(publisher, node, version)| Op::DeleteVersion { publisher, node, version }),
-        4 => (n(), option::of(v())).prop_map(|(node, version)| Op::Install { node, version }),
-        5 => (n(), 1..=5_u8).prop_map(|(node, stars)| Op::Review { node, stars }),
-        4 => (n(), said(2, &[translations()])).prop_map(|(node, texts)| Op::Translate { node, texts }),
-        9 => (n(), v(), select(&STATUSES[..]), ruling()).prop_map(|(node, version, status, said)| Op::RuleVersion { node, version, status, said }),
-        4 => (n(), facts()).prop_map(|(node, said)| Op::Administer { node, said }),
-        2 => (n(), proptest::bool::weighted(0.4)).prop_map(|(node, ban)| Op::BanNode { node, ban }),
+        14 => (p(), n(), node(), option::of((v(), version()))).prop_map(|(publisher, node, said, version)| ModelOp::CreateNode { publisher, node, said, version }),
+        8 => (p(), n(), node()).prop_map(|(publisher, node, said)| ModelOp::ReviseNode { publisher, node, said }),
+        1 => (p(), n()).prop_map(|(publisher, node)| ModelOp::DeleteNode { publisher, node }),
+        12 => (p(), n(), v(), version(), fields_from(2, &[of_nodes()])).prop_map(|(publisher, node, version, said, of_node)| ModelOp::Publish { publisher, node, version, said, of_node }),
+        2 => (p(), n(), v()).prop_map(|(publisher, node, version)| ModelOp::RenewUpload { publisher, node, version }),
+        9 => (n(), v(), proptest::bool::weighted(0.8)).prop_map(|(node, version, good)| ModelOp::Upload { node, version, good }),
+        6 => (p(), n(), v(), fields_from(2, &[of_revisions()])).prop_map(|(publisher, node, version, said)| ModelOp::ReviseVersion { publisher, node, version, said }),
+        1 => (p(), n(), v()).prop_map(|(publisher, node, version)| ModelOp::DeleteVersion { publisher, node, version }),
+        4 => (n(), option::of(v())).prop_map(|(node, version)| ModelOp::Install { node, version }),
+        5 => (n(), 1..=5_u8).prop_map(|(node, stars)| ModelOp::Review { node, stars }),
+        4 => (n(), fields_from(2, &[translations()])).prop_map(|(node, texts)| ModelOp::Translate { node, texts }),
+        9 => (n(), v(), select(&STATUSES[..]), ruling_fields()).prop_map(|(node, version, status, said)| ModelOp::RuleVersion { node, version, status, said }),
+        4 => (n(), facts()).prop_map(|(node, said)| ModelOp::Administer { node, said }),
+        2 => (n(), proptest::bool::weighted(0.4)).prop_map(|(node, ban)| ModelOp::BanNode { node, ban }),
     ]
 }
 
 /// Any command, mostly by a caller with permission.
-pub fn step() -> impl Strategy<Value = Step> {
+pub fn step() -> impl Strategy<Value = ModelStep> {
     let op = prop_oneof![4 => of_people().boxed(), 7 => of_things().boxed()];
-    (who(), op, proptest::bool::weighted(0.15), proptest::bool::weighted(0.7)).prop_map(|(who, op, keyed, by_admin)| {
-        let who = if by_admin && op.is_for_administrators() { ADMIN } else { who };
-        Step { who, op, keyed }
-    })
+    (any_caller(), op, proptest::bool::weighted(0.15), proptest::bool::weighted(0.7)).prop_map(
+        |(caller, op, keyed, by_admin)| {
+            let caller = if by_admin && op.is_for_administrators() { ADMIN } else { caller };
+            ModelStep { caller, op, keyed }
+        },
+    )
 }
 
-impl Op {
+impl ModelOp {
     /// `true` if only administrators may send the command.
     fn is_for_administrators(&self) -> bool {
         matches!(
@@ -262,7 +264,7 @@ impl Op {
 }
 
 /// Any list query.
-pub fn list() -> impl Strategy<Value = Query> {
+pub fn list() -> impl Strategy<Value = ModelQuery> {
     let key = (select(&COLUMNS[..]), any::<bool>());
     let words = select(&["mask", "blur", "light", "po", "beta", "nothing"][..]);
     let search = option::weighted(0.3, proptest::collection::vec(words, 1..3));
@@ -282,7 +284,7 @@ pub fn list() -> impl Strategy<Value = Query> {
             search,
             limit,
         )| {
-            Query {
+            ModelQuery {
                 sort,
                 os,
                 accelerator,

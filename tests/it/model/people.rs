@@ -7,145 +7,145 @@ use mediary::environment::Environment;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
-use super::op::{NODES, Op, Step, Who};
-use super::request::{Known, Request};
+use super::op::{ModelCaller, ModelOp, ModelStep, NODES};
+use super::request::{KnownIds, ModelRequest};
 use super::things::number;
-use super::world::World;
+use super::world::ModelWorld;
 use crate::support::client;
 use crate::support::process::{Process, TOKEN};
-use crate::support::zip::good;
+use crate::support::zip::valid_archive;
 
 /// Outcome of a comparison; the error describes the difference from the model.
-pub type Agreement = Result<(), String>;
+pub type CheckResult = Result<(), String>;
 
 /// Access token: its id and its secret.
-type Kept = (String, String);
+type ModelToken = (String, String);
 
 /// Clients and their connection to the service.
-pub struct People {
+pub struct ModelClients {
     client: Client,
     /// Running service; replaced after every kill.
     pub service: Process,
     /// Ids of users, each with all its tokens; the first user has the bootstrap token.
-    users: Vec<(String, Vec<Kept>)>,
+    users: Vec<(String, Vec<ModelToken>)>,
     /// Tokens of each publisher.
-    tokens: [Vec<Kept>; 3],
+    tokens: [Vec<ModelToken>; 3],
     /// Upload links, by node in lower case and version without build metadata.
     links: BTreeMap<(String, String), String>,
     /// Time before each command.
-    pub moments: Vec<String>,
+    pub timestamps: Vec<String>,
     /// Administrators' requests with keys that succeeded, and their responses.
-    answered: Vec<(String, Request, u16, String)>,
+    acknowledged: Vec<(String, ModelRequest, u16, String)>,
     keys: usize,
     /// All requests sent.
-    pub asked: RefCell<BTreeSet<(Method, String)>>,
+    pub asked_routes: RefCell<BTreeSet<(Method, String)>>,
 }
 
-impl Known for People {
-    fn user(&self, number: usize) -> String {
-        self.users[number % self.users.len()].0.clone()
+impl KnownIds for ModelClients {
+    fn user(&self, index: usize) -> String {
+        self.users[index % self.users.len()].0.clone()
     }
 
-    fn user_token(&self, number: usize, nth: usize) -> String {
-        nth_id(&self.users[number % self.users.len()].1, nth)
+    fn user_token(&self, index: usize, token_index: usize) -> String {
+        id_at(&self.users[index % self.users.len()].1, token_index)
     }
 
-    fn token(&self, publisher: usize, nth: usize) -> String {
-        nth_id(&self.tokens[publisher], nth)
+    fn token(&self, publisher: usize, token_index: usize) -> String {
+        id_at(&self.tokens[publisher], token_index)
     }
 }
 
-fn nth_id(tokens: &[Kept], nth: usize) -> String {
-    tokens.get(nth % tokens.len().max(1)).map_or(uuid::Uuid::nil().to_string(), |(id, _)| id.clone())
+fn id_at(tokens: &[ModelToken], index: usize) -> String {
+    tokens.get(index % tokens.len().max(1)).map_or(uuid::Uuid::nil().to_string(), |(id, _)| id.clone())
 }
 
 /// Response: its status, its text, and whether it is a replay.
-struct Answer {
+struct ModelResponse {
     status: u16,
     text: String,
     replayed: bool,
 }
 
-impl Answer {
+impl ModelResponse {
     fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 }
 
-impl People {
+impl ModelClients {
     /// Clients of a service without users other than its administrator.
     pub async fn arrive(service: Process) -> Self {
-        let mut people = Self {
+        let mut clients = Self {
             client: client(),
             service,
             users: Vec::new(),
             tokens: Default::default(),
             links: BTreeMap::new(),
-            moments: Vec::new(),
-            answered: Vec::new(),
+            timestamps: Vec::new(),
+            acknowledged: Vec::new(),
             keys: 0,
-            asked: RefCell::default(),
+            asked_routes: RefCell::default(),
         };
-        let admin = people.read("/users").await;
-        people.users.push((text(&admin, "id"), Vec::new()));
-        people
+        let admin = clients.get_as_admin("/users").await;
+        clients.users.push((text(&admin, "id"), Vec::new()));
+        clients
     }
 
     /// Sends the commands in order; each response must have the status of the model.
-    pub async fn act(&mut self, world: &mut World, steps: &[Step]) -> Agreement {
-        for (nth, step) in steps.iter().enumerate() {
+    pub async fn act(&mut self, world: &mut ModelWorld, steps: &[ModelStep]) -> CheckResult {
+        for (index, step) in steps.iter().enumerate() {
             // Downloads are recorded with a delay, which must not overlap with an administrator's change of the count.
-            if let (Op::Administer { node, .. } | Op::DeleteNode { node, .. }, Ok(who)) =
-                (&step.op, world.whoever(step.who))
-                && who != Who::Anonymous
+            if let (ModelOp::Administer { node, .. } | ModelOp::DeleteNode { node, .. }, Ok(caller)) =
+                (&step.op, world.authenticate(step.caller))
+                && caller != ModelCaller::Anonymous
             {
                 self.settle(world, &NODES[*node].to_lowercase()).await?;
             }
-            self.moments.push(Environment::system().now().to_string());
+            self.timestamps.push(Environment::system().now().to_string());
             let request = self.request(world, step);
             let expected = world.act(step);
-            let answer = self.send(world, step, &request).await;
-            if answer.status != expected {
-                let told = format!("{}, the model says {expected}: {}", answer.status, answer.text);
-                return Err(format!("command {nth}, {step:?}: {told}"));
+            let response = self.send(world, step, &request).await;
+            if response.status != expected {
+                let mismatch = format!("{}, the model says {expected}: {}", response.status, response.text);
+                return Err(format!("command {index}, {step:?}: {mismatch}"));
             }
-            self.remember(&step.op, expected, &answer.json()).await;
-            if answer.status == 204 && matches!(step.op, Op::EraseUser { .. } | Op::EraseSelf) {
+            self.remember(&step.op, expected, &response.json()).await;
+            if response.status == 204 && matches!(step.op, ModelOp::EraseUser { .. } | ModelOp::EraseSelf) {
                 // Responses that may contain data of an erased user are not stored.
-                self.answered.clear();
+                self.acknowledged.clear();
             }
         }
         Ok(())
     }
 
     /// Request of a command; an upload uses the newest link.
-    fn request(&self, world: &World, step: &Step) -> Request {
+    fn request(&self, world: &ModelWorld, step: &ModelStep) -> ModelRequest {
         match step.op {
-            Op::Upload { node, version, .. } => {
-                let link = self.links.get(&place(node, version));
+            ModelOp::Upload { node, version, .. } => {
+                let link = self.links.get(&version_path(node, version));
                 let path = link.map_or("/uploads/none".to_owned(), |link| path_of(link));
-                Request { method: Method::PUT, path, body: None }
+                ModelRequest { method: Method::PUT, path, body: None }
             }
             _ => self.with_token(world, step, step.op.request(self)),
         }
     }
 
     /// Puts the token of a publication into the body: for half of them, by the version.
-    fn with_token(&self, world: &World, step: &Step, mut request: Request) -> Request {
+    fn with_token(&self, world: &ModelWorld, step: &ModelStep, mut request: ModelRequest) -> ModelRequest {
         if in_body(step)
-            && let (Some(secret), Some(body)) = (self.secret_of(world, step.who), &mut request.body)
+            && let (Some(secret), Some(body)) = (self.secret_of(world, step.caller), &mut request.body)
         {
             body["personal_access_token"] = json!(secret);
         }
         request
     }
 
-    async fn send(&mut self, world: &World, step: &Step, request: &Request) -> Answer {
-        if let Op::Upload { good: is_good, .. } = step.op {
-            let archive = if is_good { good() } else { b"no archive".to_vec() };
+    async fn send(&mut self, world: &ModelWorld, step: &ModelStep, request: &ModelRequest) -> ModelResponse {
+        if let ModelOp::Upload { good: is_good, .. } = step.op {
+            let archive = if is_good { valid_archive() } else { b"no archive".to_vec() };
             return self.ask_with(request, |asking| asking.body(archive)).await;
         }
-        let secret = self.secret_of(world, step.who).filter(|_| !in_body(step)).map(ToOwned::to_owned);
+        let secret = self.secret_of(world, step.caller).filter(|_| !in_body(step)).map(ToOwned::to_owned);
         let with_secret = |asking: reqwest::RequestBuilder| match &secret {
             Some(secret) => asking.bearer_auth(secret),
             None => asking,
@@ -157,141 +157,154 @@ impl People {
         let key = format!("key-{}", self.keys);
         let with_key = |asking: reqwest::RequestBuilder| with_secret(asking).header("Idempotency-Key", &key);
         let first = self.ask_with(request, with_key).await;
-        let again = self.ask_with(request, with_key).await;
-        assert_eq!(again.status, first.status, "{request:?} came again: {}", again.text);
+        let repeated = self.ask_with(request, with_key).await;
+        assert_eq!(repeated.status, first.status, "{request:?} came again: {}", repeated.text);
         if first.status < 300 {
-            assert_eq!(again.text, first.text, "{request:?} came again");
-            assert!(again.replayed && !first.replayed, "{request:?}");
-            let other = Request { body: Some(json!({"other": true})), ..request.clone() };
-            let refused = self.ask_with(&other, with_key).await;
-            assert_eq!(refused.status, 422, "{other:?}: {}", refused.text);
-            if world.whoever(step.who) == Ok(super::op::ADMIN) {
-                self.answered.push((key, request.clone(), first.status, first.text.clone()));
+            assert_eq!(repeated.text, first.text, "{request:?} came again");
+            assert!(repeated.replayed && !first.replayed, "{request:?}");
+            let other = ModelRequest { body: Some(json!({"other": true})), ..request.clone() };
+            let problem = self.ask_with(&other, with_key).await;
+            assert_eq!(problem.status, 422, "{other:?}: {}", problem.text);
+            if world.authenticate(step.caller) == Ok(super::op::ADMIN) {
+                self.acknowledged.push((key, request.clone(), first.status, first.text.clone()));
             }
         }
         first
     }
 
     /// Asserts that requests with a key are replayed, unless the resource in their path is gone.
-    pub async fn same_answers(&self) -> Agreement {
-        for (key, request, status, text) in self.answered.iter().rev().take(10) {
-            let asking = |asking: reqwest::RequestBuilder| asking.bearer_auth(TOKEN).header("Idempotency-Key", key);
-            let again = self.ask_with(request, asking).await;
-            if again.status != 404 && (again.status, &again.text) != (*status, text) {
-                return Err(format!("{request:?} again: {} {}, before {status} {text}", again.status, again.text));
+    pub async fn same_answers(&self) -> CheckResult {
+        for (key, request, status, text) in self.acknowledged.iter().rev().take(10) {
+            let with_credentials = |with_credentials: reqwest::RequestBuilder| {
+                with_credentials.bearer_auth(TOKEN).header("Idempotency-Key", key)
+            };
+            let repeated = self.ask_with(request, with_credentials).await;
+            if repeated.status != 404 && (repeated.status, &repeated.text) != (*status, text) {
+                return Err(format!(
+                    "{request:?} again: {} {}, before {status} {text}",
+                    repeated.status, repeated.text
+                ));
             }
         }
         Ok(())
     }
 
     /// Records ids, secrets and links chosen by the service.
-    async fn remember(&mut self, op: &Op, status: u16, answer: &Value) {
+    async fn remember(&mut self, op: &ModelOp, status: u16, response: &Value) {
         match op {
-            Op::CreateUser { .. } if status == 201 => {
-                let id = text(answer, "id");
+            ModelOp::CreateUser { .. } if status == 201 => {
+                let id = text(response, "id");
                 let path = format!("/admin/users/{id}/tokens");
-                let (_, token) = self.ask(Some(TOKEN), Method::POST, &path, Some(json!({"name": "test"}))).await;
+                let (_, token) =
+                    self.request_json(Some(TOKEN), Method::POST, &path, Some(json!({"name": "test"}))).await;
                 self.users.push((id, vec![(text(&token, "id"), text(&token, "token"))]));
             }
-            Op::IssueUserToken { user } if status == 201 => {
+            ModelOp::IssueUserToken { user } if status == 201 => {
                 let user = user % self.users.len();
-                self.users[user].1.push((text(answer, "id"), text(answer, "token")));
+                self.users[user].1.push((text(response, "id"), text(response, "token")));
             }
-            Op::IssueToken { publisher } if status == 201 => {
+            ModelOp::IssueToken { publisher } if status == 201 => {
                 // The response has only the secret; the id is the last in the list.
                 let path = format!("/publishers/{}/tokens", super::op::PUBLISHERS[*publisher]);
-                let tokens = self.read(&path).await;
-                let id = text(tokens.as_array().and_then(|all| all.last()).expect("it is listed"), "id");
-                self.tokens[*publisher].push((id, text(answer, "token")));
+                let tokens = self.get_as_admin(&path).await;
+                let id =
+                    text(tokens.as_array().and_then(|tokens_listed| tokens_listed.last()).expect("it is listed"), "id");
+                self.tokens[*publisher].push((id, text(response, "token")));
             }
-            Op::Publish { node, version, .. } | Op::RenewUpload { node, version, .. } if status < 300 => {
-                self.links.insert(place(*node, *version), text(answer, "signedUrl"));
+            ModelOp::Publish { node, version, .. } | ModelOp::RenewUpload { node, version, .. } if status < 300 => {
+                self.links.insert(version_path(*node, *version), text(response, "signedUrl"));
             }
             _ => {}
         }
     }
 
     /// Secret of a caller, valid or revoked; `None` for anonymous callers.
-    pub fn secret_of(&self, world: &World, who: Who) -> Option<&str> {
-        match who {
-            Who::Anonymous => None,
-            Who::User(user) => match world.user(user) {
+    pub fn secret_of(&self, world: &ModelWorld, caller: ModelCaller) -> Option<&str> {
+        match caller {
+            ModelCaller::Anonymous => None,
+            ModelCaller::User(user) => match world.user(user) {
                 0 => Some(TOKEN),
                 user => self.users[user].1.last().map(|(_, secret)| secret.as_str()),
             },
-            Who::Token(publisher) => self.tokens[publisher].last().map(|(_, secret)| secret.as_str()),
+            ModelCaller::Token(publisher) => self.tokens[publisher].last().map(|(_, secret)| secret.as_str()),
         }
     }
 
     /// Newest secret of a user.
-    pub fn secret(&self, world: &World, user: usize) -> &str {
-        self.secret_of(world, Who::User(user)).expect("every user was given a token")
+    pub fn secret(&self, world: &ModelWorld, user: usize) -> &str {
+        self.secret_of(world, ModelCaller::User(user)).expect("every user was given a token")
     }
 
     /// Waits until all installs of a node are counted.
-    pub async fn settle(&self, world: &World, node: &str) -> Agreement {
+    pub async fn settle(&self, world: &ModelWorld, node: &str) -> CheckResult {
         let Some(node) = world.nodes.get(node).filter(|node| !node.deleted) else { return Ok(()) };
-        let mut seen = Value::Null;
+        let mut last_state = Value::Null;
         for _ in 0..1_000 {
-            seen = self.read(&format!("/nodes/{}", node.id)).await;
-            if seen["downloads"] == node.downloads {
+            last_state = self.get_as_admin(&format!("/nodes/{}", node.id)).await;
+            if last_state["downloads"] == node.downloads {
                 return Ok(());
             }
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
-        Err(format!("{} has {} downloads, the model says {}", node.id, seen["downloads"], node.downloads))
+        Err(format!("{} has {} downloads, the model says {}", node.id, last_state["downloads"], node.downloads))
     }
 
     async fn ask_with(
         &self,
-        request: &Request,
-        with: impl FnOnce(reqwest::RequestBuilder) -> reqwest::RequestBuilder,
-    ) -> Answer {
+        request: &ModelRequest,
+        configure: impl FnOnce(reqwest::RequestBuilder) -> reqwest::RequestBuilder,
+    ) -> ModelResponse {
         let path = request.path.split('?').next().unwrap_or_default().to_owned();
-        self.asked.borrow_mut().insert((request.method.clone(), path));
-        let mut asking = self.client.request(request.method.clone(), self.service.url(&request.path));
+        self.asked_routes.borrow_mut().insert((request.method.clone(), path));
+        let mut builder = self.client.request(request.method.clone(), self.service.url(&request.path));
         if let Some(body) = &request.body {
-            asking = asking.json(body);
+            builder = builder.json(body);
         }
-        let answer = with(asking).send().await.expect("an answer");
-        let (status, replayed) = (answer.status().as_u16(), answer.headers().contains_key("Idempotent-Replayed"));
-        Answer { status, text: answer.text().await.expect("a text"), replayed }
+        let response = configure(builder).send().await.expect("an answer");
+        let (status, replayed) = (response.status().as_u16(), response.headers().contains_key("Idempotent-Replayed"));
+        ModelResponse { status, text: response.text().await.expect("a text"), replayed }
     }
 
     /// Sends a request, and returns its status and its body.
-    pub async fn ask(&self, token: Option<&str>, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
-        let request = Request { method, path: path.to_owned(), body };
-        let with = |asking: reqwest::RequestBuilder| match token {
+    pub async fn request_json(
+        &self,
+        token: Option<&str>,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> (u16, Value) {
+        let request = ModelRequest { method, path: path.to_owned(), body };
+        let authorize = |asking: reqwest::RequestBuilder| match token {
             Some(token) => asking.bearer_auth(token),
             None => asking,
         };
-        let answer = self.ask_with(&request, with).await;
-        (answer.status, answer.json())
+        let response = self.ask_with(&request, authorize).await;
+        (response.status, response.json())
     }
 
     /// Reads bytes with status and headers.
     pub async fn fetch(&self, token: Option<&str>, path: &str) -> (u16, reqwest::header::HeaderMap, Vec<u8>) {
         let bare = path.split('?').next().unwrap_or_default().to_owned();
-        self.asked.borrow_mut().insert((Method::GET, bare));
-        let asking = self.client.get(self.service.url(path));
-        let asking = if let Some(token) = token { asking.bearer_auth(token) } else { asking };
-        let answer = asking.send().await.expect("an answer");
-        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        (status, headers, answer.bytes().await.expect("a body").to_vec())
+        self.asked_routes.borrow_mut().insert((Method::GET, bare));
+        let builder = self.client.get(self.service.url(path));
+        let builder = if let Some(token) = token { builder.bearer_auth(token) } else { builder };
+        let response = builder.send().await.expect("an answer");
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        (status, headers, response.bytes().await.expect("a body").to_vec())
     }
 
     /// Reads as an administrator; must succeed.
-    pub async fn read(&self, path: &str) -> Value {
-        let (status, answer) = self.ask(Some(TOKEN), Method::GET, path, None).await;
-        assert_eq!(status, 200, "GET {path}: {answer}");
-        answer
+    pub async fn get_as_admin(&self, path: &str) -> Value {
+        let (status, response) = self.request_json(Some(TOKEN), Method::GET, path, None).await;
+        assert_eq!(status, 200, "GET {path}: {response}");
+        response
     }
 
     /// Reads anonymously; must succeed.
-    pub async fn read_anonymously(&self, path: &str) -> Value {
-        let (status, answer) = self.ask(None, Method::GET, path, None).await;
-        assert_eq!(status, 200, "GET {path}: {answer}");
-        answer
+    pub async fn get_anonymously(&self, path: &str) -> Value {
+        let (status, response) = self.request_json(None, Method::GET, path, None).await;
+        assert_eq!(status, 200, "GET {path}: {response}");
+        response
     }
 }
 
@@ -302,14 +315,14 @@ fn path_of(url: &str) -> String {
 }
 
 /// `true` if the token is in the body and not in the header.
-fn in_body(step: &Step) -> bool {
-    matches!((&step.op, step.who), (Op::Publish { version, .. }, Who::Token(_)) if version.is_multiple_of(2))
+fn in_body(step: &ModelStep) -> bool {
+    matches!((&step.op, step.caller), (ModelOp::Publish { version, .. }, ModelCaller::Token(_)) if version.is_multiple_of(2))
 }
 
-fn place(node: usize, version: usize) -> (String, String) {
-    let mut number = number(version);
-    number.build = semver::BuildMetadata::EMPTY;
-    (NODES[node].to_lowercase(), number.to_string())
+fn version_path(node: usize, version: usize) -> (String, String) {
+    let mut version_number = number(version);
+    version_number.build = semver::BuildMetadata::EMPTY;
+    (NODES[node].to_lowercase(), version_number.to_string())
 }
 
 pub fn text(value: &Value, name: &str) -> String {

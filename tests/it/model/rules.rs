@@ -1,52 +1,54 @@
 //! Model: commands on nodes and versions.
 
-use super::op::{NODES, Op, Said, Who};
+use super::op::{JsonFields, ModelCaller, ModelOp, NODES};
 use super::things::{Node, Version, revise};
-use super::world::{Standing, Verdict, World, a_user, turn, unless};
+use super::world::{Expectation, ModelRole, ModelWorld, reject_unless, set_banned, user_index};
 
 /// Publisher, its node and the node's version.
-type Path = (usize, usize, Option<usize>);
+type NodePath = (usize, usize, Option<usize>);
 
-impl World {
-    pub fn change_nodes(&mut self, who: Who, op: &Op) -> Verdict {
+impl ModelWorld {
+    pub fn change_nodes(&mut self, caller: ModelCaller, op: &ModelOp) -> Expectation {
         let now = self.now;
         match op {
-            Op::CreateNode { publisher, node, said, version } => {
-                self.create_node(who, (*publisher, *node), said, version.as_ref())
+            ModelOp::CreateNode { publisher, node, said, version } => {
+                self.create_node(caller, (*publisher, *node), said, version.as_ref())
             }
-            Op::ReviseNode { publisher, node, said } => {
-                self.enter_node(who, (*publisher, *node, None), Standing::OwnToken)?.not_banned()?.revise(said, now);
+            ModelOp::ReviseNode { publisher, node, said } => {
+                self.enter_node(caller, (*publisher, *node, None), ModelRole::OwnToken)?
+                    .not_banned()?
+                    .revise(said, now);
                 Ok(200)
             }
-            Op::DeleteNode { publisher, node } => {
-                self.enter_node(who, (*publisher, *node, None), Standing::Owner)?.not_banned()?.deleted = true;
+            ModelOp::DeleteNode { publisher, node } => {
+                self.enter_node(caller, (*publisher, *node, None), ModelRole::Owner)?.not_banned()?.deleted = true;
                 Ok(204)
             }
-            Op::Publish { publisher, node, version, said, of_node } => {
-                self.publish(who, (*publisher, *node, *version), said, of_node)
+            ModelOp::Publish { publisher, node, version, said, of_node } => {
+                self.publish(caller, (*publisher, *node, *version), said, of_node)
             }
-            Op::RenewUpload { publisher, node, version } => self.renew(who, *publisher, *node, *version),
-            Op::Upload { node, version, good } => self.upload(*node, *version, *good),
-            Op::ReviseVersion { publisher, node, version, said } => {
-                self.revise_version(who, (*publisher, *node, *version), said)
+            ModelOp::RenewUpload { publisher, node, version } => self.renew(caller, *publisher, *node, *version),
+            ModelOp::Upload { node, version, good } => self.upload(*node, *version, *good),
+            ModelOp::ReviseVersion { publisher, node, version, said } => {
+                self.revise_version(caller, (*publisher, *node, *version), said)
             }
-            Op::DeleteVersion { publisher, node, version } => {
-                let node = self.enter_node(who, (*publisher, *node, Some(*version)), Standing::Owner)?;
+            ModelOp::DeleteVersion { publisher, node, version } => {
+                let node = self.enter_node(caller, (*publisher, *node, Some(*version)), ModelRole::Owner)?;
                 node.existing(*version)?;
                 node.not_banned()?.updated = now;
                 let version = node.existing(*version)?;
                 (version.status, version.reason) = ("Deleted", None);
                 Ok(204)
             }
-            Op::Install { node, version } => self.install(who, *node, *version),
-            Op::Review { node, stars } => self.review(who, *node, *stars),
-            Op::Translate { node, texts } => self.translate(who, *node, texts),
-            Op::RuleVersion { node, version, status, said } => self.rule(who, (*node, *version), status, said),
-            Op::Administer { node, said } => self.administer(who, *node, said),
-            Op::BanNode { node, ban } => {
-                self.administers(who)?;
+            ModelOp::Install { node, version } => self.install(caller, *node, *version),
+            ModelOp::Review { node, stars } => self.review(caller, *node, *stars),
+            ModelOp::Translate { node, texts } => self.translate(caller, *node, texts),
+            ModelOp::RuleVersion { node, version, status, said } => self.rule(caller, (*node, *version), status, said),
+            ModelOp::Administer { node, said } => self.administer(caller, *node, said),
+            ModelOp::BanNode { node, ban } => {
+                self.administers(caller)?;
                 let node = self.node(*node)?;
-                turn(&mut node.banned, *ban)?;
+                set_banned(&mut node.banned, *ban)?;
                 node.updated = now;
                 Ok(204)
             }
@@ -55,84 +57,84 @@ impl World {
     }
 
     /// Node of the publisher, for a caller who may change it; all parts of the path must exist.
-    fn enter_node(&mut self, who: Who, path: Path, least: Standing) -> Result<&mut Node, u16> {
+    fn enter_node(&mut self, caller: ModelCaller, path: NodePath, minimum: ModelRole) -> Result<&mut Node, u16> {
         let (publisher, node, version) = path;
-        unless(401, who != Who::Anonymous)?;
+        reject_unless(401, caller != ModelCaller::Anonymous)?;
         self.publisher(publisher)?;
         let found = self.node(node)?;
-        let own = found.publisher == publisher && version.is_none_or(|version| found.version(version).is_some());
-        unless(404, own)?;
-        self.enter(who, publisher, least)?;
+        let is_own = found.publisher == publisher && version.is_none_or(|version| found.version(version).is_some());
+        reject_unless(404, is_own)?;
+        self.enter(caller, publisher, minimum)?;
         self.node(node)
     }
 
     fn create_node(
         &mut self,
-        who: Who,
+        caller: ModelCaller,
         (publisher, node): (usize, usize),
-        said: &Said,
-        version: Option<&(usize, Said)>,
-    ) -> Verdict {
-        self.enter(who, publisher, Standing::OwnToken)?;
+        fields: &JsonFields,
+        version: Option<&(usize, JsonFields)>,
+    ) -> Expectation {
+        self.enter(caller, publisher, ModelRole::OwnToken)?;
         let (id, now) = (NODES[node], self.now);
-        unless(409, !self.nodes.contains_key(&id.to_lowercase()))?;
+        reject_unless(409, !self.nodes.contains_key(&id.to_lowercase()))?;
         let mut node = Node::new(id, publisher, now);
-        node.revise(said, now);
-        node.versions.extend(version.map(|(version, said)| Version::new(*version, "Active", said, now)));
+        node.revise(fields, now);
+        node.versions.extend(version.map(|(version, fields)| Version::new(*version, "Active", fields, now)));
         self.nodes.insert(id.to_lowercase(), node);
         Ok(201)
     }
 
     fn publish(
         &mut self,
-        who: Who,
+        caller: ModelCaller,
         (publisher, node, version): (usize, usize, usize),
-        said: &Said,
-        of_node: &Said,
-    ) -> Verdict {
-        self.enter(who, publisher, Standing::OwnToken)?;
-        let (id, now, holder) = (NODES[node], self.now, self.holder(who, publisher));
+        fields: &JsonFields,
+        of_node: &JsonFields,
+    ) -> Expectation {
+        self.enter(caller, publisher, ModelRole::OwnToken)?;
+        let (id, now, holder) = (NODES[node], self.now, self.holder(caller, publisher));
         let node = self.nodes.entry(id.to_lowercase()).or_insert_with(|| Node::new(id, publisher, now));
-        unless(404, !node.deleted)?;
-        unless(409, node.publisher == publisher)?;
+        reject_unless(404, !node.deleted)?;
+        reject_unless(409, node.publisher == publisher)?;
         node.not_banned()?;
-        unless(409, node.version(version).is_none())?;
+        reject_unless(409, node.version(version).is_none())?;
         node.revise(of_node, now);
         node.updated = now;
-        node.versions.push(Version { link: Some(holder), ..Version::new(version, "Pending", said, now) });
+        node.versions.push(Version { link: Some(holder), ..Version::new(version, "Pending", fields, now) });
         Ok(201)
     }
 
     /// Holder of a new upload link; a token has its index among the publisher's tokens.
-    fn holder(&self, who: Who, publisher: usize) -> (Who, usize) {
-        (who, self.publishers[&publisher].tokens.len().saturating_sub(1))
+    fn holder(&self, caller: ModelCaller, publisher: usize) -> (ModelCaller, usize) {
+        (caller, self.publishers[&publisher].tokens.len().saturating_sub(1))
     }
 
-    fn renew(&mut self, who: Who, publisher: usize, node: usize, version: usize) -> Verdict {
-        self.enter_node(who, (publisher, node, Some(version)), Standing::OwnToken)?;
-        let holder = self.holder(who, publisher);
+    fn renew(&mut self, caller: ModelCaller, publisher: usize, node: usize, version: usize) -> Expectation {
+        self.enter_node(caller, (publisher, node, Some(version)), ModelRole::OwnToken)?;
+        let holder = self.holder(caller, publisher);
         let node = self.node(node)?;
         node.existing(version)?;
         let version = node.not_banned()?.existing(version)?;
-        unless(409, !version.archive && ["Pending", "Active"].contains(&version.status))?;
+        reject_unless(409, !version.archive && ["Pending", "Active"].contains(&version.status))?;
         version.link = Some(holder);
         Ok(200)
     }
 
     /// Applies an upload; the link is the only credential.
-    fn upload(&mut self, node: usize, version: usize, good: bool) -> Verdict {
+    fn upload(&mut self, node: usize, version: usize, is_valid: bool) -> Expectation {
         let now = self.now;
         // The link of a deleted node or version stays valid, but leads to 404.
         let Some(found) = self.nodes.get_mut(&NODES[node].to_lowercase()) else { return Err(403) };
-        let (publisher, gone) = (found.publisher, found.deleted);
+        let (publisher, is_deleted) = (found.publisher, found.deleted);
         let Some(link) = found.version(version).and_then(|version| version.link) else { return Err(403) };
-        unless(404, !gone)?;
+        reject_unless(404, !is_deleted)?;
         self.may_still_publish(publisher, link)?;
         let node = self.node(node)?;
         node.existing(version)?;
         let version = node.not_banned()?.existing(version)?;
-        unless(409, !version.archive && ["Pending", "Active"].contains(&version.status))?;
-        unless(400, good)?;
+        reject_unless(409, !version.archive && ["Pending", "Active"].contains(&version.status))?;
+        reject_unless(400, is_valid)?;
         version.archive = true;
         if version.status == "Pending" {
             (version.status, version.reason) = ("Active", None);
@@ -141,51 +143,56 @@ impl World {
         Ok(200)
     }
 
-    fn may_still_publish(&mut self, publisher: usize, (who, nth): (Who, usize)) -> Result<(), u16> {
-        if let Who::Token(own) = who {
-            let token = &self.publishers[&own].tokens[nth];
-            let banned = self.users[token.issuer].banned || self.publishers[&own].banned;
-            return unless(403, self.opens(own, token) && !banned);
+    fn may_still_publish(&mut self, publisher: usize, (caller, token_index): (ModelCaller, usize)) -> Result<(), u16> {
+        if let ModelCaller::Token(token_publisher) = caller {
+            let token = &self.publishers[&token_publisher].tokens[token_index];
+            let banned = self.users[token.issuer].banned || self.publishers[&token_publisher].banned;
+            return reject_unless(403, self.opens(token_publisher, token) && !banned);
         }
-        unless(403, !matches!(who, Who::User(user) if self.users[user].erased))?;
-        self.enter(who, publisher, Standing::OwnToken).map(drop)
+        reject_unless(403, !matches!(caller, ModelCaller::User(user) if self.users[user].erased))?;
+        self.enter(caller, publisher, ModelRole::OwnToken).map(drop)
     }
 
-    fn revise_version(&mut self, who: Who, (publisher, node, version): (usize, usize, usize), said: &Said) -> Verdict {
+    fn revise_version(
+        &mut self,
+        caller: ModelCaller,
+        (publisher, node, version): (usize, usize, usize),
+        fields: &JsonFields,
+    ) -> Expectation {
         let now = self.now;
-        let node = self.enter_node(who, (publisher, node, Some(version)), Standing::OwnToken)?;
+        let node = self.enter_node(caller, (publisher, node, Some(version)), ModelRole::OwnToken)?;
         node.existing(version)?;
         let version = node.not_banned()?.existing(version)?;
-        if revise(&mut version.said, said) {
+        if revise(&mut version.said, fields) {
             node.updated = now;
         }
         Ok(200)
     }
 
-    fn install(&mut self, who: Who, node: usize, version: Option<usize>) -> Verdict {
+    fn install(&mut self, caller: ModelCaller, node: usize, version: Option<usize>) -> Expectation {
         let (publisher, id) = (self.node(node)?.publisher, self.node(node)?.id);
         if id != NODES[node] {
             // The wrong case redirects to the right one.
             return Ok(302);
         }
-        let shown = self.shows(&self.nodes[&NODES[node].to_lowercase()]);
-        let insider = self.standing(who, publisher) >= Standing::OwnToken;
-        unless(403, shown)?;
+        let is_visible = self.shows(&self.nodes[&NODES[node].to_lowercase()]);
+        let insider = self.role_of(caller, publisher) >= ModelRole::OwnToken;
+        reject_unless(403, is_visible)?;
         let found = self.node(node)?;
-        let wanted = match version {
+        let status = match version {
             Some(version) => found.version(version).map(|version| version.status),
             None => found.latest().map(|version| version.status),
         };
-        match wanted.ok_or(404_u16)? {
+        match status.ok_or(404_u16)? {
             "Deleted" => return Err(404),
             "Banned" => return Err(403),
-            "Pending" | "Flagged" => unless(403, insider)?,
+            "Pending" | "Flagged" => reject_unless(403, insider)?,
             _ => {}
         }
-        let account = match who {
-            Who::Anonymous => None,
-            Who::User(user) => Some(user),
-            Who::Token(publisher) => self.publishers[&publisher].tokens.last().map(|token| token.issuer),
+        let account = match caller {
+            ModelCaller::Anonymous => None,
+            ModelCaller::User(user) => Some(user),
+            ModelCaller::Token(publisher) => self.publishers[&publisher].tokens.last().map(|token| token.issuer),
         };
         if self.installed.insert((account, id)) {
             self.node(node)?.downloads += 1;
@@ -193,12 +200,12 @@ impl World {
         Ok(200)
     }
 
-    fn review(&mut self, who: Who, node: usize, stars: u8) -> Verdict {
-        unless(401, who != Who::Anonymous)?;
-        let of = self.node(node)?.publisher;
-        let reviewer = a_user(who)?;
-        self.may_write(who)?;
-        unless(403, !self.publishers[&of].banned || self.is_admin(who))?;
+    fn review(&mut self, caller: ModelCaller, node: usize, stars: u8) -> Expectation {
+        reject_unless(401, caller != ModelCaller::Anonymous)?;
+        let publisher = self.node(node)?.publisher;
+        let reviewer = user_index(caller)?;
+        self.may_write(caller)?;
+        reject_unless(403, !self.publishers[&publisher].banned || self.is_admin(caller))?;
         let now = self.now;
         let node = self.node(node)?.not_banned()?;
         if node.reviews.insert(reviewer, stars) != Some(stars) {
@@ -208,10 +215,10 @@ impl World {
     }
 
     /// Replaces the texts of a language; a language without texts is removed.
-    fn translate(&mut self, who: Who, node: usize, texts: &Said) -> Verdict {
-        unless(401, who != Who::Anonymous)?;
-        let (of, now) = (self.node(node)?.publisher, self.now);
-        self.enter(who, of, Standing::OwnToken)?;
+    fn translate(&mut self, caller: ModelCaller, node: usize, texts: &JsonFields) -> Expectation {
+        reject_unless(401, caller != ModelCaller::Anonymous)?;
+        let (publisher, now) = (self.node(node)?.publisher, self.now);
+        self.enter(caller, publisher, ModelRole::OwnToken)?;
         let node = self.node(node)?.not_banned()?;
         let mut after = node.translations.clone();
         after.extend(texts.clone());
@@ -222,8 +229,14 @@ impl World {
         Ok(200)
     }
 
-    fn rule(&mut self, who: Who, (node, version): (usize, usize), status: &'static str, said: &Said) -> Verdict {
-        self.administers(who)?;
+    fn rule(
+        &mut self,
+        caller: ModelCaller,
+        (node, version): (usize, usize),
+        status: &'static str,
+        fields: &JsonFields,
+    ) -> Expectation {
+        self.administers(caller)?;
         let now = self.now;
         let node = self.node(node)?;
         let version = node.version(version).ok_or(404_u16)?;
@@ -237,29 +250,29 @@ impl World {
             | ("Banned", "Active") => true,
             _ => false,
         };
-        unless(409, legal)?;
+        reject_unless(409, legal)?;
         let mut after = version.said.clone();
-        let revised = revise(&mut after, said);
-        unless(409, version.status != "Deleted" || !revised)?;
+        let revised = revise(&mut after, fields);
+        reject_unless(409, version.status != "Deleted" || !revised)?;
         version.said = after;
-        let ruling = (status, Some(super::request::RULING));
-        if revised || (version.status, version.reason) != ruling {
-            (version.status, version.reason) = ruling;
+        let new_status = (status, Some(super::request::RULING));
+        if revised || (version.status, version.reason) != new_status {
+            (version.status, version.reason) = new_status;
             node.updated = now;
         }
         Ok(200)
     }
 
     /// Applies an administrator's change; a new download count does not count as a change of the node.
-    fn administer(&mut self, who: Who, node: usize, said: &Said) -> Verdict {
-        self.administers(who)?;
+    fn administer(&mut self, caller: ModelCaller, node: usize, fields: &JsonFields) -> Expectation {
+        self.administers(caller)?;
         let now = self.now;
         let node = self.node(node)?;
-        let mut said = said.clone();
-        if let Some(downloads) = said.remove("downloads").and_then(|downloads| downloads.as_u64()) {
+        let mut fields = fields.clone();
+        if let Some(downloads) = fields.remove("downloads").and_then(|downloads| downloads.as_u64()) {
             node.downloads = downloads;
         }
-        node.revise(&said, now);
+        node.revise(&fields, now);
         Ok(200)
     }
 }

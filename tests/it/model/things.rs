@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use semver::Version as Number;
 use serde_json::{Value, json};
 
-use super::op::{Said, VERSIONS, Who};
+use super::op::{JsonFields, ModelCaller, VERSIONS};
 
 /// User; its fields are name, e-mail address and the two flags.
 #[derive(Debug, Default)]
 pub struct User {
-    pub said: Said,
+    pub said: JsonFields,
     pub banned: bool,
     pub erased: bool,
     pub tokens: Vec<Token>,
@@ -26,7 +26,7 @@ pub struct Token {
 
 #[derive(Debug, Default)]
 pub struct Publisher {
-    pub said: Said,
+    pub said: JsonFields,
     pub banned: bool,
     pub deleted: bool,
     /// Members, and `true` for owners.
@@ -39,9 +39,9 @@ pub struct Node {
     pub id: &'static str,
     pub publisher: usize,
     /// Fields set by its publisher and by administrators.
-    pub said: Said,
+    pub said: JsonFields,
     /// Language → field → text.
-    pub translations: Said,
+    pub translations: JsonFields,
     pub banned: bool,
     pub deleted: bool,
     pub versions: Vec<Version>,
@@ -53,32 +53,36 @@ pub struct Node {
 
 #[derive(Debug)]
 pub struct Version {
-    pub number: Number,
+    pub version_number: Number,
     pub status: &'static str,
     pub reason: Option<&'static str>,
-    pub said: Said,
+    pub said: JsonFields,
     pub created: u64,
     /// Holder of the upload link: the user, or the publisher's token with this index.
-    pub link: Option<(Who, usize)>,
+    pub link: Option<(ModelCaller, usize)>,
     pub archive: bool,
 }
 
 /// Changes only the present fields; returns `true` if any value differs.
-pub fn revise(said: &mut Said, change: &Said) -> bool {
-    let before = said.clone();
-    said.extend(change.clone());
-    *said != before
+pub fn revise(fields: &mut JsonFields, change: &JsonFields) -> bool {
+    let before = fields.clone();
+    fields.extend(change.clone());
+    *fields != before
 }
 
 /// Fields as shown: empty links are left out.
-pub fn shown(said: &Said, links: &[&str]) -> Said {
+pub fn visible_fields(fields: &JsonFields, links: &[&str]) -> JsonFields {
     let empty = |name: &String, value: &Value| links.contains(&name.as_str()) && *value == json!("");
-    said.iter().filter(|(name, value)| !empty(name, value)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    fields
+        .iter()
+        .filter(|(name, value)| !empty(name, value))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 /// Text of a field; `None` if it is empty.
-pub fn text<'s>(said: &'s Said, name: &str) -> Option<&'s str> {
-    said.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
+pub fn text<'s>(fields: &'s JsonFields, name: &str) -> Option<&'s str> {
+    fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
 impl User {
@@ -103,8 +107,8 @@ impl Node {
         Self {
             id,
             publisher,
-            said: Said::new(),
-            translations: Said::new(),
+            said: JsonFields::new(),
+            translations: JsonFields::new(),
             banned: false,
             deleted: false,
             versions: Vec::new(),
@@ -115,15 +119,15 @@ impl Node {
         }
     }
 
-    pub fn revise(&mut self, change: &Said, now: u64) {
+    pub fn revise(&mut self, change: &JsonFields, now: u64) {
         if revise(&mut self.said, change) {
             self.updated = now;
         }
     }
 
     pub fn version(&mut self, version: usize) -> Option<&mut Version> {
-        let number = number(version);
-        self.versions.iter_mut().find(|version| version.number.cmp_precedence(&number).is_eq())
+        let parsed = number(version);
+        self.versions.iter_mut().find(|version| version.version_number.cmp_precedence(&parsed).is_eq())
     }
 
     pub fn name(&self) -> &str {
@@ -148,16 +152,16 @@ impl Node {
     pub fn latest(&self) -> Option<&Version> {
         let active = self.versions.iter().filter(|version| version.status == "Active");
         active.max_by(|a, b| {
-            let key = |v: &Version| (v.said.get("deprecated") != Some(&json!(true)), v.number.pre.is_empty());
-            key(a).cmp(&key(b)).then_with(|| a.number.cmp_precedence(&b.number))
+            let key = |v: &Version| (v.said.get("deprecated") != Some(&json!(true)), v.version_number.pre.is_empty());
+            key(a).cmp(&key(b)).then_with(|| a.version_number.cmp_precedence(&b.version_number))
         })
     }
 
     /// Entries of a list, of the node and of its latest version.
     pub fn entries(&self, name: &str) -> Vec<String> {
-        let both = [Some(&self.said), self.latest().map(|version| &version.said)];
-        let lists = both.into_iter().flatten().filter_map(|said| said.get(name)?.as_array());
-        lists.flatten().filter_map(|entry| entry.as_str().map(str::to_lowercase)).collect()
+        let sources = [Some(&self.said), self.latest().map(|version| &version.said)];
+        let entry_lists = sources.into_iter().flatten().filter_map(|fields| fields.get(name)?.as_array());
+        entry_lists.flatten().filter_map(|entry| entry.as_str().map(str::to_lowercase)).collect()
     }
 
     /// Range of supported host versions, of the node or else of its latest version.
@@ -168,9 +172,17 @@ impl Node {
 }
 
 impl Version {
-    pub fn new(version: usize, status: &'static str, said: &Said, now: u64) -> Self {
-        let number = number(version);
-        Self { number, status, reason: None, said: said.clone(), created: now, link: None, archive: false }
+    pub fn new(version: usize, status: &'static str, fields: &JsonFields, now: u64) -> Self {
+        let parsed = number(version);
+        Self {
+            version_number: parsed,
+            status,
+            reason: None,
+            said: fields.clone(),
+            created: now,
+            link: None,
+            archive: false,
+        }
     }
 }
 

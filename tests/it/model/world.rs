@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::op::{NODES, Op, Said, Step, Who};
+use super::op::{JsonFields, ModelCaller, ModelOp, ModelStep, NODES};
 use super::things::{Node, Publisher, Token, User, revise};
 
 /// State of the registry. Times are counted in commands.
 #[derive(Debug)]
-pub struct World {
+pub struct ModelWorld {
     pub now: u64,
     pub users: Vec<User>,
     pub publishers: BTreeMap<usize, Publisher>,
@@ -20,7 +20,7 @@ pub struct World {
 
 /// Role of a caller at a publisher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum ModelRole {
     Anonymous,
     User,
     OtherToken,
@@ -30,18 +30,18 @@ pub enum Standing {
     Admin,
 }
 
-pub type Verdict = Result<u16, u16>;
+pub type Expectation = Result<u16, u16>;
 
 /// Returns the error status, unless the condition holds.
-pub fn unless(refusal: u16, holds: bool) -> Result<(), u16> {
-    if holds { Ok(()) } else { Err(refusal) }
+pub fn reject_unless(status: u16, condition: bool) -> Result<(), u16> {
+    if condition { Ok(()) } else { Err(status) }
 }
 
-impl World {
+impl ModelWorld {
     /// State with only the administrator of the bootstrap token.
     pub fn new() -> Self {
-        let said = serde_json::json!({"name": "Administrator", "isAdmin": true, "isApproved": true});
-        let admin = User { said: said.as_object().expect("an object").clone(), ..User::default() };
+        let fields = serde_json::json!({"name": "Administrator", "isAdmin": true, "isApproved": true});
+        let admin = User { said: fields.as_object().expect("an object").clone(), ..User::default() };
         Self {
             now: 0,
             users: vec![admin],
@@ -52,62 +52,68 @@ impl World {
     }
 
     /// Applies the command if it is allowed, and returns its status.
-    pub fn act(&mut self, step: &Step) -> u16 {
+    pub fn act(&mut self, step: &ModelStep) -> u16 {
         self.now += 1;
-        let who = if matches!(step.op, Op::Upload { .. }) { Ok(Who::Anonymous) } else { self.whoever(step.who) };
-        who.and_then(|who| self.carry_out(who, &step.op)).unwrap_or_else(|refused| refused)
+        let caller = if matches!(step.op, ModelOp::Upload { .. }) {
+            Ok(ModelCaller::Anonymous)
+        } else {
+            self.authenticate(step.caller)
+        };
+        caller.and_then(|caller| self.carry_out(caller, &step.op)).unwrap_or_else(|status| status)
     }
 
-    fn carry_out(&mut self, who: Who, op: &Op) -> Verdict {
+    fn carry_out(&mut self, caller: ModelCaller, op: &ModelOp) -> Expectation {
         match op {
-            Op::EraseSelf => {
-                let user = a_user(who)?;
-                self.may_write(who)?;
+            ModelOp::EraseSelf => {
+                let user = user_index(caller)?;
+                self.may_write(caller)?;
                 self.erase(user)
             }
-            Op::CreatePublisher { publisher, said } => self.create_publisher(who, *publisher, said),
-            Op::RevisePublisher { publisher, said } => {
-                revise(&mut self.enter(who, *publisher, Standing::Owner)?.said, said);
+            ModelOp::CreatePublisher { publisher, said } => self.create_publisher(caller, *publisher, said),
+            ModelOp::RevisePublisher { publisher, said } => {
+                revise(&mut self.enter(caller, *publisher, ModelRole::Owner)?.said, said);
                 Ok(200)
             }
-            Op::DeletePublisher { publisher } => self.delete_publisher(who, *publisher),
-            Op::SetMember { publisher, user, owner } => self.set_member(who, *publisher, *user, *owner),
-            Op::RemoveMember { publisher, user } => self.remove_member(who, *publisher, *user),
-            Op::IssueToken { publisher } => {
-                let tokens = &mut self.enter(who, *publisher, Standing::Owner)?.tokens;
-                let Who::User(issuer) = who else { return Err(403) };
+            ModelOp::DeletePublisher { publisher } => self.delete_publisher(caller, *publisher),
+            ModelOp::SetMember { publisher, user, owner } => self.set_member(caller, *publisher, *user, *owner),
+            ModelOp::RemoveMember { publisher, user } => self.remove_member(caller, *publisher, *user),
+            ModelOp::IssueToken { publisher } => {
+                let tokens = &mut self.enter(caller, *publisher, ModelRole::Owner)?.tokens;
+                let ModelCaller::User(issuer) = caller else { return Err(403) };
                 tokens.push(Token { revoked: false, issuer });
                 Ok(201)
             }
-            Op::RevokeToken { publisher, nth } => {
-                revoke(&mut self.enter(who, *publisher, Standing::Owner)?.tokens, *nth)
+            ModelOp::RevokeToken { publisher, nth } => {
+                revoke(&mut self.enter(caller, *publisher, ModelRole::Owner)?.tokens, *nth)
             }
-            Op::BanPublisher { publisher, ban } => {
-                turn(&mut self.enter(who, *publisher, Standing::Admin)?.banned, *ban)
+            ModelOp::BanPublisher { publisher, ban } => {
+                set_banned(&mut self.enter(caller, *publisher, ModelRole::Admin)?.banned, *ban)
             }
-            Op::CreateUser { .. }
-            | Op::UpdateUser { .. }
-            | Op::EraseUser { .. }
-            | Op::IssueUserToken { .. }
-            | Op::RevokeUserToken { .. }
-            | Op::BanUser { .. } => self.administer_users(who, op),
-            _ => self.change_nodes(who, op),
+            ModelOp::CreateUser { .. }
+            | ModelOp::UpdateUser { .. }
+            | ModelOp::EraseUser { .. }
+            | ModelOp::IssueUserToken { .. }
+            | ModelOp::RevokeUserToken { .. }
+            | ModelOp::BanUser { .. } => self.administer_users(caller, op),
+            _ => self.change_nodes(caller, op),
         }
     }
 
     /// Resolves the caller: a token that was never issued is anonymous, and an invalid one is rejected.
-    pub fn whoever(&self, who: Who) -> Result<Who, u16> {
-        match who {
-            Who::Anonymous => Ok(Who::Anonymous),
-            Who::User(user) => {
+    pub fn authenticate(&self, caller: ModelCaller) -> Result<ModelCaller, u16> {
+        match caller {
+            ModelCaller::Anonymous => Ok(ModelCaller::Anonymous),
+            ModelCaller::User(user) => {
                 let user = self.user(user);
                 let valid = user == 0 || self.users[user].tokens.last().is_some_and(|token| !token.revoked);
-                unless(401, valid && !self.users[user].erased).map(|()| Who::User(user))
+                reject_unless(401, valid && !self.users[user].erased).map(|()| ModelCaller::User(user))
             }
-            Who::Token(publisher) => {
+            ModelCaller::Token(publisher) => {
                 match self.publishers.get(&publisher).and_then(|publisher| publisher.tokens.last()) {
-                    None => Ok(Who::Anonymous),
-                    Some(token) => unless(401, self.opens(publisher, token)).map(|()| Who::Token(publisher)),
+                    None => Ok(ModelCaller::Anonymous),
+                    Some(token) => {
+                        reject_unless(401, self.opens(publisher, token)).map(|()| ModelCaller::Token(publisher))
+                    }
                 }
             }
         }
@@ -119,8 +125,8 @@ impl World {
     }
 
     /// Resolves the number of a user.
-    pub fn user(&self, number: usize) -> usize {
-        number % self.users.len()
+    pub fn user(&self, index: usize) -> usize {
+        index % self.users.len()
     }
 
     pub fn publisher(&mut self, publisher: usize) -> Result<&mut Publisher, u16> {
@@ -136,100 +142,100 @@ impl World {
         !node.banned && !self.publishers[&node.publisher].banned
     }
 
-    pub fn is_admin(&self, who: Who) -> bool {
-        matches!(who, Who::User(user) if self.users[user].is_admin())
+    pub fn is_admin(&self, caller: ModelCaller) -> bool {
+        matches!(caller, ModelCaller::User(user) if self.users[user].is_admin())
     }
 
     /// Rejects banned users, and tokens whose publisher or issuer is banned.
-    pub fn may_write(&self, who: Who) -> Result<(), u16> {
-        let banned = match who {
-            Who::Anonymous => false,
-            Who::User(user) => self.users[user].banned,
-            Who::Token(publisher) => {
+    pub fn may_write(&self, caller: ModelCaller) -> Result<(), u16> {
+        let banned = match caller {
+            ModelCaller::Anonymous => false,
+            ModelCaller::User(user) => self.users[user].banned,
+            ModelCaller::Token(publisher) => {
                 let publisher = &self.publishers[&publisher];
                 publisher.banned || publisher.tokens.last().is_some_and(|token| self.users[token.issuer].banned)
             }
         };
-        unless(403, !banned)
+        reject_unless(403, !banned)
     }
 
-    pub fn standing(&self, who: Who, publisher: usize) -> Standing {
-        match who {
-            Who::Anonymous => Standing::Anonymous,
-            Who::Token(own) if own == publisher => Standing::OwnToken,
-            Who::Token(_) => Standing::OtherToken,
-            Who::User(user) if self.users[user].is_admin() => Standing::Admin,
-            Who::User(user) => match self.publishers[&publisher].members.get(&user) {
-                Some(true) => Standing::Owner,
-                Some(false) => Standing::Member,
-                None => Standing::User,
+    pub fn role_of(&self, caller: ModelCaller, publisher: usize) -> ModelRole {
+        match caller {
+            ModelCaller::Anonymous => ModelRole::Anonymous,
+            ModelCaller::Token(token_publisher) if token_publisher == publisher => ModelRole::OwnToken,
+            ModelCaller::Token(_) => ModelRole::OtherToken,
+            ModelCaller::User(user) if self.users[user].is_admin() => ModelRole::Admin,
+            ModelCaller::User(user) => match self.publishers[&publisher].members.get(&user) {
+                Some(true) => ModelRole::Owner,
+                Some(false) => ModelRole::Member,
+                None => ModelRole::User,
             },
         }
     }
 
     /// Publisher, for a caller with at least this role: 401 before 404 before 403.
-    pub fn enter(&mut self, who: Who, publisher: usize, least: Standing) -> Result<&mut Publisher, u16> {
-        unless(401, who != Who::Anonymous)?;
+    pub fn enter(&mut self, caller: ModelCaller, publisher: usize, minimum: ModelRole) -> Result<&mut Publisher, u16> {
+        reject_unless(401, caller != ModelCaller::Anonymous)?;
         let banned = self.publisher(publisher)?.banned;
-        let standing = self.standing(who, publisher);
-        self.may_write(who)?;
-        unless(403, standing >= least && (!banned || standing == Standing::Admin))?;
+        let standing = self.role_of(caller, publisher);
+        self.may_write(caller)?;
+        reject_unless(403, standing >= minimum && (!banned || standing == ModelRole::Admin))?;
         self.publisher(publisher)
     }
 
     /// Rejects callers who are not administrators.
-    pub fn administers(&self, who: Who) -> Result<(), u16> {
-        unless(401, who != Who::Anonymous)?;
-        unless(403, self.is_admin(who))?;
-        self.may_write(who)
+    pub fn administers(&self, caller: ModelCaller) -> Result<(), u16> {
+        reject_unless(401, caller != ModelCaller::Anonymous)?;
+        reject_unless(403, self.is_admin(caller))?;
+        self.may_write(caller)
     }
 
     /// Returns the user, unless it was erased.
-    fn present(&self, number: usize) -> Result<usize, u16> {
-        let user = self.user(number);
-        unless(404, !self.users[user].erased).map(|()| user)
+    fn present(&self, index: usize) -> Result<usize, u16> {
+        let user = self.user(index);
+        reject_unless(404, !self.users[user].erased).map(|()| user)
     }
 
-    fn administer_users(&mut self, who: Who, op: &Op) -> Verdict {
-        self.administers(who)?;
-        let spared = |user: usize| user == 0 || who == Who::User(user);
+    fn administer_users(&mut self, caller: ModelCaller, op: &ModelOp) -> Expectation {
+        self.administers(caller)?;
+        let spared = |user: usize| user == 0 || caller == ModelCaller::User(user);
         match op {
-            Op::CreateUser { said } => {
+            ModelOp::CreateUser { said } => {
                 // The new token belongs to the user.
                 let token = Token { revoked: false, issuer: 0 };
                 self.users.push(User { said: said.clone(), tokens: vec![token], ..User::default() });
                 Ok(201)
             }
-            Op::UpdateUser { user, said } => {
+            ModelOp::UpdateUser { user, said } => {
                 let user = self.present(*user)?;
-                unless(409, !spared(user) || said.get("isAdmin") != Some(&false.into()))?;
+                reject_unless(409, !spared(user) || said.get("isAdmin") != Some(&false.into()))?;
                 revise(&mut self.users[user].said, said);
                 Ok(200)
             }
-            Op::EraseUser { user } => self.present(*user).and_then(|user| self.erase(user)),
-            Op::IssueUserToken { user } => {
+            ModelOp::EraseUser { user } => self.present(*user).and_then(|user| self.erase(user)),
+            ModelOp::IssueUserToken { user } => {
                 let user = self.present(*user)?;
                 self.users[user].tokens.push(Token { revoked: false, issuer: 0 });
                 Ok(201)
             }
-            Op::RevokeUserToken { user, nth } => {
+            ModelOp::RevokeUserToken { user, nth } => {
                 let user = self.present(*user)?;
                 revoke(&mut self.users[user].tokens, *nth)
             }
-            Op::BanUser { user, ban } => {
+            ModelOp::BanUser { user, ban } => {
                 let user = self.present(*user)?;
-                unless(409, !*ban || !spared(user))?;
-                turn(&mut self.users[user].banned, *ban)
+                reject_unless(409, !*ban || !spared(user))?;
+                set_banned(&mut self.users[user].banned, *ban)
             }
             other => panic!("{other:?} is not about users"),
         }
     }
 
     /// Erases a user, who leaves every publisher.
-    fn erase(&mut self, user: usize) -> Verdict {
-        unless(409, user != 0)?;
+    fn erase(&mut self, user: usize) -> Expectation {
+        reject_unless(409, user != 0)?;
         let present = || self.publishers.values().filter(|publisher| !publisher.deleted);
-        unless(409, present().all(|publisher| publisher.keeps_an_owner_without(user)))?;
+        reject_unless(409, present().all(|publisher| publisher.keeps_an_owner_without(user)))?;
         for publisher in self.publishers.values_mut().filter(|publisher| !publisher.deleted) {
             publisher.members.remove(&user);
         }
@@ -237,63 +243,63 @@ impl World {
         Ok(204)
     }
 
-    fn create_publisher(&mut self, who: Who, publisher: usize, said: &Said) -> Verdict {
-        let creator = a_user(who)?;
-        self.may_write(who)?;
-        unless(409, !self.publishers.contains_key(&publisher))?;
-        let new = Publisher { said: said.clone(), members: [(creator, true)].into(), ..Publisher::default() };
+    fn create_publisher(&mut self, caller: ModelCaller, publisher: usize, fields: &JsonFields) -> Expectation {
+        let creator = user_index(caller)?;
+        self.may_write(caller)?;
+        reject_unless(409, !self.publishers.contains_key(&publisher))?;
+        let new = Publisher { said: fields.clone(), members: [(creator, true)].into(), ..Publisher::default() };
         self.publishers.insert(publisher, new);
         Ok(201)
     }
 
-    fn delete_publisher(&mut self, who: Who, publisher: usize) -> Verdict {
-        let banned = self.enter(who, publisher, Standing::Owner)?.banned;
+    fn delete_publisher(&mut self, caller: ModelCaller, publisher: usize) -> Expectation {
+        let banned = self.enter(caller, publisher, ModelRole::Owner)?.banned;
         let bare = self.nodes.values().all(|node| node.publisher != publisher || node.deleted);
-        unless(409, bare && !banned)?;
+        reject_unless(409, bare && !banned)?;
         self.publisher(publisher)?.deleted = true;
         Ok(204)
     }
 
-    fn set_member(&mut self, who: Who, publisher: usize, user: usize, owner: bool) -> Verdict {
-        self.enter(who, publisher, Standing::Owner)?;
+    fn set_member(&mut self, caller: ModelCaller, publisher: usize, user: usize, owner: bool) -> Expectation {
+        self.enter(caller, publisher, ModelRole::Owner)?;
         let user = self.present(user)?;
         let publisher = self.publisher(publisher)?;
-        unless(409, owner || publisher.keeps_an_owner_without(user))?;
+        reject_unless(409, owner || publisher.keeps_an_owner_without(user))?;
         publisher.members.insert(user, owner);
         Ok(200)
     }
 
     /// Removes a member; members may remove themselves.
-    fn remove_member(&mut self, who: Who, publisher: usize, user: usize) -> Verdict {
+    fn remove_member(&mut self, caller: ModelCaller, publisher: usize, user: usize) -> Expectation {
         let user = self.user(user);
-        let least = if who == Who::User(user) { Standing::Member } else { Standing::Owner };
-        let publisher = self.enter(who, publisher, least)?;
-        unless(404, publisher.members.contains_key(&user))?;
-        unless(409, publisher.keeps_an_owner_without(user))?;
+        let minimum = if caller == ModelCaller::User(user) { ModelRole::Member } else { ModelRole::Owner };
+        let publisher = self.enter(caller, publisher, minimum)?;
+        reject_unless(404, publisher.members.contains_key(&user))?;
+        reject_unless(409, publisher.keeps_an_owner_without(user))?;
         publisher.members.remove(&user);
         Ok(204)
     }
 }
 
 /// Rejects tokens of publishers.
-pub fn a_user(who: Who) -> Result<usize, u16> {
-    match who {
-        Who::Anonymous => Err(401),
-        Who::Token(_) => Err(403),
-        Who::User(user) => Ok(user),
+pub fn user_index(caller: ModelCaller) -> Result<usize, u16> {
+    match caller {
+        ModelCaller::Anonymous => Err(401),
+        ModelCaller::Token(_) => Err(403),
+        ModelCaller::User(user) => Ok(user),
     }
 }
 
 /// Changes the ban; rejects a second ban, and lifting one that does not exist.
-pub fn turn(banned: &mut bool, ban: bool) -> Verdict {
-    unless(409, *banned != ban)?;
+pub fn set_banned(banned: &mut bool, ban: bool) -> Expectation {
+    reject_unless(409, *banned != ban)?;
     *banned = ban;
     Ok(204)
 }
 
-fn revoke(tokens: &mut [Token], nth: usize) -> Verdict {
+fn revoke(tokens: &mut [Token], index: usize) -> Expectation {
     let count = tokens.len().max(1);
-    let token = tokens.get_mut(nth % count).filter(|token| !token.revoked).ok_or(404_u16)?;
+    let token = tokens.get_mut(index % count).filter(|token| !token.revoked).ok_or(404_u16)?;
     token.revoked = true;
     Ok(204)
 }

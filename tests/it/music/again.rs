@@ -7,8 +7,8 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
 use super::vendor::remote;
-use super::{GENERATE, Listener, ended};
-use crate::support::music_sim::{MusicSim, answer, lines, usual};
+use super::{GENERATE, MusicListener, wait_for_end};
+use crate::support::music_sim::{MusicSim, error_response, lines, normal_lines};
 use crate::support::process::{Process, TOKEN};
 use crate::support::{TestApp, TestUser, client};
 
@@ -25,21 +25,21 @@ fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
     request.header("content-type", format!("multipart/form-data; boundary={boundary}")).body(body)
 }
 
-async fn ask(app: &TestApp, user: &TestUser, key: &str, fields: &[(&str, &str)]) -> Response {
+async fn submit_with_key(app: &TestApp, user: &TestUser, key: &str, fields: &[(&str, &str)]) -> Response {
     let request = app.request(Method::POST, GENERATE).bearer_auth(&user.token).header(KEY, key);
     form(request, fields).send().await.expect("an answer")
 }
 
 /// Lines of a music response, its task, and whether it is a replay.
-async fn heard(response: Response) -> (Vec<Value>, String, bool) {
+async fn read_all(response: Response) -> (Vec<Value>, String, bool) {
     assert_eq!(response.status().as_u16(), 200);
     let replayed = response.headers().get("idempotent-replayed").is_some_and(|value| value == "true");
-    let listener = Listener::of(response);
+    let listener = MusicListener::from_response(response);
     let task = listener.task.clone();
-    (listener.rest().await, task, replayed)
+    (listener.collect().await, task, replayed)
 }
 
-async fn refusal(response: Response) -> (u16, String) {
+async fn read_problem(response: Response) -> (u16, String) {
     let status = response.status().as_u16();
     let problem: Value = response.json().await.expect("JSON");
     (status, problem["error"].as_str().expect("a code").to_owned())
@@ -60,21 +60,21 @@ async fn the_same_form_is_the_same_task_and_the_same_music_also_after_a_restart(
     let app = TestApp::start().await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     let fields = [("prompt", "a bright sting"), ("duration", "1")];
-    let (first, task, replayed) = heard(ask(&app, &alice, "k", &fields).await).await;
+    let (first, task, replayed) = read_all(submit_with_key(&app, &alice, "k", &fields).await).await;
     assert!(!replayed && first.len() > 3);
-    let before = ended(&app, &alice, &task).await;
+    let before = wait_for_end(&app, &alice, &task).await;
     // When the request is repeated, then the response is the same, without another effect
-    assert_eq!(heard(ask(&app, &alice, "k", &fields).await).await, (first.clone(), task.clone(), true));
-    assert_eq!(ended(&app, &alice, &task).await, before);
+    assert_eq!(read_all(submit_with_key(&app, &alice, "k", &fields).await).await, (first.clone(), task.clone(), true));
+    assert_eq!(wait_for_end(&app, &alice, &task).await, before);
     assert_eq!(events(&app).await, 1);
     // And another form is rejected, and another user's key is independent
-    let other = ask(&app, &alice, "k", &[("prompt", "a bright sting"), ("duration", "2")]).await;
-    assert_eq!(refusal(other).await, (422, "idempotency_key_reused".to_owned()));
-    let (_, of_bob, replayed) = heard(ask(&app, &bob, "k", &fields).await).await;
-    assert!(of_bob != task && !replayed);
+    let other = submit_with_key(&app, &alice, "k", &[("prompt", "a bright sting"), ("duration", "2")]).await;
+    assert_eq!(read_problem(other).await, (422, "idempotency_key_reused".to_owned()));
+    let (_, bobs_body, replayed) = read_all(submit_with_key(&app, &bob, "k", &fields).await).await;
+    assert!(bobs_body != task && !replayed);
     // And the same holds after a restart
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
-    assert_eq!(heard(ask(&app, &alice, "k", &fields).await).await, (first, task, true));
+    assert_eq!(read_all(submit_with_key(&app, &alice, "k", &fields).await).await, (first, task, true));
     assert_eq!(events(&app).await, 2);
     app.stop().await;
 }
@@ -85,29 +85,29 @@ async fn while_it_is_sent_the_key_is_in_use_and_who_went_away_hears_it_from_the_
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let fields = [("prompt", "a long drone"), ("duration", "200")];
-    let mut listener = Listener::of(ask(&app, &alice, "k", &fields).await);
+    let mut listener = MusicListener::from_response(submit_with_key(&app, &alice, "k", &fields).await);
     let first = listener.line().await.expect("a line");
     // When the request is repeated at this moment
-    let again = ask(&app, &alice, "k", &fields).await;
-    assert!(again.headers().contains_key("retry-after"));
-    assert_eq!(refusal(again).await, (409, "idempotency_key_in_use".to_owned()));
-    let other = ask(&app, &alice, "k", &[("prompt", "a loud sting")]).await;
-    assert_eq!(refusal(other).await, (422, "idempotency_key_reused".to_owned()));
+    let repeated = submit_with_key(&app, &alice, "k", &fields).await;
+    assert!(repeated.headers().contains_key("retry-after"));
+    assert_eq!(read_problem(repeated).await, (409, "idempotency_key_in_use".to_owned()));
+    let other = submit_with_key(&app, &alice, "k", &[("prompt", "a loud sting")]).await;
+    assert_eq!(read_problem(other).await, (422, "idempotency_key_reused".to_owned()));
     // And the client disconnects, and repeats the request
     let task = listener.task.clone();
     drop(listener);
-    let before = ended(&app, &alice, &task).await;
+    let before = wait_for_end(&app, &alice, &task).await;
     assert_eq!(before["error"]["code"], "client_gone");
-    let again = ask(&app, &alice, "k", &fields).await;
+    let repeated = submit_with_key(&app, &alice, "k", &fields).await;
     // Then the music plays from its beginning, and the task is the same and unchanged
-    assert_eq!(again.headers()["idempotent-replayed"], "true");
-    let mut again = Listener::of(again);
-    assert_eq!((again.line().await, &again.task), (Some(first), &task));
+    assert_eq!(repeated.headers()["idempotent-replayed"], "true");
+    let mut repeated = MusicListener::from_response(repeated);
+    assert_eq!((repeated.line().await, &repeated.task), (Some(first), &task));
     for kind in ["title", "audio_chunk"] {
-        assert_eq!(again.line().await.expect("a line")["type"], kind);
+        assert_eq!(repeated.line().await.expect("a line")["type"], kind);
     }
-    drop(again);
-    assert_eq!((ended(&app, &alice, &task).await, events(&app).await), (before, 1));
+    drop(repeated);
+    assert_eq!((wait_for_end(&app, &alice, &task).await, events(&app).await), (before, 1));
     app.stop().await;
 }
 
@@ -116,16 +116,16 @@ async fn an_end_that_was_told_is_told_again_and_a_refused_form_is_refused_again(
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let fields = [("prompt", "a long drone"), ("duration", "300")];
-    let mut listener = Listener::of(ask(&app, &alice, "k", &fields).await);
+    let mut listener = MusicListener::from_response(submit_with_key(&app, &alice, "k", &fields).await);
     assert!(listener.line().await.is_some());
     let task = listener.task.clone();
     app.post_as(&alice.token, &format!("/tasks/{task}/cancel"), json!({})).await.expect(200);
-    let last = listener.rest().await.pop().expect("a last line");
+    let last = listener.collect().await.pop().expect("a last line");
     assert_eq!(last["code"], "cancelled");
-    assert_eq!(heard(ask(&app, &alice, "k", &fields).await).await, (vec![last], task, true));
+    assert_eq!(read_all(submit_with_key(&app, &alice, "k", &fields).await).await, (vec![last], task, true));
     for _ in 0..2 {
-        let refused = ask(&app, &alice, "bad", &[("prompt", "")]).await;
-        assert_eq!(refusal(refused).await, (400, "invalid_input".to_owned()));
+        let rejected = submit_with_key(&app, &alice, "bad", &[("prompt", "")]).await;
+        assert_eq!(read_problem(rejected).await, (400, "invalid_input".to_owned()));
     }
     app.stop().await;
 }
@@ -134,18 +134,18 @@ async fn an_end_that_was_told_is_told_again_and_a_refused_form_is_refused_again(
 async fn what_a_crash_cut_off_is_heard_whole_and_is_one_task() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let fields = [("prompt", "a soft sting"), ("duration", "20")];
-    let ask = |process: &Process| {
+    let submit = |process: &Process| {
         let request = client().request(Method::POST, process.url(GENERATE)).bearer_auth(TOKEN).header(KEY, "k");
         form(request, &fields).send()
     };
     let process = Process::start(dir.path());
-    let mut cut_off = Listener::of(ask(&process).await.expect("an answer"));
+    let mut cut_off = MusicListener::from_response(submit(&process).await.expect("an answer"));
     assert!(cut_off.line().await.is_some());
     let task = cut_off.task.clone();
     process.kill();
     let process = Process::start(dir.path());
-    let (lines, same, replayed) = heard(ask(&process).await.expect("an answer")).await;
-    assert_eq!((&same, replayed), (&task, true));
+    let (lines, body, replayed) = read_all(submit(&process).await.expect("an answer")).await;
+    assert_eq!((&body, replayed), (&task, true));
     assert_eq!(lines[lines.len() - 1], json!({"type": "complete", "task_id": task}));
     let tasks = client().get(process.url("/tasks")).bearer_auth(TOKEN).send().await.expect("an answer");
     let tasks: Value = tasks.json().await.expect("JSON");
@@ -155,46 +155,46 @@ async fn what_a_crash_cut_off_is_heard_whole_and_is_one_task() {
 
 #[actix_web::test]
 async fn of_a_vendor_the_music_is_not_kept_and_nothing_is_asked_for_twice() {
-    let vendor = MusicSim::behaving(|asked| match asked.field("prompt") {
-        Some("refused") => answer("400 Bad Request", "{}"),
-        _ => lines(&usual()),
+    let vendor = MusicSim::with_behavior(|request| match request.field("prompt") {
+        Some("refused") => error_response("400 Bad Request", "{}"),
+        _ => lines(&normal_lines()),
     })
     .await;
     let base = vendor.base();
     let app = TestApp::start_with(|settings| remote(settings, &base), Environment::system()).await;
     let alice = app.user("alice").await;
-    let (_, task, _) = heard(ask(&app, &alice, "k", &[("prompt", "calm")]).await).await;
-    let problem = problem(ask(&app, &alice, "k", &[("prompt", "calm")]).await).await;
+    let (_, task, _) = read_all(submit_with_key(&app, &alice, "k", &[("prompt", "calm")]).await).await;
+    let problem = problem(submit_with_key(&app, &alice, "k", &[("prompt", "calm")]).await).await;
     assert_eq!((&problem["status"], &problem["error"]), (&json!(409), &json!("conflict")));
     assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(&task)), "{problem}");
-    let (first, _, _) = heard(ask(&app, &alice, "l", &[("prompt", "refused")]).await).await;
-    let (again, _, replayed) = heard(ask(&app, &alice, "l", &[("prompt", "refused")]).await).await;
-    assert!(replayed && first == again && again[0]["code"] == "vendor_refused", "{again:?}");
-    assert_eq!(vendor.books().asked.len(), 2);
+    let (first, _, _) = read_all(submit_with_key(&app, &alice, "l", &[("prompt", "refused")]).await).await;
+    let (repeated, _, replayed) = read_all(submit_with_key(&app, &alice, "l", &[("prompt", "refused")]).await).await;
+    assert!(replayed && first == repeated && repeated[0]["code"] == "vendor_refused", "{repeated:?}");
+    assert_eq!(vendor.record().requests.len(), 2);
     app.stop().await;
 }
 
 #[actix_web::test]
 async fn what_a_vendor_made_is_not_made_by_the_engine_after_the_vendor_has_gone_nor_the_other_way_round() {
     // Given music from the vendor, and music from the built-in engine after the vendor was removed
-    let vendor = MusicSim::behaving(|_| lines(&usual())).await;
+    let vendor = MusicSim::with_behavior(|_| lines(&normal_lines())).await;
     let base = vendor.base();
     let fields = [("prompt", "a bright sting"), ("duration", "1")];
     let app = TestApp::start_with(|settings| remote(settings, &base), Environment::system()).await;
     let alice = app.user("alice").await;
-    let (_, of_vendor, _) = heard(ask(&app, &alice, "vendor", &fields).await).await;
+    let (_, vendor_body, _) = read_all(submit_with_key(&app, &alice, "vendor", &fields).await).await;
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
-    let (_, of_engine, _) = heard(ask(&app, &alice, "engine", &fields).await).await;
+    let (_, engine_body, _) = read_all(submit_with_key(&app, &alice, "engine", &fields).await).await;
     // When the first is requested again, then the request is rejected, and no other music is sent in its place
     let check = |problem: Value, task: &str, maker: &str| {
         assert_eq!((&problem["status"], &problem["error"]), (&json!(409), &json!("conflict")));
         let detail = problem["detail"].as_str().expect("a sentence");
         assert!(detail.contains(task) && detail.contains(maker), "{detail}");
     };
-    check(problem(ask(&app, &alice, "vendor", &fields).await).await, &of_vendor, "a vendor");
+    check(problem(submit_with_key(&app, &alice, "vendor", &fields).await).await, &vendor_body, "a vendor");
     // And the same holds for the second when the vendor is back
     let app = TestApp::start_in(app.stop().await, |settings| remote(settings, &base), Environment::system()).await;
-    check(problem(ask(&app, &alice, "engine", &fields).await).await, &of_engine, "the built-in engine");
-    assert_eq!((vendor.books().asked.len(), events(&app).await), (1, 2));
+    check(problem(submit_with_key(&app, &alice, "engine", &fields).await).await, &engine_body, "the built-in engine");
+    assert_eq!((vendor.record().requests.len(), events(&app).await), (1, 2));
     app.stop().await;
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{GENERATE, Listener, ended, states};
+use super::{GENERATE, MusicListener, states, wait_for_end};
 use crate::support::form::form;
 use crate::support::process::{Process, TOKEN};
 use crate::support::{TestApp, client};
@@ -17,13 +17,13 @@ async fn a_client_that_goes_away_stops_the_work_and_that_is_recorded() {
     // Given a client that receives music
     let app = TestApp::start().await;
     let user = app.user("listener").await;
-    let mut listener = Listener::ask(&app, &user, &LONG).await;
+    let mut listener = MusicListener::request(&app, &user, &LONG).await;
     assert!(listener.line().await.is_some());
     let task = listener.task.clone();
     // When it disconnects
     drop(listener);
     // Then the task has failed, with the reason
-    let task = ended(&app, &user, &task).await;
+    let task = wait_for_end(&app, &user, &task).await;
     assert_eq!((&task["state"], &task["error"]["code"]), (&json!("failed"), &json!("client_gone")));
     assert_eq!(states(&task), ["created", "processing", "failed"]);
     app.stop().await;
@@ -33,12 +33,12 @@ async fn a_client_that_goes_away_stops_the_work_and_that_is_recorded() {
 async fn a_cancelled_stream_ends_with_a_line_that_says_so() {
     let app = TestApp::start().await;
     let user = app.user("listener").await;
-    let mut listener = Listener::ask(&app, &user, &LONG).await;
+    let mut listener = MusicListener::request(&app, &user, &LONG).await;
     assert!(listener.line().await.is_some());
     let path = format!("/tasks/{}/cancel", listener.task);
     let cancelled = app.post_as(&user.token, &path, json!({})).await.expect(200).json();
     assert_eq!((&cancelled["state"], &cancelled["error"]["code"]), (&json!("failed"), &json!("cancelled")));
-    let last = listener.rest().await.pop().expect("a last line");
+    let last = listener.collect().await.pop().expect("a last line");
     assert_eq!((&last["type"], &last["code"]), (&json!("error"), &json!("cancelled")));
     assert!(last["message"].as_str().is_some_and(|message| !message.is_empty()));
     app.stop().await;
@@ -48,15 +48,15 @@ async fn a_cancelled_stream_ends_with_a_line_that_says_so() {
 async fn a_service_that_stops_ends_its_streams_and_records_it() {
     let app = TestApp::start().await;
     let user = app.user("listener").await;
-    let mut listener = Listener::ask(&app, &user, &LONG).await;
+    let mut listener = MusicListener::request(&app, &user, &LONG).await;
     assert!(listener.line().await.is_some());
     let task = listener.task.clone();
-    let (dir, lines) = futures_util::future::join(app.stop(), listener.rest()).await;
+    let (dir, lines) = futures_util::future::join(app.stop(), listener.collect()).await;
     let last = lines.last().expect("a last line");
     assert_eq!((&last["type"], &last["code"]), (&json!("error"), &json!("interrupted")));
     let app = TestApp::start_in(dir, |_| {}, mediary::environment::Environment::system()).await;
-    let shown = app.get_as(&user.token, &format!("/tasks/{task}")).await.expect(200).json();
-    assert_eq!((&shown["state"], &shown["error"]["code"]), (&json!("failed"), &json!("interrupted")));
+    let body = app.get_as(&user.token, &format!("/tasks/{task}")).await.expect(200).json();
+    assert_eq!((&body["state"], &body["error"]["code"]), (&json!("failed"), &json!("interrupted")));
     app.stop().await;
 }
 
@@ -65,11 +65,10 @@ async fn after_a_crash_a_stream_that_was_being_sent_has_failed_and_says_why() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let task = crash_while_playing(dir.path()).await;
     let process = Process::start(dir.path());
-    let shown =
-        client().get(process.url(&format!("/tasks/{task}"))).bearer_auth(TOKEN).send().await.expect("an answer");
-    let shown: serde_json::Value = shown.json().await.expect("JSON");
-    assert_eq!((&shown["state"], &shown["error"]["code"]), (&json!("failed"), &json!("interrupted")));
-    assert_eq!(states(&shown), ["created", "processing", "failed"]);
+    let body = client().get(process.url(&format!("/tasks/{task}"))).bearer_auth(TOKEN).send().await.expect("an answer");
+    let body: serde_json::Value = body.json().await.expect("JSON");
+    assert_eq!((&body["state"], &body["error"]["code"]), (&json!("failed"), &json!("interrupted")));
+    assert_eq!(states(&body), ["created", "processing", "failed"]);
     process.kill();
 }
 
@@ -89,17 +88,17 @@ async fn a_reader_who_does_not_read_is_waited_for_and_loses_nothing() {
     // Given a client that reads one line, and then nothing for as long as others need for their music
     let app = TestApp::start().await;
     let (slow, quick) = (app.user("slow").await, app.user("quick").await);
-    let mut listener = Listener::ask(&app, &slow, &[("prompt", "a soft sting"), ("duration", "2")]).await;
+    let mut listener = MusicListener::request(&app, &slow, &[("prompt", "a soft sting"), ("duration", "2")]).await;
     let first = listener.line().await.expect("a line");
-    let other = Listener::ask(&app, &quick, &[("prompt", "a soft sting"), ("duration", "2")]).await;
-    let others = other.rest().await;
+    let other = MusicListener::request(&app, &quick, &[("prompt", "a soft sting"), ("duration", "2")]).await;
+    let other_lines = other.collect().await;
     // When it continues to read
     let mut lines = vec![first];
-    lines.extend(listener.rest().await);
+    lines.extend(listener.collect().await);
     // Then it receives the same as the other one
     let sound = |lines: &[serde_json::Value]| -> Vec<serde_json::Value> {
         lines.iter().filter(|line| line["type"] == "audio_chunk").cloned().collect()
     };
-    assert_eq!(sound(&lines), sound(&others));
+    assert_eq!(sound(&lines), sound(&other_lines));
     app.stop().await;
 }

@@ -4,11 +4,11 @@ use mediary::environment::Environment;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{GENERATE, Listener};
+use super::{GENERATE, MusicListener};
 use crate::support::form::{form, form_of_bytes};
 use crate::support::{TestApp, TestUser};
 
-async fn refused(app: &TestApp, user: &TestUser, fields: &[(&str, &[u8])]) -> Vec<String> {
+async fn rejected_fields(app: &TestApp, user: &TestUser, fields: &[(&str, &[u8])]) -> Vec<String> {
     let request = form_of_bytes(app.request(Method::POST, GENERATE).bearer_auth(&user.token), fields);
     let problem = app.send(request).await.expect(400).json();
     let errors = problem["errors"].as_array().unwrap_or_else(|| panic!("no fields are named: {problem}"));
@@ -34,20 +34,20 @@ async fn every_bad_field_is_named_and_nothing_is_done() {
         &[("prompt", b"one"), ("prompt", b"another")],
     ];
     for fields in prompts {
-        assert_eq!(refused(&app, &user, fields).await, ["/prompt"], "{fields:?}");
+        assert_eq!(rejected_fields(&app, &user, fields).await, ["/prompt"], "{fields:?}");
     }
     let fields: [(&str, &[u8]); 2] = [("prompt", far_too_long.as_bytes()), ("duration", &[b'9'; 99])];
     let request = form_of_bytes(app.request(Method::POST, GENERATE).bearer_auth(&user.token), &fields);
-    let told = app.send(request).await.expect(400).json()["detail"].to_string();
+    let detail = app.send(request).await.expect(400).json()["detail"].to_string();
     for allowed in ["/prompt must have 1 to 2000 characters", "/duration must be an integer from 1 to 360 (seconds)"] {
-        assert!(told.contains(allowed), "{allowed} is not in: {told}");
+        assert!(detail.contains(allowed), "{allowed} is not in: {detail}");
     }
     for duration in ["0", "361", "-1", "1.5", "ten", "99999999999999999999999", "٣", "1 2"] {
         let fields: [(&str, &[u8]); 2] = [("prompt", b"calm"), ("duration", duration.as_bytes())];
-        assert_eq!(refused(&app, &user, &fields).await, ["/duration"], "{duration}");
+        assert_eq!(rejected_fields(&app, &user, &fields).await, ["/duration"], "{duration}");
     }
-    let both: [(&str, &[u8]); 2] = [("prompt", b""), ("duration", b"400")];
-    assert_eq!(refused(&app, &user, &both).await, ["/prompt", "/duration"]);
+    let both_fields: [(&str, &[u8]); 2] = [("prompt", b""), ("duration", b"400")];
+    assert_eq!(rejected_fields(&app, &user, &both_fields).await, ["/prompt", "/duration"]);
     assert_eq!(tasks(&app, &user).await, json!([]));
     app.stop().await;
 }
@@ -56,8 +56,8 @@ async fn every_bad_field_is_named_and_nothing_is_done() {
 async fn two_thousand_characters_of_any_alphabet_are_music() {
     let app = TestApp::start().await;
     let user = app.user("listener").await;
-    let longest = format!("  {}\n", "𝄞".repeat(2_000));
-    let mut listener = Listener::ask(&app, &user, &[("prompt", &longest), ("duration", "360")]).await;
+    let longest_prompt = format!("  {}\n", "𝄞".repeat(2_000));
+    let mut listener = MusicListener::request(&app, &user, &[("prompt", &longest_prompt), ("duration", "360")]).await;
     assert_eq!(listener.line().await.map(|line| line["duration_sec"].clone()), Some(json!(360.0)));
     app.stop().await;
 }
@@ -75,12 +75,12 @@ async fn what_is_no_form_is_refused_for_what_it_is() {
         ("multipart/form-data; boundary=x", "--x\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\ncalm"),
         ("multipart/form-data; boundary=x", "no form at all"),
     ] {
-        let answer = app.send(post().header("content-type", kind).body(body)).await;
-        assert_eq!(answer.status, 400, "{kind} {body:?}: {}", answer.text());
+        let response = app.send(post().header("content-type", kind).body(body)).await;
+        assert_eq!(response.status, 400, "{kind} {body:?}: {}", response.text());
     }
     let large = "x".repeat(300_000);
-    let answer = app.send(form(post(), &[("prompt", "calm"), ("other", &large)])).await;
-    assert_eq!((answer.status, answer.json()["error"].as_str()), (413, Some("payload_too_large")));
+    let response = app.send(form(post(), &[("prompt", "calm"), ("other", &large)])).await;
+    assert_eq!((response.status, response.json()["error"].as_str()), (413, Some("payload_too_large")));
     app.stop().await;
 }
 
@@ -90,9 +90,9 @@ async fn nobody_unknown_is_played_to_and_there_are_only_so_many_places() {
     let app = TestApp::start_with(|settings| settings.music.streams = 1, Environment::system()).await;
     let user = app.user("listener").await;
     let fields = [("prompt", "calm"), ("duration", "300")];
-    let nobody = app.send(form(app.request(Method::POST, GENERATE), &fields)).await;
-    assert_eq!(nobody.status, 401);
-    let listener = Listener::ask(&app, &user, &fields).await;
+    let anonymous = app.send(form(app.request(Method::POST, GENERATE), &fields)).await;
+    assert_eq!(anonymous.status, 401);
+    let listener = MusicListener::request(&app, &user, &fields).await;
     // When another client requests music
     // Then it gets `Retry-After`, and no event is recorded
     let other = app.user("other").await;
@@ -106,7 +106,7 @@ async fn nobody_unknown_is_played_to_and_there_are_only_so_many_places() {
     // And once the first has disconnected, the slot is free
     let task = listener.task.clone();
     drop(listener);
-    super::ended(&app, &user, &task).await;
-    drop(Listener::ask(&app, &user, &fields).await);
+    super::wait_for_end(&app, &user, &task).await;
+    drop(MusicListener::request(&app, &user, &fields).await);
     app.stop().await;
 }

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use opus_pure::{MAX_PACKET_SAMPLES, OggOpusReader, Trim};
 use serde_json::{Value, json};
 
-use super::{Listener, ended, states};
+use super::{MusicListener, states, wait_for_end};
 use crate::support::TestApp;
 
 fn kinds(lines: &[Value]) -> Vec<&str> {
@@ -19,7 +19,7 @@ fn file(lines: &[Value]) -> Vec<u8> {
 }
 
 /// Number of decoded samples per channel, and the peak.
-fn heard(file: &[u8]) -> (usize, f32) {
+fn decode_length_and_peak(file: &[u8]) -> (usize, f32) {
     let mut reader = OggOpusReader::new(file).expect("an Ogg file");
     let mut decoder = reader.head().decoder(48_000).expect("a decoder");
     let mut trim = Trim::new(reader.head(), 48_000, 2).expect("a trim");
@@ -28,9 +28,9 @@ fn heard(file: &[u8]) -> (usize, f32) {
     for packet in reader.packets() {
         let packet = packet.expect("a packet");
         let count = decoder.decode(&packet.data, MAX_PACKET_SAMPLES, &mut block).expect("sound");
-        let kept = trim.keep(&packet, &block[..count * 2]);
-        samples += kept.len() / 2;
-        loudest = kept.iter().fold(loudest, |loudest, sample| loudest.max(sample.abs()));
+        let kept_samples = trim.keep(&packet, &block[..count * 2]);
+        samples += kept_samples.len() / 2;
+        loudest = kept_samples.iter().fold(loudest, |loudest, sample| loudest.max(sample.abs()));
     }
     (samples, loudest)
 }
@@ -45,14 +45,18 @@ async fn lines_come_in_their_order_and_chunks_make_one_file_of_the_told_length()
     .await;
     let user = app.user("listener").await;
     // When music is requested
-    let listener = Listener::ask(&app, &user, &[("prompt", " a happy folk song with flute "), ("duration", "2")]).await;
+    let listener =
+        MusicListener::request(&app, &user, &[("prompt", " a happy folk song with flute "), ("duration", "2")]).await;
     let task = listener.task.clone();
-    let lines = listener.rest().await;
+    let lines = listener.collect().await;
     // Then length and title come first, then the audio, and a summary at the end
-    let told = kinds(&lines);
-    assert_eq!(&told[..2], ["duration", "title"]);
-    assert_eq!(&told[told.len() - 2..], ["generated_audio", "complete"]);
-    assert!(told.len() >= 6 && told[2..told.len() - 2].iter().all(|kind| *kind == "audio_chunk"), "{told:?}");
+    let line_kinds = kinds(&lines);
+    assert_eq!(&line_kinds[..2], ["duration", "title"]);
+    assert_eq!(&line_kinds[line_kinds.len() - 2..], ["generated_audio", "complete"]);
+    assert!(
+        line_kinds.len() >= 6 && line_kinds[2..line_kinds.len() - 2].iter().all(|kind| *kind == "audio_chunk"),
+        "{line_kinds:?}"
+    );
     assert_eq!(lines[0]["duration_sec"], 2.0);
     let title = &lines[1];
     assert!(title["title"].as_str().is_some_and(|title| !title.is_empty()));
@@ -68,10 +72,10 @@ async fn lines_come_in_their_order_and_chunks_make_one_file_of_the_told_length()
     assert_eq!(generated["duration_sec_by_stream"], json!([2.0]));
     assert_eq!((generated["billing_rate_per_sec"].as_u64(), generated["billing"].as_f64()), (Some(3), Some(6.0)));
     assert_eq!(lines[lines.len() - 1]["task_id"], task.as_str());
-    let (samples, loudest) = heard(&file(&lines));
+    let (samples, loudest) = decode_length_and_peak(&file(&lines));
     assert!(samples == 2 * 48_000 && (0.1..0.95).contains(&loudest), "{samples} {loudest}");
     // And the task of the stream has succeeded
-    let task = ended(&app, &user, &task).await;
+    let task = wait_for_end(&app, &user, &task).await;
     assert_eq!((&task["kind"], &task["state"]), (&json!("music"), &json!("success")));
     assert_eq!(states(&task), ["created", "processing", "success"]);
     let listed = app.get_as(&user.token, "/tasks?kind=music").await.expect(200).json();
@@ -85,7 +89,7 @@ async fn the_length_is_inferred_from_the_prompt_when_none_or_an_empty_one_is_giv
     let user = app.user("listener").await;
     for fields in [&[("prompt", "three seconds of rain")][..], &[("prompt", "three seconds of rain"), ("duration", "")]]
     {
-        let mut listener = Listener::ask(&app, &user, fields).await;
+        let mut listener = MusicListener::request(&app, &user, fields).await;
         assert_eq!(listener.line().await.map(|line| line["duration_sec"].clone()), Some(json!(3.0)));
     }
     app.stop().await;
@@ -94,12 +98,12 @@ async fn the_length_is_inferred_from_the_prompt_when_none_or_an_empty_one_is_giv
 #[actix_web::test]
 async fn the_same_words_give_the_same_music_to_everybody_and_are_not_compressed_on_their_way() {
     let app = TestApp::start().await;
-    let (one, other) = (app.user("one").await, app.user("other").await);
+    let (first_user, second_user) = (app.user("one").await, app.user("other").await);
     let fields = [("prompt", "a bright sting"), ("duration", "1"), ("unknown", "ignored")];
-    let first = Listener::ask(&app, &one, &fields).await;
-    let second = Listener::ask(&app, &other, &fields[..2]).await;
+    let first = MusicListener::request(&app, &first_user, &fields).await;
+    let second = MusicListener::request(&app, &second_user, &fields[..2]).await;
     assert!(!first.response.headers().contains_key("content-encoding"));
-    let (first, second) = (first.rest().await, second.rest().await);
+    let (first, second) = (first.collect().await, second.collect().await);
     assert_eq!(file(&first), file(&second));
     assert_ne!(first.last(), second.last(), "each request is a task of its own");
     app.stop().await;

@@ -10,9 +10,11 @@ use mediary::environment::Environment;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{GENERATE, Listener, ended, states};
+use super::{GENERATE, MusicListener, states, wait_for_end};
 use crate::support::form::form;
-use crate::support::music_sim::{Act, BEGUN, MusicSim, answer, complete, duration, lines, sound, title, usual};
+use crate::support::music_sim::{
+    BEGUN, MusicSim, StreamAction, complete, duration, error_response, lines, normal_lines, sound, title,
+};
 use crate::support::process::{Process, TOKEN, command};
 use crate::support::{TestApp, TestUser};
 
@@ -33,7 +35,7 @@ async fn served_by(vendor: &MusicSim) -> TestApp {
     TestApp::start_with(|settings| remote(settings, &base), Environment::system()).await
 }
 
-fn heard(lines: &[Value]) -> String {
+fn audio_text(lines: &[Value]) -> String {
     let chunks = lines.iter().filter(|line| line["type"] == "audio_chunk");
     let bytes = chunks.flat_map(|chunk| STANDARD.decode(chunk["data"].as_str().expect("data")).expect("base64"));
     String::from_utf8(bytes.collect()).expect("what the vendor said")
@@ -42,7 +44,7 @@ fn heard(lines: &[Value]) -> String {
 #[actix_web::test]
 async fn a_vendor_is_asked_by_the_same_interface_and_its_music_passed_on() {
     // Given a service with a vendor
-    let vendor = MusicSim::behaving(|_| lines(&usual())).await;
+    let vendor = MusicSim::with_behavior(|_| lines(&normal_lines())).await;
     let base = vendor.base();
     let change = |settings: &mut Settings| {
         remote(settings, &base);
@@ -51,61 +53,63 @@ async fn a_vendor_is_asked_by_the_same_interface_and_its_music_passed_on() {
     let app = TestApp::start_with(change, Environment::system()).await;
     let user = app.user("listener").await;
     // When music is requested
-    let listener = Listener::ask(&app, &user, &[("prompt", " calm in Größe 大 "), ("duration", "2")]).await;
+    let listener = MusicListener::request(&app, &user, &[("prompt", " calm in Größe 大 "), ("duration", "2")]).await;
     let task = listener.task.clone();
-    let told = listener.rest().await;
+    let all_lines = listener.collect().await;
     // Then the vendor got one request in the original form, with the id of the task and its key
-    let books = vendor.books();
-    let [asked] = &books.asked[..] else { panic!("asked {} times", books.asked.len()) };
-    assert!(asked.head.starts_with(&format!("POST {GENERATE} HTTP/1.1\r\n")), "{}", asked.head);
-    assert_eq!((asked.field("prompt"), asked.field("duration")), (Some("calm in Größe 大"), Some("2")));
-    assert_eq!((asked.header("x-vendor-key"), asked.header("authorization")), (Some(API_KEY), None));
-    assert_eq!(asked.header("idempotency-key"), Some(task.as_str()));
+    let record = vendor.record();
+    let [request] = &record.requests[..] else { panic!("asked {} times", record.requests.len()) };
+    assert!(request.head.starts_with(&format!("POST {GENERATE} HTTP/1.1\r\n")), "{}", request.head);
+    assert_eq!((request.field("prompt"), request.field("duration")), (Some("calm in Größe 大"), Some("2")));
+    assert_eq!((request.header("x-vendor-key"), request.header("authorization")), (Some(API_KEY), None));
+    assert_eq!(request.header("idempotency-key"), Some(task.as_str()));
     // And its lines are forwarded, with our task and our prices
-    let kinds: Vec<_> = told.iter().map(|line| line["type"].as_str().expect("a type")).collect();
+    let kinds: Vec<_> = all_lines.iter().map(|line| line["type"].as_str().expect("a type")).collect();
     assert_eq!(kinds, ["duration", "title", "audio_chunk", "audio_chunk", "generated_audio", "complete"]);
-    assert_eq!(told[0], json!({"type": "duration", "duration_sec": 2.0}));
-    assert_eq!((&told[1], heard(&told).as_str()), (&title(), "one two"));
-    assert_eq!(told[2], sound("one "));
-    assert_eq!((&told[4]["duration_sec_by_stream"], &told[4]["billing"]), (&json!([1.9]), &json!(19.0)));
-    assert_eq!(told[5], json!({"type": "complete", "task_id": task}));
-    let task = ended(&app, &user, &task).await;
+    assert_eq!(all_lines[0], json!({"type": "duration", "duration_sec": 2.0}));
+    assert_eq!((&all_lines[1], audio_text(&all_lines).as_str()), (&title(), "one two"));
+    assert_eq!(all_lines[2], sound("one "));
+    assert_eq!((&all_lines[4]["duration_sec_by_stream"], &all_lines[4]["billing"]), (&json!([1.9]), &json!(19.0)));
+    assert_eq!(all_lines[5], json!({"type": "complete", "task_id": task}));
+    let task = wait_for_end(&app, &user, &task).await;
     assert_eq!((&task["kind"], states(&task)), (&json!("music"), vec!["created", "processing", "success"]));
     app.stop().await;
 }
 
 #[actix_web::test]
 async fn each_line_is_passed_on_before_the_next_is_there() {
-    let vendor =
-        MusicSim::behaving(|_| [lines(&[duration(), title(), sound("one")]), vec![Act::Silence]].concat()).await;
+    let vendor = MusicSim::with_behavior(|_| {
+        [lines(&[duration(), title(), sound("one")]), vec![StreamAction::Silence]].concat()
+    })
+    .await;
     let app = served_by(&vendor).await;
     let user = app.user("listener").await;
-    let mut listener = Listener::ask(&app, &user, &FIELDS).await;
+    let mut listener = MusicListener::request(&app, &user, &FIELDS).await;
     for kind in ["duration", "title", "audio_chunk"] {
         assert_eq!(listener.line().await.expect("a line")["type"], kind);
     }
     // And a disconnecting client closes the connection to the vendor, and that is recorded
     let task = listener.task.clone();
-    assert_eq!(vendor.books().closed, 0);
+    assert_eq!(vendor.record().closed, 0);
     drop(listener);
-    vendor.until(|books| books.closed == 1).await;
-    let task = ended(&app, &user, &task).await;
+    vendor.wait_until(|record| record.closed == 1).await;
+    let task = wait_for_end(&app, &user, &task).await;
     assert_eq!((&task["state"], &task["error"]["code"]), (&json!("failed"), &json!("client_gone")));
     app.stop().await;
 }
 
 #[actix_web::test]
 async fn a_cancelled_stream_closes_the_connection_to_the_vendor_even_before_it_has_answered() {
-    let vendor = MusicSim::behaving(|_| vec![Act::Silence]).await;
+    let vendor = MusicSim::with_behavior(|_| vec![StreamAction::Silence]).await;
     let app = served_by(&vendor).await;
     let user = app.user("listener").await;
-    let listener = Listener::ask(&app, &user, &FIELDS).await;
+    let listener = MusicListener::request(&app, &user, &FIELDS).await;
     let path = format!("/tasks/{}/cancel", listener.task);
-    vendor.until(|books| books.asked.len() == 1).await;
+    vendor.wait_until(|record| record.requests.len() == 1).await;
     app.post_as(&user.token, &path, json!({})).await.expect(200);
-    let last = listener.rest().await.pop().expect("a last line");
+    let last = listener.collect().await.pop().expect("a last line");
     assert_eq!((&last["type"], &last["code"]), (&json!("error"), &json!("cancelled")));
-    vendor.until(|books| books.closed == 1).await;
+    vendor.wait_until(|record| record.closed == 1).await;
     app.stop().await;
 }
 
@@ -113,31 +117,33 @@ async fn a_cancelled_stream_closes_the_connection_to_the_vendor_even_before_it_h
 async fn a_slow_reader_slows_the_vendor() {
     // Given a vendor with endless music, and a client that reads one line and then nothing
     let chunk = sound(&"x".repeat(40_000)).to_string() + "\n";
-    let vendor =
-        MusicSim::behaving(move |_| [lines(&[duration(), title()]), vec![Act::Pour(chunk.clone())]].concat()).await;
+    let vendor = MusicSim::with_behavior(move |_| {
+        [lines(&[duration(), title()]), vec![StreamAction::SendForever(chunk.clone())]].concat()
+    })
+    .await;
     let app = served_by(&vendor).await;
     let user = app.user("listener").await;
-    let mut listener = Listener::ask(&app, &user, &FIELDS).await;
+    let mut listener = MusicListener::request(&app, &user, &FIELDS).await;
     assert!(listener.line().await.is_some());
     // When the vendor can send no more, then it has sent only what the buffers on the way hold
-    let mut sent = 0;
+    let mut bytes_sent = 0;
     loop {
         tokio::time::sleep(Duration::from_millis(500)).await;
-        let now = vendor.books().sent;
+        let now = vendor.record().sent;
         assert!(now < 64 << 20, "{now} bytes were taken from the vendor for a listener who reads nothing");
-        if now == sent && now > 0 {
+        if now == bytes_sent && now > 0 {
             break;
         }
-        sent = now;
+        bytes_sent = now;
     }
     // And it continues when the client does
     for _ in 0..3_000 {
         assert!(listener.line().await.is_some());
-        if vendor.books().sent > sent {
+        if vendor.record().sent > bytes_sent {
             break;
         }
     }
-    assert!(vendor.books().sent > sent);
+    assert!(vendor.record().sent > bytes_sent);
     drop(listener);
     app.stop().await;
 }
@@ -146,7 +152,10 @@ async fn a_slow_reader_slows_the_vendor() {
 async fn a_reader_who_takes_nothing_keeps_neither_the_vendor_nor_the_place_beyond_the_deadline() {
     // Given the only slot, held by a client that reads one line of endless music and then nothing
     let chunk = sound(&"x".repeat(40_000)).to_string() + "\n";
-    let vendor = MusicSim::behaving(move |_| [lines(&[duration()]), vec![Act::Pour(chunk.clone())]].concat()).await;
+    let vendor = MusicSim::with_behavior(move |_| {
+        [lines(&[duration()]), vec![StreamAction::SendForever(chunk.clone())]].concat()
+    })
+    .await;
     let base = vendor.base();
     let change = |settings: &mut Settings| {
         remote(settings, &base);
@@ -154,17 +163,17 @@ async fn a_reader_who_takes_nothing_keeps_neither_the_vendor_nor_the_place_beyon
     };
     let app = TestApp::start_with(change, Environment::system()).await;
     let (slow, quick) = (app.user("slow").await, app.user("quick").await);
-    let mut listener = Listener::ask(&app, &slow, &FIELDS).await;
+    let mut listener = MusicListener::request(&app, &slow, &FIELDS).await;
     assert!(listener.line().await.is_some());
     // When the task times out, then the vendor's connection is closed, the task has failed, and the slot is free
     let task = listener.task.clone();
-    vendor.until(|books| books.closed == 1).await;
-    assert_eq!(ended(&app, &slow, &task).await["error"]["code"], "deadline_exceeded");
-    vendor.behave(|_| lines(&usual()));
-    let last = Listener::ask(&app, &quick, &FIELDS).await.rest().await.pop().expect("a last line");
+    vendor.wait_until(|record| record.closed == 1).await;
+    assert_eq!(wait_for_end(&app, &slow, &task).await["error"]["code"], "deadline_exceeded");
+    vendor.set_behavior(|_| lines(&normal_lines()));
+    let last = MusicListener::request(&app, &quick, &FIELDS).await.collect().await.pop().expect("a last line");
     assert_eq!(last["type"], "complete");
     // And the client gets the error when it continues to read
-    let last = listener.rest().await.pop().expect("a last line");
+    let last = listener.collect().await.pop().expect("a last line");
     assert_eq!((&last["type"], &last["code"]), (&json!("error"), &json!("deadline_exceeded")));
     app.stop().await;
 }
@@ -173,21 +182,24 @@ async fn a_reader_who_takes_nothing_keeps_neither_the_vendor_nor_the_place_beyon
 async fn the_key_is_told_to_nobody_even_where_the_vendor_tells_it() {
     let with_key = json!({"type": "title", "title": format!("for {API_KEY}"), "display_tags": [API_KEY]});
     let failing = json!({"type": "error", "code": API_KEY, "message": format!("{API_KEY} has no credit")});
-    let vendor = MusicSim::behaving(move |asked| match asked.field("prompt") {
-        Some("refused") => answer("400 Bad Request", &json!({"message": format!("bad {API_KEY}")}).to_string()),
+    let vendor = MusicSim::with_behavior(move |request| match request.field("prompt") {
+        Some("refused") => error_response("400 Bad Request", &json!({"message": format!("bad {API_KEY}")}).to_string()),
         _ => lines(&[duration(), with_key.clone(), failing.clone()]),
     })
     .await;
     let app = served_by(&vendor).await;
     let user = app.user("listener").await;
     for prompt in ["refused", "failing"] {
-        let listener = Listener::ask(&app, &user, &[("prompt", prompt)]).await;
+        let listener = MusicListener::request(&app, &user, &[("prompt", prompt)]).await;
         let task = listener.task.clone();
-        let told = json!(listener.rest().await).to_string();
-        let shown = ended(&app, &user, &task).await.to_string();
+        let lines_text = json!(listener.collect().await).to_string();
+        let task_text = wait_for_end(&app, &user, &task).await.to_string();
         let events = app.get_as(app.admin_token(), "/admin/events?limit=1000").await.expect(200).text();
-        assert!(![&told, &shown, &events].iter().any(|text| text.contains(API_KEY)), "{told}\n{shown}");
-        assert!(told.contains("********") && shown.contains("********"), "{told}\n{shown}");
+        assert!(
+            ![&lines_text, &task_text, &events].iter().any(|text| text.contains(API_KEY)),
+            "{lines_text}\n{task_text}"
+        );
+        assert!(lines_text.contains("********") && task_text.contains("********"), "{lines_text}\n{task_text}");
     }
     app.stop().await;
 }
@@ -195,7 +207,7 @@ async fn the_key_is_told_to_nobody_even_where_the_vendor_tells_it() {
 #[actix_web::test]
 async fn a_vendor_that_keeps_failing_is_left_alone_for_a_while_and_nothing_is_recorded_then() {
     // Given a vendor that fails
-    let vendor = MusicSim::behaving(|_| answer("500 Internal Server Error", "{}")).await;
+    let vendor = MusicSim::with_behavior(|_| error_response("500 Internal Server Error", "{}")).await;
     let base = vendor.base();
     let change = |settings: &mut Settings| {
         remote(settings, &base);
@@ -215,25 +227,25 @@ async fn a_vendor_that_keeps_failing_is_left_alone_for_a_while_and_nothing_is_re
     assert_eq!(circuit().await, "closed");
     // When it has failed twice
     for _ in 0..2 {
-        let last = Listener::ask(&app, &user, &FIELDS).await.rest().await.pop().expect("a last line");
+        let last = MusicListener::request(&app, &user, &FIELDS).await.collect().await.pop().expect("a last line");
         assert_eq!(last["code"], "outcome_unknown");
     }
     assert_eq!(circuit().await, "open");
     // Then it gets no requests
     let request = |user: &TestUser| form(app.request(Method::POST, GENERATE).bearer_auth(&user.token), &FIELDS);
-    let refused = app.send(request(&other)).await;
-    assert_eq!((refused.status, refused.json()["error"].as_str()), (503, Some("overloaded")));
-    assert!(refused.header("retry-after").is_some_and(|after| after == "31"), "{:?}", refused.headers);
-    assert_eq!(vendor.books().asked.len(), 2);
+    let problem = app.send(request(&other)).await;
+    assert_eq!((problem.status, problem.json()["error"].as_str()), (503, Some("overloaded")));
+    assert!(problem.header("retry-after").is_some_and(|after| after == "31"), "{:?}", problem.headers);
+    assert_eq!(vendor.record().requests.len(), 2);
     for (user, count) in [(&user, 2), (&other, 0)] {
         let tasks = app.get_as(&user.token, "/tasks").await.expect(200).json();
         assert_eq!(tasks["tasks"].as_array().map(Vec::len), Some(count));
     }
     // And after the pause one success closes the circuit; a request over its quota does not use the probe
-    vendor.behave(|_| lines(&usual()));
+    vendor.set_behavior(|_| lines(&normal_lines()));
     environment.advance(Duration::from_secs(30));
-    let refused = app.send(request(&user)).await;
-    assert_eq!((refused.status, refused.json()["error"].as_str()), (429, Some("quota_exceeded")));
+    let problem = app.send(request(&user)).await;
+    assert_eq!((problem.status, problem.json()["error"].as_str()), (429, Some("quota_exceeded")));
     assert_eq!(circuit().await, "open");
     assert_eq!(app.send(request(&other)).await.status, 200);
     assert_eq!(circuit().await, "closed");
@@ -243,12 +255,12 @@ async fn a_vendor_that_keeps_failing_is_left_alone_for_a_while_and_nothing_is_re
 #[actix_web::test]
 async fn after_a_crash_while_the_vendor_was_asked_nobody_asks_it_again_and_the_task_says_that_it_is_unknown() {
     // Given a service that is killed while its vendor processes a request, and another while it receives the response
-    let vendor = MusicSim::behaving(|asked| match asked.field("prompt") {
-        Some("heard") => [lines(&[duration()]), vec![Act::Silence]].concat(),
-        _ => vec![Act::Say(BEGUN.to_owned()), Act::Silence],
+    let vendor = MusicSim::with_behavior(|asked| match asked.field("prompt") {
+        Some("heard") => [lines(&[duration()]), vec![StreamAction::Silence]].concat(),
+        _ => vec![StreamAction::Send(BEGUN.to_owned()), StreamAction::Silence],
     })
     .await;
-    for (nth, (prompt, code)) in [("asked", "outcome_unknown"), ("heard", "interrupted")].into_iter().enumerate() {
+    for (index, (prompt, code)) in [("asked", "outcome_unknown"), ("heard", "interrupted")].into_iter().enumerate() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let start = || {
             let mut command = command(dir.path());
@@ -258,31 +270,31 @@ async fn after_a_crash_while_the_vendor_was_asked_nobody_asks_it_again_and_the_t
         let request = crate::support::client().request(Method::POST, process.url(GENERATE)).bearer_auth(TOKEN);
         let mut response = form(request, &[("prompt", prompt)]).send().await.expect("an answer");
         let task = response.headers()["x-task-id"].to_str().expect("an id").to_owned();
-        vendor.until(|books| books.asked.len() == nth + 1).await;
+        vendor.wait_until(|record| record.requests.len() == index + 1).await;
         if prompt == "heard" {
             assert!(response.chunk().await.expect("a line").is_some());
         }
         process.kill();
         // When it starts again, then the task has failed with the right reason, and the vendor got one request
         let process = start();
-        let shown = crate::support::client().get(process.url(&format!("/tasks/{task}"))).bearer_auth(TOKEN);
-        let shown: Value = shown.send().await.expect("an answer").json().await.expect("JSON");
-        assert_eq!((&shown["state"], &shown["error"]["code"]), (&json!("failed"), &json!(code)));
-        assert_eq!(vendor.books().asked.len(), nth + 1);
+        let body = crate::support::client().get(process.url(&format!("/tasks/{task}"))).bearer_auth(TOKEN);
+        let body: Value = body.send().await.expect("an answer").json().await.expect("JSON");
+        assert_eq!((&body["state"], &body["error"]["code"]), (&json!("failed"), &json!(code)));
+        assert_eq!(vendor.record().requests.len(), index + 1);
         process.kill();
     }
 }
 
 #[actix_web::test]
 async fn what_comes_after_the_end_is_not_read() {
-    let vendor = MusicSim::behaving(|_| {
-        [lines(&[duration(), title(), sound("one"), complete(), sound("two")]), vec![Act::Silence]].concat()
+    let vendor = MusicSim::with_behavior(|_| {
+        [lines(&[duration(), title(), sound("one"), complete(), sound("two")]), vec![StreamAction::Silence]].concat()
     })
     .await;
     let app = served_by(&vendor).await;
     let user = app.user("listener").await;
-    let told = Listener::ask(&app, &user, &FIELDS).await.rest().await;
-    assert_eq!((heard(&told).as_str(), &told[told.len() - 1]["type"]), ("one", &json!("complete")));
-    vendor.until(|books| books.closed == 1).await;
+    let all_lines = MusicListener::request(&app, &user, &FIELDS).await.collect().await;
+    assert_eq!((audio_text(&all_lines).as_str(), &all_lines[all_lines.len() - 1]["type"]), ("one", &json!("complete")));
+    vendor.wait_until(|record| record.closed == 1).await;
     app.stop().await;
 }

@@ -10,88 +10,88 @@ use mediary::environment::Environment;
 use serde_json::{Value, json};
 
 use super::vendor::remote;
-use super::{Listener, ended, states};
+use super::{MusicListener, states, wait_for_end};
 use crate::support::TestApp;
 use crate::support::music_sim::{
-    Act, BEGUN, MusicSim, answer, complete, duration, generated, lines, sound, title, usual,
+    BEGUN, MusicSim, StreamAction, complete, duration, error_response, generated, lines, normal_lines, sound, title,
 };
 
 const HTML: &str = "<html><body>Bad gateway</body></html>";
 const SECOND: Duration = Duration::from_secs(1);
 
-struct Row {
+struct MusicFaultRow {
     name: &'static str,
-    acts: Vec<Act>,
+    acts: Vec<StreamAction>,
     /// Error code; empty for a success.
     code: &'static str,
 }
 
-fn row(name: &'static str, acts: Vec<Act>, code: &'static str) -> Row {
-    Row { name, acts, code }
+fn row(name: &'static str, acts: Vec<StreamAction>, code: &'static str) -> MusicFaultRow {
+    MusicFaultRow { name, acts, code }
 }
 
 /// The usual beginning, followed by these acts.
-fn then(acts: Vec<Act>) -> Vec<Act> {
+fn then(acts: Vec<StreamAction>) -> Vec<StreamAction> {
     [lines(&[duration(), title(), sound("one")]), acts].concat()
 }
 
-fn say(text: impl Into<String>) -> Vec<Act> {
-    vec![Act::Say(text.into())]
+fn say(text: impl Into<String>) -> Vec<StreamAction> {
+    vec![StreamAction::Send(text.into())]
 }
 
 /// The usual lines, followed by this end.
 fn ended_by(end: &str) -> String {
-    usual().iter().flat_map(|line| [line.to_string(), end.to_owned()]).collect()
+    normal_lines().iter().flat_map(|line| [line.to_string(), end.to_owned()]).collect()
 }
 
 #[rustfmt::skip]
-fn good() -> Vec<Row> {
-    let with = |extra: &[Value]| lines(&[&usual()[..3], extra, &usual()[3..]].concat());
+fn valid_rows() -> Vec<MusicFaultRow> {
+    let lines_with = |extra: &[Value]| lines(&[&normal_lines()[..3], extra, &normal_lines()[3..]].concat());
     let second = || { let mut sound = sound("x"); sound["num_streams"] = json!(2); sound["stream_index"] = json!(1); sound };
     vec![
-        row("usual", lines(&usual()), ""),
+        row("usual", lines(&normal_lines()), ""),
         row("blank lines between", [say(format!("{BEGUN}\n\r\n")), say(ended_by("\n\n \n"))].concat(), ""),
         row("lines that end as in Windows", [say(BEGUN), say(ended_by("\r\n"))].concat(), ""),
-        row("no end of the last line", [lines(&usual()[..5]), say(complete().to_string())].concat(), ""),
-        row("unknown types", with(&[json!({"type": "lyrics", "text": "la"}), json!({"type": "progress"})]), ""),
-        row("an unknown type first", lines(&[&[json!({"type": "queued"})], &usual()[..]].concat()), ""),
+        row("no end of the last line", [lines(&normal_lines()[..5]), say(complete().to_string())].concat(), ""),
+        row("unknown types", lines_with(&[json!({"type": "lyrics", "text": "la"}), json!({"type": "progress"})]), ""),
+        row("an unknown type first", lines(&[&[json!({"type": "queued"})], &normal_lines()[..]].concat()), ""),
         row("sound before title and length", lines(&[sound("one"), title(), duration(), complete()]), ""),
         row("no title, no length", lines(&[sound("one"), complete()]), ""),
-        row("told twice", with(&[duration(), title()]), ""),
-        row("two files in turns", with(&[second()]), ""),
+        row("told twice", lines_with(&[duration(), title()]), ""),
+        row("two files in turns", lines_with(&[second()]), ""),
         row("a success of another number", [say(BEGUN.replace("200 OK", "201 Created")), say(ended_by("\n"))].concat(), ""),
-        row("a line in pieces", [say(BEGUN), usual().iter().flat_map(|line| { let text = format!("{line}\n"); let (a, b) = text.split_at(9); [Act::Say(a.to_owned()), Act::Trickle(String::new(), SECOND), Act::Say(b.to_owned())] }).collect()].concat(), ""),
+        row("a line in pieces", [say(BEGUN), normal_lines().iter().flat_map(|line| { let text = format!("{line}\n"); let (a, b) = text.split_at(9); [StreamAction::Send(a.to_owned()), StreamAction::Trickle(String::new(), SECOND), StreamAction::Send(b.to_owned())] }).collect()].concat(), ""),
     ]
 }
 
 #[rustfmt::skip]
-fn untaken() -> Vec<Row> {
-    let (gone, refused, unknown) = ("vendor_unavailable", "vendor_refused", "outcome_unknown");
+fn rejected_rows() -> Vec<MusicFaultRow> {
+    let (unavailable, rejected, unknown) = ("vendor_unavailable", "vendor_refused", "outcome_unknown");
     vec![
-        row("302", answer("302 Found\r\nlocation: http://169.254.169.254/", ""), gone),
-        row("400", answer("400 Bad Request", r#"{"message": "no such prompt"}"#), refused),
-        row("401", answer("401 Unauthorized", "{}"), gone),
-        row("402", answer("402 Payment Required", "{}"), gone),
-        row("403", answer("403 Forbidden", HTML), gone),
-        row("404", answer("404 Not Found", HTML), gone),
-        row("409", answer("409 Conflict", "{}"), unknown),
-        row("415", answer("415 Unsupported Media Type", "{}"), refused),
-        row("422", answer("422 Unprocessable Content", "{}"), refused),
-        row("429", answer("429 Too Many Requests", "{}"), gone),
-        row("500", answer("500 Internal Server Error", "{}"), unknown),
-        row("502", answer("502 Bad Gateway", HTML), unknown),
-        row("503", answer("503 Service Unavailable", "{}"), gone),
-        row("a refusal without end", [say("HTTP/1.1 400 Bad Request\r\n\r\n"), vec![Act::Pour("x".repeat(9_000))]].concat(), refused),
+        row("302", error_response("302 Found\r\nlocation: http://169.254.169.254/", ""), unavailable),
+        row("400", error_response("400 Bad Request", r#"{"message": "no such prompt"}"#), rejected),
+        row("401", error_response("401 Unauthorized", "{}"), unavailable),
+        row("402", error_response("402 Payment Required", "{}"), unavailable),
+        row("403", error_response("403 Forbidden", HTML), unavailable),
+        row("404", error_response("404 Not Found", HTML), unavailable),
+        row("409", error_response("409 Conflict", "{}"), unknown),
+        row("415", error_response("415 Unsupported Media Type", "{}"), rejected),
+        row("422", error_response("422 Unprocessable Content", "{}"), rejected),
+        row("429", error_response("429 Too Many Requests", "{}"), unavailable),
+        row("500", error_response("500 Internal Server Error", "{}"), unknown),
+        row("502", error_response("502 Bad Gateway", HTML), unknown),
+        row("503", error_response("503 Service Unavailable", "{}"), unavailable),
+        row("a refusal without end", [say("HTTP/1.1 400 Bad Request\r\n\r\n"), vec![StreamAction::SendForever("x".repeat(9_000))]].concat(), rejected),
         row("hung up", Vec::new(), unknown),
         row("no HTTP", say("SSH-2.0\r\n"), unknown),
-        row("black hole", vec![Act::Silence], unknown),
-        row("a head at 1 byte/s", vec![Act::Trickle(BEGUN.to_owned(), SECOND)], unknown),
-        row("HTML with 200", answer("200 OK", HTML), unknown),
-        row("empty with 200", answer("200 OK", ""), unknown),
-        row("silent after the head", [say(BEGUN), vec![Act::Silence]].concat(), unknown),
-        row("only blank lines", [say(BEGUN), vec![Act::Trickle("\n".repeat(1_000), Duration::from_millis(50))]].concat(), unknown),
-        row("first line at 1 byte/s", [say(BEGUN), vec![Act::Trickle(duration().to_string(), SECOND)]].concat(), unknown),
-        row("first line without end", [say(BEGUN), vec![Act::Pour("x".repeat(9_000))]].concat(), unknown),
+        row("black hole", vec![StreamAction::Silence], unknown),
+        row("a head at 1 byte/s", vec![StreamAction::Trickle(BEGUN.to_owned(), SECOND)], unknown),
+        row("HTML with 200", error_response("200 OK", HTML), unknown),
+        row("empty with 200", error_response("200 OK", ""), unknown),
+        row("silent after the head", [say(BEGUN), vec![StreamAction::Silence]].concat(), unknown),
+        row("only blank lines", [say(BEGUN), vec![StreamAction::Trickle("\n".repeat(1_000), Duration::from_millis(50))]].concat(), unknown),
+        row("first line at 1 byte/s", [say(BEGUN), vec![StreamAction::Trickle(duration().to_string(), SECOND)]].concat(), unknown),
+        row("first line without end", [say(BEGUN), vec![StreamAction::SendForever("x".repeat(9_000))]].concat(), unknown),
         row("first line cut", say(format!("{BEGUN}{{\"type\": \"dura")), unknown),
         row("first line of wrong types", lines(&[json!({"type": "duration", "duration_sec": "long"})]), unknown),
         row("first line a list", lines(&[json!([1])]), unknown),
@@ -99,39 +99,39 @@ fn untaken() -> Vec<Row> {
 }
 
 #[rustfmt::skip]
-fn broken() -> Vec<Row> {
-    let off = "vendor_broke_off";
+fn broken_rows() -> Vec<MusicFaultRow> {
+    let broke_off = "vendor_broke_off";
     let mut other_rate = sound("two");
     other_rate["sample_rate"] = json!(8_000);
     let cut = format!("HTTP/1.1 200 OK\r\ncontent-length: 9000\r\n\r\n{}\n", duration());
     let large = sound(&"x".repeat(200_000));
     vec![
-        row("b ended", then(Vec::new()), off),
-        row("b cut in JSON", then(say("{\"type\": \"audio_chunk\", \"data\": \"aGVh")), off),
-        row("b cut in HTTP", say(cut), off),
-        row("b HTML", then(say(format!("{HTML}\n"))), off),
-        row("b wrong types", then(say("{\"type\": \"audio_chunk\", \"data\": 5}\n")), off),
-        row("b no base64", then(say(sound("two").to_string().replace("dHdv", "!!!!") + "\n")), off),
-        row("b black hole", then(vec![Act::Silence]), off),
-        row("b only blank lines", then(vec![Act::Trickle("\n".repeat(1_000), Duration::from_millis(50))]), off),
-        row("b 1 byte/s", then(vec![Act::Trickle(sound("two").to_string(), SECOND)]), off),
-        row("b a line without end", then(vec![Act::Pour("x".repeat(9_000))]), off),
-        row("b a chunk too large", then(say(format!("{large}\n{}\n", complete()))), off),
-        row("b unknown types for ever", then(vec![Act::Pour("{\"type\": \"progress\"}\n".to_owned())]), off),
-        row("b another format", then(say(format!("{other_rate}\n{}\n", complete()))), off),
-        row("b complete without sound", lines(&[duration(), title(), complete()]), off),
-        row("b complete at once", lines(&[complete()]), off),
-        row("b no sound but a sum", lines(&[duration(), generated(), complete()]), off),
+        row("b ended", then(Vec::new()), broke_off),
+        row("b cut in JSON", then(say("{\"type\": \"audio_chunk\", \"data\": \"aGVh")), broke_off),
+        row("b cut in HTTP", say(cut), broke_off),
+        row("b HTML", then(say(format!("{HTML}\n"))), broke_off),
+        row("b wrong types", then(say("{\"type\": \"audio_chunk\", \"data\": 5}\n")), broke_off),
+        row("b no base64", then(say(sound("two").to_string().replace("dHdv", "!!!!") + "\n")), broke_off),
+        row("b black hole", then(vec![StreamAction::Silence]), broke_off),
+        row("b only blank lines", then(vec![StreamAction::Trickle("\n".repeat(1_000), Duration::from_millis(50))]), broke_off),
+        row("b 1 byte/s", then(vec![StreamAction::Trickle(sound("two").to_string(), SECOND)]), broke_off),
+        row("b a line without end", then(vec![StreamAction::SendForever("x".repeat(9_000))]), broke_off),
+        row("b a chunk too large", then(say(format!("{large}\n{}\n", complete()))), broke_off),
+        row("b unknown types for ever", then(vec![StreamAction::SendForever("{\"type\": \"progress\"}\n".to_owned())]), broke_off),
+        row("b another format", then(say(format!("{other_rate}\n{}\n", complete()))), broke_off),
+        row("b complete without sound", lines(&[duration(), title(), complete()]), broke_off),
+        row("b complete at once", lines(&[complete()]), broke_off),
+        row("b no sound but a sum", lines(&[duration(), generated(), complete()]), broke_off),
         row("b failed", then(say("{\"type\": \"error\", \"code\": \"nsfw\", \"message\": \"not that\"}\n")), "vendor_failed"),
         row("b failed at once", lines(&[json!({"type": "error", "message": "not that"})]), "vendor_failed"),
     ]
 }
 
-async fn holds(rows: Vec<Row>, after_acceptance: bool) {
+async fn holds(rows: Vec<MusicFaultRow>, after_acceptance: bool) {
     let codes: Vec<_> = rows.iter().map(|row| (row.name, row.code)).collect();
     let acts: HashMap<_, _> = rows.into_iter().map(|row| (row.name, row.acts)).collect();
-    let vendor = MusicSim::behaving(move |asked| {
-        let prompt = asked.field("prompt").and_then(|prompt| acts.get(prompt));
+    let vendor = MusicSim::with_behavior(move |request| {
+        let prompt = request.field("prompt").and_then(|prompt| acts.get(prompt));
         prompt.cloned().unwrap_or_default()
     })
     .await;
@@ -147,25 +147,25 @@ async fn holds(rows: Vec<Row>, after_acceptance: bool) {
     let rows = codes.into_iter().map(|(name, code)| {
         let (app, user) = (app.clone(), user.clone());
         actix_web::rt::spawn(async move {
-            let listener = Listener::ask(&app, &user, &[("prompt", name)]).await;
+            let listener = MusicListener::request(&app, &user, &[("prompt", name)]).await;
             let id = listener.task.clone();
-            let last = listener.rest().await.pop().unwrap_or_default();
-            let task = ended(&app, &user, &id).await;
+            let last = listener.collect().await.pop().unwrap_or_default();
+            let task = wait_for_end(&app, &user, &id).await;
             check((name, code), &last, &task, &id, after_acceptance).err()
         })
     });
-    let mut wrong = Vec::new();
+    let mut mismatches = Vec::new();
     for row in rows.collect::<Vec<_>>() {
-        wrong.extend(row.await.expect("no panic"));
+        mismatches.extend(row.await.expect("no panic"));
     }
-    let books = vendor.books();
-    for asked in &books.asked {
-        let times = books.asked.iter().filter(|other| other.body == asked.body).count();
-        let prompt = asked.field("prompt");
-        let same = books.asked.iter().filter(|other| other.field("prompt") == prompt).count();
-        assert_eq!((times, same), (1, 1), "{prompt:?} was asked for more than once");
+    let record = vendor.record();
+    for request in &record.requests {
+        let times = record.requests.iter().filter(|other| other.body == request.body).count();
+        let prompt = request.field("prompt");
+        let same_prompt_count = record.requests.iter().filter(|other| other.field("prompt") == prompt).count();
+        assert_eq!((times, same_prompt_count), (1, 1), "{prompt:?} was asked for more than once");
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(mismatches.is_empty(), "{}", mismatches.join("\n"));
     let Ok(app) = Arc::try_unwrap(app) else { panic!("all rows have ended") };
     app.stop().await;
 }
@@ -177,7 +177,7 @@ fn check(
     id: &str,
     after_acceptance: bool,
 ) -> Result<(), String> {
-    let said = if code.is_empty() {
+    let is_as_expected = if code.is_empty() {
         last["type"] == "complete" && last["task_id"] == id && task["state"] == "success"
     } else {
         let message = last["message"].as_str().is_some_and(|message| message.len() > 20);
@@ -185,7 +185,7 @@ fn check(
     };
     let middle = if after_acceptance { &["created", "processing"][..] } else { &["created"] };
     let end = if code.is_empty() { "success" } else { "failed" };
-    if said && states(task) == [middle, &[end]].concat() {
+    if is_as_expected && states(task) == [middle, &[end]].concat() {
         return Ok(());
     }
     Err(format!("{name}: expected {code:?}, is {last} by {:?}: {}", states(task), task["error"]))
@@ -193,15 +193,15 @@ fn check(
 
 #[actix_web::test]
 async fn what_is_odd_but_whole_is_music() {
-    holds(good(), true).await;
+    holds(valid_rows(), true).await;
 }
 
 #[actix_web::test]
 async fn every_answer_without_a_first_line_has_its_outcome() {
-    holds(untaken(), false).await;
+    holds(rejected_rows(), false).await;
 }
 
 #[actix_web::test]
 async fn every_stream_that_goes_wrong_has_its_outcome() {
-    holds(broken(), true).await;
+    holds(broken_rows(), true).await;
 }

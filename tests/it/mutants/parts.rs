@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Format of a file's parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum FileFormat {
     Png,
     Riff,
     Mp4,
@@ -16,8 +16,8 @@ pub enum Format {
 const CONTAINERS: [&[u8]; 11] =
     [b"moov", b"trak", b"mdia", b"minf", b"stbl", b"dinf", b"edts", b"mvex", b"moof", b"traf", b"udta"];
 
-impl Format {
-    pub fn of(file: &[u8]) -> Self {
+impl FileFormat {
+    pub fn detect(file: &[u8]) -> Self {
         match file {
             [0x89, b'P', b'N', b'G', ..] => Self::Png,
             [b'R', b'I', b'F', b'F', ..] => Self::Riff,
@@ -38,35 +38,35 @@ impl Format {
 }
 
 /// Parts up to the first that does not parse.
-pub fn parts(file: &[u8], format: Format) -> Vec<Range<usize>> {
+pub fn parts(file: &[u8], format: FileFormat) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     match format {
-        Format::Png => walk(&mut parts, file, 8..file.len(), |at| number(file, at, true)?.checked_add(12)),
-        Format::Riff => walk(&mut parts, file, 12..file.len(), |at| {
-            let length = number(file, at + 4, false)?;
+        FileFormat::Png => walk(&mut parts, file, 8..file.len(), |at| read_number(file, at, true)?.checked_add(12)),
+        FileFormat::Riff => walk(&mut parts, file, 12..file.len(), |at| {
+            let length = read_number(file, at + 4, false)?;
             length.checked_add(8 + length % 2)
         }),
-        Format::Mp4 => boxes(&mut parts, file, 0..file.len()),
-        Format::Jpeg => walk(&mut parts, file, 2..file.len(), |at| {
+        FileFormat::Mp4 => boxes(&mut parts, file, 0..file.len()),
+        FileFormat::Jpeg => walk(&mut parts, file, 2..file.len(), |at| {
             let [0xFF, marker, high, low] = *file.get(at..at + 4)? else { return None };
             let length = usize::from(u16::from_be_bytes([high, low])) + 2;
             // The data after the header of a scan has no length.
             Some(if marker == 0xDA { file.len() - at } else { length })
         }),
-        Format::Other => {}
+        FileFormat::Other => {}
     }
     parts
 }
 
 /// Reads a number of four bytes at an offset.
-fn number(file: &[u8], at: usize, big_end: bool) -> Option<usize> {
+fn read_number(file: &[u8], at: usize, big_end: bool) -> Option<usize> {
     let bytes = file.get(at..at + 4)?.try_into().ok()?;
     usize::try_from(if big_end { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }).ok()
 }
 
-fn walk(parts: &mut Vec<Range<usize>>, file: &[u8], within: Range<usize>, length: impl Fn(usize) -> Option<usize>) {
-    let mut at = within.start;
-    while at < within.end {
+fn walk(parts: &mut Vec<Range<usize>>, file: &[u8], range: Range<usize>, length: impl Fn(usize) -> Option<usize>) {
+    let mut at = range.start;
+    while at < range.end {
         let Some(end) = length(at).and_then(|length| at.checked_add(length)) else { return };
         if end <= at || end > file.len() {
             return;
@@ -76,9 +76,9 @@ fn walk(parts: &mut Vec<Range<usize>>, file: &[u8], within: Range<usize>, length
     }
 }
 
-fn boxes(parts: &mut Vec<Range<usize>>, file: &[u8], within: Range<usize>) {
+fn boxes(parts: &mut Vec<Range<usize>>, file: &[u8], range: Range<usize>) {
     let mut found = Vec::new();
-    walk(&mut found, &file[..within.end], within, |at| number(file, at, true).filter(|length| *length >= 8));
+    walk(&mut found, &file[..range.end], range, |at| read_number(file, at, true).filter(|length| *length >= 8));
     for part in found {
         if CONTAINERS.contains(&&file[part.start + 4..part.start + 8]) {
             boxes(parts, file, part.start + 8..part.end);
@@ -88,16 +88,16 @@ fn boxes(parts: &mut Vec<Range<usize>>, file: &[u8], within: Range<usize>) {
 }
 
 /// Corrects the fields that the format checks: the checksums of PNG, the length of RIFF.
-pub fn mend(file: &mut [u8], format: Format) {
+pub fn mend(file: &mut [u8], format: FileFormat) {
     match format {
-        Format::Png => {
+        FileFormat::Png => {
             for part in parts(file, format) {
                 let mut crc = flate2::Crc::new();
                 crc.update(&file[part.start + 4..part.end - 4]);
                 file[part.end - 4..part.end].copy_from_slice(&crc.sum().to_be_bytes());
             }
         }
-        Format::Riff if file.len() >= 8 => {
+        FileFormat::Riff if file.len() >= 8 => {
             let length = u32::try_from(file.len() - 8).expect("a small file");
             file[4..8].copy_from_slice(&length.to_le_bytes());
         }

@@ -18,10 +18,10 @@ use mediary_engine::video::{
 /// Pixels of a picture: checked at the submission, decoded by the worker.
 pub fn picture(bytes: &[u8]) -> bool {
     let decoders = PictureDecoders::default();
-    let (measured, inspected, decoded) = (read_picture_info(bytes), decoders.inspect(bytes), decoders.decode(bytes));
+    let (info, inspected, decoded) = (read_picture_info(bytes), decoders.inspect(bytes), decoders.decode(bytes));
     assert_eq!(inspected.is_ok(), decoded.is_ok(), "what is accepted can be worked on later");
     if let (Ok(inspected), Ok(decoded)) = (inspected, &decoded) {
-        assert_eq!(measured, Ok(inspected));
+        assert_eq!(info, Ok(inspected));
         assert_eq!(decoded.dimensions(), (inspected.width, inspected.height));
     }
     decoded.is_ok()
@@ -35,7 +35,7 @@ pub fn bytes_for_picture(bytes: &[u8]) -> u64 {
 /// Film to extend, read a frame or two beyond its end.
 pub fn film(bytes: &[u8]) -> bool {
     let footage = Material::Footage { file: bytes.to_vec(), seconds: 1, end: None };
-    match render(plan(footage, None), &Impatient::default()) {
+    match render(plan(footage, None), &ImpatientWatch::default()) {
         Ok(_) | Err(Fault::Cancelled) => true,
         Err(Fault::Input { .. }) => false,
         Err(Fault::Defect(reason)) => panic!("{reason}"),
@@ -68,17 +68,17 @@ fn plan(material: Material, sound: Option<SoundPlan<'static>>) -> VideoPlan<'sta
 
 /// Yields the frames of a small film, and hardly any more.
 #[derive(Default)]
-struct Impatient {
-    asked: AtomicUsize,
+struct ImpatientWatch {
+    calls: AtomicUsize,
 }
 
-impl Watch for Impatient {
-    fn done(&self, share: f32) {
+impl Watch for ImpatientWatch {
+    fn report_progress(&self, share: f32) {
         assert!((0.0..=1.0).contains(&share));
     }
 
-    fn gone(&self) -> bool {
-        self.asked.fetch_add(1, Ordering::Relaxed) >= 26
+    fn is_cancelled(&self) -> bool {
+        self.calls.fetch_add(1, Ordering::Relaxed) >= 26
     }
 }
 
@@ -86,8 +86,8 @@ impl Watch for Impatient {
 pub fn archive(bytes: &[u8]) -> bool {
     match check(Cursor::new(bytes)) {
         Ok(()) => true,
-        Err(ArchiveError::Rejected(flaws)) => {
-            assert!(flaws.count() >= flaws.reported().len() && !flaws.reported().is_empty());
+        Err(ArchiveError::Rejected(found)) => {
+            assert!(found.count() >= found.reported().len() && !found.reported().is_empty());
             false
         }
         Err(ArchiveError::Io(error)) => panic!("bytes in memory can be read: {error}"),
@@ -107,16 +107,16 @@ pub fn form(bytes: &[u8]) -> bool {
     if let Ok(head) = HeaderValue::from_bytes(head) {
         headers.insert(CONTENT_TYPE, head);
     }
-    let reading = read_music_form(&headers, Bytes::copy_from_slice(body));
-    actix_web::rt::Runtime::new().expect("a runtime").block_on(reading).is_ok()
+    let parsing = read_music_form(&headers, Bytes::copy_from_slice(body));
+    actix_web::rt::Runtime::new().expect("a runtime").block_on(parsing).is_ok()
 }
 
 /// Bytes of a commit.
 pub fn commit(bytes: &[u8]) -> bool {
     let Ok(commit) = codec::decode(bytes) else { return false };
-    let mut again = Vec::new();
-    if codec::encode(&commit, &mut again).is_ok() {
-        assert_eq!(codec::decode(&again), Ok(commit), "what was read is written as what it means");
+    let mut reencoded = Vec::new();
+    if codec::encode(&commit, &mut reencoded).is_ok() {
+        assert_eq!(codec::decode(&reencoded), Ok(commit), "what was read is written as what it means");
     }
     true
 }

@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::change::mutant;
-use super::{KINDS, Kind, seeds};
+use super::{KINDS, MutantKind, seeds};
 
 /// Address space limit of the process: a mutant that exceeds it ends the process.
 const ADDRESS_SPACE: u64 = 4 << 30;
@@ -28,26 +28,26 @@ static BEGUN: AtomicU64 = AtomicU64::new(0);
 
 /// Results so far.
 #[derive(Default)]
-struct Seen {
-    taken: u64,
+struct MutantCounts {
+    accepted: u64,
     slowest: (Duration, u64),
     largest: (u64, u64),
 }
 
 /// Tries the mutants of a kind; writes each number to `progress` first, to identify the one that ended the process.
-pub fn work(kind: &str, numbers: std::ops::Range<u64>, progress: &Path) {
-    let kind = KINDS.iter().find(|known| known.name == kind).expect("a kind");
+pub fn run(kind: &str, numbers: std::ops::Range<u64>, progress: &Path) {
+    let kind = KINDS.iter().find(|kind_entry| kind_entry.name == kind).expect("a kind");
     bound_memory();
     count_panics();
     let start = Instant::now();
     std::thread::spawn(move || watch(start, kind.patience));
     let seeds = seeds(kind);
-    let mut seen = Seen::default();
+    let mut counts = MutantCounts::default();
     for number in numbers.clone() {
         std::fs::write(progress, number.to_string()).unwrap();
-        let bytes = made(kind, &seeds, number);
+        let bytes = mutant_of(kind, &seeds, number);
         BEGUN.store(u64::try_from(start.elapsed().as_millis()).unwrap().max(1), Ordering::Relaxed);
-        try_one(kind, number, &bytes, &mut seen);
+        try_one(kind, number, &bytes, &mut counts);
         BEGUN.store(0, Ordering::Relaxed);
     }
     let caught = CAUGHT.lock().clone();
@@ -56,42 +56,42 @@ pub fn work(kind: &str, numbers: std::ops::Range<u64>, progress: &Path) {
          were caught {} times {:?}",
         kind.name,
         numbers.end - numbers.start,
-        seen.taken,
-        seen.slowest.0.as_millis(),
-        seen.slowest.1,
-        seen.largest.0 >> 20,
-        seen.largest.1,
+        counts.accepted,
+        counts.slowest.0.as_millis(),
+        counts.slowest.1,
+        counts.largest.0 >> 20,
+        counts.largest.1,
         caught.len(),
         caught.iter().collect::<BTreeSet<_>>()
     );
 }
 
 /// Mutant with this number.
-pub fn made(kind: &Kind, seeds: &[Vec<u8>], number: u64) -> Vec<u8> {
-    let mut chance = StdRng::seed_from_u64(number);
+pub fn mutant_of(kind: &MutantKind, seeds: &[Vec<u8>], number: u64) -> Vec<u8> {
+    let mut rng = StdRng::seed_from_u64(number);
     let at = usize::try_from(number).expect("a small number") % seeds.len();
     if kind.text {
         // The service rejects non-UTF-8 before this point.
-        return String::from_utf8_lossy(&mutant(&seeds[at], seeds, &mut chance)).into_owned().into_bytes();
+        return String::from_utf8_lossy(&mutant(&seeds[at], seeds, &mut rng)).into_owned().into_bytes();
     }
-    mutant(&seeds[at], seeds, &mut chance)
+    mutant(&seeds[at], seeds, &mut rng)
 }
 
-fn try_one(kind: &Kind, number: u64, bytes: &[u8], seen: &mut Seen) {
+fn try_one(kind: &MutantKind, number: u64, bytes: &[u8], counts: &mut MutantCounts) {
     let allowed = (kind.memory)(bytes) + MEMORY_SLACK;
     let before = forget_peak().then(|| memory("VmRSS:")).flatten();
-    let begun = Instant::now();
-    let taken = catch_unwind(AssertUnwindSafe(|| (kind.target)(bytes)));
-    let took = begun.elapsed();
+    let started = Instant::now();
+    let accepted = catch_unwind(AssertUnwindSafe(|| (kind.target)(bytes)));
+    let elapsed = started.elapsed();
     let peak = before.and_then(|before| Some(memory("VmHWM:")?.saturating_sub(before)));
-    let Ok(taken) = taken else { panic!("mutant {number} of {}: it panicked", kind.name) };
+    let Ok(accepted) = accepted else { panic!("mutant {number} of {}: it panicked", kind.name) };
     assert_eq!(OURS.load(Ordering::SeqCst), 0, "mutant {number} of {}: our own code panicked", kind.name);
     if let Some(peak) = peak {
         assert!(peak <= allowed, "mutant {number} of {}: it took {peak} bytes, and {allowed} are allowed", kind.name);
-        seen.largest = seen.largest.max((peak, number));
+        counts.largest = counts.largest.max((peak, number));
     }
-    seen.taken += u64::from(taken);
-    seen.slowest = seen.slowest.max((took, number));
+    counts.accepted += u64::from(accepted);
+    counts.slowest = counts.slowest.max((elapsed, number));
 }
 
 fn bound_memory() {
@@ -102,17 +102,19 @@ fn bound_memory() {
 
 /// Counts our panics and those of other crates, by the source location.
 fn count_panics() {
-    let usual = std::panic::take_hook();
+    let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         // The registry directory, then that of the index, then the crate.
-        let crates =
-            |place: &Location<'_>| Some(place.file().split_once("/registry/src/")?.1.split_once('/')?.1.to_owned());
-        let elsewhere = panic.location().and_then(|place| Some(format!("{}:{}", crates(place)?, place.line())));
-        if let Some(place) = elsewhere {
-            CAUGHT.lock().push(place);
+        let crates = |location: &Location<'_>| {
+            Some(location.file().split_once("/registry/src/")?.1.split_once('/')?.1.to_owned())
+        };
+        let outside_location =
+            panic.location().and_then(|location| Some(format!("{}:{}", crates(location)?, location.line())));
+        if let Some(location) = outside_location {
+            CAUGHT.lock().push(location);
         } else {
             OURS.fetch_add(1, Ordering::SeqCst);
-            usual(panic);
+            default_hook(panic);
         }
     }));
 }
@@ -121,8 +123,8 @@ fn count_panics() {
 fn watch(start: Instant, patience: Duration) {
     loop {
         std::thread::sleep(patience / 10);
-        let begun = BEGUN.load(Ordering::Relaxed);
-        if begun > 0 && start.elapsed().saturating_sub(Duration::from_millis(begun)) > patience {
+        let started = BEGUN.load(Ordering::Relaxed);
+        if started > 0 && start.elapsed().saturating_sub(Duration::from_millis(started)) > patience {
             eprintln!("it hangs");
             std::process::abort();
         }

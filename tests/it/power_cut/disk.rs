@@ -15,13 +15,13 @@ const BYTES_A_CUT: u64 = 8 << 20;
 const COPIES: usize = 20;
 
 /// Mounted image; unmounted on drop.
-pub struct Disk {
+pub struct SimulatedDisk {
     folder: TempDir,
     device: String,
     mounted: bool,
 }
 
-impl Disk {
+impl SimulatedDisk {
     /// Creates a file system large enough for this many cuts.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Disk {
         let image = folder.path().join("image");
         let device = run(Command::new("losetup").args(["--find", "--show", "--direct-io=on"]).arg(image))?;
         let mut disk = Self { folder, device: device.trim().to_owned(), mounted: false };
-        if disk.told("loop/dio")?.trim() != "1" {
+        if disk.report("loop/dio")?.trim() != "1" {
             return Err("the loop device goes through the cache of the host".to_owned());
         }
         fs::create_dir(disk.root()).map_err(|error| error.to_string())?;
@@ -60,9 +60,9 @@ impl Disk {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("image");
         for _ in 0..COPIES {
-            let before = self.settled();
+            let before = self.wait_until_settled();
             fs::copy(self.folder.path().join("image"), &image).unwrap();
-            if self.told("stat").unwrap() == before {
+            if self.report("stat").unwrap() == before {
                 return Self::attach(folder).expect("the file system mounts after a power cut");
             }
         }
@@ -70,12 +70,12 @@ impl Disk {
     }
 
     /// Write counters of the device, once it is idle.
-    fn settled(&self) -> String {
-        let mut last = self.told("stat").unwrap();
+    fn wait_until_settled(&self) -> String {
+        let mut last = self.report("stat").unwrap();
         loop {
             thread::sleep(Duration::from_millis(5));
-            let idle = self.told("inflight").unwrap().split_whitespace().all(|count| count == "0");
-            let now = self.told("stat").unwrap();
+            let idle = self.report("inflight").unwrap().split_whitespace().all(|count| count == "0");
+            let now = self.report("stat").unwrap();
             if idle && now == last {
                 return now;
             }
@@ -83,14 +83,14 @@ impl Disk {
         }
     }
 
-    fn told(&self, what: &str) -> Result<String, String> {
+    fn report(&self, command: &str) -> Result<String, String> {
         let name = Path::new(&self.device).file_name().ok_or("a device without a name")?;
-        let path = Path::new("/sys/block").join(name).join(what);
+        let path = Path::new("/sys/block").join(name).join(command);
         fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
     }
 }
 
-impl Drop for Disk {
+impl Drop for SimulatedDisk {
     fn drop(&mut self) {
         if self.mounted
             && let Err(reason) = run(Command::new("umount").arg(self.root()))

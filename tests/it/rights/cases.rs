@@ -5,30 +5,30 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::picture::base64_png;
-use crate::support::zip::{Entry, zip};
+use crate::support::zip::{ZipTestEntry, zip};
 
 /// Route with a sample request.
-pub struct Case {
+pub struct RightsCase {
     pub action: Action,
     pub method: Method,
     /// Path as in the route table; the fixture fills the braces, `{fresh}` in bodies becomes a new name.
     pub path: &'static str,
     pub query: &'static str,
-    pub body: Body,
+    pub body: CaseBody,
     /// Status of a success.
     pub success: u16,
     /// Preparation of the fixture by an administrator.
-    pub before: Vec<Step>,
+    pub before: Vec<SetupStep>,
     /// `true` if only the owner may read the response.
-    pub of_the_owner: bool,
+    pub is_for_owner: bool,
     /// `true` if a ban of the publisher blocks the request, although it changes nothing.
     pub withheld: bool,
     /// `true` if the request concerns another member, while members may only change themselves.
-    pub of_others: bool,
+    pub is_for_others: bool,
 }
 
 /// Body of the request.
-pub enum Body {
+pub enum CaseBody {
     Nothing,
     Json(Value),
     Bytes(Vec<u8>),
@@ -36,14 +36,14 @@ pub enum Body {
 }
 
 /// Step of the preparation.
-pub enum Step {
+pub enum SetupStep {
     /// Sends a request.
     Ask { method: Method, path: &'static str, body: Value },
     /// Uploads the archive of the fixture's version.
     Upload,
 }
 
-impl Case {
+impl RightsCase {
     /// `true` if a success changes something.
     pub fn writes(&self) -> bool {
         self.method != Method::GET && self.action.is_write()
@@ -55,19 +55,19 @@ impl Case {
     }
 
     /// Adds a query.
-    fn asking(self, query: &'static str) -> Self {
+    fn with_query(self, query: &'static str) -> Self {
         Self { query, ..self }
     }
 
     /// Adds a preparing request by an administrator.
     fn after(mut self, method: Method, path: &'static str, body: Value) -> Self {
-        self.before.push(Step::Ask { method, path, body });
+        self.before.push(SetupStep::Ask { method, path, body });
         self
     }
 
     /// Adds the upload of the version's archive.
     fn with_archive(mut self) -> Self {
-        self.before.push(Step::Upload);
+        self.before.push(SetupStep::Upload);
         self
     }
 
@@ -75,17 +75,17 @@ impl Case {
         Self { withheld: true, ..self }
     }
 
-    fn of_others(self) -> Self {
-        Self { of_others: true, ..self }
+    fn for_others(self) -> Self {
+        Self { is_for_others: true, ..self }
     }
 
-    fn of_the_owner(self) -> Self {
-        Self { of_the_owner: true, ..self }
+    fn is_for_owner(self) -> Self {
+        Self { is_for_owner: true, ..self }
     }
 }
 
-fn case(action: Action, method: Method, path: &'static str, success: u16, body: Body) -> Case {
-    Case {
+fn case(action: Action, method: Method, path: &'static str, success: u16, body: CaseBody) -> RightsCase {
+    RightsCase {
         action,
         method,
         path,
@@ -93,39 +93,39 @@ fn case(action: Action, method: Method, path: &'static str, success: u16, body: 
         body,
         success,
         before: Vec::new(),
-        of_the_owner: false,
+        is_for_owner: false,
         withheld: false,
-        of_others: false,
+        is_for_others: false,
     }
 }
 
-fn get(action: Action, path: &'static str) -> Case {
-    case(action, Method::GET, path, 200, Body::Nothing)
+fn get(action: Action, path: &'static str) -> RightsCase {
+    case(action, Method::GET, path, 200, CaseBody::Nothing)
 }
 
-fn post(action: Action, path: &'static str, success: u16, body: Value) -> Case {
-    case(action, Method::POST, path, success, Body::Json(body))
+fn post(action: Action, path: &'static str, success: u16, body: Value) -> RightsCase {
+    case(action, Method::POST, path, success, CaseBody::Json(body))
 }
 
-fn put(action: Action, path: &'static str, body: Value) -> Case {
-    case(action, Method::PUT, path, 200, Body::Json(body))
+fn put(action: Action, path: &'static str, body: Value) -> RightsCase {
+    case(action, Method::PUT, path, 200, CaseBody::Json(body))
 }
 
-fn delete(action: Action, path: &'static str) -> Case {
-    case(action, Method::DELETE, path, 204, Body::Nothing)
+fn delete(action: Action, path: &'static str) -> RightsCase {
+    case(action, Method::DELETE, path, 204, CaseBody::Nothing)
 }
 
 /// Archive to upload.
 pub fn archive() -> Vec<u8> {
-    zip(&[Entry::stored("node.py", b"pass")])
+    zip(&[ZipTestEntry::stored("node.py", b"pass")])
 }
 
 /// All routes.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<RightsCase> {
     [service(), accounts(), publishers(), nodes(), versions(), media()].into_iter().flatten().collect()
 }
 
-fn service() -> Vec<Case> {
+fn service() -> Vec<RightsCase> {
     vec![
         get(ReadServiceState, "/health"),
         get(ReadServiceState, "/ready"),
@@ -137,16 +137,16 @@ fn service() -> Vec<Case> {
 }
 
 #[rustfmt::skip]
-fn accounts() -> Vec<Case> {
+fn accounts() -> Vec<RightsCase> {
     let reason = || json!({"reason": "tried"});
     vec![
         get(ReadOwnAccount, "/users"),
         get(ReadOwnAccount, "/users/publishers"),
         get(Administer, "/admin/events"),
-        get(Administer, "/admin/events/stream").asking("?after=0&to=1"),
+        get(Administer, "/admin/events/stream").with_query("?after=0&to=1"),
         get(Administer, "/admin/history/{kind}/{id}"),
-        get(Administer, "/admin/as-of/{kind}/{id}").asking("?position=1"),
-        get(Administer, "/admin/diff").asking("?from=0&to=1"),
+        get(Administer, "/admin/as-of/{kind}/{id}").with_query("?position=1"),
+        get(Administer, "/admin/diff").with_query("?from=0&to=1"),
         get(Administer, "/admin/state"),
         get(Administer, "/admin/checkpoint"),
         delete(EraseOwnAccount, "/users"),
@@ -169,17 +169,17 @@ fn accounts() -> Vec<Case> {
 }
 
 #[rustfmt::skip]
-fn publishers() -> Vec<Case> {
+fn publishers() -> Vec<RightsCase> {
     vec![
         get(ReadRegistry, "/publishers"),
         post(CreatePublisher, "/publishers", 201, json!({"id": "{fresh}"})),
-        get(ReadRegistry, "/publishers/validate").asking("?username=anything"),
+        get(ReadRegistry, "/publishers/validate").with_query("?username=anything"),
         get(ReadRegistry, "/publishers/{publisher_id}"),
         put(UpdatePublisher, "/publishers/{publisher_id}", json!({"description": "changed"})),
         delete(DeletePublisher, "/publishers/{publisher_id}").after(Method::DELETE, "/publishers/{publisher_id}/nodes/{node_id}", json!({})),
         get(ReadRegistry, "/publishers/{publisher_id}/permissions"),
         put(ManageMembers, "/publishers/{publisher_id}/members/{user_id}", json!({"role": "owner"})),
-        delete(RemoveMember, "/publishers/{publisher_id}/members/{user_id}").of_others(),
+        delete(RemoveMember, "/publishers/{publisher_id}/members/{user_id}").for_others(),
         get(ManagePublisherTokens, "/publishers/{publisher_id}/tokens"),
         post(ManagePublisherTokens, "/publishers/{publisher_id}/tokens", 201, json!({"name": "ci"})),
         delete(ManagePublisherTokens, "/publishers/{publisher_id}/tokens/{token_id}"),
@@ -187,17 +187,17 @@ fn publishers() -> Vec<Case> {
 }
 
 #[rustfmt::skip]
-fn nodes() -> Vec<Case> {
+fn nodes() -> Vec<RightsCase> {
     vec![
         get(ReadRegistry, "/nodes"),
-        get(ReadRegistry, "/nodes/search").asking("?search=anything"),
+        get(ReadRegistry, "/nodes/search").with_query("?search=anything"),
         get(ReadRegistry, "/nodes/{node_id}"),
         get(ListPublisherNodes, "/publishers/{publisher_id}/nodes"),
         post(CreateNode, "/publishers/{publisher_id}/nodes", 201, json!({"id": "{fresh}"})),
         put(ReviseNode, "/publishers/{publisher_id}/nodes/{node_id}", json!({"description": "changed"})),
         delete(DeleteNode, "/publishers/{publisher_id}/nodes/{node_id}"),
         get(ReadRegistry, "/publishers/{publisher_id}/nodes/{node_id}/permissions"),
-        post(ReviewNode, "/nodes/{node_id}/reviews", 200, json!({})).asking("?star=4"),
+        post(ReviewNode, "/nodes/{node_id}/reviews", 200, json!({})).with_query("?star=4"),
         get(ReadOwnAccount, "/nodes/{node_id}/reviews/mine"),
         post(TranslateNode, "/nodes/{node_id}/translations", 200, json!({"de": {"name": "Gesicht"}})),
         put(Administer, "/admin/nodes/{node_id}", json!({"search_ranking": 7})),
@@ -205,7 +205,7 @@ fn nodes() -> Vec<Case> {
 }
 
 #[rustfmt::skip]
-fn versions() -> Vec<Case> {
+fn versions() -> Vec<RightsCase> {
     let draft = || json!({"node_version": {"version": "2.0.0"}});
     vec![
         get(ReadRegistry, "/versions"),
@@ -216,7 +216,7 @@ fn versions() -> Vec<Case> {
         put(ReviseVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", json!({"changelog": "changed"})),
         delete(DeleteVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}"),
         post(PublishVersion, "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload", 200, json!({})),
-        case(UploadArchive, Method::PUT, "/uploads/{ticket}", 200, Body::Bytes(archive())),
+        case(UploadArchive, Method::PUT, "/uploads/{ticket}", 200, CaseBody::Bytes(archive())),
         get(ReadRegistry, "/nodes/{node_id}/install").withheld(),
         get(ReadRegistry, "/nodes/{node_id}/versions/{version}/download").with_archive().withheld(),
         put(Administer, "/admin/nodes/{node_id}/versions/{version}", json!({"status": "NodeVersionStatusFlagged"})),
@@ -227,7 +227,7 @@ fn versions() -> Vec<Case> {
 const STING: &[(&str, &str)] = &[("prompt", "a soft sting"), ("duration", "1")];
 
 #[rustfmt::skip]
-fn media() -> Vec<Case> {
+fn media() -> Vec<RightsCase> {
     let picture = || json!({"image": base64_png(4, 4)});
     let frame = || json!({"key_image": base64_png(4, 4)});
     vec![
@@ -245,20 +245,20 @@ fn media() -> Vec<Case> {
         // A caller with permission has no video to extend.
         post(SubmitVideoTask, "/proxy/videovendor/extend", 400, json!({})),
         post(SubmitVideoTask, "/proxy/videovendor/multiframe", 200, json!({"image_settings": [frame(), frame()]})),
-        get(ReadVideoTask, "/proxy/videovendor/tasks/{task_id}/creations").of_the_owner(),
-        post(CancelVideoTask, "/proxy/videovendor/tasks/{task_id}/cancel", 200, json!({})).of_the_owner(),
+        get(ReadVideoTask, "/proxy/videovendor/tasks/{task_id}/creations").is_for_owner(),
+        post(CancelVideoTask, "/proxy/videovendor/tasks/{task_id}/cancel", 200, json!({})).is_for_owner(),
         get(ReadCredits, "/users/credits"),
-        case(GenerateMusic, Method::POST, "/proxy/musicvendor/t2m/generate", 200, Body::Form(STING)),
+        case(GenerateMusic, Method::POST, "/proxy/musicvendor/t2m/generate", 200, CaseBody::Form(STING)),
         get(ReadTask, "/tasks"),
-        get(ReadTask, "/tasks/{task_id}").of_the_owner(),
-        get(ReadTask, "/tasks/{task_id}/events").of_the_owner(),
-        post(CancelTask, "/tasks/{task_id}/cancel", 200, json!({})).of_the_owner(),
-        get(ReadTask, "/tasks/{task_id}/deliveries").of_the_owner(),
-        post(RedeliverCallback, "/deliveries/{delivery_id}/redeliver", 200, json!({})).of_the_owner(),
-        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}").of_the_owner(),
-        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2/{task_id}").of_the_owner(),
-        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-style-transfer/{task_id}").of_the_owner(),
-        get(ReadImageTask, "/proxy/imagevendor/v1/ai/skin-enhancer/{task_id}").of_the_owner(),
-        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-relight/{task_id}").of_the_owner(),
+        get(ReadTask, "/tasks/{task_id}").is_for_owner(),
+        get(ReadTask, "/tasks/{task_id}/events").is_for_owner(),
+        post(CancelTask, "/tasks/{task_id}/cancel", 200, json!({})).is_for_owner(),
+        get(ReadTask, "/tasks/{task_id}/deliveries").is_for_owner(),
+        post(RedeliverCallback, "/deliveries/{delivery_id}/redeliver", 200, json!({})).is_for_owner(),
+        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}").is_for_owner(),
+        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2/{task_id}").is_for_owner(),
+        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-style-transfer/{task_id}").is_for_owner(),
+        get(ReadImageTask, "/proxy/imagevendor/v1/ai/skin-enhancer/{task_id}").is_for_owner(),
+        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-relight/{task_id}").is_for_owner(),
     ]
 }

@@ -12,37 +12,37 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use super::Caller;
-use super::cases::{Body, Case, Step, archive};
-use crate::delivery::settled;
-use crate::image::{RELIGHT, SKIN, STYLE, UPSCALER, ended, submit};
+use super::RightsCaller;
+use super::cases::{CaseBody, RightsCase, SetupStep, archive};
+use crate::delivery::wait_until_settled;
+use crate::image::{RELIGHT, SKIN, STYLE, UPSCALER, submit, wait_for_end};
 use crate::support::form::form;
 use crate::support::picture::base64_png;
 use crate::support::receiver::Receiver;
-use crate::support::{Answer, TestApp, TestUser};
+use crate::support::{TestApp, TestResponse, TestUser};
 use crate::video::START_END;
 
 const UPLOAD: &str = "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload";
 const NOBODY: &str = "00000000-0000-4000-8000-00000000abcd";
 
 /// Service and its callers.
-pub struct World {
+pub struct RightsWorld {
     app: TestApp,
     stranger: TestUser,
     member: TestUser,
     owner: TestUser,
-    foreign: TestUser,
+    foreign_owner: TestUser,
     banned: TestUser,
     /// Created by the banned user, for the publisher of the first fixture, before the ban.
     token_of_banned: String,
     /// Tasks of the owner, one of each family.
-    tasks: Tasks,
+    tasks: GroundTasks,
     /// Result of the first task.
     file: String,
     /// Deliveries of the owner that ended, and their receiver.
     deliveries: Vec<String>,
     _receiver: Receiver,
-    grounds: Vec<Ground>,
+    grounds: Vec<RightsGround>,
     names: AtomicUsize,
     /// Limit of concurrent uploads, because the service limits them per caller.
     uploads: Semaphore,
@@ -50,7 +50,7 @@ pub struct World {
 
 /// Publisher with all resources that paths name.
 #[derive(Clone)]
-pub struct Ground {
+pub struct RightsGround {
     node: String,
     publisher: String,
     version: String,
@@ -58,14 +58,14 @@ pub struct Ground {
     user: String,
     user_token: String,
     token: String,
-    tasks: Tasks,
+    tasks: GroundTasks,
     file: String,
     /// Delivery of one of the owner's tasks.
     delivery: String,
     /// Ticket with which the owner may upload the archive of the version.
-    ticket: String,
+    upload_ticket: String,
     /// Ticket of a vendor's webhook for a task.
-    hint: String,
+    vendor_webhook: String,
     /// Secret of the publisher's token.
     secret: String,
 }
@@ -75,21 +75,21 @@ const FAMILIES: [&str; 5] = [UPSCALER, STYLE, SKIN, RELIGHT, VIDEO];
 /// Path where video tasks are read.
 const VIDEO: &str = "/proxy/videovendor/tasks";
 /// A task of each family.
-type Tasks = [String; 5];
+type GroundTasks = [String; 5];
 
 /// Index of the fixture that stays unchanged.
 const OPEN: usize = 0;
 const BANNED: usize = 1;
 const FOREIGN: usize = 2;
 
-impl World {
+impl RightsWorld {
     pub async fn new() -> Self {
         // Videos wait for a vendor that never answers.
         let unreachable = |settings: &mut Settings| settings.video_vendor.url = Some("http://127.0.0.1:1".to_owned());
         let app = TestApp::start_with(unreachable, Environment::system()).await;
         let (owner, stranger, member) = (app.user("owner").await, app.user("stranger").await, app.user("member").await);
-        let (foreign, banned) = (app.user("foreign").await, app.user("banned").await);
-        let mut tasks = Tasks::default();
+        let (foreign_owner, banned) = (app.user("foreign").await, app.user("banned").await);
+        let mut tasks = GroundTasks::default();
         for (task, family) in tasks.iter_mut().zip(FAMILIES) {
             let path = match family {
                 SKIN => format!("{SKIN}/creative"),
@@ -98,8 +98,8 @@ impl World {
             };
             *task = submit(&app, &owner, &path, json!({"image": base64_png(4, 4), "prompt": "p"})).await;
         }
-        let ended = ended(&app, &owner, UPSCALER, &tasks[0]).await;
-        let result = ended["generated"][0].as_str().expect("a result");
+        let finished = wait_for_end(&app, &owner, UPSCALER, &tasks[0]).await;
+        let result = finished["generated"][0].as_str().expect("a result");
         let file = result.rsplit('/').next().expect("a file name").to_owned();
         let receiver = Receiver::start().await;
         let deliveries = delivered(&app, &owner, &receiver).await;
@@ -110,7 +110,7 @@ impl World {
             stranger,
             member,
             owner,
-            foreign,
+            foreign_owner,
             banned,
             token_of_banned,
             tasks,
@@ -124,15 +124,15 @@ impl World {
         let open = world.ground(false).await;
         world.token_of_banned = world.app.access_token(&open.publisher, &world.banned).await;
         world.ban(&format!("users/{}", world.banned.id)).await;
-        let (closed, theirs) = (world.ground(true).await, world.ground_of(&world.foreign).await);
-        world.grounds = vec![open, closed, theirs];
+        let (closed, foreign_tasks_ground) = (world.ground(true).await, world.ground_of(&world.foreign_owner).await);
+        world.grounds = vec![open, closed, foreign_tasks_ground];
         world
     }
 
     /// Ticket of a vendor's webhook for another user's task.
-    fn hint(&self) -> String {
+    fn vendor_webhook_ticket(&self) -> String {
         let key = UploadKey::read(&self.app.dir.path().join("url-key")).expect("the key").expect("a key");
-        WebhookTicketKey::new(key.derive_key(PURPOSE)).ticket(TaskId(Uuid::nil()))
+        WebhookTicketKey::new(key.derive_key(PURPOSE)).issue(TaskId(Uuid::nil()))
     }
 
     pub async fn stop(self) {
@@ -140,17 +140,17 @@ impl World {
     }
 
     /// Shared fixture, which stays unchanged.
-    pub fn shared_ground(&self, banned: bool) -> &Ground {
+    pub fn shared_ground(&self, banned: bool) -> &RightsGround {
         &self.grounds[if banned { BANNED } else { OPEN }]
     }
 
     /// Fixture of a user who owns another publisher.
-    pub fn foreign_ground(&self) -> &Ground {
+    pub fn foreign_ground(&self) -> &RightsGround {
         &self.grounds[FOREIGN]
     }
 
     /// New fixture.
-    pub async fn ground(&self, banned: bool) -> Ground {
+    pub async fn ground(&self, banned: bool) -> RightsGround {
         let ground = self.ground_of(&self.owner).await;
         if banned {
             self.ban(&format!("publishers/{}", ground.publisher)).await;
@@ -158,21 +158,21 @@ impl World {
         ground
     }
 
-    async fn ground_of(&self, owner: &TestUser) -> Ground {
-        let (app, admin, publisher) = (&self.app, self.app.admin_token(), self.fresh());
+    async fn ground_of(&self, owner: &TestUser) -> RightsGround {
+        let (app, admin, publisher) = (&self.app, self.app.admin_token(), self.fresh_id());
         let user = app.user("bystander").await;
         app.publisher(&publisher, owner).await;
         for (user, role) in [(&user.id, "member"), (&self.member.id, "member"), (&self.banned.id, "owner")] {
             let path = format!("/publishers/{publisher}/members/{user}");
             app.put_as(&owner.token, &path, json!({"role": role})).await.expect(200);
         }
-        let node = json!({"id": self.fresh(), "latest_version": {"version": "1.0.0"}});
+        let node = json!({"id": self.fresh_id(), "latest_version": {"version": "1.0.0"}});
         let nodes = format!("/publishers/{publisher}/nodes");
         let node = app.post_as(&owner.token, &nodes, node).await.expect(201).json();
         let secret = app.access_token(&publisher, owner).await;
         let tokens = app.get_as(&owner.token, &format!("/publishers/{publisher}/tokens")).await.expect(200).json();
         let user_tokens = app.get_as(admin, &format!("/admin/users/{}/tokens", user.id)).await.expect(200).json();
-        let mut ground = Ground {
+        let mut ground = RightsGround {
             node: text(&node["id"]),
             publisher,
             version: text(&node["latest_version"]["id"]),
@@ -182,104 +182,105 @@ impl World {
             tasks: self.tasks.clone(),
             file: self.file.clone(),
             delivery: self.deliveries[0].clone(),
-            ticket: String::new(),
-            hint: self.hint(),
+            upload_ticket: String::new(),
+            vendor_webhook: self.vendor_webhook_ticket(),
             secret,
         };
-        ground.ticket = self.ticket(&ground.fill(UPLOAD), &owner.token).await;
+        ground.upload_ticket = self.create_upload_ticket(&ground.fill(UPLOAD), &owner.token).await;
         ground
     }
 
     /// Another node of the shared publisher.
     pub async fn second_node(&self) -> String {
-        let name = self.fresh();
+        let name = self.fresh_id();
         self.app.node(&self.shared_ground(false).publisher, &name, &self.owner).await;
         name
     }
 
-    fn fresh(&self) -> String {
+    fn fresh_id(&self) -> String {
         format!("name-{}", self.names.fetch_add(1, Ordering::Relaxed))
     }
 
-    async fn ban(&self, what: &str) {
+    async fn ban(&self, resource: &str) {
         let reason = json!({"reason": "for the test"});
-        self.ask_as_admin(&Method::POST, &format!("/admin/{what}/ban"), &reason).await.expect(204);
+        self.ask_as_admin(&Method::POST, &format!("/admin/{resource}/ban"), &reason).await.expect(204);
     }
 
     /// Applies a preparation step of a case.
-    pub async fn prepare(&self, ground: &Ground, step: &Step) {
-        let answer = match step {
-            Step::Ask { method, path, body } => self.ask_as_admin(method, &ground.fill(path), body).await,
-            Step::Upload => {
-                let ticket = self.ticket(&ground.fill(UPLOAD), self.app.admin_token()).await;
+    pub async fn prepare(&self, ground: &RightsGround, step: &SetupStep) {
+        let response = match step {
+            SetupStep::Ask { method, path, body } => self.ask_as_admin(method, &ground.fill(path), body).await,
+            SetupStep::Upload => {
+                let ticket = self.create_upload_ticket(&ground.fill(UPLOAD), self.app.admin_token()).await;
                 let request = self.app.request(Method::PUT, &format!("/uploads/{ticket}"));
                 self.upload(request, archive()).await
             }
         };
-        assert!(answer.status < 300, "{}", answer.text());
+        assert!(response.status < 300, "{}", response.text());
     }
 
-    async fn ask_as_admin(&self, method: &Method, path: &str, body: &Value) -> Answer {
+    async fn ask_as_admin(&self, method: &Method, path: &str, body: &Value) -> TestResponse {
         let request = self.app.request(method.clone(), path).bearer_auth(self.app.admin_token());
         self.app.send(request.json(body)).await
     }
 
     /// Last part of a new upload link.
-    async fn ticket(&self, path: &str, token: &str) -> String {
+    async fn create_upload_ticket(&self, path: &str, token: &str) -> String {
         let link = self.app.post_as(token, path, json!({})).await.expect(200).json();
         text(&link["signedUrl"]).rsplit('/').next().expect("a ticket").to_owned()
     }
 
-    pub async fn ask(&self, ground: &Ground, case: &Case, caller: Caller) -> Answer {
-        use Caller::{ForeignOwner, Member, Owner, OwnerOfBanned, Stranger};
+    pub async fn send(&self, ground: &RightsGround, case: &RightsCase, caller: RightsCaller) -> TestResponse {
+        use RightsCaller::{ForeignOwner, Member, Owner, OwnerOfBanned, Stranger};
         if case.ends_caller() && matches!(caller, Stranger | Member | Owner | ForeignOwner | OwnerOfBanned) {
             // No publisher is concerned: any user is sufficient, and the fixed callers are needed later.
-            let user = self.app.user(&self.fresh()).await;
-            return self.ask_with(ground, case, Some(&user.token)).await;
+            let user = self.app.user(&self.fresh_id()).await;
+            return self.send_with(ground, case, Some(&user.token)).await;
         }
         let token = match caller {
-            Caller::Anonymous => None,
-            Caller::Stranger => Some(self.stranger.token.as_str()),
-            Caller::Member => Some(self.member.token.as_str()),
-            Caller::Owner | Caller::OwnerOfBanned => Some(self.owner.token.as_str()),
-            Caller::ForeignOwner => Some(self.foreign.token.as_str()),
-            Caller::OwnToken | Caller::TokenOfBanned => Some(ground.secret.as_str()),
-            Caller::OtherToken => Some(self.foreign_ground().secret.as_str()),
-            Caller::BannedUser => Some(self.banned.token.as_str()),
-            Caller::TokenOfBannedUser => Some(self.token_of_banned.as_str()),
-            Caller::Admin => Some(self.app.admin_token()),
+            RightsCaller::Anonymous => None,
+            RightsCaller::Stranger => Some(self.stranger.token.as_str()),
+            RightsCaller::Member => Some(self.member.token.as_str()),
+            RightsCaller::Owner | RightsCaller::OwnerOfBanned => Some(self.owner.token.as_str()),
+            RightsCaller::ForeignOwner => Some(self.foreign_owner.token.as_str()),
+            RightsCaller::OwnToken | RightsCaller::TokenOfBanned => Some(ground.secret.as_str()),
+            RightsCaller::OtherToken => Some(self.foreign_ground().secret.as_str()),
+            RightsCaller::BannedUser => Some(self.banned.token.as_str()),
+            RightsCaller::TokenOfBannedUser => Some(self.token_of_banned.as_str()),
+            RightsCaller::Admin => Some(self.app.admin_token()),
         };
         if case.path.contains("{delivery_id}") && ground.delivery != NOBODY {
             // Callers with permission need their own delivery: redelivering makes it pending.
-            let nth = [Owner, OwnerOfBanned, Caller::Admin].iter().position(|it| *it == caller).unwrap_or(0);
-            let ground = Ground { delivery: self.deliveries[nth].clone(), ..ground.clone() };
-            return self.ask_with(&ground, case, token).await;
+            let index =
+                [Owner, OwnerOfBanned, RightsCaller::Admin].iter().position(|item| *item == caller).unwrap_or(0);
+            let ground = RightsGround { delivery: self.deliveries[index].clone(), ..ground.clone() };
+            return self.send_with(&ground, case, token).await;
         }
-        self.ask_with(ground, case, token).await
+        self.send_with(ground, case, token).await
     }
 
-    pub async fn ask_with(&self, ground: &Ground, case: &Case, token: Option<&str>) -> Answer {
+    pub async fn send_with(&self, ground: &RightsGround, case: &RightsCase, token: Option<&str>) -> TestResponse {
         let path = format!("{}{}", ground.fill(case.path), case.query);
         let request = self.app.request(case.method.clone(), &path);
         let request = token.into_iter().fold(request, RequestBuilder::bearer_auth);
         match &case.body {
-            Body::Nothing => self.app.send(request).await,
-            Body::Bytes(bytes) => self.upload(request, bytes.clone()).await,
-            Body::Form(fields) => self.app.send(form(request, fields)).await,
-            Body::Json(body) => {
-                let body = body.to_string().replace("{fresh}", &self.fresh());
+            CaseBody::Nothing => self.app.send(request).await,
+            CaseBody::Bytes(bytes) => self.upload(request, bytes.clone()).await,
+            CaseBody::Form(fields) => self.app.send(form(request, fields)).await,
+            CaseBody::Json(body) => {
+                let body = body.to_string().replace("{fresh}", &self.fresh_id());
                 self.app.send(request.header("content-type", "application/json").body(body)).await
             }
         }
     }
 
-    async fn upload(&self, request: RequestBuilder, bytes: Vec<u8>) -> Answer {
-        let _turn = self.uploads.acquire().await.expect("never closed");
+    async fn upload(&self, request: RequestBuilder, bytes: Vec<u8>) -> TestResponse {
+        let _permit = self.uploads.acquire().await.expect("never closed");
         self.app.send(request.body(bytes)).await
     }
 }
 
-impl Ground {
+impl RightsGround {
     /// Fixture of which nothing exists.
     pub fn nowhere() -> Self {
         let [publisher, node] = ["nowhere"; 2].map(str::to_owned);
@@ -288,7 +289,20 @@ impl Ground {
         let (file, [ticket, hint], secret) =
             (format!("{}.png", "0".repeat(64)), ["nothing"; 2].map(str::to_owned), String::new());
         let delivery = NOBODY.to_owned();
-        Self { node, publisher, version, user, user_token, token, tasks, file, delivery, ticket, hint, secret }
+        Self {
+            node,
+            publisher,
+            version,
+            user,
+            user_token,
+            token,
+            tasks,
+            file,
+            delivery,
+            upload_ticket: ticket,
+            vendor_webhook: hint,
+            secret,
+        }
     }
 
     /// The same fixture with another node.
@@ -317,8 +331,8 @@ impl Ground {
             ("{task_id}", task),
             ("{file}", &self.file),
             ("{delivery_id}", &self.delivery),
-            ("{ticket}", &self.ticket),
-            ("{vendor_ticket}", &self.hint),
+            ("{ticket}", &self.upload_ticket),
+            ("{vendor_ticket}", &self.vendor_webhook),
         ];
         names.into_iter().fold(template.to_owned(), |path, (name, value)| path.replace(name, value))
     }
@@ -326,13 +340,14 @@ impl Ground {
 
 /// Completed deliveries: two of each of two tasks.
 async fn delivered(app: &TestApp, owner: &TestUser, receiver: &Receiver) -> Vec<String> {
-    let mut made = Vec::new();
+    let mut delivered_ids = Vec::new();
     for _ in 0..2 {
         let body = json!({"image": base64_png(4, 4), "webhook_url": receiver.url("/")});
         let task = submit(app, owner, UPSCALER, body).await;
-        made.extend(settled(app, &owner.token, &task).await.iter().map(|delivery| text(&delivery["id"])));
+        delivered_ids
+            .extend(wait_until_settled(app, &owner.token, &task).await.iter().map(|delivery| text(&delivery["id"])));
     }
-    made
+    delivered_ids
 }
 
 fn text(value: &Value) -> String {

@@ -15,27 +15,30 @@ use super::{id, picture, text};
 
 /// The oldest kind of submission: an upscale of a picture in the body.
 pub(super) fn submitted() -> Event {
-    of_work(ImageWork { job: upscale(), image: kept(), reference: None, seed: None })
+    submission_of(ImageWork { job: upscale(), image: stored_source(), reference: None, seed: None })
 }
 
 /// Name of each later kind of job, and its submission.
 pub fn every_job() -> Vec<(&'static str, Event)> {
-    let work = |job, image, reference, seed| of_work(ImageWork { job, image, reference, seed });
+    let work = |job, image, reference, seed| submission_of(ImageWork { job, image, reference, seed });
     let skin =
         |mode| ImageJob::SkinEnhance(SkinEnhanceJob { sharpen: Percent::saturating(3), ..SkinEnhanceJob::new(mode) });
     let flexible = SkinMode::Flexible { focus: SkinFocus::NoMakeUp };
     vec![
         ("upscale-of-url", work(upscale(), at("image.png"), None, None)),
-        ("upscale-precision", work(precision(), kept(), None, None)),
-        ("style-transfer", work(style(), kept(), Some(at("reference.webp")), Some(u32::MAX))),
-        ("skin-creative", work(skin(SkinMode::Creative), kept(), None, Some(0))),
-        ("skin-faithful", work(skin(SkinMode::Faithful { detail: Percent::saturating(81) }), kept(), None, Some(1))),
-        ("skin-flexible", work(skin(flexible), kept(), None, Some(2))),
-        ("relight", work(relight(), at("image.jpg"), Some(kept()), None)),
+        ("upscale-precision", work(precision(), stored_source(), None, None)),
+        ("style-transfer", work(style(), stored_source(), Some(at("reference.webp")), Some(u32::MAX))),
+        ("skin-creative", work(skin(SkinMode::Creative), stored_source(), None, Some(0))),
+        (
+            "skin-faithful",
+            work(skin(SkinMode::Faithful { detail: Percent::saturating(81) }), stored_source(), None, Some(1)),
+        ),
+        ("skin-flexible", work(skin(flexible), stored_source(), None, Some(2))),
+        ("relight", work(relight(), at("image.jpg"), Some(stored_source()), None)),
     ]
 }
 
-fn of_work(work: ImageWork) -> Event {
+fn submission_of(work: ImageWork) -> Event {
     TaskEvent::TaskSubmitted(Submission {
         task: TaskId(id(0x7A)),
         owner: Some(UserId(id(0xA))),
@@ -45,7 +48,7 @@ fn of_work(work: ImageWork) -> Event {
     .into()
 }
 
-fn kept() -> PictureSource {
+fn stored_source() -> PictureSource {
     PictureSource::Stored(picture())
 }
 

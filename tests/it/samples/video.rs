@@ -18,14 +18,14 @@ use super::{id, picture, text};
 
 /// Further events with a different stored shape: name and event. New ones are added at the end.
 pub fn further() -> Vec<(&'static str, Event)> {
-    let somebody = Some(UserId(id(0xA)));
+    let owner = Some(UserId(id(0xA)));
     vec![
-        ("start-end2video", submitted(somebody, video(VideoJob::StartEnd(full())))),
+        ("start-end2video", submitted(owner, video(VideoJob::StartEnd(full())))),
         ("reference2video", submitted(None, video(VideoJob::Reference(GenerateJob::new(VideoModel::V2))))),
-        ("extend", submitted(somebody, video(VideoJob::Extend(extend(None))))),
-        ("extend-of-own", submitted(somebody, video(VideoJob::Extend(extend(Some(clip())))))),
-        ("multiframe", submitted(somebody, video(VideoJob::Multiframe(multiframe())))),
-        ("music", submitted(somebody, music())),
+        ("extend", submitted(owner, video(VideoJob::Extend(extend(None))))),
+        ("extend-of-own", submitted(owner, video(VideoJob::Extend(extend(Some(clip())))))),
+        ("multiframe", submitted(owner, video(VideoJob::Multiframe(multiframe())))),
+        ("music", submitted(owner, music())),
         ("anonymous", redelivery()),
     ]
 }
@@ -43,7 +43,7 @@ fn seconds(value: i64) -> VideoSeconds {
 }
 
 fn video(job: VideoJob) -> TaskWork {
-    let document = |nth, bytes| Some(AttachedDocument { digest: Digest([nth; 32]), bytes });
+    let document = |index, bytes| Some(AttachedDocument { digest: Digest([index; 32]), bytes });
     TaskWork::Video(VideoWork {
         job,
         images: vec![PictureSource::Stored(picture()), PictureSource::Remote(url("end.png"))],
@@ -78,7 +78,7 @@ fn full() -> GenerateJob {
     }
 }
 
-fn extend(kept: Option<Clip>) -> ExtendJob {
+fn extend(stored: Option<Clip>) -> ExtendJob {
     ExtendJob {
         model: ExtendModel::Vq2Pro,
         resolution: ExtendResolution::P540,
@@ -87,8 +87,8 @@ fn extend(kept: Option<Clip>) -> ExtendJob {
         video: Footage {
             creation: TaskId(id(0x7B)),
             url: url("media/x.mp4"),
-            stored: kept,
-            vendor_id: kept.map(|_| text("v-7")),
+            stored,
+            vendor_id: stored.map(|_| text("v-7")),
         },
     }
 }

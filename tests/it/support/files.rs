@@ -9,36 +9,36 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 
 /// Function from a path to the response bytes, after which the connection is closed.
-type Answering = Arc<dyn Fn(&str) -> Vec<u8> + Send + Sync>;
+type FileReplyFn = Arc<dyn Fn(&str) -> Vec<u8> + Send + Sync>;
 
 /// Server that listens until the test ends.
 pub struct FileServer {
     address: SocketAddr,
-    asked: Arc<Mutex<Vec<String>>>,
+    requested_paths: Arc<Mutex<Vec<String>>>,
     open: watch::Sender<bool>,
 }
 
 impl FileServer {
     /// Server that answers a request for this path with these bytes, including the head.
-    pub async fn answering(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
-        Self::listening(TcpListener::bind("127.0.0.1:0").await.expect("a free port"), answer)
+    pub async fn with_replies(reply: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self::on_listener(TcpListener::bind("127.0.0.1:0").await.expect("a free port"), reply)
     }
 
     /// The same, on this listener.
-    pub fn listening(listener: TcpListener, answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
+    pub fn on_listener(listener: TcpListener, reply: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let address = listener.local_addr().expect("an address");
-        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let requested_paths = Arc::<Mutex<Vec<String>>>::default();
         let (open, gate) = watch::channel(true);
-        let (noted, answer): (_, Answering) = (asked.clone(), Arc::new(answer));
+        let (recorded, reply): (_, FileReplyFn) = (requested_paths.clone(), Arc::new(reply));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (noted, answer, gate) = (noted.clone(), answer.clone(), gate.clone());
+                let (recorded, reply, gate) = (recorded.clone(), reply.clone(), gate.clone());
                 tokio::spawn(async move {
-                    let _ = one_request(stream, &noted, &answer, gate).await;
+                    let _ = one_request(stream, &recorded, &reply, gate).await;
                 });
             }
         });
-        Self { address, asked, open }
+        Self { address, requested_paths, open }
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -46,20 +46,20 @@ impl FileServer {
     }
 
     /// Requested paths, in order.
-    pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().clone()
+    pub fn requested_paths(&self) -> Vec<String> {
+        self.requested_paths.lock().clone()
     }
 
     /// Releases responses, or blocks them.
-    pub fn let_out(&self, open: bool) {
+    pub fn release(&self, open: bool) {
         self.open.send_replace(open);
     }
 }
 
 async fn one_request(
     mut stream: TcpStream,
-    noted: &Mutex<Vec<String>>,
-    answer: &Answering,
+    recorded: &Mutex<Vec<String>>,
+    reply: &FileReplyFn,
     mut gate: watch::Receiver<bool>,
 ) -> std::io::Result<()> {
     let mut bytes = Vec::new();
@@ -70,9 +70,9 @@ async fn one_request(
     }
     let request = String::from_utf8_lossy(&bytes);
     let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
-    noted.lock().push(path.clone());
+    recorded.lock().push(path.clone());
     let _ = gate.wait_for(|open| *open).await;
-    stream.write_all(&answer(&path)).await?;
+    stream.write_all(&reply(&path)).await?;
     stream.shutdown().await
 }
 

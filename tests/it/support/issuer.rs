@@ -77,9 +77,10 @@ impl SigningKey {
 
     /// Token with this header and these claims.
     pub fn token_with(&self, header: &Value, claims: &Value) -> String {
-        let signed = format!("{}.{}", encoded(header.to_string().as_bytes()), encoded(claims.to_string().as_bytes()));
-        let signature = encoded(&self.signature(signed.as_bytes()));
-        format!("{signed}.{signature}")
+        let signing_input =
+            format!("{}.{}", encoded(header.to_string().as_bytes()), encoded(claims.to_string().as_bytes()));
+        let signature = encoded(&self.signature(signing_input.as_bytes()));
+        format!("{signing_input}.{signature}")
     }
 
     /// Token as the issuer signs it.
@@ -93,17 +94,17 @@ pub fn encoded(bytes: &[u8]) -> String {
 }
 
 #[derive(Default)]
-struct Said {
+struct IssuerState {
     keys: Vec<Value>,
     is_away: bool,
     /// Number of requests for its keys.
-    asked: usize,
+    requests: usize,
 }
 
 /// Issuer that listens.
 pub struct TestIssuer {
     address: SocketAddr,
-    said: Arc<Mutex<Said>>,
+    state: Arc<Mutex<IssuerState>>,
 }
 
 impl TestIssuer {
@@ -111,14 +112,14 @@ impl TestIssuer {
     pub async fn start(keys: &[Value]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let said = Arc::new(Mutex::new(Said { keys: keys.to_vec(), ..Said::default() }));
-        let saying = said.clone();
+        let state = Arc::new(Mutex::new(IssuerState { keys: keys.to_vec(), ..IssuerState::default() }));
+        let saying = state.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let _ = answer(stream, address, &saying).await;
+                let _ = respond(stream, address, &saying).await;
             }
         });
-        Self { address, said }
+        Self { address, state }
     }
 
     /// Issuer URL.
@@ -128,21 +129,21 @@ impl TestIssuer {
 
     /// Replaces the published keys.
     pub fn publish(&self, keys: &[Value]) {
-        self.said.lock().keys = keys.to_vec();
+        self.state.lock().keys = keys.to_vec();
     }
 
     /// Switches between 503 for everything and normal service.
     pub fn go_away(&self, is_away: bool) {
-        self.said.lock().is_away = is_away;
+        self.state.lock().is_away = is_away;
     }
 
     /// Number of requests for its keys.
-    pub fn asked(&self) -> usize {
-        self.said.lock().asked
+    pub fn request_count(&self) -> usize {
+        self.state.lock().requests
     }
 }
 
-async fn answer(mut stream: TcpStream, address: SocketAddr, said: &Mutex<Said>) -> std::io::Result<()> {
+async fn respond(mut stream: TcpStream, address: SocketAddr, state: &Mutex<IssuerState>) -> std::io::Result<()> {
     let mut bytes = Vec::new();
     while !bytes.windows(4).any(|window| window == b"\r\n\r\n") {
         if stream.read_buf(&mut bytes).await? == 0 {
@@ -152,14 +153,14 @@ async fn answer(mut stream: TcpStream, address: SocketAddr, said: &Mutex<Said>) 
     let request = String::from_utf8_lossy(&bytes).into_owned();
     let path = request.split(' ').nth(1).unwrap_or_default();
     let (status, body) = {
-        let mut said = said.lock();
-        said.asked += usize::from(path == "/keys");
+        let mut state = state.lock();
+        state.requests += usize::from(path == "/keys");
         match path {
-            _ if said.is_away => (503, json!({})),
+            _ if state.is_away => (503, json!({})),
             "/.well-known/openid-configuration" => {
                 (200, json!({"issuer": format!("http://{address}"), "jwks_uri": format!("http://{address}/keys")}))
             }
-            "/keys" => (200, json!({"keys": said.keys})),
+            "/keys" => (200, json!({"keys": state.keys})),
             _ => (404, json!({})),
         }
     };

@@ -35,7 +35,7 @@ pub struct TestUser {
 }
 
 /// Complete response.
-pub struct Answer {
+pub struct TestResponse {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
@@ -104,33 +104,33 @@ impl TestApp {
         self.client.request(method, self.url(path))
     }
 
-    pub async fn send(&self, request: RequestBuilder) -> Answer {
-        let answer = request.send().await.expect("an answer");
-        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        Answer { status, headers, body: answer.bytes().await.expect("a body").to_vec() }
+    pub async fn send(&self, request: RequestBuilder) -> TestResponse {
+        let response = request.send().await.expect("an answer");
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        TestResponse { status, headers, body: response.bytes().await.expect("a body").to_vec() }
     }
 
-    pub async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> TestResponse {
         self.send(self.request(Method::GET, path)).await
     }
 
-    pub async fn get_as(&self, token: &str, path: &str) -> Answer {
+    pub async fn get_as(&self, token: &str, path: &str) -> TestResponse {
         self.send(self.request(Method::GET, path).bearer_auth(token)).await
     }
 
-    pub async fn post(&self, path: &str, body: Value) -> Answer {
+    pub async fn post(&self, path: &str, body: Value) -> TestResponse {
         self.send(self.request(Method::POST, path).json(&body)).await
     }
 
-    pub async fn post_as(&self, token: &str, path: &str, body: Value) -> Answer {
+    pub async fn post_as(&self, token: &str, path: &str, body: Value) -> TestResponse {
         self.send(self.request(Method::POST, path).bearer_auth(token).json(&body)).await
     }
 
-    pub async fn put_as(&self, token: &str, path: &str, body: Value) -> Answer {
+    pub async fn put_as(&self, token: &str, path: &str, body: Value) -> TestResponse {
         self.send(self.request(Method::PUT, path).bearer_auth(token).json(&body)).await
     }
 
-    pub async fn delete_as(&self, token: &str, path: &str) -> Answer {
+    pub async fn delete_as(&self, token: &str, path: &str) -> TestResponse {
         self.send(self.request(Method::DELETE, path).bearer_auth(token)).await
     }
 
@@ -158,12 +158,12 @@ impl TestApp {
     /// Creates a personal access token of this publisher.
     pub async fn access_token(&self, publisher: &str, owner: &TestUser) -> String {
         let path = format!("/publishers/{publisher}/tokens");
-        let answer = self.post_as(&owner.token, &path, json!({"name": "ci"})).await.expect(201).json();
-        answer["token"].as_str().expect("a token").to_owned()
+        let response = self.post_as(&owner.token, &path, json!({"name": "ci"})).await.expect(201).json();
+        response["token"].as_str().expect("a token").to_owned()
     }
 }
 
-impl Answer {
+impl TestResponse {
     /// Returns the response; panics unless it has this status.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {

@@ -13,25 +13,25 @@ use tokio::sync::watch;
 
 /// Next action of the vendor.
 #[derive(Debug, Clone)]
-pub enum Act {
+pub enum StreamAction {
     /// Sends the text.
-    Say(String),
+    Send(String),
     /// Sends the text byte by byte, with a pause after each.
     Trickle(String, Duration),
     /// Sends the text without end.
-    Pour(String),
+    SendForever(String),
     /// Sends nothing more, and keeps the connection open.
     Silence,
 }
 
 /// Request as received.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct MusicRequest {
     pub head: String,
     pub body: String,
 }
 
-impl Asked {
+impl MusicRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
             let (key, value) = line.split_once(": ")?;
@@ -41,103 +41,104 @@ impl Asked {
 
     /// Value of a form field.
     pub fn field(&self, name: &str) -> Option<&str> {
-        let (_, rest) = self.body.split_once(&format!("name=\"{name}\"\r\n\r\n"))?;
-        Some(rest.split_once("\r\n--")?.0)
+        let (_, remaining) = self.body.split_once(&format!("name=\"{name}\"\r\n\r\n"))?;
+        Some(remaining.split_once("\r\n--")?.0)
     }
 }
 
-type Conduct = Box<dyn Fn(&Asked) -> Vec<Act> + Send + Sync>;
+type MusicBehavior = Box<dyn Fn(&MusicRequest) -> Vec<StreamAction> + Send + Sync>;
 
 /// Record of the vendor.
 #[derive(Debug, Clone, Default)]
-pub struct Books {
-    pub asked: Vec<Asked>,
+pub struct MusicSimRecord {
+    pub requests: Vec<MusicRequest>,
     /// Connections closed by the client.
     pub closed: usize,
     /// Bytes sent.
     pub sent: u64,
 }
 
-struct Shop {
-    conduct: Mutex<Conduct>,
-    books: watch::Sender<Books>,
+struct MusicSimServer {
+    behavior: Mutex<MusicBehavior>,
+    record: watch::Sender<MusicSimRecord>,
 }
 
 /// Vendor that listens until it is dropped.
 pub struct MusicSim {
-    shop: Arc<Shop>,
+    server: Arc<MusicSimServer>,
     address: SocketAddr,
-    listening: tokio::task::JoinHandle<()>,
+    accept_task: tokio::task::JoinHandle<()>,
 }
 
 impl Drop for MusicSim {
     fn drop(&mut self) {
-        self.listening.abort();
+        self.accept_task.abort();
     }
 }
 
 impl MusicSim {
-    pub async fn behaving(conduct: impl Fn(&Asked) -> Vec<Act> + Send + Sync + 'static) -> Self {
+    pub async fn with_behavior(behavior: impl Fn(&MusicRequest) -> Vec<StreamAction> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let shop = Arc::new(Shop { conduct: Mutex::new(Box::new(conduct)), books: watch::Sender::default() });
-        let serving = shop.clone();
-        let listening = tokio::spawn(async move {
+        let server =
+            Arc::new(MusicSimServer { behavior: Mutex::new(Box::new(behavior)), record: watch::Sender::default() });
+        let shared = server.clone();
+        let accept_task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serving.clone().serve(stream));
+                tokio::spawn(shared.clone().serve(stream));
             }
         });
-        Self { shop, address, listening }
+        Self { server, address, accept_task }
     }
 
     pub fn base(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub fn books(&self) -> Books {
-        self.shop.books.borrow().clone()
+    pub fn record(&self) -> MusicSimRecord {
+        self.server.record.borrow().clone()
     }
 
     /// Replaces the behaviour.
-    pub fn behave(&self, conduct: impl Fn(&Asked) -> Vec<Act> + Send + Sync + 'static) {
-        *self.shop.conduct.lock() = Box::new(conduct);
+    pub fn set_behavior(&self, behavior: impl Fn(&MusicRequest) -> Vec<StreamAction> + Send + Sync + 'static) {
+        *self.server.behavior.lock() = Box::new(behavior);
     }
 
     /// Waits until the record satisfies the condition.
-    pub async fn until(&self, shown: impl FnMut(&Books) -> bool) {
-        self.shop.books.subscribe().wait_for(shown).await.expect("the vendor lives");
+    pub async fn wait_until(&self, condition: impl FnMut(&MusicSimRecord) -> bool) {
+        self.server.record.subscribe().wait_for(condition).await.expect("the vendor lives");
     }
 }
 
-impl Shop {
+impl MusicSimServer {
     async fn serve(self: Arc<Self>, mut stream: TcpStream) {
-        let Some(asked) = read(&mut stream).await else { return };
-        let acts = (self.conduct.lock())(&asked);
-        self.books.send_modify(|books| books.asked.push(asked));
+        let Some(request) = read_request(&mut stream).await else { return };
+        let acts = (self.behavior.lock())(&request);
+        self.record.send_modify(|record| record.requests.push(request));
         let (mut incoming, mut outgoing) = stream.split();
-        let mut rest = [0; 64];
+        let mut buffer = [0; 64];
         tokio::select! {
-            () = self.act(&mut outgoing, acts) => {
+            () = self.perform(&mut outgoing, acts) => {
                 let _ = outgoing.shutdown().await;
             }
-            _ = incoming.read(&mut rest) => self.books.send_modify(|books| books.closed += 1),
+            _ = incoming.read(&mut buffer) => self.record.send_modify(|books| books.closed += 1),
         }
     }
 
-    async fn act(&self, outgoing: &mut (impl AsyncWriteExt + Unpin), acts: Vec<Act>) {
+    async fn perform(&self, outgoing: &mut (impl AsyncWriteExt + Unpin), acts: Vec<StreamAction>) {
         for act in acts {
             match act {
-                Act::Say(text) => self.send(outgoing, text.as_bytes()).await,
-                Act::Trickle(text, pause) => {
+                StreamAction::Send(text) => self.send(outgoing, text.as_bytes()).await,
+                StreamAction::Trickle(text, pause) => {
                     for byte in text.bytes() {
                         self.send(outgoing, &[byte]).await;
                         tokio::time::sleep(pause).await;
                     }
                 }
-                Act::Pour(text) => loop {
+                StreamAction::SendForever(text) => loop {
                     self.send(outgoing, text.as_bytes()).await;
                 },
-                Act::Silence => std::future::pending().await,
+                StreamAction::Silence => std::future::pending().await,
             }
         }
     }
@@ -147,20 +148,20 @@ impl Shop {
         if outgoing.write_all(bytes).await.is_err() {
             std::future::pending::<()>().await;
         }
-        self.books.send_modify(|books| books.sent += bytes.len() as u64);
+        self.record.send_modify(|record| record.sent += bytes.len() as u64);
     }
 }
 
 /// Reads a complete request.
-async fn read(stream: &mut TcpStream) -> Option<Asked> {
+async fn read_request(stream: &mut TcpStream) -> Option<MusicRequest> {
     let mut bytes = Vec::new();
     loop {
         if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
-            let asked = Asked { head, body: String::from_utf8_lossy(&bytes[end + 4..]).into_owned() };
-            let length: usize = asked.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+            let request = MusicRequest { head, body: String::from_utf8_lossy(&bytes[end + 4..]).into_owned() };
+            let length: usize = request.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
             if bytes.len() >= end + 4 + length {
-                return Some(asked);
+                return Some(request);
             }
         }
         if stream.read_buf(&mut bytes).await.ok()? == 0 {
@@ -173,15 +174,17 @@ async fn read(stream: &mut TcpStream) -> Option<Asked> {
 pub const BEGUN: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\n\r\n";
 
 /// Complete response with this status.
-pub fn answer(status: &str, body: &str) -> Vec<Act> {
+pub fn error_response(status: &str, body: &str) -> Vec<StreamAction> {
     let length = body.len();
-    vec![Act::Say(format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"))]
+    vec![StreamAction::Send(format!(
+        "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    ))]
 }
 
 /// Lines, with the head before them.
-pub fn lines(lines: &[Value]) -> Vec<Act> {
+pub fn lines(lines: &[Value]) -> Vec<StreamAction> {
     let lines: String = lines.iter().map(|line| line.to_string() + "\n").collect();
-    vec![Act::Say(format!("{BEGUN}{lines}"))]
+    vec![StreamAction::Send(format!("{BEGUN}{lines}"))]
 }
 
 pub fn duration() -> Value {
@@ -211,6 +214,6 @@ pub fn complete() -> Value {
 }
 
 /// Lines of a successful response.
-pub fn usual() -> Vec<Value> {
+pub fn normal_lines() -> Vec<Value> {
     vec![duration(), title(), sound("one "), sound("two"), generated(), complete()]
 }

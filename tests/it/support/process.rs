@@ -17,7 +17,7 @@ pub struct Process {
     base: String,
     printed: String,
     /// Stderr so far.
-    said: Arc<Mutex<String>>,
+    log: Arc<Mutex<String>>,
     /// Thread that reads stderr, so that the program never blocks on a full pipe.
     listener: Option<JoinHandle<()>>,
 }
@@ -37,13 +37,13 @@ impl Process {
     pub fn try_start(command: &mut Command) -> Result<Self, String> {
         let mut child = command.spawn().expect("the program starts");
         let errors = child.stderr.take().expect("a pipe");
-        let said = Arc::<Mutex<String>>::default();
-        let hearing = Arc::clone(&said);
+        let log = Arc::<Mutex<String>>::default();
+        let hearing = Arc::clone(&log);
         let listener = std::thread::spawn(move || {
             for line in BufReader::new(errors).lines().map_while(Result::ok) {
-                let mut heard = hearing.lock().expect("nobody panics with it");
-                heard.push_str(&line);
-                heard.push('\n');
+                let mut captured = hearing.lock().expect("nobody panics with it");
+                captured.push_str(&line);
+                captured.push('\n');
             }
         });
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
@@ -57,11 +57,11 @@ impl Process {
         }
         std::thread::spawn(move || lines.for_each(drop));
         if let Some(base) = printed.lines().find_map(address_in) {
-            return Ok(Self { child, base, printed, said, listener: Some(listener) });
+            return Ok(Self { child, base, printed, log, listener: Some(listener) });
         }
         let status = child.wait().expect("it ends");
         listener.join().expect("the listener lives");
-        Err(format!("{status}: {}", said.lock().expect("nobody panics with it")))
+        Err(format!("{status}: {}", log.lock().expect("nobody panics with it")))
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -74,8 +74,8 @@ impl Process {
     }
 
     /// Stderr so far.
-    pub fn said(&self) -> String {
-        self.said.lock().expect("nobody panics with it").clone()
+    pub fn log_text(&self) -> String {
+        self.log.lock().expect("nobody panics with it").clone()
     }
 
     pub fn pid(&self) -> Pid {
@@ -94,7 +94,7 @@ impl Process {
     }
 
     /// Waits until the process has exited without a signal from the test, and returns its status.
-    pub fn ended(mut self) -> ExitStatus {
+    pub fn wait_for_exit(mut self) -> ExitStatus {
         self.child.wait().expect("it ends")
     }
 
@@ -103,7 +103,7 @@ impl Process {
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it can be told");
         let status = self.child.wait().expect("it ends");
         self.listener.take().expect("joined once").join().expect("the listener lives");
-        (status, self.said())
+        (status, self.log_text())
     }
 }
 
@@ -145,20 +145,20 @@ pub fn without_snapshots(command: &mut Command) -> &mut Command {
 
 /// Result of a finished command.
 #[derive(Debug)]
-pub struct Done {
+pub struct CommandOutput {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
-impl From<Output> for Done {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Self { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
     }
 }
 
-impl Done {
+impl CommandOutput {
     /// Returns the result; panics unless it has this exit code.
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
@@ -168,21 +168,21 @@ impl Done {
 
     /// Returns the result; panics unless stdout contains all of these texts.
     #[track_caller]
-    pub fn says(self, words: &[&str]) -> Self {
-        for word in words {
-            assert!(self.out.contains(word), "{word:?} is not in: {}\nstderr: {}", self.out, self.err);
+    pub fn assert_contains(self, expected: &[&str]) -> Self {
+        for text in expected {
+            assert!(self.out.contains(text), "{text:?} is not in: {}\nstderr: {}", self.out, self.err);
         }
         self
     }
 }
 
 /// Runs a command of the program to its end, on a data directory.
-pub fn run(data_dir: &Path, arguments: &[&str]) -> Done {
-    Done::from(on(data_dir, arguments).output().expect("the program starts"))
+pub fn run(data_dir: &Path, arguments: &[&str]) -> CommandOutput {
+    CommandOutput::from(command_on(data_dir, arguments).output().expect("the program starts"))
 }
 
 /// Command of the program, on a data directory.
-pub fn on(data_dir: &Path, arguments: &[&str]) -> Command {
+pub fn command_on(data_dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
     command.arg("--data-dir").arg(data_dir).args(arguments).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());

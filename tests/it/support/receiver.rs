@@ -36,7 +36,7 @@ impl Received {
     }
 }
 
-type Answering = Arc<dyn Fn(usize, &Received) -> String + Send + Sync>;
+type ReplyFn = Arc<dyn Fn(usize, &Received) -> String + Send + Sync>;
 
 /// Receiver that listens until it is dropped.
 pub struct Receiver {
@@ -48,7 +48,7 @@ pub struct Receiver {
 impl Receiver {
     /// Receiver that accepts everything.
     pub async fn start() -> Self {
-        Self::answering(|_, _| "HTTP/1.1 204 No Content".to_owned()).await
+        Self::with_replies(|_, _| "HTTP/1.1 204 No Content".to_owned()).await
     }
 
     /// Receiver on an address that was in use before.
@@ -59,21 +59,21 @@ impl Receiver {
 
     /// Receiver that answers with a status line (and header lines) chosen by the test, given the number of the
     /// callback.
-    pub async fn answering(answer: impl Fn(usize, &Received) -> String + Send + Sync + 'static) -> Self {
-        Self::listen(TcpListener::bind("127.0.0.1:0").await.expect("a free port"), Arc::new(answer))
+    pub async fn with_replies(reply: impl Fn(usize, &Received) -> String + Send + Sync + 'static) -> Self {
+        Self::listen(TcpListener::bind("127.0.0.1:0").await.expect("a free port"), Arc::new(reply))
     }
 
-    fn listen(listener: TcpListener, answer: Answering) -> Self {
+    fn listen(listener: TcpListener, reply: ReplyFn) -> Self {
         let address = listener.local_addr().expect("an address");
         let received = Arc::<Mutex<Vec<Received>>>::default();
-        let (told, count) = watch::channel(0);
-        let noted = received.clone();
+        let (notify, count) = watch::channel(0);
+        let recorded = received.clone();
         tokio::spawn(async move {
-            let told = Arc::new(told);
+            let notify = Arc::new(notify);
             while let Ok((stream, _)) = listener.accept().await {
-                let (noted, answer, told) = (noted.clone(), answer.clone(), told.clone());
+                let (recorded, reply, notify) = (recorded.clone(), reply.clone(), notify.clone());
                 tokio::spawn(async move {
-                    let _ = one_request(stream, &noted, &answer, &told).await;
+                    let _ = one_request(stream, &recorded, &reply, &notify).await;
                 });
             }
         });
@@ -90,11 +90,11 @@ impl Receiver {
     }
 
     /// Waits until the callbacks satisfy a condition.
-    pub async fn wait_until(&self, mut enough: impl FnMut(&[Received]) -> bool) -> Vec<Received> {
+    pub async fn wait_until(&self, mut condition: impl FnMut(&[Received]) -> bool) -> Vec<Received> {
         let mut count = self.count.clone();
         loop {
             let so_far = self.received();
-            if enough(&so_far) {
+            if condition(&so_far) {
                 return so_far;
             }
             let change = tokio::time::timeout(std::time::Duration::from_mins(1), count.changed());
@@ -108,9 +108,9 @@ impl Receiver {
 
 async fn one_request(
     mut stream: TcpStream,
-    noted: &Mutex<Vec<Received>>,
-    answer: &Answering,
-    told: &watch::Sender<usize>,
+    recorded: &Mutex<Vec<Received>>,
+    reply: &ReplyFn,
+    notify: &watch::Sender<usize>,
 ) -> std::io::Result<()> {
     let mut bytes = Vec::new();
     let request = loop {
@@ -121,15 +121,15 @@ async fn one_request(
             break request;
         }
     };
-    let number = {
-        let mut noted = noted.lock();
-        noted.push(request.clone());
-        noted.len()
+    let count = {
+        let mut recorded = recorded.lock();
+        recorded.push(request.clone());
+        recorded.len()
     };
-    let head = answer(number, &request);
+    let head = reply(count, &request);
     stream.write_all(format!("{head}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").as_bytes()).await?;
     stream.shutdown().await?;
-    told.send_replace(number);
+    notify.send_replace(count);
     Ok(())
 }
 

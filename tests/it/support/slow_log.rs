@@ -12,15 +12,15 @@ use parking_lot::{Condvar, Mutex};
 #[derive(Default)]
 pub struct SlowLog {
     inner: MemoryLog,
-    state: Mutex<State>,
+    state: Mutex<SlowLogState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    held: bool,
-    waiting: bool,
-    broken: bool,
+struct SlowLogState {
+    is_held: bool,
+    is_waiting: bool,
+    is_broken: bool,
     groups: Vec<usize>,
 }
 
@@ -31,24 +31,24 @@ impl SlowLog {
 
     /// Blocks appends.
     pub fn hold(&self) {
-        self.state.lock().held = true;
+        self.state.lock().is_held = true;
     }
 
     /// Unblocks appends.
     pub fn release(&self) {
-        self.state.lock().held = false;
+        self.state.lock().is_held = false;
         self.changed.notify_all();
     }
 
     /// Makes appends fail.
-    pub fn break_down(&self) {
-        self.state.lock().broken = true;
+    pub fn fail_appends(&self) {
+        self.state.lock().is_broken = true;
     }
 
     /// Blocks the thread until an append waits.
     pub fn await_append(&self) {
         let mut state = self.state.lock();
-        self.changed.wait_while(&mut state, |state| !state.waiting);
+        self.changed.wait_while(&mut state, |state| !state.is_waiting);
     }
 
     /// Number of appends in each group.
@@ -61,11 +61,11 @@ impl EventLog for SlowLog {
     fn append(&self, group: Vec<Append>) -> Result<GroupOutcome, LogFailure> {
         let mut state = self.state.lock();
         state.groups.push(group.len());
-        state.waiting = true;
+        state.is_waiting = true;
         self.changed.notify_all();
-        self.changed.wait_while(&mut state, |state| state.held);
-        state.waiting = false;
-        if state.broken {
+        self.changed.wait_while(&mut state, |state| state.is_held);
+        state.is_waiting = false;
+        if state.is_broken {
             return Err(LogFailure::Storage { doing: "syncing".to_owned(), reason: "made to fail".to_owned() });
         }
         drop(state);

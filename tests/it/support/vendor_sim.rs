@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// Vendor feature for clients that do not know whether a submission arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Mode {
+pub enum SimMode {
     HonoursKeys,
     Searchable,
     Neither,
@@ -20,7 +20,7 @@ pub enum Mode {
 
 /// Kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum SimRequestKind {
     Submission,
     Poll,
     Search,
@@ -29,10 +29,10 @@ pub enum Kind {
 
 /// Request, as far as the behaviour depends on it.
 #[derive(Debug, Clone)]
-pub struct Asked {
-    pub kind: Kind,
+pub struct SimRequest {
+    pub kind: SimRequestKind,
     /// Number of requests of this kind for the same job so far, including this one.
-    pub nth: u32,
+    pub count: u32,
     /// Prompt of the job, by which a test identifies it.
     pub prompt: String,
     /// Id of the job; for a submission, the id that it would get.
@@ -42,12 +42,12 @@ pub struct Asked {
 /// Behaviour towards one request. Unless stated otherwise, a submission is accepted and charged before the response
 /// fails.
 #[derive(Debug, Clone)]
-pub enum Conduct {
-    Usual,
+pub enum SimBehavior {
+    Normal,
     /// Rejects the submission with this response: status line and headers, then the body.
-    Refuse(&'static str, String),
+    Reject(&'static str, String),
     /// Sends this response instead of the usual one.
-    Answer(&'static str, String),
+    Respond(&'static str, String),
     /// Sends these bytes, then closes the connection.
     Raw(String),
     /// Sends the usual response, one byte per interval.
@@ -68,28 +68,28 @@ pub struct Charge {
 /// Job, for measurements from outside.
 #[derive(Debug, Clone)]
 #[allow(dead_code, reason = "for benches/gateway")]
-pub struct Seen {
+pub struct SimJob {
     /// Idempotency key of the job.
     pub key: String,
     /// Time of completion.
-    pub done: Instant,
+    pub completed_at: Instant,
     /// Webhook URL for the job.
     pub webhook: Option<String>,
 }
 
 /// Job at the vendor.
-struct Job {
+struct StoredJob {
     key: String,
     prompt: String,
-    done: Instant,
+    completed_at: Instant,
     webhook: Option<String>,
 }
 
 /// Properties of the vendor.
 pub struct SimOptions {
-    pub mode: Mode,
+    pub mode: SimMode,
     /// Duration of a job.
-    pub work: Duration,
+    pub job_duration: Duration,
     /// Result file of every image job.
     pub result: Vec<u8>,
 }
@@ -97,119 +97,130 @@ pub struct SimOptions {
 /// Result of every video: the first bytes of an MP4 file, followed by enough to identify it.
 pub const CLIP: &[u8] = b"\0\0\0\x18ftypisom\0\0\x02\0isommp41a video of the simulator";
 
-type Choosing = Box<dyn Fn(&Asked) -> Conduct + Send + Sync>;
+type BehaviorFn = Box<dyn Fn(&SimRequest) -> SimBehavior + Send + Sync>;
 
 #[derive(Default)]
-struct Books {
-    jobs: HashMap<String, Job>,
+struct SimVendorState {
+    jobs: HashMap<String, StoredJob>,
     by_key: HashMap<String, String>,
     charges: Vec<Charge>,
-    asked: HashMap<(Kind, String), u32>,
+    request_counts: HashMap<(SimRequestKind, String), u32>,
     /// Head and body of the last submission.
     last: Option<(String, Value)>,
 }
 
-struct Shop {
+struct SimServer {
     options: SimOptions,
     base: String,
-    conduct: Choosing,
-    books: Mutex<Books>,
+    behavior: BehaviorFn,
+    state: Mutex<SimVendorState>,
 }
 
 /// Vendor that listens until it is dropped.
 pub struct VendorSim {
-    shop: Arc<Shop>,
-    listening: tokio::task::JoinHandle<()>,
+    server: Arc<SimServer>,
+    accept_task: tokio::task::JoinHandle<()>,
 }
 
 impl Drop for VendorSim {
     fn drop(&mut self) {
-        self.listening.abort();
+        self.accept_task.abort();
     }
 }
 
 impl VendorSim {
     /// Vendor without faults.
     pub async fn start(options: SimOptions) -> Self {
-        Self::behaving(options, |_| Conduct::Usual).await
+        Self::with_behavior(options, |_| SimBehavior::Normal).await
     }
 
     /// Vendor with scripted behaviour for each request.
-    pub async fn behaving(options: SimOptions, conduct: impl Fn(&Asked) -> Conduct + Send + Sync + 'static) -> Self {
+    pub async fn with_behavior(
+        options: SimOptions,
+        behavior: impl Fn(&SimRequest) -> SimBehavior + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        Self::on(listener, options, conduct)
+        Self::on_listener(listener, options, behavior)
     }
 
     /// The same, on this listener.
-    pub fn on(
+    pub fn on_listener(
         listener: TcpListener,
         options: SimOptions,
-        conduct: impl Fn(&Asked) -> Conduct + Send + Sync + 'static,
+        behavior: impl Fn(&SimRequest) -> SimBehavior + Send + Sync + 'static,
     ) -> Self {
         let address = listener.local_addr().expect("an address");
         let base = format!("http://{address}");
-        let shop = Arc::new(Shop { options, base, conduct: Box::new(conduct), books: Mutex::default() });
-        let serving = shop.clone();
-        let listening = tokio::spawn(async move {
+        let server = Arc::new(SimServer { options, base, behavior: Box::new(behavior), state: Mutex::default() });
+        let shared = server.clone();
+        let accept_task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let shop = serving.clone();
+                let server = shared.clone();
                 tokio::spawn(async move {
-                    let _ = shop.serve(stream).await;
+                    let _ = server.serve(stream).await;
                 });
             }
         });
-        Self { shop, listening }
+        Self { server, accept_task }
     }
 
     pub fn base(&self) -> String {
-        self.shop.base.clone()
+        self.server.base.clone()
     }
 
     /// All charges, in order.
     pub fn charges(&self) -> Vec<Charge> {
-        self.shop.books.lock().charges.clone()
+        self.server.state.lock().charges.clone()
     }
 
     /// Head and body of the last submission.
     pub fn last_submission(&self) -> Option<(String, Value)> {
-        self.shop.books.lock().last.clone()
+        self.server.state.lock().last.clone()
     }
 
     /// Webhook URL of the job with this prompt.
     pub fn webhook(&self, prompt: &str) -> Option<String> {
-        self.shop.books.lock().jobs.values().find(|job| job.prompt == prompt)?.webhook.clone()
+        self.server.state.lock().jobs.values().find(|job| job.prompt == prompt)?.webhook.clone()
     }
 
     /// Jobs accepted after this many others, in order.
     #[allow(dead_code, reason = "for benches/gateway")]
-    pub fn taken_after(&self, number: usize) -> Vec<Seen> {
-        let books = self.shop.books.lock();
-        let taken = books.charges.iter().skip(number).filter_map(|charge| books.jobs.get(&charge.id));
-        taken.map(|job| Seen { key: job.key.clone(), done: job.done, webhook: job.webhook.clone() }).collect()
+    pub fn jobs_after(&self, offset: usize) -> Vec<SimJob> {
+        let state = self.server.state.lock();
+        let jobs = state.charges.iter().skip(offset).filter_map(|charge| state.jobs.get(&charge.id));
+        jobs.map(|job| SimJob { key: job.key.clone(), completed_at: job.completed_at, webhook: job.webhook.clone() })
+            .collect()
     }
 
     /// Number of requests of this kind, over all jobs.
-    pub fn asked(&self, kind: Kind) -> u32 {
-        self.shop.books.lock().asked.iter().filter(|((asked, _), _)| *asked == kind).map(|(_, count)| count).sum()
+    pub fn request_count(&self, kind: SimRequestKind) -> u32 {
+        self.server
+            .state
+            .lock()
+            .request_counts
+            .iter()
+            .filter(|((candidate, _), _)| *candidate == kind)
+            .map(|(_, count)| count)
+            .sum()
     }
 
     /// Completes all jobs at once.
     pub fn finish_all(&self) {
-        for job in self.shop.books.lock().jobs.values_mut() {
-            job.done = Instant::now();
+        for job in self.server.state.lock().jobs.values_mut() {
+            job.completed_at = Instant::now();
         }
     }
 }
 
 /// Request as received.
-struct Request {
+struct RawRequest {
     head: String,
     method: String,
     path: String,
     body: Vec<u8>,
 }
 
-impl Request {
+impl RawRequest {
     fn header(&self, name: &str) -> String {
         let found = self.head.lines().find_map(|line| {
             let (key, value) = line.split_once(": ")?;
@@ -219,13 +230,13 @@ impl Request {
     }
 }
 
-async fn read(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> std::io::Result<Option<Request>> {
+async fn read_request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> std::io::Result<Option<RawRequest>> {
     loop {
         if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
-            let mut words = head.split(' ');
-            let (method, path) = (words.next().unwrap_or("").to_owned(), words.next().unwrap_or("").to_owned());
-            let mut request = Request { head, method, path, body: Vec::new() };
+            let mut parts = head.split(' ');
+            let (method, path) = (parts.next().unwrap_or("").to_owned(), parts.next().unwrap_or("").to_owned());
+            let mut request = RawRequest { head, method, path, body: Vec::new() };
             let length: usize = request.header("content-length").parse().unwrap_or(0);
             if bytes.len() >= end + 4 + length {
                 request.body = bytes[end + 4..end + 4 + length].to_vec();
@@ -239,54 +250,54 @@ async fn read(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> std::io::Result<Op
     }
 }
 
-fn message(head: &str, body: &[u8]) -> Vec<u8> {
+fn http_message(head: &str, body: &[u8]) -> Vec<u8> {
     [format!("HTTP/1.1 {head}\r\ncontent-length: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
 }
 
 fn ok(body: &Value) -> Vec<u8> {
-    message("200 OK\r\ncontent-type: application/json", body.to_string().as_bytes())
+    http_message("200 OK\r\ncontent-type: application/json", body.to_string().as_bytes())
 }
 
-fn is_of_video(request: &Request) -> bool {
+fn is_video_request(request: &RawRequest) -> bool {
     request.path.contains("/videovendor/")
 }
 
 fn not_found() -> Vec<u8> {
-    message("404 Not Found\r\ncontent-type: application/json", br#"{"message": "no such thing"}"#)
+    http_message("404 Not Found\r\ncontent-type: application/json", br#"{"message": "no such thing"}"#)
 }
 
-impl Shop {
+impl SimServer {
     /// Serves the requests of one connection in order.
     async fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
         let mut bytes = Vec::new();
-        while let Some(request) = read(&mut stream, &mut bytes).await? {
-            let (asked, kind) = self.note(&request);
-            let conduct = (self.conduct)(&asked);
-            let usual = || self.usual(kind, &request, &asked);
-            match conduct {
-                Conduct::Usual => stream.write_all(&usual()).await?,
-                Conduct::Refuse(head, body) => stream.write_all(&message(head, body.as_bytes())).await?,
-                Conduct::Answer(head, body) => {
-                    usual();
-                    stream.write_all(&message(head, body.as_bytes())).await?;
+        while let Some(request) = read_request(&mut stream, &mut bytes).await? {
+            let (sim_request, kind) = self.record(&request);
+            let behavior = (self.behavior)(&sim_request);
+            let normal = || self.normal_response(kind, &request, &sim_request);
+            match behavior {
+                SimBehavior::Normal => stream.write_all(&normal()).await?,
+                SimBehavior::Reject(head, body) => stream.write_all(&http_message(head, body.as_bytes())).await?,
+                SimBehavior::Respond(head, body) => {
+                    normal();
+                    stream.write_all(&http_message(head, body.as_bytes())).await?;
                 }
-                Conduct::Raw(raw) => {
-                    usual();
+                SimBehavior::Raw(raw) => {
+                    normal();
                     stream.write_all(raw.as_bytes()).await?;
                     return stream.shutdown().await;
                 }
-                Conduct::Trickle(pause) => {
-                    for byte in usual() {
+                SimBehavior::Trickle(pause) => {
+                    for byte in normal() {
                         stream.write_all(&[byte]).await?;
                         tokio::time::sleep(pause).await;
                     }
                 }
-                Conduct::Silence => {
-                    usual();
+                SimBehavior::Silence => {
+                    normal();
                     std::future::pending::<()>().await;
                 }
-                Conduct::HangUp => {
-                    usual();
+                SimBehavior::HangUp => {
+                    normal();
                     return Ok(());
                 }
             }
@@ -294,86 +305,93 @@ impl Shop {
         Ok(())
     }
 
-    fn note(&self, request: &Request) -> (Asked, Kind) {
-        let mut books = self.books.lock();
+    fn record(&self, request: &RawRequest) -> (SimRequest, SimRequestKind) {
+        let mut state = self.state.lock();
         let path = request.path.trim_end_matches("/creations");
         let name = path.rsplit(['/', '=']).next().and_then(|name| name.split('.').next()).unwrap_or("").to_owned();
         let kind = match (request.method.as_str(), request.path.as_str()) {
-            ("POST", _) => Kind::Submission,
-            (_, path) if path.contains("reference=") => Kind::Search,
-            (_, path) if path.starts_with("/results/") => Kind::Result,
-            _ => Kind::Poll,
+            ("POST", _) => SimRequestKind::Submission,
+            (_, path) if path.contains("reference=") => SimRequestKind::Search,
+            (_, path) if path.starts_with("/results/") => SimRequestKind::Result,
+            _ => SimRequestKind::Poll,
         };
-        let (id, prompt) = if kind == Kind::Submission {
-            let mut told: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-            let prompt = told["prompt"].as_str().unwrap_or("").to_owned();
-            if let Some(image) = told.get_mut("image") {
+        let (id, prompt) = if kind == SimRequestKind::Submission {
+            let mut body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+            let prompt = body["prompt"].as_str().unwrap_or("").to_owned();
+            if let Some(image) = body.get_mut("image") {
                 *image = json!(image.as_str().map(str::len));
             }
-            books.last = Some((request.head.clone(), told));
-            (format!("job-{}", books.charges.len() + 1), prompt)
+            state.last = Some((request.head.clone(), body));
+            (format!("job-{}", state.charges.len() + 1), prompt)
         } else {
-            let prompt = books.jobs.get(&name).map(|job| job.prompt.clone());
+            let prompt = state.jobs.get(&name).map(|job| job.prompt.clone());
             (name, prompt.unwrap_or_default())
         };
-        let count = books.asked.entry((kind, prompt.clone())).or_default();
+        let count = state.request_counts.entry((kind, prompt.clone())).or_default();
         *count += 1;
-        (Asked { kind, nth: *count, prompt, id }, kind)
+        (SimRequest { kind, count: *count, prompt, id }, kind)
     }
 
-    fn usual(&self, kind: Kind, request: &Request, asked: &Asked) -> Vec<u8> {
+    fn normal_response(&self, kind: SimRequestKind, request: &RawRequest, sim_request: &SimRequest) -> Vec<u8> {
         match kind {
-            Kind::Submission => self.take(request, &asked.prompt),
-            Kind::Poll if is_of_video(request) => self.tell_of_video(asked),
-            Kind::Poll => self.tell(&asked.id),
-            Kind::Search => self.search(&asked.id),
-            Kind::Result if request.path.contains(".mp4") => message("200 OK\r\ncontent-type: video/mp4", CLIP),
-            Kind::Result => message("200 OK\r\ncontent-type: image/png", &self.options.result),
+            SimRequestKind::Submission => self.accept_job(request, &sim_request.prompt),
+            SimRequestKind::Poll if is_video_request(request) => self.video_status(sim_request),
+            SimRequestKind::Poll => self.job_status(&sim_request.id),
+            SimRequestKind::Search => self.search(&sim_request.id),
+            SimRequestKind::Result if request.path.contains(".mp4") => {
+                http_message("200 OK\r\ncontent-type: video/mp4", CLIP)
+            }
+            SimRequestKind::Result => http_message("200 OK\r\ncontent-type: image/png", &self.options.result),
         }
     }
 
     /// Accepts a job, and charges it.
-    fn take(&self, request: &Request, prompt: &str) -> Vec<u8> {
+    fn accept_job(&self, request: &RawRequest, prompt: &str) -> Vec<u8> {
         let key = request.header("idempotency-key");
-        let mut books = self.books.lock();
-        let known = books.by_key.get(&key).filter(|_| self.options.mode == Mode::HonoursKeys).cloned();
-        let id = known.unwrap_or_else(|| {
-            let id = format!("job-{}", books.charges.len() + 1);
+        let mut state = self.state.lock();
+        let existing = state.by_key.get(&key).filter(|_| self.options.mode == SimMode::HonoursKeys).cloned();
+        let id = existing.unwrap_or_else(|| {
+            let id = format!("job-{}", state.charges.len() + 1);
             let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
             let webhook = body["webhook_url"].as_str().or(body["callback_url"].as_str()).map(str::to_owned);
-            let done = Instant::now() + self.options.work;
-            books.charges.push(Charge { key: key.clone(), id: id.clone(), prompt: prompt.to_owned() });
-            books.jobs.insert(id.clone(), Job { key: key.clone(), prompt: prompt.to_owned(), done, webhook });
-            books.by_key.insert(key, id.clone());
+            let completed_at = Instant::now() + self.options.job_duration;
+            state.charges.push(Charge { key: key.clone(), id: id.clone(), prompt: prompt.to_owned() });
+            state
+                .jobs
+                .insert(id.clone(), StoredJob { key: key.clone(), prompt: prompt.to_owned(), completed_at, webhook });
+            state.by_key.insert(key, id.clone());
             id
         });
-        if is_of_video(request) {
+        if is_video_request(request) {
             return ok(&json!({"task_id": id, "state": "created", "credits": 0}));
         }
         ok(&json!({"data": {"task_id": id, "status": "CREATED", "generated": []}}))
     }
 
     /// Reports a video as queued until its first poll.
-    fn tell_of_video(&self, asked: &Asked) -> Vec<u8> {
-        let (books, id) = (self.books.lock(), &asked.id);
-        let told = |state: &str, creations: Value| {
+    fn video_status(&self, request: &SimRequest) -> Vec<u8> {
+        let (record, id) = (self.state.lock(), &request.id);
+        let status_reply = |state: &str, creations: Value| {
             ok(&json!({"id": id, "state": state, "err_code": "", "credits": 0, "creations": creations}))
         };
-        match books.jobs.get(id) {
+        match record.jobs.get(id) {
             None => not_found(),
-            Some(_) if asked.nth == 1 => told("queueing", json!([])),
-            Some(job) if job.done > Instant::now() => told("processing", json!([])),
+            Some(_) if request.count == 1 => status_reply("queueing", json!([])),
+            Some(job) if job.completed_at > Instant::now() => status_reply("processing", json!([])),
             Some(_) => {
                 let url = format!("{}/results/{id}.mp4", self.base);
-                told("success", json!([{"id": format!("v-{id}"), "url": url, "cover_url": "", "watermarked_url": ""}]))
+                status_reply(
+                    "success",
+                    json!([{"id": format!("v-{id}"), "url": url, "cover_url": "", "watermarked_url": ""}]),
+                )
             }
         }
     }
 
-    fn tell(&self, id: &str) -> Vec<u8> {
-        match self.books.lock().jobs.get(id) {
+    fn job_status(&self, id: &str) -> Vec<u8> {
+        match self.state.lock().jobs.get(id) {
             None => not_found(),
-            Some(job) if job.done > Instant::now() => {
+            Some(job) if job.completed_at > Instant::now() => {
                 ok(&json!({"data": {"task_id": id, "status": "IN_PROGRESS", "generated": []}}))
             }
             Some(_) => {
@@ -384,11 +402,11 @@ impl Shop {
     }
 
     fn search(&self, key: &str) -> Vec<u8> {
-        if self.options.mode != Mode::Searchable {
+        if self.options.mode != SimMode::Searchable {
             return not_found();
         }
-        let books = self.books.lock();
-        let found = books.jobs.iter().filter(|(_, job)| job.key == key);
+        let state = self.state.lock();
+        let found = state.jobs.iter().filter(|(_, job)| job.key == key);
         ok(&json!({"data": found.map(|(id, _)| json!({"task_id": id, "status": "CREATED"})).collect::<Vec<_>>()}))
     }
 }

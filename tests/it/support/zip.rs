@@ -7,7 +7,7 @@ use flate2::{Compression, Crc};
 
 /// Entry with freely chosen headers.
 #[derive(Clone)]
-pub struct Entry {
+pub struct ZipTestEntry {
     pub name: Vec<u8>,
     /// Name in the local header; `None` for the same name.
     pub local_name: Option<Vec<u8>>,
@@ -20,7 +20,7 @@ pub struct Entry {
     pub attributes: u32,
 }
 
-impl Entry {
+impl ZipTestEntry {
     pub fn stored(name: &str, content: &[u8]) -> Self {
         Self::new(name, 0, content.to_vec(), content)
     }
@@ -29,12 +29,12 @@ impl Entry {
         let (mut deflate, mut crc) = (DeflateEncoder::new(Vec::new(), Compression::fast()), Crc::new());
         let mut buffer = vec![0; 64 * 1024];
         loop {
-            let read = content.read(&mut buffer).expect("content");
-            if read == 0 {
+            let count = content.read(&mut buffer).expect("content");
+            if count == 0 {
                 break;
             }
-            crc.update(&buffer[..read]);
-            deflate.write_all(&buffer[..read]).expect("packed");
+            crc.update(&buffer[..count]);
+            deflate.write_all(&buffer[..count]).expect("packed");
         }
         let packed = deflate.finish().expect("packed");
         Self { crc: crc.sum(), size: crc.amount(), ..Self::new(name, 8, packed, &[]) }
@@ -66,12 +66,12 @@ impl Entry {
 }
 
 /// Archive of these entries.
-pub fn zip(entries: &[Entry]) -> Vec<u8> {
+pub fn zip(entries: &[ZipTestEntry]) -> Vec<u8> {
     zip_with(entries, entries.len())
 }
 
 /// Archive that declares `count` entries.
-pub fn zip_with(entries: &[Entry], count: usize) -> Vec<u8> {
+pub fn zip_with(entries: &[ZipTestEntry], count: usize) -> Vec<u8> {
     let (mut bytes, mut directory) = (Vec::new(), Vec::new());
     for entry in entries {
         let at = length(&bytes);
@@ -98,10 +98,10 @@ pub fn zip_with(entries: &[Entry], count: usize) -> Vec<u8> {
 }
 
 /// Small archive as a tool makes it.
-pub fn good() -> Vec<u8> {
+pub fn valid_archive() -> Vec<u8> {
     zip(&[
-        Entry::deflated("face_tools/__init__.py", &b"NODES = {}\n".repeat(500)[..]),
-        Entry::stored("face_tools/README.md", b"# Face tools\n"),
+        ZipTestEntry::deflated("face_tools/__init__.py", &b"NODES = {}\n".repeat(500)[..]),
+        ZipTestEntry::stored("face_tools/README.md", b"# Face tools\n"),
     ])
 }
 

@@ -8,10 +8,10 @@ use mediary::environment::{CommitStep, Environment, FailPoint};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::stream::{Reader, Told};
-use crate::support::vendor_sim::{Conduct, Kind};
+use super::stream::{ReceivedTaskEvent, TaskStreamReader};
+use crate::support::vendor_sim::{SimBehavior, SimRequestKind};
 use crate::support::{TestApp, client};
-use crate::video::{Given, START_END, ended, of_prompt, vendor};
+use crate::video::{START_END, VideoFixture, of_prompt, vendor, wait_for_task_end};
 
 fn progress(view: &Value) -> f64 {
     view["progress"].as_f64().expect("a number")
@@ -20,90 +20,93 @@ fn progress(view: &Value) -> f64 {
 #[actix_web::test]
 async fn what_a_vendor_says_of_its_progress_is_told_live_and_never_falls() {
     // Given a vendor that reports progress for some seconds, once with a lower value
-    let begun = OnceLock::new();
-    let sim = vendor(Duration::ZERO, move |asked| {
-        if asked.kind != Kind::Poll {
-            return Conduct::Usual;
+    let started_at = OnceLock::new();
+    let sim = vendor(Duration::ZERO, move |request| {
+        if request.kind != SimRequestKind::Poll {
+            return SimBehavior::Normal;
         }
-        let seconds = begun.get_or_init(Instant::now).elapsed().as_secs_f64();
+        let seconds = started_at.get_or_init(Instant::now).elapsed().as_secs_f64();
         if seconds > 4.0 {
-            return Conduct::Usual;
+            return SimBehavior::Normal;
         }
-        let share = if asked.nth % 3 == 0 { 0.01 } else { (seconds / 4.0).min(1.0) };
-        let answer = json!({"id": asked.id, "state": "processing", "progress": share, "creations": []});
-        Conduct::Answer("200 OK", answer.to_string())
+        let share = if request.count % 3 == 0 { 0.01 } else { (seconds / 4.0).min(1.0) };
+        let response = json!({"id": request.id, "state": "processing", "progress": share, "creations": []});
+        SimBehavior::Respond("200 OK", response.to_string())
     })
     .await;
-    let given = Given::with(sim, |_| {}).await;
-    let task = given.submit(START_END, of_prompt("slowly")).await;
+    let fixture = VideoFixture::with_vendor(sim, |_| {}).await;
+    let task = fixture.submit(START_END, of_prompt("slowly")).await;
     let id = task["task_id"].as_str().expect("an id");
     // When the task is followed, and polled in between
-    let url = given.app.url(&format!("/tasks/{id}/events"));
-    let reader = Reader::open(&client(), &url, &given.alice.token, None).await;
-    let reading = async {
-        let mut read = Vec::new();
+    let url = fixture.app.url(&format!("/tasks/{id}/events"));
+    let reader = TaskStreamReader::open(&client(), &url, &fixture.alice.token, None).await;
+    let polling = async {
+        let mut progress_read = Vec::new();
         loop {
-            let token = &given.alice.token;
-            let task = given.app.get_as(token, &format!("/tasks/{id}")).await.expect(200).json();
+            let token = &fixture.alice.token;
+            let task = fixture.app.get_as(token, &format!("/tasks/{id}")).await.expect(200).json();
             let path = format!("/proxy/videovendor/tasks/{id}/creations");
-            let creations = given.app.get_as(token, &path).await.expect(200).json();
-            read.extend([progress(&task), progress(&creations)]);
+            let creations = fixture.app.get_as(token, &path).await.expect(200).json();
+            progress_read.extend([progress(&task), progress(&creations)]);
             if task["state"] == "success" {
-                return read;
+                return progress_read;
             }
         }
     };
-    let (told, read) = futures_util::future::join(reader.rest(), reading).await;
+    let (stream_events, progress_read) = futures_util::future::join(reader.collect(), polling).await;
     // Then progress never decreases in either, and is 1 only at the end
-    let shares: Vec<f64> = told.iter().map(|event| progress(&event.task)).collect();
-    for values in [&shares, &read] {
+    let shares: Vec<f64> = stream_events.iter().map(|event| progress(&event.task)).collect();
+    for values in [&shares, &progress_read] {
         assert!(values.is_sorted(), "{values:?}");
         assert!(values.iter().any(|value| (0.51..=0.99).contains(value)), "{values:?}");
     }
-    let live: Vec<_> = told.iter().filter(|event| event.name == "progress").collect();
+    let live: Vec<_> = stream_events.iter().filter(|event| event.name == "progress").collect();
     assert!((2..=5).contains(&live.len()), "{} in four seconds", live.len());
     assert!(live.iter().all(|event| event.id == 0 && event.task["state"] == "processing"));
-    let whole: Vec<_> = told.iter().filter(|event| progress(&event.task) >= 1.0).map(Told::state).collect();
-    assert_eq!(whole, [("change", "success")]);
+    let complete_states: Vec<_> =
+        stream_events.iter().filter(|event| progress(&event.task) >= 1.0).map(ReceivedTaskEvent::state).collect();
+    assert_eq!(complete_states, [("change", "success")]);
     // And the log contains none of it
     let events =
-        given.app.get_as(given.app.admin_token(), &format!("/admin/events?stream=task/{id}")).await.expect(200);
+        fixture.app.get_as(fixture.app.admin_token(), &format!("/admin/events?stream=task/{id}")).await.expect(200);
     assert_eq!(events.json()["events"].as_array().map(Vec::len), Some(6), "{}", events.text());
-    given.app.stop().await;
+    fixture.app.stop().await;
 }
 
 /// Surroundings in which files are stored only after the sender is dropped.
-fn held() -> (Environment, Sender<()>) {
+fn held_environment() -> (Environment, Sender<()>) {
     let (sender, receiver) = channel::<()>();
     let receiver = Mutex::new(receiver);
-    let mishap = move |place, _: &str| {
-        if place == FailPoint::After(CommitStep::MediaFileWritten) {
+    let handler = move |point, _: &str| {
+        if point == FailPoint::After(CommitStep::MediaFileWritten) {
             let _ = receiver.lock().recv();
         }
     };
-    (Environment::system().with_fail_point_handler(Arc::new(mishap)), sender)
+    (Environment::system().with_fail_point_handler(Arc::new(handler)), sender)
 }
 
 #[actix_web::test]
 async fn the_engine_inside_tells_how_many_pictures_are_drawn() {
     // Given a film that is drawn but not stored
-    let (environment, hold) = held();
+    let (environment, hold) = held_environment();
     let app = TestApp::start_with(|_| {}, environment).await;
     let alice = app.user("alice").await;
     let body = json!({"prompt": "a calm sea", "model": "vq1", "duration": 1, "resolution": "360p", "seed": 3});
     let task = app.post_as(&alice.token, START_END, body).await.expect(200).json();
     let id = task["task_id"].as_str().expect("an id");
     // When it is followed
-    let mut reader = Reader::open(&client(), &app.url(&format!("/tasks/{id}/events")), &alice.token, None).await;
-    let mut told = Vec::new();
-    while !told.last().is_some_and(|event: &Told| (0.51..=0.99).contains(&progress(&event.task))) {
-        told.push(reader.next().await.expect("it is not done"));
+    let mut reader =
+        TaskStreamReader::open(&client(), &app.url(&format!("/tasks/{id}/events")), &alice.token, None).await;
+    let mut events = Vec::new();
+    while !events.last().is_some_and(|event: &ReceivedTaskEvent| (0.51..=0.99).contains(&progress(&event.task))) {
+        events.push(reader.next().await.expect("it is not done"));
     }
     // Then a reader that resumes gets the recorded changes, followed by the current progress
-    let mut again = Reader::open(&client(), &app.url(&format!("/tasks/{id}/events")), &alice.token, Some(0)).await;
-    let mut replayed = vec![again.next().await.expect("its first change")];
-    while replayed.last().is_some_and(|event: &Told| event.name == "change") {
-        replayed.push(again.next().await.expect("it is not done"));
+    let mut second_reader =
+        TaskStreamReader::open(&client(), &app.url(&format!("/tasks/{id}/events")), &alice.token, Some(0)).await;
+    let mut replayed = vec![second_reader.next().await.expect("its first change")];
+    while replayed.last().is_some_and(|event: &ReceivedTaskEvent| event.name == "change") {
+        replayed.push(second_reader.next().await.expect("it is not done"));
     }
     let now = replayed.pop().expect("an event");
     assert!(now.name == "progress" && progress(&now.task) > 0.5, "{} {}", now.name, now.task);
@@ -111,10 +114,10 @@ async fn the_engine_inside_tells_how_many_pictures_are_drawn() {
     assert_eq!(changes, [("created", 0.1), ("queueing", 0.1), ("processing", 0.5)]);
     // And it gets further progress, and the complete task at the end
     drop(hold);
-    told.extend(reader.rest().await);
-    ended(&app, id).await;
-    let shares: Vec<f64> = told.iter().map(|event| progress(&event.task)).collect();
+    events.extend(reader.collect().await);
+    wait_for_task_end(&app, id).await;
+    let shares: Vec<f64> = events.iter().map(|event| progress(&event.task)).collect();
     assert!(shares.is_sorted(), "{shares:?}");
-    assert_eq!(told.last().map(Told::state), Some(("change", "success")));
+    assert_eq!(events.last().map(ReceivedTaskEvent::state), Some(("change", "success")));
     app.stop().await;
 }

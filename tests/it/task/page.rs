@@ -4,30 +4,30 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use crate::image::{UPSCALER, ended, submit};
+use crate::image::{UPSCALER, submit, wait_for_end};
 use crate::support::{TestApp, picture};
 
 const DOCUMENT: &str = include_str!("../../../docs/tasks.md");
 
 /// Script of the lines with their inputs, which prints the received events.
 fn script(base: &str, token: &str, task: &str, last: &str) -> String {
-    let begin = DOCUMENT.find("```javascript\n").expect("a block of JavaScript") + "```javascript\n".len();
-    let lines = &DOCUMENT[begin..begin + DOCUMENT[begin..].find("```").unwrap()];
-    let given = json!([base, token, task, last]);
+    let start = DOCUMENT.find("```javascript\n").expect("a block of JavaScript") + "```javascript\n".len();
+    let lines = &DOCUMENT[start..start + DOCUMENT[start..].find("```").unwrap()];
+    let arguments = json!([base, token, task, last]);
     format!(
-        "const [base, token, task, last] = {given};\nconst taken = [];\nconst take = (event) => taken.push(event);\n\
+        "const [base, token, task, last] = {arguments};\nconst taken = [];\nconst take = (event) => taken.push(event);\n\
          (async () => {{\n{lines}\nconsole.log(JSON.stringify([answer.status, taken.filter((event) => event.data)]));\n}})();"
     )
 }
 
 /// `true` if this machine has Node.js 18 or newer, which has the APIs of browsers.
 fn can_run() -> bool {
-    let asked = "process.exit(typeof fetch === 'function' && typeof TextDecoderStream === 'function' ? 0 : 1)";
-    Command::new("node").args(["-e", asked]).status().is_ok_and(|status| status.success())
+    let probe = "process.exit(typeof fetch === 'function' && typeof TextDecoderStream === 'function' ? 0 : 1)";
+    Command::new("node").args(["-e", probe]).status().is_ok_and(|status| status.success())
 }
 
 /// Events received by the lines; `None` without Node.js.
-async fn taken(app: &TestApp, token: &str, task: &str, last: &str) -> Option<Value> {
+async fn follow_with_script(app: &TestApp, token: &str, task: &str, last: &str) -> Option<Value> {
     if !can_run() {
         println!("the lines of docs/tasks.md were not run: that needs Node 18 or newer");
         return None;
@@ -45,18 +45,20 @@ async fn the_lines_that_are_shown_follow_a_task_and_come_back() {
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
     let task = submit(&app, &ada, UPSCALER, json!({"image": picture::base64_png(8, 8)})).await;
-    ended(&app, &ada, UPSCALER, &task).await;
+    wait_for_end(&app, &ada, UPSCALER, &task).await;
     // When a page without a last event id follows it
-    let Some(first) = taken(&app, &ada.token, &task, "").await else { return app.stop().await.close().unwrap() };
+    let Some(first) = follow_with_script(&app, &ada.token, &task, "").await else {
+        return app.stop().await.close().unwrap();
+    };
     // Then it gets the current state
     assert_eq!((&first[0], &first[1][0]["event"]), (&json!(200), &json!("snapshot")));
-    let shown: Value = serde_json::from_str(first[1][0]["data"].as_str().unwrap()).unwrap();
-    assert_eq!((&shown["task_id"], &shown["state"]), (&json!(task), &json!("COMPLETED")));
+    let first_event: Value = serde_json::from_str(first[1][0]["data"].as_str().unwrap()).unwrap();
+    assert_eq!((&first_event["task_id"], &first_event["state"]), (&json!(task), &json!("COMPLETED")));
     // And with the last event id it gets nothing more, with an earlier one the missed events
-    let seen = first[1][0]["id"].as_str().unwrap();
-    assert_eq!(taken(&app, &ada.token, &task, seen).await.unwrap(), json!([204, []]));
-    let missed = taken(&app, &ada.token, &task, "0").await.unwrap();
-    assert!(missed[1].as_array().unwrap().iter().all(|event| event["event"] == "change"), "{missed}");
-    assert_eq!(missed[1].as_array().unwrap().last().unwrap()["id"], seen);
+    let last_id = first[1][0]["id"].as_str().unwrap();
+    assert_eq!(follow_with_script(&app, &ada.token, &task, last_id).await.unwrap(), json!([204, []]));
+    let missed_events = follow_with_script(&app, &ada.token, &task, "0").await.unwrap();
+    assert!(missed_events[1].as_array().unwrap().iter().all(|event| event["event"] == "change"), "{missed_events}");
+    assert_eq!(missed_events[1].as_array().unwrap().last().unwrap()["id"], last_id);
     app.stop().await;
 }

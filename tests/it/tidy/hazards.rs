@@ -14,16 +14,18 @@ fn every_hazard_names_tests_that_exist_or_says_that_there_is_none() {
     let hazards = page.split("## How much").next().unwrap_or_default();
     let rows: Vec<_> = hazards.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| What")).collect();
     assert!(rows.len() > 20, "the table was not found");
-    let mut wrong = Vec::new();
+    let mut mismatches = Vec::new();
     for row in rows {
         let guards = row.trim_end_matches(" |").rsplit_once(" | ").map_or("", |(_, guards)| guards);
-        let named: Vec<_> = guards.split('`').skip(1).step_by(2).filter(|name| name.contains("::")).collect();
-        if named.is_empty() && !guards.starts_with(UNGUARDED) {
-            wrong.push(format!("no test is named: {row}"));
+        let named_tests: Vec<_> = guards.split('`').skip(1).step_by(2).filter(|name| name.contains("::")).collect();
+        if named_tests.is_empty() && !guards.starts_with(UNGUARDED) {
+            mismatches.push(format!("no test is named: {row}"));
         }
-        wrong.extend(named.iter().filter(|name| !exists(root, name)).map(|name| format!("there is no test {name}")));
+        mismatches.extend(
+            named_tests.iter().filter(|name| !exists(root, name)).map(|name| format!("there is no test {name}")),
+        );
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(mismatches.is_empty(), "{mismatches:#?}");
 }
 
 /// `true` if a test of this name exists: `crash::name` in `tests/it/crash.rs`, `media::store::name` in
@@ -31,13 +33,13 @@ fn every_hazard_names_tests_that_exist_or_says_that_there_is_none() {
 fn exists(root: &Path, name: &str) -> bool {
     let (module, name) = name.rsplit_once("::").expect("a name in a module");
     let path = module.replace("::", "/");
-    let (homes, path) = match path.strip_prefix("mediary_").and_then(|path| path.split_once('/')) {
+    let (roots, path) = match path.strip_prefix("mediary_").and_then(|path| path.split_once('/')) {
         Some((member, path)) => (vec![format!("crates/{member}/src/")], path.to_owned()),
         None => (vec!["tests/it/".to_owned(), "src/".to_owned()], path),
     };
-    let files = homes
-        .iter()
-        .flat_map(|home| [".rs", "/mod.rs", "/tests.rs"].map(|ending| root.join(format!("{home}{path}{ending}"))));
+    let files = roots.iter().flat_map(|root_path| {
+        [".rs", "/mod.rs", "/tests.rs"].map(|ending| root.join(format!("{root_path}{path}{ending}")))
+    });
     let is_there = |text: &str| text.contains(&format!("fn {name}(")) && text.contains("test]");
     files.filter_map(|file| fs::read_to_string(file).ok()).any(|text| is_there(&text))
 }

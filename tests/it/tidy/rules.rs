@@ -1,16 +1,16 @@
 //! Rules for single files. Each has a name, and a function that finds violations.
 
-use super::source::{Source, below_src, block_end, name_at, words};
+use super::source::{SourceFile, below_src, block_end, name_at, words};
 
 /// Violation, with its line.
-pub struct Finding {
+pub struct TidyFinding {
     pub line: usize,
-    pub what: String,
+    pub problem: String,
 }
 
-pub type Rule = (&'static str, fn(&Source) -> Vec<Finding>);
+pub type TidyRule = (&'static str, fn(&SourceFile) -> Vec<TidyFinding>);
 
-pub const RULES: &[Rule] = &[
+pub const RULES: &[TidyRule] = &[
     ("every file says on its first line, after //!, what it is for", first_line),
     ("dependencies between modules go one way", dependencies),
     ("a crate is used only where it is listed", homes_of_crates),
@@ -70,34 +70,37 @@ const HOMES: &[(&str, &[&str])] = &[
     ("actix_multipart", &["http", "app"]),
 ];
 
-fn first_line(source: &Source) -> Vec<Finding> {
-    let said = source
+fn first_line(source: &SourceFile) -> Vec<TidyFinding> {
+    let summary = source
         .text
         .strip_prefix("//!")
-        .and_then(|rest| rest.lines().next())
+        .and_then(|remaining| remaining.lines().next())
         .is_some_and(|line| !line.trim().is_empty());
-    if said {
+    if summary {
         Vec::new()
     } else {
-        vec![Finding { line: 1, what: "the file does not begin with //! and a sentence".to_owned() }]
+        vec![TidyFinding { line: 1, problem: "the file does not begin with //! and a sentence".to_owned() }]
     }
 }
 
-fn dependencies(source: &Source) -> Vec<Finding> {
+fn dependencies(source: &SourceFile) -> Vec<TidyFinding> {
     let Some(module) = source.in_src().map(module_of).filter(|module| *module != "lib") else { return Vec::new() };
     if layer_of(module).is_none() {
-        return vec![Finding { line: 1, what: format!("module {module} is in no layer (tests/it/tidy/rules.rs)") }];
+        return vec![TidyFinding {
+            line: 1,
+            problem: format!("module {module} is in no layer (tests/it/tidy/rules.rs)"),
+        }];
     }
     let finding = |(at, other): (usize, &str)| {
-        let what = refusal(module, other)?;
-        Some(Finding { line: source.line_of(at), what })
+        let problem = forbidden_reason(module, other)?;
+        Some(TidyFinding { line: source.line_of(at), problem })
     };
     named_modules(source).into_iter().filter_map(finding).collect()
 }
 
-fn refusal(module: &str, other: &str) -> Option<String> {
+fn forbidden_reason(module: &str, other: &str) -> Option<String> {
     let Some(layer) = layer_of(other) else { return Some(format!("crate::{other} is not a module")) };
-    let below = layer_of(module).is_some_and(|own| layer < own) && !NEVER.contains(&(module, other));
+    let below = layer_of(module).is_some_and(|own_layer| layer < own_layer) && !NEVER.contains(&(module, other));
     let allowed = module == other || below || NEIGHBOURS.contains(&(module, other));
     (!allowed).then(|| format!("{module} must not name {other}"))
 }
@@ -112,7 +115,7 @@ fn module_of(in_src: &str) -> &str {
 }
 
 /// Every name after the root of the crate, for all forms of the path.
-fn named_modules(source: &Source) -> Vec<(usize, &str)> {
+fn named_modules(source: &SourceFile) -> Vec<(usize, &str)> {
     let code = &source.code;
     let after = |root: &'static str| words(code, root).map(move |at| at + root.len());
     let roots = after("crate").chain(after("mediary")).filter(|&at| code[at..].starts_with("::")).map(|at| at + 2);
@@ -122,7 +125,7 @@ fn named_modules(source: &Source) -> Vec<(usize, &str)> {
 }
 
 /// Offset after a `super::` path that begins at `at`, if it leads to the root of the crate.
-fn root_by_supers(source: &Source, at: usize) -> Option<usize> {
+fn root_by_supers(source: &SourceFile, at: usize) -> Option<usize> {
     let path = &source.code[at..];
     let length = path.len() - path.trim_start_matches("super::").len();
     let file = source.in_src()?;
@@ -154,23 +157,24 @@ fn names_of(code: &str, at: usize) -> Vec<(usize, &str)> {
     names
 }
 
-fn homes_of_crates(source: &Source) -> Vec<Finding> {
+fn homes_of_crates(source: &SourceFile) -> Vec<TidyFinding> {
     if below_src(&source.path).is_none() {
         return Vec::new();
     }
     let file = source.in_src().unwrap_or(&source.path);
-    let strange = HOMES.iter().filter(|(_, homes)| !homes.iter().any(|home| is_within(file, home)));
-    let findings = strange.flat_map(|(name, homes)| {
-        let what = format!("{name} is named outside {}", homes.join(", "));
-        let places = words(&source.code, name).filter(|&at| is_path_root(&source.code, at, name));
-        places.map(move |at| Finding { line: source.line_of(at), what: what.clone() })
+    let misplaced = HOMES.iter().filter(|(_, homes)| !homes.iter().any(|home| is_within(file, home)));
+    let findings = misplaced.flat_map(|(name, homes)| {
+        let problem = format!("{name} is named outside {}", homes.join(", "));
+        let offsets = words(&source.code, name).filter(|&at| is_path_root(&source.code, at, name));
+        offsets.map(move |at| TidyFinding { line: source.line_of(at), problem: problem.clone() })
     });
     findings.collect()
 }
 
 /// `true` if `file` is `home`, the module of that name, or below that directory.
 fn is_within(file: &str, home: &str) -> bool {
-    file.strip_prefix(home).is_some_and(|rest| rest.is_empty() || rest == ".rs" || rest.starts_with('/'))
+    file.strip_prefix(home)
+        .is_some_and(|remaining| remaining.is_empty() || remaining == ".rs" || remaining.starts_with('/'))
 }
 
 /// `true` if the name at `at` is a crate: the start of a path, or imported as a whole.
@@ -181,24 +185,26 @@ fn is_path_root(code: &str, at: usize, name: &str) -> bool {
     !inside_path && (after.starts_with("::") || before.ends_with("use ") || before.ends_with("extern crate "))
 }
 
-fn convenience(source: &Source) -> Vec<Finding> {
+fn convenience(source: &SourceFile) -> Vec<TidyFinding> {
     let outside_tests = |finding: &(usize, &str)| !source.is_test(finding.0);
     occurrences(&source.code, &[".unwrap()", ".expect(\"\")"])
         .filter(outside_tests)
-        .map(|(at, what)| Finding { line: source.line_of(at), what: format!("{what} outside tests") })
+        .map(|(at, problem)| TidyFinding { line: source.line_of(at), problem: format!("{problem} outside tests") })
         .collect()
 }
 
-fn unfinished(source: &Source) -> Vec<Finding> {
+fn unfinished(source: &SourceFile) -> Vec<TidyFinding> {
     let code = occurrences(&source.code, &["todo!", "unimplemented!", "dbg!", "#[ignore"]);
     let marks =
         ["FIXME", "XXX", "TODO"].into_iter().flat_map(|mark| words(&source.text, mark).map(move |at| (at, mark)));
-    code.chain(marks).map(|(at, what)| Finding { line: source.line_of(at), what: what.to_owned() }).collect()
+    code.chain(marks)
+        .map(|(at, problem)| TidyFinding { line: source.line_of(at), problem: problem.to_owned() })
+        .collect()
 }
 
-fn machine_paths(source: &Source) -> Vec<Finding> {
+fn machine_paths(source: &SourceFile) -> Vec<TidyFinding> {
     occurrences(&source.text, &["/home/", "/Users/", "/root/", "/tmp/", "C:\\"])
-        .map(|(at, what)| Finding { line: source.line_of(at), what: format!("a path with {what}") })
+        .map(|(at, problem)| TidyFinding { line: source.line_of(at), problem: format!("a path with {problem}") })
         .collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-pub struct Source {
+pub struct SourceFile {
     /// Path from the root of the repository: `src/http/node.rs`.
     pub path: String,
     pub text: String,
@@ -11,7 +11,7 @@ pub struct Source {
     tests: Vec<Range<usize>>,
 }
 
-impl Source {
+impl SourceFile {
     pub fn new(path: &str, text: &str) -> Self {
         let code = without_comments_and_literals(text);
         let tests = test_items(&code);
@@ -134,7 +134,8 @@ fn silent(text: &[u8], at: usize) -> Option<(Range<usize>, usize)> {
         [b'\'', first, ..] => {
             let close = at
                 + 1
-                + std::str::from_utf8(&text[at + 1..]).map_or(1, |rest| rest.chars().next().map_or(1, char::len_utf8));
+                + std::str::from_utf8(&text[at + 1..])
+                    .map_or(1, |remaining| remaining.chars().next().map_or(1, char::len_utf8));
             (*first != b'\'' && text.get(close) == Some(&b'\'')).then(|| literal(at + 1, close)).flatten()
         }
         _ => None,
@@ -172,6 +173,6 @@ fn begins_raw_string(text: &[u8], at: usize) -> bool {
     matches!(&text[start..=at], b"r" | b"br" | b"cr") && quote == Some(&b'"')
 }
 
-fn find(text: &[u8], from: usize, wanted: &[u8]) -> usize {
-    (from..text.len()).find(|&at| text[at..].starts_with(wanted)).unwrap_or(text.len())
+fn find(text: &[u8], from: usize, needle: &[u8]) -> usize {
+    (from..text.len()).find(|&at| text[at..].starts_with(needle)).unwrap_or(text.len())
 }

@@ -8,14 +8,14 @@ use mediary::config::Settings;
 use mediary::environment::Environment;
 
 use super::{remote, sim, upscale};
-use crate::image::{UPSCALER, ended, submit};
+use crate::image::{UPSCALER, submit, wait_for_end};
 use crate::support::TestApp;
 use crate::support::files::vacant_port;
-use crate::support::vendor_sim::{Conduct, Kind, Mode, VendorSim};
+use crate::support::vendor_sim::{SimBehavior, SimMode, SimRequestKind, VendorSim};
 use crate::task::blocked::blocked_task;
 
 fn careful(settings: &mut Settings, base: &str) {
-    remote(settings, base, Mode::Neither);
+    remote(settings, base, SimMode::Neither);
     settings.image_vendor.breaker_failures = 3;
     settings.image_vendor.breaker_pause = Duration::from_millis(100);
     settings.image_vendor.breaker_pause_max = Duration::from_millis(200);
@@ -26,8 +26,8 @@ async fn circuit(app: &TestApp) -> String {
     state["vendors"][0]["circuit"].as_str().unwrap().to_owned()
 }
 
-async fn circuit_becomes(app: &TestApp, wanted: &[&str]) {
-    while !wanted.contains(&circuit(app).await.as_str()) {
+async fn circuit_becomes(app: &TestApp, expected: &[&str]) {
+    while !expected.contains(&circuit(app).await.as_str()) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -52,14 +52,14 @@ async fn a_vendor_that_nobody_answers_for_fails_no_task() {
     }
     // And a later job shows the reason for waiting as well
     tasks.push(submit(&app, &user, UPSCALER, upscale("late")).await);
-    let told = blocked_task(&app, &user, &tasks[8]).await;
-    let code = told["blocked_by"]["code"].as_str().unwrap();
-    assert!(["vendor_paused", "vendor_unreachable"].contains(&code), "{told}");
+    let blocked_event = blocked_task(&app, &user, &tasks[8]).await;
+    let code = blocked_event["blocked_by"]["code"].as_str().unwrap();
+    assert!(["vendor_paused", "vendor_unreachable"].contains(&code), "{blocked_event}");
     // And when the vendor listens, all of them complete and the circuit closes
     let listener = socket.listen(64).expect("a listener");
-    let vendor = VendorSim::on(listener, sim(Mode::Neither, Duration::ZERO), |_| Conduct::Usual);
+    let vendor = VendorSim::on_listener(listener, sim(SimMode::Neither, Duration::ZERO), |_| SimBehavior::Normal);
     for task in &tasks {
-        assert_eq!(ended(&app, &user, UPSCALER, task).await["status"], "COMPLETED");
+        assert_eq!(wait_for_end(&app, &user, UPSCALER, task).await["status"], "COMPLETED");
     }
     assert_eq!((vendor.charges().len(), circuit(&app).await.as_str()), (9, "closed"));
     app.stop().await;
@@ -70,11 +70,11 @@ async fn a_vendor_that_fails_is_given_no_job_before_it_has_answered_a_question()
     // Given a vendor that accepts submissions and fails every request
     let down = Arc::new(AtomicBool::new(true));
     let fails = down.clone();
-    let vendor = VendorSim::behaving(sim(Mode::Neither, Duration::ZERO), move |_| {
+    let vendor = VendorSim::with_behavior(sim(SimMode::Neither, Duration::ZERO), move |_| {
         if fails.load(Ordering::SeqCst) {
-            Conduct::Answer("500 Internal Server Error", "{}".to_owned())
+            SimBehavior::Respond("500 Internal Server Error", "{}".to_owned())
         } else {
-            Conduct::Usual
+            SimBehavior::Normal
         }
     })
     .await;
@@ -91,7 +91,7 @@ async fn a_vendor_that_fails_is_given_no_job_before_it_has_answered_a_question()
         tasks.push(submit(&app, &user, UPSCALER, upscale("risky")).await);
     }
     circuit_becomes(&app, &["open", "half_open"]).await;
-    while vendor.asked(Kind::Poll) < 3 {
+    while vendor.request_count(SimRequestKind::Poll) < 3 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     // Then three tasks have an unknown outcome, and no further submission was sent: the circuit only probed the
@@ -100,8 +100,8 @@ async fn a_vendor_that_fails_is_given_no_job_before_it_has_answered_a_question()
     down.store(false, Ordering::SeqCst);
     let mut codes = Vec::new();
     for task in &tasks {
-        let ended = ended(&app, &user, UPSCALER, task).await;
-        codes.push(ended["error"]["code"].as_str().unwrap_or("").to_owned());
+        let finished = wait_for_end(&app, &user, UPSCALER, task).await;
+        codes.push(finished["error"]["code"].as_str().unwrap_or("").to_owned());
     }
     codes.sort();
     assert_eq!(codes, [&[""; 7][..], &["outcome_unknown"; 3]].concat());
@@ -112,11 +112,11 @@ async fn a_vendor_that_fails_is_given_no_job_before_it_has_answered_a_question()
 #[actix_web::test]
 async fn a_vendor_that_asks_for_a_pause_is_left_alone_by_every_task() {
     // Given a vendor that is busy at its first request
-    let vendor = VendorSim::behaving(sim(Mode::Neither, Duration::ZERO), |asked| {
-        if asked.kind == Kind::Submission && asked.nth == 1 && asked.prompt == "first" {
-            Conduct::Refuse("429 Too Many Requests\r\nretry-after: 1", "{}".to_owned())
+    let vendor = VendorSim::with_behavior(sim(SimMode::Neither, Duration::ZERO), |request| {
+        if request.kind == SimRequestKind::Submission && request.count == 1 && request.prompt == "first" {
+            SimBehavior::Reject("429 Too Many Requests\r\nretry-after: 1", "{}".to_owned())
         } else {
-            Conduct::Usual
+            SimBehavior::Normal
         }
     })
     .await;
@@ -124,7 +124,7 @@ async fn a_vendor_that_asks_for_a_pause_is_left_alone_by_every_task() {
     let app = TestApp::start_with(|settings| careful(settings, &base), Environment::system()).await;
     let user = app.user("u").await;
     let first = submit(&app, &user, UPSCALER, upscale("first")).await;
-    while vendor.asked(Kind::Submission) == 0 {
+    while vendor.request_count(SimRequestKind::Submission) == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     // Then the metrics show that requests are held back, although the vendor has not failed
@@ -132,8 +132,8 @@ async fn a_vendor_that_asks_for_a_pause_is_left_alone_by_every_task() {
     // When another job arrives, then it waits too, and both complete, without a recorded failure
     let second = submit(&app, &user, UPSCALER, upscale("second")).await;
     for task in [&first, &second] {
-        assert_eq!(ended(&app, &user, UPSCALER, task).await["status"], "COMPLETED");
+        assert_eq!(wait_for_end(&app, &user, UPSCALER, task).await["status"], "COMPLETED");
     }
-    assert_eq!((vendor.asked(Kind::Submission), circuit(&app).await.as_str()), (3, "closed"));
+    assert_eq!((vendor.request_count(SimRequestKind::Submission), circuit(&app).await.as_str()), (3, "closed"));
     app.stop().await;
 }

@@ -6,11 +6,11 @@ use mediary::environment::Environment;
 use serde_json::json;
 
 use super::{API_KEY, remote, sim, upscale};
-use crate::image::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, ended, submit};
-use crate::support::vendor_sim::{Kind, Mode, VendorSim};
+use crate::image::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, submit, wait_for_end};
+use crate::support::vendor_sim::{SimMode, SimRequestKind, VendorSim};
 use crate::support::{TestApp, TestUser, picture};
 
-async fn app(vendor: &VendorSim, mode: Mode) -> TestApp {
+async fn app(vendor: &VendorSim, mode: SimMode) -> TestApp {
     let base = vendor.base();
     TestApp::start_with(|settings| remote(settings, &base, mode), Environment::system()).await
 }
@@ -27,18 +27,18 @@ async fn is_with_the_vendor(app: &TestApp, user: &TestUser, task: &str) {
 
 #[actix_web::test]
 async fn every_kind_of_job_is_done_by_the_vendor_and_its_result_served_by_us() {
-    let vendor = VendorSim::start(sim(Mode::Neither, Duration::from_millis(30))).await;
-    let app = app(&vendor, Mode::Neither).await;
+    let vendor = VendorSim::start(sim(SimMode::Neither, Duration::from_millis(30))).await;
+    let app = app(&vendor, SimMode::Neither).await;
     let user = app.user("u").await;
     let image = picture::base64_png(8, 8);
     for path in [UPSCALER, PRECISION, STYLE, &format!("{SKIN}/creative"), &format!("{SKIN}/faithful"), RELIGHT] {
         // When a job is submitted
         let task = submit(&app, &user, path, json!({"image": image, "prompt": path})).await;
         let family = if path.starts_with(SKIN) { SKIN } else { path };
-        let ended = ended(&app, &user, family, &task).await;
+        let finished = wait_for_end(&app, &user, family, &task).await;
         // Then its result is the vendor's picture, at a URL of this service
-        assert_eq!(ended["status"], "COMPLETED", "{path}: {ended}");
-        let url = ended["generated"][0].as_str().unwrap();
+        assert_eq!(finished["status"], "COMPLETED", "{path}: {finished}");
+        let url = finished["generated"][0].as_str().unwrap();
         let file = app.get(url.strip_prefix(&app.url("")).expect("a URL of this service")).await.expect(200);
         assert_eq!(file.body, picture::png(16, 16));
         // And the vendor got one submission, with the key in its header and the id of the task
@@ -56,7 +56,7 @@ async fn every_kind_of_job_is_done_by_the_vendor_and_its_result_served_by_us() {
 
 #[actix_web::test]
 async fn a_restart_resumes_what_the_vendor_has_and_submits_nothing_twice() {
-    for mode in [Mode::HonoursKeys, Mode::Searchable, Mode::Neither] {
+    for mode in [SimMode::HonoursKeys, SimMode::Searchable, SimMode::Neither] {
         // Given tasks in progress at the vendor, for longer than the service runs
         let vendor = VendorSim::start(sim(mode, Duration::from_hours(1))).await;
         let first = app(&vendor, mode).await;
@@ -71,27 +71,27 @@ async fn a_restart_resumes_what_the_vendor_has_and_submits_nothing_twice() {
         // When the service restarts, and the vendor completes them
         let (dir, base) = (first.stop().await, vendor.base());
         vendor.finish_all();
-        let again = TestApp::start_in(dir, |settings| remote(settings, &base, mode), Environment::system()).await;
+        let restarted = TestApp::start_in(dir, |settings| remote(settings, &base, mode), Environment::system()).await;
         // Then all of them are completed, and each was charged once
         for task in &tasks {
-            assert_eq!(ended(&again, &user, UPSCALER, task).await["status"], "COMPLETED");
+            assert_eq!(wait_for_end(&restarted, &user, UPSCALER, task).await["status"], "COMPLETED");
         }
         let mut paid: Vec<_> = vendor.charges().into_iter().map(|charge| charge.key).collect();
         paid.sort();
         tasks.sort();
         assert_eq!(paid, tasks, "{mode:?}");
-        again.stop().await;
+        restarted.stop().await;
     }
 }
 
 #[actix_web::test]
 async fn a_cancelled_task_is_not_asked_after_any_more() {
     // Given a task in progress at the vendor
-    let vendor = VendorSim::start(sim(Mode::Neither, Duration::from_hours(1))).await;
-    let app = app(&vendor, Mode::Neither).await;
+    let vendor = VendorSim::start(sim(SimMode::Neither, Duration::from_hours(1))).await;
+    let app = app(&vendor, SimMode::Neither).await;
     let user = app.user("u").await;
     let task = submit(&app, &user, UPSCALER, upscale("unwanted")).await;
-    while vendor.asked(Kind::Poll) == 0 {
+    while vendor.request_count(SimRequestKind::Poll) == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     // When it is cancelled, and the vendor completes it all the same
@@ -103,29 +103,29 @@ async fn a_cancelled_task_is_not_asked_after_any_more() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     vendor.finish_all();
-    ended(&app, &user, UPSCALER, &other).await;
+    wait_for_end(&app, &user, UPSCALER, &other).await;
     // Then it has failed as cancelled, and its result was not fetched
     assert_eq!(cancelled["error"]["code"], "cancelled");
-    assert_eq!(vendor.asked(Kind::Result), 1);
+    assert_eq!(vendor.request_count(SimRequestKind::Result), 1);
     app.stop().await;
 }
 
 #[actix_web::test]
 async fn the_key_of_the_vendor_is_shown_nowhere() {
     // Given a vendor that repeats the API key in its rejection
-    let vendor = VendorSim::behaving(sim(Mode::Neither, Duration::ZERO), |_| {
+    let vendor = VendorSim::with_behavior(sim(SimMode::Neither, Duration::ZERO), |_| {
         let body = json!({"error": {"message": format!("key {API_KEY} has no credit")}});
-        crate::support::vendor_sim::Conduct::Refuse("400 Bad Request", body.to_string())
+        crate::support::vendor_sim::SimBehavior::Reject("400 Bad Request", body.to_string())
     })
     .await;
-    let app = app(&vendor, Mode::Neither).await;
+    let app = app(&vendor, SimMode::Neither).await;
     let user = app.user("u").await;
     // When a job is rejected
     let task = submit(&app, &user, UPSCALER, upscale("refused")).await;
-    let ended = ended(&app, &user, UPSCALER, &task).await;
+    let finished = wait_for_end(&app, &user, UPSCALER, &task).await;
     // Then the task has the reason, without the API key, and the log does not contain it either
-    assert_eq!(ended["error"]["code"], "vendor_refused");
-    assert_eq!(ended["error"]["message"], "the vendor rejected the job (status 400: key ******** has no credit)");
+    assert_eq!(finished["error"]["code"], "vendor_refused");
+    assert_eq!(finished["error"]["message"], "the vendor rejected the job (status 400: key ******** has no credit)");
     let events = app.get_as(app.admin_token(), "/admin/events?limit=1000").await.expect(200).text();
     assert!(events.contains("VendorRefused") && !events.contains(API_KEY));
     app.stop().await;

@@ -27,17 +27,17 @@ use crate::image::UPSCALER;
 use crate::support::client;
 use crate::support::process::{Process, TOKEN};
 use crate::support::receiver::Receiver;
-use crate::support::vendor_sim::{Asked, Conduct, Kind, Mode, VendorSim};
+use crate::support::vendor_sim::{SimBehavior, SimMode, SimRequest, SimRequestKind, VendorSim};
 use crate::video::{START_END, of_prompt};
 
 mod accounts;
 mod books;
 
-use books::{Caller, all_told, audit, get};
+use books::{LedgerCaller, all_told, audit, get};
 
 /// Variables with the directory, the vendor, its mode, the place and the pass at which the child process kills itself.
 const ORDERS: [&str; 5] = ["VENDOR_DIRECTORY", "VENDOR_URL", "VENDOR_MODE", "VENDOR_PLACE", "VENDOR_PASS"];
-const MODES: [Mode; 3] = [Mode::HonoursKeys, Mode::Searchable, Mode::Neither];
+const MODES: [SimMode; 3] = [SimMode::HonoursKeys, SimMode::Searchable, SimMode::Neither];
 /// Tasks submitted in a round: a picture and two videos.
 const TASKS: usize = 3;
 /// Deadline for the place of a round; after it the test kills the service.
@@ -55,30 +55,30 @@ const STEPS: [CommitStep; 7] = [
 
 /// Place of a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum CrashPoint {
     /// Within the service.
     Within(FailPoint),
     /// While the vendor processes a request: the vendor charges accepted work, and the response is lost.
-    Without(Kind),
+    Without(SimRequestKind),
     Nowhere,
 }
 
 /// Named places, in the order of a submission.
-fn named() -> Vec<End> {
-    let within = VendorStep::ALL.map(|step| End::Within(FailPoint::Vendor(step)));
-    let without = [Kind::Submission, Kind::Poll, Kind::Result].map(End::Without);
-    within.into_iter().chain(without).collect()
+fn named_points() -> Vec<CrashPoint> {
+    let vendor_points = VendorStep::ALL.map(|step| CrashPoint::Within(FailPoint::Vendor(step)));
+    let without = [SimRequestKind::Submission, SimRequestKind::Poll, SimRequestKind::Result].map(CrashPoint::Without);
+    vendor_points.into_iter().chain(without).collect()
 }
 
 /// Child process that kills itself; does nothing without its variables.
 #[actix_web::test]
 async fn a_service_that_ends_itself_at_the_vendor() {
-    let [Ok(directory), Ok(url), Ok(mode), Ok(place), Ok(pass)] = ORDERS.map(std::env::var) else { return };
+    let [Ok(directory), Ok(url), Ok(mode), Ok(point_name), Ok(pass)] = ORDERS.map(std::env::var) else { return };
     let pass: u64 = pass.parse().unwrap();
-    let mode = *MODES.iter().find(|known| format!("{known:?}") == mode).unwrap();
+    let mode = *MODES.iter().find(|candidate| format!("{candidate:?}") == mode).unwrap();
     let passes = AtomicU64::new(0);
-    let end = move |reached: FailPoint, _: &str| {
-        if format!("{reached:?}") == place && passes.fetch_add(1, Ordering::SeqCst) + 1 == pass {
+    let end = move |point: FailPoint, _: &str| {
+        if format!("{point:?}") == point_name && passes.fetch_add(1, Ordering::SeqCst) + 1 == pass {
             kill_process(getpid(), Signal::KILL).unwrap();
         }
     };
@@ -94,86 +94,86 @@ async fn a_service_that_ends_itself_at_the_vendor() {
 }
 
 /// Command that starts this program as that child process.
-fn service(directory: &Path, vendor: &str, mode: Mode, end: End, pass: u64) -> Command {
+fn service(directory: &Path, vendor: &str, mode: SimMode, end: CrashPoint, pass: u64) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "vendor::crash::a_service_that_ends_itself_at_the_vendor", "--nocapture"]);
-    let place = if let End::Within(place) = end { format!("{place:?}") } else { String::new() };
+    let point_name = if let CrashPoint::Within(point_name) = end { format!("{point_name:?}") } else { String::new() };
     let directory = directory.to_str().unwrap().to_owned();
-    let values = [directory, vendor.to_owned(), format!("{mode:?}"), place, pass.to_string()];
+    let values = [directory, vendor.to_owned(), format!("{mode:?}"), point_name, pass.to_string()];
     command.envs(ORDERS.into_iter().zip(values));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
 /// Process to be killed by the vendor, at which kind of request, and after how many of them.
-type Order = Arc<Mutex<Option<(Kind, Pid, u64)>>>;
+type CrashOrder = Arc<Mutex<Option<(SimRequestKind, Pid, u64)>>>;
 
-fn ending(order: &Order) -> impl Fn(&Asked) -> Conduct + Send + Sync + 'static {
+fn ending(order: &CrashOrder) -> impl Fn(&SimRequest) -> SimBehavior + Send + Sync + 'static {
     let order = order.clone();
-    move |asked| {
+    move |request| {
         let mut order = order.lock();
         match order.as_mut() {
-            Some((kind, pid, left)) if *kind == asked.kind => {
+            Some((kind, pid, left)) if *kind == request.kind => {
                 *left -= 1;
                 if *left > 0 {
-                    return Conduct::Usual;
+                    return SimBehavior::Normal;
                 }
                 let _ = kill_process(*pid, Signal::KILL);
                 *order = None;
-                Conduct::HangUp
+                SimBehavior::HangUp
             }
-            _ => Conduct::Usual,
+            _ => SimBehavior::Normal,
         }
     }
 }
 
 /// Participants that survive the crashes.
-struct Outside {
+struct OutsideWorld {
     vendor: VendorSim,
-    mode: Mode,
-    order: Order,
+    mode: SimMode,
+    order: CrashOrder,
     receiver: Receiver,
-    callers: [Caller; 2],
+    callers: [LedgerCaller; 2],
 }
 
 /// Submits the tasks of a round, as long as the service runs.
-async fn submit(base: String, hook: String, callers: [Caller; 2]) {
-    let with = |mut body: Value, field: &str| {
-        body[field] = json!(hook);
+async fn submit(base: String, webhook_url: String, callers: [LedgerCaller; 2]) {
+    let with_webhook = |mut body: Value, field: &str| {
+        body[field] = json!(webhook_url);
         body
     };
     let [first, second] = &callers;
-    let picture = (UPSCALER, with(upscale("crash"), "webhook_url"));
-    let videos = ["crash-1", "crash-2"].map(|prompt| (START_END, with(of_prompt(prompt), "callback_url")));
+    let picture = (UPSCALER, with_webhook(upscale("crash"), "webhook_url"));
+    let videos = ["crash-1", "crash-2"].map(|prompt| (START_END, with_webhook(of_prompt(prompt), "callback_url")));
     let [film, other] = videos;
     for (caller, (path, body)) in [(first, film), (first, picture), (second, other)] {
         let request = client().post(format!("{base}{path}")).bearer_auth(&caller.token).json(&body);
-        if let Ok(answer) = request.send().await {
-            assert!(answer.status().is_success(), "{}", answer.status());
+        if let Ok(response) = request.send().await {
+            assert!(response.status().is_success(), "{}", response.status());
         }
     }
 }
 
 /// Runs one round; returns `true` if the service was killed at the intended place.
-async fn round(directory: &Path, outside: &Outside, (end, pass): (End, u64)) -> bool {
-    let Outside { vendor, mode, order, receiver, callers } = outside;
+async fn round(directory: &Path, outside: &OutsideWorld, (end, pass): (CrashPoint, u64)) -> bool {
+    let OutsideWorld { vendor, mode, order, receiver, callers } = outside;
     let mut command = service(directory, &vendor.base(), *mode, end, pass);
     let Ok(process) = Process::try_start(&mut command) else { return true };
-    if let End::Without(kind) = end {
+    if let CrashPoint::Without(kind) = end {
         *order.lock() = Some((kind, process.pid(), pass));
     }
     let submitting = submit(process.url(""), receiver.url("/hook"), callers.clone());
     let (pid, submitting) = (process.pid(), actix_web::rt::spawn(submitting));
-    let ended = tokio::task::spawn_blocking(move || process.ended());
-    let mut ended = std::pin::pin!(ended);
-    let reached = tokio::time::timeout(REACHED_WITHIN, &mut ended).await.is_ok();
-    if !reached {
+    let exit = tokio::task::spawn_blocking(move || process.wait_for_exit());
+    let mut exit = std::pin::pin!(exit);
+    let is_reached = tokio::time::timeout(REACHED_WITHIN, &mut exit).await.is_ok();
+    if !is_reached {
         let _ = kill_process(pid, Signal::KILL);
-        ended.await.unwrap();
+        exit.await.unwrap();
     }
     *order.lock() = None;
     submitting.await.unwrap();
-    reached
+    is_reached
 }
 
 /// Outcome of every task: completed, or the error code.
@@ -186,12 +186,12 @@ async fn ends(process: &Process) -> HashMap<String, String> {
             let events = page["events"].as_array().unwrap_or_else(|| panic!("{page}")).clone();
             for event in &events {
                 let task = event["stream"].as_str().unwrap().trim_start_matches("task/").to_owned();
-                let told = match kind {
+                let outcome = match kind {
                     "TaskFailed" => event["data"].to_string(),
                     "VideoCompleted" => "TaskCompleted".to_owned(),
                     kind => kind.to_owned(),
                 };
-                let before = ends.insert(task, told);
+                let before = ends.insert(task, outcome);
                 assert!(kind == "TaskSubmitted" || before.as_deref() == Some("TaskSubmitted"), "{event} ends it twice");
             }
             let Some(last) = events.last() else { break };
@@ -202,9 +202,9 @@ async fn ends(process: &Process) -> HashMap<String, String> {
 }
 
 /// Waits until all tasks have ended, and compares the vendor's ledger, the callers' accounts and the callbacks.
-async fn settle(directory: &Path, outside: &Outside) -> String {
-    let Outside { vendor, mode, receiver, callers, .. } = outside;
-    let process = Process::try_start(&mut service(directory, &vendor.base(), *mode, End::Nowhere, 0)).unwrap();
+async fn settle(directory: &Path, outside: &OutsideWorld) -> String {
+    let OutsideWorld { vendor, mode, receiver, callers, .. } = outside;
+    let process = Process::try_start(&mut service(directory, &vendor.base(), *mode, CrashPoint::Nowhere, 0)).unwrap();
     while get(&process, "/admin/state").await["queues"]["tasks"] != 0 {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -230,8 +230,11 @@ async fn settle(directory: &Path, outside: &Outside) -> String {
         let paid = paid.get(task).copied().unwrap_or(0);
         match end.as_str() {
             "TaskCompleted" => assert_eq!(paid, 1, "{task} is completed"),
-            failed => {
-                assert!(*mode == Mode::Neither && failed.contains("outcome_unknown"), "{task} ended by {failed}");
+            failed_state => {
+                assert!(
+                    *mode == SimMode::Neither && failed_state.contains("outcome_unknown"),
+                    "{task} ended by {failed_state}"
+                );
                 assert!(paid <= 1, "{task} was paid for {paid} times");
                 unknown.push((task, paid));
             }
@@ -249,50 +252,52 @@ async fn settle(directory: &Path, outside: &Outside) -> String {
 }
 
 /// Participants before the first crash.
-async fn outside(directory: &Path, mode: Mode) -> Outside {
-    let order = Order::default();
-    let vendor = VendorSim::behaving(sim(mode, Duration::from_millis(20)), ending(&order)).await;
-    let process = Process::try_start(&mut service(directory, &vendor.base(), mode, End::Nowhere, 0)).unwrap();
-    let callers = [Caller::new(&process, "alice").await, Caller::new(&process, "bob").await];
+async fn outside(directory: &Path, mode: SimMode) -> OutsideWorld {
+    let order = CrashOrder::default();
+    let vendor = VendorSim::with_behavior(sim(mode, Duration::from_millis(20)), ending(&order)).await;
+    let process = Process::try_start(&mut service(directory, &vendor.base(), mode, CrashPoint::Nowhere, 0)).unwrap();
+    let callers = [LedgerCaller::new(&process, "alice").await, LedgerCaller::new(&process, "bob").await];
     assert!(process.terminate().0.success());
-    Outside { vendor, mode, order, receiver: Receiver::start().await, callers }
+    OutsideWorld { vendor, mode, order, receiver: Receiver::start().await, callers }
 }
 
-async fn crashes(mode: Mode) {
-    let given = |name: &str| std::env::var(name).ok().and_then(|n| n.parse::<u64>().ok());
-    let (times, random) = (given("VENDOR_NAMED").unwrap_or(1), given("VENDOR_CRASHES").unwrap_or(3));
+async fn crashes(mode: SimMode) {
+    let env_number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse::<u64>().ok());
+    let (times, random) = (env_number("VENDOR_NAMED").unwrap_or(1), env_number("VENDOR_CRASHES").unwrap_or(3));
     let data = tempfile::tempdir().unwrap();
     let outside = outside(data.path(), mode).await;
-    let mut chance = StdRng::seed_from_u64(0x0C4A_26ED);
-    for end in (0..times).flat_map(|_| named()) {
-        let reached = round(data.path(), &outside, (end, chance.gen_range(1..=2))).await;
-        assert!(reached, "{end:?} was not reached");
+    let mut rng = StdRng::seed_from_u64(0x0C4A_26ED);
+    for end in (0..times).flat_map(|_| named_points()) {
+        let is_reached = round(data.path(), &outside, (end, rng.gen_range(1..=2))).await;
+        assert!(is_reached, "{end:?} was not reached");
     }
-    let within = STEPS.map(|step| End::Within(FailPoint::After(step)));
-    let everywhere: Vec<_> = named().into_iter().chain(within).collect();
-    let mut reached = 0;
+    let commit_points = STEPS.map(|step| CrashPoint::Within(FailPoint::After(step)));
+    let everywhere: Vec<_> = named_points().into_iter().chain(commit_points).collect();
+    let mut reached_count = 0;
     for _ in 0..random {
-        let end = everywhere[chance.gen_range(0..everywhere.len())];
+        let end = everywhere[rng.gen_range(0..everywhere.len())];
         let pass =
-            chance.gen_range(1..=if matches!(end, End::Within(FailPoint::After(_))) { 20 } else { TASKS as u64 });
-        reached += u64::from(round(data.path(), &outside, (end, pass)).await);
+            rng.gen_range(1..=if matches!(end, CrashPoint::Within(FailPoint::After(_))) { 20 } else { TASKS as u64 });
+        reached_count += u64::from(round(data.path(), &outside, (end, pass)).await);
     }
-    let told = settle(data.path(), &outside).await;
-    let named = times * named().len() as u64;
-    println!("killed {named} times at named places, and {reached} times of {random} at random ones; {told}");
+    let settled = settle(data.path(), &outside).await;
+    let named_rounds = times * named_points().len() as u64;
+    println!(
+        "killed {named_rounds} times at named places, and {reached_count} times of {random} at random ones; {settled}"
+    );
 }
 
 #[actix_web::test]
 async fn nothing_is_paid_for_twice_where_the_vendor_honours_keys() {
-    crashes(Mode::HonoursKeys).await;
+    crashes(SimMode::HonoursKeys).await;
 }
 
 #[actix_web::test]
 async fn nothing_is_paid_for_twice_where_the_vendor_can_be_searched() {
-    crashes(Mode::Searchable).await;
+    crashes(SimMode::Searchable).await;
 }
 
 #[actix_web::test]
 async fn nothing_is_paid_for_twice_where_nothing_can_be_found_out() {
-    crashes(Mode::Neither).await;
+    crashes(SimMode::Neither).await;
 }

@@ -11,22 +11,22 @@ use mediary::environment::Environment;
 use serde_json::{Value, json};
 
 use super::{remote, sim, upscale};
-use crate::image::{UPSCALER, ended, submit};
+use crate::image::{UPSCALER, submit, wait_for_end};
 use crate::support::TestApp;
-use crate::support::vendor_sim::{Asked, Conduct, Kind, Mode, VendorSim};
+use crate::support::vendor_sim::{SimBehavior, SimMode, SimRequest, SimRequestKind, VendorSim};
 
 /// Fault, and the number of requests of its kind that it affects.
-struct Row {
+struct VendorFaultRow {
     name: &'static str,
-    kind: Kind,
+    kind: SimRequestKind,
     times: u32,
-    conduct: fn(&Asked) -> Conduct,
-    outcome: Outcome,
+    behavior: fn(&SimRequest) -> SimBehavior,
+    outcome: FaultOutcome,
 }
 
 /// Outcome of the task.
 #[derive(Clone, Copy)]
-enum Outcome {
+enum FaultOutcome {
     /// The task completes, with one charge.
     Done,
     /// Unknown whether the vendor accepted it: the task completes if the mode allows finding out, and otherwise fails
@@ -41,58 +41,64 @@ const HTML: &str = "<!doctype html><title>Welcome</title>";
 const HUGE: &str = "200 OK\r\ncontent-length: 10485760";
 const GATEWAY: &str = "502 Bad Gateway";
 
-fn answer(head: &'static str, body: &str) -> Conduct {
-    Conduct::Answer(head, body.to_owned())
+fn respond(head: &'static str, body: &str) -> SimBehavior {
+    SimBehavior::Respond(head, body.to_owned())
 }
 
-fn refuse(head: &'static str) -> Conduct {
-    Conduct::Refuse(head, r#"{"message": "as the test wants"}"#.to_owned())
+fn refuse(head: &'static str) -> SimBehavior {
+    SimBehavior::Reject(head, r#"{"message": "as the test wants"}"#.to_owned())
 }
 
 /// Response about the job itself.
-fn told(asked: &Asked, task: &Value) -> Conduct {
+fn poll_reply(request: &SimRequest, task: &Value) -> SimBehavior {
     let mut task = task.clone();
     if task.get("task_id").is_none() {
-        task["task_id"] = json!(asked.id);
+        task["task_id"] = json!(request.id);
     }
-    Conduct::Answer("200 OK", json!({"data": task}).to_string())
+    SimBehavior::Respond("200 OK", json!({"data": task}).to_string())
 }
 
 /// Result at another URL.
-fn at(asked: &Asked, url: &str) -> Conduct {
-    told(asked, &json!({"status": "COMPLETED", "generated": [url]}))
+fn reply_for_url(request: &SimRequest, url: &str) -> SimBehavior {
+    poll_reply(request, &json!({"status": "COMPLETED", "generated": [url]}))
 }
 
-fn ten_megabytes() -> Conduct {
-    Conduct::Raw(format!("HTTP/1.1 {HUGE}\r\n\r\n{}", "x".repeat(2 << 20)))
+fn ten_megabytes() -> SimBehavior {
+    SimBehavior::Raw(format!("HTTP/1.1 {HUGE}\r\n\r\n{}", "x".repeat(2 << 20)))
 }
 
-fn cut() -> Conduct {
-    Conduct::Raw("HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{\"data\": {\"task_id\": \"job".to_owned())
+fn cut() -> SimBehavior {
+    SimBehavior::Raw("HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{\"data\": {\"task_id\": \"job".to_owned())
 }
 
-const fn row(name: &'static str, kind: Kind, times: u32, conduct: fn(&Asked) -> Conduct, outcome: Outcome) -> Row {
-    Row { name, kind, times, conduct, outcome }
+const fn row(
+    name: &'static str,
+    kind: SimRequestKind,
+    times: u32,
+    behavior: fn(&SimRequest) -> SimBehavior,
+    outcome: FaultOutcome,
+) -> VendorFaultRow {
+    VendorFaultRow { name, kind, times, behavior, outcome }
 }
 
 #[rustfmt::skip]
-fn submissions() -> Vec<Row> {
-    use Kind::Submission as S;
-    use Outcome::{Done, Fails, Unknown};
+fn submissions() -> Vec<VendorFaultRow> {
+    use SimRequestKind::Submission as S;
+    use FaultOutcome::{Done, Fails, Unknown};
     vec![
-        row("s black hole", S, 1, |_| Conduct::Silence, Unknown),
-        row("s a byte at a time", S, 1, |_| Conduct::Trickle(Duration::from_millis(100)), Unknown),
-        row("s hung up", S, 1, |_| Conduct::HangUp, Unknown),
+        row("s black hole", S, 1, |_| SimBehavior::Silence, Unknown),
+        row("s a byte at a time", S, 1, |_| SimBehavior::Trickle(Duration::from_millis(100)), Unknown),
+        row("s hung up", S, 1, |_| SimBehavior::HangUp, Unknown),
         row("s cut in its JSON", S, 1, |_| cut(), Unknown),
-        row("s HTML with 200", S, 1, |_| answer("200 OK", HTML), Unknown),
+        row("s HTML with 200", S, 1, |_| respond("200 OK", HTML), Unknown),
         row("s ten megabytes", S, 1, |_| ten_megabytes(), Unknown),
-        row("s no HTTP", S, 1, |_| Conduct::Raw("SSH-2.0-nothing\r\n\r\n".to_owned()), Unknown),
-        row("s wrong types", S, 1, |_| answer("200 OK", r#"{"data": {"task_id": 7}}"#), Unknown),
-        row("s no task", S, 1, |_| answer("200 OK", "{}"), Unknown),
-        row("s 409", S, 1, |_| answer("409 Conflict", "{}"), Unknown),
-        row("s 500", S, 1, |_| answer("500 Internal Server Error", "{}"), Unknown),
-        row("s 502", S, 1, |_| answer(GATEWAY, HTML), Unknown),
-        row("s 504", S, 1, |_| answer("504 Gateway Timeout", ""), Unknown),
+        row("s no HTTP", S, 1, |_| SimBehavior::Raw("SSH-2.0-nothing\r\n\r\n".to_owned()), Unknown),
+        row("s wrong types", S, 1, |_| respond("200 OK", r#"{"data": {"task_id": 7}}"#), Unknown),
+        row("s no task", S, 1, |_| respond("200 OK", "{}"), Unknown),
+        row("s 409", S, 1, |_| respond("409 Conflict", "{}"), Unknown),
+        row("s 500", S, 1, |_| respond("500 Internal Server Error", "{}"), Unknown),
+        row("s 502", S, 1, |_| respond(GATEWAY, HTML), Unknown),
+        row("s 504", S, 1, |_| respond("504 Gateway Timeout", ""), Unknown),
         row("s 400", S, 1, |_| refuse("400 Bad Request"), Fails("vendor_refused", 0)),
         row("s 413", S, 1, |_| refuse("413 Content Too Large"), Fails("vendor_refused", 0)),
         row("s 422", S, 1, |_| refuse("422 Unprocessable Content"), Fails("vendor_refused", 0)),
@@ -108,24 +114,24 @@ fn submissions() -> Vec<Row> {
 }
 
 #[rustfmt::skip]
-fn polls() -> Vec<Row> {
-    use Kind::Poll as P;
-    use Outcome::{Done, Fails};
+fn polls() -> Vec<VendorFaultRow> {
+    use SimRequestKind::Poll as P;
+    use FaultOutcome::{Done, Fails};
     vec![
-        row("p black hole", P, 1, |_| Conduct::Silence, Done),
-        row("p a byte at a time", P, 1, |_| Conduct::Trickle(Duration::from_millis(100)), Done),
-        row("p hung up", P, 2, |_| Conduct::HangUp, Done),
+        row("p black hole", P, 1, |_| SimBehavior::Silence, Done),
+        row("p a byte at a time", P, 1, |_| SimBehavior::Trickle(Duration::from_millis(100)), Done),
+        row("p hung up", P, 2, |_| SimBehavior::HangUp, Done),
         row("p cut in its JSON", P, 2, |_| cut(), Done),
-        row("p HTML with 200", P, 2, |_| answer("200 OK", HTML), Done),
+        row("p HTML with 200", P, 2, |_| respond("200 OK", HTML), Done),
         row("p ten megabytes", P, 2, |_| ten_megabytes(), Done),
-        row("p wrong types", P, 2, |asked| told(asked, &json!({"status": 5, "generated": "no list"})), Done),
-        row("p done without results", P, 2, |asked| told(asked, &json!({"status": "COMPLETED", "generated": []})), Done),
-        row("p results of wrong types", P, 2, |asked| told(asked, &json!({"status": "COMPLETED", "generated": [1]})), Done),
-        row("p unknown state", P, 2, |asked| told(asked, &json!({"status": "PONDERING"})), Done),
-        row("p about another task", P, 2, |asked| told(asked, &json!({"status": "FAILED", "task_id": "job-0"})), Done),
+        row("p wrong types", P, 2, |asked| poll_reply(asked, &json!({"status": 5, "generated": "no list"})), Done),
+        row("p done without results", P, 2, |asked| poll_reply(asked, &json!({"status": "COMPLETED", "generated": []})), Done),
+        row("p results of wrong types", P, 2, |asked| poll_reply(asked, &json!({"status": "COMPLETED", "generated": [1]})), Done),
+        row("p unknown state", P, 2, |asked| poll_reply(asked, &json!({"status": "PONDERING"})), Done),
+        row("p about another task", P, 2, |asked| poll_reply(asked, &json!({"status": "FAILED", "task_id": "job-0"})), Done),
         row("p states out of order", P, 4, |asked| {
-            let status = ["IN_PROGRESS", "CREATED", "IN_PROGRESS", "CREATED"][(asked.nth as usize - 1) % 4];
-            told(asked, &json!({"status": status}))
+            let status = ["IN_PROGRESS", "CREATED", "IN_PROGRESS", "CREATED"][(asked.count as usize - 1) % 4];
+            poll_reply(asked, &json!({"status": status}))
         }, Done),
         row("p 400", P, 2, |_| refuse("400 Bad Request"), Done),
         row("p 401", P, 2, |_| refuse("401 Unauthorized"), Done),
@@ -137,46 +143,50 @@ fn polls() -> Vec<Row> {
         row("p 503", P, 2, |_| refuse("503 Service Unavailable"), Done),
         row("p lost for good", P, ALWAYS, |_| refuse("404 Not Found"), Fails("vendor_lost", 1)),
         row("p failed", P, ALWAYS, |asked| {
-            told(asked, &json!({"status": "FAILED", "error": {"code": "nsfw", "message": "not that"}}))
+            poll_reply(asked, &json!({"status": "FAILED", "error": {"code": "nsfw", "message": "not that"}}))
         }, Fails("vendor_failed", 1)),
     ]
 }
 
 #[rustfmt::skip]
-fn results() -> Vec<Row> {
-    use Kind::{Poll as P, Result as R};
-    use Outcome::{Done, Fails};
-    let gone = Fails("result_unavailable", 1);
+fn results() -> Vec<VendorFaultRow> {
+    use SimRequestKind::{Poll as P, Result as R};
+    use FaultOutcome::{Done, Fails};
+    let unavailable = Fails("result_unavailable", 1);
     vec![
         row("r 404 at first", R, 2, |_| refuse("404 Not Found"), Done),
         row("r 500 at first", R, 2, |_| refuse("500 Internal Server Error"), Done),
-        row("r cut at first", R, 2, |_| Conduct::Raw("HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\nPNG".to_owned()), Done),
-        row("r silent at first", R, 1, |_| Conduct::Silence, Done),
-        row("r 404", R, ALWAYS, |_| refuse("404 Not Found"), gone),
-        row("r no picture", R, ALWAYS, |_| answer("200 OK", HTML), Fails("result_invalid", 1)),
-        row("r too large", R, ALWAYS, |_| Conduct::Raw("HTTP/1.1 200 OK\r\ncontent-length: 60000000\r\n\r\n".to_owned()), gone),
-        row("r redirected inside", R, ALWAYS, |_| refuse("302 Found\r\nlocation: http://169.254.169.254/"), gone),
-        row("r at a forbidden address", P, ALWAYS, |asked| at(asked, "http://169.254.169.254/x.png"), gone),
-        row("r of another scheme", P, ALWAYS, |asked| at(asked, "file:///etc/passwd"), gone),
-        row("r no URL", P, ALWAYS, |asked| at(asked, "picture.png"), gone),
+        row("r cut at first", R, 2, |_| SimBehavior::Raw("HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\nPNG".to_owned()), Done),
+        row("r silent at first", R, 1, |_| SimBehavior::Silence, Done),
+        row("r 404", R, ALWAYS, |_| refuse("404 Not Found"), unavailable),
+        row("r no picture", R, ALWAYS, |_| respond("200 OK", HTML), Fails("result_invalid", 1)),
+        row("r too large", R, ALWAYS, |_| SimBehavior::Raw("HTTP/1.1 200 OK\r\ncontent-length: 60000000\r\n\r\n".to_owned()), unavailable),
+        row("r redirected inside", R, ALWAYS, |_| refuse("302 Found\r\nlocation: http://169.254.169.254/"), unavailable),
+        row("r at a forbidden address", P, ALWAYS, |asked| reply_for_url(asked, "http://169.254.169.254/x.png"), unavailable),
+        row("r of another scheme", P, ALWAYS, |asked| reply_for_url(asked, "file:///etc/passwd"), unavailable),
+        row("r no URL", P, ALWAYS, |asked| reply_for_url(asked, "picture.png"), unavailable),
     ]
 }
 
 /// Service with a vendor that behaves as these rows say.
-struct Table {
+struct FaultTable {
     vendor: VendorSim,
     app: TestApp,
-    mode: Mode,
+    mode: SimMode,
 }
 
-async fn table(mode: Mode, rows: Vec<Row>, deadline: Duration) -> (Table, Vec<(&'static str, Outcome)>) {
+async fn table(
+    mode: SimMode,
+    rows: Vec<VendorFaultRow>,
+    deadline: Duration,
+) -> (FaultTable, Vec<(&'static str, FaultOutcome)>) {
     let outcomes = rows.iter().map(|row| (row.name, row.outcome)).collect();
     let by_name: HashMap<_, _> = rows.into_iter().map(|row| (row.name.to_owned(), row)).collect();
-    let conduct = move |asked: &Asked| match by_name.get(&asked.prompt) {
-        Some(row) if row.kind == asked.kind && asked.nth <= row.times => (row.conduct)(asked),
-        _ => Conduct::Usual,
+    let behavior = move |request: &SimRequest| match by_name.get(&request.prompt) {
+        Some(row) if row.kind == request.kind && request.count <= row.times => (row.behavior)(request),
+        _ => SimBehavior::Normal,
     };
-    let vendor = VendorSim::behaving(sim(mode, Duration::ZERO), conduct).await;
+    let vendor = VendorSim::with_behavior(sim(mode, Duration::ZERO), behavior).await;
     let base = vendor.base();
     let change = |settings: &mut mediary::config::Settings| {
         remote(settings, &base, mode);
@@ -187,93 +197,93 @@ async fn table(mode: Mode, rows: Vec<Row>, deadline: Duration) -> (Table, Vec<(&
         vendor.result_timeout = Duration::from_secs(3);
     };
     let app = TestApp::start_with(change, Environment::system()).await;
-    (Table { vendor, app, mode }, outcomes)
+    (FaultTable { vendor, app, mode }, outcomes)
 }
 
-impl Table {
-    async fn holds(self, outcomes: Vec<(&'static str, Outcome)>) {
+impl FaultTable {
+    async fn holds(self, outcomes: Vec<(&'static str, FaultOutcome)>) {
         let table = Arc::new(self);
         let user = Arc::new(table.app.user("u").await);
         let rows = outcomes.into_iter().map(|(name, outcome)| {
             let (table, user) = (table.clone(), user.clone());
             actix_web::rt::spawn(async move {
                 let task = submit(&table.app, &user, UPSCALER, upscale(name)).await;
-                let ended = ended(&table.app, &user, UPSCALER, &task).await;
-                let shown = table.app.get_as(&user.token, &format!("/tasks/{task}")).await.expect(200).json();
-                table.check(name, outcome, &ended, &shown)
+                let finished = wait_for_end(&table.app, &user, UPSCALER, &task).await;
+                let task_body = table.app.get_as(&user.token, &format!("/tasks/{task}")).await.expect(200).json();
+                table.check(name, outcome, &finished, &task_body)
             })
         });
         let rows: Vec<_> = rows.collect();
-        let mut wrong = Vec::new();
+        let mut mismatches = Vec::new();
         for row in rows {
-            wrong.extend(row.await.unwrap().err());
+            mismatches.extend(row.await.unwrap().err());
         }
-        assert!(wrong.is_empty(), "with a vendor that is {:?}:\n{}", table.mode, wrong.join("\n"));
+        assert!(mismatches.is_empty(), "with a vendor that is {:?}:\n{}", table.mode, mismatches.join("\n"));
         let Ok(table) = Arc::try_unwrap(table) else { panic!("all rows have ended") };
         table.app.stop().await;
     }
 
-    fn check(&self, name: &str, outcome: Outcome, ended: &Value, shown: &Value) -> Result<(), String> {
+    fn check(&self, name: &str, outcome: FaultOutcome, finished: &Value, task_body: &Value) -> Result<(), String> {
         let paid = self.vendor.charges().into_iter().filter(|charge| charge.prompt == name).count();
         let expected = match outcome {
-            Outcome::Done => ("", 1),
-            Outcome::Unknown if self.mode != Mode::Neither => ("", 1),
-            Outcome::Unknown => ("outcome_unknown", 1),
-            Outcome::Fails(code, paid) => (code, paid),
+            FaultOutcome::Done => ("", 1),
+            FaultOutcome::Unknown if self.mode != SimMode::Neither => ("", 1),
+            FaultOutcome::Unknown => ("outcome_unknown", 1),
+            FaultOutcome::Fails(code, paid) => (code, paid),
         };
-        let code = ended["error"]["code"].as_str().unwrap_or("");
-        let states: Vec<_> = shown["history"].as_array().unwrap().iter().map(|change| &change["state"]).collect();
+        let code = finished["error"]["code"].as_str().unwrap_or("");
+        let states: Vec<_> = task_body["history"].as_array().unwrap().iter().map(|change| &change["state"]).collect();
         let last = if expected.0.is_empty() { "COMPLETED" } else { "FAILED" };
-        let within = states.len() <= 3 && states[0] == "CREATED" && states.last().unwrap() == &last;
+        let is_within_states = states.len() <= 3 && states[0] == "CREATED" && states.last().unwrap() == &last;
         let middle = states.len() < 3 || states[1] == "IN_PROGRESS";
-        if (code, paid) == expected && within && middle {
+        if (code, paid) == expected && is_within_states && middle {
             return Ok(());
         }
-        Err(format!("{name}: expected {expected:?}, is {:?} by {states:?}: {ended}", (code, paid)))
+        Err(format!("{name}: expected {expected:?}, is {:?} by {states:?}: {finished}", (code, paid)))
     }
 }
 
 #[actix_web::test]
 async fn every_fault_has_its_outcome_where_the_vendor_honours_keys() {
     let rows = submissions().into_iter().chain(polls()).chain(results()).collect();
-    let (table, outcomes) = table(Mode::HonoursKeys, rows, Duration::from_hours(1)).await;
+    let (table, outcomes) = table(SimMode::HonoursKeys, rows, Duration::from_hours(1)).await;
     table.holds(outcomes).await;
 }
 
 #[actix_web::test]
 async fn every_fault_of_a_submission_has_its_outcome_where_the_vendor_can_be_searched() {
-    let (table, outcomes) = table(Mode::Searchable, submissions(), Duration::from_hours(1)).await;
+    let (table, outcomes) = table(SimMode::Searchable, submissions(), Duration::from_hours(1)).await;
     table.holds(outcomes).await;
 }
 
 #[actix_web::test]
 async fn every_fault_has_its_outcome_where_nothing_can_be_found_out() {
     let rows = submissions().into_iter().chain(polls()).collect();
-    let (table, outcomes) = table(Mode::Neither, rows, Duration::from_hours(1)).await;
+    let (table, outcomes) = table(SimMode::Neither, rows, Duration::from_hours(1)).await;
     table.holds(outcomes).await;
 }
 
 #[actix_web::test]
 #[rustfmt::skip]
 async fn what_never_gets_better_ends_at_the_deadline() {
-    use Kind::{Poll as P, Search, Submission as S};
-    let late = |paid| Outcome::Fails("deadline_exceeded", paid);
+    use SimRequestKind::{Poll as P, Search, Submission as S};
+    let deadline_outcome = |paid| FaultOutcome::Fails("deadline_exceeded", paid);
     let rows = vec![
-        row("d never served", S, ALWAYS, |_| refuse("401 Unauthorized"), late(0)),
-        row("d always busy", S, ALWAYS, |_| refuse("503 Service Unavailable"), late(0)),
-        row("d never done", P, ALWAYS, |asked| told(asked, &json!({"status": "IN_PROGRESS"})), late(1)),
-        row("d never readable", P, ALWAYS, |_| answer("200 OK", HTML), late(1)),
-        row("d an unknown state", P, ALWAYS, |asked| told(asked, &json!({"status": "PONDERING"})), late(1)),
-        row("d results in trouble", Kind::Result, ALWAYS, |_| refuse("500 Internal Server Error"), Outcome::Fails("result_unavailable", 1)),
+        row("d never served", S, ALWAYS, |_| refuse("401 Unauthorized"), deadline_outcome(0)),
+        row("d always busy", S, ALWAYS, |_| refuse("503 Service Unavailable"), deadline_outcome(0)),
+        row("d never done", P, ALWAYS, |asked| poll_reply(asked, &json!({"status": "IN_PROGRESS"})), deadline_outcome(1)),
+        row("d never readable", P, ALWAYS, |_| respond("200 OK", HTML), deadline_outcome(1)),
+        row("d an unknown state", P, ALWAYS, |asked| poll_reply(asked, &json!({"status": "PONDERING"})), deadline_outcome(1)),
+        row("d results in trouble", SimRequestKind::Result, ALWAYS, |_| refuse("500 Internal Server Error"), FaultOutcome::Fails("result_unavailable", 1)),
     ];
-    let (known, outcomes) = table(Mode::HonoursKeys, rows, Duration::from_secs(4)).await;
-    known.holds(outcomes).await;
+    let (fault_table, outcomes) = table(SimMode::HonoursKeys, rows, Duration::from_secs(4)).await;
+    fault_table.holds(outcomes).await;
     // A submission that cannot be clarified in time has an unknown outcome, and is not merely late.
     let rows = vec![
-        row("d taken by a vendor that does not say so", S, ALWAYS, |_| answer("500 Internal Server Error", "{}"), Outcome::Fails("outcome_unknown", 1)),
-        row("", Search, ALWAYS, |_| refuse("500 Internal Server Error"), Outcome::Fails("outcome_unknown", 0)),
+        row("d taken by a vendor that does not say so", S, ALWAYS, |_| respond("500 Internal Server Error", "{}"), FaultOutcome::Fails("outcome_unknown", 1)),
+        row("", Search, ALWAYS, |_| refuse("500 Internal Server Error"), FaultOutcome::Fails("outcome_unknown", 0)),
     ];
-    let (unknown, mut outcomes) = table(Mode::Searchable, rows, Duration::from_secs(4)).await;
+    let (unknown, mut outcomes) = table(SimMode::Searchable, rows, Duration::from_secs(4)).await;
     outcomes.truncate(1);
     unknown.holds(outcomes).await;
 }

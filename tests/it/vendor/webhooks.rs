@@ -7,17 +7,17 @@ use mediary::outbound::address::AllowEntry;
 use serde_json::json;
 
 use super::{remote, sim, upscale};
-use crate::image::{UPSCALER, ended, submit};
+use crate::image::{UPSCALER, submit, wait_for_end};
 use crate::support::TestApp;
-use crate::support::vendor_sim::{Kind, Mode, VendorSim};
+use crate::support::vendor_sim::{SimMode, SimRequestKind, VendorSim};
 
 #[actix_web::test]
 async fn a_hint_only_has_the_vendor_asked() {
     // Given a service that polls once an hour, and an unfinished job
-    let vendor = VendorSim::start(sim(Mode::Neither, Duration::from_hours(2))).await;
+    let vendor = VendorSim::start(sim(SimMode::Neither, Duration::from_hours(2))).await;
     let base = vendor.base();
-    let seldom = |settings: &mut mediary::config::Settings| {
-        remote(settings, &base, Mode::Neither);
+    let rare_polls = |settings: &mut mediary::config::Settings| {
+        remote(settings, &base, SimMode::Neither);
         settings.public_url = Some("http://media.example".to_owned());
         // The vendor serves its results on this machine, which a service with a public URL reaches only if it is
         // listed.
@@ -25,19 +25,19 @@ async fn a_hint_only_has_the_vendor_asked() {
         (settings.image_vendor.poll_min, settings.image_vendor.poll_max) =
             (Duration::from_hours(1), Duration::from_hours(1));
     };
-    let app = TestApp::start_with(seldom, Environment::system()).await;
+    let app = TestApp::start_with(rare_polls, Environment::system()).await;
     let user = app.user("u").await;
     let task = submit(&app, &user, UPSCALER, upscale("hinted")).await;
-    while vendor.asked(Kind::Poll) == 0 {
+    while vendor.request_count(SimRequestKind::Poll) == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     // When the vendor calls the webhook with a false status
-    let told = vendor.webhook("hinted").expect("a webhook URL");
-    let path = told.strip_prefix("http://media.example").expect("below the public URL").to_owned();
+    let webhook_url = vendor.webhook("hinted").expect("a webhook URL");
+    let path = webhook_url.strip_prefix("http://media.example").expect("below the public URL").to_owned();
     let lie = json!({"task_id": "job-1", "status": "COMPLETED", "generated": ["http://127.0.0.1:1/evil.png"]});
     assert_eq!(app.post(&path, lie.clone()).await.expect(200).text(), "OK");
     // Then the service polls, and the polled status counts
-    while vendor.asked(Kind::Poll) < 2 {
+    while vendor.request_count(SimRequestKind::Poll) < 2 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let status = app.get_as(&user.token, &format!("{UPSCALER}/{task}")).await.expect(200).json();
@@ -45,13 +45,14 @@ async fn a_hint_only_has_the_vendor_asked() {
     // And a call at the end of the job brings the result at once
     vendor.finish_all();
     app.post(&path, lie).await.expect(200);
-    assert_eq!(ended(&app, &user, UPSCALER, &task).await["status"], "COMPLETED");
+    assert_eq!(wait_for_end(&app, &user, UPSCALER, &task).await["status"], "COMPLETED");
     // And the path that earlier releases sent is served too
     app.post(&path.replace("/vendor-webhooks/", "/hints/"), json!({})).await.expect(200);
     // And a call about a completed task, or with another ticket, has no effect
     app.post(&path, json!({})).await.expect(200);
-    for wrong in ["/vendor-webhooks/x".to_owned(), format!("{path}A"), path.replace("-webhooks/", "-webhooks/A")] {
-        app.post(&wrong, json!({})).await.expect(404);
+    for invalid_path in ["/vendor-webhooks/x".to_owned(), format!("{path}A"), path.replace("-webhooks/", "-webhooks/A")]
+    {
+        app.post(&invalid_path, json!({})).await.expect(404);
     }
     app.stop().await;
 }

@@ -5,37 +5,37 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{Given, REFERENCE, START_END, of_prompt, vendor};
+use super::{REFERENCE, START_END, VideoFixture, of_prompt, vendor};
 use crate::support::TestApp;
-use crate::support::vendor_sim::Conduct;
+use crate::support::vendor_sim::SimBehavior;
 
 #[actix_web::test]
 async fn a_remote_vendor_works_for_callers_with_a_token_only() {
-    let given = Given::usual().await;
+    let fixture = VideoFixture::start().await;
     for path in [START_END, REFERENCE] {
-        let refused = given.app.post(path, of_prompt("p")).await.expect(401);
-        assert_eq!(refused.json()["error"], "unauthorized");
+        let problem = fixture.app.post(path, of_prompt("p")).await.expect(401);
+        assert_eq!(problem.json()["error"], "unauthorized");
     }
-    given.app.stop().await;
+    fixture.app.stop().await;
 }
 
 #[actix_web::test]
 async fn videos_of_others_are_not_there_and_administrators_see_them() {
-    let given = Given::usual().await;
-    let task = given.submit(START_END, of_prompt("p")).await;
-    given.ended(&task).await;
-    let bob = given.app.user("bob").await;
+    let fixture = VideoFixture::start().await;
+    let task = fixture.submit(START_END, of_prompt("p")).await;
+    fixture.wait_for_end(&task).await;
+    let bob = fixture.app.user("bob").await;
     let id = task["task_id"].as_str().unwrap();
     for (method, path) in [(Method::GET, "creations"), (Method::POST, "cancel")] {
         let path = format!("/proxy/videovendor/tasks/{id}/{path}");
-        let ask = |token: Option<&str>| {
-            let request = given.app.request(method.clone(), &path).json(&json!({}));
-            given.app.send(if let Some(token) = token { request.bearer_auth(token) } else { request })
+        let send_as = |token: Option<&str>| {
+            let request = fixture.app.request(method.clone(), &path).json(&json!({}));
+            fixture.app.send(if let Some(token) = token { request.bearer_auth(token) } else { request })
         };
-        assert_eq!((ask(None).await.status, ask(Some(&bob.token)).await.status), (404, 404), "{path}");
-        assert_eq!(ask(Some(given.app.admin_token())).await.status, 200, "{path}");
+        assert_eq!((send_as(None).await.status, send_as(Some(&bob.token)).await.status), (404, 404), "{path}");
+        assert_eq!(send_as(Some(fixture.app.admin_token())).await.status, 200, "{path}");
     }
-    given.app.stop().await;
+    fixture.app.stop().await;
 }
 
 #[actix_web::test]
@@ -50,14 +50,14 @@ async fn a_task_of_another_gateway_is_none_of_the_video_gateway() {
 
 #[actix_web::test]
 async fn a_caller_has_so_many_tasks_unfinished() {
-    let sim = vendor(Duration::from_hours(1), |_| Conduct::Usual).await;
-    let given = Given::with(sim, |settings| settings.limits.submissions_per_caller = 2).await;
-    given.submit(START_END, of_prompt("a")).await;
-    let second = given.submit(START_END, of_prompt("b")).await;
-    let refused = given.app.post_as(&given.alice.token, START_END, of_prompt("c")).await.expect(429);
-    assert_eq!(refused.json()["error"], "too_many_submissions");
+    let sim = vendor(Duration::from_hours(1), |_| SimBehavior::Normal).await;
+    let fixture = VideoFixture::with_vendor(sim, |settings| settings.limits.submissions_per_caller = 2).await;
+    fixture.submit(START_END, of_prompt("a")).await;
+    let second = fixture.submit(START_END, of_prompt("b")).await;
+    let problem = fixture.app.post_as(&fixture.alice.token, START_END, of_prompt("c")).await.expect(429);
+    assert_eq!(problem.json()["error"], "too_many_submissions");
     let cancel = format!("/proxy/videovendor/tasks/{}/cancel", second["task_id"].as_str().unwrap());
-    given.app.post_as(&given.alice.token, &cancel, json!({})).await.expect(200);
-    given.submit(START_END, of_prompt("c")).await;
-    given.app.stop().await;
+    fixture.app.post_as(&fixture.alice.token, &cancel, json!({})).await.expect(200);
+    fixture.submit(START_END, of_prompt("c")).await;
+    fixture.app.stop().await;
 }

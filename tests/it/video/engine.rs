@@ -4,7 +4,7 @@ use mediary::environment::Environment;
 use mediary_engine::video::Reel;
 use serde_json::{Value, json};
 
-use super::{EXTEND, START_END, ended};
+use super::{EXTEND, START_END, wait_for_task_end};
 use crate::support::files::{FileServer, file};
 use crate::support::picture::base64_png;
 use crate::support::{TestApp, TestUser};
@@ -18,18 +18,18 @@ fn smallest(prompt: &str) -> Value {
 }
 
 /// Waits until a task has ended, and returns its creations.
-async fn made(app: &TestApp, owner: &TestUser, path: &str, body: Value) -> Value {
+async fn complete_video(app: &TestApp, owner: &TestUser, path: &str, body: Value) -> Value {
     let task = app.post_as(&owner.token, path, body).await.expect(200).json();
     let id = task["task_id"].as_str().expect("a task id");
-    ended(app, id).await;
+    wait_for_task_end(app, id).await;
     app.get_as(&owner.token, &format!("/proxy/videovendor/tasks/{id}/creations")).await.expect(200).json()
 }
 
 async fn fetched(app: &TestApp, url: &Value) -> (String, Vec<u8>) {
     let url = url.as_str().expect("a url");
     let path = url.find("/media/").map(|at| &url[at..]).expect("a file of ours");
-    let answer = app.get(path).await.expect(200);
-    (answer.header("content-type").unwrap_or_default().to_owned(), answer.body)
+    let response = app.get(path).await.expect(200);
+    (response.header("content-type").unwrap_or_default().to_owned(), response.body)
 }
 
 #[actix_web::test]
@@ -39,22 +39,26 @@ async fn a_film_is_made_as_it_was_asked_for_and_goes_on_only_where_it_can_be_rea
     let mut body = smallest("pan right in the rain");
     (body["audio"], body["watermark"]) = (true.into(), true.into());
 
-    let told = made(&app, &alice, START_END, body).await;
+    let task_body = complete_video(&app, &alice, START_END, body).await;
 
-    assert_eq!(told["state"], "success", "{told}");
-    let creation = &told["creations"][0];
+    assert_eq!(task_body["state"], "success", "{task_body}");
+    let creation = &task_body["creations"][0];
     assert_eq!(creation["url"], creation["watermarked_url"]);
     let (kind, film) = fetched(&app, &creation["url"]).await;
-    let reel = Reel::of(&film).expect("a film");
+    let reel = Reel::parse(&film).expect("a film");
     assert_eq!((kind.as_str(), reel.size.width, reel.size.height, reel.units.len()), ("video/mp4", 360, 360, 24));
     assert_eq!(reel.sound.expect("sound").packets.len(), 50);
     let (kind, cover) = fetched(&app, &creation["cover_url"]).await;
     assert_eq!((kind.as_str(), image::load_from_memory(&cover).expect("a picture").width()), ("image/jpeg", 360));
 
-    let server = FileServer::answering(move |_| file(&film[..film.len() / 3])).await;
-    let on = json!({"model": "vq2-turbo", "video_creation_id": creation["id"], "video_url": server.url("/v.mp4")});
-    let told = made(&app, &alice, EXTEND, on).await;
-    assert_eq!((told["state"].as_str(), told["err_code"].as_str()), (Some("failed"), Some("video_unreadable")));
+    let server = FileServer::with_replies(move |_| file(&film[..film.len() / 3])).await;
+    let extension_body =
+        json!({"model": "vq2-turbo", "video_creation_id": creation["id"], "video_url": server.url("/v.mp4")});
+    let task_body = complete_video(&app, &alice, EXTEND, extension_body).await;
+    assert_eq!(
+        (task_body["state"].as_str(), task_body["err_code"].as_str()),
+        (Some("failed"), Some("video_unreadable"))
+    );
     app.stop().await;
 }
 
@@ -65,18 +69,21 @@ async fn background_music_is_heard_where_the_model_heeds_it() {
     let film = async |model: &str, prompt: &str, bgm: bool, audio: bool| {
         let mut body = smallest(prompt);
         (body["model"], body["bgm"], body["audio"]) = (model.into(), bgm.into(), audio.into());
-        let told = made(&app, &alice, START_END, body).await;
-        fetched(&app, &told["creations"][0]["url"]).await.1
+        let task_body = complete_video(&app, &alice, START_END, body).await;
+        fetched(&app, &task_body["creations"][0]["url"]).await.1
     };
-    let packets = |film: &[u8]| Reel::of(film).expect("a film").sound.map(|sound| sound.packets);
+    let packets = |film: &[u8]| Reel::parse(film).expect("a film").sound.map(|sound| sound.packets);
     // Given films without other sound: with music they have a sound track of the film's length that is not silent
     let [quiet, piano] =
         [film("vq2-turbo", "calm piano", false, false).await, film("vq2-turbo", "calm piano", true, false).await];
-    let heard = packets(&piano).expect("sound");
-    assert!(packets(&quiet).is_none() && heard.len() == 50);
-    assert!(heard.iter().map(|packet| packet.bytes.len()).sum::<usize>() > 2_000, "silence takes a few bytes a packet");
+    let sound_packets = packets(&piano).expect("sound");
+    assert!(packets(&quiet).is_none() && sound_packets.len() == 50);
+    assert!(
+        sound_packets.iter().map(|packet| packet.bytes.len()).sum::<usize>() > 2_000,
+        "silence takes a few bytes a packet"
+    );
     // And the prompt selects the music
-    assert_ne!(packets(&film("vq2-turbo", "techno", true, false).await).expect("sound"), heard);
+    assert_ne!(packets(&film("vq2-turbo", "techno", true, false).await).expect("sound"), sound_packets);
     // And it is mixed with other sound; with a model that ignores it there is no difference at all (same seed)
     assert_ne!(film("vq2-turbo", "rain", true, true).await, film("vq2-turbo", "rain", false, true).await);
     for audio in [true, false] {
@@ -92,8 +99,11 @@ async fn without_a_remote_vendor_no_token_is_needed_and_words_are_enough() {
         json!({"prompt": "a calm sea", "model": "vq1", "duration": 1, "resolution": "360p", "aspect_ratio": "1:1"});
     let task = app.post(START_END, body).await.expect(200).json();
     let id = task["task_id"].as_str().expect("a task id");
-    ended(&app, id).await;
-    let told = app.get(&format!("/proxy/videovendor/tasks/{id}/creations")).await.expect(200).json();
-    assert_eq!((told["state"].as_str(), told["creations"].as_array().map(Vec::len)), (Some("success"), Some(1)));
+    wait_for_task_end(&app, id).await;
+    let task_body = app.get(&format!("/proxy/videovendor/tasks/{id}/creations")).await.expect(200).json();
+    assert_eq!(
+        (task_body["state"].as_str(), task_body["creations"].as_array().map(Vec::len)),
+        (Some("success"), Some(1))
+    );
     app.stop().await;
 }

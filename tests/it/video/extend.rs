@@ -2,50 +2,54 @@
 
 use serde_json::json;
 
-use super::{EXTEND, Given, START_END, of_prompt};
+use super::{EXTEND, START_END, VideoFixture, of_prompt};
 use crate::support::files::{FileServer, file};
 use crate::support::vendor_sim::CLIP;
 
 #[actix_web::test]
 async fn an_own_video_goes_on_and_the_vendor_is_told_its_own_name_for_it() {
-    let given = Given::usual().await;
-    let first = given.submit(START_END, of_prompt("first")).await;
-    let made = given.ended(&first).await["creations"][0].clone();
-    let body = json!({"model": "vq2-turbo", "video_creation_id": made["id"], "video_url": made["url"], "duration": 7});
+    let fixture = VideoFixture::start().await;
+    let first = fixture.submit(START_END, of_prompt("first")).await;
+    let creation = fixture.wait_for_end(&first).await["creations"][0].clone();
+    let body =
+        json!({"model": "vq2-turbo", "video_creation_id": creation["id"], "video_url": creation["url"], "duration": 7});
 
-    let answer = given.submit(EXTEND, body).await;
+    let response = fixture.submit(EXTEND, body).await;
 
-    let told = ["video_creation_id", "video_url", "duration", "model", "resolution", "credits"]
-        .map(|name| answer[name].clone());
-    assert_eq!(json!(told), json!([made["id"], made["url"], 7, "vq2-turbo", "720p", 15 + 5 * 6]));
-    assert_eq!(given.ended(&answer).await["state"], "success");
-    let (_, asked) = given.sim.last_submission().expect("asked");
-    assert_eq!((asked["video_creation_id"].as_str(), &asked["video_url"]), (Some("v-job-1"), &made["url"]));
-    given.app.stop().await;
+    let echoed = ["video_creation_id", "video_url", "duration", "model", "resolution", "credits"]
+        .map(|name| response[name].clone());
+    assert_eq!(json!(echoed), json!([creation["id"], creation["url"], 7, "vq2-turbo", "720p", 15 + 5 * 6]));
+    assert_eq!(fixture.wait_for_end(&response).await["state"], "success");
+    let (_, submission) = fixture.sim.last_submission().expect("asked");
+    assert_eq!(
+        (submission["video_creation_id"].as_str(), &submission["video_url"]),
+        (Some("v-job-1"), &creation["url"])
+    );
+    fixture.app.stop().await;
 }
 
 #[actix_web::test]
 async fn a_video_of_somebody_else_does_not_go_on() {
-    let given = Given::usual().await;
-    let first = given.submit(START_END, of_prompt("first")).await;
-    let made = given.ended(&first).await["creations"][0].clone();
-    let bob = given.app.user("bob").await;
-    let body = json!({"model": "vq2-turbo", "video_creation_id": made["id"], "video_url": made["url"]});
-    let refused = given.app.post_as(&bob.token, EXTEND, body).await.expect(400).json();
-    assert_eq!(refused["errors"][0]["pointer"], "/video_creation_id");
-    given.app.stop().await;
+    let fixture = VideoFixture::start().await;
+    let first = fixture.submit(START_END, of_prompt("first")).await;
+    let creation = fixture.wait_for_end(&first).await["creations"][0].clone();
+    let bob = fixture.app.user("bob").await;
+    let body = json!({"model": "vq2-turbo", "video_creation_id": creation["id"], "video_url": creation["url"]});
+    let problem = fixture.app.post_as(&bob.token, EXTEND, body).await.expect(400).json();
+    assert_eq!(problem["errors"][0]["pointer"], "/video_creation_id");
+    fixture.app.stop().await;
 }
 
 #[actix_web::test]
 async fn what_is_fetched_must_be_a_video() {
-    let given = Given::usual().await;
-    let first = given.submit(START_END, of_prompt("first")).await;
-    let own = given.ended(&first).await["creations"][0]["id"].clone();
+    let fixture = VideoFixture::start().await;
+    let first = fixture.submit(START_END, of_prompt("first")).await;
+    let own_video = fixture.wait_for_end(&first).await["creations"][0]["id"].clone();
     for (bytes, state, code) in [(CLIP.to_vec(), "success", ""), (b"no video".to_vec(), "failed", "input_invalid")] {
-        let server = FileServer::answering(move |_| file(&bytes)).await;
-        let body = json!({"model": "vq2-pro", "video_creation_id": own, "video_url": server.url("/v.mp4")});
-        let told = given.ended(&given.submit(EXTEND, body).await).await;
-        assert_eq!((told["state"].as_str(), told["err_code"].as_str()), (Some(state), Some(code)));
+        let server = FileServer::with_replies(move |_| file(&bytes)).await;
+        let body = json!({"model": "vq2-pro", "video_creation_id": own_video, "video_url": server.url("/v.mp4")});
+        let task_body = fixture.wait_for_end(&fixture.submit(EXTEND, body).await).await;
+        assert_eq!((task_body["state"].as_str(), task_body["err_code"].as_str()), (Some(state), Some(code)));
     }
-    given.app.stop().await;
+    fixture.app.stop().await;
 }

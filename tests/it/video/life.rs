@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Given, MULTIFRAME, REFERENCE, START_END, of_prompt, vendor};
+use super::{MULTIFRAME, REFERENCE, START_END, VideoFixture, of_prompt, vendor};
 use crate::support::picture::base64_png;
 use crate::support::receiver::{Received, Receiver};
-use crate::support::vendor_sim::{CLIP, Conduct};
+use crate::support::vendor_sim::{CLIP, SimBehavior};
 
 #[actix_web::test]
 async fn every_endpoint_echoes_what_the_seed_lists_and_makes_a_video() {
-    let given = Given::usual().await;
+    let fixture = VideoFixture::start().await;
     let picture = base64_png(8, 8);
     let frames = json!([{"key_image": picture, "prompt": "up"}, {"key_image": picture, "duration": 8}]);
     let echoed = json!([{"key_image": picture, "prompt": "up", "duration": 5}, {"key_image": picture, "duration": 8}]);
@@ -31,31 +31,31 @@ async fn every_endpoint_echoes_what_the_seed_lists_and_makes_a_video() {
         ),
     ];
     for (path, body, echo) in cases {
-        let mut answer = given.submit(path, body).await;
-        let done = given.ended(&answer).await;
+        let mut response = fixture.submit(path, body).await;
+        let finished = fixture.wait_for_end(&response).await;
         // The fields that the service adds are there; all others equal the request.
-        let own = ["task_id", "created_at"].map(|name| answer.as_object_mut().unwrap().remove(name));
-        assert!(own.iter().all(Option::is_some), "{path}");
-        assert_eq!(answer, echo, "{path}");
+        let generated_fields = ["task_id", "created_at"].map(|name| response.as_object_mut().unwrap().remove(name));
+        assert!(generated_fields.iter().all(Option::is_some), "{path}");
+        assert_eq!(response, echo, "{path}");
         assert_eq!(
-            (&done["state"], &done["err_code"], &done["progress"]),
+            (&finished["state"], &finished["err_code"], &finished["progress"]),
             (&json!("success"), &json!(""), &json!(1.0))
         );
-        assert_eq!((&done["credits"], &done["payload"]), (&echo["credits"], &echo["payload"]), "{path}");
-        let url = done["creations"][0]["url"].as_str().expect("a URL");
-        let file = given.app.get(url.strip_prefix(&given.app.url("")).expect("one of ours")).await.expect(200);
+        assert_eq!((&finished["credits"], &finished["payload"]), (&echo["credits"], &echo["payload"]), "{path}");
+        let url = finished["creations"][0]["url"].as_str().expect("a URL");
+        let file = fixture.app.get(url.strip_prefix(&fixture.app.url("")).expect("one of ours")).await.expect(200);
         assert_eq!((file.header("content-type"), file.body.as_slice()), (Some("video/mp4"), CLIP), "{path}");
     }
-    given.app.stop().await;
+    fixture.app.stop().await;
 }
 
 #[actix_web::test]
 async fn what_is_not_given_is_what_the_contract_says() {
-    let given = Given::usual().await;
-    let first = given.submit(START_END, json!({"prompt": "p"})).await;
-    let second = given.submit(START_END, json!({"prompt": "p"})).await;
-    for answer in [&first, &second] {
-        let told = [
+    let fixture = VideoFixture::start().await;
+    let first = fixture.submit(START_END, json!({"prompt": "p"})).await;
+    let second = fixture.submit(START_END, json!({"prompt": "p"})).await;
+    for response in [&first, &second] {
+        let defaults_told = [
             "model",
             "duration",
             "resolution",
@@ -67,46 +67,46 @@ async fn what_is_not_given_is_what_the_contract_says() {
             "off_peak",
             "credits",
         ]
-        .map(|name| answer[name].clone());
-        let usual = json!(["vq3-pro", 5, "720p", "16:9", "auto", "general", false, false, false, 150]);
-        assert_eq!(json!(told), usual);
+        .map(|name| response[name].clone());
+        let expected = json!(["vq3-pro", 5, "720p", "16:9", "auto", "general", false, false, false, 150]);
+        assert_eq!(json!(defaults_told), expected);
     }
     assert_ne!(first["seed"], second["seed"], "seeds are drawn");
-    given.ended(&second).await;
-    let (_, asked) = given.sim.last_submission().expect("asked");
-    assert!(asked["seed"].is_u64() && asked["audio"] == true, "{asked}");
-    given.app.stop().await;
+    fixture.wait_for_end(&second).await;
+    let (_, submission) = fixture.sim.last_submission().expect("asked");
+    assert!(submission["seed"].is_u64() && submission["audio"] == true, "{submission}");
+    fixture.app.stop().await;
 }
 
 #[actix_web::test]
 async fn a_video_goes_through_every_state_and_its_callback_hears_of_each() {
-    let given = Given::usual().await;
+    let fixture = VideoFixture::start().await;
     let receiver = Receiver::start().await;
     let body = json!({"prompt": "p", "callback_url": receiver.url("/hook"), "payload": "order \"41\"\n\u{1F3B5}"});
-    let task = given.submit(START_END, body).await;
-    let done = given.ended(&task).await;
+    let task = fixture.submit(START_END, body).await;
+    let finished = fixture.wait_for_end(&task).await;
 
     let id = task["task_id"].as_str().unwrap();
-    let unified = given.app.get_as(&given.alice.token, &format!("/tasks/{id}")).await.expect(200).json();
+    let unified = fixture.app.get_as(&fixture.alice.token, &format!("/tasks/{id}")).await.expect(200).json();
     let states: Vec<_> = unified["history"].as_array().unwrap().iter().map(|change| change["state"].clone()).collect();
     assert_eq!(json!(states), json!(["created", "queueing", "processing", "success"]));
     assert_eq!((&unified["kind"], &unified["cost"]), (&json!("start-end2video"), &json!(150)));
 
-    let heard = receiver.wait_until(|heard| heard.len() == 3).await;
-    let told: Vec<Value> = heard.iter().map(Received::json).collect();
-    let heard: Vec<_> = told.iter().map(|body| (&body["state"], &body["payload"])).collect();
+    let callbacks = receiver.wait_until(|callbacks| callbacks.len() == 3).await;
+    let bodies: Vec<Value> = callbacks.iter().map(Received::json).collect();
+    let states_and_payloads: Vec<_> = bodies.iter().map(|body| (&body["state"], &body["payload"])).collect();
     let payload = json!("order \"41\"\n\u{1F3B5}");
     let (queueing, processing, success) = (json!("queueing"), json!("processing"), json!("success"));
-    assert_eq!(heard, [(&queueing, &payload), (&processing, &payload), (&success, &payload)]);
-    assert_eq!(told[2], done);
-    given.app.stop().await;
+    assert_eq!(states_and_payloads, [(&queueing, &payload), (&processing, &payload), (&success, &payload)]);
+    assert_eq!(bodies[2], finished);
+    fixture.app.stop().await;
 }
 
 #[actix_web::test]
 async fn lists_show_videos_by_kind_and_by_the_state_of_any_kind() {
-    let given = Given::usual().await;
-    let task = given.submit(START_END, of_prompt("p")).await;
-    given.ended(&task).await;
+    let fixture = VideoFixture::start().await;
+    let task = fixture.submit(START_END, of_prompt("p")).await;
+    fixture.wait_for_end(&task).await;
     for (query, found) in [
         ("kind=start-end2video", 1),
         ("kind=extend", 0),
@@ -114,22 +114,23 @@ async fn lists_show_videos_by_kind_and_by_the_state_of_any_kind() {
         ("state=COMPLETED", 1),
         ("state=failed", 0),
     ] {
-        let page = given.app.get_as(&given.alice.token, &format!("/tasks?{query}")).await.expect(200).json();
+        let page = fixture.app.get_as(&fixture.alice.token, &format!("/tasks?{query}")).await.expect(200).json();
         assert_eq!(page["tasks"].as_array().map(Vec::len), Some(found), "{query}");
     }
-    given.app.stop().await;
+    fixture.app.stop().await;
 }
 
 #[actix_web::test]
 async fn a_submission_waits_when_it_is_asked_to_and_is_made_once_for_a_key() {
-    let given = Given::with(vendor(Duration::ZERO, |_| Conduct::Usual).await, |_| {}).await;
-    let ask = || given.app.request(reqwest::Method::POST, START_END).bearer_auth(&given.alice.token);
-    let ask = || ask().header("prefer", "wait=60").header("idempotency-key", "k-1").json(&of_prompt("p"));
-    let first = given.app.send(ask()).await.expect(200);
+    let fixture = VideoFixture::with_vendor(vendor(Duration::ZERO, |_| SimBehavior::Normal).await, |_| {}).await;
+    let submission_request = || fixture.app.request(reqwest::Method::POST, START_END).bearer_auth(&fixture.alice.token);
+    let keyed_request =
+        || submission_request().header("prefer", "wait=60").header("idempotency-key", "k-1").json(&of_prompt("p"));
+    let first = fixture.app.send(keyed_request()).await.expect(200);
     assert_eq!(first.header("preference-applied"), Some("wait=60"));
     assert_eq!(first.json()["state"], "success");
-    let again = given.app.send(ask()).await.expect(200);
-    assert_eq!((again.header("idempotent-replayed"), again.json()), (Some("true"), first.json()));
-    assert_eq!(given.sim.charges().len(), 1);
-    given.app.stop().await;
+    let repeated = fixture.app.send(keyed_request()).await.expect(200);
+    assert_eq!((repeated.header("idempotent-replayed"), repeated.json()), (Some("true"), first.json()));
+    assert_eq!(fixture.sim.charges().len(), 1);
+    fixture.app.stop().await;
 }

@@ -4,31 +4,31 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{EXTEND, Given, MULTIFRAME, REFERENCE, START_END, vendor};
+use super::{EXTEND, MULTIFRAME, REFERENCE, START_END, VideoFixture, vendor};
 use crate::support::picture::base64_png;
-use crate::support::vendor_sim::{Asked, Conduct, Kind};
+use crate::support::vendor_sim::{SimBehavior, SimRequest, SimRequestKind};
 
 /// Field, values at the limit, and values beyond it.
-type Limit = (&'static str, Vec<Value>, Vec<Value>);
+type VideoLimit = (&'static str, Vec<Value>, Vec<Value>);
 
 /// Text of characters with four bytes in UTF-8.
 fn four_bytes(characters: usize) -> Value {
     json!("\u{1F3B5}".repeat(characters))
 }
 
-fn texts() -> Vec<Limit> {
+fn texts() -> Vec<VideoLimit> {
     vec![
         ("prompt", vec![four_bytes(2000)], vec![four_bytes(2001), json!("\u{0}")]),
         ("payload", vec![four_bytes(1_048_576), json!("")], vec![four_bytes(1_048_577), json!(7)]),
     ]
 }
 
-fn generated() -> Vec<Limit> {
-    let (one, two) = (json!([base64_png(2, 2)]), json!([base64_png(2, 2), base64_png(2, 2)]));
+fn generate_limits() -> Vec<VideoLimit> {
+    let (one_picture, two_pictures) = (json!([base64_png(2, 2)]), json!([base64_png(2, 2), base64_png(2, 2)]));
     let names = |names: &[&str]| names.iter().map(|name| json!(name)).collect::<Vec<_>>();
     let mut limits = texts();
     limits.extend([
-        ("images", vec![one], vec![two, json!(["x"]), json!([7]), json!("x")]),
+        ("images", vec![one_picture], vec![two_pictures, json!(["x"]), json!([7]), json!("x")]),
         ("seed", vec![json!(0), json!(2_147_483_647)], vec![json!(-1), json!(2_147_483_648_u64), json!(0.5)]),
         ("wm_position", vec![json!(1), json!(4)], vec![json!(0), json!(5)]),
         ("priority", vec![json!(i32::MIN), json!(i32::MAX)], vec![json!(i64::from(i32::MIN) - 1), json!(1_i64 << 31)]),
@@ -51,7 +51,7 @@ fn generated() -> Vec<Limit> {
     limits
 }
 
-fn extended() -> Vec<Limit> {
+fn extend_limits() -> Vec<VideoLimit> {
     let names = |names: &[&str]| names.iter().map(|name| json!(name)).collect::<Vec<_>>();
     let mut limits = texts();
     limits.extend([
@@ -64,7 +64,7 @@ fn extended() -> Vec<Limit> {
     limits
 }
 
-fn joined() -> Vec<Limit> {
+fn multiframe_limits() -> Vec<VideoLimit> {
     let names = |names: &[&str]| names.iter().map(|name| json!(name)).collect::<Vec<_>>();
     let frames = |count: usize| json!(vec![json!({"key_image": base64_png(2, 2)}); count]);
     let lasting = |seconds: i64| {
@@ -88,85 +88,86 @@ fn joined() -> Vec<Limit> {
 }
 
 /// Vendor that accepts one video and stays busy: accepted tasks wait.
-async fn waiting() -> Given {
-    let conduct = |asked: &Asked| match (asked.kind, asked.prompt.as_str()) {
-        (Kind::Submission, prompt) if prompt != "own" => Conduct::Refuse("503 Busy", String::new()),
-        _ => Conduct::Usual,
+async fn waiting_fixture() -> VideoFixture {
+    let behavior = |request: &SimRequest| match (request.kind, request.prompt.as_str()) {
+        (SimRequestKind::Submission, prompt) if prompt != "own" => SimBehavior::Reject("503 Busy", String::new()),
+        _ => SimBehavior::Normal,
     };
-    let sim = vendor(Duration::ZERO, conduct).await;
-    Given::with(sim, |settings| settings.limits.submissions_per_caller = 100_000).await
+    let sim = vendor(Duration::ZERO, behavior).await;
+    VideoFixture::with_vendor(sim, |settings| settings.limits.submissions_per_caller = 100_000).await
 }
 
-async fn ask(given: &Given, path: &str, base: &Value, field: &str, value: &Value) -> (u16, Value) {
+async fn submit_field(fixture: &VideoFixture, path: &str, base: &Value, field: &str, value: &Value) -> (u16, Value) {
     let mut body = base.clone();
     body[field] = value.clone();
-    let answer = given.app.post_as(&given.alice.token, path, body).await;
-    (answer.status, answer.json())
+    let response = fixture.app.post_as(&fixture.alice.token, path, body).await;
+    (response.status, response.json())
 }
 
-fn shown(value: &Value) -> String {
+fn short_text(value: &Value) -> String {
     value.to_string().chars().take(60).collect()
 }
 
 #[actix_web::test]
 async fn every_limit_holds_at_its_edge_and_not_beyond() {
-    let given = waiting().await;
-    let own = given.submit(START_END, json!({"prompt": "own"})).await;
-    let own = given.ended(&own).await["creations"][0]["id"].clone();
-    let extension = json!({"model": "vq2-pro", "video_creation_id": own, "video_url": "https://a.example/v.mp4"});
+    let fixture = waiting_fixture().await;
+    let own_video = fixture.submit(START_END, json!({"prompt": "own"})).await;
+    let own_video_id = fixture.wait_for_end(&own_video).await["creations"][0]["id"].clone();
+    let extension =
+        json!({"model": "vq2-pro", "video_creation_id": own_video_id, "video_url": "https://a.example/v.mp4"});
     let frames = json!([{"key_image": base64_png(2, 2)}, {"key_image": base64_png(2, 2)}]);
     let tables = [
-        (START_END, json!({"prompt": "p"}), generated()),
-        (REFERENCE, json!({"prompt": "p"}), generated()),
-        (EXTEND, extension, extended()),
-        (MULTIFRAME, json!({"image_settings": frames}), joined()),
+        (START_END, json!({"prompt": "p"}), generate_limits()),
+        (REFERENCE, json!({"prompt": "p"}), generate_limits()),
+        (EXTEND, extension, extend_limits()),
+        (MULTIFRAME, json!({"image_settings": frames}), multiframe_limits()),
     ];
-    let mut wrong = Vec::new();
+    let mut mismatches = Vec::new();
     for (path, base, limits) in tables {
-        for (field, good, bad) in limits {
-            for value in &good {
-                let (status, body) = ask(&given, path, &base, field, value).await;
+        for (field, valid, invalid) in limits {
+            for value in &valid {
+                let (status, body) = submit_field(&fixture, path, &base, field, value).await;
                 if status != 200 {
-                    wrong.push(format!("{path} {field} {}: {status} {body}", shown(value)));
+                    mismatches.push(format!("{path} {field} {}: {status} {body}", short_text(value)));
                 }
             }
-            for value in &bad {
-                let (status, body) = ask(&given, path, &base, field, value).await;
-                let named = body["errors"][0]["pointer"].as_str().is_some_and(|at| at[1..].starts_with(field));
-                if status != 400 || !named {
-                    wrong.push(format!("{path} {field} {}: {status} {body}", shown(value)));
+            for value in &invalid {
+                let (status, body) = submit_field(&fixture, path, &base, field, value).await;
+                let is_named = body["errors"][0]["pointer"].as_str().is_some_and(|at| at[1..].starts_with(field));
+                if status != 400 || !is_named {
+                    mismatches.push(format!("{path} {field} {}: {status} {body}", short_text(value)));
                 }
             }
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    given.app.stop().await;
+    assert!(mismatches.is_empty(), "{}", mismatches.join("\n"));
+    fixture.app.stop().await;
 }
 
 #[actix_web::test]
 async fn each_model_has_its_longest_video() {
-    let given = waiting().await;
+    let fixture = waiting_fixture().await;
     let table = [("vq3-pro", 16), ("vq2-pro-fast", 10), ("vq2-pro", 8), ("vq2-turbo", 8), ("vq1", 16), ("v2.0", 16)];
     for (model, longest) in table {
         let base = json!({"prompt": "p", "model": model});
         for (duration, expected) in [(0, 400), (1, 200), (longest, 200), (longest + 1, 400)] {
-            let (status, body) = ask(&given, REFERENCE, &base, "duration", &json!(duration)).await;
+            let (status, body) = submit_field(&fixture, REFERENCE, &base, "duration", &json!(duration)).await;
             assert_eq!(status, expected, "{model} {duration}: {body}");
         }
     }
-    given.app.stop().await;
+    fixture.app.stop().await;
 }
 
 #[actix_web::test]
 async fn a_setting_lets_images_be_more_where_an_endpoint_can_use_them() {
-    let sim = vendor(Duration::ZERO, |_| Conduct::Refuse("503 Busy", String::new())).await;
-    let given = Given::with(sim, |settings| settings.video.max_images = 7).await;
+    let sim = vendor(Duration::ZERO, |_| SimBehavior::Reject("503 Busy", String::new())).await;
+    let fixture = VideoFixture::with_vendor(sim, |settings| settings.video.max_images = 7).await;
     let images = |count: usize| json!(vec![base64_png(2, 2); count]);
-    for (path, most) in [(START_END, 2), (REFERENCE, 7)] {
+    for (path, maximum) in [(START_END, 2), (REFERENCE, 7)] {
         let base = json!({"prompt": "p"});
-        assert_eq!(ask(&given, path, &base, "images", &images(most)).await.0, 200, "{path}");
-        let (status, body) = ask(&given, path, &base, "images", &images(most + 1)).await;
+        assert_eq!(submit_field(&fixture, path, &base, "images", &images(maximum)).await.0, 200, "{path}");
+        let (status, body) = submit_field(&fixture, path, &base, "images", &images(maximum + 1)).await;
         assert_eq!((status, body["errors"][0]["pointer"].as_str()), (400, Some("/images")), "{path}");
     }
-    given.app.stop().await;
+    fixture.app.stop().await;
 }

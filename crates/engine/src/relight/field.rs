@@ -48,26 +48,26 @@ impl Field {
     /// colours of its shadows in shadows and of its highlights in highlights.
     #[must_use]
     pub fn of_reference(overview: &Overview, reference: &Overview) -> Self {
-        let own = form(overview);
+        let own_form = form(overview);
         let other = form(reference);
-        let here = Scale::of(&own);
-        let there = Scale::of(&other);
-        let own_wide = wide(&own);
+        let own_scale = Scale::from_plane(&own_form);
+        let other_scale = Scale::from_plane(&other);
+        let own_wide = wide(&own_form);
         let other_wide = laid_over(&wide(&other), overview);
 
-        let mut stops = own.clone();
+        let mut stops = own_form.clone();
         let samples = stops.values_mut().iter_mut().zip(own_wide.values()).zip(other_wide.values());
         for ((value, own_wide), other_wide) in samples {
-            let tones = there.at(here.rank(*value)) - *value;
+            let tones = other_scale.at(own_scale.rank(*value)) - *value;
             *value = (0.75 * tones + 0.6 * other_wide - 0.35 * own_wide).clamp(-STOPS_MAX, STOPS_MAX);
         }
 
-        let from = zones(overview, &own, &here);
-        let to = zones(reference, &other, &there);
+        let from = zones(overview, &own_form, &own_scale);
+        let to = zones(reference, &other, &other_scale);
         let tint = [0, 1, 2].map(|at| {
-            let mut tint = own.clone();
+            let mut tint = own_form.clone();
             tint.values_mut().iter_mut().for_each(|value| {
-                let weights = zone_weights(here.rank(*value));
+                let weights = zone_weights(own_scale.rank(*value));
                 let change: f32 = (0..3).map(|zone| weights[zone] * (to[zone][at] - from[zone][at])).sum();
                 *value = (0.9 * change).clamp(-TINT_MAX, TINT_MAX);
             });
@@ -113,11 +113,12 @@ impl Field {
 
 /// Returns the colour of light in stops relative to its luminance.
 fn colour(light: [f32; 3]) -> [f32; 3] {
-    let seen = luminance(light);
+    let brightness = luminance(light);
     // The colour of dark light is unreliable.
-    let sure = ramp(seen, 0.0, 3.0 * DARK);
+    let confidence = ramp(brightness, 0.0, 3.0 * DARK);
     light.map(|part| {
-        (sure * (stops_of(part.max(0.0) + DARK) - stops_of(seen.max(0.0) + DARK))).clamp(-TINT_MAX, TINT_MAX)
+        (confidence * (stops_of(part.max(0.0) + DARK) - stops_of(brightness.max(0.0) + DARK)))
+            .clamp(-TINT_MAX, TINT_MAX)
     })
 }
 
@@ -153,7 +154,7 @@ const RANKS: usize = 32;
 struct Scale([f32; RANKS + 1]);
 
 impl Scale {
-    fn of(plane: &Plane) -> Self {
+    fn from_plane(plane: &Plane) -> Self {
         let mut values = plane.values().to_vec();
         values.sort_by(f32::total_cmp);
         Self(std::array::from_fn(|rank| values[rank * (values.len() - 1) / RANKS]))
@@ -161,7 +162,7 @@ impl Scale {
 
     /// Returns the fraction of values below a value, 0 to 1.
     fn rank(&self, value: f32) -> f32 {
-        let above = self.0.partition_point(|known| *known <= value).clamp(1, RANKS);
+        let above = self.0.partition_point(|sample| *sample <= value).clamp(1, RANKS);
         let low = self.0[above - 1];
         let high = self.0[above];
         let part = if high > low { ((value - low) / (high - low)).clamp(0.0, 1.0) } else { 0.5 };
@@ -222,17 +223,17 @@ fn lit(overview: &Overview, wish: &Wish, subject: &Plane, seed: Option<u32>) -> 
         // A subject is shaded as if round: edges that face the light are lit.
         let edge = slope(&round, x, y);
         let bump = slope(&relief, x, y);
-        let inside = subject.row(y)[x];
+        let subject_share = subject.row(y)[x];
         // The factor `inside` limits this to the subject; the background beside it has no such shape.
-        let facing = -inside * (edge[0] * from[0] + edge[1] * from[1]);
-        let bumps = -(bump[0] * from[0] + bump[1] * from[1]).clamp(-0.4, 0.4) * (0.3 + 0.7 * inside);
+        let facing = -subject_share * (edge[0] * from[0] + edge[1] * from[1]);
+        let bumps = -(bump[0] * from[0] + bump[1] * from[1]).clamp(-0.4, 0.4) * (0.3 + 0.7 * subject_share);
 
         let side = 0.5 * (across * from[0] + down * from[1]);
         let mut lit = ramp(0.5 + 0.75 * side + 0.6 * facing.clamp(-0.6, 0.6) + 0.35 * bumps, 0.05, 0.95);
 
         if wish.behind > 0.0 {
-            let rim = (2.0 * edge[0].hypot(edge[1])).min(1.0) * inside;
-            lit += wish.behind.min(1.0) * ((1.0 - 0.75 * inside + 0.6 * rim).min(1.0) - lit);
+            let rim = (2.0 * edge[0].hypot(edge[1])).min(1.0) * subject_share;
+            lit += wish.behind.min(1.0) * ((1.0 - 0.75 * subject_share + 0.6 * rim).min(1.0) - lit);
         }
 
         if wish.spot > 0.0 {
@@ -247,15 +248,15 @@ fn lit(overview: &Overview, wish: &Wish, subject: &Plane, seed: Option<u32>) -> 
 /// Returns the direction of the light. Without one in the prompt, `seed` chooses light from above and one side.
 fn direction(wish: &Wish, seed: Option<u32>) -> [f32; 2] {
     let [across, down] = wish.from;
-    let said = across.hypot(down);
-    if said > 0.1 {
-        return [across / said.max(1.0), down / said.max(1.0)];
+    let strength = across.hypot(down);
+    if strength > 0.1 {
+        return [across / strength.max(1.0), down / strength.max(1.0)];
     }
 
     let Some(seed) = seed else { return [0.0; 2] };
-    let chance = |at: u32| (scramble(at, 7, seed) % 1024) as f32 / 1023.0;
-    let turn = if chance(0) < 0.5 { -1.0 } else { 1.0 } * (0.5 + 0.7 * chance(1));
-    [turn.sin(), -turn.cos()]
+    let random = |at: u32| (scramble(at, 7, seed) % 1024) as f32 / 1023.0;
+    let side = if random(0) < 0.5 { -1.0 } else { 1.0 } * (0.5 + 0.7 * random(1));
+    [side.sin(), -side.cos()]
 }
 
 #[cfg(test)]
@@ -264,12 +265,12 @@ mod tests {
 
     #[test]
     fn ranks_and_values_are_each_other_s_inverse() {
-        let scale = Scale::of(&Plane::from_fn(101, 1, |x, _| (x as f32 / 100.0).powi(2)));
+        let scale = Scale::from_plane(&Plane::from_fn(101, 1, |x, _| (x as f32 / 100.0).powi(2)));
         for value in [0.0, 0.1, 0.5, 1.0] {
             assert!((scale.at(scale.rank(value)) - value).abs() < 0.02, "{value}");
         }
         assert_eq!(scale.rank(-5.0).to_bits(), 0.0_f32.to_bits());
-        let even = Scale::of(&Plane::from_fn(3, 1, |_, _| 0.4));
+        let even = Scale::from_plane(&Plane::from_fn(3, 1, |_, _| 0.4));
         assert!((even.at(even.rank(0.4)) - 0.4).abs() < 1e-6);
     }
 

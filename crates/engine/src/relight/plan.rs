@@ -61,17 +61,17 @@ impl RelightPlan {
 
     /// Creates the plan of a job. `drawn` is `true` for drawings.
     #[must_use]
-    pub fn of(job: &PictureRelight, drawn: bool) -> Self {
+    pub fn from_job(job: &PictureRelight, is_drawn: bool) -> Self {
         let strength = job.light_transfer_strength;
-        let engine = engine(job.advanced.engine, drawn);
+        let engine = engine(job.advanced.engine, is_drawn);
         let style = style(job.style);
-        let place = place(job.advanced.transfer_light_a);
-        let (light, tint, spread) = course(job.advanced.transfer_light_b);
+        let transfer_plan = for_transfer(job.advanced.transfer_light_a);
+        let (light, tint, spread) = curve_parameters(job.advanced.transfer_light_b);
 
         Self {
-            light: strength * engine.light * style.light * place.light * light,
-            tint: strength * engine.tint * style.tint * place.light * tint,
-            on_faces: place.on_faces,
+            light: strength * engine.light * style.light * transfer_plan.light * light,
+            tint: strength * engine.tint * style.tint * transfer_plan.light * tint,
+            on_faces: transfer_plan.on_faces,
             spread: (engine.spread + style.spread + spread).clamp(0.0, 1.0),
             hardness: engine.hardness + style.hardness,
             steps: strength * engine.steps,
@@ -111,10 +111,10 @@ fn style(style: LightCharacter) -> RelightPlan {
     }
 }
 
-fn engine(engine: RelightAlgorithm, drawn: bool) -> RelightPlan {
+fn engine(engine: RelightAlgorithm, is_drawn: bool) -> RelightPlan {
     match engine {
         // Drawings tolerate more light than photographs before it looks false.
-        RelightAlgorithm::Automatic if drawn => RelightPlan { light: 1.2, tint: 1.2, hardness: 0.3, ..NONE },
+        RelightAlgorithm::Automatic if is_drawn => RelightPlan { light: 1.2, tint: 1.2, hardness: 0.3, ..NONE },
         RelightAlgorithm::Automatic => RelightPlan { light: 0.9, tint: 0.9, spread: 0.1, ..NONE },
         RelightAlgorithm::Balanced => NONE,
         RelightAlgorithm::Cool => RelightPlan { tint: 0.7, cool: 0.3, saturation: -0.08, ..NONE },
@@ -146,8 +146,8 @@ fn engine(engine: RelightAlgorithm, drawn: bool) -> RelightPlan {
     }
 }
 
-fn place(place: LightTransfer) -> RelightPlan {
-    match place {
+fn for_transfer(transfer: LightTransfer) -> RelightPlan {
+    match transfer {
         LightTransfer::Automatic => RelightPlan { light: 0.9, on_faces: 0.3, ..NONE },
         LightTransfer::Low => RelightPlan { light: 0.4, ..NONE },
         LightTransfer::Medium => RelightPlan { light: 0.7, ..NONE },
@@ -158,8 +158,8 @@ fn place(place: LightTransfer) -> RelightPlan {
 }
 
 /// Returns the gains of light and colour, and the amount of blur.
-fn course(course: LightCurve) -> (f32, f32, f32) {
-    match course {
+fn curve_parameters(curve: LightCurve) -> (f32, f32, f32) {
+    match curve {
         LightCurve::Composition => (1.1, 1.0, 0.8),
         LightCurve::StyleShift => (0.55, 1.8, 0.0),
         LightCurve::StrongShift => (1.5, 1.8, 0.0),
@@ -170,11 +170,11 @@ fn course(course: LightCurve) -> (f32, f32, f32) {
 /// Returns the fraction of the light that affects a brightness from 0 (black) to 1 (white).
 #[must_use]
 #[inline]
-pub fn share(course: LightCurve, brightness: f32) -> f32 {
+pub fn share(curve: LightCurve, brightness: f32) -> f32 {
     let from_dark = ramp(brightness, 0.0, 0.55);
     let to_bright = 1.0 - ramp(brightness, 0.45, 1.0);
     let middle = ramp(brightness, 0.0, 0.5) * (1.0 - ramp(brightness, 0.5, 1.0));
-    match course {
+    match curve {
         LightCurve::Straight | LightCurve::Composition | LightCurve::StyleShift | LightCurve::StrongShift => 1.0,
         LightCurve::Automatic => 0.88 + 0.12 * middle,
         LightCurve::SmoothIn => from_dark,

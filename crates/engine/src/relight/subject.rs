@@ -42,7 +42,7 @@ pub fn subject(overview: &Overview, face: &Plane) -> Plane {
         }
     }
 
-    let whole = Region::whole(&planes.luma);
+    let whole = Region::of_plane(&planes.luma);
     let scale = [width as f32 / whole.width as f32, height as f32 / whole.height as f32];
     let mut subject = stretch(&smooth(&distance, 1), scale, whole);
 
@@ -66,7 +66,7 @@ fn barrier(values: &Plane) -> Plane {
     let width = values.width();
     let height = values.height();
 
-    let mut ways: Vec<[f32; 2]> = values.values().iter().map(|value| [*value; 2]).collect();
+    let mut costs: Vec<[f32; 2]> = values.values().iter().map(|value| [*value; 2]).collect();
     // Only the upper border and the upper part of the sides count as background, because subjects often reach the lower
     // border.
     let background = |x: usize, y: usize| y == 0 || ((x == 0 || x + 1 == width) && 10 * y <= 7 * height);
@@ -79,18 +79,18 @@ fn barrier(values: &Plane) -> Plane {
             let x = at % width;
             let y = at / width;
 
-            let beside = if forwards {
+            let neighbours = if forwards {
                 [(x > 0).then(|| at - 1), (y > 0).then(|| at - width)]
             } else {
                 [(x + 1 < width).then(|| at + 1), (y + 1 < height).then(|| at + width)]
             };
 
-            for from in beside.into_iter().flatten() {
+            for from in neighbours.into_iter().flatten() {
                 let value = values.values()[at];
-                let [low, high] = [ways[from][0].min(value), ways[from][1].max(value)];
+                let [low, high] = [costs[from][0].min(value), costs[from][1].max(value)];
                 if high - low < distance.values()[at] {
                     distance.values_mut()[at] = high - low;
-                    ways[at] = [low, high];
+                    costs[at] = [low, high];
                 }
             }
         }
@@ -111,7 +111,7 @@ mod tests {
         let picture = RgbImage::from_fn(120, 90, |x, y| {
             if (40..80).contains(&x) && y > 25 && y < 85 { Rgb([160, 60, 40]) } else { Rgb([90, 120 + y as u8, 200]) }
         });
-        let overview = Overview::of(&Pixels::Opaque(picture), 120);
+        let overview = Overview::from_pixels(&Pixels::Opaque(picture), 120);
         let subject = subject(&overview, &Plane::new(120, 90));
         assert!(subject.row(50)[60] > 0.9 && subject.row(50)[10] < 0.1 && subject.row(10)[100] < 0.1);
     }
@@ -119,7 +119,8 @@ mod tests {
     #[test]
     fn without_a_subject_there_is_none_and_no_size_is_too_small() {
         for (width, height) in [(1, 1), (2, 5), (64, 64)] {
-            let overview = Overview::of(&Pixels::Opaque(RgbImage::from_pixel(width, height, Rgb([9, 99, 50]))), 64);
+            let overview =
+                Overview::from_pixels(&Pixels::Opaque(RgbImage::from_pixel(width, height, Rgb([9, 99, 50]))), 64);
             let found = subject(&overview, &Plane::new(width as usize, height as usize));
             assert!(found.values().iter().all(|value| *value < 0.1));
         }

@@ -41,9 +41,9 @@ impl Wish {
 
     /// Interprets a prompt. Each group of words counts once; a negation such as "no" inverts the next word.
     #[must_use]
-    pub fn of(prompt: &str) -> Self {
+    pub fn from_prompt(prompt: &str) -> Self {
         let mut sum = Self::NONE;
-        let mut heard = Vec::new();
+        let mut used = Vec::new();
         let mut sign = 1.0;
 
         for word in words(prompt) {
@@ -51,9 +51,9 @@ impl Wish {
                 sign = -1.0;
             } else if !matches!(word.as_str(), "too" | "very" | "so" | "the" | "a" | "any" | "much") {
                 if let Some(at) = HINTS.iter().position(|(words, _)| words.contains(&word.as_str()))
-                    && !heard.contains(&at)
+                    && !used.contains(&at)
                 {
-                    heard.push(at);
+                    used.push(at);
                     sum.add(&HINTS[at].1, sign);
                 }
                 sign = 1.0;
@@ -138,10 +138,10 @@ mod tests {
 
     #[test]
     fn words_of_light_are_heard_once_and_turned_by_a_no() {
-        assert!(Wish::of("Sunset from the left").lit[2] < -0.5);
-        assert_eq!(Wish::of("warm, cosy lamp"), Wish::of("warm"));
-        assert!(Wish::of("not too dark").stops > 0.0 && Wish::of("dark").stops < 0.0);
-        assert_eq!(Wish::of("a cat on a mat"), Wish::NONE);
+        assert!(Wish::from_prompt("Sunset from the left").lit[2] < -0.5);
+        assert_eq!(Wish::from_prompt("warm, cosy lamp"), Wish::from_prompt("warm"));
+        assert!(Wish::from_prompt("not too dark").stops > 0.0 && Wish::from_prompt("dark").stops < 0.0);
+        assert_eq!(Wish::from_prompt("a cat on a mat"), Wish::NONE);
     }
 
     #[test]

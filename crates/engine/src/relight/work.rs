@@ -175,13 +175,13 @@ fn grade(
     plan: &RelightPlan,
     cast: [f32; 2],
 ) {
-    let [own, own_blues, own_reds] = before;
+    let [own_luma, own_blues, own_reds] = before;
 
-    for ((luma, own), base) in lumas.iter_mut().zip(own).zip(base) {
+    for ((luma, own_luma), base) in lumas.iter_mut().zip(own_luma).zip(base) {
         let value = luma.clamp(0.0, 1.0);
-        let room = 4.0 * value * (1.0 - value);
+        let headroom = 4.0 * value * (1.0 - value);
         *luma = value
-            + room * (plan.contrast * (value - 0.5) + plan.local_contrast * (own - base).clamp(-0.3, 0.3))
+            + headroom * (plan.contrast * (value - 0.5) + plan.local_contrast * (own_luma - base).clamp(-0.3, 0.3))
             + plan.lift * (1.0 - value).powi(2);
     }
 
@@ -221,10 +221,10 @@ fn shaped(
     spread(&mut field.stops, plan.spread, wide);
     harden(&mut field.stops, plan.hardness);
 
-    let places = places(job, plan, luma, face, subject);
-    let values = field.stops.values_mut().iter_mut().zip(places.values()).zip(subject.values());
-    for ((value, place), subject) in values {
-        let light = plan.light * place * *value;
+    let transfer_mask = transfer_mask(job, plan, luma, face, subject);
+    let values = field.stops.values_mut().iter_mut().zip(transfer_mask.values()).zip(subject.values());
+    for ((value, transfer), subject) in values {
+        let light = plan.light * transfer * *value;
         let steps = light + 0.8 * plan.steps * (stepped(0.6 * light, 1.0) / 0.6 - light);
         let everywhere = if job.change_background { plan.stops } else { plan.stops * subject };
         *value = (steps + everywhere).clamp(-4.5, 3.0);
@@ -235,21 +235,23 @@ fn shaped(
             continue;
         }
         spread(tint, 0.5 * plan.spread, wide);
-        tint.combine(&places, |value, place| plan.tint * place * value + plan.cool * place.min(1.0) * cool);
+        tint.combine(&transfer_mask, |value, transfer| {
+            plan.tint * transfer * value + plan.cool * transfer.min(1.0) * cool
+        });
     }
 
     field
 }
 
 /// Returns the strength of the light at each place.
-fn places(job: &PictureRelight, plan: &RelightPlan, luma: &Plane, face: &Plane, subject: &Plane) -> Plane {
-    let mut places = luma.clone();
-    for (value, (face, subject)) in places.values_mut().iter_mut().zip(face.values().iter().zip(subject.values())) {
+fn transfer_mask(job: &PictureRelight, plan: &RelightPlan, luma: &Plane, face: &Plane, subject: &Plane) -> Plane {
+    let mut mask = luma.clone();
+    for (value, (face, subject)) in mask.values_mut().iter_mut().zip(face.values().iter().zip(subject.values())) {
         let on_faces = 1.0 + plan.on_faces * face;
         let background = if job.change_background { 1.0 } else { *subject };
         *value = background * on_faces * share(job.advanced.transfer_light_b, value.clamp(0.0, 1.0));
     }
-    places
+    mask
 }
 
 fn spread(plane: &mut Plane, amount: f32, radius: usize) {
@@ -264,9 +266,9 @@ fn harden(plane: &mut Plane, hardness: f32) {
         return;
     }
     let mean = plane.values().iter().sum::<f32>() / plane.values().len() as f32;
-    let reach = plane.values().iter().map(|value| (value - mean).abs()).fold(1e-3, f32::max);
+    let extent = plane.values().iter().map(|value| (value - mean).abs()).fold(1e-3, f32::max);
     plane.values_mut().iter_mut().for_each(|value| {
-        *value = mean + reach * ((1.0 + 1.5 * hardness) * (*value - mean) / reach).tanh();
+        *value = mean + extent * ((1.0 + 1.5 * hardness) * (*value - mean) / extent).tanh();
     });
 }
 
@@ -296,9 +298,9 @@ fn cast(planes: &Planes) -> [f32; 2] {
 /// Applies the fine adjustments: values above 0.5 increase the named property. More black is darker, more white
 /// brighter.
 fn adjust(planes: &mut Planes, settings: &LightAdjustments) {
-    let signed = |share: f32| 2.0 * share - 1.0;
+    let to_signed = |share: f32| 2.0 * share - 1.0;
     let [whites, blacks, brightness, contrast, saturation] =
-        [settings.whites, settings.blacks, settings.brightness, settings.contrast, settings.saturation].map(signed);
+        [settings.whites, settings.blacks, settings.brightness, settings.contrast, settings.saturation].map(to_signed);
 
     if [whites, blacks, brightness, contrast, saturation].iter().all(|amount| *amount == 0.0) {
         return;

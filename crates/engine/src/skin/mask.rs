@@ -55,9 +55,9 @@ pub fn ratios([red, green, blue]: [f32; 3]) -> [f32; 2] {
 #[expect(clippy::inline_always, reason = "loops that call it are vectorized only if it is inlined")]
 #[inline(always)]
 fn distance(ratios: [f32; 2], from: [f32; 2], [paler, richer, across]: [f32; 3]) -> f32 {
-    let [one, other] = [ratios[0] - from[0], ratios[1] - from[1]].map(|part| part * std::f32::consts::FRAC_1_SQRT_2);
-    let along = (one + other) / if one + other < 0.0 { paler } else { richer };
-    let across = (one - other) / across;
+    let [du, dv] = [ratios[0] - from[0], ratios[1] - from[1]].map(|part| part * std::f32::consts::FRAC_1_SQRT_2);
+    let along = (du + dv) / if du + dv < 0.0 { paler } else { richer };
+    let across = (du - dv) / across;
     (along * along + across * across).sqrt()
 }
 
@@ -68,18 +68,18 @@ impl Tone {
     #[inline(always)]
     pub fn likeness(self, light: [f32; 3]) -> f32 {
         let ratios = ratios(light);
-        self.own(ratios) * candidate(ratios, luminance(light))
+        self.similarity(ratios) * candidate(ratios, luminance(light))
     }
 
     /// Returns the similarity of a colour to the skin tone of this picture, 0 to 1.
     #[expect(clippy::inline_always, reason = "loops that call it are vectorized only if it is inlined")]
     #[inline(always)]
-    fn own(self, ratios: [f32; 2]) -> f32 {
+    fn similarity(self, ratios: [f32; 2]) -> f32 {
         1.0 - ramp(distance(ratios, self.ratios, [0.34, 0.45, 0.22]), 0.8, 1.6)
     }
 
     /// Finds the colour that most candidates share, by mean shift from the centre of all skin tones.
-    fn of(overview: &Overview, weights: &Plane) -> Self {
+    fn from_weights(overview: &Overview, weights: &Plane) -> Self {
         let weighed = || overview.colours().zip(weights.values()).filter(|(_, weight)| **weight > 0.1);
         let step = weighed().count().div_ceil(CANDIDATES_MAX).max(1);
         let candidates: Vec<_> = weighed().step_by(step).map(|(light, weight)| (ratios(light), *weight)).collect();
@@ -121,7 +121,7 @@ impl Skin {
         let candidates = overview.map(|light| candidate(ratios(light), luminance(light)));
         let mut weights = candidates.clone();
         weights.combine(&even, |candidate, even| candidate * even);
-        let tone = Tone::of(overview, &weights);
+        let tone = Tone::from_weights(overview, &weights);
 
         let mut coloured = overview.map(|light| tone.likeness(light));
         let mut likeness = coloured.clone();
@@ -148,7 +148,7 @@ impl Skin {
 fn even_around(coloured: &mut Plane, likeness: &Plane, radius: usize) -> Plane {
     *coloured = smooth(coloured, radius);
     let mut around = smooth(likeness, radius);
-    around.combine(coloured, |even, all| ramp(even / (all + 0.02), 0.25, 0.5));
+    around.combine(coloured, |even, total| ramp(even / (total + 0.02), 0.25, 0.5));
     around
 }
 
@@ -196,7 +196,7 @@ mod tests {
                 (..48, _) => Rgb([120, 170, 230]),
                 _ => Rgb([128, 128, 128]),
             });
-            let found = Skin::find(&Overview::of(&Pixels::Opaque(picture), 96));
+            let found = Skin::find(&Overview::from_pixels(&Pixels::Opaque(picture), 96));
             assert!(found.likeness.row(48)[48] > 0.9, "{skin:?} {}", found.likeness.row(48)[48]);
             for (x, y) in [(10, 40), (85, 40), (48, 90)] {
                 assert!(found.likeness.row(y)[x] < 0.05, "{skin:?} at {x} {y}: {}", found.likeness.row(y)[x]);
@@ -217,7 +217,7 @@ mod tests {
     fn parts<const N: usize>(name: &str, parts: [[usize; 4]; N]) -> [f32; N] {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/photographs").join(name);
         let picture = image::load_from_memory(&std::fs::read(path).unwrap()).unwrap().into_rgb8();
-        let found = Skin::find(&Overview::of(&Pixels::Opaque(picture), 768)).likeness;
+        let found = Skin::find(&Overview::from_pixels(&Pixels::Opaque(picture), 768)).likeness;
         parts.map(|[left, top, right, bottom]| {
             let sum: f32 = (top..bottom).map(|y| found.row(y)[left..right].iter().sum::<f32>()).sum();
             sum / ((right - left) * (bottom - top)) as f32
@@ -261,7 +261,7 @@ mod tests {
             let light = 1.0 + 0.12 * grain.row(y as usize)[x as usize];
             Rgb([224.0, 178.0, 142.0].map(|value: f32| (value * light).clamp(0.0, 255.0) as u8))
         });
-        let found = Skin::find(&Overview::of(&Pixels::Opaque(sand), 96)).likeness;
+        let found = Skin::find(&Overview::from_pixels(&Pixels::Opaque(sand), 96)).likeness;
         let mean = found.values().iter().sum::<f32>() / found.values().len() as f32;
         assert!(mean < 0.1, "{mean}");
     }

@@ -28,37 +28,37 @@ fn labels(weights: &Plane, threshold: f32) -> Vec<u32> {
     let width = weights.width();
     let mut labels = vec![0_u32; weights.values().len()];
     // Union-find: each number refers to a lower one of the same region or to itself.
-    let mut same = vec![0_u32];
+    let mut equivalents = vec![0_u32];
 
     for (at, _) in weights.values().iter().enumerate().filter(|(_, weight)| **weight > threshold) {
-        let beside = if at % width > 0 { labels[at - 1] } else { 0 };
+        let left_label = if at % width > 0 { labels[at - 1] } else { 0 };
         let above = if at >= width { labels[at - width] } else { 0 };
 
-        labels[at] = match (beside, above) {
+        labels[at] = match (left_label, above) {
             (0, 0) => {
-                let new = same.len() as u32;
-                same.push(new);
+                let new = equivalents.len() as u32;
+                equivalents.push(new);
                 new
             }
-            (0, one) | (one, 0) => one,
-            (one, other) => {
-                let one = lowest(&mut same, one);
-                let other = lowest(&mut same, other);
-                let low = one.min(other);
-                let high = one.max(other);
-                same[high as usize] = low;
+            (0, known_label) | (known_label, 0) => known_label,
+            (left_root, above_root) => {
+                let left_root = lowest(&mut equivalents, left_root);
+                let above_root = lowest(&mut equivalents, above_root);
+                let low = left_root.min(above_root);
+                let high = left_root.max(above_root);
+                equivalents[high as usize] = low;
                 low
             }
         };
     }
 
-    labels.iter().map(|label| lowest(&mut same, *label)).collect()
+    labels.iter().map(|label| lowest(&mut equivalents, *label)).collect()
 }
 
-fn lowest(same: &mut [u32], mut label: u32) -> u32 {
-    while same[label as usize] != label {
-        let next = same[label as usize];
-        same[label as usize] = same[next as usize];
+fn lowest(equivalents: &mut [u32], mut label: u32) -> u32 {
+    while equivalents[label as usize] != label {
+        let next = equivalents[label as usize];
+        equivalents[label as usize] = equivalents[next as usize];
         label = next;
     }
     label
@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn what_is_connected_has_one_average() {
-        let drawn = ["##..#", "#.#.#", "###.#", "....."];
-        let weights = Plane::from_fn(5, 4, |x, y| if drawn[y].as_bytes()[x] == b'#' { 1.0 } else { 0.0 });
+        let drawing = ["##..#", "#.#.#", "###.#", "....."];
+        let weights = Plane::from_fn(5, 4, |x, y| if drawing[y].as_bytes()[x] == b'#' { 1.0 } else { 0.0 });
         let values = Plane::from_fn(5, 4, |x, y| if x == 4 { 7.0 } else { (x + y) as f32 });
         let averages = averages(&weights, 0.5, &values);
         let ring = (0.0 + 1.0 + 1.0 + 3.0 + 2.0 + 3.0 + 4.0) / 7.0;

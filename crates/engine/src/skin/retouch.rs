@@ -58,7 +58,7 @@ impl Retouch {
 
     /// Returns the amounts of a job.
     #[must_use]
-    pub fn of(job: SkinJob) -> Self {
+    pub fn from_job(job: SkinJob) -> Self {
         let mode = match job.mode {
             SkinTreatment::Creative => CREATIVE,
             SkinTreatment::Faithful { detail } => faithful(detail),
@@ -91,17 +91,17 @@ const DETAIL_KEPT: f32 = 0.8;
 
 /// Removes blemishes. Less detail than the default weakens the texture, more detail amplifies it.
 fn faithful(detail: f32) -> Retouch {
-    let less = (1.0 - detail / DETAIL_KEPT).max(0.0);
-    let more = ((detail - DETAIL_KEPT) / (1.0 - DETAIL_KEPT)).max(0.0);
-    Retouch { even: 0.95 - 0.75 * detail, texture: more - less, tone: 0.6 - 0.35 * detail, ..Retouch::NONE }
+    let smoothing = (1.0 - detail / DETAIL_KEPT).max(0.0);
+    let emphasis = ((detail - DETAIL_KEPT) / (1.0 - DETAIL_KEPT)).max(0.0);
+    Retouch { even: 0.95 - 0.75 * detail, texture: emphasis - smoothing, tone: 0.6 - 0.35 * detail, ..Retouch::NONE }
 }
 
 /// Returns the amounts for a focus.
 fn flexible(focus: SkinPurpose) -> Retouch {
-    let none = Retouch::NONE;
+    let base = Retouch::NONE;
     match focus {
-        SkinPurpose::EnhanceSkin => Retouch { even: 0.75, texture: 0.35, tone: 0.6, shine: 0.3, ..none },
-        SkinPurpose::ImproveLighting => Retouch { light: 1.0, even: 0.15, shine: 0.4, contrast: 0.05, ..none },
+        SkinPurpose::EnhanceSkin => Retouch { even: 0.75, texture: 0.35, tone: 0.6, shine: 0.3, ..base },
+        SkinPurpose::ImproveLighting => Retouch { light: 1.0, even: 0.15, shine: 0.4, contrast: 0.05, ..base },
         SkinPurpose::EnhanceEverything => Retouch {
             even: 0.6,
             texture: 0.2,
@@ -111,7 +111,7 @@ fn flexible(focus: SkinPurpose) -> Retouch {
             contrast: 0.1,
             saturation: 0.18,
             sharpen: 0.8,
-            ..none
+            ..base
         },
         SkinPurpose::TransformToReal => Retouch {
             texture: 0.6,
@@ -121,8 +121,8 @@ fn flexible(focus: SkinPurpose) -> Retouch {
             contrast: -0.08,
             warmth: -0.03,
             sharpen: 0.3,
-            ..none
+            ..base
         },
-        SkinPurpose::NoMakeUp => Retouch { make_up: 1.0, texture: 0.3, shine: 0.5, saturation: -0.06, ..none },
+        SkinPurpose::NoMakeUp => Retouch { make_up: 1.0, texture: 0.3, shine: 0.5, saturation: -0.06, ..base },
     }
 }

@@ -44,9 +44,9 @@ pub fn take_paint([lumas, blues, reds]: &mut [&mut [f32]; 3], face: &[f32], make
         let to_red = *red - mean_red;
 
         let strong = ramp((*blue * *blue + *red * *red).sqrt(), 0.03, 0.09);
-        let strange = ramp((to_blue * to_blue + to_red * to_red).sqrt(), 0.015, 0.07);
-        let share = 0.7 * amount * strong * strange;
-        let dark = amount * strange * ramp(mean - *luma, 0.05, 0.25) * ramp(*luma, 0.08, 0.3) * strong;
+        let paint_share = ramp((to_blue * to_blue + to_red * to_red).sqrt(), 0.015, 0.07);
+        let share = 0.7 * amount * strong * paint_share;
+        let dark = amount * paint_share * ramp(mean - *luma, 0.05, 0.25) * ramp(*luma, 0.08, 0.3) * strong;
 
         *luma += 0.25 * dark * (mean - *luma);
         *blue -= share * to_blue;
@@ -61,11 +61,11 @@ pub fn grade([lumas, blues, reds]: &mut [&mut [f32]; 3], base: &[f32], likeness:
     let samples = lumas.iter_mut().zip(blues.iter_mut()).zip(reds.iter_mut());
     for (((luma, blue), red), (base, skin)) in samples.zip(base.iter().zip(likeness)) {
         let before = luma.clamp(0.0, 1.0);
-        let room = 4.0 * before * (1.0 - before);
+        let headroom = 4.0 * before * (1.0 - before);
         let local_contrast = local_contrast * (1.0 - 0.8 * skin);
-        *luma += room * (local_contrast * (before - base).clamp(-0.3, 0.3) + contrast * (before - 0.5));
+        *luma += headroom * (local_contrast * (before - base).clamp(-0.3, 0.3) + contrast * (before - 0.5));
         let gain = 1.0 + saturation;
-        let tint = 0.05 * warmth * room;
+        let tint = 0.05 * warmth * headroom;
         [*blue, *red] = [*blue * gain - tint, *red * gain + tint];
     }
 }

@@ -42,23 +42,23 @@ fn portrait() -> RgbImage {
 
 fn retouched(job: SkinJob) -> Planes {
     let input = DecodedPicture { pixels: Pixels::Opaque(portrait()), profile: None };
-    Planes::of(&skin(input, &job, 1).pixels)
+    Planes::from_pixels(&skin(input, &job, 1).pixels)
 }
 
-fn of(mode: SkinTreatment) -> SkinJob {
+fn job_with_mode(mode: SkinTreatment) -> SkinJob {
     SkinJob { smart_grain: 0.0, ..SkinJob::new(mode) }
 }
 
 fn faithful(detail: f32) -> SkinJob {
-    of(SkinTreatment::Faithful { detail })
+    job_with_mode(SkinTreatment::Faithful { detail })
 }
 
 fn flexible(focus: SkinPurpose) -> Planes {
-    retouched(of(SkinTreatment::Flexible { focus }))
+    retouched(job_with_mode(SkinTreatment::Flexible { focus }))
 }
 
 fn original() -> Planes {
-    Planes::of(&Pixels::Opaque(portrait()))
+    Planes::from_pixels(&Pixels::Opaque(portrait()))
 }
 
 fn mean(plane: &Plane) -> f32 {
@@ -91,19 +91,19 @@ fn blotches(plane: &Plane) -> f32 {
 #[test]
 fn skin_detail_goes_from_porcelain_over_what_is_there_to_every_pore() {
     let details = [0.0, 0.25, 0.5, 0.8, 1.0];
-    let made = details.map(|detail| retouched(faithful(detail)));
+    let results = details.map(|detail| retouched(faithful(detail)));
     // The skin texture increases with the detail; at the default it equals that of the photograph.
-    let texture = made.each_ref().map(pores);
+    let texture = results.each_ref().map(pores);
     assert!(texture.is_sorted_by(|less, more| *less < 0.85 * more), "{texture:?}");
     assert!((texture[3] / pores(&original()) - 1.0).abs() < 0.15, "{texture:?}");
     assert!(texture[0] < 0.4 * texture[3] && texture[4] > 1.3 * texture[3], "{texture:?}");
     // Blemishes decrease with the texture.
-    let uneven = made.each_ref().map(|made| blotches(&made.luma));
+    let uneven = results.each_ref().map(|results| blotches(&results.luma));
     assert!(uneven.is_sorted_by(|less, more| less < more), "{uneven:?}");
     // Both ends are visible: measured in steps of 1/255 on the cheeks.
-    let cheeks = |made: &Planes| made.luma.window(CHEEKS);
-    let ways = [0, 4].map(|end| 255.0 * distance(&cheeks(&made[end]), &cheeks(&made[3])));
-    assert!(ways[0] > 2.5 && ways[1] > 1.5, "{ways:?}");
+    let cheeks = |result: &Planes| result.luma.window(CHEEKS);
+    let distances = [0, 4].map(|end| 255.0 * distance(&cheeks(&results[end]), &cheeks(&results[3])));
+    assert!(distances[0] > 2.5 && distances[1] > 1.5, "{distances:?}");
 }
 
 #[test]
@@ -127,34 +127,39 @@ fn sharpen_gives_edges_definition() {
 
 #[test]
 fn smart_grain_adds_grain_that_the_seed_decides() {
-    let with = |share: f32, seed: u32| {
+    let with_grain = |share: f32, seed: u32| {
         let input = DecodedPicture { pixels: Pixels::Opaque(portrait()), profile: None };
         skin(input, &SkinJob { smart_grain: share, ..faithful(0.8) }, seed)
     };
-    let grain = [0.0, 0.5, 1.0].map(|share| deviation(&finer_than(&Planes::of(&with(share, 1).pixels).luma, 1)));
+    let grain =
+        [0.0, 0.5, 1.0].map(|share| deviation(&finer_than(&Planes::from_pixels(&with_grain(share, 1).pixels).luma, 1)));
     assert!(grain[0] < 0.98 * grain[1] && grain[1] < 0.98 * grain[2], "{grain:?}");
-    assert!(with(0.5, 1) == with(0.5, 1) && with(0.5, 1) != with(0.5, 2) && with(0.0, 1) == with(0.0, 2));
+    assert!(
+        with_grain(0.5, 1) == with_grain(0.5, 1)
+            && with_grain(0.5, 1) != with_grain(0.5, 2)
+            && with_grain(0.0, 1) == with_grain(0.0, 2)
+    );
 }
 
 #[test]
 fn modes_and_purposes_differ_from_each_other_and_from_the_original() {
-    let mut all = vec![original(), retouched(of(SkinTreatment::Creative)), retouched(faithful(0.8))];
-    all.extend(SkinPurpose::ALL.iter().map(|focus| flexible(*focus)));
-    for (at, one) in all.iter().enumerate() {
-        for other in &all[at + 1..] {
-            let difference = distance(&one.luma, &other.luma) + distance(&one.red, &other.red);
+    let mut variants = vec![original(), retouched(job_with_mode(SkinTreatment::Creative)), retouched(faithful(0.8))];
+    variants.extend(SkinPurpose::ALL.iter().map(|focus| flexible(*focus)));
+    for (at, left) in variants.iter().enumerate() {
+        for right in &variants[at + 1..] {
+            let difference = distance(&left.luma, &right.luma) + distance(&left.red, &right.red);
             assert!(difference > 1.5e-3, "{at}: {difference}");
         }
     }
     // The creative mode changes most.
-    let change = |planes: &Planes| distance(&planes.luma, &all[0].luma);
-    assert!(change(&all[1]) > 2.0 * change(&all[2]));
+    let change = |planes: &Planes| distance(&planes.luma, &variants[0].luma);
+    assert!(change(&variants[1]) > 2.0 * change(&variants[2]));
 }
 
 #[test]
 fn creative_is_smooth_warm_and_rich() {
     let before = original();
-    let after = retouched(of(SkinTreatment::Creative));
+    let after = retouched(job_with_mode(SkinTreatment::Creative));
     let measures = [blotches(&before.luma), blotches(&after.luma), distance(&before.luma, &after.luma)];
     assert!(measures[1] < 0.85 * measures[0] && measures[2] > 0.015, "{measures:?}");
     assert!(mean(&after.red.window(CHEEKS)) > mean(&before.red.window(CHEEKS)) + 0.01);
@@ -208,7 +213,7 @@ fn no_make_up_brings_lips_towards_skin() {
 fn alpha_and_profile_stay() {
     let pixels = RgbaImage::from_fn(40, 30, |x, y| Rgba([200, 150, 120, (x * 5 + y) as u8]));
     let input = DecodedPicture { pixels: Pixels::Transparent(pixels.clone()), profile: Some(vec![7]) };
-    let result = skin(input, &of(SkinTreatment::Creative), 1);
+    let result = skin(input, &job_with_mode(SkinTreatment::Creative), 1);
     let Pixels::Transparent(after) = result.pixels else { panic!("transparency is kept") };
     assert!(after.pixels().zip(pixels.pixels()).all(|(after, before)| after.0[3] == before.0[3]));
     assert_eq!(result.profile, Some(vec![7]));
@@ -219,18 +224,24 @@ fn any_size_and_any_picture_will_do() {
     for (width, height) in [(1, 1), (1, 9), (700, 2)] {
         let input =
             DecodedPicture { pixels: Pixels::Opaque(RgbImage::from_pixel(width, height, Rgb([9; 3]))), profile: None };
-        assert_eq!(skin(input, &of(SkinTreatment::Creative), 1).dimensions(), (width, height));
+        assert_eq!(skin(input, &job_with_mode(SkinTreatment::Creative), 1).dimensions(), (width, height));
     }
     let landscape = DecodedPicture { pixels: sample::drawing(64), profile: None };
-    let kept = skin(landscape.clone(), &faithful(1.0), 1);
-    assert!(distance(&Planes::of(&kept.pixels).luma, &Planes::of(&landscape.pixels).luma) < 4e-3);
+    let unchanged = skin(landscape.clone(), &faithful(1.0), 1);
+    assert!(
+        distance(&Planes::from_pixels(&unchanged.pixels).luma, &Planes::from_pixels(&landscape.pixels).luma) < 4e-3
+    );
 }
 
 #[test]
 fn what_is_wide_follows_the_picture_at_any_size() {
     // Beyond the size of the overview: a picture three times as large is retouched in the same way.
     let large = image::imageops::resize(&portrait(), 3 * SIDE, 3 * SIDE, image::imageops::FilterType::CatmullRom);
-    let result = skin(DecodedPicture { pixels: Pixels::Opaque(large), profile: None }, &of(SkinTreatment::Creative), 1);
-    let reduced = crate::resample::reduce(&Planes::of(&result.pixels).luma, 3);
-    assert!(distance(&reduced, &retouched(of(SkinTreatment::Creative)).luma) < 0.03);
+    let result = skin(
+        DecodedPicture { pixels: Pixels::Opaque(large), profile: None },
+        &job_with_mode(SkinTreatment::Creative),
+        1,
+    );
+    let reduced = crate::resample::reduce(&Planes::from_pixels(&result.pixels).luma, 3);
+    assert!(distance(&reduced, &retouched(job_with_mode(SkinTreatment::Creative)).luma) < 0.03);
 }

@@ -20,11 +20,11 @@ const NOISE: [f32; 2] = [0.5, 0.55];
 #[must_use]
 pub fn evenness(luma: &Plane) -> Plane {
     let radius = (luma.width().max(luma.height()) / 90).max(3);
-    let noise = Statistics::of(luma).noise;
+    let noise = Statistics::from_luma(luma).noise;
     let around = smooth(luma, radius);
 
-    let mut fine = usual(finer_than(luma, 1), radius);
-    let coarse = usual(finer_than(luma, 4), radius);
+    let mut fine = typical_level(finer_than(luma, 1), radius);
+    let coarse = typical_level(finer_than(luma, 4), radius);
 
     for ((fine, coarse), around) in fine.values_mut().iter_mut().zip(coarse.values()).zip(around.values()) {
         let contrast = |value: f32, share: f32| (value - share * noise).max(0.0) / (around + DARK);
@@ -39,11 +39,11 @@ pub fn evenness(luma: &Plane) -> Plane {
 }
 
 /// Returns the local geometric mean of absolute values, which a few large ones hardly affect.
-fn usual(mut values: Plane, radius: usize) -> Plane {
+fn typical_level(mut values: Plane, radius: usize) -> Plane {
     values.values_mut().iter_mut().for_each(|value| *value = stops_of(value.abs() + NONE));
-    let mut usual = box_blur(&values, radius);
-    usual.values_mut().iter_mut().for_each(|value| *value = gain_of(*value) - NONE);
-    usual
+    let mut level = box_blur(&values, radius);
+    level.values_mut().iter_mut().for_each(|value| *value = gain_of(*value) - NONE);
+    level
 }
 
 #[cfg(test)]
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn a_line_does_not_make_a_surface_rough() {
         let line = surface(|x, y| if (x + y - 120.0).abs() < 1.5 { -0.3 } else { 0.03 * (x / 20.0).sin() });
-        let beside = evenness(&line).row(60)[68];
-        assert!(beside > 0.6, "{beside}");
+        let evenness_beside = evenness(&line).row(60)[68];
+        assert!(evenness_beside > 0.6, "{evenness_beside}");
     }
 }

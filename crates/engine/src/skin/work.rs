@@ -3,7 +3,7 @@
 use super::mask::Skin;
 use super::retouch::Retouch;
 use super::rows::{grade, mix_bands, sharpen, take_paint, take_shine};
-use crate::colour::{Planes, joined};
+use crate::colour::{Planes, to_rgb};
 use crate::filters::smooth;
 use crate::guide::{Guide, GuidedFilter, Overview};
 use crate::light::{gain_of, light_up, luminance, ramp, stops_of, to_light};
@@ -94,8 +94,8 @@ impl<'a> SkinContext<'a> {
             for (values, ((lumas, blues), reds)) in row.chunks_mut(BLOCK).zip(lumas.zip(blues).zip(reds)) {
                 if values.iter().any(|value| *value > 0.01) {
                     for (value, ((luma, blue), red)) in values.iter_mut().zip(lumas.iter().zip(blues).zip(reds)) {
-                        let own = self.skin.tone.likeness(joined([*luma, *blue, *red]).map(to_light));
-                        *value *= (0.25 + 1.5 * own).min(1.0);
+                        let pixel_likeness = self.skin.tone.likeness(to_rgb([*luma, *blue, *red]).map(to_light));
+                        *value *= (0.25 + 1.5 * pixel_likeness).min(1.0);
                     }
                 }
             }
@@ -137,8 +137,8 @@ impl<'a> SkinContext<'a> {
         let grain = (self.fine / 2).max(1);
         // The texture reads beyond the part.
         let reach = 8 * grain;
-        let place = Region { left: region.left + part.left, top: region.top + part.top, ..part };
-        let pores = noise::texture(place.grown(reach), grain, self.seed);
+        let target_region = Region { left: region.left + part.left, top: region.top + part.top, ..part };
+        let pores = noise::texture(target_region.grown(reach), grain, self.seed);
 
         let columns = part.left as usize..part.left as usize + part.width;
         let rows = planes.rows_mut().zip(likeness.rows()).skip(part.top as usize);
@@ -219,11 +219,11 @@ fn fill(overview: &Overview, skin: &Skin, wide: &Guide) -> Plane {
     let mut fill = wide.fit(&stops, 0.1).small(&overview.planes().luma);
     fill.combine(&skin.face, |stops, face| {
         let share = 0.35 + 0.3 * face;
-        let aim = -2.4 + 0.9 * face;
-        let missing = share * (aim - stops);
+        let target_stops = -2.4 + 0.9 * face;
+        let missing = share * (target_stops - stops);
         // Nearly black areas gain less, which keeps night scenes dark.
-        let seen = ramp(stops, -8.5, -4.5);
-        if missing > 0.0 { (missing * seen).min(1.7) } else { (0.6 * missing).max(-0.7) }
+        let visibility = ramp(stops, -8.5, -4.5);
+        if missing > 0.0 { (missing * visibility).min(1.7) } else { (0.6 * missing).max(-0.7) }
     });
     fill
 }

@@ -25,7 +25,7 @@ pub fn filtered(source: &Plane, reach: usize, filter: impl Fn(&Plane) -> Plane +
 }
 
 /// Computes every sample from its column and row, in parallel.
-pub fn drawn(width: usize, height: usize, sample: impl Fn(usize, usize) -> f32 + Sync) -> Plane {
+pub fn draw_plane(width: usize, height: usize, sample: impl Fn(usize, usize) -> f32 + Sync) -> Plane {
     let mut plane = Plane::new(width, height);
     plane.values_mut().par_chunks_mut(width).enumerate().for_each(|(y, row)| {
         row.iter_mut().enumerate().for_each(|(x, value)| *value = sample(x, y));
@@ -47,7 +47,7 @@ pub fn smooth_between_edges(source: &Plane, radius: usize, step: f32) -> Plane {
 pub fn reduce(source: &Plane, factor: usize) -> Plane {
     let width = source.width();
     let height = source.height();
-    drawn(width.div_ceil(factor), height.div_ceil(factor), |x, y| {
+    draw_plane(width.div_ceil(factor), height.div_ceil(factor), |x, y| {
         let columns = x * factor..((x + 1) * factor).min(width);
         let rows = y * factor..((y + 1) * factor).min(height);
         let count = (columns.len() * rows.len()) as f32;
@@ -83,19 +83,19 @@ impl Field {
         let mut samples = (at(0), at(0), 0);
 
         for (x, value) in row.iter_mut().enumerate() {
-            let place = ((x as f32 + centre) * scale).clamp(0.0, last as f32);
-            let left = place as usize;
+            let position = ((x as f32 + centre) * scale).clamp(0.0, last as f32);
+            let left = position as usize;
             if left != samples.2 {
                 samples = (at(left), at((left + 1).min(last)), left);
             } else if x == 0 {
                 samples.1 = at(1.min(last));
             }
-            *value = samples.0 + (place - left as f32) * (samples.1 - samples.0);
+            *value = samples.0 + (position - left as f32) * (samples.1 - samples.0);
         }
     }
 
     /// Returns the enlarged plane, cropped to a size.
-    pub fn drawn(&self, width: usize, height: usize) -> Plane {
+    pub fn to_plane(&self, width: usize, height: usize) -> Plane {
         let mut plane = Plane::new(width, height);
         plane.values_mut().par_chunks_mut(width).enumerate().for_each(|(y, row)| self.draw(y, row));
         plane
@@ -103,9 +103,9 @@ impl Field {
 
     fn between(&self, y: usize) -> (&[f32], &[f32], f32) {
         let last = self.plane.height() - 1;
-        let place = ((y as f32 + 0.5) / self.factor as f32 - 0.5).clamp(0.0, last as f32);
-        let top = place as usize;
-        (self.plane.row(top), self.plane.row((top + 1).min(last)), place - top as f32)
+        let position = ((y as f32 + 0.5) / self.factor as f32 - 0.5).clamp(0.0, last as f32);
+        let top = position as usize;
+        (self.plane.row(top), self.plane.row((top + 1).min(last)), position - top as f32)
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_slope_is_enlarged_to_a_slope() {
         let field = Field::new(Plane::from_fn(10, 10, |x, y| (x + 2 * y) as f32), 4);
-        let plane = field.drawn(38, 40);
+        let plane = field.to_plane(38, 40);
         for (x, y) in [(8, 8), (20, 13), (30, 30)] {
             let expected = ((x as f32 + 0.5) + 2.0 * (y as f32 + 0.5)) / 4.0 - 1.5;
             assert!((plane.row(y)[x] - expected).abs() < 1e-3, "{x} {y}");

@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::bands::{drawn, smooth};
+use super::bands::{draw_plane, smooth};
 use super::working::Colours;
 use crate::plane::Plane;
 
@@ -20,7 +20,7 @@ pub struct Tangents {
 
 impl Tangents {
     /// Computes the directions from the smoothed structure tensor, in which the two sides of a line agree.
-    pub fn of(lightness: &Plane, radius: usize) -> Self {
+    pub fn from_lightness(lightness: &Plane, radius: usize) -> Self {
         let width = lightness.width();
         let height = lightness.height();
 
@@ -32,11 +32,11 @@ impl Tangents {
             (across, lightness.row(bottom)[x] - lightness.row(y.saturating_sub(1))[x])
         };
 
-        let squares = drawn(width, height, |x, y| {
+        let squares = draw_plane(width, height, |x, y| {
             let (across, down) = slope(x, y);
             across * across - down * down
         });
-        let products = drawn(width, height, |x, y| {
+        let products = draw_plane(width, height, |x, y| {
             let (across, down) = slope(x, y);
             2.0 * across * down
         });
@@ -48,8 +48,8 @@ impl Tangents {
 
     /// Returns the mean of the samples up to `length` pixels along the flow on both sides.
     pub fn smooth(&self, plane: &Plane, length: f32) -> Plane {
-        let walk = Walk::of(length);
-        drawn(self.width, self.height, |x, y| {
+        let walk = Walk::with_length(length);
+        draw_plane(self.width, self.height, |x, y| {
             let mut sum = plane.row(y)[x];
             self.walk((x, y), walk, |index| sum += plane.values()[index]);
             sum * walk.share
@@ -58,7 +58,7 @@ impl Tangents {
 
     /// Smooths all planes of a picture like [`Tangents::smooth`].
     pub fn smooth_colours(&self, source: &Colours, length: f32) -> Colours {
-        let walk = Walk::of(length);
+        let walk = Walk::with_length(length);
         let mut result = Colours::new(self.width, self.height);
 
         result.par_bands_mut(1).enumerate().for_each(|(y, [l, a, b])| {
@@ -80,14 +80,14 @@ impl Tangents {
         let right = (self.width - 1) as f32;
         let bottom = (self.height - 1) as f32;
 
-        for way in [1.0, -1.0] {
-            let mut place = [x as f32, y as f32];
-            let mut step = self.along[y * self.width + x].map(|part| way * walk.stride * part);
+        for direction in [1.0, -1.0] {
+            let mut point = [x as f32, y as f32];
+            let mut step = self.along[y * self.width + x].map(|part| direction * walk.stride * part);
 
             for _ in 0..walk.steps {
-                place = [(place[0] + step[0]).clamp(0.0, right), (place[1] + step[1]).clamp(0.0, bottom)];
+                point = [(point[0] + step[0]).clamp(0.0, right), (point[1] + step[1]).clamp(0.0, bottom)];
 
-                let index = (place[1] + 0.5) as usize * self.width + (place[0] + 0.5) as usize;
+                let index = (point[1] + 0.5) as usize * self.width + (point[0] + 0.5) as usize;
                 visit(index);
 
                 let next = self.along[index];
@@ -109,7 +109,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn of(length: f32) -> Self {
+    fn with_length(length: f32) -> Self {
         let steps = (length + 0.5).clamp(1.0, STEPS_MAX).floor();
         Self { steps: steps as usize, stride: (length / steps).max(1.0), share: 1.0 / (2.0 * steps + 1.0) }
     }
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn the_flow_runs_along_stripes() {
         let stripes = Plane::from_fn(60, 60, |x, y| 0.5 + 0.4 * (0.2 * (x as f32 + 2.0 * y as f32)).sin());
-        let tangents = Tangents::of(&stripes, 3);
+        let tangents = Tangents::from_lightness(&stripes, 3);
         let [x, y] = tangents.along[30 * 60 + 30];
         assert!((x * 1.0 + y * 2.0).abs() < 0.1 && (x * x + y * y - 1.0).abs() < 1e-3, "{x} {y}");
     }
@@ -146,7 +146,7 @@ mod tests {
         let stripe = |x: usize| 0.5 + 0.3 * (0.7 * x as f32).sin();
         let noise = noise::white(Region { left: 0, top: 0, width: 60, height: 60 }, 1);
         let rough = Plane::from_fn(60, 60, |x, y| stripe(x) + 0.05 * noise.row(y)[x]);
-        let smoothed = Tangents::of(&rough, 3).smooth(&rough, 6.0);
+        let smoothed = Tangents::from_lightness(&rough, 3).smooth(&rough, 6.0);
         let error = |plane: &Plane| {
             let away = |x: usize, y: usize| (plane.row(y)[x] - stripe(x)).powi(2);
             (10..50).flat_map(|y| (10..50).map(move |x| (x, y))).map(|(x, y)| away(x, y)).sum::<f32>()

@@ -1,6 +1,6 @@
 //! Detection of skin and of the focus of a picture.
 
-use super::bands::{drawn, reduce, smooth};
+use super::bands::{draw_plane, reduce, smooth};
 use super::oklab::Lab;
 use super::working::Working;
 use crate::plane::Plane;
@@ -12,8 +12,8 @@ const COARSE: usize = 8;
 fn skin_likeness([l, a, b]: Lab) -> f32 {
     // The hue of skin is about 52 degrees.
     let towards = 0.616 * a + 0.788 * b;
-    let aside = 0.616 * b - 0.788 * a;
-    let hue = (1.6 - aside.abs() / (0.42 * towards).max(1e-4)).clamp(0.0, 1.0);
+    let hue_offset = 0.616 * b - 0.788 * a;
+    let hue = (1.6 - hue_offset.abs() / (0.42 * towards).max(1e-4)).clamp(0.0, 1.0);
     let strength = ((towards - 0.012) * 60.0).clamp(0.0, 1.0) * ((0.135 - towards) * 30.0).clamp(0.0, 1.0);
     hue * strength * ((l - 0.2) * 8.0).clamp(0.0, 1.0)
 }
@@ -22,7 +22,7 @@ fn skin_likeness([l, a, b]: Lab) -> f32 {
 pub fn skin(working: &Working) -> Plane {
     let colours = &working.colours;
     let width = colours.l.width();
-    let likeness = drawn(width, colours.l.height(), |x, y| skin_likeness(colours.at(y * width + x)));
+    let likeness = draw_plane(width, colours.l.height(), |x, y| skin_likeness(colours.at(y * width + x)));
     // Smoothing removes single pixels of that hue and fills holes such as lips and freckles.
     let mut wide = smooth(&likeness, working.radius(3.0));
     wide.values_mut().iter_mut().for_each(|value| *value = ((*value - 0.25) * 2.5).clamp(0.0, 1.0));
@@ -38,7 +38,7 @@ pub struct Focus {
 
 impl Focus {
     /// Finds faces if there is enough skin, otherwise the most detailed area near the middle.
-    pub fn of(working: &Working) -> Self {
+    pub fn from_working(working: &Working) -> Self {
         let lightness = &working.colours.l;
         let width = lightness.width() as f32;
         let height = lightness.height() as f32;
@@ -115,11 +115,11 @@ mod tests {
     #[test]
     fn the_attention_goes_to_the_face() {
         let pixels = RgbImage::from_fn(200, 160, |x, y| {
-            let inside = (x as f32 - 60.0).powi(2) + (y as f32 - 70.0).powi(2) < 900.0;
-            let eye = (x % 20 < 6) && (y % 20 < 6);
-            if inside { Rgb(if eye { [60, 30, 20] } else { [224, 172, 140] }) } else { Rgb([90, 120, 160]) }
+            let in_face = (x as f32 - 60.0).powi(2) + (y as f32 - 70.0).powi(2) < 900.0;
+            let in_eye = (x % 20 < 6) && (y % 20 < 6);
+            if in_face { Rgb(if in_eye { [60, 30, 20] } else { [224, 172, 140] }) } else { Rgb([90, 120, 160]) }
         });
-        let Focus { centre: [x, y], .. } = Focus::of(&Working::of(&Pixels::Opaque(pixels)));
+        let Focus { centre: [x, y], .. } = Focus::from_working(&Working::from_pixels(&Pixels::Opaque(pixels)));
         assert!((x - 60.0).abs() < 12.0 && (y - 70.0).abs() < 12.0, "{x} {y}");
     }
 }

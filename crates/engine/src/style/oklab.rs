@@ -67,8 +67,8 @@ pub fn to_light([lightness, a, b]: Lab) -> [f32; 3] {
 fn within_gamut(light: [f32; 3], grey: f32) -> [f32; 3] {
     let share = light.iter().fold(1.0_f32, |share, part| {
         let away = part - grey;
-        let room = if away > 0.0 { 1.0 - grey } else { grey };
-        share.min(room / away.abs().max(1e-6))
+        let headroom = if away > 0.0 { 1.0 - grey } else { grey };
+        share.min(headroom / away.abs().max(1e-6))
     });
     light.map(|part| grey + share * (part - grey))
 }

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::bands::{ROWS, drawn, smooth};
+use super::bands::{ROWS, draw_plane, smooth};
 use super::flow::Tangents;
 use super::working::Colours;
 use crate::noise;
@@ -39,12 +39,12 @@ pub fn add_features(painted: &mut Colours, finer: &Colours, share: f32) {
         l.values_mut().iter_mut().zip(a.values_mut()).zip(b.values_mut()).zip(fine)
     {
         let [miss_l, miss_a, miss_b] = [fine_l - *l, fine_a - *a, fine_b - *b];
-        let missed = energy([miss_l, miss_a, miss_b]).sqrt();
+        let error = energy([miss_l, miss_a, miss_b]).sqrt();
         // Features are usually darker than their environment, so dark deviations count more.
-        let missed = missed + 0.5 * (-miss_l).max(0.0);
+        let error = error + 0.5 * (-miss_l).max(0.0);
 
-        let take = (share * ((missed - 0.05) * 12.0)).clamp(0.0, share.min(1.0));
-        (*l, *a, *b) = (*l + take * miss_l, *a + take * miss_a, *b + take * miss_b);
+        let blend = (share * ((error - 0.05) * 12.0)).clamp(0.0, share.min(1.0));
+        (*l, *a, *b) = (*l + blend * miss_l, *a + blend * miss_a, *b + blend * miss_b);
     }
 }
 
@@ -125,7 +125,7 @@ pub fn relief(lightness: &Plane, radius: usize) -> Plane {
     let width = lightness.width();
     let height = lightness.height();
 
-    let edges = drawn(width, height, |x, y| {
+    let edges = draw_plane(width, height, |x, y| {
         let row = lightness.row(y);
         let across = row[(x + 1).min(width - 1)] - row[x.saturating_sub(1)];
         let down = lightness.row((y + 1).min(height - 1))[x] - lightness.row(y.saturating_sub(1))[x];
@@ -137,7 +137,7 @@ pub fn relief(lightness: &Plane, radius: usize) -> Plane {
     let swell = smooth(&swell, (radius / 3).max(1));
 
     let reach = (radius / 3).max(1);
-    let slope = drawn(width, height, |x, y| {
+    let slope = draw_plane(width, height, |x, y| {
         let upper = swell.row(y.saturating_sub(reach))[x.saturating_sub(reach)];
         swell.row((y + reach).min(height - 1))[(x + reach).min(width - 1)] - upper
     });
@@ -159,11 +159,11 @@ fn squashed(mut plane: Plane) -> Plane {
 pub fn strokes(tangents: &Tangents, size: (usize, usize), radius: usize, seed: u32) -> Plane {
     let (width, height) = size;
 
-    let grain = drawn(width, height, |x, y| f32::from(noise::scramble(x as u32, y as u32, seed).to_le_bytes()[1]));
+    let grain = draw_plane(width, height, |x, y| f32::from(noise::scramble(x as u32, y as u32, seed).to_le_bytes()[1]));
     let grain = tangents.smooth(&smooth(&grain, radius), 3.0 * radius as f32);
     let bristles = tangents.smooth(&grain, 5.0 * radius as f32);
 
-    let mut lit = drawn(width, height, |x, y| {
+    let mut lit = draw_plane(width, height, |x, y| {
         let upper = bristles.row(y.saturating_sub(radius))[x.saturating_sub(radius)];
         bristles.row((y + radius).min(height - 1))[(x + radius).min(width - 1)] - upper
     });
@@ -200,14 +200,14 @@ mod tests {
     #[test]
     fn lines_are_found_on_the_dark_side_of_edges_only() {
         let lightness = step(0.0).l;
-        let lines = lines(&lightness, &Tangents::of(&lightness, 2), 1, 3.0);
+        let lines = lines(&lightness, &Tangents::from_lightness(&lightness, 2), 1, 3.0);
         assert!(lines.row(30)[39] > 0.05 && lines.row(30)[40] < 0.0 && lines.row(30)[10].abs() < 1e-4);
     }
 
     #[test]
     fn strokes_run_along_the_flow() {
         let stripes = Plane::from_fn(120, 120, |x, _| 0.5 + 0.4 * (0.5 * x as f32).sin());
-        let strokes = strokes(&Tangents::of(&stripes, 3), (120, 120), 1, 5);
+        let strokes = strokes(&Tangents::from_lightness(&stripes, 3), (120, 120), 1, 5);
         let change = |right: usize, down: usize| {
             let pairs = (20..100).flat_map(|y| (20..100).map(move |x| (x, y)));
             pairs.map(|(x, y)| (strokes.row(y + down)[x + right] - strokes.row(y)[x]).abs()).sum::<f32>()

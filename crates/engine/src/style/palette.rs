@@ -19,8 +19,8 @@ pub struct PictureColours {
 
 impl PictureColours {
     /// Creates the table of a recipe from a colour sample of the picture and, if there is one, of the reference.
-    pub fn of(recipe: &Recipe, sample: &[Lab], reference: Option<&[Lab]>) -> Self {
-        let levels = Levels::of(sample, recipe.levels);
+    pub fn new(recipe: &Recipe, sample: &[Lab], reference: Option<&[Lab]>) -> Self {
+        let levels = Levels::from_sample(sample, recipe.levels);
         let transfer = reference.map(|reference| {
             let levelled = sample.iter().map(|colour| levels.apply(*colour)).collect();
             Transfer::learn(levelled, reference)
@@ -29,7 +29,7 @@ impl PictureColours {
         Self::from_fn(|colour| {
             let levelled = levels.apply(colour);
 
-            let taken = transfer.as_ref().map_or(levelled, |transfer| {
+            let transferred = transfer.as_ref().map_or(levelled, |transfer| {
                 let [l, a, b] = transfer.apply(levelled);
                 let towards = |value: f32, other: f32, share: f32| value + share * (other - value);
 
@@ -40,7 +40,7 @@ impl PictureColours {
                 ]
             });
 
-            tint(grade(taken, recipe), recipe)
+            tint(grade(transferred, recipe), recipe)
         })
     }
 
@@ -56,31 +56,31 @@ impl PictureColours {
     /// Looks a colour up with trilinear interpolation.
     pub fn apply(&self, [l, a, b]: Lab) -> Lab {
         let scale = (SIDE - 1) as f32;
-        let place = |value: f32| {
+        let split_index = |value: f32| {
             let value = (value * scale).clamp(0.0, scale - 1e-3);
             (value as usize, value.fract())
         };
 
-        let chroma = |value: f32| place(value / (2.0 * REACH) + 0.5);
-        let ((l, part_l), (a, part_a), (b, part_b)) = (place(l), chroma(a), chroma(b));
+        let chroma = |value: f32| split_index(value / (2.0 * REACH) + 0.5);
+        let ((l, part_l), (a, part_a), (b, part_b)) = (split_index(l), chroma(a), chroma(b));
 
         let corner = (l * SIDE + a) * SIDE + b;
 
         let along = |from: usize| -> Lab {
-            let one = self.nodes[from];
+            let node = self.nodes[from];
             let other = self.nodes[from + 1];
-            std::array::from_fn(|at| one[at] + part_b * (other[at] - one[at]))
+            std::array::from_fn(|at| node[at] + part_b * (other[at] - node[at]))
         };
 
         let face = |from: usize| -> Lab {
-            let one = along(from);
+            let interpolated = along(from);
             let other = along(from + SIDE);
-            std::array::from_fn(|at| one[at] + part_a * (other[at] - one[at]))
+            std::array::from_fn(|at| interpolated[at] + part_a * (other[at] - interpolated[at]))
         };
 
-        let one = face(corner);
+        let face_value = face(corner);
         let other = face(corner + SIDE * SIDE);
-        std::array::from_fn(|at| one[at] + part_l * (other[at] - one[at]))
+        std::array::from_fn(|at| face_value[at] + part_l * (other[at] - face_value[at]))
     }
 }
 
@@ -92,7 +92,7 @@ struct Levels {
 
 impl Levels {
     /// Moves the darkest and the lightest percentile by `share` of the way to black and white.
-    fn of(sample: &[Lab], share: f32) -> Self {
+    fn from_sample(sample: &[Lab], share: f32) -> Self {
         if sample.is_empty() || share <= 0.0 {
             return Self { black: 0.0, gain: 1.0 };
         }
@@ -153,9 +153,9 @@ fn tint([l, a, b]: Lab, recipe: &Recipe) -> Lab {
 /// Returns the neon colour of a lightness: violet, pink, peach, mint.
 fn neon(l: f32) -> [f32; 2] {
     const STOPS: [[f32; 2]; 5] = [[0.02, -0.06], [0.10, -0.17], [0.17, -0.07], [0.09, 0.05], [-0.06, 0.03]];
-    let place = l.clamp(0.0, 0.999) * (STOPS.len() - 1) as f32;
-    let at = place as usize;
-    std::array::from_fn(|axis| STOPS[at][axis] + place.fract() * (STOPS[at + 1][axis] - STOPS[at][axis]))
+    let position = l.clamp(0.0, 0.999) * (STOPS.len() - 1) as f32;
+    let at = position as usize;
+    std::array::from_fn(|axis| STOPS[at][axis] + position.fract() * (STOPS[at + 1][axis] - STOPS[at][axis]))
 }
 
 #[cfg(test)]
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_plain_recipe_changes_no_colour() {
-        let palette = PictureColours::of(&Recipe::PLAIN, &[], None);
+        let palette = PictureColours::new(&Recipe::PLAIN, &[], None);
         for colour in [[0.1, 0.0, 0.0], [0.5, 0.1, -0.15], [0.9, -0.12, 0.15]] {
             let away: f32 = palette.apply(colour).iter().zip(colour).map(|(one, other)| (one - other).abs()).sum();
             assert!(away < 0.002, "{colour:?} {:?}", palette.apply(colour));
@@ -174,17 +174,17 @@ mod tests {
 
     #[test]
     fn amounts_go_in_the_direction_of_their_names() {
-        let with =
-            |look: Look| PictureColours::of(&Recipe { look, ..Recipe::PLAIN }, &[], None).apply([0.5, 0.05, 0.05]);
-        assert!(with(Look { exposure: 0.5, ..Look::NONE })[0] > 0.55);
-        assert!(with(Look { saturation: 0.5, ..Look::NONE })[1] > 0.07);
-        assert!(with(Look { warmth: 0.5, ..Look::NONE })[2] > 0.06);
+        let apply_look =
+            |look: Look| PictureColours::new(&Recipe { look, ..Recipe::PLAIN }, &[], None).apply([0.5, 0.05, 0.05]);
+        assert!(apply_look(Look { exposure: 0.5, ..Look::NONE })[0] > 0.55);
+        assert!(apply_look(Look { saturation: 0.5, ..Look::NONE })[1] > 0.07);
+        assert!(apply_look(Look { warmth: 0.5, ..Look::NONE })[2] > 0.06);
     }
 
     #[test]
     fn levels_reach_from_black_to_white() {
         let sample: Vec<Lab> = (0..100).map(|at| [0.2 + 0.006 * at as f32, 0.0, 0.0]).collect();
-        let palette = PictureColours::of(&Recipe { levels: 1.0, ..Recipe::PLAIN }, &sample, None);
+        let palette = PictureColours::new(&Recipe { levels: 1.0, ..Recipe::PLAIN }, &sample, None);
         assert!(palette.apply(sample[2])[0] < 0.03 && palette.apply(sample[98])[0] > 0.97);
     }
 }

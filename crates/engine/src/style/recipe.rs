@@ -92,14 +92,14 @@ impl Recipe {
     };
 
     /// Combines all parameters of a job.
-    pub fn of(job: &StyleJob) -> Self {
+    pub fn from_job(job: &StyleJob) -> Self {
         let mut recipe = engine(job.engine);
         recipe.season(job.flavor);
         if let Some(portrait) = job.portrait {
             recipe.sit(portrait);
         }
         if let Some(text) = &job.prompt {
-            recipe.hear(&prompt::wish(text.as_str()));
+            recipe.hear(&prompt::parse_look(text.as_str()));
         }
         recipe.hold(job.structure_strength);
         recipe
@@ -185,12 +185,12 @@ impl Recipe {
     }
 
     /// Adds the wishes of the prompt. Its texture becomes visible strokes.
-    fn hear(&mut self, wish: &Look) {
-        self.look.add(&Look { sharpen: 0.0, own_detail: 0.0, texture: 0.0, ..*wish }, 1.0);
-        self.detail = (self.detail + 0.5 * wish.sharpen + 0.25 * wish.own_detail - 0.4 * wish.smooth).max(0.0);
-        self.skin = self.skin.max(wish.skin);
-        self.beauty = (self.beauty + 0.5 * wish.skin).clamp(0.0, 1.0);
-        self.strokes = (self.strokes + 0.12 * wish.texture).max(0.0);
+    fn hear(&mut self, look: &Look) {
+        self.look.add(&Look { sharpen: 0.0, own_detail: 0.0, texture: 0.0, ..*look }, 1.0);
+        self.detail = (self.detail + 0.5 * look.sharpen + 0.25 * look.own_detail - 0.4 * look.smooth).max(0.0);
+        self.skin = self.skin.max(look.skin);
+        self.beauty = (self.beauty + 0.5 * look.skin).clamp(0.0, 1.0);
+        self.strokes = (self.strokes + 0.12 * look.texture).max(0.0);
     }
 
     /// Applies the structure strength. One half is the default of the engines.

@@ -26,9 +26,9 @@ pub struct Renderer<'a> {
 /// Buffers of one row: the original, its base and the result.
 struct Line {
     y: usize,
-    own: [Vec<f32>; 3],
+    source: [Vec<f32>; 3],
     base: [Vec<f32>; 3],
-    made: [Vec<f32>; 3],
+    styled: [Vec<f32>; 3],
     field: Vec<f32>,
     skin: Vec<f32>,
 }
@@ -36,8 +36,8 @@ struct Line {
 impl Line {
     fn new(width: usize) -> Self {
         let empty = vec![0.0; width];
-        let three = [empty.clone(), empty.clone(), empty.clone()];
-        Self { y: 0, own: three.clone(), base: three.clone(), made: three, field: empty.clone(), skin: empty }
+        let planes = [empty.clone(), empty.clone(), empty.clone()];
+        Self { y: 0, source: planes.clone(), base: planes.clone(), styled: planes, field: empty.clone(), skin: empty }
     }
 }
 
@@ -50,14 +50,14 @@ impl Renderer<'_> {
             for (at, row) in rows.chunks_exact_mut(row_bytes).enumerate() {
                 line.y = band * ROWS + at;
                 let row = row.as_chunks_mut::<CHANNELS>().0;
-                read(row, &mut line.own);
-                self.make(&mut line);
+                read(row, &mut line.source);
+                self.render(&mut line);
                 self.write(row, &line);
             }
         });
     }
 
-    fn make(&self, line: &mut Line) {
+    fn render(&self, line: &mut Line) {
         let scene = self.scene;
         match &scene.skin {
             Some(skin) => skin.draw(line.y, &mut line.skin),
@@ -75,7 +75,7 @@ impl Renderer<'_> {
         }
 
         if scene.recipe.tones > 0.0 {
-            quantise(&mut line.made[0], scene.recipe.tones);
+            quantise(&mut line.styled[0], scene.recipe.tones);
         }
 
         self.detail(line);
@@ -94,22 +94,22 @@ impl Renderer<'_> {
     /// Applies the palette to the base. Edges lost in its smoothing pass through the palette too.
     fn colour(&self, line: &mut Line) {
         let recipe = &self.scene.recipe;
-        let keep = 1.0 - 0.75 * recipe.paint;
+        let detail_share = 1.0 - 0.75 * recipe.paint;
         let chroma = recipe.detail.min(1.0);
         let protect = 0.55 * recipe.skin;
 
         for x in 0..self.width {
-            let rest: [f32; 3] = std::array::from_fn(|at| line.own[at][x] - line.base[at][x]);
-            let edge = keep * edge(rest[0]);
-            let colours = [0, 1, 2].map(|at| line.base[at][x] + edge.max(chroma) * rest[at]);
-            let before = [line.field[x] + edge * rest[0], colours[1], colours[2]];
+            let residual: [f32; 3] = std::array::from_fn(|at| line.source[at][x] - line.base[at][x]);
+            let edge = detail_share * edge(residual[0]);
+            let colours = [0, 1, 2].map(|at| line.base[at][x] + edge.max(chroma) * residual[at]);
+            let before = [line.field[x] + edge * residual[0], colours[1], colours[2]];
 
             let [l, a, b] = self.scene.palette.apply(before);
-            let own = protect * line.skin[x];
+            let skin_share = protect * line.skin[x];
 
-            line.made[0][x] = l;
-            line.made[1][x] = a + own * (1.1 * before[1] - a);
-            line.made[2][x] = b + own * (1.1 * before[2] - b);
+            line.styled[0][x] = l;
+            line.styled[1][x] = a + skin_share * (1.1 * before[1] - a);
+            line.styled[2][x] = b + skin_share * (1.1 * before[2] - b);
         }
     }
 
@@ -118,24 +118,24 @@ impl Renderer<'_> {
         let recipe = &self.scene.recipe;
         let across = 0.6 / self.width.max(self.height) as f32;
         for x in 0..self.width {
-            let place = across * (x + line.y) as f32;
-            let turn = self.phase + place + recipe.cycles * line.made[0][x];
-            let (sine, cosine) = (std::f32::consts::TAU * turn).sin_cos();
-            let a = line.made[1][x];
-            let b = line.made[2][x];
-            line.made[1][x] = 0.6 * (a * cosine - b * sine) + 0.15 * cosine;
-            line.made[2][x] = 0.6 * (a * sine + b * cosine) + 0.15 * sine;
+            let position = across * (x + line.y) as f32;
+            let cycle_phase = self.phase + position + recipe.cycles * line.styled[0][x];
+            let (sine, cosine) = (std::f32::consts::TAU * cycle_phase).sin_cos();
+            let a = line.styled[1][x];
+            let b = line.styled[2][x];
+            line.styled[1][x] = 0.6 * (a * cosine - b * sine) + 0.15 * cosine;
+            line.styled[2][x] = 0.6 * (a * sine + b * cosine) + 0.15 * sine;
         }
     }
 
     /// Adds the fine detail, reduced on beautified skin.
     fn detail(&self, line: &mut Line) {
         let recipe = &self.scene.recipe;
-        let keep = 1.0 - 0.75 * recipe.paint;
+        let detail_share = 1.0 - 0.75 * recipe.paint;
         for x in 0..self.width {
-            let rest = line.own[0][x] - line.base[0][x];
+            let residual = line.source[0][x] - line.base[0][x];
             let share = recipe.detail * (1.0 - 0.85 * recipe.beauty * line.skin[x]);
-            line.made[0][x] += share * (1.0 - keep * edge(rest)) * rest;
+            line.styled[0][x] += share * (1.0 - detail_share * edge(residual)) * residual;
         }
     }
 
@@ -144,17 +144,18 @@ impl Renderer<'_> {
         let recipe = &self.scene.recipe;
         if let Some(relief) = &self.scene.relief {
             relief.draw(line.y, &mut line.field);
-            for (l, shade) in line.made[0].iter_mut().zip(&line.field) {
+            for (l, shade) in line.styled[0].iter_mut().zip(&line.field) {
                 let shine = ((shade - 0.45) * 3.0).clamp(0.0, 1.0) * *l;
                 // Highlights are lit less to avoid clipping at rims.
-                let room = if *shade > 0.0 { 1.4 * (1.05 - *l).max(0.0) } else { 1.0 };
-                *l += recipe.relief * (0.13 * shade * room * (0.3 + *l) + 0.14 * shine * shine * (1.1 - *l).max(0.0));
+                let headroom = if *shade > 0.0 { 1.4 * (1.05 - *l).max(0.0) } else { 1.0 };
+                *l +=
+                    recipe.relief * (0.13 * shade * headroom * (0.3 + *l) + 0.14 * shine * shine * (1.1 - *l).max(0.0));
             }
         }
 
         if let Some(glow) = &self.scene.glow {
             glow.draw(line.y, &mut line.field);
-            for (l, spilled) in line.made[0].iter_mut().zip(&line.field) {
+            for (l, spilled) in line.styled[0].iter_mut().zip(&line.field) {
                 let light = l.clamp(0.0, 1.0).powi(3);
                 *l = oklab::cube_root(1.0 - (1.0 - light) * (1.0 - recipe.glow * 0.7 * spilled));
             }
@@ -165,9 +166,9 @@ impl Renderer<'_> {
         if let Some(texture) = &self.scene.texture {
             texture.draw(line.y, &mut line.field);
             let protect = 0.6 * self.scene.recipe.skin.max(self.scene.recipe.beauty);
-            for ((l, grain), skin) in line.made[0].iter_mut().zip(&line.field).zip(&line.skin) {
-                let bears = 0.35 + 2.6 * (*l * (1.0 - *l)).max(0.0);
-                *l += grain * bears * (1.0 - protect * skin);
+            for ((l, grain), skin) in line.styled[0].iter_mut().zip(&line.field).zip(&line.skin) {
+                let texture_share = 0.35 + 2.6 * (*l * (1.0 - *l)).max(0.0);
+                *l += grain * texture_share * (1.0 - protect * skin);
             }
         }
     }
@@ -176,26 +177,26 @@ impl Renderer<'_> {
     fn ink(&self, line: &mut Line) {
         let Some(lines) = &self.scene.lines else { return };
         lines.draw(line.y, &mut line.field);
-        let (begin, full) = self.scene.line_range;
+        let (threshold, full) = self.scene.line_range;
 
         let recipe = &self.scene.recipe;
         for x in 0..self.width {
-            let ink = smoothstep((line.field[x] - begin) / (full - begin));
+            let ink = smoothstep((line.field[x] - threshold) / (full - threshold));
             let ink = recipe.ink * ink * (1.0 - 0.35 * recipe.skin * line.skin[x]);
-            line.made[0][x] += ink * (0.12 - line.made[0][x]).min(0.0);
-            line.made[1][x] *= 1.0 - 0.7 * ink;
-            line.made[2][x] *= 1.0 - 0.7 * ink;
+            line.styled[0][x] += ink * (0.12 - line.styled[0][x]).min(0.0);
+            line.styled[1][x] *= 1.0 - 0.7 * ink;
+            line.styled[2][x] *= 1.0 - 0.7 * ink;
         }
     }
 
     /// Shifts one colour axis to the left and the other to the right.
     fn part_colours(&self, line: &mut Line) {
         let last = self.width - 1;
-        let a = line.made[1].clone();
-        let b = line.made[2].clone();
+        let a = line.styled[1].clone();
+        let b = line.styled[2].clone();
         for x in 0..self.width {
-            line.made[1][x] = a[(x + self.fringe).min(last)];
-            line.made[2][x] = b[x.saturating_sub(self.fringe)];
+            line.styled[1][x] = a[(x + self.fringe).min(last)];
+            line.styled[2][x] = b[x.saturating_sub(self.fringe)];
         }
     }
 
@@ -203,7 +204,7 @@ impl Renderer<'_> {
         let width = self.width as f32;
         let height = self.height as f32;
         let down = (2.0 * line.y as f32 / height - 1.0).powi(2);
-        for (x, l) in line.made[0].iter_mut().enumerate() {
+        for (x, l) in line.styled[0].iter_mut().enumerate() {
             let away = 0.5 * (down + (2.0 * x as f32 / width - 1.0).powi(2));
             *l *= 1.0 - 0.6 * self.scene.recipe.vignette * smoothstep((away - 0.25) / 0.75);
         }
@@ -213,8 +214,8 @@ impl Renderer<'_> {
     fn write<const CHANNELS: usize>(&self, row: &mut [[u8; CHANNELS]], line: &Line) {
         for (x, pixel) in row.iter_mut().enumerate() {
             let mixed = [0, 1, 2].map(|at| {
-                let own = line.own[at][x];
-                own + self.strength * (line.made[at][x] - own)
+                let original = line.source[at][x];
+                original + self.strength * (line.styled[at][x] - original)
             });
             let dither = scramble(x as u32, line.y as u32, self.scene.seed) >> 8;
             let dither = 0.25 + 0.5 * (dither as f32 / (1 << 24) as f32);
@@ -225,17 +226,17 @@ impl Renderer<'_> {
     }
 }
 
-fn read<const CHANNELS: usize>(row: &[[u8; CHANNELS]], own: &mut [Vec<f32>; 3]) {
+fn read<const CHANNELS: usize>(row: &[[u8; CHANNELS]], source: &mut [Vec<f32>; 3]) {
     let light = oklab::light_of_bytes();
     for (x, pixel) in row.iter().enumerate() {
         let [l, a, b] = oklab::of_light([0, 1, 2].map(|at| light[usize::from(pixel[at])]));
-        [own[0][x], own[1][x], own[2][x]] = [l, a, b];
+        [source[0][x], source[1][x], source[2][x]] = [l, a, b];
     }
 }
 
 /// Returns the likelihood, 0 to 1, that a deviation from the base is an edge and not texture.
-fn edge(rest: f32) -> f32 {
-    smoothstep((rest.abs() - 0.05) / 0.1)
+fn edge(residual: f32) -> f32 {
+    smoothstep((residual.abs() - 0.05) / 0.1)
 }
 
 fn smoothstep(value: f32) -> f32 {
@@ -246,8 +247,8 @@ fn smoothstep(value: f32) -> f32 {
 /// Quantizes tones with short soft transitions. Some of the gradient remains to avoid banding in skies.
 fn quantise(tones: &mut [f32], count: f32) {
     for tone in tones {
-        let place = tone.clamp(0.0, 1.0) * count;
-        let rest = ((place.fract() - 0.5) * 5.0 + 0.5).clamp(0.0, 1.0);
-        *tone += 0.85 * ((place.floor() + smoothstep(rest)) / count - *tone);
+        let level = tone.clamp(0.0, 1.0) * count;
+        let step_share = ((level.fract() - 0.5) * 5.0 + 0.5).clamp(0.0, 1.0);
+        *tone += 0.85 * ((level.floor() + smoothstep(step_share)) / count - *tone);
     }
 }

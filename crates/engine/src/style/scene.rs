@@ -1,6 +1,6 @@
 //! Analysis of a picture before drawing: its palette and the fields of lines, areas, light and texture.
 
-use super::bands::{self, Field, drawn, reduce, smooth, smooth_between_edges};
+use super::bands::{self, Field, draw_plane, reduce, smooth, smooth_between_edges};
 use super::flow::Tangents;
 use super::focus;
 use super::oklab::Lab;
@@ -47,37 +47,37 @@ pub struct ReferenceFeatures {
 
 impl ReferenceFeatures {
     /// Analyses a reference for a picture whose unit has `unit` pixels.
-    pub fn of(reference: &Working, unit: f32) -> Self {
-        Self { colours: reference.sample(SAMPLE), surface: Surface::of(reference, unit) }
+    pub fn from_reference(reference: &Working, unit: f32) -> Self {
+        Self { colours: reference.sample(SAMPLE), surface: Surface::from_working(reference, unit) }
     }
 }
 
 impl Scene {
     /// Analyses a picture.
-    pub fn of(working: &Working, mut recipe: Recipe, taken: Option<&ReferenceFeatures>, seed: u32) -> Self {
+    pub fn new(working: &Working, mut recipe: Recipe, features: Option<&ReferenceFeatures>, seed: u32) -> Self {
         let skin = (recipe.skin > 0.0).then(|| focus::skin(working));
 
-        if let Some(taken) = taken {
-            match_detail(&mut recipe, working, &taken.surface);
+        if let Some(features) = features {
+            match_detail(&mut recipe, working, &features.surface);
         }
 
         let sample = working.sample(SAMPLE);
-        let palette = PictureColours::of(&recipe, &sample, taken.map(|taken| &taken.colours[..]));
+        let palette = PictureColours::new(&recipe, &sample, features.map(|features| &features.colours[..]));
 
-        let tangents = wants_flow(&recipe).then(|| Tangents::of(&working.colours.l, working.radius(2.5)));
+        let tangents = wants_flow(&recipe).then(|| Tangents::from_lightness(&working.colours.l, working.radius(2.5)));
         let mut base = base(working, &recipe, tangents.as_ref());
         if let Some(skin) = skin.as_ref().filter(|_| recipe.beauty > 0.0) {
             beautify(&mut base, skin, recipe.beauty, working);
         }
 
         let shaped = shape(&base.l, recipe.look.local_contrast, working);
-        let texture = texture(working, &recipe, tangents.as_ref(), taken, seed);
+        let texture = texture(working, &recipe, tangents.as_ref(), features, seed);
 
         let lines = tangents.as_ref().filter(|_| recipe.ink > 0.0).map(|tangents| {
             let radius = ((recipe.ink_width * working.unit + 0.5) as usize).max(1);
             paint::lines(&base.l, tangents, radius, 3.0 * working.unit)
         });
-        let begin = lines.as_ref().map_or(0.0, |lines| paint::line_threshold(lines, 0.12));
+        let threshold = lines.as_ref().map_or(0.0, |lines| paint::line_threshold(lines, 0.12));
 
         let glow = (recipe.glow > 0.0).then(|| spilled(&base.l, working));
         let relief = (recipe.relief > 0.0).then(|| paint::relief(&base.l, working.radius(9.0)));
@@ -92,7 +92,7 @@ impl Scene {
             base: [l, a, b].map(field),
             shaped: field(shaped),
             lines: lines.map(field),
-            line_range: (begin, 2.2 * begin + 0.01),
+            line_range: (threshold, 2.2 * threshold + 0.01),
             relief: relief.map(field),
             glow: glow.map(|plane| Field::new(plane, WIDE * factor)),
             texture: texture.map(field),
@@ -108,11 +108,11 @@ fn wants_flow(recipe: &Recipe) -> bool {
 
 /// Adjusts the strength of the detail towards that of the reference.
 fn match_detail(recipe: &mut Recipe, working: &Working, surface: &Surface) {
-    let own = Strength::of(&working.colours.l);
-    let ratio = |wanted: f32, own: f32| (wanted.max(1e-4) / own.max(1e-4)).clamp(0.4, 2.5);
-    recipe.detail *= ratio(surface.strength.fine, own.fine).powf(0.6 * recipe.surface);
+    let own_strength = Strength::from_lightness(&working.colours.l);
+    let ratio = |target: f32, current: f32| (target.max(1e-4) / current.max(1e-4)).clamp(0.4, 2.5);
+    recipe.detail *= ratio(surface.strength.fine, own_strength.fine).powf(0.6 * recipe.surface);
     recipe.look.local_contrast +=
-        0.35 * recipe.surface * (ratio(surface.strength.coarse, own.coarse) - 1.0).clamp(-0.6, 0.8);
+        0.35 * recipe.surface * (ratio(surface.strength.coarse, own_strength.coarse) - 1.0).clamp(-0.6, 0.8);
 }
 
 /// Returns the picture without fine detail: smoothed between edges and painted according to the recipe.
@@ -138,9 +138,9 @@ fn base(working: &Working, recipe: &Recipe, tangents: Option<&Tangents>) -> Colo
     }
 
     if recipe.paint < 1.0 {
-        let plain =
+        let smooth_colours =
             Colours { l: smoothed(&colours.l, step), a: smoothed(&colours.a, 0.03), b: smoothed(&colours.b, 0.03) };
-        painted.mix(&plain, 1.0 - recipe.paint);
+        painted.mix(&smooth_colours, 1.0 - recipe.paint);
     }
 
     painted
@@ -176,7 +176,7 @@ fn shape(lightness: &Plane, amount: f32, working: &Working) -> Plane {
     let small = reduce(lightness, WIDE);
     let radius = (working.radius(24.0) / WIDE).max(2);
     let even = bands::filtered(&small, 2 * radius, |plane| filters::smooth_between_edges(plane, radius, 0.2));
-    let wide = Field::new(even, WIDE).drawn(lightness.width(), lightness.height());
+    let wide = Field::new(even, WIDE).to_plane(lightness.width(), lightness.height());
 
     let mut shaped = lightness.clone();
     shaped.combine(&wide, |value, wide| {
@@ -207,7 +207,7 @@ fn texture(
     working: &Working,
     recipe: &Recipe,
     tangents: Option<&Tangents>,
-    taken: Option<&ReferenceFeatures>,
+    features: Option<&ReferenceFeatures>,
     seed: u32,
 ) -> Option<Plane> {
     let width = working.colours.l.width();
@@ -219,13 +219,13 @@ fn texture(
     }
 
     if let Some(woven) =
-        taken.and_then(|taken| taken.surface.woven(width, height, seed)).filter(|_| recipe.surface > 0.0)
+        features.and_then(|features| features.surface.woven(width, height, seed)).filter(|_| recipe.surface > 0.0)
     {
         parts.push((woven, 0.7 * recipe.surface));
     }
 
     if recipe.look.grain > 0.0 {
-        let white = drawn(width, height, |x, y| grain(x, y, seed));
+        let white = draw_plane(width, height, |x, y| grain(x, y, seed));
         parts.push((if working.unit > 1.2 { smooth(&white, 1) } else { white }, 0.05 * recipe.look.grain));
     }
 

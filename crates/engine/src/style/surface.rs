@@ -1,6 +1,6 @@
 //! Texture of the reference: the strength of its fine and coarse detail, and a grain sample for texture synthesis.
 
-use super::bands::{Field, drawn, reduce, smooth};
+use super::bands::{Field, draw_plane, reduce, smooth};
 use super::paint::deviation;
 use super::working::Working;
 use crate::noise;
@@ -32,9 +32,9 @@ const JUDGED: usize = 640;
 
 impl Strength {
     /// Measures the middle of a picture.
-    pub fn of(lightness: &Plane) -> Self {
+    pub fn from_lightness(lightness: &Plane) -> Self {
         let [width, height] = [lightness.width(), lightness.height()].map(|side| side.min(JUDGED));
-        let [left, top] = [lightness.width() - width, lightness.height() - height].map(|rest| (rest / 2) as isize);
+        let [left, top] = [lightness.width() - width, lightness.height() - height].map(|excess| (excess / 2) as isize);
         let mut fine = lightness.window(Region { left, top, width, height });
         let mut near = smooth(&fine, 1);
         let far = smooth(&fine, 4);
@@ -46,9 +46,9 @@ impl Strength {
 
 impl Surface {
     /// Analyses the texture at the scale of a picture whose unit has `unit` pixels.
-    pub fn of(working: &Working, unit: f32) -> Self {
+    pub fn from_working(working: &Working, unit: f32) -> Self {
         let lightness = scaled(&working.colours.l, unit / working.unit);
-        let strength = Strength::of(&lightness);
+        let strength = Strength::from_lightness(&lightness);
         let far = smooth(&lightness, 4);
         let mut detail = lightness;
         detail.combine(&far, |value, far| value - far);
@@ -59,12 +59,12 @@ impl Surface {
     pub fn woven(&self, width: usize, height: usize, seed: u32) -> Option<Plane> {
         let sample = self.sample.as_ref()?;
 
-        let place = |x: usize, shift: u32| {
+        let mirrored_index = |x: usize, shift: u32| {
             let at = (x + shift as usize) % (2 * SIDE);
             if at < SIDE { at } else { 2 * SIDE - 1 - at }
         };
 
-        let woven = drawn(width, height, |x, y| {
+        let woven = draw_plane(width, height, |x, y| {
             let column = x / CELL;
             let row = y / CELL;
             let [across, down] = [x % CELL, y % CELL].map(|part| part as f32 / CELL as f32);
@@ -72,12 +72,12 @@ impl Surface {
             let mut squares = 0.0;
 
             for (right, below) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
-                let [one, other] =
+                let [column_weight, row_weight] =
                     [(right, across), (below, down)].map(|(far, part)| if far == 1 { part } else { 1.0 - part });
-                let chance = noise::scramble((column + right) as u32, (row + below) as u32, seed);
-                let value = sample.row(place(y, chance >> 8 & 127))[place(x, chance & 127)];
-                sum += one * other * value;
-                squares += (one * other) * (one * other);
+                let random = noise::scramble((column + right) as u32, (row + below) as u32, seed);
+                let value = sample.row(mirrored_index(y, random >> 8 & 127))[mirrored_index(x, random & 127)];
+                sum += column_weight * row_weight * value;
+                squares += (column_weight * row_weight) * (column_weight * row_weight);
             }
             // Averaging independent values reduces their variance; the division restores it.
             sum / squares.sqrt()
@@ -91,7 +91,7 @@ fn scaled(plane: &Plane, ratio: f32) -> Plane {
     let factor = |value: f32| (value + 0.5) as usize;
     if ratio >= 1.5 {
         let times = factor(ratio).min(4);
-        Field::new(plane.clone(), times).drawn(plane.width() * times, plane.height() * times)
+        Field::new(plane.clone(), times).to_plane(plane.width() * times, plane.height() * times)
     } else if ratio > 0.0 && ratio <= 0.67 {
         reduce(plane, factor(1.0 / ratio).min(plane.width().min(plane.height())).max(1))
     } else {
@@ -129,7 +129,7 @@ mod tests {
 
     fn working(amount: f32) -> Working {
         let noise = noise::white(Region { left: 0, top: 0, width: 160, height: 160 }, 4);
-        Working::of(&Pixels::Opaque(RgbImage::from_fn(160, 160, |x, y| {
+        Working::from_pixels(&Pixels::Opaque(RgbImage::from_fn(160, 160, |x, y| {
             Rgb([(128.0 + amount * noise.row(y as usize)[x as usize]) as u8; 3])
         })))
     }
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn grain_is_found_and_woven_as_strong_as_it_is() {
         let working = working(12.0);
-        let surface = Surface::of(&working, working.unit);
+        let surface = Surface::from_working(&working, working.unit);
         let woven = surface.woven(300, 200, 7).unwrap();
         let ratio = deviation(woven.values()) / deviation(surface.sample.as_ref().unwrap().values());
         assert!((0.8..1.25).contains(&ratio), "{ratio}");
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn even_references_have_no_texture() {
         let working = working(0.0);
-        assert!(Surface::of(&working, 1.0).woven(10, 10, 1).is_none());
-        assert!(Surface::of(&working, 0.05).woven(10, 10, 1).is_none());
+        assert!(Surface::from_working(&working, 1.0).woven(10, 10, 1).is_none());
+        assert!(Surface::from_working(&working, 0.05).woven(10, 10, 1).is_none());
     }
 }

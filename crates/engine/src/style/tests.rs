@@ -31,18 +31,18 @@ fn reference() -> DecodedPicture {
 fn face() -> DecodedPicture {
     let Pixels::Opaque(noisy) = sample::noisy(SIDE) else { panic!("the picture is opaque") };
     let pixels = RgbImage::from_fn(SIDE, SIDE, |x, y| {
-        let inside = (x as f32 - 48.0).powi(2) + (y as f32 - 48.0).powi(2) < 1200.0;
+        let in_face = (x as f32 - 48.0).powi(2) + (y as f32 - 48.0).powi(2) < 1200.0;
         let rough = noisy.get_pixel(x, y).0[0] / 4;
-        Rgb(if inside { [190 + rough, 130 + rough, 95 + rough] } else { [90, 110, 94] })
+        Rgb(if in_face { [190 + rough, 130 + rough, 95 + rough] } else { [90, 110, 94] })
     });
     DecodedPicture { pixels: Pixels::Opaque(pixels), profile: None }
 }
 
 fn colours(picture: &DecodedPicture) -> Colours {
-    Working::of(&picture.pixels).colours
+    Working::from_pixels(&picture.pixels).colours
 }
 
-fn made(job: &StyleJob) -> Colours {
+fn render_colours(job: &StyleJob) -> Colours {
     colours(&style(photo(), None, job, 1))
 }
 
@@ -74,15 +74,15 @@ fn chroma(colours: &Colours) -> f32 {
 /// Mean difference of two pictures.
 fn distance(one: &Colours, other: &Colours) -> f32 {
     let planes = [(&one.l, &other.l), (&one.a, &other.a), (&one.b, &other.b)];
-    let of = |(one, other): (&Plane, &Plane)| {
+    let plane_distance = |(one, other): (&Plane, &Plane)| {
         let pairs = one.values().iter().zip(other.values());
         pairs.map(|(one, other)| (one - other).abs()).sum::<f32>() / one.values().len() as f32
     };
-    planes.map(of).iter().sum()
+    planes.map(plane_distance).iter().sum()
 }
 
 /// Similarity of the slopes of two pictures, at most 1.
-fn likeness(one: &Colours, other: &Colours) -> f32 {
+fn correlation(one: &Colours, other: &Colours) -> f32 {
     let [one, other] = [one, other].map(|colours| finer_than(&colours.l, 2));
     let product: f32 = one.values().iter().zip(other.values()).map(|(one, other)| one * other).sum();
     product / (deviation(one.values()) * deviation(other.values()) * one.values().len() as f32).max(1e-9)
@@ -101,20 +101,20 @@ fn assert_rises(measures: &[f32]) {
 
 #[test]
 fn the_stronger_the_style_the_further_from_the_picture() {
-    let own = colours(&photo());
+    let original = colours(&photo());
     for engine in StylePreset::ALL {
         let at = |share: f32| StyleJob { style_strength: share, ..with_engine(*engine) };
         assert_eq!(style(photo(), Some(&reference()), &at(0.0), 1), photo(), "{engine:?}");
-        assert_rises(&[0.3, 0.65, 1.0].map(|share| distance(&referred(&at(share)), &own)));
+        assert_rises(&[0.3, 0.65, 1.0].map(|share| distance(&referred(&at(share)), &original)));
     }
 }
 
 #[test]
 fn the_more_structure_the_more_of_it_is_kept() {
-    let own = colours(&photo());
+    let original = colours(&photo());
     for engine in StylePreset::ALL {
         let at = |share: f32| StyleJob { structure_strength: share, ..with_engine(*engine) };
-        let [low, middle, high] = [0.0, 0.5, 1.0].map(|share| likeness(&made(&at(share)), &own));
+        let [low, middle, high] = [0.0, 0.5, 1.0].map(|share| correlation(&render_colours(&at(share)), &original));
         // Engines that remove no structure cannot keep more of it at a higher strength.
         let keeps = matches!(engine, StylePreset::Definio | StylePreset::Real | StylePreset::SuperReal);
         assert!(low < middle && (middle < high || keeps && middle > 0.9), "{engine:?} {low} {middle} {high}");
@@ -123,41 +123,44 @@ fn the_more_structure_the_more_of_it_is_kept() {
 
 #[test]
 fn no_two_engines_and_no_two_flavors_do_the_same() {
-    let engines: Vec<_> = StylePreset::ALL.iter().map(|engine| made(&with_engine(*engine))).collect();
+    let engines: Vec<_> = StylePreset::ALL.iter().map(|engine| render_colours(&with_engine(*engine))).collect();
     let flavors: Vec<_> = StyleMethod::ALL.iter().map(|flavor| referred(&with_flavor(*flavor))).collect();
-    for all in [engines, flavors] {
-        for (at, one) in all.iter().enumerate() {
-            assert!(all[at + 1..].iter().all(|other| distance(one, other) > 5e-3), "{at}");
+    for variants in [engines, flavors] {
+        for (at, one) in variants.iter().enumerate() {
+            assert!(variants[at + 1..].iter().all(|other| distance(one, other) > 5e-3), "{at}");
         }
     }
 }
 
 #[test]
 fn engines_look_like_their_names() {
-    let own = colours(&photo());
-    let of = |engine| made(&with_engine(engine));
-    let real = of(StylePreset::Real);
-    let super_real = of(StylePreset::SuperReal);
-    let softy = of(StylePreset::Softy);
-    let anime = of(StylePreset::ColorfulAnime);
-    let balanced = of(StylePreset::Balanced);
-    let definio = of(StylePreset::Definio);
-    let cartoon = of(StylePreset::Cartoon3d);
-    let illusio = of(StylePreset::Illusio);
-    assert_rises(&[fine(&softy), fine(&own), fine(&real), fine(&super_real)]);
-    assert_rises(&[distance(&real, &own), distance(&balanced, &own), distance(&anime, &own)]);
+    let original = colours(&photo());
+    let with_style_engine = |engine| render_colours(&with_engine(engine));
+    let real = with_style_engine(StylePreset::Real);
+    let super_real = with_style_engine(StylePreset::SuperReal);
+    let softy = with_style_engine(StylePreset::Softy);
+    let anime = with_style_engine(StylePreset::ColorfulAnime);
+    let balanced = with_style_engine(StylePreset::Balanced);
+    let definio = with_style_engine(StylePreset::Definio);
+    let cartoon = with_style_engine(StylePreset::Cartoon3d);
+    let illusio = with_style_engine(StylePreset::Illusio);
+    assert_rises(&[fine(&softy), fine(&original), fine(&real), fine(&super_real)]);
+    assert_rises(&[distance(&real, &original), distance(&balanced, &original), distance(&anime, &original)]);
     assert!(fine(&definio) > 1.2 * fine(&balanced));
-    assert!(mean(&softy.l) > mean(&own.l));
-    assert!(evenness(&anime) > evenness(&own) && chroma(&anime) > 1.3 * chroma(&own));
-    assert!(chroma(&cartoon) > 1.2 * chroma(&own));
-    assert!(likeness(&illusio, &own).max(likeness(&cartoon, &own)) < likeness(&balanced, &own) - 0.03);
+    assert!(mean(&softy.l) > mean(&original.l));
+    assert!(evenness(&anime) > evenness(&original) && chroma(&anime) > 1.3 * chroma(&original));
+    assert!(chroma(&cartoon) > 1.2 * chroma(&original));
+    assert!(
+        correlation(&illusio, &original).max(correlation(&cartoon, &original))
+            < correlation(&balanced, &original) - 0.03
+    );
 }
 
 #[test]
 fn cartoons_are_lit_and_drawn_ones_have_lines() {
     let disc = RgbImage::from_fn(SIDE, SIDE, |x, y| {
-        let inside = (x as f32 - 48.0).powi(2) + (y as f32 - 48.0).powi(2) < 400.0;
-        Rgb(if inside { [170, 120, 90] } else { [150, 190, 210] })
+        let in_disc = (x as f32 - 48.0).powi(2) + (y as f32 - 48.0).powi(2) < 400.0;
+        Rgb(if in_disc { [170, 120, 90] } else { [150, 190, 210] })
     });
     let draw = |engine| {
         let disc = DecodedPicture { pixels: Pixels::Opaque(disc.clone()), profile: None };
@@ -181,38 +184,38 @@ fn cartoons_are_lit_and_drawn_ones_have_lines() {
 
 #[test]
 fn the_reference_brings_its_colours_and_its_texture() {
-    let without = made(&StyleJob::default());
-    let with = referred(&StyleJob::default());
-    assert!(mean(&with.b) < mean(&without.b) - 0.05 && mean(&with.l) < mean(&without.l) - 0.05);
-    let plain = RgbImage::from_fn(SIDE, SIDE, |x, y| Rgb([20, 20 + (x / 8) as u8, 90 + (y / 4) as u8]));
-    let plain = DecodedPicture { pixels: Pixels::Opaque(plain), profile: None };
-    let smooth = colours(&style(photo(), Some(&plain), &StyleJob::default(), 1));
-    assert!(fine(&with) > 1.3 * fine(&smooth), "{} {}", fine(&with), fine(&smooth));
+    let without = render_colours(&StyleJob::default());
+    let with_reference = referred(&StyleJob::default());
+    assert!(mean(&with_reference.b) < mean(&without.b) - 0.05 && mean(&with_reference.l) < mean(&without.l) - 0.05);
+    let gradient = RgbImage::from_fn(SIDE, SIDE, |x, y| Rgb([20, 20 + (x / 8) as u8, 90 + (y / 4) as u8]));
+    let gradient = DecodedPicture { pixels: Pixels::Opaque(gradient), profile: None };
+    let smooth = colours(&style(photo(), Some(&gradient), &StyleJob::default(), 1));
+    assert!(fine(&with_reference) > 1.3 * fine(&smooth), "{} {}", fine(&with_reference), fine(&smooth));
 }
 
 #[test]
 fn flavors_go_in_the_direction_of_their_names() {
-    let of = |flavor| referred(&with_flavor(flavor));
-    let faithful = of(StyleMethod::Faithful);
-    let plain = of(StyleMethod::Donotstyle);
-    let sharp = of(StyleMethod::DonotstyleSharp);
-    let own = colours(&photo());
-    assert!((mean(&plain.b) - mean(&own.b)).abs() < 0.4 * (mean(&faithful.b) - mean(&own.b)).abs());
-    assert!(fine(&sharp) > 1.15 * fine(&plain));
-    assert!(fine(&of(StyleMethod::Detaily)) > 1.15 * fine(&faithful));
-    let made = |flavor| made(&with_flavor(flavor));
-    let clear = made(StyleMethod::Clear);
-    let plain = made(StyleMethod::Faithful);
+    let with_reference = |flavor| referred(&with_flavor(flavor));
+    let faithful = with_reference(StyleMethod::Faithful);
+    let unstyled = with_reference(StyleMethod::Donotstyle);
+    let sharp = with_reference(StyleMethod::DonotstyleSharp);
+    let original = colours(&photo());
+    assert!((mean(&unstyled.b) - mean(&original.b)).abs() < 0.4 * (mean(&faithful.b) - mean(&original.b)).abs());
+    assert!(fine(&sharp) > 1.15 * fine(&unstyled));
+    assert!(fine(&with_reference(StyleMethod::Detaily)) > 1.15 * fine(&faithful));
+    let with_flavor_only = |flavor| render_colours(&with_flavor(flavor));
+    let clear = with_flavor_only(StyleMethod::Clear);
+    let faithful_result = with_flavor_only(StyleMethod::Faithful);
     let range = |colours: &Colours| {
         let values = colours.l.values();
         values.iter().copied().fold(0.0, f32::max) - values.iter().copied().fold(1.0, f32::min)
     };
-    assert!(range(&clear) > range(&plain));
-    let young = made(StyleMethod::GenZ);
-    let trip = made(StyleMethod::Psychedelia);
-    assert!(mean(&young.a) > mean(&plain.a) + 0.05, "pink");
+    assert!(range(&clear) > range(&faithful_result));
+    let young = with_flavor_only(StyleMethod::GenZ);
+    let psychedelic = with_flavor_only(StyleMethod::Psychedelia);
+    assert!(mean(&young.a) > mean(&faithful_result.a) + 0.05, "pink");
     let hues = |colours: &Colours| deviation(colours.a.values()) + deviation(colours.b.values());
-    assert!(hues(&trip) > 1.3 * hues(&plain) && chroma(&trip) > 1.3 * chroma(&plain));
+    assert!(hues(&psychedelic) > 1.3 * hues(&faithful_result) && chroma(&psychedelic) > 1.3 * chroma(&faithful_result));
 }
 
 #[test]
@@ -222,28 +225,30 @@ fn portraits_pop_and_skin_keeps_its_colour() {
         ..StyleJob::default()
     };
     let draw = |job: &StyleJob, reference: Option<&DecodedPicture>| colours(&style(face(), reference, job, 1));
-    assert_rises(&ColourStrength::ALL.iter().map(|of| chroma(&draw(&portrait(*of, None), None))).collect::<Vec<_>>());
+    assert_rises(
+        &ColourStrength::ALL.iter().map(|strength| chroma(&draw(&portrait(*strength, None), None))).collect::<Vec<_>>(),
+    );
     let centre = |colours: &Colours| colours.b.row(48)[48];
     let blue = reference();
-    let any = draw(&StyleJob::default(), Some(&blue));
-    let sitter = draw(&portrait(ColourStrength::Standard, None), Some(&blue));
-    assert!(centre(&sitter) > centre(&any) + 0.02, "{} {}", centre(&sitter), centre(&any));
+    let general = draw(&StyleJob::default(), Some(&blue));
+    let portrait_result = draw(&portrait(ColourStrength::Standard, None), Some(&blue));
+    assert!(centre(&portrait_result) > centre(&general) + 0.02, "{} {}", centre(&portrait_result), centre(&general));
     let rough = |beautifier| {
         let fine = finer_than(&draw(&portrait(ColourStrength::Standard, beautifier), None).l, 2);
         deviation(&(30..66).flat_map(|y| fine.row(y)[30..66].to_vec()).collect::<Vec<_>>())
     };
-    let [most, some] = [SkinSmoothing::FaceMax, SkinSmoothing::Face].map(|kind| rough(Some(kind)));
-    assert_rises(&[most, some, rough(None)]);
+    let [full, partial] = [SkinSmoothing::FaceMax, SkinSmoothing::Face].map(|kind| rough(Some(kind)));
+    assert_rises(&[full, partial, rough(None)]);
 }
 
 #[test]
 fn prompts_are_heard() {
-    let with = |text: &str| made(&StyleJob { prompt: Some(text.to_owned()), ..StyleJob::default() });
-    assert_rises(&[mean(&with("cold").b), mean(&with("a cat").b), mean(&with("warm").b)]);
-    assert_rises(&[mean(&with("dark").l), mean(&with("a cat").l), mean(&with("bright").l)]);
-    assert_rises(&[chroma(&with("monochrome")), chroma(&with("muted")), chroma(&with("vivid"))]);
-    assert_rises(&[fine(&with("smooth")), fine(&with("a cat")), fine(&with("sharp"))]);
-    assert!(distance(&with("a cat"), &with("?")) > 1e-4);
+    let with_prompt = |text: &str| render_colours(&StyleJob { prompt: Some(text.to_owned()), ..StyleJob::default() });
+    assert_rises(&[mean(&with_prompt("cold").b), mean(&with_prompt("a cat").b), mean(&with_prompt("warm").b)]);
+    assert_rises(&[mean(&with_prompt("dark").l), mean(&with_prompt("a cat").l), mean(&with_prompt("bright").l)]);
+    assert_rises(&[chroma(&with_prompt("monochrome")), chroma(&with_prompt("muted")), chroma(&with_prompt("vivid"))]);
+    assert_rises(&[fine(&with_prompt("smooth")), fine(&with_prompt("a cat")), fine(&with_prompt("sharp"))]);
+    assert!(distance(&with_prompt("a cat"), &with_prompt("?")) > 1e-4);
     let sitting = |text: &str| {
         let job = StyleJob { prompt: Some(text.to_owned()), ..StyleJob::default() };
         fine(&colours(&style(face(), None, &job, 1)))
@@ -255,12 +260,12 @@ fn prompts_are_heard() {
 fn the_seed_decides_and_the_number_of_threads_does_not() {
     for engine in StylePreset::ALL {
         let job = with_engine(*engine);
-        let of = |seed| style(photo(), Some(&reference()), &job, seed);
-        let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-        let many = rayon::ThreadPoolBuilder::new().num_threads(5).build().unwrap();
-        let one = alone.install(|| of(1));
-        assert_eq!(one, many.install(|| of(1)), "{engine:?}");
-        assert_ne!(one, of(2), "{engine:?}");
+        let with_seed = |seed| style(photo(), Some(&reference()), &job, seed);
+        let single_threaded = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let multi_threaded = rayon::ThreadPoolBuilder::new().num_threads(5).build().unwrap();
+        let reference_result = single_threaded.install(|| with_seed(1));
+        assert_eq!(reference_result, multi_threaded.install(|| with_seed(1)), "{engine:?}");
+        assert_ne!(reference_result, with_seed(2), "{engine:?}");
     }
 }
 
@@ -279,15 +284,15 @@ fn the_smallest_pictures_can_be_styled_and_referred_to() {
     let portrait =
         Some(PortraitAdjustments { beautifier: Some(SkinSmoothing::FaceMax), style: ColourStrength::SuperPop });
     let dot = DecodedPicture { pixels: Pixels::Opaque(RgbImage::from_pixel(1, 1, Rgb([200, 100, 50]))), profile: None };
-    let hidden = DecodedPicture { pixels: Pixels::Transparent(RgbaImage::new(3, 3)), profile: None };
+    let transparent_picture = DecodedPicture { pixels: Pixels::Transparent(RgbaImage::new(3, 3)), profile: None };
     let sizes = [(1, 1), (1, 9), (9, 1), (2, 3), (40, 2)];
-    let mut references = [None, Some(&dot), Some(&hidden)].into_iter().cycle();
+    let mut references = [None, Some(&dot), Some(&transparent_picture)].into_iter().cycle();
     for engine in StylePreset::ALL {
         for (flavor, (width, height)) in StyleMethod::ALL.iter().zip(sizes.iter().cycle()) {
             let input = DecodedPicture { pixels: Pixels::Opaque(RgbImage::new(*width, *height)), profile: None };
             let job = StyleJob { flavor: *flavor, portrait, ..with_engine(*engine) };
             assert_eq!(style(input, references.next().flatten(), &job, 1).dimensions(), (*width, *height));
         }
-        assert_eq!(style(hidden.clone(), Some(&dot), &with_engine(*engine), 1).dimensions(), (3, 3));
+        assert_eq!(style(transparent_picture.clone(), Some(&dot), &with_engine(*engine), 1).dimensions(), (3, 3));
     }
 }

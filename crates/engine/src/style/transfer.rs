@@ -53,21 +53,21 @@ impl Transfer {
 
 /// Returns the axes, then a spiral over a hemisphere.
 fn directions() -> Vec<Lab> {
-    let mut all = vec![[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
-    let spiral = SLICES - all.len();
-    all.extend((0..spiral).map(|at| {
+    let mut vectors = vec![[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+    let spiral = SLICES - vectors.len();
+    vectors.extend((0..spiral).map(|at| {
         let height = (at as f32 + 0.5) / spiral as f32;
         let around = (1.0 - height * height).sqrt();
-        let turn = 2.399_963 * at as f32;
-        [height, around * turn.cos(), around * turn.sin()]
+        let angle = 2.399_963 * at as f32;
+        [height, around * angle.cos(), around * angle.sin()]
     }));
-    all
+    vectors
 }
 
 fn project(direction: Lab, colours: &[Lab]) -> Vec<f32> {
-    let mut places: Vec<f32> = colours.iter().map(|colour| dot(direction, *colour)).collect();
-    places.sort_unstable_by(f32::total_cmp);
-    places
+    let mut projections: Vec<f32> = colours.iter().map(|colour| dot(direction, *colour)).collect();
+    projections.sort_unstable_by(f32::total_cmp);
+    projections
 }
 
 fn dot(one: Lab, other: Lab) -> f32 {
@@ -84,10 +84,10 @@ impl Slice {
         let step = ((high - low) / KNOTS as f32).max(1e-4);
 
         let mut shifts: [f32; KNOTS + 1] = std::array::from_fn(|knot| {
-            let place = low + knot as f32 * step;
-            let below = from.partition_point(|value| *value < place - 0.5 * step);
-            let upto = from.partition_point(|value| *value <= place + 0.5 * step);
-            quantile(&to, 0.5 * (below + upto) as f32 / from.len() as f32) - place
+            let position = low + knot as f32 * step;
+            let below = from.partition_point(|value| *value < position - 0.5 * step);
+            let count = from.partition_point(|value| *value <= position + 0.5 * step);
+            quantile(&to, 0.5 * (below + count) as f32 / from.len() as f32) - position
         });
 
         for _ in 0..3 {
@@ -99,18 +99,18 @@ impl Slice {
     }
 
     fn apply(&self, colour: Lab) -> Lab {
-        let place = ((dot(self.direction, colour) - self.low) / self.step).clamp(0.0, KNOTS as f32 - 1e-3);
-        let knot = place as usize;
-        let shift = self.shifts[knot] + (place - knot as f32) * (self.shifts[knot + 1] - self.shifts[knot]);
+        let position = ((dot(self.direction, colour) - self.low) / self.step).clamp(0.0, KNOTS as f32 - 1e-3);
+        let knot = position as usize;
+        let shift = self.shifts[knot] + (position - knot as f32) * (self.shifts[knot + 1] - self.shifts[knot]);
         std::array::from_fn(|at| colour[at] + shift * self.direction[at])
     }
 }
 
 fn quantile(sorted: &[f32], share: f32) -> f32 {
-    let place = share.clamp(0.0, 1.0) * (sorted.len() - 1) as f32;
-    let left = place as usize;
+    let position = share.clamp(0.0, 1.0) * (sorted.len() - 1) as f32;
+    let left = position as usize;
     let right = (left + 1).min(sorted.len() - 1);
-    sorted[left] + (place - left as f32) * (sorted[right] - sorted[left])
+    sorted[left] + (position - left as f32) * (sorted[right] - sorted[left])
 }
 
 fn smoothed(shifts: [f32; KNOTS + 1]) -> [f32; KNOTS + 1] {
@@ -122,13 +122,13 @@ fn smoothed(shifts: [f32; KNOTS + 1]) -> [f32; KNOTS + 1] {
 }
 
 /// Limits the differences of neighbours, outwards from the middle.
-fn bound(shifts: &mut [f32; KNOTS + 1], most: f32, least: f32) {
+fn bound(shifts: &mut [f32; KNOTS + 1], maximum: f32, minimum: f32) {
     let middle = KNOTS / 2;
     for at in middle..KNOTS {
-        shifts[at + 1] = shifts[at] + (shifts[at + 1] - shifts[at]).clamp(least, most);
+        shifts[at + 1] = shifts[at] + (shifts[at + 1] - shifts[at]).clamp(minimum, maximum);
     }
     for at in (0..middle).rev() {
-        shifts[at] = shifts[at + 1] - (shifts[at + 1] - shifts[at]).clamp(least, most);
+        shifts[at] = shifts[at + 1] - (shifts[at + 1] - shifts[at]).clamp(minimum, maximum);
     }
 }
 
@@ -139,11 +139,11 @@ mod tests {
 
     /// Random colours around a centre.
     fn cloud(centre: Lab, spread: Lab, seed: u32) -> Vec<Lab> {
-        let chance = |at: u32, axis: usize| scramble(at, axis as u32, seed) as f32 / u32::MAX as f32 - 0.5;
-        (0..4000).map(|at| std::array::from_fn(|axis| centre[axis] + spread[axis] * chance(at, axis))).collect()
+        let random = |at: u32, axis: usize| scramble(at, axis as u32, seed) as f32 / u32::MAX as f32 - 0.5;
+        (0..4000).map(|at| std::array::from_fn(|axis| centre[axis] + spread[axis] * random(at, axis))).collect()
     }
 
-    fn moments(colours: &[Lab]) -> (Lab, Lab) {
+    fn mean_and_spread(colours: &[Lab]) -> (Lab, Lab) {
         let count = colours.len() as f32;
         let mean: Lab = std::array::from_fn(|at| colours.iter().map(|colour| colour[at]).sum::<f32>() / count);
         let spread =
@@ -156,11 +156,11 @@ mod tests {
         let from = cloud([0.4, 0.0, 0.0], [0.4, 0.1, 0.1], 1);
         let to = cloud([0.6, 0.1, -0.05], [0.6, 0.05, 0.15], 2);
         let transfer = Transfer::learn(from.clone(), &to);
-        let moved: Vec<Lab> = from.iter().map(|colour| transfer.apply(*colour)).collect();
-        let ((mean, spread), (wanted, wide)) = (moments(&moved), moments(&to));
+        let transferred: Vec<Lab> = from.iter().map(|colour| transfer.apply(*colour)).collect();
+        let ((mean, spread), (target_mean, target_spread)) = (mean_and_spread(&transferred), mean_and_spread(&to));
         for at in 0..3 {
-            assert!((mean[at] - wanted[at]).abs() < 0.02, "{mean:?} {wanted:?}");
-            assert!((spread[at] / wide[at] - 1.0).abs() < 0.2, "{spread:?} {wide:?}");
+            assert!((mean[at] - target_mean[at]).abs() < 0.02, "{mean:?} {target_mean:?}");
+            assert!((spread[at] / target_spread[at] - 1.0).abs() < 0.2, "{spread:?} {target_spread:?}");
         }
     }
 

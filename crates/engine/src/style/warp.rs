@@ -32,37 +32,37 @@ impl Bend {
         // a large brow and a small chin.
         let away = ((right * 1.15).powi(2) + (down * 0.9).powi(2)).sqrt() / self.radius;
 
-        let mut place = [x, y];
+        let mut point = [x, y];
 
         if away < 1.0 {
             let inner = (1.0 - away * away).powi(2);
             let brow = (down / self.radius).clamp(-1.0, 1.0);
             let across = 1.0 - self.bulge * inner * (1.0 - 1.3 * brow);
             let along = 1.0 - self.bulge * inner * 0.8;
-            place = [self.centre[0] + right * across, self.centre[1] + down * along];
+            point = [self.centre[0] + right * across, self.centre[1] + down * along];
         }
 
         if self.waves > 0.0 {
             let longer = width.max(height);
-            let turn = |value: f32| (std::f32::consts::TAU * (WAVES * value / longer + self.phase)).sin();
+            let wave = |value: f32| (std::f32::consts::TAU * (WAVES * value / longer + self.phase)).sin();
             let edge = |value: f32, side: f32| (8.0 * value.min(side - value).max(0.0) / side).min(1.0);
             let calm = self.waves * edge(x, width) * edge(y, height);
-            place = [place[0] + calm * turn(y + 0.3 * x), place[1] + calm * turn(x * 0.8 - 0.2 * y)];
+            point = [point[0] + calm * wave(y + 0.3 * x), point[1] + calm * wave(x * 0.8 - 0.2 * y)];
         }
 
-        place
+        point
     }
 }
 
 /// Returns the distorted picture. Pixels are interpolated in linear light, weighted by alpha.
 pub fn bend(pixels: &Pixels, bend: &Bend) -> Pixels {
     match pixels {
-        Pixels::Opaque(pixels) => Pixels::Opaque(moved(pixels, bend, opaque)),
-        Pixels::Transparent(pixels) => Pixels::Transparent(moved(pixels, bend, transparent)),
+        Pixels::Opaque(pixels) => Pixels::Opaque(warp(pixels, bend, opaque)),
+        Pixels::Transparent(pixels) => Pixels::Transparent(warp(pixels, bend, transparent)),
     }
 }
 
-fn moved<P>(
+fn warp<P>(
     pixels: &ImageBuffer<P, Vec<u8>>,
     bend: &Bend,
     mix: impl Fn(&ImageBuffer<P, Vec<u8>>, f32, f32) -> P + Sync,
@@ -114,16 +114,16 @@ fn opaque(pixels: &RgbImage, x: f32, y: f32) -> Rgb<u8> {
 fn transparent(pixels: &RgbaImage, x: f32, y: f32) -> Rgba<u8> {
     let light = oklab::light_of_bytes();
     let mut sum = [0.0; 3];
-    let mut seen = 0.0;
+    let mut visible = 0.0;
     for (x, y, share) in corners(x, y, pixels.dimensions()) {
         let [red, green, blue, alpha] = pixels.get_pixel(x, y).0;
         let weight = share * f32::from(alpha);
         let part = [red, green, blue].map(|part| weight * light[usize::from(part)]);
         sum = std::array::from_fn(|at| sum[at] + part[at]);
-        seen += weight;
+        visible += weight;
     }
-    let [red, green, blue] = sum.map(|part| oklab::byte(part / seen.max(1e-6), 0.5));
-    Rgba([red, green, blue, (seen + 0.5) as u8])
+    let [red, green, blue] = sum.map(|part| oklab::byte(part / visible.max(1e-6), 0.5));
+    Rgba([red, green, blue, (visible + 0.5) as u8])
 }
 
 #[cfg(test)]
@@ -134,8 +134,8 @@ mod tests {
 
     fn disc() -> Pixels {
         Pixels::Opaque(RgbImage::from_fn(64, 64, |x, y| {
-            let inside = (x as f32 - 32.0).powi(2) + (y as f32 - 32.0).powi(2) < 100.0;
-            if inside { Rgb([250, 200, 10]) } else { Rgb([10, 20, 60]) }
+            let in_disc = (x as f32 - 32.0).powi(2) + (y as f32 - 32.0).powi(2) < 100.0;
+            if in_disc { Rgb([250, 200, 10]) } else { Rgb([10, 20, 60]) }
         }))
     }
 

@@ -70,7 +70,7 @@ pub struct Working {
 
 impl Working {
     /// Reduces a picture by the smallest possible factor.
-    pub fn of(pixels: &Pixels) -> Self {
+    pub fn from_pixels(pixels: &Pixels) -> Self {
         let mut working = match pixels {
             Pixels::Opaque(pixels) => reduce_opaque(pixels),
             Pixels::Transparent(pixels) => reduce_transparent(pixels),
@@ -92,19 +92,19 @@ impl Working {
     /// Returns about `count` evenly spread colours of visible pixels.
     pub fn sample(&self, count: usize) -> Vec<Lab> {
         let total = self.colours.l.values().len();
-        let seen = |index: &usize| self.alpha.as_ref().is_none_or(|alpha| alpha.values()[*index] > 0.5);
+        let is_visible = |index: &usize| self.alpha.as_ref().is_none_or(|alpha| alpha.values()[*index] > 0.5);
 
         let step = (total / count).max(1);
         // A step that is not a divisor of the width visits all columns.
         let step = if step > 1 && self.colours.l.width().is_multiple_of(step) { step + 1 } else { step };
-        (0..total).step_by(step).filter(seen).map(|index| self.colours.at(index)).collect()
+        (0..total).step_by(step).filter(is_visible).map(|index| self.colours.at(index)).collect()
     }
 }
 
 /// Returns the smallest factor that fits [`PIXELS_MAX`].
 fn factor_for(width: usize, height: usize) -> usize {
-    let fits = |factor: &usize| width.div_ceil(*factor) * height.div_ceil(*factor) <= PIXELS_MAX;
-    (1..=width.max(height)).find(fits).unwrap_or(1)
+    let is_small_enough = |factor: &usize| width.div_ceil(*factor) * height.div_ceil(*factor) <= PIXELS_MAX;
+    (1..=width.max(height)).find(is_small_enough).unwrap_or(1)
 }
 
 fn reduce_opaque(pixels: &RgbImage) -> Working {
@@ -151,9 +151,9 @@ fn reduce_transparent(pixels: &RgbaImage) -> Working {
 
             let mut sum = [0.0; 4];
             for [red, green, blue, alpha] in rows.iter().flat_map(|row| &row[columns.clone()]) {
-                let seen = f32::from(*alpha) / 255.0;
-                let part = [red, green, blue].map(|part| seen * light[usize::from(*part)]);
-                sum = [sum[0] + part[0], sum[1] + part[1], sum[2] + part[2], sum[3] + seen];
+                let opacity = f32::from(*alpha) / 255.0;
+                let part = [red, green, blue].map(|part| opacity * light[usize::from(*part)]);
+                sum = [sum[0] + part[0], sum[1] + part[1], sum[2] + part[2], sum[3] + opacity];
             }
 
             let share = 1.0 / sum[3].max(1e-6);
@@ -170,16 +170,16 @@ fn reduce_transparent(pixels: &RgbaImage) -> Working {
 const FILL_RADIUS: usize = 4;
 
 fn fill_hidden(plane: &Plane, alpha: &Plane) -> Plane {
-    let mut seen = plane.clone();
-    seen.combine(alpha, |value, alpha| value * alpha);
-    let around = smooth(&seen, FILL_RADIUS);
+    let mut visible = plane.clone();
+    visible.combine(alpha, |value, alpha| value * alpha);
+    let around = smooth(&visible, FILL_RADIUS);
     let weight = smooth(alpha, FILL_RADIUS);
     for (((value, own), around), weight) in
-        seen.values_mut().iter_mut().zip(alpha.values()).zip(around.values()).zip(weight.values())
+        visible.values_mut().iter_mut().zip(alpha.values()).zip(around.values()).zip(weight.values())
     {
         *value += (1.0 - own) * around / weight.max(1e-4);
     }
-    seen
+    visible
 }
 
 #[cfg(test)]
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn light_is_averaged_not_bytes() {
         let pixels = RgbImage::from_fn(3000, 1500, |x, _| if x % 2 == 0 { Rgb([0; 3]) } else { Rgb([255; 3]) });
-        let working = Working::of(&Pixels::Opaque(pixels));
+        let working = Working::from_pixels(&Pixels::Opaque(pixels));
         assert_eq!((working.factor, working.colours.l.width()), (2, 1500));
         assert!((working.colours.l.row(700)[700].powi(3) - 0.5).abs() < 1e-3);
     }
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn hidden_colours_are_not_seen() {
         let pixels = RgbaImage::from_fn(32, 8, |x, _| if x < 16 { Rgba([90; 4]) } else { Rgba([255, 0, 0, 0]) });
-        let working = Working::of(&Pixels::Transparent(pixels));
+        let working = Working::from_pixels(&Pixels::Transparent(pixels));
         let [before, behind] = [10, 17].map(|x| working.colours.l.row(4)[x]);
         assert!((before - behind).abs() < 0.02, "{before} {behind}");
         assert!(working.sample(1000).iter().all(|[_, a, _]| a.abs() < 1e-3) || working.sample(1000).is_empty());

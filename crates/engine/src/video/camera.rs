@@ -4,7 +4,7 @@
 //! the picture; motion eases in and out. Where a pose would show an area beyond the border, the zoom increases as far
 //! as necessary.
 
-use super::raster::Place;
+use super::raster::Vec2;
 use super::words::{Move, Wishes};
 use crate::noise::scramble;
 use crate::video::MotionAmount;
@@ -20,26 +20,26 @@ const PIVOT: f32 = 0.6;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pose {
     /// Shift of the whole picture.
-    pub shift: Place,
+    pub shift: Vec2,
     /// Translation to the right, down and forward; 1 forward reaches the nearest objects.
-    pub way: [f32; 3],
+    pub drift: [f32; 3],
     /// Magnification of the lens.
     pub zoom: f32,
     /// Clockwise rotation in radians.
-    pub turn: f32,
+    pub rotation: f32,
 }
 
 impl Pose {
     /// Pose of the original picture.
-    pub const OWN: Self = Self { shift: [0.0; 2], way: [0.0; 3], zoom: 1.0, turn: 0.0 };
+    pub const OWN: Self = Self { shift: [0.0; 2], drift: [0.0; 3], zoom: 1.0, rotation: 0.0 };
 
     /// Returns the source position in the picture of an object of nearness `near` at a position in the frame.
     #[must_use]
-    pub fn source(&self, [x, y]: Place, near: f32) -> Place {
-        let (sine, cosine) = self.turn.sin_cos();
+    pub fn source(&self, [x, y]: Vec2, near: f32) -> Vec2 {
+        let (sine, cosine) = self.rotation.sin_cos();
         let (x, y) = ((cosine * x + sine * y) / self.zoom, (cosine * y - sine * x) / self.zoom);
-        let depth = 1.0 - self.way[2] * near;
-        [x * depth + self.way[0] * near + self.shift[0], y * depth + self.way[1] * near + self.shift[1]]
+        let depth = 1.0 - self.drift[2] * near;
+        [x * depth + self.drift[0] * near + self.shift[0], y * depth + self.drift[1] * near + self.shift[1]]
     }
 
     /// Interpolates towards another pose.
@@ -48,17 +48,17 @@ impl Pose {
         let mix = |from: f32, to: f32| from + share * (to - from);
         Self {
             shift: std::array::from_fn(|at| mix(self.shift[at], other.shift[at])),
-            way: std::array::from_fn(|at| mix(self.way[at], other.way[at])),
+            drift: std::array::from_fn(|at| mix(self.drift[at], other.drift[at])),
             // Zoom is interpolated geometrically, which looks uniform.
             zoom: self.zoom * (other.zoom / self.zoom).powf(share),
-            turn: mix(self.turn, other.turn),
+            rotation: mix(self.rotation, other.rotation),
         }
     }
 
     /// Returns the pose with the zoom increased until the frame shows nothing beyond the border of the picture, at most
     /// 1.8 times.
     #[must_use]
-    pub fn within(&self, frame: f32, picture: f32, near: impl Fn(Place) -> f32) -> Self {
+    pub fn limited_to(&self, frame: f32, picture: f32, near: impl Fn(Vec2) -> f32) -> Self {
         let rim = (0..32).map(|at| {
             let along = (at % 8) as f32 / 4.0 - 1.0;
             match at / 8 {
@@ -71,12 +71,12 @@ impl Pose {
 
         let mut pose = *self;
 
-        for place in rim {
-            let inside = |zoom: f32| {
-                let [x, y] = Self { zoom, ..*self }.source(place, near(Self { zoom, ..*self }.source(place, FAR)));
+        for point in rim {
+            let is_inside = |zoom: f32| {
+                let [x, y] = Self { zoom, ..*self }.source(point, near(Self { zoom, ..*self }.source(point, FAR)));
                 x.abs() <= picture && y.abs() <= 1.0
             };
-            if inside(pose.zoom) {
+            if is_inside(pose.zoom) {
                 continue;
             }
 
@@ -84,7 +84,7 @@ impl Pose {
             let mut high = 1.8 * self.zoom.max(1.0);
             for _ in 0..12 {
                 let middle = 0.5 * (low + high);
-                if inside(middle) { high = middle } else { low = middle }
+                if is_inside(middle) { high = middle } else { low = middle }
             }
 
             pose.zoom = high;
@@ -103,7 +103,7 @@ pub struct Track {
     hand: f32,
     phase: f32,
     seconds: f32,
-    pace: Pace,
+    easing: Pace,
 }
 
 /// Timing of a motion.
@@ -120,7 +120,7 @@ enum Pace {
 impl Track {
     /// Creates the motion that a prompt requests, or one chosen by the seed.
     #[must_use]
-    pub fn of(wishes: &Wishes, amplitude: MotionAmount, seconds: f32, seed: u32) -> Self {
+    pub fn from_wishes(wishes: &Wishes, amplitude: MotionAmount, seconds: f32, seed: u32) -> Self {
         let moves = if wishes.still {
             Vec::new()
         } else if wishes.moves.is_empty() {
@@ -129,7 +129,7 @@ impl Track {
             wishes.moves.clone()
         };
 
-        let strength = wishes.pace * strength(amplitude) * (seconds / 4.0).powf(0.6).clamp(0.5, 1.6);
+        let strength = wishes.speed * strength(amplitude) * (seconds / 4.0).powf(0.6).clamp(0.5, 1.6);
         let share = strength / (moves.len().max(1) as f32).sqrt();
 
         let mut from = Pose::OWN;
@@ -141,13 +141,13 @@ impl Track {
 
         let hand = if moves.contains(&Move::Handheld) { 0.012 * strength } else { 0.0 };
 
-        Self { from, to, hand, phase: chance(seed, 9) * 50.0, seconds, pace: Pace::Eased }
+        Self { from, to, hand, phase: random(seed, 9) * 50.0, seconds, easing: Pace::Eased }
     }
 
     /// Returns a motion without movement.
     #[must_use]
     pub fn standing() -> Self {
-        Self { from: Pose::OWN, to: Pose::OWN, hand: 0.0, phase: 0.0, seconds: 1.0, pace: Pace::Eased }
+        Self { from: Pose::OWN, to: Pose::OWN, hand: 0.0, phase: 0.0, seconds: 1.0, easing: Pace::Eased }
     }
 
     /// Returns a motion between two poses.
@@ -159,18 +159,18 @@ impl Track {
     /// Returns a motion that starts at the picture's own pose and decelerates uniformly.
     #[must_use]
     pub fn slowing(to: Pose, seconds: f32) -> Self {
-        Self { to, seconds, pace: Pace::Slowing, ..Self::standing() }
+        Self { to, seconds, easing: Pace::Slowing, ..Self::standing() }
     }
 
     /// Returns a motion that continues this one and ends at the picture's own pose.
     #[must_use]
-    pub fn arriving(&self) -> Self {
+    pub fn reversed(&self) -> Self {
         // The direction continues: a camera that moved left keeps moving left.
         let before = Pose {
             shift: self.to.shift.map(|part| -part),
-            way: self.to.way.map(|part| -part),
+            drift: self.to.drift.map(|part| -part),
             zoom: (1.0 / self.to.zoom).max(1.0),
-            turn: -self.to.turn,
+            rotation: -self.to.rotation,
         };
 
         Self { from: before, to: Pose::OWN, ..self.clone() }
@@ -186,28 +186,28 @@ impl Track {
     #[must_use]
     pub fn returning(&self) -> Self {
         let [from, to] = if self.from == Pose::OWN { [self.from, self.to] } else { [self.to, self.from] };
-        Self { from, to, pace: Pace::Returning, ..self.clone() }
+        Self { from, to, easing: Pace::Returning, ..self.clone() }
     }
 
     /// Returns the pose at a fraction of the time.
     #[must_use]
     pub fn at(&self, share: f32) -> Pose {
-        let gone = match self.pace {
+        let progress = match self.easing {
             Pace::Eased => eased(share),
             Pace::Slowing => share * (2.0 - share),
             Pace::Returning => (std::f32::consts::PI * share).sin().powi(2),
         };
 
-        let mut pose = self.from.towards(&self.to, gone);
+        let mut pose = self.from.towards(&self.to, progress);
 
         if self.hand > 0.0 {
             let time = self.phase + share * self.seconds;
             // The shake fades in, so that the video starts at the picture's own pose.
             let hand = self.hand * (4.0 * share).min(1.0);
-            let sway = |pace: f32, at: f32| (pace * time + at).sin();
+            let sway = |frequency: f32, at: f32| (frequency * time + at).sin();
             pose.shift[0] += hand * (sway(2.1, 0.0) + 0.6 * sway(3.7, 1.0) + 0.3 * sway(8.3, 2.0));
             pose.shift[1] += hand * (sway(1.7, 4.0) + 0.6 * sway(4.3, 3.0) + 0.3 * sway(9.1, 5.0));
-            pose.turn += 0.4 * hand * sway(1.3, 2.0);
+            pose.rotation += 0.4 * hand * sway(1.3, 2.0);
         }
 
         pose
@@ -217,9 +217,9 @@ impl Track {
     #[must_use]
     pub fn speed(&self, share: f32) -> f32 {
         let step = 0.02;
-        let one = self.at((share - step).max(0.0));
-        let two = self.at((share + step).min(1.0));
-        let [a, b] = [one, two].map(|pose| pose.source([0.7, 0.5], PIVOT));
+        let before = self.at((share - step).max(0.0));
+        let after = self.at((share + step).min(1.0));
+        let [a, b] = [before, after].map(|pose| pose.source([0.7, 0.5], PIVOT));
         ((a[0] - b[0]).powi(2) + (a[1] - b[1]).powi(2)).sqrt() / (2.0 * step * self.seconds)
     }
 }
@@ -242,8 +242,8 @@ fn strength(amplitude: MotionAmount) -> f32 {
 
 /// Returns a random number from 0 to below 1 for a seed and a purpose.
 #[must_use]
-pub fn chance(seed: u32, what: u32) -> f32 {
-    (scramble(what, 0x51ED, seed) >> 8) as f32 / (1 << 24) as f32
+pub fn random(seed: u32, salt: u32) -> f32 {
+    (scramble(salt, 0x51ED, seed) >> 8) as f32 / (1 << 24) as f32
 }
 
 /// Returns a pair of moves that combine well.
@@ -256,14 +256,14 @@ fn chosen(seed: u32) -> Vec<Move> {
         [Move::Rise, Move::DollyIn],
         [Move::OrbitRight, Move::Rise],
     ];
-    PAIRS[(chance(seed, 1) * PAIRS.len() as f32) as usize % PAIRS.len()].to_vec()
+    PAIRS[(random(seed, 1) * PAIRS.len() as f32) as usize % PAIRS.len()].to_vec()
 }
 
 /// Adds a move to the end poses. An orbit is a translation with a shift that keeps the pivot in place.
 fn apply(step: Move, share: f32, from: &mut Pose, to: &mut Pose) {
-    let mut aside = |across: f32, down: f32, looking: f32| {
-        to.way[0] += share * across;
-        to.way[1] += share * down;
+    let mut sidestep = |across: f32, down: f32, looking: f32| {
+        to.drift[0] += share * across;
+        to.drift[1] += share * down;
         to.shift[0] -= looking * PIVOT * share * across;
         to.shift[1] -= looking * PIVOT * share * down;
     };
@@ -273,18 +273,18 @@ fn apply(step: Move, share: f32, from: &mut Pose, to: &mut Pose) {
         Move::PanRight => to.shift[0] += 0.20 * share,
         Move::TiltUp => to.shift[1] -= 0.16 * share,
         Move::TiltDown => to.shift[1] += 0.16 * share,
-        Move::TruckLeft => aside(-0.20, 0.0, 0.3),
-        Move::TruckRight => aside(0.20, 0.0, 0.3),
-        Move::OrbitLeft => aside(-0.22, 0.0, 1.0),
-        Move::OrbitRight => aside(0.22, 0.0, 1.0),
-        Move::Rise => aside(0.0, -0.20, 0.5),
-        Move::Sink => aside(0.0, 0.20, 0.5),
+        Move::TruckLeft => sidestep(-0.20, 0.0, 0.3),
+        Move::TruckRight => sidestep(0.20, 0.0, 0.3),
+        Move::OrbitLeft => sidestep(-0.22, 0.0, 1.0),
+        Move::OrbitRight => sidestep(0.22, 0.0, 1.0),
+        Move::Rise => sidestep(0.0, -0.20, 0.5),
+        Move::Sink => sidestep(0.0, 0.20, 0.5),
         Move::ZoomIn => to.zoom *= 1.0 + 0.22 * share,
         Move::ZoomOut => from.zoom *= 1.0 + 0.22 * share,
-        Move::DollyIn => to.way[2] += 0.20 * share,
-        Move::DollyOut => from.way[2] += 0.20 * share,
-        Move::TurnLeft => to.turn -= 0.09 * share,
-        Move::TurnRight => to.turn += 0.09 * share,
+        Move::DollyIn => to.drift[2] += 0.20 * share,
+        Move::DollyOut => from.drift[2] += 0.20 * share,
+        Move::TurnLeft => to.rotation -= 0.09 * share,
+        Move::TurnRight => to.rotation += 0.09 * share,
         Move::Handheld => {}
     }
 }
@@ -294,11 +294,11 @@ mod tests {
     use super::*;
 
     fn track(prompt: &str, amplitude: MotionAmount) -> Track {
-        Track::of(&Wishes::of(prompt), amplitude, 4.0, 7)
+        Track::from_wishes(&Wishes::from_prompt(prompt), amplitude, 4.0, 7)
     }
 
     /// Source position in the middle of the last frame, relative to the first frame.
-    fn way(prompt: &str, amplitude: MotionAmount) -> Place {
+    fn end_position(prompt: &str, amplitude: MotionAmount) -> Vec2 {
         track(prompt, amplitude).at(1.0).source([0.0, 0.0], NEAR)
     }
 
@@ -312,20 +312,20 @@ mod tests {
     #[test]
     fn moves_go_where_they_are_told() {
         let medium = MotionAmount::Medium;
-        assert!(way("pan left", medium)[0] < -0.1 && way("pan right", medium)[0] > 0.1);
-        assert!(way("tilt up", medium)[1] < -0.1 && way("rise", medium)[1] < -0.05);
+        assert!(end_position("pan left", medium)[0] < -0.1 && end_position("pan right", medium)[0] > 0.1);
+        assert!(end_position("tilt up", medium)[1] < -0.1 && end_position("rise", medium)[1] < -0.05);
         assert!(track("zoom in", medium).at(1.0).zoom > 1.1 && track("zoom out", medium).at(0.0).zoom > 1.1);
-        assert!(track("rotate clockwise", medium).at(1.0).turn > 0.0);
+        assert!(track("rotate clockwise", medium).at(1.0).rotation > 0.0);
         assert_eq!(track("static", medium).at(1.0), Pose::OWN);
     }
 
     #[test]
     fn amplitude_and_pace_are_distances() {
         let [small, medium, large] =
-            [MotionAmount::Small, MotionAmount::Medium, MotionAmount::Large].map(|a| way("pan right", a)[0]);
+            [MotionAmount::Small, MotionAmount::Medium, MotionAmount::Large].map(|a| end_position("pan right", a)[0]);
         assert!(small < 0.6 * medium && medium < 0.7 * large);
-        assert!(way("pan right slowly", MotionAmount::Medium)[0] < 0.7 * medium);
-        assert!(way("fast pan right", MotionAmount::Medium)[0] > 1.4 * medium);
+        assert!(end_position("pan right slowly", MotionAmount::Medium)[0] < 0.7 * medium);
+        assert!(end_position("fast pan right", MotionAmount::Medium)[0] > 1.4 * medium);
     }
 
     #[test]
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn the_lens_closes_in_at_the_border() {
-        let pose = track("pan right", MotionAmount::Large).at(1.0).within(1.5, 1.5, |_| 0.5);
+        let pose = track("pan right", MotionAmount::Large).at(1.0).limited_to(1.5, 1.5, |_| 0.5);
         for corner in [[1.5, 1.0], [1.5, -1.0], [-1.5, 1.0]] {
             let [x, y] = pose.source(corner, 0.5);
             assert!(x.abs() <= 1.501 && y.abs() <= 1.001, "{x} {y}");

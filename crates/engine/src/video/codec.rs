@@ -29,7 +29,7 @@ const WEIGHTS: [f32; 3] = [0.2126, 0.7152, 0.0722];
 impl Yuv {
     /// Converts a picture with even sides.
     #[must_use]
-    pub(crate) fn of(raster: &Raster) -> Self {
+    pub(crate) fn from_raster(raster: &Raster) -> Self {
         let Size { width, height } = raster.size();
         let mut yuv = Self {
             size: raster.size(),
@@ -193,12 +193,16 @@ mod tests {
     #[test]
     fn colours_survive_the_way_there_and_back() {
         for colour in [[0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0], [0.8, 0.1, 0.1, 1.0], [0.1, 0.3, 0.9, 1.0]] {
-            let there = Raster::from_fn(SIZE, |_, _| colour);
-            let back = Yuv::of(&there).to_raster();
-            let gone = back.pixels()[7].iter().zip(colour).map(|(is, was)| (is - was).abs()).fold(0.0, f32::max);
-            assert!(gone < 0.02, "{colour:?} became {:?}", back.pixels()[7]);
+            let original = Raster::from_fn(SIZE, |_, _| colour);
+            let decoded = Yuv::from_raster(&original).to_raster();
+            let error = decoded.pixels()[7]
+                .iter()
+                .zip(colour)
+                .map(|(actual, expected)| (actual - expected).abs())
+                .fold(0.0, f32::max);
+            assert!(error < 0.02, "{colour:?} became {:?}", decoded.pixels()[7]);
         }
-        assert_eq!(Yuv::of(&Raster::from_fn(SIZE, |_, _| [1.0; 4])).luma[0], 235);
+        assert_eq!(Yuv::from_raster(&Raster::from_fn(SIZE, |_, _| [1.0; 4])).luma[0], 235);
     }
 
     #[test]
@@ -206,11 +210,11 @@ mod tests {
         let mut encoder = H264.encoder(SIZE, Effort::Fine).unwrap();
         let mut decoder = H264.decoder();
         for shift in 0..4 {
-            let sent = Yuv::of(&picture(shift));
-            let (order, seen) = decoder.decode(&encoder.encode(&sent).unwrap()).unwrap().unwrap();
-            let error: f32 = sent.luma.iter().zip(&seen.luma).map(|(a, b)| f32::from(a.abs_diff(*b))).sum();
+            let original = Yuv::from_raster(&picture(shift));
+            let (order, decoded) = decoder.decode(&encoder.encode(&original).unwrap()).unwrap().unwrap();
+            let error: f32 = original.luma.iter().zip(&decoded.luma).map(|(a, b)| f32::from(a.abs_diff(*b))).sum();
             assert!(error / (SIZE.area() as f32) < 4.0, "{error}");
-            assert_eq!((seen.size, order >= 0), (SIZE, true));
+            assert_eq!((decoded.size, order >= 0), (SIZE, true));
         }
     }
 

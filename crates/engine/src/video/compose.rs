@@ -7,7 +7,7 @@
 //! The background is painted if the prompt names a place; otherwise it is the first picture out of focus. Objects have
 //! individual distances, and the camera moves from one to the next.
 
-use super::camera::{Pose, Track, chance};
+use super::camera::{Pose, Track, random};
 use super::depth::Depth;
 use super::raster::{Raster, Size};
 use super::scene;
@@ -25,14 +25,14 @@ use crate::video::MotionAmount;
 pub struct ComposedScene {
     pub view: View,
     /// Centres of the objects in the order of the references.
-    places: Vec<[f32; 2]>,
+    anchors: Vec<[f32; 2]>,
 }
 
 /// Object: a picture whose alpha is its shape.
 struct Thing {
     picture: Raster,
     /// `true` if the object rests on the ground; cards are centred instead.
-    stands: bool,
+    is_standing: bool,
 }
 
 /// Returns the size of a reference that fits the frame with its own aspect ratio.
@@ -58,44 +58,44 @@ pub fn compose(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size,
 
     let mut map = Plane::from_fn(size.width.div_ceil(4), size.height.div_ceil(4), |x, y| {
         let half = size.height as f32 * 0.5;
-        let place = [(4 * x) as f32 / half - size.aspect(), (4 * y) as f32 / half - 1.0];
+        let point = [(4 * x) as f32 / half - size.aspect(), (4 * y) as f32 / half - 1.0];
         // The background stays behind its objects.
-        0.55 * (view.depth.at(place) - 0.25) / 0.75
+        0.55 * (view.depth.at(point) - 0.25) / 0.75
     });
 
-    let mut places = Vec::new();
-    for (number, reference) in references.iter().enumerate() {
-        let thing = Thing::of(reference, count == 1);
+    let mut anchors = Vec::new();
+    for (index, reference) in references.iter().enumerate() {
+        let subject = Thing::from_reference(reference, count == 1);
 
-        let slot = (number as f32 + 0.5) / count as f32;
-        let near = if count == 1 { 0.85 } else { 0.68 + 0.27 * ((number % 2) as f32) };
+        let slot = (index as f32 + 0.5) / count as f32;
+        let near = if count == 1 { 0.85 } else { 0.68 + 0.27 * ((index % 2) as f32) };
         let high = size.height as f32 * if count == 1 { 0.80 } else { 0.60 + 0.12 * near };
 
         let wide = size.width as f32 / count as f32 * 0.94;
-        let scale = (high / thing.picture.size().height as f32).min(wide / thing.picture.size().width as f32);
+        let scale = (high / subject.picture.size().height as f32).min(wide / subject.picture.size().width as f32);
         let side = |length: usize| ((length as f32 * scale) as usize).max(4);
-        let fitted = thing
+        let fitted = subject
             .picture
-            .cover(Size { width: side(thing.picture.size().width), height: side(thing.picture.size().height) });
+            .cover(Size { width: side(subject.picture.size().width), height: side(subject.picture.size().height) });
 
         let Size { width, height } = fitted.size();
         let left = (slot * size.width as f32 - width as f32 * 0.5) as isize;
-        let floor = if thing.stands { 1.0 } else { 0.5 + 0.5 * height as f32 / size.height as f32 };
+        let floor = if subject.is_standing { 1.0 } else { 0.5 + 0.5 * height as f32 / size.height as f32 };
         let top = (floor * size.height as f32) as isize - height as isize;
 
-        shade(&mut view.picture, &fitted, left, top, thing.stands);
-        put(&mut view.picture, &mut map, &fitted, [left, top], near);
+        shade(&mut view.picture, &fitted, left, top, subject.is_standing);
+        draw(&mut view.picture, &mut map, &fitted, [left, top], near);
 
         let half = size.height as f32 * 0.5;
-        places.push([
+        anchors.push([
             (left as f32 + width as f32 * 0.5) / half - size.aspect(),
             (top as f32 + height as f32 * 0.45) / half - 1.0,
         ]);
     }
 
     let map = smooth(&map, (size.height / 4 / 60).max(1));
-    view.depth = Depth::known(map, size.aspect());
-    ComposedScene { view, places }
+    view.depth = Depth::from_map(map, size.aspect());
+    ComposedScene { view, anchors }
 }
 
 impl ComposedScene {
@@ -103,10 +103,10 @@ impl ComposedScene {
     /// motion of the prompt.
     #[must_use]
     pub fn track(&self, wishes: &Wishes, amplitude: MotionAmount, seconds: f32, seed: u32) -> Track {
-        let [Some(first), Some(last)] = [self.places.first(), self.places.last()] else { return Track::standing() };
-        let own = Track::of(wishes, amplitude, seconds, seed);
-        if self.places.len() == 1 || !wishes.moves.is_empty() || wishes.still {
-            return own;
+        let [Some(first), Some(last)] = [self.anchors.first(), self.anchors.last()] else { return Track::standing() };
+        let base_track = Track::from_wishes(wishes, amplitude, seconds, seed);
+        if self.anchors.len() == 1 || !wishes.moves.is_empty() || wishes.still {
+            return base_track;
         }
 
         let strength = match amplitude {
@@ -115,11 +115,11 @@ impl ComposedScene {
             MotionAmount::Large => 0.9,
         };
 
-        let at = |place: &[f32; 2]| Pose {
-            shift: [strength * place[0], 0.3 * strength * place[1]],
+        let at = |anchor: &[f32; 2]| Pose {
+            shift: [strength * anchor[0], 0.3 * strength * anchor[1]],
             zoom: 1.0 + 0.7 * strength,
-            way: [0.12 * strength * place[0].signum(), 0.0, 0.0],
-            turn: 0.0,
+            drift: [0.12 * strength * anchor[0].signum(), 0.0, 0.0],
+            rotation: 0.0,
         };
 
         Track::over(at(first), at(last), seconds)
@@ -141,25 +141,25 @@ fn backdrop(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size, se
         [0.62 * red, 0.62 * green, 0.66 * blue, 1.0]
     });
 
-    let depth = Plane::from_fn(8, 8, |_, y| y as f32 / 14.0 + 0.1 * chance(seed, 12));
+    let depth = Plane::from_fn(8, 8, |_, y| y as f32 / 14.0 + 0.1 * random(seed, 12));
 
-    View { picture: soft.cover(size), depth: Depth::known(depth, size.aspect()) }
+    View { picture: soft.cover(size), depth: Depth::from_map(depth, size.aspect()) }
 }
 
 impl Thing {
-    fn of(reference: &Raster, alone: bool) -> Self {
+    fn from_reference(reference: &Raster, is_alone: bool) -> Self {
         let shaped = reference.pixels().iter().filter(|pixel| pixel[3] < 0.5).count();
         if shaped * 50 > reference.size().area() {
-            return Self { picture: reference.clone(), stands: true };
+            return Self { picture: reference.clone(), is_standing: true };
         }
 
-        let overview = Overview::of(&Pixels::Opaque(reference.to_image()), 240);
+        let overview = Overview::from_pixels(&Pixels::Opaque(reference.to_image()), 240);
         let found = subject(&overview, &Plane::new(overview.width(), overview.height()));
         let share = found.values().iter().sum::<f32>() / found.values().len() as f32;
         let border = |y: usize| found.row(y).iter().sum::<f32>() / found.width() as f32;
 
-        if !alone || !(0.06..0.7).contains(&share) || border(0) > 0.3 {
-            return Self { picture: card(reference), stands: false };
+        if !is_alone || !(0.06..0.7).contains(&share) || border(0) > 0.3 {
+            return Self { picture: card(reference), is_standing: false };
         }
 
         let aspect = reference.size().aspect();
@@ -169,14 +169,14 @@ impl Thing {
 
         for y in 0..height {
             for (x, pixel) in picture.row_mut(y).iter_mut().enumerate() {
-                let place = [(x as f32 + 0.5) / half - aspect, (y as f32 + 0.5) / half - 1.0];
-                let inside = ramp(super::depth::look_up(&found, aspect, place), 0.15, 0.5);
+                let point = [(x as f32 + 0.5) / half - aspect, (y as f32 + 0.5) / half - 1.0];
+                let coverage = ramp(super::depth::look_up(&found, aspect, point), 0.15, 0.5);
                 // A subject that reaches the sides fades out there to avoid a hard line.
                 let side = (x.min(width - 1 - x) as f32 / width as f32 * 14.0).min(1.0);
-                pixel[3] *= inside * side;
+                pixel[3] *= coverage * side;
             }
         }
-        Self { picture, stands: true }
+        Self { picture, is_standing: true }
     }
 }
 
@@ -196,24 +196,24 @@ fn card(reference: &Raster) -> Raster {
 }
 
 /// Draws the shadow of an object.
-fn shade(scene: &mut Raster, thing: &Raster, left: isize, top: isize, stands: bool) {
-    let margin = thing.size().height / 12 + 2;
-    let cover = thing.channel(3);
+fn shade(scene: &mut Raster, subject: &Raster, left: isize, top: isize, is_standing: bool) {
+    let margin = subject.size().height / 12 + 2;
+    let cover = subject.channel(3);
 
-    let whole = Region { left: 0, top: 0, width: thing.size().width, height: thing.size().height }.grown(margin);
+    let area = Region { left: 0, top: 0, width: subject.size().width, height: subject.size().height }.grown(margin);
 
-    let inside = Plane::from_fn(whole.width, whole.height, |x, y| {
+    let coverage = Plane::from_fn(area.width, area.height, |x, y| {
         let x = x.wrapping_sub(margin);
         let y = y.wrapping_sub(margin);
         if x < cover.width() && y < cover.height() { cover.row(y)[x] } else { 0.0 }
     });
 
-    let soft = box_blur(&box_blur(&inside, margin / 3 + 1), margin / 3 + 1);
+    let soft = box_blur(&box_blur(&coverage, margin / 3 + 1), margin / 3 + 1);
     let size = scene.size();
-    let dark = if stands { 0.35 } else { 0.55 };
+    let dark = if is_standing { 0.35 } else { 0.55 };
 
-    for y in 0..whole.height {
-        for x in 0..whole.width {
+    for y in 0..area.height {
+        for x in 0..area.width {
             let at = [left + x as isize - margin as isize, top + y as isize - margin as isize + margin as isize / 4];
             if let (Ok(across), Ok(down)) = (usize::try_from(at[0]), usize::try_from(at[1]))
                 && across < size.width
@@ -226,16 +226,16 @@ fn shade(scene: &mut Raster, thing: &Raster, left: isize, top: isize, stands: bo
 }
 
 /// Draws an object over the scene, and its distance over the map, which has a quarter of the size.
-fn put(scene: &mut Raster, map: &mut Plane, thing: &Raster, [left, top]: [isize; 2], near: f32) {
+fn draw(scene: &mut Raster, map: &mut Plane, subject: &Raster, [left, top]: [isize; 2], near: f32) {
     let size = scene.size();
-    for y in 0..thing.size().height {
-        for x in 0..thing.size().width {
+    for y in 0..subject.size().height {
+        for x in 0..subject.size().width {
             let [Ok(across), Ok(down)] = [left + x as isize, top + y as isize].map(usize::try_from) else { continue };
             if across >= size.width || down >= size.height {
                 continue;
             }
 
-            let [red, green, blue, cover] = thing.row(y)[x];
+            let [red, green, blue, cover] = subject.row(y)[x];
             scene.lay(across, down, [red, green, blue], cover);
 
             if across.is_multiple_of(4) && down.is_multiple_of(4) {
@@ -261,30 +261,40 @@ mod tests {
 
     #[test]
     fn every_reference_is_seen_before_the_scene() {
-        let composed =
-            compose(&[disc([0.9, 0.1, 0.1]), disc([0.1, 0.1, 0.9])], &Wishes::of("a beach"), "a beach", SIZE, 3);
-        let [red, blue] = [composed.places[0], composed.places[1]];
+        let composed = compose(
+            &[disc([0.9, 0.1, 0.1]), disc([0.1, 0.1, 0.9])],
+            &Wishes::from_prompt("a beach"),
+            "a beach",
+            SIZE,
+            3,
+        );
+        let [red, blue] = [composed.anchors[0], composed.anchors[1]];
         let at = |[x, y]: [f32; 2]| {
             let picture = &composed.view.picture;
             picture.sample((x + SIZE.aspect()) * 27.0, (y + 1.0) * 27.0)
         };
         assert!(at(red)[0] > 0.7 && at(blue)[2] > 0.7, "{:?} {:?}", at(red), at(blue));
-        let beside = composed.view.depth.at([0.0, -0.8]);
-        assert!(composed.view.depth.at(red) > beside + 0.2);
+        let background_depth = composed.view.depth.at([0.0, -0.8]);
+        assert!(composed.view.depth.at(red) > background_depth + 0.2);
     }
 
     #[test]
     fn the_camera_goes_from_the_first_to_the_last() {
-        let composed =
-            compose(&[disc([0.9, 0.1, 0.1]), disc([0.1, 0.1, 0.9])], &Wishes::of("a beach"), "a beach", SIZE, 3);
-        let track = composed.track(&Wishes::none(), MotionAmount::Medium, 4.0, 1);
+        let composed = compose(
+            &[disc([0.9, 0.1, 0.1]), disc([0.1, 0.1, 0.9])],
+            &Wishes::from_prompt("a beach"),
+            "a beach",
+            SIZE,
+            3,
+        );
+        let track = composed.track(&Wishes::neutral(), MotionAmount::Medium, 4.0, 1);
         assert!(track.at(0.0).shift[0] < -0.1 && track.at(1.0).shift[0] > 0.1);
     }
 
     #[test]
     fn a_picture_without_a_subject_is_a_card() {
         let even = Raster::from_fn(Size { width: 80, height: 60 }, |_, _| [0.3, 0.6, 0.4, 1.0]);
-        let thing = Thing::of(&even, true);
-        assert!(!thing.stands && thing.picture.row(30)[40][3] > 0.9 && thing.picture.row(0)[0][3] < 0.5);
+        let card = Thing::from_reference(&even, true);
+        assert!(!card.is_standing && card.picture.row(30)[40][3] > 0.9 && card.picture.row(0)[0][3] < 0.5);
     }
 }

@@ -5,7 +5,7 @@
 //! and sky are far. The sum is filtered along the edges of the picture, so that an object has one distance.
 
 use super::camera::{FAR, NEAR};
-use super::raster::{Place, Raster};
+use super::raster::{Raster, Vec2};
 use crate::filters::smooth;
 use crate::guide::{GuidedFilter, Overview};
 use crate::light::{luminance, ramp, to_code};
@@ -26,16 +26,16 @@ pub struct Depth {
 impl Depth {
     /// Creates a map from known values: 0 is far and 1 is near.
     #[must_use]
-    pub fn known(mut map: Plane, aspect: f32) -> Self {
+    pub fn from_map(mut map: Plane, aspect: f32) -> Self {
         map.values_mut().iter_mut().for_each(|value| *value = FAR + (NEAR - FAR) * value.clamp(0.0, 1.0));
         Self { map, aspect }
     }
 
     /// Estimates the map of a picture.
     #[must_use]
-    pub fn of(picture: &Raster) -> Self {
+    pub fn estimate(picture: &Raster) -> Self {
         let size = picture.size();
-        let overview = Overview::of(&Pixels::Opaque(picture.to_image()), SIDE);
+        let overview = Overview::from_pixels(&Pixels::Opaque(picture.to_image()), SIDE);
         let luma = overview.map(|light| to_code(luminance(light)));
         let width = luma.width();
         let height = luma.height();
@@ -55,29 +55,29 @@ impl Depth {
             // The ground comes nearer downwards. Objects on it have a constant distance from head to foot; otherwise
             // they would bend.
             let ground = ramp(down, 0.55, 1.15);
-            let stands = before.values()[at];
+            let standing = before.values()[at];
             let cues = 0.06 * (sharp.values()[at] / sharpest) + 0.04 * warm.values()[at] - 0.04 * luma.values()[at];
-            let seen = 0.15 + 0.40 * ground * (1.0 - stands) + 0.45 * stands + cues;
-            seen * (1.0 - 0.9 * sky.values()[at])
+            let nearness = 0.15 + 0.40 * ground * (1.0 - standing) + 0.45 * standing + cues;
+            nearness * (1.0 - 0.9 * sky.values()[at])
         });
         map = GuidedFilter::fit(&luma, &smooth(&map, radius / 2), 2 * radius, 0.08).small(&luma);
         stretch(&mut map);
         // The border of an object belongs to it. Smoothing turns steps beyond it into slopes, which avoids gaps in the
         // drawn picture.
         let soft = (width.max(height) / 90).max(1);
-        Self::known(smooth(&widened(&map, soft), soft), size.aspect())
+        Self::from_map(smooth(&widened(&map, soft), soft), size.aspect())
     }
 
     /// Returns the nearness at a position.
     #[must_use]
-    pub fn at(&self, place: Place) -> f32 {
-        look_up(&self.map, self.aspect, place)
+    pub fn at(&self, point: Vec2) -> f32 {
+        look_up(&self.map, self.aspect, point)
     }
 }
 
 /// Returns the value of a map at a position of the picture. Map and picture may differ in size.
 #[must_use]
-pub fn look_up(map: &Plane, aspect: f32, [x, y]: Place) -> f32 {
+pub fn look_up(map: &Plane, aspect: f32, [x, y]: Vec2) -> f32 {
     let width = map.width();
     let height = map.height();
     let across = ((x / aspect + 1.0) * 0.5 * width as f32 - 0.5).clamp(0.0, (width - 1) as f32);
@@ -109,7 +109,7 @@ pub fn sky(overview: &Overview, luma: &Plane) -> Plane {
 
     let blue = overview.map(|[red, green, blue]| ramp(blue - 0.5 * (red + green), -0.02, 0.12));
 
-    let likely = Plane::from_fn(width, height, |x, y| {
+    let likelihood = Plane::from_fn(width, height, |x, y| {
         let at = y * width + x;
         let bright = ramp(luma.values()[at], 0.45, 0.8).max(blue.values()[at]);
         bright * (1.0 - ramp(rough.values()[at], 0.012, 0.05))
@@ -120,8 +120,8 @@ pub fn sky(overview: &Overview, luma: &Plane) -> Plane {
     for y in 0..height {
         for x in 0..width {
             let above = |x: usize| if y == 0 { 1.0 } else { sky.row(y - 1)[x] };
-            let reached = above(x).max(0.98 * above(x.saturating_sub(1))).max(0.98 * above((x + 1).min(width - 1)));
-            let value = likely.row(y)[x].min(reached);
+            let sky_value = above(x).max(0.98 * above(x.saturating_sub(1))).max(0.98 * above((x + 1).min(width - 1)));
+            let value = likelihood.row(y)[x].min(sky_value);
             sky.row_mut(y)[x] = value;
         }
     }
@@ -131,7 +131,7 @@ pub fn sky(overview: &Overview, luma: &Plane) -> Plane {
 
 /// Dilates near areas by a radius.
 fn widened(map: &Plane, radius: usize) -> Plane {
-    let most = |plane: &Plane, across: usize, down: usize| {
+    let maximum_of = |plane: &Plane, across: usize, down: usize| {
         let width = plane.width();
         let height = plane.height();
         Plane::from_fn(width, height, |x, y| {
@@ -140,7 +140,7 @@ fn widened(map: &Plane, radius: usize) -> Plane {
             rows.flat_map(|y| plane.row(y)[columns.clone()].iter().copied()).fold(0.0, f32::max)
         })
     };
-    most(&most(map, radius, 0), 0, radius)
+    maximum_of(&maximum_of(map, radius, 0), 0, radius)
 }
 
 /// Maps the 2nd to the 98th percentile to 0 to 1.
@@ -166,16 +166,16 @@ mod tests {
             (_, 44..) => [0.3, 0.4, 0.2, 1.0],
             _ => [0.5, 0.65, 0.9, 1.0],
         });
-        let depth = Depth::of(&picture);
-        let [thing, ground, sky] = [[0.0, 0.2], [-1.2, 0.6], [1.0, -0.8]].map(|place| depth.at(place));
-        assert!(thing > sky + 0.3 && ground > sky + 0.1, "{thing} {ground} {sky}");
-        assert!((FAR..=NEAR).contains(&thing) && (FAR..=NEAR).contains(&sky));
+        let depth = Depth::estimate(&picture);
+        let [subject, ground, sky] = [[0.0, 0.2], [-1.2, 0.6], [1.0, -0.8]].map(|point| depth.at(point));
+        assert!(subject > sky + 0.3 && ground > sky + 0.1, "{subject} {ground} {sky}");
+        assert!((FAR..=NEAR).contains(&subject) && (FAR..=NEAR).contains(&sky));
     }
 
     #[test]
     fn no_picture_is_too_small() {
         for (width, height) in [(2, 2), (4, 64), (64, 2)] {
-            let depth = Depth::of(&Raster::new(Size { width, height }));
+            let depth = Depth::estimate(&Raster::new(Size { width, height }));
             assert!(depth.at([9.0, -9.0]).is_finite());
         }
     }

@@ -32,7 +32,7 @@ impl Head {
     /// # Errors
     /// Returns [`Fault::Input`] if the file cannot be read.
     pub fn open(file: Vec<u8>) -> Result<Self, Fault> {
-        let reel = catch_unwind(AssertUnwindSafe(|| Reel::of(&file))).unwrap_or_else(|_| Err(damaged()))?;
+        let reel = catch_unwind(AssertUnwindSafe(|| Reel::parse(&file))).unwrap_or_else(|_| Err(damaged()))?;
         Ok(Self { file, reel })
     }
 
@@ -51,22 +51,22 @@ impl Head {
         &self,
         codec: &dyn Codec,
         size: Size,
-        mut take: impl FnMut(Yuv) -> Result<(), Fault>,
+        mut on_frame: impl FnMut(Yuv) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
-        let begin = self.reel.begin();
+        let start = self.reel.start();
         let timescale = u64::from(self.reel.timescale.get());
         let frames = self.frames();
-        let mut shown = 0;
+        let mut frame_count = 0;
 
         let mut last: Option<Yuv> = None;
 
         self.decode(codec, 0, |time, picture| {
             // The previous picture is displayed until this one.
-            let until = ((time - begin) * u64::from(FPS)).div_ceil(timescale) as usize;
+            let frame_end = ((time - start) * u64::from(FPS)).div_ceil(timescale) as usize;
             if let Some(before) = &last {
-                while shown < until.min(frames) {
-                    take(before.clone())?;
-                    shown += 1;
+                while frame_count < frame_end.min(frames) {
+                    on_frame(before.clone())?;
+                    frame_count += 1;
                 }
             }
             last = Some(fitted(picture, size));
@@ -75,19 +75,19 @@ impl Head {
 
         let last = last.ok_or_else(damaged)?;
 
-        while shown < frames {
-            take(last.clone())?;
-            shown += 1;
+        while frame_count < frames {
+            on_frame(last.clone())?;
+            frame_count += 1;
         }
 
         Ok(())
     }
 
     /// Returns the most recent pictures in display order.
-    fn tail(&self, codec: &dyn Codec, size: Size) -> Result<Vec<Yuv>, Fault> {
+    fn last_frames(&self, codec: &dyn Codec, size: Size) -> Result<Vec<Yuv>, Fault> {
         let units = &self.reel.units;
-        let early = units.len().saturating_sub(APART + 1);
-        let from = (0..=early).rev().find(|at| units[*at].key).unwrap_or(0);
+        let first_unit = units.len().saturating_sub(APART + 1);
+        let from = (0..=first_unit).rev().find(|at| units[*at].key).unwrap_or(0);
 
         let mut recent: Vec<Yuv> = Vec::new();
         self.decode(codec, from, |_, picture| {
@@ -112,15 +112,15 @@ impl Head {
         &self,
         codec: &dyn Codec,
         from: usize,
-        mut take: impl FnMut(u64, Yuv) -> Result<(), Fault>,
+        mut on_frame: impl FnMut(u64, Yuv) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let mut decoder = codec.decoder();
         // Pictures are returned in the order of their display times, which the file lists.
-        let mut held: Vec<(u64, Yuv)> = Vec::new();
+        let mut reordered: Vec<(u64, Yuv)> = Vec::new();
         let units = &self.reel.units[from..];
-        let mut waiting: Vec<u64> = units.iter().map(|unit| unit.shown).collect();
-        waiting.sort_unstable();
-        let mut due = waiting.into_iter().peekable();
+        let mut pending: Vec<u64> = units.iter().map(|unit| unit.shown_at).collect();
+        pending.sort_unstable();
+        let mut due = pending.into_iter().peekable();
 
         for unit in units {
             let bytes = self.reel.access_unit(&self.file, unit)?;
@@ -135,20 +135,22 @@ impl Head {
                 return Err(damaged());
             }
 
-            held.push((unit.shown, picture));
+            reordered.push((unit.shown_at, picture));
 
             while let Some(next) = due.peek().copied() {
-                let ready = held.iter().position(|(shown, _)| *shown == next);
-                let Some(at) = ready.or_else(|| (held.len() > HELD_MAX).then(|| earliest(&held))) else { break };
-                let (shown, picture) = held.swap_remove(at);
-                take(shown.max(next), picture)?;
+                let ready = reordered.iter().position(|(shown, _)| *shown == next);
+                let Some(at) = ready.or_else(|| (reordered.len() > HELD_MAX).then(|| earliest(&reordered))) else {
+                    break;
+                };
+                let (shown, picture) = reordered.swap_remove(at);
+                on_frame(shown.max(next), picture)?;
                 due.next();
             }
         }
 
-        while !held.is_empty() {
-            let (shown, picture) = held.swap_remove(earliest(&held));
-            take(shown, picture)?;
+        while !reordered.is_empty() {
+            let (shown, picture) = reordered.swap_remove(earliest(&reordered));
+            on_frame(shown, picture)?;
         }
 
         Ok(())
@@ -161,8 +163,8 @@ impl Head {
     }
 }
 
-fn earliest(held: &[(u64, Yuv)]) -> usize {
-    (0..held.len()).min_by_key(|at| held[*at].0).unwrap_or(0)
+fn earliest(reordered: &[(u64, Yuv)]) -> usize {
+    (0..reordered.len()).min_by_key(|at| reordered[*at].0).unwrap_or(0)
 }
 
 fn damaged() -> Fault {
@@ -173,7 +175,7 @@ fn damaged() -> Fault {
 /// if the file cannot be read.
 #[must_use]
 pub fn footage_size(file: &[u8], lines: u32) -> Option<Size> {
-    let reel = catch_unwind(AssertUnwindSafe(|| Reel::of(file))).ok()?.ok()?;
+    let reel = catch_unwind(AssertUnwindSafe(|| Reel::parse(file))).ok()?.ok()?;
     Some(size_of(lines, None, Some((reel.size.width as u32, reel.size.height as u32))))
 }
 
@@ -181,15 +183,15 @@ pub fn footage_size(file: &[u8], lines: u32) -> Option<Size> {
 /// `None` if the file cannot be read.
 #[must_use]
 pub fn footage_bytes(file: &[u8]) -> Option<u64> {
-    let reel = catch_unwind(AssertUnwindSafe(|| Reel::of(file))).ok()?.ok()?;
-    let waiting = (HELD_MAX + 1 + APART + 1) as u64 * reel.size.area() as u64;
+    let reel = catch_unwind(AssertUnwindSafe(|| Reel::parse(file))).ok()?.ok()?;
+    let buffered_bytes = (HELD_MAX + 1 + APART + 1) as u64 * reel.size.area() as u64;
     // One byte of luma per pixel, and two of chroma per four pixels.
-    Some((reel.kept_pixels + waiting) * 3 / 2)
+    Some((reel.kept_pixels + buffered_bytes) * 3 / 2)
 }
 
 /// Resizes a decoded picture if necessary.
 fn fitted(picture: Yuv, size: Size) -> Yuv {
-    if picture.size == size { picture } else { Yuv::of(&picture.to_raster().cover(size)) }
+    if picture.size == size { picture } else { Yuv::from_raster(&picture.to_raster().cover(size)) }
 }
 
 /// Returns the shot after a video: from its last picture with the camera's motion to the end frame, if there is one.
@@ -204,24 +206,24 @@ pub fn shot(
     seconds: u32,
     (end, seed): (Option<&Pixels>, u32),
 ) -> Result<Box<dyn Shot>, Fault> {
-    let recent = head.tail(codec, size)?;
+    let recent = head.last_frames(codec, size)?;
     let [Some(before), Some(last)] = [recent.first(), recent.last()] else { return Err(damaged()) };
 
     let picture = last.to_raster();
     let rate = head.rate() / (recent.len() - 1).max(1) as f32;
     let velocity = (recent.len() > 1).then(|| Velocity::between(&before.to_raster(), &picture, rate));
 
-    let view = View::of(picture);
+    let view = View::from_picture(picture);
     let length = seconds as f32;
-    let own = Track::of(wishes, amplitude, length, seed);
+    let own_track = Track::from_wishes(wishes, amplitude, length, seed);
 
     if let Some(end) = end {
-        return Ok(Box::new(Morph::between(view, View::of(Raster::of(end, size)), &own)));
+        return Ok(Box::new(Morph::between(view, View::from_picture(Raster::from_pixels(end, size)), &own_track)));
     }
 
     let track = match velocity.filter(|_| wishes.moves.is_empty() && !wishes.still) {
-        Some(velocity) if velocity.moves() => velocity.carried(length),
-        _ => own,
+        Some(velocity) if velocity.moves() => velocity.continued(length),
+        _ => own_track,
     };
 
     Ok(Box::new(Still { view, track, life: wishes.life.clone() }))
@@ -232,37 +234,41 @@ pub fn shot(
 struct Velocity {
     shift: [f32; 2],
     /// Natural logarithm of the magnification.
-    growth: f32,
-    turn: f32,
+    zoom_rate: f32,
+    rotation_rate: f32,
 }
 
 impl Velocity {
     /// Estimates the velocity from two pictures; `rate` is the number of such intervals per second.
     fn between(before: &Raster, last: &Raster, rate: f32) -> Self {
-        let (shift, growth, turn) = Flow::between(before, last).whole();
+        let (shift, zoom_rate, rotation_rate) = Flow::between(before, last).global_motion();
         // Objects that move to the left mean a camera that moves to the right.
-        Self { shift: shift.map(|part| -rate * part), growth: rate * growth.max(0.2).ln(), turn: rate * turn }
+        Self {
+            shift: shift.map(|part| -rate * part),
+            zoom_rate: rate * zoom_rate.max(0.2).ln(),
+            rotation_rate: rate * rotation_rate,
+        }
     }
 
     /// Returns `true` if the motion exceeds compression noise.
     fn moves(&self) -> bool {
-        self.shift[0].hypot(self.shift[1]) > 0.012 || self.growth.abs() > 0.01 || self.turn.abs() > 0.008
+        self.shift[0].hypot(self.shift[1]) > 0.012 || self.zoom_rate.abs() > 0.01 || self.rotation_rate.abs() > 0.008
     }
 
     /// Returns a motion that continues and decelerates.
-    fn carried(&self, seconds: f32) -> Track {
+    fn continued(&self, seconds: f32) -> Track {
         // Distance of a uniform deceleration, limited to the area that the picture provides.
-        let reach = 0.5 * seconds;
+        let distance = 0.5 * seconds;
 
-        let growth = (self.growth * reach).clamp(-0.5, 0.5);
-        let within = |value: f32, most: f32| (value * reach).clamp(-most, most);
+        let zoom = (self.zoom_rate * distance).clamp(-0.5, 0.5);
+        let limited = |value: f32, maximum: f32| (value * distance).clamp(-maximum, maximum);
 
         Track::slowing(
             Pose {
-                shift: [within(self.shift[0], 0.45), within(self.shift[1], 0.3)],
-                way: [within(self.shift[0], 0.12), within(self.shift[1], 0.1), 0.0],
-                zoom: growth.exp(),
-                turn: within(self.turn, 0.25),
+                shift: [limited(self.shift[0], 0.45), limited(self.shift[1], 0.3)],
+                drift: [limited(self.shift[0], 0.12), limited(self.shift[1], 0.1), 0.0],
+                zoom: zoom.exp(),
+                rotation: limited(self.rotation_rate, 0.25),
             },
             seconds,
         )

@@ -36,10 +36,10 @@ pub struct Mark {
 impl Mark {
     /// Prepares a mark.
     #[must_use]
-    pub fn of(stamp: &Stamp, frame: Size) -> Self {
+    pub fn from_stamp(stamp: &Stamp, frame: Size) -> Self {
         let picture = match &stamp.picture {
-            Some(pixels) => given(pixels, frame),
-            None => own(frame),
+            Some(pixels) => custom(pixels, frame),
+            None => default_mark(frame),
         };
 
         let Size { width, height } = picture.size();
@@ -73,18 +73,18 @@ impl Mark {
 }
 
 /// Resizes a custom mark.
-fn given(pixels: &Pixels, frame: Size) -> Raster {
+fn custom(pixels: &Pixels, frame: Size) -> Raster {
     let (width, height) = match pixels {
         Pixels::Opaque(picture) => picture.dimensions(),
         Pixels::Transparent(picture) => picture.dimensions(),
     };
     let scale = (GIVEN_SIDE * frame.width as f32 / width as f32).min(GIVEN_SIDE * frame.height as f32 / height as f32);
     let side = |length: u32| ((length as f32 * scale).round() as usize).max(2);
-    Raster::of(pixels, Size { width: side(width), height: side(height) })
+    Raster::from_pixels(pixels, Size { width: side(width), height: side(height) })
 }
 
 /// Draws the default mark: white letters with a dark shadow, readable on any background.
-fn own(frame: Size) -> Raster {
+fn default_mark(frame: Size) -> Raster {
     let dot = (OWN_HEIGHT * frame.width.min(frame.height) as f32 / 7.0).max(1.0);
     let columns = 6 * WORD.len() - 1;
     let rows = 7;
@@ -117,11 +117,11 @@ fn own(frame: Size) -> Raster {
         let x = x as f32;
         let y = y as f32;
         let letter = cover(x, y);
-        let off = 0.5 * blur;
-        let shadow = 0.5 * cover(x - off, y - off);
-        let whole = letter + (1.0 - letter) * shadow;
-        let white = if whole > 0.0 { letter / whole } else { 0.0 };
-        [white, white, white, whole]
+        let offset = 0.5 * blur;
+        let shadow = 0.5 * cover(x - offset, y - offset);
+        let opacity = letter + (1.0 - letter) * shadow;
+        let white = if opacity > 0.0 { letter / opacity } else { 0.0 };
+        [white, white, white, opacity]
     })
 }
 
@@ -137,12 +137,12 @@ mod tests {
     fn changed(stamp: &Stamp) -> ([f32; 2], usize) {
         let before = Raster::from_fn(FRAME, |_, _| [0.4, 0.4, 0.4, 1.0]);
         let mut after = before.clone();
-        Mark::of(stamp, FRAME).press(&mut after);
-        let places = (0..FRAME.area())
+        Mark::from_stamp(stamp, FRAME).press(&mut after);
+        let points = (0..FRAME.area())
             .filter(|at| before.pixels()[*at].map(f32::to_bits) != after.pixels()[*at].map(f32::to_bits));
-        let places: Vec<[usize; 2]> = places.map(|at| [at % FRAME.width, at / FRAME.width]).collect();
-        let mean = |which: usize| places.iter().map(|place| place[which] as f32).sum::<f32>() / places.len() as f32;
-        ([mean(0) / FRAME.width as f32, mean(1) / FRAME.height as f32], places.len())
+        let points: Vec<[usize; 2]> = points.map(|at| [at % FRAME.width, at / FRAME.width]).collect();
+        let mean = |axis: usize| points.iter().map(|point| point[axis] as f32).sum::<f32>() / points.len() as f32;
+        ([mean(0) / FRAME.width as f32, mean(1) / FRAME.height as f32], points.len())
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
         for (width, height) in [(16, 16), (16, 400), (400, 16)] {
             let mut frame = Raster::new(Size { width, height });
             let stamp = Stamp { position: MarkCorner::BottomRight, picture: None };
-            Mark::of(&stamp, frame.size()).press(&mut frame);
+            Mark::from_stamp(&stamp, frame.size()).press(&mut frame);
         }
     }
 }

@@ -71,17 +71,17 @@ impl From<codec::CodecError> for Fault {
 /// Observer of a rendering.
 pub trait Watch: Sync {
     /// Receives the progress, 0 to 1, occasionally and from any thread.
-    fn done(&self, share: f32);
+    fn report_progress(&self, share: f32);
 
     /// Returns `true` if the video is no longer wanted. Called before each frame.
-    fn gone(&self) -> bool;
+    fn is_cancelled(&self) -> bool;
 }
 
 /// Observer that never cancels.
 impl Watch for () {
-    fn done(&self, _share: f32) {}
+    fn report_progress(&self, _share: f32) {}
 
-    fn gone(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         false
     }
 }

@@ -1,6 +1,6 @@
 //! Changes of light over a video.
 
-use super::camera::chance;
+use super::camera::random;
 use super::raster::{Pixel, Raster};
 use super::words::Mood;
 
@@ -18,7 +18,7 @@ impl Light {
 
     /// Returns the light of moods at a time in seconds, which is `share` of the whole.
     #[must_use]
-    pub fn of(moods: &[Mood], seconds: f32, share: f32, seed: u32) -> Self {
+    pub fn from_moods(moods: &[Mood], seconds: f32, share: f32, seed: u32) -> Self {
         let mut light = Self::OWN;
         for mood in moods {
             let (gain, corners) = at(*mood, seconds, share, seed);
@@ -66,13 +66,13 @@ fn at(mood: Mood, seconds: f32, share: f32, seed: u32) -> ([f32; 3], f32) {
         Mood::Sunset => (mix([1.0; 3], [1.02, 0.74, 0.56], share), 0.35 * share),
         Mood::Sunrise => (mix([0.62, 0.66, 0.82], [1.12, 1.04, 0.96], share), 0.3 * (1.0 - share)),
         Mood::Flicker => {
-            let wave = |pace: f32, from: f32| (pace * seconds + from + 6.0 * chance(seed, 40)).sin();
+            let wave = |frequency: f32, from: f32| (frequency * seconds + from + 6.0 * random(seed, 40)).sin();
             let flame = 1.0 + 0.09 * wave(7.3, 0.0) + 0.06 * wave(13.1, 1.0) + 0.04 * wave(23.7, 2.0);
             ([1.06 * flame, 0.96 * flame, 0.82 * flame], 0.35)
         }
         Mood::Storm => ([0.80 + flash(seconds, seed), 0.84 + flash(seconds, seed), 0.92 + flash(seconds, seed)], 0.2),
         Mood::Pulse => {
-            let pulse = 1.0 + 0.12 * (1.8 * seconds + 6.0 * chance(seed, 41)).sin();
+            let pulse = 1.0 + 0.12 * (1.8 * seconds + 6.0 * random(seed, 41)).sin();
             ([pulse, 0.97 * pulse, 1.04 * pulse], 0.1)
         }
     }
@@ -81,13 +81,13 @@ fn at(mood: Mood, seconds: f32, share: f32, seed: u32) -> ([f32; 3], f32) {
 /// Returns the brightness of lightning: a decaying flash in about every third second.
 fn flash(seconds: f32, seed: u32) -> f32 {
     let second = seconds.floor();
-    let number = 60 + second as u32;
-    if chance(seed, number) > 0.38 {
+    let salt = 60 + second as u32;
+    if random(seed, salt) > 0.38 {
         return 0.0;
     }
 
-    let since = seconds - second - 0.6 * chance(seed, number + 1000);
-    if since < 0.0 { 0.0 } else { 0.9 * (-9.0 * since).exp() * (0.7 + 0.3 * (40.0 * since).cos()) }
+    let elapsed = seconds - second - 0.6 * random(seed, salt + 1000);
+    if elapsed < 0.0 { 0.0 } else { 0.9 * (-9.0 * elapsed).exp() * (0.7 + 0.3 * (40.0 * elapsed).cos()) }
 }
 
 #[cfg(test)]
@@ -98,7 +98,7 @@ mod tests {
 
     fn grey(moods: &[Mood], share: f32) -> Pixel {
         let mut frame = Raster::from_fn(Size { width: 8, height: 8 }, |_, _| [0.5, 0.5, 0.5, 1.0]);
-        Light::of(moods, 4.0 * share, share, 3).fall(&mut frame);
+        Light::from_moods(moods, 4.0 * share, share, 3).fall(&mut frame);
         frame.row(4)[4]
     }
 

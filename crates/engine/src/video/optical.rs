@@ -5,7 +5,7 @@
 //! the edges of the picture.
 
 use super::depth::look_up;
-use super::raster::{Place, Raster, Size};
+use super::raster::{Raster, Size, Vec2};
 use crate::filters::box_blur;
 use crate::guide::{GuidedFilter, stretch};
 use crate::plane::{Plane, Region};
@@ -29,8 +29,8 @@ pub struct Flow {
 /// Flow in both directions between two pictures, and its quality.
 #[derive(Debug, Clone)]
 pub struct Match {
-    pub there: Flow,
-    pub back: Flow,
+    pub forward: Flow,
+    pub backward: Flow,
     /// Similarity from 0, for pictures of different content, to 1.
     pub likeness: f32,
 }
@@ -38,26 +38,26 @@ pub struct Match {
 impl Flow {
     /// Returns the displacement at a position.
     #[must_use]
-    pub fn at(&self, place: Place) -> Place {
-        [&self.across, &self.down].map(|plane| look_up(plane, self.aspect, place))
+    pub fn at(&self, point: Vec2) -> Vec2 {
+        [&self.across, &self.down].map(|plane| look_up(plane, self.aspect, point))
     }
 
     /// Computes the flow between two pictures of equal size.
     #[must_use]
     pub fn between(from: &Raster, to: &Raster) -> Self {
-        Self::of(&pyramid(from), &pyramid(to), from.size().aspect())
+        Self::estimate(&pyramid(from), &pyramid(to), from.size().aspect())
     }
 
-    fn of(from: &[Plane], to: &[Plane], aspect: f32) -> Self {
+    fn estimate(from: &[Plane], to: &[Plane], aspect: f32) -> Self {
         let smallest = &from[from.len() - 1];
         let mut across = Plane::new(smallest.width(), smallest.height());
         let mut down = across.clone();
 
         for (from, to) in from.iter().zip(to).rev() {
-            let whole = Region::whole(from);
-            let scale = [across.width() as f32 / whole.width as f32, across.height() as f32 / whole.height as f32];
+            let area = Region::of_plane(from);
+            let scale = [across.width() as f32 / area.width as f32, across.height() as f32 / area.height as f32];
 
-            [across, down] = [&across, &down].map(|plane| stretch(plane, scale, whole));
+            [across, down] = [&across, &down].map(|plane| stretch(plane, scale, area));
             across.values_mut().iter_mut().for_each(|value| *value /= scale[0]);
             down.values_mut().iter_mut().for_each(|value| *value /= scale[1]);
 
@@ -77,32 +77,32 @@ impl Flow {
     /// Returns shift, magnification and rotation of the whole picture that best fit the flow. Medians reduce the
     /// influence of moving objects.
     #[must_use]
-    pub fn whole(&self) -> (Place, f32, f32) {
+    pub fn global_motion(&self) -> (Vec2, f32, f32) {
         let shift = [&self.across, &self.down].map(|plane| median(plane.values().to_vec()));
 
         let width = self.across.width();
         let height = self.across.height();
         let mut growths = Vec::new();
-        let mut turns = Vec::new();
+        let mut rotations = Vec::new();
 
         for y in 0..height {
             for x in 0..width {
-                let place = [
+                let point = [
                     (2.0 * (x as f32 + 0.5) / width as f32 - 1.0) * self.aspect,
                     2.0 * (y as f32 + 0.5) / height as f32 - 1.0,
                 ];
 
-                let square = place[0] * place[0] + place[1] * place[1];
+                let square = point[0] * point[0] + point[1] * point[1];
 
                 if square > 0.2 {
-                    let way = [self.across.row(y)[x] - shift[0], self.down.row(y)[x] - shift[1]];
-                    growths.push((way[0] * place[0] + way[1] * place[1]) / square);
-                    turns.push((way[1] * place[0] - way[0] * place[1]) / square);
+                    let offset = [self.across.row(y)[x] - shift[0], self.down.row(y)[x] - shift[1]];
+                    growths.push((offset[0] * point[0] + offset[1] * point[1]) / square);
+                    rotations.push((offset[1] * point[0] - offset[0] * point[1]) / square);
                 }
             }
         }
 
-        (shift, 1.0 + median(growths), median(turns))
+        (shift, 1.0 + median(growths), median(rotations))
     }
 }
 
@@ -118,19 +118,20 @@ fn median(mut values: Vec<f32>) -> f32 {
 impl Match {
     /// Compares two pictures of equal size.
     #[must_use]
-    pub fn of(one: &Raster, other: &Raster) -> Self {
+    pub fn match_pair(one: &Raster, other: &Raster) -> Self {
         let from = pyramid(one);
         let to = pyramid(other);
         let aspect = one.size().aspect();
-        let (there, back) = rayon::join(|| Flow::of(&from, &to, aspect), || Flow::of(&to, &from, aspect));
-        let likeness = likeness(&from[0], &to[0], &there, &back);
-        Self { there, back, likeness }
+        let (forward, backward) =
+            rayon::join(|| Flow::estimate(&from, &to, aspect), || Flow::estimate(&to, &from, aspect));
+        let likeness = likeness(&from[0], &to[0], &forward, &backward);
+        Self { forward, backward, likeness }
     }
 }
 
 /// Returns the fraction of a picture that the flow finds again in the other one and that returns from there, reduced by
 /// the remaining difference.
-fn likeness(from: &Plane, to: &Plane, there: &Flow, back: &Flow) -> f32 {
+fn likeness(from: &Plane, to: &Plane, forward: &Flow, backward: &Flow) -> f32 {
     let width = from.width();
     let height = from.height();
 
@@ -140,27 +141,29 @@ fn likeness(from: &Plane, to: &Plane, there: &Flow, back: &Flow) -> f32 {
     };
 
     let mut found = 0.0;
-    let mut gone = 0.0;
+    let mut residual = 0.0;
     for y in 0..height {
         for x in 0..width {
-            let place = [
-                (2.0 * (x as f32 + 0.5) / width as f32 - 1.0) * there.aspect,
+            let point = [
+                (2.0 * (x as f32 + 0.5) / width as f32 - 1.0) * forward.aspect,
                 2.0 * (y as f32 + 0.5) / height as f32 - 1.0,
             ];
 
-            let way = there.at(place);
-            let goal = [place[0] + way[0], place[1] + way[1]];
-            let home = back.at(goal);
+            let forward_offset = forward.at(point);
+            let target = [point[0] + forward_offset[0], point[1] + forward_offset[1]];
+            let backward_offset = backward.at(target);
 
-            let missed = ((way[0] + home[0]).powi(2) + (way[1] + home[1]).powi(2)).sqrt();
-            gone += (from.row(y)[x] - look_up(to, there.aspect, goal)).abs();
-            found += f32::from(u8::from(missed < 0.03));
+            let round_trip_error = ((forward_offset[0] + backward_offset[0]).powi(2)
+                + (forward_offset[1] + backward_offset[1]).powi(2))
+            .sqrt();
+            residual += (from.row(y)[x] - look_up(to, forward.aspect, target)).abs();
+            found += f32::from(u8::from(round_trip_error < 0.03));
         }
     }
 
     let count = (width * height) as f32;
-    let rest = gone / count / (texture(from) + texture(to) + 0.02);
-    (found / count * (1.3 - 2.6 * rest)).clamp(0.0, 1.0)
+    let similarity_loss = residual / count / (texture(from) + texture(to) + 0.02);
+    (found / count * (1.3 - 2.6 * similarity_loss)).clamp(0.0, 1.0)
 }
 
 /// Returns the luma at decreasing sizes, the largest first.
@@ -204,7 +207,8 @@ fn step(from: &Plane, to: &Plane, across: &mut Plane, down: &mut Plane) {
         above * (1.0 - y) + below * y
     };
 
-    let moved = Plane::from_fn(width, height, |x, y| fetch(to, x as f32 + across.row(y)[x], y as f32 + down.row(y)[x]));
+    let warped =
+        Plane::from_fn(width, height, |x, y| fetch(to, x as f32 + across.row(y)[x], y as f32 + down.row(y)[x]));
 
     let slope = |plane: &Plane, x: usize, y: usize| {
         let left = x.saturating_sub(1);
@@ -217,15 +221,15 @@ fn step(from: &Plane, to: &Plane, across: &mut Plane, down: &mut Plane) {
     let mut sums: [Plane; 5] = std::array::from_fn(|_| Plane::new(width, height));
     for y in 0..height {
         for x in 0..width {
-            let one = slope(from, x, y);
-            let other = slope(&moved, x, y);
-            let [right, below] = [0.5 * (one[0] + other[0]), 0.5 * (one[1] + other[1])];
-            let rest = from.row(y)[x] - moved.row(y)[x];
+            let gradient = slope(from, x, y);
+            let other = slope(&warped, x, y);
+            let [right, below] = [0.5 * (gradient[0] + other[0]), 0.5 * (gradient[1] + other[1])];
+            let difference = from.row(y)[x] - warped.row(y)[x];
 
             // Large differences come from other objects, not from shifts.
-            let weight = 1.0 / (1.0 + (rest / 0.15).powi(2));
+            let weight = 1.0 / (1.0 + (difference / 0.15).powi(2));
 
-            let products = [right * right, right * below, below * below, right * rest, below * rest];
+            let products = [right * right, right * below, below * below, right * difference, below * difference];
             for (sum, product) in sums.iter_mut().zip(products) {
                 sum.row_mut(y)[x] = weight * product;
             }
@@ -235,7 +239,7 @@ fn step(from: &Plane, to: &Plane, across: &mut Plane, down: &mut Plane) {
     let sums = sums.map(|plane| box_blur(&box_blur(&plane, radius), radius));
 
     for at in 0..width * height {
-        let [xx, xy, yy, xr, yr] = [0, 1, 2, 3, 4].map(|which| sums[which].values()[at]);
+        let [xx, xy, yy, xr, yr] = [0, 1, 2, 3, 4].map(|index| sums[index].values()[at]);
 
         let xx = xx + 1e-4;
         let yy = yy + 1e-4;
@@ -267,18 +271,18 @@ mod tests {
 
     #[test]
     fn a_shift_is_found_both_ways() {
-        let found = Match::of(&rough(1, 0), &rough(1, 6));
-        let [across, down] = found.there.at([0.1, 0.0]);
+        let found = Match::match_pair(&rough(1, 0), &rough(1, 6));
+        let [across, down] = found.forward.at([0.1, 0.0]);
         assert!((across + 6.0 / 40.0).abs() < 0.03 && down.abs() < 0.03, "{across} {down}");
-        assert!((found.back.at([0.0, 0.1])[0] - 6.0 / 40.0).abs() < 0.03);
-        let (shift, growth, turn) = found.there.whole();
-        assert!((shift[0] + 0.15).abs() < 0.03 && (growth - 1.0).abs() < 0.03 && turn.abs() < 0.03);
+        assert!((found.backward.at([0.0, 0.1])[0] - 6.0 / 40.0).abs() < 0.03);
+        let (shift, zoom, rotation) = found.forward.global_motion();
+        assert!((shift[0] + 0.15).abs() < 0.03 && (zoom - 1.0).abs() < 0.03 && rotation.abs() < 0.03);
     }
 
     #[test]
     fn pictures_of_different_things_are_not_alike() {
-        let same = Match::of(&rough(1, 0), &rough(1, 4));
-        let other = Match::of(&rough(1, 0), &rough(2, 0));
-        assert!(same.likeness > 0.6 && other.likeness < 0.4, "{} {}", same.likeness, other.likeness);
+        let identical = Match::match_pair(&rough(1, 0), &rough(1, 4));
+        let other = Match::match_pair(&rough(1, 0), &rough(2, 0));
+        assert!(identical.likeness > 0.6 && other.likeness < 0.4, "{} {}", identical.likeness, other.likeness);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use image::{Rgb, RgbImage};
 use rayon::prelude::*;
 
-use crate::colour::{joined, split};
+use crate::colour::{split, to_rgb};
 use crate::filters::smooth;
 use crate::picture::Pixels;
 use crate::plane::Plane;
@@ -15,7 +15,7 @@ use crate::resample;
 pub type Pixel = [f32; 4];
 
 /// A position or distance on a picture: from its centre, to the right and down, in halves of its height.
-pub type Place = [f32; 2];
+pub type Vec2 = [f32; 2];
 
 /// Width and height in pixels; both even, because video has one chroma sample for every four pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl Raster {
 
     /// Converts a decoded picture to a size, cropped to its centre if the proportions differ.
     #[must_use]
-    pub fn of(pixels: &Pixels, size: Size) -> Self {
+    pub fn from_pixels(pixels: &Pixels, size: Size) -> Self {
         match pixels {
             Pixels::Opaque(picture) => Self::of_samples::<3>(picture, picture.dimensions(), size),
             Pixels::Transparent(picture) => Self::of_samples::<4>(picture, picture.dimensions(), size),
@@ -216,7 +216,7 @@ impl Raster {
             let bent = sharper
                 + amount * 0.25 * (sharper - 0.5) * sharper.clamp(0.0, 1.0) * (1.0 - sharper.clamp(0.0, 1.0)) * 4.0;
             let vivid = 1.0 + 0.18 * amount;
-            let colour = joined([bent, vivid * blue, vivid * red]);
+            let colour = to_rgb([bent, vivid * blue, vivid * red]);
             (0..3).for_each(|at| pixel[at] = colour[at].clamp(0.0, 1.0));
         }
     }
@@ -258,8 +258,8 @@ mod tests {
     #[test]
     fn beyond_its_borders_a_picture_is_mirrored() {
         let picture = steps(5, 3);
-        for (inside, outside) in [(1.0, -1.0), (3.5, 4.5), (0.0, 8.0), (2.0, -6.0)] {
-            assert!((picture.sample(inside, 1.0)[0] - picture.sample(outside, 1.0)[0]).abs() < 1e-5, "{outside}");
+        for (inner, outer) in [(1.0, -1.0), (3.5, 4.5), (0.0, 8.0), (2.0, -6.0)] {
+            assert!((picture.sample(inner, 1.0)[0] - picture.sample(outer, 1.0)[0]).abs() < 1e-5, "{outer}");
         }
         assert!(
             (picture.sample(1.25, 0.5)[0] - 0.125).abs() < 1e-6 && (picture.sample(1.25, 0.5)[1] - 0.05).abs() < 1e-6
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn large_pictures_are_averaged_on_the_way() {
         let picture = RgbImage::from_fn(90, 60, |x, y| Rgb([if (x + y) % 2 == 0 { 255 } else { 0 }, 51, 0]));
-        let raster = Raster::of(&Pixels::Opaque(picture), Size { width: 8, height: 6 });
+        let raster = Raster::from_pixels(&Pixels::Opaque(picture), Size { width: 8, height: 6 });
         assert_eq!(raster.size(), Size { width: 8, height: 6 });
         assert!((raster.row(3)[4][0] - 0.5).abs() < 0.03 && (raster.row(3)[4][1] - 0.2).abs() < 0.01);
     }

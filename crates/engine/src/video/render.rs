@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use super::camera::{Track, chance};
+use super::camera::{Track, random};
 use super::codec::{Codec, Effort, FPS, H264, Yuv};
 use super::extend::{self, Head};
 use super::mark::Mark;
@@ -43,12 +43,12 @@ pub fn render(plan: VideoPlan<'_>, watch: &dyn Watch) -> Result<RenderedVideo, F
 ///
 /// # Errors
 /// As [`render`], and the errors of `take`.
-pub fn frames(plan: VideoPlan<'_>, mut take: impl FnMut(&Yuv) -> Result<(), Fault>) -> Result<(), Fault> {
+pub fn frames(plan: VideoPlan<'_>, mut on_frame: impl FnMut(&Yuv) -> Result<(), Fault>) -> Result<(), Fault> {
     let VideoPlan { size, seed, effort, .. } = plan;
-    let wishes = Wishes::of(&plan.prompt);
+    let wishes = Wishes::from_prompt(&plan.prompt);
     let (_, parts) = parts(plan, &wishes, &H264)?;
     let stage = Stage { codec: &H264, size, effort, seed, parts, mark: None };
-    (0..stage.made()).try_for_each(|at| take(&Yuv::of(&stage.frame(at))))
+    (0..stage.frame_count()).try_for_each(|at| on_frame(&Yuv::from_raster(&stage.frame(at))))
 }
 
 /// A shot with its overlays.
@@ -58,7 +58,7 @@ struct Part {
     sky: Vec<Sky>,
     moods: Vec<Mood>,
     /// Start in the time of the weather, in seconds.
-    begins: f32,
+    start: f32,
 }
 
 /// A prepared video.
@@ -77,33 +77,35 @@ type Group = Vec<Vec<u8>>;
 /// Renders with another codec; see [`render`].
 pub(super) fn render_with(codec: &dyn Codec, plan: VideoPlan<'_>, watch: &dyn Watch) -> Result<RenderedVideo, Fault> {
     let VideoPlan { size, seed, effort, .. } = plan;
-    let mark = plan.stamp.as_ref().map(|stamp| Mark::of(stamp, size));
-    let wishes = Wishes::of(&plan.prompt);
+    let mark = plan.stamp.as_ref().map(|stamp| Mark::from_stamp(stamp, size));
+    let wishes = Wishes::from_prompt(&plan.prompt);
     let wishes = if plan.recommended { wishes.recommended() } else { wishes };
     let sound_plan = plan.sound.clone();
     let (head, parts) = parts(plan, &wishes, codec)?;
     let ready = Stage { codec, size, effort, seed, parts, mark };
-    let made = ready.made();
-    let frames = made + head.as_ref().map_or(0, Head::frames);
-    let progress = Progress { watch, frames, drawn: AtomicUsize::new(0) };
+    let frame_count = ready.frame_count();
+    let frames = frame_count + head.as_ref().map_or(0, Head::frames);
+    let progress = Progress { watch, frames, frames_drawn: AtomicUsize::new(0) };
 
     let mut strip = Strip::default();
     let mut cover = None;
     if let Some(head) = &head {
         ready.head(head, &progress, &mut cover, &mut strip)?;
     }
-    let length = if made <= 2 * GROUP { GROUP / 2 } else { GROUP };
-    let begins: Vec<usize> = (0..made).step_by(length).collect();
-    let groups: Vec<Result<Group, Fault>> =
-        begins.into_par_iter().map(|begin| ready.group(begin, (begin + length).min(made), &progress)).collect();
+    let length = if frame_count <= 2 * GROUP { GROUP / 2 } else { GROUP };
+    let group_starts: Vec<usize> = (0..frame_count).step_by(length).collect();
+    let groups: Vec<Result<Group, Fault>> = group_starts
+        .into_par_iter()
+        .map(|group_start| ready.group(group_start, (group_start + length).min(frame_count), &progress))
+        .collect();
     for group in groups {
         strip.groups.push(group?);
     }
     let track = match head {
         Some(head) => head.into_sound(),
-        None => {
-            sound_plan.map(|plan| sound::track(&plan, &wishes, made, |share| ready.speed(share), seed)).transpose()?
-        }
+        None => sound_plan
+            .map(|plan| sound::track(&plan, &wishes, frame_count, |share| ready.speed(share), seed))
+            .transpose()?,
     };
     let cover = cover.unwrap_or_else(|| ready.frame(0));
     ready.film(&strip, track.as_ref(), &cover, frames)
@@ -113,17 +115,17 @@ pub(super) fn render_with(codec: &dyn Codec, plan: VideoPlan<'_>, watch: &dyn Wa
 struct Progress<'a> {
     watch: &'a dyn Watch,
     frames: usize,
-    drawn: AtomicUsize,
+    frames_drawn: AtomicUsize,
 }
 
 impl Progress<'_> {
     fn step(&self) -> Result<(), Fault> {
-        if self.watch.gone() {
+        if self.watch.is_cancelled() {
             return Err(Fault::Cancelled);
         }
-        let drawn = self.drawn.fetch_add(1, Ordering::Relaxed) + 1;
-        if drawn.is_multiple_of(4) {
-            self.watch.done(drawn as f32 / (self.frames + 1) as f32);
+        let frames_drawn = self.frames_drawn.fetch_add(1, Ordering::Relaxed) + 1;
+        if frames_drawn.is_multiple_of(4) {
+            self.watch.report_progress(frames_drawn as f32 / (self.frames + 1) as f32);
         }
         Ok(())
     }
@@ -138,9 +140,9 @@ impl Stage<'_> {
         cover: &mut Option<Raster>,
         strip: &mut Strip,
     ) -> Result<(), Fault> {
-        let mut waiting: Vec<Vec<Yuv>> = vec![Vec::new()];
-        let mut encode = |waiting: &mut Vec<Vec<Yuv>>| -> Result<(), Fault> {
-            let full = std::mem::replace(waiting, vec![Vec::new()]);
+        let mut pending: Vec<Vec<Yuv>> = vec![Vec::new()];
+        let mut encode = |pending: &mut Vec<Vec<Yuv>>| -> Result<(), Fault> {
+            let full = std::mem::replace(pending, vec![Vec::new()]);
             let full = full.into_par_iter().filter(|frames| !frames.is_empty());
             let groups: Vec<Result<Group, Fault>> = full.map(|frames| self.encoded(frames)).collect();
             groups.into_iter().try_for_each(|group| group.map(|group| strip.groups.push(group)))
@@ -151,18 +153,18 @@ impl Stage<'_> {
             if cover.is_none() {
                 *cover = Some(frame.to_raster());
             }
-            let last = waiting.len() - 1;
-            waiting[last].push(frame);
-            if waiting[last].len() == GROUP {
-                if waiting.len() == HEAD_GROUPS {
-                    return encode(&mut waiting);
+            let last = pending.len() - 1;
+            pending[last].push(frame);
+            if pending[last].len() == GROUP {
+                if pending.len() == HEAD_GROUPS {
+                    return encode(&mut pending);
                 }
-                waiting.push(Vec::new());
+                pending.push(Vec::new());
             }
             Ok(())
         })?;
 
-        encode(&mut waiting)
+        encode(&mut pending)
     }
 
     fn encoded(&self, frames: Vec<Yuv>) -> Result<Group, Fault> {
@@ -171,7 +173,7 @@ impl Stage<'_> {
             if let Some(mark) = &self.mark {
                 let mut marked = frame.to_raster();
                 mark.press(&mut marked);
-                frame = Yuv::of(&marked);
+                frame = Yuv::from_raster(&marked);
             }
             encoder.encode(&frame).map_err(Fault::from)
         });
@@ -179,21 +181,21 @@ impl Stage<'_> {
     }
 
     /// Draws and encodes one group of frames.
-    fn group(&self, begin: usize, end: usize, progress: &Progress<'_>) -> Result<Group, Fault> {
+    fn group(&self, start: usize, end: usize, progress: &Progress<'_>) -> Result<Group, Fault> {
         let mut encoder = self.codec.encoder(self.size, self.effort)?;
-        let units = (begin..end).map(|at| {
+        let units = (start..end).map(|at| {
             progress.step()?;
             let mut frame = self.frame(at);
             if let Some(mark) = &self.mark {
                 mark.press(&mut frame);
             }
-            Ok(encoder.encode(&Yuv::of(&frame))?)
+            Ok(encoder.encode(&Yuv::from_raster(&frame))?)
         });
         units.collect()
     }
 
     /// Returns the number of frames of all shots.
-    fn made(&self) -> usize {
+    fn frame_count(&self) -> usize {
         self.parts.iter().map(|part| part.frames).sum()
     }
 
@@ -217,20 +219,20 @@ impl Stage<'_> {
         let seconds = at as f32 / FPS as f32;
         let mut frame = Raster::new(self.size);
         let pose = part.shot.draw(seconds, share, &mut frame);
-        let time = part.begins + seconds;
-        let length = self.made() as f32 / FPS as f32;
+        let time = part.start + seconds;
+        let length = self.frame_count() as f32 / FPS as f32;
 
         for sky in &part.sky {
             sky.draw(time, &pose, part.shot.depth(), &mut frame);
         }
-        Light::of(&part.moods, time, time / length, self.seed).fall(&mut frame);
+        Light::from_moods(&part.moods, time, time / length, self.seed).fall(&mut frame);
 
         frame
     }
 
     /// Returns the speed of the camera after a share of all shots.
     fn speed(&self, share: f32) -> f32 {
-        let (part, at) = self.find((share * self.made() as f32) as usize);
+        let (part, at) = self.find((share * self.frame_count() as f32) as usize);
         part.shot.speed((at as f32 / part.frames as f32).min(1.0))
     }
 
@@ -258,18 +260,18 @@ struct Dresser {
 impl Dresser {
     /// Resizes a picture and applies the style of the video.
     fn dress(&self, pixels: &Pixels, size: Size) -> Raster {
-        let mut picture = Raster::of(pixels, size);
+        let mut picture = Raster::from_pixels(pixels, size);
         if self.enhance {
             picture.enhance(1.0);
         }
-        if self.anime { self.drawn(&picture) } else { picture }
+        if self.anime { self.styled(&picture) } else { picture }
     }
 
     /// Applies the style engine: even colours, and ink along the edges.
-    fn drawn(&self, picture: &Raster) -> Raster {
+    fn styled(&self, picture: &Raster) -> Raster {
         let job = StyleJob { engine: StylePreset::ColorfulAnime, style_strength: 0.9, ..StyleJob::default() };
         let decoded = DecodedPicture { pixels: Pixels::Opaque(picture.to_image()), profile: None };
-        Raster::of(&style(decoded, None, &job, self.seed).pixels, picture.size())
+        Raster::from_pixels(&style(decoded, None, &job, self.seed).pixels, picture.size())
     }
 }
 
@@ -279,41 +281,42 @@ fn check_drawn(frames: usize, size: Size) -> Result<(), Fault> {
     if pixels <= DRAWN_PIXELS_MAX {
         return Ok(());
     }
-    let told = format!("the film would have {frames} frames of {size}");
-    Err(Fault::Input { code: "video_too_large", reason: mp4::too_many_pixels(&told, pixels, DRAWN_PIXELS_MAX) })
+    let description = format!("the film would have {frames} frames of {size}");
+    Err(Fault::Input { code: "video_too_large", reason: mp4::too_many_pixels(&description, pixels, DRAWN_PIXELS_MAX) })
 }
 
 /// Prepares the shots of a video, and the video that it extends.
 fn parts(plan: VideoPlan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Option<Head>, Vec<Part>), Fault> {
     let VideoPlan { size, amplitude, seed, anime, enhance, .. } = plan;
     let dresser = Dresser { size, anime, enhance, seed };
-    let way = |wishes: &Wishes, seconds: u32, seed: u32| Track::of(wishes, amplitude, seconds as f32, seed);
-    let mut parts = Parts { list: Vec::new(), seed, begins: 0.0 };
+    let track_for =
+        |wishes: &Wishes, seconds: u32, seed: u32| Track::from_wishes(wishes, amplitude, seconds as f32, seed);
+    let mut parts = Parts { list: Vec::new(), seed, start: 0.0 };
     let mut head = None;
 
     match plan.material {
         Material::Words { seconds } => {
             let mut view = scene::paint(wishes, &plan.prompt, size, seed);
             if anime {
-                view.picture = dresser.drawn(&view.picture);
+                view.picture = dresser.styled(&view.picture);
             }
             let mut life = wishes.life.clone();
-            life.extend(scene::life(wishes).filter(|own| !wishes.life.contains(own)));
-            let still = Still { view, track: way(wishes, seconds, seed), life };
+            life.extend(scene::default_life(wishes).filter(|life_kind| !wishes.life.contains(life_kind)));
+            let still = Still { view, track: track_for(wishes, seconds, seed), life };
             parts.add(seconds, wishes, Box::new(still));
         }
         Material::Still { picture, seconds } => {
-            let view = View::of(dresser.dress(&picture, size));
-            let still = Still { view, track: way(wishes, seconds, seed), life: wishes.life.clone() };
+            let view = View::from_picture(dresser.dress(&picture, size));
+            let still = Still { view, track: track_for(wishes, seconds, seed), life: wishes.life.clone() };
             parts.add(seconds, wishes, Box::new(still));
         }
         Material::Legs { start, legs } => {
-            let mut from = View::of(dresser.dress(&start, size));
-            for (number, leg) in (0..).zip(legs) {
+            let mut from = View::from_picture(dresser.dress(&start, size));
+            for (index, leg) in (0..).zip(legs) {
                 let wishes = of_leg(wishes, &leg);
                 let seconds = leg.seconds;
-                let to = View::of(dresser.dress(&leg.picture, size));
-                let track = way(&wishes, seconds, seed.wrapping_add(number));
+                let to = View::from_picture(dresser.dress(&leg.picture, size));
+                let track = track_for(&wishes, seconds, seed.wrapping_add(index));
                 // Between two equal pictures, the camera leaves the picture and returns to it.
                 let shot: Box<dyn Shot> = if from.picture == to.picture {
                     Box::new(Still { view: from, track: track.returning(), life: wishes.life.clone() })
@@ -345,39 +348,39 @@ fn parts(plan: VideoPlan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Opt
 }
 
 /// Returns the wishes for one leg: those of its own prompt, completed by those of the whole.
-fn of_leg(whole: &Wishes, leg: &Leg) -> Wishes {
-    let mut own = Wishes::of(&leg.prompt);
-    if own.moves.is_empty() && !own.still {
-        own.moves.clone_from(&whole.moves);
-        own.still = whole.still;
+fn of_leg(film_wishes: &Wishes, leg: &Leg) -> Wishes {
+    let mut leg_wishes = Wishes::from_prompt(&leg.prompt);
+    if leg_wishes.moves.is_empty() && !leg_wishes.still {
+        leg_wishes.moves.clone_from(&film_wishes.moves);
+        leg_wishes.still = film_wishes.still;
     }
-    if own.weather.is_empty() {
-        own.weather.clone_from(&whole.weather);
+    if leg_wishes.weather.is_empty() {
+        leg_wishes.weather.clone_from(&film_wishes.weather);
     }
-    if own.moods.is_empty() {
-        own.moods.clone_from(&whole.moods);
+    if leg_wishes.moods.is_empty() {
+        leg_wishes.moods.clone_from(&film_wishes.moods);
     }
-    own
+    leg_wishes
 }
 
 /// Consecutive shots.
 struct Parts {
     list: Vec<Part>,
     seed: u32,
-    begins: f32,
+    start: f32,
 }
 
 impl Parts {
     fn add(&mut self, seconds: u32, wishes: &Wishes, shot: Box<dyn Shot>) {
-        let strength = 0.8 + 0.5 * chance(self.seed, 30);
+        let strength = 0.8 + 0.5 * random(self.seed, 30);
         let sky = |kind: &Weather| Sky::new(*kind, strength, self.seed);
         self.list.push(Part {
             frames: (seconds * FPS) as usize,
             shot,
             sky: wishes.weather.iter().map(sky).collect(),
             moods: wishes.moods.clone(),
-            begins: self.begins,
+            start: self.start,
         });
-        self.begins += seconds as f32;
+        self.start += seconds as f32;
     }
 }

@@ -3,7 +3,7 @@
 use super::camera::{Pose, Track, eased};
 use super::depth::Depth;
 use super::optical::Match;
-use super::raster::{Place, Raster};
+use super::raster::{Raster, Vec2};
 use super::view::View;
 use super::words::Life;
 
@@ -28,15 +28,15 @@ pub struct Still {
 
 impl Shot for Still {
     fn draw(&self, seconds: f32, share: f32, frame: &mut Raster) -> Pose {
-        let pose = self.view.within(&self.track.at(share), frame.size());
+        let pose = self.view.limited_to(&self.track.at(share), frame.size());
 
         if self.life.is_empty() {
             self.view.draw(&pose, None, frame);
         } else {
             // Motion fades in, so that the video starts with the unchanged picture.
             let woken = (2.0 * seconds).min(1.0);
-            let bend = |place: Place| {
-                self.life.iter().fold(place, |place, life| stirred(*life, place, seconds, woken, &self.view.depth))
+            let bend = |point: Vec2| {
+                self.life.iter().fold(point, |point, life| stirred(*life, point, seconds, woken, &self.view.depth))
             };
             self.view.draw(&pose, Some(&bend), frame);
         }
@@ -54,16 +54,18 @@ impl Shot for Still {
 }
 
 /// Returns the source position of moving elements such as water, clouds and leaves.
-fn stirred(life: Life, place: Place, seconds: f32, woken: f32, depth: &Depth) -> Place {
-    let [x, y] = place;
-    let near = depth.at(place);
+fn stirred(life: Life, point: Vec2, seconds: f32, woken: f32, depth: &Depth) -> Vec2 {
+    let [x, y] = point;
+    let near = depth.at(point);
 
     match life {
         Life::Water => {
             // Waves grow with nearness. Areas above the horizon have no waves.
             let down = ((y - 0.05) / 0.95).clamp(0.0, 1.0);
             let far = 0.12 + down;
-            let wave = |pace: f32, along: f32, across: f32| (pace * seconds + along * y / far + across * x / far).sin();
+            let wave = |frequency: f32, along: f32, across: f32| {
+                (frequency * seconds + along * y / far + across * x / far).sin()
+            };
             let high = 0.014 * woken * down.sqrt() * far;
             [
                 x + high * (wave(2.1, 26.0, 5.0) + 0.5 * wave(3.3, 41.0, -7.0)),
@@ -77,8 +79,8 @@ fn stirred(life: Life, place: Place, seconds: f32, woken: f32, depth: &Depth) ->
         Life::Leaves => {
             let gust = 0.6 + 0.4 * (0.7 * seconds + x).sin();
             let sway = (2.3 * seconds + 7.0 * x + 3.0 * y).sin() + 0.4 * (4.1 * seconds - 11.0 * x + 5.0 * y).sin();
-            let moved = 0.006 * woken * gust * near * (1.0 - 0.5 * y.max(0.0));
-            [x + moved * sway, y + 0.3 * moved * (3.1 * seconds + 9.0 * x).sin()]
+            let shift = 0.006 * woken * gust * near * (1.0 - 0.5 * y.max(0.0));
+            [x + shift * sway, y + 0.3 * shift * (3.1 * seconds + 9.0 * x).sin()]
         }
     }
 }
@@ -90,25 +92,25 @@ fn stirred(life: Life, place: Place, seconds: f32, woken: f32, depth: &Depth) ->
 pub struct Morph {
     from: View,
     to: View,
-    ways: Match,
-    leaving: Track,
-    arriving: Track,
+    flow: Match,
+    outgoing: Track,
+    incoming: Track,
 }
 
 impl Morph {
     /// Creates a transition. The more similar the pictures are, the less the camera moves.
     #[must_use]
     pub fn between(from: View, to: View, track: &Track) -> Self {
-        let ways = Match::of(&from.picture, &to.picture);
-        let own = 0.7 * (1.0 - ways.likeness).powi(2);
-        let leaving = track.scaled(own);
-        let arriving = track.scaled(own).arriving();
-        Self { from, to, ways, leaving, arriving }
+        let flow = Match::match_pair(&from.picture, &to.picture);
+        let strength = 0.7 * (1.0 - flow.likeness).powi(2);
+        let outgoing = track.scaled(strength);
+        let incoming = track.scaled(strength).reversed();
+        Self { from, to, flow, outgoing, incoming }
     }
 
     /// Returns the opacity of the second picture at a fraction of the time, before local adjustment.
-    fn given(&self, share: f32) -> f32 {
-        let half = 0.16 + 0.34 * self.ways.likeness;
+    fn other_share(&self, share: f32) -> f32 {
+        let half = 0.16 + 0.34 * self.flow.likeness;
         let at = ((share - 0.5 + half) / (2.0 * half)).clamp(0.0, 1.0);
         at * at * (3.0 - 2.0 * at)
     }
@@ -116,38 +118,38 @@ impl Morph {
 
 impl Shot for Morph {
     fn draw(&self, _seconds: f32, share: f32, frame: &mut Raster) -> Pose {
-        let given = self.given(share);
-        let gone = eased(share);
+        let other_share = self.other_share(share);
+        let progress = eased(share);
 
         // The flow between dissimilar pictures is random and would tear them.
-        let flow = 0.35 + 0.65 * self.ways.likeness;
+        let flow = 0.35 + 0.65 * self.flow.likeness;
 
-        let pose = self.from.within(&self.leaving.at(share), frame.size());
+        let pose = self.from.limited_to(&self.outgoing.at(share), frame.size());
 
-        if given < 1.0 {
-            let bend = |place: Place| {
-                let way = self.ways.there.at(place);
-                [place[0] - flow * gone * way[0], place[1] - flow * gone * way[1]]
+        if other_share < 1.0 {
+            let bend = |point: Vec2| {
+                let offset = self.flow.forward.at(point);
+                [point[0] - flow * progress * offset[0], point[1] - flow * progress * offset[1]]
             };
-            self.from.draw(&pose, (gone > 0.0).then_some(&bend), frame);
+            self.from.draw(&pose, (progress > 0.0).then_some(&bend), frame);
         }
 
-        if given > 0.0 {
-            let arriving = self.to.within(&self.arriving.at(share), frame.size());
-            let rest = 1.0 - gone;
-            let bend = |place: Place| {
-                let way = self.ways.back.at(place);
-                [place[0] - flow * rest * way[0], place[1] - flow * rest * way[1]]
+        if other_share > 0.0 {
+            let incoming_pose = self.to.limited_to(&self.incoming.at(share), frame.size());
+            let remaining = 1.0 - progress;
+            let bend = |point: Vec2| {
+                let offset = self.flow.backward.at(point);
+                [point[0] - flow * remaining * offset[0], point[1] - flow * remaining * offset[1]]
             };
 
-            if given < 1.0 {
+            if other_share < 1.0 {
                 let mut other = Raster::new(frame.size());
-                self.to.draw(&arriving, Some(&bend), &mut other);
-                blend(frame, &other, given, self.ways.likeness);
+                self.to.draw(&incoming_pose, Some(&bend), &mut other);
+                blend(frame, &other, other_share, self.flow.likeness);
             } else {
-                self.to.draw(&arriving, (rest > 0.0).then_some(&bend), frame);
+                self.to.draw(&incoming_pose, (remaining > 0.0).then_some(&bend), frame);
             }
-            return if given < 0.5 { pose } else { arriving };
+            return if other_share < 0.5 { pose } else { incoming_pose };
         }
 
         pose
@@ -158,18 +160,18 @@ impl Shot for Morph {
     }
 
     fn speed(&self, share: f32) -> f32 {
-        self.leaving.speed(share) + 0.3 * (1.0 - self.ways.likeness) * (1.0 - (2.0 * share - 1.0).powi(2))
+        self.outgoing.speed(share) + 0.3 * (1.0 - self.flow.likeness) * (1.0 - (2.0 * share - 1.0).powi(2))
     }
 }
 
 /// Blends in linear light. Similar areas change early, different ones late and quickly to avoid double images.
-fn blend(frame: &mut Raster, other: &Raster, given: f32, likeness: f32) {
+fn blend(frame: &mut Raster, other: &Raster, other_share: f32, likeness: f32) {
     let sharp = 1.0 - likeness;
     for (pixel, next) in frame.pixels_mut().iter_mut().zip(other.pixels()) {
         let differ = ((pixel[0] - next[0]).abs() + (pixel[1] - next[1]).abs() + (pixel[2] - next[2]).abs()) / 3.0;
-        let late = 0.5 * sharp * (2.0 * differ - 0.35).clamp(-0.35, 0.5);
-        let share =
-            ((given - 0.5 - late * (1.0 - (2.0 * given - 1.0).abs())) * (1.0 + 0.6 * sharp) + 0.5).clamp(0.0, 1.0);
+        let delay = 0.5 * sharp * (2.0 * differ - 0.35).clamp(-0.35, 0.5);
+        let share = ((other_share - 0.5 - delay * (1.0 - (2.0 * other_share - 1.0).abs())) * (1.0 + 0.6 * sharp) + 0.5)
+            .clamp(0.0, 1.0);
 
         for at in 0..3 {
             // The square approximates linear light at low cost.
@@ -191,11 +193,11 @@ mod tests {
 
     fn picture(at: usize, colour: [f32; 3]) -> View {
         let picture = Raster::from_fn(SIZE, |x, y| {
-            let inside = (at..at + 12).contains(&x) && (12..24).contains(&y);
+            let in_box = (at..at + 12).contains(&x) && (12..24).contains(&y);
             let shade = 0.2 + 0.005 * (x + y) as f32;
-            if inside { [colour[0], colour[1], colour[2], 1.0] } else { [shade, shade, shade, 1.0] }
+            if in_box { [colour[0], colour[1], colour[2], 1.0] } else { [shade, shade, shade, 1.0] }
         });
-        View::of(picture)
+        View::from_picture(picture)
     }
 
     fn frame(shot: &dyn Shot, share: f32) -> Raster {
@@ -208,7 +210,7 @@ mod tests {
     fn a_morph_begins_and_ends_at_its_pictures() {
         for to in [picture(24, [0.9, 0.8, 0.1]), picture(40, [0.1, 0.2, 0.9])] {
             let from = picture(20, [0.9, 0.8, 0.1]);
-            let track = Track::of(&Wishes::of("orbit"), MotionAmount::Large, 2.0, 3);
+            let track = Track::from_wishes(&Wishes::from_prompt("orbit"), MotionAmount::Large, 2.0, 3);
             let first = from.picture.clone();
             let last = to.picture.clone();
             let morph = Morph::between(from, to, &track);

@@ -15,9 +15,9 @@ const SIZE: Size = Size { width: 96, height: 54 };
 
 fn picture(seed: u32) -> Pixels {
     Pixels::Opaque(RgbImage::from_fn(120, 80, |x, y| {
-        let inside = x.abs_diff(40 + 20 * (seed % 3)) < 14 && y.abs_diff(45) < 18;
+        let in_box = x.abs_diff(40 + 20 * (seed % 3)) < 14 && y.abs_diff(45) < 18;
         let shade = (40 + x + y) as u8;
-        if inside { Rgb([220, 90, 40]) } else { Rgb([shade, shade / 2 + 60, 200 - shade / 2]) }
+        if in_box { Rgb([220, 90, 40]) } else { Rgb([shade, shade / 2 + 60, 200 - shade / 2]) }
     }))
 }
 
@@ -37,19 +37,19 @@ fn plan(material: Material, prompt: &str) -> VideoPlan<'static> {
     }
 }
 
-fn still(prompt: &str) -> VideoPlan<'static> {
+fn still_plan(prompt: &str) -> VideoPlan<'static> {
     plan(Material::Still { picture: picture(0), seconds: 1 }, prompt)
 }
 
-fn made(plan: VideoPlan<'_>) -> RenderedVideo {
+fn render_plan(plan: VideoPlan<'_>) -> RenderedVideo {
     render(plan, &()).unwrap()
 }
 
 #[test]
 fn a_film_has_its_size_length_and_colours_and_begins_before_it_is_loaded() {
-    let film = made(still("pan right"));
+    let film = render_plan(still_plan("pan right"));
     assert_eq!((film.size, film.frames), (SIZE, 24));
-    let reel = Reel::of(&film.bytes).unwrap();
+    let reel = Reel::parse(&film.bytes).unwrap();
     assert_eq!((reel.size, reel.units.len()), (SIZE, 24));
     assert_eq!(reel.ticks() * u64::from(FPS), 24 * u64::from(reel.timescale.get()));
     let at = |name: &[u8]| film.bytes.windows(name.len()).position(|bytes| bytes == name).unwrap();
@@ -61,101 +61,104 @@ fn a_film_has_its_size_length_and_colours_and_begins_before_it_is_loaded() {
 
 #[test]
 fn the_same_plan_gives_the_same_bytes_whatever_the_number_of_threads() {
-    let with = |threads| {
+    let with_threads = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| made(still("orbit in the snow")))
+        pool.install(|| render_plan(still_plan("orbit in the snow")))
     };
-    let film = with(1);
-    assert_eq!(film, with(3));
-    assert_ne!(film.bytes, made(VideoPlan { seed: 8, ..still("orbit in the snow") }).bytes);
+    let film = with_threads(1);
+    assert_eq!(film, with_threads(3));
+    assert_ne!(film.bytes, render_plan(VideoPlan { seed: 8, ..still_plan("orbit in the snow") }).bytes);
 }
 
 #[test]
 fn amplitude_prompt_and_style_change_the_film_and_the_first_frame_is_the_picture() {
-    let plain = made(still("pan right"));
-    let large = made(VideoPlan { amplitude: MotionAmount::Large, ..still("pan right") });
-    let rain = made(still("pan right in the rain"));
-    let enhanced = made(VideoPlan { enhance: true, ..still("pan right") });
-    let thrifty = made(VideoPlan { effort: Effort::Thrifty, ..still("pan right") });
-    assert_eq!(plain.cover, large.cover);
-    assert!(plain.bytes != large.bytes && plain.bytes != rain.bytes && plain.cover != enhanced.cover);
-    assert!(thrifty.bytes.len() < plain.bytes.len());
-    assert_ne!(made(VideoPlan { anime: true, ..still("pan right") }).cover, plain.cover);
+    let base = render_plan(still_plan("pan right"));
+    let large = render_plan(VideoPlan { amplitude: MotionAmount::Large, ..still_plan("pan right") });
+    let rain = render_plan(still_plan("pan right in the rain"));
+    let enhanced = render_plan(VideoPlan { enhance: true, ..still_plan("pan right") });
+    let thrifty = render_plan(VideoPlan { effort: Effort::Thrifty, ..still_plan("pan right") });
+    assert_eq!(base.cover, large.cover);
+    assert!(base.bytes != large.bytes && base.bytes != rain.bytes && base.cover != enhanced.cover);
+    assert!(thrifty.bytes.len() < base.bytes.len());
+    assert_ne!(render_plan(VideoPlan { anime: true, ..still_plan("pan right") }).cover, base.cover);
 }
 
 #[test]
 fn a_mark_is_in_the_film_and_not_on_its_cover() {
     let stamp = || Stamp { position: MarkCorner::TopLeft, picture: None };
-    let plain = made(still("static"));
-    let marked = made(VideoPlan { stamp: Some(stamp()), ..still("static") });
-    assert!(marked.bytes != plain.bytes && marked.cover == plain.cover);
-    let on = |stamp| {
-        made(VideoPlan { stamp, ..plan(Material::Footage { file: plain.bytes.clone(), seconds: 1, end: None }, "") })
-            .bytes
+    let unmarked = render_plan(still_plan("static"));
+    let marked = render_plan(VideoPlan { stamp: Some(stamp()), ..still_plan("static") });
+    assert!(marked.bytes != unmarked.bytes && marked.cover == unmarked.cover);
+    let with_stamp = |stamp| {
+        render_plan(VideoPlan {
+            stamp,
+            ..plan(Material::Footage { file: unmarked.bytes.clone(), seconds: 1, end: None }, "")
+        })
+        .bytes
     };
-    assert_ne!(on(Some(stamp())), on(None));
+    assert_ne!(with_stamp(Some(stamp())), with_stamp(None));
 }
 
 #[test]
 fn sound_is_as_long_as_the_film() {
     let sound = SoundPlan { audio: Some(SoundContent::All), voice_id: None, bed: None };
-    let film = made(VideoPlan { sound: Some(sound), ..still("a storm") });
-    let sound = Reel::of(&film.bytes).unwrap().sound.unwrap();
+    let film = render_plan(VideoPlan { sound: Some(sound), ..still_plan("a storm") });
+    let sound = Reel::parse(&film.bytes).unwrap().sound.unwrap();
     assert_eq!((sound.timescale.get(), sound.packets.len()), (48_000, 50));
     assert!(sound.packets.iter().all(|packet| packet.ticks == 960));
-    assert!(Reel::of(&made(still("a storm")).bytes).unwrap().sound.is_none());
+    assert!(Reel::parse(&render_plan(still_plan("a storm")).bytes).unwrap().sound.is_none());
 }
 
 #[test]
 fn legs_follow_each_other_and_words_alone_are_enough() {
     let leg = |seed, seconds| Leg { picture: picture(seed), seconds, prompt: String::new() };
-    let film = made(plan(Material::Legs { start: picture(0), legs: vec![leg(1, 1), leg(2, 2)] }, "zoom in"));
+    let film = render_plan(plan(Material::Legs { start: picture(0), legs: vec![leg(1, 1), leg(2, 2)] }, "zoom in"));
     assert_eq!(film.frames, 72);
-    let words = made(plan(Material::Words { seconds: 1 }, "a calm sea at sunset"));
+    let from_words = render_plan(plan(Material::Words { seconds: 1 }, "a calm sea at sunset"));
     let references = Material::References { pictures: vec![picture(0), picture(1)], seconds: 1 };
-    assert_eq!((words.frames, made(plan(references, "a forest")).frames), (24, 24));
+    assert_eq!((from_words.frames, render_plan(plan(references, "a forest")).frames), (24, 24));
 }
 
 #[test]
 fn a_film_goes_on_with_its_sound_and_its_motion() {
     let sound = SoundPlan { audio: Some(SoundContent::SoundEffectOnly), voice_id: None, bed: None };
-    let first = made(VideoPlan { sound: Some(sound), ..still("fast pan right") });
-    let on = |end| plan(Material::Footage { file: first.bytes.clone(), seconds: 1, end }, "");
-    let longer = made(on(None));
-    let before = Reel::of(&first.bytes).unwrap();
-    let after = Reel::of(&longer.bytes).unwrap();
+    let first = render_plan(VideoPlan { sound: Some(sound), ..still_plan("fast pan right") });
+    let extended_to = |end| plan(Material::Footage { file: first.bytes.clone(), seconds: 1, end }, "");
+    let longer = render_plan(extended_to(None));
+    let before = Reel::parse(&first.bytes).unwrap();
+    let after = Reel::parse(&longer.bytes).unwrap();
     assert_eq!((longer.frames, after.units.len()), (48, 48));
     assert_eq!(before.sound, after.sound);
-    assert_ne!(longer.bytes, made(on(Some(picture(2)))).bytes);
-    let other = VideoPlan { size: Size { width: 64, height: 48 }, ..on(None) };
-    assert_eq!(Reel::of(&made(other).bytes).unwrap().size, Size { width: 64, height: 48 });
+    assert_ne!(longer.bytes, render_plan(extended_to(Some(picture(2)))).bytes);
+    let other = VideoPlan { size: Size { width: 64, height: 48 }, ..extended_to(None) };
+    assert_eq!(Reel::parse(&render_plan(other).bytes).unwrap().size, Size { width: 64, height: 48 });
 }
 
 /// Cancels after a number of frames.
 struct Impatient {
-    most: usize,
-    asked: AtomicUsize,
+    calls_max: usize,
+    calls: AtomicUsize,
 }
 
 impl Impatient {
-    fn after(most: usize) -> Self {
-        Self { most, asked: AtomicUsize::new(0) }
+    fn after(calls_max: usize) -> Self {
+        Self { calls_max, calls: AtomicUsize::new(0) }
     }
 }
 
 impl Watch for Impatient {
-    fn done(&self, share: f32) {
+    fn report_progress(&self, share: f32) {
         assert!((0.0..=1.0).contains(&share));
     }
 
-    fn gone(&self) -> bool {
-        self.asked.fetch_add(1, Ordering::Relaxed) >= self.most
+    fn is_cancelled(&self) -> bool {
+        self.calls.fetch_add(1, Ordering::Relaxed) >= self.calls_max
     }
 }
 
 #[test]
 fn a_film_that_nobody_wants_is_left_off() {
-    assert_eq!(render(still(""), &Impatient::after(5)), Err(Fault::Cancelled));
+    assert_eq!(render(still_plan(""), &Impatient::after(5)), Err(Fault::Cancelled));
 }
 
 fn code_of(file: Vec<u8>) -> &'static str {
@@ -168,7 +171,7 @@ fn code_of(file: Vec<u8>) -> &'static str {
 
 #[test]
 fn what_is_no_film_is_refused_by_name() {
-    let film = made(still("")).bytes;
+    let film = render_plan(still_plan("")).bytes;
     let other = |from: &[u8], to: &[u8]| {
         let mut other = film.clone();
         let at = other.windows(from.len()).position(|bytes| bytes == from).unwrap();
@@ -186,7 +189,7 @@ fn what_is_no_film_is_refused_by_name() {
 fn the_frames_of_a_long_film_are_bounded_by_their_size() {
     // Given a video of 300 seconds in a few kilobytes
     let size = Size { width: 16, height: 16 };
-    let picture = Yuv::of(&Raster::new(size));
+    let picture = Yuv::from_raster(&Raster::new(size));
     let mut encoder = H264.encoder(size, Effort::Thrifty).unwrap();
     let key = encoder.encode(&picture).unwrap();
     let next = encoder.encode(&picture).unwrap();
@@ -197,10 +200,10 @@ fn the_frames_of_a_long_film_are_bounded_by_their_size() {
 
     // When it is extended at another size
     let footage = Material::Footage { file, seconds: 1, end: None };
-    let refused = render(VideoPlan { size: Size { width: 1080, height: 1080 }, ..plan(footage, "") }, &());
+    let result = render(VideoPlan { size: Size { width: 1080, height: 1080 }, ..plan(footage, "") }, &());
 
     // Then nothing is drawn, and the error contains the numbers
     let reason =
         "the film would have 7224 frames of 1080x1080, 8427 million pixels in all; at most 5000 million are allowed";
-    assert_eq!(refused.unwrap_err(), Fault::Input { code: "video_too_large", reason: reason.to_owned() });
+    assert_eq!(result.unwrap_err(), Fault::Input { code: "video_too_large", reason: reason.to_owned() });
 }

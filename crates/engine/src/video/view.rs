@@ -7,7 +7,7 @@
 
 use super::camera::{FAR, NEAR, Pose};
 use super::depth::Depth;
-use super::raster::{Place, Raster, Size};
+use super::raster::{Raster, Size, Vec2};
 
 /// Pixels between grid points.
 const GRID: usize = 4;
@@ -22,19 +22,19 @@ pub struct View {
 }
 
 /// Displacement of positions in a picture before they are sampled.
-pub type Bend<'a> = &'a (dyn Fn(Place) -> Place + Sync);
+pub type Bend<'a> = &'a (dyn Fn(Vec2) -> Vec2 + Sync);
 
 impl View {
     /// Creates a view with estimated depth.
     #[must_use]
-    pub fn of(picture: Raster) -> Self {
-        Self { depth: Depth::of(&picture), picture }
+    pub fn from_picture(picture: Raster) -> Self {
+        Self { depth: Depth::estimate(&picture), picture }
     }
 
     /// Returns the pose with the zoom that a frame within this picture requires.
     #[must_use]
-    pub fn within(&self, pose: &Pose, frame: Size) -> Pose {
-        pose.within(frame.aspect(), self.picture.size().aspect(), |place| self.depth.at(place))
+    pub fn limited_to(&self, pose: &Pose, frame: Size) -> Pose {
+        pose.limited_to(frame.aspect(), self.picture.size().aspect(), |point| self.depth.at(point))
     }
 
     /// Draws the view from a pose.
@@ -45,8 +45,8 @@ impl View {
         }
 
         let size = frame.size();
-        let grid = Grid::of(size, |place| {
-            let found = self.seek(pose, place);
+        let grid = Grid::new(size, |point| {
+            let found = self.seek(pose, point);
             bend.map_or(found, |bend| bend(found))
         });
 
@@ -64,9 +64,9 @@ impl View {
     }
 
     /// Returns the position of the picture that is visible at a position of the frame.
-    fn seek(&self, pose: &Pose, place: Place) -> Place {
-        if pose.way.iter().all(|part| *part == 0.0) {
-            return pose.source(place, NEAR);
+    fn seek(&self, pose: &Pose, point: Vec2) -> Vec2 {
+        if pose.drift.iter().all(|part| *part == 0.0) {
+            return pose.source(point, NEAR);
         }
 
         let step = (NEAR - FAR) / (STEPS - 1) as f32;
@@ -74,48 +74,48 @@ impl View {
 
         for at in 0..STEPS {
             let near = NEAR - step * at as f32;
-            let behind = near - self.depth.at(pose.source(place, near));
+            let behind = near - self.depth.at(pose.source(point, near));
             if behind <= 0.0 {
                 // Interpolates between the last distance that was too near and this one.
                 let near = before.map_or(near, |(last, gap)| last + (near - last) * gap / (gap - behind));
-                return pose.source(place, near);
+                return pose.source(point, near);
             }
 
             before = Some((near, behind));
         }
 
-        pose.source(place, FAR)
+        pose.source(point, FAR)
     }
 }
 
 /// Source positions for every fourth pixel of a frame.
 struct Grid {
     columns: usize,
-    places: Vec<Place>,
+    source_points: Vec<Vec2>,
 }
 
 impl Grid {
-    fn of(size: Size, place: impl Fn(Place) -> Place + Sync) -> Self {
+    fn new(size: Size, source_of: impl Fn(Vec2) -> Vec2 + Sync) -> Self {
         let columns = size.width.div_ceil(GRID) + 1;
         let rows = size.height.div_ceil(GRID) + 1;
         let half = size.height as f32 * 0.5;
         let at = |index: usize, length: usize| ((index * GRID) as f32 + 0.5 - length as f32 * 0.5) / half;
-        let places =
-            (0..rows * columns).map(|index| place([at(index % columns, size.width), at(index / columns, size.height)]));
-        Self { columns, places: places.collect() }
+        let source_points = (0..rows * columns)
+            .map(|index| source_of([at(index % columns, size.width), at(index / columns, size.height)]));
+        Self { columns, source_points: source_points.collect() }
     }
 
     /// Returns the positions along a row of the frame for every fourth column.
-    fn row(&self, y: usize) -> Vec<Place> {
+    fn row(&self, y: usize) -> Vec<Vec2> {
         let above = y / GRID;
         let share = (y % GRID) as f32 / GRID as f32;
-        let upper = &self.places[above * self.columns..][..self.columns];
-        let lower = &self.places[(above + 1) * self.columns..][..self.columns];
-        let mix = |(a, b): (&Place, &Place)| [a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])];
+        let upper = &self.source_points[above * self.columns..][..self.columns];
+        let lower = &self.source_points[(above + 1) * self.columns..][..self.columns];
+        let mix = |(a, b): (&Vec2, &Vec2)| [a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])];
         upper.iter().zip(lower).map(mix).collect()
     }
 
-    fn between(row: &[Place], x: usize) -> Place {
+    fn between(row: &[Vec2], x: usize) -> Vec2 {
         let a = row[x / GRID];
         let b = row[x / GRID + 1];
         let share = (x % GRID) as f32 / GRID as f32;
@@ -132,19 +132,19 @@ mod tests {
 
     /// Near red square in front of a far gradient from left to right.
     fn view() -> View {
-        let inside = |x: usize, y: usize| (36..60).contains(&x) && (20..44).contains(&y);
+        let in_box = |x: usize, y: usize| (36..60).contains(&x) && (20..44).contains(&y);
         let picture =
             Raster::from_fn(
                 SIZE,
                 |x, y| {
-                    if inside(x, y) { [1.0, 0.0, 0.0, 1.0] } else { [0.0, x as f32 / 95.0, 0.0, 1.0] }
+                    if in_box(x, y) { [1.0, 0.0, 0.0, 1.0] } else { [0.0, x as f32 / 95.0, 0.0, 1.0] }
                 },
             );
-        let map = Plane::from_fn(96, 64, |x, y| if inside(x, y) { 1.0 } else { 0.0 });
-        View { picture, depth: Depth::known(map, SIZE.aspect()) }
+        let map = Plane::from_fn(96, 64, |x, y| if in_box(x, y) { 1.0 } else { 0.0 });
+        View { picture, depth: Depth::from_map(map, SIZE.aspect()) }
     }
 
-    fn seen(pose: Pose) -> Raster {
+    fn render_view(pose: Pose) -> Raster {
         let mut frame = Raster::new(SIZE);
         view().draw(&pose, None, &mut frame);
         frame
@@ -152,17 +152,17 @@ mod tests {
 
     #[test]
     fn from_its_own_place_a_picture_is_itself() {
-        assert_eq!(seen(Pose::OWN), view().picture);
-        let nearly = seen(Pose { zoom: 1.000_001, ..Pose::OWN });
-        let own = view().picture;
-        let gone = nearly.pixels().iter().zip(own.pixels()).map(|(a, b)| (a[1] - b[1]).abs());
-        assert!(gone.fold(0.0, f32::max) < 1e-3);
+        assert_eq!(render_view(Pose::OWN), view().picture);
+        let nearly = render_view(Pose { zoom: 1.000_001, ..Pose::OWN });
+        let original = view().picture;
+        let error = nearly.pixels().iter().zip(original.pixels()).map(|(a, b)| (a[1] - b[1]).abs());
+        assert!(error.fold(0.0, f32::max) < 1e-3);
     }
 
     #[test]
     fn what_is_near_moves_more_and_covers_what_is_far() {
         // At a shift of a quarter of half the height, near objects move 8 pixels to the left and far ones 2.
-        let frame = seen(Pose { way: [0.25, 0.0, 0.0], ..Pose::OWN });
+        let frame = render_view(Pose { drift: [0.25, 0.0, 0.0], ..Pose::OWN });
         let row = frame.row(32);
         assert!(row[40][0] > 0.9 && row[31][0] > 0.9, "the square is seen further left");
         assert!(row[58][0] < 0.1, "and no longer where it was");

@@ -4,7 +4,7 @@
 
 use std::f32::consts::TAU;
 
-use super::camera::{Pose, chance};
+use super::camera::{Pose, random};
 use super::depth::{Depth, look_up};
 use super::raster::Raster;
 use super::words::Weather;
@@ -29,7 +29,7 @@ struct Mote {
     /// Nearness from 0 (far) to 1.
     near: f32,
     /// Random number of the particle, 0 to 1.
-    own: f32,
+    random_offset: f32,
 }
 
 impl Sky {
@@ -54,67 +54,71 @@ impl Sky {
     pub fn draw(&self, seconds: f32, pose: &Pose, depth: Option<&Depth>, frame: &mut Raster) {
         match self.kind {
             Weather::Fog => self.fog(seconds, pose, depth, frame),
-            _ => (0..self.count).for_each(|number| self.mote(number, seconds, pose, frame)),
+            _ => (0..self.count).for_each(|index| self.mote(index, seconds, pose, frame)),
         }
     }
 
-    fn own(&self, number: u32, what: u32) -> f32 {
-        chance(self.seed ^ number.wrapping_mul(0x9E37_79B1), what)
+    fn random(&self, index: u32, salt: u32) -> f32 {
+        random(self.seed ^ index.wrapping_mul(0x9E37_79B1), salt)
     }
 
     /// Returns a particle at a time. `speed` is in frames per second.
-    fn place(&self, number: u32, seconds: f32, pose: &Pose, speed: [f32; 2]) -> Mote {
-        let near = self.own(number, 3);
+    fn place_mote(&self, index: u32, seconds: f32, pose: &Pose, speed: [f32; 2]) -> Mote {
+        let near = self.random(index, 3);
 
-        let pace = 0.45 + 0.55 * near;
-        let drift = |at: usize| 0.5 * (pose.shift[at] + pose.way[at] * (0.5 + near));
+        let speed_factor = 0.45 + 0.55 * near;
+        let drift = |at: usize| 0.5 * (pose.shift[at] + pose.drift[at] * (0.5 + near));
 
-        let across = self.own(number, 1) * 1.2 + seconds * pace * speed[0] - drift(0);
-        let down = self.own(number, 2) * 1.2 + seconds * pace * speed[1] - drift(1);
+        let across = self.random(index, 1) * 1.2 + seconds * speed_factor * speed[0] - drift(0);
+        let down = self.random(index, 2) * 1.2 + seconds * speed_factor * speed[1] - drift(1);
 
-        Mote { at: [across.rem_euclid(1.2) - 0.1, down.rem_euclid(1.2) - 0.1], near, own: self.own(number, 4) }
+        Mote {
+            at: [across.rem_euclid(1.2) - 0.1, down.rem_euclid(1.2) - 0.1],
+            near,
+            random_offset: self.random(index, 4),
+        }
     }
 
-    fn mote(&self, number: u32, seconds: f32, pose: &Pose, frame: &mut Raster) {
+    fn mote(&self, index: u32, seconds: f32, pose: &Pose, frame: &mut Raster) {
         let size = frame.size();
 
         let unit = size.height as f32 / 360.0;
         let at = |mote: &Mote| [mote.at[0] * size.width as f32, mote.at[1] * size.height as f32];
-        let sway = |pace: f32, far: f32, own: f32| far * (pace * seconds + TAU * own).sin();
+        let sway = |frequency: f32, far: f32, phase: f32| far * (frequency * seconds + TAU * phase).sin();
 
         match self.kind {
             Weather::Rain => {
-                let mote = self.place(number, seconds, pose, [-0.22, 1.9]);
+                let mote = self.place_mote(index, seconds, pose, [-0.22, 1.9]);
                 let length = unit * (10.0 + 22.0 * mote.near);
                 let wide = unit * (0.45 + 0.5 * mote.near);
                 streak(frame, at(&mote), [0.11 * length, -length], wide, 0.10 + 0.20 * mote.near);
             }
             Weather::Snow => {
-                let mut mote = self.place(number, seconds, pose, [-0.03, 0.17]);
-                mote.at[0] += sway(0.9 + mote.own, 0.012, mote.own);
+                let mut mote = self.place_mote(index, seconds, pose, [-0.03, 0.17]);
+                mote.at[0] += sway(0.9 + mote.random_offset, 0.012, mote.random_offset);
                 let radius = unit * (0.9 + 3.0 * mote.near * mote.near);
                 disc(frame, at(&mote), radius, 1.0, [0.97, 0.98, 1.0], 0.45 + 0.4 * mote.near);
             }
             Weather::Dust => {
-                let mut mote = self.place(number, seconds, pose, [0.018, -0.012]);
-                mote.at[1] += sway(0.5 + mote.own, 0.015, mote.own);
-                let radius = unit * (0.7 + 2.8 * mote.near * mote.own);
-                let light = 0.20 + 0.28 * (0.5 + sway(1.1, 0.5, mote.own));
+                let mut mote = self.place_mote(index, seconds, pose, [0.018, -0.012]);
+                mote.at[1] += sway(0.5 + mote.random_offset, 0.015, mote.random_offset);
+                let radius = unit * (0.7 + 2.8 * mote.near * mote.random_offset);
+                let light = 0.20 + 0.28 * (0.5 + sway(1.1, 0.5, mote.random_offset));
                 disc(frame, at(&mote), radius, 1.6, [1.0, 0.93, 0.78], light);
             }
             Weather::Fireflies => {
-                let mut mote = self.place(number, seconds, pose, [0.0, 0.0]);
-                mote.at[0] += sway(0.45 + 0.4 * mote.own, 0.05, mote.own);
-                mote.at[1] = 0.25 + 0.75 * mote.at[1] + sway(0.7, 0.03, mote.own * 3.0);
-                let light = ramp(sway(1.6 + mote.own, 1.0, mote.own * 7.0), -0.4, 0.9);
+                let mut mote = self.place_mote(index, seconds, pose, [0.0, 0.0]);
+                mote.at[0] += sway(0.45 + 0.4 * mote.random_offset, 0.05, mote.random_offset);
+                mote.at[1] = 0.25 + 0.75 * mote.at[1] + sway(0.7, 0.03, mote.random_offset * 3.0);
+                let light = ramp(sway(1.6 + mote.random_offset, 1.0, mote.random_offset * 7.0), -0.4, 0.9);
                 disc(frame, at(&mote), unit * (5.0 + 5.0 * mote.near), 1.0, [0.95, 0.9, 0.35], 0.35 * light);
                 disc(frame, at(&mote), unit * (1.2 + mote.near), 0.5, [1.0, 1.0, 0.8], light);
             }
             Weather::Petals => {
-                let mut mote = self.place(number, seconds, pose, [0.06, 0.10]);
-                mote.at[0] += sway(1.3 + mote.own, 0.03, mote.own);
-                let turned = sway(2.0 + 2.0 * mote.own, 1.0, mote.own).abs();
-                let colour = [1.0, 0.72 + 0.16 * mote.own, 0.78];
+                let mut mote = self.place_mote(index, seconds, pose, [0.06, 0.10]);
+                mote.at[0] += sway(1.3 + mote.random_offset, 0.03, mote.random_offset);
+                let turned = sway(2.0 + 2.0 * mote.random_offset, 1.0, mote.random_offset).abs();
+                let colour = [1.0, 0.72 + 0.16 * mote.random_offset, 0.78];
                 let radius = unit * (1.6 + 3.2 * mote.near);
                 oval(frame, at(&mote), [radius, radius * (0.35 + 0.65 * turned)], colour, 0.85);
             }
@@ -135,8 +139,8 @@ impl Sky {
 
                 let far = depth.map_or(0.5, |depth| 1.0 - depth.at(pose.source([u, v], 0.5)));
 
-                let [a, b] = [(wide, 0.05, 0.35), (fine, 0.11, 0.8)].map(|(cloud, pace, scale)| {
-                    let across = (u + pose.shift[0] + pose.way[0]) * scale + seconds * pace;
+                let [a, b] = [(wide, 0.05, 0.35), (fine, 0.11, 0.8)].map(|(cloud, speed, scale)| {
+                    let across = (u + pose.shift[0] + pose.drift[0]) * scale + seconds * speed;
                     wrapped(cloud, across, v * scale)
                 });
 
@@ -177,9 +181,9 @@ fn disc(frame: &mut Raster, [x, y]: [f32; 2], radius: f32, edge: f32, colour: [f
     for row in span(y - radius - 1.0, y + radius + 1.0, size.height) {
         for column in span(x - radius - 1.0, x + radius + 1.0, size.width) {
             let far = ((column as f32 + 0.5 - x).powi(2) + (row as f32 + 0.5 - y).powi(2)).sqrt() / radius.max(0.8);
-            let inside = (1.0 - far).max(0.0).powf(edge);
-            if inside > 0.0 {
-                frame.lay(column, row, colour, cover * inside);
+            let coverage = (1.0 - far).max(0.0).powf(edge);
+            if coverage > 0.0 {
+                frame.lay(column, row, colour, cover * coverage);
             }
         }
     }
@@ -191,9 +195,9 @@ fn oval(frame: &mut Raster, [x, y]: [f32; 2], [wide, high]: [f32; 2], colour: [f
         for column in span(x - wide - 1.0, x + wide + 1.0, size.width) {
             let far =
                 ((column as f32 + 0.5 - x) / wide.max(0.6)).powi(2) + ((row as f32 + 0.5 - y) / high.max(0.6)).powi(2);
-            let inside = ((1.0 - far) * 1.5).clamp(0.0, 1.0);
-            if inside > 0.0 {
-                frame.lay(column, row, colour, cover * inside);
+            let coverage = ((1.0 - far) * 1.5).clamp(0.0, 1.0);
+            if coverage > 0.0 {
+                frame.lay(column, row, colour, cover * coverage);
             }
         }
     }
@@ -213,8 +217,8 @@ fn streak(frame: &mut Raster, [x, y]: [f32; 2], [across, down]: [f32; 2], wide: 
         let soft = (4.0 * share * (1.0 - share)).sqrt();
 
         for column in span(middle - wide - 1.0, middle + wide + 1.0, size.width) {
-            let inside = (wide + 0.5 - (column as f32 + 0.5 - middle).abs()).clamp(0.0, 1.0);
-            frame.lay(column, row, [0.85, 0.89, 0.95], cover * inside * soft);
+            let coverage = (wide + 0.5 - (column as f32 + 0.5 - middle).abs()).clamp(0.0, 1.0);
+            frame.lay(column, row, [0.85, 0.89, 0.95], cover * coverage * soft);
         }
     }
 }
@@ -226,7 +230,7 @@ mod tests {
 
     const SIZE: Size = Size { width: 64, height: 36 };
 
-    fn drawn(kind: Weather, seconds: f32) -> Raster {
+    fn draw_weather(kind: Weather, seconds: f32) -> Raster {
         let mut frame = Raster::from_fn(SIZE, |_, _| [0.2, 0.2, 0.25, 1.0]);
         Sky::new(kind, 1.0, 5).draw(seconds, &Pose::OWN, None, &mut frame);
         frame
@@ -236,11 +240,11 @@ mod tests {
     fn all_weather_is_seen_and_moves() {
         for kind in [Weather::Rain, Weather::Snow, Weather::Dust, Weather::Fireflies, Weather::Fog, Weather::Petals] {
             let clear = Raster::from_fn(SIZE, |_, _| [0.2, 0.2, 0.25, 1.0]);
-            let one = drawn(kind, 0.5);
-            let two = drawn(kind, 1.0);
-            assert!(one != clear && one != two, "{kind:?}");
-            assert_eq!(one, drawn(kind, 0.5), "{kind:?} is where the time says");
-            assert!(one.pixels().iter().flatten().all(|value| (0.0..=1.0).contains(value)), "{kind:?}");
+            let earlier = draw_weather(kind, 0.5);
+            let later = draw_weather(kind, 1.0);
+            assert!(earlier != clear && earlier != later, "{kind:?}");
+            assert_eq!(earlier, draw_weather(kind, 0.5), "{kind:?} is where the time says");
+            assert!(earlier.pixels().iter().flatten().all(|value| (0.0..=1.0).contains(value)), "{kind:?}");
         }
     }
 

@@ -87,7 +87,7 @@ pub struct Wishes {
     pub ground: Option<Ground>,
     pub hour: Option<Hour>,
     /// Speed of all moves; 1 is normal.
-    pub pace: f32,
+    pub speed: f32,
     /// `true` if the camera does not move.
     pub still: bool,
 }
@@ -206,8 +206,8 @@ fn meaning<T: Copy>(table: Table<T>, word: &str) -> Option<T> {
 }
 
 /// Returns the move of a verb and a direction. Without a direction it is the most common one.
-fn directed(verb: Verb, way: Option<CameraWay>) -> Move {
-    match (verb, way) {
+fn directed(verb: Verb, direction: Option<CameraWay>) -> Move {
+    match (verb, direction) {
         (Verb::Pan | Verb::Tilt, Some(CameraWay::Up)) | (Verb::Tilt, None) => Move::TiltUp,
         (Verb::Pan | Verb::Tilt, Some(CameraWay::Down)) => Move::TiltDown,
         (Verb::Pan | Verb::Tilt, Some(CameraWay::Left)) => Move::PanLeft,
@@ -227,7 +227,7 @@ fn directed(verb: Verb, way: Option<CameraWay>) -> Move {
     }
 }
 
-fn note<T: PartialEq>(list: &mut Vec<T>, found: Option<T>) -> bool {
+fn push_new<T: PartialEq>(list: &mut Vec<T>, found: Option<T>) -> bool {
     let Some(found) = found else { return false };
     if !list.contains(&found) {
         list.push(found);
@@ -238,7 +238,7 @@ fn note<T: PartialEq>(list: &mut Vec<T>, found: Option<T>) -> bool {
 impl Wishes {
     /// Returns an empty interpretation.
     #[must_use]
-    pub fn none() -> Self {
+    pub fn neutral() -> Self {
         Self {
             moves: Vec::new(),
             weather: Vec::new(),
@@ -246,15 +246,15 @@ impl Wishes {
             life: Vec::new(),
             ground: None,
             hour: None,
-            pace: 1.0,
+            speed: 1.0,
             still: false,
         }
     }
 
     /// Interprets a prompt.
     #[must_use]
-    pub fn of(prompt: &str) -> Self {
-        let mut wishes = Self::none();
+    pub fn from_prompt(prompt: &str) -> Self {
+        let mut wishes = Self::neutral();
         let mut verb: Option<Verb> = None;
         let mut negated = false;
 
@@ -273,8 +273,8 @@ impl Wishes {
 
             if let Some(next) = meaning(VERBS, word) {
                 wishes.end(verb.replace(next), None);
-            } else if let (Some(done), Some(way)) = (verb, meaning(WAYS, word)) {
-                wishes.end(Some(done), Some(way));
+            } else if let (Some(verb_done), Some(direction)) = (verb, meaning(WAYS, word)) {
+                wishes.end(Some(verb_done), Some(direction));
                 verb = None;
             } else {
                 wishes.hear(word);
@@ -285,22 +285,22 @@ impl Wishes {
         wishes
     }
 
-    fn end(&mut self, verb: Option<Verb>, way: Option<CameraWay>) {
-        note(&mut self.moves, verb.map(|verb| directed(verb, way)));
+    fn end(&mut self, verb: Option<Verb>, direction: Option<CameraWay>) {
+        push_new(&mut self.moves, verb.map(|verb| directed(verb, direction)));
     }
 
     fn hear(&mut self, word: &str) {
-        note(&mut self.moves, meaning(SIMPLE_MOVES, word));
-        note(&mut self.weather, meaning(WEATHERS, word));
-        note(&mut self.moods, meaning(MOODS, word));
-        note(&mut self.life, meaning(LIVES, word));
+        push_new(&mut self.moves, meaning(SIMPLE_MOVES, word));
+        push_new(&mut self.weather, meaning(WEATHERS, word));
+        push_new(&mut self.moods, meaning(MOODS, word));
+        push_new(&mut self.life, meaning(LIVES, word));
         self.ground = self.ground.or(meaning(GROUNDS, word));
         self.hour = self.hour.or(meaning(HOURS, word));
-        self.pace = meaning(PACES, word).unwrap_or(self.pace);
+        self.speed = meaning(PACES, word).unwrap_or(self.speed);
         self.still |= STILL.contains(&word);
 
         if self.moods.contains(&Mood::Storm) {
-            note(&mut self.weather, Some(Weather::Rain));
+            push_new(&mut self.weather, Some(Weather::Rain));
         }
     }
 
@@ -316,7 +316,7 @@ impl Wishes {
             self.weather.push(Weather::Dust);
         }
 
-        self.pace = self.pace.min(0.8);
+        self.speed = self.speed.min(0.8);
         self
     }
 }
@@ -350,17 +350,17 @@ mod tests {
             ("a cat on a mat", vec![]),
             ("do not zoom, tilt down", vec![Move::TiltDown]),
         ] {
-            assert_eq!(Wishes::of(prompt).moves, moves, "{prompt}");
+            assert_eq!(Wishes::from_prompt(prompt).moves, moves, "{prompt}");
         }
     }
 
     #[test]
     fn weather_light_and_places_are_heard() {
-        let wishes = Wishes::of("A stormy sea at night, heavy rain, no snow, fast");
+        let wishes = Wishes::from_prompt("A stormy sea at night, heavy rain, no snow, fast");
         assert_eq!((&wishes.weather[..], &wishes.moods[..]), (&[Weather::Rain][..], &[Mood::Storm][..]));
         assert_eq!((wishes.ground, wishes.hour), (Some(Ground::Sea), Some(Hour::Night)));
-        assert!(wishes.pace > 1.0 && wishes.life == [Life::Water]);
-        assert!(Wishes::of("static shot").still);
+        assert!(wishes.speed > 1.0 && wishes.life == [Life::Water]);
+        assert!(Wishes::from_prompt("static shot").still);
     }
 
     #[test]

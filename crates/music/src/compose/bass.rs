@@ -66,16 +66,16 @@ impl Walk<'_> {
             BassLine::RootFifth => {
                 let half = if self.span.steps.is_multiple_of(2 * beat) { self.span.steps / 2 } else { self.span.steps };
                 let half = half.min(score_half(self.score));
-                for (nth, at) in (0..self.span.steps).step_by(half.max(1) as usize).enumerate() {
-                    let pitch = if nth % 2 == 0 { self.root } else { self.fifth() };
+                for (index, at) in (0..self.span.steps).step_by(half.max(1) as usize).enumerate() {
+                    let pitch = if index % 2 == 0 { self.root } else { self.fifth() };
                     self.stroke(pen, at, f64::from(half) * 0.85, pitch, velocity);
                 }
             }
-            BassLine::Eighths => self.every(pen, 2, 0, |_| Tone::Root, velocity),
-            BassLine::OffBeats => self.every(pen, beat, beat / 2, |_| Tone::Root, velocity),
+            BassLine::Eighths => self.write_every(pen, 2, 0, |_| Tone::Root, velocity),
+            BassLine::OffBeats => self.write_every(pen, beat, beat / 2, |_| Tone::Root, velocity),
             BassLine::Octaves => {
-                let turn = |nth| if nth % 2 == 0 { Tone::Root } else { Tone::Octave };
-                self.every(pen, 2, 0, turn, velocity);
+                let tone_at = |index| if index % 2 == 0 { Tone::Root } else { Tone::Octave };
+                self.write_every(pen, 2, 0, tone_at, velocity);
             }
             BassLine::Walking => self.walk(pen, beat, velocity),
             BassLine::Funky => self.pattern(pen, FUNKY, velocity),
@@ -107,10 +107,10 @@ impl Walk<'_> {
         pen.note(f64::from(self.span.start + at), steps, pitch, velocity);
     }
 
-    fn every(&self, pen: &mut Pen, gap: u32, first: u32, tone: impl Fn(u32) -> Tone, velocity: f32) {
-        for (nth, at) in (0..).zip((first..self.span.steps).step_by(gap as usize)) {
+    fn write_every(&self, pen: &mut Pen, gap: u32, first: u32, tone: impl Fn(u32) -> Tone, velocity: f32) {
+        for (index, at) in (0..).zip((first..self.span.steps).step_by(gap as usize)) {
             let accent = if at % self.score.clock().metre.beat == 0 { 1.0 } else { 0.86 };
-            self.stroke(pen, at, f64::from(gap.min(4)) * 0.82, self.tone(tone(nth)), velocity * accent);
+            self.stroke(pen, at, f64::from(gap.min(4)) * 0.82, self.tone(tone(index)), velocity * accent);
         }
     }
 
@@ -129,17 +129,17 @@ impl Walk<'_> {
         let beats = self.span.steps / beat;
         let next = at_or_above(self.score.span_after(self.span.start).chord.root, self.floor);
 
-        for nth in 0..beats {
+        for index in 0..beats {
             let tones = &self.span.chord.tones;
-            let pitch = match nth {
+            let pitch = match index {
                 0 => self.root,
-                _ if nth + 1 == beats => {
+                _ if index + 1 == beats => {
                     let below = self.score.plan.key.holds(next - 1) || next > self.root;
                     if below { next - 1 } else { next + 1 }
                 }
-                _ => self.root + tones[nth as usize % tones.len().min(4)],
+                _ => self.root + tones[index as usize % tones.len().min(4)],
             };
-            self.stroke(pen, nth * beat, f64::from(beat) * 0.92, pitch, velocity);
+            self.stroke(pen, index * beat, f64::from(beat) * 0.92, pitch, velocity);
         }
 
         if beats == 0 {

@@ -34,8 +34,8 @@ pub fn write_pad(score: &Score, instrument: Instrument) -> Vec<Note> {
 pub fn write_comp(score: &Score, instrument: Instrument) -> Vec<Note> {
     let mut pen = score.pen("comp");
     for phrase in score.phrases_of(Role::Comp) {
-        let usual = score.plan.style.comping;
-        let comping = match usual {
+        let style_comping = score.plan.style.comping;
+        let comping = match style_comping {
             Comping::Beats | Comping::Strummed | Comping::Pulse | Comping::Chug if phrase.intensity < 0.42 => {
                 Comping::Held
             }
@@ -54,8 +54,8 @@ pub fn write_comp(score: &Score, instrument: Instrument) -> Vec<Note> {
 
     if let Some(span) = score.last_chord() {
         let strum = if score.plan.style.comping == Comping::Strummed { 30.0 } else { 12.0 };
-        for (nth, pitch) in (0_u8..).zip(voices(span, instrument, 0)) {
-            pen.last_note(pitch, 0.62, f32::from(nth) * strum);
+        for (index, pitch) in (0_u8..).zip(voices(span, instrument, 0)) {
+            pen.last_note(pitch, 0.62, f32::from(index) * strum);
         }
     }
     pen.finish()
@@ -75,11 +75,11 @@ fn voices(span: &Span, instrument: Instrument, shift: i32) -> Vec<i32> {
     let (low, high) = instrument.range();
     let lowest = span.voices.first().copied().unwrap_or(60) + shift;
     let highest = span.voices.last().copied().unwrap_or(60) + shift;
-    let up = if lowest < low { (low - lowest + 11).div_euclid(12) * 12 } else { 0 };
-    let down = if highest > high { (highest - high + 11).div_euclid(12) * 12 } else { 0 };
+    let octaves_up = if lowest < low { (low - lowest + 11).div_euclid(12) * 12 } else { 0 };
+    let octaves_down = if highest > high { (highest - high + 11).div_euclid(12) * 12 } else { 0 };
 
-    let moved = span.voices.iter().map(|pitch| pitch + shift + up - down);
-    moved.filter(|pitch| (low..=high).contains(pitch)).collect()
+    let transposed = span.voices.iter().map(|pitch| pitch + shift + octaves_up - octaves_down);
+    transposed.filter(|pitch| (low..=high).contains(pitch)).collect()
 }
 
 struct Hands<'a> {
@@ -121,15 +121,15 @@ impl Hands<'_> {
                     self.chord(pen, at, length, velocity * accent, 3.0);
                 }
             }
-            Comping::Broken => self.broken(pen, velocity),
+            Comping::Broken => self.broken_chord(pen, velocity),
             Comping::Strummed => self.strummed(pen, velocity),
         }
     }
 
     fn chord(&self, pen: &mut Pen, at: u32, steps: f64, velocity: f32, spread_ms: f32) {
-        for (nth, pitch) in (0_u8..).zip(&self.voices) {
+        for (index, pitch) in (0_u8..).zip(&self.voices) {
             let start = f64::from(self.span.start + at);
-            pen.late_note(start, steps, *pitch, velocity, f32::from(nth) * spread_ms);
+            pen.late_note(start, steps, *pitch, velocity, f32::from(index) * spread_ms);
         }
     }
 
@@ -143,16 +143,16 @@ impl Hands<'_> {
     }
 
     /// Plays an Alberti bass: low, high, middle, high. Metres of twelve steps run up and down instead.
-    fn broken(&self, pen: &mut Pen, velocity: f32) {
+    fn broken_chord(&self, pen: &mut Pen, velocity: f32) {
         let metre = self.score.clock().metre;
         let order: &[usize] = if metre.beat == 6 || metre.bar == 12 { &[0, 1, 2, 3, 2, 1] } else { &[0, 2, 1, 2] };
-        for (nth, at) in (0..self.span.steps).step_by(2).enumerate() {
-            let place = order[nth % order.len()];
-            let Some(pitch) = self.voices.get(place.min(self.voices.len().saturating_sub(1))) else { continue };
-            let accent = if nth % order.len() == 0 { 1.0 } else { 0.8 };
+        for (index, at) in (0..self.span.steps).step_by(2).enumerate() {
+            let voice_index = order[index % order.len()];
+            let Some(pitch) = self.voices.get(voice_index.min(self.voices.len().saturating_sub(1))) else { continue };
+            let accent = if index % order.len() == 0 { 1.0 } else { 0.8 };
             // Each tone is held while the next ones join it.
-            let held = f64::from((self.span.steps - at).min(6));
-            pen.note(f64::from(self.span.start + at), held, *pitch, velocity * accent);
+            let steps = f64::from((self.span.steps - at).min(6));
+            pen.note(f64::from(self.span.start + at), steps, *pitch, velocity * accent);
         }
     }
 
@@ -165,8 +165,8 @@ impl Hands<'_> {
             for at in strokes.iter().map(|at| bar + at).filter(|at| *at < self.span.steps) {
                 let down = at % 4 == 0;
                 let last = self.voices.len().saturating_sub(1);
-                for (nth, pitch) in self.voices.iter().enumerate() {
-                    let order = if down { nth } else { last - nth };
+                for (index, pitch) in self.voices.iter().enumerate() {
+                    let order = if down { index } else { last - index };
                     let soft = if down { 1.0 } else { 0.72 };
                     let start = f64::from(self.span.start + at);
                     pen.late_note(start, 3.2, *pitch, velocity * soft, order as f32 * STRUM_MS);
@@ -189,16 +189,16 @@ const ORDERS: &[&[usize]] = &[
 #[must_use]
 pub fn write_arpeggio(score: &Score, instrument: Instrument) -> Vec<Note> {
     let mut pen = score.pen("arpeggio");
-    let mut chance = score.chance.fork("arpeggio order");
-    let order = chance.pick(ORDERS);
+    let mut rng = score.rng.fork("arpeggio order");
+    let order = rng.pick(ORDERS);
     // Sixteenths if the tempo leaves time for them and the mood is not quiet, otherwise eighths.
     let gap = if score.clock().step_seconds() > 0.105 && score.plan.feeling.energy > -0.5 { 1 } else { 2 };
 
     for phrase in score.phrases_of(Role::Arpeggio) {
         for span in score.spans_in(phrase) {
             let tones = ladder(span, instrument);
-            for (nth, at) in (0..span.steps).step_by(gap as usize).enumerate() {
-                let Some(pitch) = tones.get(order[nth % order.len()] % tones.len().max(1)) else { continue };
+            for (index, at) in (0..span.steps).step_by(gap as usize).enumerate() {
+                let Some(pitch) = tones.get(order[index % order.len()] % tones.len().max(1)) else { continue };
                 let accent = if at % score.clock().metre.beat == 0 { 1.0 } else { 0.78 };
                 let velocity = dynamic(0.66, phrase.intensity) * accent;
                 pen.note(f64::from(span.start + at), f64::from(gap) * 1.4, *pitch, velocity);
@@ -207,8 +207,8 @@ pub fn write_arpeggio(score: &Score, instrument: Instrument) -> Vec<Note> {
     }
 
     if let Some(span) = score.last_chord() {
-        for (nth, pitch) in (0_u8..).zip(ladder(span, instrument)) {
-            pen.last_note(pitch, 0.5, f32::from(nth) * 70.0);
+        for (index, pitch) in (0_u8..).zip(ladder(span, instrument)) {
+            pen.last_note(pitch, 0.5, f32::from(index) * 70.0);
         }
     }
     pen.finish()

@@ -61,7 +61,7 @@ const SLOWING_MAX: f64 = 0.55;
 impl Clock {
     /// Computes tempo and length.
     #[must_use]
-    pub fn of(pace: &Pace) -> Self {
+    pub fn new(pace: &Pace) -> Self {
         let Metre { bar, beat, .. } = pace.metre;
         let quarter = if beat == 6 { 6.0 } else { 4.0 };
         let seconds = f64::from(pace.seconds);
@@ -78,23 +78,23 @@ impl Clock {
             Ending::Fade => (seconds / (step * bar_steps)).ceil().max(1.0) * bar_steps,
             Ending::Chord { ritards } => {
                 let ring = (seconds * 0.07).clamp(0.6, 5.0).max((step * f64::from(beat) * 2.0).min(seconds * 0.4));
-                let room = seconds - ring;
-                let (unit, rounded) = if room < step * bar_steps {
-                    (f64::from(beat), (room / (step * f64::from(beat))).floor())
+                let available = seconds - ring;
+                let (unit, rounded) = if available < step * bar_steps {
+                    (f64::from(beat), (available / (step * f64::from(beat))).floor())
                 } else {
-                    let bars = room / (step * bar_steps);
+                    let bars = available / (step * bar_steps);
                     (bar_steps, if pace.fixed { bars.floor() } else { bars.round() })
                 };
 
                 let steps = unit * rounded.max(0.0);
                 if steps > 0.0 && !pace.fixed {
-                    let give = if steps > 4.0 * bar_steps { GIVE.0 } else { GIVE.1 };
-                    step = (room / steps).clamp(step * (1.0 - give), step * (1.0 + give));
+                    let max_stretch = if steps > 4.0 * bar_steps { GIVE.0 } else { GIVE.1 };
+                    step = (available / steps).clamp(step * (1.0 - max_stretch), step * (1.0 + max_stretch));
                 }
 
                 if ritards && steps >= 2.0 * bar_steps {
                     // The ritardando uses the time left beside a ring of the wanted length, but at least a minimum.
-                    let left = (room - steps * step) / (step * bar_steps);
+                    let left = (available - steps * step) / (step * bar_steps);
                     slowing = (2.0 * left).clamp(0.12, SLOWING_MAX);
                 }
                 steps
@@ -134,8 +134,8 @@ impl Clock {
         let slow = (swung - self.slows_at).max(0.0);
         let bar = f64::from(self.metre.bar);
         // The tempo falls evenly over the last bar and then stays constant.
-        let within = slow.min(bar);
-        let stretch = self.slowing * (within * within / (2.0 * bar) + (slow - within));
+        let steps_in_bar = slow.min(bar);
+        let stretch = self.slowing * (steps_in_bar * steps_in_bar / (2.0 * bar) + (slow - steps_in_bar));
         (swung + stretch) * self.step
     }
 
@@ -149,11 +149,12 @@ impl Clock {
     /// Returns the position of a step after swing, which delays the middle of each pair of notes.
     fn swung(&self, step: f64) -> f64 {
         let pair = 2.0 * self.swing_steps;
-        let place = step.rem_euclid(pair) / pair;
-        let late = self.swing / 4.0;
-        let middle = 0.5 + late;
-        let swung = if place < 0.5 { place * 2.0 * middle } else { middle + (place - 0.5) * 2.0 * (1.0 - middle) };
-        step + (swung - place) * pair
+        let fraction = step.rem_euclid(pair) / pair;
+        let delay = self.swing / 4.0;
+        let middle = 0.5 + delay;
+        let swung =
+            if fraction < 0.5 { fraction * 2.0 * middle } else { middle + (fraction - 0.5) * 2.0 * (1.0 - middle) };
+        step + (swung - fraction) * pair
     }
 }
 
@@ -170,7 +171,7 @@ mod tests {
     fn the_last_chord_has_room_to_ring_whatever_length_and_tempo() {
         for (seconds, bpm, metre) in (1..=360).flat_map(|s| [(s, 48.0, SIX), (s, 90.0, THREE), (s, 174.0, FOUR)]) {
             for (fixed, ritards) in [(false, true), (true, false), (true, true)] {
-                let clock = Clock::of(&Pace { fixed, metre, ..pace(seconds, bpm, Ending::Chord { ritards }) });
+                let clock = Clock::new(&Pace { fixed, metre, ..pace(seconds, bpm, Ending::Chord { ritards }) });
                 let ring = f64::from(seconds) - clock.seconds_at(f64::from(clock.steps));
                 assert!(ring >= 0.25 && ring <= 5.5 + 60.0 / f64::from(bpm) * 6.0, "{seconds} {bpm}: {ring}");
                 assert!(clock.frames == u32::from(seconds) * RATE && clock.steps.is_multiple_of(metre.beat));
@@ -183,7 +184,7 @@ mod tests {
     #[test]
     fn a_loop_is_whole_bars_and_ends_where_it_began() {
         for seconds in 4..=60 {
-            let clock = Clock::of(&pace(seconds, 100.0, Ending::Seamless));
+            let clock = Clock::new(&pace(seconds, 100.0, Ending::Seamless));
             assert_eq!(clock.steps % 16, 0);
             assert_eq!(clock.frame_at(f64::from(clock.steps)), clock.frames);
         }
@@ -192,11 +193,11 @@ mod tests {
     #[test]
     fn time_never_goes_back() {
         let swings = Pace { swing: 0.66, ..pace(20, 120.0, Ending::Chord { ritards: true }) };
-        let clock = Clock::of(&swings);
+        let clock = Clock::new(&swings);
         let times: Vec<_> = (0..4 * clock.steps).map(|quarter| clock.seconds_at(f64::from(quarter) / 4.0)).collect();
         assert!(times.is_sorted());
         // The second eighth of a beat is late by half a step or more; the beats themselves are not.
-        let straight = Clock::of(&Pace { swing: 0.0, ..swings });
+        let straight = Clock::new(&Pace { swing: 0.0, ..swings });
         assert!(clock.seconds_at(2.0) - straight.seconds_at(2.0) > 0.5 * f64::from(clock.step_seconds()));
         assert!((clock.seconds_at(4.0) - straight.seconds_at(4.0)).abs() < 1e-9);
     }
@@ -204,7 +205,7 @@ mod tests {
     #[test]
     fn the_last_bar_slows_down_where_that_is_usual() {
         let bar = |ritards, bars_before: f64| {
-            let clock = Clock::of(&pace(30, 100.0, Ending::Chord { ritards }));
+            let clock = Clock::new(&pace(30, 100.0, Ending::Chord { ritards }));
             let end = f64::from(clock.steps) - 16.0 * bars_before;
             clock.seconds_at(end) - clock.seconds_at(end - 16.0)
         };

@@ -15,7 +15,7 @@ pub fn write(score: &Score) -> Vec<Note> {
     let mut played = score.phrases.is_empty();
 
     for phrase in score.phrases_of(Role::Drums) {
-        let kit = Kit { score, groove, phrase, full: phrase.intensity >= 0.55 || score.always };
+        let kit = Kit { score, groove, phrase, full: phrase.intensity >= 0.55 || score.is_permanent };
         kit.write(&mut pen);
         played = phrase.last;
     }
@@ -38,7 +38,7 @@ impl Kit<'_> {
     fn write(&self, pen: &mut Pen) {
         let bar = self.score.clock().metre.bar;
         let seed = format!("bar {}", self.phrase.start);
-        let mut chance = self.score.chance.fork(&seed);
+        let mut rng = self.score.rng.fork(&seed);
         // A full phrase fills the end of a section. A phrase that ends the piece without a last chord has no fill.
         let fills = self.full && !(self.phrase.last && self.score.last_chord().is_none()) && self.phrase.steps >= bar;
         for at in 0..self.phrase.steps {
@@ -56,14 +56,14 @@ impl Kit<'_> {
                 }
 
                 // Soft strokes are left out at random so that bars differ slightly.
-                if velocity < 0.5 && chance.odds(0.22) {
+                if velocity < 0.5 && rng.odds(0.22) {
                     continue;
                 }
 
                 self.strike(pen, at, *drum, velocity);
             }
 
-            if self.full && self.groove.pulse.contains(&Drum::HatClosed) && chance.odds(0.015) {
+            if self.full && self.groove.pulse.contains(&Drum::HatClosed) && rng.odds(0.015) {
                 self.strike(pen, at, Drum::Rim, 0.35);
             }
         }

@@ -13,66 +13,66 @@ const ROLES: [Role; 6] = [Role::Lead, Role::Comp, Role::Bass, Role::Drums, Role:
 /// Returns the players, at most one per role and at least one in total.
 #[must_use]
 pub fn gather(brief: &Brief, plan: &PiecePlan) -> Vec<Player> {
-    let mut chance = brief.chance.fork("ensemble");
+    let mut rng = brief.rng.fork("ensemble");
     let mut players: Vec<Player> = Vec::new();
-    let free = |players: &Vec<Player>, role: Role| players.iter().all(|(taken, _)| *taken != role);
+    let is_free = |players: &Vec<Player>, role: Role| players.iter().all(|(occupied, _)| *occupied != role);
 
     for instrument in &brief.wanted {
-        if let Some(role) = instrument.roles().iter().find(|role| free(&players, **role)) {
+        if let Some(role) = instrument.roles().iter().find(|role| is_free(&players, **role)) {
             players.push((*role, *instrument));
         }
     }
 
     if brief.solo {
-        alone(&mut players);
+        add_soloist(&mut players);
         return players;
     }
     // If no requested instrument has the melody, the first one that can play it takes it.
     let leads =
         |player: &&mut Player| player.1.roles().contains(&Role::Lead) && !player.1.roles().starts_with(&[Role::Pad]);
-    if free(&players, Role::Lead)
+    if is_free(&players, Role::Lead)
         && players.len() > 1
         && let Some(player) = players.iter_mut().find(leads)
     {
         player.0 = Role::Lead;
     }
 
-    for role in ROLES.into_iter().filter(|role| free(&players.clone(), *role)).collect::<Vec<_>>() {
-        let choices = usual(plan, brief, role);
-        let rarely = match role {
+    for role in ROLES.into_iter().filter(|role| is_free(&players.clone(), *role)).collect::<Vec<_>>() {
+        let choices = candidates(plan, brief, role);
+        let probability = match role {
             Role::Lead => plan.style.tune.max(f32::from(u8::from(plan.second.is_some()))),
             Role::Arpeggio => 0.35 + 0.5 * plan.feeling.space,
             Role::Pad => 0.6 + 0.4 * plan.feeling.space,
             _ => 1.0,
         };
 
-        let drawn = chance.odds(rarely);
-        let chosen = chance.below(choices.len());
-        if drawn && let Some(instrument) = choices.get(chosen) {
+        let is_chosen = rng.odds(probability);
+        let chosen = rng.below(choices.len());
+        if is_chosen && let Some(instrument) = choices.get(chosen) {
             players.push((role, *instrument));
         }
     }
 
     if players.is_empty() {
-        let somebody = Instrument::all().find(|instrument| !brief.unwanted.contains(instrument));
-        let player = somebody.unwrap_or(Instrument::Piano);
+        let any_instrument = Instrument::all().find(|instrument| !brief.unwanted.contains(instrument));
+        let player = any_instrument.unwrap_or(Instrument::Piano);
         players.push((player.roles()[0], player));
     }
 
     if players.len() == 1 {
-        alone(&mut players);
+        add_soloist(&mut players);
     }
     players
 }
 
 /// Returns the instruments that the genres use in a role, without the rejected ones.
-fn usual(plan: &PiecePlan, brief: &Brief, role: Role) -> Vec<Instrument> {
+fn candidates(plan: &PiecePlan, brief: &Brief, role: Role) -> Vec<Instrument> {
     let style = plan.style;
-    let lent = plan.second.unwrap_or(style);
+    let second_style = plan.second.unwrap_or(style);
     let mut choices = match role {
         // The second genre provides melody and chords.
-        Role::Lead => lent.leads.to_vec(),
-        Role::Comp if !lent.comps.is_empty() && !style.comps.is_empty() => lent.comps.to_vec(),
+        Role::Lead => second_style.leads.to_vec(),
+        Role::Comp if !second_style.comps.is_empty() && !style.comps.is_empty() => second_style.comps.to_vec(),
         Role::Comp => style.comps.to_vec(),
         Role::Pad => style.pads.to_vec(),
         Role::Arpeggio => style.arpeggios.to_vec(),
@@ -82,7 +82,7 @@ fn usual(plan: &PiecePlan, brief: &Brief, role: Role) -> Vec<Instrument> {
     };
 
     let no_bass = [Instrument::ElectricBass, Instrument::UprightBass, Instrument::SynthBass, Instrument::SubBass];
-    let unwanted = |instrument: &Instrument| {
+    let is_unwanted = |instrument: &Instrument| {
         // "No bass" and "no guitar" reject the whole family.
         let family = role == Role::Bass && brief.unwanted.iter().any(|other| no_bass.contains(other))
             || instrument.name().contains("guitar")
@@ -91,7 +91,7 @@ fn usual(plan: &PiecePlan, brief: &Brief, role: Role) -> Vec<Instrument> {
         family || brief.unwanted.contains(instrument)
     };
 
-    choices.retain(|instrument| !unwanted(instrument));
+    choices.retain(|instrument| !is_unwanted(instrument));
     // A quiet piece has no drums in any genre unless the prompt asks for them.
     if role == Role::Drums && plan.feeling.energy < -0.62 && !brief.wanted.contains(&Instrument::Drums) {
         choices.clear();
@@ -100,12 +100,12 @@ fn usual(plan: &PiecePlan, brief: &Brief, role: Role) -> Vec<Instrument> {
 }
 
 /// Gives the instruments of a solo piece all roles that they can play; a piano also plays chords and bass.
-fn alone(players: &mut Vec<Player>) {
+fn add_soloist(players: &mut Vec<Player>) {
     let instruments: Vec<Instrument> = players.iter().map(|(_, instrument)| *instrument).collect();
     for role in [Role::Lead, Role::Comp, Role::Bass] {
-        let able = |instrument: &&Instrument| instrument.roles().contains(&role);
-        if players.iter().all(|(taken, _)| *taken != role)
-            && let Some(instrument) = instruments.iter().find(able)
+        let can_play = |instrument: &&Instrument| instrument.roles().contains(&role);
+        if players.iter().all(|(occupied, _)| *occupied != role)
+            && let Some(instrument) = instruments.iter().find(can_play)
         {
             players.push((role, *instrument));
         }
@@ -124,8 +124,8 @@ mod tests {
     use Instrument as I;
 
     fn players(prompt: &str) -> Vec<Player> {
-        let brief = prompt::read(prompt);
-        gather(&brief, &PiecePlan::of(&brief, None))
+        let brief = prompt::parse(prompt);
+        gather(&brief, &PiecePlan::from_brief(&brief, None))
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub enum Label {
 pub struct Phrase {
     pub label: Label,
     /// Number of earlier phrases with the same label.
-    pub nth: u32,
+    pub occurrence: u32,
     /// First step.
     pub start: u32,
     /// Steps; whole bars, except in pieces shorter than a bar.
@@ -57,27 +57,36 @@ const PHRASE_BARS: u32 = 4;
 pub fn phrases(shape: &Shape) -> Vec<Phrase> {
     let bars = shape.steps / shape.bar;
     let labels = labels((bars / PHRASE_BARS) as usize, shape);
-    let mut rest = shape.steps - PHRASE_BARS * shape.bar * (bars / PHRASE_BARS);
+    let mut remaining = shape.steps - PHRASE_BARS * shape.bar * (bars / PHRASE_BARS);
 
     let mut phrases: Vec<Phrase> = Vec::new();
     let mut start = 0;
     let mut push = |label: Label, steps: u32| {
-        phrases.push(Phrase { label, nth: 0, start, steps, intensity: 0.0, opens: false, closes: false, last: false });
+        phrases.push(Phrase {
+            label,
+            occurrence: 0,
+            start,
+            steps,
+            intensity: 0.0,
+            opens: false,
+            closes: false,
+            last: false,
+        });
         start += steps;
     };
 
     // Bars that do not fill a phrase extend the introduction, if there is one, otherwise the end.
-    if rest > 0 && labels.first() == Some(&Label::Intro) {
-        push(Label::Intro, rest);
-        rest = 0;
+    if remaining > 0 && labels.first() == Some(&Label::Intro) {
+        push(Label::Intro, remaining);
+        remaining = 0;
     }
 
     for label in &labels {
         push(*label, PHRASE_BARS * shape.bar);
     }
 
-    if rest > 0 {
-        push(labels.last().copied().unwrap_or(Label::Verse), rest);
+    if remaining > 0 {
+        push(labels.last().copied().unwrap_or(Label::Verse), remaining);
     }
 
     finish(&mut phrases, shape);
@@ -122,21 +131,21 @@ fn finish(phrases: &mut [Phrase], shape: &Shape) {
     let count = phrases.len();
     let labels: Vec<Label> = phrases.iter().map(|phrase| phrase.label).collect();
     for (at, phrase) in phrases.iter_mut().enumerate() {
-        phrase.nth = labels[..at].iter().filter(|label| **label == phrase.label).count() as u32;
+        phrase.occurrence = labels[..at].iter().filter(|label| **label == phrase.label).count() as u32;
         phrase.opens = at == 0 || labels[at - 1] != phrase.label;
         phrase.closes = labels.get(at + 1) != Some(&phrase.label);
         phrase.last = at + 1 == count;
 
-        let usual = match phrase.label {
+        let base = match phrase.label {
             Label::Intro => 0.35,
-            Label::Verse => 0.58 + 0.03 * phrase.nth.min(4) as f32,
-            Label::Chorus => 0.84 + 0.04 * phrase.nth.min(3) as f32,
+            Label::Verse => 0.58 + 0.03 * phrase.occurrence.min(4) as f32,
+            Label::Chorus => 0.84 + 0.04 * phrase.occurrence.min(3) as f32,
             Label::Bridge => 0.48,
             Label::Outro => 0.45,
         };
 
         let grown = 0.05 + 0.95 * (at as f32 + 1.0) / count as f32;
-        let intensity = if shape.build { 0.2 * usual + 0.8 * grown } else { usual };
+        let intensity = if shape.build { 0.2 * base + 0.8 * grown } else { base };
         phrase.intensity = (intensity + 0.1 * shape.energy).clamp(0.15, 1.0);
     }
 }
@@ -152,16 +161,16 @@ impl Phrase {
     #[must_use]
     pub fn has(&self, role: Role, builds: bool) -> bool {
         let quiet = matches!(self.label, Label::Intro | Label::Bridge | Label::Outro);
-        let enough = |least: f32| self.intensity >= least;
+        let is_at_least = |minimum: f32| self.intensity >= minimum;
         match role {
             Role::Pad => true,
-            Role::Lead if builds => enough(0.4),
-            Role::Comp if builds => enough(0.3),
+            Role::Lead if builds => is_at_least(0.4),
+            Role::Comp if builds => is_at_least(0.3),
             Role::Lead | Role::Comp => self.label != Label::Intro,
-            Role::Bass if builds => enough(0.45),
-            Role::Bass => self.label != Label::Intro || enough(0.42),
-            Role::Arpeggio => !matches!(self.label, Label::Verse) || enough(0.66),
-            Role::Drums => enough(if quiet { 0.42 } else { 0.5 }),
+            Role::Bass if builds => is_at_least(0.45),
+            Role::Bass => self.label != Label::Intro || is_at_least(0.42),
+            Role::Arpeggio => !matches!(self.label, Label::Verse) || is_at_least(0.66),
+            Role::Drums => is_at_least(if quiet { 0.42 } else { 0.5 }),
         }
     }
 }

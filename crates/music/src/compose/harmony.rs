@@ -1,7 +1,7 @@
 //! Chords over time, and the voice leading between them.
 
 use super::form::{Label, Phrase};
-use crate::chance::Chance;
+use crate::rng::SeededRng;
 use crate::style::progression::Palette;
 use crate::theory::{Chord, Key, at_or_above};
 
@@ -37,11 +37,11 @@ pub struct Harmony {
 impl Harmony {
     /// Returns the chords of all phrases and the final one, which has no steps.
     #[must_use]
-    pub fn spans(&self, phrases: &[Phrase], chance: &mut Chance) -> Vec<Span> {
+    pub fn spans(&self, phrases: &[Phrase], rng: &mut SeededRng) -> Vec<Span> {
         let found = self.palette.progressions(self.key.mode.is_minor());
-        let main = chance.pick(found.main);
-        let other = chance.pick(found.other);
-        let bridge = chance.pick(found.other);
+        let main = rng.pick(found.main);
+        let other = rng.pick(found.other);
+        let bridge = rng.pick(found.other);
 
         let mut spans: Vec<Span> = Vec::new();
         for phrase in phrases {
@@ -52,13 +52,13 @@ impl Harmony {
             };
 
             let parts: Vec<&str> = text.split('|').collect();
-            let part = parts[phrase.nth as usize % parts.len()];
+            let part = parts[phrase.occurrence as usize % parts.len()];
             let mut tokens: Vec<&str> = part.split_whitespace().collect();
             self.fit(&mut tokens, phrase);
 
             let leads_on = phrase.closes && !phrase.last && tokens.last() == Some(&"1");
             if leads_on && let Some(last) = tokens.last_mut() {
-                *last = found.turn;
+                *last = found.turnaround;
             }
 
             if phrase.last && self.closes {
@@ -80,8 +80,8 @@ impl Harmony {
 
     /// Truncates the chords of a short phrase so that each bar has as many as in a full phrase.
     fn fit(&self, tokens: &mut Vec<&str>, phrase: &Phrase) {
-        let wanted = (tokens.len() as u32 * phrase.steps).div_ceil(4 * self.bar);
-        tokens.truncate(wanted.max(1) as usize);
+        let token_count = (tokens.len() as u32 * phrase.steps).div_ceil(4 * self.bar);
+        tokens.truncate(token_count.max(1) as usize);
     }
 
     fn lay(&self, tokens: &[&str], phrase: &Phrase, spans: &mut Vec<Span>) {
@@ -100,8 +100,8 @@ impl Harmony {
 /// Replaces the last chords with the cadence.
 fn close<'a>(tokens: &mut Vec<&'a str>, close: &'a str) {
     let close: Vec<&str> = close.split(' ').collect();
-    let kept = tokens.len().saturating_sub(close.len());
-    tokens.truncate(kept);
+    let kept_count = tokens.len().saturating_sub(close.len());
+    tokens.truncate(kept_count);
     tokens.extend(close);
 }
 
@@ -121,8 +121,8 @@ fn best_voicing(chord: &Chord, bass: i32, before: Option<&(Vec<i32>, i32)>) -> V
         let centred = (middle - i32::midpoint(VOICES.0, VOICES.1)).abs();
         let Some(before) = before else { return centred };
         let leaps = paired(&before.0, voices).any(|(from, to)| (to - from).abs() > LEAP_MAX);
-        let moved = motion(&before.0, voices) * 4 + parallels(before, voices, bass) * 30;
-        moved + centred + if leaps { 1_000 } else { 0 }
+        let voice_cost = motion(&before.0, voices) * 4 + parallels(before, voices, bass) * 30;
+        voice_cost + centred + if leaps { 1_000 } else { 0 }
     };
     voicings(chord).into_iter().min_by_key(cost).unwrap_or_default()
 }
@@ -130,8 +130,8 @@ fn best_voicing(chord: &Chord, bass: i32, before: Option<&(Vec<i32>, i32)>) -> V
 /// Returns the total motion in semitones, counting the largest one twice.
 fn motion(before: &[i32], after: &[i32]) -> i32 {
     let moves = paired(before, after).map(|(from, to)| (to - from).abs());
-    let (sum, most) = moves.fold((0, 0), |(sum, most), moved| (sum + moved, most.max(moved)));
-    sum + most
+    let (sum, largest) = moves.fold((0, 0), |(sum, largest), distance| (sum + distance, largest.max(distance)));
+    sum + largest
 }
 
 /// Pairs the voices from top to bottom; the lowest voices of the larger chord stay unpaired.
@@ -150,8 +150,8 @@ pub fn parallels(before: &(Vec<i32>, i32), after: &[i32], bass: i32) -> i32 {
     for (at, high) in pairs.iter().enumerate() {
         for low in &pairs[at + 1..] {
             let together = (high.1 - high.0).signum() == (low.1 - low.0).signum() && high.1 != high.0;
-            let same = (high.0 - low.0).rem_euclid(12) == (high.1 - low.1).rem_euclid(12);
-            count += i32::from(together && same && perfect(high.0, low.0) && perfect(high.1, low.1));
+            let is_same_interval = (high.0 - low.0).rem_euclid(12) == (high.1 - low.1).rem_euclid(12);
+            count += i32::from(together && is_same_interval && perfect(high.0, low.0) && perfect(high.1, low.1));
         }
     }
     count
@@ -195,7 +195,7 @@ mod tests {
     }
 
     fn spans(harmony: &Harmony, steps: u32, seed: &str) -> Vec<Span> {
-        harmony.spans(&phrases(&Shape { steps, bar: 16, ..Shape::default() }), &mut Chance::of(seed))
+        harmony.spans(&phrases(&Shape { steps, bar: 16, ..Shape::default() }), &mut SeededRng::from_text(seed))
     }
 
     #[test]

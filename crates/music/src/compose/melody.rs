@@ -2,10 +2,10 @@
 
 use super::form::{Label, Phrase};
 use super::score::{Pen, Score, dynamic};
-use crate::chance::Chance;
 use crate::instrument::{Instrument, Role};
 use crate::piece::Note;
 use crate::prompt::lexicon::Metre;
+use crate::rng::SeededRng;
 
 /// Rhythm with a contour.
 #[derive(Debug, Clone)]
@@ -57,11 +57,11 @@ impl Singer<'_> {
     fn phrase(&mut self, pen: &mut Pen, phrase: &Phrase) {
         let metre = self.score.clock().metre;
         let motifs = self.motifs(phrase.label);
-        let mut chance = self.score.chance.fork(&format!("phrase {}", phrase.start));
+        let mut rng = self.score.rng.fork(&format!("phrase {}", phrase.start));
 
         let bars = phrase.steps.div_ceil(metre.bar);
         // Offset of the second bar in scale degrees, which forms a sequence.
-        let sequence = chance.pick(&[0, 1, -1, 2]);
+        let sequence = rng.pick(&[0, 1, -1, 2]);
 
         for bar in 0..bars {
             let start = phrase.start + bar * metre.bar;
@@ -70,8 +70,8 @@ impl Singer<'_> {
 
             let mut motif = motifs[usize::from(bar % 4 == 2)].clone();
 
-            if phrase.nth > 0 || bar % 4 == 2 {
-                motif.vary(&mut chance, metre);
+            if phrase.occurrence > 0 || bar % 4 == 2 {
+                motif.vary(&mut rng, metre);
             }
 
             if phrase.label == Label::Bridge {
@@ -79,7 +79,7 @@ impl Singer<'_> {
             }
 
             if closing {
-                motif.rest(metre, length);
+                motif.leave_rest(metre, length);
             }
 
             motif.tones.retain(|(at, ..)| *at < length);
@@ -97,23 +97,23 @@ impl Singer<'_> {
             Label::Verse => 0.0,
         };
         // A fast tempo has fewer notes per beat.
-        let pace = ((self.score.clock().step_seconds() - 0.12) * 2.5).clamp(-0.25, 0.2);
-        let density = (0.42 + 0.28 * feeling.energy + busy + pace).clamp(0.05, 0.95);
-        let mut chance = self.score.chance.fork(&format!("motif {label:?}"));
-        [(); 2].map(|()| Motif::draw(&mut chance, self.score.clock().metre, density))
+        let pace_bonus = ((self.score.clock().step_seconds() - 0.12) * 2.5).clamp(-0.25, 0.2);
+        let density = (0.42 + 0.28 * feeling.energy + busy + pace_bonus).clamp(0.05, 0.95);
+        let mut rng = self.score.rng.fork(&format!("motif {label:?}"));
+        [(); 2].map(|()| Motif::draw(&mut rng, self.score.clock().metre, density))
     }
 
     fn sing(&mut self, pen: &mut Pen, phrase: &Phrase, motif: &Motif, start: u32, shift: i32, closing: bool) {
         let key = self.score.plan.key;
         let metre = self.score.clock().metre;
         let lift = if phrase.label == Label::Chorus { 3 } else { 0 };
-        let home = i32::midpoint(self.low, self.high) + lift;
+        let centre = i32::midpoint(self.low, self.high) + lift;
         // Starts on a chord tone between the previous pitch and the middle of the register.
-        let anchor = self.score.span_at(start).chord.nearest((self.last + 2 * home) / 3);
+        let anchor = self.score.span_at(start).chord.nearest((self.last + 2 * centre) / 3);
         let degree = key.degree(anchor) + shift;
 
         let count = motif.tones.len();
-        for (nth, (at, steps, offset)) in motif.tones.iter().enumerate() {
+        for (index, (at, steps, offset)) in motif.tones.iter().enumerate() {
             let chord = &self.score.span_at(start + at).chord;
             let strong = at % metre.beat == 0 || *steps >= metre.beat;
             let mut pitch = chord.bend(key, key.pitch(degree + offset));
@@ -122,7 +122,7 @@ impl Singer<'_> {
                 pitch = chord.nearest(pitch);
             }
 
-            if closing && nth + 1 == count {
+            if closing && index + 1 == count {
                 pitch = self.rest_tone(phrase, start + at, pitch);
             }
             pitch = self.reachable(pitch);
@@ -136,13 +136,13 @@ impl Singer<'_> {
             };
 
             let velocity = dynamic(0.86, phrase.intensity) * accent;
-            let place = f64::from(start + at);
-            pen.note(place, f64::from(*steps) * 0.96, pitch, velocity);
+            let position = f64::from(start + at);
+            pen.note(position, f64::from(*steps) * 0.96, pitch, velocity);
 
             if self.doubles && phrase.label == Label::Chorus && phrase.intensity > 0.8 && strong {
                 let below = (3..=9).map(|down| pitch - down).find(|pitch| chord.holds(*pitch));
                 if let Some(below) = below {
-                    pen.note(place, f64::from(*steps) * 0.9, below, velocity * 0.62);
+                    pen.note(position, f64::from(*steps) * 0.9, below, velocity * 0.62);
                 }
             }
 
@@ -203,7 +203,7 @@ const SHORT: &[(&[i32], f32, f32)] = &[(&[2], 1.0, 1.0), (&[4], 1.0, 0.5), (&[1,
 
 impl Motif {
     /// Draws a motif of one bar.
-    fn draw(chance: &mut Chance, metre: Metre, density: f32) -> Self {
+    fn draw(rng: &mut SeededRng, metre: Metre, density: f32) -> Self {
         let cells = match metre.beat {
             6 => SWAYING,
             2 => SHORT,
@@ -222,12 +222,12 @@ impl Motif {
                 let late_start = at == 0 && cell[0] < 0;
                 if long || late_start { 0.0 } else { calm * (1.0 - density) + busy * density }
             };
-            let cell = cells[chance.weighted(&cells.iter().map(weight).collect::<Vec<_>>())].0;
+            let cell = cells[rng.weighted(&cells.iter().map(weight).collect::<Vec<_>>())].0;
 
             for steps in cell {
                 if *steps > 0 {
                     tones.push((at, steps.unsigned_abs(), degree));
-                    (degree, leapt) = next_degree(chance, degree, leapt);
+                    (degree, leapt) = next_degree(rng, degree, leapt);
                 }
                 at += steps.unsigned_abs();
             }
@@ -236,42 +236,42 @@ impl Motif {
     }
 
     /// Splits some long tones and turns some tones of the second half; the motif stays recognizable.
-    fn vary(&mut self, chance: &mut Chance, metre: Metre) {
+    fn vary(&mut self, rng: &mut SeededRng, metre: Metre) {
         let mut varied = Vec::new();
         for &(at, steps, degree) in &self.tones {
-            if steps >= 4 && steps % 2 == 0 && chance.odds(0.3) {
-                let neighbour = degree + chance.pick(&[1, -1]);
+            if steps >= 4 && steps % 2 == 0 && rng.odds(0.3) {
+                let neighbour_degree = degree + rng.pick(&[1, -1]);
                 varied.push((at, steps / 2, degree));
-                varied.push((at + steps / 2, steps / 2, neighbour));
+                varied.push((at + steps / 2, steps / 2, neighbour_degree));
             } else {
-                let turned = at * 2 >= metre.bar && chance.odds(0.3);
-                varied.push((at, steps, if turned { degree + chance.pick(&[1, -1, 2]) } else { degree }));
+                let turned = at * 2 >= metre.bar && rng.odds(0.3);
+                varied.push((at, steps, if turned { degree + rng.pick(&[1, -1, 2]) } else { degree }));
             }
         }
         self.tones = varied;
     }
 
     /// Shortens the motif to a few tones, a long one and a rest.
-    fn rest(&mut self, metre: Metre, length: u32) {
+    fn leave_rest(&mut self, metre: Metre, length: u32) {
         let from = if metre.bar >= 16 { metre.bar / 2 } else { metre.beat.max(4) }.min(length.saturating_sub(2));
         self.tones.retain(|(at, ..)| *at < from);
         if let Some(tone) = self.tones.last_mut() {
             tone.1 = tone.1.min(from - tone.0);
         }
         let degree = self.tones.last().map_or(0, |tone| tone.2.signum());
-        let held = (length - from).saturating_sub(metre.beat.min(4) / 2).max(1);
-        self.tones.push((from, held, degree));
+        let tone_steps = (length - from).saturating_sub(metre.beat.min(4) / 2).max(1);
+        self.tones.push((from, tone_steps, degree));
     }
 }
 
 /// Returns the next scale degree and the motion to it: mostly steps, and a step back after a leap.
-fn next_degree(chance: &mut Chance, degree: i32, leapt: i32) -> (i32, i32) {
-    let moved = if leapt.abs() >= 2 && chance.odds(0.8) {
+fn next_degree(rng: &mut SeededRng, degree: i32, leapt: i32) -> (i32, i32) {
+    let interval = if leapt.abs() >= 2 && rng.odds(0.8) {
         -leapt.signum()
     } else {
-        [1, -1, 0, 2, -2, 3, -3, 4][chance.weighted(&[3.0, 3.0, 0.9, 1.3, 1.2, 0.5, 0.4, 0.25])]
+        [1, -1, 0, 2, -2, 3, -3, 4][rng.weighted(&[3.0, 3.0, 0.9, 1.3, 1.2, 0.5, 0.4, 0.25])]
     };
     // Stays within five degrees of the start.
-    let moved = if (degree + moved).abs() > 5 { -moved } else { moved };
-    (degree + moved, moved)
+    let interval = if (degree + interval).abs() > 5 { -interval } else { interval };
+    (degree + interval, interval)
 }

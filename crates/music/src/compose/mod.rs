@@ -29,8 +29,8 @@ use crate::prompt::{self, Brief};
 /// Composes a piece. `seconds` takes precedence over a length in the prompt and is clamped to 1 to 360.
 #[must_use]
 pub fn compose(prompt: &str, seconds: Option<u16>) -> Piece {
-    let brief = prompt::read(prompt);
-    let plan = PiecePlan::of(&brief, seconds);
+    let brief = prompt::parse(prompt);
+    let plan = PiecePlan::from_brief(&brief, seconds);
     let players = ensemble::gather(&brief, &plan);
 
     let score = score(&brief, plan, &players);
@@ -38,7 +38,7 @@ pub fn compose(prompt: &str, seconds: Option<u16>) -> Piece {
     parts.retain(|part| !part.notes.is_empty());
     let kicks = kicks(&parts);
 
-    let mut seed = brief.chance.fork("noise");
+    let mut seed = brief.rng.fork("noise");
     Piece {
         title: title::title(&brief, &score.plan),
         tags: title::tags(&brief, &score.plan, &players),
@@ -68,19 +68,19 @@ fn score(brief: &Brief, plan: PiecePlan, players: &[Player]) -> Score {
         bar: clock.metre.bar,
         closes: matches!(clock.ending, Ending::Chord { .. }),
     };
-    let spans = harmony.spans(&phrases, &mut brief.chance.fork("harmony"));
+    let spans = harmony.spans(&phrases, &mut brief.rng.fork("harmony"));
 
     let roles: Vec<Role> = players.iter().map(|(role, _)| *role).collect();
-    let in_turn = [Role::Pad, Role::Comp, Role::Arpeggio, Role::Lead, Role::Bass, Role::Drums];
+    let role_order = [Role::Pad, Role::Comp, Role::Arpeggio, Role::Lead, Role::Bass, Role::Drums];
 
     Score {
         plan,
         phrases,
         spans,
-        chance: brief.chance.fork("parts"),
+        rng: brief.rng.fork("parts"),
         builds: brief.form.build,
-        always: brief.solo || players.len() < 3,
-        stand_in: in_turn.into_iter().find(|role| roles.contains(role)).unwrap_or(Role::Lead),
+        is_permanent: brief.solo || players.len() < 3,
+        fallback_role: role_order.into_iter().find(|role| roles.contains(role)).unwrap_or(Role::Lead),
         roles,
     }
 }
@@ -130,7 +130,7 @@ fn drum_level(score: &Score) -> f32 {
 
 /// Returns the starts of the kick drum in samples.
 fn kicks(parts: &[Part]) -> Vec<u32> {
-    let is_kick = |note: &&Note| Drum::of(note.pitch) == Drum::Kick;
+    let is_kick = |note: &&Note| Drum::from_pitch(note.pitch) == Drum::Kick;
     let drums = parts.iter().filter(|part| part.instrument == Instrument::Drums);
     drums.flat_map(|part| part.notes.iter().filter(is_kick).map(|note| note.start)).collect()
 }

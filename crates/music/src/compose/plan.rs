@@ -1,10 +1,10 @@
 //! Decisions for a whole piece: the wishes of the prompt, completed by the defaults of the genre.
 
 use super::clock::{Clock, Ending, Pace};
-use crate::chance::Chance;
 use crate::instrument::Instrument;
 use crate::prompt::lexicon::{FOUR, Feeling, Metre, THREE};
 use crate::prompt::{Brief, length::SECONDS_MAX};
+use crate::rng::SeededRng;
 use crate::style::progression::Palette;
 use crate::style::{Genre, Style};
 use crate::theory::{Key, Mode};
@@ -25,17 +25,17 @@ pub struct PiecePlan {
 impl PiecePlan {
     /// Decides on all properties. `seconds` takes precedence over a length in the prompt.
     #[must_use]
-    pub fn of(brief: &Brief, seconds: Option<u16>) -> Self {
-        let mut chance = brief.chance.fork("plan");
-        let genre = brief.genres.first().copied().unwrap_or_else(|| fitting_genre(brief, &mut chance));
+    pub fn from_brief(brief: &Brief, seconds: Option<u16>) -> Self {
+        let mut rng = brief.rng.fork("plan");
+        let genre = brief.genres.first().copied().unwrap_or_else(|| fitting_genre(brief, &mut rng));
         let style = genre.style();
         let second = brief.genres.get(1).map(|genre| genre.style());
 
         let feeling = blend(style.feeling, brief);
-        let key = key(brief, style, feeling, &mut chance);
+        let key = key(brief, style, feeling, &mut rng);
 
         let metre = brief.metre.unwrap_or(style.metre);
-        let bpm = tempo(brief, style, feeling, metre, &mut chance);
+        let bpm = tempo(brief, style, feeling, metre, &mut rng);
         let seconds = seconds.or(brief.seconds).unwrap_or_else(|| usual_length(brief, style, metre, bpm));
 
         let ending = match brief.form {
@@ -44,10 +44,10 @@ impl PiecePlan {
             _ => Ending::Chord { ritards: style.ritards && !brief.form.build },
         };
 
-        let clock = Clock::of(&Pace {
+        let clock = Clock::new(&Pace {
             seconds: seconds.clamp(1, SECONDS_MAX),
             bpm,
-            fixed: brief.tempo.said.is_some(),
+            fixed: brief.tempo.requested_bpm.is_some(),
             metre,
             swing: style.swing,
             swing_steps: style.swing_steps,
@@ -59,10 +59,10 @@ impl PiecePlan {
 }
 
 /// Chooses a genre from the instruments or else the mood if the prompt names none.
-fn fitting_genre(brief: &Brief, chance: &mut Chance) -> Genre {
+fn fitting_genre(brief: &Brief, rng: &mut SeededRng) -> Genre {
     use Instrument as I;
     let wants = |instruments: &[I]| instruments.iter().any(|instrument| brief.wanted.contains(instrument));
-    let says = |mood: &str| brief.moods.contains(&mood);
+    let has_mood = |mood: &str| brief.moods.contains(&mood);
     let Feeling { valence, energy, tension, .. } = brief.feeling;
 
     if wants(&[I::Chip]) {
@@ -73,9 +73,9 @@ fn fitting_genre(brief: &Brief, chance: &mut Chance) -> Genre {
         Genre::Jazz
     } else if wants(&[I::SawLead, I::SquareLead, I::SuperSaw, I::SynthBass]) {
         if energy > 0.4 { Genre::Trance } else { Genre::Synthwave }
-    } else if wants(&[I::MusicBox, I::Glockenspiel]) || says("sleepy") {
+    } else if wants(&[I::MusicBox, I::Glockenspiel]) || has_mood("sleepy") {
         Genre::Lullaby
-    } else if says("epic") || says("triumphant") || tension > 0.55 || wants(&[I::Horns, I::Brass]) {
+    } else if has_mood("epic") || has_mood("triumphant") || tension > 0.55 || wants(&[I::Horns, I::Brass]) {
         Genre::Cinematic
     } else if brief.metre == Some(THREE) || wants(&[I::Violin, I::Cello, I::Harpsichord, I::Oboe, I::Clarinet]) {
         Genre::Classical
@@ -85,70 +85,70 @@ fn fitting_genre(brief: &Brief, chance: &mut Chance) -> Genre {
         Genre::Folk
     } else if valence < -0.4 || brief.solo {
         Genre::Classical
-    } else if says("groovy") {
+    } else if has_mood("groovy") {
         Genre::Funk
     } else if energy > 0.6 {
-        chance.pick(&[Genre::Pop, Genre::House, Genre::Rock])
-    } else if says("chill") {
+        rng.pick(&[Genre::Pop, Genre::House, Genre::Rock])
+    } else if has_mood("chill") {
         Genre::Lofi
     } else if wants(&[I::Strings, I::Choir]) {
         Genre::Cinematic
     } else {
-        chance.pick(&[Genre::Pop, Genre::Folk, Genre::Synthwave, Genre::Pop])
+        rng.pick(&[Genre::Pop, Genre::Folk, Genre::Synthwave, Genre::Pop])
     }
 }
 
 /// Blends the mood of the genre with that of the prompt, which has the larger weight.
-fn blend(usual: Feeling, brief: &Brief) -> Feeling {
+fn blend(default_feeling: Feeling, brief: &Brief) -> Feeling {
     if brief.moods.is_empty() && brief.feeling.valence == 0.0 {
-        return usual;
+        return default_feeling;
     }
-    let mix = |usual: f32, said: f32| 0.3 * usual + 0.7 * said;
-    let said = brief.feeling;
+    let mix = |default: f32, requested_value: f32| 0.3 * default + 0.7 * requested_value;
+    let requested = brief.feeling;
     Feeling {
-        valence: mix(usual.valence, said.valence),
-        energy: mix(usual.energy, said.energy),
-        tension: mix(usual.tension, said.tension),
-        space: mix(usual.space, said.space),
+        valence: mix(default_feeling.valence, requested.valence),
+        energy: mix(default_feeling.energy, requested.energy),
+        tension: mix(default_feeling.tension, requested.tension),
+        space: mix(default_feeling.space, requested.space),
     }
 }
 
-fn key(brief: &Brief, style: &Style, feeling: Feeling, chance: &mut Chance) -> Key {
+fn key(brief: &Brief, style: &Style, feeling: Feeling, rng: &mut SeededRng) -> Key {
     let functional = matches!(style.palette, Palette::Jazz | Palette::Classical | Palette::Blues);
     let Feeling { valence, tension, space, .. } = feeling;
-    let drawn = chance.unit();
+    let draw = rng.unit();
 
     let guessed = if valence > 0.12 {
         match () {
-            () if functional || drawn < 0.7 => Mode::Ionian,
+            () if functional || draw < 0.7 => Mode::Ionian,
             () if space > 0.5 => Mode::Lydian,
             () => Mode::Mixolydian,
         }
     } else if valence > -0.15 && tension < 0.4 {
         match () {
-            () if functional && drawn < 0.5 => Mode::Ionian,
-            () if functional || drawn < 0.45 => Mode::Aeolian,
+            () if functional && draw < 0.5 => Mode::Ionian,
+            () if functional || draw < 0.45 => Mode::Aeolian,
             () => Mode::Dorian,
         }
     } else {
         match () {
-            () if tension > 0.75 && !functional && drawn < 0.6 => Mode::Phrygian,
-            () if tension > 0.5 && drawn < 0.5 => Mode::HarmonicMinor,
+            () if tension > 0.75 && !functional && draw < 0.6 => Mode::Phrygian,
+            () if tension > 0.5 && draw < 0.5 => Mode::HarmonicMinor,
             () => Mode::Aeolian,
         }
     };
 
-    let tonic = chance.below(12) as i32;
+    let tonic = rng.below(12) as i32;
     Key { tonic: brief.key.tonic.unwrap_or(tonic), mode: brief.key.mode.unwrap_or(guessed) }
 }
 
-fn tempo(brief: &Brief, style: &Style, feeling: Feeling, metre: Metre, chance: &mut Chance) -> f32 {
+fn tempo(brief: &Brief, style: &Style, feeling: Feeling, metre: Metre, rng: &mut SeededRng) -> f32 {
     let (low, high) = style.tempo;
-    let drive = (0.5 + 0.5 * (feeling.energy - style.feeling.energy) + chance.between(-0.2, 0.2)).clamp(-0.4, 1.4);
+    let drive = (0.5 + 0.5 * (feeling.energy - style.feeling.energy) + rng.between(-0.2, 0.2)).clamp(-0.4, 1.4);
     // A compound metre in a genre of simple metres has longer beats.
     let beats = if metre.beat == 6 && style.metre.beat != 6 { 0.67 } else { 1.0 };
-    let usual = (low + (high - low) * drive) * brief.tempo.factor * beats;
-    brief.tempo.said.unwrap_or_else(|| usual.round().clamp(40.0, 200.0))
+    let bpm = (low + (high - low) * drive) * brief.tempo.factor * beats;
+    brief.tempo.requested_bpm.unwrap_or_else(|| bpm.round().clamp(40.0, 200.0))
 }
 
 /// Returns the default length in seconds. A loop has eight bars.
@@ -167,16 +167,16 @@ mod tests {
     use crate::prompt;
 
     fn plan(prompt: &str) -> PiecePlan {
-        PiecePlan::of(&prompt::read(prompt), None)
+        PiecePlan::from_brief(&prompt::parse(prompt), None)
     }
 
     #[test]
     fn what_is_said_is_done() {
-        let said = plan("techno at 131 bpm in F# minor, 7/8, 40 seconds");
-        assert!((said.clock.bpm() - 131.0).abs() < 0.01);
-        assert_eq!((said.key, said.clock.metre.name), (Key { tonic: 6, mode: Mode::Aeolian }, "7/8"));
-        assert_eq!((said.style.genre, said.clock.frames), (Genre::Techno, 40 * 48_000));
-        assert_eq!(PiecePlan::of(&prompt::read("40 seconds"), Some(7)).clock.frames, 7 * 48_000);
+        let piece_plan = plan("techno at 131 bpm in F# minor, 7/8, 40 seconds");
+        assert!((piece_plan.clock.bpm() - 131.0).abs() < 0.01);
+        assert_eq!((piece_plan.key, piece_plan.clock.metre.name), (Key { tonic: 6, mode: Mode::Aeolian }, "7/8"));
+        assert_eq!((piece_plan.style.genre, piece_plan.clock.frames), (Genre::Techno, 40 * 48_000));
+        assert_eq!(PiecePlan::from_brief(&prompt::parse("40 seconds"), Some(7)).clock.frames, 7 * 48_000);
     }
 
     #[test]

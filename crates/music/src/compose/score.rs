@@ -4,9 +4,9 @@ use super::clock::{Clock, Ending};
 use super::form::Phrase;
 use super::harmony::Span;
 use super::plan::PiecePlan;
-use crate::chance::Chance;
 use crate::instrument::Role;
 use crate::piece::{Note, RATE};
+use crate::rng::SeededRng;
 
 /// Input shared by all parts.
 #[derive(Debug, Clone)]
@@ -18,13 +18,13 @@ pub struct Score {
     /// Chords in order; the last one rings out.
     pub spans: Vec<Span>,
     /// Random numbers for the parts.
-    pub chance: Chance,
+    pub rng: SeededRng,
     /// `true` if the intensity grows over the whole piece.
     pub builds: bool,
     /// `true` if all roles play in every phrase because there are few of them.
-    pub always: bool,
+    pub is_permanent: bool,
     /// Role that plays in phrases without any other.
-    pub stand_in: Role,
+    pub fallback_role: Role,
     /// Roles of the ensemble.
     pub roles: Vec<Role>,
 }
@@ -39,8 +39,8 @@ impl Score {
     /// Returns `true` if a role plays in a phrase.
     #[must_use]
     pub fn plays(&self, role: Role, phrase: &Phrase) -> bool {
-        let nobody = || !self.roles.iter().any(|role| phrase.has(*role, self.builds));
-        self.always || phrase.has(role, self.builds) || (role == self.stand_in && nobody())
+        let is_unplayed = || !self.roles.iter().any(|role| phrase.has(*role, self.builds));
+        self.is_permanent || phrase.has(role, self.builds) || (role == self.fallback_role && is_unplayed())
     }
 
     /// Returns the phrases in which a role plays.
@@ -79,7 +79,7 @@ impl Score {
     #[must_use]
     pub fn pen(&self, part: &str) -> Pen {
         let human = self.plan.style.human_ms / 1000.0 * RATE as f32;
-        Pen { clock: *self.clock(), chance: self.chance.fork(part), human, notes: Vec::new() }
+        Pen { clock: *self.clock(), rng: self.rng.fork(part), human, notes: Vec::new() }
     }
 }
 
@@ -87,7 +87,7 @@ impl Score {
 #[derive(Debug)]
 pub struct Pen {
     clock: Clock,
-    chance: Chance,
+    rng: SeededRng,
     human: f32,
     notes: Vec<Note>,
 }
@@ -103,15 +103,15 @@ impl Pen {
 
     /// Writes a note with a delay in milliseconds, as in a strum.
     pub fn late_note(&mut self, start: f64, steps: f64, pitch: i32, velocity: f32, late_ms: f32) {
-        let jitter = self.chance.between(-1.0, 1.0) * self.human + late_ms / 1000.0 * RATE as f32;
-        let played = (velocity * (1.0 + 0.04 * self.chance.between(-1.0, 1.0))).clamp(0.05, 1.0);
-        let on = self.clock.frame_at(start).saturating_add_signed(jitter as i32);
-        let off = self.clock.frame_at(start + steps);
-        if on + SHORTEST > self.clock.frames {
+        let jitter = self.rng.between(-1.0, 1.0) * self.human + late_ms / 1000.0 * RATE as f32;
+        let played = (velocity * (1.0 + 0.04 * self.rng.between(-1.0, 1.0))).clamp(0.05, 1.0);
+        let start_frame = self.clock.frame_at(start).saturating_add_signed(jitter as i32);
+        let end_frame = self.clock.frame_at(start + steps);
+        if start_frame + SHORTEST > self.clock.frames {
             return;
         }
-        let frames = off.saturating_sub(on).max(SHORTEST);
-        self.notes.push(Note { start: on, frames, pitch: pitch as f32, velocity: played });
+        let frames = end_frame.saturating_sub(start_frame).max(SHORTEST);
+        self.notes.push(Note { start: start_frame, frames, pitch: pitch as f32, velocity: played });
     }
 
     /// Writes a note of the last chord, held to the end.

@@ -82,9 +82,9 @@ fn notes_are_in_the_range_of_their_instrument_and_for_the_most_part_in_the_key()
                 part.notes.iter().filter(|note| !(low..=high).contains(&(note.pitch as i32))).collect();
             assert!(outside.is_empty(), "{prompt}: {:?} {outside:?}", part.instrument);
         }
-        let (inside, all) = melodic(&piece)
-            .fold((0, 0), |(inside, all), note| (inside + u32::from(key.holds(note.pitch as i32)), all + 1));
-        assert!(inside * 10 > all * 8, "{prompt}: {inside} of {all} in the key");
+        let (in_key, total) = melodic(&piece)
+            .fold((0, 0), |(in_key, total), note| (in_key + u32::from(key.holds(note.pitch as i32)), total + 1));
+        assert!(in_key * 10 > total * 8, "{prompt}: {in_key} of {total} in the key");
     }
 }
 
@@ -123,8 +123,14 @@ fn quiet_phrases_have_less_than_loud_ones() {
     let piece = compose("rock, building up", Some(60));
     let third = piece.frames / 3;
     let count = |from: u32| {
-        let within = |note: &&Note| (from..from + third).contains(&note.start);
-        piece.parts.iter().flat_map(|part| &part.notes).filter(within).map(|note| f64::from(note.velocity)).sum::<f64>()
+        let starts_within = |note: &&Note| (from..from + third).contains(&note.start);
+        piece
+            .parts
+            .iter()
+            .flat_map(|part| &part.notes)
+            .filter(starts_within)
+            .map(|note| f64::from(note.velocity))
+            .sum::<f64>()
     };
     assert!(count(0) * 1.25 < count(2 * third - 1));
 }
@@ -133,7 +139,7 @@ fn quiet_phrases_have_less_than_loud_ones() {
 fn drums_are_filled_before_something_new() {
     let piece = compose("rock with drums", Some(60));
     let drums = piece.parts.iter().find(|part| part.instrument == Instrument::Drums).unwrap();
-    let count = |drum: Drum| drums.notes.iter().filter(|note| Drum::of(note.pitch) == drum).count();
+    let count = |drum: Drum| drums.notes.iter().filter(|note| Drum::from_pitch(note.pitch) == drum).count();
     assert!(count(Drum::TomLow) >= 2 && count(Drum::Crash) >= 1 && count(Drum::Snare) > 20);
 }
 

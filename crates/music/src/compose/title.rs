@@ -102,21 +102,21 @@ const fn subjects(genre: Genre) -> &'static [&'static str] {
 /// Returns a title from the subject of the prompt, if it has one, and an adjective for its mood.
 #[must_use]
 pub fn title(brief: &Brief, plan: &PiecePlan) -> String {
-    let mut chance = brief.chance.fork("title");
-    let fits = |moods: &[&str]| brief.moods.first().is_some_and(|mood| moods.contains(mood));
-    let qualities = QUALITIES.iter().find(|row| fits(row.0)).map_or(ANY_QUALITY, |row| row.1);
-    let quality = chance.pick(qualities);
+    let mut rng = brief.rng.fork("title");
+    let matches_mood = |moods: &[&str]| brief.moods.first().is_some_and(|mood| moods.contains(mood));
+    let qualities = QUALITIES.iter().find(|row| matches_mood(row.0)).map_or(ANY_QUALITY, |row| row.1);
+    let quality = rng.pick(qualities);
 
-    let own = subject(&brief.words);
-    let subject = own.unwrap_or_else(|| chance.pick(subjects(plan.style.genre)).to_owned());
+    let subject_word = subject(&brief.words);
+    let subject = subject_word.unwrap_or_else(|| rng.pick(subjects(plan.style.genre)).to_owned());
 
-    let title = match (chance.below(4), plan.clock.metre.name) {
+    let title = match (rng.below(4), plan.clock.metre.name) {
         (0, "3/4") => format!("Waltz of the {quality} {subject}"),
         (0 | 1, _) => format!("The {quality} {subject}"),
         (2, _) => format!("{quality} {subject}"),
         _ => format!(
             "{subject} in {}",
-            chance.pick(&["Blue", "Motion", "Passing", "Slow Light", "Four Colours", "Silence"])
+            rng.pick(&["Blue", "Motion", "Passing", "Slow Light", "Four Colours", "Silence"])
         ),
     };
 
@@ -126,15 +126,15 @@ pub fn title(brief: &Brief, plan: &PiecePlan) -> String {
 /// Returns the first subject that the prompt names, capitalized.
 fn subject(words: &[Word]) -> Option<String> {
     let mut subjects = words.iter().enumerate().filter(|(_, word)| BEFORE_SUBJECTS.contains(&word.text.as_str()));
-    subjects.find_map(|(at, _)| named(words, at + 1))
+    subjects.find_map(|(at, _)| noun_at(words, at + 1))
 }
 
-fn named(words: &[Word], at: usize) -> Option<String> {
+fn noun_at(words: &[Word], at: usize) -> Option<String> {
     let skipped = words.get(at..)?.iter().take_while(|word| ARTICLES.contains(&word.text.as_str())).count();
     let word = words.get(at + skipped).filter(|word| !word.after_break && !word.negated)?;
     let letters = word.text.chars().count();
-    let plain = word.text.chars().all(char::is_alphabetic) && (3..=14).contains(&letters);
-    if !plain || NO_SUBJECTS.contains(&word.text.as_str()) {
+    let is_plain = word.text.chars().all(char::is_alphabetic) && (3..=14).contains(&letters);
+    if !is_plain || NO_SUBJECTS.contains(&word.text.as_str()) {
         return None;
     }
 
@@ -164,8 +164,8 @@ pub fn tags(brief: &Brief, plan: &PiecePlan, players: &[Player]) -> Vec<String> 
         add("loop".to_owned());
     }
 
-    let heard = players.iter().filter(|(role, _)| matches!(role, Role::Lead | Role::Comp));
-    let instruments: Vec<Instrument> = brief.wanted.iter().copied().chain(heard.map(|player| player.1)).collect();
+    let prominent = players.iter().filter(|(role, _)| matches!(role, Role::Lead | Role::Comp));
+    let instruments: Vec<Instrument> = brief.wanted.iter().copied().chain(prominent.map(|player| player.1)).collect();
     instruments.iter().take(3).for_each(|instrument| add(instrument.name().to_owned()));
 
     if players.iter().all(|(role, _)| *role != Role::Drums) {

@@ -24,7 +24,7 @@ pub struct Limiter {
     recent: [[f32; TAPS]; 2],
     between: [[f32; TAPS]; 3],
     /// Candidate minimum gains of the window in rising order, each with its sample number.
-    least: VecDeque<(u64, f32)>,
+    minima: VecDeque<(u64, f32)>,
     smooth: VecDeque<f32>,
     smooth_sum: f64,
     gain: f32,
@@ -37,7 +37,7 @@ impl Default for Limiter {
             delayed: [(); 2].map(|()| VecDeque::from(vec![0.0; LATENCY])),
             recent: [[0.0; TAPS]; 2],
             between: [0.25, 0.5, 0.75].map(interpolator),
-            least: VecDeque::new(),
+            minima: VecDeque::new(),
             smooth: VecDeque::from(vec![1.0; AHEAD]),
             smooth_sum: AHEAD as f64,
             gain: 1.0,
@@ -69,8 +69,8 @@ impl Limiter {
     pub fn render(&mut self, left: &mut [f32], right: &mut [f32]) {
         for (left, right) in left.iter_mut().zip(right.iter_mut()) {
             let peak = self.peak([*left, *right]);
-            let wanted = if peak > CEILING { CEILING / peak } else { 1.0 };
-            let gain = self.next_gain(wanted);
+            let target_gain = if peak > CEILING { CEILING / peak } else { 1.0 };
+            let gain = self.next_gain(target_gain);
             for (sample, delayed) in [left, right].into_iter().zip(&mut self.delayed) {
                 delayed.push_back(*sample);
                 *sample = delayed.pop_front().unwrap_or(0.0) * gain;
@@ -100,20 +100,20 @@ impl Limiter {
     }
 
     /// Returns the smoothed minimum of the wanted gains in the window, with gradual recovery.
-    fn next_gain(&mut self, wanted: f32) -> f32 {
-        while self.least.back().is_some_and(|(_, gain)| *gain >= wanted) {
-            self.least.pop_back();
+    fn next_gain(&mut self, target_gain: f32) -> f32 {
+        while self.minima.back().is_some_and(|(_, gain)| *gain >= target_gain) {
+            self.minima.pop_back();
         }
 
-        self.least.push_back((self.now, wanted));
+        self.minima.push_back((self.now, target_gain));
 
-        while self.least.front().is_some_and(|(at, _)| at + AHEAD as u64 <= self.now) {
-            self.least.pop_front();
+        while self.minima.front().is_some_and(|(at, _)| at + AHEAD as u64 <= self.now) {
+            self.minima.pop_front();
         }
 
         self.now += 1;
-        let least = self.least.front().map_or(1.0, |(_, gain)| *gain);
-        self.gain = least.min(self.gain + (1.0 - self.gain) * RECOVERY);
+        let minimum = self.minima.front().map_or(1.0, |(_, gain)| *gain);
+        self.gain = minimum.min(self.gain + (1.0 - self.gain) * RECOVERY);
 
         self.smooth_sum += f64::from(self.gain) - f64::from(self.smooth.pop_front().unwrap_or(1.0));
         self.smooth.push_back(self.gain);
@@ -124,7 +124,7 @@ impl Limiter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chance::Chance;
+    use crate::rng::SeededRng;
 
     #[test]
     fn what_is_soft_passes_as_it_is_but_later() {
@@ -139,11 +139,11 @@ mod tests {
 
     #[test]
     fn nothing_gets_above_the_ceiling_and_the_gain_never_jumps() {
-        let mut chance = Chance::of("peaks");
+        let mut rng = SeededRng::from_text("peaks");
         let wave: Vec<f32> = (0..48_000)
             .map(|at| {
                 let burst = if at % 9_000 < 300 { 4.0 } else { 0.4 };
-                burst * (at as f32 * 0.31).sin() + 0.3 * chance.between(-1.0, 1.0)
+                burst * (at as f32 * 0.31).sin() + 0.3 * rng.between(-1.0, 1.0)
             })
             .collect();
         let mut left = wave.clone();

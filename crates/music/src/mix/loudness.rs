@@ -119,7 +119,7 @@ pub struct Leveller {
     /// Loudness before the gain.
     raw: Meter,
     /// Loudness of the final output.
-    out: Meter,
+    output_meter: Meter,
     correction_db: f64,
 }
 
@@ -132,8 +132,14 @@ impl Leveller {
     /// Creates a leveller from the expected power of each 100 ms of the piece.
     #[must_use]
     pub fn new(expected: Vec<f64>) -> Self {
-        let whole = gated(&expected).or_else(|| mean(&expected)).unwrap_or(TARGET);
-        Self { expected, base_db: TARGET - whole, raw: Meter::default(), out: Meter::default(), correction_db: 0.0 }
+        let overall = gated(&expected).or_else(|| mean(&expected)).unwrap_or(TARGET);
+        Self {
+            expected,
+            base_db: TARGET - overall,
+            raw: Meter::default(),
+            output_meter: Meter::default(),
+            correction_db: 0.0,
+        }
     }
 
     /// Measures the next samples and returns the gain in decibels for their end. Their start uses the gain of the
@@ -151,21 +157,22 @@ impl Leveller {
             return self.base_db + self.correction_db;
         };
         // The loss in the limiter counts too, with more weight as more of it is measured.
-        let limited = self.out.integrated().map_or(0.0, |out| (expected + self.base_db - out).clamp(-2.0, 3.0));
-        let known = (so_far as f64 / 40.0).min(1.0);
-        let off = (expected - raw).clamp(-CORRECTION_MAX_DB, CORRECTION_MAX_DB);
-        let wanted = off + known * (limited - (off - self.correction_db)).clamp(-1.5, 2.5) * 0.7;
+        let limited =
+            self.output_meter.integrated().map_or(0.0, |output| (expected + self.base_db - output).clamp(-2.0, 3.0));
+        let confidence = (so_far as f64 / 40.0).min(1.0);
+        let offset_db = (expected - raw).clamp(-CORRECTION_MAX_DB, CORRECTION_MAX_DB);
+        let target_db = offset_db + confidence * (limited - (offset_db - self.correction_db)).clamp(-1.5, 2.5) * 0.7;
 
         let seconds = left.len() as f64 / f64::from(RATE);
         let step = if first { CORRECTION_MAX_DB } else { CORRECTION_SPEED * seconds };
 
-        self.correction_db += (wanted - self.correction_db).clamp(-step, step);
+        self.correction_db += (target_db - self.correction_db).clamp(-step, step);
         self.base_db + self.correction_db
     }
 
     /// Measures the final output.
-    pub fn heard(&mut self, left: &[f32], right: &[f32]) {
-        self.out.add(left, right);
+    pub fn measure_output(&mut self, left: &[f32], right: &[f32]) {
+        self.output_meter.add(left, right);
     }
 }
 
@@ -213,7 +220,7 @@ mod tests {
             let from = gain.unwrap_or(next);
             let scaled: Vec<f32> =
                 part.iter().map(|sample| sample * 10_f32.powf((from + next) as f32 / 40.0)).collect();
-            leveller.heard(&scaled, &scaled);
+            leveller.measure_output(&scaled, &scaled);
             meter.add(&scaled, &scaled);
             gains.push(next);
             gain = Some(next);

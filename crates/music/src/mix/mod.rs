@@ -49,7 +49,7 @@ pub struct Player {
     seamless: bool,
     tracks: Vec<Track>,
     kicks: Vec<u32>,
-    room: Room,
+    reverb: Room,
     echo: Echo,
     tape: Option<[Filter; 2]>,
     rumble: [Filter; 2],
@@ -58,11 +58,11 @@ pub struct Player {
     gain_db: Option<f64>,
     limiter: Limiter,
     /// Samples rendered so far.
-    made: u32,
+    rendered: u32,
     /// Samples of the limiter's delay that have yet to be dropped.
     to_drop: usize,
     /// Samples returned so far.
-    told: u32,
+    returned: u32,
 }
 
 impl Player {
@@ -76,9 +76,9 @@ impl Player {
             frames: piece.frames,
             fade_frames: space.fade_frames,
             seamless: space.seamless,
-            tracks: (0_u64..).zip(piece.parts).map(|(nth, part)| Track::new(part, piece.seed ^ nth)).collect(),
+            tracks: (0_u64..).zip(piece.parts).map(|(index, part)| Track::new(part, piece.seed ^ index)).collect(),
             kicks,
-            room: Room::new(space.reverb_seconds),
+            reverb: Room::new(space.reverb_seconds),
             echo: Echo::new(&space),
             tape: space.tape_hertz.map(|hertz| [Filter::new(hertz, 0.75), Filter::new(hertz, 0.75)]),
             rumble: [Filter::new(28.0, 0.7), Filter::new(28.0, 0.7)],
@@ -86,16 +86,16 @@ impl Player {
             leveller: Leveller::new(expected),
             gain_db: None,
             limiter: Limiter::default(),
-            made: 0,
+            rendered: 0,
             to_drop: LATENCY,
-            told: 0,
+            returned: 0,
         }
     }
 
     /// Returns `true` if at most one hop has been rendered.
     #[must_use]
     pub const fn is_early(&self) -> bool {
-        self.made as usize <= HOP
+        self.rendered as usize <= HOP
     }
 
     /// Renders a hop of the mix before level control and limiter.
@@ -110,7 +110,7 @@ impl Player {
             let count = BLOCK.min(frames - at);
             [&mut dry, &mut to_room, &mut to_echo].into_iter().for_each(Stereo::clear);
 
-            let now = self.made + at as u32;
+            let now = self.rendered + at as u32;
             let duck = Ducking::at(&self.kicks, now);
             for track in &mut self.tracks {
                 track.render(now, count, &duck, &mut dry, &mut to_room, &mut to_echo);
@@ -119,7 +119,7 @@ impl Player {
             let left = &mut dry.left[..count];
             let right = &mut dry.right[..count];
             self.echo.render((&to_echo.left, &to_echo.right), left, right);
-            self.room.render((&to_room.left, &to_room.right), left, right);
+            self.reverb.render((&to_room.left, &to_room.right), left, right);
 
             if let Some(tape) = &mut self.tape {
                 for sample in left.iter_mut() {
@@ -161,7 +161,7 @@ impl Player {
 
         for at in 0..mix.left.len() {
             let glide = from + (to - from) * (at as f64 / count);
-            let factor = glide as f32 * self.fade(self.made + at as u32);
+            let factor = glide as f32 * self.fade(self.rendered + at as u32);
             mix.left[at] *= factor;
             mix.right[at] *= factor;
         }
@@ -190,15 +190,15 @@ impl Iterator for Player {
     type Item = Stereo;
 
     fn next(&mut self) -> Option<Stereo> {
-        if self.told == self.frames {
+        if self.returned == self.frames {
             return None;
         }
 
-        let left = (self.frames - self.made) as usize;
+        let left = (self.frames - self.rendered) as usize;
         let mut hop = if left > 0 { self.mix(HOP.min(left)) } else { Stereo::silence(LATENCY) };
         if left > 0 {
             self.level(&mut hop);
-            self.made += hop.left.len() as u32;
+            self.rendered += hop.left.len() as u32;
         }
 
         self.limiter.render(&mut hop.left, &mut hop.right);
@@ -208,12 +208,12 @@ impl Iterator for Player {
         hop.right.drain(..dropped);
         self.to_drop -= dropped;
 
-        let kept = hop.left.len().min((self.frames - self.told) as usize);
-        hop.left.truncate(kept);
-        hop.right.truncate(kept);
-        self.told += kept as u32;
+        let length = hop.left.len().min((self.frames - self.returned) as usize);
+        hop.left.truncate(length);
+        hop.right.truncate(length);
+        self.returned += length as u32;
 
-        self.leveller.heard(&hop.left, &hop.right);
+        self.leveller.measure_output(&hop.left, &hop.right);
         Some(hop)
     }
 }
@@ -222,7 +222,7 @@ impl Iterator for Player {
 #[derive(Debug, Clone, Copy)]
 pub struct Ducking {
     /// Samples from the last kick to the start of the block.
-    since: Option<u32>,
+    since_kick: Option<u32>,
     /// Samples from the start of the block to a kick inside of it.
     next: Option<u32>,
 }
@@ -233,23 +233,23 @@ const DUCK_FRAMES: f32 = 0.24 * RATE as f32;
 impl Ducking {
     fn at(kicks: &[u32], now: u32) -> Self {
         let behind = kicks.partition_point(|kick| *kick <= now);
-        let since = behind.checked_sub(1).map(|last| now - kicks[last]);
+        let since_kick = behind.checked_sub(1).map(|last| now - kicks[last]);
         let next = kicks.get(behind).map(|kick| kick - now).filter(|away| *away < BLOCK as u32);
-        Self { since, next }
+        Self { since_kick, next }
     }
 
     /// Returns the gain at a sample of the block for a part that is ducked by `depth`.
     #[inline]
     fn factor(&self, at: u32, depth: f32) -> f32 {
-        let since = match (self.next, self.since) {
+        let since_kick = match (self.next, self.since_kick) {
             (Some(next), _) if at >= next => at - next,
-            (_, Some(since)) => since + at,
+            (_, Some(since_kick)) => since_kick + at,
             (_, None) => return 1.0,
         };
-        let back = (since as f32 / DUCK_FRAMES).min(1.0);
+        let recovery = (since_kick as f32 / DUCK_FRAMES).min(1.0);
         // The gain falls over three milliseconds to avoid a click.
-        let down = (since as f32 / 144.0).min(1.0);
-        let ducked = 1.0 - depth * (1.0 - back * back);
+        let down = (since_kick as f32 / 144.0).min(1.0);
+        let ducked = 1.0 - depth * (1.0 - recovery * recovery);
         1.0 + (ducked - 1.0) * down
     }
 }

@@ -130,7 +130,7 @@ impl Track {
                 let gain = voice.gain();
                 mono[from..count].iter_mut().zip(&scratch[from..count]).for_each(|(sum, sample)| *sum += gain * sample);
             } else {
-                let (left, right) = places(pan + voice.pan(), voice.gain());
+                let (left, right) = stereo_gains(pan + voice.pan(), voice.gain());
                 let sides = wide.left[from..count].iter_mut().zip(&mut wide.right[from..count]);
                 for ((to_left, to_right), sample) in sides.zip(&scratch[from..count]) {
                     *to_left += left * sample;
@@ -146,7 +146,7 @@ impl Track {
         let mono = &mut self.mono[..count];
         let left = &mut self.wide.left[..count];
         let right = &mut self.wide.right[..count];
-        let gains = places(self.part.pan, 1.0);
+        let gains = stereo_gains(self.part.pan, 1.0);
 
         match &mut self.insert {
             Effect::None => {}
@@ -156,9 +156,9 @@ impl Track {
                     // A stronger drive also raises the level; the divisor compensates for that.
                     let bent = (*amount * *sample).tanh() / (1.0 + 0.6 * *amount);
                     let muffled = cabinet[0].low(bent);
-                    let heard = cabinet[1].high(muffled);
-                    left[at] += gains.0 * heard;
-                    right[at] += gains.1 * heard;
+                    let amplified = cabinet[1].high(muffled);
+                    left[at] += gains.0 * amplified;
+                    right[at] += gains.1 * amplified;
                 }
             }
             Effect::Tremolo { phase } => {
@@ -175,7 +175,7 @@ impl Track {
 }
 
 /// Returns the gains of left and right for a pan from -1 to 1 at constant power.
-fn places(pan: f32, gain: f32) -> (f32, f32) {
+fn stereo_gains(pan: f32, gain: f32) -> (f32, f32) {
     let angle = (pan.clamp(-1.0, 1.0) + 1.0) * std::f32::consts::FRAC_PI_4;
     (gain * angle.cos(), gain * angle.sin())
 }
@@ -213,7 +213,7 @@ pub fn expected_power(piece: &Piece) -> Vec<f64> {
 /// Returns the power of a note, summed over units of 100 ms, and the samples that contain most of it.
 fn note_power(instrument: Instrument, note: &Note) -> (f64, u32) {
     if instrument == Instrument::Drums {
-        let power = match Drum::of(note.pitch) {
+        let power = match Drum::from_pitch(note.pitch) {
             Drum::Kick | Drum::TomLow => 0.10,
             Drum::Snare | Drum::Clap | Drum::Crash | Drum::TomMiddle | Drum::TomHigh => 0.14,
             _ => 0.02,

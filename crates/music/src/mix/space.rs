@@ -32,11 +32,11 @@ impl Line {
     #[inline]
     fn ago(&self, samples: f32) -> f32 {
         let length = self.samples.len();
-        let whole = samples as usize;
-        let part = samples - whole as f32;
+        let whole_samples = samples as usize;
+        let part = samples - whole_samples as f32;
         let newest = self.at + length - 1;
-        let near = self.samples[(newest - whole) % length];
-        let far = self.samples[(newest - whole - 1) % length];
+        let near = self.samples[(newest - whole_samples) % length];
+        let far = self.samples[(newest - whole_samples - 1) % length];
         near + part * (far - near)
     }
 }
@@ -44,7 +44,7 @@ impl Line {
 /// Reverb: a feedback delay network of eight lines with an energy-preserving matrix (Jot 1991).
 #[derive(Debug, Clone)]
 pub struct Room {
-    early: [Line; 2],
+    early_reflections: [Line; 2],
     lines: [Line; LINES],
     gains: [f32; LINES],
     damped: [f32; LINES],
@@ -63,7 +63,7 @@ impl Room {
         let gain = |length: usize| 10_f32.powf(-3.0 * length as f32 / (seconds.max(0.2) * rate));
 
         Self {
-            early: [Line::new(960), Line::new(1_117)],
+            early_reflections: [Line::new(960), Line::new(1_117)],
             lines: LENGTHS.map(Line::new),
             gains: LENGTHS.map(gain),
             damped: [0.0; LINES],
@@ -74,22 +74,22 @@ impl Room {
     /// Adds the reverb to both channels.
     pub fn render(&mut self, send: (&[f32], &[f32]), left: &mut [f32], right: &mut [f32]) {
         for (at, (left, right)) in left.iter_mut().zip(right.iter_mut()).enumerate() {
-            let input = (self.early[0].swap(send.0[at]), self.early[1].swap(send.1[at]));
+            let input = (self.early_reflections[0].swap(send.0[at]), self.early_reflections[1].swap(send.1[at]));
 
-            let mut heard = [0.0; LINES];
-            for (nth, out) in heard.iter_mut().enumerate() {
-                let oldest = self.lines[nth].oldest();
-                self.damped[nth] += (1.0 - self.damping) * (oldest - self.damped[nth]);
-                *out = self.damped[nth] * self.gains[nth];
+            let mut line_outputs = [0.0; LINES];
+            for (index, out) in line_outputs.iter_mut().enumerate() {
+                let oldest = self.lines[index].oldest();
+                self.damped[index] += (1.0 - self.damping) * (oldest - self.damped[index]);
+                *out = self.damped[index] * self.gains[index];
             }
 
-            *left += (heard[0] + heard[2] - heard[4] + heard[6]) * 0.5;
-            *right += (heard[1] - heard[3] + heard[5] + heard[7]) * 0.5;
+            *left += (line_outputs[0] + line_outputs[2] - line_outputs[4] + line_outputs[6]) * 0.5;
+            *right += (line_outputs[1] - line_outputs[3] + line_outputs[5] + line_outputs[7]) * 0.5;
 
-            mixed(&mut heard);
-            for (nth, sample) in heard.into_iter().enumerate() {
-                let side = if nth % 2 == 0 { input.0 } else { input.1 };
-                self.lines[nth].swap(sample + 0.5 * side);
+            mixed(&mut line_outputs);
+            for (index, sample) in line_outputs.into_iter().enumerate() {
+                let side = if index % 2 == 0 { input.0 } else { input.1 };
+                self.lines[index].swap(sample + 0.5 * side);
             }
         }
     }
@@ -135,17 +135,17 @@ impl Echo {
     pub fn render(&mut self, send: (&[f32], &[f32]), left: &mut [f32], right: &mut [f32]) {
         for (at, (left, right)) in left.iter_mut().zip(right.iter_mut()).enumerate() {
             let input = 0.5 * (send.0[at] + send.1[at]);
-            let heard = [self.lines[0].oldest(), self.lines[1].oldest()];
+            let echoes = [self.lines[0].oldest(), self.lines[1].oldest()];
 
-            for (dulled, heard) in self.dulled.iter_mut().zip(heard) {
-                *dulled += 0.45 * (heard - *dulled);
+            for (dulled, echo) in self.dulled.iter_mut().zip(echoes) {
+                *dulled += 0.45 * (echo - *dulled);
             }
 
             // The repeats of the left line feed the right line and vice versa.
             self.lines[0].swap(input + self.feedback * self.dulled[1]);
             self.lines[1].swap(self.feedback.max(0.3) * self.dulled[0]);
-            *left += heard[0];
-            *right += heard[1];
+            *left += echoes[0];
+            *right += echoes[1];
         }
     }
 }
@@ -187,18 +187,18 @@ mod tests {
     #[test]
     fn a_room_fades_in_its_time_and_is_wide() {
         for seconds in [1.0, 3.0] {
-            let mut room = Room::new(seconds);
+            let mut reverb = Room::new(seconds);
             let mut send = vec![0.0; 48_000 * 4];
             send[0] = 1.0;
             let mut left = vec![0.0; send.len()];
             let mut right = vec![0.0; send.len()];
-            room.render((&send, &send), &mut left, &mut right);
+            reverb.render((&send, &send), &mut left, &mut right);
             let power = |from: f32| left[(from * 48_000.0) as usize..].iter().take(4_800).map(|s| s * s).sum::<f32>();
             let fallen = 10.0 * (power(0.15) / power(0.15 + seconds / 2.0)).log10();
             assert!((24.0..60.0).contains(&fallen), "{seconds}: {fallen} dB in half the time");
-            let same =
+            let correlation =
                 left.iter().zip(&right).map(|(l, r)| l * r).sum::<f32>() / left.iter().map(|l| l * l).sum::<f32>();
-            assert!(same.abs() < 0.35, "{same}");
+            assert!(correlation.abs() < 0.35, "{correlation}");
         }
     }
 

@@ -9,12 +9,12 @@ use crate::piece::{Drum, Kit, Note};
 use crate::synth::Voice;
 
 fn play(prompt: &str, seconds: u16) -> Stereo {
-    let mut whole = Stereo::default();
+    let mut output = Stereo::default();
     for hop in Player::new(compose(prompt, Some(seconds))) {
-        whole.left.extend(hop.left);
-        whole.right.extend(hop.right);
+        output.left.extend(hop.left);
+        output.right.extend(hop.right);
     }
-    whole
+    output
 }
 
 fn lufs(sound: &Stereo) -> f64 {
@@ -43,8 +43,8 @@ fn instruments_are_as_loud_as_each_other() {
         let low = instrument.range().0.max(36);
         let high = instrument.range().1.min(84);
         let mut meter = Meter::default();
-        for nth in 0..4 {
-            let pitch = low + (high - low) * (2 * nth + 1) / 8;
+        for index in 0..4 {
+            let pitch = low + (high - low) * (2 * index + 1) / 8;
             let note = Note { start: 0, frames: 24_000, pitch: pitch as f32, velocity: 0.75 };
             let mut sound = sounded(instrument, Kit::Acoustic, &note);
             sound.resize(24_000, 0.0);
@@ -90,9 +90,9 @@ fn loudness_is_where_it_should_be_and_nowhere_is_silence() {
         let sound = play(prompt, 4);
         let loud = lufs(&sound);
         assert!((loud - TARGET).abs() < 2.0, "{prompt}: {loud:.1} LUFS");
-        for (nth, part) in sound.left[..48_000 * 3].chunks(12_000).enumerate() {
+        for (index, part) in sound.left[..48_000 * 3].chunks(12_000).enumerate() {
             let power = part.iter().map(|sample| sample * sample).sum::<f32>() / part.len() as f32;
-            assert!(power > 1e-7, "{prompt}: silence in quarter {nth}");
+            assert!(power > 1e-7, "{prompt}: silence in quarter {index}");
         }
     }
 }
@@ -102,12 +102,12 @@ fn where_hops_meet_nothing_jumps() {
     let sound = play("warm pads, ambient", 3);
     // A click raises the second difference far above that of the neighbouring samples.
     let bend = |at: usize| (sound.left[at + 1] - 2.0 * sound.left[at] + sound.left[at - 1]).abs();
-    let most = |places: std::ops::Range<usize>| places.map(bend).fold(0.0_f32, f32::max);
+    let largest_bend = |range: std::ops::Range<usize>| range.map(bend).fold(0.0_f32, f32::max);
     for border in (HOP..sound.left.len()).step_by(HOP) {
         // The limiter delays the output, so hop boundaries appear a little earlier in it.
         for at in [border, border - LATENCY].into_iter().filter(|at| at + 2_001 < sound.left.len()) {
-            let around = most(at - 2_000..at - 4).max(most(at + 4..at + 2_000));
-            assert!(most(at - 4..at + 4) < 1.5 * around + 1e-4, "at {at}");
+            let around = largest_bend(at - 2_000..at - 4).max(largest_bend(at + 4..at + 2_000));
+            assert!(largest_bend(at - 4..at + 4) < 1.5 * around + 1e-4, "at {at}");
         }
     }
     assert!(sound.left[0].abs() < 0.001 && sound.left[sound.left.len() - 1].abs() < 0.002);

@@ -13,15 +13,15 @@ pub struct SaidKey {
 /// Returns the key that the prompt names. "In a minor", "key of A" and "C#m" name a tonic; "a minor key" names only a
 /// mode.
 #[must_use]
-pub fn read(words: &[Word]) -> SaidKey {
-    (0..words.len()).find_map(|at| named(words, at)).unwrap_or_else(|| SaidKey {
+pub fn parse(words: &[Word]) -> SaidKey {
+    (0..words.len()).find_map(|at| parse_at(words, at)).unwrap_or_else(|| SaidKey {
         tonic: None,
         mode: words.iter().filter(|w| !w.negated).find_map(|w| mode(&w.text)),
     })
 }
 
 /// Returns the key whose tonic is the word at `at`.
-fn named(words: &[Word], at: usize) -> Option<SaidKey> {
+fn parse_at(words: &[Word], at: usize) -> Option<SaidKey> {
     let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     let before = at.checked_sub(1).map_or("", text);
     let (mut tonic, ending) = letter(text(at))?;
@@ -34,23 +34,24 @@ fn named(words: &[Word], at: usize) -> Option<SaidKey> {
     }
 
     let harmonic = text(next) == "harmonic" && text(next + 1) == "minor";
-    let said = if harmonic { Some(Mode::HarmonicMinor) } else { mode(text(next)) };
+    let mode_name = if harmonic { Some(Mode::HarmonicMinor) } else { mode(text(next)) };
     let introduced = before == "in" || before == "key" || (before == "of" && at > 1 && text(at - 2) == "key");
 
     // "a" is an article unless a mode follows, and unless a word such as "key" or "mood" follows that mode.
-    let article = text(at) == "a" && next == at + 1 && (said.is_none() || is_kind(text(next + 1)) && before != "of");
+    let article =
+        text(at) == "a" && next == at + 1 && (mode_name.is_none() || is_kind(text(next + 1)) && before != "of");
 
     let short = match ending {
-        Ending::None => said,
+        Ending::None => mode_name,
         Ending::Minor if text(at) == "am" && !introduced => return None,
         Ending::Minor => Some(Mode::Aeolian),
         Ending::Major => Some(Mode::Ionian),
     };
 
     let accidental = text(at).len() > 1 || next > at + 1;
-    let enough = short.is_some() || (introduced && !article) || (accidental && text(at).contains('#'));
+    let is_explicit = short.is_some() || (introduced && !article) || (accidental && text(at).contains('#'));
     let tonic = Some(tonic.rem_euclid(12));
-    (enough && !article).then_some(SaidKey { tonic, mode: short })
+    (is_explicit && !article).then_some(SaidKey { tonic, mode: short })
 }
 
 fn is_kind(word: &str) -> bool {
@@ -77,14 +78,14 @@ fn letter(word: &str) -> Option<(i32, Ending)> {
         _ => return None,
     };
 
-    let rest = letters.as_str();
-    let (accidental, rest) = match rest.chars().next() {
-        Some('#') => (1, &rest[1..]),
-        Some('b') => (-1, &rest[1..]),
-        _ => (0, rest),
+    let remaining = letters.as_str();
+    let (accidental, remaining) = match remaining.chars().next() {
+        Some('#') => (1, &remaining[1..]),
+        Some('b') => (-1, &remaining[1..]),
+        _ => (0, remaining),
     };
 
-    let ending = match rest {
+    let ending = match remaining {
         "" => Ending::None,
         "m" | "min" => Ending::Minor,
         "maj" => Ending::Major,
@@ -132,7 +133,7 @@ mod tests {
             ("not major", None, None),
             ("bad cafe, deep", None, None),
         ] {
-            assert_eq!(read(&words::read(prompt)), SaidKey { tonic, mode }, "{prompt}");
+            assert_eq!(parse(&words::parse(prompt)), SaidKey { tonic, mode }, "{prompt}");
         }
     }
 }

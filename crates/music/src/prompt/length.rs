@@ -43,13 +43,13 @@ const TENS: &[&str] = &["twenty", "thirty", "forty", "fifty", "sixty", "seventy"
 ///
 /// A number with a unit takes precedence over a word such as "jingle". Lengths above the maximum are clamped.
 #[must_use]
-pub fn read(words: &[Word]) -> Option<u16> {
-    let said = (0..words.len()).find_map(|at| clock(&words[at].text).or_else(|| measured(words, at)));
-    let usual = || USUAL.iter().find(|(phrases, _)| words::wants(words, phrases)).map(|(_, seconds)| *seconds);
-    said.filter(|seconds| *seconds > 0.0).map(whole).or_else(usual)
+pub fn parse(words: &[Word]) -> Option<u16> {
+    let stated = (0..words.len()).find_map(|at| clock(&words[at].text).or_else(|| measured_length(words, at)));
+    let typical = || USUAL.iter().find(|(phrases, _)| words::wants(words, phrases)).map(|(_, seconds)| *seconds);
+    stated.filter(|seconds| *seconds > 0.0).map(round_seconds).or_else(typical)
 }
 
-fn whole(seconds: f32) -> u16 {
+fn round_seconds(seconds: f32) -> u16 {
     seconds.round().clamp(1.0, f32::from(SECONDS_MAX)) as u16
 }
 
@@ -62,7 +62,7 @@ fn clock(text: &str) -> Option<f32> {
 }
 
 /// Returns the seconds of the quantity at `at`, including an addition: "two minutes and a half", "1 min 30 s".
-fn measured(words: &[Word], at: usize) -> Option<f32> {
+fn measured_length(words: &[Word], at: usize) -> Option<f32> {
     let (count, unit, next) = quantity(words, at)?;
     let mut sum = count * unit;
 
@@ -81,18 +81,18 @@ fn measured(words: &[Word], at: usize) -> Option<f32> {
 /// Returns a count, its unit in seconds and the index of the next word.
 fn quantity(words: &[Word], at: usize) -> Option<(f32, f32, usize)> {
     let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
-    if let Some((count, unit)) = joined(text(at), at.checked_sub(1).map_or("", text)) {
+    if let Some((count, unit)) = parse_joined(text(at), at.checked_sub(1).map_or("", text)) {
         return Some((count, unit, at + 1));
     }
 
-    let (count, next) = number(words, at)?;
+    let (count, next) = parse_number(words, at)?;
     // Skips the article in "half a minute".
     let next = if text(at) == "half" && matches!(text(next), "a" | "an") { next + 1 } else { next };
     unit(text(next)).map(|unit| (count, unit, next + 1))
 }
 
 /// Parses `30s` or `2min`. `80s` is a decade unless the word before it announces a length.
-fn joined(text: &str, before: &str) -> Option<(f32, f32)> {
+fn parse_joined(text: &str, before: &str) -> Option<(f32, f32)> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (count, name) = text.split_at(digits);
     let count: f32 = count.parse().ok()?;
@@ -110,7 +110,7 @@ fn unit(name: &str) -> Option<f32> {
 }
 
 /// Parses a number in digits or words and returns it with the index of the next word.
-fn number(words: &[Word], at: usize) -> Option<(f32, usize)> {
+fn parse_number(words: &[Word], at: usize) -> Option<(f32, usize)> {
     let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     let word = text(at);
 
@@ -119,18 +119,18 @@ fn number(words: &[Word], at: usize) -> Option<(f32, usize)> {
         return Some((value, at + 1));
     }
 
-    let place = |names: &[&str], word: &str| names.iter().position(|name| *name == word);
-    if let Some(tens) = place(TENS, word) {
+    let index_of = |names: &[&str], word: &str| names.iter().position(|name| *name == word);
+    if let Some(tens) = index_of(TENS, word) {
         let tens = 20.0 + 10.0 * tens as f32;
-        let ones = place(ONES, text(at + 1)).filter(|ones| (1..10).contains(ones));
-        return Some(ones.map_or((tens, at + 1), |ones| (tens + ones as f32, at + 2)));
+        let digit = index_of(ONES, text(at + 1)).filter(|digit| (1..10).contains(digit));
+        return Some(digit.map_or((tens, at + 1), |digit| (tens + digit as f32, at + 2)));
     }
 
     match word {
         "a" | "an" => Some((1.0, at + 1)),
         "half" => Some((0.5, at + 1)),
         "couple" => Some((2.0, if text(at + 1) == "of" { at + 2 } else { at + 1 })),
-        _ => place(ONES, word).map(|ones| (ones as f32, at + 1)),
+        _ => index_of(ONES, word).map(|digit| (digit as f32, at + 1)),
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
             ("4/4 at 120 bpm", None),
             ("99999999999999999999 seconds", Some(360)),
         ] {
-            assert_eq!(read(&words::read(prompt)), seconds, "{prompt}");
+            assert_eq!(parse(&words::parse(prompt)), seconds, "{prompt}");
         }
     }
 }

@@ -8,9 +8,9 @@ pub mod words;
 use key::SaidKey;
 use lexicon::{Feeling, Metre};
 
-use crate::chance::Chance;
 use crate::instrument::{Instrument, NAMES};
 use crate::piece::Texture;
+use crate::rng::SeededRng;
 use crate::style::Genre;
 use words::Word;
 
@@ -20,7 +20,7 @@ pub struct Brief {
     /// Words of the prompt, used for the title.
     pub words: Vec<Word>,
     /// Random numbers seeded by the words.
-    pub chance: Chance,
+    pub rng: SeededRng,
     /// Genres in order of weight.
     pub genres: Vec<Genre>,
     /// Mood names in the order of the prompt.
@@ -51,7 +51,7 @@ pub struct Brief {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tempo {
     /// Explicit tempo in beats per minute.
-    pub said: Option<f32>,
+    pub requested_bpm: Option<f32>,
     /// Factor applied to the genre's tempo if no tempo is explicit.
     pub factor: f32,
 }
@@ -75,8 +75,8 @@ pub const BPM: (f32, f32) = (30.0, 260.0);
 
 /// Interprets a prompt.
 #[must_use]
-pub fn read(prompt: &str) -> Brief {
-    let words = words::read(prompt);
+pub fn parse(prompt: &str) -> Brief {
+    let words = words::parse(prompt);
     let joined: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
     let (moods, feeling) = feelings(&words);
     let (wanted, unwanted) = instruments(&words);
@@ -90,19 +90,19 @@ pub fn read(prompt: &str) -> Brief {
     };
 
     Brief {
-        chance: Chance::of(&joined.join(" ")),
+        rng: SeededRng::from_text(&joined.join(" ")),
         genres: Genre::named_in(&words),
         moods,
         feeling,
         tempo: tempo(&words),
-        key: key::read(&words),
+        key: key::parse(&words),
         metre: lexicon::METRES.iter().find(|row| wants(row.0)).map(|row| row.1),
         solo: wants(lexicon::SOLO) && !wanted.is_empty(),
         wanted,
         unwanted,
         form,
         texture: lexicon::TEXTURES.iter().find(|row| wants(row.0)).map(|row| row.1),
-        seconds: length::read(&words),
+        seconds: length::parse(&words),
         words,
     }
 }
@@ -114,8 +114,8 @@ fn feelings(words: &[Word]) -> (Vec<&'static str>, Feeling) {
     let mut weight = 0.0;
 
     for (phrases, feeling) in lexicon::MOODS {
-        let places = phrases.iter().filter_map(|phrase| words::find(words, phrase));
-        let Some((at, wanted)) = places.min_by_key(|(at, wanted)| (!wanted, *at)) else { continue };
+        let matches = phrases.iter().filter_map(|phrase| words::find(words, phrase));
+        let Some((at, wanted)) = matches.min_by_key(|(at, wanted)| (!wanted, *at)) else { continue };
         let sign = if wanted { 1.0 } else { -0.5 };
 
         weight += 1.0;
@@ -146,15 +146,15 @@ fn feelings(words: &[Word]) -> (Vec<&'static str>, Feeling) {
 fn instruments(words: &[Word]) -> (Vec<Instrument>, Vec<Instrument>) {
     let mut found: Vec<(usize, usize, Instrument, bool)> = Vec::new();
     let mut phrases: Vec<(&str, Instrument)> =
-        NAMES.iter().flat_map(|(phrases, of)| phrases.iter().map(|phrase| (*phrase, *of))).collect();
+        NAMES.iter().flat_map(|(phrases, name_of)| phrases.iter().map(|phrase| (*phrase, *name_of))).collect();
     phrases.sort_by_key(|(phrase, _)| std::cmp::Reverse(phrase.split(' ').count()));
 
-    let mut heard = words.to_vec();
+    let mut remaining_words = words.to_vec();
     for (phrase, instrument) in phrases {
         let length = phrase.split(' ').count();
-        while let Some((at, wanted)) = words::find(&heard, phrase) {
+        while let Some((at, wanted)) = words::find(&remaining_words, phrase) {
             found.push((at, length, instrument, wanted));
-            heard[at..at + length].iter_mut().for_each(|word| word.text.clear());
+            remaining_words[at..at + length].iter_mut().for_each(|word| word.text.clear());
         }
     }
 
@@ -163,24 +163,24 @@ fn instruments(words: &[Word]) -> (Vec<Instrument>, Vec<Instrument>) {
     found.retain(|(at, _, instrument, wanted)| !(*wanted && *instrument != Instrument::Chip && genre(*at)));
     found.sort_unstable_by_key(|(at, ..)| *at);
 
-    let mut lists = (Vec::new(), Vec::new());
+    let mut result = (Vec::new(), Vec::new());
     for (_, _, instrument, wanted) in found {
-        let list = if wanted { &mut lists.0 } else { &mut lists.1 };
+        let list = if wanted { &mut result.0 } else { &mut result.1 };
         if !list.contains(&instrument) {
             list.push(instrument);
         }
     }
 
     if words::wants(words, lexicon::DRUMLESS) {
-        lists.1.push(Instrument::Drums);
+        result.1.push(Instrument::Drums);
     }
-    lists.0.retain(|instrument| !lists.1.contains(instrument));
-    lists
+    result.0.retain(|instrument| !result.1.contains(instrument));
+    result
 }
 
 fn tempo(words: &[Word]) -> Tempo {
-    let number = |at: usize| words.get(at).and_then(|word| word.text.parse::<f32>().ok());
-    let joined = |text: &str| text.strip_suffix("bpm").and_then(|number| number.parse::<f32>().ok());
+    let number_at = |at: usize| words.get(at).and_then(|word| word.text.parse::<f32>().ok());
+    let joined_bpm = |text: &str| text.strip_suffix("bpm").and_then(|number_at| number_at.parse::<f32>().ok());
     let is_unit = |at: usize| words.get(at).is_some_and(|word| word.text == "bpm");
 
     let beats_a_minute = |at: usize| {
@@ -188,20 +188,20 @@ fn tempo(words: &[Word]) -> Tempo {
         texts.eq(["beats", "per", "minute"]) || words.get(at).is_some_and(|word| word.text == "bpm")
     };
 
-    let said = (0..words.len()).find_map(|at| {
+    let requested_bpm = (0..words.len()).find_map(|at| {
         let text = words[at].text.as_str();
         let before = if text == "tempo" || is_unit(at) {
             let next = if words.get(at + 1).is_some_and(|word| word.text == "of") { at + 2 } else { at + 1 };
-            number(next)
+            number_at(next)
         } else {
             None
         };
-        joined(text).or(number(at).filter(|_| beats_a_minute(at + 1))).or(before)
+        joined_bpm(text).or(number_at(at).filter(|_| beats_a_minute(at + 1))).or(before)
     });
 
-    let said = said.filter(|bpm| (BPM.0..=BPM.1).contains(bpm));
+    let requested_bpm = requested_bpm.filter(|bpm| (BPM.0..=BPM.1).contains(bpm));
     let word = lexicon::TEMPI.iter().find(|row| words::wants(words, row.0));
-    Tempo { said: said.or(word.and_then(|row| row.1)), factor: word.map_or(1.0, |row| row.2) }
+    Tempo { requested_bpm: requested_bpm.or(word.and_then(|row| row.1)), factor: word.map_or(1.0, |row| row.2) }
 }
 
 #[cfg(test)]
@@ -222,9 +222,9 @@ mod tests {
             ("an allegro", Some(132.0)),
             ("30 seconds", None),
         ] {
-            assert_eq!(read(prompt).tempo.said, bpm, "{prompt}");
+            assert_eq!(parse(prompt).tempo.requested_bpm, bpm, "{prompt}");
         }
-        let factor = |prompt| read(prompt).tempo.factor;
+        let factor = |prompt| parse(prompt).tempo.factor;
         assert!(factor("very slow") < factor("slow") && factor("slow") < 1.0 && factor("fast") < factor("very fast"));
         assert!((factor("not fast") - 1.0).abs() < f32::EPSILON);
     }
@@ -240,34 +240,34 @@ mod tests {
             ("flute, flute and oboe", vec![I::Flute, I::Oboe], vec![]),
             ("a cat on a mat", vec![], vec![]),
         ] {
-            let brief = read(prompt);
+            let brief = parse(prompt);
             assert_eq!((brief.wanted, brief.unwanted), (wanted, unwanted), "{prompt}");
         }
-        assert!(read("solo piano").solo && read("just a piano").solo && !read("just calm").solo);
+        assert!(parse("solo piano").solo && parse("just a piano").solo && !parse("just calm").solo);
     }
 
     #[test]
     fn moods_add_up_in_the_order_of_the_prompt() {
-        assert_eq!(read("dark, epic and tense").moods, ["dark", "epic", "tense"]);
-        assert!(read("sad").feeling.valence < -0.5 && read("happy").feeling.valence > 0.5);
-        assert!(read("not sad").feeling.valence > 0.0 && read("not sad").moods.is_empty());
-        assert!(read("calm").feeling.energy < -0.5 && read("energetic").feeling.energy > 0.5);
+        assert_eq!(parse("dark, epic and tense").moods, ["dark", "epic", "tense"]);
+        assert!(parse("sad").feeling.valence < -0.5 && parse("happy").feeling.valence > 0.5);
+        assert!(parse("not sad").feeling.valence > 0.0 && parse("not sad").moods.is_empty());
+        assert!(parse("calm").feeling.energy < -0.5 && parse("energetic").feeling.energy > 0.5);
     }
 
     #[test]
     fn forms_metres_and_backgrounds_are_named() {
-        let brief = read("a looping waltz with rain");
+        let brief = parse("a looping waltz with rain");
         assert!(brief.form.seamless && !brief.form.fade_out);
         assert_eq!((brief.metre.map(|metre| metre.name), brief.texture), (Some("3/4"), Some(Texture::Rain)));
-        let brief = read("builds up slowly, then fades out; intro in 6/8");
+        let brief = parse("builds up slowly, then fades out; intro in 6/8");
         assert!(brief.form.build && brief.form.fade_out && brief.form.intro);
         assert_eq!(brief.metre.map(|metre| metre.name), Some("6/8"));
-        assert_eq!(read("no waltz").metre, None);
+        assert_eq!(parse("no waltz").metre, None);
     }
 
     #[test]
     fn punctuation_and_case_change_nothing() {
-        let bits = |prompt| read(prompt).chance.bits();
+        let bits = |prompt| parse(prompt).rng.bits();
         assert_eq!(bits("A calm,  slow piece."), bits("a calm slow piece"));
         assert_ne!(bits("a calm slow piece"), bits("a calm slow place"));
     }

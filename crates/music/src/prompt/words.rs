@@ -22,30 +22,30 @@ const REACH: u8 = 3;
 /// Splits a prompt into words in lower case. Hyphens separate words; `#` is part of a word, and `/`, `:` and decimal
 /// points are part of a number.
 #[must_use]
-pub fn read(prompt: &str) -> Vec<Word> {
+pub fn parse(prompt: &str) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
-    let mut reach = 0_u8;
+    let mut negation_reach = 0_u8;
     let mut through_and = false;
 
     for token in tokens(prompt) {
         let Token { text, after_break } = token;
         if after_break {
-            reach = 0;
+            negation_reach = 0;
         }
 
         if NEGATORS.contains(&text.as_str()) {
-            (reach, through_and) = (REACH, text == "without" || text == "minus");
+            (negation_reach, through_and) = (REACH, text == "without" || text == "minus");
             words.push(Word { text, negated: false, after_break });
             continue;
         }
 
         if RESUMERS.contains(&text.as_str()) && !(text == "and" && through_and) {
-            reach = 0;
+            negation_reach = 0;
         }
 
-        let negated = reach > 0;
+        let negated = negation_reach > 0;
         if negated && !FILLERS.contains(&text.as_str()) && text != "and" {
-            reach -= 1;
+            negation_reach -= 1;
         }
         words.push(Word { text, negated, after_break });
     }
@@ -58,9 +58,9 @@ pub fn read(prompt: &str) -> Vec<Word> {
 fn negate_backwards(words: &mut [Word]) {
     for at in 0..words.len() {
         if words[at].text == "free" {
-            let of = words.get(at + 1).is_some_and(|word| word.text == "of");
-            let meant = if of { at.checked_add(2) } else { at.checked_sub(1) };
-            if let Some(word) = meant.and_then(|meant| words.get_mut(meant)) {
+            let is_of = words.get(at + 1).is_some_and(|word| word.text == "of");
+            let target = if is_of { at.checked_add(2) } else { at.checked_sub(1) };
+            if let Some(word) = target.and_then(|target| words.get_mut(target)) {
                 word.negated = true;
             }
         }
@@ -81,7 +81,7 @@ fn tokens(prompt: &str) -> Vec<Token> {
     for (at, &letter) in letters.iter().enumerate() {
         let next_is_digit = letters.get(at + 1).is_some_and(char::is_ascii_digit);
         let in_number = text.ends_with(|c: char| c.is_ascii_digit()) && next_is_digit;
-        let kept = match letter {
+        let character = match letter {
             '♯' | '#' => Some('#'),
             '♭' => Some('b'),
             '/' | ':' | '.' if in_number => Some(letter),
@@ -89,8 +89,8 @@ fn tokens(prompt: &str) -> Vec<Token> {
             _ => Some(letter).filter(|letter| letter.is_alphanumeric()),
         };
 
-        if let Some(kept) = kept {
-            text.push(kept);
+        if let Some(character) = character {
+            text.push(character);
             continue;
         }
 
@@ -113,13 +113,13 @@ fn tokens(prompt: &str) -> Vec<Token> {
 pub fn find(words: &[Word], phrase: &str) -> Option<(usize, bool)> {
     let parts = phrase.split(' ');
     let length = parts.clone().count();
-    let places = words.windows(length).enumerate().filter(|(_, window)| {
-        let rest = window.iter().skip(1).all(|word| !word.after_break);
-        rest && window.iter().map(|word| word.text.as_str()).eq(parts.clone())
+    let matches = words.windows(length).enumerate().filter(|(_, window)| {
+        let is_unbroken = window.iter().skip(1).all(|word| !word.after_break);
+        is_unbroken && window.iter().map(|word| word.text.as_str()).eq(parts.clone())
     });
 
     let mut unwanted = None;
-    for (at, window) in places {
+    for (at, window) in matches {
         if !window.iter().any(|word| word.negated) {
             return Some((at, true));
         }
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     fn wanted(prompt: &str, phrase: &str) -> Option<bool> {
-        find(&read(prompt), phrase).map(|(_, wanted)| wanted)
+        find(&parse(prompt), phrase).map(|(_, wanted)| wanted)
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn numbers_keep_what_is_within_them() {
-        let words: Vec<_> = read("C# 3/4, 1:30 1.5 F♯m. 120bpm don't").into_iter().map(|word| word.text).collect();
+        let words: Vec<_> = parse("C# 3/4, 1:30 1.5 F♯m. 120bpm don't").into_iter().map(|word| word.text).collect();
         assert_eq!(words, ["c#", "3/4", "1:30", "1.5", "f#m", "120bpm", "dont"]);
     }
 }

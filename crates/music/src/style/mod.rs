@@ -181,15 +181,15 @@ impl Genre {
     /// Returns `true` if the word at this index is part of a name of more than one word.
     #[must_use]
     pub fn covers(words: &[Word], at: usize) -> bool {
-        let within = |phrase: &str| {
+        let is_covered = |phrase: &str| {
             let length = phrase.split(' ').count();
-            let begins = at.saturating_sub(length - 1)..=at;
+            let starts = at.saturating_sub(length - 1)..=at;
             length > 1
-                && begins.into_iter().any(|begin| {
-                    words.get(begin..begin + length).is_some_and(|window| words::find(window, phrase).is_some())
+                && starts.into_iter().any(|start| {
+                    words.get(start..start + length).is_some_and(|window| words::find(window, phrase).is_some())
                 })
         };
-        phrases().any(|(phrase, _)| within(phrase))
+        phrases().any(|(phrase, _)| is_covered(phrase))
     }
 }
 
@@ -208,8 +208,8 @@ mod tests {
     #[test]
     fn every_style_can_be_played() {
         for style in styles() {
-            let named = style.genre.style();
-            assert_eq!(named.names, style.names, "{:?} is there twice", style.genre);
+            let genre_style = style.genre.style();
+            assert_eq!(genre_style.names, style.names, "{:?} is there twice", style.genre);
             assert!(!style.leads.is_empty() && style.tempo.0 < style.tempo.1, "{:?}", style.genre);
             assert!(style.comps.len() + style.pads.len() + style.arpeggios.len() > 0, "{:?}", style.genre);
             assert!((10..=180).contains(&style.seconds), "{:?}", style.genre);
@@ -228,7 +228,7 @@ mod tests {
             ("an epic orchestral film score", vec![Genre::Cinematic]),
             ("a waltz for piano", vec![]),
         ] {
-            assert_eq!(Genre::named_in(&words::read(prompt)), genres, "{prompt}");
+            assert_eq!(Genre::named_in(&words::parse(prompt)), genres, "{prompt}");
         }
     }
 }

@@ -33,7 +33,7 @@ pub struct Progressions {
     /// Chords before the final one.
     pub close: &'static str,
     /// Chord that replaces a tonic at the end of a phrase that leads to another section.
-    pub turn: &'static str,
+    pub turnaround: &'static str,
 }
 
 impl Palette {
@@ -45,49 +45,49 @@ impl Palette {
                 main: &["1 5 6 4", "1 6 4 5", "1 4 6 5", "1 3 4 5", "6 4 1 5", "1 4 1 5"],
                 other: &["4 5 3 6", "4 1 5 6", "6 4 1 5", "4 5 1 6", "2 4 1 5"],
                 close: "4 5",
-                turn: "5",
+                turnaround: "5",
             },
             (Self::Pop, true) => Progressions {
                 main: &["1 6 3 7", "1 4 6 5", "1 7 6 7", "1 3 7 4", "1 6 4 5"],
                 other: &["6 7 1 3", "6 3 7 1", "4 1 6 7", "6 4 1 7"],
                 close: "4 5d",
-                turn: "7",
+                turnaround: "7",
             },
             (Self::Jazz, false) => Progressions {
                 main: &["2 5d 1 6d", "1 6d 2 5d", "3 6d 2 5d", "1 4 3 6d 2 5d 1 5d"],
                 other: &["4 4m 3 6d", "2 5d 3 6d", "6 2d 2 5d", "4 7b 1 6d"],
                 close: "2 5d",
-                turn: "5d",
+                turnaround: "5d",
             },
             (Self::Jazz, true) => Progressions {
                 main: &["1 4 2 5d", "1 6 2 5d", "4 7 3 6", "1 1 4 5d"],
                 other: &["4 7 3 6", "6 2 5d 1", "4 1 2 5d"],
                 close: "2 5d",
-                turn: "5d",
+                turnaround: "5d",
             },
             (Self::Classical, false) => Progressions {
                 main: &["1 4 5d 1", "1 6 2 5d", "1 5 6 3 4 1 2 5d", "1 5d 1 5d", "1 4 1 5d"],
                 other: &["6 3 4 1", "5 1 2d 5", "4 1 5d 1", "6 2 5d 1"],
                 close: "2 5d",
-                turn: "5d",
+                turnaround: "5d",
             },
             (Self::Classical, true) => Progressions {
                 main: &["1 4 5d 1", "1 6 2 5d", "1 5d 6 3 4 1 2 5d", "1 4 7 3"],
                 other: &["3 7 1 5d", "6 3 4 5d", "4 7 3 6"],
                 close: "4 5d",
-                turn: "5d",
+                turnaround: "5d",
             },
             (Self::Still, false) => Progressions {
                 main: &["1 4", "1 2", "1 3 4 1", "1 5s 4 4", "1 6"],
                 other: &["4 1", "6 4", "2 4", "4 6 1 5s"],
                 close: "4",
-                turn: "4",
+                turnaround: "4",
             },
             (Self::Still, true) => Progressions {
                 main: &["1 6", "1 4", "1 7 6 7", "1 3"],
                 other: &["6 7", "4 6", "6 1", "4 1 6 7"],
                 close: "4",
-                turn: "7",
+                turnaround: "7",
             },
             (palette, minor) => palette.further(minor),
         }
@@ -99,49 +99,49 @@ impl Palette {
                 main: &["1 5 6 4", "6 4 1 5", "4 5 6 6", "2 5 1 1"],
                 other: &["4 5 6 1", "6 5 4 4", "4 1 5 6"],
                 close: "4 5",
-                turn: "5",
+                turnaround: "5",
             },
             (Self::Dance, true) => Progressions {
                 main: &["1 6 3 7", "1 7 6 6", "1 1 6 7", "1 3 6 7", "1 4 6 7"],
                 other: &["6 7 1 1", "6 3 7 1", "4 6 1 7"],
                 close: "6 7",
-                turn: "7",
+                turnaround: "7",
             },
             (Self::Epic, false) => Progressions {
                 main: &["1 5 6 4", "1 3 4 5", "1 6b 7b 1"],
                 other: &["6 4 1 5", "4 5 6 3", "6b 7b 1 1"],
                 close: "6b 7b",
-                turn: "5",
+                turnaround: "5",
             },
             (Self::Epic, true) => Progressions {
                 main: &["1 6 3 7", "1 6 4 5d", "1 7 6 5d", "1 4 6 7"],
                 other: &["6 7 1 1", "6 3 7 1", "4 1 6 7", "6 4 1 5d"],
                 close: "6 7",
-                turn: "5d",
+                turnaround: "5d",
             },
             (Self::Blues, false) => Progressions {
                 main: &["1d 1d 1d 1d | 4d 4d 1d 1d | 5d 4d 1d 5d", "1d 4d 1d 1d | 4d 4d 1d 6d | 2 5d 1d 5d"],
                 other: &["4d 4d 1d 1d", "4d 1d 2d 5d"],
                 close: "5d 4d",
-                turn: "5d",
+                turnaround: "5d",
             },
             (Self::Blues, true) => Progressions {
                 main: &["1 1 1 1 | 4 4 1 1 | 6d 5d 1 5d"],
                 other: &["4 4 1 1", "6d 5d 1 1"],
                 close: "6d 5d",
-                turn: "5d",
+                turnaround: "5d",
             },
             (_, false) => Progressions {
                 main: &["1 4 1 5", "1 5 4 1", "1 6 4 5", "1 4 5 1", "1 7b 4 1"],
                 other: &["4 1 4 5", "6 4 1 5", "4 5 1 6"],
                 close: "4 5",
-                turn: "5",
+                turnaround: "5",
             },
             (_, true) => Progressions {
                 main: &["1 7 1 7", "1 7 6 7", "1 3 7 1", "1 4 1 7"],
                 other: &["3 7 1 7", "6 7 1 1", "3 7 4 1"],
                 close: "7",
-                turn: "7",
+                turnaround: "7",
             },
         }
     }
@@ -167,7 +167,7 @@ mod tests {
     fn every_chord_is_a_degree_with_a_known_ending_and_phrases_divide_evenly() {
         for (palette, minor) in ALL.into_iter().flat_map(|palette| [(palette, false), (palette, true)]) {
             let found = palette.progressions(minor);
-            let texts = found.main.iter().chain(found.other).chain([&found.close, &found.turn]);
+            let texts = found.main.iter().chain(found.other).chain([&found.close, &found.turnaround]);
             for token in texts.clone().flat_map(|text| text.split([' ', '|'])).filter(|token| !token.is_empty()) {
                 let (degree, ending) = token.split_at(1);
                 assert!(("1"..="7").contains(&degree), "{token}");

@@ -38,7 +38,7 @@ pub struct AnalogPatch {
 #[derive(Debug, Clone)]
 pub struct Analog {
     patch: AnalogPatch,
-    turns: f32,
+    phase_step: f32,
     hertz: f32,
     velocity: f32,
     oscillators: [(Oscillator, f32); VOICES],
@@ -55,20 +55,20 @@ pub struct Analog {
 impl Analog {
     /// Starts a note.
     #[must_use]
-    pub fn new(patch: &AnalogPatch, hertz: f32, velocity: f32, held: u32, seed: u64) -> Self {
+    pub fn new(patch: &AnalogPatch, hertz: f32, velocity: f32, held_frames: u32, seed: u64) -> Self {
         let mut noise = Noise::new(seed);
 
         let voices = patch.voices.clamp(1, VOICES);
-        let oscillators = std::array::from_fn(|nth| {
-            let place = if voices > 1 { 2.0 * nth as f32 / (voices - 1) as f32 - 1.0 } else { 0.0 };
-            (Oscillator::new(0.5 + 0.5 * noise.sample()), (place * patch.spread / 1_200.0).exp2())
+        let oscillators = std::array::from_fn(|index| {
+            let position = if voices > 1 { 2.0 * index as f32 / (voices - 1) as f32 - 1.0 } else { 0.0 };
+            (Oscillator::new(0.5 + 0.5 * noise.sample()), (position * patch.spread / 1_200.0).exp2())
         });
 
         let body = patch.body.iter().map(|(hertz, q, level)| (Filter::new(*hertz, *q), *level)).collect();
 
         Self {
             patch: *patch,
-            turns: hertz / SAMPLES,
+            phase_step: hertz / SAMPLES,
             hertz,
             velocity,
             oscillators,
@@ -76,7 +76,7 @@ impl Analog {
             filter: Filter::default(),
             body,
             noise,
-            envelope: Envelope::new(patch.envelope, held),
+            envelope: Envelope::new(patch.envelope, held_frames),
             level: 0.0,
             sweep: 1.0,
             age: 0,
@@ -114,17 +114,17 @@ impl Analog {
     fn samples(&mut self, out: &mut [f32], bend: f32) {
         let voices = self.patch.voices.clamp(1, VOICES);
         let scale = 1.0 / (voices as f32).sqrt();
-        let turns = self.turns * bend;
+        let phase_step = self.phase_step * bend;
 
         for sample in out {
             let mut sum = 0.0;
             for (oscillator, detune) in &mut self.oscillators[..voices] {
-                sum += oscillator.next(self.patch.wave, turns * *detune);
+                sum += oscillator.next(self.patch.wave, phase_step * *detune);
             }
             sum *= scale;
 
             if self.patch.sub > 0.0 {
-                self.sub += turns * 0.5;
+                self.sub += phase_step * 0.5;
                 self.sub -= self.sub.floor();
                 sum += self.patch.sub * super::dsp::sine(self.sub);
             }

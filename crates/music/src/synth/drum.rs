@@ -40,54 +40,50 @@ const METAL: [f32; 6] = [317.0, 465.0, 587.0, 829.0, 1_117.0, 1_493.0];
 
 /// Returns the parameters of a drum in a kit.
 fn patch(kit: Kit, drum: Drum) -> DrumPatch {
-    let usual = usual(drum);
+    let base = base_patch(drum);
     match (kit, drum) {
         (Kit::Electronic, Drum::Kick) => DrumPatch {
             tone: (240.0, 48.0, 0.045),
             ring: (1.1, 0.42),
             noise: (0.12, 0.02),
             colour: (3_000.0, 0.7),
-            ..usual
+            ..base
         },
-        (Kit::Electronic, Drum::Snare) => DrumPatch { ring: (0.4, 0.14), noise: (0.75, 0.24), ..usual },
+        (Kit::Electronic, Drum::Snare) => DrumPatch { ring: (0.4, 0.14), noise: (0.75, 0.24), ..base },
         (Kit::Deep, Drum::Kick) => {
-            DrumPatch { tone: (160.0, 41.0, 0.05), ring: (1.15, 1.1), noise: (0.1, 0.02), ..usual }
+            DrumPatch { tone: (160.0, 41.0, 0.05), ring: (1.15, 1.1), noise: (0.1, 0.02), ..base }
         }
-        (Kit::Deep, Drum::Snare) => DrumPatch { tone: (260.0, 200.0, 0.03), noise: (0.8, 0.18), ..usual },
-        (Kit::Deep | Kit::Electronic, Drum::HatClosed) => DrumPatch { noise: (0.3, 0.06), metal: 0.5, ..usual },
+        (Kit::Deep, Drum::Snare) => DrumPatch { tone: (260.0, 200.0, 0.03), noise: (0.8, 0.18), ..base },
+        (Kit::Deep | Kit::Electronic, Drum::HatClosed) => DrumPatch { noise: (0.3, 0.06), metal: 0.5, ..base },
         (Kit::Dusty, Drum::Kick) => DrumPatch {
             tone: (120.0, 52.0, 0.05),
             ring: (0.95, 0.28),
             noise: (0.1, 0.03),
             colour: (900.0, 0.7),
-            ..usual
+            ..base
         },
-        (Kit::Dusty, Drum::Snare) => DrumPatch { noise: (0.6, 0.18), colour: (1_400.0, 1.1), level: 0.8, ..usual },
-        (Kit::Dusty, Drum::HatClosed) => DrumPatch { noise: (0.35, 0.05), metal: 0.15, level: 0.3, ..usual },
-        (Kit::Brushes, Drum::Kick) => DrumPatch { ring: (0.7, 0.25), noise: (0.05, 0.02), level: 0.6, ..usual },
+        (Kit::Dusty, Drum::Snare) => DrumPatch { noise: (0.6, 0.18), colour: (1_400.0, 1.1), level: 0.8, ..base },
+        (Kit::Dusty, Drum::HatClosed) => DrumPatch { noise: (0.35, 0.05), metal: 0.15, level: 0.3, ..base },
+        (Kit::Brushes, Drum::Kick) => DrumPatch { ring: (0.7, 0.25), noise: (0.05, 0.02), level: 0.6, ..base },
         (Kit::Brushes, Drum::Snare) => {
-            DrumPatch { ring: (0.12, 0.1), noise: (0.6, 0.3), colour: (2_600.0, 0.7), level: 0.6, ..usual }
+            DrumPatch { ring: (0.12, 0.1), noise: (0.6, 0.3), colour: (2_600.0, 0.7), level: 0.6, ..base }
         }
         (Kit::Orchestral, Drum::Kick) => {
-            DrumPatch { tone: (85.0, 47.0, 0.08), ring: (1.0, 1.2), noise: (0.25, 0.08), colour: (220.0, 1.5), ..usual }
+            DrumPatch { tone: (85.0, 47.0, 0.08), ring: (1.0, 1.2), noise: (0.25, 0.08), colour: (220.0, 1.5), ..base }
         }
         (Kit::Orchestral, Drum::TomLow) => {
-            DrumPatch { tone: (105.0, 72.0, 0.07), ring: (1.0, 0.8), noise: (0.4, 0.09), colour: (380.0, 1.5), ..usual }
+            DrumPatch { tone: (105.0, 72.0, 0.07), ring: (1.0, 0.8), noise: (0.4, 0.09), colour: (380.0, 1.5), ..base }
         }
-        (Kit::Orchestral, Drum::TomMiddle) => DrumPatch {
-            tone: (150.0, 104.0, 0.06),
-            ring: (1.0, 0.6),
-            noise: (0.4, 0.08),
-            colour: (520.0, 1.5),
-            ..usual
-        },
-        (Kit::Orchestral, Drum::Snare) => DrumPatch { ring: (0.3, 0.16), noise: (0.7, 0.35), level: 0.55, ..usual },
-        _ => usual,
+        (Kit::Orchestral, Drum::TomMiddle) => {
+            DrumPatch { tone: (150.0, 104.0, 0.06), ring: (1.0, 0.6), noise: (0.4, 0.08), colour: (520.0, 1.5), ..base }
+        }
+        (Kit::Orchestral, Drum::Snare) => DrumPatch { ring: (0.3, 0.16), noise: (0.7, 0.35), level: 0.55, ..base },
+        _ => base,
     }
 }
 
 /// Returns the parameters of an acoustic drum.
-fn usual(drum: Drum) -> DrumPatch {
+fn base_patch(drum: Drum) -> DrumPatch {
     match drum {
         Drum::Kick => DrumPatch {
             tone: (150.0, 54.0, 0.05),

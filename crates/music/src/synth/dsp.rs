@@ -16,9 +16,9 @@ pub fn decay(seconds: f32) -> f32 {
 /// Returns the sine of a turn (0 to 1 is one period), exact to 0.1 %, which is sufficient for every sound here.
 #[must_use]
 #[inline]
-pub fn sine(turn: f32) -> f32 {
-    let turn = turn - turn.floor() - 0.5;
-    let parabola = turn * (8.0 - 16.0 * turn.abs());
+pub fn sine(phase: f32) -> f32 {
+    let phase = phase - phase.floor() - 0.5;
+    let parabola = phase * (8.0 - 16.0 * phase.abs());
     -(0.775 * parabola + 0.225 * parabola * parabola.abs())
 }
 
@@ -62,7 +62,7 @@ pub struct Envelope {
     release: f32,
     rising: bool,
     /// Samples until the note is released.
-    held: u32,
+    held_frames: u32,
 }
 
 /// Inaudible level.
@@ -71,7 +71,7 @@ const SILENCE: f32 = 0.000_06;
 impl Envelope {
     /// Creates the envelope of a note that is held for `held` samples.
     #[must_use]
-    pub fn new(adsr: Adsr, held: u32) -> Self {
+    pub fn new(adsr: Adsr, held_frames: u32) -> Self {
         Self {
             level: 0.0,
             rise: 1.0 / (adsr.attack.max(0.001) * SAMPLES),
@@ -79,19 +79,19 @@ impl Envelope {
             sustain: adsr.sustain,
             release: decay(adsr.release.max(0.012)),
             rising: true,
-            held,
+            held_frames,
         }
     }
 
     /// Returns the next level.
     #[inline]
     pub fn advance(&mut self) -> f32 {
-        if self.held == 0 {
+        if self.held_frames == 0 {
             self.level *= self.release;
             return self.level;
         }
 
-        self.held -= 1;
+        self.held_frames -= 1;
 
         if self.rising {
             self.level += self.rise;
@@ -109,7 +109,7 @@ impl Envelope {
     /// Returns `true` if the rest is inaudible.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        (self.held == 0 || !self.rising && self.sustain < SILENCE) && self.level < SILENCE
+        (self.held_frames == 0 || !self.rising && self.sustain < SILENCE) && self.level < SILENCE
     }
 }
 
@@ -203,29 +203,29 @@ impl Oscillator {
 
     /// Returns the next sample. `turns` is the frequency in periods per sample.
     #[inline]
-    pub fn next(&mut self, wave: Wave, turns: f32) -> f32 {
+    pub fn next(&mut self, wave: Wave, phase_step: f32) -> f32 {
         let phase = self.phase;
-        self.phase += turns;
+        self.phase += phase_step;
         self.phase -= self.phase.floor();
 
         match wave {
-            Wave::Saw => 2.0 * phase - 1.0 - corrected(phase, turns),
+            Wave::Saw => 2.0 * phase - 1.0 - corrected(phase, phase_step),
             Wave::Pulse(width) => {
                 let fall = phase + 1.0 - width;
                 let square = if phase < width { 1.0 } else { -1.0 };
-                square + corrected(phase, turns) - corrected(fall - fall.floor(), turns) - (2.0 * width - 1.0)
+                square + corrected(phase, phase_step) - corrected(fall - fall.floor(), phase_step) - (2.0 * width - 1.0)
             }
         }
     }
 }
 
 #[inline]
-fn corrected(phase: f32, turns: f32) -> f32 {
-    if phase < turns {
-        let at = phase / turns;
+fn corrected(phase: f32, phase_step: f32) -> f32 {
+    if phase < phase_step {
+        let at = phase / phase_step;
         at + at - at * at - 1.0
-    } else if phase > 1.0 - turns {
-        let at = (phase - 1.0) / turns;
+    } else if phase > 1.0 - phase_step {
+        let at = (phase - 1.0) / phase_step;
         at * at + at + at + 1.0
     } else {
         0.0
@@ -276,9 +276,9 @@ mod tests {
     #[test]
     fn the_sine_is_a_sine() {
         for at in 0..1_000 {
-            let turn = at as f32 / 1_000.0;
-            assert!((sine(turn) - (TAU * turn).sin()).abs() < 0.002, "{turn}");
-            assert!((sine(turn + 3.0) - sine(turn)).abs() < 0.001 && (sine(turn - 2.0) - sine(turn)).abs() < 0.001);
+            let phase = at as f32 / 1_000.0;
+            assert!((sine(phase) - (TAU * phase).sin()).abs() < 0.002, "{phase}");
+            assert!((sine(phase + 3.0) - sine(phase)).abs() < 0.001 && (sine(phase - 2.0) - sine(phase)).abs() < 0.001);
         }
     }
 

@@ -38,7 +38,7 @@ struct Running {
     carrier_turns: f32,
     modulator_turns: f32,
     index: f32,
-    least: f32,
+    index_min: f32,
     fade: f32,
     level: f32,
 }
@@ -46,7 +46,7 @@ struct Running {
 impl Fm {
     /// Starts a note.
     #[must_use]
-    pub fn new(patch: &FmPatch, hertz: f32, velocity: f32, held: u32) -> Self {
+    pub fn new(patch: &FmPatch, hertz: f32, velocity: f32, held_frames: u32) -> Self {
         // High notes are modulated less to avoid a harsh sound.
         let keyed = (440.0 / hertz).powf(0.35).clamp(0.3, 1.6);
 
@@ -58,13 +58,13 @@ impl Fm {
                 carrier_turns: (hertz * pair.carrier / SAMPLES).min(0.45),
                 modulator_turns: (hertz * pair.modulator / SAMPLES).min(0.45),
                 index,
-                least: index * 0.12,
+                index_min: index * 0.12,
                 fade: decay(pair.fade),
                 level: pair.level,
             }
         });
 
-        Self { pairs, envelope: Envelope::new(patch.envelope, held) }
+        Self { pairs, envelope: Envelope::new(patch.envelope, held_frames) }
     }
 
     /// Adds the next samples; returns `false` once the note has ended.
@@ -77,7 +77,7 @@ impl Fm {
                 pair.carrier -= pair.carrier.floor();
                 pair.modulator += pair.modulator_turns;
                 pair.modulator -= pair.modulator.floor();
-                pair.index = pair.least + (pair.index - pair.least) * pair.fade;
+                pair.index = pair.index_min + (pair.index - pair.index_min) * pair.fade;
             }
 
             *sample += sum * self.envelope.advance();

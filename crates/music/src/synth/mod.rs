@@ -42,11 +42,11 @@ impl Voice {
     #[must_use]
     pub fn start(instrument: Instrument, kit: Kit, note: &Note, seed: u64) -> Self {
         let velocity = note.velocity;
-        let held = note.frames;
+        let held_frames = note.frames;
         let seed = seed ^ (u64::from(note.start) << 20) ^ u64::from(note.pitch.to_bits());
 
         if instrument == Instrument::Drums {
-            let hit = drum::DrumHit::new(kit, Drum::of(note.pitch), velocity, seed);
+            let hit = drum::DrumHit::new(kit, Drum::from_pitch(note.pitch), velocity, seed);
             return Self { gain: DRUM_GAIN, pan: hit.pan(), source: Source::Drum(Box::new(hit)) };
         }
 
@@ -54,11 +54,17 @@ impl Voice {
         let sound = sound::sound(instrument);
 
         let source = match &sound.method {
-            Method::Modal(patch) => Source::Modal(Box::new(modal::Modal::new(patch, hertz, velocity, held, seed))),
-            Method::Pluck(patch) => Source::Pluck(Box::new(pluck::Pluck::new(patch, hertz, velocity, held, seed))),
-            Method::Fm(patch) => Source::Fm(Box::new(fm::Fm::new(patch, hertz, velocity, held))),
-            Method::Analog(patch) => Source::Analog(Box::new(analog::Analog::new(patch, hertz, velocity, held, seed))),
-            Method::Wind(patch) => Source::Wind(Box::new(wind::Wind::new(patch, hertz, velocity, held, seed))),
+            Method::Modal(patch) => {
+                Source::Modal(Box::new(modal::Modal::new(patch, hertz, velocity, held_frames, seed)))
+            }
+            Method::Pluck(patch) => {
+                Source::Pluck(Box::new(pluck::Pluck::new(patch, hertz, velocity, held_frames, seed)))
+            }
+            Method::Fm(patch) => Source::Fm(Box::new(fm::Fm::new(patch, hertz, velocity, held_frames))),
+            Method::Analog(patch) => {
+                Source::Analog(Box::new(analog::Analog::new(patch, hertz, velocity, held_frames, seed)))
+            }
+            Method::Wind(patch) => Source::Wind(Box::new(wind::Wind::new(patch, hertz, velocity, held_frames, seed))),
         };
 
         let gain = 10_f32.powf(sound.level_db / 20.0) * velocity.powf(TOUCH);

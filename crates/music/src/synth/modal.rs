@@ -52,13 +52,13 @@ pub struct Modal {
 impl Modal {
     /// Starts a note.
     #[must_use]
-    pub fn new(patch: &ModalPatch, hertz: f32, velocity: f32, held: u32, seed: u64) -> Self {
+    pub fn new(patch: &ModalPatch, hertz: f32, velocity: f32, held_frames: u32, seed: u64) -> Self {
         let mut sound = Self {
             re: [0.0; LANES],
             im: [0.0; LANES],
             cos: [0.0; LANES],
             sin: [0.0; LANES],
-            envelope: Envelope::new(patch.envelope, held),
+            envelope: Envelope::new(patch.envelope, held_frames),
             knock: patch.knock * velocity,
             knock_decay: decay(0.04),
             knock_filter: Filter::new((hertz * 3.0).clamp(300.0, 2_500.0), 0.8),
@@ -74,10 +74,10 @@ impl Modal {
         partials.truncate(LANES);
 
         for (lane, (ratio, level)) in partials.into_iter().enumerate() {
-            let turn = TAU * hertz * ratio / SAMPLES;
+            let angle = TAU * hertz * ratio / SAMPLES;
             let fade = ring.map_or(1.0, |ring| decay(ring / (1.0 + patch.damping * (ratio - 1.0).max(0.0))));
-            sound.cos[lane] = fade * turn.cos();
-            sound.sin[lane] = fade * turn.sin();
+            sound.cos[lane] = fade * angle.cos();
+            sound.sin[lane] = fade * angle.sin();
             sound.re[lane] = level / sum;
         }
 
@@ -126,14 +126,14 @@ fn partials(patch: &ModalPatch, hertz: f32, velocity: f32) -> Vec<(f32, f32)> {
         Partials::String { stiffness, slope, struck } => {
             let mut found = Vec::new();
             // Partials beyond the available lanes are too weak to matter.
-            for number in 1_u8..=16 {
-                let number = f32::from(number);
-                let ratio = number * (1.0 + stiffness * number * number).sqrt();
-                let level = (TAU / 2.0 * number * struck).sin().abs() * number.powf(-slope) * dull(number);
+            for harmonic in 1_u8..=16 {
+                let harmonic = f32::from(harmonic);
+                let ratio = harmonic * (1.0 + stiffness * harmonic * harmonic).sqrt();
+                let level = (TAU / 2.0 * harmonic * struck).sin().abs() * harmonic.powf(-slope) * dull(harmonic);
                 if audible(ratio) {
                     found.push((ratio, level));
                     // The slightly detuned strings of one key make the lower partials beat.
-                    if number <= 8.0 {
+                    if harmonic <= 8.0 {
                         found.push((ratio * 1.000_6, level * 0.7));
                     }
                 }

@@ -36,7 +36,7 @@ const BAR: ModalPatch = ModalPatch {
     touch: 0.4,
     envelope: adsr(0.001, 1.0, 1.0, 1.2),
 };
-const PLUCK: PluckPatch = PluckPatch { bright: 0.5, ring: 5.0, edge: 0.75, place: 0.18, release: 0.16 };
+const PLUCK: PluckPatch = PluckPatch { bright: 0.5, ring: 5.0, edge: 0.75, pluck_position: 0.18, release: 0.16 };
 const SYNTH: AnalogPatch = AnalogPatch {
     wave: Wave::Saw,
     voices: 2,
@@ -66,7 +66,7 @@ const BOWED: AnalogPatch = AnalogPatch {
 };
 const WIND: WindPatch = WindPatch {
     harmonics: [1.0, 0.42, 0.16, 0.08, 0.04, 0.02, 0.01, 0.0, 0.0, 0.0, 0.0, 0.0],
-    growth: 1.2,
+    attack_growth: 1.2,
     breath: 0.1,
     chiff: 0.4,
     vibrato: vibrato(5.2, 0.006, 0.3),
@@ -157,18 +157,28 @@ pub fn plucked(instrument: Instrument) -> (Method, Insert) {
     use Instrument as I;
 
     let (patch, insert) = match instrument {
-        I::SteelGuitar => (PluckPatch { bright: 0.75, ring: 6.5, edge: 0.85, place: 0.14, ..PLUCK }, Insert::None),
-        I::ElectricGuitar => (PluckPatch { bright: 0.5, ring: 9.0, edge: 0.8, place: 0.25, ..PLUCK }, Insert::Chorus),
-        I::DistortedGuitar => {
-            (PluckPatch { bright: 0.8, ring: 14.0, edge: 0.9, place: 0.1, release: 0.1 }, Insert::Drive(9.0))
+        I::SteelGuitar => {
+            (PluckPatch { bright: 0.75, ring: 6.5, edge: 0.85, pluck_position: 0.14, ..PLUCK }, Insert::None)
         }
-        I::Harp => (PluckPatch { bright: 0.4, ring: 7.0, edge: 0.7, place: 0.35, release: 0.8 }, Insert::None),
-        I::Ukulele => (PluckPatch { bright: 0.65, ring: 2.2, edge: 0.7, place: 0.22, ..PLUCK }, Insert::None),
-        I::Sitar => (PluckPatch { bright: 0.95, ring: 9.0, edge: 0.96, place: 0.06, release: 0.5 }, Insert::Drive(1.5)),
-        I::Pizzicato => (PluckPatch { bright: 0.35, ring: 0.9, edge: 0.6, place: 0.2, release: 0.2 }, Insert::Chorus),
-        I::UprightBass => (PluckPatch { bright: 0.3, ring: 3.0, edge: 0.6, place: 0.3, release: 0.12 }, Insert::None),
+        I::ElectricGuitar => {
+            (PluckPatch { bright: 0.5, ring: 9.0, edge: 0.8, pluck_position: 0.25, ..PLUCK }, Insert::Chorus)
+        }
+        I::DistortedGuitar => {
+            (PluckPatch { bright: 0.8, ring: 14.0, edge: 0.9, pluck_position: 0.1, release: 0.1 }, Insert::Drive(9.0))
+        }
+        I::Harp => (PluckPatch { bright: 0.4, ring: 7.0, edge: 0.7, pluck_position: 0.35, release: 0.8 }, Insert::None),
+        I::Ukulele => (PluckPatch { bright: 0.65, ring: 2.2, edge: 0.7, pluck_position: 0.22, ..PLUCK }, Insert::None),
+        I::Sitar => {
+            (PluckPatch { bright: 0.95, ring: 9.0, edge: 0.96, pluck_position: 0.06, release: 0.5 }, Insert::Drive(1.5))
+        }
+        I::Pizzicato => {
+            (PluckPatch { bright: 0.35, ring: 0.9, edge: 0.6, pluck_position: 0.2, release: 0.2 }, Insert::Chorus)
+        }
+        I::UprightBass => {
+            (PluckPatch { bright: 0.3, ring: 3.0, edge: 0.6, pluck_position: 0.3, release: 0.12 }, Insert::None)
+        }
         I::ElectricBass => {
-            (PluckPatch { bright: 0.45, ring: 5.0, edge: 0.75, place: 0.17, release: 0.08 }, Insert::None)
+            (PluckPatch { bright: 0.45, ring: 5.0, edge: 0.75, pluck_position: 0.17, release: 0.08 }, Insert::None)
         }
         _ => (PLUCK, Insert::None),
     };
@@ -219,14 +229,14 @@ pub fn blown(instrument: Instrument) -> WindPatch {
             harmonics: [0.5, 0.75, 1.0, 0.7, 0.45, 0.3, 0.22, 0.15, 0.1, 0.07, 0.05, 0.03],
             breath: 0.03,
             chiff: 0.08,
-            growth: 0.7,
+            attack_growth: 0.7,
             ..WIND
         },
         I::Saxophone => WindPatch {
             harmonics: [1.0, 0.85, 0.6, 0.5, 0.42, 0.3, 0.22, 0.16, 0.12, 0.1, 0.07, 0.05],
             breath: 0.09,
             chiff: 0.25,
-            growth: 1.6,
+            attack_growth: 1.6,
             vibrato: vibrato(5.0, 0.009, 0.28),
             ..WIND
         },
@@ -234,7 +244,7 @@ pub fn blown(instrument: Instrument) -> WindPatch {
             harmonics: [0.8, 0.9, 1.0, 0.9, 0.75, 0.6, 0.45, 0.33, 0.25, 0.18, 0.13, 0.1],
             breath: 0.02,
             chiff: 0.05,
-            growth: 1.9,
+            attack_growth: 1.9,
             vibrato: vibrato(5.4, 0.005, 0.35),
             envelope: adsr(0.035, 0.25, 0.85, 0.12),
         },
@@ -242,7 +252,7 @@ pub fn blown(instrument: Instrument) -> WindPatch {
             harmonics: [1.0, 0.8, 0.55, 0.35, 0.22, 0.13, 0.08, 0.05, 0.03, 0.02, 0.0, 0.0],
             breath: 0.02,
             chiff: 0.04,
-            growth: 2.2,
+            attack_growth: 2.2,
             vibrato: vibrato(4.6, 0.003, 0.5),
             envelope: adsr(0.09, 0.4, 0.88, 0.25),
         },

@@ -12,7 +12,7 @@ pub struct PluckPatch {
     /// Weight of the newest sample in the damping average, 0.5 to 1; higher values damp high partials less.
     pub edge: f32,
     /// Plucking position as a fraction of the length.
-    pub place: f32,
+    pub pluck_position: f32,
     /// Release time in seconds.
     pub release: f32,
 }
@@ -35,19 +35,19 @@ pub struct Pluck {
 impl Pluck {
     /// Starts a note.
     #[must_use]
-    pub fn new(patch: &PluckPatch, hertz: f32, velocity: f32, held: u32, seed: u64) -> Self {
+    pub fn new(patch: &PluckPatch, hertz: f32, velocity: f32, held_frames: u32, seed: u64) -> Self {
         let edge = patch.edge.clamp(0.5, 0.999);
 
         // The two-sample average delays by 1 - edge samples; the all-pass filter provides the remaining fraction.
         let period = SAMPLES / hertz.max(20.0);
-        let whole = (period - (1.0 - edge) - 0.4).floor().max(2.0);
-        let fraction = period - (1.0 - edge) - whole;
-        let length = whole as usize;
+        let delay_samples = (period - (1.0 - edge) - 0.4).floor().max(2.0);
+        let fraction = period - (1.0 - edge) - delay_samples;
+        let length = delay_samples as usize;
 
         let mut noise = Noise::new(seed);
         let mut string: Vec<f32> = (0..length).map(|_| noise.sample()).collect();
         soften(&mut string, (patch.bright * (0.45 + 0.55 * velocity)).clamp(0.03, 1.0));
-        comb(&mut string, patch.place);
+        comb(&mut string, patch.pluck_position);
         normalise(&mut string);
 
         let ring = patch.ring * (261.6 / hertz).powf(0.5).clamp(0.25, 2.2);
@@ -61,7 +61,7 @@ impl Pluck {
             last: 0.0,
             edge,
             loss: (-6.907_755 / (ring * hertz)).exp(),
-            envelope: Envelope::new(envelope, held.min((ring * 1.3 * SAMPLES) as u32)),
+            envelope: Envelope::new(envelope, held_frames.min((ring * 1.3 * SAMPLES) as u32)),
             dc: DcBlock::default(),
         }
     }
@@ -73,9 +73,9 @@ impl Pluck {
             let averaged = self.edge * now + (1.0 - self.edge) * self.last;
             self.last = now;
 
-            let lost = averaged * self.loss;
-            let tuned = self.allpass * (lost - self.allpass_last.1) + self.allpass_last.0;
-            self.allpass_last = (lost, tuned);
+            let damped = averaged * self.loss;
+            let tuned = self.allpass * (damped - self.allpass_last.1) + self.allpass_last.0;
+            self.allpass_last = (damped, tuned);
 
             self.string[self.at] = tuned;
             self.at = if self.at + 1 == self.string.len() { 0 } else { self.at + 1 };
@@ -99,8 +99,8 @@ fn soften(string: &mut [f32], bright: f32) {
 }
 
 /// Attenuates the partials that have a node at the plucking position.
-fn comb(string: &mut [f32], place: f32) {
-    let gap = ((string.len() as f32 * place) as usize).max(1);
+fn comb(string: &mut [f32], position: f32) {
+    let gap = ((string.len() as f32 * position) as usize).max(1);
     let plucked = string.to_vec();
     for (at, sample) in string.iter_mut().enumerate() {
         *sample -= 0.9 * plucked[(at + plucked.len() - gap % plucked.len()) % plucked.len()];
@@ -126,16 +126,18 @@ mod tests {
     #[test]
     fn strings_are_in_tune() {
         for hertz in [55.0, 110.0, 220.0, 440.0, 659.26, 987.77] {
-            let patch = PluckPatch { bright: 0.5, ring: 6.0, edge: 0.6, place: 0.2, release: 0.1 };
+            let patch = PluckPatch { bright: 0.5, ring: 6.0, edge: 0.6, pluck_position: 0.2, release: 0.1 };
             let mut out = vec![0.0; 48_000];
             Pluck::new(&patch, hertz, 0.8, 48_000, 7).render(&mut out);
             // The lag with the highest autocorrelation is the period. Eight periods reduce the interpolation error to
             // an eighth.
-            let heard = &out[8_000..20_000];
+            let window = &out[8_000..20_000];
             let alike = |lag: f32| {
-                let whole = lag as usize;
+                let whole_lag = lag as usize;
                 let part = lag.fract();
-                let pairs = heard.windows(whole + 2).map(|w| w[0] * (w[whole] * (1.0 - part) + w[whole + 1] * part));
+                let pairs = window
+                    .windows(whole_lag + 2)
+                    .map(|w| w[0] * (w[whole_lag] * (1.0 - part) + w[whole_lag + 1] * part));
                 pairs.sum::<f32>()
             };
             let period = SAMPLES / hertz;

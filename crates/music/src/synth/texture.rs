@@ -79,14 +79,14 @@ impl Side {
     fn next(&mut self, kind: Texture) -> f32 {
         let noise = self.noise.sample();
         // Crackles per second, their level, and the level of the noise.
-        let (often, crackle, hiss) = match kind {
+        let (rate, crackle, hiss) = match kind {
             Texture::Vinyl => (11.0, 0.5, 0.006),
             Texture::Rain => (90.0, 0.16, 0.035),
             Texture::Sea => (0.0, 0.0, 0.075),
             Texture::Wind => (0.0, 0.0, 0.11),
         };
 
-        let struck = self.noise.sample().abs() < often / SAMPLES;
+        let struck = self.noise.sample().abs() < rate / SAMPLES;
         self.drop = if struck { noise } else { self.drop * 0.9 };
 
         let bands = self.filter.bands(noise);

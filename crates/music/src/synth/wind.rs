@@ -15,7 +15,7 @@ pub struct WindPatch {
     /// Levels of the harmonics, the lowest first.
     pub harmonics: [f32; HARMONICS],
     /// Exponent that makes high harmonics follow the level more strongly.
-    pub growth: f32,
+    pub attack_growth: f32,
     /// Level of the breath noise.
     pub breath: f32,
     /// Additional breath noise at the start of the note.
@@ -28,7 +28,7 @@ pub struct WindPatch {
 #[derive(Debug, Clone)]
 pub struct Wind {
     patch: WindPatch,
-    turns: f32,
+    phase_step: f32,
     phase: f32,
     audible: usize,
     levels: [f32; HARMONICS],
@@ -43,16 +43,16 @@ pub struct Wind {
 impl Wind {
     /// Starts a note.
     #[must_use]
-    pub fn new(patch: &WindPatch, hertz: f32, velocity: f32, held: u32, seed: u64) -> Self {
+    pub fn new(patch: &WindPatch, hertz: f32, velocity: f32, held_frames: u32, seed: u64) -> Self {
         Self {
             patch: *patch,
-            turns: hertz / SAMPLES,
+            phase_step: hertz / SAMPLES,
             phase: 0.0,
             audible: ((16_000.0 / hertz) as usize).clamp(1, HARMONICS),
             levels: [0.0; HARMONICS],
             breath: Filter::new((hertz * 2.0).clamp(400.0, 6_000.0), 1.2),
             noise: Noise::new(seed),
-            envelope: Envelope::new(patch.envelope, held),
+            envelope: Envelope::new(patch.envelope, held_frames),
             velocity,
             level: 0.0,
             age: 0,
@@ -63,15 +63,15 @@ impl Wind {
     pub fn render(&mut self, out: &mut [f32]) -> bool {
         for chunk in out.chunks_mut(CONTROL) {
             let seconds = self.age as f32 / SAMPLES;
-            let turns = self.turns * self.patch.vibrato.at(seconds) * (1.0 - 0.01 * (-seconds * 45.0).exp());
+            let phase_step = self.phase_step * self.patch.vibrato.at(seconds) * (1.0 - 0.01 * (-seconds * 45.0).exp());
 
             let blown = (self.level * (0.5 + 0.5 * self.velocity)).max(0.001);
             // The level of each harmonic is a power of the blowing pressure, computed as a running product.
-            let step = blown.powf(self.patch.growth * 0.25);
+            let step = blown.powf(self.patch.attack_growth * 0.25);
             let mut grown = 1.0;
 
-            for (level, usual) in self.levels.iter_mut().zip(self.patch.harmonics) {
-                *level = usual * grown;
+            for (level, harmonic) in self.levels.iter_mut().zip(self.patch.harmonics) {
+                *level = harmonic * grown;
                 grown *= step;
             }
 
@@ -80,7 +80,7 @@ impl Wind {
 
             for sample in chunk {
                 self.level = self.envelope.advance();
-                let tone = self.tone(turns);
+                let tone = self.tone(phase_step);
                 *sample += (tone + breath * self.breath.band(self.noise.sample())) * self.level;
             }
         }
@@ -90,8 +90,8 @@ impl Wind {
 
     /// Returns the sum of the harmonics. Each sine follows from the two before it.
     #[inline]
-    fn tone(&mut self, turns: f32) -> f32 {
-        self.phase += turns;
+    fn tone(&mut self, phase_step: f32) -> f32 {
+        self.phase += phase_step;
         self.phase -= self.phase.floor();
         let (sin, cos) = (TAU * self.phase).sin_cos();
         let mut before = 0.0;

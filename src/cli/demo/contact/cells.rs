@@ -18,7 +18,7 @@ pub struct Cell {
     /// Field for a second photograph, if any.
     pub reference: Option<&'static str>,
     /// `true` if the others of the group are compared with this cell.
-    pub is_usual: bool,
+    pub is_baseline: bool,
     /// Tested field, or field value for enumerations; empty for the default cell.
     pub tried: String,
     /// Part of the photograph that is submitted.
@@ -48,51 +48,51 @@ struct Group {
     name: &'static str,
     path: &'static str,
     /// Fields of all cells.
-    usual: Value,
+    base_body: Value,
     reference: Option<&'static str>,
     shows: Shows,
     cells: Vec<Cell>,
 }
 
 impl Group {
-    fn new(name: &'static str, path: &'static str, usual: Value) -> Self {
+    fn new(name: &'static str, path: &'static str, base_body: Value) -> Self {
         let shows = if path == UPSCALER || path == PRECISION { Shows::Detail } else { Shows::Whole };
-        Self { name, path, usual, reference: None, shows, cells: Vec::new() }.cell("as usual", "", json!({}))
+        Self { name, path, base_body, reference: None, shows, cells: Vec::new() }.cell("as usual", "", json!({}))
     }
 
     /// Uses the close-up.
-    fn of_faces(name: &'static str, path: &'static str, usual: Value) -> Self {
+    fn for_faces(name: &'static str, path: &'static str, base_body: Value) -> Self {
         let shows = Shows::Close;
-        Self { name, path, usual, reference: None, shows, cells: Vec::new() }.cell("as usual", "", json!({}))
+        Self { name, path, base_body, reference: None, shows, cells: Vec::new() }.cell("as usual", "", json!({}))
     }
 
     /// Adds a second photograph in this field.
-    fn with_reference(name: &'static str, path: &'static str, usual: Value, field: &'static str) -> Self {
+    fn with_reference(name: &'static str, path: &'static str, base_body: Value, field: &'static str) -> Self {
         let reference = Some(field);
         let shows = Shows::Whole;
-        Self { name, path, usual, reference, shows, cells: Vec::new() }.cell("as usual", "", json!({}))
+        Self { name, path, base_body, reference, shows, cells: Vec::new() }.cell("as usual", "", json!({}))
     }
 
     fn cell(mut self, label: &str, tried: &str, change: Value) -> Self {
-        let objects = [self.usual.clone(), change].into_iter().filter_map(|value| value.as_object().cloned());
+        let objects = [self.base_body.clone(), change].into_iter().filter_map(|value| value.as_object().cloned());
         let body = objects.flatten().collect();
         let group = self.name;
         let label = label.to_owned();
         let reference = self.reference;
-        let is_usual = tried.is_empty();
+        let is_baseline = tried.is_empty();
         let tried = tried.to_owned();
         let shows = self.shows;
-        self.cells.push(Cell { group, label, path: self.path, body, reference, is_usual, tried, shows });
+        self.cells.push(Cell { group, label, path: self.path, body, reference, is_baseline, tried, shows });
         self
     }
 
     fn set(self, field: &str, value: &Value) -> Self {
-        let (label, tried) = named(field, value);
+        let (label, tried) = labels(field, value);
         self.cell(&label, &tried, json!({field: value}))
     }
 
     fn advanced(self, field: &str, value: &Value) -> Self {
-        let (label, tried) = named(field, value);
+        let (label, tried) = labels(field, value);
         let label = if value.is_string() { format!("{field} {label}") } else { label };
         self.cell(&label, &tried, json!({"advanced_settings": {"fixed_generation": true, field: value}}))
     }
@@ -102,14 +102,14 @@ impl Group {
         values.into_iter().fold(self, |group, value| group.set(field, &value.into()))
     }
 
-    fn ends(self, fields: &[&str], ends: [i64; 2]) -> Self {
-        let both = fields.iter().flat_map(|field| ends.map(|end| (*field, end)));
-        both.fold(self, |group, (field, end)| group.set(field, &end.into()))
+    fn extremes(self, fields: &[&str], ends: [i64; 2]) -> Self {
+        let pairs = fields.iter().flat_map(|field| ends.map(|end| (*field, end)));
+        pairs.fold(self, |group, (field, end)| group.set(field, &end.into()))
     }
 }
 
 /// Caption of a cell and the field value that it tests.
-fn named(field: &str, value: &Value) -> (String, String) {
+fn labels(field: &str, value: &Value) -> (String, String) {
     match value.as_str() {
         Some(text) => (text.to_owned(), format!("{field} {text}")),
         None => (format!("{field} {value}"), field.to_owned()),
@@ -126,15 +126,15 @@ fn upscaler() -> Group {
     Group::new("image-upscaler 2x", UPSCALER, json!({"scale_factor": "2x"}))
         .each("engine", UpscaleEngine::ALL[1..].iter().map(|value| value.as_str()))
         .each("optimized_for", OptimizedFor::ALL[1..].iter().map(|value| value.as_str()))
-        .ends(&["creativity", "hdr", "resemblance", "fractality"], [-10, 10])
+        .extremes(&["creativity", "hdr", "resemblance", "fractality"], [-10, 10])
 }
 
 fn precision() -> Group {
-    let usual = PrecisionFlavor::Photo;
-    let others = PrecisionFlavor::ALL.iter().filter(|flavor| **flavor != usual);
+    let default_flavor = PrecisionFlavor::Photo;
+    let others = PrecisionFlavor::ALL.iter().filter(|flavor| **flavor != default_flavor);
     Group::new("image-upscaler-precision-v2 2x", PRECISION, json!({"scale_factor": 2}))
         .each("flavor", others.map(|value| value.as_str()))
-        .ends(&["sharpen", "smart_grain", "ultra_detail"], [0, 100])
+        .extremes(&["sharpen", "smart_grain", "ultra_detail"], [0, 100])
 }
 
 fn style() -> [Group; 3] {
@@ -142,10 +142,10 @@ fn style() -> [Group; 3] {
     let presets = Group::new("image-style-transfer", STYLE, fixed.clone())
         .each("engine", StyleEngine::ALL[1..].iter().map(|value| value.as_str()))
         .each("flavor", StyleFlavor::ALL[1..].iter().map(|value| value.as_str()))
-        .ends(&["structure_strength"], [0, 100])
-        .ends(&["style_strength"], [0, 50])
+        .extremes(&["structure_strength"], [0, 100])
+        .extremes(&["style_strength"], [0, 50])
         .set("prompt", &"warm sunset".into());
-    let portrait = Group::of_faces(
+    let portrait = Group::for_faces(
         "image-style-transfer, is_portrait",
         STYLE,
         json!({"fixed_generation": true, "is_portrait": true}),
@@ -153,26 +153,27 @@ fn style() -> [Group; 3] {
     .each("portrait_style", PortraitStyle::ALL[1..].iter().map(|value| value.as_str()))
     .each("portrait_beautifier", PortraitBeautifier::ALL.iter().map(|value| value.as_str()));
     let reference = Group::with_reference("image-style-transfer, with a reference", STYLE, fixed, "reference_image")
-        .ends(&["structure_strength"], [0, 100])
-        .ends(&["style_strength"], [0, 50])
+        .extremes(&["structure_strength"], [0, 100])
+        .extremes(&["style_strength"], [0, 50])
         .each("engine", StyleEngine::ALL[1..].iter().map(|value| value.as_str()));
     [presets, portrait, reference]
 }
 
 fn skin() -> [Group; 3] {
     // Grain is random for each task: without it, all differences come from the parameters.
-    let still = || json!({"smart_grain": 0});
+    let without_grain = || json!({"smart_grain": 0});
     [
-        Group::of_faces("skin-enhancer/creative", CREATIVE, still()).ends(&["sharpen", "smart_grain"], [50, 100]),
-        Group::of_faces("skin-enhancer/faithful", FAITHFUL, still()).ends(&["skin_detail"], [0, 100]),
-        Group::of_faces("skin-enhancer/flexible", FLEXIBLE, still())
+        Group::for_faces("skin-enhancer/creative", CREATIVE, without_grain())
+            .extremes(&["sharpen", "smart_grain"], [50, 100]),
+        Group::for_faces("skin-enhancer/faithful", FAITHFUL, without_grain()).extremes(&["skin_detail"], [0, 100]),
+        Group::for_faces("skin-enhancer/flexible", FLEXIBLE, without_grain())
             .each("optimized_for", SkinFocus::ALL[1..].iter().map(|value| value.as_str())),
     ]
 }
 
 fn relight() -> [Group; 2] {
     let fixed = json!({"advanced_settings": {"fixed_generation": true}});
-    let mut own = Group::new("image-relight", RELIGHT, fixed.clone())
+    let mut group = Group::new("image-relight", RELIGHT, fixed.clone())
         .each("style", RelightStyle::ALL[1..].iter().map(|value| value.as_str()))
         .set("prompt", &"blue moonlight from the left".into())
         .set("change_background", &false.into())
@@ -180,26 +181,26 @@ fn relight() -> [Group; 2] {
         .set("interpolate_from_original", &true.into())
         .set("light_transfer_strength", &0.into());
     for field in ["whites", "blacks", "brightness", "contrast", "saturation"] {
-        own = own.advanced(field, &0.into()).advanced(field, &100.into());
+        group = group.advanced(field, &0.into()).advanced(field, &100.into());
     }
     for engine in &RelightEngine::ALL[1..] {
-        own = own.advanced("engine", &engine.as_str().into());
+        group = group.advanced("engine", &engine.as_str().into());
     }
-    let lit =
+    let reference_group =
         Group::with_reference("image-relight, with a reference", RELIGHT, fixed, "transfer_light_from_reference_image");
-    let mut lit = lit
+    let mut reference_group = reference_group
         .set("light_transfer_strength", &0.into())
         .set("light_transfer_strength", &50.into())
         .set("interpolate_from_original", &true.into())
         .set("change_background", &false.into())
         .set("preserve_details", &false.into());
     for value in &TransferLightA::ALL[1..] {
-        lit = lit.advanced("transfer_light_a", &value.as_str().into());
+        reference_group = reference_group.advanced("transfer_light_a", &value.as_str().into());
     }
     for value in &TransferLightB::ALL[1..] {
-        lit = lit.advanced("transfer_light_b", &value.as_str().into());
+        reference_group = reference_group.advanced("transfer_light_b", &value.as_str().into());
     }
-    [own, lit]
+    [group, reference_group]
 }
 
 #[cfg(test)]
@@ -211,8 +212,8 @@ mod tests {
         let cells = cells();
         for cell in &cells {
             let group = || cells.iter().filter(|other| other.group == cell.group);
-            assert_eq!(group().filter(|other| other.is_usual).count(), 1, "{}", cell.group);
-            let same = |other: &&Cell| other.body == cell.body && !other.is_usual;
+            assert_eq!(group().filter(|other| other.is_baseline).count(), 1, "{}", cell.group);
+            let same = |other: &&Cell| other.body == cell.body && !other.is_baseline;
             assert!(group().filter(same).count() <= 1, "{}: {}", cell.group, cell.label);
         }
     }

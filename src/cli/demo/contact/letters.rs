@@ -30,18 +30,18 @@ const LETTERS: [(char, [u8; 7]); 45] = [
 
 /// Returns `true` if a letter covers a pixel. Letters without their own bitmap use the capital.
 pub fn covers(letter: char, x: u32, y: u32) -> bool {
-    let form = |wanted| LETTERS.iter().find(|(known, _)| *known == wanted).map(|(_, rows)| rows);
-    let rows = form(letter).or_else(|| form(letter.to_ascii_uppercase()));
+    let glyph = |c| LETTERS.iter().find(|(candidate, _)| *candidate == c).map(|(_, rows)| rows);
+    let rows = glyph(letter).or_else(|| glyph(letter.to_ascii_uppercase()));
     rows.is_some_and(|rows| x < 5 && y < HEIGHT && rows[y as usize] & (16 >> x) != 0)
 }
 
 /// Draws a line of text, cut at the width.
 pub fn write(page: &mut RgbImage, text: &str, (left, top): (u32, u32), colour: [u8; 3]) {
-    for (nth, letter) in (0..).zip(text.chars()) {
+    for (index, letter) in (0..).zip(text.chars()) {
         for (x, y) in (0..HEIGHT).flat_map(|y| (0..5).map(move |x| (x, y))).filter(|(x, y)| covers(letter, *x, *y)) {
-            let place = (left + nth * ADVANCE + x, top + y);
-            if place.0 < page.width() && place.1 < page.height() {
-                page.put_pixel(place.0, place.1, Rgb(colour));
+            let pixel = (left + index * ADVANCE + x, top + y);
+            if pixel.0 < page.width() && pixel.1 < page.height() {
+                page.put_pixel(pixel.0, pixel.1, Rgb(colour));
             }
         }
     }

@@ -33,13 +33,21 @@ pub fn photographs() -> anyhow::Result<[Photograph; 3]> {
     let portrait = include_bytes!("../../../../data/photographs/portrait.jpg");
     let landscape = include_bytes!("../../../../data/photographs/landscape.jpg");
     Ok([
-        of("portrait", &decoded(portrait)?, Part { from_middle: false, close: (0.22, 0.03), detail: (120, 36) }),
-        of("landscape", &decoded(landscape)?, Part { from_middle: true, close: (0.29, 0.56), detail: (150, 130) }),
-        of("text", &print(), Part { from_middle: true, close: (0.06, 0.06), detail: (60, 60) }),
+        crop_photograph(
+            "portrait",
+            &decode(portrait)?,
+            Part { from_middle: false, close: (0.22, 0.03), detail: (120, 36) },
+        ),
+        crop_photograph(
+            "landscape",
+            &decode(landscape)?,
+            Part { from_middle: true, close: (0.29, 0.56), detail: (150, 130) },
+        ),
+        crop_photograph("text", &render_text(), Part { from_middle: true, close: (0.06, 0.06), detail: (60, 60) }),
     ])
 }
 
-fn decoded(file: &[u8]) -> anyhow::Result<RgbImage> {
+fn decode(file: &[u8]) -> anyhow::Result<RgbImage> {
     Ok(image::load_from_memory(file).context("a photograph of the program cannot be decoded")?.into_rgb8())
 }
 
@@ -55,26 +63,27 @@ struct Part {
 }
 
 /// Crops the largest part with the right aspect ratio, and the close-up and detail from it.
-fn of(name: &'static str, picture: &RgbImage, part: Part) -> Photograph {
+fn crop_photograph(name: &'static str, picture: &RgbImage, part: Part) -> Photograph {
     let (width, height) = picture.dimensions();
-    let wide = height * SIZE.0 / SIZE.1;
-    let high = width * SIZE.1 / SIZE.0;
-    let (width, height) = if wide <= width { (wide, height) } else { (width, high.min(height)) };
-    let before = |all: u32, kept: u32| if part.from_middle { (all - kept) / 2 } else { 0 };
-    let left = before(picture.width(), width);
-    let top = before(picture.height(), height);
-    let cut = imageops::crop_imm(picture, left, top, width, height).to_image();
-    let sized = |picture: &RgbImage| imageops::resize(picture, SIZE.0, SIZE.1, FilterType::Lanczos3);
-    let share = |side: u32, share: f32| whole(as_float(side) * share);
+    let scaled_width = height * SIZE.0 / SIZE.1;
+    let scaled_height = width * SIZE.1 / SIZE.0;
+    let (width, height) =
+        if scaled_width <= width { (scaled_width, height) } else { (width, scaled_height.min(height)) };
+    let margin = |total: u32, size: u32| if part.from_middle { (total - size) / 2 } else { 0 };
+    let left = margin(picture.width(), width);
+    let top = margin(picture.height(), height);
+    let cropped = imageops::crop_imm(picture, left, top, width, height).to_image();
+    let resized = |picture: &RgbImage| imageops::resize(picture, SIZE.0, SIZE.1, FilterType::Lanczos3);
+    let fraction_of = |side: u32, fraction: f32| truncate_to_u32(as_float(side) * fraction);
     let close = imageops::crop_imm(
-        &cut,
-        share(width, part.close.0),
-        share(height, part.close.1),
-        share(width, CLOSE),
-        share(height, CLOSE),
+        &cropped,
+        fraction_of(width, part.close.0),
+        fraction_of(height, part.close.1),
+        fraction_of(width, CLOSE),
+        fraction_of(height, CLOSE),
     );
-    let whole = sized(&cut);
-    let close = sized(&close.to_image());
+    let whole = resized(&cropped);
+    let close = resized(&close.to_image());
     let detail = imageops::crop_imm(&whole, part.detail.0, part.detail.1, DETAIL.0, DETAIL.1).to_image();
     Photograph { name, whole, close, detail }
 }
@@ -100,21 +109,21 @@ const LINE: f32 = 46.0;
 const TURN: f32 = 0.035;
 
 /// Renders the page: slightly rotated, lit from the left, about a pixel out of focus, with paper and sensor grain.
-fn print() -> RgbImage {
+fn render_text() -> RgbImage {
     let width = 768;
     let height = 576;
     let sharp = RgbImage::from_fn(width, height, |x, y| {
-        let ink = inked(as_float(x), as_float(y));
+        let ink = ink_at(as_float(x), as_float(y));
         let light = 1.04 - 0.34 * as_float(x) / 768.0 - 0.12 * as_float(y) / 576.0;
         let grain = f32::from(noise(x, y)) / 255.0 - 0.5;
         let paper = [246.0, 238.0, 220.0];
-        Rgb(paper.map(|channel: f32| narrow((channel * (1.0 - 0.86 * ink) + 14.0 * grain) * light)))
+        Rgb(paper.map(|channel: f32| clamp_to_u8((channel * (1.0 - 0.86 * ink) + 14.0 * grain) * light)))
     });
     imageops::blur(&sharp, 1.1)
 }
 
 /// Returns 1 if there is ink at a point of the page, otherwise 0.
-fn inked(x: f32, y: f32) -> f32 {
+fn ink_at(x: f32, y: f32) -> f32 {
     let x = x - 60.0;
     let y = y - 34.0;
     let across = x * TURN.cos() + y * TURN.sin();
@@ -122,20 +131,19 @@ fn inked(x: f32, y: f32) -> f32 {
     if across < 0.0 || down < 0.0 {
         return 0.0;
     }
-    let line = whole(down / LINE);
-    let within = whole(down % LINE / LETTER);
-    let letter = whole(across / LETTER) / ADVANCE;
-    let column = whole(across / LETTER) % ADVANCE;
+    let line = truncate_to_u32(down / LINE);
+    let row = truncate_to_u32(down % LINE / LETTER);
+    let letter = truncate_to_u32(across / LETTER) / ADVANCE;
+    let column = truncate_to_u32(across / LETTER) % ADVANCE;
     let text = LINES.get(line as usize).copied().unwrap_or_default();
-    let covered =
-        text.chars().nth(letter as usize).is_some_and(|letter| within < HEIGHT && covers(letter, column, within));
-    if covered { 1.0 } else { 0.0 }
+    let is_ink = text.chars().nth(letter as usize).is_some_and(|letter| row < HEIGHT && covers(letter, column, row));
+    if is_ink { 1.0 } else { 0.0 }
 }
 
 /// Deterministic noise.
 fn noise(x: u32, y: u32) -> u8 {
-    let mixed = (x.wrapping_mul(0x9e37_79b1) ^ y.wrapping_mul(0x85eb_ca6b)).wrapping_mul(0xc2b2_ae35);
-    (mixed ^ (mixed >> 15)).wrapping_mul(0x27d4_eb2f).to_be_bytes()[0]
+    let hash = (x.wrapping_mul(0x9e37_79b1) ^ y.wrapping_mul(0x85eb_ca6b)).wrapping_mul(0xc2b2_ae35);
+    (hash ^ (hash >> 15)).wrapping_mul(0x27d4_eb2f).to_be_bytes()[0]
 }
 
 #[expect(clippy::cast_precision_loss, reason = "less than a thousand pixels")]
@@ -144,12 +152,12 @@ fn as_float(pixels: u32) -> f32 {
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "places on the page are not negative")]
-fn whole(number: f32) -> u32 {
+fn truncate_to_u32(number: f32) -> u32 {
     number as u32
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 255")]
-fn narrow(sample: f32) -> u8 {
+fn clamp_to_u8(sample: f32) -> u8 {
     sample.clamp(0.0, 255.0) as u8
 }
 

@@ -37,9 +37,9 @@ pub fn sheet(sections: &[Section]) -> RgbImage {
     let mut top = GAP;
     for section in sections {
         letters::write(&mut page, &section.heading, (GAP, top + 4), INK);
-        for (nth, shown) in (0..).zip(&section.pictures) {
-            let left = GAP + nth % COLUMNS * (PICTURE.0 + GAP);
-            draw(&mut page, shown, (left, top + HEADING + nth / COLUMNS * (PICTURE.1 + CAPTION + GAP)));
+        for (index, entry) in (0..).zip(&section.pictures) {
+            let left = GAP + index % COLUMNS * (PICTURE.0 + GAP);
+            draw(&mut page, entry, (left, top + HEADING + index / COLUMNS * (PICTURE.1 + CAPTION + GAP)));
         }
         top += height_of(section);
     }
@@ -51,18 +51,18 @@ fn height_of(section: &Section) -> u32 {
     HEADING + rows * (PICTURE.1 + CAPTION + GAP)
 }
 
-fn draw(page: &mut RgbImage, shown: &CaptionedPicture, (left, top): (u32, u32)) {
-    let fits = shown.picture.dimensions() == PICTURE;
-    let small = if fits {
-        shown.picture.clone()
+fn draw(page: &mut RgbImage, entry: &CaptionedPicture, (left, top): (u32, u32)) {
+    let fits = entry.picture.dimensions() == PICTURE;
+    let thumbnail = if fits {
+        entry.picture.clone()
     } else {
-        imageops::resize(&shown.picture, PICTURE.0, PICTURE.1, FilterType::Triangle)
+        imageops::resize(&entry.picture, PICTURE.0, PICTURE.1, FilterType::Triangle)
     };
-    imageops::replace(page, &small, left.into(), top.into());
-    let letters_a_line = usize::try_from(PICTURE.0 / ADVANCE).unwrap_or_default();
-    let label: String = shown.label.chars().take(letters_a_line).collect();
+    imageops::replace(page, &thumbnail, left.into(), top.into());
+    let max_letters = usize::try_from(PICTURE.0 / ADVANCE).unwrap_or_default();
+    let label: String = entry.label.chars().take(max_letters).collect();
     letters::write(page, &label, (left, top + PICTURE.1 + 2), INK);
-    letters::write(page, &shown.note, (left, top + PICTURE.1 + HEIGHT + 4), FAINT);
+    letters::write(page, &entry.note, (left, top + PICTURE.1 + HEIGHT + 4), FAINT);
 }
 
 #[cfg(test)]
@@ -71,17 +71,19 @@ mod tests {
 
     #[test]
     fn every_picture_has_its_place() {
-        let shown = |shade| CaptionedPicture {
+        let entry = |shade| CaptionedPicture {
             label: "a".to_owned(),
             note: String::new(),
             picture: RgbImage::from_pixel(PICTURE.0, PICTURE.1, Rgb([shade; 3])),
         };
-        let section = Section { heading: "h".to_owned(), pictures: (0..11).map(shown).collect() };
+        let section = Section { heading: "h".to_owned(), pictures: (0..11).map(entry).collect() };
         let page = sheet(&[section]);
-        for (nth, shade) in (0..11_u32).zip(0_u8..) {
-            let place =
-                (GAP + nth % 10 * (PICTURE.0 + GAP) + 1, GAP + HEADING + nth / 10 * (PICTURE.1 + CAPTION + GAP) + 1);
-            assert_eq!(page.get_pixel(place.0, place.1).0, [shade; 3]);
+        for (index, shade) in (0..11_u32).zip(0_u8..) {
+            let pixel = (
+                GAP + index % 10 * (PICTURE.0 + GAP) + 1,
+                GAP + HEADING + index / 10 * (PICTURE.1 + CAPTION + GAP) + 1,
+            );
+            assert_eq!(page.get_pixel(pixel.0, pixel.1).0, [shade; 3]);
         }
     }
 }

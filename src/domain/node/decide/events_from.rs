@@ -11,7 +11,7 @@ pub(super) fn creation_events(
     id: NodeId,
     publisher: PublisherId,
     mut fields: NodeFields,
-    facts: NodeAdminFields,
+    admin_fields: NodeAdminFields,
 ) -> NodeDecision {
     let translated = translation_events(fields.translations.take().unwrap_or_default(), &Translations::new())?;
     let mut parts = fields.split().into_iter();
@@ -19,7 +19,7 @@ pub(super) fn creation_events(
     let mut events = vec![NodeEvent::NodeCreated { id, publisher, fields }];
     events.extend(parts.map(|change| NodeEvent::NodeRevised { change }));
     events.extend(translated);
-    events.extend(admin_field_events(facts, &NodeAdminFields::default()));
+    events.extend(admin_field_events(admin_fields, &NodeAdminFields::default()));
     Ok(events)
 }
 
@@ -43,21 +43,25 @@ pub(super) fn version_published(version: VersionDraft) -> NodeEvent {
     NodeEvent::VersionPublished { version }
 }
 
-pub(super) fn admin_field_events(facts: NodeAdminFields, current: &NodeAdminFields) -> Vec<NodeEvent> {
-    facts.changing(current).into_iter().map(|facts| NodeEvent::NodeAdministered { admin_fields: facts }).collect()
+pub(super) fn admin_field_events(admin_fields: NodeAdminFields, current: &NodeAdminFields) -> Vec<NodeEvent> {
+    admin_fields
+        .changing(current)
+        .into_iter()
+        .map(|admin_fields| NodeEvent::NodeAdministered { admin_fields })
+        .collect()
 }
 
 /// Returns one event per language whose texts change.
 pub(super) fn translation_events(translations: Translations, current: &Translations) -> NodeDecision {
-    let differs = |(language, texts): &(_, LocalizedTexts)| match current.get(language) {
-        Some(known) => known != texts,
+    let has_changed = |(language, texts): &(_, LocalizedTexts)| match current.get(language) {
+        Some(existing) => existing != texts,
         None => !texts.is_empty(),
     };
 
-    let changed: Translations = translations.into_iter().filter(differs).collect();
+    let changed: Translations = translations.into_iter().filter(has_changed).collect();
     let added = changed.keys().filter(|language| !current.contains_key(*language)).count();
-    let dropped = changed.values().filter(|texts| texts.is_empty()).count();
-    if added > 0 && current.len() + added - dropped > LANGUAGES_MAX {
+    let removed = changed.values().filter(|texts| texts.is_empty()).count();
+    if added > 0 && current.len() + added - removed > LANGUAGES_MAX {
         return Err(NodeRejection::TooManyLanguages);
     }
     Ok(changed.into_iter().map(|(language, texts)| NodeEvent::NodeTranslated { language, texts }).collect())
@@ -66,13 +70,13 @@ pub(super) fn translation_events(translations: Translations, current: &Translati
 pub(super) fn version_revision_events(
     version: &NodeVersion,
     change: VersionFields,
-    facts: VersionAdminFields,
+    admin_fields: VersionAdminFields,
 ) -> Vec<NodeEvent> {
     let id = version.id;
     let revised = change.changing(&version.fields).into_iter();
-    let administered = facts.changing(&version.admin_fields()).into_iter();
+    let administered = admin_fields.changing(&version.admin_fields()).into_iter();
     let revised = revised.map(|change| NodeEvent::VersionRevised { id, change });
-    revised.chain(administered.map(|facts| NodeEvent::VersionAdministered { id, admin_fields: facts })).collect()
+    revised.chain(administered.map(|admin_fields| NodeEvent::VersionAdministered { id, admin_fields })).collect()
 }
 
 #[cfg(test)]

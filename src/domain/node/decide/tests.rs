@@ -83,21 +83,21 @@ fn illegal_node(from: NodeStatus, to: NodeStatus) -> NodeDecision {
     Err(illegal_transition("node", from.as_str(), to.as_str()))
 }
 
-fn number(text: &str) -> VersionRef {
+fn version_ref(text: &str) -> VersionRef {
     VersionRef::parse(text).unwrap()
 }
 
 fn set_status(publisher: Option<&str>, status: VersionStatus, reason: Option<&str>) -> NodeCommand {
     let publisher = publisher.map(|id| PublisherId::parse(id).unwrap());
-    NodeCommand::SetVersionStatus { publisher, version: number("1.0.0"), status, reason: reason.map(text) }
+    NodeCommand::SetVersionStatus { publisher, version: version_ref("1.0.0"), status, reason: reason.map(text) }
 }
 
 fn store(hold: bool) -> NodeCommand {
     NodeCommand::StoreArchive { version: version_id(1), archive: ARCHIVE, hold }
 }
 
-fn administer(change: NodeFields, facts: NodeAdminFields, status: Option<NodeStatus>) -> NodeCommand {
-    NodeCommand::Administer { change, admin_fields: facts, status }
+fn administer(change: NodeFields, admin_fields: NodeAdminFields, status: Option<NodeStatus>) -> NodeCommand {
+    NodeCommand::Administer { change, admin_fields, status }
 }
 
 fn detail(detail: &str) -> NodeAdminFields {
@@ -117,7 +117,7 @@ fn every_command() -> Vec<NodeCommand> {
             fields: NodeFields::default(),
             version: draft(2, "2.0.0"),
         },
-        NodeCommand::ReviseVersion { publisher: acme(), version: number("1.0.0"), change, admin_fields },
+        NodeCommand::ReviseVersion { publisher: acme(), version: version_ref("1.0.0"), change, admin_fields },
         set_status(Some("acme"), VersionStatus::Deleted, None),
         store(false),
         NodeCommand::Delete { publisher: Some(acme()) },
@@ -137,14 +137,14 @@ const STOPPED_BY_BAN: usize = 9;
 
 fn administer_version(
     change: VersionFields,
-    facts: VersionAdminFields,
+    admin_fields: VersionAdminFields,
     status: Option<VersionStatus>,
     reason: Option<&str>,
 ) -> NodeCommand {
     NodeCommand::AdministerVersion {
-        version: number("1.0.0"),
+        version: version_ref("1.0.0"),
         change,
-        admin_fields: facts,
+        admin_fields,
         status,
         reason: reason.map(text),
     }
@@ -164,31 +164,34 @@ fn a_node_is_active_banned_or_gone() {
     use NodeStatus::{Active, Banned, Deleted};
     let [ban, unban] = [NodeCommand::Ban { reason: text("malware") }, NodeCommand::Unban { reason: text("cleaned") }];
     let delete = NodeCommand::Delete { publisher: None };
-    let gone = Ok(vec![NodeEvent::NodeDeleted]);
+    let deleted = Ok(vec![NodeEvent::NodeDeleted]);
     let history = [created(), banned(), unbanned()];
-    for open in [&history[..1], &history] {
-        assert_eq!(given_when::<Node>(open, ban.clone()), Ok(vec![banned()]));
-        assert_eq!(given_when::<Node>(open, unban.clone()), illegal_node(Active, Active));
-        assert_eq!(given_when::<Node>(open, delete.clone()), gone);
-        assert_eq!((profile(open).status, profile(open).status_detail), (Active, None));
+    for active in [&history[..1], &history] {
+        assert_eq!(given_when::<Node>(active, ban.clone()), Ok(vec![banned()]));
+        assert_eq!(given_when::<Node>(active, unban.clone()), illegal_node(Active, Active));
+        assert_eq!(given_when::<Node>(active, delete.clone()), deleted);
+        assert_eq!((profile(active).status, profile(active).status_detail), (Active, None));
     }
-    let closed = &history[..2];
-    assert_eq!(given_when::<Node>(closed, ban), illegal_node(Banned, Banned));
-    assert_eq!(given_when::<Node>(closed, unban), Ok(vec![unbanned()]));
-    assert_eq!(given_when::<Node>(closed, delete), illegal_node(Banned, Deleted));
-    assert_eq!((profile(closed).status, profile(closed).status_detail), (Banned, Some(text("malware"))));
+    let banned_history = &history[..2];
+    assert_eq!(given_when::<Node>(banned_history, ban), illegal_node(Banned, Banned));
+    assert_eq!(given_when::<Node>(banned_history, unban), Ok(vec![unbanned()]));
+    assert_eq!(given_when::<Node>(banned_history, delete), illegal_node(Banned, Deleted));
+    assert_eq!(
+        (profile(banned_history).status, profile(banned_history).status_detail),
+        (Banned, Some(text("malware")))
+    );
 }
 
 #[test]
 fn only_administrators_change_a_banned_node_but_downloads_are_counted() {
     let history = [&with_version(VersionStatus::Pending)[..], &[banned()]].concat();
-    let refused = Err(NodeRejection::Banned { reason: Some(text("malware")) });
-    for (nth, command) in every_command().into_iter().enumerate() {
-        let answer = given_when::<Node>(&history, command.clone());
-        if nth < STOPPED_BY_BAN {
-            assert_eq!(answer, refused, "{command:?}");
+    let rejected = Err(NodeRejection::Banned { reason: Some(text("malware")) });
+    for (index, command) in every_command().into_iter().enumerate() {
+        let result = given_when::<Node>(&history, command.clone());
+        if index < STOPPED_BY_BAN {
+            assert_eq!(result, rejected, "{command:?}");
         } else {
-            assert!(answer.is_ok_and(|events| events.len() == 1), "{command:?}");
+            assert!(result.is_ok_and(|events| events.len() == 1), "{command:?}");
         }
     }
 }
@@ -199,11 +202,11 @@ fn a_deleted_node_is_not_found_and_its_id_stays_taken() {
     assert_eq!(profile(&history).status, NodeStatus::Deleted);
     let id = NodeId::parse("TOOLS").unwrap();
     let fields = NodeFields::default();
-    let facts = NodeAdminFields::default();
+    let admin_fields = NodeAdminFields::default();
     let first_version = None;
-    let create = NodeCommand::Create { id, publisher: acme(), fields, admin_fields: facts, first_version };
-    let taken = Err(NodeRejection::AlreadyExists { id: NodeId::parse("tools").unwrap() });
-    assert_eq!(given_when::<Node>(&history, create), taken);
+    let create = NodeCommand::Create { id, publisher: acme(), fields, admin_fields, first_version };
+    let already_exists = Err(NodeRejection::AlreadyExists { id: NodeId::parse("tools").unwrap() });
+    assert_eq!(given_when::<Node>(&history, create), already_exists);
     for command in every_command() {
         assert_eq!(given_when::<Node>(&history, command.clone()), Err(NodeRejection::NotFound), "{command:?}");
     }
@@ -215,21 +218,24 @@ fn a_deleted_node_is_not_found_and_its_id_stays_taken() {
 fn what_is_not_there_is_not_found() {
     for command in every_command() {
         let publishes = matches!(command, NodeCommand::Publish { .. });
-        let refused = given_when::<Node>(&[], command.clone()) == Err(NodeRejection::NotFound);
-        assert_eq!(refused, !publishes, "{command:?}");
+        let not_found = given_when::<Node>(&[], command.clone()) == Err(NodeRejection::NotFound);
+        assert_eq!(not_found, !publishes, "{command:?}");
     }
 }
 
 #[test]
 fn a_node_of_another_publisher_is_not_found() {
-    let rival = || PublisherId::parse("rival").unwrap();
+    let other_publisher = || PublisherId::parse("rival").unwrap();
     let change = named("New");
-    let facts = NodeAdminFields::default();
+    let admin_fields = NodeAdminFields::default();
     let commands = [
-        NodeCommand::Revise { publisher: rival(), change, admin_fields: facts },
+        NodeCommand::Revise { publisher: other_publisher(), change, admin_fields },
         set_status(Some("rival"), VersionStatus::Deleted, None),
-        NodeCommand::Delete { publisher: Some(rival()) },
-        NodeCommand::Translate { publisher: Some(rival()), translations: translations(&[("de", "Werkzeug")]) },
+        NodeCommand::Delete { publisher: Some(other_publisher()) },
+        NodeCommand::Translate {
+            publisher: Some(other_publisher()),
+            translations: translations(&[("de", "Werkzeug")]),
+        },
     ];
     for history in [with_version(VersionStatus::Active), [with_version(VersionStatus::Active), vec![banned()]].concat()]
     {
@@ -248,13 +254,13 @@ fn versions_change_their_status_as_the_contract_says_and_no_other_way() {
                 administer_version(VersionFields::default(), VersionAdminFields::default(), Some(*to), Some("why")),
             ];
             for command in commands {
-                let answer = given_when::<Node>(&with_version(*from), command);
+                let result = given_when::<Node>(&with_version(*from), command);
                 let expected = if from.can_transition_to(*to) {
                     Ok(vec![status_changed(*to, Some("why"))])
                 } else {
                     Err(illegal_transition("node version", from.as_str(), to.as_str()))
                 };
-                assert_eq!(answer, expected, "{from:?} to {to:?}");
+                assert_eq!(result, expected, "{from:?} to {to:?}");
             }
         }
     }
@@ -263,11 +269,11 @@ fn versions_change_their_status_as_the_contract_says_and_no_other_way() {
 #[test]
 fn the_same_status_again_changes_only_a_reason_that_is_given() {
     for status in VersionStatus::ALL.iter().copied().filter(|status| *status != VersionStatus::Pending) {
-        let answer = |reason| given_when::<Node>(&with_version(status), set_status(None, status, reason));
-        assert_eq!(answer(None), Ok(vec![]));
-        assert_eq!(answer(Some("because")), Ok(vec![]));
-        assert_eq!(answer(Some("other")), Ok(vec![status_changed(status, Some("other"))]));
-        assert_eq!(answer(Some("")), Ok(vec![status_changed(status, None)]));
+        let decide = |reason| given_when::<Node>(&with_version(status), set_status(None, status, reason));
+        assert_eq!(decide(None), Ok(vec![]));
+        assert_eq!(decide(Some("because")), Ok(vec![]));
+        assert_eq!(decide(Some("other")), Ok(vec![status_changed(status, Some("other"))]));
+        assert_eq!(decide(Some("")), Ok(vec![status_changed(status, None)]));
     }
 }
 
@@ -281,8 +287,8 @@ fn a_status_keeps_no_reason_of_the_one_before() {
 #[test]
 fn recorded_transitions_that_the_rules_do_not_know_change_nothing() {
     let deleted = with_version(VersionStatus::Deleted);
-    let odd = [deleted.clone(), vec![status_changed(VersionStatus::Active, None)]].concat();
-    assert_eq!(profile(&odd), profile(&deleted));
+    let with_transition = [deleted.clone(), vec![status_changed(VersionStatus::Active, None)]].concat();
+    assert_eq!(profile(&with_transition), profile(&deleted));
 }
 
 #[test]
@@ -290,10 +296,10 @@ fn a_deleted_version_is_not_found_by_its_publisher_and_its_number_stays_taken() 
     let history = with_version(VersionStatus::Deleted);
     let change = VersionFields { deprecated: Some(true), ..VersionFields::default() };
     let publisher = acme();
-    let version = number("1.0.0");
-    let facts = VersionAdminFields::default();
+    let version = version_ref("1.0.0");
+    let admin_fields = VersionAdminFields::default();
     let commands = [
-        NodeCommand::ReviseVersion { publisher, version, change, admin_fields: facts },
+        NodeCommand::ReviseVersion { publisher, version, change, admin_fields },
         set_status(Some("acme"), VersionStatus::Deleted, None),
         store(false),
     ];
@@ -303,8 +309,8 @@ fn a_deleted_version_is_not_found_by_its_publisher_and_its_number_stays_taken() 
     let id = NodeId::parse("tools").unwrap();
     let fields = NodeFields::default();
     let version = draft(2, "1.0.0+b");
-    let again = NodeCommand::Publish { id, publisher: acme(), fields, version: version.clone() };
-    assert_eq!(given_when::<Node>(&history, again), Err(NodeRejection::VersionExists { number: version.number }));
+    let publish = NodeCommand::Publish { id, publisher: acme(), fields, version: version.clone() };
+    assert_eq!(given_when::<Node>(&history, publish), Err(NodeRejection::VersionExists { number: version.number }));
 }
 
 #[test]
@@ -321,18 +327,18 @@ fn an_archive_makes_a_pending_version_active_unless_moderation_holds_it() {
 fn a_version_gets_one_archive() {
     for status in VersionStatus::ALL.iter().copied().filter(|status| *status != VersionStatus::Deleted) {
         let history = with_version(status);
-        let refused = || Err(illegal_transition("node version", status.as_str(), VersionStatus::Active.as_str()));
-        let (held, free) = match status {
+        let illegal = || Err(illegal_transition("node version", status.as_str(), VersionStatus::Active.as_str()));
+        let (with_hold, without_hold) = match status {
             VersionStatus::Pending => {
                 (Ok(vec![stored()]), Ok(vec![stored(), status_changed(VersionStatus::Active, None)]))
             }
             VersionStatus::Active => (Err(NodeRejection::ReleasedWithoutArchive), Ok(vec![stored()])),
-            _ => (refused(), refused()),
+            _ => (illegal(), illegal()),
         };
-        assert_eq!(given_when::<Node>(&history, store(true)), held);
-        assert_eq!(given_when::<Node>(&history, store(false)), free);
-        let second = given_when::<Node>(&[&history[..], &[stored()]].concat(), store(false));
-        assert_eq!(second, Err(NodeRejection::ArchiveExists), "{status:?}");
+        assert_eq!(given_when::<Node>(&history, store(true)), with_hold);
+        assert_eq!(given_when::<Node>(&history, store(false)), without_hold);
+        let result = given_when::<Node>(&[&history[..], &[stored()]].concat(), store(false));
+        assert_eq!(result, Err(NodeRejection::ArchiveExists), "{status:?}");
     }
     let unknown = NodeCommand::StoreArchive { version: version_id(9), archive: ARCHIVE, hold: false };
     assert_eq!(given_when::<Node>(&with_version(VersionStatus::Pending), unknown), Err(NodeRejection::VersionNotFound));
@@ -340,7 +346,7 @@ fn a_version_gets_one_archive() {
 
 #[test]
 fn an_administrator_sets_what_nobody_else_may() {
-    let facts = NodeAdminFields {
+    let admin_fields = NodeAdminFields {
         created_at: Some(Timestamp::from_micros(5)),
         downloads: Some(1000),
         rating: Some(Rating::new(4.25).unwrap()),
@@ -349,62 +355,75 @@ fn an_administrator_sets_what_nobody_else_may() {
         status_detail: Some(text("watched")),
         tags_admin: Some(Labels::new(vec![text("security")]).unwrap()),
     };
-    let administered = NodeEvent::NodeAdministered { admin_fields: facts.clone() };
-    let revise = NodeCommand::Revise { publisher: acme(), change: NodeFields::default(), admin_fields: facts.clone() };
-    for command in [administer(NodeFields::default(), facts.clone(), None), revise] {
+    let administered = NodeEvent::NodeAdministered { admin_fields: admin_fields.clone() };
+    let revise =
+        NodeCommand::Revise { publisher: acme(), change: NodeFields::default(), admin_fields: admin_fields.clone() };
+    for command in [administer(NodeFields::default(), admin_fields.clone(), None), revise] {
         assert_eq!(given_when::<Node>(&[created()], command.clone()), Ok(vec![administered.clone()]));
         assert_eq!(given_when::<Node>(&[created(), administered.clone()], command), Ok(vec![]));
     }
     let node = profile(&[created(), administered.clone()]);
-    assert_eq!((node.admin_fields(), node.rating()), (facts.clone(), Some(4.25)));
+    assert_eq!((node.admin_fields(), node.rating()), (admin_fields.clone(), Some(4.25)));
     let cleared = profile(&[created(), administered, NodeEvent::NodeAdministered { admin_fields: detail("") }]);
-    assert_eq!(cleared.admin_fields(), NodeAdminFields { status_detail: Some(text("")), ..facts });
+    assert_eq!(cleared.admin_fields(), NodeAdminFields { status_detail: Some(text("")), ..admin_fields });
 }
 
 #[test]
 fn an_administrator_bans_unbans_and_deletes_by_status() {
     use NodeStatus::{Active, Banned, Deleted};
-    let put = |history: &[NodeEvent], facts, status| {
-        given_when::<Node>(history, administer(NodeFields::default(), facts, Some(status)))
+    let administer_status = |history: &[NodeEvent], admin_fields, status| {
+        given_when::<Node>(history, administer(NodeFields::default(), admin_fields, Some(status)))
     };
-    let noted = |detail_of| NodeEvent::NodeAdministered { admin_fields: detail(detail_of) };
-    assert_eq!(put(&[created()], NodeAdminFields::default(), Active), Ok(vec![]));
-    assert_eq!(put(&[created()], detail("malware"), Banned), Ok(vec![banned(), noted("malware")]));
-    let closed = [created(), banned()];
-    assert_eq!(put(&closed, NodeAdminFields::default(), Banned), Ok(vec![]));
-    assert_eq!(put(&closed, detail("virus"), Banned), Ok(vec![noted("virus")]));
-    assert_eq!(put(&closed, detail("cleaned"), Active), Ok(vec![unbanned(), noted("cleaned")]));
-    assert_eq!(put(&closed, NodeAdminFields::default(), Deleted), illegal_node(Banned, Deleted));
-    assert_eq!(put(&[created()], detail("gone"), Deleted), Ok(vec![noted("gone"), NodeEvent::NodeDeleted]));
-    let open = put(&closed, detail("cleaned"), Active).unwrap();
-    assert_eq!(profile(&[&closed[..], &open].concat()).status_detail, Some(text("cleaned")));
+    let detail_recorded = |value| NodeEvent::NodeAdministered { admin_fields: detail(value) };
+    assert_eq!(administer_status(&[created()], NodeAdminFields::default(), Active), Ok(vec![]));
+    assert_eq!(
+        administer_status(&[created()], detail("malware"), Banned),
+        Ok(vec![banned(), detail_recorded("malware")])
+    );
+    let banned_history = [created(), banned()];
+    assert_eq!(administer_status(&banned_history, NodeAdminFields::default(), Banned), Ok(vec![]));
+    assert_eq!(administer_status(&banned_history, detail("virus"), Banned), Ok(vec![detail_recorded("virus")]));
+    assert_eq!(
+        administer_status(&banned_history, detail("cleaned"), Active),
+        Ok(vec![unbanned(), detail_recorded("cleaned")])
+    );
+    assert_eq!(administer_status(&banned_history, NodeAdminFields::default(), Deleted), illegal_node(Banned, Deleted));
+    assert_eq!(
+        administer_status(&[created()], detail("gone"), Deleted),
+        Ok(vec![detail_recorded("gone"), NodeEvent::NodeDeleted])
+    );
+    let unbanning = administer_status(&banned_history, detail("cleaned"), Active).unwrap();
+    assert_eq!(profile(&[&banned_history[..], &unbanning].concat()).status_detail, Some(text("cleaned")));
 }
 
 #[test]
 fn an_administrator_changes_all_of_a_version_at_once() {
     let history = with_version(VersionStatus::Pending);
     let change = VersionFields { deprecated: Some(true), ..VersionFields::default() };
-    let facts = VersionAdminFields {
+    let admin_fields = VersionAdminFields {
         created_at: Some(Timestamp::from_micros(5)),
         tags_admin: Some(Labels::new(vec![text("security")]).unwrap()),
         host_node_extract_status: Some(text("success")),
     };
-    let command = administer_version(change.clone(), facts.clone(), Some(VersionStatus::Flagged), Some("why"));
+    let command = administer_version(change.clone(), admin_fields.clone(), Some(VersionStatus::Flagged), Some("why"));
     let events = given_when::<Node>(&history, command.clone()).unwrap();
     let id = version_id(1);
     let expected = [
         NodeEvent::VersionRevised { id, change: change.clone() },
-        NodeEvent::VersionAdministered { id, admin_fields: facts.clone() },
+        NodeEvent::VersionAdministered { id, admin_fields: admin_fields.clone() },
         status_changed(VersionStatus::Flagged, Some("why")),
     ];
     assert_eq!(events, expected);
     let history = [&history[..], &events].concat();
     let version = &profile(&history).versions[0];
-    assert_eq!((&version.fields, version.admin_fields(), version.status), (&change, facts, VersionStatus::Flagged));
+    assert_eq!(
+        (&version.fields, version.admin_fields(), version.status),
+        (&change, admin_fields, VersionStatus::Flagged)
+    );
     assert_eq!(given_when::<Node>(&history, command), Ok(vec![]));
     let unknown = NodeCommand::SetVersionStatus {
         publisher: None,
-        version: number("9.0.0"),
+        version: version_ref("9.0.0"),
         status: VersionStatus::Banned,
         reason: None,
     };

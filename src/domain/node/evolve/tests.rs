@@ -48,7 +48,7 @@ fn profile(history: &[NodeEvent]) -> NodeProfile {
 }
 
 /// Returns a node with a version after the event.
-fn after(event: &NodeEvent) -> NodeProfile {
+fn profile_after(event: &NodeEvent) -> NodeProfile {
     let mut state = state_after::<Node>(&[created(), published()]);
     Node::evolve(&mut state, event, NOW);
     match state {
@@ -62,9 +62,9 @@ fn changes_move_the_time_of_change() {
     let id = VersionId(Uuid::from_u128(1));
     let status = VersionStatus::Active;
     let archive = Archive { digest: Digest([1; 32]), bytes: 1 };
-    let both = NodeAdminFields { github_stars: Some(1), ..downloads(1) };
+    let admin_fields = NodeAdminFields { github_stars: Some(1), ..downloads(1) };
     let changes = [
-        NodeEvent::NodeAdministered { admin_fields: both },
+        NodeEvent::NodeAdministered { admin_fields },
         NodeEvent::NodeTranslated { language: text("de"), texts: [(text("name"), text("Werkzeug"))].into() },
         NodeEvent::NodeBanned { reason: text("malware") },
         NodeEvent::NodeUnbanned { reason: text("cleaned") },
@@ -75,7 +75,7 @@ fn changes_move_the_time_of_change() {
         NodeEvent::VersionAdministered { id, admin_fields: VersionAdminFields::default() },
     ];
     for change in changes {
-        let node = after(&change);
+        let node = profile_after(&change);
         assert_eq!((node.created_at, node.updated_at), (RECORDED_AT, NOW), "{change:?}");
     }
 }
@@ -84,27 +84,27 @@ fn changes_move_the_time_of_change() {
 fn downloads_and_what_does_not_fit_do_not() {
     let id = VersionId(Uuid::from_u128(9));
     let status = VersionStatus::Active;
-    let others = [
+    let unrelated = [
         created(),
         NodeEvent::NodeAdministered { admin_fields: downloads(1) },
         NodeEvent::DownloadsCounted { count: 1 },
         NodeEvent::VersionStatusChanged { id, status, reason: None },
     ];
-    for other in others {
-        assert_eq!(after(&other).updated_at, RECORDED_AT, "{other:?}");
+    for event in unrelated {
+        assert_eq!(profile_after(&event).updated_at, RECORDED_AT, "{event:?}");
     }
 }
 
 #[test]
 fn a_ban_without_a_reason_says_nothing() {
-    let node = after(&NodeEvent::NodeBanned { reason: text("") });
+    let node = profile_after(&NodeEvent::NodeBanned { reason: text("") });
     assert_eq!((node.status, node.status_detail), (NodeStatus::Banned, None));
 }
 
 #[test]
 fn a_user_has_one_review_and_the_rating_is_their_mean() {
-    let given = NodeAdminFields { rating: Some(Rating::new(1.5).unwrap()), ..NodeAdminFields::default() };
-    let mut history = vec![created(), NodeEvent::NodeAdministered { admin_fields: given }];
+    let admin_rating = NodeAdminFields { rating: Some(Rating::new(1.5).unwrap()), ..NodeAdminFields::default() };
+    let mut history = vec![created(), NodeEvent::NodeAdministered { admin_fields: admin_rating }];
     assert_eq!(profile(&history).rating(), Some(1.5));
     for (nth, n, rating) in [(1, 5, 5.0), (2, 4, 4.5), (3, 4, 4.33), (1, 1, 3.0)] {
         let reviewed = NodeEvent::NodeReviewed { user: user(nth), stars: stars(n) };
@@ -121,8 +121,8 @@ fn a_user_has_one_review_and_the_rating_is_their_mean() {
 fn downloads_are_counted_up() {
     let count = |count| given_when::<Node>(&[created()], NodeCommand::CountDownloads { count });
     assert_eq!((count(0), count(3)), (Ok(vec![]), Ok(vec![NodeEvent::DownloadsCounted { count: 3 }])));
-    let counted = |count| NodeEvent::DownloadsCounted { count };
+    let downloads_counted = |count| NodeEvent::DownloadsCounted { count };
     let set = NodeEvent::NodeAdministered { admin_fields: downloads(10) };
-    assert_eq!(profile(&[created(), counted(1), set, counted(2)]).downloads, 12);
-    assert_eq!(profile(&[created(), counted(5), counted(u64::MAX)]).downloads, u64::MAX);
+    assert_eq!(profile(&[created(), downloads_counted(1), set, downloads_counted(2)]).downloads, 12);
+    assert_eq!(profile(&[created(), downloads_counted(5), downloads_counted(u64::MAX)]).downloads, u64::MAX);
 }

@@ -59,32 +59,38 @@ fn stream() -> MusicStream {
 }
 
 /// Returns the events of each command, run in order, and the status after it.
-fn told(commands: Vec<TaskCommand>) -> Vec<(Vec<TaskEvent>, Option<TaskStatus>)> {
+fn run_commands(commands: Vec<TaskCommand>) -> Vec<(Vec<TaskEvent>, Option<TaskStatus>)> {
     let mut state = Task::default();
-    let mut tell = |command| {
-        let events = Task::decide(&state, command, NOW).unwrap_or_else(|refusal| panic!("{refusal:?}"));
+    let mut run = |command| {
+        let events = Task::decide(&state, command, NOW).unwrap_or_else(|rejection| panic!("{rejection:?}"));
         for event in &events {
             Task::evolve(&mut state, event, NOW);
         }
         (events, status_of(&state))
     };
-    commands.into_iter().map(&mut tell).collect()
+    commands.into_iter().map(&mut run).collect()
 }
 
 fn start() -> TaskCommand {
     TaskCommand::StartSubmission { key: text("key"), repeatable: false }
 }
 
-fn take() -> TaskCommand {
+fn accept() -> TaskCommand {
     TaskCommand::RecordAcceptance { reference: text("job-7") }
 }
 
 #[test]
 fn a_video_queues_until_its_vendor_begins() {
-    let done = TaskCommand::Complete { results: TaskResults::Video(creation()) };
+    let complete = TaskCommand::Complete { results: TaskResults::Video(creation()) };
     let submit = TaskCommand::Submit(submission());
-    let told =
-        told(vec![submit, start(), take(), TaskCommand::RecordWorkStarted, TaskCommand::RecordWorkStarted, done]);
+    let outcomes = run_commands(vec![
+        submit,
+        start(),
+        accept(),
+        TaskCommand::RecordWorkStarted,
+        TaskCommand::RecordWorkStarted,
+        complete,
+    ]);
     let expected = [
         (vec![TaskEvent::TaskSubmitted(submission()), TaskEvent::TaskQueued], Some(TaskStatus::Queueing)),
         (vec![started(1)], Some(TaskStatus::Queueing)),
@@ -93,36 +99,36 @@ fn a_video_queues_until_its_vendor_begins() {
         (vec![], Some(TaskStatus::InProgress)),
         (vec![TaskEvent::VideoCompleted { creation: creation() }], Some(TaskStatus::Completed)),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(outcomes, expected);
 }
 
 #[test]
 fn a_video_that_was_done_before_anybody_asked_was_worked_on() {
-    let done = TaskCommand::Complete { results: TaskResults::Video(creation()) };
-    let told = told(vec![TaskCommand::Submit(submission()), start(), take(), done]);
+    let complete = TaskCommand::Complete { results: TaskResults::Video(creation()) };
+    let outcomes = run_commands(vec![TaskCommand::Submit(submission()), start(), accept(), complete]);
     let completed = vec![TaskEvent::WorkBegan, TaskEvent::VideoCompleted { creation: creation() }];
-    assert_eq!(told.last(), Some(&(completed, Some(TaskStatus::Completed))));
+    assert_eq!(outcomes.last(), Some(&(completed, Some(TaskStatus::Completed))));
 }
 
 #[test]
 fn a_video_queues_once_everything_is_here_that_it_is_made_from() {
     let inputs = vec![picture(1)];
     let clip = clip();
-    let took_in = [TaskCommand::RecordInputs { inputs: inputs.clone() }, TaskCommand::RecordFootage { clip }];
-    let told = told([vec![TaskCommand::Submit(extension())], took_in.to_vec()].concat());
+    let record_inputs = [TaskCommand::RecordInputs { inputs: inputs.clone() }, TaskCommand::RecordFootage { clip }];
+    let outcomes = run_commands([vec![TaskCommand::Submit(extension())], record_inputs.to_vec()].concat());
     let expected = [
         (vec![TaskEvent::TaskSubmitted(extension())], Some(TaskStatus::Created)),
         (vec![TaskEvent::InputsFetched { inputs }], Some(TaskStatus::Created)),
         (vec![TaskEvent::FootageFetched { clip }, TaskEvent::TaskQueued], Some(TaskStatus::Queueing)),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(outcomes, expected);
 }
 
 #[test]
 fn a_video_that_is_begun_anew_does_not_queue_again() {
-    let began = [TaskEvent::TaskSubmitted(submission()), TaskEvent::TaskQueued, started(1), accepted()];
-    let again = [TaskEvent::WorkBegan, TaskEvent::VendorForgot, started(2), accepted()];
-    let history = [began, again].concat();
+    let first_attempt = [TaskEvent::TaskSubmitted(submission()), TaskEvent::TaskQueued, started(1), accepted()];
+    let second_attempt = [TaskEvent::WorkBegan, TaskEvent::VendorForgot, started(2), accepted()];
+    let history = [first_attempt, second_attempt].concat();
     for events in (5..=history.len()).map(|end| &history[..end]) {
         assert_eq!(status_after(events), Some(TaskStatus::InProgress));
     }
@@ -131,28 +137,28 @@ fn a_video_that_is_begun_anew_does_not_queue_again() {
 
 #[test]
 fn a_stream_begins_and_is_sent_to_its_end_without_a_vendor() {
-    let done = TaskCommand::Complete { results: TaskResults::Music(stream()) };
-    let told = told(vec![TaskCommand::Submit(music()), TaskCommand::RecordWorkStarted, done]);
+    let complete = TaskCommand::Complete { results: TaskResults::Music(stream()) };
+    let outcomes = run_commands(vec![TaskCommand::Submit(music()), TaskCommand::RecordWorkStarted, complete]);
     let expected = [
         (vec![TaskEvent::TaskSubmitted(music())], Some(TaskStatus::Created)),
         (vec![TaskEvent::WorkBegan], Some(TaskStatus::InProgress)),
         (vec![TaskEvent::StreamCompleted { stream: stream() }], Some(TaskStatus::Completed)),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(outcomes, expected);
 }
 
 #[test]
 fn a_stream_of_a_vendor_is_asked_for_once_whatever_becomes_of_it() {
     let created = vec![TaskEvent::TaskSubmitted(music())];
-    let asked = [created.clone(), vec![started(1)]].concat();
-    let taken = [asked.clone(), vec![accepted()]].concat();
+    let submitting = [created.clone(), vec![started(1)]].concat();
+    let accepted_history = [submitting.clone(), vec![accepted()]].concat();
     assert_eq!(given_when::<Task>(&created, start()), Ok(vec![started(1)]));
-    assert_eq!(given_when::<Task>(&asked, take()), Ok(vec![accepted()]));
-    let done = TaskCommand::Complete { results: TaskResults::Music(stream()) };
+    assert_eq!(given_when::<Task>(&submitting, accept()), Ok(vec![accepted()]));
+    let complete = TaskCommand::Complete { results: TaskResults::Music(stream()) };
     let completed = TaskEvent::StreamCompleted { stream: stream() };
-    assert_eq!(given_when::<Task>(&taken, done), Ok(vec![completed]));
+    assert_eq!(given_when::<Task>(&accepted_history, complete), Ok(vec![completed]));
     let undelivered = TaskEvent::SubmissionUndelivered { reason: text("busy") };
-    for history in [&asked, &taken, &[asked.clone(), vec![undelivered]].concat()] {
+    for history in [&submitting, &accepted_history, &[submitting.clone(), vec![undelivered]].concat()] {
         for repeatable in [true, false] {
             let start = TaskCommand::StartSubmission { key: text("key"), repeatable };
             assert!(given_when::<Task>(history, start).is_err(), "{history:?}");
@@ -168,11 +174,11 @@ fn a_stream_ends_early_or_not_at_all_begun() {
         let fail = TaskCommand::Fail { failure: busy() };
         assert_eq!(given_when::<Task>(history, fail), Ok(vec![failed(busy())]));
         assert_eq!(given_when::<Task>(history, TaskCommand::Cancel), Ok(vec![TaskEvent::TaskCancelled]));
-        let refused = Err(TaskRejection::WrongStage { status: record(history).status });
-        assert_eq!(given_when::<Task>(history, take()), refused);
+        let rejected = Err(TaskRejection::WrongStage { status: record(history).status });
+        assert_eq!(given_when::<Task>(history, accept()), rejected);
     }
-    let refused = Err(TaskRejection::WrongStage { status: record(&streaming).status });
-    assert_eq!(given_when::<Task>(&streaming, start()), refused);
-    let done = TaskCommand::Complete { results: TaskResults::Music(stream()) };
-    assert!(given_when::<Task>(&created, done).is_err());
+    let rejected = Err(TaskRejection::WrongStage { status: record(&streaming).status });
+    assert_eq!(given_when::<Task>(&streaming, start()), rejected);
+    let complete = TaskCommand::Complete { results: TaskResults::Music(stream()) };
+    assert!(given_when::<Task>(&created, complete).is_err());
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{CommitDecodeError, checked, image, text, uuid, v1, v2, video};
+use super::{CommitDecodeError, check_field, image, text, uuid, v1, v2, video};
 use crate::domain::delivery::{AttemptOutcome, DeliveryEvent, Redelivery};
 use crate::domain::ids::{DeliveryId, TaskId, UserId};
 use crate::domain::image::{ImageFormat, Picture};
@@ -15,13 +15,17 @@ pub(super) fn task(stored: v2::TaskEventV2<'_>) -> Result<TaskEvent, CommitDecod
         v2::TaskEventV2::AnonymousTaskSubmitted { task, work, webhook } => submitted(task, None, work, webhook)?,
         v2::TaskEventV2::SubmissionStarted { attempt, key } => TaskEvent::SubmissionStarted { attempt, key: text(key) },
         v2::TaskEventV2::VendorAccepted { reference } => TaskEvent::VendorAccepted { reference: text(reference) },
-        v2::TaskEventV2::VendorRefused { failure: why } => TaskEvent::VendorRefused { failure: failure(why) },
+        v2::TaskEventV2::VendorRefused { failure: stored_failure } => {
+            TaskEvent::VendorRefused { failure: failure(stored_failure) }
+        }
         v2::TaskEventV2::OutcomeUnknown { reason } => TaskEvent::OutcomeUnknown { reason: text(reason) },
         v2::TaskEventV2::VendorForgot => TaskEvent::VendorForgot,
         v2::TaskEventV2::TaskCompleted { results } => {
             TaskEvent::TaskCompleted { results: results.iter().map(picture).collect::<Result<_, _>>()? }
         }
-        v2::TaskEventV2::TaskFailed { failure: why } => TaskEvent::TaskFailed { failure: failure(why) },
+        v2::TaskEventV2::TaskFailed { failure: stored_failure } => {
+            TaskEvent::TaskFailed { failure: failure(stored_failure) }
+        }
         v2::TaskEventV2::InputsFetched { inputs } => {
             TaskEvent::InputsFetched { inputs: inputs.iter().map(picture).collect::<Result<_, _>>()? }
         }
@@ -61,7 +65,7 @@ fn submitted(
 pub(super) fn picture(stored: &v1::PictureV1<'_>) -> Result<Picture, CommitDecodeError> {
     Ok(Picture {
         digest: Digest(stored.digest.0),
-        format: checked("picture format", ImageFormat::parse(&stored.format))?,
+        format: check_field("picture format", ImageFormat::parse(&stored.format))?,
         bytes: stored.bytes,
         width: stored.width,
         height: stored.height,
@@ -74,12 +78,12 @@ fn failure(stored: v1::FailureV1<'_>) -> TaskFailure {
 
 pub(super) fn delivery(stored: v1::DeliveryEventV1<'_>) -> DeliveryEvent {
     match stored {
-        v1::DeliveryEventV1::AttemptFailed { delivery, task, attempt, outcome: came, next_at_micros } => {
+        v1::DeliveryEventV1::AttemptFailed { delivery, task, attempt, outcome: stored_outcome, next_at_micros } => {
             DeliveryEvent::AttemptFailed {
                 delivery: DeliveryId(uuid(delivery)),
                 task: TaskId(uuid(task)),
                 attempt,
-                outcome: outcome(came),
+                outcome: outcome(stored_outcome),
                 next_at: Timestamp::from_micros(next_at_micros),
             }
         }
@@ -91,12 +95,12 @@ pub(super) fn delivery(stored: v1::DeliveryEventV1<'_>) -> DeliveryEvent {
                 status,
             }
         }
-        v1::DeliveryEventV1::DeliveryDeadLettered { delivery, task, attempt, outcome: came } => {
+        v1::DeliveryEventV1::DeliveryDeadLettered { delivery, task, attempt, outcome: stored_outcome } => {
             DeliveryEvent::DeliveryDeadLettered {
                 delivery: DeliveryId(uuid(delivery)),
                 task: TaskId(uuid(task)),
                 attempt,
-                outcome: outcome(came),
+                outcome: outcome(stored_outcome),
             }
         }
         v1::DeliveryEventV1::RedeliveryRequested { delivery, task, owner, url, change } => {
@@ -113,14 +117,14 @@ fn redelivery(
     task: v1::StoredId,
     owner: Option<v1::StoredId>,
     url: v1::Str<'_>,
-    change: u64,
+    task_version: u64,
 ) -> DeliveryEvent {
     DeliveryEvent::RedeliveryRequested(Redelivery {
         delivery: DeliveryId(uuid(delivery)),
         task: TaskId(uuid(task)),
         owner: owner.map(|owner| UserId(uuid(owner))),
         url: CallbackUrl::from_recorded(url.into_owned()),
-        task_version: change,
+        task_version,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{CommitDecodeError, checked, labels, link, text, uuid, v1};
+use super::{CommitDecodeError, check_field, labels, link, text, uuid, v1};
 use crate::domain::ids::{NodeId, PublisherId, UserId, VersionId};
 use crate::domain::node::{LocalizedTexts, NodeAdminFields, NodeEvent, NodeFields, Rating, Stars, Translations};
 use crate::domain::value::{Digest, Timestamp};
@@ -11,8 +11,8 @@ use crate::domain::version::{Archive, SemVer, VersionAdminFields, VersionDraft, 
 pub(super) fn node(stored: v1::NodeEventV1<'_>) -> Result<NodeEvent, CommitDecodeError> {
     Ok(match stored {
         v1::NodeEventV1::NodeCreated { id, publisher, fields } => NodeEvent::NodeCreated {
-            id: checked("node id", NodeId::parse(&id))?,
-            publisher: checked("publisher id", PublisherId::parse(&publisher))?,
+            id: check_field("node id", NodeId::parse(&id))?,
+            publisher: check_field("publisher id", PublisherId::parse(&publisher))?,
             fields: node_fields(fields),
         },
         v1::NodeEventV1::NodeRevised { change } => NodeEvent::NodeRevised { change: node_fields(change) },
@@ -23,16 +23,19 @@ pub(super) fn node(stored: v1::NodeEventV1<'_>) -> Result<NodeEvent, CommitDecod
         v1::NodeEventV1::VersionRevised { id, change } => {
             NodeEvent::VersionRevised { id: VersionId(uuid(id)), change: version_fields(change) }
         }
-        v1::NodeEventV1::NodeAdministered { facts } => NodeEvent::NodeAdministered { admin_fields: node_facts(facts) },
-        v1::NodeEventV1::NodeTranslated { language, texts: said } => {
-            NodeEvent::NodeTranslated { language: text(language), texts: texts(said) }
+        v1::NodeEventV1::NodeAdministered { facts } => {
+            NodeEvent::NodeAdministered { admin_fields: node_admin_fields(facts) }
+        }
+        v1::NodeEventV1::NodeTranslated { language, texts: stored_texts } => {
+            NodeEvent::NodeTranslated { language: text(language), texts: texts(stored_texts) }
         }
         v1::NodeEventV1::NodeBanned { reason } => NodeEvent::NodeBanned { reason: text(reason) },
         v1::NodeEventV1::NodeUnbanned { reason } => NodeEvent::NodeUnbanned { reason: text(reason) },
         v1::NodeEventV1::NodeDeleted => NodeEvent::NodeDeleted,
-        v1::NodeEventV1::NodeReviewed { user, stars } => {
-            NodeEvent::NodeReviewed { user: UserId(uuid(user)), stars: checked("stars", Stars::new(i64::from(stars)))? }
-        }
+        v1::NodeEventV1::NodeReviewed { user, stars } => NodeEvent::NodeReviewed {
+            user: UserId(uuid(user)),
+            stars: check_field("stars", Stars::new(i64::from(stars)))?,
+        },
         v1::NodeEventV1::DownloadsCounted { count } => NodeEvent::DownloadsCounted { count },
         v1::NodeEventV1::ArchiveStored { version, digest, bytes } => NodeEvent::ArchiveStored {
             version: VersionId(uuid(version)),
@@ -40,16 +43,16 @@ pub(super) fn node(stored: v1::NodeEventV1<'_>) -> Result<NodeEvent, CommitDecod
         },
         v1::NodeEventV1::VersionStatusChanged { id, status, reason } => NodeEvent::VersionStatusChanged {
             id: VersionId(uuid(id)),
-            status: checked("version status", VersionStatus::parse(&status))?,
+            status: check_field("version status", VersionStatus::parse(&status))?,
             reason: reason.map(text),
         },
         v1::NodeEventV1::VersionAdministered { id, facts } => {
-            NodeEvent::VersionAdministered { id: VersionId(uuid(id)), admin_fields: version_facts(facts) }
+            NodeEvent::VersionAdministered { id: VersionId(uuid(id)), admin_fields: version_admin_fields(facts) }
         }
     })
 }
 
-fn node_facts(stored: v1::NodeFactsV1<'_>) -> NodeAdminFields {
+fn node_admin_fields(stored: v1::NodeFactsV1<'_>) -> NodeAdminFields {
     NodeAdminFields {
         created_at: stored.created_at_micros.map(Timestamp::from_micros),
         downloads: stored.downloads,
@@ -61,7 +64,7 @@ fn node_facts(stored: v1::NodeFactsV1<'_>) -> NodeAdminFields {
     }
 }
 
-fn version_facts(stored: v1::VersionFactsV1<'_>) -> VersionAdminFields {
+fn version_admin_fields(stored: v1::VersionFactsV1<'_>) -> VersionAdminFields {
     VersionAdminFields {
         created_at: stored.created_at_micros.map(Timestamp::from_micros),
         tags_admin: stored.tags_admin.map(labels),
@@ -90,7 +93,7 @@ fn node_fields(stored: v1::NodeFieldsV1<'_>) -> NodeFields {
 }
 
 fn translations(stored: v1::TranslationsV1<'_>) -> Translations {
-    stored.into_iter().map(|(language, said)| (text(language), texts(said))).collect()
+    stored.into_iter().map(|(language, stored_texts)| (text(language), texts(stored_texts))).collect()
 }
 
 fn texts(stored: BTreeMap<v1::Str<'_>, v1::Str<'_>>) -> LocalizedTexts {
@@ -100,7 +103,7 @@ fn texts(stored: BTreeMap<v1::Str<'_>, v1::Str<'_>>) -> LocalizedTexts {
 fn version_draft(stored: v1::VersionDraftV1<'_>) -> Result<VersionDraft, CommitDecodeError> {
     Ok(VersionDraft {
         id: VersionId(uuid(stored.id)),
-        number: checked("version number", SemVer::parse(&stored.number))?,
+        number: check_field("version number", SemVer::parse(&stored.number))?,
         fields: version_fields(stored.fields),
     })
 }

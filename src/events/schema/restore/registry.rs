@@ -1,6 +1,6 @@
 //! Conversion of stored users, publishers and tokens to domain values.
 
-use super::{CommitDecodeError, checked, link, text, uuid, v1, v2};
+use super::{CommitDecodeError, check_field, link, text, uuid, v1, v2};
 use crate::domain::ids::{PublisherId, TokenId, UserId};
 use crate::domain::personal::PersonalValue;
 use crate::domain::publisher::{MemberRole, PublisherAdminFields, PublisherEvent, PublisherFields};
@@ -44,7 +44,7 @@ fn personal(stored: v2::PersonalV2<'_>) -> PersonalValue {
 pub(super) fn publisher(stored: v1::PublisherEventV1<'_>) -> Result<PublisherEvent, CommitDecodeError> {
     Ok(match stored {
         v1::PublisherEventV1::PublisherCreated { id, owner, fields } => PublisherEvent::PublisherCreated {
-            id: checked("publisher id", PublisherId::parse(&id))?,
+            id: check_field("publisher id", PublisherId::parse(&id))?,
             owner: UserId(uuid(owner)),
             fields: publisher_fields(fields),
         },
@@ -70,7 +70,7 @@ pub(super) fn publisher(stored: v1::PublisherEventV1<'_>) -> Result<PublisherEve
 }
 
 fn member_role(stored: &str) -> Result<MemberRole, CommitDecodeError> {
-    checked("member role", MemberRole::parse(stored))
+    check_field("member role", MemberRole::parse(stored))
 }
 
 fn publisher_fields(stored: v1::PublisherFieldsV1<'_>) -> PublisherFields {
@@ -104,7 +104,7 @@ fn token_subject(stored: v1::TokenSubjectV1<'_>) -> Result<TokenSubject, CommitD
     Ok(match stored {
         v1::TokenSubjectV1::User(id) => TokenSubject::User(UserId(uuid(id))),
         v1::TokenSubjectV1::Publisher { publisher, issued_by } => TokenSubject::Publisher {
-            publisher: checked("publisher id", PublisherId::parse(&publisher))?,
+            publisher: check_field("publisher id", PublisherId::parse(&publisher))?,
             issued_by: UserId(uuid(issued_by)),
         },
     })

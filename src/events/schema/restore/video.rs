@@ -2,7 +2,7 @@
 
 use super::image::source;
 use super::media::picture;
-use super::{CommitDecodeError, checked, text, uuid, v2};
+use super::{CommitDecodeError, check_field, text, uuid, v2};
 use crate::domain::ids::TaskId;
 use crate::domain::image::PictureSource;
 use crate::domain::music::{MusicPrompt, MusicSeconds, MusicStream, MusicWork};
@@ -17,7 +17,7 @@ pub(super) fn work(stored: v2::VideoWorkV2<'_>) -> Result<VideoWork, CommitDecod
     Ok(VideoWork {
         job: job(stored.job)?,
         images: stored.images.into_iter().map(source).collect::<Result<_, _>>()?,
-        seed: checked("seed", Seed::new(stored.seed.into()))?,
+        seed: check_field("seed", Seed::new(stored.seed.into()))?,
         payload: stored.payload.as_ref().map(document),
         meta_data: stored.meta_data.as_ref().map(document),
         credits: stored.credits,
@@ -25,7 +25,7 @@ pub(super) fn work(stored: v2::VideoWorkV2<'_>) -> Result<VideoWork, CommitDecod
 }
 
 pub(super) fn music(prompt: String, stored: Option<u16>) -> Result<MusicWork, CommitDecodeError> {
-    let seconds = stored.map(|stored| checked("music seconds", MusicSeconds::new(stored.into()))).transpose()?;
+    let seconds = stored.map(|stored| check_field("music seconds", MusicSeconds::new(stored.into()))).transpose()?;
     Ok(MusicWork { prompt: MusicPrompt::from_recorded(prompt), seconds })
 }
 
@@ -39,16 +39,16 @@ fn job(stored: v2::VideoJobV2<'_>) -> Result<VideoJob, CommitDecodeError> {
 }
 
 fn generate(stored: v2::GenerateV2<'_>) -> Result<GenerateJob, CommitDecodeError> {
-    let ratio = |stored| checked("aspect ratio", AspectRatio::parse(stored));
+    let ratio = |stored| check_field("aspect ratio", AspectRatio::parse(stored));
     Ok(GenerateJob {
-        model: checked("model", VideoModel::parse(&stored.model))?,
-        resolution: checked("resolution", Resolution::parse(&stored.resolution))?,
+        model: check_field("model", VideoModel::parse(&stored.model))?,
+        resolution: check_field("resolution", Resolution::parse(&stored.resolution))?,
         seconds: seconds(stored.seconds)?,
         aspect_ratio: stored.aspect_ratio.as_deref().map(ratio).transpose()?,
-        movement_amplitude: checked("movement amplitude", MovementAmplitude::parse(&stored.movement_amplitude))?,
-        style: checked("style", VideoStyle::parse(&stored.style))?,
+        movement_amplitude: check_field("movement amplitude", MovementAmplitude::parse(&stored.movement_amplitude))?,
+        style: check_field("style", VideoStyle::parse(&stored.style))?,
         audio: stored.audio,
-        audio_type: checked("audio type", AudioType::parse(&stored.audio_type))?,
+        audio_type: check_field("audio type", AudioType::parse(&stored.audio_type))?,
         bgm: stored.bgm,
         voice_id: stored.voice_id.map(text),
         enhance: stored.enhance,
@@ -62,15 +62,15 @@ fn generate(stored: v2::GenerateV2<'_>) -> Result<GenerateJob, CommitDecodeError
 
 fn watermark(stored: v2::WatermarkV2<'_>) -> Result<Watermark, CommitDecodeError> {
     Ok(Watermark {
-        position: checked("watermark position", WatermarkPosition::parse(&stored.position))?,
+        position: check_field("watermark position", WatermarkPosition::parse(&stored.position))?,
         image: stored.image.map(source).transpose()?,
     })
 }
 
 fn extend(stored: v2::ExtendV2<'_>) -> Result<ExtendJob, CommitDecodeError> {
     Ok(ExtendJob {
-        model: checked("model", ExtendModel::parse(&stored.model))?,
-        resolution: checked("resolution", ExtendResolution::parse(&stored.resolution))?,
+        model: check_field("model", ExtendModel::parse(&stored.model))?,
+        resolution: check_field("resolution", ExtendResolution::parse(&stored.resolution))?,
         seconds: seconds(stored.seconds)?,
         prompt: stored.prompt.map(text),
         video: Footage {
@@ -84,8 +84,8 @@ fn extend(stored: v2::ExtendV2<'_>) -> Result<ExtendJob, CommitDecodeError> {
 
 fn multiframe(stored: v2::MultiframeV2<'_>) -> Result<MultiframeJob, CommitDecodeError> {
     Ok(MultiframeJob {
-        model: checked("model", ExtendModel::parse(&stored.model))?,
-        resolution: checked("resolution", ExtendResolution::parse(&stored.resolution))?,
+        model: check_field("model", ExtendModel::parse(&stored.model))?,
+        resolution: check_field("resolution", ExtendResolution::parse(&stored.resolution))?,
         start_image: stored.start_image.map(source).transpose()?,
         key_frames: stored.key_frames.into_iter().map(key_frame).collect::<Result<_, _>>()?,
     })
@@ -98,7 +98,7 @@ fn key_frame(stored: v2::KeyFrameV2<'_>) -> Result<KeyFrame<PictureSource>, Comm
 }
 
 fn seconds(stored: u8) -> Result<VideoSeconds, CommitDecodeError> {
-    checked("seconds", VideoSeconds::with_max(stored.into(), VideoSeconds::MAX))
+    check_field("seconds", VideoSeconds::with_max(stored.into(), VideoSeconds::MAX))
 }
 
 fn document(stored: &v2::DocumentV2) -> AttachedDocument {
@@ -106,7 +106,7 @@ fn document(stored: &v2::DocumentV2) -> AttachedDocument {
 }
 
 pub(super) fn clip(stored: &v2::ClipV2<'_>) -> Result<Clip, CommitDecodeError> {
-    let format = checked("video format", VideoFormat::parse(&stored.format))?;
+    let format = check_field("video format", VideoFormat::parse(&stored.format))?;
     Ok(Clip { digest: Digest(stored.digest.0), format, bytes: stored.bytes })
 }
 

@@ -18,8 +18,8 @@ pub(super) fn work(work: &ImageWork) -> v2::WorkV2<'_> {
             reference: None,
             seed: None,
         } => v2::WorkV2::ImageUpscale { input: picture(input), parameters: upscale(parameters) },
-        ImageWork { job: asked, image, reference, seed } => v2::WorkV2::Image {
-            job: Box::new(job(asked)),
+        ImageWork { job: image_job, image, reference, seed } => v2::WorkV2::Image {
+            job: Box::new(job(image_job)),
             image: source(image),
             reference: reference.as_ref().map(source),
             seed: *seed,
@@ -27,9 +27,9 @@ pub(super) fn work(work: &ImageWork) -> v2::WorkV2<'_> {
     }
 }
 
-pub(super) fn source(place: &PictureSource) -> v2::SourceV2<'_> {
-    match place {
-        PictureSource::Stored(kept) => v2::SourceV2::Kept(picture(kept)),
+pub(super) fn source(picture_source: &PictureSource) -> v2::SourceV2<'_> {
+    match picture_source {
+        PictureSource::Stored(stored) => v2::SourceV2::Kept(picture(stored)),
         PictureSource::Remote(url) => v2::SourceV2::Remote(Cow::Borrowed(url.as_str())),
     }
 }

@@ -15,13 +15,17 @@ pub(super) fn task(event: &TaskEvent) -> v2::TaskEventV2<'_> {
             v2::TaskEventV2::SubmissionStarted { attempt: *attempt, key: text(key) }
         }
         TaskEvent::VendorAccepted { reference } => v2::TaskEventV2::VendorAccepted { reference: text(reference) },
-        TaskEvent::VendorRefused { failure: why } => v2::TaskEventV2::VendorRefused { failure: failure(why) },
+        TaskEvent::VendorRefused { failure: task_failure } => {
+            v2::TaskEventV2::VendorRefused { failure: failure(task_failure) }
+        }
         TaskEvent::OutcomeUnknown { reason } => v2::TaskEventV2::OutcomeUnknown { reason: text(reason) },
         TaskEvent::VendorForgot => v2::TaskEventV2::VendorForgot,
         TaskEvent::TaskCompleted { results } => {
             v2::TaskEventV2::TaskCompleted { results: results.iter().map(picture).collect() }
         }
-        TaskEvent::TaskFailed { failure: why } => v2::TaskEventV2::TaskFailed { failure: failure(why) },
+        TaskEvent::TaskFailed { failure: task_failure } => {
+            v2::TaskEventV2::TaskFailed { failure: failure(task_failure) }
+        }
         TaskEvent::InputsFetched { inputs } => {
             v2::TaskEventV2::InputsFetched { inputs: inputs.iter().map(picture).collect() }
         }
@@ -72,12 +76,12 @@ fn failure(failure: &TaskFailure) -> v1::FailureV1<'_> {
 
 pub(super) fn delivery(event: &DeliveryEvent) -> v1::DeliveryEventV1<'_> {
     match event {
-        DeliveryEvent::AttemptFailed { delivery, task, attempt, outcome: came, next_at } => {
+        DeliveryEvent::AttemptFailed { delivery, task, attempt, outcome: attempt_outcome, next_at } => {
             v1::DeliveryEventV1::AttemptFailed {
                 delivery: delivery.0.into(),
                 task: task.0.into(),
                 attempt: *attempt,
-                outcome: outcome(came),
+                outcome: outcome(attempt_outcome),
                 next_at_micros: next_at.micros(),
             }
         }
@@ -89,34 +93,34 @@ pub(super) fn delivery(event: &DeliveryEvent) -> v1::DeliveryEventV1<'_> {
                 status: *status,
             }
         }
-        DeliveryEvent::DeliveryDeadLettered { delivery, task, attempt, outcome: came } => {
+        DeliveryEvent::DeliveryDeadLettered { delivery, task, attempt, outcome: attempt_outcome } => {
             v1::DeliveryEventV1::DeliveryDeadLettered {
                 delivery: delivery.0.into(),
                 task: task.0.into(),
                 attempt: *attempt,
-                outcome: outcome(came),
+                outcome: outcome(attempt_outcome),
             }
         }
-        DeliveryEvent::RedeliveryRequested(again) => redelivery(again),
+        DeliveryEvent::RedeliveryRequested(request) => redelivery(request),
     }
 }
 
-fn redelivery(again: &Redelivery) -> v1::DeliveryEventV1<'_> {
-    let delivery = again.delivery.0.into();
-    let task = again.task.0.into();
-    let change = again.task_version;
-    let url = Cow::Borrowed(again.url.as_str());
-    match again.owner {
+fn redelivery(redelivery: &Redelivery) -> v1::DeliveryEventV1<'_> {
+    let delivery = redelivery.delivery.0.into();
+    let task = redelivery.task.0.into();
+    let change = redelivery.task_version;
+    let url = Cow::Borrowed(redelivery.url.as_str());
+    match redelivery.owner {
         Some(owner) => v1::DeliveryEventV1::RedeliveryRequested { delivery, task, owner: owner.0.into(), url, change },
         None => v1::DeliveryEventV1::AnonymousRedeliveryRequested { delivery, task, url, change },
     }
 }
 
 fn outcome(outcome: &AttemptOutcome) -> v1::AttemptOutcomeV1<'_> {
-    let micros = |wait: Duration| u64::try_from(wait.as_micros()).unwrap_or(u64::MAX);
+    let to_micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     match outcome {
         AttemptOutcome::Answered { status, retry_after } => {
-            v1::AttemptOutcomeV1::Answered { status: *status, retry_after_micros: retry_after.map(micros) }
+            v1::AttemptOutcomeV1::Answered { status: *status, retry_after_micros: retry_after.map(to_micros) }
         }
         AttemptOutcome::Unreachable { reason } => v1::AttemptOutcomeV1::Unreachable { reason: text(reason) },
     }

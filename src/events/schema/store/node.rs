@@ -23,11 +23,11 @@ pub(super) fn node(event: &NodeEvent) -> v1::NodeEventV1<'_> {
         NodeEvent::VersionRevised { id, change } => {
             v1::NodeEventV1::VersionRevised { id: id.0.into(), change: version_fields(change) }
         }
-        NodeEvent::NodeAdministered { admin_fields: facts } => {
-            v1::NodeEventV1::NodeAdministered { facts: node_facts(facts) }
+        NodeEvent::NodeAdministered { admin_fields } => {
+            v1::NodeEventV1::NodeAdministered { facts: node_admin_fields(admin_fields) }
         }
-        NodeEvent::NodeTranslated { language, texts: said } => {
-            v1::NodeEventV1::NodeTranslated { language: text(language), texts: texts(said) }
+        NodeEvent::NodeTranslated { language, texts: localized } => {
+            v1::NodeEventV1::NodeTranslated { language: text(language), texts: texts(localized) }
         }
         NodeEvent::NodeBanned { reason } => v1::NodeEventV1::NodeBanned { reason: text(reason) },
         NodeEvent::NodeUnbanned { reason } => v1::NodeEventV1::NodeUnbanned { reason: text(reason) },
@@ -46,29 +46,29 @@ pub(super) fn node(event: &NodeEvent) -> v1::NodeEventV1<'_> {
             status: Cow::Borrowed(status.as_str()),
             reason: some_text(reason.as_ref()),
         },
-        NodeEvent::VersionAdministered { id, admin_fields: facts } => {
-            v1::NodeEventV1::VersionAdministered { id: id.0.into(), facts: version_facts(facts) }
+        NodeEvent::VersionAdministered { id, admin_fields } => {
+            v1::NodeEventV1::VersionAdministered { id: id.0.into(), facts: version_admin_fields(admin_fields) }
         }
     }
 }
 
-fn node_facts(facts: &NodeAdminFields) -> v1::NodeFactsV1<'_> {
+fn node_admin_fields(admin_fields: &NodeAdminFields) -> v1::NodeFactsV1<'_> {
     v1::NodeFactsV1 {
-        created_at_micros: facts.created_at.map(Timestamp::micros),
-        downloads: facts.downloads,
-        rating_hundredths: facts.rating.map(Rating::hundredths),
-        github_stars: facts.github_stars,
-        search_ranking: facts.search_ranking,
-        status_detail: some_text(facts.status_detail.as_ref()),
-        tags_admin: some_labels(facts.tags_admin.as_ref()),
+        created_at_micros: admin_fields.created_at.map(Timestamp::micros),
+        downloads: admin_fields.downloads,
+        rating_hundredths: admin_fields.rating.map(Rating::hundredths),
+        github_stars: admin_fields.github_stars,
+        search_ranking: admin_fields.search_ranking,
+        status_detail: some_text(admin_fields.status_detail.as_ref()),
+        tags_admin: some_labels(admin_fields.tags_admin.as_ref()),
     }
 }
 
-fn version_facts(facts: &VersionAdminFields) -> v1::VersionFactsV1<'_> {
+fn version_admin_fields(admin_fields: &VersionAdminFields) -> v1::VersionFactsV1<'_> {
     v1::VersionFactsV1 {
-        created_at_micros: facts.created_at.map(Timestamp::micros),
-        tags_admin: some_labels(facts.tags_admin.as_ref()),
-        host_node_extract_status: some_text(facts.host_node_extract_status.as_ref()),
+        created_at_micros: admin_fields.created_at.map(Timestamp::micros),
+        tags_admin: some_labels(admin_fields.tags_admin.as_ref()),
+        host_node_extract_status: some_text(admin_fields.host_node_extract_status.as_ref()),
     }
 }
 
@@ -93,11 +93,11 @@ fn node_fields(fields: &NodeFields) -> v1::NodeFieldsV1<'_> {
 }
 
 fn translations(languages: &Translations) -> v1::TranslationsV1<'_> {
-    languages.iter().map(|(language, said)| (text(language), texts(said))).collect()
+    languages.iter().map(|(language, localized)| (text(language), texts(localized))).collect()
 }
 
-fn texts(said: &LocalizedTexts) -> BTreeMap<v1::Str<'_>, v1::Str<'_>> {
-    said.iter().map(|(field, value)| (text(field), text(value))).collect()
+fn texts(localized: &LocalizedTexts) -> BTreeMap<v1::Str<'_>, v1::Str<'_>> {
+    localized.iter().map(|(field, value)| (text(field), text(value))).collect()
 }
 
 fn version_draft(version: &VersionDraft) -> v1::VersionDraftV1<'_> {

@@ -11,12 +11,12 @@ use crate::domain::value::Timestamp;
 
 pub(super) fn user(event: &UserEvent) -> v2::UserEventV2<'_> {
     match event {
-        UserEvent::UserCreated(opening) => v2::UserEventV2::UserCreated {
-            id: opening.id.0.into(),
-            email: opening.email.as_ref().map(personal),
-            name: opening.name.as_ref().map(personal),
-            is_admin: opening.is_admin,
-            is_approved: opening.is_approved,
+        UserEvent::UserCreated(new_user) => v2::UserEventV2::UserCreated {
+            id: new_user.id.0.into(),
+            email: new_user.email.as_ref().map(personal),
+            name: new_user.name.as_ref().map(personal),
+            is_admin: new_user.is_admin,
+            is_approved: new_user.is_approved,
         },
         UserEvent::UserRevised { change } => v2::UserEventV2::UserRevised {
             change: v2::UserFieldsV2 {
@@ -53,9 +53,9 @@ pub(super) fn publisher(event: &PublisherEvent) -> v1::PublisherEventV1<'_> {
         PublisherEvent::PublisherRevised { change } => {
             v1::PublisherEventV1::PublisherRevised { change: publisher_fields(change) }
         }
-        PublisherEvent::PublisherAdministered { admin_fields: facts } => {
-            v1::PublisherEventV1::PublisherAdministered { created_at_micros: facts.created_at.map(Timestamp::micros) }
-        }
+        PublisherEvent::PublisherAdministered { admin_fields } => v1::PublisherEventV1::PublisherAdministered {
+            created_at_micros: admin_fields.created_at.map(Timestamp::micros),
+        },
         PublisherEvent::MemberAdded { user, role } => {
             v1::PublisherEventV1::MemberAdded { user: user.0.into(), role: Cow::Borrowed(role.as_str()) }
         }

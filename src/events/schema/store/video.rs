@@ -58,8 +58,8 @@ fn generate(job: &GenerateJob) -> v2::GenerateV2<'_> {
     }
 }
 
-fn watermark(mark: &Watermark) -> v2::WatermarkV2<'_> {
-    v2::WatermarkV2 { position: name(mark.position.as_str()), image: mark.image.as_ref().map(source) }
+fn watermark(watermark: &Watermark) -> v2::WatermarkV2<'_> {
+    v2::WatermarkV2 { position: name(watermark.position.as_str()), image: watermark.image.as_ref().map(source) }
 }
 
 fn extend(job: &ExtendJob) -> v2::ExtendV2<'_> {

@@ -15,7 +15,7 @@ impl DiskRequest {
     /// Runs a disk request. The writer runs one at a time.
     pub fn measure<T>(&self, work: impl FnOnce() -> T) -> T {
         *self.0.lock() = Some(Instant::now());
-        let _underway = DiskRequestGuard(self);
+        let _guard = DiskRequestGuard(self);
         work()
     }
 }

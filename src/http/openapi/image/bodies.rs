@@ -24,60 +24,64 @@ pub(super) fn components() -> Vec<(&'static str, Value)> {
 }
 
 fn upscale() -> Value {
-    let usual = UpscaleJob::default();
-    let dial = |name, about| field::<SignedStrength>(name, about);
+    let defaults = UpscaleJob::default();
+    let strength_field = |name, about| field::<SignedStrength>(name, about);
     request_object([
-        dial("creativity", "Amount of new detail."),
+        strength_field("creativity", "Amount of new detail."),
         enum_field::<UpscaleEngine>(
             "engine",
             "Upscaling engine, which determines how edges and fine detail are rendered.",
-            usual.engine.as_str(),
+            defaults.engine.as_str(),
         ),
-        dial("fractality", "Strength of the prompt and intricacy per square pixel."),
-        dial("hdr", "Level of definition and detail."),
+        strength_field("fractality", "Strength of the prompt and intricacy per square pixel."),
+        strength_field("hdr", "Level of definition and detail."),
         image_field("Picture to upscale."),
         enum_field::<OptimizedFor>(
             "optimized_for",
             "Content that the upscaler is optimized for.",
-            usual.optimized_for.as_str(),
+            defaults.optimized_for.as_str(),
         ),
         prompt_field("Prompt that guides the upscale."),
-        dial("resemblance", "Resemblance to the original."),
-        enum_field::<ScaleFactor>("scale_factor", "Factor by which each side grows.", usual.scale_factor.as_str()),
+        strength_field("resemblance", "Resemblance to the original."),
+        enum_field::<ScaleFactor>("scale_factor", "Factor by which each side grows.", defaults.scale_factor.as_str()),
         webhook_field("URL of a webhook for every change of status; empty means none."),
     ])
 }
 
 fn precision() -> Value {
-    let usual = PrecisionUpscaleJob::default();
+    let defaults = PrecisionUpscaleJob::default();
     request_object([
         enum_field::<PrecisionFlavor>(
             "flavor",
             "Kind of processing: general, for photographs, or with noise reduction.",
-            usual.flavor.as_str(),
+            defaults.flavor.as_str(),
         ),
         image_field("Picture to upscale."),
         field::<PrecisionScaleFactor>("scale_factor", "Factor by which each side grows.")
-            .with("default", usual.scale_factor.get()),
-        percent_field("sharpen", "Sharpness of edges.", usual.sharpen),
-        percent_field("smart_grain", "Amount of fine grain.", usual.smart_grain),
-        percent_field("ultra_detail", "Amount of new detail.", usual.ultra_detail),
+            .with("default", defaults.scale_factor.get()),
+        percent_field("sharpen", "Sharpness of edges.", defaults.sharpen),
+        percent_field("smart_grain", "Amount of fine grain.", defaults.smart_grain),
+        percent_field("ultra_detail", "Amount of new detail.", defaults.ultra_detail),
         webhook_field("URL of a webhook for the end of the task; empty means none."),
     ])
 }
 
 fn style() -> Value {
-    let usual = StyleTransferJob::default();
+    let defaults = StyleTransferJob::default();
     request_object([
-        enum_field::<StyleEngine>("engine", "Engine preset, which determines the look.", usual.engine.as_str()),
-        flag_field("fixed_generation", "`true` to get identical bytes for identical requests.", usual.fixed_generation),
+        enum_field::<StyleEngine>("engine", "Engine preset, which determines the look.", defaults.engine.as_str()),
+        flag_field(
+            "fixed_generation",
+            "`true` to get identical bytes for identical requests.",
+            defaults.fixed_generation,
+        ),
         enum_field::<StyleFlavor>(
             "flavor",
             "Style flavor, which determines how the style is applied.",
-            usual.flavor.as_str(),
+            defaults.flavor.as_str(),
         ),
         image_field("Picture to transform."),
-        flag_field("is_portrait", "`true` to process the picture as a portrait.", usual.portrait.is_some()),
+        flag_field("is_portrait", "`true` to process the picture as a portrait.", defaults.portrait.is_some()),
         field::<PortraitBeautifier>(
             "portrait_beautifier",
             "Skin smoothing of portraits; ignored unless `is_portrait`.",
@@ -92,9 +96,9 @@ fn style() -> Value {
         percent_field(
             "structure_strength",
             "Percentage of the original structure that is kept.",
-            usual.structure_strength,
+            defaults.structure_strength,
         ),
-        percent_field("style_strength", "Percentage of the style that is applied.", usual.style_strength),
+        percent_field("style_strength", "Percentage of the style that is applied.", defaults.style_strength),
         webhook_field("URL of a webhook for every change of status; empty means none."),
     ])
 }
@@ -117,75 +121,79 @@ fn flexible_skin() -> Value {
 }
 
 fn skin(mode: SkinMode) -> [SchemaField; 4] {
-    let usual = SkinEnhanceJob::new(mode);
+    let defaults = SkinEnhanceJob::new(mode);
     [
         image_field("Picture to enhance."),
-        percent_field("sharpen", "Sharpness of edges.", usual.sharpen),
-        percent_field("smart_grain", "Amount of fine grain.", usual.smart_grain),
+        percent_field("sharpen", "Sharpness of edges.", defaults.sharpen),
+        percent_field("smart_grain", "Amount of fine grain.", defaults.smart_grain),
         webhook_field("URL of a webhook for every change of status; empty means none."),
     ]
 }
 
 fn relight() -> Value {
-    let usual = RelightJob::default();
-    let instead = |other| format!("Mutually exclusive with `{other}`.");
+    let defaults = RelightJob::default();
+    let exclusion = |other| format!("Mutually exclusive with `{other}`.");
     request_object([
         field_with_schema("advanced_settings", "Tone, engine and how the light is transferred.", light_settings()),
-        flag_field("change_background", "`true` to relight the background too.", usual.change_background),
+        flag_field("change_background", "`true` to relight the background too.", defaults.change_background),
         image_field("Picture to relight."),
         flag_field(
             "interpolate_from_original",
             "`true` to keep the result close to the original.",
-            usual.interpolate_from_original,
+            defaults.interpolate_from_original,
         ),
         percent_field(
             "light_transfer_strength",
             "Percentage of the light that is transferred.",
-            usual.light_transfer_strength,
+            defaults.light_transfer_strength,
         ),
-        flag_field("preserve_details", "`true` to restore small text and texture.", usual.preserve_details),
+        flag_field("preserve_details", "`true` to restore small text and texture.", defaults.preserve_details),
         prompt_field("Prompt that describes the light."),
-        enum_field::<RelightStyle>("style", "Style of the light.", usual.style.as_str()),
+        enum_field::<RelightStyle>("style", "Style of the light.", defaults.style.as_str()),
         picture_field(
             "transfer_light_from_lightmap",
             &format!(
                 "Light map: white areas are lit, black ones are not. {}",
-                instead("transfer_light_from_reference_image")
+                exclusion("transfer_light_from_reference_image")
             ),
         ),
         picture_field(
             "transfer_light_from_reference_image",
-            &format!("Picture whose light is transferred. {}", instead("transfer_light_from_lightmap")),
+            &format!("Picture whose light is transferred. {}", exclusion("transfer_light_from_lightmap")),
         ),
         webhook_field("URL of a webhook for every change of status; empty means none."),
     ])
 }
 
 fn light_settings() -> Value {
-    let usual = LightSettings::default();
-    let tone = |name, about: &str, usual| percent_field(name, &format!("{about} 50 leaves it unchanged."), usual);
+    let defaults = LightSettings::default();
+    let tone = |name, about: &str, default| percent_field(name, &format!("{about} 50 leaves it unchanged."), default);
     request_object([
-        tone("blacks", "Level of the darkest parts.", usual.blacks),
-        tone("brightness", "Overall brightness.", usual.brightness),
-        tone("contrast", "Contrast between bright and dark parts.", usual.contrast),
+        tone("blacks", "Level of the darkest parts.", defaults.blacks),
+        tone("brightness", "Overall brightness.", defaults.brightness),
+        tone("contrast", "Contrast between bright and dark parts.", defaults.contrast),
         enum_field::<RelightEngine>(
             "engine",
             "Relight engine, which determines how the light is computed.",
-            usual.engine.as_str(),
+            defaults.engine.as_str(),
         ),
-        flag_field("fixed_generation", "`true` to get identical bytes for identical requests.", usual.fixed_generation),
-        tone("saturation", "Saturation of colours.", usual.saturation),
+        flag_field(
+            "fixed_generation",
+            "`true` to get identical bytes for identical requests.",
+            defaults.fixed_generation,
+        ),
+        tone("saturation", "Saturation of colours.", defaults.saturation),
         enum_field::<TransferLightA>(
             "transfer_light_a",
             "Strength of the light transfer.",
-            usual.transfer_light_a.as_str(),
+            defaults.transfer_light_a.as_str(),
         ),
         enum_field::<TransferLightB>(
             "transfer_light_b",
             "Tone curve of the light transfer, from dark to bright.",
-            usual.transfer_light_b.as_str(),
+            defaults.transfer_light_b.as_str(),
         ),
-        tone("whites", "Level of the brightest parts.", usual.whites),
+        tone("whites", "Level of the brightest parts.", defaults.whites),
     ])
 }
 
@@ -209,14 +217,14 @@ fn webhook_field(about: &str) -> SchemaField {
     field::<Link>("webhook_url", about)
 }
 
-fn enum_field<T: HasSchema>(name: &'static str, about: &str, usual: &'static str) -> SchemaField {
-    field::<T>(name, about).with("default", usual)
+fn enum_field<T: HasSchema>(name: &'static str, about: &str, default: &'static str) -> SchemaField {
+    field::<T>(name, about).with("default", default)
 }
 
-fn percent_field(name: &'static str, about: &str, usual: Percent) -> SchemaField {
-    field::<Percent>(name, about.trim()).with("default", usual.get())
+fn percent_field(name: &'static str, about: &str, default: Percent) -> SchemaField {
+    field::<Percent>(name, about.trim()).with("default", default.get())
 }
 
-fn flag_field(name: &'static str, about: &str, usual: bool) -> SchemaField {
-    field::<bool>(name, about).with("default", usual)
+fn flag_field(name: &'static str, about: &str, default: bool) -> SchemaField {
+    field::<bool>(name, about).with("default", default)
 }

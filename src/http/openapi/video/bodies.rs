@@ -32,7 +32,7 @@ pub(super) fn components(max_images: usize) -> Vec<(&'static str, Value)> {
 /// Request body of both endpoints that make a video from pictures and a prompt; they differ in the meaning of the
 /// pictures.
 fn generate(images: SchemaField) -> Value {
-    let usual = GenerateJob::<PictureSource>::default();
+    let defaults = GenerateJob::<PictureSource>::default();
     let ratio = format!(
         "Aspect ratio, width to height: each from 1 to {}, and neither more than four times the other. Defaults to \
          that of the first picture, or to {} without pictures.",
@@ -45,7 +45,7 @@ fn generate(images: SchemaField) -> Value {
         enum_field::<AudioType>(
             "audio_type",
             "Kind of sound if `audio` is `true`: `all` is sound effects and voices. No effect for q3 models.",
-            usual.audio_type.as_str(),
+            defaults.audio_type.as_str(),
         ),
         flag_field("bgm", "`true` to add background music. No effect for q3 models."),
         callback_field(),
@@ -54,24 +54,24 @@ fn generate(images: SchemaField) -> Value {
         images,
         flag_field("is_rec", "`true` to use the recommended prompt, for 10 more credits."),
         meta_data_field(),
-        enum_field::<VideoModel>("model", MODEL, usual.model.as_str()),
+        enum_field::<VideoModel>("model", MODEL, defaults.model.as_str()),
         enum_field::<MovementAmplitude>(
             "movement_amplitude",
             "Amount of movement. No effect for q2 and q3 models.",
-            usual.movement_amplitude.as_str(),
+            defaults.movement_amplitude.as_str(),
         ),
         flag_field("off_peak", "`true` to have the video made at any time within 48 hours, for half the price."),
         payload_field(),
         field_with_schema("priority", "Priority among waiting tasks; higher values go first.", integer32_schema())
-            .with("default", usual.priority),
+            .with("default", defaults.priority),
         field::<VideoPrompt>("prompt", "Prompt that describes the video; required if there are no images."),
         enum_field::<Resolution>(
             "resolution",
             &format!("{RESOLUTION} Only resolutions with a price for the model are accepted."),
-            usual.resolution.as_str(),
+            defaults.resolution.as_str(),
         ),
         field::<Seed>("seed", "Seed of the random generator; chosen at random if absent."),
-        enum_field::<VideoStyle>("style", STYLE, usual.style.as_str()),
+        enum_field::<VideoStyle>("style", STYLE, defaults.style.as_str()),
         field::<Label>("voice_id", "Id of the voice. No effect for q3 models."),
         flag_field("watermark", "`true` to add a watermark."),
         field_with_schema(
@@ -138,8 +138,8 @@ fn multiframe() -> Value {
 
 /// Describes the duration limits of each model, as the validation applies them.
 fn describe_durations() -> String {
-    let of_models = VideoModel::ALL.iter().map(|model| format!("{} 1 to {}", model.as_str(), model.seconds_max()));
-    format!("Duration in seconds: {}.", of_models.collect::<Vec<_>>().join(", "))
+    let durations = VideoModel::ALL.iter().map(|model| format!("{} 1 to {}", model.as_str(), model.seconds_max()));
+    format!("Duration in seconds: {}.", durations.collect::<Vec<_>>().join(", "))
 }
 
 fn seconds_schema(max: u8) -> Value {
@@ -182,8 +182,8 @@ fn picture_field(name: &'static str, about: &str) -> SchemaField {
     field_with_schema(name, &about, json!({"type": "string", "minLength": 1}))
 }
 
-fn enum_field<T: HasSchema>(name: &'static str, about: &str, usual: &'static str) -> SchemaField {
-    field::<T>(name, about).with("default", usual)
+fn enum_field<T: HasSchema>(name: &'static str, about: &str, default: &'static str) -> SchemaField {
+    field::<T>(name, about).with("default", default)
 }
 
 fn flag_field(name: &'static str, about: &str) -> SchemaField {

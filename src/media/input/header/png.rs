@@ -34,8 +34,8 @@ pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
 
     let row = (u64::from(width) * depth * stored).div_ceil(8) + 1;
     // Some rows wait to be unfiltered, in a buffer that grows by doubling, and one row is converted.
-    let waiting = (12 * row).min((3 * row).saturating_mul(height.into())) + (1 << 19);
-    let decoder = waiting + line_bytes(width) + 2 * PNG_METADATA_MAX as u64;
+    let pending_bytes = (12 * row).min((3 * row).saturating_mul(height.into())) + (1 << 19);
+    let decoder = pending_bytes + line_bytes(width) + 2 * PNG_METADATA_MAX as u64;
     let memory = DecodeMemory { decoder, source, output };
     Some(PictureHeader { format: ImageFormat::Png, width, height, orientation: chunks.orientation, memory })
 }

@@ -29,8 +29,8 @@ impl TiffReader<'_> {
         let kind = self.u16(at + 2)?;
         let count = self.u32(at + 4)?;
         let bytes = if kind == 3 { 2 } else { 4 };
-        let place = if count.checked_mul(bytes)? <= 4 { at + 8 } else { self.u32(at + 8)? as usize };
-        if kind == 3 { self.u16(place).map(u32::from) } else { self.u32(place) }
+        let offset = if count.checked_mul(bytes)? <= 4 { at + 8 } else { self.u32(at + 8)? as usize };
+        if kind == 3 { self.u16(offset).map(u32::from) } else { self.u32(offset) }
     }
 }
 
@@ -76,9 +76,9 @@ pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
     let has_alpha = !is_cmyk && matches!(samples, 2 | 4);
     let buffer = u64::from(width).saturating_mul(u64::from(height)).saturating_mul(stored);
     // JPEG streams are copied and decoded completely; they may be larger than their strip.
-    let apart = if matches!(compression, 6 | 7) { jpeg::embedded_decode_memory(bytes) } else { 0 };
+    let embedded_memory = if matches!(compression, 6 | 7) { jpeg::embedded_decode_memory(bytes) } else { 0 };
     // The stored picture, and the values of the tags.
-    let decoder = buffer.saturating_add(apart).saturating_add(MEMORY_PER_VALUE.saturating_mul(values));
+    let decoder = buffer.saturating_add(embedded_memory).saturating_add(MEMORY_PER_VALUE.saturating_mul(values));
     let memory = DecodeMemory { decoder, source, output: if has_alpha { 4 } else { 3 } };
     Some(PictureHeader { format: ImageFormat::Tiff, width, height, orientation, memory })
 }

@@ -95,10 +95,10 @@ fn read_extended(bytes: &[u8], info: &[u8], first: usize) -> Option<PictureHeade
     let canvas = (u24(info, 4)? + 1, u24(info, 7)? + 1);
     let is_animated = flags & 0x02 != 0;
     let has_alpha = flags & 0x10 != 0;
-    let find = |wanted: &[u8]| {
+    let find = |tag: &[u8]| {
         let mut at = first;
         while let Some((name, content, next)) = read_chunk(bytes, at) {
-            if name == wanted {
+            if name == tag {
                 return Some(content);
             }
             at = next;

@@ -20,20 +20,23 @@ const BATCH_NODES: usize = 8192;
 
 /// Returns slots with field bits by word, and the fingerprints of word pairs with their slots, both ascending.
 pub fn build_postings(entries: &[Arc<NodeEntry>]) -> (Postings, SortedList<u64>) {
-    let shares: Vec<WordBatch> =
-        entries.par_chunks(BATCH_NODES).enumerate().map(|(nth, part)| WordBatch::from_entries(nth, part)).collect();
-    let mut pairs = Vec::with_capacity(shares.iter().map(|share| share.pairs.len()).sum());
+    let batches: Vec<WordBatch> = entries
+        .par_chunks(BATCH_NODES)
+        .enumerate()
+        .map(|(index, chunk)| WordBatch::from_entries(index, chunk))
+        .collect();
+    let mut pairs = Vec::with_capacity(batches.iter().map(|batch| batch.pairs.len()).sum());
     let mut words = Vec::new();
-    let mut found = Vec::with_capacity(shares.len());
-    for (nth, share) in shares.into_iter().enumerate() {
-        pairs.extend(share.pairs);
-        words.extend(share.words.into_iter().map(|(word, place)| BatchWord {
+    let mut postings = Vec::with_capacity(batches.len());
+    for (index, batch) in batches.into_iter().enumerate() {
+        pairs.extend(batch.pairs);
+        words.extend(batch.words.into_iter().map(|(word, range)| BatchWord {
             prefix: word_prefix(&word),
             text: word,
-            batch: nth,
-            range: place,
+            batch: index,
+            range,
         }));
-        found.push(share.postings);
+        postings.push(batch.postings);
     }
 
     words.par_sort_unstable_by(|a, b| (a.prefix, &a.text, a.batch).cmp(&(b.prefix, &b.text, b.batch)));
@@ -43,7 +46,7 @@ pub fn build_postings(entries: &[Arc<NodeEntry>]) -> (Postings, SortedList<u64>)
         SortedList::from_sorted(&pairs)
     };
 
-    rayon::join(|| merge_batches(words, &found), sort_pairs)
+    rayon::join(|| merge_batches(words, &postings), sort_pairs)
 }
 
 /// A word of a batch.
@@ -65,15 +68,15 @@ fn word_prefix(word: &str) -> u64 {
 }
 
 /// Merges the sorted words of all batches into one list per word.
-fn merge_batches(words: Vec<BatchWord>, found: &[Vec<u32>]) -> Postings {
+fn merge_batches(words: Vec<BatchWord>, postings: &[Vec<u32>]) -> Postings {
     let mut lists: Vec<(Box<str>, SortedList)> = Vec::with_capacity(words.len());
     let mut words = words.into_iter().peekable();
     let mut slots = Vec::new();
-    while let Some(BatchWord { text, batch: nth, range: place, .. }) = words.next() {
+    while let Some(BatchWord { text, batch, range, .. }) = words.next() {
         slots.clear();
-        slots.extend_from_slice(&found[nth][place]);
-        while let Some(more) = words.next_if(|next| next.text == text) {
-            slots.extend_from_slice(&found[more.batch][more.range]);
+        slots.extend_from_slice(&postings[batch][range]);
+        while let Some(duplicate) = words.next_if(|next| next.text == text) {
+            slots.extend_from_slice(&postings[duplicate.batch][duplicate.range]);
         }
         lists.push((text, SortedList::from_sorted(&slots)));
     }
@@ -91,23 +94,23 @@ struct WordBatch {
 }
 
 impl WordBatch {
-    fn from_entries(nth: usize, entries: &[Arc<NodeEntry>]) -> Self {
-        let mut reading = WordBatchReader::default();
-        let first = Slot::try_from(nth * BATCH_NODES).unwrap_or(Slot::MAX);
+    fn from_entries(batch_index: usize, entries: &[Arc<NodeEntry>]) -> Self {
+        let mut reader = WordBatchReader::default();
+        let first = Slot::try_from(batch_index * BATCH_NODES).unwrap_or(Slot::MAX);
         for (slot, entry) in (first..).zip(entries) {
             if let Some(node) = entry.profile() {
-                reading.read_node(slot, node);
-                reading.finish_node(slot);
+                reader.read_node(slot, node);
+                reader.finish_node(slot);
             }
         }
-        reading.into_batch()
+        reader.into_batch()
     }
 }
 
 /// State while a batch is read.
 #[derive(Default)]
 struct WordBatchReader {
-    numbers: HashMap<Box<str>, u32>,
+    word_ids: HashMap<Box<str>, u32>,
     /// Numbers of words with slots and field bits, ascending by slot.
     postings: Vec<(u32, u32)>,
     /// Numbers of the current node's words, with field bits in the lowest bits.
@@ -115,7 +118,7 @@ struct WordBatchReader {
     pairs: Vec<u64>,
     /// Buffers for the current and the previous lowercase word.
     buffer: String,
-    before: String,
+    previous: String,
 }
 
 impl WordBatchReader {
@@ -132,32 +135,32 @@ impl WordBatchReader {
     }
 
     /// Adds the words of a name like [`words_of_name`]. ASCII names without capitals take a faster path.
-    fn add_name(&mut self, name: &str, place: u8) {
-        let plain = name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
-        if !plain {
+    fn add_name(&mut self, name: &str, field: u8) {
+        let is_lowercase_ascii = name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+        if !is_lowercase_ascii {
             for word in words_of_name(name) {
-                self.add_word(&word, place);
+                self.add_word(&word, field);
             }
             return;
         }
 
-        let mut before = "";
+        let mut previous = "";
         let mut buffer = std::mem::take(&mut self.buffer);
         for word in ascii_words(name) {
-            self.add_word(word, place);
-            if are_pair(before, word) {
+            self.add_word(word, field);
+            if are_pair(previous, word) {
                 buffer.clear();
-                buffer.push_str(before);
+                buffer.push_str(previous);
                 buffer.push_str(word);
-                self.add_word(&buffer, place);
+                self.add_word(&buffer, field);
             }
-            before = word;
+            previous = word;
         }
 
         self.buffer = buffer;
-        let whole = join_words(name);
-        if !whole.is_empty() {
-            self.add_word(&whole, place);
+        let joined = join_words(name);
+        if !joined.is_empty() {
+            self.add_word(&joined, field);
         }
     }
 
@@ -172,76 +175,76 @@ impl WordBatchReader {
             return;
         }
         let mut word = std::mem::take(&mut self.buffer);
-        let mut before = std::mem::take(&mut self.before);
+        let mut previous = std::mem::take(&mut self.previous);
 
-        before.clear();
-        for piece in ascii_words(text) {
+        previous.clear();
+        for token in ascii_words(text) {
             word.clear();
-            word.push_str(piece);
+            word.push_str(token);
             word.make_ascii_lowercase();
             self.add_word(&word, DESCRIPTION);
-            if are_pair(&before, &word) {
-                self.pairs.extend(pair_posting(fingerprint([&*before, &*word]), slot));
+            if are_pair(&previous, &word) {
+                self.pairs.extend(pair_posting(fingerprint([&*previous, &*word]), slot));
             }
-            std::mem::swap(&mut word, &mut before);
+            std::mem::swap(&mut word, &mut previous);
         }
 
-        (self.buffer, self.before) = (word, before);
+        (self.buffer, self.previous) = (word, previous);
     }
 
-    fn add_word(&mut self, word: &str, place: u8) {
-        let number = self.numbers.get(word).copied().unwrap_or_else(|| {
-            let number = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
-            self.numbers.insert(word.into(), number);
-            number
+    fn add_word(&mut self, word: &str, field: u8) {
+        let word_id = self.word_ids.get(word).copied().unwrap_or_else(|| {
+            let word_id = u32::try_from(self.word_ids.len()).unwrap_or(u32::MAX);
+            self.word_ids.insert(word.into(), word_id);
+            word_id
         });
-        self.node_words.push(pack_posting(number, place));
+        self.node_words.push(pack_posting(word_id, field));
     }
 
     /// Finishes a node: merges the field bits of each word.
     fn finish_node(&mut self, slot: Slot) {
         self.node_words.sort_unstable();
-        for same in self.node_words.chunk_by(|a, b| a >> FIELD_BITS == b >> FIELD_BITS) {
-            let places = same.iter().fold(0, |places, word| places | (word & ((1 << FIELD_BITS) - 1)));
-            self.postings.push((same[0] >> FIELD_BITS, slot << FIELD_BITS | places));
+        for postings in self.node_words.chunk_by(|a, b| a >> FIELD_BITS == b >> FIELD_BITS) {
+            let fields = postings.iter().fold(0, |fields, word| fields | (word & ((1 << FIELD_BITS) - 1)));
+            self.postings.push((postings[0] >> FIELD_BITS, slot << FIELD_BITS | fields));
         }
         self.node_words.clear();
     }
 
     /// Finishes the batch: groups the slots by word.
     fn into_batch(self) -> WordBatch {
-        let mut ends = vec![0; self.numbers.len()];
-        for (number, _) in &self.postings {
-            ends[*number as usize] += 1;
+        let mut positions = vec![0; self.word_ids.len()];
+        for (word_id, _) in &self.postings {
+            positions[*word_id as usize] += 1;
         }
 
         let mut end = 0;
-        for count in &mut ends {
+        for count in &mut positions {
             end += std::mem::replace(count, end);
         }
 
-        let mut found = vec![0; self.postings.len()];
-        for (number, entry) in self.postings {
-            let at = &mut ends[number as usize];
-            found[*at] = entry;
-            *at += 1;
+        let mut postings = vec![0; self.postings.len()];
+        for (word_id, posting) in self.postings {
+            let next_index = &mut positions[word_id as usize];
+            postings[*next_index] = posting;
+            *next_index += 1;
         }
 
-        let starts = |number: u32| number.checked_sub(1).map_or(0, |before| ends[before as usize]);
-        let place = |number: u32| starts(number)..ends[number as usize];
-        let words = self.numbers.into_iter().map(|(word, number)| (word, place(number))).collect();
-        WordBatch { words, postings: found, pairs: self.pairs }
+        let start_of = |word_id: u32| word_id.checked_sub(1).map_or(0, |previous_id| positions[previous_id as usize]);
+        let range_of = |word_id: u32| start_of(word_id)..positions[word_id as usize];
+        let words = self.word_ids.into_iter().map(|(word, word_id)| (word, range_of(word_id))).collect();
+        WordBatch { words, postings, pairs: self.pairs }
     }
 }
 
 /// Returns the words of an ASCII text, in their original case.
 fn ascii_words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|piece| !piece.is_empty())
+    text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|token| !token.is_empty())
 }
 
 /// Returns `true` if two ASCII words form a pair ([`adjacent_pairs`]); `before` is empty for the first word.
-fn are_pair(before: &str, word: &str) -> bool {
-    !before.is_empty() && before.len() + word.len() > 2
+fn are_pair(previous: &str, word: &str) -> bool {
+    !previous.is_empty() && previous.len() + word.len() > 2
 }
 
 #[cfg(test)]

@@ -31,9 +31,9 @@ fn registry(nodes: &[(&str, &str, &str, &[&str], &str)]) -> Nodes {
     registry
 }
 
-fn found_with(nodes: &Nodes, text: &str, change: impl FnOnce(&mut Selection)) -> Vec<String> {
+fn found_with(nodes: &Nodes, text: &str, adjust: impl FnOnce(&mut Selection)) -> Vec<String> {
     let mut selection = Selection { search: Some(SearchQuery::parse(text).unwrap()), ..Selection::default() };
-    change(&mut selection);
+    adjust(&mut selection);
     let query = NodeQuery { page: PageRequest { page: 1, limit: 100 }, selection };
     ids(&nodes.entries(nodes.list(&query, true))).iter().map(ToString::to_string).collect()
 }
@@ -66,9 +66,9 @@ fn separators_and_case_do_not_matter() {
         ("facetools3", "x", "", &[], ""),
     ]);
     for query in ["face-tools", "facetools", "FACE_TOOLS", "face tools", "Face.Tool", "faceto"] {
-        let mut all = found(&nodes, query);
-        all.sort();
-        assert_eq!(all, ["FaceTools2", "face-tools", "facetools3"], "{query}");
+        let mut ids = found(&nodes, query);
+        ids.sort();
+        assert_eq!(ids, ["FaceTools2", "face-tools", "facetools3"], "{query}");
     }
 }
 
@@ -84,22 +84,22 @@ fn words_that_are_written_as_one_find_those_that_are_not_and_the_other_way_round
         ("g", "MyFaceSwapNodes", "", &[], ""),
         ("h", "h", "", &[], "a surface to swap"),
     ]);
-    let all = |text: &str| {
-        let mut all = found(&nodes, text);
-        all.sort();
-        all.concat()
+    let search_sorted = |text: &str| {
+        let mut ids = found(&nodes, text);
+        ids.sort();
+        ids.concat()
     };
     for query in ["faceswap", "FaceSwap"] {
-        assert_eq!(all(query), "abcdeg", "{query}");
+        assert_eq!(search_sorted(query), "abcdeg", "{query}");
     }
     // Separate words can occur in any field.
     for query in ["face swap", "face-swap", "Face_Swap"] {
-        assert_eq!(all(query), "abcdefg", "{query}");
+        assert_eq!(search_sorted(query), "abcdefg", "{query}");
     }
-    assert_eq!(all("faceswap quickly"), "c");
-    assert_eq!(all("face swap for"), "d");
-    assert_eq!(all("all face swap"), "d");
-    assert_eq!(all("faces"), "abdg", "what is begun is found but where a description has it apart");
+    assert_eq!(search_sorted("faceswap quickly"), "c");
+    assert_eq!(search_sorted("face swap for"), "d");
+    assert_eq!(search_sorted("all face swap"), "d");
+    assert_eq!(search_sorted("faces"), "abdg", "what is begun is found but where a description has it apart");
     assert_eq!(found(&nodes, "faceswap").last().map(String::as_str), Some("e"), "descriptions count least");
 }
 
@@ -169,7 +169,7 @@ fn filters_narrow_what_is_found() {
 
 #[test]
 fn places_count_before_whole_words() {
-    let levels = [DESCRIPTION, AUTHOR, TAGS, NAMES].map(|place| [match_level(place, false), match_level(place, true)]);
+    let levels = [DESCRIPTION, AUTHOR, TAGS, NAMES].map(|field| [match_level(field, false), match_level(field, true)]);
     assert_eq!(levels.concat(), [1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(match_level(NAMES | DESCRIPTION, true), 8);
 }
@@ -180,17 +180,20 @@ fn an_index_forgets_what_is_gone() {
         words: texts.iter().map(|word| ((*word).to_owned(), NAMES)).collect(),
         pairs: texts.iter().map(|word| fingerprint([*word, "x"])).collect::<BTreeSet<_>>().into_iter().collect(),
     };
-    let nothing = NodeWords::default();
+    let no_words = NodeWords::default();
     let mut index = SearchIndex::default();
-    index.update(3, &nothing, &words(&["a", "b"]));
-    index.update(1, &nothing, &words(&["b", "c"]));
+    index.update(3, &no_words, &words(&["a", "b"]));
+    index.update(1, &no_words, &words(&["b", "c"]));
     index.update(3, &words(&["a", "b"]), &words(&["b", "d"]));
-    let known: Vec<_> = index.nodes.iter().map(|(word, list)| (&**word, list.iter().collect::<Vec<_>>())).collect();
-    let one = pack_posting(1, NAMES);
-    let three = pack_posting(3, NAMES);
-    assert_eq!(known, [("b", vec![one, three]), ("c", vec![one]), ("d", vec![three])]);
-    index.update(3, &words(&["b", "d"]), &nothing);
-    index.update(1, &words(&["b", "c"]), &nothing);
+    let postings: Vec<_> = index.nodes.iter().map(|(word, list)| (&**word, list.iter().collect::<Vec<_>>())).collect();
+    let posting_of_1 = pack_posting(1, NAMES);
+    let posting_of_3 = pack_posting(3, NAMES);
+    assert_eq!(
+        postings,
+        [("b", vec![posting_of_1, posting_of_3]), ("c", vec![posting_of_1]), ("d", vec![posting_of_3])]
+    );
+    index.update(3, &words(&["b", "d"]), &no_words);
+    index.update(1, &words(&["b", "c"]), &no_words);
     assert_eq!(index, SearchIndex::default());
 }
 
@@ -199,8 +202,8 @@ fn a_publisher_is_found_by_its_new_name_only() {
     let mut index = SearchIndex::default();
     index.rename_owner(0, "acme", None, "Acme Tools");
     index.rename_owner(0, "acme", Some("Acme Tools"), "Other");
-    let known: Vec<_> = index.owners.keys().map(|word| &**word).collect();
-    assert_eq!(known, ["acme", "other"]);
+    let words: Vec<_> = index.owners.keys().map(|word| &**word).collect();
+    assert_eq!(words, ["acme", "other"]);
 }
 
 #[test]

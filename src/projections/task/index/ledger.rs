@@ -80,12 +80,12 @@ impl Ledger {
     /// Moves the credits of a task according to its new status. A task ends only once, so its credits move only once.
     pub(super) fn settle(&mut self, credits: Credits, status: TaskStatus) {
         let credits = u64::from(credits);
-        let side = match EntryState::from_status(status) {
+        let total = match EntryState::from_status(status) {
             EntryState::Held => return,
             EntryState::Charged => &mut self.charged,
             EntryState::Refunded => &mut self.refunded,
         };
-        *side += credits;
+        *total += credits;
         self.held = self.held.saturating_sub(credits);
     }
 }

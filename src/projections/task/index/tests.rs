@@ -57,13 +57,13 @@ fn index() -> TaskIndex {
 }
 
 /// Reads a whole list page by page.
-fn all(index: &TaskIndex, filter: &TaskFilter, limit: usize, looked: usize) -> Vec<TaskId> {
-    let mut found = index.newest(filter, None, limit, looked);
-    let mut tasks = found.tasks.clone();
-    while let Some(rest) = found.continue_before {
-        found = index.newest(filter, Some(rest), limit, looked);
-        assert!(found.tasks.len() <= limit);
-        tasks.extend(&found.tasks);
+fn all(index: &TaskIndex, filter: &TaskFilter, limit: usize, scan_limit: usize) -> Vec<TaskId> {
+    let mut part = index.newest(filter, None, limit, scan_limit);
+    let mut tasks = part.tasks.clone();
+    while let Some(before) = part.continue_before {
+        part = index.newest(filter, Some(before), limit, scan_limit);
+        assert!(part.tasks.len() <= limit);
+        tasks.extend(&part.tasks);
     }
     tasks
 }
@@ -76,16 +76,17 @@ fn an_entry_is_as_large_as_it_is_said_to_be() {
 #[test]
 fn pages_have_what_the_filter_lets_through_the_newest_first() {
     let index = index();
-    let expected = |test: &dyn Fn(u64) -> bool| (0..TASKS).rev().filter(|n| test(*n)).map(task).collect::<Vec<_>>();
-    let of = |owner| TaskFilter { owner: Some(user(owner)), ..TaskFilter::default() };
-    let done = TaskFilter { states: vec![TaskStatus::Completed], ..of(1) };
-    let range = TaskFilter { from: Some(second(1000)), to: Some(second(1030)), ..TaskFilter::default() };
-    for (limit, looked) in [(100, 1000), (7, 5), (10_000, 10_000)] {
-        assert_eq!(all(&index, &TaskFilter::default(), limit, looked), expected(&|_| true));
-        assert_eq!(all(&index, &of(2), limit, looked), expected(&|n| n % 3 == 2));
-        assert_eq!(all(&index, &done, limit, looked), expected(&|n| n % 3 == 1 && n % 4 == 0));
-        assert_eq!(all(&index, &range, limit, looked), expected(&|n| (1000..1030).contains(&n)));
-        assert_eq!(all(&index, &of(3), limit, looked), []);
+    let expected =
+        |predicate: &dyn Fn(u64) -> bool| (0..TASKS).rev().filter(|n| predicate(*n)).map(task).collect::<Vec<_>>();
+    let owned_by = |owner| TaskFilter { owner: Some(user(owner)), ..TaskFilter::default() };
+    let completed = TaskFilter { states: vec![TaskStatus::Completed], ..owned_by(1) };
+    let in_range = TaskFilter { from: Some(second(1000)), to: Some(second(1030)), ..TaskFilter::default() };
+    for (limit, scan_limit) in [(100, 1000), (7, 5), (10_000, 10_000)] {
+        assert_eq!(all(&index, &TaskFilter::default(), limit, scan_limit), expected(&|_| true));
+        assert_eq!(all(&index, &owned_by(2), limit, scan_limit), expected(&|n| n % 3 == 2));
+        assert_eq!(all(&index, &completed, limit, scan_limit), expected(&|n| n % 3 == 1 && n % 4 == 0));
+        assert_eq!(all(&index, &in_range, limit, scan_limit), expected(&|n| (1000..1030).contains(&n)));
+        assert_eq!(all(&index, &owned_by(3), limit, scan_limit), []);
     }
     assert_eq!(index.len() as u64, TASKS);
 }
@@ -94,22 +95,22 @@ fn pages_have_what_the_filter_lets_through_the_newest_first() {
 fn files_are_needed_until_the_last_task_that_names_them_is_old() {
     let index = index();
     let marks = index.marks_since(second(1000));
-    let needed = |number: u64| marks.contains(&mark_of(&picture(number).digest));
+    let is_needed = |number: u64| marks.contains(&mark_of(&picture(number).digest));
     // Ended after second 1000, ended before, and not ended at all.
-    assert!(needed(1000) && !needed(996) && needed(997));
+    assert!(is_needed(1000) && !is_needed(996) && is_needed(997));
     for nth in 1..=3 {
-        assert!(needed(1000 + nth * 1_000_000) && !needed(996 + nth * 1_000_000), "result {nth}");
+        assert!(is_needed(1000 + nth * 1_000_000) && !is_needed(996 + nth * 1_000_000), "result {nth}");
     }
 }
 
 #[test]
 fn a_snapshot_keeps_all_of_it() {
     let index = index();
-    let captured = index.snapshot_copy();
-    let (owners, blocks, more) = captured.snapshot_parts();
+    let snapshot = index.snapshot_copy();
+    let (owners, blocks, marks) = snapshot.snapshot_parts();
     let mut restored = TaskIndex::default();
     restored.restore_owners(owners.to_vec());
     restored.restore_blocks(blocks.cloned().collect());
-    restored.restore_extra_marks(more.clone().into_iter().collect());
+    restored.restore_extra_marks(marks.clone().into_iter().collect());
     assert!(restored == index);
 }

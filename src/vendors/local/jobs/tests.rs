@@ -23,7 +23,7 @@ fn jobs_wait_run_and_end_and_the_oldest_are_forgotten() {
     assert!(jobs.admit(&key("b"), None, "video").unwrap());
     assert_eq!(jobs.admit(&key("c"), None, "video").unwrap_err().kind, VendorErrorKind::Busy);
     assert_eq!(jobs.state(&key("a")), Some(JobState::Waiting));
-    jobs.begin(&key("a"));
+    jobs.mark_running(&key("a"));
     assert_eq!(jobs.state(&key("a")), Some(JobState::Running { permille: 0 }));
     jobs.end(key("a"), Ok(1));
     jobs.end(key("b"), Ok(2));
@@ -36,7 +36,7 @@ fn what_finds_no_room_is_tried_again_while_the_job_is_wanted() {
     jobs.admit(&key("a"), None, "image").unwrap();
     let full = || io::Error::from(io::ErrorKind::StorageFull);
     // Given no room, and then some
-    let mut rests = 0;
+    let mut waits = 0;
     let mut left = 2;
     let attempt = || {
         if left == 0 {
@@ -46,14 +46,14 @@ fn what_finds_no_room_is_tried_again_while_the_job_is_wanted() {
             Err(full())
         }
     };
-    assert_eq!(jobs.patiently_resting(&key("a"), || rests += 1, attempt).unwrap(), "stored");
-    assert_eq!(rests, 2);
+    assert_eq!(jobs.patiently_resting(&key("a"), || waits += 1, attempt).unwrap(), "stored");
+    assert_eq!(waits, 2);
     // Other faults do not pass
-    let denied = || Err::<(), _>(io::ErrorKind::PermissionDenied.into());
-    assert!(jobs.patiently_resting(&key("a"), || panic!("no rest"), denied).is_err());
+    let permission_denied = || Err::<(), _>(io::ErrorKind::PermissionDenied.into());
+    assert!(jobs.patiently_resting(&key("a"), || panic!("no rest"), permission_denied).is_err());
     // Given a job that is given up while it rests
-    let given_up = jobs.patiently_resting(&key("a"), || jobs.forget(&key("a")), || Err::<(), _>(full()));
-    assert_eq!(given_up.unwrap_err().kind(), io::ErrorKind::StorageFull);
+    let abandoned = jobs.patiently_resting(&key("a"), || jobs.forget(&key("a")), || Err::<(), _>(full()));
+    assert_eq!(abandoned.unwrap_err().kind(), io::ErrorKind::StorageFull);
 }
 
 #[test]
@@ -62,14 +62,14 @@ fn jobs_that_wait_have_places_and_those_that_run_only_go_forward() {
     for name in ["a", "b", "c"] {
         assert!(jobs.admit(&key(name), None, "video").unwrap());
     }
-    assert_eq!(["a", "b", "c", "d"].map(|name| jobs.place(&key(name))), [Some(1), Some(2), Some(3), None]);
+    assert_eq!(["a", "b", "c", "d"].map(|name| jobs.queue_position(&key(name))), [Some(1), Some(2), Some(3), None]);
     jobs.advance(&key("a"), 9);
     assert_eq!(jobs.state(&key("a")), Some(JobState::Waiting), "it does not run");
-    jobs.begin(&key("a"));
-    assert_eq!(["a", "b", "c"].map(|name| jobs.place(&key(name))), [None, Some(1), Some(2)]);
-    for (told, shown) in [(40, 40), (30, 40), (990, 990)] {
-        jobs.advance(&key("a"), told);
-        assert_eq!(jobs.state(&key("a")), Some(JobState::Running { permille: shown }));
+    jobs.mark_running(&key("a"));
+    assert_eq!(["a", "b", "c"].map(|name| jobs.queue_position(&key(name))), [None, Some(1), Some(2)]);
+    for (reported, expected) in [(40, 40), (30, 40), (990, 990)] {
+        jobs.advance(&key("a"), reported);
+        assert_eq!(jobs.state(&key("a")), Some(JobState::Running { permille: expected }));
     }
 }
 
@@ -82,7 +82,7 @@ fn accounts_take_turns_and_one_leaves_half_of_the_places() {
     }
     assert_eq!(jobs.admit(&key("d"), None, "video").unwrap_err().kind, VendorErrorKind::Busy);
     assert!(jobs.admit(&key("e"), bob, "video").unwrap());
-    assert_eq!(["a", "e", "b", "c"].map(|name| jobs.place(&key(name))), [1, 2, 3, 4].map(Some));
+    assert_eq!(["a", "e", "b", "c"].map(|name| jobs.queue_position(&key(name))), [1, 2, 3, 4].map(Some));
     // What has ended or is forgotten makes room.
     jobs.end(key("a"), Ok(1));
     jobs.forget(&key("b"));
@@ -99,11 +99,11 @@ fn whoever_leaves_the_queue_makes_room_for_those_behind() {
     }
     jobs.forget(&key("a"));
     jobs.end(key("c"), Ok(1));
-    assert_eq!(["a", "b", "c", "d"].map(|name| jobs.place(&key(name))), [None, Some(1), None, Some(2)]);
+    assert_eq!(["a", "b", "c", "d"].map(|name| jobs.queue_position(&key(name))), [None, Some(1), None, Some(2)]);
     // What comes again is the last, and what was forgotten before is not known any more
     assert!(jobs.admit(&key("a"), None, "video").unwrap());
     jobs.forget(&key("unknown"));
-    assert_eq!(["a", "b", "d"].map(|name| jobs.place(&key(name))), [Some(3), Some(1), Some(2)]);
+    assert_eq!(["a", "b", "d"].map(|name| jobs.queue_position(&key(name))), [Some(3), Some(1), Some(2)]);
 }
 
 #[test]

@@ -47,7 +47,7 @@ mod tests {
         let recorded: Vec<Value> =
             serde_json::from_str(include_str!("../../../../tests/golden/vendor/music-requests.json")).unwrap();
         let jobs = [("calm piano", Some(30)), ("a \"quoted\" line, in Größe: 大", None), ("a mark in it", Some(360))];
-        let asked: Vec<_> = jobs
+        let requests: Vec<_> = jobs
             .into_iter()
             .map(|(prompt, seconds)| {
                 let prompt = MusicPrompt::from_recorded(prompt.to_owned());
@@ -57,6 +57,6 @@ mod tests {
             })
             .collect();
 
-        assert_eq!(asked, recorded, "asked for:\n{}", serde_json::to_string_pretty(&asked).unwrap());
+        assert_eq!(requests, recorded, "asked for:\n{}", serde_json::to_string_pretty(&requests).unwrap());
     }
 }

@@ -37,7 +37,7 @@ pub(super) enum VendorMusicLine {
 pub(super) fn parse_line(line: &[u8]) -> Option<VendorMusicLine> {
     let value: Value = serde_json::from_slice(line).ok()?;
     let kind = value.get("type")?.as_str()?.to_owned();
-    let moment = match kind.as_str() {
+    let item = match kind.as_str() {
         "duration" => parse_length(&value),
         "title" => parse_title(value),
         "audio_chunk" => parse_sound(value),
@@ -46,7 +46,7 @@ pub(super) fn parse_line(line: &[u8]) -> Option<VendorMusicLine> {
         "error" => return Some(VendorMusicLine::Failed(parse_failure(&value))),
         _ => return Some(VendorMusicLine::Other),
     };
-    moment.map(VendorMusicLine::Moment)
+    item.map(VendorMusicLine::Moment)
 }
 
 fn parse_length(value: &Value) -> Option<MusicStreamItem> {
@@ -75,8 +75,8 @@ struct TitleLine {
 fn parse_title(value: Value) -> Option<MusicStreamItem> {
     let line: TitleLine = serde_json::from_value(value).ok()?;
     let tags = line.display_tags.iter().take(TAGS_MAX.0).map(|tag| truncate(tag, TAGS_MAX.1)).collect();
-    let place = TitleIndex { stream: line.stream_index, prompt: line.prompt_index, copy: line.copy_index };
-    Some(MusicStreamItem::Title { index: place, title: Text::from_recorded(truncate(&line.title, TITLE_MAX)), tags })
+    let index = TitleIndex { stream: line.stream_index, prompt: line.prompt_index, copy: line.copy_index };
+    Some(MusicStreamItem::Title { index, title: Text::from_recorded(truncate(&line.title, TITLE_MAX)), tags })
 }
 
 #[derive(Deserialize)]
@@ -98,14 +98,14 @@ const fn one() -> u16 {
 /// Parses a chunk of sound. One without a complete format cannot be played and is invalid.
 fn parse_sound(value: Value) -> Option<MusicStreamItem> {
     let line: SoundLine = serde_json::from_value(value).ok()?;
-    let place = SoundFileIndex { stream: line.stream_index, streams: line.num_streams };
-    let sane =
-        place.stream < place.streams && place.streams <= STREAMS_MAX && line.sample_rate > 0 && line.channels > 0;
+    let index = SoundFileIndex { stream: line.stream_index, streams: line.num_streams };
+    let is_valid =
+        index.stream < index.streams && index.streams <= STREAMS_MAX && line.sample_rate > 0 && line.channels > 0;
     let encoding = truncate(&line.encoding, ENCODING_MAX);
-    let data = STANDARD.decode(line.data).ok().filter(|data| sane && !data.is_empty() && !encoding.is_empty())?;
+    let data = STANDARD.decode(line.data).ok().filter(|data| is_valid && !data.is_empty() && !encoding.is_empty())?;
     let format =
         SoundFormat { sample_rate: line.sample_rate, channels: line.channels, encoding: Text::from_recorded(encoding) };
-    Some(MusicStreamItem::Sound { index: place, format, data })
+    Some(MusicStreamItem::Sound { index, format, data })
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within the range that is checked")]
@@ -142,10 +142,10 @@ mod tests {
         for RecordedMusicLine { name, line, said } in recordings {
             // Text represents lines that are not JSON.
             let line = if let Value::String(text) = &line { text.clone() } else { line.to_string() };
-            let means =
-                super::parse_line(line.as_bytes()).map_or_else(|| "nothing".to_owned(), |said| format!("{said:?}"));
-            if means != said {
-                differences.push(format!("{name}: {means}"));
+            let meaning =
+                super::parse_line(line.as_bytes()).map_or_else(|| "nothing".to_owned(), |parsed| format!("{parsed:?}"));
+            if meaning != said {
+                differences.push(format!("{name}: {meaning}"));
             }
         }
 

@@ -15,9 +15,9 @@ pub(super) fn build_request(
     seed: Seed,
     callback: Option<String>,
 ) -> VendorRequest {
-    let known_there = if let VideoJob::Extend(job) = job { job.video.vendor_id.as_ref() } else { None };
+    let vendor_video_id = if let VideoJob::Extend(job) = job { job.video.vendor_id.as_ref() } else { None };
     let body = to_json_fields(&job.parameters(images, seed));
-    let body = with_field(body, "video_creation_id", known_there.map(|id| id.as_str().to_owned()));
+    let body = with_field(body, "video_creation_id", vendor_video_id.map(|id| id.as_str().to_owned()));
     let path = format!("{VIDEO_API_PATH}{}", TaskKind::from_video_job(job).as_str());
     VendorRequest { path, body: with_field(body, "callback_url", callback) }
 }
@@ -68,7 +68,7 @@ mod tests {
         };
 
         let frame = |image: &str, prompt| KeyFrame { image: image.to_owned(), seconds: VideoSeconds::DEFAULT, prompt };
-        let joined = MultiframeJob {
+        let multiframe = MultiframeJob {
             model: ExtendModel::Vq2Turbo,
             resolution: ExtendResolution::P720,
             start_image: Some("c3RhcnQ=".to_owned()),
@@ -80,7 +80,7 @@ mod tests {
             (VideoJob::Reference(GenerateJob { prompt: prompt(), ..GenerateJob::default() }), Vec::new()),
             (VideoJob::Extend(longer(None)), vec!["ZW5k".to_owned()]),
             (VideoJob::Extend(longer(Some(Text::from_recorded("v-7".to_owned())))), Vec::new()),
-            (VideoJob::Multiframe(joined), Vec::new()),
+            (VideoJob::Multiframe(multiframe), Vec::new()),
         ]
     }
 
@@ -89,7 +89,7 @@ mod tests {
     fn every_job_is_asked_for_as_recorded() {
         let recorded: Vec<Value> =
             serde_json::from_str(include_str!("../../../../tests/golden/vendor/video-requests.json")).unwrap();
-        let asked: Vec<_> = jobs()
+        let requests: Vec<_> = jobs()
             .into_iter()
             .map(|(job, images)| {
                 let callback = Some("https://media.example/vendor-webhooks/t".to_owned());
@@ -97,6 +97,6 @@ mod tests {
                 json!({"post": path, "body": body, "get": creations_path("3f2c")})
             })
             .collect();
-        assert_eq!(asked, recorded, "asked for:\n{}", serde_json::to_string_pretty(&asked).unwrap());
+        assert_eq!(requests, recorded, "asked for:\n{}", serde_json::to_string_pretty(&requests).unwrap());
     }
 }

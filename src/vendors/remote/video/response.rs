@@ -37,7 +37,7 @@ pub(super) fn parse_poll(status: u16, body: &[u8], id: &str) -> Result<VideoJobS
 /// Returns `None` if the response is about another job or has unexpected types.
 fn parse_progress(body: &[u8], id: &str) -> Option<VideoJobStatus> {
     let task: Value = serde_json::from_slice(body).ok()?;
-    if task.get("id").is_some_and(|told| told.as_str() != Some(id)) {
+    if task.get("id").is_some_and(|echoed_id| echoed_id.as_str() != Some(id)) {
         return None;
     }
     let state = task.get("state")?.as_str()?;
@@ -90,7 +90,7 @@ mod tests {
     }
 
     fn describe_meaning<T: std::fmt::Debug>(meaning: Result<T, VendorError>) -> String {
-        meaning.map_or_else(|error| format!("{:?}: {error}", error.kind), |told| format!("{told:?}"))
+        meaning.map_or_else(|error| format!("{:?}: {error}", error.kind), |parsed| format!("{parsed:?}"))
     }
 
     #[test]
@@ -105,10 +105,10 @@ mod tests {
             // Text represents bodies that are not JSON.
             let body = if let Value::String(text) = &body { text.clone() } else { body.to_string() };
             let body = body.as_bytes();
-            let meant =
+            let meanings =
                 [describe_meaning(parse_submission(status, body)), describe_meaning(parse_poll(status, body, "3f2c"))];
-            if meant != [as_submitted, as_polled] {
-                differences.push(format!("{name}: {meant:#?}"));
+            if meanings != [as_submitted, as_polled] {
+                differences.push(format!("{name}: {meanings:#?}"));
             }
         }
 

@@ -12,13 +12,13 @@ use rand::{Rng, SeedableRng};
 use reqwest::Response;
 use serde_json::{Value, json};
 
-use super::books::{Caller, audit, get};
-use super::{End, service};
+use super::books::{LedgerCaller, audit, get};
+use super::{CrashPoint, service};
 use crate::support::client;
 use crate::support::process::Process;
-use crate::support::vendor_sim::{Mode, VendorSim};
+use crate::support::vendor_sim::{SimMode, VendorSim};
 use crate::vendor::sim;
-use crate::video::credits::conduct;
+use crate::video::credits::behavior;
 use crate::video::{START_END, of_prompt};
 
 /// Behaviour of the vendor by prompt; most jobs succeed or fail, some run until they are cancelled.
@@ -28,62 +28,66 @@ const ASKED: usize = 16;
 
 /// Knowledge of the client.
 #[derive(Default)]
-struct Known {
+struct KnownTasks {
     /// Task → its caller, and its cost.
     tasks: HashMap<String, (usize, u64)>,
     /// Submissions of each caller without a response: they may have arrived.
     unanswered: [usize; 2],
 }
 
-impl Known {
+impl KnownTasks {
     /// Total cost of a caller's tasks.
     fn credits_of(&self, caller: usize) -> u64 {
         self.tasks.values().filter(|(owner, _)| *owner == caller).map(|(_, credits)| credits).sum()
     }
 }
 
-fn job(chance: &mut StdRng) -> Value {
-    let mut job = of_prompt(PROMPTS[chance.gen_range(0..PROMPTS.len())]);
-    job["duration"] = json!(chance.gen_range(1..=3));
+fn job(rng: &mut StdRng) -> Value {
+    let mut job = of_prompt(PROMPTS[rng.gen_range(0..PROMPTS.len())]);
+    job["duration"] = json!(rng.gen_range(1..=3));
     job
 }
 
-async fn post(process: &Process, caller: Option<&Caller>, path: &str, body: &Value) -> reqwest::Result<Response> {
+async fn post(process: &Process, caller: Option<&LedgerCaller>, path: &str, body: &Value) -> reqwest::Result<Response> {
     let request = client().post(process.url(path)).json(body);
     if let Some(caller) = caller { request.bearer_auth(&caller.token) } else { request }.send().await
 }
 
-async fn submit(process: &Process, callers: &[Caller; 2], known: &mut Known, chance: &mut StdRng) {
-    let who = chance.gen_range(0..3);
-    let answer = post(process, callers.get(who), START_END, &job(chance)).await.unwrap();
-    if who == 2 {
-        assert_eq!(answer.status(), 401, "nobody has videos made by a vendor that is paid");
+async fn submit(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &mut KnownTasks, rng: &mut StdRng) {
+    let caller_index = rng.gen_range(0..3);
+    let response = post(process, callers.get(caller_index), START_END, &job(rng)).await.unwrap();
+    if caller_index == 2 {
+        assert_eq!(response.status(), 401, "nobody has videos made by a vendor that is paid");
         return;
     }
-    assert_eq!(answer.status(), 200);
-    let task: Value = answer.json().await.unwrap();
+    assert_eq!(response.status(), 200);
+    let task: Value = response.json().await.unwrap();
     let credits = task["credits"].as_u64().unwrap();
-    known.tasks.insert(task["task_id"].as_str().unwrap().to_owned(), (who, credits));
+    known_tasks.tasks.insert(task["task_id"].as_str().unwrap().to_owned(), (caller_index, credits));
 }
 
 /// Cancels a task; for another caller's task, the response is 404.
-async fn cancel(process: &Process, callers: &[Caller; 2], known: &Known, chance: &mut StdRng) {
-    let mut tasks: Vec<_> = known.tasks.iter().collect();
+async fn cancel(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &KnownTasks, rng: &mut StdRng) {
+    let mut tasks: Vec<_> = known_tasks.tasks.iter().collect();
     tasks.sort();
     if tasks.is_empty() {
         return;
     }
-    let (task, (owner, _)) = tasks[chance.gen_range(0..tasks.len())];
-    let who = chance.gen_range(0..3);
+    let (task, (owner, _)) = tasks[rng.gen_range(0..tasks.len())];
+    let caller_index = rng.gen_range(0..3);
     let path = format!("/proxy/videovendor/tasks/{task}/cancel");
-    let status = post(process, callers.get(who), &path, &json!({})).await.unwrap().status();
-    assert_eq!(status, if who == *owner { 200 } else { 404 }, "caller {who} cancels a task of {owner}");
+    let status = post(process, callers.get(caller_index), &path, &json!({})).await.unwrap().status();
+    assert_eq!(
+        status,
+        if caller_index == *owner { 200 } else { 404 },
+        "caller {caller_index} cancels a task of {owner}"
+    );
 }
 
 /// Checks an account at any time: the sum of held, charged and released credits is the cost of the tasks; only
 /// submissions without a response may add to it.
-async fn look(process: &Process, callers: &[Caller; 2], known: &mut Known) {
-    for (who, caller) in callers.iter().enumerate() {
+async fn read_ledgers(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &mut KnownTasks) {
+    for (caller_index, caller) in callers.iter().enumerate() {
         let (mut cursor, mut ledger) = (String::new(), Value::Null);
         let mut new = 0;
         while ledger.is_null() || ledger["next_cursor"].is_string() {
@@ -91,41 +95,46 @@ async fn look(process: &Process, callers: &[Caller; 2], known: &mut Known) {
             for entry in ledger["entries"].as_array().unwrap_or_else(|| panic!("{ledger}")) {
                 let (task, credits) =
                     (entry["task_id"].as_str().unwrap().to_owned(), entry["credits"].as_u64().unwrap());
-                let before = known.tasks.insert(task, (who, credits));
-                assert!(before.is_none_or(|before| before == (who, credits)), "{entry}: {before:?}");
+                let before = known_tasks.tasks.insert(task, (caller_index, credits));
+                assert!(before.is_none_or(|before| before == (caller_index, credits)), "{entry}: {before:?}");
                 new += usize::from(before.is_none());
             }
             cursor = ledger["next_cursor"].as_str().map(|next| format!("&cursor={next}")).unwrap_or_default();
         }
-        assert!(new <= known.unanswered[who], "{new} tasks of caller {who} that nobody submitted");
-        known.unanswered[who] = 0;
-        let [held, charged, refunded] = ["held", "charged", "refunded"].map(|name| ledger[name].as_u64().unwrap());
-        assert_eq!(held + charged + refunded, known.credits_of(who), "{ledger}");
-        assert_eq!(ledger["balance"], -i64::try_from(held + charged).unwrap());
+        assert!(
+            new <= known_tasks.unanswered[caller_index],
+            "{new} tasks of caller {caller_index} that nobody submitted"
+        );
+        known_tasks.unanswered[caller_index] = 0;
+        let [held_credits, charged, refunded] =
+            ["held", "charged", "refunded"].map(|name| ledger[name].as_u64().unwrap());
+        assert_eq!(held_credits + charged + refunded, known_tasks.credits_of(caller_index), "{ledger}");
+        assert_eq!(ledger["balance"], -i64::try_from(held_credits + charged).unwrap());
     }
 }
 
 /// Stops the service, kills it, or kills it during a submission.
-async fn end(process: Process, callers: &[Caller; 2], known: &mut Known, chance: &mut StdRng) {
-    match chance.gen_range(0..3) {
+async fn end(process: Process, callers: &[LedgerCaller; 2], known_tasks: &mut KnownTasks, rng: &mut StdRng) {
+    match rng.gen_range(0..3) {
         0 => assert!(process.terminate().0.success()),
         1 => process.kill(),
         _ => {
-            let who = chance.gen_range(0..2);
-            let request = client().post(process.url(START_END)).bearer_auth(&callers[who].token).json(&job(chance));
+            let caller_index = rng.gen_range(0..2);
+            let request =
+                client().post(process.url(START_END)).bearer_auth(&callers[caller_index].token).json(&job(rng));
             let sending = actix_web::rt::spawn(request.send());
-            tokio::time::sleep(Duration::from_micros(chance.gen_range(0..8000))).await;
+            tokio::time::sleep(Duration::from_micros(rng.gen_range(0..8000))).await;
             process.kill();
             let _ = sending.await.unwrap();
             // The response is not read: the submission may have arrived in either case.
-            known.unanswered[who] += 1;
+            known_tasks.unanswered[caller_index] += 1;
         }
     }
 }
 
 /// Cancels all running tasks, and waits until every account is settled.
-async fn settle(process: &Process, callers: &[Caller; 2], known: &Known) -> (usize, usize) {
-    for (task, (owner, _)) in &known.tasks {
+async fn settle(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &KnownTasks) -> (usize, usize) {
+    for (task, (owner, _)) in &known_tasks.tasks {
         if get(process, &format!("/tasks/{task}")).await["state"] != "success" {
             let path = format!("/proxy/videovendor/tasks/{task}/cancel");
             post(process, Some(&callers[*owner]), &path, &json!({})).await.unwrap();
@@ -135,7 +144,7 @@ async fn settle(process: &Process, callers: &[Caller; 2], known: &Known) -> (usi
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let mut completed = HashMap::new();
-    for task in known.tasks.keys() {
+    for task in known_tasks.tasks.keys() {
         let state = get(process, &format!("/tasks/{task}")).await["state"].clone();
         assert!(state == "success" || state == "failed", "{task} is {state}");
         completed.insert(task.clone(), state == "success");
@@ -144,38 +153,38 @@ async fn settle(process: &Process, callers: &[Caller; 2], known: &Known) -> (usi
     for caller in callers {
         audited += audit(process, caller, &completed).await.len();
     }
-    assert_eq!(audited, known.tasks.len(), "every task is in one account");
-    (known.tasks.len(), completed.values().filter(|completed| **completed).count())
+    assert_eq!(audited, known_tasks.tasks.len(), "every task is in one account");
+    (known_tasks.tasks.len(), completed.values().filter(|completed| **completed).count())
 }
 
 #[actix_web::test]
 async fn every_account_balances_over_submissions_failures_cancels_and_crashes() {
     let rounds: usize = std::env::var("ACCOUNT_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(5);
     let data = tempfile::tempdir().unwrap();
-    let vendor = VendorSim::behaving(sim(Mode::HonoursKeys, Duration::from_millis(10)), conduct).await;
+    let vendor = VendorSim::with_behavior(sim(SimMode::HonoursKeys, Duration::from_millis(10)), behavior).await;
     let start = |directory: &Path| {
-        let mut command = service(directory, &vendor.base(), Mode::HonoursKeys, End::Nowhere, 0);
+        let mut command = service(directory, &vendor.base(), SimMode::HonoursKeys, CrashPoint::Nowhere, 0);
         Process::try_start(&mut command).unwrap_or_else(|errors| panic!("it did not start: {errors}"))
     };
     let process = start(data.path());
-    let callers = [Caller::new(&process, "alice").await, Caller::new(&process, "bob").await];
+    let callers = [LedgerCaller::new(&process, "alice").await, LedgerCaller::new(&process, "bob").await];
     assert!(process.terminate().0.success());
-    let (mut known, mut chance) = (Known::default(), StdRng::seed_from_u64(0xC4ED_1755));
+    let (mut known_tasks, mut rng) = (KnownTasks::default(), StdRng::seed_from_u64(0xC4ED_1755));
     for _ in 0..rounds {
         let process = start(data.path());
-        look(&process, &callers, &mut known).await;
+        read_ledgers(&process, &callers, &mut known_tasks).await;
         for _ in 0..ASKED {
-            match chance.gen_range(0..8) {
-                0..5 => submit(&process, &callers, &mut known, &mut chance).await,
-                5 | 6 => cancel(&process, &callers, &known, &mut chance).await,
-                _ => look(&process, &callers, &mut known).await,
+            match rng.gen_range(0..8) {
+                0..5 => submit(&process, &callers, &mut known_tasks, &mut rng).await,
+                5 | 6 => cancel(&process, &callers, &known_tasks, &mut rng).await,
+                _ => read_ledgers(&process, &callers, &mut known_tasks).await,
             }
         }
-        end(process, &callers, &mut known, &mut chance).await;
+        end(process, &callers, &mut known_tasks, &mut rng).await;
     }
     let process = start(data.path());
-    look(&process, &callers, &mut known).await;
-    let (tasks, completed) = settle(&process, &callers, &known).await;
+    read_ledgers(&process, &callers, &mut known_tasks).await;
+    let (tasks, completed) = settle(&process, &callers, &known_tasks).await;
     assert!(process.terminate().0.success());
     assert!(completed > 0 && completed < tasks, "the test shows nothing: {completed} of {tasks}");
     println!("{rounds} lives of the service, {tasks} tasks, of which {completed} were charged");

@@ -10,12 +10,12 @@ use crate::support::receiver::{Received, Receiver};
 
 /// Caller with a token.
 #[derive(Clone)]
-pub struct Caller {
+pub struct LedgerCaller {
     pub id: String,
     pub token: String,
 }
 
-impl Caller {
+impl LedgerCaller {
     /// Creates a user with a token.
     pub async fn new(process: &Process, name: &str) -> Self {
         let post = async |path: &str, body: Value| -> Value {
@@ -35,7 +35,7 @@ pub async fn get(process: &Process, path: &str) -> Value {
 }
 
 /// Compares the account of a caller with the outcome of its tasks. Returns the tasks that cost credits.
-pub async fn audit(process: &Process, caller: &Caller, completed: &HashMap<String, bool>) -> Vec<String> {
+pub async fn audit(process: &Process, caller: &LedgerCaller, completed: &HashMap<String, bool>) -> Vec<String> {
     let (mut charged, mut refunded, mut tasks, mut cursor) = (0, 0, Vec::new(), String::new());
     let ledger = loop {
         let page = get(process, &format!("/users/credits?user={}&limit=100{cursor}", caller.id)).await;
@@ -44,7 +44,7 @@ pub async fn audit(process: &Process, caller: &Caller, completed: &HashMap<Strin
             match (completed.get(task), entry["state"].as_str().unwrap()) {
                 (Some(true), "charged") => charged += credits,
                 (Some(false), "refunded") => refunded += credits,
-                (ended, state) => panic!("{task} is completed: {ended:?}, and its credits are {state}"),
+                (state_name, state) => panic!("{task} is completed: {state_name:?}, and its credits are {state}"),
             }
             tasks.extend((credits > 0).then(|| task.to_owned()));
         }
@@ -62,13 +62,13 @@ pub async fn all_told(process: &Process, receiver: &Receiver, tasks: impl Iterat
     while get(process, "/admin/state").await["queues"]["deliveries"] != 0 {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
-    let told: HashSet<(String, String)> = receiver.received().iter().map(change).collect();
+    let reported: HashSet<(String, String)> = receiver.received().iter().map(change).collect();
     for task in tasks {
-        let shown = get(process, &format!("/tasks/{task}")).await;
-        let changes = shown["history"].as_array().unwrap_or_else(|| panic!("{shown}"));
+        let task_body = get(process, &format!("/tasks/{task}")).await;
+        let changes = task_body["history"].as_array().unwrap_or_else(|| panic!("{task_body}"));
         for change in &changes[1..] {
             let state = change["state"].as_str().unwrap().to_owned();
-            assert!(told.contains(&(task.clone(), state)), "{change} of {task} was not told");
+            assert!(reported.contains(&(task.clone(), state)), "{change} of {task} was not told");
         }
     }
 }

@@ -13,19 +13,22 @@ const STEPS_MAX: usize = 8 * SAMPLES_MAX;
 ///
 /// # Errors
 /// If the fragments cannot be read or announce too much, and the errors of `take`.
-pub(super) fn each(file: &[u8], mut take: impl FnMut(&Sample<'_>) -> Result<(), Fault>) -> Result<(), Fault> {
+pub(super) fn for_each_sample(
+    file: &[u8],
+    mut on_sample: impl FnMut(&Sample<'_>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
     let mut demuxer = Fmp4FileDemuxer::new();
 
     for _ in 0..STEPS_MAX {
-        let wanted = loop {
-            if let Some(wanted) = demuxer.required_input() {
-                break wanted;
+        let required = loop {
+            if let Some(required) = demuxer.required_input() {
+                break required;
             }
             let Some(sample) = demuxer.next_sample().map_err(unreadable)? else { return Ok(()) };
-            take(&sample)?;
+            on_sample(&sample)?;
         };
-        let part = part(file, wanted);
-        if promised(part.data) > 2 * SAMPLES_MAX as u64 {
+        let part = part(file, required);
+        if announced_samples(part.data) > 2 * SAMPLES_MAX as u64 {
             return Err(too_long());
         }
         demuxer.handle_input(part);
@@ -36,7 +39,7 @@ pub(super) fn each(file: &[u8], mut take: impl FnMut(&Sample<'_>) -> Result<(), 
 
 /// Returns a lower bound of the samples announced by the header of a fragment. A few bytes may announce millions, which
 /// the library would trust. Everything that looks like a list of samples is counted.
-fn promised(fragment: &[u8]) -> u64 {
+fn announced_samples(fragment: &[u8]) -> u64 {
     let Some((length, kind)) = fragment.split_first_chunk::<4>() else { return 0 };
     if !kind.starts_with(b"moof") {
         return 0;
@@ -49,11 +52,11 @@ fn promised(fragment: &[u8]) -> u64 {
     };
 
     let head = &fragment[..length];
-    let number = |at: usize| head.get(at..)?.first_chunk().map(|bytes| u64::from(u32::from_be_bytes(*bytes)));
+    let u32_at = |at: usize| head.get(at..)?.first_chunk().map(|bytes| u64::from(u32::from_be_bytes(*bytes)));
     let lists = head.windows(4).enumerate().filter(|(_, name)| name == b"trun");
 
     // Version and flags precede the number, as does an 8-byte length.
-    lists.map(|(at, _)| number(at + if number(at.wrapping_sub(4)) == Some(1) { 16 } else { 8 }).unwrap_or(0)).sum()
+    lists.map(|(at, _)| u32_at(at + if u32_at(at.wrapping_sub(4)) == Some(1) { 16 } else { 8 }).unwrap_or(0)).sum()
 }
 
 #[cfg(test)]
@@ -66,27 +69,27 @@ mod tests {
 
     #[test]
     fn films_in_fragments_are_read_with_their_sound() {
-        let reel = Reel::of(FRAGMENTS).unwrap();
+        let reel = Reel::parse(FRAGMENTS).unwrap();
         assert_eq!((reel.size.width, reel.size.height, reel.units.len()), (64, 48, 12));
         // The encoder does not know the duration of the last picture of a fragment.
         assert_eq!(reel.ticks() * 24 / u64::from(reel.timescale.get()), 12);
         assert_eq!(reel.units.iter().filter(|unit| unit.key).count(), 2);
         assert!(reel.sound.is_some_and(|sound| sound.packets.len() > 20));
-        let reordered = Reel::of(REORDERED).unwrap();
+        let reordered = Reel::parse(REORDERED).unwrap();
         assert_eq!((reordered.units.len(), reordered.sound), (12, None));
-        assert!(!reordered.units.is_sorted_by_key(|unit| unit.shown), "some pictures are shown after later ones");
+        assert!(!reordered.units.is_sorted_by_key(|unit| unit.shown_at), "some pictures are shown after later ones");
     }
 
-    fn with_number_of_samples(number: u32) -> Vec<u8> {
+    fn with_number_of_samples(count: u32) -> Vec<u8> {
         let mut film = FRAGMENTS.to_vec();
         let at = film.windows(4).position(|name| name == b"trun").unwrap();
-        film[at + 8..at + 12].copy_from_slice(&number.to_be_bytes());
+        film[at + 8..at + 12].copy_from_slice(&count.to_be_bytes());
         film
     }
 
     #[test]
     fn a_fragment_that_promises_millions_of_samples_is_refused_before_they_are_made() {
-        let code = |film: &[u8]| match Reel::of(film) {
+        let code = |film: &[u8]| match Reel::parse(film) {
             Err(Fault::Input { code, .. }) => code,
             other => panic!("{other:?}"),
         };
@@ -97,8 +100,8 @@ mod tests {
 
     #[test]
     fn a_long_length_does_not_hide_how_many_samples_there_are() {
-        let plain = b"\0\0\0\x20moof\0\0\0\x10trun\0\0\0\0\0\0\0\x05".as_slice();
+        let short_form = b"\0\0\0\x20moof\0\0\0\x10trun\0\0\0\0\0\0\0\x05".as_slice();
         let long = b"\0\0\0\x28moof\0\0\0\x01trun\0\0\0\0\0\0\0\x18\0\0\0\0\0\0\0\x07".as_slice();
-        assert_eq!([plain, long, &plain[..14], b"\0\0\0\x08mdat"].map(promised), [5, 7, 0, 0]);
+        assert_eq!([short_form, long, &short_form[..14], b"\0\0\0\x08mdat"].map(announced_samples), [5, 7, 0, 0]);
     }
 }

@@ -53,24 +53,27 @@ pub struct Unit {
     /// `true` for a key frame.
     pub key: bool,
     /// Presentation time in ticks.
-    pub shown: u64,
+    pub shown_at: u64,
     /// Duration in ticks.
     pub ticks: u32,
     offset: usize,
     bytes: usize,
 }
 
-fn refused(code: &'static str, reason: impl Into<String>) -> Fault {
+fn rejected(code: &'static str, reason: impl Into<String>) -> Fault {
     Fault::Input { code, reason: reason.into() }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "as `map_err` gives it")]
 pub(super) fn unreadable(error: impl ToString) -> Fault {
-    refused("video_unreadable", format!("cannot read the video: {}", error.to_string()))
+    rejected("video_unreadable", format!("cannot read the video: {}", error.to_string()))
 }
 
-pub(super) fn unsupported(what: &str) -> Fault {
-    refused("video_unsupported", format!("the video is {what}; H.264 with 8 bits, 4:2:0, progressive, in MP4 is read"))
+pub(super) fn unsupported(feature: &str) -> Fault {
+    rejected(
+        "video_unsupported",
+        format!("the video is {feature}; H.264 with 8 bits, 4:2:0, progressive, in MP4 is read"),
+    )
 }
 
 impl Reel {
@@ -78,9 +81,9 @@ impl Reel {
     ///
     /// # Errors
     /// Returns [`Fault::Input`] if the file is not a supported video or exceeds a limit.
-    pub fn of(file: &[u8]) -> Result<Self, Fault> {
+    pub fn parse(file: &[u8]) -> Result<Self, Fault> {
         if file.len() > BYTES_MAX {
-            return Err(refused("video_too_large", format!("the video has more than {} MiB", BYTES_MAX >> 20)));
+            return Err(rejected("video_too_large", format!("the video has more than {} MiB", BYTES_MAX >> 20)));
         }
 
         let mut film = DemuxedVideo::default();
@@ -90,7 +93,7 @@ impl Reel {
             Mp4FileKind::FragmentedMp4 => {
                 // The first samples may precede the fragments.
                 film.take_whole(file)?;
-                fragments::each(file, |sample| film.take(file, sample))?;
+                fragments::for_each_sample(file, |sample| film.add_sample(file, sample))?;
             }
         }
 
@@ -104,61 +107,62 @@ impl Reel {
     /// # Errors
     /// If its parts are malformed, or it contains parameters that differ from the announced ones.
     pub fn access_unit(&self, file: &[u8], unit: &Unit) -> Result<Vec<u8>, Fault> {
-        let mut rest = file.get(unit.offset..unit.offset + unit.bytes).ok_or_else(|| unreadable("it is cut off"))?;
+        let mut remaining =
+            file.get(unit.offset..unit.offset + unit.bytes).ok_or_else(|| unreadable("it is cut off"))?;
         let mut slices = Slices::default();
-        let mut whole = if unit.key { self.head.clone() } else { Vec::new() };
-        whole.reserve(unit.bytes + 16);
+        let mut unit_bytes = if unit.key { self.head.clone() } else { Vec::new() };
+        unit_bytes.reserve(unit.bytes + 16);
 
-        while !rest.is_empty() {
+        while !remaining.is_empty() {
             let (length, after) =
-                rest.split_at_checked(self.length_bytes).ok_or_else(|| unreadable("a picture is cut off"))?;
+                remaining.split_at_checked(self.length_bytes).ok_or_else(|| unreadable("a picture is cut off"))?;
             let length = length.iter().fold(0_usize, |sum, byte| (sum << 8) | usize::from(*byte));
             let (nal, after) = after.split_at_checked(length).ok_or_else(|| unreadable("a picture is cut off"))?;
             if nal.first().is_some_and(|first| first & 0x1f == 7) {
-                let promised = checked(nal)?;
-                if promised.size != self.size
-                    || promised.kept_pixels > self.kept_pixels
-                    || promised.coded_pixels > self.coded_pixels
+                let announced = checked(nal)?;
+                if announced.size != self.size
+                    || announced.kept_pixels > self.kept_pixels
+                    || announced.coded_pixels > self.coded_pixels
                 {
                     return Err(unsupported("made of parts with different descriptions"));
                 }
             }
             slices.count(nal)?;
             if !nal.is_empty() {
-                whole.extend([0, 0, 0, 1]);
-                whole.extend(nal);
+                unit_bytes.extend([0, 0, 0, 1]);
+                unit_bytes.extend(nal);
             }
-            rest = after;
+            remaining = after;
         }
 
-        Ok(whole)
+        Ok(unit_bytes)
     }
 
     /// Returns the duration in ticks.
     #[must_use]
     pub fn ticks(&self) -> u64 {
-        let begin = self.begin();
-        self.units.iter().map(|unit| unit.shown + u64::from(unit.ticks) - begin).max().unwrap_or(0)
+        let start = self.start();
+        self.units.iter().map(|unit| unit.shown_at + u64::from(unit.ticks) - start).max().unwrap_or(0)
     }
 
     /// Returns the presentation time of the first picture, in ticks.
     #[must_use]
-    pub fn begin(&self) -> u64 {
-        self.units.iter().map(|unit| unit.shown).min().unwrap_or(0)
+    pub fn start(&self) -> u64 {
+        self.units.iter().map(|unit| unit.shown_at).min().unwrap_or(0)
     }
 }
 
 pub(super) fn too_long() -> Fault {
-    refused(
+    rejected(
         "video_too_long",
         format!("the video is longer than {SECONDS_MAX} seconds or has more than {SAMPLES_MAX} pictures"),
     )
 }
 
 /// Returns the requested bytes, as far as the file contains them.
-pub(super) fn part(file: &[u8], wanted: RequiredInput) -> Input<'_> {
-    let start = usize::try_from(wanted.position).unwrap_or(usize::MAX).min(file.len());
-    let end = wanted.size.and_then(|size| start.checked_add(size)).unwrap_or(file.len()).min(file.len());
+pub(super) fn part(file: &[u8], required: RequiredInput) -> Input<'_> {
+    let start = usize::try_from(required.position).unwrap_or(usize::MAX).min(file.len());
+    let end = required.size.and_then(|size| start.checked_add(size)).unwrap_or(file.len()).min(file.len());
     Input { position: start as u64, data: &file[start..end] }
 }
 
@@ -169,8 +173,8 @@ const STEPS_MAX: usize = 1024;
 fn kind(file: &[u8]) -> Result<Mp4FileKind, Fault> {
     let mut detector = Mp4FileKindDetector::new();
     for _ in 0..STEPS_MAX {
-        let Some(wanted) = detector.required_input() else { break };
-        detector.handle_input(part(file, wanted));
+        let Some(required) = detector.required_input() else { break };
+        detector.handle_input(part(file, required));
     }
     detector.file_kind().map_err(unreadable)?.ok_or_else(|| unreadable("it has no index"))
 }
@@ -179,8 +183,8 @@ fn kind(file: &[u8]) -> Result<Mp4FileKind, Fault> {
 fn opened(file: &[u8]) -> Result<Mp4FileDemuxer, Fault> {
     let mut demuxer = Mp4FileDemuxer::new();
     for _ in 0..STEPS_MAX {
-        let Some(wanted) = demuxer.required_input() else { break };
-        demuxer.handle_input(part(file, wanted));
+        let Some(required) = demuxer.required_input() else { break };
+        demuxer.handle_input(part(file, required));
     }
     demuxer.tracks().map_err(unreadable)?;
     Ok(demuxer)
@@ -201,12 +205,12 @@ impl DemuxedVideo {
     fn take_whole(&mut self, file: &[u8]) -> Result<(), Fault> {
         let mut demuxer = opened(file)?;
         while let Some(sample) = demuxer.next_sample().map_err(unreadable)? {
-            self.take(file, &sample)?;
+            self.add_sample(file, &sample)?;
         }
         Ok(())
     }
 
-    fn take(&mut self, file: &[u8], sample: &Sample<'_>) -> Result<(), Fault> {
+    fn add_sample(&mut self, file: &[u8], sample: &Sample<'_>) -> Result<(), Fault> {
         self.samples += 1;
         if self.samples > 2 * SAMPLES_MAX {
             return Err(too_long());
@@ -224,12 +228,12 @@ impl DemuxedVideo {
 
         match sample.track.kind {
             TrackKind::Video => {
-                let shown = sample.timestamp.saturating_add_signed(sample.composition_time_offset.unwrap_or(0));
+                let shown_at = sample.timestamp.saturating_add_signed(sample.composition_time_offset.unwrap_or(0));
                 let unit =
-                    Unit { key: sample.keyframe, shown, ticks: sample.duration, offset: start, bytes: bytes.len() };
-                self.pictures.take(unit, sample.track.track_id, sample.track.timescale, sample.sample_entry)?;
+                    Unit { key: sample.keyframe, shown_at, ticks: sample.duration, offset: start, bytes: bytes.len() };
+                self.pictures.add_sample(unit, sample.track.track_id, sample.track.timescale, sample.sample_entry)?;
             }
-            TrackKind::Audio => keep(&mut self.sound, bytes, sample),
+            TrackKind::Audio => add_sound(&mut self.sound, bytes, sample),
             TrackKind::Subtitle => {}
         }
 
@@ -238,7 +242,7 @@ impl DemuxedVideo {
 }
 
 /// Keeps a packet of the first sound track whose packets can be copied unchanged.
-fn keep(sound: &mut Option<(u32, Sound)>, bytes: &[u8], sample: &Sample<'_>) {
+fn add_sound(sound: &mut Option<(u32, Sound)>, bytes: &[u8], sample: &Sample<'_>) {
     let packet = Packet { bytes: bytes.to_vec(), ticks: sample.duration };
     let track = sample.track.track_id;
 
@@ -250,9 +254,9 @@ fn keep(sound: &mut Option<(u32, Sound)>, bytes: &[u8], sample: &Sample<'_>) {
         {
             sound.packets.push(packet);
         }
-        (none @ None, Some(entry @ (SampleEntry::Mp4a(_) | SampleEntry::Opus(_)))) => {
+        (slot @ None, Some(entry @ (SampleEntry::Mp4a(_) | SampleEntry::Opus(_)))) => {
             let timescale = sample.track.timescale;
-            *none = Some((track, Sound { entry: entry.clone(), timescale, packets: vec![packet] }));
+            *slot = Some((track, Sound { entry: entry.clone(), timescale, packets: vec![packet] }));
         }
         // Another track, a second description, too many packets, or an unsupported codec.
         _ => {}
@@ -269,7 +273,7 @@ struct Pictures {
 
 impl Pictures {
     /// Keeps a picture of the first track.
-    fn take(
+    fn add_sample(
         &mut self,
         unit: Unit,
         track: u32,
@@ -283,18 +287,18 @@ impl Pictures {
 
         if let Some(entry) = entry {
             let described = described(entry)?;
-            if self.description.as_ref().is_some_and(|known| *known != described) {
+            if self.description.as_ref().is_some_and(|previous| *previous != described) {
                 return Err(unsupported("made of parts with different descriptions"));
             }
             self.description = Some(described);
         }
 
-        let end = unit.shown.saturating_add(u64::from(unit.ticks));
+        let end = unit.shown_at.saturating_add(u64::from(unit.ticks));
         if self.units.len() >= SAMPLES_MAX || end > SECONDS_MAX.saturating_mul(u64::from(timescale.get())) {
             return Err(too_long());
         }
         if unit.bytes > SAMPLE_BYTES_MAX {
-            return Err(refused("video_too_large", "a picture of the video is too large"));
+            return Err(rejected("video_too_large", "a picture of the video is too large"));
         }
         self.units.push(unit);
 
@@ -302,21 +306,21 @@ impl Pictures {
     }
 
     fn reel(self) -> Result<Reel, Fault> {
-        let nothing = || refused("video_unreadable", "the video has no pictures");
-        let (_, timescale) = self.track.ok_or_else(nothing)?;
-        let Description { promised, head, length_bytes } = self.description.ok_or_else(nothing)?;
+        let no_pictures = || rejected("video_unreadable", "the video has no pictures");
+        let (_, timescale) = self.track.ok_or_else(no_pictures)?;
+        let Description { announced: promised, head, length_bytes } = self.description.ok_or_else(no_pictures)?;
         let AnnouncedSizes { size, coded_pixels, kept_pixels } = promised;
         let pixels = coded_pixels.saturating_mul(self.units.len() as u64);
 
         if pixels > DECODED_PIXELS_MAX {
-            let told = format!("the video has {} pictures of {size}", self.units.len());
-            return Err(refused("video_too_large", too_many_pixels(&told, pixels, DECODED_PIXELS_MAX)));
+            let description = format!("the video has {} pictures of {size}", self.units.len());
+            return Err(rejected("video_too_large", too_many_pixels(&description, pixels, DECODED_PIXELS_MAX)));
         }
 
         let reel =
             Reel { size, units: self.units, sound: None, timescale, head, kept_pixels, coded_pixels, length_bytes };
         if reel.ticks() == 0 || !reel.units.first().is_some_and(|unit| unit.key) {
-            return Err(refused("video_unreadable", "the video does not begin with a whole picture"));
+            return Err(rejected("video_unreadable", "the video does not begin with a whole picture"));
         }
 
         Ok(reel)
@@ -334,7 +338,7 @@ struct AnnouncedSizes {
 /// Description of the pictures in the index: announced sizes, parameter sets, and the number of bytes of a length.
 #[derive(PartialEq, Eq)]
 struct Description {
-    promised: AnnouncedSizes,
+    announced: AnnouncedSizes,
     head: Vec<u8>,
     length_bytes: usize,
 }
@@ -350,13 +354,13 @@ fn described(entry: &SampleEntry) -> Result<Description, Fault> {
     };
 
     let Avc1Box { avcc_box, .. } = avc1;
-    let mut promised: Option<AnnouncedSizes> = None;
+    let mut announced: Option<AnnouncedSizes> = None;
 
     for sps in &avcc_box.sps_list {
         let next = checked(sps)?;
-        let kept_pixels = promised.map_or(0, |before| before.kept_pixels).max(next.kept_pixels);
-        let coded_pixels = promised.map_or(0, |before| before.coded_pixels).max(next.coded_pixels);
-        promised = Some(AnnouncedSizes { coded_pixels, kept_pixels, ..next });
+        let kept_pixels = announced.map_or(0, |before| before.kept_pixels).max(next.kept_pixels);
+        let coded_pixels = announced.map_or(0, |before| before.coded_pixels).max(next.coded_pixels);
+        announced = Some(AnnouncedSizes { coded_pixels, kept_pixels, ..next });
     }
 
     let mut head = Vec::new();
@@ -367,30 +371,30 @@ fn described(entry: &SampleEntry) -> Result<Description, Fault> {
     }
 
     parse_annexb_nal_units(&head).map_err(unreadable)?;
-    let promised = promised.ok_or_else(|| unreadable("it does not say how its pictures are coded"))?;
-    Ok(Description { promised, head, length_bytes: usize::from(avcc_box.length_size_minus_one.get()) + 1 })
+    let announced = announced.ok_or_else(|| unreadable("it does not say how its pictures are coded"))?;
+    Ok(Description { announced, head, length_bytes: usize::from(avcc_box.length_size_minus_one.get()) + 1 })
 }
 
 /// Returns the sizes announced by a parameter set, if its pictures may be decoded.
 fn checked(sps: &[u8]) -> Result<AnnouncedSizes, Fault> {
-    let told = parse_sps(sps).map_err(unreadable)?;
-    if told.bit_depth_luma_minus8 != 0 || told.bit_depth_chroma_minus8 != 0 {
+    let coding = parse_sps(sps).map_err(unreadable)?;
+    if coding.bit_depth_luma_minus8 != 0 || coding.bit_depth_chroma_minus8 != 0 {
         return Err(unsupported("coded with more than 8 bits"));
     }
-    if told.chroma_format_idc != 1 {
+    if coding.chroma_format_idc != 1 {
         return Err(unsupported("coded with other colours than 4:2:0"));
     }
 
-    let size = Size { width: told.width.into(), height: told.height.into() };
+    let size = Size { width: coding.width.into(), height: coding.height.into() };
     let coded = sps::coded(sps).ok_or_else(|| unreadable("it does not say how its pictures are coded"))?;
     if coded.interlaced {
         return Err(unsupported("interlaced"));
     }
 
     // Cropped pixels are decoded too; a picture may be cropped by one block on each side.
-    let most = (PIXELS_MAX + 16 * 2 * SIDE_MAX) as u64;
-    if size.area() > PIXELS_MAX || size.width.max(size.height) > SIDE_MAX || coded.pixels > most {
-        return Err(refused("video_too_large", "the video has more than 4096 by 2304 pixels"));
+    let pixels_max = (PIXELS_MAX + 16 * 2 * SIDE_MAX) as u64;
+    if size.area() > PIXELS_MAX || size.width.max(size.height) > SIDE_MAX || coded.pixels > pixels_max {
+        return Err(rejected("video_too_large", "the video has more than 4096 by 2304 pixels"));
     }
     if coded.references > REFERENCES_MAX {
         return Err(unreadable("it keeps more pictures than the standard allows"));

@@ -18,7 +18,7 @@ struct Bits {
 
 impl Bits {
     /// Returns the bits after the header, without emulation prevention bytes.
-    fn of(nal: &[u8]) -> Self {
+    fn new(nal: &[u8]) -> Self {
         let mut bytes = Vec::with_capacity(nal.len());
         let mut zeros = 0;
         for byte in nal.iter().skip(1) {
@@ -44,7 +44,7 @@ impl Bits {
     }
 
     /// Reads an unsigned Exp-Golomb number.
-    fn number(&mut self) -> Option<u32> {
+    fn read_unsigned(&mut self) -> Option<u32> {
         let mut zeros = 0;
         while self.bit()? == 0 {
             zeros += 1;
@@ -52,13 +52,13 @@ impl Bits {
                 return None;
             }
         }
-        let rest = self.bits(zeros)?;
-        u32::try_from((1_u64 << zeros) - 1 + u64::from(rest)).ok()
+        let suffix = self.bits(zeros)?;
+        u32::try_from((1_u64 << zeros) - 1 + u64::from(suffix)).ok()
     }
 
-    fn signed(&mut self) -> Option<i64> {
-        let number = i64::from(self.number()?);
-        Some(if number % 2 == 1 { number / 2 + 1 } else { -(number / 2) })
+    fn read_signed(&mut self) -> Option<i64> {
+        let value = i64::from(self.read_unsigned()?);
+        Some(if value % 2 == 1 { value / 2 + 1 } else { -(value / 2) })
     }
 }
 
@@ -67,35 +67,35 @@ const HIGH: [u32; 13] = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134
 
 /// Parses a parameter set up to the size; `None` if it ends before that.
 pub(super) fn coded(nal: &[u8]) -> Option<CodingProperties> {
-    let mut bits = Bits::of(nal);
+    let mut bits = Bits::new(nal);
     let profile = bits.bits(8)?;
     bits.bits(16)?;
-    bits.number()?;
+    bits.read_unsigned()?;
     if HIGH.contains(&profile) {
         high(&mut bits)?;
     }
-    bits.number()?;
+    bits.read_unsigned()?;
 
-    match bits.number()? {
+    match bits.read_unsigned()? {
         0 => {
-            bits.number()?;
+            bits.read_unsigned()?;
         }
         1 => {
             bits.bit()?;
-            bits.signed()?;
-            bits.signed()?;
-            for _ in 0..bits.number()?.min(255) {
-                bits.signed()?;
+            bits.read_signed()?;
+            bits.read_signed()?;
+            for _ in 0..bits.read_unsigned()?.min(255) {
+                bits.read_signed()?;
             }
         }
         _ => {}
     }
 
-    let references = bits.number()?;
+    let references = bits.read_unsigned()?;
     bits.bit()?;
 
-    let width = u64::from(bits.number()?) + 1;
-    let height = u64::from(bits.number()?) + 1;
+    let width = u64::from(bits.read_unsigned()?) + 1;
+    let height = u64::from(bits.read_unsigned()?) + 1;
     let interlaced = bits.bit()? == 0;
     let rows = height * if interlaced { 2 } else { 1 };
 
@@ -104,12 +104,12 @@ pub(super) fn coded(nal: &[u8]) -> Option<CodingProperties> {
 
 /// Skips the chroma format and the scaling lists.
 fn high(bits: &mut Bits) -> Option<()> {
-    let format = bits.number()?;
+    let format = bits.read_unsigned()?;
     if format == 3 {
         bits.bit()?;
     }
-    bits.number()?;
-    bits.number()?;
+    bits.read_unsigned()?;
+    bits.read_unsigned()?;
     bits.bit()?;
 
     if bits.bit()? == 1 {
@@ -128,7 +128,7 @@ fn skip_list(bits: &mut Bits, length: usize) -> Option<()> {
     let mut next = 8_i64;
     for _ in 0..length {
         if next != 0 {
-            next = (last + bits.signed()?).rem_euclid(256);
+            next = (last + bits.read_signed()?).rem_euclid(256);
         }
         last = if next == 0 { last } else { next };
     }
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn the_coded_size_is_that_of_whole_blocks() {
         let size = Size { width: 98, height: 54 };
-        let unit = H264.encoder(size, Effort::Fine).unwrap().encode(&Yuv::of(&Raster::new(size))).unwrap();
+        let unit = H264.encoder(size, Effort::Fine).unwrap().encode(&Yuv::from_raster(&Raster::new(size))).unwrap();
         let start = unit.windows(4).position(|bytes| bytes[..3] == [0, 0, 1] && bytes[3] & 0x1f == 7).unwrap();
         let coded = coded(&unit[start + 3..]).unwrap();
         assert_eq!((coded.pixels, coded.interlaced), (112 * 64, false));

@@ -10,15 +10,19 @@ pub const DECODED_PIXELS_MAX: u64 = 10_000_000_000;
 pub(super) const SLICES_MAX: usize = 256;
 
 /// Describes an excess of pixels in words that follow `told`.
-pub(in crate::video) fn too_many_pixels(told: &str, pixels: u64, most: u64) -> String {
+pub(in crate::video) fn too_many_pixels(description: &str, pixels: u64, limit: u64) -> String {
     let millions = |pixels: u64| pixels.div_ceil(1_000_000);
-    format!("{told}, {} million pixels in all; at most {} million are allowed", millions(pixels), millions(most))
+    format!(
+        "{description}, {} million pixels in all; at most {} million are allowed",
+        millions(pixels),
+        millions(limit)
+    )
 }
 
 /// Counter of the slices of an access unit, each of which may cost as much as a whole picture.
 #[derive(Default)]
 pub(super) struct Slices {
-    all: usize,
+    total: usize,
     first: usize,
 }
 
@@ -30,11 +34,11 @@ impl Slices {
     pub fn count(&mut self, nal: &[u8]) -> Result<(), Fault> {
         let [header, start, ..] = nal else { return Ok(()) };
         if matches!(header & 0x1f, 1 | 2 | 5) {
-            self.all += 1;
+            self.total += 1;
             // A set first bit means that the slice begins at the first block.
             self.first += usize::from(start & 0x80 != 0);
         }
-        if self.first > 1 || self.all > SLICES_MAX {
+        if self.first > 1 || self.total > SLICES_MAX {
             return Err(unsupported("made of samples with several pictures"));
         }
         Ok(())

@@ -26,25 +26,26 @@ pub struct Strip {
 pub fn write(strip: &Strip, sound: Option<&Sound>) -> Result<Vec<u8>, CodecError> {
     let frames: usize = strip.groups.iter().map(Vec::len).sum();
     let packets = sound.map_or(0, |sound| sound.packets.len());
-    let first = strip.groups.first().and_then(|group| group.first()).ok_or_else(|| odd("a film has no pictures"))?;
+    let first =
+        strip.groups.first().and_then(|group| group.first()).ok_or_else(|| muxer_error("a film has no pictures"))?;
     let options = Mp4FileMuxerOptions {
         reserved_moov_box_size: estimate_maximum_moov_box_size(&[frames, packets]),
         ..Mp4FileMuxerOptions::default()
     };
 
-    let muxer = Mp4FileMuxer::with_options(options).map_err(odd)?;
+    let muxer = Mp4FileMuxer::with_options(options).map_err(muxer_error)?;
     let mut film = MuxedVideo { bytes: muxer.initial_boxes_bytes().to_vec(), muxer };
     let mut entry = Some(SampleEntry::Avc1(described(first)?));
-    let mut waiting = Waiting::of(sound);
-    let mut shown = 0;
+    let mut pending_packets = Waiting::new(sound);
+    let mut shown_at = 0;
 
     for group in &strip.groups {
         for (at, unit) in group.iter().enumerate() {
             film.picture(unit, at == 0, entry.take())?;
         }
-        shown += group.len() as u64;
-        while let Some((packet, entry)) = waiting.next_before(shown, shown == frames as u64) {
-            film.sound(packet, entry, waiting.timescale)?;
+        shown_at += group.len() as u64;
+        while let Some((packet, entry)) = pending_packets.next_before(shown_at, shown_at == frames as u64) {
+            film.sound(packet, entry, pending_packets.timescale)?;
         }
     }
 
@@ -52,14 +53,14 @@ pub fn write(strip: &Strip, sound: Option<&Sound>) -> Result<Vec<u8>, CodecError
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "as `map_err` gives it")]
-fn odd(error: impl ToString) -> CodecError {
+fn muxer_error(error: impl ToString) -> CodecError {
     CodecError(error.to_string())
 }
 
 /// Returns the description of the stream with its colour space, which the codec does not write: BT.709, 16 to 235.
 fn described(unit: &[u8]) -> Result<Avc1Box, CodecError> {
     let config = H264SampleEntryConfig { length_size: LengthSize::FourBytes };
-    let mut description = build_avc1_box_from_annexb(unit, &config).map_err(odd)?;
+    let mut description = build_avc1_box_from_annexb(unit, &config).map_err(muxer_error)?;
     let mut payload = b"nclx".to_vec();
     payload.extend([0, 1, 0, 1, 0, 1, 0]);
     let box_size = BoxSize::U32(8 + payload.len() as u32);
@@ -77,7 +78,7 @@ struct Waiting<'a> {
 }
 
 impl<'a> Waiting<'a> {
-    fn of(sound: Option<&'a Sound>) -> Self {
+    fn new(sound: Option<&'a Sound>) -> Self {
         let packets: &[Packet] = sound.map_or(&[], |sound| &sound.packets);
         Self {
             packets: packets.iter().peekable(),
@@ -88,8 +89,8 @@ impl<'a> Waiting<'a> {
     }
 
     /// Returns the next packet if it begins before `frames` pictures have been shown, or if `all` is set.
-    fn next_before(&mut self, frames: u64, all: bool) -> Option<(&'a Packet, Option<SampleEntry>)> {
-        let due = all || self.at * u64::from(FPS) < frames * u64::from(self.timescale.get());
+    fn next_before(&mut self, frames: u64, is_end: bool) -> Option<(&'a Packet, Option<SampleEntry>)> {
+        let due = is_end || self.at * u64::from(FPS) < frames * u64::from(self.timescale.get());
         let packet = self.packets.next_if(|_| due)?;
         self.at += u64::from(packet.ticks);
         Some((packet, self.entry.take()))
@@ -105,9 +106,9 @@ impl MuxedVideo {
     /// Appends a picture without parameter sets, which are in the description.
     fn picture(&mut self, unit: &[u8], keyframe: bool, sample_entry: Option<SampleEntry>) -> Result<(), CodecError> {
         let start = self.bytes.len();
-        for nal in parse_annexb_nal_units(unit).map_err(odd)? {
+        for nal in parse_annexb_nal_units(unit).map_err(muxer_error)? {
             if !matches!(nal.nal_unit_type, H264NalUnitType::Sps | H264NalUnitType::Pps) {
-                let length = u32::try_from(nal.data.len()).map_err(odd)?;
+                let length = u32::try_from(nal.data.len()).map_err(muxer_error)?;
                 self.bytes.extend(length.to_be_bytes());
                 self.bytes.extend(nal.data);
             }
@@ -147,16 +148,16 @@ impl MuxedVideo {
             data_size: self.bytes.len() - start,
         };
 
-        self.muxer.append_sample(&sample).map_err(odd)
+        self.muxer.append_sample(&sample).map_err(muxer_error)
     }
 
     fn end(mut self) -> Result<Vec<u8>, CodecError> {
-        let boxes = self.muxer.finalize().map_err(odd)?;
+        let boxes = self.muxer.finalize().map_err(muxer_error)?;
         if !boxes.is_faststart_enabled() {
-            return Err(odd("the index of the film has no room at its beginning"));
+            return Err(muxer_error("the index of the film has no room at its beginning"));
         }
         for (offset, part) in boxes.offset_and_bytes_pairs() {
-            let offset = usize::try_from(offset).map_err(odd)?;
+            let offset = usize::try_from(offset).map_err(muxer_error)?;
             self.bytes[offset..offset + part.len()].copy_from_slice(part);
         }
         Ok(self.bytes)

@@ -3,7 +3,7 @@
 use super::{Colour, Painter, Point, mix};
 use crate::light::ramp;
 use crate::noise::scramble;
-use crate::video::camera::chance;
+use crate::video::camera::random;
 
 /// Number of hill ridges.
 const RIDGES: usize = 6;
@@ -13,18 +13,18 @@ impl Painter {
     pub(super) fn hills(&self, [x, y]: [f32; 2]) -> Point {
         for ridge in (0..RIDGES).rev() {
             let near = ridge as f32 / (RIDGES - 1) as f32;
-            let which = 20 + 8 * ridge as u32;
+            let salt = 20 + 8 * ridge as u32;
             let high = 0.42 - 0.26 * near;
             let wide = 0.9 + 0.8 * (1.0 - near);
 
-            let rough = self.fbm([x * wide + 31.0 * near, 0.5], 3 + (3.0 * (1.0 - near)) as u32, which);
+            let rough = self.fbm([x * wide + 31.0 * near, 0.5], 3 + (3.0 * (1.0 - near)) as u32, salt);
             let trees =
-                if near > 0.5 { 0.05 * near * self.noise([x * 55.0 / (0.4 + near), 0.0], which + 6) } else { 0.0 };
+                if near > 0.5 { 0.05 * near * self.noise([x * 55.0 / (0.4 + near), 0.0], salt + 6) } else { 0.0 };
             let crest = -0.18 + 0.95 * near - high * (rough - 0.3) * 2.0 - trees;
 
             if y > crest {
                 let below = (y - crest).min(1.0);
-                let ground = self.fbm([x * (9.0 - 4.0 * near), y * (14.0 - 6.0 * near)], 4, which + 3);
+                let ground = self.fbm([x * (9.0 - 4.0 * near), y * (14.0 - 6.0 * near)], 4, salt + 3);
                 let green = mix([0.34, 0.42, 0.30], [0.18, 0.27, 0.13], near);
 
                 let mut colour = lit(green, self.palette.lit, self.palette.dark, 0.2 + 0.6 * ground - 0.25 * near);
@@ -85,25 +85,26 @@ impl Painter {
             let near = row as f32 / (ROWS - 1) as f32;
             let wide = 0.10 + 0.13 * near;
             let at = x / wide + 100.0 + 0.37 * row as f32;
-            let house = at.floor();
-            let own = |what: u32| chance(self.seed ^ (house as u32).wrapping_mul(0x9E37), 200 + 16 * row as u32 + what);
+            let house_index = at.floor();
+            let random_at =
+                |salt: u32| random(self.seed ^ (house_index as u32).wrapping_mul(0x9E37), 200 + 16 * row as u32 + salt);
 
-            let inside = at - house;
-            let narrow = 0.04 + 0.12 * own(1);
-            let high = 0.35 + 0.85 * own(0) * (1.15 - 0.55 * near);
+            let position = at - house_index;
+            let narrow = 0.04 + 0.12 * random_at(1);
+            let high = 0.35 + 0.85 * random_at(0) * (1.15 - 0.55 * near);
             let top = ground - high * (1.0 - 0.35 * near);
 
-            if y > top && inside > narrow && inside < 1.0 - narrow {
+            if y > top && position > narrow && position < 1.0 - narrow {
                 let wall = mix(self.palette.dark, self.palette.horizon, 0.62 * (1.0 - near) + 0.08);
-                let wall = mix(wall, self.palette.lit, 0.10 * (1.0 - (inside - 0.3).abs()));
+                let wall = mix(wall, self.palette.lit, 0.10 * (1.0 - (position - 0.3).abs()));
 
-                let columns = 4.0 + (4.0 * own(2)).floor();
+                let columns = 4.0 + (4.0 * random_at(2)).floor();
                 let floor = 0.030 + 0.022 * near;
-                let column = (inside - narrow) / (1.0 - 2.0 * narrow) * columns;
+                let column = (position - narrow) / (1.0 - 2.0 * narrow) * columns;
                 let storey = (y - top) / floor;
-                let window = chance(
+                let window = random(
                     self.seed ^ (column as u32 + 64 * storey as u32).wrapping_mul(0x85EB),
-                    300 + house as u32 * 7 + row as u32,
+                    300 + house_index as u32 * 7 + row as u32,
                 );
 
                 let soft = (pixel / floor * 1.5).clamp(0.05, 0.4);
@@ -111,8 +112,8 @@ impl Painter {
 
                 let share = if self.palette.night { 0.42 } else { 0.16 };
                 let lamp =
-                    if window < share { 0.55 + 0.45 * chance(self.seed, 400 + (window * 9000.0) as u32) } else { 0.0 };
-                let warm = mix([1.0, 0.80, 0.45], [0.65, 0.85, 1.0], f32::from(u8::from(own(3) > 0.75)));
+                    if window < share { 0.55 + 0.45 * random(self.seed, 400 + (window * 9000.0) as u32) } else { 0.0 };
+                let warm = mix([1.0, 0.80, 0.45], [0.65, 0.85, 1.0], f32::from(u8::from(random_at(3) > 0.75)));
 
                 let colour = mix(mix(wall, self.palette.horizon, 0.1 * pane), warm, lamp * pane * (0.55 + 0.45 * near));
                 return (colour, 0.10 + 0.52 * near);
@@ -128,12 +129,12 @@ impl Painter {
 
         for row in (0..ROWS).rev() {
             let near = row as f32 / (ROWS - 1) as f32;
-            let which = 120 + 8 * row as u32;
-            let floor = 0.25 + 0.55 * near + 0.06 * self.fbm([x * 2.0, near], 3, which);
+            let salt = 120 + 8 * row as u32;
+            let floor = 0.25 + 0.55 * near + 0.06 * self.fbm([x * 2.0, near], 3, salt);
             let dark = mix(mix([0.30, 0.42, 0.30], self.palette.horizon, 0.6), [0.07, 0.10, 0.05], near.powf(0.6));
 
             if y > floor {
-                let moss = self.fbm([x * 14.0, y * 30.0], 4, which + 1);
+                let moss = self.fbm([x * 14.0, y * 30.0], 4, salt + 1);
                 let colour =
                     lit([0.26, 0.34, 0.12], self.palette.lit, self.palette.dark, 0.15 + 0.7 * moss - 0.2 * near);
                 return (mix(colour, sunny, 0.5 * (1.0 - near).powi(2)), 0.15 + 0.8 * near);
@@ -141,19 +142,19 @@ impl Painter {
 
             let wide = 0.20 + 0.28 * near;
             let at = x / wide + 57.0 + 0.31 * row as f32;
-            let own = |what: u32| chance(self.seed ^ (at.floor() as u32).wrapping_mul(0x9E37), which + what);
-            let lean = 0.06 * (own(0) - 0.5) * y;
-            let thick = (0.035 + 0.075 * own(1)) * (1.0 + 0.5 * ramp(y, floor - 0.25, floor));
-            let aside = (at.fract() - 0.2 - 0.6 * own(2) + lean).abs();
+            let random_at = |offset: u32| random(self.seed ^ (at.floor() as u32).wrapping_mul(0x9E37), salt + offset);
+            let lean = 0.06 * (random_at(0) - 0.5) * y;
+            let thick = (0.035 + 0.075 * random_at(1)) * (1.0 + 0.5 * ramp(y, floor - 0.25, floor));
+            let distance = (at.fract() - 0.2 - 0.6 * random_at(2) + lean).abs();
 
-            if aside < thick {
-                let bark = self.fbm([at * 40.0, y * 5.0], 3, which + 4);
-                let round = 1.0 - (aside / thick).powi(2);
+            if distance < thick {
+                let bark = self.fbm([at * 40.0, y * 5.0], 3, salt + 4);
+                let round = 1.0 - (distance / thick).powi(2);
                 let colour = lit(dark, self.palette.lit, self.palette.dark, 0.08 + 0.35 * bark * round);
                 return (mix(colour, sunny, 0.55 * (1.0 - near)), 0.12 + 0.8 * near);
             }
 
-            let crown = self.fbm([x * (4.0 + 2.0 * near), y * 5.0], 5, which + 5);
+            let crown = self.fbm([x * (4.0 + 2.0 * near), y * 5.0], 5, salt + 5);
             if crown > 0.60 + 0.35 * (y + 0.95) - 0.12 * near && y < 0.1 {
                 let leaf = mix(mix([0.36, 0.50, 0.18], dark, 0.6 * near), sunny, 0.45 * (1.0 - near));
                 return (mix(leaf, sunny, 0.3 * ramp(crown, 0.7, 0.8)), 0.10 + 0.75 * near);
@@ -169,11 +170,11 @@ impl Painter {
         const ROWS: usize = 5;
         for row in (0..ROWS).rev() {
             let near = row as f32 / (ROWS - 1) as f32;
-            let which = 160 + 8 * row as u32;
+            let salt = 160 + 8 * row as u32;
 
             let crest = |x: f32| {
                 0.06 + 0.62 * near
-                    - (0.26 - 0.05 * near) * self.fbm([x * (1.3 - 0.5 * near) + 13.0 * near, 0.3], 2, which)
+                    - (0.26 - 0.05 * near) * self.fbm([x * (1.3 - 0.5 * near) + 13.0 * near, 0.3], 2, salt)
             };
 
             if y > crest(x) {
@@ -182,8 +183,7 @@ impl Painter {
 
                 let lines = 0.5
                     + 0.5
-                        * (90.0 * (y - crest(x)) / (0.5 + near) + 6.0 * self.noise([x * 3.0, y * 3.0], which + 2))
-                            .sin();
+                        * (90.0 * (y - crest(x)) / (0.5 + near) + 6.0 * self.noise([x * 3.0, y * 3.0], salt + 2)).sin();
 
                 let sand = lit(
                     [0.93, 0.70, 0.42],
@@ -199,9 +199,9 @@ impl Painter {
 
     /// Space: nebula, stars and a planet.
     pub(super) fn space(&self, [x, y]: [f32; 2], pixel: f32) -> Point {
-        let middle = [0.9 * chance(self.seed, 50) - 0.2, 0.5 * chance(self.seed, 51) - 0.1];
-        let radius = 0.34 + 0.16 * chance(self.seed, 52);
-        let hue = chance(self.seed, 53);
+        let middle = [0.9 * random(self.seed, 50) - 0.2, 0.5 * random(self.seed, 51) - 0.1];
+        let radius = 0.34 + 0.16 * random(self.seed, 52);
+        let hue = random(self.seed, 53);
 
         let [dx, dy] = [(x - middle[0]) / radius, (y - middle[1]) / radius];
         let far = (dx * dx + dy * dy).sqrt();
@@ -211,10 +211,10 @@ impl Painter {
         for scale in [34.0, 70.0_f32] {
             let cell = [(x * scale).floor(), (y * scale).floor()];
             let cell_seed = scramble((cell[0] + 5000.0) as u32, (cell[1] + 5000.0) as u32, self.seed);
-            let own = |what: u32| chance(cell_seed, what + scale as u32);
-            let at = [x * scale - cell[0] - 0.2 - 0.6 * own(1), y * scale - cell[1] - 0.2 - 0.6 * own(2)];
-            let size = 0.04 + 0.10 * own(3).powi(4) + 0.6 * pixel * scale;
-            let star = (-(at[0] * at[0] + at[1] * at[1]) / (size * size)).exp() * ramp(own(4), 0.80, 1.0);
+            let random_at = |offset: u32| random(cell_seed, offset + scale as u32);
+            let at = [x * scale - cell[0] - 0.2 - 0.6 * random_at(1), y * scale - cell[1] - 0.2 - 0.6 * random_at(2)];
+            let size = 0.04 + 0.10 * random_at(3).powi(4) + 0.6 * pixel * scale;
+            let star = (-(at[0] * at[0] + at[1] * at[1]) / (size * size)).exp() * ramp(random_at(4), 0.80, 1.0);
             colour = mix(colour, [1.0, 0.97, 0.92], star.min(1.0));
         }
 
@@ -242,17 +242,18 @@ impl Painter {
 
     /// Abstract: colours that flow into each other.
     pub(super) fn marble(&self, [x, y]: [f32; 2]) -> Point {
-        let one = [self.fbm([x * 0.9, y * 0.9], 4, 80), self.fbm([x * 0.9 + 4.0, y * 0.9 + 2.0], 4, 81)];
-        let two = [
-            self.fbm([x + 2.4 * one[0], y + 2.4 * one[1]], 4, 82),
-            self.fbm([x + 2.4 * one[1] + 3.0, y - 2.4 * one[0]], 4, 83),
+        let warp = [self.fbm([x * 0.9, y * 0.9], 4, 80), self.fbm([x * 0.9 + 4.0, y * 0.9 + 2.0], 4, 81)];
+        let second_warp = [
+            self.fbm([x + 2.4 * warp[0], y + 2.4 * warp[1]], 4, 82),
+            self.fbm([x + 2.4 * warp[1] + 3.0, y - 2.4 * warp[0]], 4, 83),
         ];
 
-        let value = self.fbm([x * 0.8 + 2.2 * two[0], y * 0.8 + 2.2 * two[1]], 4, 84);
+        let value = self.fbm([x * 0.8 + 2.2 * second_warp[0], y * 0.8 + 2.2 * second_warp[1]], 4, 84);
 
-        let hue = chance(self.seed, 85);
-        let colour = mix(spectrum(hue + 0.35 * two[0]), spectrum(hue + 0.5 + 0.2 * one[1]), ramp(value, 0.3, 0.7));
-        let light = 0.55 + 0.9 * (value - 0.35) + 0.25 * ramp(two[1], 0.5, 0.75);
+        let hue = random(self.seed, 85);
+        let colour =
+            mix(spectrum(hue + 0.35 * second_warp[0]), spectrum(hue + 0.5 + 0.2 * warp[1]), ramp(value, 0.3, 0.7));
+        let light = 0.55 + 0.9 * (value - 0.35) + 0.25 * ramp(second_warp[1], 0.5, 0.75);
         (colour.map(|part| part * light), ramp(value, 0.2, 0.8))
     }
 }
@@ -271,6 +272,6 @@ fn lit(surface: Colour, light: Colour, dark: Colour, share: f32) -> Colour {
 }
 
 /// Returns a vivid colour; `turn` is the hue in turns.
-fn spectrum(turn: f32) -> Colour {
-    [0.0, 0.33, 0.67].map(|phase| 0.52 + 0.42 * (std::f32::consts::TAU * (turn + phase)).cos())
+fn spectrum(angle: f32) -> Colour {
+    [0.0, 0.33, 0.67].map(|phase| 0.52 + 0.42 * (std::f32::consts::TAU * (angle + phase)).cos())
 }

@@ -2,7 +2,7 @@
 
 mod grounds;
 
-use super::camera::chance;
+use super::camera::random;
 use super::depth::Depth;
 use super::raster::{Raster, Size};
 use super::view::View;
@@ -24,12 +24,12 @@ const DEPTH_SIDE: usize = 320;
 #[must_use]
 pub fn paint(wishes: &Wishes, prompt: &str, size: Size, seed: u32) -> View {
     let seed = scramble(prompt::prompt_seed(prompt).unwrap_or(0), 3, seed);
-    let painter = Painter::of(wishes, seed);
+    let painter = Painter::from_wishes(wishes, seed);
     let half = size.height as f32 * 0.5;
 
     let picture = Raster::from_fn(size, |x, y| {
-        let place = [(x as f32 + 0.5) / half - size.aspect(), (y as f32 + 0.5) / half - 1.0];
-        let ([red, green, blue], _) = painter.point(place, 1.0 / half);
+        let point = [(x as f32 + 0.5) / half - size.aspect(), (y as f32 + 0.5) / half - 1.0];
+        let ([red, green, blue], _) = painter.point(point, 1.0 / half);
         // Dithering avoids banding in skies.
         let grain = ((scramble(x as u32, y as u32, seed) & 0xff) as f32 / 255.0 - 0.5) / 128.0;
         let [red, green, blue] = [red, green, blue].map(|part| (part + grain).clamp(0.0, 1.0));
@@ -41,27 +41,27 @@ pub fn paint(wishes: &Wishes, prompt: &str, size: Size, seed: u32) -> View {
     let height = size.height.div_ceil(cell);
 
     let map = Plane::from_fn(width, height, |x, y| {
-        let place = [
+        let point = [
             ((x as f32 + 0.5) / width as f32 * 2.0 - 1.0) * size.aspect(),
             (y as f32 + 0.5) / height as f32 * 2.0 - 1.0,
         ];
-        painter.point(place, 1.0 / half).1
+        painter.point(point, 1.0 / half).1
     });
 
     let map = crate::filters::box_blur(&map, 1);
-    View { picture, depth: Depth::known(map, size.aspect()) }
+    View { picture, depth: Depth::from_map(map, size.aspect()) }
 }
 
 /// Returns the moving elements of a painted place.
-pub fn life(wishes: &Wishes) -> impl Iterator<Item = Life> {
-    let own = match wishes.ground {
+pub fn default_life(wishes: &Wishes) -> impl Iterator<Item = Life> {
+    let ground_life = match wishes.ground {
         Some(Ground::Sea) => Some(Life::Water),
         Some(Ground::Forest) => Some(Life::Leaves),
         Some(Ground::Hills | Ground::Desert) | None => Some(Life::Clouds),
         Some(Ground::City | Ground::Space | Ground::Abstract) => None,
     };
 
-    own.into_iter()
+    ground_life.into_iter()
 }
 
 /// Colours of a time of day.
@@ -77,7 +77,7 @@ struct SceneColours {
 }
 
 impl SceneColours {
-    fn of(hour: Hour) -> Self {
+    fn from_hour(hour: Hour) -> Self {
         let [zenith, horizon, sun, lit, dark] = match hour {
             Hour::Dawn => {
                 [[0.36, 0.47, 0.70], [0.98, 0.78, 0.66], [1.0, 0.92, 0.78], [0.86, 0.74, 0.66], [0.28, 0.30, 0.42]]
@@ -107,60 +107,60 @@ struct Painter {
 }
 
 impl Painter {
-    fn of(wishes: &Wishes, seed: u32) -> Self {
+    fn from_wishes(wishes: &Wishes, seed: u32) -> Self {
         let ground = wishes.ground.unwrap_or(Ground::Hills);
 
-        let usual = match ground {
+        let default_hour = match ground {
             Ground::City | Ground::Space => Hour::Night,
-            _ => [Hour::Day, Hour::Dusk, Hour::Dawn][(3.0 * chance(seed, 20)) as usize % 3],
+            _ => [Hour::Day, Hour::Dusk, Hour::Dawn][(3.0 * random(seed, 20)) as usize % 3],
         };
 
         let horizon = match ground {
-            Ground::Sea => 0.05 + 0.15 * chance(seed, 21),
+            Ground::Sea => 0.05 + 0.15 * random(seed, 21),
             Ground::City => 0.45,
             Ground::Desert => 0.1,
             _ => 0.2,
         };
 
-        let hour = wishes.hour.unwrap_or(usual);
+        let hour = wishes.hour.unwrap_or(default_hour);
         let high = if matches!(hour, Hour::Day | Hour::Night) { 0.62 } else { 0.16 };
-        let sun = [1.4 * chance(seed, 22) - 0.7, horizon - high - 0.1 * chance(seed, 23)];
+        let sun = [1.4 * random(seed, 22) - 0.7, horizon - high - 0.1 * random(seed, 23)];
 
-        Self { ground, palette: SceneColours::of(hour), seed, sun, horizon }
+        Self { ground, palette: SceneColours::from_hour(hour), seed, sun, horizon }
     }
 
     /// Returns the point at a position; `pixel` is the size of a pixel there.
-    fn point(&self, place: [f32; 2], pixel: f32) -> Point {
+    fn point(&self, position: [f32; 2], pixel: f32) -> Point {
         match self.ground {
-            Ground::Hills => self.hills(place),
-            Ground::Sea => self.sea(place),
-            Ground::City => self.city(place, pixel),
-            Ground::Forest => self.forest(place),
-            Ground::Desert => self.desert(place),
-            Ground::Space => self.space(place, pixel),
-            Ground::Abstract => self.marble(place),
+            Ground::Hills => self.hills(position),
+            Ground::Sea => self.sea(position),
+            Ground::City => self.city(position, pixel),
+            Ground::Forest => self.forest(position),
+            Ground::Desert => self.desert(position),
+            Ground::Space => self.space(position, pixel),
+            Ground::Abstract => self.marble(position),
         }
     }
 
     /// Returns the colour of the sky: glow around the sun, clouds, stars at night.
     fn sky(&self, [x, y]: [f32; 2]) -> Colour {
         let SceneColours { zenith, horizon, sun, night, .. } = self.palette;
-        let up = ((self.horizon - y) / (1.0 + self.horizon)).clamp(0.0, 1.0);
-        let mut colour = mix(horizon, zenith, up.powf(0.65));
+        let height = ((self.horizon - y) / (1.0 + self.horizon)).clamp(0.0, 1.0);
+        let mut colour = mix(horizon, zenith, height.powf(0.65));
 
         let far = ((x - self.sun[0]).powi(2) + (y - self.sun[1]).powi(2)).sqrt();
         let glow = (-far * if night { 5.0 } else { 2.2 }).exp();
         colour = mix(colour, sun, 0.65 * glow);
 
         if night {
-            let star = chance(self.seed ^ 0x57A5, scramble((x * 260.0 + 900.0) as u32, (y * 260.0 + 900.0) as u32, 1));
-            colour = mix(colour, [1.0; 3], if star > 0.9975 { 0.8 * up } else { 0.0 });
+            let star = random(self.seed ^ 0x57A5, scramble((x * 260.0 + 900.0) as u32, (y * 260.0 + 900.0) as u32, 1));
+            colour = mix(colour, [1.0; 3], if star > 0.9975 { 0.8 * height } else { 0.0 });
         }
 
         // Clouds are flat layers seen from below, so they become denser towards the horizon.
-        let depth = 0.25 + 1.6 * up;
+        let depth = 0.25 + 1.6 * height;
         let cloud = self.fbm([x / depth * 1.1, 1.0 / depth * 2.4], 5, 11);
-        let dense = ramp(cloud, 0.50, 0.78) * (0.25 + 0.75 * ramp(up, 0.02, 0.25));
+        let dense = ramp(cloud, 0.50, 0.78) * (0.25 + 0.75 * ramp(height, 0.02, 0.25));
         let shade = mix(mix(horizon, sun, 0.5), zenith, 0.25 + 0.3 * (cloud - 0.5));
         colour = mix(colour, shade, 0.75 * dense);
 
@@ -168,21 +168,21 @@ impl Painter {
     }
 
     /// Returns fractal noise from 0 to 1.
-    fn fbm(&self, [x, y]: [f32; 2], octaves: u32, which: u32) -> f32 {
+    fn fbm(&self, [x, y]: [f32; 2], octaves: u32, salt: u32) -> f32 {
         let mut sum = 0.0;
         let mut weight = 0.5;
         let mut scale = 1.0;
 
         for octave in 0..octaves {
-            sum += weight
-                * self.noise([x * scale + 17.3 * octave as f32, y * scale - 9.1 * octave as f32], which + octave);
+            sum +=
+                weight * self.noise([x * scale + 17.3 * octave as f32, y * scale - 9.1 * octave as f32], salt + octave);
             (weight, scale) = (weight * 0.5, scale * 2.03);
         }
         sum / (1.0 - 0.5_f32.powi(octaves as i32))
     }
 
     /// Returns smooth noise from 0 to 1 with one random value per unit.
-    fn noise(&self, [x, y]: [f32; 2], which: u32) -> f32 {
+    fn noise(&self, [x, y]: [f32; 2], salt: u32) -> f32 {
         let left = x.floor();
         let top = y.floor();
         let across = ramp(x - left, 0.0, 1.0);
@@ -190,7 +190,7 @@ impl Painter {
 
         let corner = |dx: i32, dy: i32| {
             let hash =
-                scramble((left as i32 + dx) as u32, (top as i32 + dy) as u32, self.seed.wrapping_add(which * 7919));
+                scramble((left as i32 + dx) as u32, (top as i32 + dy) as u32, self.seed.wrapping_add(salt * 7919));
             (hash >> 8) as f32 / (1 << 24) as f32
         };
 
@@ -200,8 +200,8 @@ impl Painter {
     }
 }
 
-fn mix(one: Colour, other: Colour, share: f32) -> Colour {
-    std::array::from_fn(|at| one[at] + share * (other[at] - one[at]))
+fn mix(from: Colour, to: Colour, share: f32) -> Colour {
+    std::array::from_fn(|at| from[at] + share * (to[at] - from[at]))
 }
 
 #[cfg(test)]
@@ -211,7 +211,7 @@ mod tests {
     const SIZE: Size = Size { width: 64, height: 36 };
 
     fn painted(prompt: &str) -> View {
-        paint(&Wishes::of(prompt), prompt, SIZE, 5)
+        paint(&Wishes::from_prompt(prompt), prompt, SIZE, 5)
     }
 
     fn brightness(view: &View) -> f32 {
@@ -220,14 +220,14 @@ mod tests {
 
     #[test]
     fn every_place_has_its_picture_and_something_near_and_far() {
-        let mut seen = Vec::new();
+        let mut pictures = Vec::new();
         for prompt in ["mountains", "sea", "city", "forest", "desert", "galaxy", "abstract"] {
             let view = painted(prompt);
             let nears: Vec<f32> = (0..36).map(|at| view.depth.at([0.3, at as f32 / 18.0 - 1.0])).collect();
             let span = nears.iter().copied().fold(0.0, f32::max) - nears.iter().copied().fold(1.0, f32::min);
             assert!(span > 0.1, "{prompt}: {span}");
-            assert!(!seen.contains(&view.picture), "{prompt}");
-            seen.push(view.picture);
+            assert!(!pictures.contains(&view.picture), "{prompt}");
+            pictures.push(view.picture);
         }
     }
 

@@ -4,7 +4,7 @@ use std::f32::consts::TAU;
 
 use super::{Band, Noise, RATE, Stereo};
 use crate::noise::scramble;
-use crate::video::camera::chance;
+use crate::video::camera::random;
 use crate::video::words::{Ground, Hour, Life, Mood, Weather, Wishes};
 
 /// Band of noise with slow swells.
@@ -16,7 +16,7 @@ struct Layer {
     damp: f32,
     gain: f32,
     /// Swells per second; `depth` is their amplitude from 0 to 1.
-    pace: f32,
+    frequency: f32,
     depth: f32,
 }
 
@@ -31,23 +31,23 @@ enum Small {
     Chimes,
 }
 
-const ROOM: Layer = Layer { band: 180.0, wander: 0.1, damp: 1.6, gain: 0.06, pace: 0.1, depth: 0.2 };
-const WIND: Layer = Layer { band: 420.0, wander: 0.5, damp: 0.7, gain: 0.13, pace: 0.23, depth: 0.7 };
-const RAIN: Layer = Layer { band: 5200.0, wander: 0.05, damp: 1.8, gain: 0.16, pace: 0.3, depth: 0.15 };
-const RAIN_LOW: Layer = Layer { band: 900.0, wander: 0.1, damp: 1.6, gain: 0.07, pace: 0.2, depth: 0.2 };
-const SURF: Layer = Layer { band: 700.0, wander: 0.55, damp: 1.4, gain: 0.26, pace: 0.14, depth: 0.85 };
-const SPRAY: Layer = Layer { band: 3800.0, wander: 0.3, damp: 1.7, gain: 0.06, pace: 0.14, depth: 0.95 };
-const CITY: Layer = Layer { band: 130.0, wander: 0.3, damp: 0.9, gain: 0.30, pace: 0.17, depth: 0.4 };
-const TRAFFIC: Layer = Layer { band: 900.0, wander: 0.4, damp: 1.5, gain: 0.045, pace: 0.11, depth: 0.8 };
-const LEAVES: Layer = Layer { band: 3200.0, wander: 0.3, damp: 1.6, gain: 0.07, pace: 0.31, depth: 0.7 };
-const FIRE: Layer = Layer { band: 320.0, wander: 0.3, damp: 1.2, gain: 0.16, pace: 1.7, depth: 0.4 };
-const DEEP: Layer = Layer { band: 70.0, wander: 0.2, damp: 0.25, gain: 0.16, pace: 0.07, depth: 0.6 };
+const ROOM: Layer = Layer { band: 180.0, wander: 0.1, damp: 1.6, gain: 0.06, frequency: 0.1, depth: 0.2 };
+const WIND: Layer = Layer { band: 420.0, wander: 0.5, damp: 0.7, gain: 0.13, frequency: 0.23, depth: 0.7 };
+const RAIN: Layer = Layer { band: 5200.0, wander: 0.05, damp: 1.8, gain: 0.16, frequency: 0.3, depth: 0.15 };
+const RAIN_LOW: Layer = Layer { band: 900.0, wander: 0.1, damp: 1.6, gain: 0.07, frequency: 0.2, depth: 0.2 };
+const SURF: Layer = Layer { band: 700.0, wander: 0.55, damp: 1.4, gain: 0.26, frequency: 0.14, depth: 0.85 };
+const SPRAY: Layer = Layer { band: 3800.0, wander: 0.3, damp: 1.7, gain: 0.06, frequency: 0.14, depth: 0.95 };
+const CITY: Layer = Layer { band: 130.0, wander: 0.3, damp: 0.9, gain: 0.30, frequency: 0.17, depth: 0.4 };
+const TRAFFIC: Layer = Layer { band: 900.0, wander: 0.4, damp: 1.5, gain: 0.045, frequency: 0.11, depth: 0.8 };
+const LEAVES: Layer = Layer { band: 3200.0, wander: 0.3, damp: 1.6, gain: 0.07, frequency: 0.31, depth: 0.7 };
+const FIRE: Layer = Layer { band: 320.0, wander: 0.3, damp: 1.2, gain: 0.16, frequency: 1.7, depth: 0.4 };
+const DEEP: Layer = Layer { band: 70.0, wander: 0.2, damp: 0.25, gain: 0.16, frequency: 0.07, depth: 0.6 };
 
 /// Adds the sound of a place, and wind noise of a fast camera.
 pub(super) fn add(mix: &mut [Stereo], wishes: &Wishes, speed: impl Fn(f32) -> f32, seed: u32) {
-    let (layers, small) = heard(wishes);
-    for (number, layer) in (0..).zip(&layers) {
-        layer.add(mix, seed.wrapping_add(number * 101));
+    let (layers, small) = layers_for(wishes);
+    for (index, layer) in (0..).zip(&layers) {
+        layer.add(mix, seed.wrapping_add(index * 101));
     }
 
     for small in small {
@@ -57,7 +57,7 @@ pub(super) fn add(mix: &mut [Stereo], wishes: &Wishes, speed: impl Fn(f32) -> f3
     whoosh(mix, speed, seed);
 }
 
-fn heard(wishes: &Wishes) -> (Vec<Layer>, Vec<Small>) {
+fn layers_for(wishes: &Wishes) -> (Vec<Layer>, Vec<Small>) {
     let mut layers = vec![ROOM];
     let mut small = Vec::new();
 
@@ -116,15 +116,15 @@ fn heard(wishes: &Wishes) -> (Vec<Layer>, Vec<Small>) {
 
 impl Layer {
     fn add(&self, mix: &mut [Stereo], seed: u32) {
-        let phase = TAU * chance(seed, 3);
+        let phase = TAU * random(seed, 3);
         for side in 0..2 {
             let mut noise = Noise::new(scramble(side as u32, 5, seed));
             let mut band = Band::default();
 
             for (at, sample) in mix.iter_mut().enumerate() {
                 let time = at as f32 / RATE as f32;
-                let turn = TAU * self.pace * time + phase + 0.6 * side as f32;
-                let swell = 0.5 + 0.5 * (turn.sin() + 0.35 * (2.7 * turn + 1.0).sin()).clamp(-1.0, 1.0);
+                let phase_at = TAU * self.frequency * time + phase + 0.6 * side as f32;
+                let swell = 0.5 + 0.5 * (phase_at.sin() + 0.35 * (2.7 * phase_at + 1.0).sin()).clamp(-1.0, 1.0);
 
                 let frequency = self.band * (1.0 + self.wander * (swell - 0.5) * 2.0);
                 let level = self.gain * (1.0 - self.depth * (1.0 - swell));
@@ -148,17 +148,17 @@ fn events(mix: &mut [Stereo], small: Small, seed: u32) {
 
     let count = (rate * seconds).ceil() as u32;
 
-    for number in 0..count {
-        let own = |what: u32| chance(scramble(number, small as u32, seed), what);
-        let start = (own(1) * mix.len() as f32) as usize;
-        let side = own(2);
+    for index in 0..count {
+        let random_at = |salt: u32| random(scramble(index, small as u32, seed), salt);
+        let start = (random_at(1) * mix.len() as f32) as usize;
+        let side = random_at(2);
         let gains = [(1.0 - side).sqrt(), side.sqrt()];
 
-        let tail = &mut mix[start..];
-        let length = tail.len().min((small.length() * RATE as f32) as usize);
+        let remaining = &mut mix[start..];
+        let length = remaining.len().min((small.length() * RATE as f32) as usize);
 
-        let mut sound = small.voice(own(3), own(4), scramble(number, 9, seed));
-        for (at, sample) in tail[..length].iter_mut().enumerate() {
+        let mut sound = small.voice(random_at(3), random_at(4), scramble(index, 9, seed));
+        for (at, sample) in remaining[..length].iter_mut().enumerate() {
             let value = sound(at as f32 / RATE as f32);
             (0..2).for_each(|side| sample[side] += gains[side] * value);
         }
@@ -178,34 +178,38 @@ impl Small {
     }
 
     /// Returns a function from the time in seconds to a sample.
-    fn voice(self, one: f32, two: f32, seed: u32) -> impl FnMut(f32) -> f32 {
+    fn voice(self, pitch_seed: f32, timbre_seed: f32, seed: u32) -> impl FnMut(f32) -> f32 {
         let mut noise = Noise::new(seed);
         let mut band = Band::default();
         let mut phase = 0.0_f32;
 
         move |time| match self {
             Self::Drops => {
-                phase += TAU * (1400.0 + 2600.0 * one + 9000.0 * time) / RATE as f32;
-                0.035 * (0.3 + two) * phase.sin() * (-90.0 * time).exp()
+                phase += TAU * (1400.0 + 2600.0 * pitch_seed + 9000.0 * time) / RATE as f32;
+                0.035 * (0.3 + timbre_seed) * phase.sin() * (-90.0 * time).exp()
             }
-            Self::Crackle => 0.3 * two * two * noise.next() * (-(120.0 + 300.0 * one) * time).exp(),
+            Self::Crackle => {
+                0.3 * timbre_seed * timbre_seed * noise.next() * (-(120.0 + 300.0 * pitch_seed) * time).exp()
+            }
             Self::Birds => {
-                let note = (time * (7.0 + 5.0 * one)).fract();
-                phase += TAU * (2300.0 + 1500.0 * two + 900.0 * (note * (3.0 + 4.0 * one)).sin()) / RATE as f32;
-                0.035 * phase.sin() * (std::f32::consts::PI * note).sin().powi(2) * (1.0 - time / 0.7).max(0.0)
+                let note_phase = (time * (7.0 + 5.0 * pitch_seed)).fract();
+                phase += TAU * (2300.0 + 1500.0 * timbre_seed + 900.0 * (note_phase * (3.0 + 4.0 * pitch_seed)).sin())
+                    / RATE as f32;
+                0.035 * phase.sin() * (std::f32::consts::PI * note_phase).sin().powi(2) * (1.0 - time / 0.7).max(0.0)
             }
             Self::Crickets => {
-                phase += TAU * (4100.0 + 500.0 * one) / RATE as f32;
+                phase += TAU * (4100.0 + 500.0 * pitch_seed) / RATE as f32;
                 0.016 * phase.sin() * (TAU * 17.0 * time).sin().max(0.0) * (1.0 - time / 0.5).max(0.0)
             }
             Self::Thunder => {
                 let value = band.next(noise.next(), 90.0 - 40.0 * (time / 3.5), 0.8);
-                let swell =
-                    (time * 9.0).min(1.0) * (-1.3 * time).exp() * (0.7 + 0.3 * (11.0 * time * (1.0 + one)).sin());
-                (0.9 + 0.6 * two) * swell * (value + 0.5 * band.low())
+                let swell = (time * 9.0).min(1.0)
+                    * (-1.3 * time).exp()
+                    * (0.7 + 0.3 * (11.0 * time * (1.0 + pitch_seed)).sin());
+                (0.9 + 0.6 * timbre_seed) * swell * (value + 0.5 * band.low())
             }
             Self::Chimes => {
-                let tone = [523.25, 587.33, 659.26, 783.99, 880.0, 1046.5][(one * 6.0) as usize % 6];
+                let tone = [523.25, 587.33, 659.26, 783.99, 880.0, 1046.5][(pitch_seed * 6.0) as usize % 6];
                 phase += TAU * tone / RATE as f32;
                 0.03 * (phase.sin() + 0.4 * (2.76 * phase).sin() * (-4.0 * time).exp())
                     * (time * 80.0).min(1.0)

@@ -97,11 +97,11 @@ fn mixed(plan: &SoundPlan<'_>, wishes: &Wishes, length: usize, speed: impl Fn(f3
 /// Adds music, ducked under other sound.
 fn lay_under(mix: &mut [Stereo], bed: &[Stereo]) {
     let mut level = 0.0_f32;
-    for (sum, own) in mix.iter_mut().zip(bed) {
+    for (sum, bed_sample) in mix.iter_mut().zip(bed) {
         let other = sum[0].abs().max(sum[1].abs());
         level += (other - level) / if other > level { GOES } else { COMES };
         let gain = ALONE / (1.0 + GIVES_WAY * level);
-        (0..2).for_each(|side| sum[side] += gain * own[side]);
+        (0..2).for_each(|side| sum[side] += gain * bed_sample[side]);
     }
 }
 
@@ -154,8 +154,8 @@ mod tests {
         SoundPlan { audio, voice_id: None, bed: None }
     }
 
-    fn heard(plan: &SoundPlan<'_>, prompt: &str) -> Vec<Stereo> {
-        mixed(plan, &Wishes::of(prompt), RATE, |_| 0.1, 7)
+    fn mix_of(plan: &SoundPlan<'_>, prompt: &str) -> Vec<Stereo> {
+        mixed(plan, &Wishes::from_prompt(prompt), RATE, |_| 0.1, 7)
     }
 
     fn loudness(samples: &[Stereo]) -> f32 {
@@ -164,27 +164,27 @@ mod tests {
 
     #[test]
     fn places_sound_different_and_nothing_clips() {
-        let mut seen: Vec<Vec<Stereo>> = Vec::new();
+        let mut mixes: Vec<Vec<Stereo>> = Vec::new();
         for prompt in ["", "rain", "the sea", "a city at night", "a forest", "campfire", "storm", "galaxy"] {
-            let samples = heard(&plan(Some(SoundContent::SoundEffectOnly)), prompt);
+            let samples = mix_of(&plan(Some(SoundContent::SoundEffectOnly)), prompt);
             let loud = loudness(&samples);
             assert!((0.003..0.4).contains(&loud), "{prompt}: {loud}");
             assert!(
-                samples.iter().flatten().all(|value| value.abs() <= CEILING) && !seen.contains(&samples),
+                samples.iter().flatten().all(|value| value.abs() <= CEILING) && !mixes.contains(&samples),
                 "{prompt}"
             );
-            seen.push(samples);
+            mixes.push(samples);
         }
     }
 
     #[test]
     fn kinds_of_sound_are_what_they_say() {
         let [effects, speech, all] = [SoundContent::SoundEffectOnly, SoundContent::SpeechOnly, SoundContent::All]
-            .map(|kind| heard(&plan(Some(kind)), ""));
+            .map(|kind| mix_of(&plan(Some(kind)), ""));
         assert!(effects != speech && speech != all && all != effects);
         let voices = ["anna", "bert"].map(|id| {
             let plan = SoundPlan { voice_id: Some(id.to_owned()), ..plan(Some(SoundContent::SpeechOnly)) };
-            heard(&plan, "")
+            mix_of(&plan, "")
         });
         assert_ne!(voices[0], voices[1]);
     }
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn music_is_mixed_in() {
         let bed = |count: usize| vec![[0.5, -0.5]; count];
-        let samples = heard(&SoundPlan { bed: Some(&bed), ..plan(None) }, "");
+        let samples = mix_of(&SoundPlan { bed: Some(&bed), ..plan(None) }, "");
         let [left, right] = samples[RATE / 2];
         assert!((left + right).abs() < 1e-6 && left > 0.2 && samples[0][0].abs() < 0.01);
     }
@@ -205,7 +205,10 @@ mod tests {
         let before = mix.clone();
         lay_under(&mut mix, &vec![[0.5; 2]; 3 * third]);
         let added = |at: usize| mix[at][0] - before[at][0];
-        let [alone, under, again] = [third - 1, 2 * third - 1, 3 * third - 1].map(added);
-        assert!(alone > 0.39 && under < alone / 3.0 && under > 0.05 && again > 0.8 * alone, "{alone} {under} {again}");
+        let [outside, under, after] = [third - 1, 2 * third - 1, 3 * third - 1].map(added);
+        assert!(
+            outside > 0.39 && under < outside / 3.0 && under > 0.05 && after > 0.8 * outside,
+            "{outside} {under} {after}"
+        );
     }
 }

@@ -28,12 +28,12 @@ pub(super) fn encode(samples: &[Stereo]) -> Result<Sound, Fault> {
     let mut bytes = vec![0; MAX_PACKET_BYTES];
 
     for block in samples.chunks(PACKET) {
-        let mut whole = vec![0.0; 2 * PACKET];
-        for (target, sample) in whole.as_chunks_mut::<2>().0.iter_mut().zip(block) {
+        let mut frame = vec![0.0; 2 * PACKET];
+        for (target, sample) in frame.as_chunks_mut::<2>().0.iter_mut().zip(block) {
             *target = *sample;
         }
 
-        let length = encoder.encode(&whole, PACKET, &mut bytes).map_err(defect)?;
+        let length = encoder.encode(&frame, PACKET, &mut bytes).map_err(defect)?;
         packets.push(Packet { bytes: bytes[..length].to_vec(), ticks: block.len() as u32 });
     }
 

@@ -5,7 +5,7 @@ use std::f32::consts::TAU;
 use super::{Band, Noise, RATE, Stereo};
 use crate::noise::scramble;
 use crate::prompt;
-use crate::video::camera::chance;
+use crate::video::camera::random;
 
 /// First three formants of vowels in Hz.
 const VOWELS: [[f32; 3]; 5] = [
@@ -25,8 +25,8 @@ const PHRASE: u32 = 9;
 /// Adds a murmur. The voice id determines pitch and formant scale.
 pub(super) fn add(mix: &mut [Stereo], voice_id: Option<&str>, gain: f32, seed: u32) {
     let voice = voice_id.and_then(prompt::prompt_seed).unwrap_or(seed);
-    let pitch = 92.0 * 2.4_f32.powf(chance(voice, 71));
-    let head = 0.88 + 0.26 * chance(voice, 71) + 0.06 * chance(voice, 72);
+    let pitch = 92.0 * 2.4_f32.powf(random(voice, 71));
+    let head = 0.88 + 0.26 * random(voice, 71) + 0.06 * random(voice, 72);
 
     let mut noise = Noise::new(seed);
     let mut bands: [Band; 3] = Default::default();
@@ -36,24 +36,28 @@ pub(super) fn add(mix: &mut [Stereo], voice_id: Option<&str>, gain: f32, seed: u
     for (at, sample) in mix.iter_mut().enumerate() {
         let time = at as f32 / RATE as f32;
         let syllable = (time * SYLLABLES) as u32;
-        let within = (time * SYLLABLES).fract();
+        let syllable_phase = (time * SYLLABLES).fract();
 
-        let own = |what: u32| chance(scramble(syllable, 1, seed), what);
-        let goal = VOWELS[(own(1) * 5.0) as usize % 5];
+        let random_at = |salt: u32| random(scramble(syllable, 1, seed), salt);
+        let target = VOWELS[(random_at(1) * 5.0) as usize % 5];
         let in_phrase = (syllable % PHRASE) as f32 / PHRASE as f32;
 
         // The pitch falls over a phrase and varies by syllable.
-        let tone = pitch * (1.12 - 0.22 * in_phrase + 0.10 * (own(2) - 0.5) + 0.01 * (TAU * 5.1 * time).sin());
+        let tone = pitch * (1.12 - 0.22 * in_phrase + 0.10 * (random_at(2) - 0.5) + 0.01 * (TAU * 5.1 * time).sin());
         phase = (phase + tone / RATE as f32).fract();
 
         let glottis = (1.0 - phase).powi(3) - 0.25 + 0.03 * noise.next();
         let breath = syllable % PHRASE == PHRASE - 1;
-        let open = if breath { 0.0 } else { (std::f32::consts::PI * within).sin().powf(0.7) * (0.55 + 0.45 * own(3)) };
+        let open = if breath {
+            0.0
+        } else {
+            (std::f32::consts::PI * syllable_phase).sin().powf(0.7) * (0.55 + 0.45 * random_at(3))
+        };
 
         let mut value = 0.0;
-        for number in 0..3 {
-            formants[number] += (goal[number] * head - formants[number]) * 0.0006;
-            value += GAINS[number] * bands[number].next(glottis, formants[number], 0.12);
+        for formant in 0..3 {
+            formants[formant] += (target[formant] * head - formants[formant]) * 0.0006;
+            value += GAINS[formant] * bands[formant].next(glottis, formants[formant], 0.12);
         }
 
         let value = 0.11 * gain * open * value;

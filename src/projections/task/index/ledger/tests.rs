@@ -60,8 +60,8 @@ fn task(number: u8) -> TaskId {
     TaskId(Uuid::from_u128(u128::from(number) + 100))
 }
 
-fn second(number: usize) -> Timestamp {
-    Timestamp::from_micros(i64::try_from(number).unwrap() * 1_000_000)
+fn second(seconds: usize) -> Timestamp {
+    Timestamp::from_micros(i64::try_from(seconds).unwrap() * 1_000_000)
 }
 
 fn command(op: Op) -> Option<(u8, TaskCommand)> {
@@ -69,16 +69,16 @@ fn command(op: Op) -> Option<(u8, TaskCommand)> {
         || TaskFailure { code: Text::from_recorded("x".to_owned()), message: Text::from_recorded("x".to_owned()) };
     Some(match op {
         Op::Crash => return None,
-        Op::Submit { task: number, owner, credits } => {
+        Op::Submit { task: task_number, owner, credits } => {
             let job = VideoJob::StartEnd(GenerateJob::default());
             let images = Vec::new();
             let seed = Seed::from_random(1);
             let payload = None;
             let meta_data = None;
             let work = TaskWork::Video(VideoWork { job, images, seed, payload, meta_data, credits: credits.into() });
-            let task = task(number);
+            let task = task(task_number);
             let owner = owner_of(owner);
-            (number, TaskCommand::Submit(Submission { task, owner, work, webhook: None }))
+            (task_number, TaskCommand::Submit(Submission { task, owner, work, webhook: None }))
         }
         Op::Start(task) => {
             (task, TaskCommand::StartSubmission { key: VendorKey::from_recorded("k".to_owned()), repeatable: true })
@@ -112,13 +112,13 @@ struct World {
 
 impl World {
     fn record(&mut self, number: u8, event: &TaskEvent) {
-        let nth = self.log.len() + 1;
+        let sequence = self.log.len() + 1;
         let recorded = RecordedEvent {
-            position: Position(nth as u64),
+            position: Position(sequence as u64),
             stream: StreamId::from(&task(number)),
-            version: Version(nth as u64),
-            id: EventId(Uuid::from_u128(nth as u128)),
-            at: second(nth),
+            version: Version(sequence as u64),
+            id: EventId(Uuid::from_u128(sequence as u128)),
+            at: second(sequence),
             actor: Actor::System,
             request: None,
             causation: None,
@@ -128,7 +128,7 @@ impl World {
         self.log.push(recorded);
     }
 
-    fn carry_out(&mut self, op: Op) {
+    fn execute(&mut self, op: Op) {
         let Some((number, command)) = command(op) else { return self.crash() };
         let state = self.states.entry(number).or_default();
         let Ok(events) = Task::decide(state, command, second(0)) else { return };
@@ -168,15 +168,17 @@ impl World {
 
     fn check(&self) {
         for owner in 0..3 {
-            let held = self.held.values().filter(|(whose, _)| *whose == owner).map(|(_, credits)| credits).sum();
-            let place = usize::from(owner);
-            let expected = Ledger { held, charged: self.charged[place], refunded: self.refunded[place] };
+            let held =
+                self.held.values().filter(|(task_owner, _)| *task_owner == owner).map(|(_, credits)| credits).sum();
+            let index = usize::from(owner);
+            let expected = Ledger { held, charged: self.charged[index], refunded: self.refunded[index] };
             assert_eq!(self.tasks.index.ledger_of(owner_of(owner)), expected);
             let entries = self.tasks.index.ledger_entries(owner_of(owner), None, 100, 1000).tasks;
-            let sum =
-                |state| entries.iter().filter(|it| it.state == state).map(|it| u64::from(it.credits)).sum::<u64>();
-            let of_entries = [EntryState::Held, EntryState::Charged, EntryState::Refunded].map(sum);
-            assert_eq!(of_entries, [expected.held, expected.charged, expected.refunded]);
+            let sum = |state| {
+                entries.iter().filter(|entry| entry.state == state).map(|entry| u64::from(entry.credits)).sum::<u64>()
+            };
+            let sums = [EntryState::Held, EntryState::Charged, EntryState::Refunded].map(sum);
+            assert_eq!(sums, [expected.held, expected.charged, expected.refunded]);
         }
     }
 }
@@ -186,7 +188,7 @@ proptest! {
     fn holds_charges_and_refunds_balance_for_every_caller(ops in prop::collection::vec(any_op(), 0..120)) {
         let mut world = World::default();
         for op in ops {
-            world.carry_out(op);
+            world.execute(op);
             world.check();
         }
         world.crash();

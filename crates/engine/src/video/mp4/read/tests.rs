@@ -12,22 +12,22 @@ const FILM: &[u8] = include_bytes!("../../../../../../fuzz/seeds/film/reordered_
 
 #[test]
 fn a_film_of_somebody_else_is_read_in_the_order_of_decoding() {
-    let reel = Reel::of(FILM).unwrap();
+    let reel = Reel::parse(FILM).unwrap();
     assert_eq!((reel.size.width, reel.size.height, reel.units.len()), (64, 48, 12));
-    assert!(!reel.units.is_sorted_by_key(|unit| unit.shown) && reel.sound.is_some());
+    assert!(!reel.units.is_sorted_by_key(|unit| unit.shown_at) && reel.sound.is_some());
 }
 
 #[test]
 fn of_two_tracks_of_sound_the_first_is_kept_alone() {
-    let entry = Reel::of(FILM).unwrap().sound.unwrap().entry;
+    let entry = Reel::parse(FILM).unwrap().sound.unwrap().entry;
     let track = |track_id| TrackInfo { track_id, kind: TrackKind::Audio, duration: 0, timescale: NonZeroU32::MIN };
     let mut sound = None;
 
     // Interleaved as in a video. The first packet of each track has its description, which is the same.
-    for (nth, track) in [track(2), track(3), track(2), track(3)].iter().enumerate() {
+    for (index, track) in [track(2), track(3), track(2), track(3)].iter().enumerate() {
         let sample = Sample {
             track,
-            sample_entry: (nth < 2).then_some(&entry),
+            sample_entry: (index < 2).then_some(&entry),
             keyframe: true,
             timestamp: 0,
             duration: 1,
@@ -35,7 +35,7 @@ fn of_two_tracks_of_sound_the_first_is_kept_alone() {
             data_size: 1,
             composition_time_offset: None,
         };
-        keep(&mut sound, &[u8::try_from(track.track_id).unwrap()], &sample);
+        add_sound(&mut sound, &[u8::try_from(track.track_id).unwrap()], &sample);
     }
 
     let packets: Vec<_> = sound.unwrap().1.packets.into_iter().map(|packet| packet.bytes).collect();
@@ -45,14 +45,14 @@ fn of_two_tracks_of_sound_the_first_is_kept_alone() {
 #[test]
 fn bytes_that_are_many_samples_are_refused_before_they_are_copied() {
     let mut film = FILM.to_vec();
-    let number = |film: &[u8], at: usize| u32::from_be_bytes(film[at..at + 4].try_into().unwrap());
+    let u32_at = |film: &[u8], at: usize| u32::from_be_bytes(film[at..at + 4].try_into().unwrap());
 
     for at in 0..film.len() - 4 {
         match &film[at..at + 4] {
             // One size for all samples, and every chunk at the same offset.
             b"stsz" => film[at + 8..at + 12].copy_from_slice(&150_u32.to_be_bytes()),
             b"stco" => {
-                for chunk in 0..number(&film, at + 8) as usize {
+                for chunk in 0..u32_at(&film, at + 8) as usize {
                     film[at + 12 + 4 * chunk..at + 16 + 4 * chunk].copy_from_slice(&100_u32.to_be_bytes());
                 }
             }
@@ -60,14 +60,14 @@ fn bytes_that_are_many_samples_are_refused_before_they_are_copied() {
         }
     }
 
-    let Err(Fault::Input { reason, .. }) = Reel::of(&film) else { panic!("it was read") };
+    let Err(Fault::Input { reason, .. }) = Reel::parse(&film) else { panic!("it was read") };
     assert_eq!(reason, "cannot read the video: the same bytes are several samples");
 }
 
 /// Returns a video of nearly identical pictures of a few bytes each.
 fn long_film(width: usize, height: usize, pictures: usize) -> Vec<u8> {
     let size = Size { width, height };
-    let picture = Yuv::of(&Raster::new(size));
+    let picture = Yuv::from_raster(&Raster::new(size));
     let mut encoder = H264.encoder(size, Effort::Thrifty).unwrap();
     let key = encoder.encode(&picture).unwrap();
     let next = encoder.encode(&picture).unwrap();
@@ -78,17 +78,17 @@ fn long_film(width: usize, height: usize, pictures: usize) -> Vec<u8> {
 #[test]
 fn pixels_times_pictures_are_bounded_whatever_the_size_of_the_file() {
     // Given a picture of 1280 by 720 pixels: 10,850 of them are ten billion pixels
-    let fits = long_film(1280, 720, 5000);
-    assert!(Reel::of(&fits).is_ok());
+    let allowed = long_film(1280, 720, 5000);
+    assert!(Reel::parse(&allowed).is_ok());
     let film = long_film(2560, 1440, 4000);
     assert!(film.len() < 1 << 20, "{} bytes", film.len());
 
-    let Err(Fault::Input { code, reason }) = Reel::of(&film) else { panic!("it was read") };
+    let Err(Fault::Input { code, reason }) = Reel::parse(&film) else { panic!("it was read") };
 
     assert_eq!(code, "video_too_large");
-    let told =
+    let message =
         "the video has 4000 pictures of 2560x1440, 14746 million pixels in all; at most 10000 million are allowed";
-    assert_eq!(reason, told);
+    assert_eq!(reason, message);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_sample_of_several_pictures_is_refused() {
     assert!([true, false, false].into_iter().all(|first| slices.count(&slice(first)).is_ok()));
     assert!(slices.count(&[0x06, 0xFF]).is_ok(), "what is no slice does not count");
     assert!(slices.count(&slice(true)).is_err());
-    let mut many = Slices::default();
-    let counted = (0..1000).take_while(|_| many.count(&slice(false)).is_ok()).count();
-    assert_eq!(counted, SLICES_MAX);
+    let mut counter = Slices::default();
+    let accepted = (0..1000).take_while(|_| counter.count(&slice(false)).is_ok()).count();
+    assert_eq!(accepted, SLICES_MAX);
 }

@@ -4,12 +4,12 @@ use sha2::{Digest, Sha256};
 
 /// Pseudorandom sequence (`SplitMix64`, Steele, Lea and Flood 2014).
 #[derive(Debug, Clone)]
-pub struct Chance(u64);
+pub struct SeededRng(u64);
 
-impl Chance {
+impl SeededRng {
     /// Creates the sequence that a text seeds.
     #[must_use]
-    pub fn of(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         Self(first_bytes(&Sha256::digest(text.as_bytes())))
     }
 
@@ -79,20 +79,20 @@ mod tests {
 
     #[test]
     fn the_same_text_draws_the_same_and_forks_go_their_own_ways() {
-        let draw = |mut chance: Chance| -> Vec<u64> { (0..8).map(|_| chance.bits()).collect() };
-        assert_eq!(draw(Chance::of("rain")), draw(Chance::of("rain")));
-        assert_ne!(draw(Chance::of("rain")), draw(Chance::of("snow")));
-        assert_ne!(draw(Chance::of("rain").fork("bass")), draw(Chance::of("rain").fork("drums")));
+        let draw = |mut rng: SeededRng| -> Vec<u64> { (0..8).map(|_| rng.bits()).collect() };
+        assert_eq!(draw(SeededRng::from_text("rain")), draw(SeededRng::from_text("rain")));
+        assert_ne!(draw(SeededRng::from_text("rain")), draw(SeededRng::from_text("snow")));
+        assert_ne!(draw(SeededRng::from_text("rain").fork("bass")), draw(SeededRng::from_text("rain").fork("drums")));
     }
 
     #[test]
     fn weights_decide_how_often_something_is_drawn() {
-        let mut chance = Chance::of("weights");
+        let mut rng = SeededRng::from_text("weights");
         let mut counts = [0_u32; 3];
         for _ in 0..1_000 {
-            counts[chance.weighted(&[3.0, 0.0, 1.0])] += 1;
+            counts[rng.weighted(&[3.0, 0.0, 1.0])] += 1;
         }
         assert!(counts[0] > 650 && counts[1] == 0 && counts[2] > 150, "{counts:?}");
-        assert_eq!(chance.weighted(&[0.0, 0.0]), 0);
+        assert_eq!(rng.weighted(&[0.0, 0.0]), 0);
     }
 }
