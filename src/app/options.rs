@@ -6,7 +6,7 @@ use super::limits;
 use crate::actors::router::RouterOptions;
 use crate::actors::system::ActorOptions;
 use crate::config::{AllowedOrigins, Settings};
-use crate::http::allowed_hosts::AllowedHosts;
+use crate::http::middleware::allowed_hosts::AllowedHosts;
 use crate::http::server::{CorsOrigins, HttpOptions, MusicGatewayOptions};
 
 /// Maximum number of commands of one kind that wait for their router.

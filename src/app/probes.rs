@@ -11,9 +11,9 @@ use crate::domain::ids::UserId;
 use crate::domain::value::Timestamp;
 use crate::events::log::{EventLog, LogFailure};
 use crate::events::sled_log::{ScrubState, ScrubStatus, SledLog};
-use crate::http::as_of;
+use crate::http::api::state::{LogProbe, LogProber, LogVerification, LogVerificationState};
+use crate::http::request::as_of;
 use crate::http::server::{Checkpointer, Readiness, ReadinessFailure, ReadinessFailureKind, StorageProbe};
-use crate::http::state::{LogProbe, LogProber, LogVerification, LogVerificationState};
 use crate::pii::Keyring;
 use crate::projections::node::view::Links;
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::setting_kinds::{choice, networks};
 use super::settings::{Settings, SettingsReader};
-use crate::http::allowed_hosts::is_local;
+use crate::http::middleware::allowed_hosts::is_local;
 use crate::outbound::address::AllowEntry;
 
 /// Destinations that the service may connect to.

@@ -39,12 +39,12 @@ use serde_json::{Map, Value, json};
 
 use self::error::problem_schema;
 use self::operation::{Operation, OperationObject};
-use super::api_response::ApiResponse;
-use super::error::Problem;
-use super::pipeline::Call;
-use super::routes::{RouteInfo, route_infos};
-use super::video::REFERENCE_IMAGES_MAX;
 use crate::domain::policy::Action;
+use crate::http::api::video::REFERENCE_IMAGES_MAX;
+use crate::http::pipeline::Call;
+use crate::http::response::api_response::ApiResponse;
+use crate::http::response::error::Problem;
+use crate::http::routes::{RouteInfo, route_infos};
 
 const ABOUT: &str = include_str!("openapi/about.md");
 
@@ -195,10 +195,10 @@ pub fn document_json() -> serde_json::Result<String> {
 }
 
 /// JSON schema of a request body, with method and path.
-pub(super) type BodySchema = (Method, &'static str, Value);
+pub(in crate::http) type BodySchema = (Method, &'static str, Value);
 
 /// Returns the JSON schemas of request bodies and the components that they refer to.
-pub(super) fn body_schemas() -> (Vec<BodySchema>, Map<String, Value>) {
+pub(in crate::http) fn body_schemas() -> (Vec<BodySchema>, Map<String, Value>) {
     let mut bodies = Vec::new();
     let mut components = Map::new();
     for OperationGroup { operations, components: schemas, .. } in groups(REFERENCE_IMAGES_MAX) {
@@ -209,7 +209,7 @@ pub(super) fn body_schemas() -> (Vec<BodySchema>, Map<String, Value>) {
 }
 
 /// Serves `GET /openapi.json` and `GET /openapi`: the document with the limits of this service, cached per limit.
-pub(super) async fn show(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<ApiResponse, Problem> {
+pub(in crate::http) async fn show(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<ApiResponse, Problem> {
     static DOCUMENTS: [OnceLock<serde_json::Result<Box<RawValue>>>; REFERENCE_IMAGES_MAX] =
         [const { OnceLock::new() }; REFERENCE_IMAGES_MAX];
     let max_images = call.services().options.video_max_images.clamp(1, REFERENCE_IMAGES_MAX);

@@ -15,21 +15,21 @@ use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
 use tracing::Instrument;
 
-use super::account::account_of;
-use super::api_response::ApiResponse;
-use super::authorize::{self, Identity};
-use super::body::json_shape::JsonShape;
-use super::body::{self, BodyLimit, BodySpec, JsonBody, RequestBody};
-use super::error::{Problem, error_code_of};
-use super::fields::FieldError;
-use super::idempotency::{self, IdempotencyOutcome, IdempotentContext, IdempotentRequest};
-use super::rate_limit::{self, RateClass};
-use super::resource;
-use super::router::PathParams;
-use super::server::AppState;
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherProfile;
 use crate::environment::FailPoint;
+use crate::http::auth::account::account_of;
+use crate::http::auth::authorize::{self, Identity};
+use crate::http::idempotency::{self, IdempotencyOutcome, IdempotentContext, IdempotentRequest};
+use crate::http::limits::rate_limit::{self, RateClass};
+use crate::http::request::body::json_shape::JsonShape;
+use crate::http::request::body::{self, BodyLimit, BodySpec, JsonBody, RequestBody};
+use crate::http::request::fields::FieldError;
+use crate::http::resource;
+use crate::http::response::api_response::ApiResponse;
+use crate::http::response::error::{Problem, error_code_of};
+use crate::http::router::PathParams;
+use crate::http::server::AppState;
 use crate::telemetry::metrics::RequestMeter;
 use crate::telemetry::trace;
 
@@ -41,7 +41,7 @@ pub struct Call<const ACTION: u8>(RequestContext);
 
 /// Authorized request, for any action.
 pub struct RequestContext {
-    pub(super) request: HttpRequest,
+    pub(in crate::http) request: HttpRequest,
     shared: Data<AppState>,
     identity: Identity,
     path_params: PathParams,
@@ -330,7 +330,7 @@ fn rate_limit(
 }
 
 /// Returns the name of a method as a static string; `other` for methods without routes.
-pub(super) fn static_method_name(method: &Method) -> &'static str {
+pub(in crate::http) fn static_method_name(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::HEAD => "HEAD",

@@ -1,11 +1,11 @@
 //! Resources of a path: publisher, node and version. Each must exist and belong to the one before it.
 
-use super::error::Problem;
 use crate::domain::ids::{NodeId, PublisherId};
 use crate::domain::node::NodeProfile;
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherProfile;
 use crate::domain::version::VersionRef;
+use crate::http::response::error::Problem;
 use crate::projections::read_models::Models;
 
 /// Returns the publisher that a request is about: the one in the path, or the owner of the node that it changes. `None`

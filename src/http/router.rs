@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::request_log::decode_segment;
+use crate::http::middleware::request_log::decode_segment;
 
 /// Router. Literal segments take precedence over parameters.
 pub struct PathRouter<T> {

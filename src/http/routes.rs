@@ -13,19 +13,21 @@ use actix_web::{HttpRequest, HttpResponse};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use super::authorize::Identity;
-use super::body::BodyLimit::{self, Archive, Form, Images, Json, None as NoBody};
-use super::error::Problem;
-use super::pipeline::{ApiEndpoint, RoutedRequest};
-use super::rate_limit::{self, RateClass};
-use super::router::PathRouter;
-use super::server::AppState;
-use super::{
-    admin, audit, audit_stream, bulk, checkpoint, console, credits, delivery, erase, health, image, install, media,
-    member, metrics, moderation, music, node, node_change, openapi, publisher, review, state, task, token, translation,
-    upload, user, vendor_webhook, version, version_list, video, webhook_secret,
-};
 use crate::domain::policy::Action;
+use crate::http::api::{
+    admin, audit, audit_stream, bulk, checkpoint, credits, delivery, erase, health, image, install, media, member,
+    metrics, moderation, music, node, node_change, publisher, review, state, task, token, translation, upload, user,
+    vendor_webhook, version, version_list, video, webhook_secret,
+};
+use crate::http::auth::authorize::Identity;
+use crate::http::console;
+use crate::http::limits::rate_limit::{self, RateClass};
+use crate::http::openapi;
+use crate::http::pipeline::{ApiEndpoint, RoutedRequest};
+use crate::http::request::body::BodyLimit::{self, Archive, Form, Images, Json, None as NoBody};
+use crate::http::response::error::Problem;
+use crate::http::router::PathRouter;
+use crate::http::server::AppState;
 
 /// Former path of vendor webhooks. Served for tickets that vendors have already received, and not documented.
 const FORMER_VENDOR_WEBHOOK: &str = "/hints/{vendor_ticket}";
@@ -205,7 +207,7 @@ pub struct RouteInfo {
     pub method: Method,
     pub path: &'static str,
     pub action: Action,
-    pub(super) body_limit: BodyLimit,
+    pub(in crate::http) body_limit: BodyLimit,
 }
 
 /// Returns all documented routes.

@@ -10,9 +10,9 @@ use actix_web::http::header::HeaderValue;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use tokio::task::JoinHandle;
 
-use super::error::{Code, Problem};
-use super::request_log::{X_REQUEST_ID, redact_path, request_id};
 use crate::environment::Environment;
+use crate::http::middleware::request_log::{X_REQUEST_ID, redact_path, request_id};
+use crate::http::response::error::{Code, Problem};
 use crate::telemetry::metrics::OPENMETRICS;
 
 /// `Retry-After`, in seconds.

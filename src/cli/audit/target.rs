@@ -17,7 +17,7 @@ use crate::cli::{CliError, DirectoryFlags, SettingFlags};
 use crate::config::{Configuration, Settings};
 use crate::data_dir::{DataDir, DataDirError, is_directory};
 use crate::domain::ids::{StreamKind, UserId};
-use crate::http::as_of::render_state;
+use crate::http::request::as_of::render_state;
 use crate::outbound::api_client::{ApiClient, ServiceResponse};
 use crate::outbound::client::CallFailure;
 use crate::pii::Keyring;

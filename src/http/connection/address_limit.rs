@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::http::rate_limit::{Caller, TrustedProxies};
+use crate::http::limits::rate_limit::{Caller, TrustedProxies};
 
 /// Open connections by address. Cheap to clone.
 #[derive(Clone)]
@@ -67,7 +67,7 @@ impl Drop for ConnectionPermit {
 mod tests {
     use super::*;
     use crate::domain::network::Network;
-    use crate::http::rate_limit::ForwardedHeader;
+    use crate::http::limits::rate_limit::ForwardedHeader;
 
     #[test]
     fn an_address_has_so_many_places_and_gets_them_back() {

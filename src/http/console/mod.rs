@@ -19,13 +19,13 @@ use actix_web::{HttpMessage, HttpRequest, HttpResponse};
 use bytes::Bytes;
 
 use self::files::FILES;
-use super::api_response::{COMPRESSION_MIN_BYTES, identity_encoding};
-use super::conditional::{self, entity_tag};
-use super::error::Problem;
-use super::pipeline::MatchedRoute;
+use crate::http::pipeline::MatchedRoute;
+use crate::http::request::conditional::{self, entity_tag};
+use crate::http::response::api_response::{COMPRESSION_MIN_BYTES, identity_encoding};
+use crate::http::response::error::Problem;
 
 /// Route name of all console files, in logs and metrics.
-pub(super) const ROUTE: &str = "console";
+pub(in crate::http) const ROUTE: &str = "console";
 
 /// Content security policy: only own files, nothing inline, no text as markup (trusted types), no framing. Pictures and
 /// sound may come from the page itself (`blob:`).
@@ -46,7 +46,7 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
 /// Main page; it loads the other files from `console/`.
 const INDEX: &str = "index.html";
 /// Path of the API reference.
-pub(super) const API_REFERENCE_PATH: &str = "/docs";
+pub(in crate::http) const API_REFERENCE_PATH: &str = "/docs";
 /// Paths of the main page.
 const INDEX_PATHS: [&str; 2] = ["/", API_REFERENCE_PATH];
 
@@ -69,7 +69,7 @@ static FILES_BY_PATH: LazyLock<HashMap<String, ConsoleFile>> = LazyLock::new(|| 
 });
 
 /// Returns the response for a path of the console; `None` for other paths.
-pub(super) fn respond(request: &HttpRequest) -> Option<HttpResponse> {
+pub(in crate::http) fn respond(request: &HttpRequest) -> Option<HttpResponse> {
     let file = FILES_BY_PATH.get(request.path())?;
     request.extensions_mut().insert(MatchedRoute(ROUTE));
     if ![Method::GET, Method::HEAD].contains(request.method()) {

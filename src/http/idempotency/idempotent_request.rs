@@ -10,8 +10,8 @@ use actix_web::web::{self, Bytes};
 use futures_util::{StreamExt, stream};
 use sha2::{Digest as _, Sha256};
 
-use super::super::error::{Code, Problem};
 use crate::domain::value::Digest;
+use crate::http::response::error::{Code, Problem};
 
 /// Header with the idempotency key.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");

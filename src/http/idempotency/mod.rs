@@ -28,12 +28,12 @@ use parking_lot::Mutex;
 use self::buffered_body::buffer_body;
 use self::response_store::{PurgeEpoch, ResponseStore};
 use self::stored_response::StoredResponse;
-use super::error::{Code, Problem};
-use super::server::Services;
 use crate::data_dir::DataDir;
 use crate::domain::claim::{IdempotencyClaim, RETENTION};
 use crate::domain::value::{Digest, Timestamp};
 use crate::environment::Environment;
+use crate::http::response::error::{Code, Problem};
+use crate::http::server::Services;
 
 pub use self::idempotent_request::{IdempotentRequest, parse_key};
 pub use self::response_store::ResponseStoreError;

@@ -13,8 +13,8 @@ use super::{OperationGroup, node, version};
 use crate::domain::ids::UserId;
 use crate::domain::user::Email;
 use crate::domain::value::{Name, Reason};
-use crate::http::error::Code;
-use crate::http::query::LIMIT_MAX;
+use crate::http::request::query::LIMIT_MAX;
+use crate::http::response::error::Code;
 
 pub fn group() -> OperationGroup {
     let user = request_object([

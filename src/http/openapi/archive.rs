@@ -8,7 +8,7 @@ use super::parameter::{allow_empty, query_parameter};
 use super::schema::{HasSchema, UrlSchema, component_ref, field, field_with_schema, request_object, response_object};
 use super::version::version_example;
 use crate::domain::version::SemVer;
-use crate::http::error::Code;
+use crate::http::response::error::Code;
 
 pub fn group() -> OperationGroup {
     let signed_url_field =

@@ -15,8 +15,8 @@ use crate::audit::diff::{EVENTS_MAX, SubjectChangeKind};
 use crate::audit::page::{LIMIT_DEFAULT, LIMIT_MAX, SCANNED_MAX};
 use crate::domain::event;
 use crate::domain::ids::StreamKind;
-use crate::http::audit::POSITION_MAX;
-use crate::http::error::Code;
+use crate::http::api::audit::POSITION_MAX;
+use crate::http::response::error::Code;
 
 const UUID: &str = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
 

@@ -8,7 +8,7 @@ use super::schema::{DateTimeSchema, array, component_ref, field, field_with_sche
 use crate::domain::ids::{DeliveryId, TaskId};
 use crate::domain::task::TaskStatus;
 use crate::domain::value::CallbackUrl;
-use crate::http::error::Code;
+use crate::http::response::error::Code;
 
 const ABOUT: &str = "Webhooks send the status of a task to the `webhook_url` of an image task or the `callback_url` \
                      of a video task, after every change; for precision upscaling, only after the end.\n\n- Delivery \

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::super::error::{Code, PROBLEM_JSON};
-use super::super::idempotency::STORED_ERROR_STATUSES;
 use super::operation::{RATE_LIMIT_HEADERS, header_name, header_ref};
 use super::schema::{SchemaField, component_ref, field, field_with_schema, one_of, response_object};
+use crate::http::idempotency::STORED_ERROR_STATUSES;
+use crate::http::response::error::{Code, PROBLEM_JSON};
 
 /// Error code of an operation and its condition. An empty condition stands for the title of the code.
 pub type ErrorCondition = (Code, &'static str);

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::OperationGroup;
 use super::operation::get;
 use super::schema::{field, field_with_schema, response_object};
-use crate::http::error::Code;
+use crate::http::response::error::Code;
 use crate::telemetry::metrics::OPENMETRICS;
 
 pub fn group() -> OperationGroup {

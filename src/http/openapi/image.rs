@@ -7,7 +7,7 @@ use super::operation::{Operation, get};
 use super::schema::{HasSchema, UrlSchema, array, component_ref, field, field_with_schema, response_object};
 use crate::domain::ids::TaskId;
 use crate::domain::task::{ImageStatus, TaskFailure};
-use crate::http::error::Code;
+use crate::http::response::error::Code;
 
 mod bodies;
 mod submissions;

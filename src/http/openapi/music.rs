@@ -8,8 +8,8 @@ use super::operation::{Operation, post};
 use super::schema::{SchemaField, array, component_ref, field, field_with_schema, response_object};
 use crate::domain::ids::TaskId;
 use crate::domain::music::MusicSeconds;
-use crate::http::error::Code;
-use crate::http::music::NDJSON;
+use crate::http::api::music::NDJSON;
+use crate::http::response::error::Code;
 
 const ABOUT: &str = "Music generation from a text prompt. The response is a stream of JSON values, one per line, sent \
                      while the music is made.";

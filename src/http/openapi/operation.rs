@@ -14,9 +14,9 @@ use super::parameter::{ParameterObject, header_parameter_ref, path_parameter};
 use super::route::{allowed_callers, describe_body_limit, security_requirements};
 use super::schema::component_ref;
 use crate::domain::policy::{Action, CallerRole};
-use crate::http::body::BodyLimit;
-use crate::http::error::Code;
-use crate::http::rate_limit::RateClass;
+use crate::http::limits::rate_limit::RateClass;
+use crate::http::request::body::BodyLimit;
+use crate::http::response::error::Code;
 
 /// Headers that report the rate limits of the caller.
 pub const RATE_LIMIT_HEADERS: [&str; 2] = ["RateLimit", "RateLimit-Policy"];

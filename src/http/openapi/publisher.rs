@@ -13,8 +13,8 @@ use crate::domain::ids::{PublisherId, UserId};
 use crate::domain::publisher::{MemberRole, PublisherDescription, PublisherStatus};
 use crate::domain::user::Email;
 use crate::domain::value::{Label, Link, Name, Reason};
-use crate::http::error::Code;
-use crate::http::query::LIMIT_MAX;
+use crate::http::request::query::LIMIT_MAX;
+use crate::http::response::error::Code;
 
 pub fn group() -> OperationGroup {
     OperationGroup {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::domain::policy::{Action, CallerRole};
-use crate::http::body::{BodyLimit, DEPTH_MAX, ELEMENTS_MAX};
+use crate::http::request::body::{BodyLimit, DEPTH_MAX, ELEMENTS_MAX};
 
 /// Security requirements of an action: a bearer token, optional if the policy admits anonymous callers. Publishing also
 /// accepts a token in the body.

@@ -6,7 +6,7 @@ use super::audit::position_schema;
 use super::operation::{Operation, get};
 use super::schema::{DateTimeSchema, array, field, field_with_schema, one_of, response_object};
 use crate::actors::poller::breaker::CircuitState;
-use crate::http::state::{STORAGE_STATES, VERIFICATION_STATES};
+use crate::http::api::state::{STORAGE_STATES, VERIFICATION_STATES};
 
 pub(super) fn operation() -> Operation {
     let reach = |position: u64, lag: u64| json!({"position": position, "lag": lag});

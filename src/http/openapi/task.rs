@@ -12,8 +12,8 @@ use super::{OperationGroup, event_stream};
 use crate::actors::task_progress::TaskBlocker;
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::task::{ImageStatus, TaskKind, TaskStatus, VideoState};
-use crate::http::error::Code;
-use crate::http::task::{LIMIT_DEFAULT, LIMIT_MAX};
+use crate::http::api::task::{LIMIT_DEFAULT, LIMIT_MAX};
+use crate::http::response::error::Code;
 
 /// A cursor: 8 bytes in base64url.
 pub const CURSOR_PATTERN: &str = "^[A-Za-z0-9_-]{10}[AEIMQUYcgkosw048]$";

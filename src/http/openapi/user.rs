@@ -8,7 +8,7 @@ use super::schema::{field, field_with_schema, one_of, response_object};
 use crate::domain::ids::UserId;
 use crate::domain::user::Email;
 use crate::domain::value::{Name, Reason};
-use crate::http::error::Code;
+use crate::http::response::error::Code;
 
 pub fn group() -> OperationGroup {
     OperationGroup {

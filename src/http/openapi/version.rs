@@ -16,9 +16,9 @@ use super::schema::{
 use crate::domain::ids::{NodeId, VersionId};
 use crate::domain::value::{Label, Labels, Reason};
 use crate::domain::version::{Changelog, SemVer, VersionStatus};
-use crate::http::bulk::IDENTIFIERS_MAX;
-use crate::http::error::Code;
-use crate::http::query::LIMIT_MAX;
+use crate::http::api::bulk::IDENTIFIERS_MAX;
+use crate::http::request::query::LIMIT_MAX;
+use crate::http::response::error::Code;
 
 pub fn group() -> OperationGroup {
     OperationGroup {

@@ -10,8 +10,8 @@ use super::schema::{DateTimeSchema, HasSchema, UrlSchema, array, field, field_wi
 use super::task::CURSOR_PATTERN;
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::task::{TaskKind, VideoState};
-use crate::http::error::Code;
-use crate::http::task::{LIMIT_DEFAULT, LIMIT_MAX};
+use crate::http::api::task::{LIMIT_DEFAULT, LIMIT_MAX};
+use crate::http::response::error::Code;
 use crate::projections::task::index::EntryState;
 
 mod bodies;

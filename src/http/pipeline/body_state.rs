@@ -4,10 +4,10 @@ use actix_web::web::Bytes;
 
 use super::{BodyState, Call, RequestContext};
 use crate::domain::policy::Action;
-use crate::http::account::account_of;
-use crate::http::body::{self, JsonBody, RequestBody};
-use crate::http::body_chunks::BodyChunks;
-use crate::http::error::Problem;
+use crate::http::auth::account::account_of;
+use crate::http::request::body::{self, JsonBody, RequestBody};
+use crate::http::request::body_chunks::BodyChunks;
+use crate::http::response::error::Problem;
 
 impl<const ACTION: u8> Call<ACTION> {
     /// Buffers the body.

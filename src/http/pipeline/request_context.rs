@@ -11,9 +11,9 @@ use crate::domain::ids::{NodeId, NodeKey, RequestId};
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherProfile;
 use crate::domain::user::UserProfile;
-use crate::http::authorize::{self, Identity};
-use crate::http::error::{Code, Problem};
-use crate::http::query::Query;
+use crate::http::auth::authorize::{self, Identity};
+use crate::http::request::query::Query;
+use crate::http::response::error::{Code, Problem};
 use crate::http::server::{AppState, Services};
 
 impl RequestContext {

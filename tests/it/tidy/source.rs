@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 pub struct SourceFile {
-    /// Path from the root of the repository: `src/http/node.rs`.
+    /// Path from the root of the repository: `src/http/api/node.rs`.
     pub path: String,
     pub text: String,
     /// Code with the length of `text`, with spaces for comments and for the content of literals.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::operation::{Operation, post};
 use super::created_example;
-use crate::http::error::Code;
+use crate::http::response::error::Code;
 
 const WEBHOOK_EVERY_CHANGE: &str =
     "The webhook receives every change of status, signed according to Standard Webhooks.";

@@ -10,7 +10,7 @@ use crate::domain::video::{
     AspectRatio, AudioType, ExtendJob, ExtendModel, ExtendResolution, GenerateJob, KeyFrame, MovementAmplitude,
     MultiframeJob, PAYLOAD_CHARS_MAX, Resolution, Seed, VideoModel, VideoPrompt, VideoSeconds, VideoStyle,
 };
-use crate::http::video::{EXTEND_IMAGES_MAX, REFERENCE_IMAGES_MAX, START_END_IMAGES_MAX};
+use crate::http::api::video::{EXTEND_IMAGES_MAX, REFERENCE_IMAGES_MAX, START_END_IMAGES_MAX};
 
 pub(super) fn components(max_images: usize) -> Vec<(&'static str, Value)> {
     let of_frames = format!(

@@ -1,0 +1,206 @@
+//! Administration of users, tokens and bans.
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+
+use crate::domain::ids::UserId;
+use crate::domain::node::NodeCommand;
+use crate::domain::policy::Action;
+use crate::domain::publisher::PublisherCommand;
+use crate::domain::token::TokenSubject;
+use crate::domain::user::{Email, NewUser, User, UserCommand, UserFields};
+use crate::domain::value::{InvalidValue, Name, Reason};
+use crate::http::api::token::{self, IssuedTokenView, ListedTokenView};
+use crate::http::api::user::{self, UserView};
+use crate::http::auth::personal_fields;
+use crate::http::pipeline::{Call, RequestContext};
+use crate::http::request::fields::{self, Fields};
+use crate::http::response::api_response::ApiResponse;
+use crate::http::response::error::{Code, Problem};
+
+/// Default page size.
+const LIMIT_DEFAULT: u64 = 10;
+
+/// Page of users.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UserPage {
+    users: Vec<UserView>,
+    total: u64,
+    page: u64,
+    limit: u64,
+    total_pages: u64,
+}
+
+/// `GET /admin/users`: all or the named users, oldest first. Erased users appear with their id only.
+pub async fn list_users(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+    let mut query = call.query()?;
+    let request = query.page(LIMIT_DEFAULT);
+    let ids: HashSet<_> = query.parsed_values("user_id", UserId::parse).into_iter().collect();
+    query.finish()?;
+
+    let page = call.services().models.read().users.page(request, &ids).map(User::clone);
+    let keyring = &call.services().keyring;
+    personal_fields::preload_keys(keyring, page.entries.iter().filter_map(User::profile)).await;
+
+    ApiResponse::ok(&UserPage {
+        total: page.total,
+        page: request.page,
+        limit: request.limit,
+        total_pages: page.total_pages(),
+        users: page.entries.iter().filter_map(|user| UserView::new(user, keyring)).collect(),
+    })
+}
+
+/// `POST /admin/users`: creates an account.
+pub async fn create_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+    let body = call.json().await?;
+    let services = call.services();
+    let id = UserId(services.environment.uuid());
+    let AdminUserInput { email, name, is_admin, is_approved } =
+        fields::read(&body, |fields| Some(read_user_fields(fields)))?;
+
+    let is_admin = is_admin.unwrap_or(false);
+    let is_approved = is_approved.unwrap_or(false);
+    let (email, name) = personal_fields::seal(&call, id, email, name).await?;
+    let new_user = NewUser { id, email, name, is_admin, is_approved };
+    services.dispatch.user(id, UserCommand::Create(new_user), call.command_context()).await?;
+
+    reply_with_current_user(&call, id, ApiResponse::created).await
+}
+
+/// `PUT /admin/users/{user_id}`: changes the fields that are present.
+pub async fn update_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+    let user = call.existing_user()?;
+    let body = call.json().await?;
+    let AdminUserInput { email, name, is_admin, is_approved } =
+        fields::read(&body, |fields| Some(read_user_fields(fields)))?;
+
+    if is_admin == Some(false) {
+        protect_admin(&call, user, "lose administrator rights")?;
+    }
+
+    let (email, name) = personal_fields::seal(&call, user, email, name).await?;
+    let change = UserFields { email, name, is_admin, is_approved };
+    call.services().dispatch.user(user, UserCommand::Revise { change }, call.command_context()).await?;
+    reply_with_current_user(&call, user, ApiResponse::ok).await
+}
+
+/// User fields of a body.
+struct AdminUserInput {
+    email: Option<Email>,
+    name: Option<Name>,
+    is_admin: Option<bool>,
+    is_approved: Option<bool>,
+}
+
+fn read_user_fields(fields: &mut Fields<'_, '_>) -> AdminUserInput {
+    AdminUserInput {
+        email: fields.text("email", Email::parse),
+        name: fields.text("name", Name::parse),
+        is_admin: fields.flag("isAdmin"),
+        is_approved: fields.flag("isApproved"),
+    }
+}
+
+/// Protects administrators from locking themselves out, and the bootstrap administrator from anyone.
+fn protect_admin(call: &RequestContext, user: UserId, action: &str) -> Result<(), Problem> {
+    let subject = if call.services().admin.user == user {
+        "the bootstrap administrator"
+    } else if call.user()?.id == user {
+        "your own account"
+    } else {
+        return Ok(());
+    };
+    Err(Problem::new(Code::Conflict, format!("{subject} cannot {action}")))
+}
+
+async fn reply_with_current_user(
+    call: &RequestContext,
+    user: UserId,
+    respond: impl FnOnce(&UserView) -> Result<ApiResponse, Problem>,
+) -> Result<ApiResponse, Problem> {
+    let profile = call.services().models.read().users.get(user).cloned();
+    user::reply_with_user(call, profile.ok_or_else(|| Problem::not_found("user"))?, respond).await
+}
+
+/// `POST /admin/users/{user_id}/tokens`: issues a token for a user.
+pub async fn issue_token(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+    let user = call.existing_user()?;
+    let body = call.json().await?;
+    let issued = token::issue_token(&call, &body, TokenSubject::User(user)).await?;
+    ApiResponse::created(&IssuedTokenView::new(&issued))
+}
+
+/// `GET /admin/users/{user_id}/tokens`: the valid tokens, oldest first.
+pub async fn list_tokens(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+    let user = call.existing_user()?;
+    let tokens: Vec<_> = call.services().models.read().tokens.for_user(user).cloned().collect();
+    ApiResponse::ok(&tokens.iter().map(ListedTokenView::new).collect::<Vec<_>>())
+}
+
+/// `DELETE /admin/users/{user_id}/tokens/{token_id}`: effective from the next request.
+pub async fn revoke_token(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+    let user = call.existing_user()?;
+    token::revoke_token(&call, |subject| *subject == TokenSubject::User(user)).await
+}
+
+/// `POST /admin/users/{user_id}/ban`.
+pub async fn ban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+    let user = call.existing_user()?;
+    let reason = read_reason(&mut call).await?;
+    protect_admin(&call, user, "be banned")?;
+    call.services().dispatch.user(user, UserCommand::Ban { reason }, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
+}
+
+/// `POST /admin/users/{user_id}/unban`.
+pub async fn unban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+    let user = call.existing_user()?;
+    let reason = read_reason(&mut call).await?;
+    call.services().dispatch.user(user, UserCommand::Unban { reason }, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
+}
+
+/// `POST /admin/publishers/{publisher_id}/ban`.
+pub async fn ban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+    let reason = read_reason(&mut call).await?;
+    let publisher = &call.publisher()?.id;
+    call.services().dispatch.publisher(publisher, PublisherCommand::Ban { reason }, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
+}
+
+/// `POST /admin/publishers/{publisher_id}/unban`.
+pub async fn unban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+    let reason = read_reason(&mut call).await?;
+    let publisher = &call.publisher()?.id;
+    call.services().dispatch.publisher(publisher, PublisherCommand::Unban { reason }, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
+}
+
+/// `POST /admin/nodes/{node_id}/ban`.
+pub async fn ban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+    let node = call.existing_node()?;
+    let reason = read_reason(&mut call).await?;
+    call.services().dispatch.node(&node, NodeCommand::Ban { reason }, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
+}
+
+/// `POST /admin/nodes/{node_id}/unban`.
+pub async fn unban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+    let node = call.existing_node()?;
+    let reason = read_reason(&mut call).await?;
+    call.services().dispatch.node(&node, NodeCommand::Unban { reason }, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
+}
+
+/// Reads the reason of a ban or its removal, which is required (contract 4).
+async fn read_reason(call: &mut Call<{ Action::Administer as u8 }>) -> Result<Reason, Problem> {
+    let body = call.json().await?;
+    fields::read(&body, |fields| {
+        fields.required_text("reason", |text| {
+            if text.trim().is_empty() { Err(InvalidValue::new("must not be blank")) } else { Reason::parse(text) }
+        })
+    })
+}

@@ -1,0 +1,191 @@
+//! File responses: streamed from disk, with ranges and conditional requests.
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, SeekFrom};
+use std::path::Path;
+
+use actix_web::body::SizedStream;
+use actix_web::http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_RANGE, RANGE,
+};
+use actix_web::http::{Method, StatusCode};
+use actix_web::web::{Bytes, BytesMut};
+use actix_web::{HttpResponse, HttpResponseBuilder};
+use futures_util::Stream;
+use futures_util::stream::try_unfold;
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
+
+use crate::domain::value::Digest;
+use crate::http::limits::account_pool::PoolPermit;
+use crate::http::pipeline::RequestContext;
+use crate::http::request::conditional;
+use crate::http::request::range::{self, ByteRange, ByteRangeSelection, RangeBodyPiece};
+use crate::http::response::api_response::{ApiResponse, identity_encoding};
+use crate::http::response::error::{Code, Problem};
+
+/// Maximum number of concurrent downloads.
+pub const DOWNLOADS_MAX: usize = 2048;
+/// Size of a read from disk, in bytes.
+const CHUNK_BYTES: u64 = 64 * 1024;
+
+/// Metadata of a file response.
+#[derive(Debug, Clone)]
+pub struct DownloadMetadata {
+    /// SHA-256 of the content, used as entity tag.
+    pub digest: Digest,
+    pub content_type: &'static str,
+    pub cache_control: &'static str,
+    /// Additional headers.
+    pub headers: Vec<(HeaderName, String)>,
+}
+
+/// Opened file.
+struct OpenedDownload {
+    file: File,
+    length: u64,
+    tag: String,
+    metadata: DownloadMetadata,
+}
+
+/// Responds with a file or the requested ranges; `None` if the file does not exist.
+///
+/// # Errors
+/// If the file cannot be read, or no requested range overlaps it.
+pub async fn send(
+    call: &RequestContext,
+    path: &Path,
+    metadata: DownloadMetadata,
+) -> Result<Option<ApiResponse>, Problem> {
+    let file = match File::open(path).await {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Problem::internal(error)),
+    };
+
+    let length = file.metadata().await.map_err(Problem::internal)?.len();
+    let download = OpenedDownload { file, length, tag: format!("\"{}\"", metadata.digest), metadata };
+    // HEAD requests and 304s send no bytes and release the place with the response.
+    let permit = call.shared().downloads.try_acquire(call.account())?;
+    download.respond(call.method(), call.headers(), permit).map(|response| Some(ApiResponse::from_response(response)))
+}
+
+impl OpenedDownload {
+    fn respond(self, method: &Method, headers: &HeaderMap, permit: PoolPermit) -> Result<HttpResponse, Problem> {
+        if conditional::is_current(headers, &self.tag) {
+            return Ok(self.response(StatusCode::NOT_MODIFIED).finish());
+        }
+
+        match self.ranges(method, headers) {
+            ByteRangeSelection::Whole => {
+                let full_range = ByteRange { start: 0, length: self.length };
+                let mut response = self.response(StatusCode::OK);
+                response.content_type(self.metadata.content_type);
+                Ok(self.send(response, VecDeque::from([RangeBodyPiece::FileRange(full_range)]), permit))
+            }
+            ByteRangeSelection::Unsatisfiable => {
+                let content_range =
+                    HeaderValue::try_from(format!("bytes */{}", self.length)).map_err(Problem::internal)?;
+                let detail = format!("the file has {} bytes", self.length);
+                Err(Problem::new(Code::RangeNotSatisfiable, detail).with_header(CONTENT_RANGE, content_range))
+            }
+            ByteRangeSelection::Parts(parts) => Ok(self.partial(&parts, permit)),
+        }
+    }
+
+    /// Returns the requested ranges. They apply only to GET, and only if `If-Range` matches the current file.
+    fn ranges(&self, method: &Method, headers: &HeaderMap) -> ByteRangeSelection {
+        let is_outdated = headers.get(IF_RANGE).is_some_and(|tag| tag.as_bytes() != self.tag.as_bytes());
+        match headers.get(RANGE).and_then(|range| range.to_str().ok()) {
+            Some(range) if *method == Method::GET && !is_outdated => range::parse(range, self.length),
+            _ => ByteRangeSelection::Whole,
+        }
+    }
+
+    fn partial(self, parts: &[ByteRange], permit: PoolPermit) -> HttpResponse {
+        let mut response = self.response(StatusCode::PARTIAL_CONTENT);
+        if let [part] = parts {
+            response
+                .content_type(self.metadata.content_type)
+                .insert_header((CONTENT_RANGE, part.content_range(self.length)));
+            return self.send(response, VecDeque::from([RangeBodyPiece::FileRange(*part)]), permit);
+        }
+
+        // The boundary is a hash of the file, so the file cannot contain it by chance.
+        let boundary = self.tag.trim_matches('"');
+        response.content_type(format!("multipart/byteranges; boundary={boundary}"));
+        let pieces = range::multipart(parts, self.length, self.metadata.content_type, boundary);
+        self.send(response, pieces, permit)
+    }
+
+    fn response(&self, status: StatusCode) -> HttpResponseBuilder {
+        let mut response = HttpResponse::build(status);
+        response.insert_header((ETAG, self.tag.clone())).insert_header((ACCEPT_RANGES, "bytes"));
+        response.insert_header((CACHE_CONTROL, self.metadata.cache_control));
+        for (name, value) in &self.metadata.headers {
+            response.insert_header((name.clone(), value.as_str()));
+        }
+        response
+    }
+
+    fn send(
+        self,
+        mut response: HttpResponseBuilder,
+        pieces: VecDeque<RangeBodyPiece>,
+        permit: PoolPermit,
+    ) -> HttpResponse {
+        let length = range::total_length(&pieces);
+        response.insert_header(identity_encoding());
+        response.body(SizedStream::new(length, stream_pieces(self.file, pieces, permit)))
+    }
+}
+
+/// Streams the pieces chunk by chunk; the file is never in memory as a whole.
+fn stream_pieces(
+    file: File,
+    pieces: VecDeque<RangeBodyPiece>,
+    permit: PoolPermit,
+) -> impl Stream<Item = std::io::Result<Bytes>> {
+    let state = DownloadStream { file, pieces, offset: None, _permit: permit };
+    try_unfold(state, |mut stream| async move {
+        let chunk = stream.next().await?;
+        Ok(chunk.map(|chunk| (chunk, stream)))
+    })
+}
+
+/// File being sent.
+struct DownloadStream {
+    file: File,
+    pieces: VecDeque<RangeBodyPiece>,
+    /// Offset of the next sequential read, if known.
+    offset: Option<u64>,
+    _permit: PoolPermit,
+}
+
+impl DownloadStream {
+    async fn next(&mut self) -> std::io::Result<Option<Bytes>> {
+        let range = match self.pieces.pop_front() {
+            None => return Ok(None),
+            Some(RangeBodyPiece::Literal(bytes)) => return Ok(Some(bytes)),
+            Some(RangeBodyPiece::FileRange(range)) => range,
+        };
+        if self.offset != Some(range.start) {
+            self.file.seek(SeekFrom::Start(range.start)).await?;
+        }
+
+        let mut chunk = BytesMut::with_capacity(usize::try_from(range.length.min(CHUNK_BYTES)).unwrap_or_default());
+        let read = (&mut self.file).take(range.length.min(CHUNK_BYTES)).read_buf(&mut chunk).await? as u64;
+        if read == 0 && range.length > 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+
+        self.offset = Some(range.start + read);
+        if read < range.length {
+            self.pieces.push_front(RangeBodyPiece::FileRange(ByteRange {
+                start: range.start + read,
+                length: range.length - read,
+            }));
+        }
+        Ok(Some(chunk.freeze()))
+    }
+}

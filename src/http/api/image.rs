@@ -1,0 +1,176 @@
+//! Image gateway: submission, with all checks before anything is stored, and status of tasks.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::time::timeout;
+
+use crate::domain::ids::{TaskId, UserId};
+use crate::domain::image::ImageFamily;
+use crate::domain::policy::Action;
+use crate::domain::task::{Submission, TaskCommand, TaskRecord, TaskStatus, TaskWork};
+use crate::http::pipeline::Call;
+use crate::http::request::prefer_wait::PreferWait;
+use crate::http::response::api_response::ApiResponse;
+use crate::http::response::error::{Code, Problem};
+use crate::http::server::Services;
+use crate::projections::task::ImageTaskView;
+
+mod check;
+mod jobs;
+
+pub(in crate::http) use check::{derive_seed, inspect};
+
+use check::ImageJobReader;
+
+/// Maximum wait for a turn to decode pictures.
+const DECODER_WAIT_MAX: Duration = Duration::from_secs(30);
+
+type ImageSubmitCall = Call<{ Action::SubmitImageTask as u8 }>;
+type ImageReadCall = Call<{ Action::ReadImageTask as u8 }>;
+
+/// Envelope of the responses of all image endpoints except the submission of style transfers.
+#[derive(Serialize)]
+struct ImageTaskEnvelope {
+    data: ImageTaskView,
+}
+
+/// `POST …/image-upscaler`
+pub async fn upscale(call: ImageSubmitCall) -> Result<ApiResponse, Problem> {
+    submit_wrapped(call, jobs::upscale).await
+}
+
+/// `POST …/image-upscaler-precision-v2`
+pub async fn upscale_precisely(call: ImageSubmitCall) -> Result<ApiResponse, Problem> {
+    submit_wrapped(call, jobs::upscale_precisely).await
+}
+
+/// `POST …/image-style-transfer`: returns the task without an envelope.
+pub async fn transfer_style(call: ImageSubmitCall) -> Result<ApiResponse, Problem> {
+    let (task, wait) = submit(call, jobs::transfer_style).await?;
+    wait.add_preference_applied(ApiResponse::ok(&task)?)
+}
+
+/// `POST …/skin-enhancer/creative`
+pub async fn enhance_skin_creatively(call: ImageSubmitCall) -> Result<ApiResponse, Problem> {
+    submit_wrapped(call, jobs::enhance_skin_creatively).await
+}
+
+/// `POST …/skin-enhancer/faithful`
+pub async fn enhance_skin_faithfully(call: ImageSubmitCall) -> Result<ApiResponse, Problem> {
+    submit_wrapped(call, jobs::enhance_skin_faithfully).await
+}
+
+/// `POST …/skin-enhancer/flexible`
+pub async fn enhance_skin_flexibly(call: ImageSubmitCall) -> Result<ApiResponse, Problem> {
+    submit_wrapped(call, jobs::enhance_skin_flexibly).await
+}
+
+/// `POST …/image-relight`
+pub async fn relight(call: ImageSubmitCall) -> Result<ApiResponse, Problem> {
+    submit_wrapped(call, jobs::relight).await
+}
+
+/// `GET …/image-upscaler/{task_id}` and `…/image-upscaler-precision-v2/{task_id}`: tasks of either upscaler.
+pub async fn show_upscale(call: ImageReadCall) -> Result<ApiResponse, Problem> {
+    show(call, ImageFamily::Upscaler).await
+}
+
+/// `GET …/image-style-transfer/{task_id}`
+pub async fn show_style_transfer(call: ImageReadCall) -> Result<ApiResponse, Problem> {
+    show(call, ImageFamily::StyleTransfer).await
+}
+
+/// `GET …/skin-enhancer/{task_id}`: tasks of any mode.
+pub async fn show_skin_enhancer(call: ImageReadCall) -> Result<ApiResponse, Problem> {
+    show(call, ImageFamily::SkinEnhancer).await
+}
+
+/// `GET …/image-relight/{task_id}`
+pub async fn show_relight(call: ImageReadCall) -> Result<ApiResponse, Problem> {
+    show(call, ImageFamily::Relight).await
+}
+
+async fn submit_wrapped(call: ImageSubmitCall, read: ImageJobReader) -> Result<ApiResponse, Problem> {
+    let (data, wait) = submit(call, read).await?;
+    wait.add_preference_applied(ApiResponse::ok(&ImageTaskEnvelope { data })?)
+}
+
+/// Submits a task and returns it; with `Prefer: wait`, in the state after the wait.
+async fn submit(mut call: ImageSubmitCall, read: ImageJobReader) -> Result<(ImageTaskView, PreferWait), Problem> {
+    let user = call.user()?;
+    let owner = user.id;
+    let shared = call.shared().clone();
+    let services = &shared.services;
+    if services.options.require_approval && !user.is_approved && !user.is_admin {
+        return Err(Problem::new(Code::ApprovalRequired, "this account must be approved by an administrator first"));
+    }
+
+    let task = TaskId(call.services().environment.random_uuid());
+    call.check_task_quota(Some(owner), task)?;
+
+    let body = call.body().await?;
+    // After the body has arrived, so that slow bodies hold no places. Held until the read models count the task.
+    let reservation = call.reserve_task(Some(owner), task)?;
+    let decoder_permit = timeout(DECODER_WAIT_MAX, shared.decoders.acquire(Some(owner), 1)).await;
+    let decoder_permit = decoder_permit.map_err(|_| Problem::overloaded())?;
+
+    let store = services.store.clone();
+    let space = services.space.clone();
+    let seed = check::derive_seed(task);
+    // The thread continues if the client disconnects; it holds the place and the body's memory charge until it ends.
+    let work = move || {
+        let body = body.parse()?;
+        let submission = check::check(&body, read, store.decoders())?;
+        // Release the decoder before writing, which waits for the disk.
+        drop(decoder_permit);
+        let stored = submission.store_in(&store, &space, seed);
+        drop(body);
+        stored.map(|stored| (stored, reservation))
+    };
+    let ((work, webhook), reservation) = shared.inspectors.run(work).await.map_err(Problem::internal)??;
+
+    if webhook.is_some() {
+        check_pending_deliveries(services, Some(owner))?;
+    }
+    let submission = Submission { task, owner: Some(owner), work: TaskWork::Image(work), webhook };
+    services.dispatch.task(task, TaskCommand::Submit(submission), call.command_context()).await?;
+    drop(reservation);
+
+    let wait = PreferWait::from_headers(call.headers());
+    let public_url = &services.options.public_url;
+    let ended = if wait.is_requested() { wait.until_ended(services, task).await? } else { None };
+    let created = || ImageTaskView::new(task, TaskStatus::Created, None, None, public_url);
+    Ok((ended.map_or_else(created, |record| ImageTaskView::from_record(&record, public_url)), wait))
+}
+
+/// Limits the pending webhook deliveries of an account, so that unreachable receivers do not affect other accounts.
+pub(in crate::http) fn check_pending_deliveries(services: &Services, owner: Option<UserId>) -> Result<(), Problem> {
+    let limit = services.options.callbacks_per_account;
+    if services.models.read().deliveries.pending_count_of(owner) < limit {
+        return Ok(());
+    }
+    let detail = format!("{limit} webhooks of this account are undelivered; submit without a webhook, or retry later");
+    Err(Problem::new(Code::TooManyCallbacks, detail).retry_after(60))
+}
+
+/// Returns a task of the given family. Tasks of other users and families are a 404; administrators see all users'
+/// (contract 6).
+async fn show(call: ImageReadCall, family: ImageFamily) -> Result<ApiResponse, Problem> {
+    let not_found = || Problem::not_found("task");
+    let id = TaskId::parse(&call.path_param("task_id")).map_err(|_| not_found())?;
+    let task = call.services().models.task(id).await?.ok_or_else(not_found)?;
+    let user = call.user()?;
+    if !is_of_family(&task, family) || (task.submission.owner != Some(user.id) && !user.is_admin) {
+        return Err(not_found());
+    }
+
+    let wait = PreferWait::from_headers(call.headers());
+    let task = wait.until_ended(call.services(), id).await?.ok_or_else(not_found)?;
+    let data = ImageTaskView::from_record(&task, &call.services().options.public_url);
+    wait.add_preference_applied(ApiResponse::ok(&ImageTaskEnvelope { data })?)
+}
+
+fn is_of_family(task: &TaskRecord, family: ImageFamily) -> bool {
+    matches!(&task.submission.work, TaskWork::Image(work) if work.job.family() == family)
+}

@@ -1,0 +1,39 @@
+//! Members of a publisher: add, change role, remove.
+
+use crate::domain::ids::UserId;
+use crate::domain::policy::Action;
+use crate::domain::publisher::{MemberRole, PublisherCommand};
+use crate::http::api::publisher::reply_with_current;
+use crate::http::auth::authorize;
+use crate::http::pipeline::Call;
+use crate::http::request::fields;
+use crate::http::response::api_response::ApiResponse;
+use crate::http::response::error::Problem;
+
+/// `PUT /publishers/{publisher_id}/members/{user_id}`: sets the role of a user, effective at once. Without a role in
+/// the body, a member keeps the role and a new member gets `Member`.
+pub async fn set(mut call: Call<{ Action::ManageMembers as u8 }>) -> Result<ApiResponse, Problem> {
+    let user = call.existing_user()?;
+    let body = call.json().await?;
+    let role = fields::read(&body, |fields| Some(fields.text("role", MemberRole::parse)))?;
+    let publisher = call.publisher()?;
+    let role = role.or_else(|| publisher.role_of(user)).unwrap_or(MemberRole::Member);
+    let command = PublisherCommand::SetMember { user, role };
+    call.services().dispatch.publisher(&publisher.id, command, call.command_context()).await?;
+    reply_with_current(&call).await
+}
+
+/// `DELETE /publishers/{publisher_id}/members/{user_id}`: for managers of members, and for the member itself.
+pub async fn remove(call: Call<{ Action::RemoveMember as u8 }>) -> Result<ApiResponse, Problem> {
+    let publisher = call.publisher()?;
+    let user_id = UserId::parse(&call.path_param("user_id")).ok();
+    if user_id != Some(call.user()?.id) {
+        authorize::permit(Action::ManageMembers, call.identity(), Some(publisher))?;
+    }
+    // An erased user has left all publishers, unless it was added concurrently.
+    call.user_in_path()?;
+    let user = user_id.ok_or_else(|| Problem::not_found("user"))?;
+    let command = PublisherCommand::RemoveMember { user };
+    call.services().dispatch.publisher(&publisher.id, command, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
+}

@@ -1,0 +1,85 @@
+//! `GET /metrics`: counters and gauges for Prometheus.
+
+use actix_web::HttpResponse;
+use actix_web::http::{Method, StatusCode};
+
+use crate::actors::poller::breaker::CircuitState;
+use crate::disk_space::StorageStatus;
+use crate::domain::event;
+use crate::domain::policy::Action;
+use crate::domain::task::{TaskFailure, TaskKind};
+use crate::http::api::state::{STORAGE_STATES, ServiceSnapshot, VERIFICATION_STATES};
+use crate::http::pipeline::{Call, static_method_name};
+use crate::http::response::api_response::ApiResponse;
+use crate::http::response::error::{Code, Problem};
+use crate::http::routes::{self, RouteInfo};
+use crate::http::server::Services;
+use crate::telemetry::metrics::{GaugeReadings, KnownSeries, OPENMETRICS, StateGauge};
+
+/// `GET /metrics`. Open to any client that can reach it: metrics contain amounts, but no content or identities.
+pub(in crate::http) async fn show(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<ApiResponse, Problem> {
+    let services = call.services();
+    let text = services.metrics.render(&read_gauges(services));
+    Ok(ApiResponse::from_response(HttpResponse::Ok().content_type(OPENMETRICS).body(text)))
+}
+
+/// Returns the label values to pre-register at zero, so that `rate()` sees the first increment.
+pub(in crate::http) fn known_labels(services: &Services) -> KnownSeries {
+    let rate_limit_codes = Code::ALL.iter().filter(|code| code.status() == StatusCode::TOO_MANY_REQUESTS.as_u16());
+    // GET implies HEAD.
+    let methods = |method: &Method| [Some(method.clone()), (*method == Method::GET).then_some(Method::HEAD)];
+    let row_labels = |row: &RouteInfo| {
+        methods(&row.method)
+            .into_iter()
+            .flatten()
+            .map(|method| (static_method_name(&method), row.path))
+            .collect::<Vec<_>>()
+    };
+
+    KnownSeries {
+        routes: routes::route_infos().iter().flat_map(row_labels).collect(),
+        refusals: rate_limit_codes.map(|code| code.as_str()).collect(),
+        events: event::names().collect(),
+        task_kinds: TaskKind::ALL.iter().map(|kind| kind.as_str()).collect(),
+        failure_codes: TaskFailure::CODES.to_vec(),
+        vendors: services.vendors.iter().map(|vendor| vendor.name).collect(),
+    }
+}
+
+fn read_gauges(services: &Services) -> GaugeReadings {
+    let ServiceSnapshot { read_models, tasks, deliveries, probe, storage } = ServiceSnapshot::read(services);
+    let circuit = |name: &'static str| StateGauge { all: &CircuitState::NAMES, current: name };
+
+    GaugeReadings {
+        log_position: probe.head,
+        read_models_position: read_models,
+        index_position: probe.indexed,
+        index_bytes: probe.index_bytes,
+        queues: vec![
+            ("appends", probe.queued_appends as u64),
+            ("tasks", tasks as u64),
+            ("deliveries", deliveries as u64),
+        ],
+        verification: StateGauge { all: &VERIFICATION_STATES, current: probe.verification.state.name() },
+        verified_position: probe.verification.position,
+        sync_pending: probe.sync_pending,
+        is_ready: (services.readiness)().is_ok(),
+        storage: StateGauge { all: &STORAGE_STATES, current: storage_state_name(storage.state) },
+        free_bytes: storage.free_bytes,
+        reserve_bytes: storage.reserve_bytes,
+        circuits: services.vendors.iter().map(|vendor| (vendor.name, circuit(vendor.circuit().name()))).collect(),
+        resident_bytes: resident_bytes(),
+        started_at_seconds: u64::try_from(probe.started_at.micros() / 1_000_000).unwrap_or(0),
+    }
+}
+
+fn storage_state_name(state: StorageStatus) -> &'static str {
+    STORAGE_STATES[state as usize]
+}
+
+/// Resident memory of the process in bytes, from `/proc`; `None` where that is missing.
+fn resident_bytes() -> Option<u64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}

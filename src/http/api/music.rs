@@ -1,0 +1,161 @@
+//! Music gateway: a form in, and the music as newline-delimited JSON while it is produced (contract 7,
+//! `docs/music.md`).
+
+use std::convert::Infallible;
+use std::future::ready;
+use std::time::Duration;
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
+use actix_web::web::Bytes;
+use futures_util::{Stream, stream};
+
+use crate::domain::ids::TaskId;
+use crate::domain::music::MusicWork;
+use crate::domain::policy::Action;
+use crate::domain::task::{Submission, TaskCommand, TaskFailure, TaskStage, TaskWork};
+use crate::http::auth::stream_access::StreamAccess;
+use crate::http::idempotency::RebuiltOnReplay;
+use crate::http::pipeline::Call;
+use crate::http::response::api_response::{ApiResponse, identity_encoding};
+use crate::http::response::error::{Code, Problem};
+use crate::http::response::sse::X_ACCEL_BUFFERING;
+use crate::http::server::AppState;
+use crate::quota::Account;
+
+mod feed;
+pub mod form;
+mod line;
+mod source;
+
+use feed::{CLIENT_DISCONNECTED, MusicFeed, MusicOutcomeRecorder};
+use line::MusicStreamLine;
+
+/// Content type of the response.
+pub const NDJSON: &str = "application/x-ndjson";
+/// Header with the task id, for status and cancellation while the stream is sent.
+pub const X_TASK_ID: HeaderName = HeaderName::from_static("x-task-id");
+
+/// `POST /proxy/musicvendor/t2m/generate`: records the task before the response begins, and its outcome when the
+/// response ends.
+pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result<ApiResponse, Problem> {
+    let user = call.user()?;
+    let owner = user.id;
+    let shared = call.shared().clone();
+    let services = &shared.services;
+    if services.options.require_approval && !user.is_approved && !user.is_admin {
+        return Err(Problem::new(Code::ApprovalRequired, "this account must be approved by an administrator first"));
+    }
+
+    let body = call.body().await?;
+    let work = form::read(call.headers(), body.bytes().clone()).await?;
+    drop(body);
+    // Derived from the idempotency key, so a repeated request finds its task.
+    let task = TaskId(call.services().environment.random_uuid());
+    let access = StreamAccess::new(&call)?;
+
+    if let Some(previous) = services.models.task(task).await? {
+        let response = replay(&shared, call.account(), task, &previous.stage, (work, access)).await;
+        // This error may be temporary, so it is not stored as the response.
+        let rebuilt_response = |problem: Problem| {
+            ApiResponse::from_response(mark_rebuilt_on_replay(problem.to_response(call.request.path())))
+        };
+        return Ok(response.unwrap_or_else(rebuilt_response));
+    }
+
+    let permit = shared.music_streams.try_acquire(call.account())?;
+    let reservation = call.reserve_task(Some(owner), task)?;
+    // Last, because a half-open circuit admits only one trial call: a rejected request must not use it up.
+    let admission = services.music_vendor.admit().map_err(vendor_paused)?;
+
+    // From here on, a disconnect is recorded.
+    let recorder = MusicOutcomeRecorder::new(services, task, call.command_context());
+    let submission = Submission { task, owner: Some(owner), work: TaskWork::Music(work.clone()), webhook: None };
+    services.dispatch.task(task, TaskCommand::Submit(submission), call.command_context()).await?;
+    drop(reservation);
+    services.dispatch.task(task, services.music_vendor.start_command(task), call.command_context()).await?;
+
+    let music = services.music_vendor.play(admission, task, work);
+    Ok(stream_response(task, MusicFeed::new(services, recorder, (music, permit), access).into_lines()))
+}
+
+/// Responds to a repeated request (ADR 18): produces the music again if the result is the same. Records nothing and
+/// leaves the task unchanged.
+async fn replay(
+    shared: &AppState,
+    account: Account,
+    task: TaskId,
+    stage: &TaskStage,
+    (work, access): (MusicWork, StreamAccess),
+) -> Result<ApiResponse, Problem> {
+    let services = &shared.services;
+    let failure = match stage {
+        TaskStage::Completed { .. } => None,
+        TaskStage::Failed { failure } => Some(failure),
+        TaskStage::Waiting { .. }
+        | TaskStage::Submitting { .. }
+        | TaskStage::InProgress { .. }
+        | TaskStage::Streaming => {
+            let detail = format!("the music of this Idempotency-Key is still being sent as task {task}");
+            return Err(Problem::new(Code::IdempotencyKeyInUse, detail).retry_after(1));
+        }
+    };
+
+    let replay_failure = |failure: &TaskFailure| {
+        stream_response(task, stream::once(ready(Ok(MusicStreamLine::failed(failure).to_bytes()))))
+    };
+    if let Some(failure) = failure.filter(|failure| !was_interrupted(failure)) {
+        return Ok(replay_failure(failure));
+    }
+
+    // Only the engine that made the music can repeat it; different music under the same key would be wrong.
+    let was_vendors = services.models.was_submitted_to_vendor(task).await?;
+    if services.music_vendor.is_repeatable() && !was_vendors {
+        let permit = shared.music_streams.try_acquire(account)?;
+        let admission = services.music_vendor.admit().map_err(vendor_paused)?;
+        let music = services.music_vendor.play(admission, task, work);
+        return Ok(stream_response(
+            task,
+            MusicFeed::new(services, MusicOutcomeRecorder::for_replay(services, task), (music, permit), access)
+                .into_lines(),
+        ));
+    }
+    failure.map(replay_failure).ok_or_else(|| replay_unavailable(task, was_vendors))
+}
+
+/// Error for completed music that cannot be produced again.
+fn replay_unavailable(task: TaskId, was_vendors: bool) -> Problem {
+    let reason = if was_vendors {
+        "was made by a vendor and is not stored"
+    } else {
+        "was made by the built-in engine, which is no longer in use"
+    };
+    let detail = format!("the music of this Idempotency-Key was sent as task {task}, and {reason}; use a new key");
+    Problem::new(Code::Conflict, detail)
+}
+
+/// Returns `true` if the client cannot have received the end of the stream; such a stream may be repeated.
+fn was_interrupted(failure: &TaskFailure) -> bool {
+    [CLIENT_DISCONNECTED, TaskFailure::INTERRUPTED].contains(&failure.code.as_str())
+}
+
+fn stream_response(task: TaskId, lines: impl Stream<Item = Result<Bytes, Infallible>> + 'static) -> ApiResponse {
+    let mut response = HttpResponse::build(StatusCode::OK);
+    response.content_type(NDJSON).insert_header(identity_encoding());
+    response.insert_header((CACHE_CONTROL, "no-store"));
+    response.insert_header((X_ACCEL_BUFFERING, HeaderValue::from_static("no")));
+    response.insert_header((X_TASK_ID, task.to_string()));
+    ApiResponse::from_response(mark_rebuilt_on_replay(response.streaming(lines)))
+}
+
+fn mark_rebuilt_on_replay(mut response: HttpResponse) -> HttpResponse {
+    response.extensions_mut().insert(RebuiltOnReplay);
+    response
+}
+
+fn vendor_paused(wait: Duration) -> Problem {
+    let detail = "calls to the music vendor are paused after failures or at its request";
+    Problem::new(Code::Overloaded, detail)
+        .retry_after(u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1))
+}

@@ -1,0 +1,121 @@
+//! Node changes by publishers and administrators: create, update, delete.
+
+use actix_web::http::header::LOCATION;
+use serde::Serialize;
+
+use crate::domain::ids::NodeKey;
+use crate::domain::node::{NodeAdminFields, NodeCommand, NodeStatus};
+use crate::domain::policy::Action;
+use crate::domain::publisher::PublisherStatus;
+use crate::http::api::node_body::{
+    check_same_id, read_new_node, read_node_admin_fields, read_node_fields, read_node_status,
+};
+use crate::http::pipeline::{Call, RequestContext};
+use crate::http::request::fields;
+use crate::http::response::api_response::ApiResponse;
+use crate::http::response::error::Problem;
+use crate::projections::node::view::{NodeView, effective_status};
+
+/// `POST /publishers/{publisher_id}/nodes`: claims a node id, and releases a first version if the body contains one.
+pub async fn create(mut call: Call<{ Action::CreateNode as u8 }>) -> Result<ApiResponse, Problem> {
+    let body = call.json().await?;
+    let new_node = read_new_node(&body, call.identity().is_admin(), &call.services().environment)?;
+    let id = new_node.id.clone();
+    let publisher = call.publisher()?.id.clone();
+
+    let charges = call.charge_registration(&publisher, 1, u64::from(new_node.first_version.is_some()))?;
+    call.services().dispatch.node(&id.key(), new_node.into_command(publisher), call.command_context()).await?;
+    charges.commit();
+
+    let location = call.url(&format!("/nodes/{id}"));
+    reply_with_node(&call, &id.key(), |view| ApiResponse::created(view))?.with_header(LOCATION, location)
+}
+
+/// `PUT /publishers/{publisher_id}/nodes/{node_id}`: changes the fields that are present.
+pub async fn update(mut call: Call<{ Action::ReviseNode as u8 }>) -> Result<ApiResponse, Problem> {
+    let body = call.json().await?;
+    let node = call.existing_node()?;
+    let is_admin = call.identity().is_admin();
+    let publisher = call.publisher()?.id.clone();
+    let command = fields::read(&body, |fields| {
+        check_same_id(fields, Some(&node));
+        let change = read_node_fields(fields);
+        let admin_fields = read_node_admin_fields(fields, is_admin);
+        let (admin_fields, status) =
+            discard_inherited_ban(&call, &node, admin_fields, read_node_status(fields, is_admin));
+        Some(match status {
+            Some(status) => NodeCommand::Administer { change, admin_fields, status: Some(status) },
+            None => NodeCommand::Revise { publisher, change, admin_fields },
+        })
+    })?;
+
+    call.services().dispatch.node(&node, command, call.command_context()).await?;
+    reply_with_node(&call, &node, |view| ApiResponse::ok(view))
+}
+
+/// `DELETE /publishers/{publisher_id}/nodes/{node_id}`: final; the id is never reused.
+pub async fn delete(call: Call<{ Action::DeleteNode as u8 }>) -> Result<ApiResponse, Problem> {
+    let node = call.existing_node()?;
+    let publisher = Some(call.publisher()?.id.clone());
+    call.services().dispatch.node(&node, NodeCommand::Delete { publisher }, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NodePermissions {
+    can_edit: bool,
+}
+
+/// `GET /publishers/{publisher_id}/nodes/{node_id}/permissions`: reports if the caller may change the node.
+pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
+    let node = call.existing_node()?;
+    let status = call.services().models.read().nodes.get(&node).map(|node| node.status);
+    // Banned nodes cannot be changed, not even by administrators before the node is unbanned.
+    let can_edit = status == Some(NodeStatus::Active) && call.can_perform(Action::ReviseNode, call.publisher()?);
+    ApiResponse::ok(&NodePermissions { can_edit })
+}
+
+/// Returns the facts and the status that an administrator really changes. While its publisher is banned, an active node
+/// is shown as banned; sending the shown status and detail back does not ban the node itself.
+pub fn discard_inherited_ban(
+    call: &RequestContext,
+    key: &NodeKey,
+    mut admin_fields: NodeAdminFields,
+    status: Option<NodeStatus>,
+) -> (NodeAdminFields, Option<NodeStatus>) {
+    let models = call.services().models.read();
+    let Some(node) = models.nodes.get(key) else { return (admin_fields, status) };
+    let publisher = models.publishers.get(&node.publisher);
+    let banned = publisher.is_some_and(|publisher| publisher.status == PublisherStatus::Banned);
+    let (effective, detail) = effective_status(node, banned);
+
+    if effective == node.status {
+        return (admin_fields, status);
+    }
+
+    admin_fields.status_detail = admin_fields.status_detail.filter(|new_detail| Some(new_detail.as_str()) != detail);
+    // With a new reason it is a ban of the node itself.
+    let status = status.filter(|new_status| *new_status != effective || admin_fields.status_detail.is_some());
+    (admin_fields, status)
+}
+
+/// Responds with the current state of a node, or with 204 if it was deleted.
+pub fn reply_with_node(
+    call: &RequestContext,
+    key: &NodeKey,
+    respond: impl FnOnce(&NodeView<'_>) -> Result<ApiResponse, Problem>,
+) -> Result<ApiResponse, Problem> {
+    let (entry, publisher, links) = {
+        let models = call.services().models.read();
+        let entry = models.nodes.entry(key);
+        let owner = entry.as_ref().and_then(|entry| Some(&entry.profile()?.publisher));
+        let publisher = owner.and_then(|owner| models.publishers.get(owner)).cloned();
+        (entry, publisher, models.nodes.links().clone())
+    };
+
+    match entry.as_ref().and_then(|entry| entry.profile()) {
+        Some(node) => respond(&NodeView::new(node, publisher.as_ref(), &links)),
+        None => Ok(ApiResponse::no_content()),
+    }
+}

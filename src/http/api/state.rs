@@ -1,0 +1,210 @@
+//! `GET /admin/state`: the state of the log, the queues, the storage and the vendors, for operators.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::disk_space::{StorageState, StorageStatus};
+use crate::domain::policy::Action;
+use crate::domain::value::Timestamp;
+use crate::http::pipeline::Call;
+use crate::http::response::api_response::ApiResponse;
+use crate::http::response::error::Problem;
+use crate::http::server::Services;
+
+/// State of the log and of the startup, as seen by the composition root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogProbe {
+    /// Position of the last event.
+    pub head: u64,
+    /// Position up to which the index of the log has followed the journal.
+    pub indexed: u64,
+    /// Appends waiting for the writer.
+    pub queued_appends: usize,
+    /// Repairs of the startup, one sentence each.
+    pub repairs: Vec<String>,
+    /// Start time of the service.
+    pub started_at: Timestamp,
+    /// Size of the index on disk in bytes, if known.
+    pub index_bytes: Option<u64>,
+    /// Position up to which the end of the journal is signed.
+    pub signed: u64,
+    pub verification: LogVerification,
+    /// Time that the current commit has been waiting for the disk; zero if there is none.
+    pub sync_pending: Duration,
+}
+
+/// Progress and result of the verification of the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LogVerification {
+    pub state: LogVerificationState,
+    /// Position up to which all events were verified; 0 if none.
+    pub position: u64,
+    /// Position at which the verification ends: the last event at startup.
+    pub until: u64,
+    /// Time of the last state change.
+    pub since: String,
+    /// Description of the damage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Result of the verification of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogVerificationState {
+    /// Running; events after the reported position are not verified yet.
+    Checking,
+    /// All events present at startup are valid.
+    Sound,
+    Damaged,
+    /// This start created the log; none of it was read back yet.
+    Unverified,
+}
+
+impl LogVerificationState {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Checking, Self::Sound, Self::Damaged, Self::Unverified];
+
+    /// Returns the name in responses.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Checking => "checking",
+            Self::Sound => "sound",
+            Self::Damaged => "damaged",
+            Self::Unverified => "unverified",
+        }
+    }
+}
+
+/// Reads the current state.
+pub type LogProber = Arc<dyn Fn() -> LogProbe + Send + Sync>;
+
+#[derive(Serialize)]
+struct StateView {
+    log: LogView,
+    verification: LogVerification,
+    /// Position of the read models.
+    read_models: ReachView,
+    /// Position of the log index, which follows the journal.
+    index: ReachView,
+    queues: QueuesView,
+    storage: StorageView,
+    /// Circuit state of each vendor.
+    vendors: Vec<VendorView>,
+    start: StartView,
+}
+
+#[derive(Serialize)]
+struct LogView {
+    head: u64,
+    /// Position up to which the end of the journal is signed.
+    signed: u64,
+}
+
+#[derive(Serialize)]
+struct ReachView {
+    position: u64,
+    /// Number of events not applied yet.
+    lag: u64,
+}
+
+#[derive(Serialize)]
+struct QueuesView {
+    /// Changes waiting to become durable.
+    appends: usize,
+    /// Media tasks that have not ended.
+    tasks: usize,
+    /// Pending webhook deliveries.
+    deliveries: usize,
+}
+
+#[derive(Serialize)]
+struct StorageView {
+    state: StorageStatus,
+    /// Reason why changes are rejected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    free_bytes: Option<u64>,
+    reserve_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct VendorView {
+    name: &'static str,
+    /// Circuit breaker state: `closed` (calls go through), `open` (no calls for a while), `half_open` (one trial call),
+    /// `held` (no calls until the time the vendor asked for).
+    circuit: &'static str,
+}
+
+#[derive(Serialize)]
+struct StartView {
+    at: String,
+    mended: Vec<String>,
+}
+
+/// Names of the storage states in responses.
+pub const STORAGE_STATES: [&str; 3] = ["ok", "full", "read_only"];
+/// Names of the verification states in responses.
+pub const VERIFICATION_STATES: [&str; 4] = {
+    let [one, two, three, four] = LogVerificationState::ALL;
+    [one.name(), two.name(), three.name(), four.name()]
+};
+
+/// State of the service at one time.
+pub(in crate::http) struct ServiceSnapshot {
+    /// Position of the read models.
+    pub read_models: u64,
+    pub tasks: usize,
+    pub deliveries: usize,
+    pub probe: LogProbe,
+    pub storage: StorageState,
+}
+
+impl ServiceSnapshot {
+    /// Reads the current state. The read models are read first, so that the log is never behind them.
+    pub(in crate::http) fn read(services: &Services) -> Self {
+        let (read_models, tasks, deliveries) = {
+            let models = services.models.read();
+            (models.position.0, models.tasks.unfinished_count(), models.deliveries.pending_count())
+        };
+
+        Self { read_models, tasks, deliveries, probe: (services.prober)(), storage: (services.storage)() }
+    }
+}
+
+/// `GET /admin/state`.
+pub(in crate::http) async fn show(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+    let services = call.services();
+    let ServiceSnapshot { read_models, tasks, deliveries, probe, storage } = ServiceSnapshot::read(services);
+    let LogProbe {
+        head,
+        indexed,
+        queued_appends,
+        repairs,
+        started_at,
+        index_bytes: _,
+        signed,
+        verification,
+        sync_pending: _,
+    } = probe;
+    let StorageState { state, reason, free_bytes, reserve_bytes } = storage;
+
+    let vendors = services.vendors.iter();
+    let vendors = vendors.map(|vendor| VendorView { name: vendor.name, circuit: vendor.circuit().name() }).collect();
+    let reach = |position: u64| ReachView { position, lag: head.saturating_sub(position) };
+
+    ApiResponse::ok(&StateView {
+        log: LogView { head, signed },
+        verification,
+        read_models: reach(read_models),
+        index: reach(indexed),
+        queues: QueuesView { appends: queued_appends, tasks, deliveries },
+        storage: StorageView { state, reason, free_bytes, reserve_bytes },
+        vendors,
+        start: StartView { at: started_at.to_string(), mended: repairs },
+    })
+}

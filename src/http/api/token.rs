@@ -1,0 +1,168 @@
+//! Access tokens: issue, list and revoke. Only the response to the issue contains the secret.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::domain::bearer_secret::{self, SecretKind};
+use crate::domain::ids::TokenId;
+use crate::domain::policy::Action;
+use crate::domain::token::{TokenCommand, TokenGrant, TokenRecord, TokenSubject};
+use crate::domain::value::{InvalidValue, Label, Name, Text, Timestamp};
+use crate::http::auth::authorize;
+use crate::http::pipeline::{Call, RequestContext};
+use crate::http::request::fields;
+use crate::http::response::api_response::ApiResponse;
+use crate::http::response::error::Problem;
+
+/// Token that was just issued.
+pub struct IssuedToken {
+    pub grant: TokenGrant,
+    /// Secret that the bearer presents.
+    pub secret: String,
+    pub at: Timestamp,
+}
+
+/// `PersonalAccessToken` of the API, with the secret.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IssuedTokenView {
+    id: String,
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    created_at: String,
+    token: String,
+}
+
+impl IssuedTokenView {
+    /// Renders the token with its secret, which is shown only once.
+    #[must_use]
+    pub fn new(issued: &IssuedToken) -> Self {
+        Self {
+            id: issued.grant.id.to_string(),
+            name: issued.grant.name.to_string(),
+            description: issued.grant.description.as_ref().map(ToString::to_string),
+            created_at: issued.at.to_string(),
+            token: issued.secret.clone(),
+        }
+    }
+}
+
+/// `PersonalAccessToken` of the API in lists. The secret is not stored, so the mask shows only the prefix.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListedTokenView<'m> {
+    id: String,
+    name: &'m str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'m str>,
+    created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_used_at: Option<String>,
+    token: String,
+}
+
+impl<'m> ListedTokenView<'m> {
+    /// Renders the token without its secret.
+    #[must_use]
+    pub fn new(record: &'m TokenRecord) -> Self {
+        let TokenRecord { grant, issued_at, last_used_at, .. } = record;
+        Self {
+            id: grant.id.to_string(),
+            name: grant.name.as_str(),
+            description: grant.description.as_ref().map(Text::as_str),
+            created_at: issued_at.to_string(),
+            last_used_at: last_used_at.map(|at| at.to_string()),
+            token: format!("{}********", secret_kind(&grant.subject).prefix()),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct TokenSecretView {
+    token: String,
+}
+
+/// `POST /publishers/{publisher_id}/tokens`: issues a personal access token of the publisher.
+pub async fn issue(mut call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<ApiResponse, Problem> {
+    let body = call.json().await?;
+    let subject = TokenSubject::Publisher { publisher: call.publisher()?.id.clone(), issued_by: call.user()?.id };
+    let issued = issue_token(&call, &body, subject).await?;
+    ApiResponse::created(&TokenSecretView { token: issued.secret })
+}
+
+/// `GET /publishers/{publisher_id}/tokens`: the valid tokens, oldest first.
+pub async fn list(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<ApiResponse, Problem> {
+    let publisher = &call.publisher()?.id;
+    let tokens: Vec<_> = {
+        let models = call.services().models.read();
+        // Tokens issued by an erased user are invalid.
+        let is_valid = |token: &&TokenRecord| authorize::identity_of_token(token, &models).is_ok();
+        models.tokens.for_publisher(publisher).filter(is_valid).cloned().collect()
+    };
+    ApiResponse::ok(&tokens.iter().map(ListedTokenView::new).collect::<Vec<_>>())
+}
+
+/// `DELETE /publishers/{publisher_id}/tokens/{token_id}`: effective from the next request.
+pub async fn revoke(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<ApiResponse, Problem> {
+    let publisher_id = &call.publisher()?.id;
+    revoke_token(
+        &call,
+        |subject| matches!(subject, TokenSubject::Publisher { publisher, .. } if publisher == publisher_id),
+    )
+    .await
+}
+
+/// Revokes the token of the path.
+///
+/// # Errors
+/// 404 if there is no such token, or `belongs` returns `false` for its subject.
+pub async fn revoke_token(
+    call: &RequestContext,
+    is_owned: impl FnOnce(&TokenSubject) -> bool,
+) -> Result<ApiResponse, Problem> {
+    let not_found = || Problem::not_found("token");
+    let id = TokenId::parse(&call.path_param("token_id")).map_err(|_| not_found())?;
+    let services = call.services();
+    let exists = services.models.read().tokens.get(id).is_some_and(|record| is_owned(&record.grant.subject));
+    if !exists {
+        return Err(not_found());
+    }
+    services.dispatch.token(id, TokenCommand::Revoke, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
+}
+
+fn secret_kind(subject: &TokenSubject) -> SecretKind {
+    match subject {
+        TokenSubject::User(_) => SecretKind::User,
+        TokenSubject::Publisher { .. } => SecretKind::Publisher,
+    }
+}
+
+/// Parses the name of a token, which must not be blank.
+fn parse_token_name(text: &str) -> Result<Name, InvalidValue> {
+    if text.trim().is_empty() { Err(InvalidValue::new("must not be blank")) } else { Name::parse(text) }
+}
+
+/// Issues a token for `subject`, with name and description from `body`.
+///
+/// # Errors
+/// If the body is invalid, or the command fails.
+pub async fn issue_token(call: &RequestContext, body: &Value, subject: TokenSubject) -> Result<IssuedToken, Problem> {
+    let (name, description) = fields::read(body, |fields| {
+        let name = fields.required_text("name", parse_token_name);
+        let description = fields.text("description", Label::parse);
+        Some((name?, description))
+    })?;
+
+    let services = call.services();
+    let secret = bearer_secret::mint(secret_kind(&subject), services.environment.random_bytes());
+    let id = TokenId(services.environment.uuid());
+    let grant = TokenGrant { id, subject, name, description, secret_hash: bearer_secret::hash(&secret) };
+    services.dispatch.token(id, TokenCommand::Issue(grant.clone()), call.command_context()).await?;
+
+    // The recorded time: a repeated request is later than its token.
+    let at = services.models.read().tokens.get(id).map(|token| token.issued_at);
+    let at = at.ok_or_else(|| Problem::not_found("token"))?;
+    Ok(IssuedToken { grant, secret, at })
+}

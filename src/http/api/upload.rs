@@ -1,0 +1,323 @@
+//! Archive uploads: the link is the credential; the file is streamed to disk, checked and stored.
+
+use std::io::BufReader;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::rt;
+use actix_web::web::{self, BytesMut};
+use serde::Serialize;
+use tracing::Instrument;
+
+use crate::actors::{Actor, CommandContext};
+use crate::disk_space::DiskSpace;
+use crate::domain::ids::{NodeKey, VersionId};
+use crate::domain::node::{NodeCommand, NodeProfile, NodeRejection, NodeStatus};
+use crate::domain::policy::Action;
+use crate::domain::value::Digest;
+use crate::domain::version::{Archive, NodeVersion, VersionRef, VersionStatus};
+use crate::http::api::version::reply_with_version;
+use crate::http::auth::account::account_of;
+use crate::http::auth::authorize::{self, Identity};
+use crate::http::idempotency::{self, IDEMPOTENT_REPLAYED};
+use crate::http::limits::upload_limiter::PendingRecording;
+use crate::http::pipeline::{Call, RequestContext};
+use crate::http::request::body_chunks::BodyChunks;
+use crate::http::response::api_response::ApiResponse;
+use crate::http::response::error::{Code, Problem};
+use crate::http::server::{AppState, Services};
+use crate::media::archive::check::{self, ArchiveError};
+use crate::media::archive::store::ArchiveUpload;
+use crate::media::archive::upload_token::{UPLOAD_TOKEN_VALIDITY, UploadGrant, UploadTokenError, UploadTokenHolder};
+use crate::priority::BackgroundThreads;
+use crate::projections::read_models::Models;
+use crate::quota::Account;
+
+/// Maximum duration of an upload (contract 10).
+const UPLOAD_TIME_MAX: Duration = Duration::from_mins(15);
+/// Size of a write to disk, in bytes.
+const WRITE_BYTES: usize = 256 * 1024;
+
+/// New upload link.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UploadLinkView {
+    signed_url: String,
+}
+
+/// `POST /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload`: a new link for a version without an
+/// archive.
+pub async fn renew(call: Call<{ Action::PublishVersion as u8 }>) -> Result<ApiResponse, Problem> {
+    let node = call.existing_node()?;
+    let version = {
+        let models = call.services().models.read();
+        let reference = VersionRef::parse(&call.path_param("version_id"));
+        let found = reference.and_then(|reference| models.nodes.get(&node).map(|node| (node, reference)));
+        let found = found.and_then(|(node, reference)| Some((node, node.version(&reference)?)));
+        let (node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
+        check_awaits_archive(node, version, call.services().options.moderation)?;
+        version.id
+    };
+    ApiResponse::ok(&UploadLinkView { signed_url: signed_url(&call, version)? })
+}
+
+/// Creates a link with which the caller may upload the archive of a version.
+///
+/// # Errors
+/// An internal error for anonymous callers.
+pub fn signed_url(call: &RequestContext, version: VersionId) -> Result<String, Problem> {
+    let holder = match call.identity() {
+        Identity::User(user) => UploadTokenHolder::User(user.id),
+        Identity::Token { id, .. } => UploadTokenHolder::Token(*id),
+        Identity::Anonymous => return Err(Problem::internal("an anonymous caller requested an upload link")),
+    };
+    let services = call.services();
+    let grant =
+        UploadGrant { version, holder, expires_at: services.environment.now().saturating_add(UPLOAD_TOKEN_VALIDITY) };
+    Ok(call.url(&format!("/uploads/{}", services.upload_key.issue_token(&grant))))
+}
+
+/// `PUT /uploads/{ticket}`: uploads an archive. Returns the version once the archive is durable; the version is then
+/// active, unless moderation holds it. With an idempotency key the upload can be repeated: it is compared with the
+/// stored archive.
+pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<ApiResponse, Problem> {
+    let grant = read_upload_token(&call)?;
+    call.set_actor(holder_actor(&grant));
+    let (node, account) = check_upload(&call, &grant)?;
+
+    let active_upload = call.shared().upload_limiter.start(grant.version, account)?;
+    let chunks = call.chunks()?.with_deadline(UPLOAD_TIME_MAX);
+    let upload = stream_to_disk(&call, account, chunks).await?;
+
+    if let Some(stored) = stored_archive(&call, &grant) {
+        return reply_to_repeat(&call, &node, &grant, stored.digest == upload.digest());
+    }
+
+    // Continues if the client disconnects, so that the file is either recorded or removed.
+    let work = async move {
+        let _active_upload = active_upload;
+        store_and_record(&call, account, &node, &grant, upload).await
+    };
+    rt::spawn(work.in_current_span()).await.map_err(Problem::internal)?
+}
+
+/// Checks and stores the upload, then records it.
+async fn store_and_record(
+    call: &RequestContext,
+    account: Account,
+    node: &NodeKey,
+    grant: &UploadGrant,
+    upload: ArchiveUpload,
+) -> Result<ApiResponse, Problem> {
+    let services = call.services();
+
+    let (archive, recording) = check_and_store(upload, account, call.shared()).await?;
+    let result = record_archive(call, node, grant, archive).await;
+    let error_code = result.as_ref().err().map(Problem::code);
+    // After these two errors the event may still be recorded; the next start removes the file if it is not.
+    if !matches!(error_code, Some(Code::Internal | Code::ReadOnly)) {
+        let archives = services.archives.clone();
+        let models = services.models.clone();
+        let is_named = move |digest: &Digest| models.read().nodes.archives().any(|archive| archive.digest == *digest);
+        let finish = move || recording.finish(error_code.is_some(), &archives, is_named);
+        web::block(finish).await.map_err(Problem::internal)?;
+    }
+    result?;
+    reply_with_version(call, node, &VersionRef::Id(grant.version), true, |version| ApiResponse::ok(version))
+}
+
+async fn record_archive(
+    call: &RequestContext,
+    node: &NodeKey,
+    grant: &UploadGrant,
+    archive: Archive,
+) -> Result<(), Problem> {
+    // Bans, revoked tokens and lost memberships count even if they happened during the upload.
+    check_upload(call, grant)?;
+    let hold = call.services().options.moderation;
+    let command = NodeCommand::StoreArchive { version: grant.version, archive, hold };
+    let command_context = CommandContext { actor: holder_actor(grant), ..call.command_context() };
+    call.services().dispatch.node(node, command, command_context).await?;
+    Ok(())
+}
+
+/// Returns the actor of the upload: the one that requested the link.
+fn holder_actor(grant: &UploadGrant) -> Actor {
+    match grant.holder {
+        UploadTokenHolder::User(id) => Actor::User(id),
+        UploadTokenHolder::Token(id) => Actor::Token(id),
+    }
+}
+
+fn read_upload_token(call: &RequestContext) -> Result<UploadGrant, Problem> {
+    let services = call.services();
+    let verified = services.upload_key.verify_token(&call.path_param("ticket"), services.environment.now());
+    verified.map_err(|error| match error {
+        UploadTokenError::Invalid => invalid_link("this service did not issue this upload link"),
+        UploadTokenError::Expired => Problem::new(
+            Code::UploadLinkExpired,
+            "this upload link has expired: request a new one at …/versions/{versionId}/upload",
+        ),
+    })
+}
+
+fn invalid_link(detail: &str) -> Problem {
+    Problem::new(Code::UploadLinkInvalid, detail)
+}
+
+/// Checks, before and after the transfer, that the version still waits for its archive and that the holder of the link
+/// may still publish. Returns the node and the account that the upload counts against.
+fn check_upload(call: &RequestContext, grant: &UploadGrant) -> Result<(NodeKey, Account), Problem> {
+    let models = call.services().models.read();
+    let found = models.nodes.by_version(grant.version);
+    let (node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
+    let publisher = models.publishers.get(&node.publisher).ok_or_else(|| Problem::not_found("node version"))?;
+
+    let holder = holder_identity(&models, grant.holder);
+    let holder = holder.ok_or_else(|| invalid_link("the holder of this upload link has lost access"))?;
+    authorize::permit(Action::PublishVersion, &holder, Some(publisher))?;
+
+    let has_key = idempotency::parse_key(call.headers())?.is_some();
+    if has_key && version.archive.is_some() {
+        check_not_deleted_or_banned(node, version)?;
+    } else {
+        check_awaits_archive(node, version, call.services().options.moderation)?;
+    }
+    Ok((node.id.key(), account_of(&holder, &call.request, &call.services().options.proxies)))
+}
+
+fn holder_identity(models: &Models, holder: UploadTokenHolder) -> Option<Identity> {
+    match holder {
+        UploadTokenHolder::User(id) => models.users.get(id).cloned().map(Identity::User),
+        UploadTokenHolder::Token(id) => {
+            let token = models.tokens.get(id).filter(|token| token.revoked_at.is_none())?;
+            authorize::identity_of_token(token, models).ok()
+        }
+    }
+}
+
+/// Returns the archive that the version has already.
+fn stored_archive(call: &RequestContext, grant: &UploadGrant) -> Option<Archive> {
+    call.services().models.read().nodes.by_version(grant.version)?.1.archive
+}
+
+/// Returns the response to a repeated upload: success for the same archive, an error for another one.
+fn reply_to_repeat(
+    call: &RequestContext,
+    node: &NodeKey,
+    grant: &UploadGrant,
+    is_same: bool,
+) -> Result<ApiResponse, Problem> {
+    if is_same {
+        let response =
+            reply_with_version(call, node, &VersionRef::Id(grant.version), true, |version| ApiResponse::ok(version))?;
+        return response.with_header(IDEMPOTENT_REPLAYED, "true");
+    }
+    if idempotency::parse_key(call.headers())?.is_none() {
+        return Err(NodeRejection::ArchiveExists.into());
+    }
+    let detail = "the version already has a different archive";
+    Err(Problem::new(Code::IdempotencyKeyReused, detail))
+}
+
+/// Rejects early what the domain would reject after the transfer. `hold` is `true` if uploads are moderated.
+fn check_awaits_archive(node: &NodeProfile, version: &NodeVersion, hold: bool) -> Result<(), Problem> {
+    check_not_deleted_or_banned(node, version)?;
+    if version.archive.is_some() {
+        return Err(NodeRejection::ArchiveExists.into());
+    }
+    match version.status {
+        VersionStatus::Active if hold => Err(NodeRejection::ReleasedWithoutArchive.into()),
+        VersionStatus::Pending | VersionStatus::Active => Ok(()),
+        status => {
+            Err(Problem::new(Code::Conflict, format!("a version that is {} accepts no archive", status.as_str())))
+        }
+    }
+}
+
+/// Rejects deleted versions and banned nodes.
+fn check_not_deleted_or_banned(node: &NodeProfile, version: &NodeVersion) -> Result<(), Problem> {
+    if version.status == VersionStatus::Deleted {
+        return Err(Problem::not_found("node version"));
+    }
+    if node.status == NodeStatus::Banned {
+        return Err(NodeRejection::Banned { reason: None }.into());
+    }
+    Ok(())
+}
+
+/// Streams the body to disk, while the disk reserve is respected. Hashing and writing run on threads of lower priority:
+/// a client sends as fast as they write, so uploads get only the processor time that other requests leave.
+async fn stream_to_disk(
+    call: &RequestContext,
+    account: Account,
+    mut chunks: BodyChunks,
+) -> Result<ArchiveUpload, Problem> {
+    let Services { archives, space, .. } = call.services();
+    let archives = archives.clone();
+
+    // Charge an announced length first, so that no client sends 100 MiB in vain.
+    let content_length = chunks.content_length();
+    call.charge_bytes(account, content_length.unwrap_or(0))?;
+
+    let label = if chunks.content_length().is_some() { "the archive" } else { "the rest of the archive" };
+    let mut reservation =
+        space.claim(label, chunks.content_length().unwrap_or(0) as u64).map_err(Problem::disk_full)?;
+    let writers = &call.shared().archive_writers;
+    let mut upload = write_in_background(writers, space, move || archives.create_upload()).await?;
+
+    let mut buffer = BytesMut::with_capacity(WRITE_BYTES);
+
+    loop {
+        let chunk = chunks.next().await?;
+        buffer.extend_from_slice(chunk.as_deref().unwrap_or_default());
+        if buffer.len() >= WRITE_BYTES || (chunk.is_none() && !buffer.is_empty()) {
+            reservation.consume(buffer.len() as u64).map_err(Problem::disk_full)?;
+            if content_length.is_none() {
+                call.charge_bytes(account, buffer.len())?;
+            }
+            let bytes = buffer.split().freeze();
+            let write = move || upload.write(&bytes).map(|()| upload);
+            upload = write_in_background(writers, space, write).await?;
+        }
+        if chunk.is_none() {
+            return Ok(upload);
+        }
+    }
+}
+
+async fn write_in_background<T: Send + 'static>(
+    writers: &BackgroundThreads,
+    space: &DiskSpace,
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T, Problem> {
+    writers.run(work).await.map_err(Problem::internal)?.map_err(|error| Problem::from_io_error(&error, space))
+}
+
+/// Checks and stores the upload. Waits for a turn first, because unpacking takes CPU time.
+async fn check_and_store(
+    mut upload: ArchiveUpload,
+    account: Account,
+    shared: &AppState,
+) -> Result<(Archive, PendingRecording), Problem> {
+    let uploads = Arc::clone(&shared.upload_limiter);
+    let archives = shared.services.archives.clone();
+
+    let check_permit = uploads.acquire_check_permit(account).await;
+    let stored = shared.inspectors.run(move || {
+        let _check_permit = check_permit;
+        let reader = upload.reader().map_err(ArchiveError::Io)?;
+        check::check(BufReader::new(reader))?;
+        let recording = uploads.start_recording(upload.digest());
+        Ok((archives.commit_upload(&upload).map_err(ArchiveError::Io)?, recording))
+    });
+
+    stored.await.map_err(Problem::internal)?.map_err(|error| match error {
+        ArchiveError::Io(error) => Problem::from_io_error(&error, &shared.services.space),
+        ArchiveError::Rejected(flaws) => {
+            let messages = flaws.reported().to_vec();
+            let more = flaws.count() - messages.len();
+            Problem::from_messages(Code::InvalidArchive, messages, more)
+        }
+    })
+}

@@ -1,0 +1,116 @@
+//! Node versions: publish, revise, delete.
+
+use serde::Serialize;
+
+use crate::domain::ids::{NodeId, NodeKey};
+use crate::domain::node::NodeCommand;
+use crate::domain::policy::Action;
+use crate::domain::version::{VersionRef, VersionStatus};
+use crate::http::api::node_body::read_publication;
+use crate::http::api::upload::signed_url;
+use crate::http::api::version_body::{read_moderation_patch, read_version_revision};
+use crate::http::api::version_list::version_view;
+use crate::http::auth::authorize;
+use crate::http::pipeline::{Call, RequestContext};
+use crate::http::request::fields;
+use crate::http::response::api_response::ApiResponse;
+use crate::http::response::error::Problem;
+use crate::projections::node::view::VersionView;
+
+#[derive(Serialize)]
+struct PublishedVersionView<'m> {
+    #[serde(rename = "signedUrl")]
+    signed_url: String,
+    node_version: &'m VersionView<'m>,
+}
+
+/// `POST /publishers/{publisher_id}/nodes/{node_id}/versions`: registers a version, and its node if that is new. The
+/// version is pending until its archive is uploaded.
+pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result<ApiResponse, Problem> {
+    let body = call.json().await?;
+    authorize::check_body_token(&body, call.services())?;
+
+    let is_admin = call.identity().is_admin();
+    let environment = &call.services().environment;
+    let publication = read_publication(&body, &call.path_param("node_id"), is_admin, environment)?;
+    let node = publication.id.key();
+    let id = publication.version.draft.id;
+    let signed_url = signed_url(&call, id)?;
+
+    let publisher = call.publisher()?.id.clone();
+    let is_new_node = call.services().models.read().nodes.get(&node).is_none();
+    let charges = call.charge_registration(&publisher, u64::from(is_new_node), 1)?;
+
+    call.services().dispatch.node(&node, publication.into_command(publisher), call.command_context()).await?;
+    charges.commit();
+
+    reply_with_version(&call, &node, &VersionRef::Id(id), is_admin, |node_version| {
+        ApiResponse::created(&PublishedVersionView { signed_url, node_version })
+    })
+}
+
+/// `PUT /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}`: changes changelog and deprecation; for
+/// administrators also facts and status.
+pub async fn revise(mut call: Call<{ Action::ReviseVersion as u8 }>) -> Result<ApiResponse, Problem> {
+    let (node, version) = version_in_path(&call)?;
+    let body = call.json().await?;
+    let publisher = call.publisher()?.id.clone();
+    let is_admin = call.identity().is_admin();
+
+    let command = fields::read(&body, |fields| {
+        let change = read_version_revision(fields);
+        let moderation = read_moderation_patch(fields, is_admin);
+        let version = version.clone();
+        Some(if moderation.moderates() {
+            moderation.into_command(version, change)
+        } else {
+            NodeCommand::ReviseVersion { publisher, version, change, admin_fields: moderation.admin_fields }
+        })
+    })?;
+
+    call.services().dispatch.node(&node, command, call.command_context()).await?;
+    reply_with_version(&call, &node, &version, is_admin, |view| ApiResponse::ok(view))
+}
+
+/// `DELETE /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}`: final; the number is never reused.
+pub async fn delete(call: Call<{ Action::DeleteVersion as u8 }>) -> Result<ApiResponse, Problem> {
+    let (node, version) = version_in_path(&call)?;
+    let publisher = Some(call.publisher()?.id.clone());
+    let status = VersionStatus::Deleted;
+    let command = NodeCommand::SetVersionStatus { publisher, version, status, reason: None };
+    call.services().dispatch.node(&node, command, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
+}
+
+/// Returns the node and the version of the path; 404 if the version is missing or deleted.
+fn version_in_path(call: &RequestContext) -> Result<(NodeKey, VersionRef), Problem> {
+    let node = NodeId::parse(&call.path_param("node_id")).map_err(|_| Problem::not_found("node"))?.key();
+    let models = call.services().models.read();
+    let profile = models.nodes.get(&node).ok_or_else(|| Problem::not_found("node"))?;
+    let reference = VersionRef::parse(&call.path_param("version_id"));
+    let version = reference.as_ref().and_then(|reference| profile.version(reference));
+    let exists = version.is_some_and(|version| version.status != VersionStatus::Deleted);
+    reference.filter(|_| exists).map(|reference| (node, reference)).ok_or_else(|| Problem::not_found("node version"))
+}
+
+/// Renders the current state of a version.
+pub fn reply_with_version(
+    call: &RequestContext,
+    node: &NodeKey,
+    version: &VersionRef,
+    include_reason: bool,
+    respond: impl FnOnce(&VersionView<'_>) -> Result<ApiResponse, Problem>,
+) -> Result<ApiResponse, Problem> {
+    let (entry, links) = {
+        let models = call.services().models.read();
+        (models.nodes.entry(node), models.nodes.links().clone())
+    };
+
+    let found = entry.as_ref().and_then(|entry| {
+        let node = entry.profile()?;
+        Some((entry, node, node.version(version)?))
+    });
+
+    let (entry, node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
+    respond(&version_view(entry, node, version, include_reason, &links))
+}

@@ -1,0 +1,196 @@
+//! Video gateway: submission, with all checks before anything is stored, and results (contract 7). Anonymous callers
+//! may submit as contract 3 allows; such a task can be read and cancelled by anyone who knows its id.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::web;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::domain::ids::{TaskId, UserId};
+use crate::domain::policy::Action;
+use crate::domain::task::{Gateway, Submission, TaskCommand, TaskRecord, TaskResults, TaskStage, TaskStatus, TaskWork};
+use crate::http::api::image::{check_pending_deliveries, derive_seed, inspect};
+use crate::http::api::task::combined_progress;
+use crate::http::auth::authorize;
+use crate::http::pipeline::{Call, RequestContext};
+use crate::http::request::body::JsonBody;
+use crate::http::request::prefer_wait::PreferWait;
+use crate::http::response::api_response::ApiResponse;
+use crate::http::response::error::{Code, Problem};
+use crate::http::server::Services;
+use crate::projections::task::{CreationsView, TaskAt, VideoTaskState};
+
+mod check;
+mod echo;
+mod jobs;
+
+pub use jobs::{EXTEND_IMAGES_MAX, REFERENCE_IMAGES_MAX, START_END_IMAGES_MAX};
+use jobs::{VideoJobContext, VideoJobReader, VideoToExtend};
+
+/// Maximum wait for a turn to decode pictures.
+const DECODER_WAIT_MAX: Duration = Duration::from_secs(30);
+
+type VideoSubmitCall = Call<{ Action::SubmitVideoTask as u8 }>;
+
+/// `POST /proxy/videovendor/start-end2video`
+pub async fn start_end(call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
+    submit(call, jobs::start_end).await
+}
+
+/// `POST /proxy/videovendor/reference2video`
+pub async fn reference(call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
+    submit(call, jobs::reference).await
+}
+
+/// `POST /proxy/videovendor/extend`
+pub async fn extend(call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
+    submit(call, jobs::extend).await
+}
+
+/// `POST /proxy/videovendor/multiframe`
+pub async fn multiframe(call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
+    submit(call, jobs::multiframe).await
+}
+
+/// Submits a task and returns it; with `Prefer: wait`, in the state after the wait.
+async fn submit(mut call: VideoSubmitCall, read: VideoJobReader) -> Result<ApiResponse, Problem> {
+    let owner = submitter(&call)?;
+    let shared = call.shared().clone();
+    let services = &shared.services;
+    let task = TaskId(call.services().environment.random_uuid());
+    call.check_task_quota(owner, task)?;
+
+    let body = call.body().await?.json().await?;
+    // After the body has arrived, so that slow bodies hold no places. Held until the read models count the task.
+    let reservation = call.reserve_task(owner, task)?;
+    if owner.is_none() {
+        call.charge_anonymous_task()?;
+    }
+
+    let context = VideoJobContext {
+        max_images: services.options.video_max_images,
+        video_to_extend: find_video_to_extend(&call, &body).await?,
+    };
+    let decoder_permit = timeout(DECODER_WAIT_MAX, shared.decoders.acquire(owner, 1)).await;
+    let decoder_permit = decoder_permit.map_err(|_| Problem::overloaded())?;
+
+    let store = services.store.clone();
+    let space = services.space.clone();
+    let tariff = Arc::clone(&services.tariff);
+    let seed = derive_seed(task);
+    // The thread continues if the client disconnects; it holds the turn and the place until it ends.
+    let work = move || {
+        let submission = check::check(&body, read, &context, &tariff, store.decoders())?;
+        let callback = submission.callback.clone();
+        let stored = submission.store_in(&store, &space, seed);
+        drop(decoder_permit);
+        stored.map(|stored| (stored, callback, body, reservation))
+    };
+    let (work, callback, mut body, reservation) = shared.inspectors.run(work).await.map_err(Problem::internal)??;
+
+    if callback.is_some() {
+        check_pending_deliveries(services, owner)?;
+    }
+    call.charge_credits(&reservation, work.credits)?;
+    let submission = Submission { task, owner, work: TaskWork::Video(work.clone()), webhook: callback };
+    let command_context = call.command_context();
+    let at = command_context.at;
+    services.dispatch.task(task, TaskCommand::Submit(submission), command_context).await?;
+    drop(reservation);
+
+    let wait = PreferWait::from_headers(call.headers());
+    // The response repeats the request fields. If their memory budget is exhausted, it is sent without waiting.
+    let wait =
+        if wait.is_requested() && !body.move_charge_to_waiting(&shared.body_budget) { PreferWait::NONE } else { wait };
+    let ended = if wait.is_requested() { wait.until_ended(services, task).await? } else { None };
+    let state = ended.map_or(TaskStatus::Created, |record| record.status);
+    wait.add_preference_applied(ApiResponse::ok(&echo::submission_view(task, at, &work, &body, state))?)
+}
+
+/// Returns the owner of a new task; `None` for anonymous callers, where those are allowed.
+fn submitter(call: &RequestContext) -> Result<Option<UserId>, Problem> {
+    let options = &call.services().options;
+    match call.identity().user() {
+        None if options.video_needs_token || options.require_approval => Err(authorize::missing_credentials()),
+        None => Ok(None),
+        Some(user) if options.require_approval && !user.is_approved && !user.is_admin => {
+            Err(Problem::new(Code::ApprovalRequired, "this account must be approved by an administrator first"))
+        }
+        Some(user) => Ok(Some(user.id)),
+    }
+}
+
+/// Looks up the video to extend.
+async fn find_video_to_extend(call: &VideoSubmitCall, body: &JsonBody) -> Result<VideoToExtend, Problem> {
+    let creation_id = body.get("video_creation_id").and_then(Value::as_str).map(TaskId::parse);
+    let Some(Ok(creation)) = creation_id else { return Ok(VideoToExtend::NotGiven) };
+    let task = call.services().models.task(creation).await?.filter(|task| may_see(call, task));
+    Ok(match task.as_ref().and_then(TaskRecord::results) {
+        Some(TaskResults::Video(video)) => VideoToExtend::Found { creation, at_vendor: video.vendor_id.clone() },
+        _ => VideoToExtend::NotFound,
+    })
+}
+
+/// `GET /proxy/videovendor/tasks/{task_id}/creations`
+pub async fn creations(call: Call<{ Action::ReadVideoTask as u8 }>) -> Result<ApiResponse, Problem> {
+    let id = visible_video_task(&call).await?;
+    let wait = PreferWait::from_headers(call.headers());
+    wait.until_ended(call.services(), id).await?;
+    wait.add_preference_applied(creations_response(&call, id).await?)
+}
+
+/// `POST /proxy/videovendor/tasks/{task_id}/cancel`: no effect on a task that has ended.
+pub async fn cancel(call: Call<{ Action::CancelVideoTask as u8 }>) -> Result<ApiResponse, Problem> {
+    let id = visible_video_task(&call).await?;
+    call.services().dispatch.task(id, TaskCommand::Cancel, call.command_context()).await?;
+    creations_response(&call, id).await
+}
+
+/// Returns the video task of the path, if the caller may see it.
+async fn visible_video_task(call: &RequestContext) -> Result<TaskId, Problem> {
+    let not_found = || Problem::not_found("task");
+    let id = TaskId::parse(&call.path_param("task_id")).map_err(|_| not_found())?;
+    let task = call.services().models.task(id).await?.ok_or_else(not_found)?;
+    let is_video = task.submission.work.gateway() == Gateway::Video;
+    if is_video && may_see(call, &task) { Ok(id) } else { Err(not_found()) }
+}
+
+/// Returns `true` for the owner and administrators; tasks of anonymous callers are visible to all.
+fn may_see(call: &RequestContext, task: &TaskRecord) -> bool {
+    let user = call.identity().user();
+    let is_admin = user.is_some_and(|user| user.is_admin);
+    task.submission.owner.is_none_or(|owner| is_admin || user.is_some_and(|user| user.id == owner))
+}
+
+async fn creations_response(call: &RequestContext, id: TaskId) -> Result<ApiResponse, Problem> {
+    let services = call.services();
+    let task_at = services.models.task_with_history(id).await?.ok_or_else(|| Problem::not_found("task"))?;
+    ApiResponse::ok(&creations_view(&task_at, services).await)
+}
+
+async fn creations_view(TaskAt { record, states, .. }: &TaskAt, services: &Services) -> CreationsView {
+    let Submission { task, work, .. } = &record.submission;
+    let failure = if let TaskStage::Failed { failure } = &record.stage { Some(failure) } else { None };
+    let reached = states.iter().map(|(state, _)| *state).filter(|state| !state.is_terminal()).max();
+
+    let state = VideoTaskState {
+        task: *task,
+        status: record.status,
+        reached: reached.unwrap_or(TaskStatus::Created),
+        credits: work.credits(),
+        results: record.results(),
+        failure,
+    };
+
+    let payload = if let TaskWork::Video(work) = work { work.payload } else { None };
+    let store = services.store.clone();
+    // Payloads are deleted with the files of their tasks.
+    let read = move || payload.and_then(|document| store.read_document(&document).ok());
+    let payload = web::block(read).await.ok().flatten();
+
+    let view = CreationsView::new(state, payload, &services.options.public_url);
+    let progress = combined_progress(view.progress, services.task_progress.permille(*task));
+    CreationsView { progress, ..view }
+}

@@ -1,0 +1,327 @@
+//! Authentication and authorization: bearer tokens, and the role of their bearer towards a resource (contract 3).
+
+use actix_web::HttpRequest;
+use actix_web::http::header::{AUTHORIZATION, HeaderMap};
+use serde_json::Value;
+use subtle::ConstantTimeEq;
+
+use crate::actors::Actor;
+use crate::domain::bearer_secret;
+use crate::domain::ids::{PublisherId, TokenId, UserId};
+use crate::domain::policy::{Action, CallerRole};
+use crate::domain::publisher::{MemberRole, PublisherProfile};
+use crate::domain::token::{TokenRecord, TokenSubject};
+use crate::domain::user::{User, UserProfile};
+use crate::domain::value::Reason;
+use crate::http::api::sign_in::sign_in;
+use crate::http::response::error::{Code, Problem};
+use crate::http::server::Services;
+use crate::oidc::OidcAuthenticator;
+use crate::projections::read_models::Models;
+
+/// Authenticated caller of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Identity {
+    /// A request without credentials.
+    Anonymous,
+    /// A user, authenticated by a user token, the bootstrap token or a token of the issuer.
+    User(UserProfile),
+    /// A personal access token of a publisher. `ban` is that of the publisher or of the user who issued the token.
+    Token { id: TokenId, publisher: PublisherId, issued_by: UserId, ban: Option<Reason> },
+}
+
+impl Identity {
+    /// Returns the actor of the events of the request.
+    #[must_use]
+    pub fn actor(&self) -> Option<Actor> {
+        match self {
+            Self::Anonymous => None,
+            Self::User(profile) => Some(Actor::User(profile.id)),
+            Self::Token { id, .. } => Some(Actor::Token(*id)),
+        }
+    }
+
+    /// Returns the user; `None` for publisher tokens and anonymous callers.
+    #[must_use]
+    pub fn user(&self) -> Option<&UserProfile> {
+        if let Self::User(profile) = self { Some(profile) } else { None }
+    }
+
+    /// Returns `true` for administrators.
+    #[must_use]
+    pub fn is_admin(&self) -> bool {
+        self.user().is_some_and(|profile| profile.is_admin)
+    }
+
+    /// Returns the reason of the ban, if the caller is banned.
+    #[must_use]
+    pub fn ban(&self) -> Option<&Reason> {
+        match self {
+            Self::Anonymous => None,
+            Self::User(profile) => profile.ban_reason.as_ref(),
+            Self::Token { ban, .. } => ban.as_ref(),
+        }
+    }
+
+    /// Returns the role towards a publisher, or towards the service if no publisher is involved.
+    #[must_use]
+    pub fn role(&self, publisher: Option<&PublisherProfile>) -> CallerRole {
+        match self {
+            Self::Anonymous => CallerRole::Anonymous,
+            Self::User(profile) if profile.is_admin => CallerRole::Admin,
+            Self::User(profile) => match publisher.and_then(|publisher| publisher.role_of(profile.id)) {
+                Some(MemberRole::Owner) => CallerRole::Owner,
+                Some(MemberRole::Member) => CallerRole::Member,
+                None => CallerRole::User,
+            },
+            Self::Token { publisher: token_publisher, .. }
+                if publisher.is_some_and(|requested| requested.id == *token_publisher) =>
+            {
+                CallerRole::OwnToken
+            }
+            Self::Token { .. } => CallerRole::OtherToken,
+        }
+    }
+}
+
+/// Returns the token of the Authorization header; `None` without such a header.
+///
+/// # Errors
+/// If the header holds anything but one bearer token.
+pub fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let mut values = headers.get_all(AUTHORIZATION);
+    let Some(value) = values.next() else { return Ok(None) };
+
+    let text = value.to_str().ok().filter(|_| values.next().is_none());
+    let token = text.and_then(|text| text.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+
+    match token.map(|(_, token)| token.trim()) {
+        Some(token) if !token.is_empty() && !token.contains(char::is_whitespace) => Ok(Some(token)),
+        _ => Err(Problem::unauthorized(
+            "the Authorization header must be `Bearer` and one token",
+            "Bearer error=\"invalid_token\"",
+        )),
+    }
+}
+
+/// Resolves a secret to its owner. The bootstrap token may have any format, so it is compared first, in constant time.
+/// A valid token of the issuer creates an account on first use, recorded with the metadata of `request`; without
+/// `request` it creates none.
+///
+/// # Errors
+/// If the secret is unknown, or cannot be checked at the moment.
+pub async fn authenticate(
+    secret: &str,
+    services: &Services,
+    request: Option<&HttpRequest>,
+) -> Result<Identity, Problem> {
+    let admin = &services.admin;
+    if bool::from(bearer_secret::hash(secret).0.ct_eq(&admin.secret_hash.0)) {
+        return identity_of_user(admin.user, &services.models.read());
+    }
+
+    match &services.oidc {
+        // Boxed to keep the future of all other requests small.
+        Some(oidc) if OidcAuthenticator::looks_like_jwt(secret) => {
+            Box::pin(sign_in(secret, oidc, services, request)).await
+        }
+        _ => authenticate_secret(secret, services),
+    }
+}
+
+/// Resolves the publisher token in a body. User tokens are rejected there, because more tools log and store bodies than
+/// headers.
+///
+/// # Errors
+/// If the secret is unknown or belongs to a user.
+pub fn authenticate_publisher_token(secret: &str, services: &Services) -> Result<Identity, Problem> {
+    match authenticate_secret(secret, services)? {
+        token @ Identity::Token { .. } => Ok(token),
+        Identity::Anonymous | Identity::User(_) => Err(invalid_credentials()),
+    }
+}
+
+/// Rejects an invalid token in the body. A caller authenticated by the header needs none, but an invalid one is still
+/// an error.
+///
+/// # Errors
+/// If the token is not a publisher token.
+pub fn check_body_token(body: &Value, services: &Services) -> Result<(), Problem> {
+    let token = body.get("personal_access_token").and_then(Value::as_str).map(str::trim);
+    match token.filter(|secret| !secret.is_empty()) {
+        Some(secret) => authenticate_publisher_token(secret, services).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// Resolves a secret issued by this service.
+fn authenticate_secret(secret: &str, services: &Services) -> Result<Identity, Problem> {
+    if bearer_secret::parse_kind(secret).is_none() {
+        return Err(invalid_credentials());
+    }
+
+    let models = services.models.read();
+    let token = models.tokens.by_secret(&bearer_secret::hash(secret)).ok_or_else(invalid_credentials)?;
+    services.usage_counters.count_token_use(token, services.environment.now());
+    identity_of_token(token, &models)
+}
+
+/// Resolves a valid token to its owner.
+///
+/// # Errors
+/// If the owner no longer exists.
+pub fn identity_of_token(token: &TokenRecord, models: &Models) -> Result<Identity, Problem> {
+    let grant = &token.grant;
+    match &grant.subject {
+        TokenSubject::User(id) => identity_of_user(*id, models),
+        TokenSubject::Publisher { publisher, issued_by } => {
+            // Tokens of deleted publishers are invalid.
+            let profile = models.publishers.get(publisher).ok_or_else(invalid_credentials)?;
+
+            let issuer = match models.users.find(*issued_by) {
+                // The issuer was erased: no user is responsible for the token any more.
+                Some(User::Erased(_)) => return Err(invalid_credentials()),
+                issuer => issuer.and_then(User::profile),
+            };
+
+            let ban = profile.ban_reason.as_ref().or(issuer.and_then(|user| user.ban_reason.as_ref())).cloned();
+            Ok(Identity::Token { id: grant.id, publisher: publisher.clone(), issued_by: *issued_by, ban })
+        }
+    }
+}
+
+fn identity_of_user(id: UserId, models: &Models) -> Result<Identity, Problem> {
+    models.users.get(id).cloned().map(Identity::User).ok_or_else(invalid_credentials)
+}
+
+/// Checks that a caller may perform an action on a publisher, or on the service if no publisher is involved. Banned
+/// callers may change nothing, and only administrators may change a banned publisher.
+///
+/// # Errors
+/// 401 if an anonymous caller needs credentials; otherwise 403, with the reason if it is a ban.
+pub fn permit(action: Action, caller: &Identity, publisher: Option<&PublisherProfile>) -> Result<(), Problem> {
+    permit_read(action, caller, publisher)?;
+    if !action.is_write() {
+        return Ok(());
+    }
+
+    if let Some(reason) = caller.ban() {
+        let kind = if caller.user().is_some() { "account" } else { "token" };
+        return Err(Problem::banned(kind, Some(reason)));
+    }
+
+    match publisher.and_then(|publisher| publisher.ban_reason.as_ref()) {
+        Some(reason) if !caller.is_admin() => Err(Problem::banned("publisher", Some(reason))),
+        _ => Ok(()),
+    }
+}
+
+/// Like [`permit`], but ignores bans, for requests that only read.
+///
+/// # Errors
+/// 401 if an anonymous caller needs credentials; otherwise 403.
+pub fn permit_read(action: Action, caller: &Identity, publisher: Option<&PublisherProfile>) -> Result<(), Problem> {
+    if action.allows(caller.role(publisher)) {
+        return Ok(());
+    }
+    Err(match caller {
+        Identity::Anonymous => missing_credentials(),
+        _ => Problem::new(Code::Forbidden, format!("these credentials may not {}", action.as_str())),
+    })
+}
+
+/// 401 for a request without the required credentials.
+#[must_use]
+pub fn missing_credentials() -> Problem {
+    Problem::unauthorized("a bearer token is required in the Authorization header", "Bearer")
+}
+
+/// 401 for invalid credentials.
+#[must_use]
+pub fn invalid_credentials() -> Problem {
+    Problem::unauthorized("the token is invalid, expired or revoked", "Bearer error=\"invalid_token\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::publisher::{PublisherFields, PublisherStatus};
+    use crate::domain::value::Timestamp;
+    use crate::domain::webhook_secret::WebhookSecrets;
+    use actix_web::http::header::HeaderValue;
+    use uuid::Uuid;
+
+    fn bearer_of(values: &[&'static str]) -> Result<Option<String>, ()> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(AUTHORIZATION, HeaderValue::from_static(value));
+        }
+        bearer_token(&headers).map(|token| token.map(str::to_owned)).map_err(|_| ())
+    }
+
+    #[test]
+    fn the_scheme_may_be_written_in_any_case() {
+        for good in ["Bearer abc", "bearer abc", "BEARER   abc "] {
+            assert_eq!(bearer_of(&[good]), Ok(Some("abc".to_owned())), "{good}");
+        }
+        assert_eq!(bearer_of(&[]), Ok(None));
+    }
+
+    #[test]
+    fn anything_else_in_the_header_is_refused() {
+        for bad in ["", "Bearer", "Bearer ", "Basic abc", "abc", "Bearer a b", "Bearer\tabc"] {
+            assert_eq!(bearer_of(&[bad]), Err(()), "{bad}");
+        }
+        assert_eq!(bearer_of(&["Bearer a", "Bearer a"]), Err(()));
+    }
+
+    #[test]
+    fn standing_follows_role_and_token() {
+        let person = |n: u128, is_admin| {
+            let id = UserId(Uuid::from_u128(n));
+            let email = None;
+            let name = None;
+            let ban_reason = None;
+            let created_at = Timestamp::from_micros(0);
+            let webhook_secrets = WebhookSecrets::default();
+            let is_approved = false;
+            Identity::User(UserProfile {
+                id,
+                email,
+                name,
+                is_admin,
+                is_approved,
+                ban_reason,
+                created_at,
+                webhook_secrets,
+            })
+        };
+        let token = |publisher| {
+            let publisher = PublisherId::parse(publisher).unwrap();
+            Identity::Token { id: TokenId(Uuid::nil()), publisher, issued_by: UserId(Uuid::nil()), ban: None }
+        };
+        let role = |n: u128, role| (UserId(Uuid::from_u128(n)), role);
+        let acme = PublisherProfile {
+            id: PublisherId::parse("acme").unwrap(),
+            fields: PublisherFields::default(),
+            members: vec![role(1, MemberRole::Owner), role(2, MemberRole::Member)],
+            created_at: Timestamp::from_micros(0),
+            status: PublisherStatus::Active,
+            ban_reason: None,
+        };
+        let roles = [person(1, false), person(2, false), person(3, false), person(3, true), token("acme")]
+            .map(|identity| (identity.role(Some(&acme)), identity.role(None)));
+        assert_eq!(
+            roles,
+            [
+                (CallerRole::Owner, CallerRole::User),
+                (CallerRole::Member, CallerRole::User),
+                (CallerRole::User, CallerRole::User),
+                (CallerRole::Admin, CallerRole::Admin),
+                (CallerRole::OwnToken, CallerRole::OtherToken),
+            ]
+        );
+        assert_eq!(token("other").role(Some(&acme)), CallerRole::OtherToken);
+        assert_eq!(Identity::Anonymous.role(Some(&acme)), CallerRole::Anonymous);
+    }
+}

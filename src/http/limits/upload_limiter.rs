@@ -1,0 +1,207 @@
+//! Limits of concurrent archive uploads, so that no account blocks the others.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::domain::ids::VersionId;
+use crate::domain::value::Digest;
+use crate::fairness::{FairPermit, FairSemaphore};
+use crate::http::limits::account_pool::{AccountPool, PoolPermit};
+use crate::http::response::error::{Code, Problem};
+use crate::media::archive::store::ArchiveStore;
+use crate::quota::Account;
+
+/// Maximum number of concurrent uploads.
+const UPLOADS_MAX: usize = 32;
+/// Maximum number of concurrent uploads of one account.
+const UPLOADS_PER_ACCOUNT: usize = 4;
+/// Maximum number of archives unpacked concurrently.
+const CHECKS_MAX: u64 = 2;
+/// Maximum number of archives of one account unpacked concurrently.
+const CHECKS_PER_ACCOUNT: u64 = 1;
+
+/// Limiter of archive uploads.
+pub struct UploadLimiter {
+    account_pool: AccountPool,
+    checks: FairSemaphore<Account>,
+    /// Versions with an upload in progress.
+    in_progress: Arc<Mutex<HashSet<VersionId>>>,
+    recordings: Arc<Mutex<HashMap<Digest, PendingRecordings>>>,
+}
+
+/// Uploads of the same content that are stored but not yet recorded.
+#[derive(Default)]
+struct PendingRecordings {
+    count: usize,
+    any_refused: bool,
+}
+
+impl Default for UploadLimiter {
+    fn default() -> Self {
+        Self {
+            account_pool: AccountPool::with_share(UPLOADS_MAX, UPLOADS_PER_ACCOUNT, Code::TooManyTransfers, "uploads"),
+            checks: FairSemaphore::with_share(CHECKS_MAX, CHECKS_PER_ACCOUNT),
+            in_progress: Arc::default(),
+            recordings: Arc::default(),
+        }
+    }
+}
+
+impl UploadLimiter {
+    /// Begins an upload, which ends when the [`ActiveUpload`] is dropped.
+    ///
+    /// # Errors
+    /// 409 if another upload for the version is in progress; 429 if the account has too many; 503 if there are too many
+    /// in total.
+    pub fn start(&self, version: VersionId, account: Account) -> Result<ActiveUpload, Problem> {
+        let mut in_progress = self.in_progress.lock();
+        if in_progress.contains(&version) {
+            let detail = "another upload for this version is in progress; retry when it has ended";
+            return Err(Problem::new(Code::Conflict, detail).retry_after(5));
+        }
+
+        let permit = self.account_pool.try_acquire(account)?;
+        in_progress.insert(version);
+        Ok(ActiveUpload { in_progress: Arc::clone(&self.in_progress), version, _permit: permit })
+    }
+
+    /// Protects files with this digest from removal until the recording has ended. Call it before the file gets its
+    /// name. A recording dropped without an end leaves the file; the next start removes it if no version refers to it.
+    #[must_use]
+    pub fn start_recording(&self, digest: Digest) -> PendingRecording {
+        self.recordings.lock().entry(digest).or_default().count += 1;
+        PendingRecording { recordings: Arc::clone(&self.recordings), digest }
+    }
+
+    /// Waits for a turn to unpack an archive. Accounts take turns, and one account leaves room for the next.
+    pub async fn acquire_check_permit(&self, account: Account) -> FairPermit<Account> {
+        self.checks.acquire(account, 1).await
+    }
+}
+
+/// Stored file whose event is not recorded yet.
+pub struct PendingRecording {
+    recordings: Arc<Mutex<HashMap<Digest, PendingRecordings>>>,
+    digest: Digest,
+}
+
+impl PendingRecording {
+    /// Ends the recording. The last one of a digest removes the file if any was refused and no version refers to it; it
+    /// then blocks on the disk.
+    pub fn finish(self, was_refused: bool, archives: &ArchiveStore, is_named: impl FnOnce(&Digest) -> bool) {
+        let mut recordings = self.recordings.lock();
+        let Some(pending) = recordings.get_mut(&self.digest) else { return };
+        pending.count -= 1;
+        pending.any_refused |= was_refused;
+        if pending.count > 0 {
+            return;
+        }
+
+        let any_refused = pending.any_refused;
+        recordings.remove(&self.digest);
+
+        // Still under the lock, so that an upload of the same content waits and then stores its own file.
+        if any_refused
+            && !is_named(&self.digest)
+            && let Err(error) = archives.remove(&self.digest)
+        {
+            tracing::warn!(%error, digest = %self.digest, "orphaned archive not removed");
+        }
+    }
+}
+
+/// Upload in progress.
+pub struct ActiveUpload {
+    in_progress: Arc<Mutex<HashSet<VersionId>>>,
+    version: VersionId,
+    _permit: PoolPermit,
+}
+
+impl Drop for ActiveUpload {
+    fn drop(&mut self) {
+        self.in_progress.lock().remove(&self.version);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::ids::UserId;
+    use futures_util::FutureExt as _;
+    use uuid::Uuid;
+
+    fn start(uploads: &UploadLimiter, user: u128, version: u128) -> Result<ActiveUpload, Problem> {
+        uploads.start(VersionId(Uuid::from_u128(version)), Account::User(UserId(Uuid::from_u128(user))))
+    }
+
+    fn refusal(uploads: &UploadLimiter, user: u128, version: u128) -> Option<Code> {
+        start(uploads, user, version).err().map(|problem| problem.code())
+    }
+
+    #[test]
+    fn a_version_takes_one_upload_at_a_time_and_an_account_a_few() {
+        let uploads = UploadLimiter::default();
+        let mut active: Vec<_> = (1..=4).map(|version| start(&uploads, 1, version).ok().unwrap()).collect();
+        assert_eq!(refusal(&uploads, 1, 5), Some(Code::TooManyTransfers));
+        assert_eq!(refusal(&uploads, 2, 4), Some(Code::Conflict));
+        assert_eq!(refusal(&uploads, 2, 5), None);
+        active.pop();
+        assert_eq!(refusal(&uploads, 2, 4), None);
+        assert_eq!(refusal(&uploads, 1, 5), None);
+        drop(active);
+        assert!(uploads.in_progress.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn accounts_take_turns_at_checks() {
+        let [ada, bob] = [1, 2].map(|user| Account::User(UserId(Uuid::from_u128(user))));
+
+        // Given a check of an account, and another one that waits for it
+        let uploads = UploadLimiter::default();
+        let first = uploads.acquire_check_permit(ada).await;
+        let mut second = Box::pin(uploads.acquire_check_permit(ada));
+        assert!((&mut second).now_or_never().is_none());
+
+        // Then another account does not wait
+        assert!(uploads.acquire_check_permit(bob).now_or_never().is_some());
+
+        // And the second check follows the first
+        drop(first);
+        assert!(second.now_or_never().is_some());
+    }
+
+    #[test]
+    fn the_last_of_the_same_bytes_removes_what_nobody_names() {
+        let root = tempfile::tempdir().unwrap();
+        let archives = ArchiveStore::open(root.path()).unwrap();
+        let uploads = UploadLimiter::default();
+        let store_archive = || {
+            let mut upload = archives.create_upload().unwrap();
+            upload.write(b"abc").unwrap();
+            let recording = uploads.start_recording(upload.digest());
+            (recording, archives.path_of(&archives.commit_upload(&upload).unwrap().digest))
+        };
+        let (first, path) = store_archive();
+        let (second, _) = store_archive();
+        first.finish(true, &archives, |_| false);
+        assert!(path.exists(), "another upload of the same bytes is not recorded yet");
+        second.finish(false, &archives, |_| true);
+        assert!(path.exists(), "a version names it");
+        store_archive().0.finish(true, &archives, |_| false);
+        assert!(!path.exists());
+        drop(store_archive());
+        store_archive().0.finish(true, &archives, |_| false);
+        assert!(path.exists(), "nobody knows what became of the first");
+    }
+
+    #[test]
+    fn all_together_have_their_bound_too() {
+        let uploads = UploadLimiter::default();
+        let active: Vec<_> = (0..32).map(|n| start(&uploads, n, n).ok().unwrap()).collect();
+        assert_eq!(refusal(&uploads, 99, 99), Some(Code::Overloaded));
+        drop(active);
+        assert_eq!(refusal(&uploads, 99, 99), None);
+    }
+}

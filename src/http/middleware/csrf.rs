@@ -1,0 +1,248 @@
+//! CSRF protection: rejects writes from pages of other origins. CORS only keeps such a page from reading the response;
+//! a browser still sends forms and bodies without a content type. The check runs before routing.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use actix_web::Error;
+use actix_web::body::BoxBody;
+use actix_web::dev::{Service, ServiceRequest, ServiceResponse, forward_ready};
+use actix_web::http::Method;
+use actix_web::http::header::{ACCESS_CONTROL_REQUEST_METHOD, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
+use futures_util::future::{Either, Ready, ready};
+
+use crate::http::response::error::{Code, Problem};
+use crate::http::server::CorsOrigins;
+use crate::telemetry::metrics::Metrics;
+
+/// Methods for pages of any origin under [`CorsOrigins::Any`].
+pub const READ_METHODS: [Method; 2] = [Method::GET, Method::HEAD];
+/// Methods for pages of an allowed origin.
+pub const ALL_METHODS: [Method; 5] = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE];
+
+/// Set by browsers; pages cannot forge it.
+pub const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// Maximum number of characters of a client's header value that an error message repeats.
+const SHOWN_CHARS: usize = 100;
+
+/// Origins that may send writes.
+pub struct OriginPolicy {
+    cors_origins: CorsOrigins,
+    /// Origin of the public URL.
+    own_origin: String,
+}
+
+impl OriginPolicy {
+    pub fn new(cors_origins: CorsOrigins, public_url: &str) -> Self {
+        let own_origin = url::Url::parse(public_url).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
+        Self { cors_origins, own_origin }
+    }
+
+    /// Returns the configured CORS origins.
+    pub fn cors_origins(&self) -> &CorsOrigins {
+        &self.cors_origins
+    }
+
+    /// Returns the error for a write from a page of another origin.
+    fn reject_write(&self, method: &Method, headers: &HeaderMap) -> Option<Problem> {
+        let is_allowed = match headers.get(ORIGIN) {
+            Some(origin) => self.is_configured(origin) || self.is_same_origin(origin, headers),
+            None => !is_cross_site(headers),
+        };
+
+        if is_allowed || READ_METHODS.contains(method) || *method == Method::OPTIONS {
+            return None;
+        }
+
+        let detail = format!(
+            "pages of {} may not send {method}: their origin is not in `cors.allowed_origins`",
+            headers.get(ORIGIN).map_or_else(|| "an unknown origin".to_owned(), truncate_for_message)
+        );
+        Some(Problem::new(Code::Forbidden, detail))
+    }
+
+    /// Returns the error for a preflight request that CORS does not allow.
+    pub fn reject_preflight(&self, method: &Method, headers: &HeaderMap) -> Option<Problem> {
+        let origin = headers.get(ORIGIN)?;
+        let requested_method = headers.get(ACCESS_CONTROL_REQUEST_METHOD)?;
+        let allowed: &[Method] = match &self.cors_origins {
+            CorsOrigins::Any => &READ_METHODS,
+            CorsOrigins::Only(_) if self.is_configured(origin) => &ALL_METHODS,
+            CorsOrigins::Only(_) => &[],
+        };
+
+        if *method != Method::OPTIONS
+            || allowed.iter().any(|method| method.as_str().as_bytes() == requested_method.as_bytes())
+        {
+            return None;
+        }
+
+        let detail = format!(
+            "pages of {} may not send {} (see `cors.allowed_origins`)",
+            truncate_for_message(origin),
+            truncate_for_message(requested_method)
+        );
+        Some(Problem::new(Code::Forbidden, detail))
+    }
+
+    /// Returns `true` if the settings name the origin. [`CorsOrigins::Any`] names none.
+    fn is_configured(&self, origin: &HeaderValue) -> bool {
+        match &self.cors_origins {
+            CorsOrigins::Any => false,
+            CorsOrigins::Only(origins) => origins.iter().any(|allowed| allowed.as_bytes() == origin.as_bytes()),
+        }
+    }
+
+    /// Returns `true` if a page belongs to this service. `Sec-Fetch-Site` takes precedence over `Host`, which a proxy
+    /// may have changed. Browsers do not send it over plain HTTP to another machine.
+    fn is_same_origin(&self, origin: &HeaderValue, headers: &HeaderMap) -> bool {
+        if origin.as_bytes() == self.own_origin.as_bytes() {
+            return true;
+        }
+        match headers.get(SEC_FETCH_SITE) {
+            Some(site) => site.as_bytes() == b"same-origin",
+            None => matches_host(origin, headers.get(HOST)),
+        }
+    }
+}
+
+/// Returns `true` if `Sec-Fetch-Site` names another origin. A proxy may have removed `Origin`.
+fn is_cross_site(headers: &HeaderMap) -> bool {
+    headers.get(SEC_FETCH_SITE).is_some_and(|site| ["cross-site", "same-site"].iter().any(|other| site == other))
+}
+
+/// Returns `true` if an origin is the one that the request was sent to. A proxy may have ended TLS, so both schemes
+/// match.
+fn matches_host(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
+    let (Ok(origin), Some(Ok(host))) = (origin.to_str(), host.map(HeaderValue::to_str)) else { return false };
+    let (authority, port) = match origin.split_once("://") {
+        Some(("http", authority)) => (authority, ":80"),
+        Some(("https", authority)) => (authority, ":443"),
+        _ => return false,
+    };
+    // Browsers omit the default port; proxies may add it.
+    !authority.is_empty()
+        && (authority.eq_ignore_ascii_case(host)
+            || host.strip_suffix(port).is_some_and(|host| authority.eq_ignore_ascii_case(host)))
+}
+
+/// Returns a client's header value, truncated for error messages.
+fn truncate_for_message(value: &HeaderValue) -> String {
+    String::from_utf8_lossy(value.as_bytes()).chars().take(SHOWN_CHARS).collect()
+}
+
+/// Middleware that rejects cross-origin writes. It runs inside of CORS, so that pages that may read see the error.
+pub struct CsrfProtection<S> {
+    pub origins: Arc<OriginPolicy>,
+    pub metrics: Metrics,
+    pub inner: Rc<S>,
+}
+
+impl<S> Service<ServiceRequest> for CsrfProtection<S>
+where
+    S: Service<ServiceRequest, Response = ServiceResponse<BoxBody>, Error = Error>,
+{
+    type Response = ServiceResponse<BoxBody>;
+    type Error = Error;
+    type Future = Either<Ready<Result<Self::Response, Error>>, S::Future>;
+
+    forward_ready!(inner);
+
+    fn call(&self, request: ServiceRequest) -> Self::Future {
+        match self.origins.reject_write(request.method(), request.headers()) {
+            None => Either::Right(self.inner.call(request)),
+            Some(problem) => {
+                self.metrics.count_unmatched(problem.code().status());
+                let response = problem.to_response(request.path());
+                Either::Left(ready(Ok(request.into_response(response))))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns `true` if a page of `origin` may post with these further headers.
+    fn may_post(policy: &OriginPolicy, origin: &'static str, others: &[(HeaderName, &'static str)]) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(ORIGIN, HeaderValue::from_static(origin));
+        for (name, value) in others {
+            headers.insert(name.clone(), HeaderValue::from_static(value));
+        }
+        policy.reject_write(&Method::POST, &headers).is_none()
+    }
+
+    fn policy(origins: &[&str]) -> OriginPolicy {
+        let origins = CorsOrigins::Only(origins.iter().map(|&origin| origin.to_owned()).collect());
+        OriginPolicy::new(origins, "https://media.example.org/base")
+    }
+
+    #[test]
+    fn a_page_is_own_by_the_public_url_by_the_browser_or_by_where_it_is_sent() {
+        let policy = policy(&[]);
+        for (origin, others) in [
+            ("https://media.example.org", vec![(HOST, "127.0.0.1:8080")]),
+            ("https://media.example.org", vec![(HOST, "127.0.0.1:8080"), (SEC_FETCH_SITE, "cross-site")]),
+            ("http://localhost:8080", vec![(HOST, "localhost:8080")]),
+            ("http://[::1]:8080", vec![(HOST, "[::1]:8080")]),
+            ("https://other.example", vec![(HOST, "Other.Example")]),
+            ("https://other.example", vec![(HOST, "other.example:443")]),
+            ("http://other.example", vec![(HOST, "other.example:80")]),
+            ("https://other.example", vec![(HOST, "upstream"), (SEC_FETCH_SITE, "same-origin")]),
+            ("null", vec![(HOST, "upstream"), (SEC_FETCH_SITE, "same-origin")]),
+        ] {
+            assert!(may_post(&policy, origin, &others), "{origin} {others:?}");
+        }
+    }
+
+    #[test]
+    fn any_other_page_is_foreign() {
+        let policy = policy(&[]);
+        for (origin, others) in [
+            ("null", vec![(HOST, "null")]),
+            ("", vec![(HOST, "")]),
+            ("https://", vec![(HOST, "")]),
+            ("http://media.example.org", vec![(HOST, "127.0.0.1:8080")]),
+            ("https://media.example.org.evil.example", vec![(HOST, "media.example.org")]),
+            ("http://localhost:8081", vec![(HOST, "localhost:8080")]),
+            ("http://localhost", vec![(HOST, "localhost:8080")]),
+            ("http://other.example", vec![(HOST, "other.example:443")]),
+            ("file://other.example", vec![(HOST, "other.example")]),
+            ("https://evil.example", vec![]),
+            ("https://evil.example", vec![(HOST, "other.example"), (SEC_FETCH_SITE, "none")]),
+            ("http://other.example", vec![(HOST, "other.example"), (SEC_FETCH_SITE, "cross-site")]),
+        ] {
+            assert!(!may_post(&policy, origin, &others), "{origin} {others:?}");
+        }
+    }
+
+    #[test]
+    fn a_browser_whose_origin_was_taken_out_is_believed_and_programs_are_not_looked_at() {
+        let policy = policy(&[]);
+        let may_write = |site: Option<&'static str>| {
+            let headers: HeaderMap =
+                site.map(|site| (SEC_FETCH_SITE, HeaderValue::from_static(site))).into_iter().collect();
+            policy.reject_write(&Method::POST, &headers).is_none()
+        };
+        assert!([None, Some("same-origin"), Some("none")].into_iter().all(may_write));
+        assert!(!["cross-site", "same-site"].into_iter().any(|site| may_write(Some(site))));
+    }
+
+    #[test]
+    fn pages_that_are_named_may_do_everything_and_all_is_no_name() {
+        let policy = policy(&["https://app.example"]);
+        assert!(may_post(&policy, "https://app.example", &[(SEC_FETCH_SITE, "cross-site")]));
+        assert!(!may_post(&policy, "https://app.example:8443", &[]));
+        let any_origin = OriginPolicy::new(CorsOrigins::Any, "http://127.0.0.1:8080");
+        assert!(!may_post(&any_origin, "https://app.example", &[]));
+        assert!(!may_post(&any_origin, "*", &[]));
+    }
+
+    #[test]
+    fn what_is_told_back_is_short() {
+        let long = HeaderValue::from_str(&format!("https://{}", "x".repeat(5000))).unwrap();
+        assert_eq!(truncate_for_message(&long).len(), SHOWN_CHARS);
+    }
+}

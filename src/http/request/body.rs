@@ -1,0 +1,349 @@
+//! Reception of request bodies: limits of size, speed, content type, JSON depth and element count (contract 10).
+
+use std::ops::Deref;
+
+use actix_web::dev::Payload;
+use actix_web::http::header::{CONTENT_TYPE, HeaderMap};
+use actix_web::web::{self, Bytes, BytesMut};
+use serde_json::Value;
+
+use self::body_budget::BodyCharge;
+use self::json_shape::{BodyParseError, JsonShape};
+use crate::http::request::body_chunks::BodyChunks;
+use crate::http::response::error::{Code, Problem};
+use crate::quota::Account;
+
+pub mod body_budget;
+pub mod json_shape;
+
+pub use body_budget::BodyBudget;
+
+/// Maximum nesting depth of a JSON body.
+pub const DEPTH_MAX: usize = 64;
+/// Maximum number of elements of a JSON body, counted by commas and opening brackets.
+pub const ELEMENTS_MAX: usize = 100_000;
+/// Size in bytes above which JSON is parsed on a blocking thread.
+const PARSED_IN_PLACE_MAX: usize = 128 * 1024;
+
+/// Maximum size and format of the body of a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyLimit {
+    /// The route takes no body.
+    None,
+    /// JSON without images, 2 MiB.
+    Json,
+    /// JSON with base64 images, 70 MiB.
+    Images,
+    /// Archive of a version, of any content type, 100 MiB; always streamed.
+    Archive,
+    /// Form (`multipart/form-data`), 256 KiB.
+    Form,
+}
+
+impl BodyLimit {
+    /// Returns the maximum size in bytes.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Json => 2 << 20,
+            Self::Images => 70 << 20,
+            Self::Archive => 100 << 20,
+            Self::Form => 256 << 10,
+        }
+    }
+
+    /// Returns `true` if requests accept an idempotency key. Streamed bodies do not: their content is not available for
+    /// the comparison with the first request.
+    #[must_use]
+    pub const fn accepts_idempotency_key(self) -> bool {
+        match self {
+            Self::None | Self::Json | Self::Images | Self::Form => true,
+            Self::Archive => false,
+        }
+    }
+}
+
+/// Expected body of a route.
+#[derive(Debug, Clone, Copy)]
+pub struct BodySpec {
+    pub limit: BodyLimit,
+    /// Known fields; unknown ones are skipped without building a tree.
+    pub shape: &'static JsonShape,
+}
+
+/// Buffered request body.
+pub struct RequestBody {
+    bytes: Bytes,
+    charge: BodyCharge,
+    shape: &'static JsonShape,
+}
+
+/// Known fields of a body. They count against the memory budget until dropped.
+pub struct JsonBody {
+    value: Value,
+    charge: BodyCharge,
+}
+
+impl Deref for JsonBody {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.value
+    }
+}
+
+impl JsonBody {
+    /// Moves the charge of the fields to the pool of waiting responses. Returns `false` and changes nothing if that
+    /// pool is full; then the response must not wait.
+    pub fn move_charge_to_waiting(&mut self, budget: &BodyBudget) -> bool {
+        let waiting_charge = budget.charge_waiting(&self.charge);
+        waiting_charge.map(|waiting_charge| self.charge = waiting_charge).is_ok()
+    }
+}
+
+impl RequestBody {
+    /// Returns the unparsed body.
+    #[must_use]
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// Parses the body as JSON, on a blocking thread if it is large.
+    ///
+    /// # Errors
+    /// See [`RequestBody::parse`].
+    pub async fn json(self) -> Result<JsonBody, Problem> {
+        if self.bytes.len() <= PARSED_IN_PLACE_MAX {
+            return self.parse();
+        }
+        web::block(move || self.parse()).await.map_err(Problem::internal)?
+    }
+
+    /// Parses the known fields of the body. Blocks.
+    ///
+    /// # Errors
+    /// If the body is not JSON, is nested too deeply, has too many elements, or exceeds the memory budget.
+    pub fn parse(self) -> Result<JsonBody, Problem> {
+        let Self { bytes, mut charge, shape } = self;
+        check_json_complexity(&bytes)?;
+        let (value, value_bytes) = parse(&bytes, shape, &mut charge)?;
+
+        // This function drops the bytes and their charge, unless the caller holds another reference.
+        let shared_bytes = if bytes.is_unique() { 0 } else { bytes.len() };
+        charge.shrink_to(value_bytes + shared_bytes);
+        Ok(JsonBody { value, charge })
+    }
+}
+
+/// Receives a JSON or form body.
+///
+/// # Errors
+/// If the content type is wrong, if the body is too large, too slow or incomplete, or if the memory budget is
+/// exhausted.
+pub async fn receive(
+    headers: &HeaderMap,
+    payload: Payload,
+    BodySpec { limit, shape }: BodySpec,
+    (budget, account): (&BodyBudget, Account),
+) -> Result<RequestBody, Problem> {
+    if limit == BodyLimit::Form {
+        check_form_type(headers)?;
+    } else {
+        check_json_type(headers)?;
+    }
+
+    let mut bytes = BytesMut::new();
+    let mut charge = budget.charge(limit, account);
+    let mut chunks = BodyChunks::new(headers, payload, limit)?;
+
+    while let Some(chunk) = chunks.next().await? {
+        charge.grow(chunk.len())?;
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(RequestBody { bytes: bytes.freeze(), charge, shape })
+}
+
+/// Checks for JSON in UTF-8. A body without a content type counts as JSON.
+fn check_json_type(headers: &HeaderMap) -> Result<(), Problem> {
+    let unsupported = |detail| Problem::new(Code::UnsupportedMedia, detail);
+    let Some(content_type) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+
+    let content_type = content_type.to_str().unwrap_or_default().to_ascii_lowercase();
+    let mut parts = content_type.split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default();
+
+    let json = essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"));
+    if !json {
+        return Err(unsupported("the body must be application/json"));
+    }
+
+    let charset = parts.find_map(|part| part.strip_prefix("charset=")).map(|charset| charset.trim_matches('"'));
+    match charset {
+        None | Some("utf-8" | "utf8") => Ok(()),
+        Some(_) => Err(unsupported("the body must be in UTF-8")),
+    }
+}
+
+/// Checks for `multipart/form-data`.
+fn check_form_type(headers: &HeaderMap) -> Result<(), Problem> {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("multipart/form-data") {
+        return Ok(());
+    }
+    Err(Problem::new(Code::UnsupportedMedia, "the body must be multipart/form-data"))
+}
+
+/// Rejects bodies that would need much more memory than their size once parsed.
+fn check_json_complexity(bytes: &[u8]) -> Result<(), Problem> {
+    let malformed = |detail: String| Err(Problem::new(Code::MalformedBody, detail));
+    let (depth, elements) = measure_json(bytes);
+
+    if depth > DEPTH_MAX {
+        return malformed(format!("the body is nested deeper than {DEPTH_MAX} levels"));
+    }
+    if elements > ELEMENTS_MAX {
+        return malformed(format!("the body has more than {ELEMENTS_MAX} elements"));
+    }
+    Ok(())
+}
+
+fn parse(bytes: &[u8], shape: &JsonShape, charge: &mut BodyCharge) -> Result<(Value, usize), Problem> {
+    if bytes.is_empty() {
+        return Err(Problem::new(Code::MalformedBody, "the request has no body; a JSON body is required"));
+    }
+    json_shape::parse(bytes, shape, charge).map_err(|failure| match failure {
+        BodyParseError::OverBudget(problem) => problem,
+        BodyParseError::NotJson(error) => {
+            Problem::new(Code::MalformedBody, format!("the body is not valid JSON: {error}"))
+        }
+    })
+}
+
+/// Returns the maximum nesting depth and an upper bound of the element count, without parsing. An element follows a
+/// comma or an opening bracket outside of strings.
+fn measure_json(bytes: &[u8]) -> (usize, usize) {
+    let mut depth = 0_usize;
+    let mut deepest = 0;
+    let mut elements = 0;
+    let mut in_string = false;
+    let mut escaped = false;
+
+    for byte in bytes {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
+                depth += 1;
+                elements += 1;
+            }
+            b',' if !in_string => elements += 1,
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+
+    (deepest, elements)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::http::header::HeaderValue;
+
+    fn body(text: impl Into<Bytes>) -> RequestBody {
+        RequestBody { bytes: text.into(), charge: charge(&BodyBudget::default()), shape: &JsonShape::Whole }
+    }
+
+    fn charge(budget: &BodyBudget) -> BodyCharge {
+        budget.charge(BodyLimit::Json, Account::from_address([192, 0, 2, 1].into()))
+    }
+
+    #[test]
+    fn the_pages_tell_the_limits() {
+        let format_limit = |limit: BodyLimit| match limit.bytes() {
+            bytes if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
+            bytes => format!("{} KiB", bytes >> 10),
+        };
+        let errors = include_str!("../../../docs/errors.md").split("## `payload_too_large`").nth(1).unwrap();
+        let limits = include_str!("../../../docs/migration.md").split("## Limits").nth(1).unwrap();
+        for limit in [BodyLimit::Json, BodyLimit::Images, BodyLimit::Archive, BodyLimit::Form] {
+            for page in [errors, limits] {
+                let section = page.split("\n## ").next().unwrap();
+                assert!(section.contains(&format!("| {}", format_limit(limit))), "{limit:?}: {section}");
+            }
+        }
+    }
+
+    #[test]
+    fn shape_counts_brackets_and_commas_outside_strings() {
+        assert_eq!(measure_json(br#"{"a": ["[[[,", "\",[", {"b": []}]}"#), (4, 6));
+        assert_eq!(measure_json(b"]]]["), (1, 1));
+    }
+
+    #[test]
+    fn sixty_four_levels_are_allowed() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(body(nested(64)).parse().is_ok());
+        assert!(body(nested(65)).parse().is_err());
+    }
+
+    #[test]
+    fn a_hundred_thousand_elements_are_allowed() {
+        let list = |elements: usize| format!("[0{}]", ",0".repeat(elements - 1));
+        assert_eq!(body(list(100_000)).parse().ok().and_then(|json| Some(json.as_array()?.len())), Some(100_000));
+        let problem = body(list(100_001)).parse().err().expect("too many elements");
+        assert_eq!(problem.code(), Code::MalformedBody);
+        assert_eq!(problem.to_string(), "the body has more than 100000 elements");
+    }
+
+    #[test]
+    fn parsed_fields_stay_charged_and_their_bytes_do_not() {
+        let budget = BodyBudget::default();
+        let mut charge = charge(&budget);
+        charge.grow(5).unwrap();
+        let json = RequestBody { bytes: Bytes::from(b"[1,2]".to_vec()), charge, shape: &JsonShape::Whole }
+            .parse()
+            .expect("JSON");
+        assert_eq!(budget.held_bytes(), [2 * 64, 0, 0]);
+        drop(json);
+        assert_eq!(budget.held_bytes(), [0; 3]);
+    }
+
+    #[test]
+    fn fields_that_wait_leave_the_pool_that_bodies_arrive_in() {
+        let budget = BodyBudget::default();
+        let body =
+            RequestBody { bytes: Bytes::from(b"[1,2]".to_vec()), charge: charge(&budget), shape: &JsonShape::Whole };
+        let mut json = body.parse().expect("JSON");
+        assert!(json.move_charge_to_waiting(&budget));
+        assert_eq!(budget.held_bytes(), [0, 0, 2 * 64]);
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_place() {
+        let parse = |bytes: &'static [u8]| body(bytes).parse().map(drop);
+        let detail = parse(b"{\n  \"a\": x}").unwrap_err().to_string();
+        assert!(detail.ends_with("line 2 column 8"), "{detail}");
+        assert!(parse(b"").is_err() && parse(b"{} x").is_err() && parse(b"\"\xff\"").is_err());
+    }
+
+    #[test]
+    fn only_json_is_taken() {
+        let is_accepted = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(value));
+            check_json_type(&headers).is_ok()
+        };
+        for good in ["application/json", "Application/JSON; charset=UTF-8", "application/merge-patch+json"] {
+            assert!(is_accepted(good), "{good}");
+        }
+        for bad in ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "x+json"] {
+            assert!(!is_accepted(bad), "{bad}");
+        }
+        assert!(check_json_type(&HeaderMap::new()).is_ok());
+    }
+}

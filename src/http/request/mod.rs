@@ -1,0 +1,10 @@
+//! What is read from a request: body, fields, query, ranges and preconditions.
+
+pub mod as_of;
+pub(super) mod body;
+pub(super) mod body_chunks;
+pub(super) mod conditional;
+pub(super) mod fields;
+pub(super) mod prefer_wait;
+pub(super) mod query;
+pub(super) mod range;

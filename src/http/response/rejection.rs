@@ -1,0 +1,162 @@
+//! Error responses for domain rejections.
+
+use crate::domain::delivery::DeliveryRejection;
+use crate::domain::node::{LANGUAGES_MAX, NodeRejection};
+use crate::domain::publisher::PublisherRejection;
+use crate::domain::task::TaskRejection;
+use crate::domain::token::TokenRejection;
+use crate::domain::user::UserRejection;
+use crate::domain::value::Transition;
+use crate::domain::version::VersionStatus;
+use crate::domain::webhook_secret::REPLACED_MAX;
+use crate::http::request::fields::FieldError;
+use crate::http::response::error::{Code, Problem};
+
+impl From<UserRejection> for Problem {
+    fn from(rejection: UserRejection) -> Self {
+        match rejection {
+            UserRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a user with this id already exists"),
+            UserRejection::NotFound => Self::not_found("user"),
+            UserRejection::IllegalTransition(transition) => transition.into(),
+            UserRejection::Erased => Self::user_erased(),
+            UserRejection::TooManySecrets { until } => {
+                let detail = format!(
+                    "{REPLACED_MAX} older secrets still sign webhooks, the first until {until}; DELETE revokes all"
+                );
+                Self::new(Code::Conflict, detail)
+            }
+        }
+    }
+}
+
+impl From<DeliveryRejection> for Problem {
+    fn from(rejection: DeliveryRejection) -> Self {
+        let detail = match rejection {
+            DeliveryRejection::StillPending => "the delivery is still pending",
+            DeliveryRejection::AlreadySettled => "the delivery has ended",
+        };
+        Self::new(Code::Conflict, detail)
+    }
+}
+
+impl From<Transition> for Problem {
+    fn from(transition: Transition) -> Self {
+        Self::new(Code::Conflict, transition.to_string())
+    }
+}
+
+impl From<PublisherRejection> for Problem {
+    fn from(rejection: PublisherRejection) -> Self {
+        match rejection {
+            PublisherRejection::AlreadyExists => {
+                Self::new(Code::AlreadyExists, "a publisher with this id already exists")
+            }
+            PublisherRejection::NotFound => Self::not_found("publisher"),
+            PublisherRejection::MemberNotFound => Self::not_found("member of this publisher"),
+            PublisherRejection::LastOwner => {
+                Self::new(Code::Conflict, "a publisher must have at least one owner: make another member owner first")
+            }
+            PublisherRejection::IllegalTransition(transition) => transition.into(),
+        }
+    }
+}
+
+impl From<TokenRejection> for Problem {
+    fn from(rejection: TokenRejection) -> Self {
+        match rejection {
+            TokenRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a token with this id already exists"),
+            TokenRejection::NotFound => Self::not_found("token"),
+        }
+    }
+}
+
+impl From<NodeRejection> for Problem {
+    fn from(rejection: NodeRejection) -> Self {
+        match rejection {
+            NodeRejection::AlreadyExists { id } => {
+                Self::new(Code::AlreadyExists, format!("the node id {id} is already in use (case is ignored)"))
+            }
+            NodeRejection::NotFound => Self::not_found("node"),
+            NodeRejection::VersionNotFound => Self::not_found("node version"),
+            NodeRejection::VersionExists { number } => {
+                Self::new(Code::AlreadyExists, format!("version {number} of this node already exists"))
+            }
+            NodeRejection::Banned { reason } => Self::banned("node", reason.as_ref()),
+            NodeRejection::VersionDeleted => {
+                let state = VersionStatus::Deleted.as_str();
+                let detail = format!("the version is {state}, which is final: only status_reason can still change");
+                Self::new(Code::Conflict, detail)
+            }
+            NodeRejection::ArchiveExists => {
+                Self::new(Code::Conflict, "this version already has an archive; publish a new version instead")
+            }
+            NodeRejection::ReleasedWithoutArchive => {
+                let detail = "this version was released without an archive and accepts none while uploads are \
+                              moderated; publish a new version";
+                Self::new(Code::Conflict, detail)
+            }
+            NodeRejection::TooManyLanguages => {
+                Self::new(Code::Conflict, format!("a node can have at most {LANGUAGES_MAX} languages"))
+            }
+            NodeRejection::IllegalTransition(transition) => transition.into(),
+            NodeRejection::BanWithoutReason => missing_reason("/status_detail"),
+            NodeRejection::VersionBanWithoutReason => missing_reason("/status_reason"),
+        }
+    }
+}
+
+fn missing_reason(pointer: &str) -> Problem {
+    Problem::invalid(vec![FieldError::new(pointer, "is required for the status Banned")])
+}
+
+impl From<TaskRejection> for Problem {
+    fn from(rejection: TaskRejection) -> Self {
+        match rejection {
+            TaskRejection::AlreadyExists => Self::new(Code::AlreadyExists, "a task with this id already exists"),
+            TaskRejection::NotFound => Self::not_found("task"),
+            TaskRejection::WrongStage { status } => {
+                Self::new(Code::Conflict, format!("the task is {}", status.to_video_state().as_str()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::value::Reason;
+
+    #[test]
+    fn refusals_by_state_are_conflicts_and_bans_are_forbidden() {
+        let transition =
+            |to| NodeRejection::IllegalTransition(Transition { subject: "node", from: "NodeStatusActive", to });
+        let reason = Reason::parse("malware").ok();
+        for (problem, code, detail) in [
+            (
+                Problem::from(transition("NodeStatusDeleted")),
+                Code::Conflict,
+                "cannot change from NodeStatusActive to NodeStatusDeleted",
+            ),
+            (
+                transition("NodeStatusActive").into(),
+                Code::Conflict,
+                "from NodeStatusActive to NodeStatusActive: it already has that status",
+            ),
+            (PublisherRejection::LastOwner.into(), Code::Conflict, "owner"),
+            (PublisherRejection::MemberNotFound.into(), Code::NotFound, "member"),
+            (NodeRejection::VersionDeleted.into(), Code::Conflict, "NodeVersionStatusDeleted"),
+            (NodeRejection::ArchiveExists.into(), Code::Conflict, "archive"),
+            (NodeRejection::ReleasedWithoutArchive.into(), Code::Conflict, "moderated"),
+            (NodeRejection::Banned { reason }.into(), Code::Banned, "malware"),
+            (NodeRejection::NotFound.into(), Code::NotFound, "node not found"),
+            (NodeRejection::VersionNotFound.into(), Code::NotFound, "node version not found"),
+            (UserRejection::NotFound.into(), Code::NotFound, "user"),
+            (UserRejection::Erased.into(), Code::NotFound, "erased"),
+            (TokenRejection::NotFound.into(), Code::NotFound, "token"),
+        ] {
+            assert_eq!(problem.code(), code, "{problem}");
+            assert!(problem.to_string().contains(detail), "{problem}");
+        }
+        assert_eq!(Code::Banned.status(), 403);
+    }
+}
