@@ -292,7 +292,7 @@ fn nothing_is_overwritten_and_no_history_is_mixed() {
     };
     assert_rejected(earlier.path(), &["restore", name], "is not empty");
     assert_rejected(earlier.path(), &["backup", name], "a different history");
-    assert_rejected(with_log(5).path(), &["backup", name], "another log");
+    assert_rejected(with_log(5).path(), &["backup", name], "but this log is");
     assert_rejected(
         data.path(),
         &["backup", data.path().join("backup").to_str().unwrap()],
