@@ -78,7 +78,7 @@ impl FollowerQueue {
             match &state.stalled {
                 Some(reason) => return Err(reason.clone()),
                 None if state.ending.is_none() && state.bytes >= self.bytes_max => {
-                    self.space_available.wait(&mut state)
+                    self.space_available.wait(&mut state);
                 }
                 None => return Ok(()),
             }

@@ -302,9 +302,9 @@ fn rate_limit_page(page: HttpResponse, request: &HttpRequest, shared: &AppState)
 
 /// Returns the paths with this method and the same literal prefix, sorted.
 fn similar_paths(router: &PathRouter<PathEndpoints>, path: &str, method: &Method) -> Vec<&'static str> {
-    let routes = router.values_near(path).into_iter().flat_map(|endpoints| &endpoints.routes);
+    let near_routes = router.values_near(path).into_iter().flat_map(|endpoints| &endpoints.routes);
     let mut similar: Vec<_> =
-        routes.filter(|route| methods_of(route).contains(method)).map(|route| route.path).collect();
+        near_routes.filter(|route| methods_of(route).contains(method)).map(|route| route.path).collect();
     similar.sort_unstable();
     similar
 }

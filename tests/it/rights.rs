@@ -107,7 +107,7 @@ fn expected(case: &RightsCase, caller: RightsCaller) -> RightsOutcome {
     if case.withheld && caller.on_banned_ground() {
         return RightsOutcome(403, Some("banned"));
     }
-    if case.is_for_owner && !matches!(caller, RightsCaller::Owner | RightsCaller::OwnerOfBanned | RightsCaller::Admin) {
+    if case.for_owner && !matches!(caller, RightsCaller::Owner | RightsCaller::OwnerOfBanned | RightsCaller::Admin) {
         return RightsOutcome(404, Some("not_found"));
     }
     if case.ends_caller() && caller == RightsCaller::Admin {

@@ -79,7 +79,7 @@ fn the_caller_sees_every_commit_at_the_start() {
     let log_fixture = LogFixture::with_groups(30);
     let mut commits_seen = Vec::new();
     let opened = SledLog::open(&log_fixture.options, &Environment::manual(AT, 7), |commit| {
-        commits_seen.extend_from_slice(commit)
+        commits_seen.extend_from_slice(commit);
     });
     assert_eq!(commits_seen, all(&opened.unwrap().0));
 }

@@ -1,4 +1,4 @@
-//! Edge directions, and smoothing along them.
+//! Edge vectors, and smoothing along them.
 //!
 //! A separable kernel turns slanted edges into stairs. The direction of an edge is well known at the size of the source
 //! (from the structure tensor, in which the two sides of a line agree), and a short average along it removes the stairs
@@ -26,7 +26,7 @@ pub struct Flow {
 const AGREEMENT_MIN: f32 = 0.3;
 
 impl Flow {
-    /// Computes the directions. `noise` is the noise of the source; weaker slopes have no direction.
+    /// Computes the vectors. `noise` is the noise of the source; weaker slopes have no direction.
     #[must_use]
     pub fn from_luma(luma: &Plane, noise: f32) -> Self {
         let width = luma.width();
@@ -64,7 +64,7 @@ impl Flow {
         Self { cosine, sine }
     }
 
-    /// Returns the directions in the enlargement of `region`.
+    /// Returns the vectors in the enlargement of `region`.
     #[must_use]
     pub fn in_region(&self, region: Region, linear: &Enlarger) -> Directions {
         let cosines = linear.rows(&self.cosine, region);
@@ -72,8 +72,7 @@ impl Flow {
         let reach = linear.factor();
         let columns = cosines.width();
         let rows = region.height * linear.factor();
-        let mut directions =
-            Directions { factor: reach, columns, directions: Vec::new(), ends: Vec::with_capacity(rows) };
+        let mut vectors = Directions { factor: reach, columns, vectors: Vec::new(), ends: Vec::with_capacity(rows) };
 
         let [mut cosine, mut sine, mut share] = [0; 3].map(|_| vec![0.0; columns]);
 
@@ -89,15 +88,15 @@ impl Flow {
                     if *share > 0.0 {
                         let slope = *slope as i16;
                         let steep = *steep > 0.0;
-                        directions.directions.push(FlowDirection { x: x as u32, share: *share, slope, steep });
+                        vectors.vectors.push(FlowDirection { x: x as u32, share: *share, slope, steep });
                     }
                 }
             }
 
-            directions.ends.push(directions.directions.len());
+            vectors.ends.push(vectors.vectors.len());
         }
 
-        directions
+        vectors
     }
 }
 
@@ -132,7 +131,7 @@ pub struct Directions {
     /// Enlargement factor, and the distance in pixels that the smoothing covers along an edge.
     factor: usize,
     columns: usize,
-    directions: Vec<FlowDirection>,
+    vectors: Vec<FlowDirection>,
     /// End of each row in `ways`.
     ends: Vec<usize>,
 }
@@ -172,13 +171,13 @@ impl Directions {
         })
     }
 
-    /// Returns the directions within `part` where `wanted` is above 0. `part` is in source pixels and may extend beyond
+    /// Returns the vectors within `part` where `wanted` is above 0. `part` is in source pixels and may extend beyond
     /// the picture; `wanted` has the size of the source.
     #[must_use]
     pub fn only_where(&self, mask: &Plane, part: Region) -> Self {
         let factor = self.factor;
         let columns = part.width * factor;
-        let mut only = Self { factor, columns, directions: Vec::new(), ends: Vec::with_capacity(part.height * factor) };
+        let mut only = Self { factor, columns, vectors: Vec::new(), ends: Vec::with_capacity(part.height * factor) };
 
         let left = part.left * factor as isize;
         let mut sources = vec![0.0; part.width];
@@ -191,28 +190,28 @@ impl Directions {
             }
 
             if inner(part.height * factor, factor).contains(&y) {
-                let directions = self.row(part.top * factor as isize + y as isize).iter();
+                let vectors = self.row(part.top * factor as isize + y as isize).iter();
                 let shifted =
-                    directions.map(|direction| FlowDirection { x: (direction.x as isize - left) as u32, ..*direction });
+                    vectors.map(|direction| FlowDirection { x: (direction.x as isize - left) as u32, ..*direction });
                 let column_range = inner(columns, factor);
-                only.directions.extend(
+                only.vectors.extend(
                     shifted.filter(|direction| {
                         column_range.contains(&(direction.x as usize)) && cells[direction.x as usize]
                     }),
                 );
             }
 
-            only.ends.push(only.directions.len());
+            only.ends.push(only.vectors.len());
         }
 
         only
     }
 
-    /// Returns the directions of a row, none beyond the borders.
+    /// Returns the vectors of a row, none beyond the borders.
     fn row(&self, y: isize) -> &[FlowDirection] {
         let Some(end) = usize::try_from(y).ok().and_then(|y| self.ends.get(y)) else { return &[] };
         let start = if y == 0 { 0 } else { self.ends[y as usize - 1] };
-        &self.directions[start..*end]
+        &self.vectors[start..*end]
     }
 }
 

@@ -114,10 +114,10 @@ impl SampleLoader<'_> {
         if !existing.is_some_and(has_date) {
             let path = format!("/admin/nodes/{}/versions/{}", node.id, version.version);
             let status = version.status.as_ref().filter(|_| !version.is_pending());
-            let patch = json!({
+            let fields = json!({
                 "createdAt": version.created_at, "status": status, "status_reason": version.status_reason
             });
-            ensure_success(&self.api.put(&path, &patch).await?, label)?;
+            ensure_success(&self.api.put(&path, &fields).await?, label)?;
         }
         Ok(())
     }

@@ -91,7 +91,7 @@ async fn own_delivery(call: &RequestContext) -> Result<OwnDelivery, Problem> {
     if notification.owner != Some(user.id) && !user.is_admin {
         return Err(not_found());
     }
-    Ok(OwnDelivery { task, notification: notification })
+    Ok(OwnDelivery { task, notification })
 }
 
 fn delivery_views(records: &[DeliveryRecord], task: TaskId) -> Vec<DeliveryView> {

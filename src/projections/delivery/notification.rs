@@ -109,15 +109,15 @@ pub struct WebhookNotification {
 
 /// Returns all deliveries of a task's webhook, from the task's whole history.
 pub(super) fn notifications_from(history: &[RecordedEvent]) -> Vec<WebhookNotification> {
-    let mut tracked = None;
+    let mut callback_target = None;
     let mut notifications = Vec::new();
     for recorded in history {
         let Some(event) = Task::downcast(&recorded.event) else { continue };
         if let TaskEvent::TaskSubmitted(submission) = event {
-            tracked =
+            callback_target =
                 WebhookChangeTracker::for_submission(submission).map(|(tracker, url)| (tracker, url, submission.owner));
         }
-        let Some((tracker, url, owner)) = &mut tracked else { continue };
+        let Some((tracker, url, owner)) = &mut callback_target else { continue };
         if let Some(change) = tracker.observe(event) {
             let content = tracker.content((*url).clone(), change, event);
             let id = DeliveryId(recorded.id.0);

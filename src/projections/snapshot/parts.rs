@@ -89,7 +89,9 @@ impl SnapshotPart {
             Self::Owners(owners) => models.nodes.restore_owners(owners),
             Self::Nodes(nodes) => models.nodes.restore(nodes),
             Self::Generation(generations) => {
-                generations.into_iter().for_each(|generation| models.nodes.restore_generation(generation))
+                for generation in generations {
+                    models.nodes.restore_generation(generation);
+                }
             }
             Self::Users(users) => models.users.restore(users),
             Self::Publishers(publishers) => models.publishers.restore(publishers),

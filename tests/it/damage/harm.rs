@@ -81,7 +81,9 @@ impl Harm {
             }
             Self::Stale(relative_path) => put_back(relative_path, directory, yesterday),
             Self::StaleTogether(files) => {
-                files.iter().for_each(|relative_path| put_back(relative_path, directory, yesterday))
+                for relative_path in files {
+                    put_back(relative_path, directory, yesterday);
+                }
             }
             Self::Missing(relative_path) => remove(&directory.join(relative_path)),
             Self::Doubled(file, name) => drop(fs::copy(directory.join(file), directory.join(name)).unwrap()),

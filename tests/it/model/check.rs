@@ -199,8 +199,7 @@ async fn bulk(clients: &ModelClients, world: &ModelWorld) -> CheckResult {
         let requested = semver::Version::parse(version).expect("a semantic version");
         let existing = world.nodes.get(&node.to_lowercase()).filter(|node| !node.deleted);
         let matching_version = existing.and_then(|node| {
-            let has_number =
-                |version: &&super::things::Version| version.version_number.cmp_precedence(&requested).is_eq();
+            let has_number = |version: &&super::things::Version| version.number.cmp_precedence(&requested).is_eq();
             Some((node, node.versions.iter().find(has_number).filter(|version| version.status != "Deleted")?))
         });
         ensure_same(&label, &result["identifier"], &json!({"node_id": node, "version": version}))?;

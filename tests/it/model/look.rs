@@ -57,7 +57,7 @@ pub fn version_of(world: &ModelWorld, node: &Node, version: &Version, reasoned: 
     with_lists(&mut fields, &["dependencies", "supported_accelerators", "supported_os", "tags", "tags_admin"]);
     fields.entry("deprecated").or_insert(json!(false));
     fields.insert("node_id".to_owned(), json!(node.id));
-    fields.insert("version".to_owned(), json!(version.version_number.to_string()));
+    fields.insert("version".to_owned(), json!(version.number.to_string()));
     fields.insert("status".to_owned(), json!(format!("NodeVersionStatus{}", version.status)));
     if let Some(reason) = version.reason.filter(|_| reasoned) {
         fields.insert("status_reason".to_owned(), json!(reason));
@@ -164,7 +164,7 @@ async fn versions_of(clients: &ModelClients, world: &ModelWorld, node: &Node) ->
         let actual = clients.get_anonymously(&path).await;
         let actual: Vec<_> = actual.as_array().expect("a list").iter().map(without_generated).collect();
         let mut expected: Vec<_> = node.versions.iter().filter(|version| requested.contains(&version.status)).collect();
-        expected.sort_by(|a, b| b.version_number.cmp_precedence(&a.version_number));
+        expected.sort_by(|a, b| b.number.cmp_precedence(&a.number));
         let expected: Vec<_> = expected.iter().map(|version| version_of(world, node, version, reasoned)).collect();
         ensure_same(&path, &actual, &expected)?;
     }
@@ -178,7 +178,7 @@ async fn check_version(
     node: &Node,
     (index, name): (usize, &str),
 ) -> CheckResult {
-    let version = node.versions.iter().find(|version| version.version_number.cmp_precedence(&number(index)).is_eq());
+    let version = node.versions.iter().find(|version| version.number.cmp_precedence(&number(index)).is_eq());
     let present = version.filter(|version| version.status != "Deleted");
     let path = format!("/nodes/{}/versions/{name}", node.id);
     let (status, actual) =

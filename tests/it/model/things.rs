@@ -53,7 +53,7 @@ pub struct Node {
 
 #[derive(Debug)]
 pub struct Version {
-    pub version_number: Number,
+    pub number: Number,
     pub status: &'static str,
     pub reason: Option<&'static str>,
     pub said: JsonFields,
@@ -127,7 +127,7 @@ impl Node {
 
     pub fn version(&mut self, version: usize) -> Option<&mut Version> {
         let parsed = number(version);
-        self.versions.iter_mut().find(|version| version.version_number.cmp_precedence(&parsed).is_eq())
+        self.versions.iter_mut().find(|version| version.number.cmp_precedence(&parsed).is_eq())
     }
 
     pub fn name(&self) -> &str {
@@ -152,8 +152,8 @@ impl Node {
     pub fn latest(&self) -> Option<&Version> {
         let active = self.versions.iter().filter(|version| version.status == "Active");
         active.max_by(|a, b| {
-            let key = |v: &Version| (v.said.get("deprecated") != Some(&json!(true)), v.version_number.pre.is_empty());
-            key(a).cmp(&key(b)).then_with(|| a.version_number.cmp_precedence(&b.version_number))
+            let key = |v: &Version| (v.said.get("deprecated") != Some(&json!(true)), v.number.pre.is_empty());
+            key(a).cmp(&key(b)).then_with(|| a.number.cmp_precedence(&b.number))
         })
     }
 
@@ -174,15 +174,7 @@ impl Node {
 impl Version {
     pub fn new(version: usize, status: &'static str, fields: &JsonFields, now: u64) -> Self {
         let parsed = number(version);
-        Self {
-            version_number: parsed,
-            status,
-            reason: None,
-            said: fields.clone(),
-            created: now,
-            link: None,
-            archive: false,
-        }
+        Self { number: parsed, status, reason: None, said: fields.clone(), created: now, link: None, archive: false }
     }
 }
 

@@ -20,7 +20,7 @@ pub struct RightsCase {
     /// Preparation of the fixture by an administrator.
     pub before: Vec<SetupStep>,
     /// `true` if only the owner may read the response.
-    pub is_for_owner: bool,
+    pub for_owner: bool,
     /// `true` if a ban of the publisher blocks the request, although it changes nothing.
     pub withheld: bool,
     /// `true` if the request concerns another member, while members may only change themselves.
@@ -79,8 +79,8 @@ impl RightsCase {
         Self { is_for_others: true, ..self }
     }
 
-    fn is_for_owner(self) -> Self {
-        Self { is_for_owner: true, ..self }
+    fn for_owner(self) -> Self {
+        Self { for_owner: true, ..self }
     }
 }
 
@@ -93,7 +93,7 @@ fn case(action: Action, method: Method, path: &'static str, success: u16, body: 
         body,
         success,
         before: Vec::new(),
-        is_for_owner: false,
+        for_owner: false,
         withheld: false,
         is_for_others: false,
     }
@@ -245,20 +245,20 @@ fn media() -> Vec<RightsCase> {
         // A caller with permission has no video to extend.
         post(SubmitVideoTask, "/proxy/videovendor/extend", 400, json!({})),
         post(SubmitVideoTask, "/proxy/videovendor/multiframe", 200, json!({"image_settings": [frame(), frame()]})),
-        get(ReadVideoTask, "/proxy/videovendor/tasks/{task_id}/creations").is_for_owner(),
-        post(CancelVideoTask, "/proxy/videovendor/tasks/{task_id}/cancel", 200, json!({})).is_for_owner(),
+        get(ReadVideoTask, "/proxy/videovendor/tasks/{task_id}/creations").for_owner(),
+        post(CancelVideoTask, "/proxy/videovendor/tasks/{task_id}/cancel", 200, json!({})).for_owner(),
         get(ReadCredits, "/users/credits"),
         case(GenerateMusic, Method::POST, "/proxy/musicvendor/t2m/generate", 200, CaseBody::Form(STING)),
         get(ReadTask, "/tasks"),
-        get(ReadTask, "/tasks/{task_id}").is_for_owner(),
-        get(ReadTask, "/tasks/{task_id}/events").is_for_owner(),
-        post(CancelTask, "/tasks/{task_id}/cancel", 200, json!({})).is_for_owner(),
-        get(ReadTask, "/tasks/{task_id}/deliveries").is_for_owner(),
-        post(RedeliverCallback, "/deliveries/{delivery_id}/redeliver", 200, json!({})).is_for_owner(),
-        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}").is_for_owner(),
-        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2/{task_id}").is_for_owner(),
-        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-style-transfer/{task_id}").is_for_owner(),
-        get(ReadImageTask, "/proxy/imagevendor/v1/ai/skin-enhancer/{task_id}").is_for_owner(),
-        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-relight/{task_id}").is_for_owner(),
+        get(ReadTask, "/tasks/{task_id}").for_owner(),
+        get(ReadTask, "/tasks/{task_id}/events").for_owner(),
+        post(CancelTask, "/tasks/{task_id}/cancel", 200, json!({})).for_owner(),
+        get(ReadTask, "/tasks/{task_id}/deliveries").for_owner(),
+        post(RedeliverCallback, "/deliveries/{delivery_id}/redeliver", 200, json!({})).for_owner(),
+        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}").for_owner(),
+        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2/{task_id}").for_owner(),
+        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-style-transfer/{task_id}").for_owner(),
+        get(ReadImageTask, "/proxy/imagevendor/v1/ai/skin-enhancer/{task_id}").for_owner(),
+        get(ReadImageTask, "/proxy/imagevendor/v1/ai/image-relight/{task_id}").for_owner(),
     ]
 }
