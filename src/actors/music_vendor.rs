@@ -14,7 +14,7 @@ use super::poller::backoff::Backoff;
 use super::poller::breaker::{Admission, BreakerOptions};
 use super::poller::vendor_guard::VendorGuard;
 use crate::domain::ids::TaskId;
-use crate::domain::music::{MusicStreamItem, MusicWork};
+use crate::domain::music::{MusicJob, MusicStreamItem};
 use crate::domain::task::{TaskCommand, TaskFailure, VendorKey};
 use crate::environment::Environment;
 use crate::vendors::music::{MusicStreamError, MusicVendor, VendorMusicStream};
@@ -122,10 +122,9 @@ impl GuardedMusicVendor {
     pub fn play(
         &self,
         permit: CallPermit,
-        task: TaskId,
-        work: MusicWork,
+        job: MusicJob,
     ) -> BoxStream<'static, Result<MusicStreamItem, MusicInterruption>> {
-        let stream = MonitoredMusicStream { stream: self.vendor.play(task, work), permit };
+        let stream = MonitoredMusicStream { stream: self.vendor.play(job), permit };
         let next = async |state: Option<MonitoredMusicStream>| {
             let mut state = state?;
             let item = state.next().await?;
@@ -191,7 +190,7 @@ fn interruption_from(stream_error: MusicStreamError) -> MusicInterruption {
 mod tests {
     use super::*;
     use crate::actors::poller::breaker::CircuitState;
-    use crate::domain::music::MusicPrompt;
+    use crate::domain::music::{MusicPrompt, MusicWork};
     use crate::domain::value::Timestamp;
     use futures_util::stream;
     use parking_lot::Mutex;
@@ -209,7 +208,7 @@ mod tests {
             true
         }
 
-        fn play(&self, _task: TaskId, _work: MusicWork) -> VendorMusicStream {
+        fn play(&self, _job: MusicJob) -> VendorMusicStream {
             stream::iter(self.0.lock().remove(0)).boxed()
         }
     }
@@ -224,8 +223,9 @@ mod tests {
         GuardedMusicVendor::new(Arc::new(ScriptedMusicVendor(Mutex::new(streams))), Some(options), environment)
     }
 
-    fn work() -> MusicWork {
-        MusicWork { prompt: MusicPrompt::from_recorded("x".to_owned()), seconds: None }
+    fn job() -> MusicJob {
+        let work = MusicWork { prompt: MusicPrompt::from_recorded("x".to_owned()), seconds: None };
+        MusicJob { task: TaskId(Uuid::nil()), account: None, work }
     }
 
     async fn circuits(streams: Vec<Vec<Result<MusicStreamItem, MusicStreamError>>>) -> Vec<CircuitState> {
@@ -234,7 +234,7 @@ mod tests {
         let mut circuits = Vec::new();
         for _ in 0..count {
             let permit = CallPermit { guard: vendor.guard.clone(), is_probe: false };
-            let _: Vec<_> = vendor.play(permit, TaskId(Uuid::nil()), work()).collect().await;
+            let _: Vec<_> = vendor.play(permit, job()).collect().await;
             circuits.push(vendor.vendor_state().circuit());
         }
         assert_eq!(vendor.admit().is_err(), circuits.last() == Some(&CircuitState::Open));
@@ -291,7 +291,7 @@ mod tests {
         let vendor = guarded_vendor(streams.into(), clock.clone());
         let play_next = async || {
             let permit = vendor.admit().ok()?;
-            Some(vendor.play(permit, TaskId(Uuid::nil()), work()))
+            Some(vendor.play(permit, job()))
         };
 
         for _ in 0..2 {

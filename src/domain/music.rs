@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ids::{TaskId, UserId};
 use super::value::{InvalidValue, Text};
 
 /// Prompt of 1 to 2000 characters, not counting surrounding white space.
@@ -68,6 +69,15 @@ pub struct MusicWork {
     pub prompt: MusicPrompt,
     /// Inferred from the prompt when absent.
     pub seconds: Option<MusicSeconds>,
+}
+
+/// Music to play.
+#[derive(Debug, Clone)]
+pub struct MusicJob {
+    pub task: TaskId,
+    /// Account for fair scheduling; all anonymous callers share one.
+    pub account: Option<UserId>,
+    pub work: MusicWork,
 }
 
 /// A stream that was sent completely.

@@ -10,8 +10,7 @@ use tokio::sync::Notify;
 
 use super::music::{MusicStreamError, MusicVendor, VendorMusicStream};
 use super::{JobProgress, SubmissionRecovery, Vendor, VendorError, VendorErrorKind, VendorJob};
-use crate::domain::ids::TaskId;
-use crate::domain::music::MusicWork;
+use crate::domain::music::MusicJob;
 use crate::domain::task::VendorReference;
 use crate::telemetry::metrics::Metrics;
 
@@ -108,10 +107,10 @@ impl MusicVendor for MeteredVendor<dyn MusicVendor> {
     }
 
     /// Measures the time to the first moment as the submission.
-    fn play(&self, task: TaskId, work: MusicWork) -> VendorMusicStream {
+    fn play(&self, job: MusicJob) -> VendorMusicStream {
         let metrics = self.metrics.clone();
         let name = self.name();
-        let mut playing = self.vendor.play(task, work);
+        let mut playing = self.vendor.play(job);
         let first = async move {
             let started = Instant::now();
             let first = playing.next().await;

@@ -3,8 +3,7 @@
 use futures_util::stream::BoxStream;
 
 use super::VendorError;
-use crate::domain::ids::TaskId;
-use crate::domain::music::{MusicStreamItem, MusicWork};
+use crate::domain::music::{MusicJob, MusicStreamItem};
 use crate::domain::task::TaskFailure;
 
 /// A stream of music. It ends after the last sound or with an error; dropping it stops the work.
@@ -34,5 +33,5 @@ pub trait MusicVendor: Send + Sync + 'static {
 
     /// Starts to play. Music is generated only as it is read, at most one moment ahead, so a slow listener slows it
     /// down.
-    fn play(&self, task: TaskId, work: MusicWork) -> VendorMusicStream;
+    fn play(&self, job: MusicJob) -> VendorMusicStream;
 }

@@ -12,7 +12,7 @@ use actix_web::web::Bytes;
 use futures_util::{Stream, stream};
 
 use crate::domain::ids::TaskId;
-use crate::domain::music::MusicWork;
+use crate::domain::music::MusicJob;
 use crate::domain::policy::Action;
 use crate::domain::task::{Submission, TaskCommand, TaskFailure, TaskStage, TaskWork};
 use crate::http::auth::stream_access::StreamAccess;
@@ -56,7 +56,9 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     let access = StreamAccess::new(&call)?;
 
     if let Some(previous) = services.models.task(task).await? {
-        let response = replay(&shared, call.account(), task, &previous.stage, (work, access)).await;
+        let response =
+            replay(&shared, call.account(), &previous.stage, MusicJob { task, account: Some(owner), work }, access)
+                .await;
         // This error may be temporary, so it is not stored as the response.
         let rebuilt_response = |problem: Problem| {
             ApiResponse::from_response(mark_rebuilt_on_replay(problem.to_response(call.request.path())))
@@ -76,7 +78,7 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     drop(reservation);
     services.dispatch.task(task, services.music_vendor.start_command(task), call.command_context()).await?;
 
-    let music = services.music_vendor.play(admission, task, work);
+    let music = services.music_vendor.play(admission, MusicJob { task, account: Some(owner), work });
     Ok(stream_response(task, MusicFeed::new(services, recorder, (music, permit), access).into_lines()))
 }
 
@@ -85,11 +87,12 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
 async fn replay(
     shared: &AppState,
     account: Account,
-    task: TaskId,
     stage: &TaskStage,
-    (work, access): (MusicWork, StreamAccess),
+    job: MusicJob,
+    access: StreamAccess,
 ) -> Result<ApiResponse, Problem> {
     let services = &shared.services;
+    let task = job.task;
     let failure = match stage {
         TaskStage::Completed { .. } => None,
         TaskStage::Failed { failure } => Some(failure),
@@ -114,7 +117,7 @@ async fn replay(
     if services.music_vendor.is_repeatable() && !was_vendors {
         let permit = shared.music_streams.try_acquire(account)?;
         let admission = services.music_vendor.admit().map_err(vendor_paused)?;
-        let music = services.music_vendor.play(admission, task, work);
+        let music = services.music_vendor.play(admission, job);
         return Ok(stream_response(
             task,
             MusicFeed::new(services, MusicOutcomeRecorder::for_replay(services, task), (music, permit), access)

@@ -1,18 +1,18 @@
 //! Built-in music vendor: adapts the engine (`mediary_music`). Each chunk is rendered on a blocking thread on demand,
 //! so a stream without a reader uses no thread and only the memory of its notes.
 
-use std::sync::Arc;
-
 use futures_util::StreamExt;
 use futures_util::stream;
 use mediary_music::{Piece, RATE, Stream, compose};
-use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-use crate::domain::ids::TaskId;
-use crate::domain::music::{MusicSeconds, MusicStreamItem, MusicWork, SoundFileIndex, SoundFormat, TitleIndex};
+use crate::domain::ids::UserId;
+use crate::domain::music::{
+    MusicJob, MusicSeconds, MusicStreamItem, MusicWork, SoundFileIndex, SoundFormat, TitleIndex,
+};
 use crate::domain::task::TaskFailure;
 use crate::domain::value::Text;
+use crate::fairness::FairSemaphore;
 use crate::vendors::music::{MusicStreamError, MusicVendor, VendorMusicStream};
 
 pub use mediary_music::bed;
@@ -26,14 +26,15 @@ pub const CHANNELS: u8 = 2;
 #[derive(Clone)]
 pub struct LocalMusic {
     /// Limit of the chunks that are rendered at a time.
-    permits: Arc<Semaphore>,
+    permits: FairSemaphore<Option<UserId>>,
 }
 
 impl LocalMusic {
-    /// Creates an engine that renders up to `at_a_time` chunks at a time, at least one. Others wait.
+    /// Creates an engine that renders up to `concurrency` chunks at a time, at least one. Others wait, and accounts take
+    /// turns.
     #[must_use]
     pub fn new(concurrency: usize) -> Self {
-        Self { permits: Arc::new(Semaphore::new(concurrency.max(1))) }
+        Self { permits: FairSemaphore::new(concurrency.max(1) as u64) }
     }
 }
 
@@ -43,21 +44,19 @@ impl MusicVendor for LocalMusic {
     }
 
     /// Returns the stream of a piece. It must be polled within a tokio runtime, whose blocking threads render it.
-    fn play(&self, _task: TaskId, work: MusicWork) -> VendorMusicStream {
-        let permits = Arc::clone(&self.permits);
+    fn play(&self, job: MusicJob) -> VendorMusicStream {
+        let permits = self.permits.clone();
+        let account = job.account;
 
-        let items = stream::try_unfold(PieceStage::Asked(work), move |stage| {
-            let permits = Arc::clone(&permits);
+        let items = stream::try_unfold(PieceStage::Asked(job.work), move |stage| {
+            let permits = permits.clone();
             async move {
-                let permit = permits.acquire_owned().await.map_err(|_| stopped_error())?;
+                let permit = permits.acquire(account, 1).await;
 
-                let result = spawn_blocking(move || {
-                    let next = stage.next();
-                    drop(permit);
-                    next
-                });
-
-                result.await.map_err(|error| failed_error(&error.to_string()))?
+                // The thread returns the permit, because it continues if the stream is dropped meanwhile.
+                let rendered = spawn_blocking(move || (stage.next(), permit)).await;
+                let (next, _permit) = rendered.map_err(|error| failed_error(&error.to_string()))?;
+                next
             }
         });
 
@@ -114,26 +113,64 @@ fn failed_error(reason: &str) -> MusicStreamError {
     failure("engine_failed", "the music engine failed")
 }
 
-fn stopped_error() -> MusicStreamError {
-    failure("engine_stopped", "the engine stopped before the music ended")
-}
-
 fn failure(code: &str, message: &str) -> MusicStreamError {
     MusicStreamError::Failed(TaskFailure::new(code, message))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::domain::music::MusicPrompt;
+    use std::sync::Arc;
+
     use futures_util::TryStreamExt;
+    use parking_lot::Mutex;
     use uuid::Uuid;
+
+    use super::*;
+    use crate::domain::ids::TaskId;
+    use crate::domain::music::MusicPrompt;
+
+    fn job(account: u128) -> MusicJob {
+        let prompt = MusicPrompt::parse("a bright sting").unwrap();
+        let work = MusicWork { prompt, seconds: MusicSeconds::new(1).ok() };
+        MusicJob { task: TaskId(Uuid::nil()), account: Some(UserId(Uuid::from_u128(account))), work }
+    }
+
+    #[tokio::test]
+    async fn accounts_take_turns_chunk_by_chunk() {
+        // Given an engine that is busy, and an account with many waiting listeners
+        let music = LocalMusic::new(1);
+        let busy = music.permits.acquire(None, 1).await;
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let listen = |account| {
+            let (mut stream, order) = (music.play(job(account)), Arc::clone(&order));
+            let listener = tokio::spawn(async move {
+                stream.next().await.unwrap().unwrap();
+                order.lock().push(account);
+            });
+            // Let it queue.
+            async move {
+                tokio::task::yield_now().await;
+                listener
+            }
+        };
+        let mut listeners = Vec::new();
+        for account in [1, 1, 1, 2] {
+            listeners.push(listen(account).await);
+        }
+
+        // When the engine is free
+        drop(busy);
+        for listener in listeners {
+            listener.await.unwrap();
+        }
+
+        // Then the listener of the other account waits for one chunk only
+        assert_eq!(*order.lock(), [1, 2, 1, 1]);
+    }
 
     #[tokio::test]
     async fn a_piece_is_told_of_and_then_played_to_its_end() {
-        let prompt = MusicPrompt::parse("a bright sting").unwrap();
-        let seconds = MusicSeconds::new(1).ok();
-        let playing = LocalMusic::new(1).play(TaskId(Uuid::nil()), MusicWork { prompt, seconds });
+        let playing = LocalMusic::new(1).play(job(1));
         let items: Vec<MusicStreamItem> = playing.try_collect().await.unwrap();
         assert_eq!(items[0], MusicStreamItem::Length { millis: 1_000 });
         assert!(

@@ -11,7 +11,7 @@ use futures_util::stream;
 use super::connection::{mask_api_key, no_response_error};
 use super::response::{submission_error, unknown_outcome};
 use crate::domain::ids::TaskId;
-use crate::domain::music::{MusicStreamItem, MusicWork, SoundFormat};
+use crate::domain::music::{MusicJob, MusicStreamItem, MusicWork, SoundFormat};
 use crate::domain::task::TaskFailure;
 use crate::domain::value::Text;
 use crate::environment::Environment;
@@ -105,15 +105,15 @@ impl MusicVendor for RemoteMusic {
         true
     }
 
-    fn play(&self, task: TaskId, work: MusicWork) -> VendorMusicStream {
-        let stage = MusicStreamStage::NotSubmitted(Box::new((self.clone(), task, work)));
+    fn play(&self, job: MusicJob) -> VendorMusicStream {
+        let stage = MusicStreamStage::NotSubmitted(Box::new((self.clone(), job)));
         stream::try_unfold(stage, MusicStreamStage::next).boxed()
     }
 }
 
 /// Stage of a stream.
 enum MusicStreamStage {
-    NotSubmitted(Box<(RemoteMusic, TaskId, MusicWork)>),
+    NotSubmitted(Box<(RemoteMusic, MusicJob)>),
     Streaming(Box<RemoteMusicStream>),
 }
 
@@ -121,7 +121,7 @@ impl MusicStreamStage {
     async fn next(self) -> Result<Option<(MusicStreamItem, Self)>, MusicStreamError> {
         match self {
             Self::NotSubmitted(request) => {
-                let (vendor, task, work) = *request;
+                let (vendor, MusicJob { task, work, .. }) = *request;
                 // The vendor's own task id comes only with the last line.
                 let reference = Text::from_recorded(task.to_string());
                 let stream = vendor.open_stream(task, work).await?;
