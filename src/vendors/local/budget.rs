@@ -32,9 +32,9 @@ impl EngineBudget {
 
     /// Waits for the turn of an account, and until there is enough for a job of this cost.
     pub async fn acquire(&self, owner: JobOwner, cost: u64) -> EngineShare {
-        // First, because a share held while waiting would keep small jobs of the same account out.
-        let heavy = if cost > self.shares.share() { Some(self.heavy.acquire(owner, 1).await) } else { None };
         let share = self.shares.acquire(owner, cost).await;
+        // Last: a heavy job that waits behind the small ones of its account must not keep those of others out.
+        let heavy = if cost > self.shares.share() { Some(self.heavy.acquire(owner, 1).await) } else { None };
         EngineShare { _permit: share, _heavy_permit: heavy }
     }
 }
@@ -64,5 +64,24 @@ mod tests {
         assert!(try_acquire(bob, 51).is_none());
         drop(largest);
         assert!(try_acquire(bob, 51).is_some());
+    }
+
+    #[test]
+    fn a_large_job_behind_small_ones_of_its_account_does_not_delay_that_of_another() {
+        // Given an account with small jobs, and a large one that waits for them
+        let [ada, bob] = [1, 2].map(|user| Some(UserId(Uuid::from_u128(user))));
+        let budget = EngineBudget::new(100);
+        let small = budget.acquire(ada, 50).now_or_never();
+        assert!(small.is_some());
+        let mut large = Box::pin(budget.acquire(ada, 1000));
+        assert!((&mut large).now_or_never().is_none());
+
+        // When another account has a large one, then it runs at once, and the first one next
+        let other = budget.acquire(bob, 1000).now_or_never();
+        assert!(other.is_some());
+        drop(small);
+        assert!((&mut large).now_or_never().is_none());
+        drop(other);
+        assert!(large.now_or_never().is_some());
     }
 }
