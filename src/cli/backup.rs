@@ -66,7 +66,7 @@ pub(super) struct RestoreArguments {
 pub(super) fn backup(arguments: BackupArguments, outer: SettingFlags) -> Result<(), CliError> {
     let BackupArguments { to: backup, verify, directory } = arguments;
     if verify {
-        let mut progress = ProgressLine::new("verifying", ProgressUnit::Bytes);
+        let progress = ProgressLine::new("verifying", ProgressUnit::Bytes);
         let report = check(&backup, &mut |done, total| progress.update(done, Some(total)));
         progress.finish();
         let report = report.map_err(|error| CliError::VerificationIncomplete(error.into()))?;
@@ -74,7 +74,7 @@ pub(super) fn backup(arguments: BackupArguments, outer: SettingFlags) -> Result<
             .report(false);
     }
     let root = directory.settings(outer)?.data_dir;
-    let mut progress = ProgressLine::new("copying", ProgressUnit::Bytes);
+    let progress = ProgressLine::new("copying", ProgressUnit::Bytes);
     let mut on_progress = |done, total| progress.update(done, Some(total));
     let result = create::create(&root, &backup, &Environment::system(), &mut on_progress);
     let seconds = progress.finish().as_secs_f64();
@@ -93,7 +93,7 @@ pub(super) fn backup(arguments: BackupArguments, outer: SettingFlags) -> Result<
 pub(super) fn restore(arguments: RestoreArguments, outer: SettingFlags) -> Result<(), CliError> {
     let RestoreArguments { from: backup, directory } = arguments;
     let to = directory.settings(outer)?.data_dir;
-    let mut progress = ProgressLine::new("restoring", ProgressUnit::Bytes);
+    let progress = ProgressLine::new("restoring", ProgressUnit::Bytes);
     let restored = restore::restore(&backup, &to, &mut |done, total| progress.update(done, Some(total)));
     progress.finish();
     let report = restored.map_err(anyhow::Error::from)?;

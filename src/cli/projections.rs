@@ -57,7 +57,7 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
     request_sled_rebuild(&options, "a rebuild was asked for").context("cannot ask for a rebuild")?;
     snapshot::remove_all(&snapshots.directory).context("cannot remove the snapshots")?;
 
-    let mut progress = ProgressLine::new("replaying", ProgressUnit::Events);
+    let progress = ProgressLine::new("replaying", ProgressUnit::Events);
     let mut models = Models::default();
     let (log, report) = SledLog::open(&options, &environment, |commit| {
         for event in commit.iter() {

@@ -106,7 +106,7 @@ fn export(arguments: ExportArguments, outer: SettingFlags) -> Result<(), CliErro
     let ExportArguments { file, directory } = arguments;
     let log = directory.settings(outer)?.data_dir.join("log");
     let environment = Environment::system();
-    let mut progress = ProgressLine::new("exporting", ProgressUnit::Events);
+    let progress = ProgressLine::new("exporting", ProgressUnit::Events);
     let mut on_progress = |done, total| progress.update(done, Some(total));
     let mut write =
         |out: &mut dyn Write| export::export(&log, verify::export_format(), &environment, out, &mut on_progress);

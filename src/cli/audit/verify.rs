@@ -109,7 +109,7 @@ impl VerificationOutcome {
 }
 
 fn verify_directory(root: &Path, since: Option<&SignedCheckpoint>) -> anyhow::Result<VerificationOutcome> {
-    let mut progress = ProgressLine::new("verifying", ProgressUnit::Bytes);
+    let progress = ProgressLine::new("verifying", ProgressUnit::Bytes);
     let mut on_progress = |done, total| progress.update(done, Some(total));
     let report = directory::verify(root, since, &Environment::system(), &mut on_progress);
     progress.finish();
@@ -141,7 +141,7 @@ fn verify_file(
         let total = opened.metadata().map(|metadata| metadata.len()).ok();
         (Box::new(opened), total)
     };
-    let mut progress = ProgressLine::new("verifying", ProgressUnit::Bytes);
+    let progress = ProgressLine::new("verifying", ProgressUnit::Bytes);
     let mut done = 0;
     let report = export_check::verify(input, export_format(), trust, &mut |bytes| {
         done += bytes;

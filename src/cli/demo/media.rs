@@ -113,7 +113,7 @@ async fn with_progress_bar<T>(
     activity: &'static str,
     work: impl AsyncFnOnce(&dyn Fn(f64)) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let mut progress = ProgressLine::new(activity, ProgressUnit::Fraction);
+    let progress = ProgressLine::new(activity, ProgressUnit::Fraction);
     let fraction = Cell::new(0.0);
     let on_progress = |value| fraction.set(value);
     let mut tick = tokio::time::interval(TICK);

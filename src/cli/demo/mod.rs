@@ -2,7 +2,6 @@
 //! API.
 
 mod archive;
-mod contact;
 mod load;
 mod media;
 mod music;
@@ -40,8 +39,7 @@ the picture and the video as long as other results; the music is written to a lo
 Examples:
   mediary demo
   mediary demo --only saltmarsh --music waltz.opus
-  mediary demo --url https://registry.example.org --token \"$TOKEN\"
-  mediary demo --contact-sheet sheet";
+  mediary demo --url https://registry.example.org --token \"$TOKEN\"";
 
 #[derive(Debug, Args)]
 pub(super) struct DemoArguments {
@@ -57,18 +55,14 @@ pub(super) struct DemoArguments {
     #[arg(long, value_name = "PUBLISHER")]
     only: Vec<String>,
     /// File for the piece of music, which the service does not keep
-    #[arg(long, value_name = "FILE", default_value = "mediary-demo.opus", conflicts_with = "contact_sheet")]
+    #[arg(long, value_name = "FILE", default_value = "mediary-demo.opus")]
     music: PathBuf,
-    /// Write a contact sheet of the image jobs to this directory instead: every preset and both ends of every parameter
-    /// on three photographs, as one JPEG and as single files
-    #[arg(long, value_name = "DIR", conflicts_with = "only")]
-    contact_sheet: Option<PathBuf>,
     #[command(flatten)]
     directory: DirectoryFlags,
 }
 
 pub(super) fn run(arguments: DemoArguments, outer: SettingFlags) -> Result<(), CliError> {
-    let DemoArguments { url, token, only, music, contact_sheet, directory } = arguments;
+    let DemoArguments { url, token, only, music, directory } = arguments;
     let configuration = directory.configuration(outer)?;
     let settings = &configuration.settings;
     let samples = load_samples(&only)?;
@@ -79,10 +73,7 @@ pub(super) fn run(arguments: DemoArguments, outer: SettingFlags) -> Result<(), C
     let api = ApiClient::new(&base, &token).map_err(anyhow::Error::from)?;
     app::block_on(async {
         ensure_admin(&api, &base).await?;
-        match contact_sheet {
-            Some(directory) => contact::contact_sheet(&api, &directory).await,
-            None => demo(&api, &base, &samples, &music).await,
-        }
+        demo(&api, &base, &samples, &music).await
     })?;
     Ok(())
 }

@@ -1,16 +1,19 @@
-//! `mediary demo --contact-sheet`: runs every preset and both ends of every parameter on three photographs through the
-//! public API, and writes single files and a sheet. Parameters without a visible effect are reported.
+//! Contact sheet of the image jobs: runs every preset and both ends of every parameter on three photographs through
+//! the public API of a running service. Writes single files and a sheet, and reports parameters without a visible
+//! effect.
+//!
+//! `cargo run --release --example contact_sheet -- URL TOKEN DIRECTORY`
 
 mod cells;
 mod letters;
 mod photographs;
 mod sheet;
 
-use std::cell::{Cell as Slot, RefCell};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use base64::Engine;
@@ -18,43 +21,50 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use image::codecs::jpeg::JpegEncoder;
 use image::{ImageFormat, RgbImage};
+use mediary::outbound::api_client::ApiClient;
+use mediary::pluralize::pluralize;
+use serde_json::Value;
 
 use self::cells::{Cell, Shows, cells};
 use self::photographs::{Photograph, photographs};
 use self::sheet::{CaptionedPicture, Section, sheet};
-use super::task;
-use crate::cli::print;
-use crate::cli::progress::{ProgressLine, ProgressUnit};
-use crate::outbound::api_client::ApiClient;
-use crate::pluralize::pluralize;
 
 /// Concurrent jobs.
 const AT_ONCE: usize = 4;
 /// Smallest visible mean difference, on a scale of 0 to 255.
 const VISIBLE: f64 = 0.2;
 const JPEG_QUALITY: u8 = 88;
+/// Polls of a job before giving up, and the pause between them.
+const POLLS: usize = 3000;
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [url, token, directory] = &arguments[..] else {
+        bail!("usage: contact_sheet URL TOKEN DIRECTORY (the token of a user of the running service)");
+    };
+    let api = ApiClient::new(url, token)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(contact_sheet(&api, Path::new(directory)))
+}
 
 /// Writes the sheet and the single files to `directory`.
 ///
 /// # Errors
 /// If the service rejects or fails a job, a file cannot be written, or a parameter has no effect on any photograph.
-pub async fn contact_sheet(api: &ApiClient, directory: &Path) -> anyhow::Result<()> {
+async fn contact_sheet(api: &ApiClient, directory: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     let photographs = photographs()?;
     let cells = cells();
     let mut sections = Vec::new();
     let mut max_differences = vec![0.0_f64; cells.len()];
     for (index, photograph) in photographs.iter().enumerate() {
-        print_text(&format!("{}: {} …\n", photograph.name, pluralize(cells.len() as u64, "picture")))?;
+        println!("{}: {} …", photograph.name, pluralize(cells.len() as u64, "picture"));
         let other = &photographs[(index + 1) % photographs.len()];
-        let progress = Tally::new(photograph.name, cells.len());
-        let pictures = stream::iter(cells.iter().map(async |cell| {
-            let picture = generate(api, cell, photograph, other).await?;
-            progress.advance()?;
-            anyhow::Ok(picture)
-        }));
+
+        let pictures = stream::iter(cells.iter().map(async |cell| generate(api, cell, photograph, other).await));
         let pictures: Vec<RgbImage> = pictures.buffered(AT_ONCE).try_collect().await?;
-        progress.finish();
+
         let differences = differences(&cells, &pictures);
         for (max, difference) in max_differences.iter_mut().zip(&differences) {
             *max = max.max(*difference);
@@ -72,45 +82,13 @@ pub async fn contact_sheet(api: &ApiClient, directory: &Path) -> anyhow::Result<
     Ok(())
 }
 
-/// Progress of one photograph: a bar on a terminal, otherwise a line for every tenth of the pictures.
-struct Tally {
-    total: usize,
-    done: Slot<usize>,
-    bar: RefCell<ProgressLine>,
-}
-
-impl Tally {
-    fn new(name: &'static str, total: usize) -> Self {
-        let mut bar = ProgressLine::new(name, ProgressUnit::Pictures);
-        bar.update(0, Some(total as u64));
-        Self { total, done: Slot::new(0), bar: RefCell::new(bar) }
-    }
-
-    fn advance(&self) -> anyhow::Result<()> {
-        let done = self.done.get() + 1;
-        self.done.set(done);
-        let mut bar = self.bar.borrow_mut();
-        bar.update(done as u64, Some(self.total as u64));
-        if bar.is_visible() { Ok(()) } else { progress_line(done, self.total).map_or(Ok(()), |line| print_text(&line)) }
-    }
-
-    fn finish(self) {
-        self.bar.into_inner().finish();
-    }
-}
-
-/// Line for output that is not a terminal, after every tenth of the work.
-fn progress_line(done: usize, total: usize) -> Option<String> {
-    let tenths = |count: usize| count * 10 / total.max(1);
-    (tenths(done) > tenths(done - 1)).then(|| format!("  {done} of {total}\n"))
-}
-
 fn draw(directory: &Path, name: &str, sections: &[Section]) -> anyhow::Result<()> {
     let path = directory.join(name);
     let mut file = Vec::new();
     JpegEncoder::new_with_quality(&mut file, JPEG_QUALITY).encode_image(&sheet(sections))?;
     fs::write(&path, file).with_context(|| format!("cannot write {}", path.display()))?;
-    print_text(&format!("{}\n", path.display()))
+    println!("{}", path.display());
+    Ok(())
 }
 
 /// Parameters that have no visible effect at any value.
@@ -122,10 +100,6 @@ fn ineffective_values(cells: &[Cell], max_differences: &[f64]) -> Vec<String> {
     }
     let ineffective = by_value.into_iter().filter(|(_, difference)| *difference < VISIBLE);
     ineffective.map(|((group, value), difference)| format!("{group}: {value} ({difference:.2})")).collect()
-}
-
-fn print_text(text: &str) -> anyhow::Result<()> {
-    print(text).context("cannot write to stdout")
 }
 
 impl Photograph {
@@ -151,11 +125,27 @@ async fn generate(
         body.insert(field.to_owned(), base64_png(&other.whole)?.into());
     }
     let context = || format!("{} of {}: {}", cell.group, photograph.name, cell.label);
-    let job = task::run_job(api, cell.path, &body.into(), &mut |_| {}).await.with_context(context)?;
-    let url = job.into_first().with_context(context)?;
+    let url = run_job(api, cell.path, &body.into()).await.with_context(context)?;
     let name = url.rsplit('/').next().unwrap_or_default();
     let file = api.get(&format!("/media/{name}")).await?;
     Ok(image::load_from_memory(&file.body).with_context(context)?.into_rgb8())
+}
+
+/// Runs an image job to its end, and returns the URL of its result.
+async fn run_job(api: &ApiClient, path: &str, body: &Value) -> anyhow::Result<String> {
+    let submitted = api.create(path, body).await?.json();
+    let task = submitted["data"]["task_id"].as_str().with_context(|| format!("rejected: {submitted}"))?;
+    for _ in 0..POLLS {
+        let view = api.get(&format!("/tasks/{task}")).await?.json();
+        match view["state"].as_str() {
+            Some("COMPLETED") => {
+                return view["generated"][0].as_str().map(str::to_owned).context("the task has no result");
+            }
+            Some("FAILED") => bail!("the task failed: {}", view["error"]),
+            _ => tokio::time::sleep(POLL_INTERVAL).await,
+        }
+    }
+    bail!("task {task} did not finish in time")
 }
 
 fn base64_png(picture: &RgbImage) -> anyhow::Result<String> {
@@ -216,17 +206,4 @@ fn layout_sections(
         }
     }
     sections
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn where_nobody_watches_a_line_is_told_for_every_tenth() {
-        let lines = |all: usize| -> Vec<String> { (1..=all).filter_map(|done| progress_line(done, all)).collect() };
-        assert_eq!(lines(120).len(), 10);
-        assert_eq!((lines(120)[0].as_str(), lines(120)[9].as_str()), ("  12 of 120\n", "  120 of 120\n"));
-        assert_eq!(lines(3), ["  1 of 3\n", "  2 of 3\n", "  3 of 3\n"]);
-    }
 }

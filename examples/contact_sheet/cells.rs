@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::domain::image::{
+use mediary::domain::image::{
     OptimizedFor, PortraitBeautifier, PortraitStyle, PrecisionFlavor, RelightEngine, RelightStyle, SkinFocus,
     StyleEngine, StyleFlavor, TransferLightA, TransferLightB, UpscaleEngine,
 };

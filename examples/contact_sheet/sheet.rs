@@ -3,7 +3,7 @@
 use image::imageops::{self, FilterType};
 use image::{Rgb, RgbImage};
 
-use super::letters::{self, ADVANCE, HEIGHT};
+use crate::letters::{self, ADVANCE, HEIGHT};
 
 /// Size of a picture on the sheet.
 pub const PICTURE: (u32, u32) = (192, 144);

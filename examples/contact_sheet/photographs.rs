@@ -5,7 +5,7 @@ use anyhow::Context;
 use image::imageops::{self, FilterType};
 use image::{Rgb, RgbImage};
 
-use super::letters::{ADVANCE, HEIGHT, covers};
+use crate::letters::{ADVANCE, HEIGHT, covers};
 
 /// Size of submitted photographs.
 pub const SIZE: (u32, u32) = (384, 288);
@@ -30,8 +30,8 @@ pub struct Photograph {
 /// # Errors
 /// If an embedded photograph cannot be decoded.
 pub fn photographs() -> anyhow::Result<[Photograph; 3]> {
-    let portrait = include_bytes!("../../../../data/photographs/portrait.jpg");
-    let landscape = include_bytes!("../../../../data/photographs/landscape.jpg");
+    let portrait = include_bytes!("../../data/photographs/portrait.jpg");
+    let landscape = include_bytes!("../../data/photographs/landscape.jpg");
     Ok([
         crop_photograph(
             "portrait",
