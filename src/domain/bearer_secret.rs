@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn any_single_mistake_is_noticed() {
+    fn any_single_changed_character_is_detected() {
         let secret = mint(SecretKind::User, [42; 32]);
         for index in 0..secret.len() {
             let mut wrong = secret.clone().into_bytes();

@@ -39,7 +39,7 @@ mod tests {
     use crate::domain::{delivery, node, publisher, task, token, user};
 
     #[test]
-    fn no_aggregate_takes_a_claim_for_its_own() {
+    fn claims_belong_to_no_aggregate() {
         let claim = IdempotencyClaim { key: Digest([1; 32]), fingerprint: Digest([2; 32]), command_index: 0 };
         let event = Event::from(ClaimEvent::KeyClaimed(claim));
         assert_eq!(event.name(), "KeyClaimed");

@@ -58,7 +58,7 @@ pub enum Delivery {
     Pending { attempts: u32, schedule_attempts: u32, next_at: Option<Timestamp> },
     /// The receiver accepted it.
     Delivered { attempts: u32 },
-    /// Given up; can be redelivered by hand. `is_gone` is `true` if the receiver responded with 410.
+    /// Given up; can be redelivered by hand. `gone` is `true` if the receiver responded with 410.
     DeadLettered { attempts: u32, gone: bool },
 }
 
@@ -137,12 +137,12 @@ impl Decider for Delivery {
                 }
 
                 Ok(vec![match retry_delay(schedule_attempts, &outcome, jitter) {
-                    Some(pause) => DeliveryEvent::AttemptFailed {
+                    Some(delay) => DeliveryEvent::AttemptFailed {
                         delivery,
                         task,
                         attempt,
                         outcome,
-                        next_at: now.saturating_add(pause),
+                        next_at: now.saturating_add(delay),
                     },
                     None => DeliveryEvent::DeliveryDeadLettered { delivery, task, attempt, outcome },
                 }])

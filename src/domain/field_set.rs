@@ -58,7 +58,7 @@ pub struct FieldSetParts<T> {
 
 impl<T: Default> FieldSetParts<T> {
     /// Returns the part for the next value, which has `bytes` bytes of text.
-    pub fn place(&mut self, bytes: usize) -> &mut T {
+    pub fn part_for(&mut self, bytes: usize) -> &mut T {
         if self.filled > 0 && self.filled + bytes > PART_BYTES_MAX {
             self.full.push(std::mem::take(&mut self.open));
             self.filled = 0;
@@ -96,7 +96,7 @@ macro_rules! field_set {
                 let mut parts = $crate::domain::field_set::FieldSetParts::<Self>::default();
                 $(if let Some(value) = self.$field {
                     let bytes = $crate::domain::field_set::TextSize::text_bytes(&value);
-                    parts.place(bytes).$field = Some(value);
+                    parts.part_for(bytes).$field = Some(value);
                 })+
                 parts.finish()
             }

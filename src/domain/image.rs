@@ -119,8 +119,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_reach_from_0_to_100() {
-        assert_eq!([Percent::new(0), Percent::new(100)].map(|share| share.map(Percent::get)), [Ok(0), Ok(100)]);
+    fn percentages_are_0_to_100() {
+        assert_eq!([Percent::new(0), Percent::new(100)].map(|percent| percent.map(Percent::get)), [Ok(0), Ok(100)]);
         assert!([-1, 101, i64::MIN].into_iter().all(|value| Percent::new(value).is_err()));
         assert_eq!(Percent::saturating(250).fraction().to_bits(), 1.0_f32.to_bits());
     }

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prompts_have_1_to_2000_characters_that_count() {
+    fn prompts_have_1_to_2000_characters_without_surrounding_white_space() {
         let longest = "日".repeat(2000);
         assert_eq!(MusicPrompt::parse(&format!(" {longest}\n")).map(|prompt| prompt.as_str() == longest), Ok(true));
         for bad in ["", " \n\t", &"x".repeat(2001)] {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_reach_from_1_to_360_seconds() {
+    fn lengths_are_1_to_360_seconds() {
         assert_eq!([1, 360].map(|value| MusicSeconds::new(value).map(MusicSeconds::get)), [Ok(1), Ok(360)]);
         assert!([0, 361, -1, 65_537].into_iter().all(|value| MusicSeconds::new(value).is_err()));
     }

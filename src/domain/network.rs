@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_network_holds_what_shares_its_bits() {
+    fn a_network_contains_the_addresses_with_its_prefix() {
         let contains = |network: &str, ip: &str| Network::parse(network).unwrap().contains(ip.parse().unwrap());
         assert!(contains("10.0.0.0/8", "10.255.0.1") && !contains("10.0.0.0/8", "11.0.0.0"));
         assert!(contains("fd00::/8", "fdff::1") && !contains("fd00::/8", "fe00::1"));

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_for_readers_has_this_very_table() {
+    fn the_documented_table_is_this_table() {
         let page = include_str!("../../docs/rights.md");
         let documented: Vec<_> = page.lines().filter(|line| line.ends_with("| yes |")).collect();
         let row = |action: &Action| {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_anonymous_callers_may_do_everybody_may_but_tokens_of_publishers_submit_no_tasks() {
+    fn everyone_may_do_what_anonymous_callers_may_except_videos_with_publisher_tokens() {
         let video_actions = [Action::SubmitVideoTask, Action::ReadVideoTask, Action::CancelVideoTask];
         for action in Action::ALL.iter().filter(|action| action.allows(CallerRole::Anonymous)) {
             let is_allowed = |role: &CallerRole| action.allows(*role);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn anonymous_callers_read_make_videos_and_use_the_places_they_were_given() {
+    fn anonymous_callers_can_read_use_videos_and_use_secret_urls() {
         use Action::*;
         let video = [SubmitVideoTask, ReadVideoTask, CancelVideoTask];
         let expected =
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_is_called_so_and_all_else_writes() {
+    fn exactly_the_actions_named_read_or_list_do_not_write() {
         for action in Action::ALL {
             let name = format!("{action:?}");
             let reads = name.starts_with("Read") || name.starts_with("List");

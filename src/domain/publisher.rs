@@ -216,8 +216,8 @@ impl PublisherProfile {
         match command {
             PublisherCommand::Create { .. } => Err(PublisherRejection::AlreadyExists),
             PublisherCommand::Revise { change, admin_fields } => {
-                let revised = change.changing(&self.fields).into_iter();
-                let revised = revised.map(|change| PublisherEvent::PublisherRevised { change });
+                let changes = change.changing(&self.fields).into_iter();
+                let revised = changes.map(|change| PublisherEvent::PublisherRevised { change });
                 let current = PublisherAdminFields { created_at: Some(self.created_at) };
                 Ok(revised.chain(admin_field_events(admin_fields, &current)).collect())
             }
@@ -286,10 +286,12 @@ impl PublisherProfile {
             }
             PublisherEvent::MemberRemoved { user } => self.members.retain(|(member, _)| member != user),
             PublisherEvent::PublisherBanned { reason } => {
-                (self.status, self.ban_reason) = (PublisherStatus::Banned, Some(reason.clone()));
+                self.status = PublisherStatus::Banned;
+                self.ban_reason = Some(reason.clone());
             }
             PublisherEvent::PublisherUnbanned { .. } => {
-                (self.status, self.ban_reason) = (PublisherStatus::Active, None);
+                self.status = PublisherStatus::Active;
+                self.ban_reason = None;
             }
         }
     }

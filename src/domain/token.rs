@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_given_once() {
+    fn an_id_is_used_only_once() {
         for history in [&[issued()][..], &[issued(), TokenEvent::TokenRevoked]] {
             let result = given_when::<Token>(history, TokenCommand::Issue(for_user(2)));
             assert_eq!(result, Err(TokenRejection::AlreadyExists));
@@ -196,13 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn a_second_issue_in_a_history_does_not_change_what_the_token_opens() {
+    fn a_second_issue_in_a_history_is_ignored() {
         let history = [issued(), TokenEvent::TokenIssued(for_user(2))];
         assert_eq!(state_after::<Token>(&history), Token::Valid(record(for_user(1))));
     }
 
     #[test]
-    fn a_token_is_revoked_once_and_for_ever() {
+    fn a_revoked_token_stays_revoked() {
         let revoked = [issued(), TokenEvent::TokenRevoked];
         assert_eq!(given_when::<Token>(&revoked[..1], TokenCommand::Revoke), Ok(vec![TokenEvent::TokenRevoked]));
         for history in [&[][..], &revoked] {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_use_is_noted_at_most_once_a_minute() {
+    fn a_use_is_recorded_at_most_once_a_minute() {
         let record_use = |history: &[TokenEvent], second| {
             let at = RECORDED_AT.saturating_add(Duration::from_secs(second));
             given_when::<Token>(history, TokenCommand::RecordUse { at })
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_use_of_what_is_not_valid_is_not_noted_and_not_refused() {
+    fn a_use_of_an_invalid_token_is_neither_recorded_nor_rejected() {
         for history in [&[][..], &[issued(), TokenEvent::TokenRevoked]] {
             assert_eq!(given_when::<Token>(history, TokenCommand::RecordUse { at: RECORDED_AT }), Ok(vec![]));
         }
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_apart_from_those_of_other_kinds() {
+    fn only_events_of_the_aggregate_are_downcast() {
         let event = Event::from(issued());
         assert_eq!(event.name(), "TokenIssued");
         assert!(Token::downcast(&event).is_some());

@@ -223,7 +223,8 @@ impl UserProfile {
             UserEvent::UserRevised { change } => {
                 let mut revised = self.fields();
                 revised.apply(change);
-                (self.email, self.name) = (revised.email, revised.name);
+                self.email = revised.email;
+                self.name = revised.name;
                 self.is_admin = revised.is_admin.unwrap_or(self.is_admin);
                 self.is_approved = revised.is_approved.unwrap_or(self.is_approved);
             }

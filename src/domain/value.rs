@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_hold_no_invisible_characters_and_no_other_scheme() {
+    fn urls_have_no_invisible_characters_and_no_other_scheme() {
         for bad in ["https://a.example/\u{202e}gpj", "https://a\u{200b}.example/", "https://a.example/\r\nx"] {
             assert!(Link::parse(bad).is_err() && CallbackUrl::parse(bad).is_err(), "{bad:?}");
         }
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_carry_no_credentials() {
+    fn urls_have_no_credentials() {
         for bad in ["https://user@a.example/", "https://user:secret@a.example", "http://:secret@a.example/x"] {
             let reasons = [Link::parse(bad).map(drop), CallbackUrl::parse(bad).map(drop)];
             assert_eq!(

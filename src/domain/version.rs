@@ -180,7 +180,8 @@ impl NodeVersion {
         let mut merged = self.admin_fields();
         merged.apply(admin_fields);
         self.created_at = merged.created_at.unwrap_or(self.created_at);
-        (self.tags_admin, self.host_node_extract_status) = (merged.tags_admin, merged.host_node_extract_status);
+        self.tags_admin = merged.tags_admin;
+        self.host_node_extract_status = merged.host_node_extract_status;
     }
 
     /// Returns `true` if the publisher marked the version as deprecated.
@@ -218,14 +219,14 @@ impl VersionRef {
 /// highest (contract 4).
 #[must_use]
 pub fn latest(versions: &[Arc<NodeVersion>]) -> Option<&NodeVersion> {
-    versions.iter().map(Arc::as_ref).filter(|version| version.status == VersionStatus::Active).max_by(|a, b| {
-        let is_supported = |v: &NodeVersion| !v.is_deprecated();
-        let is_release = |v: &NodeVersion| !v.number.is_prerelease();
-        is_supported(a)
-            .cmp(&is_supported(b))
-            .then_with(|| is_release(a).cmp(&is_release(b)))
-            .then_with(|| a.number.cmp_precedence(&b.number))
-    })
+    let active = versions.iter().map(Arc::as_ref).filter(|version| version.status == VersionStatus::Active);
+    active.max_by(|a, b| cmp_preference(a, b))
+}
+
+/// Compares two versions; the greater one is preferred as the latest.
+fn cmp_preference(a: &NodeVersion, b: &NodeVersion) -> Ordering {
+    let rank = |version: &NodeVersion| (!version.is_deprecated(), !version.number.is_prerelease());
+    rank(a).cmp(&rank(b)).then_with(|| a.number.cmp_precedence(&b.number))
 }
 
 #[cfg(test)]
@@ -259,8 +260,9 @@ mod tests {
             "1.0.0",
         ];
         for pair in ascending.windows(2) {
-            let [a, b] = [SemVer::parse(pair[0]).unwrap(), SemVer::parse(pair[1]).unwrap()];
-            assert_eq!(a.cmp_precedence(&b), Ordering::Less, "{pair:?}");
+            let lower = SemVer::parse(pair[0]).unwrap();
+            let higher = SemVer::parse(pair[1]).unwrap();
+            assert_eq!(lower.cmp_precedence(&higher), Ordering::Less, "{pair:?}");
         }
     }
 
@@ -271,7 +273,7 @@ mod tests {
 
     /// Checks every pair of states, in the order of [`VersionStatus::ALL`].
     #[test]
-    fn states_follow_each_other_as_the_contract_says() {
+    fn the_transitions_are_those_of_the_contract() {
         const Y: bool = true;
         const N: bool = false;
         let table = [

@@ -98,12 +98,8 @@ impl AspectRatio {
     /// # Errors
     /// If the text has another form, or one side is more than four times the other.
     pub fn parse(text: &str) -> Result<Self, InvalidValue> {
-        let side = |text: &str| -> Option<u16> {
-            let side = text.parse().ok().filter(|side| (1..=Self::SIDE_MAX).contains(side));
-            side.filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
-        };
-        let sides = text.split_once(':').and_then(|(width, height)| Some((side(width)?, side(height)?)));
-        let in_range = sides.filter(|(width, height)| *width.max(height) <= 4 * *width.min(height));
+        let sides = text.split_once(':').and_then(|(width, height)| Some((parse_side(width)?, parse_side(height)?)));
+        let allowed = sides.filter(|(width, height)| *width.max(height) <= 4 * *width.min(height));
 
         let invalid = || {
             let side_max = Self::SIDE_MAX;
@@ -111,7 +107,7 @@ impl AspectRatio {
                 "must be width:height such as 16:9, 9:16 or 1:1, each side from 1 to {side_max}, at most 4:1 or 1:4"
             ))
         };
-        in_range.map(|(width, height)| Self { width, height }).ok_or_else(invalid)
+        allowed.map(|(width, height)| Self { width, height }).ok_or_else(invalid)
     }
 
     /// Returns width and height as written.
@@ -119,6 +115,14 @@ impl AspectRatio {
     pub const fn sides(self) -> (u16, u16) {
         (self.width, self.height)
     }
+}
+
+/// Parses one side of a ratio: digits only, at most [`AspectRatio::SIDE_MAX`].
+fn parse_side(text: &str) -> Option<u16> {
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok().filter(|side| (1..=AspectRatio::SIDE_MAX).contains(side))
 }
 
 /// Formats the ratio as written.
@@ -165,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ratios_are_two_sides_of_which_neither_is_more_than_four_times_the_other() {
+    fn ratios_have_two_sides_of_at_most_4_to_1() {
         for good in ["16:9", "9:16", "1:1", "4:1", "25:100", "21:9", "239:100", "999:999", "999:250"] {
             assert_eq!(AspectRatio::parse(good).map(|ratio| ratio.to_string()).as_deref(), Ok(good));
         }
@@ -178,14 +182,14 @@ mod tests {
     }
 
     #[test]
-    fn seeds_are_what_a_signed_integer_of_32_bits_can_be_from_0_on() {
+    fn seeds_are_non_negative_signed_32_bit_integers() {
         assert_eq!(Seed::new(2_147_483_647).map(Seed::get), Ok(2_147_483_647));
         assert!([-1, 2_147_483_648, i64::MIN, i64::MAX].into_iter().all(|value| Seed::new(value).is_err()));
         assert_eq!(Seed::from_random(u32::MAX).get(), 2_147_483_647);
     }
 
     #[test]
-    fn lengths_reach_from_one_second_to_the_given_most() {
+    fn lengths_are_1_second_to_the_given_maximum() {
         assert_eq!(VideoSeconds::with_max(8, 8).map(VideoSeconds::get), Ok(8));
         assert!([0, 9, -1, 256 + 3].into_iter().all(|value| VideoSeconds::with_max(value, 8).is_err()));
         assert_eq!(
@@ -195,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn corners_are_named_by_their_numbers() {
+    fn corners_have_numbers() {
         for corner in WatermarkPosition::ALL {
             assert_eq!(WatermarkPosition::from_number(corner.number().into()), Ok(*corner));
         }

@@ -68,8 +68,8 @@ impl WebhookSecrets {
     /// Returns the time from which another rotation is possible, or `None` if one is possible at `now`.
     #[must_use]
     pub fn rotation_blocked_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let expirations: Vec<_> =
-            self.replaced.iter().filter(|(_, until)| *until > now).map(|(_, until)| *until).collect();
+        let expirations: Vec<Timestamp> =
+            self.replaced.iter().map(|(_, until)| *until).filter(|until| *until > now).collect();
         expirations.first().copied().filter(|_| expirations.len() >= REPLACED_MAX)
     }
 
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_told_as_standard_webhooks_has_it() {
+    fn secrets_are_encoded_as_standard_webhooks_defines() {
         let text = encode_secret(&[7; SECRET_BYTES]);
         assert_eq!(text, "whsec_BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=");
         assert_eq!(decode_secret(&text), Some(vec![7; SECRET_BYTES]));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_new_one_and_for_a_day_the_old_one_sign() {
+    fn a_replaced_secret_signs_for_another_day() {
         let mut secrets = WebhookSecrets::default();
         assert!(secrets.is_empty() && signing(&secrets, 0).is_empty());
         secrets.rotate(secret("a"), at(0));
@@ -119,13 +119,13 @@ mod tests {
         assert_eq!(signing(&secrets, 24), [secret("c"), secret("b"), secret("a")]);
         assert_eq!(signing(&secrets, 25), [secret("c"), secret("b")]);
         secrets.rotate(secret("d"), at(30));
-        assert_eq!(secrets.stored().count(), 2, "what has ended is let go");
+        assert_eq!(secrets.stored().count(), 2, "expired secrets are removed");
         secrets.revoke();
         assert!(secrets.is_empty());
     }
 
     #[test]
-    fn only_a_few_sign_at_a_time() {
+    fn rotation_is_blocked_while_too_many_replaced_secrets_are_valid() {
         let mut secrets = WebhookSecrets::default();
         for (hour, name) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
             assert_eq!(secrets.rotation_blocked_until(at(u32::try_from(hour).unwrap())), None);

@@ -47,7 +47,7 @@ fn failures(count: u32) -> Vec<DeliveryEvent> {
     (1..=count).map(|attempt| failed(attempt, unreachable(), NOW)).collect()
 }
 
-/// Returns the delay that follows `outcome` after `earlier` failed attempts.
+/// Returns the delay that follows `outcome` after `failure_count` failed attempts.
 fn delay_after(failure_count: u32, outcome: &AttemptOutcome, jitter: f64) -> Duration {
     let events = given_when::<Delivery>(&failures(failure_count), attempt(outcome.clone(), jitter)).unwrap();
     let [DeliveryEvent::AttemptFailed { attempt, outcome: recorded_outcome, next_at, .. }] = events.as_slice() else {
@@ -72,7 +72,7 @@ fn every_2xx_is_a_success() {
 }
 
 #[test]
-fn everything_else_is_tried_again() {
+fn every_other_outcome_is_retried() {
     for outcome in [answered(199), answered(301), answered(404), answered(500), unreachable()] {
         let next = vec![failed(1, outcome.clone(), NOW.saturating_add(Duration::from_secs(5)))];
         assert_eq!(given_when::<Delivery>(&[], attempt(outcome, 0.0)), Ok(next));
@@ -80,7 +80,7 @@ fn everything_else_is_tried_again() {
 }
 
 #[test]
-fn the_waiting_times_are_those_of_the_contract_and_a_tenth_more_at_most() {
+fn delays_follow_the_contract_with_at_most_a_tenth_of_jitter() {
     let contract = [5, 300, 1800, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
     for (failure_count, seconds) in (0..).zip(contract) {
         let base = Duration::from_secs(seconds);
@@ -127,7 +127,7 @@ fn nothing_happens_after_the_end() {
 }
 
 #[test]
-fn the_state_tells_what_is_due() {
+fn the_state_has_the_attempts_and_the_next_due_time() {
     assert_eq!(
         state_after::<Delivery>(&failures(3)),
         Delivery::Pending { attempts: 3, schedule_attempts: 3, next_at: Some(NOW) }
@@ -141,15 +141,15 @@ fn the_state_tells_what_is_due() {
 
 proptest! {
     #[test]
-    fn no_chance_leaves_the_bounds(earlier in 0_u32..9, chance in 0.0..=1.0_f64) {
-        let least = RETRY_SCHEDULE[earlier as usize];
-        let waited = delay_after(earlier, &unreachable(), chance);
-        prop_assert!(least <= waited && waited <= least * 11 / 10);
+    fn no_jitter_exceeds_the_bounds(failure_count in 0_u32..9, jitter in 0.0..=1.0_f64) {
+        let base = RETRY_SCHEDULE[failure_count as usize];
+        let delay = delay_after(failure_count, &unreachable(), jitter);
+        prop_assert!(base <= delay && delay <= base * 11 / 10);
     }
 }
 
 #[test]
-fn what_has_ended_can_be_made_again_with_the_whole_schedule() {
+fn an_ended_delivery_can_be_redelivered_with_the_full_schedule() {
     let mut history = failures(9);
     history.push(dead_lettered(10, unreachable()));
     let requested = vec![DeliveryEvent::RedeliveryRequested(redelivery())];
@@ -168,7 +168,7 @@ fn what_has_ended_can_be_made_again_with_the_whole_schedule() {
 }
 
 #[test]
-fn what_is_still_to_be_made_is_not_made_again() {
+fn a_pending_delivery_cannot_be_redelivered() {
     for history in [
         Vec::new(),
         failures(2),
@@ -180,7 +180,7 @@ fn what_is_still_to_be_made_is_not_made_again() {
 }
 
 #[test]
-fn a_receiver_that_is_gone_is_told_apart() {
+fn a_delivery_ended_by_410_is_marked_as_gone() {
     let state = state_after::<Delivery>(&[dead_lettered(1, answered(410))]);
     assert_eq!(state, Delivery::DeadLettered { attempts: 1, gone: true });
 }

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn fetched_pictures_take_the_places_of_their_urls() {
+    fn fetched_pictures_replace_their_urls() {
         let mut two_remote = work(remote(), Some(remote()));
         assert_eq!(two_remote.remote_urls().count(), 2);
         two_remote.set_fetched_pictures(&[picture(1), picture(2)]);
@@ -159,11 +159,10 @@ mod tests {
     #[test]
     fn output_of_upscalers_may_have_exactly_25_3_million_pixels() {
         let double = ImageJob::Upscale(UpscaleJob::default());
-        let sixteen_times = PrecisionUpscaleJob {
+        let sixteen_times = ImageJob::UpscalePrecision(PrecisionUpscaleJob {
             scale_factor: PrecisionScaleFactor::new(16).unwrap(),
             ..PrecisionUpscaleJob::default()
-        };
-        let sixteen_times = ImageJob::UpscalePrecision(sixteen_times);
+        });
         assert_eq!(double.check_output_size(2530, 2500), Ok(()));
         assert!(double.check_output_size(2531, 2500).is_err());
         assert!(sixteen_times.check_output_size(400, 400).is_err());
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_leave_the_size_as_it_is_are_not_limited() {
+    fn jobs_that_keep_the_size_are_not_limited() {
         assert_eq!(ImageJob::Relight(RelightJob::default()).check_output_size(10_000, 10_000), Ok(()));
     }
 }

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn factors_reach_from_2_to_16() {
+    fn factors_are_2_to_16() {
         assert_eq!(
             [PrecisionScaleFactor::new(2), PrecisionScaleFactor::new(16)]
                 .map(|factor| factor.map(PrecisionScaleFactor::scale)),

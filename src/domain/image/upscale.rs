@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dials_reach_from_minus_ten_to_ten() {
+    fn strengths_are_minus_10_to_10() {
         assert_eq!(SignedStrength::new(-10).map(SignedStrength::get), Ok(-10));
         assert_eq!(SignedStrength::new(10).map(SignedStrength::get), Ok(10));
         assert!(

@@ -74,14 +74,14 @@ mod tests {
     }
 
     #[test]
-    fn each_command_meets_what_those_before_it_made() {
+    fn each_command_sees_the_events_of_the_previous_ones() {
         let batch = NodeCommand::batch(create(), [publish(), flag()]);
         let expected = ["NodeCreated", "VersionPublished", "VersionStatusChanged"];
         assert_eq!(names(given_when::<Node>(&[], batch)), expected);
     }
 
     #[test]
-    fn when_one_is_refused_nothing_happens() {
+    fn one_rejected_command_rejects_the_whole_batch() {
         let rejected = given_when::<Node>(&[], NodeCommand::batch(create(), [flag(), publish()]));
         assert_eq!(rejected, Err(NodeRejection::VersionNotFound));
         let history = given_when::<Node>(&[], create()).unwrap();
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_gone_answers_as_it_does_to_the_first_command() {
+    fn a_deleted_node_rejects_a_batch_like_its_first_command() {
         let mut history = given_when::<Node>(&[], create()).unwrap();
         history.push(NodeEvent::NodeDeleted);
         let rejected = given_when::<Node>(&history, NodeCommand::batch(create(), [publish()]));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn one_command_is_itself() {
+    fn a_batch_of_one_is_that_command() {
         assert_eq!(NodeCommand::batch(create(), []), create());
         let ban = NodeCommand::Ban { reason: Reason::parse("malware").unwrap() };
         assert_eq!(names(given_when::<Node>(&[], NodeCommand::batch(create(), [ban]))), ["NodeCreated", "NodeBanned"]);

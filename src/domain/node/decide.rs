@@ -12,7 +12,9 @@ use super::{
 };
 use crate::domain::ids::{PublisherId, UserId, VersionId};
 use crate::domain::value::{Reason, Timestamp, Transition};
-use crate::domain::version::{Archive, NodeVersion, VersionDraft, VersionRef, VersionStatus};
+use crate::domain::version::{
+    Archive, NodeVersion, VersionAdminFields, VersionDraft, VersionFields, VersionRef, VersionStatus,
+};
 
 mod events_from;
 
@@ -64,12 +66,7 @@ impl NodeProfile {
             NodeCommand::Administer { change, admin_fields, status } => self.administer(change, admin_fields, status),
             NodeCommand::AdministerVersion { version, change, admin_fields, status, reason } => {
                 let version = self.version(&version).ok_or(NodeRejection::VersionNotFound)?;
-                let status_changed = version_status_event(version, status.unwrap_or(version.status), reason)?;
-                let revised = version_revision_events(version, change, admin_fields);
-                if version.status == VersionStatus::Deleted && !revised.is_empty() {
-                    return Err(NodeRejection::VersionDeleted);
-                }
-                Ok(revised.into_iter().chain(status_changed).collect())
+                administer_version(version, change, admin_fields, status, reason)
             }
             NodeCommand::Ban { reason } => self.change_status(NodeStatus::Banned, reason),
             NodeCommand::Unban { reason } => self.change_status(NodeStatus::Active, reason),
@@ -170,8 +167,8 @@ impl NodeProfile {
         }
     }
 
-    /// Changes a node as an administrator. The status precedes the facts, so that it does not overwrite a detail set
-    /// with it; a deletion comes last, because no event may follow it.
+    /// Changes a node as an administrator. The change of the status precedes that of the other admin fields, so that it
+    /// does not overwrite a detail set with it; a deletion comes last, because no event may follow it.
     fn administer(
         &self,
         change: NodeFields,
@@ -181,7 +178,6 @@ impl NodeProfile {
         let revised = self.revision_events(change)?;
 
         let detail = admin_fields.status_detail.clone().unwrap_or_default();
-
         let status_changed = match status.filter(|status| *status != self.status) {
             Some(status) => self.change_status(status, detail)?,
             None => Vec::new(),
@@ -216,6 +212,22 @@ impl NodeProfile {
 
 fn illegal_transition(subject: &'static str, from: &'static str, to: &'static str) -> NodeRejection {
     NodeRejection::IllegalTransition(Transition { subject, from, to })
+}
+
+/// Changes a version as an administrator. Of a deleted version, only the reason of its status can change.
+fn administer_version(
+    version: &NodeVersion,
+    change: VersionFields,
+    admin_fields: VersionAdminFields,
+    status: Option<VersionStatus>,
+    reason: Option<Reason>,
+) -> NodeDecision {
+    let status_changed = version_status_event(version, status.unwrap_or(version.status), reason)?;
+    let revised = version_revision_events(version, change, admin_fields);
+    if version.status == VersionStatus::Deleted && !revised.is_empty() {
+        return Err(NodeRejection::VersionDeleted);
+    }
+    Ok(revised.into_iter().chain(status_changed).collect())
 }
 
 /// Returns the event of a status change. With an unchanged status, only a new reason gives an event.

@@ -47,9 +47,13 @@ impl NodeProfile {
             NodeEvent::NodeAdministered { admin_fields } => return self.apply_admin_fields(admin_fields),
             NodeEvent::NodeTranslated { language, texts } => self.apply_translation(language, texts),
             NodeEvent::NodeBanned { reason } => {
-                (self.status, self.status_detail) = (NodeStatus::Banned, non_empty(reason.clone()));
+                self.status = NodeStatus::Banned;
+                self.status_detail = non_empty(reason.clone());
             }
-            NodeEvent::NodeUnbanned { .. } => (self.status, self.status_detail) = (NodeStatus::Active, None),
+            NodeEvent::NodeUnbanned { .. } => {
+                self.status = NodeStatus::Active;
+                self.status_detail = None;
+            }
             NodeEvent::NodeDeleted => self.status = NodeStatus::Deleted,
             NodeEvent::NodeReviewed { user, stars } => self.reviews.set(*user, *stars),
             NodeEvent::DownloadsCounted { count } => {
@@ -81,21 +85,24 @@ impl NodeProfile {
             NodeEvent::VersionStatusChanged { status, reason, .. }
                 if version.status == *status || version.status.can_transition_to(*status) =>
             {
-                (version.status, version.status_reason) = (*status, reason.clone());
+                version.status = *status;
+                version.status_reason = reason.clone();
             }
             _ => return false,
         }
         true
     }
 
-    /// Applies administrators' fields; returns `true` if more than the number of downloads was set.
+    /// Applies admin fields; returns `true` if more than the number of downloads was set.
     fn apply_admin_fields(&mut self, admin_fields: &NodeAdminFields) -> bool {
         let mut merged = self.admin_fields();
         merged.apply(admin_fields);
         self.created_at = merged.created_at.unwrap_or(self.created_at);
         self.downloads = merged.downloads.unwrap_or(self.downloads);
-        (self.admin_rating, self.github_stars) = (merged.rating, merged.github_stars);
-        (self.search_ranking, self.tags_admin) = (merged.search_ranking, merged.tags_admin);
+        self.admin_rating = merged.rating;
+        self.github_stars = merged.github_stars;
+        self.search_ranking = merged.search_ranking;
+        self.tags_admin = merged.tags_admin;
         self.status_detail = merged.status_detail.and_then(non_empty);
         *admin_fields != NodeAdminFields { downloads: admin_fields.downloads, ..NodeAdminFields::default() }
     }

@@ -71,8 +71,8 @@ impl Reviews {
 
     /// Returns the index of the chunk that contains the user or would contain it.
     fn chunk_index(&self, user: UserId) -> usize {
-        let following = self.chunks.partition_point(|chunk| chunk.first().is_some_and(|(first, _)| *first <= user));
-        following.saturating_sub(1)
+        let next_index = self.chunks.partition_point(|chunk| chunk.first().is_some_and(|(first, _)| *first <= user));
+        next_index.saturating_sub(1)
     }
 }
 
@@ -97,11 +97,11 @@ mod tests {
     proptest! {
         #[test]
         fn each_user_counts_once_with_the_last_review(
-            given in prop::collection::vec((0..700_u128, 1..6_i64), 0..1500),
+            ratings in prop::collection::vec((0..700_u128, 1..6_i64), 0..1500),
         ) {
             let mut reviews = Reviews::default();
             let mut model = BTreeMap::new();
-            for (user, stars) in given {
+            for (user, stars) in ratings {
                 let user = UserId(Uuid::from_u128(user.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
                 let stars = Stars::new(stars).unwrap();
                 let copy = reviews.clone();
@@ -112,7 +112,7 @@ mod tests {
             }
             prop_assert!(reviews.iter().eq(model.iter().map(|(user, stars)| (*user, *stars))));
             prop_assert_eq!(reviews.mean(), Rating::mean(model.values().copied()));
-            prop_assert!(reviews.chunks.iter().all(|piece| (1..=CHUNK_MAX).contains(&piece.len())));
+            prop_assert!(reviews.chunks.iter().all(|chunk| (1..=CHUNK_MAX).contains(&chunk.len())));
         }
     }
 }

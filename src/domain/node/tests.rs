@@ -133,19 +133,18 @@ fn a_first_version_is_active_at_once() {
 }
 
 #[test]
-fn a_taken_id_is_refused_with_the_form_that_is_registered() {
+fn a_taken_id_is_rejected_with_its_registered_form() {
     let fields = NodeFields::default();
     for owner in ["acme", "rival"] {
-        let id = id("face-tools");
         let command = NodeCommand::Create {
-            id,
+            id: id("face-tools"),
             publisher: publisher(owner),
             fields: fields.clone(),
             admin_fields: NodeAdminFields::default(),
             first_version: None,
         };
         let rejected = given_when::<Node>(&[created()], command);
-        assert_eq!(rejected, Err(NodeRejection::AlreadyExists { id: self::id("Face-Tools") }), "{owner}");
+        assert_eq!(rejected, Err(NodeRejection::AlreadyExists { id: id("Face-Tools") }), "{owner}");
     }
 }
 
@@ -174,7 +173,7 @@ fn publishing_into_another_publishers_node_is_refused() {
 }
 
 #[test]
-fn a_version_number_is_given_once_whatever_its_build_metadata() {
+fn a_version_number_is_unique_regardless_of_build_metadata() {
     let history = [created(), released(1, "1.0.0+a"), published(2, "2.0.0-rc.1")];
     for number in ["1.0.0", "1.0.0+a", "1.0.0+b", "2.0.0-rc.1", "2.0.0-rc.1+b"] {
         let result = given_when::<Node>(&history, publish("acme", NodeFields::default(), draft(3, number)));
@@ -247,7 +246,7 @@ fn every_field_can_be_revised() {
 }
 
 #[test]
-fn a_change_moves_the_time_of_change_only() {
+fn a_change_updates_only_updated_at() {
     let changes = [
         NodeEvent::NodeRevised { change: full() },
         released(2, "2.0.0"),
@@ -282,7 +281,7 @@ fn events_that_do_not_fit_change_nothing() {
 }
 
 #[test]
-fn events_are_told_apart_from_those_of_other_kinds() {
+fn only_events_of_the_aggregate_are_downcast() {
     let event = Event::from(created());
     assert_eq!((Node::downcast(&event), event.name()), (Some(&created()), "NodeCreated"));
     assert_eq!(crate::domain::user::User::downcast(&event), None);

@@ -65,7 +65,7 @@ fn the_creator_is_the_only_owner() {
 }
 
 #[test]
-fn an_id_is_given_once() {
+fn an_id_is_used_only_once() {
     let command = PublisherCommand::Create {
         id: acme(),
         owner: OWNER,
@@ -77,7 +77,7 @@ fn an_id_is_given_once() {
 }
 
 #[test]
-fn only_what_exists_is_revised() {
+fn an_unknown_publisher_cannot_be_revised() {
     let result = given_when::<Publisher>(&[], revise(named("Acme")));
     assert_eq!(result, Err(PublisherRejection::NotFound));
 }
@@ -117,7 +117,7 @@ fn events_that_do_not_fit_change_nothing() {
 }
 
 #[test]
-fn events_are_told_apart_from_those_of_other_kinds() {
+fn only_events_of_the_aggregate_are_downcast() {
     let event = Event::from(created(OWNER, full()));
     assert_eq!(event.name(), "PublisherCreated");
     assert!(Publisher::downcast(&event).is_some());
@@ -153,7 +153,7 @@ fn remove(nth: u128) -> PublisherCommand {
 }
 
 #[test]
-fn members_come_change_and_go() {
+fn members_are_added_changed_and_removed() {
     use MemberRole::{Member, Owner};
     let created_event = created(OWNER, full());
     let history = [created_event.clone(), added(2, Member)];
@@ -171,7 +171,7 @@ fn members_come_change_and_go() {
 }
 
 #[test]
-fn the_last_owner_stays_one() {
+fn the_last_owner_cannot_leave_or_lose_the_role() {
     use MemberRole::{Member, Owner};
     let history = [created(OWNER, full()), added(2, Member)];
     for command in [set(1, Member), remove(1)] {
@@ -185,8 +185,9 @@ fn the_last_owner_stays_one() {
 }
 
 #[test]
-fn a_publisher_is_active_banned_or_gone() {
-    let [ban, unban] = [PublisherCommand::Ban { reason: reason() }, PublisherCommand::Unban { reason: reason() }];
+fn a_publisher_is_active_banned_or_deleted() {
+    let ban = PublisherCommand::Ban { reason: reason() };
+    let unban = PublisherCommand::Unban { reason: reason() };
     let active_status = "PublisherStatusActive";
     let banned_status = "PublisherStatusBanned";
     let illegal = |from, to| Err(PublisherRejection::IllegalTransition(Transition { subject: "publisher", from, to }));
@@ -241,7 +242,7 @@ fn a_deleted_publisher_is_not_found_and_its_id_stays_taken() {
 }
 
 #[test]
-fn administrators_set_when_a_publisher_was_made() {
+fn administrators_set_the_creation_time() {
     let admin_fields = PublisherAdminFields { created_at: Some(Timestamp::from_micros(5)) };
     let administered = PublisherEvent::PublisherAdministered { admin_fields: admin_fields.clone() };
     let create = PublisherCommand::Create {

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_of_this_program_are_known_and_no_others() {
+    fn only_the_codes_of_this_version_are_known() {
         for code in ["cancelled", "vendor_lost", "interrupted"] {
             assert_eq!(TaskFailure::new(code, "").known_code(), Some(code));
         }

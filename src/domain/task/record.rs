@@ -2,6 +2,7 @@
 
 use super::{
     Submission, TaskCommand, TaskEvent, TaskFailure, TaskRecord, TaskRejection, TaskResults, TaskStage, TaskStatus,
+    TaskWork,
 };
 use crate::domain::value::Timestamp;
 
@@ -46,7 +47,7 @@ impl TaskRecord {
     }
 
     fn is_streamed(&self) -> bool {
-        matches!(self.submission.work, super::TaskWork::Music(_))
+        matches!(self.submission.work, TaskWork::Music(_))
     }
 
     fn decide_stream(&self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskRejection> {
@@ -84,7 +85,7 @@ impl TaskRecord {
         }
     }
 
-    /// Returns `fetched` and, if no input is missing any more, the event that queues the task.
+    /// Returns `fetched_event` and, if no input is missing any more, the event that queues the task.
     fn queued_after(&self, fetched_event: TaskEvent, has_missing_inputs: bool) -> Vec<TaskEvent> {
         let queued_event =
             (self.submission.work.has_queueing_status() && !has_missing_inputs).then_some(TaskEvent::TaskQueued);

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_read_as_what_it_says() {
+    fn every_name_parses_to_its_status() {
         for status in TaskStatus::ALL {
             assert_eq!(TaskStatus::parse(status.name(Gateway::Video)), Ok(status));
         }

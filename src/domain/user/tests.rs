@@ -46,7 +46,7 @@ fn full() -> UserFields {
 fn profile(history: &[UserEvent]) -> UserProfile {
     match state_after::<User>(history) {
         User::Present(profile) => profile,
-        User::Absent | User::Erased(_) => panic!("nobody has the id"),
+        User::Absent | User::Erased(_) => panic!("no user has the id"),
     }
 }
 
@@ -55,7 +55,7 @@ fn illegal(from: &'static str, to: &'static str) -> Result<Vec<UserEvent>, UserR
 }
 
 #[test]
-fn an_account_is_opened_as_asked() {
+fn an_account_is_opened_as_requested() {
     let result = given_when::<User>(&[], UserCommand::Create(new_user("a@example.org")));
     assert_eq!(result, Ok(vec![created()]));
     let user = profile(&[created()]);
@@ -64,13 +64,13 @@ fn an_account_is_opened_as_asked() {
 }
 
 #[test]
-fn an_id_is_given_once() {
+fn an_id_is_used_only_once() {
     let result = given_when::<User>(&[created()], UserCommand::Create(new_user("b@example.org")));
     assert_eq!(result, Err(UserRejection::AlreadyExists));
 }
 
 #[test]
-fn only_those_who_exist_are_changed() {
+fn an_unknown_user_is_not_found() {
     let commands = [
         UserCommand::Revise { change: full() },
         UserCommand::Ban { reason: reason() },
@@ -83,14 +83,14 @@ fn only_those_who_exist_are_changed() {
 }
 
 #[test]
-fn whoever_is_erased_is_gone_for_good() {
+fn an_erased_user_stays_erased() {
     for history in [vec![created()], vec![created(), banned()]] {
         assert_eq!(given_when::<User>(&history, UserCommand::Erase), Ok(vec![UserEvent::UserErased]));
         let erased = [&history[..], &[UserEvent::UserErased]].concat();
         let tombstone =
             User::Erased(Tombstone { id: new_user("").id, created_at: RECORDED_AT, erased_at: RECORDED_AT });
         assert_eq!(state_after::<User>(&erased), tombstone);
-        assert_eq!(given_when::<User>(&erased, UserCommand::Erase), Ok(vec![]), "again is fine");
+        assert_eq!(given_when::<User>(&erased, UserCommand::Erase), Ok(vec![]), "a repeated erasure is accepted");
         let create = UserCommand::Create(new_user("b@example.org"));
         assert_eq!(given_when::<User>(&erased, create), Err(UserRejection::AlreadyExists));
         let commands = [
@@ -103,7 +103,7 @@ fn whoever_is_erased_is_gone_for_good() {
         }
         let with_later_events =
             [&erased[..], &[created(), UserEvent::UserRevised { change: full() }, banned()]].concat();
-        assert_eq!(state_after::<User>(&with_later_events), tombstone, "nothing brings anything back");
+        assert_eq!(state_after::<User>(&with_later_events), tombstone, "later events change nothing");
     }
 }
 
@@ -136,7 +136,7 @@ fn every_field_can_be_revised() {
 }
 
 #[test]
-fn bans_come_and_go() {
+fn users_are_banned_and_unbanned() {
     let ban = UserCommand::Ban { reason: reason() };
     let unban = UserCommand::Unban { reason: reason() };
     let active_status = "UserStatusActive";
@@ -159,14 +159,14 @@ fn events_that_do_not_fit_change_nothing() {
 }
 
 #[test]
-fn events_are_told_apart_from_those_of_other_kinds() {
+fn only_events_of_the_aggregate_are_downcast() {
     let event = Event::from(created());
     assert_eq!((User::downcast(&event), event.name()), (Some(&created()), "UserCreated"));
     assert_eq!(crate::domain::token::Token::downcast(&event), None);
 }
 
 #[test]
-fn secrets_for_callbacks_are_rotated_and_ended() {
+fn webhook_secrets_are_rotated_and_revoked() {
     let rotated = |text| UserEvent::WebhookSecretRotated { secret: sealed(text) };
     let rotate = |text| UserCommand::RotateWebhookSecret { secret: sealed(text) };
     let revoke = |history: &[UserEvent]| given_when::<User>(history, UserCommand::RevokeWebhookSecrets);

@@ -74,10 +74,11 @@ impl Creation {
     /// Returns the files of the creation, each once.
     #[must_use]
     pub fn files(&self) -> Vec<Digest> {
-        let other_files = self.cover.map(|cover| cover.digest).into_iter();
-        let other_files =
-            other_files.chain(self.watermarked.map(|clip| clip.digest)).filter(|file| *file != self.video.digest);
-        std::iter::once(self.video.digest).chain(other_files).collect()
+        let video = self.video.digest;
+        let cover = self.cover.map(|cover| cover.digest);
+        let watermarked = self.watermarked.map(|clip| clip.digest);
+        let others = cover.into_iter().chain(watermarked).filter(|digest| *digest != video);
+        std::iter::once(video).chain(others).collect()
     }
 }
 
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn containers_are_known_by_their_first_bytes() {
+    fn containers_are_detected_by_their_first_bytes() {
         assert_eq!(VideoFormat::detect(b"\0\0\0\x20ftypisom"), Some(VideoFormat::Mp4));
         assert_eq!(VideoFormat::detect(b"\x1A\x45\xDF\xA3\x9F"), Some(VideoFormat::Webm));
         for other in [&b""[..], b"ftypisom", b"\0\0\0\x20moov", b"RIFF....AVI "] {

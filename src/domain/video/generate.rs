@@ -158,10 +158,10 @@ impl<P> GenerateJob<P> {
         }
     }
 
-    /// Converts every picture with `each`.
+    /// Converts every picture with `map_picture`.
     ///
     /// # Errors
-    /// The first error of `each`.
+    /// The first error of `map_picture`.
     pub fn try_map_pictures<Q, E>(self, map_picture: &mut impl FnMut(P) -> Result<Q, E>) -> Result<GenerateJob<Q>, E> {
         let watermark = match self.watermark {
             None => None,
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_model_has_its_longest_video() {
+    fn each_model_has_a_maximum_length() {
         let longest = VideoModel::ALL.iter().map(|model| (model.as_str(), model.seconds_max()));
         let table = [
             ("vq3-pro", 16),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_to_a_model_has_no_effect() {
+    fn parameters_that_a_model_ignores_have_no_effect() {
         let with_sound_settings = |model| GenerateJob::<PictureSource> {
             audio: true,
             audio_type: AudioType::SpeechOnly,
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_third_model_has_sound_when_nothing_is_said() {
+    fn only_vq3_has_sound_by_default() {
         let models_with_sound = VideoModel::ALL
             .iter()
             .filter(|model| GenerateJob::<PictureSource>::new(**model).effective_audio_type().is_some());

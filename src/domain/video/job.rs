@@ -90,10 +90,10 @@ impl<P> VideoJob<P> {
         }
     }
 
-    /// Converts every picture with `each`, in the order of [`VideoJob::pictures`].
+    /// Converts every picture with `map_picture`, in the order of [`VideoJob::pictures`].
     ///
     /// # Errors
-    /// The first error of `each`.
+    /// The first error of `map_picture`.
     pub fn try_map_pictures<Q, E>(self, map_picture: &mut impl FnMut(P) -> Result<Q, E>) -> Result<VideoJob<Q>, E> {
         Ok(match self {
             Self::StartEnd(job) => VideoJob::StartEnd(job.try_map_pictures(map_picture)?),
@@ -200,9 +200,9 @@ impl VideoWork {
             PictureSource::Stored(_) => source,
             PictureSource::Remote(_) => fetched.next().map_or(source, |picture| PictureSource::Stored(*picture)),
         };
+
         let images = self.images.into_iter().map(&mut replace).collect();
-        let job = self.job.try_map_pictures(&mut |source| Ok::<_, Infallible>(replace(source)));
-        let Ok(job) = job;
+        let Ok(job) = self.job.try_map_pictures(&mut |source| Ok::<_, Infallible>(replace(source)));
         Self { job, images, ..self }
     }
 }
@@ -228,9 +228,9 @@ mod tests {
     }
 
     #[test]
-    fn fetched_pictures_take_the_places_of_their_urls() {
-        let mark = Watermark { position: WatermarkPosition::BottomRight, image: Some(remote("mark")) };
-        let job = GenerateJob { watermark: Some(mark), ..GenerateJob::default() };
+    fn fetched_pictures_replace_their_urls() {
+        let watermark = Watermark { position: WatermarkPosition::BottomRight, image: Some(remote("mark")) };
+        let job = GenerateJob { watermark: Some(watermark), ..GenerateJob::default() };
         let work = work(VideoJob::StartEnd(job), vec![PictureSource::Stored(picture(1)), remote("end")]);
         let urls: Vec<_> = work.remote_urls().map(|url| url.as_str().to_owned()).collect();
         assert_eq!(urls, ["https://a.example/end.png", "https://a.example/mark.png"]);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pictures_of_key_frames_are_fetched_in_their_order() {
+    fn the_pictures_of_key_frames_are_fetched_in_order() {
         let frame = |name| KeyFrame { image: remote(name), seconds: VideoSeconds::DEFAULT, prompt: None };
         let job = MultiframeJob {
             model: ExtendModel::Vq2Turbo,
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn work_begins_once_pictures_and_video_are_here() {
+    fn no_input_is_missing_once_pictures_and_video_are_stored() {
         let url = CallbackUrl::parse("https://a.example/x.mp4").unwrap();
         let video = Footage { creation: TaskId(uuid::Uuid::nil()), url, stored: None, vendor_id: None };
         let model = ExtendModel::Vq2Pro;

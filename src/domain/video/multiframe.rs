@@ -36,19 +36,18 @@ impl<P> MultiframeJob<P> {
     /// Allowed number of key frames (seed).
     pub const COUNT: RangeInclusive<usize> = 2..=9;
 
-    /// Converts every picture with `each`, the start image first.
+    /// Converts every picture with `map_picture`, the start image first.
     ///
     /// # Errors
-    /// The first error of `each`.
+    /// The first error of `map_picture`.
     pub fn try_map_pictures<Q, E>(
         self,
         map_picture: &mut impl FnMut(P) -> Result<Q, E>,
     ) -> Result<MultiframeJob<Q>, E> {
         let start_image = self.start_image.map(&mut *map_picture).transpose()?;
-        let frames = self.key_frames.into_iter();
-        let key_frames = frames
-            .map(|KeyFrame { image, seconds, prompt }| Ok(KeyFrame { image: map_picture(image)?, seconds, prompt }));
-        let key_frames = key_frames.collect::<Result<_, E>>()?;
+        let map_frame =
+            |KeyFrame { image, seconds, prompt }| Ok(KeyFrame { image: map_picture(image)?, seconds, prompt });
+        let key_frames = self.key_frames.into_iter().map(map_frame).collect::<Result<_, E>>()?;
         Ok(MultiframeJob { model: self.model, resolution: self.resolution, start_image, key_frames })
     }
 

@@ -107,12 +107,14 @@ impl Tariff {
     /// (seed: "an additional 10 credits").
     fn generation_price<P>(&self, job: &GenerateJob<P>) -> Option<Credits> {
         let price = find(&self.generate, job.model.as_str(), job.resolution.as_str())?;
+
         let full_price = price.for_seconds(u32::from(job.seconds.get()));
         let discounted = if job.off_peak {
             u64::from(full_price).saturating_mul(u64::from(self.off_peak_percent)).div_ceil(100)
         } else {
             u64::from(full_price)
         };
+
         let recommendation_fee = if job.is_rec { self.is_rec } else { 0 };
         Some(Credits::try_from(discounted).unwrap_or(Credits::MAX).saturating_add(recommendation_fee))
     }
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn every_model_resolution_and_length_costs_what_the_table_says() {
+    fn every_model_resolution_and_length_has_the_price_of_the_table() {
         let tariff = default_tariff();
         for model in VideoModel::ALL {
             for resolution in Resolution::ALL {
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fast_model_at_720p_costs_8_then_10_then_10_more_for_each_second() {
+    fn vq2_turbo_at_720p_costs_8_then_10_then_10_more_per_second() {
         let price_of = |length| {
             default_tariff().credits(&VideoJob::Reference(generate(VideoModel::Vq2Turbo, Resolution::P720, length)))
         };
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn extending_and_joining_key_frames_follow_their_own_table() {
+    fn extensions_and_key_frames_have_their_own_prices() {
         let tariff = default_tariff();
         let table = [
             (ExtendModel::Vq2Pro, [(20, 8), (30, 10), (60, 15)]),
@@ -254,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_tariff_does_not_list_has_no_price() {
+    fn a_model_that_the_tariff_does_not_list_has_no_price() {
         let mut tariff = default_tariff();
         tariff.generate.remove("vq1");
         assert_eq!(tariff.credits(&VideoJob::StartEnd(generate(VideoModel::Vq1, Resolution::P720, 5))), None);

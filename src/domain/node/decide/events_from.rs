@@ -7,6 +7,7 @@ use crate::domain::node::{
 };
 use crate::domain::version::{NodeVersion, VersionAdminFields, VersionDraft, VersionFields};
 
+/// Returns the events that create a node; the first one contains as many fields as fit into it.
 pub(super) fn creation_events(
     id: NodeId,
     publisher: PublisherId,
@@ -14,8 +15,10 @@ pub(super) fn creation_events(
     admin_fields: NodeAdminFields,
 ) -> NodeDecision {
     let translated = translation_events(fields.translations.take().unwrap_or_default(), &Translations::new())?;
+
     let mut parts = fields.split().into_iter();
     let fields = parts.next().unwrap_or_default();
+
     let mut events = vec![NodeEvent::NodeCreated { id, publisher, fields }];
     events.extend(parts.map(|change| NodeEvent::NodeRevised { change }));
     events.extend(translated);
@@ -23,6 +26,7 @@ pub(super) fn creation_events(
     Ok(events)
 }
 
+/// Returns the events that register a version. `register` creates the first one, which contains as many fields as fit.
 pub(super) fn registration_events(
     mut version: VersionDraft,
     register: fn(VersionDraft) -> NodeEvent,
@@ -73,10 +77,12 @@ pub(super) fn version_revision_events(
     admin_fields: VersionAdminFields,
 ) -> Vec<NodeEvent> {
     let id = version.id;
-    let revised = change.changing(&version.fields).into_iter();
-    let administered = admin_fields.changing(&version.admin_fields()).into_iter();
-    let revised = revised.map(|change| NodeEvent::VersionRevised { id, change });
-    revised.chain(administered.map(|admin_fields| NodeEvent::VersionAdministered { id, admin_fields })).collect()
+    let changes = change.changing(&version.fields).into_iter();
+    let admin_changes = admin_fields.changing(&version.admin_fields()).into_iter();
+
+    let revised = changes.map(|change| NodeEvent::VersionRevised { id, change });
+    let administered = admin_changes.map(|admin_fields| NodeEvent::VersionAdministered { id, admin_fields });
+    revised.chain(administered).collect()
 }
 
 #[cfg(test)]

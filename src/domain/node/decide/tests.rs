@@ -5,7 +5,7 @@ use super::*;
 use crate::domain::decider::testing::{given_when, state_after};
 use crate::domain::ids::NodeId;
 use crate::domain::value::{Digest, Labels, Text, Timestamp};
-use crate::domain::version::{SemVer, VersionAdminFields, VersionFields};
+use crate::domain::version::SemVer;
 use uuid::Uuid;
 
 const ARCHIVE: Archive = Archive { digest: Digest([7; 32]), bytes: 100 };
@@ -160,9 +160,10 @@ fn texts(name: &str) -> LocalizedTexts {
 }
 
 #[test]
-fn a_node_is_active_banned_or_gone() {
+fn a_node_is_active_banned_or_deleted() {
     use NodeStatus::{Active, Banned, Deleted};
-    let [ban, unban] = [NodeCommand::Ban { reason: text("malware") }, NodeCommand::Unban { reason: text("cleaned") }];
+    let ban = NodeCommand::Ban { reason: text("malware") };
+    let unban = NodeCommand::Unban { reason: text("cleaned") };
     let delete = NodeCommand::Delete { publisher: None };
     let deleted = Ok(vec![NodeEvent::NodeDeleted]);
     let history = [created(), banned(), unbanned()];
@@ -215,7 +216,7 @@ fn a_deleted_node_is_not_found_and_its_id_stays_taken() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found() {
+fn only_publishing_works_on_an_unknown_node() {
     for command in every_command() {
         let publishes = matches!(command, NodeCommand::Publish { .. });
         let not_found = given_when::<Node>(&[], command.clone()) == Err(NodeRejection::NotFound);
@@ -246,7 +247,7 @@ fn a_node_of_another_publisher_is_not_found() {
 }
 
 #[test]
-fn versions_change_their_status_as_the_contract_says_and_no_other_way() {
+fn only_the_transitions_of_the_contract_change_a_version_status() {
     for from in VersionStatus::ALL {
         for to in VersionStatus::ALL.iter().filter(|to| *to != from) {
             let commands = [
@@ -278,14 +279,14 @@ fn the_same_status_again_changes_only_a_reason_that_is_given() {
 }
 
 #[test]
-fn a_status_keeps_no_reason_of_the_one_before() {
+fn a_new_status_drops_the_reason_of_the_previous_one() {
     let history = [with_version(VersionStatus::Flagged), vec![status_changed(VersionStatus::Active, None)]].concat();
     assert_eq!(profile(&history[..4]).versions[0].status_reason, Some(text("because")));
     assert_eq!(profile(&history).versions[0].status_reason, None);
 }
 
 #[test]
-fn recorded_transitions_that_the_rules_do_not_know_change_nothing() {
+fn recorded_transitions_that_do_not_exist_are_ignored() {
     let deleted = with_version(VersionStatus::Deleted);
     let with_transition = [deleted.clone(), vec![status_changed(VersionStatus::Active, None)]].concat();
     assert_eq!(profile(&with_transition), profile(&deleted));
@@ -345,7 +346,7 @@ fn a_version_gets_one_archive() {
 }
 
 #[test]
-fn an_administrator_sets_what_nobody_else_may() {
+fn an_administrator_sets_the_admin_fields() {
     let admin_fields = NodeAdminFields {
         created_at: Some(Timestamp::from_micros(5)),
         downloads: Some(1000),
@@ -397,7 +398,7 @@ fn an_administrator_bans_unbans_and_deletes_by_status() {
 }
 
 #[test]
-fn an_administrator_changes_all_of_a_version_at_once() {
+fn an_administrator_changes_everything_of_a_version_at_once() {
     let history = with_version(VersionStatus::Pending);
     let change = VersionFields { deprecated: Some(true), ..VersionFields::default() };
     let admin_fields = VersionAdminFields {

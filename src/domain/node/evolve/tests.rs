@@ -58,7 +58,7 @@ fn profile_after(event: &NodeEvent) -> NodeProfile {
 }
 
 #[test]
-fn changes_move_the_time_of_change() {
+fn changes_update_updated_at() {
     let id = VersionId(Uuid::from_u128(1));
     let status = VersionStatus::Active;
     let archive = Archive { digest: Digest([1; 32]), bytes: 1 };
@@ -81,7 +81,7 @@ fn changes_move_the_time_of_change() {
 }
 
 #[test]
-fn downloads_and_what_does_not_fit_do_not() {
+fn downloads_and_ignored_events_do_not_update_updated_at() {
     let id = VersionId(Uuid::from_u128(9));
     let status = VersionStatus::Active;
     let unrelated = [
@@ -96,7 +96,7 @@ fn downloads_and_what_does_not_fit_do_not() {
 }
 
 #[test]
-fn a_ban_without_a_reason_says_nothing() {
+fn an_empty_ban_reason_leaves_no_status_detail() {
     let node = profile_after(&NodeEvent::NodeBanned { reason: text("") });
     assert_eq!((node.status, node.status_detail), (NodeStatus::Banned, None));
 }
@@ -121,6 +121,7 @@ fn a_user_has_one_review_and_the_rating_is_their_mean() {
 fn downloads_are_counted_up() {
     let count = |count| given_when::<Node>(&[created()], NodeCommand::CountDownloads { count });
     assert_eq!((count(0), count(3)), (Ok(vec![]), Ok(vec![NodeEvent::DownloadsCounted { count: 3 }])));
+
     let downloads_counted = |count| NodeEvent::DownloadsCounted { count };
     let set = NodeEvent::NodeAdministered { admin_fields: downloads(10) };
     assert_eq!(profile(&[created(), downloads_counted(1), set, downloads_counted(2)]).downloads, 12);

@@ -8,8 +8,8 @@ use crate::domain::decider::testing::{NOW, given_when};
 use crate::domain::ids::TaskId;
 use crate::domain::image::PictureSource;
 use crate::domain::music::{MusicPrompt, MusicStream, MusicWork};
+use crate::domain::task::Task;
 use crate::domain::task::tests::{accepted, busy, failed, picture, record, started, status_after, status_of, text};
-use crate::domain::task::{Task, TaskCommand, TaskEvent, TaskRejection, TaskStatus, TaskWork};
 use crate::domain::value::{CallbackUrl, Digest};
 use crate::domain::video::{
     Clip, Creation, ExtendJob, ExtendModel, ExtendResolution, Footage, GenerateJob, Seed, VideoFormat, VideoJob,
@@ -103,7 +103,7 @@ fn a_video_queues_until_its_vendor_begins() {
 }
 
 #[test]
-fn a_video_that_was_done_before_anybody_asked_was_worked_on() {
+fn a_video_completed_before_the_first_poll_was_in_progress() {
     let complete = TaskCommand::Complete { results: TaskResults::Video(creation()) };
     let outcomes = run_commands(vec![TaskCommand::Submit(submission()), start(), accept(), complete]);
     let completed = vec![TaskEvent::WorkBegan, TaskEvent::VideoCompleted { creation: creation() }];
@@ -111,7 +111,7 @@ fn a_video_that_was_done_before_anybody_asked_was_worked_on() {
 }
 
 #[test]
-fn a_video_queues_once_everything_is_here_that_it_is_made_from() {
+fn a_video_queues_once_all_inputs_are_fetched() {
     let inputs = vec![picture(1)];
     let clip = clip();
     let record_inputs = [TaskCommand::RecordInputs { inputs: inputs.clone() }, TaskCommand::RecordFootage { clip }];
@@ -125,7 +125,7 @@ fn a_video_queues_once_everything_is_here_that_it_is_made_from() {
 }
 
 #[test]
-fn a_video_that_is_begun_anew_does_not_queue_again() {
+fn a_resubmitted_video_does_not_queue_again() {
     let first_attempt = [TaskEvent::TaskSubmitted(submission()), TaskEvent::TaskQueued, started(1), accepted()];
     let second_attempt = [TaskEvent::WorkBegan, TaskEvent::VendorForgot, started(2), accepted()];
     let history = [first_attempt, second_attempt].concat();
@@ -136,7 +136,7 @@ fn a_video_that_is_begun_anew_does_not_queue_again() {
 }
 
 #[test]
-fn a_stream_begins_and_is_sent_to_its_end_without_a_vendor() {
+fn a_stream_of_the_built_in_engine_begins_and_completes() {
     let complete = TaskCommand::Complete { results: TaskResults::Music(stream()) };
     let outcomes = run_commands(vec![TaskCommand::Submit(music()), TaskCommand::RecordWorkStarted, complete]);
     let expected = [
@@ -148,7 +148,7 @@ fn a_stream_begins_and_is_sent_to_its_end_without_a_vendor() {
 }
 
 #[test]
-fn a_stream_of_a_vendor_is_asked_for_once_whatever_becomes_of_it() {
+fn a_stream_of_a_vendor_is_requested_only_once() {
     let created = vec![TaskEvent::TaskSubmitted(music())];
     let submitting = [created.clone(), vec![started(1)]].concat();
     let accepted_history = [submitting.clone(), vec![accepted()]].concat();
@@ -167,7 +167,7 @@ fn a_stream_of_a_vendor_is_asked_for_once_whatever_becomes_of_it() {
 }
 
 #[test]
-fn a_stream_ends_early_or_not_at_all_begun() {
+fn a_stream_can_fail_or_be_cancelled_before_and_after_it_begins() {
     let created = vec![TaskEvent::TaskSubmitted(music())];
     let streaming = [created.clone(), vec![TaskEvent::WorkBegan]].concat();
     for history in [&created, &streaming] {

@@ -59,7 +59,7 @@ fn profile(history: &[NodeEvent]) -> NodeProfile {
 }
 
 #[test]
-fn the_texts_of_a_language_replace_those_it_had() {
+fn the_texts_of_a_language_replace_the_previous_ones() {
     let history = [created(), translated("de", "Werkzeug"), translated("fr", "Outils")];
     let requested = translations(&[("de", "Werkzeuge"), ("fr", "Outils"), ("it", "Attrezzi"), ("ja", "")]);
     let expected = [translated("de", "Werkzeuge"), translated("it", "Attrezzi")];
@@ -72,7 +72,7 @@ fn the_texts_of_a_language_replace_those_it_had() {
 }
 
 #[test]
-fn a_node_is_created_with_its_facts_and_its_languages() {
+fn a_node_is_created_with_admin_fields_and_translations() {
     let languages = Some(translations(&[("de", "Werkzeug"), ("fr", "")]));
     let fields = NodeFields { translations: languages, ..NodeFields::default() };
     let admin_fields = NodeAdminFields { downloads: Some(7), ..NodeAdminFields::default() };
@@ -97,7 +97,7 @@ fn a_language_without_texts_is_dropped() {
 }
 
 #[test]
-fn a_node_has_a_number_of_languages() {
+fn the_number_of_languages_is_limited() {
     let names: Vec<_> = (0..=LANGUAGES_MAX).map(|index| format!("x-{index:03}")).collect();
     let languages: Vec<_> = names.iter().map(|name| (name.as_str(), "a")).collect();
     assert_eq!(translate(&[created()], translations(&languages)), Err(NodeRejection::TooManyLanguages));
@@ -205,7 +205,7 @@ fn the_largest_node_and_version_are_created_whole() {
     };
     let events = given_when::<Node>(&[], create).unwrap();
     assert!(fit_in_one_part(&events));
-    assert_eq!(events.len(), 15, "7 of the node, 6 of the version, 2 of the facts");
+    assert_eq!(events.len(), 15, "7 of the node, 6 of the version, 2 of the admin fields");
     let node = profile(&events);
     assert_eq!((&*node.fields, &node.versions[0].fields), (&fields, &largest_version()));
     assert_eq!((&node.tags_admin, &node.status_detail), (&admin_fields.tags_admin, &admin_fields.status_detail));
@@ -247,7 +247,7 @@ fn the_largest_revisions_are_recorded_whole() {
 }
 
 #[test]
-fn of_a_deleted_version_an_administrator_changes_the_reason_alone() {
+fn an_administrator_can_change_only_the_reason_of_a_deleted_version() {
     let status = VersionStatus::Deleted;
     let deletion_reason = Some(text("because"));
     let deleted = NodeEvent::VersionStatusChanged { id: ID, status, reason: deletion_reason };
