@@ -98,15 +98,16 @@ impl<K: Eq + Hash + Clone> DailyQuota<K> {
     /// # Errors
     /// [`QuotaExceeded`] if less than `amount` is left; nothing is charged then.
     pub fn charge(&self, owner: K, amount: u64) -> Result<QuotaCharge<K>, QuotaExceeded> {
-        let mut usage = self.current_usage();
-        let used = usage.used(&owner);
         let limit = self.0.limit;
+        let mut usage = self.current_usage();
         if limit > 0 {
+            let used = usage.used(&owner);
             if used.saturating_add(amount) > limit {
                 return Err(QuotaExceeded { limit, remaining: limit.saturating_sub(used) });
             }
             *usage.used_mut(&owner) += amount;
         }
+
         let day = usage.day;
         drop(usage);
         Ok(QuotaCharge { quota: self.clone(), day, owner, amount, committed: false })
@@ -163,7 +164,7 @@ impl<K: Eq + Hash + Clone> Drop for QuotaCharge<K> {
             return;
         }
         let mut usage = self.quota.current_usage();
-        // After midnight there is nothing to take back.
+        // The charge of an earlier day has expired.
         if usage.day == self.day {
             let used = usage.used_mut(&self.owner);
             *used = used.saturating_sub(self.amount);
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_charge_that_is_not_kept_is_taken_back() {
+    fn an_uncommitted_charge_is_taken_back() {
         let clock = noon();
         let quota = DailyQuota::new(10, clock.clone());
         let charge = quota.charge("alice", 7).unwrap();

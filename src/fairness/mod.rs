@@ -1,4 +1,5 @@
-//! Turns among callers: a key, usually an account, waits for one job of each other key at most.
+//! Fair scheduling: callers take turns by key, usually an account, so that a key waits for at most one job of each other
+//! key.
 
 mod round_robin;
 mod semaphore;

@@ -45,20 +45,20 @@ struct Waiter<K: FairnessKey> {
     grant: GrantSender<K>,
 }
 
-/// The channel to a waiter. Either is closed once its waiter has gone away.
+/// The channel to a waiter; closed once the waiter is dropped.
 enum GrantSender<K: FairnessKey> {
     Async(oneshot::Sender<FairPermit<K>>),
     Blocking(mpsc::SyncSender<FairPermit<K>>),
 }
 
-/// A share of the semaphore, returned when dropped.
+/// A weight taken from the semaphore, returned on drop.
 pub struct FairPermit<K: FairnessKey> {
     inner: Arc<SemaphoreInner<K>>,
     key: K,
     weight: u64,
 }
 
-/// Removes a waiter that goes away before its permit is granted.
+/// Removes its waiter from the queue on drop, in case no permit was granted.
 struct WaiterGuard<'a, K: FairnessKey> {
     inner: &'a Arc<SemaphoreInner<K>>,
     key: K,
@@ -153,7 +153,7 @@ impl<K: FairnessKey> SemaphoreInner<K> {
         loop {
             let Some((key, waiter)) = self.state.lock().pop_fitting(self) else { return };
 
-            // Sent without the lock: a permit whose waiter has gone away is dropped here, which takes the lock again.
+            // Sent without the lock: a permit whose waiter was dropped is dropped here, which takes the lock again.
             let permit = FairPermit { inner: Arc::clone(self), key, weight: waiter.weight };
             match waiter.grant {
                 GrantSender::Async(sender) => drop(sender.send(permit)),
@@ -253,7 +253,7 @@ mod tests {
         key: &'static str,
         weight: u64,
     ) -> FairPermit<&'static str> {
-        semaphore.acquire(key, weight).now_or_never().expect("nobody waits and it fits")
+        semaphore.acquire(key, weight).now_or_never().expect("a permit without waiting")
     }
 
     #[test]
@@ -272,9 +272,10 @@ mod tests {
                 .iter_mut()
                 .enumerate()
                 .find_map(|(index, (key, future))| Some((index, *key, future.now_or_never()?)));
-            let (index, key, permit) = ready.expect("somebody has the place");
+            let (index, key, permit) = ready.expect("a waiter with a permit");
             drop(queue.remove(index));
-            (running, order) = (permit, [order, vec![key]].concat());
+            running = permit;
+            order.push(key);
         }
 
         // Then the other caller waited for one job
@@ -284,7 +285,8 @@ mod tests {
     #[test]
     fn heavy_work_is_not_overtaken_by_light_work() {
         let semaphore = FairSemaphore::new(4);
-        let [first, second] = [acquire_now(&semaphore, "ada", 2), acquire_now(&semaphore, "ada", 1)];
+        let first = acquire_now(&semaphore, "ada", 2);
+        let second = acquire_now(&semaphore, "ada", 1);
         let mut heavy = start_waiting(&semaphore, "ada", 4);
         let mut light = start_waiting(&semaphore, "bob", 1);
 
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiter_that_goes_away_holds_nothing_up() {
+    fn a_dropped_waiter_blocks_no_other() {
         let semaphore = FairSemaphore::new(2);
         let permit = acquire_now(&semaphore, "ada", 1);
         let heavy = start_waiting(&semaphore, "ada", 2);
@@ -317,7 +319,7 @@ mod tests {
 
     #[test]
     fn one_caller_leaves_a_share_to_the_next() {
-        // Given a caller that holds its share, waits for more, and leaves half of the semaphore
+        // Given a caller that holds its share, half of the semaphore, and waits for more
         let semaphore = FairSemaphore::with_share(4, 2);
         let first_permit = acquire_now(&semaphore, "ada", 2);
         let mut second_request = start_waiting(&semaphore, "ada", 1);
@@ -328,7 +330,7 @@ mod tests {
         drop(other_permit);
         assert!((&mut second_request).now_or_never().is_none(), "the share is used up");
 
-        // And the first goes on once it has given something back
+        // And the first gets its next permit once it has released one
         drop(first_permit);
         assert!(second_request.now_or_never().is_some());
         assert_eq!(semaphore.available(), 4);
@@ -336,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn work_heavier_than_everything_runs_alone() {
+    fn a_weight_above_the_capacity_takes_all_of_it() {
         let semaphore = FairSemaphore::new(3);
         let permit = acquire_now(&semaphore, "ada", u64::MAX);
         assert_eq!(semaphore.available(), 0);
@@ -346,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blocking_waiter_gives_up_at_its_deadline_and_is_granted_before() {
+    fn a_blocking_waiter_is_granted_before_its_deadline_or_gives_up() {
         let semaphore = FairSemaphore::new(1);
         let running = acquire_now(&semaphore, "ada", 1);
         assert!(semaphore.acquire_blocking("bob", 1, Duration::from_millis(1)).is_none());
