@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_held_by_key_fingerprint_and_number() {
+    fn a_command_is_identified_by_key_fingerprint_and_index() {
         let mut claims = Claims::default();
         record_claim(&mut claims, claim(1, 1, 0), START);
         record_claim(&mut claims, claim(1, 1, 2), START);
@@ -113,8 +113,8 @@ mod tests {
     #[test]
     fn a_key_is_kept_for_a_day_from_its_first_command() {
         let mut claims = Claims::default();
-        let (last_valid_at, expired_at) =
-            (Timestamp::from_micros(START.saturating_add(RETENTION).micros() - 1), START.saturating_add(RETENTION));
+        let expired_at = START.saturating_add(RETENTION);
+        let last_valid_at = Timestamp::from_micros(expired_at.micros() - 1);
         record_claim(&mut claims, claim(1, 1, 0), START);
         record_claim(&mut claims, claim(1, 1, 1), last_valid_at);
         assert!(claims.contains(&claim(1, 1, 1), last_valid_at));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_key_may_be_claimed_anew() {
+    fn an_expired_key_can_be_claimed_again() {
         let mut claims = Claims::default();
         let later = START.saturating_add(RETENTION);
         record_claim(&mut claims, claim(1, 1, 0), START);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn old_keys_leave_when_newer_ones_come() {
+    fn expired_keys_are_removed_with_later_claims() {
         let mut claims = Claims::default();
         for key in 0..10 {
             record_claim(&mut claims, claim(key, 1, 0), START.saturating_add(RETENTION * u32::from(key)));

@@ -9,6 +9,7 @@
 mod history;
 mod notification;
 
+use std::collections::btree_set::Range;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,9 @@ const CONTENTS_MAX: usize = 10_000;
 /// First deliveries of queues, ordered by due time.
 type QueueHeads = BTreeSet<(Timestamp, TaskId)>;
 
+/// Queue heads of one receiver, by account.
+type HeadsByOwner = BTreeMap<Option<UserId>, QueueHeads>;
+
 /// Receiver and account, the key of the round robin.
 pub type DeliveryTurn = (Box<str>, Option<UserId>);
 
@@ -51,7 +55,7 @@ pub struct Deliveries {
     queues: HashMap<TaskId, TaskDeliveryQueue>,
     by_id: HashMap<DeliveryId, PendingDelivery>,
     /// First delivery of each non-empty queue by due time, grouped by receiver and account.
-    heads_by_receiver: BTreeMap<Box<str>, BTreeMap<Option<UserId>, QueueHeads>>,
+    heads_by_receiver: BTreeMap<Box<str>, HeadsByOwner>,
     /// Number of pending deliveries per account with at least one; anonymous callers share one account.
     pending_by_owner: HashMap<Option<UserId>, usize>,
     /// Number of deliveries whose content is in memory.
@@ -153,11 +157,14 @@ impl Deliveries {
         let Some(queue) = self.queues.get_mut(&task).filter(|_| self.by_id.contains_key(&delivery)) else { return };
         queue.is_failing = true;
         let pending = queue.pending.clone();
+
         self.remove_head(task);
         for id in pending {
             if let Some(entry) = self.by_id.get_mut(&id) {
                 self.content_count -= usize::from(entry.content.take().is_some());
-                entry.due = if id == delivery { next_at } else { entry.due };
+                if id == delivery {
+                    entry.due = next_at;
+                }
             }
         }
         self.insert_head(task);
@@ -212,6 +219,7 @@ impl Deliveries {
         let Some((queue, due)) = self.head(task) else { return };
         let receiver = queue.receiver.clone();
         let owner = queue.owner;
+
         let Some(owners) = self.heads_by_receiver.get_mut(&receiver) else { return };
         if let Some(heads) = owners.get_mut(&owner) {
             heads.remove(&(due, task));
@@ -249,11 +257,11 @@ impl Deliveries {
         self.by_id.get(&delivery).map(|pending| pending.task)
     }
 
-    /// Returns the deliveries due at `now` that `take` accepts; it gets task, owner and receiver.
+    /// Returns the deliveries due at `now` that `try_take` accepts; it gets task, owner and receiver.
     ///
     /// The receiver with the longest wait comes first. Its accounts take turns, and the deliveries of an account are
-    /// ordered by due time. A receiver is skipped after `refusals_max` refused offers, however many deliveries wait for
-    /// it.
+    /// ordered by due time. A receiver is skipped after `rejections_max` rejected offers, however many deliveries wait
+    /// for it.
     pub fn due(
         &self,
         now: Timestamp,
@@ -261,26 +269,10 @@ impl Deliveries {
         rejections_max: usize,
         mut try_take: impl FnMut(TaskId, Option<UserId>, &str) -> bool,
     ) -> Vec<DueDelivery> {
-        let first_due_at = |heads: &QueueHeads| heads.first().map(|(due, _)| *due).filter(|due| *due <= now);
-        let earliest_due_at = |owners: &BTreeMap<_, QueueHeads>| owners.values().filter_map(first_due_at).min();
-        let mut receivers: Vec<_> = self
-            .heads_by_receiver
-            .iter()
-            .filter_map(|(receiver, owners)| Some((earliest_due_at(owners)?, receiver, owners)))
-            .collect();
-        receivers.sort_unstable_by_key(|(due, receiver, _)| (*due, *receiver));
-
         let mut selected = Vec::new();
-        for (_, receiver, owners) in receivers {
-            let mut owners: Vec<_> =
-                owners.iter().filter_map(|(owner, heads)| Some((first_due_at(heads)?, owner, heads))).collect();
-            owners.sort_unstable_by_key(|(due, owner, _)| (*due, *owner));
-            let heads = owners
-                .into_iter()
-                .map(|(_, owner, heads)| ((receiver.clone(), *owner), heads.range(..=(now, TaskId(Uuid::max())))))
-                .collect();
+        for (receiver, owners) in self.receivers_with_due(now) {
             let mut rejections = 0;
-            for (_, (_, task)) in turns.round_robin(heads) {
+            for (_, (_, task)) in turns.round_robin(due_heads(receiver, owners, now)) {
                 let Some(queue) = self.queues.get(task) else { continue };
                 if try_take(*task, queue.owner, receiver) {
                     selected.extend(self.first_due(*task, queue));
@@ -295,11 +287,44 @@ impl Deliveries {
         selected
     }
 
+    /// Returns the receivers of due deliveries with their queue heads, the longest wait first.
+    fn receivers_with_due(&self, now: Timestamp) -> Vec<(&str, &HeadsByOwner)> {
+        let earliest_due_at =
+            |owners: &HeadsByOwner| owners.values().filter_map(|heads| first_due_at(heads, now)).min();
+        let with_due = self
+            .heads_by_receiver
+            .iter()
+            .filter_map(|(receiver, owners)| Some((earliest_due_at(owners)?, &**receiver, owners)));
+
+        let mut receivers: Vec<(Timestamp, &str, &HeadsByOwner)> = with_due.collect();
+        receivers.sort_unstable_by_key(|(due, receiver, _)| (*due, *receiver));
+        receivers.into_iter().map(|(_, receiver, owners)| (receiver, owners)).collect()
+    }
+
     fn first_due(&self, task: TaskId, queue: &TaskDeliveryQueue) -> Option<DueDelivery> {
         let id = *queue.pending.first()?;
         let content = self.by_id.get(&id)?.content.as_deref().cloned();
         Some(DueDelivery { id, task, owner: queue.owner, content })
     }
+}
+
+/// Returns the due time of the first delivery, unless it is after `now`.
+fn first_due_at(heads: &QueueHeads, now: Timestamp) -> Option<Timestamp> {
+    heads.first().map(|(due, _)| *due).filter(|due| *due <= now)
+}
+
+/// Returns the due queue heads of each account at a receiver, the account with the longest wait first.
+fn due_heads<'h>(
+    receiver: &str,
+    owners: &'h HeadsByOwner,
+    now: Timestamp,
+) -> Vec<(DeliveryTurn, Range<'h, (Timestamp, TaskId)>)> {
+    let with_due = owners.iter().filter_map(|(owner, heads)| Some((first_due_at(heads, now)?, *owner, heads)));
+    let mut owners: Vec<(Timestamp, Option<UserId>, &QueueHeads)> = with_due.collect();
+    owners.sort_unstable_by_key(|(due, owner, _)| (*due, *owner));
+
+    let last_due = (now, TaskId(Uuid::max()));
+    owners.into_iter().map(|(_, owner, heads)| ((receiver.into(), owner), heads.range(..=last_due))).collect()
 }
 
 #[cfg(test)]

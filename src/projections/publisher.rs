@@ -67,7 +67,7 @@ impl Publishers {
         matches!(self.by_id.get(id.as_str()), Some(Publisher::Deleted))
     }
 
-    /// Returns a page of all publishers or, if `only` is not empty, of those; ordered by id.
+    /// Returns a page of all publishers or, if `id_filter` is not empty, of those; ordered by id.
     #[must_use]
     pub fn page(
         &self,
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn who_belongs_where_follows_every_joining_and_leaving() {
+    fn publishers_of_a_member_follow_joins_and_removals() {
         let joined = PublisherEvent::MemberAdded { user: MEMBER, role: MemberRole::Member };
         let mut events = vec![("b", created("b")), ("a", created("a")), ("a", joined.clone()), ("b", joined)];
         assert_eq!(ids(replay(&events).for_member(OWNER)), ["a", "b"]);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_hold_what_is_there_and_banned_ones_when_asked() {
+    fn pages_omit_deleted_publishers_and_on_request_include_banned_ones() {
         let banned = PublisherEvent::PublisherBanned { reason: Reason::parse("spam").unwrap() };
         let events = [
             ("c", created("c")),

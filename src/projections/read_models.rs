@@ -171,16 +171,17 @@ impl ReadModels {
 
     /// Applies consecutive commits, then wakes the reactors concerned.
     pub fn apply<'c>(&self, commits: impl IntoIterator<Item = &'c Commit>) {
-        let mut tasks = false;
-        let mut deliveries = false;
-        let mut access = false;
+        let mut tasks_changed = false;
+        let mut deliveries_changed = false;
+        let mut access_changed = false;
+
         let mut models = self.models.write();
         for (number, commit) in (1_usize..).zip(commits) {
             for recorded in commit.iter() {
                 models.apply(recorded);
-                tasks |= matches!(recorded.event, Event::Task(_));
-                deliveries |= matches!(recorded.event, Event::Task(_) | Event::Delivery(_));
-                access |= may_revoke_access(&recorded.event);
+                tasks_changed |= matches!(recorded.event, Event::Task(_));
+                deliveries_changed |= matches!(recorded.event, Event::Task(_) | Event::Delivery(_));
+                access_changed |= may_revoke_access(&recorded.event);
             }
             if number.is_multiple_of(COMMITS_PER_LOCK) {
                 // Let readers in before the whole group is applied.
@@ -191,13 +192,13 @@ impl ReadModels {
         drop(models);
 
         self.changes.all.send_replace(position);
-        if tasks {
+        if tasks_changed {
             self.changes.tasks.send_replace(position);
         }
-        if deliveries {
+        if deliveries_changed {
             self.changes.deliveries.send_replace(position);
         }
-        if access {
+        if access_changed {
             self.changes.access.send_replace(position);
         }
     }

@@ -135,9 +135,10 @@ impl Tasks {
         let rank = self.ranks.get(&id).filter(|rank| self.waiting.contains(rank))?;
         let first_rank = TaskQueueRank { off_peak: rank.off_peak, ..TaskQueueRank::first(rank.gateway) };
         let last_rank = TaskQueueRank { off_peak: rank.off_peak, ..TaskQueueRank::last(rank.gateway) };
-        let ahead_in_queue = self.waiting.range(TaskQueueRank::first(rank.gateway)..first_rank).count();
-        let owner_of = |rank: &TaskQueueRank| Some(self.get(*self.unfinished.get(rank)?)?.record.submission.owner);
+        // All regular tasks are ahead of an off-peak task.
+        let regular_ahead = self.waiting.range(TaskQueueRank::first(rank.gateway)..first_rank).count();
 
+        let owner_of = |rank: &TaskQueueRank| Some(self.get(*self.unfinished.get(rank)?)?.record.submission.owner);
         let own_account = owner_of(rank);
         let mut own_before = 0;
         let mut waiting_by_owner = HashMap::<_, usize>::new();
@@ -149,9 +150,10 @@ impl Tasks {
                 *waiting_by_owner.entry(other_owner).or_default() += 1;
             }
         }
+
         // Each of the others may have one turn more than this account had before.
         let others_ahead: usize = waiting_by_owner.values().map(|count| (*count).min(own_before + 1)).sum();
-        Some(ahead_in_queue + others_ahead + own_before + 1)
+        Some(regular_ahead + others_ahead + own_before + 1)
     }
 
     /// Returns a copy for a snapshot, which shares large parts.

@@ -21,7 +21,7 @@ pub struct Tokens {
     /// In the order of issue.
     by_publisher: HashMap<PublisherId, Vec<TokenId>>,
     /// In the order of issue.
-    ids_by_user: HashMap<UserId, Vec<TokenId>>,
+    by_user: HashMap<UserId, Vec<TokenId>>,
 }
 
 impl Tokens {
@@ -34,12 +34,12 @@ impl Tokens {
         match token {
             Token::Valid(token) if !was_valid => {
                 let secret = token.grant.secret_hash;
-                list_for(&mut self.by_publisher, &mut self.ids_by_user, token).push(id);
+                list_for(&mut self.by_publisher, &mut self.by_user, token).push(id);
                 self.by_secret.insert(secret, id);
             }
             Token::Revoked(token) if was_valid => {
                 self.by_secret.remove(&token.grant.secret_hash);
-                list_for(&mut self.by_publisher, &mut self.ids_by_user, token).retain(|other| *other != id);
+                list_for(&mut self.by_publisher, &mut self.by_user, token).retain(|other| *other != id);
             }
             _ => {}
         }
@@ -54,7 +54,7 @@ impl Tokens {
     pub(super) fn snapshot_lists(
         &self,
     ) -> (impl Iterator<Item = PublisherTokenList<'_>>, impl Iterator<Item = UserTokenList<'_>>) {
-        (self.by_publisher.iter(), self.ids_by_user.iter())
+        (self.by_publisher.iter(), self.by_user.iter())
     }
 
     /// Restores tokens from a snapshot.
@@ -71,10 +71,10 @@ impl Tokens {
     pub(super) fn restore_lists(
         &mut self,
         by_publisher: Vec<(PublisherId, Vec<TokenId>)>,
-        ids_by_user: Vec<(UserId, Vec<TokenId>)>,
+        by_user: Vec<(UserId, Vec<TokenId>)>,
     ) {
         self.by_publisher.extend(by_publisher);
-        self.ids_by_user.extend(ids_by_user);
+        self.by_user.extend(by_user);
     }
 
     /// Returns the valid token with this secret hash. The lookup need not take constant time: it compares hashes, and a
@@ -97,19 +97,19 @@ impl Tokens {
 
     /// Returns the valid tokens of a user, in the order of issue.
     pub fn for_user(&self, user: UserId) -> impl Iterator<Item = &TokenRecord> {
-        self.ids_by_user.get(&user).into_iter().flatten().filter_map(|id| self.get(*id))
+        self.by_user.get(&user).into_iter().flatten().filter_map(|id| self.get(*id))
     }
 }
 
 /// Returns the list that contains a token.
 fn list_for<'t>(
     by_publisher: &'t mut HashMap<PublisherId, Vec<TokenId>>,
-    ids_by_user: &'t mut HashMap<UserId, Vec<TokenId>>,
+    by_user: &'t mut HashMap<UserId, Vec<TokenId>>,
     token: &TokenRecord,
 ) -> &'t mut Vec<TokenId> {
     match &token.grant.subject {
         TokenSubject::Publisher { publisher, .. } => by_publisher.entry(publisher.clone()).or_default(),
-        TokenSubject::User(user) => ids_by_user.entry(*user).or_default(),
+        TokenSubject::User(user) => by_user.entry(*user).or_default(),
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_listed_by_whom_they_speak_for_in_the_order_of_issue() {
+    fn tokens_are_listed_by_subject_in_the_order_of_issue() {
         let tokens = tokens();
         assert_eq!(ids(tokens.for_publisher(&acme())), [token(2), token(1)]);
         assert_eq!(ids(tokens.for_user(ann())), [token(4), token(3)]);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revoked_token_opens_nothing_and_is_known_only_by_its_id() {
+    fn a_revoked_token_is_found_only_by_its_id() {
         let mut tokens = tokens();
         let later = AT.saturating_add(Duration::from_secs(1));
         tokens.apply(token(2), &TokenEvent::TokenRevoked, later);

@@ -61,22 +61,22 @@ impl PartialEq for Versions {
 impl Versions {
     /// Applies an event of the node `key`; `nodes` is the state before the event.
     pub fn apply(&mut self, key: &str, event: &NodeEvent, at: Timestamp, nodes: &Nodes) {
-        let rank_parts = |id: VersionId| nodes.by_version(id).map(|(_, version)| (version.status, version.created_at));
+        let status_and_time =
+            |id: VersionId| nodes.by_version(id).map(|(_, version)| (version.status, version.created_at));
 
         match event {
             NodeEvent::VersionReleased { version } => self.insert(version.id, VersionStatus::Active, at),
             NodeEvent::VersionPublished { version } => self.insert(version.id, VersionStatus::Pending, at),
             NodeEvent::VersionStatusChanged { id, status, .. } => {
                 let is_allowed = |(current, _): &(VersionStatus, _)| current.can_transition_to(*status);
-                let Some((previous_status, created_at)) = rank_parts(*id).filter(is_allowed) else { return };
+                let Some((previous_status, created_at)) = status_and_time(*id).filter(is_allowed) else { return };
                 self.remove(*id, previous_status, created_at);
                 self.insert(*id, *status, created_at);
             }
             NodeEvent::VersionAdministered { id, admin_fields } => {
-                let (Some((status, previous)), Some(created_at)) = (rank_parts(*id), admin_fields.created_at) else {
-                    return;
-                };
-                self.remove(*id, status, previous);
+                let Some((status, previous_time)) = status_and_time(*id) else { return };
+                let Some(created_at) = admin_fields.created_at else { return };
+                self.remove(*id, status, previous_time);
                 self.insert(*id, status, created_at);
             }
             NodeEvent::NodeDeleted => {
@@ -210,7 +210,7 @@ mod tests {
         VersionDraft { id, number, fields: VersionFields::default() }
     }
 
-    /// Something that happens to the node with this key; each version belongs to one node.
+    /// An event of the node with this index in [`NODES`]; each version belongs to one node.
     fn events() -> impl Strategy<Value = (usize, NodeEvent)> {
         (0..NODES.len(), 0..5_u128, 0..4_i64, select(VersionStatus::ALL), 0..20).prop_map(
             |(node, n, time, status, choice)| {
@@ -260,12 +260,12 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_long_lists_are_found_wherever_they_are() {
+    fn every_page_of_a_long_list_is_correct() {
         let rank =
             |n: i64| (Timestamp::from_micros(n / 3), Reverse(VersionId(Uuid::from_u128(n.unsigned_abs().into()))));
         let mut all_ranks: Vec<VersionRank> = (0..4000).map(rank).collect();
         all_ranks.sort_unstable();
-        // The newest and the oldest of one status, the rest in turns of two others.
+        // The newest and the oldest have one status, the others alternate between two more.
         let ranks_of = |status: usize| {
             let status_at = |index: usize| if (500..3500).contains(&index) { 1 + index % 2 } else { 0 };
             let ranks =
@@ -284,7 +284,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pages_hold_every_version_of_the_statuses_once_and_newest_first(
+        fn pages_contain_every_matching_version_once_newest_first(
             history in prop::collection::vec(events(), 0..60),
             statuses in subsequence(VersionStatus::ALL, 0..=5),
             limit in 1..4_u64,
@@ -297,14 +297,14 @@ mod tests {
             expected.sort_by_key(|version| (Reverse(version.created_at), version.id));
             let expected: Vec<VersionId> = expected.into_iter().map(|version| version.id).collect();
 
-            let page = |page, nodes_asked: Option<Vec<NodeKey>>| {
+            let page = |page, node_filter: Option<Vec<NodeKey>>| {
                 let request = PageRequest { page, limit };
-                versions.page(&nodes, &VersionQuery { page: request, statuses: statuses.clone(), nodes: nodes_asked })
+                versions.page(&nodes, &VersionQuery { page: request, statuses: statuses.clone(), nodes: node_filter })
             };
-            for asked in [None, Some(keys)] {
+            for node_filter in [None, Some(keys)] {
                 let mut seen = Vec::new();
                 for number in 1..=expected.len() as u64 + 1 {
-                    let page = page(number, asked.clone());
+                    let page = page(number, node_filter.clone());
                     prop_assert_eq!(page.total, expected.len() as u64);
                     seen.extend(ids(&page.entries));
                 }

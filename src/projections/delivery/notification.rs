@@ -109,20 +109,25 @@ pub struct WebhookNotification {
 
 /// Returns all deliveries of a task's webhook, from the task's whole history.
 pub(super) fn notifications_from(history: &[RecordedEvent]) -> Vec<WebhookNotification> {
-    let mut callback_target = None;
+    let mut webhook = None;
     let mut notifications = Vec::new();
     for recorded in history {
         let Some(event) = Task::downcast(&recorded.event) else { continue };
         if let TaskEvent::TaskSubmitted(submission) = event {
-            callback_target =
+            webhook =
                 WebhookChangeTracker::for_submission(submission).map(|(tracker, url)| (tracker, url, submission.owner));
         }
-        let Some((tracker, url, owner)) = &mut callback_target else { continue };
+
+        let Some((tracker, url, owner)) = &mut webhook else { continue };
         if let Some(change) = tracker.observe(event) {
             let content = tracker.content((*url).clone(), change, event);
-            let id = DeliveryId(recorded.id.0);
-            let change = recorded.version.0;
-            notifications.push(WebhookNotification { id, owner: *owner, at: recorded.at, change, content });
+            notifications.push(WebhookNotification {
+                id: DeliveryId(recorded.id.0),
+                owner: *owner,
+                at: recorded.at,
+                change: recorded.version.0,
+                content,
+            });
         }
     }
     notifications

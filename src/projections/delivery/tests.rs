@@ -52,7 +52,7 @@ fn completed_task(deliveries: &mut Deliveries, task_id: TaskId, host: &str) -> [
     [first, apply_event(deliveries, task_id, 3, &TaskEvent::TaskCompleted { results: Vec::new() })]
 }
 
-fn fail(deliveries: &mut Deliveries, (delivery, task): (DeliveryId, TaskId), retry_at: u64) {
+fn fail(deliveries: &mut Deliveries, delivery: DeliveryId, task: TaskId, retry_at: u64) {
     let outcome = AttemptOutcome::Unreachable { reason: Text::parse("down").unwrap() };
     deliveries
         .apply(&DeliveryEvent::AttemptFailed { delivery, task, attempt: 1, outcome, next_at: at(retry_at) }, at(0));
@@ -72,7 +72,7 @@ fn due(deliveries: &Deliveries, now: u64) -> Vec<DeliveryId> {
 }
 
 #[test]
-fn a_task_tells_one_change_after_the_other_and_is_forgotten_then() {
+fn changes_of_a_task_are_delivered_in_order_and_then_forgotten() {
     let mut deliveries = Deliveries::default();
     let [first, last] = completed_task(&mut deliveries, task(1), "a.example");
     assert_eq!(
@@ -80,9 +80,9 @@ fn a_task_tells_one_change_after_the_other_and_is_forgotten_then() {
         (vec![first], 2, 2)
     );
     assert_eq!(deliveries.task_of(last), Some(task(1)));
-    fail(&mut deliveries, (first, task(1)), 60);
+    fail(&mut deliveries, first, task(1), 60);
     assert_eq!((due(&deliveries, 59), due(&deliveries, 60)), (vec![], vec![first]));
-    assert_eq!(deliveries.content_count, 0, "what is told is not kept for a receiver that is down");
+    assert_eq!(deliveries.content_count, 0, "no content is kept for a receiver that is down");
     succeed(&mut deliveries, first, task(1));
     assert_eq!(due(&deliveries, 3), [last]);
     succeed(&mut deliveries, last, task(1));
@@ -91,7 +91,7 @@ fn a_task_tells_one_change_after_the_other_and_is_forgotten_then() {
 }
 
 #[test]
-fn what_is_made_again_goes_before_what_tells_of_later_changes() {
+fn a_redelivery_precedes_deliveries_of_later_changes() {
     let mut deliveries = Deliveries::default();
     let [first, last] = completed_task(&mut deliveries, task(1), "a.example");
     succeed(&mut deliveries, first, task(1));
@@ -110,7 +110,7 @@ fn what_is_made_again_goes_before_what_tells_of_later_changes() {
 }
 
 #[test]
-fn a_receiver_that_takes_nothing_does_not_keep_the_others_back() {
+fn a_receiver_without_free_slots_does_not_delay_others() {
     let mut deliveries = Deliveries::default();
     for nth in 0..100 {
         completed_task(&mut deliveries, task(nth), "dead.example");
@@ -141,7 +141,7 @@ fn accounts_take_turns_at_a_receiver() {
     let single = heads.iter().skip(4).copied().collect();
     rebalanced.heads_by_receiver.insert(receiver.clone(), BTreeMap::from([(Some(owner()), backlog), (None, single)]));
 
-    // When deliveries are taken one by one, then the accounts take turns
+    // When the account with the backlog was served last, then the other one comes first
     let mut turns = RoundRobinOrder::default();
     turns.record_served((receiver, Some(owner())));
     let order: Vec<_> = rebalanced.due(at(9), &turns, 16, |_, _, _| true).iter().map(|due| due.task).collect();
@@ -149,7 +149,7 @@ fn accounts_take_turns_at_a_receiver() {
 }
 
 #[test]
-fn what_is_told_is_kept_of_a_bounded_number() {
+fn contents_are_kept_for_a_bounded_number_of_deliveries() {
     let mut deliveries = Deliveries::default();
     for nth in 0..u128::try_from(CONTENTS_MAX).unwrap() {
         completed_task(&mut deliveries, task(nth), "a.example");

@@ -95,6 +95,7 @@ fn word_and_mask(slot: Slot) -> (usize, u64) {
 fn slots_of_word(index: usize, word: u64) -> impl Iterator<Item = Slot> {
     #[expect(clippy::cast_possible_truncation, reason = "the words of a set of 32-bit slots have 26-bit indexes")]
     let first = index as Slot * 64;
+    // Each step clears the lowest bit.
     std::iter::successors((word != 0).then_some(word), |remaining| {
         Some(remaining & (remaining - 1)).filter(|remaining| *remaining != 0)
     })
@@ -110,31 +111,31 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_set_is_a_set(changes in prop::collection::vec((0..300_u32, any::<bool>()), 0..200), other in prop::collection::btree_set(0..300_u32, 0..80)) {
+        fn a_slot_set_behaves_like_a_btree_set(changes in prop::collection::vec((0..300_u32, any::<bool>()), 0..200), other in prop::collection::btree_set(0..300_u32, 0..80)) {
             let mut bits = SlotSet::default();
             let mut model = BTreeSet::new();
-            for (slot, on) in changes {
-                bits.set(slot, on);
-                if on { model.insert(slot); } else { model.remove(&slot); }
+            for (slot, present) in changes {
+                bits.set(slot, present);
+                if present { model.insert(slot); } else { model.remove(&slot); }
             }
             prop_assert!(bits.iter().eq(model.iter().copied()));
             prop_assert_eq!(bits.count(), model.len());
             prop_assert_eq!(&bits, &model.iter().copied().collect());
-            let others: SlotSet = other.iter().copied().collect();
-            let mut both = bits.clone();
-            let mut less = bits.clone();
+            let other_bits: SlotSet = other.iter().copied().collect();
+            let mut intersection = bits.clone();
+            let mut difference = bits.clone();
             let mut even = bits.clone();
-            both.intersect(&others);
-            less.subtract(&others);
+            intersection.intersect(&other_bits);
+            difference.subtract(&other_bits);
             even.retain(|slot| slot % 2 == 0);
-            prop_assert!(both.iter().eq(model.intersection(&other).copied()));
-            prop_assert!(less.iter().eq(model.difference(&other).copied()));
+            prop_assert!(intersection.iter().eq(model.intersection(&other).copied()));
+            prop_assert!(difference.iter().eq(model.difference(&other).copied()));
             prop_assert!(even.iter().eq(model.iter().copied().filter(|slot| slot % 2 == 0)));
         }
     }
 
     #[test]
-    fn sets_of_different_sizes_are_compared_by_what_is_in_them() {
+    fn sets_are_compared_regardless_of_their_capacity() {
         let mut grown = SlotSet::from_iter([1, 500]);
         let small = SlotSet::from_iter([1]);
         assert_ne!(grown, small);

@@ -90,21 +90,23 @@ impl<K: Hash + Eq + Clone, V: Clone> GenerationCache<K, V> {
 }
 
 impl<K: Hash + Eq + Clone, V> GenerationCacheState<K, V> {
-    /// Evicts down to `weight_max`, well below the limit so that evictions are rare.
-    fn evict_to(&mut self, weight_max: usize) {
+    /// Evicts the oldest values until the total weight is at most `target`, which is well below the limit so that
+    /// evictions are rare.
+    fn evict_to(&mut self, target: usize) {
         let ages = self.by_key.values().map(|item| (item.generation, item.last_used, item.weight));
-        let mut ages: Vec<(u64, u64, usize)> = ages.collect();
-        ages.sort_unstable_by(|a, b| b.cmp(a));
-        let mut weight = 0;
-        let fits_within = |(.., weight_of_entry): &&(u64, u64, usize)| {
-            weight += weight_of_entry;
-            weight <= weight_max
-        };
-        let cutoff = ages
-            .iter()
-            .take_while(fits_within)
-            .last()
-            .map_or((u64::MAX, u64::MAX), |(generation, last_used, _)| (*generation, *last_used));
+        let mut newest_first: Vec<(u64, u64, usize)> = ages.collect();
+        newest_first.sort_unstable_by(|a, b| b.cmp(a));
+
+        let mut total = 0;
+        let mut cutoff = (u64::MAX, u64::MAX);
+        for (generation, last_used, weight) in newest_first {
+            total += weight;
+            if total > target {
+                break;
+            }
+            cutoff = (generation, last_used);
+        }
+
         self.by_key.retain(|_, item| (item.generation, item.last_used) >= cutoff);
         self.weight = self.by_key.values().map(|item| item.weight).sum();
     }
@@ -122,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_right_for_one_generation() {
+    fn values_are_valid_for_one_generation() {
         let cache = GenerationCache::new(80);
         cache.insert(&"a", 1, "old", 1);
         assert_eq!((cache.get(&"a", 1), cache.get(&"a", 2)), (Some("old"), None));
@@ -132,30 +134,34 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_lately_is_known() {
+    fn recently_requested_keys_are_remembered() {
         let cache = GenerationCache::<String, u8>::new(80);
         assert!(!cache.seen_recently("a") && cache.seen_recently("a") && cache.seen_recently("a"));
         assert_eq!((0..20 * RECENT_KEYS).filter(|n| cache.seen_recently(&*n.to_string())).count(), 0);
-        assert!(!cache.seen_recently("a"), "so much was asked for since that it was forgotten");
+        assert!(!cache.seen_recently("a"), "forgotten after many other requests");
     }
 
     #[test]
-    fn the_oldest_go_when_there_is_no_room() {
+    fn the_oldest_values_are_evicted_when_the_cache_is_full() {
         let cache = GenerationCache::new(80);
         for key in 0..8 {
             cache.insert(&key, 2, key, 10);
         }
         cache.insert(&99, 2, 99, 11);
-        assert_eq!(cache.get(&99, 2), None, "it is too large to be kept");
+        assert_eq!(cache.get(&99, 2), None, "too large for the cache");
         assert_eq!(cache.get(&0, 2), Some(0));
         cache.insert(&8, 2, 8, 10);
         let remaining: Vec<i32> = (0..9).filter(|key| cache.get(key, 2).is_some()).collect();
-        assert_eq!(remaining, [0, 4, 5, 6, 7, 8], "a quarter of the room is made, and what was asked for last stays");
+        assert_eq!(remaining, [0, 4, 5, 6, 7, 8], "a quarter is evicted, and the last requested values stay");
         assert_eq!(cache.state.lock().weight, 60);
         for key in 10..13 {
             cache.insert(&key, 1, key, 10);
         }
-        assert_eq!((10..13).filter(|key| cache.get(key, 1).is_some()).count(), 0, "they are older than all others");
+        assert_eq!(
+            (10..13).filter(|key| cache.get(key, 1).is_some()).count(),
+            0,
+            "their generation is older than all others"
+        );
         assert_eq!(cache.get(&8, 2), Some(8));
     }
 }

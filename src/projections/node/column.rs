@@ -327,6 +327,7 @@ fn sort_both_directions(rows: &[NodeSortRow], by_id: &[Slot], column: SortColumn
     let mut keyed: Vec<(SortPrefix, Slot)> =
         by_id.iter().map(|slot| (rows[*slot as usize].sort_prefix(column), *slot)).collect();
     keyed.sort_by(compare);
+
     let slots = |part: &[(SortPrefix, Slot)]| part.iter().map(|(_, slot)| *slot).collect::<Vec<_>>();
     let ascending = slots(&keyed);
     let groups: Vec<&[(SortPrefix, Slot)]> = keyed.chunk_by(|a, b| compare(a, b).is_eq()).collect();
@@ -345,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_column_that_is_repeated_the_first_counts() {
+    fn only_the_first_key_of_a_column_counts() {
         let key = |column, descending| Sort { column, descending };
         let name = key(SortColumn::Name, true);
         let id = key(SortColumn::Id, false);

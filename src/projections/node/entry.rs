@@ -16,8 +16,10 @@ const SHRINK_BELOW_VERSIONS: usize = 64;
 #[derive(Debug, Default)]
 pub struct NodeEntry {
     node: Node,
+    /// Number of the publisher.
     owner: u32,
     owner_name: Arc<str>,
+    /// `true` if the publisher is banned or deleted.
     owner_hidden: bool,
     fragment: OnceLock<NodeFragment>,
 }
@@ -55,7 +57,8 @@ impl NodeEntry {
     /// Updates the displayed data of the publisher.
     pub fn set_owner_display(&mut self, name: &Arc<str>, hidden: bool) {
         self.fragment.take();
-        (self.owner_name, self.owner_hidden) = (name.clone(), hidden);
+        self.owner_name = name.clone();
+        self.owner_hidden = hidden;
     }
 
     /// Returns the number of the publisher.

@@ -86,25 +86,19 @@ impl PlatformDeclarations {
     /// Collects the declarations of a node.
     #[must_use]
     pub fn from_node(node: &NodeProfile) -> Self {
+        let fields = &node.fields;
         let latest: Option<&VersionFields> = latest(&node.versions).map(|version| &version.fields);
-        let union = |node_labels: &Option<Labels>, version_labels: fn(&VersionFields) -> &Option<Labels>| {
-            let version_labels = latest.and_then(|fields| version_labels(fields).as_ref());
-            let mut values: Vec<String> =
-                node_labels.iter().chain(version_labels).flat_map(Labels::iter).map(normalize).collect();
-            values.retain(|value| !value.is_empty());
-            values.sort_unstable();
-            values.dedup();
-            values
-        };
+        let latest_systems = latest.and_then(|latest| latest.supported_os.as_ref());
+        let latest_accelerators = latest.and_then(|latest| latest.supported_accelerators.as_ref());
 
-        let trimmed_range = |trimmed_range: &Option<Label>| {
-            trimmed_range.as_ref().map(|trimmed_range| trimmed_range.as_str().trim().to_owned())
-        };
-        let node_range = trimmed_range(&node.fields.supported_host_version).filter(|range| !range.is_empty());
+        let trim = |range: &Label| range.as_str().trim().to_owned();
+        let node_range = fields.supported_host_version.as_ref().map(trim).filter(|range| !range.is_empty());
+        let latest_range = || latest?.supported_host_version.as_ref().map(trim);
+
         Self {
-            systems: union(&node.fields.supported_os, |fields| &fields.supported_os),
-            accelerators: union(&node.fields.supported_accelerators, |fields| &fields.supported_accelerators),
-            host: node_range.or_else(|| latest.and_then(|fields| trimmed_range(&fields.supported_host_version))),
+            systems: merge_labels(fields.supported_os.as_ref(), latest_systems),
+            accelerators: merge_labels(fields.supported_accelerators.as_ref(), latest_accelerators),
+            host: node_range.or_else(latest_range),
         }
     }
 
@@ -112,6 +106,15 @@ impl PlatformDeclarations {
     fn excludes(&self, platform: Platform) -> bool {
         !self.systems.is_empty() && !self.systems.iter().any(|system| platform.matches_name(system))
     }
+}
+
+/// Returns the distinct labels of a node and its latest version, normalized and sorted; omits empty ones.
+fn merge_labels(node: Option<&Labels>, latest: Option<&Labels>) -> Vec<String> {
+    let labels = node.into_iter().chain(latest).flat_map(Labels::iter);
+    let mut values: Vec<String> = labels.map(normalize).filter(|value| !value.is_empty()).collect();
+    values.sort_unstable();
+    values.dedup();
+    values
 }
 
 /// Returns a value in lowercase without surrounding white space.
@@ -140,15 +143,16 @@ impl Facets {
         if before == after {
             return;
         }
-        for (values, before, after) in [
+
+        for (index, before, after) in [
             (&mut self.systems, &before.systems, &after.systems),
             (&mut self.accelerators, &before.accelerators, &after.accelerators),
         ] {
             for value in before {
-                remove_value(values, value, slot);
+                remove_value(index, value, slot);
             }
             for value in after {
-                values.entry(value.as_str().into()).or_default().insert_natural(slot);
+                index.entry(value.as_str().into()).or_default().insert_natural(slot);
             }
         }
 
@@ -165,6 +169,7 @@ impl Facets {
                 self.hosts.remove(range);
             }
         }
+
         let Some(text) = after else { return };
         if let Some((_, slots)) = self.hosts.get_mut(text) {
             slots.insert_natural(slot);
@@ -200,17 +205,17 @@ impl Facets {
     }
 }
 
-fn remove_value(values: &mut FacetIndex, value: &str, slot: Slot) {
-    if let Some(slots) = values.get_mut(value) {
+fn remove_value(index: &mut FacetIndex, value: &str, slot: Slot) {
+    if let Some(slots) = index.get_mut(value) {
         slots.remove_natural(slot);
         if slots.len() == 0 {
-            values.remove(value);
+            index.remove(value);
         }
     }
 }
 
-fn nodes_with_any(values: &FacetIndex, names: &[String]) -> SlotSet {
-    names.iter().filter_map(|value| values.get(value.as_str())).flat_map(SortedList::iter).collect()
+fn nodes_with_any(index: &FacetIndex, values: &[String]) -> SlotSet {
+    values.iter().filter_map(|value| index.get(value.as_str())).flat_map(SortedList::iter).collect()
 }
 
 #[cfg(test)]
@@ -237,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_platform_is_excluded_by_those_who_name_others() {
+    fn nodes_that_name_only_other_systems_exclude_a_platform() {
         let declarations = |systems: &[&str]| PlatformDeclarations {
             systems: systems.iter().map(|name| normalize(name)).collect(),
             ..PlatformDeclarations::default()
@@ -255,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_leaves_nothing_behind() {
+    fn removed_declarations_leave_nothing_behind() {
         let declared = PlatformDeclarations {
             systems: vec!["linux".to_owned(), "windows".to_owned()],
             accelerators: vec!["cuda".to_owned()],

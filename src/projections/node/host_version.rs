@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_understood_as_package_managers_write_them() {
+    fn ranges_have_the_syntax_of_package_managers() {
         for (range, inside, outside) in [
             (">=1.2, <2", &["1.2.0", "1.9.9", "1.3.0-rc.1"][..], &["1.1.9", "2.0.0", "2.0.0-rc.1", "1.2.0-rc.1"][..]),
             (">= 1.2 <2", &["1.2.0"], &["2.0.0"]),
@@ -239,13 +239,13 @@ mod tests {
                 assert_eq!(admits(range, host), Some(true), "{range} admits {host}");
             }
             for host in outside {
-                assert_eq!(admits(range, host), Some(false), "{range} keeps {host} out");
+                assert_eq!(admits(range, host), Some(false), "{range} excludes {host}");
             }
         }
     }
 
     #[test]
-    fn what_cannot_be_understood_is_told() {
+    fn unknown_syntax_is_rejected() {
         for unknown in [
             "latest",
             ">>1",
@@ -273,7 +273,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "[0-9a-z.,<>=!~^|*x v+-]{0,30}") {
+        fn no_text_causes_a_panic(text in "[0-9a-z.,<>=!~^|*x v+-]{0,30}") {
             let host = HostVersion::parse("1.2.3").unwrap();
             let _ = HostRange::parse(&text).map(|range| range.admits(&host));
         }

@@ -254,8 +254,8 @@ impl Indexes {
         Some(PageRequest { page: 1, limit: page.limit }.slice(slots.into_iter().skip(skipped)))
     }
 
-    /// Returns the slots of the page that begins with `after`, extended by the ties at both ends, and the number of
-    /// ties before the page; `None` if there are too many.
+    /// Returns the slots of the page at the start of `following`, extended by the ties at both ends, and the number of
+    /// ties before the page; `None` if there are too many. `preceding` is in reverse order.
     fn with_ties(
         &self,
         key: Option<Sort>,

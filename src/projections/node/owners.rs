@@ -76,7 +76,7 @@ impl Owner {
         &self.slots
     }
 
-    /// Adds a node; `before` returns `true` for nodes that precede it by id.
+    /// Adds a node; `is_before` returns `true` for nodes that precede it by id.
     pub fn add(&mut self, slot: Slot, is_before: impl Fn(Slot) -> bool) {
         let index = self.slots.partition_point(|other| is_before(*other));
         self.slots.insert(index, slot);

@@ -96,20 +96,23 @@ pub struct NodeWords {
 pub fn words_of_node(node: &NodeProfile) -> NodeWords {
     let fields = &node.fields;
 
-    let names = [Some(node.id.as_str()), fields.name.as_ref().map(Text::as_str)];
-    let names = names.into_iter().flatten().flat_map(words_of_name).map(|word| (word, NAMES));
-    let tags = fields.tags.as_ref().into_iter().flat_map(Labels::iter);
-    let tags = tags.flat_map(words_of_name).map(|word| (word, TAGS));
-    let author = fields.author.as_ref().map_or("", Text::as_str);
-    let author = words_of_name(author).into_iter().map(|word| (word, AUTHOR));
-
     let description: Vec<String> = words(fields.description.as_ref().map_or("", Text::as_str)).collect();
     let mut pair_hashes: Vec<u64> = adjacent_pairs(&description).map(|(a, b)| fingerprint([a, b])).collect();
     pair_hashes.sort_unstable();
     pair_hashes.dedup();
-    let description = description.into_iter().map(|word| (word, DESCRIPTION));
 
-    let mut weighted_words: Vec<(String, u8)> = names.chain(tags).chain(author).chain(description).collect();
+    let mut weighted_words: Vec<(String, u8)> = Vec::new();
+    let mut add_name = |name: &str, field: u8| {
+        weighted_words.extend(words_of_name(name).into_iter().map(|word| (word, field)));
+    };
+    add_name(node.id.as_str(), NAMES);
+    add_name(fields.name.as_ref().map_or("", Text::as_str), NAMES);
+    add_name(fields.author.as_ref().map_or("", Text::as_str), AUTHOR);
+    for tag in fields.tags.iter().flat_map(Labels::iter) {
+        add_name(tag, TAGS);
+    }
+    weighted_words.extend(description.into_iter().map(|word| (word, DESCRIPTION)));
+
     weighted_words.sort_unstable();
     weighted_words.dedup_by(|word, previous| {
         let is_same_word = word.0 == previous.0;
@@ -188,7 +191,8 @@ impl SearchIndex {
         }
     }
 
-    /// Scores the candidates and removes those that do not match. `slots` is the total number of slots.
+    /// Scores the candidates and removes those that do not match. `slots` is the total number of slots. A level is the
+    /// weight of the best match of one word ([`match_level`]).
     #[must_use]
     pub fn score(&self, query: &SearchQuery, owners: &Owners, candidates: &mut SlotSet, slots: usize) -> Vec<u16> {
         let mut joined_levels = vec![0; slots];
@@ -204,17 +208,19 @@ impl SearchIndex {
             levels.fill(0);
             self.rank(word, index + 1 == query.words.len(), owners, &mut levels);
             self.rank_descriptions(word, &mut levels);
+            // The pairs that contain this word: with the previous word and with the next one.
             for pair in query.pairs.iter().skip(index.saturating_sub(1)).take(1 + index.min(1)) {
                 self.rank(pair, false, owners, &mut levels);
             }
             matching_all.retain(|slot| levels[slot as usize] != 0);
             scores.iter_mut().zip(&levels).for_each(|(score, level)| *score += u16::from(*level));
         }
-        let count = u16::try_from(query.words.len()).unwrap_or(u16::MAX);
+
+        let word_count = u16::try_from(query.words.len()).unwrap_or(u16::MAX);
         candidates.retain(|slot| {
             let index = slot as usize;
             let separate_score = if matching_all.contains(slot) { scores[index] } else { 0 };
-            scores[index] = separate_score.max(u16::from(joined_levels[index]).saturating_mul(count));
+            scores[index] = separate_score.max(u16::from(joined_levels[index]).saturating_mul(word_count));
             scores[index] != 0
         });
         scores

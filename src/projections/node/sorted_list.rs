@@ -187,7 +187,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_sorted_list(changes in prop::collection::vec((0..3000_u32, prop::bool::weighted(0.7)), 0..2500)) {
+        fn a_sorted_list_behaves_like_a_sorted_vec(changes in prop::collection::vec((0..3000_u32, prop::bool::weighted(0.7)), 0..2500)) {
             let mut order = SortedList::default();
             let mut model = Vec::<Slot>::new();
             for (slot, add) in changes {
@@ -215,7 +215,7 @@ mod tests {
         }
 
         #[test]
-        fn many_at_once_are_as_one_by_one(kept in prop::collection::btree_set(0..2000_u32, 0..900), moved in prop::collection::btree_set(0..2000_u32, 0..900)) {
+        fn bulk_changes_equal_a_new_list(kept in prop::collection::btree_set(0..2000_u32, 0..900), moved in prop::collection::btree_set(0..2000_u32, 0..900)) {
             let sorted = |slots: &mut dyn Iterator<Item = Slot>| {
                 let mut slots: Vec<Slot> = slots.collect();
                 slots.sort_by(|a, b| by_key(*a, *b));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_at_its_end_fills_its_chunks() {
+    fn appending_fills_the_chunks() {
         let mut order = SortedList::default();
         for slot in 0..5 * 512 {
             order.insert(slot, |other| other.cmp(&slot));

@@ -19,9 +19,9 @@ const PUBLISHERS: [&str; 3] = ["acme", "beta", "core"];
 const SYSTEMS: [&str; 4] = ["Linux", "windows", "macOS", "OS Independent"];
 const RANGES: [&str; 5] = [">=1, <2", "^2", "", "newest", "<3"];
 
-/// An event of the registry; a number selects the node or publisher.
+/// A change of the registry; a number selects the node or publisher.
 #[derive(Debug, Clone)]
-enum Happening {
+enum RegistryChange {
     Created { node: u8, publisher: usize, fields: u64 },
     Revised { node: u8, fields: u64 },
     Downloaded { node: u8, count: u64 },
@@ -35,8 +35,8 @@ enum Happening {
     Publisher { publisher: usize, banned: bool, name: u8 },
 }
 
-fn any_happening() -> impl Strategy<Value = Happening> {
-    use Happening::{
+fn any_change() -> impl Strategy<Value = RegistryChange> {
+    use RegistryChange::{
         Administered, Banned, Created, Deleted, Downloaded, Publisher, Released, Retired, Reviewed, Revised, Unbanned,
     };
     let node = 0..24_u8;
@@ -87,31 +87,31 @@ pub(super) fn reason() -> Reason {
     Reason::from_recorded("because".to_owned())
 }
 
-/// Applies an event to the read models.
-fn apply(happening: &Happening, at: Timestamp, nodes: &mut Nodes) {
-    use Happening as H;
-    let (node, event) = match happening {
-        H::Created { node, publisher, fields: seed } => {
+/// Applies a change to the read models.
+fn apply(change: &RegistryChange, at: Timestamp, nodes: &mut Nodes) {
+    use RegistryChange as Change;
+    let (node, event) = match change {
+        Change::Created { node, publisher, fields: seed } => {
             let publisher = PublisherId::parse(PUBLISHERS[*publisher]).unwrap();
             (*node, NodeEvent::NodeCreated { id: id(*node), publisher, fields: fields(*seed) })
         }
-        H::Revised { node, fields: seed } => (*node, NodeEvent::NodeRevised { change: fields(*seed) }),
-        H::Downloaded { node, count } => (*node, NodeEvent::DownloadsCounted { count: *count }),
-        H::Reviewed { node, user, stars } => {
+        Change::Revised { node, fields: seed } => (*node, NodeEvent::NodeRevised { change: fields(*seed) }),
+        Change::Downloaded { node, count } => (*node, NodeEvent::DownloadsCounted { count: *count }),
+        Change::Reviewed { node, user, stars } => {
             let user = UserId(Uuid::from_u128(u128::from(*user)));
             (*node, NodeEvent::NodeReviewed { user, stars: Stars::new(*stars).unwrap() })
         }
-        H::Administered { node, number } => {
-            let facts = NodeAdminFields {
+        Change::Administered { node, number } => {
+            let admin_fields = NodeAdminFields {
                 github_stars: Some(*number),
                 search_ranking: i64::try_from(*number).ok(),
                 rating: Rating::new(f64::from(u32::try_from(*number).unwrap())).ok(),
                 created_at: (*number == 2).then_some(Timestamp::from_micros(5)),
                 ..NodeAdminFields::default()
             };
-            (*node, NodeEvent::NodeAdministered { admin_fields: facts })
+            (*node, NodeEvent::NodeAdministered { admin_fields })
         }
-        H::Released { node, minor, fields: seed } => {
+        Change::Released { node, minor, fields: seed } => {
             let NodeFields { supported_os, supported_accelerators, supported_host_version, .. } = fields(*seed);
             let fields = VersionFields {
                 supported_accelerators,
@@ -122,15 +122,15 @@ fn apply(happening: &Happening, at: Timestamp, nodes: &mut Nodes) {
             let number = SemVer::parse(&format!("1.{minor}.0")).unwrap();
             (*node, NodeEvent::VersionReleased { version: VersionDraft { id: version(*node, *minor), number, fields } })
         }
-        H::Retired { node, minor } => {
+        Change::Retired { node, minor } => {
             let id = version(*node, *minor);
             let status = VersionStatus::Deleted;
             (*node, NodeEvent::VersionStatusChanged { id, status, reason: None })
         }
-        H::Banned { node } => (*node, NodeEvent::NodeBanned { reason: reason() }),
-        H::Unbanned { node } => (*node, NodeEvent::NodeUnbanned { reason: reason() }),
-        H::Deleted { node } => (*node, NodeEvent::NodeDeleted),
-        H::Publisher { publisher, banned, name } => {
+        Change::Banned { node } => (*node, NodeEvent::NodeBanned { reason: reason() }),
+        Change::Unbanned { node } => (*node, NodeEvent::NodeUnbanned { reason: reason() }),
+        Change::Deleted { node } => (*node, NodeEvent::NodeDeleted),
+        Change::Publisher { publisher, banned, name } => {
             let id = PUBLISHERS[*publisher];
             return nodes.update_publisher(id, Some(&publisher_profile(id, *banned, *name)));
         }
@@ -253,36 +253,36 @@ pub(super) fn ids(page: &Page<Arc<NodeEntry>>) -> Vec<NodeId> {
 
 proptest! {
     #[test]
-    fn lists_are_what_filtering_and_sorting_everything_gives(
-        history in prop::collection::vec(any_happening(), 0..90),
+    fn lists_equal_filtering_and_sorting_all_nodes(
+        history in prop::collection::vec(any_change(), 0..90),
         selections in prop::collection::vec((selection(), 1..5_u64, 1..9_u64), 1..8),
     ) {
         let mut warm = Nodes::default();
         let mut cold = Nodes::default();
         warm.warm_up();
-        for (happening, at) in history.iter().zip(10..) {
+        for (change, at) in history.iter().zip(10..) {
             let at = Timestamp::from_micros(at);
-            apply(happening, at, &mut warm);
-            apply(happening, at, &mut cold);
+            apply(change, at, &mut warm);
+            apply(change, at, &mut cold);
         }
         for (selection, page, limit) in selections {
             let all = expected(&cold, &selection);
             let query = NodeQuery { page: PageRequest { page, limit }, selection };
             for fresh in [true, false, false] {
                 let found = warm.entries(warm.list(&query, fresh));
-                let asked = query.page.paginate(all.iter().cloned());
-                prop_assert_eq!((ids(&found), found.total), (asked.entries, asked.total), "{:?}", query);
+                let model = query.page.paginate(all.iter().cloned());
+                prop_assert_eq!((ids(&found), found.total), (model.entries, model.total), "{:?}", query);
             }
         }
-        prop_assert!(warm == cold, "what was kept up differs from what was made at once");
+        prop_assert!(warm == cold, "updated indexes differ from those built at once");
     }
 
     #[test]
-    fn publishers_have_their_nodes(history in prop::collection::vec(any_happening(), 0..90)) {
+    fn publishers_have_their_nodes(history in prop::collection::vec(any_change(), 0..90)) {
         let mut nodes = Nodes::default();
         let mut owned: BTreeMap<&str, Vec<NodeKey>> = BTreeMap::new();
-        for (happening, at) in history.iter().zip(10..) {
-            apply(happening, Timestamp::from_micros(at), &mut nodes);
+        for (change, at) in history.iter().zip(10..) {
+            apply(change, Timestamp::from_micros(at), &mut nodes);
         }
         for key in (0..24_u8).map(|node| id(node).key()) {
             if let Some(node) = nodes.get(&key) {
@@ -307,7 +307,7 @@ proptest! {
 }
 
 #[test]
-fn whole_publishers_come_and_go_at_once() {
+fn a_ban_hides_all_nodes_of_a_publisher_at_once() {
     let mut nodes = Nodes::default();
     nodes.warm_up();
     let create = |nodes: &mut Nodes, n: u32, publisher: &str| {
@@ -338,9 +338,9 @@ fn whole_publishers_come_and_go_at_once() {
 }
 
 #[test]
-fn json_is_written_once_and_anew_after_every_change_that_it_shows() {
+fn json_is_cached_until_a_change_that_it_shows() {
     let mut nodes = Nodes::new(Links { public_url: "https://r.example".to_owned() });
-    apply(&Happening::Created { node: 1, publisher: 0, fields: 0 }, Timestamp::from_micros(1), &mut nodes);
+    apply(&RegistryChange::Created { node: 1, publisher: 0, fields: 0 }, Timestamp::from_micros(1), &mut nodes);
     let key = id(1).key();
     let json =
         |nodes: &Nodes| -> serde_json::Value { serde_json::from_slice(&nodes.fragment(&key).unwrap().json).unwrap() };
@@ -350,9 +350,9 @@ fn json_is_written_once_and_anew_after_every_change_that_it_shows() {
     assert_eq!((&json(&nodes)["publisher"]["name"], &json(&nodes)["downloads"]), (&"acme".into(), &0.into()));
 
     let entry = nodes.entry(&key).unwrap();
-    apply(&Happening::Downloaded { node: 1, count: 3 }, Timestamp::from_micros(2), &mut nodes);
+    apply(&RegistryChange::Downloaded { node: 1, count: 3 }, Timestamp::from_micros(2), &mut nodes);
     assert_eq!(json(&nodes)["downloads"], 3);
-    assert_eq!(entry.profile().map(|node| node.downloads), Some(0), "what a reader holds does not change under it");
+    assert_eq!(entry.profile().map(|node| node.downloads), Some(0), "the entry of a reader does not change");
 
     nodes.update_publisher("acme", Some(&publisher_profile("acme", true, 7)));
     assert_eq!(json(&nodes)["publisher"]["name"], "Name 7");
@@ -366,13 +366,13 @@ fn json_is_written_once_and_anew_after_every_change_that_it_shows() {
 }
 
 #[test]
-fn deleted_nodes_are_nowhere() {
+fn deleted_nodes_are_found_nowhere() {
     let mut nodes = Nodes::default();
     let at = Timestamp::from_micros(1);
-    apply(&Happening::Created { node: 1, publisher: 0, fields: 0 }, at, &mut nodes);
-    apply(&Happening::Released { node: 1, minor: 0, fields: 0 }, at, &mut nodes);
+    apply(&RegistryChange::Created { node: 1, publisher: 0, fields: 0 }, at, &mut nodes);
+    apply(&RegistryChange::Released { node: 1, minor: 0, fields: 0 }, at, &mut nodes);
     assert_eq!(nodes.by_version(version(1, 0)).map(|(node, _)| node.id.clone()), Some(id(1)));
-    apply(&Happening::Deleted { node: 1 }, at, &mut nodes);
+    apply(&RegistryChange::Deleted { node: 1 }, at, &mut nodes);
     let key = id(1).key();
     assert!(nodes.get(&key).is_none() && nodes.entry(&key).is_none() && nodes.fragment(&key).is_none());
     assert!(nodes.by_version(version(1, 0)).is_none() && !nodes.is_visible(&key));
@@ -380,21 +380,21 @@ fn deleted_nodes_are_nowhere() {
 }
 
 #[test]
-fn every_change_that_a_list_can_show_is_another_generation() {
+fn every_change_that_a_list_can_show_starts_a_generation() {
     let mut nodes = Nodes::default();
     let mut last = nodes.generation();
     let mut has_changed = |nodes: &Nodes| std::mem::replace(&mut last, nodes.generation()) != nodes.generation();
     let at = Timestamp::from_micros(1);
-    for happening in [
-        Happening::Created { node: 1, publisher: 0, fields: 0 },
-        Happening::Downloaded { node: 1, count: 1 },
-        Happening::Publisher { publisher: 0, banned: false, name: 1 },
-        Happening::Publisher { publisher: 0, banned: true, name: 1 },
-        Happening::Deleted { node: 1 },
+    for change in [
+        RegistryChange::Created { node: 1, publisher: 0, fields: 0 },
+        RegistryChange::Downloaded { node: 1, count: 1 },
+        RegistryChange::Publisher { publisher: 0, banned: false, name: 1 },
+        RegistryChange::Publisher { publisher: 0, banned: true, name: 1 },
+        RegistryChange::Deleted { node: 1 },
     ] {
-        apply(&happening, at, &mut nodes);
-        assert!(has_changed(&nodes), "{happening:?}");
+        apply(&change, at, &mut nodes);
+        assert!(has_changed(&nodes), "{change:?}");
     }
-    apply(&Happening::Publisher { publisher: 0, banned: true, name: 1 }, at, &mut nodes);
-    assert!(!has_changed(&nodes), "nothing that nodes show of their publisher changed");
+    apply(&RegistryChange::Publisher { publisher: 0, banned: true, name: 1 }, at, &mut nodes);
+    assert!(!has_changed(&nodes), "nodes show the same publisher as before");
 }

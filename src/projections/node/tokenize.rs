@@ -4,8 +4,8 @@
 ///
 /// In scripts without spaces, every character is a word.
 pub fn words(text: &str) -> impl Iterator<Item = String> {
-    let pieces = text.split(|c: char| !c.is_alphanumeric()).filter(|piece| !piece.is_empty());
-    pieces.flat_map(|piece| split_unspaced(&piece.to_lowercase()))
+    let tokens = text.split(|c: char| !c.is_alphanumeric()).filter(|token| !token.is_empty());
+    tokens.flat_map(|token| split_unspaced(&token.to_lowercase()))
 }
 
 /// Returns the words of a name, also split at capitals, with adjacent words joined, and with the whole name as one
@@ -14,14 +14,15 @@ pub fn words(text: &str) -> impl Iterator<Item = String> {
 pub fn words_of_name(name: &str) -> Vec<String> {
     let separate: Vec<String> = words(name).collect();
     let camel_case: Vec<String> = words(&split_camel_case(name)).collect();
-    let mut names: Vec<String> =
-        adjacent_pairs(&separate).chain(adjacent_pairs(&camel_case)).map(|(a, b)| format!("{a}{b}")).collect();
-    names.extend(separate.into_iter().chain(camel_case));
-    names.push(join_words(name));
-    names.retain(|word| !word.is_empty());
-    names.sort_unstable();
-    names.dedup();
-    names
+    let pairs = adjacent_pairs(&separate).chain(adjacent_pairs(&camel_case));
+
+    let mut all: Vec<String> = pairs.map(|(a, b)| format!("{a}{b}")).collect();
+    all.extend(separate.into_iter().chain(camel_case));
+    all.push(join_words(name));
+    all.retain(|word| !word.is_empty());
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// Returns each two adjacent words that may be written as one. Excludes single characters and scripts without spaces.
@@ -42,10 +43,9 @@ fn split_camel_case(name: &str) -> String {
     let mut spaced = String::with_capacity(name.len() + 8);
     for (index, c) in characters.iter().enumerate() {
         let previous = index.checked_sub(1).map(|at| characters[at]);
-
+        let next = characters.get(index + 1);
         let follows_lowercase = previous.is_some_and(|previous| previous.is_lowercase() || previous.is_ascii_digit());
-        let ends_acronym =
-            previous.is_some_and(char::is_uppercase) && characters.get(index + 1).is_some_and(|c| c.is_lowercase());
+        let ends_acronym = previous.is_some_and(char::is_uppercase) && next.is_some_and(|next| next.is_lowercase());
 
         if c.is_uppercase() && (follows_lowercase || ends_acronym) {
             spaced.push(' ');
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_cut_at_separators_and_have_no_case() {
+    fn words_are_split_at_separators_and_lowercase() {
         assert_eq!(words_in("Face-Tools, v2.1 (ÄRGER_x)"), ["face", "tools", "v2", "1", "ärger", "x"]);
         assert_eq!(words_in(" -- "), [""; 0]);
         assert_eq!(words_in("Upscale 顔を x"), ["upscale", "顔", "を", "x"]);

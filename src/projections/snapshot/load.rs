@@ -55,8 +55,9 @@ impl OpenedSnapshot {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             result => result.map_err(|error| SnapshotError::damaged(&path, &error))?,
         };
-        let mut header = [0; HEADER_BYTES];
         let length = file.metadata().map_or(0, |metadata| metadata.len());
+
+        let mut header = [0; HEADER_BYTES];
         file.read_exact(&mut header).map_err(|_| SnapshotError::damaged(&path, "it ends within its header"))?;
         let anchor = parse_header(&header, &path)?;
         Ok(Some(Self { anchor, path, file, header, remaining: length - HEADER_BYTES as u64 }))

@@ -48,7 +48,7 @@ fn reason(n: u8) -> Reason {
     Reason::from_recorded(text(n))
 }
 
-/// Creates an event of a node; `seen` is one of its versions.
+/// Creates an event of a node; `version_id` is one of its versions, `nth` the number of a new one.
 fn node_event(kind: u8, a: u8, b: u8, nth: u8, version_id: VersionId) -> NodeEvent {
     let fields = || NodeFields {
         name: Some(Name::from_recorded(text(b))),
@@ -227,9 +227,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_snapshot_and_what_comes_after_it_are_as_the_whole_log(ops in ops(), cut in 0.0..1.0_f64) {
+    fn a_snapshot_with_later_events_equals_the_whole_log(ops in ops(), cut in 0.0..1.0_f64) {
         let events = history(&ops);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a share of few")]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a fraction of a small number")]
         let (before, after) = events.split_at((events.len() as f64 * cut) as usize);
         let (directory, mut whole) = save_snapshot(before);
         let mut restored = load_snapshot(directory.path()).unwrap();
@@ -289,7 +289,7 @@ fn the_snapshot_of_another_release_is_not_used() {
 }
 
 #[test]
-fn a_snapshot_that_was_not_finished_leaves_the_one_before() {
+fn an_unfinished_snapshot_leaves_the_previous_one() {
     let (directory, models) = save_snapshot(&sample_history());
     fs::write(snapshot_path(directory.path()).with_extension("draft"), b"MDYSNAP1 begun").unwrap();
     assert_eq!(load_snapshot(directory.path()).unwrap(), models);

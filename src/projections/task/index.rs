@@ -70,7 +70,7 @@ pub struct TaskIndex {
 struct OwnerTasks {
     number: u32,
     ledger: Ledger,
-    /// Places of the tasks in log order.
+    /// Indices of the tasks, in log order.
     indices: Vec<u32>,
 }
 
@@ -198,20 +198,19 @@ impl TaskIndex {
         block.get_mut(index % BLOCK_TASKS).filter(|entry| entry.position == submitted)
     }
 
-    /// Returns the place of the first task submitted at `position` or later.
+    /// Returns the index of the first task submitted at `position` or later.
     fn index_from(&self, position: Position) -> usize {
-        let block_index =
-            self.blocks.partition_point(|block_index| block_index.last().is_some_and(|last| last.position < position));
-        let block_tasks = self.blocks.get(block_index);
-        block_index * BLOCK_TASKS
-            + block_tasks.map_or(0, |tasks| tasks.partition_point(|task| task.position < position))
+        let is_before = |task: &TaskIndexEntry| task.position < position;
+        let block_index = self.blocks.partition_point(|block| block.last().is_some_and(is_before));
+        let index_in_block = self.blocks.get(block_index).map_or(0, |block| block.partition_point(is_before));
+        block_index * BLOCK_TASKS + index_in_block
     }
 
     fn get(&self, index: usize) -> Option<&TaskIndexEntry> {
         self.blocks.get(index / BLOCK_TASKS)?.get(index % BLOCK_TASKS)
     }
 
-    /// Returns at most `limit` matching tasks before a position, newest first; examines at most `looked` tasks.
+    /// Returns at most `limit` matching tasks before a position, newest first; examines at most `scan_limit` tasks.
     #[must_use]
     pub fn newest(
         &self,

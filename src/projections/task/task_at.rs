@@ -30,9 +30,9 @@ impl TaskAt {
     pub fn all_from(history: &[RecordedEvent]) -> Vec<Self> {
         let mut states: Vec<Self> = Vec::new();
         replay_each(history, |state, event| {
-            let has_inputs = matches!(event, TaskEvent::InputsFetched { .. } | TaskEvent::FootageFetched { .. });
-            let previous = states.last().map(|previous| previous.record.status);
-            if has_inputs || previous != Some(state.record.status) {
+            let fetches_inputs = matches!(event, TaskEvent::InputsFetched { .. } | TaskEvent::FootageFetched { .. });
+            let previous_status = states.last().map(|previous| previous.record.status);
+            if fetches_inputs || previous_status != Some(state.record.status) {
                 states.push(state.clone());
             }
         });
@@ -40,7 +40,7 @@ impl TaskAt {
     }
 }
 
-/// Folds a history and calls `look` after every event.
+/// Folds a history and calls `visit` after every event.
 fn replay_each<'h>(history: &'h [RecordedEvent], mut visit: impl FnMut(&TaskAt, &'h TaskEvent)) {
     let mut task = Task::default();
     let mut states = Vec::new();

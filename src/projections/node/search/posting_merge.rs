@@ -25,6 +25,7 @@ pub fn build_postings(entries: &[Arc<NodeEntry>]) -> (Postings, SortedList<u64>)
         .enumerate()
         .map(|(index, chunk)| WordBatch::from_entries(index, chunk))
         .collect();
+
     let mut pairs = Vec::with_capacity(batches.iter().map(|batch| batch.pairs.len()).sum());
     let mut words = Vec::new();
     let mut postings = Vec::with_capacity(batches.len());
@@ -174,9 +175,9 @@ impl WordBatchReader {
             self.pairs.extend(adjacent_pairs(&words).filter_map(|(a, b)| pair_posting(fingerprint([a, b]), slot)));
             return;
         }
+
         let mut word = std::mem::take(&mut self.buffer);
         let mut previous = std::mem::take(&mut self.previous);
-
         previous.clear();
         for token in ascii_words(text) {
             word.clear();
@@ -189,7 +190,8 @@ impl WordBatchReader {
             std::mem::swap(&mut word, &mut previous);
         }
 
-        (self.buffer, self.previous) = (word, previous);
+        self.buffer = word;
+        self.previous = previous;
     }
 
     fn add_word(&mut self, word: &str, field: u8) {
@@ -242,7 +244,7 @@ fn ascii_words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|token| !token.is_empty())
 }
 
-/// Returns `true` if two ASCII words form a pair ([`adjacent_pairs`]); `before` is empty for the first word.
+/// Returns `true` if two ASCII words form a pair ([`adjacent_pairs`]); `previous` is empty for the first word.
 fn are_pair(previous: &str, word: &str) -> bool {
     !previous.is_empty() && previous.len() + word.len() > 2
 }
@@ -258,7 +260,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_at_once_is_as_one_by_one(texts in prop::collection::vec(("[a-zA-Z0-9 _.ÄéİßΣ顔-]{0,12}", "[a-zA-Z -]{0,30}", "\\PC{0,20}"), 0..6)) {
+        fn bulk_indexing_equals_single_updates(texts in prop::collection::vec(("[a-zA-Z0-9 _.ÄéİßΣ顔-]{0,12}", "[a-zA-Z -]{0,30}", "\\PC{0,20}"), 0..6)) {
             let mut entries = Vec::new();
             let mut index = SearchIndex::default();
             for (slot, (name, author, description)) in (0..).zip(texts) {

@@ -43,7 +43,7 @@ fn found(nodes: &Nodes, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_word_must_stand_somewhere_and_the_last_may_be_begun() {
+fn every_word_must_occur_and_the_last_can_be_a_prefix() {
     let nodes = registry(&[
         ("face-tools", "Face Tools", "ann", &["mask"], "Finds and swaps portraits"),
         ("upscale", "Upscaler", "bob", &["face"], "Larger pictures"),
@@ -73,7 +73,7 @@ fn separators_and_case_do_not_matter() {
 }
 
 #[test]
-fn words_that_are_written_as_one_find_those_that_are_not_and_the_other_way_round() {
+fn joined_and_separate_words_find_each_other() {
     let nodes = registry(&[
         ("a", "My Face Swap", "", &[], ""),
         ("b", "b", "", &["face_swap"], ""),
@@ -99,12 +99,12 @@ fn words_that_are_written_as_one_find_those_that_are_not_and_the_other_way_round
     assert_eq!(search_sorted("faceswap quickly"), "c");
     assert_eq!(search_sorted("face swap for"), "d");
     assert_eq!(search_sorted("all face swap"), "d");
-    assert_eq!(search_sorted("faces"), "abdg", "what is begun is found but where a description has it apart");
+    assert_eq!(search_sorted("faces"), "abdg", "a prefix matches joined words, except in a description");
     assert_eq!(found(&nodes, "faceswap").last().map(String::as_str), Some("e"), "descriptions count least");
 }
 
 #[test]
-fn two_words_as_one_are_forgotten_with_the_description() {
+fn joined_words_are_removed_with_the_description() {
     let mut nodes = registry(&[("a", "a", "", &[], "face swap")]);
     assert_eq!(found(&nodes, "faceswap"), ["a"]);
     let change =
@@ -114,7 +114,7 @@ fn two_words_as_one_are_forgotten_with_the_description() {
 }
 
 #[test]
-fn the_very_id_comes_first_and_then_what_fits_better() {
+fn the_exact_id_comes_first_and_then_better_matches() {
     let nodes = registry(&[
         ("mask", "Other", "", &[], ""),
         ("a", "Mask it", "", &[], ""),
@@ -131,12 +131,12 @@ fn the_very_id_comes_first_and_then_what_fits_better() {
 }
 
 #[test]
-fn of_what_fits_equally_the_most_downloaded_comes_first_and_then_the_id() {
+fn equal_matches_are_ordered_by_downloads_and_then_id() {
     let mut nodes = registry(&[("c", "tool", "", &[], ""), ("b", "tool", "", &[], ""), ("a", "tool", "", &[], "")]);
     nodes.apply("b", &NodeEvent::DownloadsCounted { count: 5 }, Timestamp::from_micros(2));
     assert_eq!(found(&nodes, "tool"), ["b", "a", "c"]);
     assert_eq!(found(&nodes, ""), ["b", "a", "c"]);
-    assert_eq!(found(&nodes, " !? "), [""; 0], "there is no word in it by which anything could be found");
+    assert_eq!(found(&nodes, " !? "), [""; 0], "a query without a word matches nothing");
     let by_id = |selection: &mut Selection| selection.sort = vec![Sort { column: SortColumn::Id, descending: true }];
     assert_eq!(found_with(&nodes, "tool", by_id), ["c", "b", "a"]);
 }
@@ -168,14 +168,14 @@ fn filters_narrow_what_is_found() {
 }
 
 #[test]
-fn places_count_before_whole_words() {
+fn a_weightier_field_counts_more_than_a_whole_word() {
     let levels = [DESCRIPTION, AUTHOR, TAGS, NAMES].map(|field| [match_level(field, false), match_level(field, true)]);
     assert_eq!(levels.concat(), [1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(match_level(NAMES | DESCRIPTION, true), 8);
 }
 
 #[test]
-fn an_index_forgets_what_is_gone() {
+fn removed_words_leave_nothing_behind() {
     let words = |texts: &[&str]| NodeWords {
         words: texts.iter().map(|word| ((*word).to_owned(), NAMES)).collect(),
         pairs: texts.iter().map(|word| fingerprint([*word, "x"])).collect::<BTreeSet<_>>().into_iter().collect(),

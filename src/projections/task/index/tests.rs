@@ -48,7 +48,8 @@ fn index() -> TaskIndex {
         index.apply(&record, &TaskEvent::TaskSubmitted(submission(number)), position);
         if number % 4 == 0 {
             let results: Vec<_> = (1..=3).map(|nth| picture(number + nth * 1_000_000)).collect();
-            (record.status, record.updated_at) = (TaskStatus::Completed, second(number + 1));
+            record.status = TaskStatus::Completed;
+            record.updated_at = second(number + 1);
             record.stage = TaskStage::Completed { results: results.clone().into() };
             index.apply(&record, &TaskEvent::TaskCompleted { results }, position);
         }
@@ -69,12 +70,12 @@ fn all(index: &TaskIndex, filter: &TaskFilter, limit: usize, scan_limit: usize) 
 }
 
 #[test]
-fn an_entry_is_as_large_as_it_is_said_to_be() {
+fn an_entry_takes_64_bytes() {
     assert_eq!(size_of::<TaskIndexEntry>(), 64);
 }
 
 #[test]
-fn pages_have_what_the_filter_lets_through_the_newest_first() {
+fn pages_contain_the_matching_tasks_newest_first() {
     let index = index();
     let expected =
         |predicate: &dyn Fn(u64) -> bool| (0..TASKS).rev().filter(|n| predicate(*n)).map(task).collect::<Vec<_>>();
@@ -92,7 +93,7 @@ fn pages_have_what_the_filter_lets_through_the_newest_first() {
 }
 
 #[test]
-fn files_are_needed_until_the_last_task_that_names_them_is_old() {
+fn files_are_marked_until_their_last_task_is_expired() {
     let index = index();
     let marks = index.marks_since(second(1000));
     let is_needed = |number: u64| marks.contains(&mark_of(&picture(number).digest));
@@ -104,7 +105,7 @@ fn files_are_needed_until_the_last_task_that_names_them_is_old() {
 }
 
 #[test]
-fn a_snapshot_keeps_all_of_it() {
+fn a_snapshot_restores_the_index() {
     let index = index();
     let snapshot = index.snapshot_copy();
     let (owners, blocks, marks) = snapshot.snapshot_parts();

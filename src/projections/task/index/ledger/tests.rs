@@ -162,7 +162,7 @@ impl World {
             };
             tasks.apply(id, event, recorded);
         }
-        assert_eq!(tasks, self.tasks, "what is folded anew is what there was");
+        assert_eq!(tasks, self.tasks, "a rebuild gives the same tasks");
         self.tasks = tasks;
     }
 
