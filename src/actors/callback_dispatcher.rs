@@ -14,7 +14,7 @@ use super::system::Dispatch;
 use crate::domain::delivery::{AttemptOutcome, DeliveryCommand};
 use crate::domain::ids::{EventId, TaskId, UserId};
 use crate::domain::personal::{PersonalField, PersonalValue};
-use crate::domain::task::{Gateway, TaskStatus};
+use crate::domain::task::Gateway;
 use crate::domain::video::AttachedDocument;
 use crate::domain::webhook_secret;
 use crate::environment::Environment;
@@ -67,11 +67,6 @@ pub struct CallbackDeps {
     pub public_url: String,
 }
 
-/// Returns the status as far as progress is concerned: a terminal status shows none.
-fn visible_progress(status: TaskStatus) -> TaskStatus {
-    if status.is_terminal() { TaskStatus::Created } else { status }
-}
-
 /// A due delivery with its slot in the owner's concurrency limit.
 pub struct DeliveryWork {
     due: DueDelivery,
@@ -91,10 +86,10 @@ impl CallbackDispatcher {
     ) -> Self {
         let changes = models.delivery_changes();
         let account_limit = AccountConcurrencyLimit::new(per_account);
+        let turns = Arc::default();
         let CallbackDeps { sender, tracer, store, keyring, public_url } = deps;
 
         // Offers of work in progress are rejected too.
-        let turns = Arc::default();
         let rejected_offers_max = per_receiver + REJECTED_OFFERS_MAX;
 
         Self {
@@ -119,6 +114,7 @@ impl CallbackDispatcher {
         let webhook_id = due.id.webhook_id();
         let secrets = self.secrets_of(due.owner).await;
         let at = self.environment.now();
+
         let span = self.tracer.start_call_span("POST callback", due.task.0);
         let outcome = self.sender.send(CallbackAttempt { url, webhook_id, body: body.into(), at, secrets }).await;
         if let Some(span) = span {
@@ -136,16 +132,9 @@ impl CallbackDispatcher {
             serde_json::to_vec(&ImageTaskView::new(task, change.to, results, failure, &self.public_url))
         } else {
             let status = change.to;
-            let reached = change.from;
+            let reached = if status.is_terminal() { change.from } else { change.from.max(status) };
             let credits = subject.credits;
-            let task_state = VideoTaskState {
-                task,
-                status,
-                reached: reached.max(visible_progress(status)),
-                credits,
-                results,
-                failure,
-            };
+            let task_state = VideoTaskState { task, status, reached, credits, results, failure };
             serde_json::to_vec(&CreationsView::new(task_state, self.payload(subject.payload).await, &self.public_url))
         };
 
@@ -193,14 +182,18 @@ impl CallbackDispatcher {
         }
 
         let keyring = self.keyring.clone();
-        let decrypt_all = move || {
-            let decrypt = |secret| keyring.read(owner, PersonalField::WebhookSecret, secret).map(Zeroizing::new);
-            let decode = |text: Zeroizing<String>| webhook_secret::decode_secret(&text).map(Zeroizing::new);
-            sealed_secrets.iter().filter_map(|secret| decrypt(secret).and_then(decode)).collect()
-        };
-
-        tokio::task::spawn_blocking(decrypt_all).await.unwrap_or_default()
+        let decrypting = tokio::task::spawn_blocking(move || decrypt_secrets(&keyring, owner, &sealed_secrets));
+        decrypting.await.unwrap_or_default()
     }
+}
+
+/// Returns the secrets that can be decrypted. Blocks.
+fn decrypt_secrets(keyring: &Keyring, owner: UserId, sealed: &[PersonalValue]) -> Vec<Zeroizing<Vec<u8>>> {
+    let decrypt = |secret: &PersonalValue| {
+        let text = Zeroizing::new(keyring.read(owner, PersonalField::WebhookSecret, secret)?);
+        webhook_secret::decode_secret(&text).map(Zeroizing::new)
+    };
+    sealed.iter().filter_map(decrypt).collect()
 }
 
 /// Ends the span of an attempt. It contains neither the URL nor the response, because they are private to the account.
@@ -225,17 +218,17 @@ impl Reactor for CallbackDispatcher {
     fn due(&self, slots: &mut WorkerSlots<TaskId>) -> Vec<(TaskId, DeliveryWork)> {
         let mut permits = Vec::new();
         let mut served = Vec::new();
-        let mut turns = self.turns.lock();
-        let now = self.environment.now();
-        let due = self.models.read().deliveries.due(now, &turns, self.rejected_offers_max, |task, owner, lane| {
-            let Some(permit) = self.account_limit.try_acquire(owner).filter(|_| slots.try_reserve(&task, lane)) else {
-                return false;
-            };
+        let try_take = |task: TaskId, owner: Option<UserId>, receiver: &str| {
+            let permit = self.account_limit.try_acquire(owner);
+            let Some(permit) = permit.filter(|_| slots.try_reserve(&task, receiver)) else { return false };
             permits.push(permit);
-            served.push((lane.into(), owner));
+            served.push((receiver.into(), owner));
             true
-        });
+        };
 
+        let now = self.environment.now();
+        let mut turns = self.turns.lock();
+        let due = self.models.read().deliveries.due(now, &turns, self.rejected_offers_max, try_take);
         for turn in served {
             turns.record_served(turn);
         }

@@ -56,7 +56,7 @@ mod tests {
     use uuid::Uuid;
 
     #[test]
-    fn an_account_has_its_share_and_gets_it_back() {
+    fn slots_are_limited_per_account_and_released() {
         let ada = Some(UserId(Uuid::from_u128(1)));
         let bob = Some(UserId(Uuid::from_u128(2)));
         let limit = AccountConcurrencyLimit::new(2);

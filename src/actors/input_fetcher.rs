@@ -48,14 +48,14 @@ struct FootageSource {
 }
 
 impl InputFetcher {
-    /// Returns inputs that are stored in `store`.
+    /// Returns a fetcher of pictures that stores them in `store`.
     #[must_use]
     pub fn new(fetcher: Fetcher, store: MediaStore) -> Self {
         let inspections = FairSemaphore::new(INSPECTIONS_MAX);
         Self { fetcher, store, inspections, footage_source: None, daily_bytes: None }
     }
 
-    /// Also fetches videos. Those below `public_url` (without a trailing slash) are read from the store.
+    /// Also fetches videos with `fetcher`. Those below `public_url` (without a trailing slash) are read from the store.
     #[must_use]
     pub fn with_video_fetcher(self, fetcher: Fetcher, public_url: &str) -> Self {
         Self {
@@ -118,7 +118,6 @@ impl InputFetcher {
 
         let _permit = self.inspections.acquire(account, 1).await;
         let store = self.store.clone();
-
         run_blocking(move || {
             let bytes = &file.bytes;
             let PictureInfo { format, width, height } =
@@ -136,6 +135,7 @@ impl InputFetcher {
         let Some(FootageSource { fetcher, own_url_prefix }) = &self.footage_source else {
             return Err(InputFailure::Internal("video fetching is not configured".to_owned()));
         };
+
         let store = self.store.clone();
         let own_file =
             url.as_str().strip_prefix(&**own_url_prefix).and_then(|name| store.path_of(MediaArea::Result, name));
@@ -145,6 +145,7 @@ impl InputFetcher {
             })
             .await;
         }
+
         let file = fetcher.get(url.as_str()).await.map_err(|failure| fetch_failure(url, failure))?;
         self.charge(account, file.bytes.len())?;
         run_blocking(move || store_clip(&store, &file.bytes)).await

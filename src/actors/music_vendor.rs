@@ -20,10 +20,10 @@ use crate::environment::Environment;
 use crate::vendors::music::{MusicStreamError, MusicVendor, VendorMusicStream};
 use crate::vendors::{VendorError, VendorErrorKind};
 
-/// No waiting: while the breaker is open, callers get the time after which to retry.
+/// No pauses between attempts: while the breaker is open, callers get the time after which to retry.
 const NO_BACKOFF: Backoff = Backoff { min: Duration::ZERO, max: Duration::ZERO };
 
-/// Plays music. Cheap to clone.
+/// A music vendor with its guard. Cheap to clone.
 #[derive(Clone)]
 pub struct GuardedMusicVendor {
     vendor: Arc<dyn MusicVendor>,
@@ -57,7 +57,7 @@ impl Drop for CallPermit {
     }
 }
 
-/// Premature end of music: the failure for the listener, and the commands to record, in order.
+/// Premature end of a stream: the failure for the client, and the commands to record, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MusicInterruption {
     pub failure: TaskFailure,
@@ -72,7 +72,7 @@ impl From<TaskFailure> for MusicInterruption {
 }
 
 impl GuardedMusicVendor {
-    /// Returns a player of `vendor`. Without breaker options, calls are always admitted.
+    /// Guards `vendor`. Without breaker options, calls are always admitted.
     #[must_use]
     pub fn new(vendor: Arc<dyn MusicVendor>, breaker: Option<BreakerOptions>, environment: Environment) -> Self {
         let guard = VendorGuard::new(vendor.name(), breaker, NO_BACKOFF, environment);
@@ -85,7 +85,7 @@ impl GuardedMusicVendor {
         self.guard.state()
     }
 
-    /// Asks the breaker for a call.
+    /// Asks the breaker for permission to call the vendor.
     ///
     /// # Errors
     /// Returns the time to wait while the breaker is open or held.
@@ -100,7 +100,7 @@ impl GuardedMusicVendor {
     }
 
     /// Returns `true` if the same job yields the same music at no cost, so it can be generated again for another
-    /// listener.
+    /// client.
     #[must_use]
     pub fn is_repeatable(&self) -> bool {
         !self.vendor.is_remote()
@@ -158,8 +158,8 @@ impl MonitoredMusicStream {
     }
 }
 
-/// Returns what to record of music that ended prematurely. A call is never repeated, whatever its outcome: the listener
-/// already has the response to this one.
+/// Returns what to record of a stream that ended prematurely. A call is never repeated, whatever its outcome: the
+/// client already has the response to this one.
 fn interruption_from(stream_error: MusicStreamError) -> MusicInterruption {
     let error = match stream_error {
         MusicStreamError::Failed(failure) | MusicStreamError::Interrupted(failure) => return failure.into(),
@@ -201,7 +201,7 @@ mod tests {
 
     impl MusicVendor for ScriptedMusicVendor {
         fn name(&self) -> &'static str {
-            "told"
+            "scripted"
         }
 
         fn is_remote(&self) -> bool {
@@ -228,6 +228,7 @@ mod tests {
         MusicJob { task: TaskId(Uuid::nil()), account: None, work }
     }
 
+    /// Plays the streams one after the other; returns the state of the circuit after each.
     async fn circuits(streams: Vec<Vec<Result<MusicStreamItem, MusicStreamError>>>) -> Vec<CircuitState> {
         let count = streams.len();
         let vendor = guarded_vendor(streams, Environment::system());
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_vendor_says_is_told_without_what_moves_a_cursor() {
+    fn messages_of_a_vendor_lose_their_control_characters() {
         for kind in [VendorErrorKind::Refused, VendorErrorKind::Unknown, VendorErrorKind::Unreached] {
             let interruption =
                 interruption_from(MusicStreamError::NotAccepted(VendorError::new(kind, "no\u{1b}[2J credit")));
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn streams_that_break_off_open_the_circuit_and_one_that_ends_closes_it() {
+    async fn interrupted_streams_open_the_circuit_and_a_complete_one_resets_it() {
         let item = || Ok(MusicStreamItem::Length { millis: 1 });
         let interrupted = || vec![item(), Err(MusicStreamError::Interrupted(failure()))];
         assert_eq!(
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_listener_who_hangs_up_leaves_the_probe_to_the_next() {
+    async fn a_client_that_hangs_up_leaves_the_probe_to_the_next() {
         // Given a vendor whose breaker was open, and a caller that gets the probe
         let clock = Environment::manual(Timestamp::from_micros(0), 1);
         let item = || Ok(MusicStreamItem::Length { millis: 1 });
@@ -295,26 +296,26 @@ mod tests {
         };
 
         for _ in 0..2 {
-            let _: Vec<_> = play_next().await.expect("leave").collect().await;
+            let _: Vec<_> = play_next().await.expect("a permit").collect().await;
         }
         assert!(play_next().await.is_none());
         clock.advance(MINUTE);
 
         // When callers hang up before the first sound, before the end, or before asking
-        drop(play_next().await.expect("leave"));
+        drop(play_next().await.expect("a permit"));
 
-        let mut stream = play_next().await.expect("leave");
+        let mut stream = play_next().await.expect("a permit");
         assert!(stream.next().await.is_some() && play_next().await.is_none(), "one at a time");
         drop(stream);
-        drop(vendor.admit().expect("leave"));
+        drop(vendor.admit().expect("a permit"));
 
         // Then the next caller gets the probe, and the end of its stream closes the circuit
-        let items: Vec<_> = play_next().await.expect("leave").collect().await;
+        let items: Vec<_> = play_next().await.expect("a permit").collect().await;
         assert_eq!((items.len(), vendor.vendor_state().circuit()), (1, CircuitState::Closed));
     }
 
     #[test]
-    fn what_became_of_a_call_is_recorded_and_never_that_it_may_be_made_again() {
+    fn the_outcome_of_a_call_is_recorded_as_not_repeatable() {
         let interruption = |kind| interruption_from(MusicStreamError::NotAccepted(VendorError::new(kind, "m")));
         for kind in [VendorErrorKind::Unreached, VendorErrorKind::Busy, VendorErrorKind::Unserved] {
             let MusicInterruption { failure, commands } = interruption(kind);

@@ -364,7 +364,7 @@ impl Poller {
     /// Records a command and continues immediately, or after a pause if recording fails.
     async fn record_and_continue(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> Reschedule {
         match self.record(task, entry, command).await {
-            // The task has advanced, possibly concurrently: look at it again.
+            // The task has advanced, possibly by another command: its new stage decides what is due.
             Ok(_) | Err(CommandError::Rejected(TaskRejection::WrongStage { .. })) => {
                 self.task_progress.unblock(task);
                 Reschedule::WhenDue

@@ -25,7 +25,7 @@ const PANIC_BACKOFF: Duration = Duration::from_secs(1);
 pub enum Reschedule {
     /// As soon as the projection reports it as due.
     WhenDue,
-    /// After this pause, or earlier if the work is hinted at.
+    /// After this pause, or earlier if the work is woken ([`Reactor::take_woken`]).
     After(Duration),
 }
 
@@ -47,7 +47,7 @@ pub trait Reactor: Clone + Send + Unpin + 'static {
     /// Completes when there may be new work. `true` ends all pauses, because their reason may be gone.
     fn changed(&mut self) -> impl Future<Output = bool> + Send;
 
-    /// Returns the work that was hinted at since the last call; its pauses end.
+    /// Returns the work that was woken since the last call, such as by a webhook; its pauses end.
     fn take_woken(&self) -> Vec<Self::Key> {
         Vec::new()
     }
@@ -141,7 +141,7 @@ pub struct ReactorActor<R: Reactor> {
     reactor: R,
     environment: Environment,
     slots: WorkerSlots<R::Key>,
-    /// Work that was hinted at while in progress: it is not paused afterwards.
+    /// Work that was woken while in progress: it is not paused afterwards.
     woken_in_progress: HashSet<R::Key>,
     /// Earliest time of the next search for work.
     next_poll_at: Instant,
@@ -227,8 +227,8 @@ impl<R: Reactor> ReactorActor<R> {
         self.poll(context);
     }
 
-    /// Ends the pauses of work that was hinted at.
-    fn wake_hinted_work(&mut self) {
+    /// Ends the pauses of woken work.
+    fn end_pauses_of_woken(&mut self) {
         for key in self.reactor.take_woken() {
             if self.slots.in_progress.contains_key(&key) {
                 self.woken_in_progress.insert(key);
@@ -280,7 +280,7 @@ impl<R: Reactor> Handler<WakeReactor> for ReactorActor<R> {
         if wake.ends_pauses {
             self.slots.paused_until.clear();
         }
-        self.wake_hinted_work();
+        self.end_pauses_of_woken();
         self.poll(context);
     }
 }

@@ -59,8 +59,8 @@ impl TaskBlocker {
 struct TaskProgressEntry {
     reported: Option<ReportedProgress>,
     blocker: Option<TaskBlocker>,
-    /// Position in the order of reports.
-    reported_at_turn: u64,
+    /// Number of the last report, among the reports of all tasks.
+    turn: u64,
 }
 
 #[derive(Debug, Default)]
@@ -72,7 +72,8 @@ struct TaskProgressTable {
 }
 
 impl TaskProgressTable {
-    /// Returns the state of a task that is reported now.
+    /// Returns the state of a task and marks it as the most recently reported. Evicts the oldest task if the table is
+    /// full.
     fn touch(&mut self, task: TaskId) -> &mut TaskProgressEntry {
         self.last_turn += 1;
         if self.tasks.len() >= TRACKED_TASKS_MAX
@@ -81,10 +82,11 @@ impl TaskProgressTable {
         {
             self.tasks.remove(&oldest);
         }
+
         let entry = self.tasks.entry(task).or_default();
-        self.by_recency.remove(&entry.reported_at_turn);
+        self.by_recency.remove(&entry.turn);
         self.by_recency.insert(self.last_turn, task);
-        entry.reported_at_turn = self.last_turn;
+        entry.turn = self.last_turn;
         entry
     }
 }
@@ -97,8 +99,8 @@ impl TaskProgress {
     /// Records the progress reported by a vendor. Progress never decreases, even if the vendor starts over.
     pub fn record(&self, task: TaskId, progress: &JobProgress) {
         let reported = match progress {
-            JobProgress::Queued { queue_position: Some(position) } => {
-                ReportedProgress::Queued { queue_position: *position }
+            JobProgress::Queued { queue_position: Some(queue_position) } => {
+                ReportedProgress::Queued { queue_position: *queue_position }
             }
             JobProgress::Running { permille: Some(permille) } => ReportedProgress::Running { permille: *permille },
             _ => return,
@@ -147,7 +149,7 @@ impl TaskProgress {
     #[must_use]
     pub fn queue_position(&self, task: TaskId) -> Option<u32> {
         match self.reported(task) {
-            Some(ReportedProgress::Queued { queue_position: position }) => Some(position),
+            Some(ReportedProgress::Queued { queue_position }) => Some(queue_position),
             _ => None,
         }
     }
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_waits_and_then_only_goes_forward() {
+    fn progress_never_decreases() {
         let progress = TaskProgress::default();
         let record_queued = |position| progress.record(task(1), &JobProgress::Queued { queue_position: position });
         let record_running = |permille| progress.record(task(1), &JobProgress::Running { permille });
@@ -187,10 +189,10 @@ mod tests {
     }
 
     #[test]
-    fn what_hinders_a_task_is_known_until_it_goes_on_and_takes_nothing_of_its_progress() {
+    fn a_blocker_is_reported_until_unblocked_and_keeps_the_progress() {
         let progress = TaskProgress::default();
         let at = Timestamp::from_micros(1);
-        let reason = TaskFailure::new("vendor_busy", "no room");
+        let reason = TaskFailure::new("vendor_busy", "at capacity");
         let blocker = TaskBlocker { reason, counts_as_queued: true, since: at, next_attempt_at: at };
         progress.record(task(1), &JobProgress::Running { permille: Some(400) });
         progress.block(task(1), blocker.clone());
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_tasks_those_are_forgotten_of_which_nothing_was_told_for_longest() {
+    fn the_task_reported_least_recently_is_evicted() {
         // Given as many tasks as are kept, of which the first is reported once more
         let progress = TaskProgress::default();
         let record =

@@ -1,4 +1,4 @@
-//! Counters of facts that are too frequent for one event each: installs of nodes and uses of tokens.
+//! Counters of what is too frequent for one event each: installs of nodes and uses of tokens.
 //!
 //! They are counted in memory and recorded in batches: at most one event per node and second, and per token and minute.
 //! A stop records the rest; a crash may lose the last second.
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
-use tokio::sync::Mutex as Turn;
+use tokio::sync::Mutex as AsyncMutex;
 
 use super::CommandContext;
 use super::error::CommandError;
@@ -78,7 +78,7 @@ impl UsageCounters {
         }
     }
 
-    /// Notes the use of a token, unless a use less than a minute ago is recorded.
+    /// Counts the use of a token, unless a use less than a minute ago is recorded.
     pub fn count_token_use(&self, token: &TokenRecord, at: Timestamp) {
         if token.last_used_at.is_none_or(|last| at.since(last) >= USE_RECORD_INTERVAL) {
             bounded_entry(&mut self.0.uses.lock(), token.grant.id, at);
@@ -101,7 +101,7 @@ impl UsageCounters {
     }
 }
 
-/// Returns the value of a key, inserting `new` if it is absent; `None` if the map is full.
+/// Returns the value of a key, inserting `initial` if it is absent; `None` if the map is full.
 fn bounded_entry<K: Eq + Hash, V>(counts: &mut HashMap<K, V>, key: K, initial: V) -> Option<&mut V> {
     if counts.len() >= SUBJECTS_MAX && !counts.contains_key(&key) {
         return None;
@@ -116,7 +116,7 @@ pub struct UsageRecorder {
     dispatch: Dispatch,
     environment: Environment,
     /// Serializes recordings, which would otherwise record the same counts twice.
-    record_lock: Arc<Turn<()>>,
+    record_lock: Arc<AsyncMutex<()>>,
 }
 
 impl UsageRecorder {
@@ -129,11 +129,13 @@ impl UsageRecorder {
     /// Records everything counted so far.
     pub async fn record(&self) {
         let _guard = self.record_lock.lock().await;
+
         let installs: Vec<_> =
             self.counters.0.installs.lock().iter().map(|(node, count)| (node.clone(), *count)).collect();
         stream::iter(installs)
             .for_each_concurrent(CONCURRENCY, |(node, count)| async move { self.record_installs(&node, count).await })
             .await;
+
         let uses: Vec<_> = self.counters.0.uses.lock().iter().map(|(token, at)| (*token, *at)).collect();
         stream::iter(uses)
             .for_each_concurrent(CONCURRENCY, |(token, at)| async move { self.record_use(token, at).await })
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_while_a_count_is_recorded_stays() {
+    fn installs_during_a_recording_stay_counted() {
         let counters = UsageCounters::default();
         (0..3).for_each(|account| counters.count_install(&node(1), account, AT));
         counters.subtract_installs(&node(1), 2);
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_counts_once_a_day_for_each_node() {
+    fn an_account_counts_once_a_day_per_node() {
         let counters = UsageCounters::default();
         let installs_of = |node: &NodeKey| counters.0.installs.lock().get(node).copied();
         // Given two accounts that install the same node again and again
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_use_is_noted_once_a_minute_with_its_first_time() {
+    fn the_first_use_in_a_minute_is_counted() {
         let counters = UsageCounters::default();
         counters.count_token_use(&token(Some(AT)), AT.saturating_add(Duration::from_secs(59)));
         assert!(counters.is_empty());
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_is_bounded_and_those_who_are_in_it_go_on() {
+    fn memory_is_bounded_and_known_nodes_are_still_counted() {
         let counters = UsageCounters::default();
         (0..SUBJECTS_MAX + 5).for_each(|n| counters.count_install(&node(n), "alice", AT));
         counters.count_install(&node(0), "bob", AT);

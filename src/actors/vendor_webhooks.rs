@@ -36,12 +36,12 @@ impl VendorWebhooks {
             pending.insert(task);
         }
         drop(pending);
-        // A poller that is not waiting now will look soon anyway.
+        // A poller that is not waiting for webhooks now takes them at its next search for work.
         self.arrival.notify_waiters();
         true
     }
 
-    /// Removes and returns the hinted tasks for which `is_own` returns `true`.
+    /// Removes and returns the tasks with webhooks for which `is_own` returns `true`.
     pub(super) fn drain(&self, is_own: impl Fn(&TaskId) -> bool) -> Vec<TaskId> {
         self.pending.lock().extract_if(|task| is_own(task)).collect()
     }

@@ -194,6 +194,7 @@ impl EventWriterTask {
 
         let (appends, replies): (Vec<_>, Vec<_>) =
             group.into_iter().map(|request| (request.append, request.reply)).unzip();
+
         let started = Instant::now();
         let outcomes: Vec<AppendOutcome> = match self.log.append(appends) {
             Ok(results) => {

@@ -26,12 +26,12 @@ impl Backoff {
     }
 }
 
-/// Returns a duration between half of `rest` and all of it.
+/// Returns a pause between half of `delay` and all of it.
 fn with_half_jitter(delay: Duration, random: f64) -> Duration {
     delay.mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0)
 }
 
-/// Returns up to a tenth more than `rest`, so that callers do not retry at the same moment.
+/// Returns up to a tenth more than `delay`, so that callers do not retry at the same moment.
 #[must_use]
 pub fn add_jitter(delay: Duration, random: f64) -> Duration {
     delay.mul_f64(1.0 + random.clamp(0.0, 1.0) / 10.0)
@@ -41,24 +41,24 @@ pub fn add_jitter(delay: Duration, random: f64) -> Duration {
 mod tests {
     use super::*;
 
-    const PAUSES: Backoff = Backoff { min: Duration::from_secs(2), max: Duration::from_mins(5) };
+    const BACKOFF: Backoff = Backoff { min: Duration::from_secs(2), max: Duration::from_mins(5) };
 
     #[test]
-    fn each_failure_doubles_the_rest_up_to_the_longest() {
-        let full_delay = |failures| PAUSES.after_failures(failures, 1.0).as_secs();
+    fn each_failure_doubles_the_pause_up_to_the_maximum() {
+        let full_delay = |failures| BACKOFF.after_failures(failures, 1.0).as_secs();
         assert_eq!([1, 2, 3, 4, 9, u32::MAX].map(full_delay), [2, 4, 8, 16, 300, 300]);
-        assert_eq!(PAUSES.after_failures(3, 0.0).as_secs(), 4);
-        assert_eq!(PAUSES.after_failures(0, 1.0).as_secs(), 2);
+        assert_eq!(BACKOFF.after_failures(3, 0.0).as_secs(), 4);
+        assert_eq!(BACKOFF.after_failures(0, 1.0).as_secs(), 2);
     }
 
     #[test]
-    fn old_tasks_are_asked_after_seldom() {
-        let full_delay = |age| PAUSES.poll_interval(Duration::from_secs(age), 1.0).as_secs();
+    fn old_tasks_are_polled_less_often() {
+        let full_delay = |age| BACKOFF.poll_interval(Duration::from_secs(age), 1.0).as_secs();
         assert_eq!([0, 4, 60, 86_400].map(full_delay), [2, 2, 30, 300]);
     }
 
     #[test]
-    fn what_was_asked_for_is_never_cut() {
+    fn jitter_never_shortens_a_pause() {
         let requested = Duration::from_secs(10);
         assert_eq!([0.0, 1.0].map(|random| add_jitter(requested, random).as_secs()), [10, 11]);
     }

@@ -61,11 +61,13 @@ impl Poller {
     pub(super) fn block(&self, task: TaskId, entry: &TaskEntry, reason: BlockedReason, delay: Duration) -> Reschedule {
         let now = self.environment.now();
         let delay = self.limit_to_deadline(&entry.record, delay);
-        // `vendor_busy` is outdated once the breaker opens.
+
+        // The earlier reason `vendor_busy` is outdated once the breaker opens.
         let previous = self
             .task_progress
             .blocker(task)
             .filter(|blocker| reason == BlockedReason::CircuitOpen && !blocker.counts_as_queued);
+
         let counts_as_queued = reason == BlockedReason::VendorError(VendorErrorKind::Busy);
         let blocker = previous.unwrap_or_else(|| TaskBlocker {
             reason: reason.into_failure(),
@@ -90,17 +92,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_codes_of_all_causes_are_known_and_of_results_nothing_else_is_told() {
-        let results = ["result_unavailable", "result_unwritable", "result_invalid"];
-        let results = results
+    fn all_codes_are_known_and_messages_hide_internal_details() {
+        let results = ["result_unavailable", "result_unwritable", "result_invalid"]
             .map(|code| BlockedReason::ResultsUnavailable(TaskFailure::new(code, "certificate of results.internal")));
-        let kinds = [
+        let vendor_errors = [
             VendorErrorKind::Busy,
             VendorErrorKind::Unreached,
             VendorErrorKind::Unserved,
             VendorErrorKind::Unknown,
             VendorErrorKind::Refused,
-        ];
+        ]
+        .map(BlockedReason::VendorError);
         let input = BlockedReason::InputUnavailable(TaskFailure::new(
             "input_unavailable",
             "an input could not be fetched: no connection",
@@ -112,7 +114,7 @@ mod tests {
             BlockedReason::CircuitOpen,
             input,
         ];
-        for reason in reasons.into_iter().chain(kinds.map(BlockedReason::VendorError)).chain(results) {
+        for reason in reasons.into_iter().chain(vendor_errors).chain(results) {
             let failure = reason.into_failure();
             assert!(TaskBlocker::CODES.contains(&failure.code.as_str()), "{failure:?}");
             assert!(!failure.message.as_str().contains("internal"), "{failure:?}");

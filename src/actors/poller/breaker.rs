@@ -180,13 +180,13 @@ mod tests {
 
     fn opened() -> CircuitBreaker {
         let mut breaker = breaker();
-        let tripped = [(); 3].map(|()| breaker.record_failure(at(0)));
-        assert_eq!((tripped, breaker.circuit(at(0))), ([false, false, true], CircuitState::Open));
+        let opened = [(); 3].map(|()| breaker.record_failure(at(0)));
+        assert_eq!((opened, breaker.circuit(at(0))), ([false, false, true], CircuitState::Open));
         breaker
     }
 
     #[test]
-    fn only_failures_in_a_row_open_it() {
+    fn only_consecutive_failures_open_the_breaker() {
         let mut breaker = breaker();
         for _ in 0..10 {
             assert!(!breaker.record_failure(at(0)) && !breaker.record_failure(at(0)));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_one_lets_one_call_through_after_its_pause() {
+    fn an_open_breaker_admits_one_call_after_its_pause() {
         let mut breaker = opened();
         assert_eq!(breaker.admit(at(29)), Admission::Wait(Duration::from_secs(1)));
         assert_eq!(breaker.admit(at(30)), Admission::Probe);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn each_failed_probe_doubles_the_pause_up_to_the_longest() {
+    fn each_failed_probe_doubles_the_pause_up_to_the_maximum() {
         let mut breaker = opened();
         let mut now = 30;
         for pause in [60, 90, 90] {
@@ -219,7 +219,7 @@ mod tests {
             now += pause;
         }
         assert!(breaker.admit(at(now)) == Admission::Probe && breaker.record_success());
-        assert!(!breaker.record_failure(at(now)), "it begins anew");
+        assert!(!breaker.record_failure(at(now)), "the count of failures starts again");
     }
 
     #[test]
@@ -233,13 +233,13 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_that_never_ends_is_given_up() {
+    fn a_probe_without_an_outcome_is_considered_lost() {
         let mut breaker = opened();
         assert_eq!((breaker.admit(at(30)), breaker.admit(at(60))), (Admission::Probe, Admission::Probe));
     }
 
     #[test]
-    fn a_probe_that_is_given_back_is_there_for_the_next_and_costs_no_pause() {
+    fn a_released_probe_is_available_to_the_next_caller_without_a_pause() {
         let mut breaker = opened();
         assert_eq!(breaker.admit(at(30)), Admission::Probe);
         breaker.release_probe(at(31));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vendor_that_asks_for_it_is_left_alone_in_every_state() {
+    fn a_pause_that_the_vendor_asks_for_holds_in_every_state() {
         for mut breaker in [breaker(), opened()] {
             let expected =
                 if breaker.circuit(at(0)) == CircuitState::Closed { CircuitState::Held } else { CircuitState::Open };

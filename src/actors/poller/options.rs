@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn off_peak_tasks_have_two_days_and_do_not_wait_for_ever() {
+    fn off_peak_tasks_have_two_days_and_are_prioritized_after_one() {
         let options = PollerOptions::built_in(Gateway::Video, HOUR);
         assert_eq!([false, true].map(|off_peak| options.deadline_of(&record(off_peak))), [HOUR, 48 * HOUR]);
         let long_deadline = PollerOptions { deadline: 72 * HOUR, ..options };

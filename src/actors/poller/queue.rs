@@ -22,7 +22,8 @@ pub(super) fn due(
     turns: &mut TaskTurns,
     worker_slots: &mut WorkerSlots<TaskId>,
 ) -> Vec<(TaskId, TaskEntry)> {
-    let mut slots = FreeVendorSlots::count_free(tasks, options, worker_slots);
+    let mut vendor_slots = FreeVendorSlots::count_free(tasks, options, worker_slots);
+
     // Off-peak tasks come last. Those that have waited for long come before the other tasks of their account, and take
     // turns with the tasks of other accounts.
     let off_peak: Vec<TaskId> = tasks.off_peak_ids(options.gateway).collect();
@@ -30,21 +31,22 @@ pub(super) fn due(
     let (long_waiting, remaining): (Vec<TaskId>, Vec<TaskId>) = off_peak.iter().partition(|id| has_waited(id));
     let off_peak: HashSet<TaskId> = off_peak.into_iter().collect();
     let regular = tasks.queued_ids(options.gateway).filter(|id| !off_peak.contains(id));
-    let first = long_waiting.into_iter().chain(regular).collect();
+    let prioritized = long_waiting.into_iter().chain(regular).collect();
 
     let mut due = Vec::new();
-    for group in [first, remaining] {
+    for group in [prioritized, remaining] {
         // A paused task keeps its place in the queue for a slot, so paused tasks are skipped only if slots are
         // unlimited.
-        let candidates = group.into_iter().filter(|id| !worker_slots.is_in_progress(id));
-        let candidates = candidates.filter(|id| !(slots.is_unlimited() && worker_slots.is_paused(id)));
-        let candidates = candidates.filter_map(|id| {
+        let is_skipped =
+            |id: &TaskId| worker_slots.is_in_progress(id) || vendor_slots.is_unlimited() && worker_slots.is_paused(id);
+        let candidates = group.into_iter().filter(|id| !is_skipped(id)).filter_map(|id| {
             let entry = tasks.get(id)?;
             Some(((lane(&entry.record), entry.record.submission.owner), (id, entry)))
         });
+
         for ((lane, account), (id, entry)) in turns.interleave(candidates) {
             let needs_slot = lane == SUBMIT_LANE && !is_at_vendor(&entry.record.stage);
-            if (!needs_slot || slots.try_take()) && worker_slots.try_reserve(&id, lane) {
+            if (!needs_slot || vendor_slots.try_take()) && worker_slots.try_reserve(&id, lane) {
                 turns.record_served((lane, account));
                 due.push((id, entry.clone()));
             }
@@ -59,12 +61,14 @@ struct FreeVendorSlots(Option<usize>);
 impl FreeVendorSlots {
     fn count_free(tasks: &Tasks, options: &PollerOptions, worker_slots: &WorkerSlots<TaskId>) -> Self {
         let limit = Some(options.slots).filter(|slots| *slots < usize::MAX);
+
         // A submission uses its slot from its selection on, not only once its start is recorded: in between, the next
         // account would get the same slot.
         let uses_slot = |id: TaskId, entry: &TaskEntry| {
             let is_being_submitted = lane(&entry.record) == SUBMIT_LANE && worker_slots.is_in_progress(&id);
             is_at_vendor(&entry.record.stage) || is_being_submitted
         };
+
         Self(limit.map(|slots| {
             let unfinished = tasks.unfinished(options.gateway);
             slots.saturating_sub(unfinished.filter(|(id, entry)| uses_slot(*id, entry)).count())
@@ -100,7 +104,7 @@ mod tests {
     const ALICE: u128 = 1;
     const BOB: u128 = 2;
 
-    /// A video task of `owner`, number `task` in order of submission, that waits for a slot.
+    /// Submits a video task, number `task` in order of submission, that waits for a slot.
     fn submit(tasks: &mut Tasks, task: u64, owner: u128) {
         let job = VideoJob::StartEnd(GenerateJob::default());
         let seed = Seed::from_random(1);

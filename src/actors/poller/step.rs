@@ -50,6 +50,7 @@ const UNKNOWN_AFTER_RESTART: &str =
     "the service stopped during the submission, and the vendor cannot tell whether it arrived";
 const UNKNOWN_AT_DEADLINE: &str = "whether the vendor accepted the task was not known before the deadline";
 
+/// Returns the next step of a task.
 pub(super) fn next_step(
     record: &TaskRecord,
     now: Timestamp,
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_submission_without_an_answer_is_repeated_searched_for_or_given_up() {
+    fn a_submission_without_a_response_is_repeated_searched_for_or_given_up() {
         let key = Text::from_recorded("k".to_owned());
         assert_eq!(next(submitting(), Duration::ZERO, SubmissionRecovery::Key), PollerStep::Submit);
         assert_eq!(next(submitting(), Duration::ZERO, SubmissionRecovery::Search), PollerStep::Search { key });
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_deadline_what_is_unknown_is_said_to_be_unknown() {
+    fn at_the_deadline_an_unknown_submission_is_given_up_as_unknown() {
         for recovery in [SubmissionRecovery::Key, SubmissionRecovery::Search, SubmissionRecovery::Nothing] {
             assert_eq!(next(submitting(), HOUR, recovery), PollerStep::GiveUpUnknown { reason: UNKNOWN_AT_DEADLINE });
             assert_eq!(next(TaskStage::Waiting { attempts: 3 }, HOUR, recovery), PollerStep::Expire);
