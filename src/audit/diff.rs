@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::filter::StreamFilter;
+use super::history::EventsByStream;
 use super::json_diff::{JsonDifference, differences};
 use super::subject::AuditSubject;
 use super::{Audit, AuditError};
@@ -74,37 +75,46 @@ impl Audit {
             StreamFilter::One(subject) => stream == subject.stream(),
         })?;
 
-        let mut names: Vec<_> =
-            event_counts.into_iter().map(|(stream, events)| (AuditSubject::from_stream(stream), events)).collect();
-        names.sort_unstable_by(|(a, _), (b, _)| a.stream().as_str().cmp(b.stream().as_str()));
-        names.retain(|(subject, _)| after.is_none_or(|after| subject.stream().as_str() > after));
+        let with_subject = |(stream, events)| (AuditSubject::from_stream(stream), events);
+        let mut subjects: Vec<(AuditSubject, u64)> = event_counts.into_iter().map(with_subject).collect();
+        subjects.sort_unstable_by(|(a, _), (b, _)| a.stream().as_str().cmp(b.stream().as_str()));
+        subjects.retain(|(subject, _)| after.is_none_or(|after| subject.stream().as_str() > after));
 
-        let has_more = names.len() > limit.max(1);
-        names.truncate(limit.max(1));
+        let has_more = subjects.len() > limit.max(1);
+        subjects.truncate(limit.max(1));
+        let next = subjects.last().filter(|_| has_more).map(|(subject, _)| subject.to_string());
 
-        let histories = self.related_events(names.iter().map(|(subject, _)| subject), to)?;
-        let next = names.last().filter(|_| has_more).map(|(subject, _)| subject.to_string());
-        let compared = names.into_iter().map(|(subject, events)| {
-            let mut replayed = self.empty_state();
-            let mut remaining = histories.events_of(&subject).into_iter().peekable();
-            while let Some(event) = remaining.next_if(|event| event.position <= from) {
-                replayed.apply(event);
-            }
+        let histories = self.related_events(subjects.iter().map(|(subject, _)| subject), to)?;
+        let diffs = subjects.iter().map(|(subject, events)| self.diff_subject(subject, *events, &histories, from));
+        Ok(Diff { from: from.0, to: to.0, things: diffs.collect::<Result<_, AuditError>>()?, next })
+    }
 
-            let before = self.render_state(&replayed, &subject)?;
-            remaining.for_each(|event| replayed.apply(event));
-            let state = self.render_state(&replayed, &subject)?;
+    /// Compares the states of a subject at `from` and at the end of `histories`; `events` is the number of its own
+    /// events in between.
+    fn diff_subject(
+        &self,
+        subject: &AuditSubject,
+        events: u64,
+        histories: &EventsByStream,
+        from: Position,
+    ) -> Result<SubjectDiff, AuditError> {
+        let mut replayed = self.empty_state();
+        let mut remaining = histories.events_of(subject).into_iter().peekable();
+        while let Some(event) = remaining.next_if(|event| event.position <= from) {
+            replayed.apply(event);
+        }
+        let before = self.render_state(&replayed, subject)?;
 
-            let changes = differences(before.as_ref(), state.as_ref());
-            let change = match (&before, &state) {
-                (None, Some(_)) => SubjectChangeKind::Created,
-                (Some(_), None) => SubjectChangeKind::Deleted,
-                _ if changes.is_empty() => SubjectChangeKind::Unchanged,
-                _ => SubjectChangeKind::Changed,
-            };
-            Ok(SubjectDiff { thing: subject.to_string(), change, events, changes })
-        });
+        remaining.for_each(|event| replayed.apply(event));
+        let after = self.render_state(&replayed, subject)?;
 
-        Ok(Diff { from: from.0, to: to.0, things: compared.collect::<Result<_, AuditError>>()?, next })
+        let changes = differences(before.as_ref(), after.as_ref());
+        let change = match (&before, &after) {
+            (None, Some(_)) => SubjectChangeKind::Created,
+            (Some(_), None) => SubjectChangeKind::Deleted,
+            _ if changes.is_empty() => SubjectChangeKind::Unchanged,
+            _ => SubjectChangeKind::Changed,
+        };
+        Ok(SubjectDiff { thing: subject.to_string(), change, events, changes })
     }
 }

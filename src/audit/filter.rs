@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_of_one_thing_or_of_a_kind() {
+    fn streams_are_selected_by_subject_or_kind() {
         assert_eq!(StreamFilter::parse("node/"), Ok(StreamFilter::Kind(StreamKind::Node)));
         assert_eq!(StreamFilter::parse("node/A"), Ok(StreamFilter::One(AuditSubject::parse("node/a").unwrap())));
         for bad in ["", "/", "nodes/", "node", "node//"] {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn actors_are_named_as_events_name_them() {
+    fn actors_parse_as_events_name_them() {
         let id = Uuid::from_u128(7);
         assert_eq!(ActorFilter::parse("system"), Ok(ActorFilter::Is(Actor::System)));
         assert_eq!(ActorFilter::parse("anonymous"), Ok(ActorFilter::Is(Actor::Anonymous)));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_known_by_their_names() {
+    fn event_types_parse_by_name() {
         assert_eq!(parse_event_type("NodeRevised"), Ok("NodeRevised"));
         let message = parse_event_type("nodeRevised").unwrap_err().to_string();
         assert!(message.contains("UserCreated") && message.contains("KeyClaimed"), "{message}");

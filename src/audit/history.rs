@@ -153,7 +153,7 @@ impl Audit {
         if events.is_empty() { Err(AuditError::UnknownSubject(subject.clone())) } else { Ok(()) }
     }
 
-    /// Returns the number of events between two positions for each wanted stream that has any.
+    /// Returns the number of events between two positions for each stream that has any and that `include` accepts.
     pub(super) fn event_counts(
         &self,
         from: Position,
@@ -179,19 +179,20 @@ impl Audit {
 }
 
 impl EventsByStream {
-    /// All events from which the state of a subject is built, in order.
+    /// Returns all events from which the state of a subject is built, in order.
     pub(super) fn events_of(&self, subject: &AuditSubject) -> Vec<&RecordedEvent> {
         let own_events = self.0.get(subject.stream()).map_or(&[][..], Vec::as_slice);
-        let referenced: BTreeSet<StreamId> = own_events.iter().filter_map(referenced_stream).collect();
-        let other_events =
-            referenced.iter().filter(|stream| *stream != subject.stream()).filter_map(|stream| self.0.get(stream));
-        let mut events: Vec<&RecordedEvent> = own_events.iter().chain(other_events.flatten()).collect();
+        let mut referenced: BTreeSet<StreamId> = own_events.iter().filter_map(referenced_stream).collect();
+        referenced.remove(subject.stream());
+
+        let referenced_events = referenced.iter().filter_map(|stream| self.0.get(stream)).flatten();
+        let mut events: Vec<&RecordedEvent> = own_events.iter().chain(referenced_events).collect();
         events.sort_unstable_by_key(|event| event.position);
         events
     }
 }
 
-/// The stream of another subject that is part of this event's subject.
+/// Returns the stream of another subject that this event adds to the state of its own subject.
 fn referenced_stream(event: &RecordedEvent) -> Option<StreamId> {
     match &event.event {
         Event::Node(NodeEvent::NodeCreated { publisher, .. }) => Some(StreamId::from(publisher)),

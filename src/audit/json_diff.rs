@@ -50,8 +50,8 @@ fn compare_members(
     after: &Map<String, Value>,
     found: &mut Vec<JsonDifference>,
 ) {
-    let new = after.keys().filter(|name| !before.contains_key(*name));
-    let mut names: Vec<&String> = before.keys().chain(new).collect();
+    let added = after.keys().filter(|name| !before.contains_key(*name));
+    let mut names: Vec<&String> = before.keys().chain(added).collect();
     names.sort_unstable();
 
     for name in names {
@@ -60,7 +60,7 @@ fn compare_members(
     }
 }
 
-/// The entries of a list, keyed by name; `None` if an entry has no name or a name occurs twice.
+/// Returns the entries of a list, keyed by name; `None` if an entry has no name or a name occurs twice.
 fn entries_by_name(entries: &[Value]) -> Option<Map<String, Value>> {
     let mut by_name = Map::new();
     for entry in entries {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_told() {
+    fn only_differences_are_reported() {
         let before = json!({"a": 1, "b": {"c": "x", "d": [1]}, "gone": true, "same": []});
         let after = json!({"a": 1, "b": {"c": "y", "d": [2]}, "come": {"x": 1}, "same": []});
         let expected = [
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_lists_are_known_by_their_names() {
+    fn entries_of_lists_are_matched_by_name() {
         let before =
             json!({"versions": [{"version": "1.0.0", "status": "Pending"}], "members": [{"id": "a", "role": "owner"}]});
         let after = json!({
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_or_goes_is_one_difference() {
+    fn an_added_or_removed_value_is_one_difference() {
         let one = json!({"a": 1});
         assert_eq!(
             differences(None, Some(&one))[0],

@@ -1,6 +1,6 @@
 //! Audit of the log: events as JSON, histories, and states at any position.
 //!
-//! All answers derive from the events alone, so a running service ([`source::LiveEventSource`]) and the directory of a
+//! All results derive from the events alone, so a running service ([`source::LiveEventSource`]) and the directory of a
 //! stopped one ([`source::StoppedEventSource`]) give the same ones. The caller supplies the rendering of states
 //! ([`StateRenderer`]).
 
@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use self::point_in_time::PointInTime;
 use self::record::RecordJson;
 use self::redaction::ErasureCheck;
 use self::replay::ReplayedState;
@@ -65,8 +66,8 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Queries these events. `state_of` renders states, `links` builds URLs in them, and `erasures` decides whose
-    /// personal data is redacted.
+    /// Returns audit queries over these events. `state_of` renders states, `links` builds URLs in them, and `erasures`
+    /// decides whose personal data is redacted.
     #[must_use]
     pub fn new(source: Arc<dyn EventSource>, links: Links, state_of: StateRenderer, erasures: ErasureCheck) -> Self {
         Self { source, links, state_of, erasures }
@@ -86,7 +87,7 @@ impl Audit {
         Ok(record)
     }
 
-    /// The position of the last event.
+    /// Returns the position of the last event.
     ///
     /// # Errors
     /// If the events cannot be read.
@@ -103,27 +104,27 @@ impl Audit {
         Ok(events.iter().any(|event| redaction::user_in_plain_text(event).is_some()))
     }
 
-    /// The source of the events.
+    /// Returns the source of the events.
     #[must_use]
     pub fn source(&self) -> &dyn EventSource {
         &*self.source
     }
 
-    /// Returns the position of a moment; for a time, that of the last event not later than it.
+    /// Returns the position of a point in time; for a time, that of the last event not later than it.
     ///
     /// # Errors
     /// If the position is beyond the end of the log, or the events cannot be read.
-    pub fn position_at(&self, point: point_in_time::PointInTime) -> Result<Position, AuditError> {
+    pub fn position_at(&self, point: PointInTime) -> Result<Position, AuditError> {
         match point {
-            point_in_time::PointInTime::Time(at) => Ok(self.source.position_at(at)?),
-            point_in_time::PointInTime::Position(position) => {
+            PointInTime::Time(at) => Ok(self.source.position_at(at)?),
+            PointInTime::Position(position) => {
                 let head = self.source.head()?;
                 if position <= head { Ok(position) } else { Err(AuditError::BeyondEnd { asked: position, head }) }
             }
         }
     }
 
-    /// Time of the event at a position; `None` for position 0.
+    /// Returns the time of the event at a position; `None` for position 0.
     fn time_of(&self, position: Position) -> Result<Option<Timestamp>, AuditError> {
         let Some(before) = position.0.checked_sub(1) else { return Ok(None) };
         let mut at = None;

@@ -66,7 +66,7 @@ pub struct EventBatch {
 struct EventBatchBuilder<'f> {
     audit: &'f Audit,
     filter: &'f AuditFilter,
-    bounds: BatchLimits,
+    limits: BatchLimits,
     events: Vec<(u64, Box<RawValue>)>,
     bytes: usize,
     /// Number of events scanned.
@@ -95,7 +95,7 @@ impl EventBatchBuilder<'_> {
             self.events.push((event.position.0, json));
         }
 
-        let BatchLimits { events, bytes, scanned: scan_limit } = self.bounds;
+        let BatchLimits { events, bytes, scanned: scan_limit } = self.limits;
         let full = self.events.len() >= events || self.bytes >= bytes || self.scanned >= scan_limit;
         if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -113,9 +113,9 @@ impl Audit {
     /// # Errors
     /// If the events cannot be read.
     pub fn page(&self, filter: &AuditFilter, after: Position, limit: usize) -> Result<EventPage, AuditError> {
-        let bounds = BatchLimits { events: limit, bytes: BYTES_MAX, scanned: SCANNED_MAX };
-        let EventBatch { events, scanned_to: last_scanned, end, head } = self.batch(filter, after, bounds)?;
-        let next = (last_scanned < end).then_some(last_scanned.0);
+        let limits = BatchLimits { events: limit, bytes: BYTES_MAX, scanned: SCANNED_MAX };
+        let EventBatch { events, scanned_to, end, head } = self.batch(filter, after, limits)?;
+        let next = (scanned_to < end).then_some(scanned_to.0);
         Ok(EventPage { events: events.into_iter().map(|(_, event)| event).collect(), next, head: head.0 })
     }
 
@@ -123,15 +123,15 @@ impl Audit {
     ///
     /// # Errors
     /// If the events cannot be read.
-    pub fn batch(&self, filter: &AuditFilter, after: Position, bounds: BatchLimits) -> Result<EventBatch, AuditError> {
+    pub fn batch(&self, filter: &AuditFilter, after: Position, limits: BatchLimits) -> Result<EventBatch, AuditError> {
         let head = self.source.head()?;
         let (start, end) = self.scan_range(filter, head)?;
         let after = after.max(start);
 
-        let mut filling = EventBatchBuilder {
+        let mut builder = EventBatchBuilder {
             audit: self,
             filter,
-            bounds,
+            limits,
             events: Vec::new(),
             bytes: 0,
             scanned: 0,
@@ -145,27 +145,27 @@ impl Audit {
             StreamFilter::One(subject) if end.0 - after.0 > SHORT_RANGE_MAX => {
                 let events = self.source.read_streams(&BTreeSet::from([subject.stream().clone()]), end)?;
                 let mut events = events.iter().filter(|event| event.position > after);
-                full = events.any(|event| filling.scan_event(event).is_break());
+                full = events.any(|event| builder.scan_event(event).is_break());
             }
             _ => self.source.scan(after, &mut |event| {
                 if event.position > end {
                     return ControlFlow::Break(());
                 }
-                let flow = filling.scan_event(event);
+                let flow = builder.scan_event(event);
                 full = flow.is_break();
                 flow
             })?,
         }
 
-        if let Some(failure) = filling.error {
+        if let Some(failure) = builder.error {
             return Err(failure);
         }
 
-        let scanned_to = if full { filling.last } else { end.max(after) };
-        Ok(EventBatch { events: filling.events, scanned_to, end, head })
+        let scanned_to = if full { builder.last } else { end.max(after) };
+        Ok(EventBatch { events: builder.events, scanned_to, end, head })
     }
 
-    /// The positions after which, and up to which, events can pass the filter.
+    /// Returns the positions after which, and up to which, events can pass the filter.
     fn scan_range(&self, filter: &AuditFilter, head: Position) -> Result<(Position, Position), AuditError> {
         let start = match filter.from {
             None => Position(0),
@@ -180,7 +180,7 @@ impl Audit {
         Ok((start, end))
     }
 
-    /// Calls `for_each` with every event after `after` that passes a filter, until it breaks.
+    /// Calls `on_event` with every event after `after` that passes a filter, until it breaks.
     ///
     /// # Errors
     /// If the events cannot be read.

@@ -1,9 +1,9 @@
-//! Moments in the history: a position or a time.
+//! Points in the history of the log: a position or a time.
 
 use crate::domain::value::{InvalidValue, Timestamp};
 use crate::events::stream::Position;
 
-/// A moment in the history.
+/// A point in the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PointInTime {
     /// Right after the event with this position; 0 is before the first event.
@@ -12,7 +12,7 @@ pub enum PointInTime {
     Time(Timestamp),
 }
 
-/// The end of a day that a date denotes.
+/// The edge of its day that a date denotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DayEdge {
     Start,
@@ -24,7 +24,7 @@ const END_OF_DAY: &str = "T23:59:59.999999Z";
 
 impl PointInTime {
     /// Parses a position (`1042`), a time (`2026-01-31T12:00:00Z`), or a date in UTC (`2026-01-31`), which denotes the
-    /// given end of its day.
+    /// given edge of its day.
     ///
     /// # Errors
     /// If the text has none of these forms.
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_times_and_dates_are_moments() {
+    fn positions_times_and_dates_are_parsed() {
         assert_eq!(PointInTime::parse("0", DayEdge::End), Ok(PointInTime::Position(Position(0))));
         assert_eq!(PointInTime::parse("1042", DayEdge::Start), Ok(PointInTime::Position(Position(1042))));
         assert_eq!(PointInTime::parse("2026-01-31T12:00:00Z", DayEdge::End), Ok(time("2026-01-31T12:00:00Z")));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused_with_what_would_do() {
+    fn other_texts_are_rejected_with_examples() {
         for bad in
             ["", "-1", "1.5", "yesterday", "2026-13-01", "2026-1-1", "18446744073709551616", "2026-01-31T12:00:00"]
         {

@@ -36,7 +36,7 @@ pub struct RecordJson {
     pub request: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub causation: Option<String>,
-    /// Version of the stored shapes in `event_fields`: the newest, regardless of the version of the record.
+    /// Version of the stored shapes in `data`: the newest, regardless of the version of the record.
     pub schema: u16,
     /// Fields of the event; an empty object if it has none.
     pub data: Value,
@@ -68,13 +68,15 @@ impl RecordJson {
     }
 }
 
-/// The fields of an event: the object in `{"Node": {"NodeRevised": …}}`; an empty one for `{"Node": "NodeDeleted"}`.
+/// Returns the fields of an event: the object in `{"Node": {"NodeRevised": …}}`; an empty one for
+/// `{"Node": "NodeDeleted"}`.
 fn event_fields(event: &RecordedEvent) -> Value {
     let stored = serde_json::to_value(&store::entry(event).event).unwrap_or_default();
     let fields = only_member(stored).and_then(only_member).unwrap_or_else(|| Value::Object(Map::new()));
     to_portable(fields)
 }
 
+/// Returns the value of the only member of an object.
 fn only_member(value: Value) -> Option<Value> {
     let Value::Object(members) = value else { return None };
     members.into_iter().next().map(|(_, member)| member)
@@ -113,7 +115,7 @@ fn write_canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(members) => {
             let mut members: Vec<_> = members.iter().collect();
-            members.sort_by(|(one, _), (other, _)| one.encode_utf16().cmp(other.encode_utf16()));
+            members.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
             write_list(out, ['{', '}'], &members, |(name, member), out| {
                 write_scalar(&Value::String((*name).clone()), out);
                 out.push(':');
@@ -149,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_sorted_as_rfc_8785_sorts_them() {
+    fn members_are_sorted_as_in_rfc_8785() {
         // The example of section 3.2.3, in its order.
         let sorted = ["\r", "1", "\u{80}", "\u{f6}", "\u{20ac}", "\u{1f600}", "\u{fb33}"];
         let value: Map<_, _> = sorted.iter().rev().map(|name| ((*name).to_owned(), json!(1))).collect();
@@ -161,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_escaped_as_rfc_8785_escapes_them() {
+    fn strings_are_escaped_as_in_rfc_8785() {
         let text = "\u{20ac}$\u{f}\nA'B\"\\\\\"/\u{7f}";
 
         assert_eq!(canonical(&json!(text)), "\"\u{20ac}$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\u{7f}\"");
     }
 
     #[test]
-    fn nothing_stands_between_the_tokens() {
+    fn there_is_no_whitespace_between_tokens() {
         let value = json!({"b": [1, -2, true, null, {}], "a": {"d": "x", "c": []}});
 
         assert_eq!(canonical(&value), r#"{"a":{"c":[],"d":"x"},"b":[1,-2,true,null,{}]}"#);

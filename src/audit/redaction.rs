@@ -25,7 +25,7 @@ pub struct ErasedUserScan {
 }
 
 impl ErasedUserScan {
-    /// Reads nothing yet.
+    /// Returns a scan that reads nothing before its first use.
     #[must_use]
     pub fn new(source: Arc<dyn EventSource>) -> Self {
         Self { source, found: Mutex::default() }
@@ -59,7 +59,7 @@ fn user_of(stream: &StreamId) -> Option<UserId> {
     UserId::parse(stream.key()).ok()
 }
 
-/// The user about whom an event contains personal data in plain text.
+/// Returns the user about whom an event contains personal data in plain text.
 #[must_use]
 pub fn user_in_plain_text(event: &RecordedEvent) -> Option<UserId> {
     let Event::User(user_event) = &event.event else { return None };
@@ -72,7 +72,7 @@ pub fn user_in_plain_text(event: &RecordedEvent) -> Option<UserId> {
     user_of(&event.stream).filter(|_| has_plain_text)
 }
 
-/// Removes plain text from the fields of such an event.
+/// Replaces the plain text in the fields of a user event.
 pub(super) fn redact(data: &mut Value) {
     // The fields of a revision are one level deeper.
     let path = if data.get("change").is_some() { "/change" } else { "" };
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_can_be_read_is_taken_out() {
+    fn only_plain_text_is_redacted() {
         let mut created = json!({"id": "x", "email": {"plain": "a@b"}, "name": {"sealed": "AA=="}, "is_admin": true});
         redact(&mut created);
         let expected = json!({"id": "x", "email": {"erased": true}, "name": {"sealed": "AA=="}, "is_admin": true});

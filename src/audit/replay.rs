@@ -13,14 +13,14 @@ use crate::projections::read_models::Models;
 #[derive(Debug)]
 pub struct ReplayedState {
     pub models: Models,
-    /// Of a delivery, which the read models drop when it is complete.
+    /// State of a delivery, which the read models drop when it is complete.
     pub delivery: Delivery,
-    /// Of a task, the status it reached before it ended, which the read model does not keep.
+    /// Last status of a task before it ended, which the read models do not keep.
     pub reached_status: TaskStatus,
 }
 
 impl ReplayedState {
-    /// Empty state; `links` builds the URLs in the rendered state.
+    /// Returns the empty state; `links` builds the URLs in the rendered state.
     #[must_use]
     pub fn new(links: Links) -> Self {
         Self { models: Models::new(links), delivery: Delivery::default(), reached_status: TaskStatus::Created }

@@ -32,22 +32,22 @@ impl From<JournalError> for EventSourceError {
     }
 }
 
-/// Callback for each event. A break ends the walk.
+/// Callback for each event. A break ends the scan.
 pub type EventCallback<'f> = &'f mut dyn FnMut(&RecordedEvent) -> ControlFlow<()>;
 
 /// A source of events. All calls block.
 pub trait EventSource: Send + Sync + 'static {
-    /// The position of the last event.
+    /// Returns the position of the last event.
     ///
     /// # Errors
     /// If the events cannot be read.
     fn head(&self) -> Result<Position, EventSourceError>;
 
-    /// Calls `each` with the events after `after`, in order.
+    /// Calls `on_event` with the events after `after`, in order.
     ///
     /// # Errors
     /// If the events cannot be read.
-    fn scan(&self, after: Position, each: EventCallback<'_>) -> Result<(), EventSourceError>;
+    fn scan(&self, after: Position, on_event: EventCallback<'_>) -> Result<(), EventSourceError>;
 
     /// Returns the events of these streams up to `until`, in order.
     ///
@@ -75,8 +75,7 @@ impl EventSource for LiveEventSource {
         Ok(self.0.head())
     }
 
-    fn scan(&self, after: Position, on_event: EventCallback<'_>) -> Result<(), EventSourceError> {
-        let mut after = after;
+    fn scan(&self, mut after: Position, on_event: EventCallback<'_>) -> Result<(), EventSourceError> {
         loop {
             let events = self.0.read_all(after, CHUNK)?;
             let Some(last) = events.last() else { return Ok(()) };

@@ -34,25 +34,25 @@ impl AuditSubject {
         Ok(Self(stream))
     }
 
-    /// The subject of a stream.
+    /// Creates the subject of a stream.
     #[must_use]
     pub fn from_stream(stream: StreamId) -> Self {
         Self(stream)
     }
 
-    /// The stream of the subject.
+    /// Returns the stream of the subject.
     #[must_use]
     pub fn stream(&self) -> &StreamId {
         &self.0
     }
 
-    /// The kind of the subject.
+    /// Returns the kind of the subject.
     #[must_use]
     pub fn kind(&self) -> StreamKind {
         self.0.kind()
     }
 
-    /// The id, as in the name of the stream.
+    /// Returns the id, as in the name of the stream.
     #[must_use]
     pub fn id(&self) -> &str {
         self.0.key()
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thing_is_named_as_its_stream_is() {
+    fn a_subject_has_the_name_of_its_stream() {
         let parse_to_string = |text: &str| AuditSubject::parse(text).map(|subject| subject.to_string());
         assert_eq!(parse_to_string("publisher/acme"), Ok("publisher/acme".to_owned()));
         assert_eq!(parse_to_string("node/Face-Tools"), Ok("node/face-tools".to_owned()));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_nothing_is_told_what_would() {
+    fn invalid_names_are_rejected_with_examples() {
         let message = |text: &str| AuditSubject::parse(text).unwrap_err().to_string();
         for bad in ["", "nodes/a", "acme", "Node/a"] {
             assert!(message(bad).ends_with("user, publisher, token, node, task, delivery"), "{bad}: {}", message(bad));
