@@ -95,20 +95,22 @@ pub fn verify(
     environment: &Environment,
     progress: ProgressCallback<'_>,
 ) -> Result<DirectoryReport, DirectoryVerificationError> {
-    let in_use = directory_use(root)?;
+    // Holds the lock, if the directory is free, until the end.
+    let directory_use = directory_use(root)?;
+    let running = matches!(directory_use, DirectoryUse::Running);
 
-    let mut saved = SnapshotCheck::open(root);
     let total = journal_bytes(root) + content_bytes(root)?;
     let mut bytes_done = 0;
     let mut advance = |bytes: u64| {
         bytes_done += bytes;
         progress(bytes_done.min(total), total);
     };
-    let running = matches!(in_use, DirectoryUse::Running);
-    let mut models = Models::default();
-    let mut found = VerificationFindings::default();
 
+    let mut models = Models::default();
+    let mut snapshot = SnapshotCheck::open(root);
     let mut sled = (!running).then(|| SledCopy::create(root, environment));
+
+    let mut found = VerificationFindings::default();
     if running {
         let note = "a service is running on it: the journal was read up to its signed HEAD, sled was not compared";
         found.notes.push(note.to_owned());
@@ -116,7 +118,7 @@ pub fn verify(
 
     let mut on_record = |record: &ScannedRecord<'_>| {
         record.commit.iter().for_each(|event| models.apply(event));
-        saved.compare(record, &models);
+        snapshot.compare(record, &models);
         if let Some(sled) = &mut sled {
             sled.compare(&record.commit, record.payload);
         }
@@ -131,10 +133,8 @@ pub fn verify(
         progress: &mut advance,
     };
     let LogReport { mut journal, schemas } = verification.run()?;
-
     found.findings = std::mem::take(&mut journal.findings);
     found.notes.append(&mut journal.notes);
-
     if let Some(unsigned) = &journal.unsigned {
         let first = unsigned.start();
         let last = unsigned.end();
@@ -143,12 +143,12 @@ pub fn verify(
         ));
     }
 
-    saved.finish(running, &mut found.findings, &mut found.notes);
+    snapshot.finish(running, &mut found.findings, &mut found.notes);
     if let Some(sled) = sled {
         sled.finish(&directory.join("sled"), &mut found);
     }
 
-    let referenced: Vec<_> = models.nodes.archives().copied().collect();
+    let referenced_archives: Vec<_> = models.nodes.archives().copied().collect();
     let mut keys = UserKeyCheck::check(root, &models.users);
     if let Some(head) = journal.head.filter(|_| running)
         && let Err(error) = keys.exclude_erased(&directory, head.position, &mut models)
@@ -157,10 +157,10 @@ pub fn verify(
     }
     keys.finish(root, &mut found.findings, &mut found.notes);
 
-    let ContentReport { archives, pictures, findings: files } =
-        content_check::check(root, &referenced, advance).map_err(DirectoryVerificationError::file(root))?;
+    let ContentReport { archives, pictures, findings: content_findings } =
+        content_check::check(root, &referenced_archives, advance).map_err(DirectoryVerificationError::file(root))?;
     let VerificationFindings { mut findings, unverified, notes } = found;
-    findings.extend(files.into_iter().map(|(file, problem)| Finding::in_file(file, problem)));
+    findings.extend(content_findings.into_iter().map(|(file, problem)| Finding::in_file(file, problem)));
     Ok(DirectoryReport { journal, schemas, archives, pictures, findings, unverified, notes })
 }
 
@@ -186,7 +186,7 @@ impl DirectoryReport {
         self.findings.is_empty() && self.unverified.is_empty()
     }
 
-    /// The result in one line.
+    /// Returns the result in one line.
     #[must_use]
     pub fn summary(&self) -> String {
         let JournalReport { events, head, public_key, .. } = &self.journal;
@@ -205,7 +205,7 @@ impl DirectoryReport {
         }
     }
 
-    /// The report for machines.
+    /// Returns the report for machines.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let JournalReport { log, public_key, head, events, .. } = &self.journal;

@@ -46,13 +46,13 @@ pub struct ExportFormat {
 impl Default for ExportFormat {
     /// Renders events as the audit does.
     fn default() -> Self {
-        let event = |event: &RecordedEvent| serde_json::to_value(RecordJson::from(event)).unwrap_or_default();
-        Self { render_event: event, canonicalize: canonical }
+        let render_event = |event: &RecordedEvent| serde_json::to_value(RecordJson::from(event)).unwrap_or_default();
+        Self { render_event, canonicalize: canonical }
     }
 }
 
 impl ExportFormat {
-    /// A value as one line of JSON.
+    /// Renders a value as one line of JSON.
     #[must_use]
     pub fn line(&self, json: &Value) -> String {
         (self.canonicalize)(json)
@@ -79,7 +79,7 @@ impl From<JournalError> for ExportError {
 }
 
 impl ExportError {
-    /// HEAD contradicts the journal.
+    /// Returns the error that HEAD contradicts the journal.
     pub(crate) fn diverged(position: Position) -> Self {
         Self::UnverifiedHead(format!(
             "HEAD was signed for another history up to position {position}; run `mediary audit verify` for details"
@@ -104,9 +104,10 @@ pub fn read_signed_head(directory: &Path) -> Result<SignedLogHead, ExportError> 
     };
     let key_path = directory.join("signing.key");
     let head_path = directory.join("journal/HEAD");
-    let key = journal::load_signing_key(&key_path);
-    let key = key.map_err(|error| unverified_head(&key_path, &format!("{error}{}", to_help(&key_path, &error))))?;
-    let key = key.ok_or_else(|| unverified_head(&key_path, &"the signing key is missing"))?;
+
+    let key = journal::load_signing_key(&key_path)
+        .map_err(|error| unverified_head(&key_path, &format!("{error}{}", to_help(&key_path, &error))))?
+        .ok_or_else(|| unverified_head(&key_path, &"the signing key is missing"))?;
 
     let segments = scan::segments(&directory.join("journal"))?;
     let log =
@@ -132,7 +133,7 @@ pub fn sign_checkpoint(directory: &Path, environment: &Environment) -> Result<Si
 /// If the journal is damaged, or the export cannot be written.
 pub fn export(
     directory: &Path,
-    style: ExportFormat,
+    format: ExportFormat,
     environment: &Environment,
     out: &mut dyn Write,
     progress: &mut dyn FnMut(u64, u64),
@@ -140,13 +141,13 @@ pub fn export(
     let SignedLogHead { key, log, head } = read_signed_head(directory)?;
     let signed_checkpoint = Checkpoint { log, head, at_micros: environment.now().micros() }.sign(&key);
 
-    writeln!(out, "{}", (style.canonicalize)(&first_line(&signed_checkpoint)))?;
+    writeln!(out, "{}", (format.canonicalize)(&first_line(&signed_checkpoint)))?;
 
-    let mut lines = ExportWriter {
-        style,
+    let mut writer = ExportWriter {
+        format,
         key,
         signed_checkpoint,
-        next: CHECKPOINT_EVERY,
+        next_checkpoint: CHECKPOINT_EVERY,
         chain: ChainHash::genesis(log),
         out,
         progress,
@@ -155,15 +156,15 @@ pub fn export(
 
     if head.position.0 > 0 {
         let segments = scan::segments(&directory.join("journal"))?;
-        scan::scan(&segments, log, Some(head), true, &mut lines)?;
+        scan::scan(&segments, log, Some(head), true, &mut writer)?;
     }
 
-    lines.finish()?;
+    writer.finish()?;
     out.flush()?;
     Ok(signed_checkpoint)
 }
 
-/// The first line.
+/// Returns the first line, for the head of the export.
 #[must_use]
 pub fn first_line(head: &SignedCheckpoint) -> Value {
     json!({
@@ -175,32 +176,32 @@ pub fn first_line(head: &SignedCheckpoint) -> Value {
     })
 }
 
-/// The line of a commit.
+/// Returns the line of a commit.
 #[must_use]
-pub fn commit_line(style: ExportFormat, events: &[RecordedEvent], payload: &[u8], chain: &ChainHash) -> String {
+pub fn commit_line(format: ExportFormat, events: &[RecordedEvent], payload: &[u8], chain: &ChainHash) -> String {
     let position = events.first().map_or(0, |event| event.position.0);
-    (style.canonicalize)(&json!({
+    (format.canonicalize)(&json!({
         "position": position,
-        "events": events.iter().map(style.render_event).collect::<Value>(),
+        "events": events.iter().map(format.render_event).collect::<Value>(),
         "payload": STANDARD.encode(payload),
         "chain": hex::encode(&chain.0),
     }))
 }
 
-/// The line of a checkpoint.
+/// Returns the line of a checkpoint.
 #[must_use]
-pub fn checkpoint_line(style: ExportFormat, checkpoint: &SignedCheckpoint) -> String {
-    (style.canonicalize)(&json!({"checkpoint": checkpoint.to_json()}))
+pub fn checkpoint_line(format: ExportFormat, checkpoint: &SignedCheckpoint) -> String {
+    (format.canonicalize)(&json!({"checkpoint": checkpoint.to_json()}))
 }
 
 /// Writer of the lines after the first.
 struct ExportWriter<'l> {
-    style: ExportFormat,
+    format: ExportFormat,
     key: SigningKey,
     /// The final checkpoint.
     signed_checkpoint: SignedCheckpoint,
     /// Position from which the next checkpoint is due.
-    next: u64,
+    next_checkpoint: u64,
     chain: ChainHash,
     out: &'l mut dyn Write,
     progress: &'l mut dyn FnMut(u64, u64),
@@ -208,15 +209,17 @@ struct ExportWriter<'l> {
 }
 
 impl ExportWriter<'_> {
+    /// Writes the line of a record and, if one is due, that of a checkpoint.
     fn write(&mut self, record: &ScannedRecord<'_>) -> io::Result<()> {
         self.chain = record.end.chain;
-        writeln!(self.out, "{}", commit_line(self.style, &record.commit, record.payload, &record.end.chain))?;
+        writeln!(self.out, "{}", commit_line(self.format, &record.commit, record.payload, &record.end.chain))?;
+
         let Checkpoint { log, head, at_micros } = *self.signed_checkpoint.checkpoint();
-        if record.end.position.0 >= self.next && record.end != head {
+        if record.end.position.0 >= self.next_checkpoint && record.end != head {
             let signed_checkpoint = Checkpoint { log, head: record.end, at_micros }.sign(&self.key);
-            writeln!(self.out, "{}", checkpoint_line(self.style, &signed_checkpoint))?;
+            writeln!(self.out, "{}", checkpoint_line(self.format, &signed_checkpoint))?;
         }
-        self.next = self.next.max(next_checkpoint_after(record.end.position.0));
+        self.next_checkpoint = self.next_checkpoint.max(next_checkpoint_after(record.end.position.0));
         (self.progress)(record.end.position.0, head.position.0);
         Ok(())
     }
@@ -227,7 +230,7 @@ impl ExportWriter<'_> {
         if self.chain != chain {
             return Err(ExportError::diverged(position));
         }
-        writeln!(self.out, "{}", checkpoint_line(self.style, &self.signed_checkpoint))?;
+        writeln!(self.out, "{}", checkpoint_line(self.format, &self.signed_checkpoint))?;
         Ok(())
     }
 }

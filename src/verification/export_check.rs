@@ -73,7 +73,7 @@ pub enum ExportVerificationError {
 /// If the export cannot be read, or this release cannot verify its schema.
 pub fn verify(
     input: impl Read,
-    style: ExportFormat,
+    format: ExportFormat,
     trust: ExportTrust<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<ExportReport, ExportVerificationError> {
@@ -81,8 +81,8 @@ pub fn verify(
     let mut line = Vec::new();
     input.read_until(b'\n', &mut line)?;
 
-    let (mut check, first) = ExportVerifier::from_first_line(&line, style, trust)?;
-    check.verify_first_line(&line, &first);
+    let (mut verifier, first) = ExportVerifier::from_first_line(&line, format, trust)?;
+    verifier.verify_first_line(&line, &first);
 
     loop {
         progress(line.len() as u64);
@@ -90,18 +90,21 @@ pub fn verify(
         if input.read_until(b'\n', &mut line)? == 0 {
             break;
         }
-        check.verify_line(&line);
+        verifier.verify_line(&line);
     }
-    Ok(check.finish())
+    Ok(verifier.finish())
 }
 
 struct ExportVerifier<'k> {
-    style: ExportFormat,
+    format: ExportFormat,
     trust: ExportTrust<'k>,
     /// The final checkpoint according to the first line; `None` if that is damaged.
     head: Option<SignedCheckpoint>,
+    /// `true` if the trusted checkpoint is part of the history.
     is_checkpoint_found: bool,
-    next: u64,
+    /// Position of the next event.
+    next_position: u64,
+    /// Chain hash of the last commit; `None` if it is unknown.
     chain: Option<ChainHash>,
     /// Position from which the next checkpoint is due.
     next_checkpoint: u64,
@@ -115,7 +118,7 @@ struct ExportVerifier<'k> {
 impl<'k> ExportVerifier<'k> {
     fn from_first_line(
         line: &[u8],
-        style: ExportFormat,
+        format: ExportFormat,
         trust: ExportTrust<'k>,
     ) -> Result<(Self, Value), ExportVerificationError> {
         let first: Value = serde_json::from_slice(line).map_err(|_| ExportVerificationError::NotAnExport)?;
@@ -123,47 +126,45 @@ impl<'k> ExportVerifier<'k> {
             return Err(ExportVerificationError::NotAnExport);
         }
 
-        let text = |name: &str| first[name].as_str().unwrap_or_default().to_owned();
         if let Some(theirs) = first["schema"].as_u64().filter(|theirs| *theirs != u64::from(schema::VERSION)) {
             return Err(ExportVerificationError::OtherSchema { theirs });
         }
-        let log = text("log");
-        let public_key = text("public_key");
+
+        let text = |name: &str| first[name].as_str().unwrap_or_default().to_owned();
         let report = ExportReport {
             events: 0,
             lines: 1,
             position: 0,
-            log,
-            public_key,
+            log: text("log"),
+            public_key: text("public_key"),
             checkpoints: 0,
             findings: Vec::new(),
             unverified: Vec::new(),
             notes: Vec::new(),
         };
 
-        let due = export::CHECKPOINT_EVERY;
-        let check = Self {
-            style,
+        let verifier = Self {
+            format,
             trust,
             head: None,
             is_checkpoint_found: false,
-            next: 1,
+            next_position: 1,
             chain: None,
-            next_checkpoint: due,
+            next_checkpoint: export::CHECKPOINT_EVERY,
             is_checkpoint_due: false,
             has_ended: false,
             unlisted_findings: 0,
             report,
         };
 
-        Ok((check, first))
+        Ok((verifier, first))
     }
 
     fn verify_first_line(&mut self, line: &[u8], first: &Value) {
         match SignedCheckpoint::from_json(&first["head"]) {
             Err(error) => self.add_finding(format!("the checkpoint of the end: {error}")),
             Ok(head) => {
-                if !is_same_line(line, &self.style.line(&export::first_line(&head))) {
+                if !is_same_line(line, &self.format.line(&export::first_line(&head))) {
                     self.add_finding("the first line does not match its checkpoint".to_owned());
                 }
                 self.chain = Some(ChainHash::genesis(head.checkpoint().log));
@@ -174,7 +175,7 @@ impl<'k> ExportVerifier<'k> {
         }
     }
 
-    /// An empty log has no commits, so the final checkpoint follows at once.
+    /// Expects the final checkpoint next if the log is empty, because it has no commits.
     fn expect_end_if_empty(&mut self, head: &SignedCheckpoint) {
         self.is_checkpoint_due = head.checkpoint().head.position == Position(0);
     }
@@ -242,10 +243,10 @@ impl<'k> ExportVerifier<'k> {
         };
 
         let position = commit[0].position.0;
-        if position != self.next {
+        if position != self.next_position {
             self.add_finding(match position {
-                later if later > self.next => {
-                    format!("positions {} to {} are missing before this line", self.next, later - 1)
+                later if later > self.next_position => {
+                    format!("positions {} to {} are missing before this line", self.next_position, later - 1)
                 }
                 earlier => format!("position {earlier} is repeated or out of order"),
             });
@@ -254,19 +255,19 @@ impl<'k> ExportVerifier<'k> {
 
         let expected_chain = json["chain"].as_str().and_then(hex::decode).map(ChainHash);
         let chain = self.chain.map(|chain| chain.next(&payload)).or(expected_chain);
-        self.next = position + commit.len() as u64;
+        self.next_position = position + commit.len() as u64;
         self.report.events += commit.len() as u64;
-        self.report.position = self.next - 1;
+        self.report.position = self.next_position - 1;
 
         let Some(chain) = chain else { return self.reject_commit("the line has no chain hash".to_owned()) };
         if expected_chain != Some(chain) {
             self.add_finding("the line does not follow from the one before it (hash chain)".to_owned());
-        } else if !is_same_line(line, &export::commit_line(self.style, &commit, &payload, &chain)) {
+        } else if !is_same_line(line, &export::commit_line(self.format, &commit, &payload, &chain)) {
             self.add_finding("the line differs from its payload".to_owned());
         }
 
         self.chain = expected_chain.or(Some(chain));
-        self.advance_to(JournalHead { position: Position(self.next - 1), chain });
+        self.advance_to(JournalHead { position: Position(self.next_position - 1), chain });
     }
 
     /// Updates the state after a commit: progress towards `since`, and whether a checkpoint is due.
@@ -290,17 +291,18 @@ impl<'k> ExportVerifier<'k> {
         };
 
         let JournalHead { position, chain } = checkpoint.checkpoint().head;
-        if !is_same_line(line, &export::checkpoint_line(self.style, &checkpoint)) {
+        if !is_same_line(line, &export::checkpoint_line(self.format, &checkpoint)) {
             self.add_finding("the checkpoint is not in the format of exports".to_owned());
         }
 
-        if self.head.is_some_and(|head| {
+        let is_foreign = |head: SignedCheckpoint| {
             head.public_key() != checkpoint.public_key() || head.checkpoint().log != checkpoint.checkpoint().log
-        }) {
+        };
+        if self.head.is_some_and(is_foreign) {
             self.add_finding("the checkpoint was signed with another key or for another log".to_owned());
         }
 
-        if position.0 + 1 != self.next || self.chain.is_some_and(|current| current != chain) {
+        if position.0 + 1 != self.next_position || self.chain.is_some_and(|current| current != chain) {
             self.add_finding(format!("the checkpoint of position {position} does not match the lines before it"));
         } else if !std::mem::take(&mut self.is_checkpoint_due) {
             self.add_finding(format!("no checkpoint is due at position {position}"));
@@ -359,13 +361,14 @@ impl ExportReport {
         self.findings.is_empty() && self.unverified.is_empty()
     }
 
-    /// The result in one line.
+    /// Returns the result in one line.
     #[must_use]
     pub fn summary(&self) -> String {
         let Self { events, position, public_key, checkpoints, .. } = self;
         let lines = pluralize(self.lines, "line");
         if self.is_clean() {
-            let [events, checkpoints] = [pluralize(*events, "event"), pluralize(*checkpoints, "checkpoint")];
+            let events = pluralize(*events, "event");
+            let checkpoints = pluralize(*checkpoints, "checkpoint");
             format!("clean: {events} up to position {position} in {lines}, {checkpoints} signed with key {public_key}")
         } else if self.findings.is_empty() {
             format!("incomplete: no damage found in {lines} up to position {position}")
@@ -374,7 +377,7 @@ impl ExportReport {
         }
     }
 
-    /// The report for machines.
+    /// Returns the report for machines.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let finding = |finding: &LineFinding| json!({"line": finding.line, "what": finding.problem});

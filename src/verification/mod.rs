@@ -1,5 +1,5 @@
-//! Proof without trust: verification of a data directory, and exports that can be verified elsewhere with the public
-//! key alone. Nothing in this module changes the files it reads.
+//! Verification of a data directory, and exports that can be verified elsewhere with the public key of the log alone.
+//! Nothing in this module changes the files it reads.
 
 pub mod directory;
 pub mod export;
@@ -28,10 +28,10 @@ struct VerificationFindings {
 /// Formats a finding as a line for people.
 #[must_use]
 pub fn format_finding(finding: &Finding) -> String {
-    let Finding { file, offset, position, problem: what } = finding;
+    let Finding { file, offset, position, problem } = finding;
     let offset = offset.map(|offset| format!(" at offset {offset}")).unwrap_or_default();
     let position = position.map(|position| format!(", position {position}")).unwrap_or_default();
-    format!("{}{offset}{position}: {what}", file.display())
+    format!("{}{offset}{position}: {problem}", file.display())
 }
 
 /// Formats findings for machines.

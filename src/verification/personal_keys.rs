@@ -31,8 +31,8 @@ impl UserKeyCheck {
         }
     }
 
-    /// Drops defects of users who were erased after `after`, for a service that is running. The event of an erasure is
-    /// in the journal before the key is destroyed.
+    /// Drops the defects of users whom a running service has erased after `after`. The event of an erasure is in the
+    /// journal before the key is destroyed.
     ///
     /// # Errors
     /// If the rest of the journal cannot be read. The state of the keys is then unknown.
@@ -63,7 +63,7 @@ impl UserKeyCheck {
     }
 }
 
-/// Reason why the fields of a user cannot be read.
+/// Returns the reason why the fields of a user cannot be read; `None` if they can.
 fn key_defect(keyring: &Keyring, profile: &UserProfile) -> Option<&'static str> {
     let fields = [(PersonalField::Email, &profile.email), (PersonalField::Name, &profile.name)];
     let secrets = profile.webhook_secrets.stored().map(|secret| (PersonalField::WebhookSecret, secret));

@@ -15,7 +15,7 @@ pub(super) enum SnapshotCheck {
     Pending(Box<OpenedSnapshot>),
     /// No start uses the snapshot, and nothing is wrong.
     Unused(String),
-    /// The snapshot does not hold what was written.
+    /// The snapshot is damaged, for the given reason.
     Damaged(PathBuf, String),
     /// Difference from the log, if any.
     Compared(PathBuf, Option<String>),
@@ -26,7 +26,7 @@ impl SnapshotCheck {
     pub fn open(root: &Path) -> Self {
         match OpenedSnapshot::open(&snapshot_dir(root)) {
             Ok(None) => Self::Absent,
-            Ok(Some(found)) => Self::Pending(Box::new(found)),
+            Ok(Some(snapshot)) => Self::Pending(Box::new(snapshot)),
             Err(error) => Self::from_error(error),
         }
     }
@@ -42,21 +42,21 @@ impl SnapshotCheck {
 
     /// Compares the snapshot with the replayed models, if it was taken at this record.
     pub fn compare(&mut self, record: &ScannedRecord<'_>, models: &Models) {
-        let Self::Pending(found) = self else { return };
-        let anchor = found.anchor;
+        let Self::Pending(snapshot) = self else { return };
+        let anchor = snapshot.anchor;
         if record.end.position < anchor.position {
             return;
         }
 
-        let Self::Pending(found) = std::mem::replace(self, Self::Absent) else { return };
-        let file = found.path().to_owned();
+        let Self::Pending(snapshot) = std::mem::replace(self, Self::Absent) else { return };
+        let file = snapshot.path().to_owned();
         let position = anchor.position;
         *self = if record.end != anchor.head() {
             Self::Compared(file, Some(format!("the journal has another history up to position {position}")))
         } else if record.offset != anchor.offset {
             Self::Compared(file, Some(format!("position {position} is elsewhere in the journal")))
         } else {
-            match found.load(Links::default()) {
+            match snapshot.load(Links::default()) {
                 Err(error) => Self::from_error(error),
                 Ok(saved) => Self::Compared(file, describe(&saved.differences(models))),
             }
@@ -79,10 +79,10 @@ impl SnapshotCheck {
             Self::Pending(_) | Self::Compared(..) if !findings.is_empty() => {
                 notes.push("the snapshot of the read models was not compared: the journal is damaged".to_owned());
             }
-            Self::Pending(found) => {
+            Self::Pending(snapshot) => {
                 let problem =
-                    format!("the journal ends before position {}, at which it was taken", found.anchor.position);
-                findings.push(Finding::in_file(found.path(), problem));
+                    format!("the journal ends before position {}, at which it was taken", snapshot.anchor.position);
+                findings.push(Finding::in_file(snapshot.path(), problem));
             }
             Self::Compared(file, Some(problem)) => findings.push(Finding::in_file(file, problem)),
         }
