@@ -241,6 +241,7 @@ mod tests {
             let created = NodeEvent::NodeCreated { id, publisher, fields: NodeFields::default() };
             nodes.apply(key, &created, Timestamp::from_micros(0));
         }
+
         for (index, (node, event)) in history.iter().enumerate() {
             if let NodeEvent::VersionReleased { version } | NodeEvent::VersionPublished { version } = event
                 && (!registered.insert(version.id)

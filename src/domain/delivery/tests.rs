@@ -152,13 +152,16 @@ proptest! {
 fn an_ended_delivery_can_be_redelivered_with_the_full_schedule() {
     let mut history = failures(9);
     history.push(dead_lettered(10, unreachable()));
+
     let requested = vec![DeliveryEvent::RedeliveryRequested(redelivery())];
     assert_eq!(given_when::<Delivery>(&history, DeliveryCommand::Redeliver(redelivery())), Ok(requested.clone()));
+
     history.extend(requested);
     assert_eq!(
         state_after::<Delivery>(&history),
         Delivery::Pending { attempts: 10, schedule_attempts: 0, next_at: None }
     );
+
     let next = failed(11, unreachable(), NOW.saturating_add(Duration::from_secs(5)));
     assert_eq!(given_when::<Delivery>(&history, attempt(unreachable(), 0.0)), Ok(vec![next.clone()]));
     history.push(next);

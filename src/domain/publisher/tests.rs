@@ -159,11 +159,13 @@ fn members_are_added_changed_and_removed() {
     let history = [created_event.clone(), added(2, Member)];
     let changed = PublisherEvent::MemberRoleChanged { user: member(2), role: Owner };
     let removed = PublisherEvent::MemberRemoved { user: member(2) };
+
     assert_eq!(given_when::<Publisher>(&history[..1], set(2, Member)), Ok(vec![added(2, Member)]));
     assert_eq!(given_when::<Publisher>(&history, set(2, Member)), Ok(vec![]));
     assert_eq!(given_when::<Publisher>(&history, set(2, Owner)), Ok(vec![changed.clone()]));
     assert_eq!(given_when::<Publisher>(&history, remove(2)), Ok(vec![removed.clone()]));
     assert_eq!(given_when::<Publisher>(&history, remove(3)), Err(PublisherRejection::MemberNotFound));
+
     let members = |last: &[PublisherEvent]| profile(&[&history[..], last].concat()).members;
     assert_eq!(members(&[]), [(OWNER, Owner), (member(2), Member)]);
     assert_eq!(members(&[changed]), [(OWNER, Owner), (member(2), Owner)]);
@@ -192,12 +194,14 @@ fn a_publisher_is_active_banned_or_deleted() {
     let banned_status = "PublisherStatusBanned";
     let illegal = |from, to| Err(PublisherRejection::IllegalTransition(Transition { subject: "publisher", from, to }));
     let deleted = Ok(vec![PublisherEvent::PublisherDeleted]);
+
     let history = [created(OWNER, full()), banned(), unbanned()];
     for active_history in [&history[..1], &history] {
         assert_eq!(given_when::<Publisher>(active_history, ban.clone()), Ok(vec![banned()]));
         assert_eq!(given_when::<Publisher>(active_history, unban.clone()), illegal(active_status, active_status));
         assert_eq!(given_when::<Publisher>(active_history, PublisherCommand::Delete), deleted);
     }
+
     let banned_history = &history[..2];
     assert_eq!(given_when::<Publisher>(banned_history, ban), illegal(banned_status, banned_status));
     assert_eq!(given_when::<Publisher>(banned_history, unban), Ok(vec![unbanned()]));
@@ -209,6 +213,7 @@ fn a_publisher_is_active_banned_or_deleted() {
         (profile(banned_history).status, profile(banned_history).ban_reason),
         (PublisherStatus::Banned, Some(reason()))
     );
+
     assert_eq!(profile(&history), profile(&history[..1]));
 }
 
@@ -216,6 +221,7 @@ fn a_publisher_is_active_banned_or_deleted() {
 fn a_deleted_publisher_is_not_found_and_its_id_stays_taken() {
     let history = [created(OWNER, full()), PublisherEvent::PublisherDeleted];
     assert_eq!(state_after::<Publisher>(&history), Publisher::Deleted);
+
     let create = PublisherCommand::Create {
         id: acme(),
         owner: OWNER,
@@ -223,6 +229,7 @@ fn a_deleted_publisher_is_not_found_and_its_id_stays_taken() {
         admin_fields: PublisherAdminFields::default(),
     };
     assert_eq!(given_when::<Publisher>(&history, create), Err(PublisherRejection::AlreadyExists));
+
     let commands = [
         revise(full()),
         set(2, MemberRole::Member),
@@ -237,6 +244,7 @@ fn a_deleted_publisher_is_not_found_and_its_id_stays_taken() {
             assert_eq!(result, Err(PublisherRejection::NotFound), "{command:?}");
         }
     }
+
     let with_later_events = [&history[..], &[created(OWNER, full()), banned()]].concat();
     assert_eq!(state_after::<Publisher>(&with_later_events), Publisher::Deleted);
 }
@@ -251,9 +259,11 @@ fn administrators_set_the_creation_time() {
         fields: named("Acme"),
         admin_fields: admin_fields.clone(),
     };
+
     let history = [created(OWNER, named("Acme")), administered.clone()];
     assert_eq!(given_when::<Publisher>(&[], create), Ok(history.to_vec()));
     assert_eq!(profile(&history).created_at, Timestamp::from_micros(5));
+
     let revise_again = PublisherCommand::Revise { change: PublisherFields::default(), admin_fields };
     assert_eq!(given_when::<Publisher>(&history[..1], revise_again.clone()), Ok(vec![administered]));
     assert_eq!(given_when::<Publisher>(&history, revise_again), Ok(vec![]));

@@ -200,9 +200,11 @@ fn attempts_are_counted_and_the_key_is_kept() {
     assert_eq!(given_when::<Task>(&history, start(false)), Ok(vec![started(1)]));
     history.extend([started(1), unknown()]);
     assert_eq!(given_when::<Task>(&history, start(true)), Ok(vec![started(2)]));
+
     history.extend([started(2), accepted()]);
     let in_progress = TaskStage::InProgress { attempt: 2, key: text("key"), reference: text("job-7") };
     assert_eq!(record(&history).stage, in_progress);
+
     history.push(TaskEvent::VendorForgot);
     assert_eq!(record(&history).stage, TaskStage::Waiting { attempts: 2 });
     assert_eq!(given_when::<Task>(&history, start(false)), Ok(vec![started(3)]));

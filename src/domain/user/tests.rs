@@ -91,8 +91,10 @@ fn an_erased_user_stays_erased() {
             User::Erased(Tombstone { id: new_user("").id, created_at: RECORDED_AT, erased_at: RECORDED_AT });
         assert_eq!(state_after::<User>(&erased), tombstone);
         assert_eq!(given_when::<User>(&erased, UserCommand::Erase), Ok(vec![]), "a repeated erasure is accepted");
+
         let create = UserCommand::Create(new_user("b@example.org"));
         assert_eq!(given_when::<User>(&erased, create), Err(UserRejection::AlreadyExists));
+
         let commands = [
             UserCommand::Revise { change: full() },
             UserCommand::Ban { reason: reason() },
@@ -101,6 +103,7 @@ fn an_erased_user_stays_erased() {
         for command in commands {
             assert_eq!(given_when::<User>(&erased, command), Err(UserRejection::Erased));
         }
+
         let with_later_events =
             [&erased[..], &[created(), UserEvent::UserRevised { change: full() }, banned()]].concat();
         assert_eq!(state_after::<User>(&with_later_events), tombstone, "later events change nothing");
@@ -141,8 +144,10 @@ fn users_are_banned_and_unbanned() {
     let unban = UserCommand::Unban { reason: reason() };
     let active_status = "UserStatusActive";
     let banned_status = "UserStatusBanned";
+
     assert_eq!(given_when::<User>(&[created()], ban.clone()), Ok(vec![banned()]));
     assert_eq!(given_when::<User>(&[created()], unban.clone()), illegal(active_status, active_status));
+
     let history = [created(), banned()];
     assert_eq!(given_when::<User>(&history, ban), illegal(banned_status, banned_status));
     assert_eq!(given_when::<User>(&history, unban), Ok(vec![unbanned()]));
@@ -170,15 +175,18 @@ fn webhook_secrets_are_rotated_and_revoked() {
     let rotated = |text| UserEvent::WebhookSecretRotated { secret: sealed(text) };
     let rotate = |text| UserCommand::RotateWebhookSecret { secret: sealed(text) };
     let revoke = |history: &[UserEvent]| given_when::<User>(history, UserCommand::RevokeWebhookSecrets);
+
     assert_eq!(given_when::<User>(&[created()], rotate("a")), Ok(vec![rotated("a")]));
     assert_eq!(revoke(&[created()]), Ok(Vec::new()));
     assert_eq!(revoke(&[created(), rotated("a")]), Ok(vec![UserEvent::WebhookSecretsRevoked]));
+
     let mut history = vec![created()];
     history.extend(["a", "b", "c", "d", "e"].map(rotated));
     let rejected = given_when::<User>(&history, rotate("f"));
     assert!(matches!(rejected, Err(UserRejection::TooManySecrets { .. })), "{rejected:?}");
     history.push(UserEvent::WebhookSecretsRevoked);
     assert_eq!(given_when::<User>(&history, rotate("f")), Ok(vec![rotated("f")]));
+
     for history in [vec![], vec![created(), UserEvent::UserErased]] {
         assert!(given_when::<User>(&history, rotate("a")).is_err());
         assert!(revoke(&history).is_err());

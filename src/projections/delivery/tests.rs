@@ -80,11 +80,14 @@ fn changes_of_a_task_are_delivered_in_order_and_then_forgotten() {
         (vec![first], 2, 2)
     );
     assert_eq!(deliveries.task_of(last), Some(task(1)));
+
     fail(&mut deliveries, first, task(1), 60);
     assert_eq!((due(&deliveries, 59), due(&deliveries, 60)), (vec![], vec![first]));
     assert_eq!(deliveries.content_count, 0, "no content is kept for a receiver that is down");
+
     succeed(&mut deliveries, first, task(1));
     assert_eq!(due(&deliveries, 3), [last]);
+
     succeed(&mut deliveries, last, task(1));
     succeed(&mut deliveries, last, task(1));
     assert_eq!(deliveries, Deliveries::default());
@@ -96,14 +99,17 @@ fn a_redelivery_precedes_deliveries_of_later_changes() {
     let [first, last] = completed_task(&mut deliveries, task(1), "a.example");
     succeed(&mut deliveries, first, task(1));
     assert_eq!(due(&deliveries, 9), [last]);
+
     request_redelivery(&mut deliveries, first, task(1), 2);
     request_redelivery(&mut deliveries, first, task(1), 2);
     assert_eq!((due(&deliveries, 99), due(&deliveries, 100)), (vec![], vec![first]));
+
     // The later delivery may have been in progress.
     succeed(&mut deliveries, last, task(1));
     assert_eq!(due(&deliveries, 100), [first]);
     succeed(&mut deliveries, first, task(1));
     assert_eq!(deliveries, Deliveries::default());
+
     request_redelivery(&mut deliveries, last, task(1), 3);
     request_redelivery(&mut deliveries, first, task(1), 2);
     assert_eq!(due(&deliveries, 100), [first]);

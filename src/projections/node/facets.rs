@@ -267,13 +267,16 @@ mod tests {
             host: Some("<2".to_owned()),
         };
         let host = HostVersion::parse("2.1.0").unwrap();
+
         let mut facets = Facets::default();
         facets.update(7, &PlatformDeclarations::default(), &declared);
         assert_eq!(facets.systems(&["linux".to_owned(), "none".to_owned()]), SlotSet::from_iter([7]));
         assert_eq!(facets.accelerators(&["cuda".to_owned()]), SlotSet::from_iter([7]));
         assert_eq!(facets.excluding_host(&host), SlotSet::from_iter([7]));
+
         facets.update(7, &declared, &PlatformDeclarations::default());
         assert_eq!(facets, Facets::default());
+
         facets.update(
             7,
             &PlatformDeclarations::default(),

@@ -157,10 +157,12 @@ fn selection() -> impl Strategy<Value = Selection> {
         .prop_map(|(index, descending)| Sort { column: SortColumn::ALL[index], descending });
     let systems = || prop::collection::vec(prop::sample::select(vec!["linux", "windows", "macos", "none"]), 0..3);
     let to_strings = |values: Vec<&str>| values.into_iter().map(str::to_owned).collect::<Vec<_>>();
+
     let ids = prop::option::weighted(0.2, prop::collection::vec((0..24_u8).prop_map(|node| id(node).key()), 0..9));
     let host = prop::option::weighted(0.3, prop::sample::select(vec!["1.5.0", "2.0.0", "3.0.0-rc.1"]));
     let form_factor = prop::option::weighted(0.3, prop::sample::select(FormFactor::ALL.to_vec()));
     let after = prop::option::weighted(0.3, (0..70_i64).prop_map(Timestamp::from_micros));
+
     let filter = (systems(), systems(), after, ids, host, form_factor).prop_map(
         move |(systems, accelerators, after, node_ids, host, form_factor)| {
             let host = host.map(|host| host_version::HostVersion::parse(host).unwrap());
@@ -175,6 +177,7 @@ fn selection() -> impl Strategy<Value = Selection> {
         },
     );
     let filter = prop_oneof![Just(NodeFilter::default()), filter];
+
     (prop::collection::vec(sort, 0..4), filter, any::<bool>()).prop_map(|(sort, filter, include_banned)| Selection {
         sort,
         filter,
@@ -226,12 +229,15 @@ fn matches_filter(node: &NodeProfile, filter: &NodeFilter) -> bool {
     let systems = lists(&node.fields.supported_os, latest.and_then(|fields| fields.supported_os.as_ref()));
     let accelerators =
         lists(&node.fields.supported_accelerators, latest.and_then(|fields| fields.supported_accelerators.as_ref()));
+
     let intersects = |required: &[String], available: &[String]| {
         required.is_empty() || required.iter().any(|value| available.contains(value))
     };
+
     let node_range = node.fields.supported_host_version.as_ref().map(Text::as_str).filter(|range| !range.is_empty());
     let version_range = || latest?.supported_host_version.as_ref().map(Text::as_str);
     let range = node_range.or_else(version_range).and_then(host_version::HostRange::parse);
+
     let platform = match filter.form_factor {
         None | Some(FormFactor::Other) => None,
         Some(FormFactor::GitLinux) => Some("linux"),
@@ -239,6 +245,7 @@ fn matches_filter(node: &NodeProfile, filter: &NodeFilter) -> bool {
         Some(FormFactor::GitWindows | FormFactor::DesktopWindows) => Some("windows"),
     };
     let admits = |platform: &str| systems.iter().any(|system| system == platform || system == "os independent");
+
     intersects(&filter.systems, &systems)
         && intersects(&filter.accelerators, &accelerators)
         && filter.after.is_none_or(|after| node.updated_at > after || node.created_at > after)
@@ -265,6 +272,7 @@ proptest! {
             apply(change, at, &mut warm);
             apply(change, at, &mut cold);
         }
+
         for (selection, page, limit) in selections {
             let all = expected(&cold, &selection);
             let query = NodeQuery { page: PageRequest { page, limit }, selection };
@@ -274,6 +282,7 @@ proptest! {
                 prop_assert_eq!((ids(&found), found.total), (model.entries, model.total), "{:?}", query);
             }
         }
+
         prop_assert!(warm == cold, "updated indexes differ from those built at once");
     }
 
@@ -284,12 +293,14 @@ proptest! {
         for (change, at) in history.iter().zip(10..) {
             apply(change, Timestamp::from_micros(at), &mut nodes);
         }
+
         for key in (0..24_u8).map(|node| id(node).key()) {
             if let Some(node) = nodes.get(&key) {
                 let publisher = PUBLISHERS.into_iter().find(|id| *id == node.publisher.as_str()).unwrap();
                 owned.entry(publisher).or_default().push(key);
             }
         }
+
         for publisher in PUBLISHERS {
             let mut keys = owned.remove(publisher).unwrap_or_default();
             keys.sort();
@@ -316,8 +327,10 @@ fn a_ban_hides_all_nodes_of_a_publisher_at_once() {
         let event = NodeEvent::NodeCreated { id: id.clone(), publisher, fields: fields(u64::from(n) * 977) };
         nodes.apply(id.key().as_str(), &event, Timestamp::from_micros(i64::from(n % 50)));
     };
+
     (0..1500).for_each(|n| create(&mut nodes, n, if n % 2 == 0 { "acme" } else { "beta" }));
     let before = nodes.clone();
+
     let total_of = |nodes: &Nodes, include_banned| {
         let selection = Selection { include_banned, sort: vec![Sort::DOWNLOADS], ..Selection::default() };
         nodes.list(&NodeQuery { page: PageRequest { page: 1, limit: 1 }, selection }, true).total
@@ -326,6 +339,7 @@ fn a_ban_hides_all_nodes_of_a_publisher_at_once() {
         nodes.update_publisher("acme", Some(&publisher_profile("acme", banned, 0)));
         assert_eq!((total_of(&nodes, false), total_of(&nodes, true)), (if banned { 750 } else { 1500 }, 1500));
     }
+
     let names = |nodes: &Nodes| {
         let sort = vec![Sort { column: SortColumn::Name, descending: true }];
         let query = NodeQuery {

@@ -175,6 +175,7 @@ fn history(ops: &[Op]) -> Vec<RecordedEvent> {
     let mut versions = [const { Vec::new() }; 4];
     let mut exists = [false; 4];
     let mut deleted = [false; 4];
+
     let record = |(index, (kind, a, b)): (usize, &Op)| {
         let node = usize::from(*a);
         let index_u8 = u8::try_from(index).unwrap();
@@ -192,6 +193,7 @@ fn history(ops: &[Op]) -> Vec<RecordedEvent> {
         let version_id = versions[node].get(usize::from(*b) % versions[node].len().max(1)).copied();
         recorded_event(index, (kind, *a, *b), version_id.unwrap_or(version(0)))
     };
+
     ops.iter().enumerate().map(record).collect()
 }
 

@@ -166,6 +166,7 @@ fn a_node_is_active_banned_or_deleted() {
     let unban = NodeCommand::Unban { reason: text("cleaned") };
     let delete = NodeCommand::Delete { publisher: None };
     let deleted = Ok(vec![NodeEvent::NodeDeleted]);
+
     let history = [created(), banned(), unbanned()];
     for active in [&history[..1], &history] {
         assert_eq!(given_when::<Node>(active, ban.clone()), Ok(vec![banned()]));
@@ -173,6 +174,7 @@ fn a_node_is_active_banned_or_deleted() {
         assert_eq!(given_when::<Node>(active, delete.clone()), deleted);
         assert_eq!((profile(active).status, profile(active).status_detail), (Active, None));
     }
+
     let banned_history = &history[..2];
     assert_eq!(given_when::<Node>(banned_history, ban), illegal_node(Banned, Banned));
     assert_eq!(given_when::<Node>(banned_history, unban), Ok(vec![unbanned()]));
@@ -201,6 +203,7 @@ fn only_administrators_change_a_banned_node_but_downloads_are_counted() {
 fn a_deleted_node_is_not_found_and_its_id_stays_taken() {
     let history = [&with_version(VersionStatus::Active)[..], &[NodeEvent::NodeDeleted]].concat();
     assert_eq!(profile(&history).status, NodeStatus::Deleted);
+
     let id = NodeId::parse("TOOLS").unwrap();
     let fields = NodeFields::default();
     let admin_fields = NodeAdminFields::default();
@@ -208,9 +211,11 @@ fn a_deleted_node_is_not_found_and_its_id_stays_taken() {
     let create = NodeCommand::Create { id, publisher: acme(), fields, admin_fields, first_version };
     let already_exists = Err(NodeRejection::AlreadyExists { id: NodeId::parse("tools").unwrap() });
     assert_eq!(given_when::<Node>(&history, create), already_exists);
+
     for command in every_command() {
         assert_eq!(given_when::<Node>(&history, command.clone()), Err(NodeRejection::NotFound), "{command:?}");
     }
+
     let events = [created(), banned(), unbanned(), stored(), NodeEvent::DownloadsCounted { count: 1 }];
     assert_eq!(profile(&[&history[..], &events].concat()), profile(&history));
 }
@@ -299,6 +304,7 @@ fn a_deleted_version_is_not_found_by_its_publisher_and_its_number_stays_taken() 
     let publisher = acme();
     let version = version_ref("1.0.0");
     let admin_fields = VersionAdminFields::default();
+
     let commands = [
         NodeCommand::ReviseVersion { publisher, version, change, admin_fields },
         set_status(Some("acme"), VersionStatus::Deleted, None),
@@ -307,6 +313,7 @@ fn a_deleted_version_is_not_found_by_its_publisher_and_its_number_stays_taken() 
     for command in commands {
         assert_eq!(given_when::<Node>(&history, command.clone()), Err(NodeRejection::VersionNotFound), "{command:?}");
     }
+
     let id = NodeId::parse("tools").unwrap();
     let fields = NodeFields::default();
     let version = draft(2, "1.0.0+b");
@@ -336,11 +343,13 @@ fn a_version_gets_one_archive() {
             VersionStatus::Active => (Err(NodeRejection::ReleasedWithoutArchive), Ok(vec![stored()])),
             _ => (illegal(), illegal()),
         };
+
         assert_eq!(given_when::<Node>(&history, store(true)), with_hold);
         assert_eq!(given_when::<Node>(&history, store(false)), without_hold);
         let result = given_when::<Node>(&[&history[..], &[stored()]].concat(), store(false));
         assert_eq!(result, Err(NodeRejection::ArchiveExists), "{status:?}");
     }
+
     let unknown = NodeCommand::StoreArchive { version: version_id(9), archive: ARCHIVE, hold: false };
     assert_eq!(given_when::<Node>(&with_version(VersionStatus::Pending), unknown), Err(NodeRejection::VersionNotFound));
 }
@@ -357,12 +366,14 @@ fn an_administrator_sets_the_admin_fields() {
         tags_admin: Some(Labels::new(vec![text("security")]).unwrap()),
     };
     let administered = NodeEvent::NodeAdministered { admin_fields: admin_fields.clone() };
+
     let revise =
         NodeCommand::Revise { publisher: acme(), change: NodeFields::default(), admin_fields: admin_fields.clone() };
     for command in [administer(NodeFields::default(), admin_fields.clone(), None), revise] {
         assert_eq!(given_when::<Node>(&[created()], command.clone()), Ok(vec![administered.clone()]));
         assert_eq!(given_when::<Node>(&[created(), administered.clone()], command), Ok(vec![]));
     }
+
     let node = profile(&[created(), administered.clone()]);
     assert_eq!((node.admin_fields(), node.rating()), (admin_fields.clone(), Some(4.25)));
     let cleared = profile(&[created(), administered, NodeEvent::NodeAdministered { admin_fields: detail("") }]);
@@ -376,11 +387,13 @@ fn an_administrator_bans_unbans_and_deletes_by_status() {
         given_when::<Node>(history, administer(NodeFields::default(), admin_fields, Some(status)))
     };
     let detail_recorded = |value| NodeEvent::NodeAdministered { admin_fields: detail(value) };
+
     assert_eq!(administer_status(&[created()], NodeAdminFields::default(), Active), Ok(vec![]));
     assert_eq!(
         administer_status(&[created()], detail("malware"), Banned),
         Ok(vec![banned(), detail_recorded("malware")])
     );
+
     let banned_history = [created(), banned()];
     assert_eq!(administer_status(&banned_history, NodeAdminFields::default(), Banned), Ok(vec![]));
     assert_eq!(administer_status(&banned_history, detail("virus"), Banned), Ok(vec![detail_recorded("virus")]));
@@ -393,6 +406,7 @@ fn an_administrator_bans_unbans_and_deletes_by_status() {
         administer_status(&[created()], detail("gone"), Deleted),
         Ok(vec![detail_recorded("gone"), NodeEvent::NodeDeleted])
     );
+
     let unbanning = administer_status(&banned_history, detail("cleaned"), Active).unwrap();
     assert_eq!(profile(&[&banned_history[..], &unbanning].concat()).status_detail, Some(text("cleaned")));
 }
@@ -407,6 +421,7 @@ fn an_administrator_changes_everything_of_a_version_at_once() {
         host_node_extract_status: Some(text("success")),
     };
     let command = administer_version(change.clone(), admin_fields.clone(), Some(VersionStatus::Flagged), Some("why"));
+
     let events = given_when::<Node>(&history, command.clone()).unwrap();
     let id = version_id(1);
     let expected = [
@@ -415,6 +430,7 @@ fn an_administrator_changes_everything_of_a_version_at_once() {
         status_changed(VersionStatus::Flagged, Some("why")),
     ];
     assert_eq!(events, expected);
+
     let history = [&history[..], &events].concat();
     let version = &profile(&history).versions[0];
     assert_eq!(
@@ -422,6 +438,7 @@ fn an_administrator_changes_everything_of_a_version_at_once() {
         (&change, admin_fields, VersionStatus::Flagged)
     );
     assert_eq!(given_when::<Node>(&history, command), Ok(vec![]));
+
     let unknown = NodeCommand::SetVersionStatus {
         publisher: None,
         version: version_ref("9.0.0"),

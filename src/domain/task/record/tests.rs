@@ -152,11 +152,14 @@ fn a_stream_of_a_vendor_is_requested_only_once() {
     let created = vec![TaskEvent::TaskSubmitted(music())];
     let submitting = [created.clone(), vec![started(1)]].concat();
     let accepted_history = [submitting.clone(), vec![accepted()]].concat();
+
     assert_eq!(given_when::<Task>(&created, start()), Ok(vec![started(1)]));
     assert_eq!(given_when::<Task>(&submitting, accept()), Ok(vec![accepted()]));
+
     let complete = TaskCommand::Complete { results: TaskResults::Music(stream()) };
     let completed = TaskEvent::StreamCompleted { stream: stream() };
     assert_eq!(given_when::<Task>(&accepted_history, complete), Ok(vec![completed]));
+
     let undelivered = TaskEvent::SubmissionUndelivered { reason: text("busy") };
     for history in [&submitting, &accepted_history, &[submitting.clone(), vec![undelivered]].concat()] {
         for repeatable in [true, false] {

@@ -84,18 +84,22 @@ fn joined_and_separate_words_find_each_other() {
         ("g", "MyFaceSwapNodes", "", &[], ""),
         ("h", "h", "", &[], "a surface to swap"),
     ]);
+
     let search_sorted = |text: &str| {
         let mut ids = found(&nodes, text);
         ids.sort();
         ids.concat()
     };
+
     for query in ["faceswap", "FaceSwap"] {
         assert_eq!(search_sorted(query), "abcdeg", "{query}");
     }
+
     // Separate words can occur in any field.
     for query in ["face swap", "face-swap", "Face_Swap"] {
         assert_eq!(search_sorted(query), "abcdefg", "{query}");
     }
+
     assert_eq!(search_sorted("faceswap quickly"), "c");
     assert_eq!(search_sorted("face swap for"), "d");
     assert_eq!(search_sorted("all face swap"), "d");
@@ -181,10 +185,12 @@ fn removed_words_leave_nothing_behind() {
         pairs: texts.iter().map(|word| fingerprint([*word, "x"])).collect::<BTreeSet<_>>().into_iter().collect(),
     };
     let no_words = NodeWords::default();
+
     let mut index = SearchIndex::default();
     index.update(3, &no_words, &words(&["a", "b"]));
     index.update(1, &no_words, &words(&["b", "c"]));
     index.update(3, &words(&["a", "b"]), &words(&["b", "d"]));
+
     let postings: Vec<_> = index.nodes.iter().map(|(word, list)| (&**word, list.iter().collect::<Vec<_>>())).collect();
     let posting_of_1 = pack_posting(1, NAMES);
     let posting_of_3 = pack_posting(3, NAMES);
@@ -192,6 +198,7 @@ fn removed_words_leave_nothing_behind() {
         postings,
         [("b", vec![posting_of_1, posting_of_3]), ("c", vec![posting_of_1]), ("d", vec![posting_of_3])]
     );
+
     index.update(3, &words(&["b", "d"]), &no_words);
     index.update(1, &words(&["b", "c"]), &no_words);
     assert_eq!(index, SearchIndex::default());

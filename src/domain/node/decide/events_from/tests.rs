@@ -63,9 +63,11 @@ fn the_texts_of_a_language_replace_the_previous_ones() {
     let history = [created(), translated("de", "Werkzeug"), translated("fr", "Outils")];
     let requested = translations(&[("de", "Werkzeuge"), ("fr", "Outils"), ("it", "Attrezzi"), ("ja", "")]);
     let expected = [translated("de", "Werkzeuge"), translated("it", "Attrezzi")];
+
     assert_eq!(translate(&history, requested.clone()), Ok(expected.to_vec()));
     let change = NodeFields { translations: Some(requested), ..NodeFields::default() };
     assert_eq!(given_when::<Node>(&history, revise(change)), Ok(expected.to_vec()));
+
     let node = profile(&[&history[..], &expected].concat());
     let expected_translations = translations(&[("de", "Werkzeuge"), ("fr", "Outils"), ("it", "Attrezzi")]);
     assert_eq!(node.fields.translations, Some(expected_translations));
@@ -101,8 +103,10 @@ fn the_number_of_languages_is_limited() {
     let names: Vec<_> = (0..=LANGUAGES_MAX).map(|index| format!("x-{index:03}")).collect();
     let languages: Vec<_> = names.iter().map(|name| (name.as_str(), "a")).collect();
     assert_eq!(translate(&[created()], translations(&languages)), Err(NodeRejection::TooManyLanguages));
+
     let mut history = vec![created()];
     history.extend(translate(&[created()], translations(&languages[..LANGUAGES_MAX])).unwrap());
+
     let first = names[0].as_str();
     let last = names[LANGUAGES_MAX].as_str();
     assert_eq!(translate(&history, translations(&[(last, "a")])), Err(NodeRejection::TooManyLanguages));
@@ -203,12 +207,14 @@ fn the_largest_node_and_version_are_created_whole() {
         admin_fields: admin_fields.clone(),
         first_version,
     };
+
     let events = given_when::<Node>(&[], create).unwrap();
     assert!(fit_in_one_part(&events));
     assert_eq!(events.len(), 15, "7 of the node, 6 of the version, 2 of the admin fields");
     let node = profile(&events);
     assert_eq!((&*node.fields, &node.versions[0].fields), (&fields, &largest_version()));
     assert_eq!((&node.tags_admin, &node.status_detail), (&admin_fields.tags_admin, &admin_fields.status_detail));
+
     let publish = NodeCommand::Publish { id: tools(), publisher: acme(), fields, version: draft(largest_version()) };
     for history in [&[][..], &[created()]] {
         let events = given_when::<Node>(history, publish.clone()).unwrap();
@@ -229,6 +235,7 @@ fn the_largest_revisions_are_recorded_whole() {
         NodeCommand::ReviseVersion { publisher: acme(), version, change, admin_fields },
         NodeCommand::Administer { change: NodeFields::default(), admin_fields: largest_admin_fields(), status: None },
     ];
+
     let mut state = state_after::<Node>(&history);
     let mut events = history;
     for command in commands {
@@ -237,6 +244,7 @@ fn the_largest_revisions_are_recorded_whole() {
             events.push(event);
         }
     }
+
     assert!(fit_in_one_part(&events));
     let node = profile(&events);
     assert_eq!((&*node.fields, &node.versions[0].fields), (&largest_node(), &largest_version()));
@@ -252,15 +260,18 @@ fn an_administrator_can_change_only_the_reason_of_a_deleted_version() {
     let deletion_reason = Some(text("because"));
     let deleted = NodeEvent::VersionStatusChanged { id: ID, status, reason: deletion_reason };
     let history = [created(), NodeEvent::VersionPublished { version: draft(VersionFields::default()) }, deleted];
+
     let administer = |change, admin_fields, status| {
         let version = VersionRef::Id(ID);
         let reason = Some(text("why"));
         given_when::<Node>(&history, NodeCommand::AdministerVersion { version, change, admin_fields, status, reason })
     };
+
     let change = VersionFields { deprecated: Some(true), ..VersionFields::default() };
     let admin_fields =
         VersionAdminFields { host_node_extract_status: Some(text("failed")), ..VersionAdminFields::default() };
     let reason_changed = NodeEvent::VersionStatusChanged { id: ID, status, reason: Some(text("why")) };
+
     for status in [None, Some(status)] {
         assert_eq!(
             administer(change.clone(), VersionAdminFields::default(), status),
