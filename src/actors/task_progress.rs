@@ -19,7 +19,7 @@ const TRACKED_TASKS_MAX: usize = 65_536;
 /// Progress of a task at its vendor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportedProgress {
-    /// The task is queued at this place, counted from 1.
+    /// The task is queued at this position, counted from 1.
     Queued { queue_position: u32 },
     /// The task is done to this many thousandths.
     Running { permille: u16 },
@@ -145,7 +145,7 @@ impl TaskProgress {
         }
     }
 
-    /// Returns the task's place in the queue of its vendor, if known.
+    /// Returns the task's position in the queue of its vendor, if known.
     #[must_use]
     pub fn queue_position(&self, task: TaskId) -> Option<u32> {
         match self.reported(task) {

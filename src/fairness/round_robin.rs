@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(order(&turns, "aaab"), "baaa");
         turns.record_served('b');
         assert_eq!(order(&turns, "bbba"), "abbb");
-        // A key that comes and goes is not first each time.
+        // A key without waiting items is not forgotten: it is not first again.
         turns.record_served('a');
         assert_eq!(order(&turns, "ab"), "ba");
     }

@@ -35,7 +35,7 @@ pub(super) fn due(
 
     let mut due = Vec::new();
     for group in [prioritized, remaining] {
-        // A paused task keeps its place in the queue for a slot, so paused tasks are skipped only if slots are
+        // A paused task keeps its position in the queue for a slot, so paused tasks are skipped only if slots are
         // unlimited.
         let is_skipped =
             |id: &TaskId| worker_slots.is_in_progress(id) || vendor_slots.is_unlimited() && worker_slots.is_paused(id);
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_given_once_until_the_start_of_the_submission_is_recorded() {
-        // Given two accounts with a task each, one slot, and room for many workers
+        // Given two accounts with a task each, one vendor slot, and many worker slots
         let mut tasks = Tasks::default();
         submit(&mut tasks, 1, ALICE);
         submit(&mut tasks, 2, BOB);

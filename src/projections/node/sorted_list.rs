@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Keys with many ties; ties go by slot.
+    /// Sort keys with many ties, which are broken by slot.
     fn key(slot: Slot) -> (u32, Slot) {
         (slot.wrapping_mul(2_654_435_761) % 7, slot)
     }
@@ -221,13 +221,13 @@ mod tests {
                 slots.sort_by(|a, b| by_key(*a, *b));
                 slots
             };
-            let whole = sorted(&mut kept.union(&moved).copied());
-            let rest = sorted(&mut kept.difference(&moved).copied());
-            let mut order = SortedList::from_sorted(&whole);
+            let all = sorted(&mut kept.union(&moved).copied());
+            let remaining = sorted(&mut kept.difference(&moved).copied());
+            let mut order = SortedList::from_sorted(&all);
             order.retain(|slot| !moved.contains(&slot));
-            prop_assert!(order.iter().eq(rest.iter().copied()));
+            prop_assert!(order.iter().eq(remaining.iter().copied()));
             order.insert_all(&sorted(&mut moved.iter().copied()), by_key);
-            prop_assert!(order == SortedList::from_sorted(&whole));
+            prop_assert!(order == SortedList::from_sorted(&all));
         }
     }
 
