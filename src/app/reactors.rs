@@ -185,7 +185,7 @@ impl Reactors {
     /// start.
     pub(super) async fn stop(self) {
         if tokio::time::timeout(STOP_TIMEOUT, self.usage_recorder.record()).await.is_err() {
-            tracing::warn!("usage counts lost, recorder timed out");
+            tracing::warn!("usage counts lost, recording timed out");
         }
         self.arbiter.stop();
         let (ended, awaited) = std::sync::mpsc::channel();
