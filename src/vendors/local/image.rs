@@ -168,14 +168,14 @@ impl ImageEngine {
         };
 
         self.jobs
-            .retry_while_lacking(key, || self.store.put(MediaArea::Result, &bytes, format, width, height))
+            .retry_while_exhausted(key, || self.store.put(MediaArea::Result, &bytes, format, width, height))
             .map_err(|error| defect("result_unwritable", "cannot store the result", &error))
     }
 
     fn read(&self, key: &VendorKey, picture: &Picture, name: &str) -> Result<DecodedPicture, TaskFailure> {
         let bytes = self
             .jobs
-            .retry_while_lacking(key, || self.store.read(MediaArea::Input, picture))
+            .retry_while_exhausted(key, || self.store.read(MediaArea::Input, picture))
             .map_err(|error| defect("input_unreadable", "cannot read the input picture", &error))?;
         let decoded = self.jobs.decode(key, self.store.decoders(), &bytes);
         decoded.map_err(|reason| TaskFailure::new("input_undecodable", &format!("{name} {reason}")))
