@@ -103,13 +103,13 @@ impl App {
     pub async fn start(settings: Settings, environment: Environment) -> Result<Self, StartError> {
         match Box::pin(Self::start_cancellable(settings, environment, std::future::pending())).await? {
             Some(app) => Ok(app),
-            // The future `stopped` never completes.
+            // Never happens, because the stop signal never completes.
             None => std::future::pending().await,
         }
     }
 
-    /// Like [`App::start`], but returns `None` if `stopped` completes while the log is being opened. The program then
-    /// ends as well; the next start continues as after a crash.
+    /// Like [`App::start`], but returns `None` if `stop_signal` completes while the log is being opened. The program
+    /// then ends as well; the next start continues as after a crash.
     ///
     /// # Errors
     /// As [`App::start`].
@@ -139,10 +139,20 @@ impl App {
 
     /// Starts the active parts and the HTTP server.
     async fn start_serving(opened: OpenedService) -> Result<Self, StartError> {
-        let OpenedService { bound, store, upload_key, keys, webhook_key, metrics, log, models, reports, .. } = opened;
-        let snapshot_position = opened.snapshot_position;
-        let keyring = opened.keyring;
-        let archives = opened.archives;
+        let OpenedService {
+            bound,
+            store,
+            upload_key,
+            keys: idempotency_keys,
+            webhook_key: (signing_key, webhook_key),
+            metrics,
+            log,
+            models,
+            reports,
+            snapshot_position,
+            keyring,
+            archives,
+        } = opened;
         let BoundService {
             settings,
             environment,
@@ -154,7 +164,6 @@ impl App {
             token,
             admin_token,
         } = bound;
-        let (key, webhook_key) = webhook_key;
 
         let (tracer, span_export) = span_export::build_tracer(&settings, &environment, &metrics)?;
         let audit = build_audit(&log, Links { public_url: public_url.clone() }, &keyring);
@@ -170,20 +179,18 @@ impl App {
         let usage_counters = UsageCounters::default();
         let vendor_set =
             (build_vendors(&settings, &store, &upload_key, (&models, &metrics), &environment)?, webhooks.clone());
-        let callbacks = CallbackSetup { key, keyring: keyring.clone(), tracer: tracer.clone() };
+        let callbacks = CallbackSetup { key: signing_key, keyring: keyring.clone(), tracer: tracer.clone() };
         let reactor_deps =
             ReactorDeps::new(&settings, store.clone(), callbacks, &public_url, vendor_set, &environment)?;
         let bytes_per_day = DailyQuota::new(settings.limits.bytes_per_day, environment.clone());
-        let dispatch = &actors.dispatch;
-        let daily_bytes = bytes_per_day.clone();
         let reactors = Reactors::start(
             reactor_deps,
             usage_counters.clone(),
-            dispatch,
+            &actors.dispatch,
             &models,
             &environment,
             &settings,
-            daily_bytes,
+            bytes_per_day.clone(),
         );
 
         let readiness = readiness_probe(&log, actors.writer_liveness());
@@ -197,7 +204,7 @@ impl App {
             dispatch: actors.dispatch.clone(),
             models: models.clone(),
             store,
-            idempotency_keys: keys,
+            idempotency_keys,
             archives,
             upload_key,
             usage_counters,
@@ -230,6 +237,7 @@ impl App {
         let handle = server.handle();
         let server_task = actix_web::rt::spawn(server);
         write_address_file(&data_dir, address);
+
         let parts =
             ServiceParts { log, models, actors, reactors, snapshot_thread, readiness_monitor, span_export, data_dir };
         Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, server_task })

@@ -127,14 +127,14 @@ impl DataDir {
         }
     }
 
-    /// The directory's path.
+    /// Returns the directory's path.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The command that closes the parts of the directory that other users may enter or read; `None` if there are none.
-    /// An older release, or the creator of the directory, may have left them open. If the directory is a volume of
+    /// Returns the command that closes the parts of the directory that other users may enter or read; `None` if there
+    /// are none. An older release, or the creator of the directory, may have left them open. If the directory is a volume of
     /// another owner, group permissions are ignored, because the service has its access through the group.
     #[must_use]
     pub fn chmod_advice(&self) -> Option<String> {
@@ -151,7 +151,7 @@ impl DataDir {
         (!accessible.is_empty()).then(|| format!("chmod -R {classes}= {}", accessible.join(" ")))
     }
 
-    /// The path of a file or directory in the data directory.
+    /// Returns the path of a file or directory in the data directory.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)

@@ -141,7 +141,7 @@ impl DiskSpace {
         refusal.or(state.disk_full.as_ref()).map_or(Ok(()), |disk_full| Err(disk_full.clone()))
     }
 
-    /// Checks that a part has `bytes` free above the reserve, for `what`.
+    /// Checks that a part has `bytes` free above the reserve, for `purpose`.
     ///
     /// # Errors
     /// [`DiskFull`] if it has not.
@@ -264,7 +264,7 @@ impl DiskSpaceInner {
         PARTS.into_iter().filter_map(|part| Some((part, measure(part).ok()?))).collect()
     }
 
-    /// Checks that `bytes` fit above the reserve of a part and the space `promised` to others.
+    /// Checks that `bytes` fit above the reserve of a part and the space `claimed` by others.
     fn check_fits(
         &self,
         state: &DiskSpaceState,

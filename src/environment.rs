@@ -1,4 +1,4 @@
-//! The only source of time, random numbers and, in tests, injected faults. Code receives them in a [`Environment`], so
+//! The only source of time, random numbers and, in tests, injected faults. Code receives them in an [`Environment`], so
 //! tests can control all three.
 
 use std::fmt;
@@ -52,7 +52,7 @@ impl FailPoints {
 
 impl fmt::Debug for FailPoints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Mishaps").field(&self.0.is_some()).finish()
+        f.debug_tuple("FailPoints").field(&self.0.is_some()).finish()
     }
 }
 
@@ -278,11 +278,10 @@ impl Environment {
         if self.ids_from_rng_only {
             return self.random_uuid();
         }
-        let mut random = [0; 10];
 
+        let mut random = [0; 10];
         self.rng.lock().fill_bytes(&mut random);
         let millis = u64::try_from(self.now().micros() / 1000).unwrap_or(0);
-
         uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
     }
 
@@ -312,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_seed_gives_does_not_depend_on_the_time() {
+    fn seeded_values_do_not_depend_on_the_time() {
         let environment = Environment::manual(Timestamp::from_micros(1_000_000), 7);
         let generate = |seed| {
             let seeded = environment.with_seed(seed);

@@ -11,7 +11,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_alone_has_no_plural() {
+    fn only_one_is_singular() {
         assert_eq!([0, 1, 2].map(|count| pluralize(count, "event")), ["0 events", "1 event", "2 events"]);
     }
 }

@@ -46,7 +46,7 @@ pub fn lower_priority(work: BackgroundWork) {
     }
 }
 
-/// Threads of lower priority for work that takes processor time, beside those that answer requests.
+/// Threads of lower priority for CPU-bound work, besides those that respond to requests.
 pub struct BackgroundThreads {
     pool: ThreadPool,
 }
@@ -90,23 +90,24 @@ mod tests {
     use super::*;
 
     fn nice_of_this_thread() -> i32 {
-        getpriority_process(Some(gettid())).expect("a thread may ask for its own")
+        getpriority_process(Some(gettid())).expect("a thread can read its own priority")
     }
 
     #[test]
-    fn a_thread_that_yields_hands_it_on_and_leaves_others_as_they_were() {
+    fn a_lowered_priority_is_inherited_and_other_threads_keep_theirs() {
         let before = nice_of_this_thread();
         let thread = std::thread::spawn(|| {
             lower_priority(BackgroundWork::Rendering);
-            std::thread::spawn(nice_of_this_thread).join().expect("it was asked")
+            std::thread::spawn(nice_of_this_thread).join().expect("no panic")
         });
-        assert_eq!(thread.join().expect("it was started"), BackgroundWork::Rendering.nice().max(before));
+        assert_eq!(thread.join().expect("no panic"), BackgroundWork::Rendering.nice().max(before));
         assert_eq!(nice_of_this_thread(), before);
     }
+
     #[tokio::test]
-    async fn background_threads_yield_and_survive_a_panic() {
-        let threads = BackgroundThreads::start(BackgroundWork::Inspection, 1).expect("a thread");
-        assert!(threads.run(|| panic!("as the test wants")).await.is_err());
+    async fn background_threads_have_a_lower_priority_and_survive_a_panic() {
+        let threads = BackgroundThreads::start(BackgroundWork::Inspection, 1).expect("the thread starts");
+        assert!(threads.run(|| panic!("intended")).await.is_err());
         let nice = threads.run(nice_of_this_thread).await.expect("no panic");
         assert_eq!(nice, BackgroundWork::Inspection.nice().max(nice_of_this_thread()));
     }

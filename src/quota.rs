@@ -193,15 +193,17 @@ mod tests {
     }
 
     #[test]
-    fn owners_use_their_own_quota_and_midnight_renews_it() {
+    fn each_owner_has_a_quota_that_midnight_renews() {
         // Given a quota of 10 a day, of which alice used 7
         let clock = noon();
         let quota = DailyQuota::new(10, clock.clone());
         quota.charge("alice", 7).unwrap().commit();
+
         // Then 3 are left for alice, and 10 for others
         assert_eq!(quota.charge("alice", 4).err(), Some(QuotaExceeded { limit: 10, remaining: 3 }));
         assert_eq!((quota.remaining(&"alice"), quota.remaining(&"bob")), (3, 10));
-        // And all of it after midnight
+
+        // And 10 again after midnight
         clock.advance(Duration::from_hours(12));
         assert_eq!(quota.remaining(&"alice"), 10);
     }
@@ -214,7 +216,8 @@ mod tests {
         assert_eq!(quota.remaining(&"alice"), 3);
         drop(charge);
         assert_eq!(quota.remaining(&"alice"), 10);
-        // But not from the next day
+
+        // But a charge of the day before is not
         let charge = quota.charge("alice", 7).unwrap();
         clock.advance(Duration::from_hours(12));
         quota.record(&"alice", 8);
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_however_many_owners_there_are() {
+    fn memory_is_bounded_for_any_number_of_owners() {
         let quota = DailyQuota::new(10, noon());
         for owner in 0..OWNERS_MAX + 5 {
             let _ = quota.charge(owner, 1).map(QuotaCharge::commit);

@@ -20,14 +20,14 @@ pub struct Cell {
     /// `true` if the others of the group are compared with this cell.
     pub is_baseline: bool,
     /// Tested field, or field value for enumerations; empty for the default cell.
-    pub tried: String,
+    pub tested_value: String,
     /// Part of the photograph that is submitted.
-    pub shows: Shows,
+    pub crop: PhotographCrop,
 }
 
 /// Part of a photograph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shows {
+pub enum PhotographCrop {
     Whole,
     /// Close-up of faces or letters.
     Close,
@@ -50,55 +50,55 @@ struct Group {
     /// Fields of all cells.
     base_body: Value,
     reference: Option<&'static str>,
-    shows: Shows,
+    crop: PhotographCrop,
     cells: Vec<Cell>,
 }
 
 impl Group {
     fn new(name: &'static str, path: &'static str, base_body: Value) -> Self {
-        let shows = if path == UPSCALER || path == PRECISION { Shows::Detail } else { Shows::Whole };
-        Self { name, path, base_body, reference: None, shows, cells: Vec::new() }.cell("as usual", "", json!({}))
+        let crop = if path == UPSCALER || path == PRECISION { PhotographCrop::Detail } else { PhotographCrop::Whole };
+        Self { name, path, base_body, reference: None, crop, cells: Vec::new() }.cell("as usual", "", json!({}))
     }
 
     /// Uses the close-up.
     fn for_faces(name: &'static str, path: &'static str, base_body: Value) -> Self {
-        let shows = Shows::Close;
-        Self { name, path, base_body, reference: None, shows, cells: Vec::new() }.cell("as usual", "", json!({}))
+        let crop = PhotographCrop::Close;
+        Self { name, path, base_body, reference: None, crop, cells: Vec::new() }.cell("as usual", "", json!({}))
     }
 
     /// Adds a second photograph in this field.
     fn with_reference(name: &'static str, path: &'static str, base_body: Value, field: &'static str) -> Self {
         let reference = Some(field);
-        let shows = Shows::Whole;
-        Self { name, path, base_body, reference, shows, cells: Vec::new() }.cell("as usual", "", json!({}))
+        let crop = PhotographCrop::Whole;
+        Self { name, path, base_body, reference, crop, cells: Vec::new() }.cell("as usual", "", json!({}))
     }
 
-    fn cell(mut self, label: &str, tried: &str, change: Value) -> Self {
+    fn cell(mut self, label: &str, tested_value: &str, change: Value) -> Self {
         let objects = [self.base_body.clone(), change].into_iter().filter_map(|value| value.as_object().cloned());
         let body = objects.flatten().collect();
         let group = self.name;
         let label = label.to_owned();
         let reference = self.reference;
-        let is_baseline = tried.is_empty();
-        let tried = tried.to_owned();
-        let shows = self.shows;
-        self.cells.push(Cell { group, label, path: self.path, body, reference, is_baseline, tried, shows });
+        let is_baseline = tested_value.is_empty();
+        let tested_value = tested_value.to_owned();
+        let crop = self.crop;
+        self.cells.push(Cell { group, label, path: self.path, body, reference, is_baseline, tested_value, crop });
         self
     }
 
     fn set(self, field: &str, value: &Value) -> Self {
-        let (label, tried) = labels(field, value);
-        self.cell(&label, &tried, json!({field: value}))
+        let (label, tested_value) = label_and_value(field, value);
+        self.cell(&label, &tested_value, json!({field: value}))
     }
 
     fn advanced(self, field: &str, value: &Value) -> Self {
-        let (label, tried) = labels(field, value);
+        let (label, tested_value) = label_and_value(field, value);
         let label = if value.is_string() { format!("{field} {label}") } else { label };
-        self.cell(&label, &tried, json!({"advanced_settings": {"fixed_generation": true, field: value}}))
+        self.cell(&label, &tested_value, json!({"advanced_settings": {"fixed_generation": true, field: value}}))
     }
 
     /// Adds a cell for every value except the default.
-    fn each(self, field: &str, values: impl IntoIterator<Item = &'static str>) -> Self {
+    fn cell_per_value(self, field: &str, values: impl IntoIterator<Item = &'static str>) -> Self {
         values.into_iter().fold(self, |group, value| group.set(field, &value.into()))
     }
 
@@ -108,15 +108,15 @@ impl Group {
     }
 }
 
-/// Caption of a cell and the field value that it tests.
-fn labels(field: &str, value: &Value) -> (String, String) {
+/// Returns the caption of a cell and the field or field value that it tests.
+fn label_and_value(field: &str, value: &Value) -> (String, String) {
     match value.as_str() {
         Some(text) => (text.to_owned(), format!("{field} {text}")),
         None => (format!("{field} {value}"), field.to_owned()),
     }
 }
 
-/// All cells by group.
+/// Returns all cells by group.
 pub fn cells() -> Vec<Cell> {
     let groups = [upscaler(), precision()].into_iter().chain(style()).chain(skin()).chain(relight());
     groups.flat_map(|group| group.cells).collect()
@@ -124,8 +124,8 @@ pub fn cells() -> Vec<Cell> {
 
 fn upscaler() -> Group {
     Group::new("image-upscaler 2x", UPSCALER, json!({"scale_factor": "2x"}))
-        .each("engine", UpscaleEngine::ALL[1..].iter().map(|value| value.as_str()))
-        .each("optimized_for", OptimizedFor::ALL[1..].iter().map(|value| value.as_str()))
+        .cell_per_value("engine", UpscaleEngine::ALL[1..].iter().map(|value| value.as_str()))
+        .cell_per_value("optimized_for", OptimizedFor::ALL[1..].iter().map(|value| value.as_str()))
         .extremes(&["creativity", "hdr", "resemblance", "fractality"], [-10, 10])
 }
 
@@ -133,15 +133,15 @@ fn precision() -> Group {
     let default_flavor = PrecisionFlavor::Photo;
     let others = PrecisionFlavor::ALL.iter().filter(|flavor| **flavor != default_flavor);
     Group::new("image-upscaler-precision-v2 2x", PRECISION, json!({"scale_factor": 2}))
-        .each("flavor", others.map(|value| value.as_str()))
+        .cell_per_value("flavor", others.map(|value| value.as_str()))
         .extremes(&["sharpen", "smart_grain", "ultra_detail"], [0, 100])
 }
 
 fn style() -> [Group; 3] {
     let fixed = json!({"fixed_generation": true});
     let presets = Group::new("image-style-transfer", STYLE, fixed.clone())
-        .each("engine", StyleEngine::ALL[1..].iter().map(|value| value.as_str()))
-        .each("flavor", StyleFlavor::ALL[1..].iter().map(|value| value.as_str()))
+        .cell_per_value("engine", StyleEngine::ALL[1..].iter().map(|value| value.as_str()))
+        .cell_per_value("flavor", StyleFlavor::ALL[1..].iter().map(|value| value.as_str()))
         .extremes(&["structure_strength"], [0, 100])
         .extremes(&["style_strength"], [0, 50])
         .set("prompt", &"warm sunset".into());
@@ -150,12 +150,12 @@ fn style() -> [Group; 3] {
         STYLE,
         json!({"fixed_generation": true, "is_portrait": true}),
     )
-    .each("portrait_style", PortraitStyle::ALL[1..].iter().map(|value| value.as_str()))
-    .each("portrait_beautifier", PortraitBeautifier::ALL.iter().map(|value| value.as_str()));
+    .cell_per_value("portrait_style", PortraitStyle::ALL[1..].iter().map(|value| value.as_str()))
+    .cell_per_value("portrait_beautifier", PortraitBeautifier::ALL.iter().map(|value| value.as_str()));
     let reference = Group::with_reference("image-style-transfer, with a reference", STYLE, fixed, "reference_image")
         .extremes(&["structure_strength"], [0, 100])
         .extremes(&["style_strength"], [0, 50])
-        .each("engine", StyleEngine::ALL[1..].iter().map(|value| value.as_str()));
+        .cell_per_value("engine", StyleEngine::ALL[1..].iter().map(|value| value.as_str()));
     [presets, portrait, reference]
 }
 
@@ -167,14 +167,14 @@ fn skin() -> [Group; 3] {
             .extremes(&["sharpen", "smart_grain"], [50, 100]),
         Group::for_faces("skin-enhancer/faithful", FAITHFUL, without_grain()).extremes(&["skin_detail"], [0, 100]),
         Group::for_faces("skin-enhancer/flexible", FLEXIBLE, without_grain())
-            .each("optimized_for", SkinFocus::ALL[1..].iter().map(|value| value.as_str())),
+            .cell_per_value("optimized_for", SkinFocus::ALL[1..].iter().map(|value| value.as_str())),
     ]
 }
 
 fn relight() -> [Group; 2] {
     let fixed = json!({"advanced_settings": {"fixed_generation": true}});
     let mut group = Group::new("image-relight", RELIGHT, fixed.clone())
-        .each("style", RelightStyle::ALL[1..].iter().map(|value| value.as_str()))
+        .cell_per_value("style", RelightStyle::ALL[1..].iter().map(|value| value.as_str()))
         .set("prompt", &"blue moonlight from the left".into())
         .set("change_background", &false.into())
         .set("preserve_details", &false.into())
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_group_has_one_usual_cell_and_no_cell_is_there_twice() {
+    fn every_group_has_one_baseline_and_no_duplicate_cells() {
         let cells = cells();
         for cell in &cells {
             let group = || cells.iter().filter(|other| other.group == cell.group);

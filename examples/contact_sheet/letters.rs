@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_written_within_the_page() {
+    fn text_is_clipped_to_the_page() {
         let mut page = RgbImage::new(14, 8);
         write(&mut page, "I_xyz", (1, 1), [255; 3]);
         assert_eq!(page.get_pixel(2, 1).0, [255; 3]);

@@ -25,14 +25,14 @@ use mediary::outbound::api_client::ApiClient;
 use mediary::pluralize::pluralize;
 use serde_json::Value;
 
-use self::cells::{Cell, Shows, cells};
+use self::cells::{Cell, PhotographCrop, cells};
 use self::photographs::{Photograph, photographs};
 use self::sheet::{CaptionedPicture, Section, sheet};
 
 /// Concurrent jobs.
-const AT_ONCE: usize = 4;
+const CONCURRENCY: usize = 4;
 /// Smallest visible mean difference, on a scale of 0 to 255.
-const VISIBLE: f64 = 0.2;
+const VISIBLE_DIFFERENCE: f64 = 0.2;
 const JPEG_QUALITY: u8 = 88;
 /// Polls of a job before giving up, and the pause between them.
 const POLLS: usize = 3000;
@@ -58,22 +58,25 @@ async fn contact_sheet(api: &ApiClient, directory: &Path) -> anyhow::Result<()> 
     let cells = cells();
     let mut sections = Vec::new();
     let mut max_differences = vec![0.0_f64; cells.len()];
+
     for (index, photograph) in photographs.iter().enumerate() {
         println!("{}: {} …", photograph.name, pluralize(cells.len() as u64, "picture"));
         let other = &photographs[(index + 1) % photographs.len()];
 
         let pictures = stream::iter(cells.iter().map(async |cell| generate(api, cell, photograph, other).await));
-        let pictures: Vec<RgbImage> = pictures.buffered(AT_ONCE).try_collect().await?;
+        let pictures: Vec<RgbImage> = pictures.buffered(CONCURRENCY).try_collect().await?;
 
         let differences = differences(&cells, &pictures);
         for (max, difference) in max_differences.iter_mut().zip(&differences) {
             *max = max.max(*difference);
         }
+
         save(directory, photograph, &cells, &pictures)?;
         let own_sections = layout_sections(photograph, &cells, pictures, &differences);
         draw(directory, &format!("contact-sheet.{}.jpg", photograph.name), &own_sections)?;
         sections.extend(own_sections);
     }
+
     draw(directory, "contact-sheet.jpg", &sections)?;
     let ineffective = ineffective_values(&cells, &max_differences);
     if !ineffective.is_empty() {
@@ -91,23 +94,23 @@ fn draw(directory: &Path, name: &str, sections: &[Section]) -> anyhow::Result<()
     Ok(())
 }
 
-/// Parameters that have no visible effect at any value.
+/// Returns the parameters that have no visible effect at any value.
 fn ineffective_values(cells: &[Cell], max_differences: &[f64]) -> Vec<String> {
     let mut by_value: BTreeMap<(&str, &str), f64> = BTreeMap::new();
     for (cell, difference) in cells.iter().zip(max_differences).filter(|(cell, _)| !cell.is_baseline) {
-        let max = by_value.entry((cell.group, &cell.tried)).or_default();
+        let max = by_value.entry((cell.group, &cell.tested_value)).or_default();
         *max = max.max(*difference);
     }
-    let ineffective = by_value.into_iter().filter(|(_, difference)| *difference < VISIBLE);
+    let ineffective = by_value.into_iter().filter(|(_, difference)| *difference < VISIBLE_DIFFERENCE);
     ineffective.map(|((group, value), difference)| format!("{group}: {value} ({difference:.2})")).collect()
 }
 
 impl Photograph {
-    fn crop(&self, shows: Shows) -> &RgbImage {
-        match shows {
-            Shows::Whole => &self.whole,
-            Shows::Close => &self.close,
-            Shows::Detail => &self.detail,
+    fn crop(&self, crop: PhotographCrop) -> &RgbImage {
+        match crop {
+            PhotographCrop::Whole => &self.whole,
+            PhotographCrop::Close => &self.close,
+            PhotographCrop::Detail => &self.detail,
         }
     }
 }
@@ -120,7 +123,7 @@ async fn generate(
     other: &Photograph,
 ) -> anyhow::Result<RgbImage> {
     let mut body = cell.body.clone();
-    body.insert("image".to_owned(), base64_png(photograph.crop(cell.shows))?.into());
+    body.insert("image".to_owned(), base64_png(photograph.crop(cell.crop))?.into());
     if let Some(field) = cell.reference {
         body.insert(field.to_owned(), base64_png(&other.whole)?.into());
     }
@@ -154,7 +157,7 @@ fn base64_png(picture: &RgbImage) -> anyhow::Result<String> {
     Ok(STANDARD.encode(file.into_inner()))
 }
 
-/// Mean difference of each picture from the default one of its group, on a scale of 0 to 255.
+/// Returns the mean difference of each picture from the default one of its group, on a scale of 0 to 255.
 fn differences(cells: &[Cell], pictures: &[RgbImage]) -> Vec<f64> {
     let baseline_index = |cell: &Cell| cells.iter().position(|other| other.group == cell.group && other.is_baseline);
     let all = cells.iter().zip(pictures);
@@ -178,7 +181,7 @@ fn save(directory: &Path, photograph: &Photograph, cells: &[Cell], pictures: &[R
     Ok(())
 }
 
-/// Sections of one photograph, starting with the photograph itself.
+/// Returns the sections of one photograph, starting with the photograph itself.
 fn layout_sections(
     photograph: &Photograph,
     cells: &[Cell],

@@ -13,7 +13,7 @@ pub const SIZE: (u32, u32) = (384, 288);
 pub const DETAIL: (u32, u32) = (96, 72);
 
 /// Fraction of each side in the close-up.
-const CLOSE: f32 = 0.42;
+const CLOSE_UP: f32 = 0.42;
 
 /// A source picture.
 pub struct Photograph {
@@ -36,14 +36,14 @@ pub fn photographs() -> anyhow::Result<[Photograph; 3]> {
         crop_photograph(
             "portrait",
             &decode(portrait)?,
-            Part { from_middle: false, close: (0.22, 0.03), detail: (120, 36) },
+            CropPlan { from_middle: false, close: (0.22, 0.03), detail: (120, 36) },
         ),
         crop_photograph(
             "landscape",
             &decode(landscape)?,
-            Part { from_middle: true, close: (0.29, 0.56), detail: (150, 130) },
+            CropPlan { from_middle: true, close: (0.29, 0.56), detail: (150, 130) },
         ),
-        crop_photograph("text", &render_text(), Part { from_middle: true, close: (0.06, 0.06), detail: (60, 60) }),
+        crop_photograph("text", &render_text(), CropPlan { from_middle: true, close: (0.06, 0.06), detail: (60, 60) }),
     ])
 }
 
@@ -53,7 +53,7 @@ fn decode(file: &[u8]) -> anyhow::Result<RgbImage> {
 
 /// Crops of a picture.
 #[derive(Clone, Copy)]
-struct Part {
+struct CropPlan {
     /// `true` to crop from the centre, `false` from the top left.
     from_middle: bool,
     /// Origin of the close-up as a fraction of each side.
@@ -63,28 +63,28 @@ struct Part {
 }
 
 /// Crops the largest part with the right aspect ratio, and the close-up and detail from it.
-fn crop_photograph(name: &'static str, picture: &RgbImage, part: Part) -> Photograph {
+fn crop_photograph(name: &'static str, picture: &RgbImage, plan: CropPlan) -> Photograph {
     let (width, height) = picture.dimensions();
     let scaled_width = height * SIZE.0 / SIZE.1;
     let scaled_height = width * SIZE.1 / SIZE.0;
     let (width, height) =
         if scaled_width <= width { (scaled_width, height) } else { (width, scaled_height.min(height)) };
-    let margin = |total: u32, size: u32| if part.from_middle { (total - size) / 2 } else { 0 };
+    let margin = |total: u32, size: u32| if plan.from_middle { (total - size) / 2 } else { 0 };
     let left = margin(picture.width(), width);
     let top = margin(picture.height(), height);
     let cropped = imageops::crop_imm(picture, left, top, width, height).to_image();
-    let resized = |picture: &RgbImage| imageops::resize(picture, SIZE.0, SIZE.1, FilterType::Lanczos3);
+    let resize = |picture: &RgbImage| imageops::resize(picture, SIZE.0, SIZE.1, FilterType::Lanczos3);
     let fraction_of = |side: u32, fraction: f32| truncate_to_u32(as_float(side) * fraction);
     let close = imageops::crop_imm(
         &cropped,
-        fraction_of(width, part.close.0),
-        fraction_of(height, part.close.1),
-        fraction_of(width, CLOSE),
-        fraction_of(height, CLOSE),
+        fraction_of(width, plan.close.0),
+        fraction_of(height, plan.close.1),
+        fraction_of(width, CLOSE_UP),
+        fraction_of(height, CLOSE_UP),
     );
-    let whole = resized(&cropped);
-    let close = resized(&close.to_image());
-    let detail = imageops::crop_imm(&whole, part.detail.0, part.detail.1, DETAIL.0, DETAIL.1).to_image();
+    let whole = resize(&cropped);
+    let close = resize(&close.to_image());
+    let detail = imageops::crop_imm(&whole, plan.detail.0, plan.detail.1, DETAIL.0, DETAIL.1).to_image();
     Photograph { name, whole, close, detail }
 }
 
@@ -103,10 +103,10 @@ const LINES: [&str; 12] = [
     "LIQUID GLUE. SPHINX OF QUARTZ",
 ];
 /// Page pixels per letter pixel, and line height.
-const LETTER: f32 = 3.4;
-const LINE: f32 = 46.0;
+const LETTER_PIXEL: f32 = 3.4;
+const LINE_HEIGHT: f32 = 46.0;
 /// Rotation of the page in radians.
-const TURN: f32 = 0.035;
+const PAGE_ROTATION: f32 = 0.035;
 
 /// Renders the page: slightly rotated, lit from the left, about a pixel out of focus, with paper and sensor grain.
 fn render_text() -> RgbImage {
@@ -126,15 +126,15 @@ fn render_text() -> RgbImage {
 fn ink_at(x: f32, y: f32) -> f32 {
     let x = x - 60.0;
     let y = y - 34.0;
-    let across = x * TURN.cos() + y * TURN.sin();
-    let down = y * TURN.cos() - x * TURN.sin();
+    let across = x * PAGE_ROTATION.cos() + y * PAGE_ROTATION.sin();
+    let down = y * PAGE_ROTATION.cos() - x * PAGE_ROTATION.sin();
     if across < 0.0 || down < 0.0 {
         return 0.0;
     }
-    let line = truncate_to_u32(down / LINE);
-    let row = truncate_to_u32(down % LINE / LETTER);
-    let letter = truncate_to_u32(across / LETTER) / ADVANCE;
-    let column = truncate_to_u32(across / LETTER) % ADVANCE;
+    let line = truncate_to_u32(down / LINE_HEIGHT);
+    let row = truncate_to_u32(down % LINE_HEIGHT / LETTER_PIXEL);
+    let letter = truncate_to_u32(across / LETTER_PIXEL) / ADVANCE;
+    let column = truncate_to_u32(across / LETTER_PIXEL) % ADVANCE;
     let text = LINES.get(line as usize).copied().unwrap_or_default();
     let is_ink = text.chars().nth(letter as usize).is_some_and(|letter| row < HEIGHT && covers(letter, column, row));
     if is_ink { 1.0 } else { 0.0 }
@@ -151,7 +151,7 @@ fn as_float(pixels: u32) -> f32 {
     pixels as f32
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "places on the page are not negative")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "coordinates on the page are not negative")]
 fn truncate_to_u32(number: f32) -> u32 {
     number as u32
 }
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_three_and_each_has_a_part_with_something_in_it() {
+    fn every_photograph_has_a_detail_with_contrast() {
         for photograph in photographs().unwrap() {
             let sizes = [&photograph.whole, &photograph.close, &photograph.detail].map(RgbImage::dimensions);
             assert_eq!(sizes, [SIZE, SIZE, DETAIL]);

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_picture_has_its_place() {
+    fn pictures_are_laid_out_in_rows() {
         let entry = |shade| CaptionedPicture {
             label: "a".to_owned(),
             note: String::new(),

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_can_be_dialled() {
+    fn the_local_url_can_be_connected_to() {
         let url = |text: &str| local_url(text.parse().unwrap());
         assert_eq!(url("0.0.0.0:81"), "http://127.0.0.1:81");
         assert_eq!(url("[::]:81"), "http://[::1]:81");

@@ -1,4 +1,4 @@
-//! Reasons why a service does not start or does not stop cleanly, with the place and the remedy.
+//! Reasons why a service does not start or does not stop cleanly, with the location and the remedy.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -28,7 +28,7 @@ pub(super) fn open_archives(
     let archives = ArchiveStore::open(&root).map_err(|error| StartError::at_path("the archives", &root, &error))?;
 
     match archives.sweep(&models.nodes.archives().map(|archive| archive.digest).collect()) {
-        Ok(swept) => reports.extend(describe_sweep(swept, &root.join(ORPHANS))),
+        Ok(report) => reports.extend(describe_sweep(report, &root.join(ORPHANS))),
         // A full disk may prevent the rename too; the next start retries.
         Err(error) => tracing::warn!(%error, "orphaned archives not moved"),
     }
@@ -36,8 +36,8 @@ pub(super) fn open_archives(
     Ok(archives.with_fail_points(environment.fail_points()))
 }
 
-fn describe_sweep(swept: ArchiveSweepReport, orphans: &Path) -> Vec<String> {
-    let ArchiveSweepReport { orphaned, restored } = swept;
+fn describe_sweep(report: ArchiveSweepReport, orphans: &Path) -> Vec<String> {
+    let ArchiveSweepReport { orphaned, restored } = report;
     let mut sentences = Vec::new();
 
     if orphaned > 0 {

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_first_start_leaves_when_it_is_killed_is_no_used_service() {
+    fn the_files_of_a_killed_first_start_are_no_sign_of_use() {
         let dir = tempfile::tempdir().unwrap();
         assert!(check_log_exists(dir.path()).is_ok());
         for file in ["admin-token", "lock", "webhook-key", "log/signing.key", "log/sled/db", "archives/incoming/1.part"]
@@ -85,8 +85,8 @@ mod tests {
     }
 
     #[test]
-    fn any_trace_of_a_used_service_is_named() {
-        let traces = [
+    fn the_files_of_a_used_service_are_reported() {
+        let used_files = [
             "archives/ab/x.zip",
             "archives/orphans/x.zip",
             "personal/ab/x",
@@ -94,7 +94,7 @@ mod tests {
             "snapshots/models",
         ];
 
-        for file in traces {
+        for file in used_files {
             let dir = tempfile::tempdir().unwrap();
             for name in [file, "log/signing.key"] {
                 write_file(dir.path(), name);

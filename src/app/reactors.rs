@@ -82,11 +82,11 @@ impl ReactorDeps {
         (vendor_set, webhooks): (VendorSet, VendorWebhooks),
         environment: &Environment,
     ) -> Result<Self, StartError> {
-        let names = environment.host_resolver();
-        let names = names.as_ref();
-        let sender = callback_sender(settings, key, names)?;
-        let footage_fetcher = fetcher(settings, Clip::BYTES_MAX, names)?;
-        let fetcher = fetcher(settings, INPUT_BYTES_MAX, names)?;
+        let resolver = environment.host_resolver();
+        let resolver = resolver.as_ref();
+        let sender = callback_sender(settings, key, resolver)?;
+        let footage_fetcher = fetcher(settings, Clip::BYTES_MAX, resolver)?;
+        let fetcher = fetcher(settings, INPUT_BYTES_MAX, resolver)?;
         let public_url = public_url.to_owned();
         let vendor_set = vendor_set.with_tracing(&tracer);
 
@@ -97,18 +97,18 @@ impl ReactorDeps {
 fn callback_sender(
     settings: &Settings,
     key: WebhookKey,
-    names: Option<&HostResolver>,
+    resolver: Option<&HostResolver>,
 ) -> Result<CallbackSender, StartError> {
     let limits = ClientLimits { total: settings.callbacks.timeout, ..ClientLimits::default() };
-    let client = OutboundClient::with_resolver(address_rules(settings), limits, names);
+    let client = OutboundClient::with_resolver(address_rules(settings), limits, resolver);
     let client = client.map_err(|error| StartError::part("webhooks", &error))?;
     Ok(CallbackSender::new(client, Arc::new(key)))
 }
 
 /// Returns a fetcher of inputs, given by clients as URLs, of at most `body_bytes`.
-fn fetcher(settings: &Settings, body_bytes: usize, names: Option<&HostResolver>) -> Result<Fetcher, StartError> {
+fn fetcher(settings: &Settings, body_bytes: usize, resolver: Option<&HostResolver>) -> Result<Fetcher, StartError> {
     let limits = ClientLimits { total: FETCH_TIMEOUT, body_bytes, ..ClientLimits::default() };
-    let client = OutboundClient::with_resolver(address_rules(settings), limits, names);
+    let client = OutboundClient::with_resolver(address_rules(settings), limits, resolver);
     client
         .map(|client| Fetcher::new(client, FETCHED_BYTES_MAX))
         .map_err(|error| StartError::part("the input fetcher", &error))
@@ -131,7 +131,7 @@ impl Reactors {
     ) -> Self {
         let arbiter = Arbiter::new();
         let usage_recorder = UsageRecorder::new(usage_counters, dispatch.clone(), environment.clone());
-        let recording = usage_recorder.clone();
+        let recorder = usage_recorder.clone();
         let dispatch = dispatch.clone();
         let models = models.clone();
         let environment = environment.clone();
@@ -140,10 +140,12 @@ impl Reactors {
         let per_receiver = settings.callbacks.per_receiver;
         let ReactorDeps { store, sender, tracer, fetcher, keyring, public_url, footage_fetcher, vendor_set, webhooks } =
             deps;
+
         let task_progress = TaskProgress::default();
         let inputs = InputFetcher::new(fetcher, store.clone())
             .with_video_fetcher(footage_fetcher, &public_url)
             .with_daily_bytes(daily_bytes);
+
         let pollers =
             [vendor_set.image, vendor_set.video].map(|GatewayVendor { vendor, poller_options, reactor_options }| {
                 let models = models.clone();
@@ -158,18 +160,22 @@ impl Reactors {
 
         arbiter.spawn(async move {
             lower_priority(BackgroundWork::OutboundCalls);
+
             let sweeper = RetentionSweeper::new(store.clone(), models.clone(), environment.clone(), retention);
             spawn_supervised(sweeper, ReactorOptions { concurrency: 1, lane: 1 }, environment.clone());
+
             for (poller, reactor_options) in pollers {
                 spawn_supervised(poller, reactor_options, environment.clone());
             }
+
             let per_account = (concurrency / 4 * 3).max(per_receiver + 1);
             let callback_deps = CallbackDeps { sender, tracer, store, keyring, public_url };
             let bounds = (per_account, per_receiver);
             let dispatcher = CallbackDispatcher::new(dispatch, models, environment.clone(), callback_deps, bounds);
-            let calling = ReactorOptions { concurrency, lane: per_receiver };
-            spawn_supervised(dispatcher, calling, environment.clone());
-            spawn_supervised(recording, ReactorOptions { concurrency: 1, lane: 1 }, environment);
+            let callback_options = ReactorOptions { concurrency, lane: per_receiver };
+            spawn_supervised(dispatcher, callback_options, environment.clone());
+
+            spawn_supervised(recorder, ReactorOptions { concurrency: 1, lane: 1 }, environment);
         });
 
         Self { arbiter, usage_recorder, vendors, music_vendor, task_progress }

@@ -36,7 +36,7 @@ impl ReadinessMonitor {
             }
         };
 
-        let thread = thread::Builder::new().name("lookout".to_owned()).spawn(watch);
+        let thread = thread::Builder::new().name("readiness".to_owned()).spawn(watch);
         let thread = thread.map_err(|error| StartError::part("the readiness monitor", &error))?;
         Ok(Self { stop_requested, thread })
     }
@@ -66,7 +66,7 @@ impl LastReported {
     fn update(&mut self, readiness: Result<(), ReadinessFailure>) -> Option<ReadinessTransition> {
         match readiness {
             Ok(()) => self.0.take().map(|_| ReadinessTransition::ReadyAgain),
-            // `Space` logs a full disk itself.
+            // `DiskSpace` logs a full disk itself.
             Err(ReadinessFailure { kind: ReadinessFailureKind::Full, .. }) => None,
             Err(ReadinessFailure { kind, .. }) if self.0 == Some(kind) => None,
             Err(ReadinessFailure { kind, reason, .. }) => {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reason_is_told_when_it_begins_and_that_none_is_left() {
+    fn each_new_reason_and_the_recovery_are_logged_once() {
         let unready = |kind, reason: &str| {
             Err(ReadinessFailure { kind, public_message: String::new(), reason: reason.to_owned() })
         };

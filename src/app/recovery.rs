@@ -97,8 +97,8 @@ impl SnapshotPolicy {
             return Ok(None);
         };
         let with_path = |reason| format!("{}: {reason}", found.path().display());
-        let before = found.anchor.check::<CommitDecoder>(&options.journal).map_err(with_path)?;
-        Ok((before >= self.whole_below).then_some(found))
+        let bytes_before = found.anchor.check::<CommitDecoder>(&options.journal).map_err(with_path)?;
+        Ok((bytes_before >= self.whole_below).then_some(found))
     }
 }
 
@@ -151,6 +151,7 @@ fn open_with<E>(
                 drop(commit_sender.send(commit.clone()));
             })
         });
+
         let mut loaded = load();
         if let Ok(models) = &mut loaded {
             for commit in &commit_receiver {
@@ -158,6 +159,7 @@ fn open_with<E>(
             }
         }
         drop(commit_receiver);
+
         (open_thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), loaded)
     });
 

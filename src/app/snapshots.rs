@@ -56,7 +56,7 @@ impl SnapshotThread {
         settings: &Settings,
         log: &Arc<SledLog>,
         models: &ReadModels,
-        last: Position,
+        last_position: Position,
         environment: &Environment,
     ) -> Result<Self, StartError> {
         let directory = snapshot_dir(data.root());
@@ -70,7 +70,7 @@ impl SnapshotThread {
             settings: settings.snapshots.clone(),
             log: Arc::clone(log),
             models: models.clone(),
-            last_position: Mutex::new(last),
+            last_position: Mutex::new(last_position),
             fail_points: environment.fail_points(),
             stop_requested: Mutex::new(false),
             stop_signal: Condvar::new(),

@@ -81,11 +81,13 @@ impl BoundService {
     /// crash.
     pub(super) async fn open_in_background(self) -> Result<OpenedService, StartError> {
         let (sender, receiver) = oneshot::channel();
-        let thread = thread::Builder::new().name("opening".to_owned()).spawn(move || drop(sender.send(self.open())));
+        let thread = thread::Builder::new().name("startup".to_owned()).spawn(move || drop(sender.send(self.open())));
         let thread = thread.map_err(|error| StartError::part("the startup thread", &error))?;
         match receiver.await {
             Ok(opened) => opened,
-            Err(_) => std::panic::resume_unwind(thread.join().expect_err("it tells before it ends, unless it panics")),
+            Err(_) => {
+                std::panic::resume_unwind(thread.join().expect_err("the thread sends its result unless it panics"))
+            }
         }
     }
 
@@ -96,13 +98,15 @@ impl BoundService {
         let keys =
             IdempotencyKeys::open(data, environment).map_err(|error| StartError::part("idempotency keys", &error))?;
         let webhook_key = open_webhook_key(data, environment)?;
+
         let metrics = Metrics::default();
         let snapshots = SnapshotPolicy::from_settings(data.root(), settings);
-        let log_settings = with_sync_metrics(log_options(data.root(), settings), &metrics);
+        let log_options = with_sync_metrics(log_options(data.root(), settings), &metrics);
         let links = Links { public_url: public_url.clone() };
-        let opened = open_models(&log_settings, snapshots.as_ref(), environment, &links);
+        let opened = open_models(&log_options, snapshots.as_ref(), environment, &links);
         let OpenedLog { log, models, mut reports, snapshot_position } =
             opened.map_err(|error| StartError::Log(error.to_string()))?;
+
         let upload_key = upload_key.map_or_else(|| create_upload_key(data, &*log, &models.users, environment), Ok)?;
         let keyring = open_keyring(data, &models, &keys);
         let archives = open_archives(data, &models, environment, &mut reports)?;

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_with_a_price_list_is_named() {
+    fn errors_in_a_price_list_are_reported_with_their_location() {
         assert!(open_tariff(None).is_ok());
         let error_for = |text: &str| parse_tariff(text, "prices.toml").unwrap_err().to_string();
         let edited = |from: &str, to: &str| DEFAULT_PRICES.replace(from, to);

@@ -29,25 +29,14 @@ pub fn check(backup: &Path, progress: ProgressCallback<'_>) -> Result<BackupChec
     let manifest = read_manifest(backup)?;
     let pool = BackupFilePool::open(backup);
     let total = manifest.files.iter().map(|entry| entry.bytes).sum();
+
     let mut findings = Vec::new();
     let mut bytes_done = 0;
     for entry in &manifest.files {
-        let problem = match entry.digest() {
-            None => Some("the manifest has no hash for it".to_owned()),
-            Some(digest) => {
-                let path = pool.path(&digest);
-                let mut advance = |bytes| {
-                    bytes_done += bytes;
-                    progress(bytes_done, total);
-                };
-                match content_check::digest_of(&path, &mut advance) {
-                    Ok(found) if found == (digest, entry.bytes) => None,
-                    Ok(_) => Some(format!("its copy {} is damaged", path.display())),
-                    Err(error) => Some(format!("its copy {} cannot be read: {error}", path.display())),
-                }
-            }
-        };
-
+        let problem = find_problem(&pool, entry, &mut |bytes| {
+            bytes_done += bytes;
+            progress(bytes_done, total);
+        });
         findings.extend(problem.map(|problem| Finding::in_file(&entry.path, problem)));
     }
 
@@ -57,6 +46,17 @@ pub fn check(backup: &Path, progress: ProgressCallback<'_>) -> Result<BackupChec
     }
 
     Ok(BackupCheckReport { manifest, events, findings })
+}
+
+/// Compares the copy of a file with the manifest; `None` if they agree. Calls `on_bytes` with the number of bytes read.
+fn find_problem(pool: &BackupFilePool, entry: &BackupFile, on_bytes: &mut impl FnMut(u64)) -> Option<String> {
+    let Some(digest) = entry.digest() else { return Some("the manifest has no hash for it".to_owned()) };
+    let path = pool.path(&digest);
+    match content_check::digest_of(&path, on_bytes) {
+        Ok(found) if found == (digest, entry.bytes) => None,
+        Ok(_) => Some(format!("its copy {} is damaged", path.display())),
+        Err(error) => Some(format!("its copy {} cannot be read: {error}", path.display())),
+    }
 }
 
 /// Reads the manifest of a backup.
@@ -103,7 +103,7 @@ fn check_journal(manifest: &Manifest, pool: &BackupFilePool, findings: &mut Vec<
     segments.sort_by(|one, other| one.path.cmp(&other.path));
     let copies: Vec<PathBuf> = segments.iter().filter_map(|entry| Some(pool.path(&entry.digest()?))).collect();
 
-    let mut checker = BackupJournalChecker { names: segments, copies: &copies, events: 0, findings };
+    let mut checker = BackupJournalChecker { segments, copies: &copies, events: 0, findings };
     let end = scan::scan(&copies, log, Some(head), false, &mut checker)?;
     let BackupJournalChecker { events, .. } = checker;
 
@@ -121,7 +121,8 @@ fn is_segment(path: &str) -> bool {
 }
 
 struct BackupJournalChecker<'s> {
-    names: Vec<&'s BackupFile>,
+    segments: Vec<&'s BackupFile>,
+    /// Copies of the segments, in the same order.
     copies: &'s [PathBuf],
     events: u64,
     findings: &'s mut Vec<Finding>,
@@ -133,7 +134,8 @@ impl ScanVisitor<CommitDecoder> for BackupJournalChecker<'_> {
     }
 
     fn visit_damage(&mut self, damage: JournalDamage) {
-        let path = self.copies.iter().position(|copy| *copy == damage.file).map(|index| self.names[index].path.clone());
+        let path =
+            self.copies.iter().position(|copy| *copy == damage.file).map(|index| self.segments[index].path.clone());
 
         let mut finding = Finding::from(damage);
         finding.file = path.map_or(finding.file, PathBuf::from);

@@ -25,6 +25,7 @@ use crate::verification::export::{ExportError, SignedLogHead, read_signed_head};
 
 /// Parts of a data directory that are not copied: they are recreated, belong to the running process, or are incomplete.
 const EXCLUDED: [&str; 4] = ["lock", "address", "answers", "snapshots"];
+/// Key of the upload links.
 const URL_KEY: &str = "url-key";
 /// Directories that are copied completely.
 const TREES: [&str; 1] = ["personal"];
@@ -137,7 +138,7 @@ fn lock(to: &Path) -> Result<File, BackupError> {
 
     for entry in fs::read_dir(to).map_err(file_error())? {
         let name = entry.map_err(file_error())?.file_name();
-        if !own_names.iter().any(|own_names| name == *own_names) {
+        if !own_names.iter().any(|own_name| name == *own_name) {
             let message = format!("{} is not a backup directory: it contains {}", to.display(), name.display());
             return Err(BackupError::Refused(message));
         }
@@ -198,23 +199,23 @@ impl BackupWriter<'_> {
         self.add_directory("log")?;
         self.add_directory("log/journal")?;
 
-        let mut copying = SegmentCopier {
+        let mut copier = SegmentCopier {
             writer: self,
             previous_head: previous.map(|previous| previous.head),
-            is_older_found: is_previous_found,
+            is_previous_found,
             head: signed_head.head,
             is_head_found: signed_head.head == empty_head,
             damage: None,
             last: None,
         };
 
-        let end = scan::scan(&segments, signed_head.log, Some(signed_head.head), running, &mut copying)?;
-        let SegmentCopier { is_older_found: is_previous_found, is_head_found: head_met, damage, last, .. } = copying;
+        let end = scan::scan(&segments, signed_head.log, Some(signed_head.head), running, &mut copier)?;
+        let SegmentCopier { is_previous_found, is_head_found, damage, last, .. } = copier;
 
         if let Some(damage) = damage {
             return Err(ExportError::Damaged(damage).into());
         }
-        if !head_met {
+        if !is_head_found {
             // A signature would certify a history that was never acknowledged.
             return Err(ExportError::diverged(signed_head.head.position).into());
         }
@@ -229,10 +230,11 @@ impl BackupWriter<'_> {
             return Err(BackupError::Refused(message));
         }
 
-        if let Some(entry) =
-            last.and_then(|last| self.manifest_files.iter_mut().find(|entry| entry.path == last.0).zip(Some(last.1)))
+        // A restore pads the segment in use to its length.
+        if let Some((path, length)) = last
+            && let Some(entry) = self.manifest_files.iter_mut().find(|entry| entry.path == path)
         {
-            entry.0.padded_to = Some(entry.1);
+            entry.padded_to = Some(length);
         }
 
         Ok(end.head)
@@ -395,23 +397,23 @@ fn relative(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
 }
 
-/// Copies segments during a walk.
+/// Copies segments during a scan of the journal.
 struct SegmentCopier<'c, 't> {
     writer: &'c mut BackupWriter<'t>,
-    /// Head of the previous backup; `is_older_found` is `true` once the journal is found to contain it.
+    /// Head of the previous backup; `is_previous_found` is `true` once the journal is found to contain it.
     previous_head: Option<JournalHead>,
-    is_older_found: bool,
+    is_previous_found: bool,
     /// The signed HEAD; `is_head_found` is `true` once the journal is found to contain it.
     head: JournalHead,
     is_head_found: bool,
     damage: Option<Finding>,
-    /// The last segment and its length with the zeros.
+    /// Path of the last segment, and its length with the zeros.
     last: Option<(String, u64)>,
 }
 
 impl ScanVisitor<CommitDecoder> for SegmentCopier<'_, '_> {
     fn visit_record(&mut self, record: &ScannedRecord<'_>) {
-        self.is_older_found |= self.previous_head == Some(record.end);
+        self.is_previous_found |= self.previous_head == Some(record.end);
         self.is_head_found |= self.head == record.end;
     }
 

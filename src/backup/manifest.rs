@@ -70,7 +70,7 @@ impl Manifest {
     /// # Errors
     /// If the manifest cannot be written.
     pub fn write(&self, backup: &Path, key: &SigningKey) -> io::Result<()> {
-        let backup_of = ManifestBody {
+        let body = ManifestBody {
             format: FORMAT.to_owned(),
             release: env!("CARGO_PKG_VERSION").to_owned(),
             checkpoint: self.checkpoint.to_json(),
@@ -78,8 +78,8 @@ impl Manifest {
             files: self.files.clone(),
         };
 
-        let signature = hex::encode(&key.sign(&signed_message(&backup_of)).to_bytes());
-        let mut bytes = serde_json::to_vec_pretty(&SignedManifestJson { backup: backup_of, signature })?;
+        let signature = hex::encode(&key.sign(&signed_message(&body)).to_bytes());
+        let mut bytes = serde_json::to_vec_pretty(&SignedManifestJson { backup: body, signature })?;
         bytes.push(b'\n');
         write_private(&backup.join(MANIFEST_FILE), &bytes)
     }
@@ -127,7 +127,7 @@ impl Manifest {
         }
     }
 
-    /// The file at a path.
+    /// Returns the file at a path.
     #[must_use]
     pub fn file(&self, path: &str) -> Option<&BackupFile> {
         self.files.iter().find(|entry| entry.path == path)
@@ -145,7 +145,7 @@ fn is_inside(path: &str) -> bool {
 }
 
 impl BackupFile {
-    /// The file's hash, if `sha256` is valid.
+    /// Returns the file's hash, if `sha256` is valid.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
         Digest::parse(&self.sha256).ok()
@@ -164,7 +164,8 @@ mod tests {
     use crate::events::journal::{ChainHash, Checkpoint, JournalHead};
     use crate::events::stream::Position;
 
-    fn written(path: &str) -> Vec<u8> {
+    /// Returns the bytes of a signed manifest with one file at this path.
+    fn write_manifest(path: &str) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let key = SigningKey::from_bytes(&[9; 32]);
         let head = JournalHead { position: Position(3), chain: ChainHash([7; 32]) };
@@ -180,8 +181,8 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_changed_in_a_manifest_is_found() {
-        let bytes = written("log/signing.key");
+    fn every_change_of_a_manifest_is_detected() {
+        let bytes = write_manifest("log/signing.key");
         assert!(Manifest::parse(&bytes).is_ok());
         for at in (0..bytes.len()).filter(|at| !bytes[*at].is_ascii_whitespace()) {
             let mut changed = bytes.clone();
@@ -191,9 +192,9 @@ mod tests {
     }
 
     #[test]
-    fn no_path_leads_out_of_the_data_directory() {
+    fn paths_that_lead_out_of_the_data_directory_are_rejected() {
         for bad in ["../x", "/etc/passwd", "log/../../x", ""] {
-            let error = Manifest::parse(&written(bad)).unwrap_err();
+            let error = Manifest::parse(&write_manifest(bad)).unwrap_err();
             assert!(error.contains("leads out"), "{bad}: {error}");
         }
     }

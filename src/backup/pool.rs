@@ -52,8 +52,8 @@ impl BackupFilePool {
         Ok(digest)
     }
 
-    /// Copies a file that the pool lacks or holds damaged; returns its hash and length. Stores nothing if the hash is
-    /// not `named`.
+    /// Copies a file that the pool lacks or holds damaged; returns its hash and length. Stores nothing if the hash
+    /// is not `expected`.
     pub fn copy(&mut self, file: &Path, expected: Option<Digest>) -> io::Result<(Digest, u64)> {
         self.write(&mut File::open(file)?, expected)
     }
@@ -105,7 +105,7 @@ impl BackupFilePool {
         }
     }
 
-    /// Removes the files that are not in `named`; returns their number.
+    /// Removes the files that are not in `listed`; returns their number.
     pub fn remove_unlisted(&self, listed: &HashSet<Digest>) -> io::Result<u64> {
         let mut removed = 0;
         for folder in fs::read_dir(&self.root)? {

@@ -79,7 +79,7 @@ fn resolve_target(to: &Path) -> Result<PathBuf, BackupError> {
     }
 }
 
-/// The missing parents of a directory, innermost first.
+/// Returns the missing parents of a directory, innermost first.
 fn missing_parents(directory: &Path) -> Vec<PathBuf> {
     directory.ancestors().skip(1).take_while(|parent| !parent.exists()).map(Path::to_owned).collect()
 }
@@ -122,7 +122,7 @@ fn ensure_empty(to: &Path) -> Result<(), BackupError> {
 
 /// Rejects a mount point. Comparing devices misses some, which the rename then reports ([`rename_error`]).
 fn ensure_not_mount_point(to: &Path) -> Result<(), BackupError> {
-    let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
+    let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
     match (device(to), to.parent().and_then(device)) {
         (Some(target_device), Some(parent_device)) if target_device != parent_device => Err(mount_point_error(to)),
         _ => Ok(()),
@@ -175,8 +175,8 @@ fn write_all(
     progress: ProgressCallback<'_>,
 ) -> Result<(), BackupError> {
     let file_error = |path: &str| BackupError::file(&staging.join(path));
-    for BackupDirectory { path, mode: text } in &manifest.directories {
-        private_directory(&staging.join(path), parse_mode(text) & 0o700).map_err(file_error(path))?;
+    for BackupDirectory { path, mode } in &manifest.directories {
+        private_directory(&staging.join(path), parse_mode(mode) & 0o700).map_err(file_error(path))?;
     }
 
     let total = manifest.files.iter().map(|entry| entry.bytes).sum();
@@ -204,11 +204,11 @@ fn write_file(staging: &Path, pool: &BackupFilePool, entry: &BackupFile) -> io::
     io::copy(&mut fs::File::open(pool.path(&digest))?, &mut file)?;
 
     let zeros = vec![0; 1 << 16];
-    let mut left = entry.padded_to.unwrap_or_default().saturating_sub(entry.bytes);
-    while left > 0 {
-        let chunk = usize::try_from(left).unwrap_or(zeros.len()).min(zeros.len());
+    let mut zeros_left = entry.padded_to.unwrap_or_default().saturating_sub(entry.bytes);
+    while zeros_left > 0 {
+        let chunk = usize::try_from(zeros_left).unwrap_or(zeros.len()).min(zeros.len());
         file.write_all(&zeros[..chunk])?;
-        left -= chunk as u64;
+        zeros_left -= chunk as u64;
     }
 
     // Independent of the umask of this process.

@@ -77,37 +77,39 @@ impl Drop for AtomicFile {
 mod tests {
     use super::*;
 
-    fn names(folder: &Path) -> Vec<OsString> {
-        let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        names.sort();
-        names
+    fn file_names(folder: &Path) -> Vec<OsString> {
+        let mut file_names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        file_names.sort();
+        file_names
     }
 
     #[test]
-    fn what_stood_there_stays_until_the_draft_is_kept() {
+    fn the_previous_file_stays_until_the_draft_is_committed() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("log.jsonl");
         let link = folder.path().join("newest");
         fs::write(&target, "before").unwrap();
         std::os::unix::fs::symlink("log.jsonl", &link).unwrap();
-        // Dropped
+
+        // Dropped without a commit
         let mut draft = AtomicFile::create(&target, Uuid::from_u128(1)).unwrap();
         draft.write_all(b"half").unwrap();
-        assert_eq!(names(folder.path()).len(), 3);
+        assert_eq!(file_names(folder.path()).len(), 3);
         drop(draft);
-        assert_eq!(names(folder.path()), ["log.jsonl", "newest"]);
+        assert_eq!(file_names(folder.path()), ["log.jsonl", "newest"]);
         assert_eq!(fs::read(&target).unwrap(), b"before");
-        // Kept, through a link
+
+        // Committed, through a link
         let mut draft = AtomicFile::create(&link, Uuid::from_u128(2)).unwrap();
         draft.write_all(b"after").unwrap();
         draft.commit().unwrap();
-        assert_eq!(names(folder.path()), ["log.jsonl", "newest"]);
+        assert_eq!(file_names(folder.path()), ["log.jsonl", "newest"]);
         assert_eq!(fs::read(&target).unwrap(), b"after");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     }
 
     #[test]
-    fn a_device_is_written_to_and_not_replaced() {
+    fn a_device_is_written_directly() {
         let mut draft = AtomicFile::create(Path::new("/dev/null"), Uuid::from_u128(1)).unwrap();
         draft.write_all(b"nothing").unwrap();
         draft.commit().unwrap();

@@ -21,7 +21,7 @@ use crate::audit::diff::EVENTS_MAX;
 use crate::audit::point_in_time::{DayEdge, PointInTime};
 use crate::audit::subject::AuditSubject;
 
-macro_rules! with_things {
+macro_rules! with_resource_help {
     ($examples:literal) => {
         concat!(
             "A resource is written as kind/id: publisher/acme, node/face-tools, user/<uuid>, token/<uuid>,\n",
@@ -31,12 +31,12 @@ macro_rules! with_things {
     };
 }
 
-macro_rules! with_words {
+macro_rules! with_time_help {
     ($examples:literal) => {
         concat!(
             "A point in time is a log position (1042), a time (2026-01-31T12:00:00Z) or a date in UTC\n",
             "(2026-01-31: the end of the day, with --from its start).\n",
-            with_things!($examples)
+            with_resource_help!($examples)
         )
     };
 }
@@ -49,20 +49,20 @@ Examples:
   mediary audit verify --since 2026-11-21.checkpoint
   mediary audit checkpoint --out 2026-11-21.checkpoint";
 
-const LOG_HELP: &str = with_words!(
+const LOG_HELP: &str = with_time_help!(
     "  mediary audit log --stream node/ --from 2026-11-20
   mediary audit log --type VersionPublished --type NodeBanned --json
   mediary audit log --follow --url https://registry.example.org --token \"$TOKEN\""
 );
-const SHOW_HELP: &str = with_things!(
+const SHOW_HELP: &str = with_resource_help!(
     "  mediary audit show publisher/acme
   mediary audit show node/face-tools --json --wide"
 );
-const AS_OF_HELP: &str = with_words!(
+const AS_OF_HELP: &str = with_time_help!(
     "  mediary audit as-of 2026-01-31T12:00:00Z node/face-tools
   mediary audit as-of 1042 publisher/acme --json"
 );
-const DIFF_HELP: &str = with_words!(
+const DIFF_HELP: &str = with_time_help!(
     "  mediary audit diff 2026-01-30 2026-01-31
   mediary audit diff 10 20 --stream node/"
 );

@@ -104,25 +104,25 @@ pub(super) fn restore(arguments: RestoreArguments, outer: SettingFlags) -> Resul
     let text = format!(
         "restored {} at position {position}: {}; the first start rebuilds the read models\n",
         to.display(),
-        contents(&report.manifest)
+        describe_contents(&report.manifest)
     );
     print(&text).context("cannot write to stdout")?;
     Ok(())
 }
 
 /// Describes the contents of a backup in the format of the summary of its creation.
-fn contents(manifest: &Manifest) -> String {
+fn describe_contents(manifest: &Manifest) -> String {
     let bytes = manifest.files.iter().map(|entry| entry.bytes).sum();
     format!("{}, {}", pluralize(manifest.files.len() as u64, "file"), format_mib(bytes))
 }
 
-/// Outcome of the verification of a backup; `consequence` is printed for a damaged one.
+/// Returns the outcome of the verification of a backup; `consequence` is printed for a damaged one.
 fn verification_outcome(report: &BackupCheckReport, consequence: &str) -> VerificationOutcome {
     let BackupCheckReport { manifest, events, findings } = report;
     let checkpoint = manifest.checkpoint.checkpoint();
     let position = checkpoint.head.position;
     let at = Timestamp::from_micros(checkpoint.at_micros);
-    let contents = contents(manifest);
+    let contents = describe_contents(manifest);
 
     let summary = if findings.is_empty() {
         let events = pluralize(*events, "event");

@@ -58,7 +58,7 @@ mod tests {
     use crate::cli::CliArguments;
 
     #[test]
-    fn every_shell_is_told_every_command() {
+    fn the_script_of_every_shell_has_the_commands() {
         for shell in Shell::value_variants() {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut CliArguments::command(), "mediary", &mut script);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_page_for_every_command() {
+    fn every_command_has_a_manual_page() {
         let folder = tempfile::tempdir().unwrap();
         man(&ManArguments { directory: folder.path().join("man1") }).unwrap();
         for name in ["mediary", "mediary-serve", "mediary-audit-as-of", "mediary-backup"] {

@@ -47,7 +47,7 @@ pub(super) fn run(arguments: HealthArguments, outer: SettingFlags) -> Result<(),
     Ok(())
 }
 
-/// Address of the service that runs on the data directory. Without a running service this is an error: the recorded or
+/// Returns the address of the service that runs on the data directory. Without a running service this is an error: the recorded or
 /// configured address may belong to another service by now.
 fn service_address(settings: &Settings) -> anyhow::Result<String> {
     let root = &settings.data_dir;

@@ -265,11 +265,13 @@ pub fn run() -> ExitCode {
         CliArguments::try_parse().unwrap_or_else(|error| suggestions::with_suggestions::<CliArguments>(error).exit());
     let outer = arguments.settings;
     let command = arguments.command.unwrap_or(CliCommand::Serve(SettingFlags::default()));
+
     if command.writes_private_files() {
         // Covers files that libraries create, also if the data directory is a volume that other users can enter.
         rustix::process::umask(Mode::RWXG | Mode::RWXO);
     }
-    let outcome = match command {
+
+    let result = match command {
         CliCommand::Serve(settings) => serve::run(settings.or(outer)),
         CliCommand::Config(arguments) => config::run(arguments, outer),
         CliCommand::Openapi => openapi::run(),
@@ -282,7 +284,8 @@ pub fn run() -> ExitCode {
         CliCommand::Backup(arguments) => backup::backup(arguments, outer),
         CliCommand::Restore(arguments) => backup::restore(arguments, outer),
     };
-    match outcome {
+
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(CliError::DamageFound) => CliError::DamageFound.exit_code(),
         Err(failure) => {
@@ -298,7 +301,7 @@ fn print(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        outcome => outcome,
+        result => result,
     }
 }
 
@@ -322,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_has_examples_that_are_right() {
+    fn every_command_has_valid_examples() {
         for (words, command) in commands(&CliArguments::command(), "mediary") {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let examples = help.lines().skip_while(|line| *line != "Examples:").map_while(|line| {
@@ -350,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_before_the_command_are_as_good_as_behind_it() {
+    fn flags_may_stand_before_or_after_the_command() {
         let parse = |words: &[&str]| CliArguments::try_parse_from([&["mediary"], words].concat()).unwrap();
         let before = parse(&["--data-dir", "a", "--listen", "x", "serve"]);
         let Some(CliCommand::Serve(flags)) = before.command else { panic!() };
@@ -362,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_but_the_file_is_a_setting() {
+    fn every_flag_except_the_file_is_a_setting() {
         let names: Vec<_> = CliArguments::command()
             .get_arguments()
             .filter_map(|argument| argument.get_long())
@@ -382,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_configuration_and_failing_to_run_differ() {
+    fn configuration_errors_and_failures_have_different_exit_codes() {
         assert_eq!(CliError::from(ConfigProblems(Vec::new())).exit_code(), ExitCode::from(2));
         assert_eq!(CliError::from(anyhow::anyhow!("the port is taken")).exit_code(), ExitCode::from(1));
     }

@@ -48,12 +48,14 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
     let opened = SledLog::open(&options, &environment, |_| {});
     let (log, report) = opened.context("the journal cannot be used")?;
     print_repairs(&report)?;
+
     let total = log.head().0;
     // A snapshot beyond the end of the log shows that the log is an older copy: delete nothing then.
     let snapshots = SnapshotPolicy { directory: snapshot::snapshot_dir(data.root()), whole_below: 0 };
     let coverage = snapshots.check_log_covers_snapshot(&log);
     log.close()?;
     coverage?;
+
     request_sled_rebuild(&options, "a rebuild was asked for").context("cannot ask for a rebuild")?;
     snapshot::remove_all(&snapshots.directory).context("cannot remove the snapshots")?;
 

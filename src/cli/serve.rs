@@ -36,7 +36,7 @@ async fn serve(mut settings: Settings, mut signals: StopSignals) -> anyhow::Resu
     Ok(())
 }
 
-/// Greeting on stdout. `seen` is `true` on a terminal; a file or log collector would store the token.
+/// Returns the greeting for stdout. The token is shown only on a terminal: a file or log collector would store it.
 fn greeting(app: &App, data_dir: &Path, is_terminal: bool) -> String {
     let url = app.public_url();
     let token = app.admin_token();
@@ -49,7 +49,7 @@ fn greeting(app: &App, data_dir: &Path, is_terminal: bool) -> String {
     if has_unspecified_host(url) {
         lines.push("  warning result URLs use an unspecified address: set public_url".to_owned());
     }
-    // Also in the log, but the person who started the service looks here first.
+    // Also in the log, but the operator looks here first.
     if let Some(reason) = app.log().storage().reason {
         lines.push(format!("  warning changes are rejected: {reason}"));
     }
@@ -96,7 +96,7 @@ fn describe_token(token: &AdminTokenSource, is_terminal: bool) -> String {
     }
 }
 
-/// A request for the caller's account, as a line for a POSIX shell. It is read-only, so it can be pasted repeatedly,
+/// Returns a request for the caller's account, as a line for a POSIX shell. It is read-only, so it can be pasted repeatedly,
 /// also against a production service.
 fn first_request(url: &str, token: &AdminTokenSource, is_terminal: bool) -> String {
     let authorization = match token {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fresh_token_is_in_the_request_on_a_terminal_alone() {
+    fn a_new_token_is_shown_only_on_a_terminal() {
         let token = AdminTokenSource::Generated { token: "mdu_x".to_owned(), file: PathBuf::from("d/admin-token") };
 
         let [on_terminal, redirected] =
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_token_is_read_from_where_it_is() {
+    fn an_existing_token_is_read_from_its_file() {
         let existing = AdminTokenSource::Existing { file: PathBuf::from("it's here/admin-token") };
 
         assert!(
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configured_token_counts_alone_and_it_is_said_which_one_does_not() {
+    fn a_configured_token_takes_precedence_and_the_unused_file_is_named() {
         let configured = |unused: Option<&str>| AdminTokenSource::Configured { unused: unused.map(PathBuf::from) };
         let alone = configured(None);
         let beside = configured(Some("d/admin-token"));

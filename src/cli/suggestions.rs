@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_with_letters_in_other_places_is_found() {
+    fn a_command_with_swapped_letters_is_suggested() {
         assert!(
             error_message(&["audit", "lgo"]).contains("a similar subcommand exists: 'log'"),
             "{}",
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_of_the_log_are_offered_and_any_filter_is_taken() {
+    fn log_levels_are_completed_and_any_filter_is_accepted() {
         for level in ["warn", "info,mediary::http=debug"] {
             let parsed = CliArguments::try_parse_from(["mediary", "--log-level", level]).unwrap();
             assert_eq!(parsed.settings.log_level.as_deref(), Some(level));

@@ -10,7 +10,7 @@ use crate::app::read_address_file;
 use crate::config::Configuration;
 use crate::data_dir::{DataDir, read_private, to_help};
 
-/// Error for an unreadable file of the data directory.
+/// Returns the error for an unreadable file of the data directory.
 pub(super) fn read_error(file: &Path, error: &io::Error) -> anyhow::Error {
     anyhow!("{} cannot be read: {error}{}", file.display(), to_help(file, error))
 }
@@ -28,6 +28,7 @@ pub(super) fn token_for(
     if let Some(token) = explicit_token {
         return Ok(token);
     }
+
     let settings = &configuration.settings;
     let service_address = running_address(&settings.data_dir);
     let is_own_service = service_address
@@ -37,11 +38,13 @@ pub(super) fn token_for(
     if let Some(token) = configured.filter(|_| is_own_service || configuration.is_from_environment("admin_token")) {
         return Ok(token.expose().to_owned());
     }
+
     ensure!(
         is_own_service,
         "no token for {base}: give --token or MEDIARY_ADMIN_TOKEN, or name the data directory of that service with --data-dir; {}",
-        why_token_is_withheld(&settings.data_dir, &service_address)
+        withheld_token_reason(&settings.data_dir, &service_address)
     );
+
     let file = settings.data_dir.join("admin-token");
     let stored = read_private(&file).map_err(|error| read_error(&file, &error))?;
     let token = stored.with_context(|| {
@@ -55,8 +58,8 @@ fn same_origin(one: &str, other: &str) -> bool {
     origin(one) == origin(other)
 }
 
-/// Reason why the token of a data directory is not sent to an unrelated service.
-fn why_token_is_withheld(data_dir: &Path, service_address: &anyhow::Result<Option<String>>) -> String {
+/// Returns the reason why the token of a data directory is not sent to an unrelated service.
+fn withheld_token_reason(data_dir: &Path, service_address: &anyhow::Result<Option<String>>) -> String {
     let path = path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
     let path = path.display();
     match service_address {
@@ -69,7 +72,7 @@ fn why_token_is_withheld(data_dir: &Path, service_address: &anyhow::Result<Optio
     }
 }
 
-/// Recorded address of the service that runs on the data directory, if any. Checks the lock first, because a stopped
+/// Returns the recorded address of the service that runs on the data directory, if any. Checks the lock first, because a stopped
 /// service may have left its address behind.
 fn running_address(data_dir: &Path) -> anyhow::Result<Option<String>> {
     if DataDir::is_in_use(data_dir)? { read_address_file(data_dir) } else { Ok(None) }

@@ -47,7 +47,7 @@ impl Settings {
     ///
     /// `auto` allows them only if no other machine can reach the service. The requests need not be inspected: a
     /// listener on loopback without a public URL and without further `allowed_hosts` rejects every non-local `Host`
-    /// before routing (`http::host`), so such a request never creates a task.
+    /// before routing (`http::middleware::allowed_hosts`), so such a request never creates a task.
     #[must_use]
     pub fn private_rule(&self) -> PrivateRule {
         let (is_allowed, reason) = match self.egress.private {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_plainly_local_service_reaches_private_addresses() {
+    fn only_a_purely_local_service_reaches_private_addresses() {
         assert_eq!(rule(|_| {}), PrivateRule { is_allowed: true, reason: "the service is local" });
         assert!(rule(|settings| settings.listen = "[::1]:0".parse().unwrap()).is_allowed);
         for url in ["http://localhost:8080", "http://127.0.0.1/base", "http://[::1]:1"] {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn allow_and_deny_mean_what_they_say() {
+    fn allow_and_deny_apply_regardless_of_other_settings() {
         let allowed = rule(|settings| {
             settings.egress.private = PrivateAccess::Allow;
             settings.listen = "0.0.0.0:0".parse().unwrap();

@@ -62,8 +62,8 @@ fn flatten(text: &str, section: &str, table: &DeTable<'_>, values: &mut Vec<File
 
 /// Converts a value. A number that does not fit is kept as text, so that the check of the setting rejects it.
 fn to_value(text: &str, value: &Spanned<DeValue<'_>>) -> Value {
-    let as_written = |_| Value::String(text[value.span()].to_owned());
-    Value::deserialize(value.clone().into_deserializer()).unwrap_or_else(as_written)
+    let source_text = |_| Value::String(text[value.span()].to_owned());
+    Value::deserialize(value.clone().into_deserializer()).unwrap_or_else(source_text)
 }
 
 fn line_at(text: &str, offset: usize) -> usize {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_is_told_by_line_and_without_its_text() {
+    fn a_syntax_error_is_reported_by_line_without_quoting_the_file() {
         let error = read("listen = \"a\"\nadmin_token = \"hunter2\n").unwrap_err();
 
         assert_eq!(error.line, 2);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_are_not_spoken_of_where_they_are_not_missing() {
+    fn the_quoting_hint_is_omitted_for_other_errors() {
         for text in ["listen = 'a'\nlisten = 'b'", "[log", "listen =", "workers = true\nworkers = true"] {
             let error = read(text).unwrap_err();
             assert!(!error.reason.contains("need quotes"), "{text}: {}", error.reason);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_that_are_missing_are_spoken_of_once() {
+    fn missing_quotes_are_mentioned_once() {
         for text in ["listen = 127.0.0.1:9090", "deadline = 10m", "data_dir = /srv/x"] {
             let error = read(text).unwrap_err();
             assert_eq!(error.reason.matches("quote").count(), 1, "{text}: {}", error.reason);

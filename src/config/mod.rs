@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_the_ones_promised() {
+    fn the_defaults_are_as_documented() {
         let settings = builder().configuration().settings;
 
         assert_eq!(settings.listen.to_string(), "127.0.0.1:8080");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_of_the_documentation_is_checked_and_none_besides() {
+    fn exactly_the_documented_settings_are_checked() {
         let layers = SettingLayers::defaults();
         let all: Vec<_> = layers.entries.iter().map(|entry| format!("{} = 1.5", entry.key)).collect();
 
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_can_say_lists_numbers_and_truth() {
+    fn the_environment_can_set_lists_numbers_and_booleans() {
         let settings = builder()
             .environment(&[
                 ("MEDIARY_EGRESS__ALLOW", "10.0.0.0/8, ::1"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_told_at_once() {
+    fn all_problems_are_reported_at_once() {
         let problems = builder()
             .file("listn = 'x'\n[log]\nformat = 'xml'\n[tsks]\n")
             .environment(&[("MEDIARY_TASKS_DEADLINE", "5m"), ("MEDIARY_WORKERS", "many")])
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kubernetes_sets_for_a_service_of_this_name_is_no_setting() {
+    fn kubernetes_service_links_are_ignored() {
         let links = [
             ("MEDIARY_SERVICE_HOST", "10.96.0.7"),
             ("MEDIARY_SERVICE_PORT", "8080"),
@@ -257,13 +257,13 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_suggested_as_it_is_written_where_it_was_meant() {
+    fn a_section_is_suggested_in_the_notation_of_its_source() {
         let message = builder().environment(&[("MEDIARY_TASK", "5")]).problems();
         assert!(message.contains("did you mean MEDIARY_TASKS__…? "), "{message}");
     }
 
     #[test]
-    fn a_vendor_of_music_has_as_long_to_speak_as_to_be_reached() {
+    fn the_line_timeout_of_music_must_cover_the_connect_timeout() {
         let message = builder().file("[vendors.music]\nconnect_timeout = '5s'\nline_timeout = '4s'\n").problems();
         let expected = "vendors.music.line_timeout = \"4s\" (mediary.toml:3): must be at least as long as vendors.music.connect_timeout";
         assert!(message.contains(expected), "{message}");
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_submission_has_as_long_as_its_connection() {
+    fn the_submit_timeout_must_cover_the_connect_timeout() {
         for vendor in ["image", "video"] {
             let file = format!("[vendors.{vendor}]\nconnect_timeout = '5s'\nsubmit_timeout = '4s'\n");
             let message = builder().file(&file).problems();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_file_must_exist_and_the_usual_one_need_not() {
+    fn an_explicitly_named_file_must_exist() {
         let mut layers = SettingLayers::defaults();
         add_file(&mut layers, Some(Path::new("no/such/file.toml")));
 

@@ -16,10 +16,10 @@ pub struct OidcSettings {
 impl OidcSettings {
     /// Reads `auth.oidc`; `None` without an issuer.
     pub(super) fn read(reader: &mut SettingsReader) -> Option<Self> {
-        let optional_issuer = reader.read("auth.oidc.issuer", &issuer());
+        let issuer = reader.read("auth.oidc.issuer", &issuer());
         let audience = reader.read("auth.oidc.audience", &label());
         let jwks_url = reader.read("auth.oidc.jwks_url", &url());
-        let issuer = optional_issuer?;
+        let issuer = issuer?;
         if audience.is_none() {
             reader.reject("auth.oidc.audience", "set if auth.oidc.issuer is");
         }

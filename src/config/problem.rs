@@ -56,12 +56,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_masked_whatever_the_section() {
+    fn secrets_are_masked_in_every_section() {
         let value = Value::String("hunter2".to_owned());
         for key in ["admin_token", "vendors.image.api_key", "admintoken"] {
             assert_eq!(format_masked(key, &value), MASK, "{key}");
         }
         assert_eq!(format_masked("data_dir", &value), "\"hunter2\"");
-        assert_eq!(format_masked("admin_token", &Value::String(String::new())), "\"\"", "that none is set may be seen");
+        assert_eq!(format_masked("admin_token", &Value::String(String::new())), "\"\"", "an empty secret is shown");
     }
 }

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_is_what_the_defaults_say() {
+    fn the_page_matches_the_defaults() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/settings.md");
         let page = std::fs::read_to_string(path).unwrap();
         assert!(page == reference(), "refresh it: cargo run -- config --reference > docs/settings.md");
@@ -80,9 +80,7 @@ mod tests {
 
     /// Returns the sections with the names of their settings.
     fn sections(path: &str, table: &toml::Table) -> Vec<(String, Vec<String>)> {
-        let is_section = |value: &toml::Value| value.is_table();
-        let names: Vec<_> =
-            table.iter().filter(|(_, value)| !is_section(value)).map(|(name, _)| name.clone()).collect();
+        let names: Vec<_> = table.iter().filter(|(_, value)| !value.is_table()).map(|(name, _)| name.clone()).collect();
         let mut all = if names.is_empty() { Vec::new() } else { vec![(path.to_owned(), names)] };
         for (name, value) in table {
             if let toml::Value::Table(inner) = value {

@@ -59,37 +59,36 @@ pub(super) fn choice<T: Copy + 'static, const N: usize>(names: [(&'static str, T
 pub(super) fn duration(min: &'static str, max: &'static str) -> SettingKind<Duration> {
     let allowed = format!("a duration from {min} to {max}, such as \"500ms\", \"15s\", \"5m\", \"1h\" or \"2d\"");
     SettingKind::new(allowed, |value| {
-        let millis = millis(value.as_str()?)?;
-        (millis >= self::millis(min)? && millis <= self::millis(max)?).then(|| Duration::from_millis(millis))
+        let duration = parse_duration(value.as_str()?)?;
+        (parse_duration(min)?..=parse_duration(max)?).contains(&duration).then_some(duration)
     })
 }
 
-fn millis(text: &str) -> Option<u64> {
-    quantity(text, &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)])
+fn parse_duration(text: &str) -> Option<Duration> {
+    let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+    parse_quantity(text, &units).map(Duration::from_millis)
 }
 
 /// A number of bytes from `min` to `max`, both written as in a setting.
 pub(super) fn size(min: &'static str, max: &'static str) -> SettingKind<u64> {
     SettingKind::new(
         format!("a size from {min} to {max}, as a number of bytes or such as \"64KiB\", \"64MiB\" or \"1GiB\""),
-        {
-            |value| {
-                let size = match value {
-                    Value::Integer(bytes) => u64::try_from(*bytes).ok()?,
-                    _ => bytes(value.as_str()?)?,
-                };
-                (size >= bytes(min)? && size <= bytes(max)?).then_some(size)
-            }
+        |value| {
+            let size = match value {
+                Value::Integer(bytes) => u64::try_from(*bytes).ok()?,
+                _ => parse_size(value.as_str()?)?,
+            };
+            (parse_size(min)?..=parse_size(max)?).contains(&size).then_some(size)
         },
     )
 }
 
-fn bytes(text: &str) -> Option<u64> {
-    quantity(text, &[("", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)])
+fn parse_size(text: &str) -> Option<u64> {
+    parse_quantity(text, &[("", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)])
 }
 
 /// Parses an integer followed by one of `units`, each given with its factor.
-fn quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+fn parse_quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
     number.parse::<u64>().ok()?.checked_mul(*factor)
@@ -167,15 +166,11 @@ pub(super) fn path_with_key() -> SettingKind<String> {
 pub(super) fn base_url() -> SettingKind<Option<String>> {
     SettingKind::new(
         "an http or https URL without user, query and fragment, such as \"https://media.example.org\", or empty",
-        {
-            |value| match value.as_str()? {
-                "" => Some(None),
-                text => {
-                    let url = http_url(text)?;
-                    let has_no_credentials = url.username().is_empty() && url.password().is_none();
-                    let is_base = has_no_credentials && url.query().is_none() && url.fragment().is_none();
-                    is_base.then(|| Some(url.as_str().trim_end_matches('/').to_owned()))
-                }
+        |value| match value.as_str()? {
+            "" => Some(None),
+            text => {
+                let url = parse_http_url(text).filter(is_plain_url)?;
+                Some(Some(url.as_str().trim_end_matches('/').to_owned()))
             }
         },
     )
@@ -187,13 +182,10 @@ pub(super) fn issuer() -> SettingKind<Option<String>> {
         "an http or https URL without query and fragment, such as \"https://login.example.org\", or empty",
         |value| {
             let text = value.as_str()?;
-            let is_issuer = http_url(text).is_some_and(|url| {
-                url.query().is_none()
-                    && url.fragment().is_none()
-                    && url.username().is_empty()
-                    && url.password().is_none()
-            });
-            (text.is_empty() || is_issuer).then(|| (!text.is_empty()).then(|| text.to_owned()))
+            match text {
+                "" => Some(None),
+                _ => parse_http_url(text).filter(is_plain_url).map(|_| Some(text.to_owned())),
+            }
         },
     )
 }
@@ -210,12 +202,20 @@ pub(super) fn label() -> SettingKind<Option<String>> {
 pub(super) fn url() -> SettingKind<Option<String>> {
     SettingKind::new("an http or https URL, or empty", |value| {
         let text = value.as_str()?;
-        (text.is_empty() || http_url(text).is_some()).then(|| (!text.is_empty()).then(|| text.to_owned()))
+        match text {
+            "" => Some(None),
+            _ => parse_http_url(text).map(|_| Some(text.to_owned())),
+        }
     })
 }
 
-fn http_url(text: &str) -> Option<Url> {
+fn parse_http_url(text: &str) -> Option<Url> {
     Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
+
+/// Returns `true` if the URL has no user, query or fragment.
+fn is_plain_url(url: &Url) -> bool {
+    url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none()
 }
 
 /// IP addresses, networks and host names.
@@ -256,7 +256,8 @@ pub(super) fn origins() -> SettingKind<AllowedOrigins> {
                 return Some(AllowedOrigins::Any);
             }
             let is_origin = |text: &&str| {
-                http_url(text).is_some_and(|url| url.origin().ascii_serialization() == **text) || is_app_origin(text)
+                parse_http_url(text).is_some_and(|url| url.origin().ascii_serialization() == **text)
+                    || is_app_origin(text)
             };
             let listed = || AllowedOrigins::Listed(origins.iter().map(|&origin| origin.to_owned()).collect());
             origins.iter().all(is_origin).then(listed)
@@ -310,11 +311,11 @@ mod tests {
             assert_eq!(kind.read(&text.parse().unwrap()), Some(65536), "{text}");
         }
         assert_eq!(allowed_by(&kind, &["1023", "'2GiB'", "'64MB'", "'64 MiB'", "-1", "1.5"]), [""; 0]);
-        assert_eq!(bytes("99999999999GiB"), None, "what does not fit is refused, not wrapped");
+        assert_eq!(parse_size("99999999999GiB"), None, "an overflow is rejected, not wrapped");
     }
 
     #[test]
-    fn tokens_can_travel_in_a_header() {
+    fn tokens_are_valid_in_a_header() {
         assert!(token().read(&Value::from("")).unwrap().is_none());
         assert_eq!(token().read(&Value::from("aZ9-._~+/=aZ9-._")).unwrap().unwrap().expose(), "aZ9-._~+/=aZ9-._");
         let bad = ["'a b c d e f g h i j'", "'****************'", "\"0123456789abcdef\\n\"", "'éééééééééééééééé'", "5"];
@@ -322,12 +323,12 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_not_guessed() {
+    fn tokens_have_a_minimum_length() {
         assert_eq!(allowed_by(&token(), &["'abc'", "'0123456789abcde'", "'0123456789abcdef'"]), ["'0123456789abcdef'"]);
     }
 
     #[test]
-    fn headers_credentials_and_paths_can_be_sent() {
+    fn headers_credentials_and_paths_are_valid_in_a_request() {
         assert_eq!(allowed_by(&header_name(), &["'X-Api-Key'", "'a b'", "''", "'a:'", "\"a\\n\""]), ["'X-Api-Key'"]);
         assert_eq!(allowed_by(&credential(), &["'k:/1'", "''", "'a b'", "\"a\\n\"", "'é'"]), ["'k:/1'", "''"]);
         assert_eq!(allowed_by(&path_with_key(), &["'/t?k={key}'", "'t/{key}'", "'/t'", "'/ {key}'"]), ["'/t?k={key}'"]);
@@ -385,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_numbers() {
+    fn addresses_are_numeric() {
         let bad = ["'localhost:80'", "':80'", "'127.0.0.1'", "'127.0.0.1:99999'", "8080"];
 
         assert_eq!(allowed_by(&address(), &["'127.0.0.1:0'", "'[::1]:80'"]).len(), 2);

@@ -185,7 +185,7 @@ fn variable_of(key: &str) -> String {
 /// setting has such a name.
 fn is_service_link(variable: &str, text: &OsStr) -> bool {
     let Some(name) = variable.strip_prefix(ENVIRONMENT_PREFIX) else { return false };
-    let after = |start: &str| name.strip_prefix(start);
+    let after = |prefix: &str| name.strip_prefix(prefix);
     let is_port = |rest: &str| {
         let (number, protocol) = rest.split_once('_').unwrap_or((rest, ""));
         let protocol = protocol.split('_').next().unwrap_or_default();

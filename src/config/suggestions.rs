@@ -7,8 +7,8 @@ const RELATED_MAX: usize = 8;
 /// Points to the complete list, which is available even with invalid settings.
 const ALL: &str = "`mediary config --reference` lists all";
 
-/// Returns the known names most similar to `key`, settings formatted by `written` and sections by `opened`. If none is
-/// similar, returns some that share a word with it.
+/// Returns the known names most similar to `key`, settings formatted by `format_key` and sections by
+/// `format_section`. If none is similar, returns some that share a word with it.
 pub(super) fn suggest(
     key: &str,
     known: &[&str],
@@ -88,8 +88,8 @@ pub fn edit_distance(one: &str, other: &str) -> usize {
         let mut row = vec![i];
         for j in 1..=other.len() {
             let changed = rows[i - 1][j - 1] + usize::from(one[i - 1] != other[j - 1]);
-            let swapped = i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1];
-            let swapped = if swapped { rows[i - 2][j - 2] + 1 } else { changed };
+            let is_swap = i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1];
+            let swapped = if is_swap { rows[i - 2][j - 2] + 1 } else { changed };
             row.push(changed.min(swapped).min(rows[i - 1][j] + 1).min(row[j - 1] + 1));
         }
         rows.push(row);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_that_is_misspelt_or_missing_is_found() {
+    fn a_misspelt_or_missing_section_is_found() {
         assert_eq!(hint("task"), "did you mean [tasks]? `mediary config --reference` lists all");
         assert_eq!(hint("deadline"), "did you mean tasks.deadline? `mediary config --reference` lists all");
         assert_eq!(
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn where_none_is_near_a_few_are_told_that_have_a_word_in_common() {
+    fn without_a_similar_name_settings_with_a_common_word_are_listed() {
         let limits =
             "related settings: limits.reads_burst, limits.reads_per_minute; `mediary config --reference` lists all";
         assert_eq!(hint("limits.bananas"), limits);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_count_letters() {
+    fn the_distance_counts_edits() {
         for (one, other, expected) in [("", "abc", 3), ("abc", "acb", 1), ("abc", "abd", 1), ("kitten", "sitting", 3)] {
             assert_eq!((edit_distance(one, other), edit_distance(other, one)), (expected, expected), "{one} {other}");
         }

@@ -17,30 +17,30 @@ pub fn to_help(path: &Path, reason: &io::Error) -> String {
 
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match fs::metadata(&path) {
-        Ok(found) => to_help_with(&path, &found),
-        Err(error) => to_help_towards(&path, error.kind() == io::ErrorKind::PermissionDenied),
+        Ok(metadata) => help_for_existing(&path, &metadata),
+        Err(error) => help_for_missing(&path, error.kind() == io::ErrorKind::PermissionDenied),
     }
 }
 
-/// Advice for a path that exists and is visible.
-fn to_help_with(path: &Path, found: &Metadata) -> String {
-    let owner = found.uid();
+/// Returns advice for a path that exists and is visible.
+fn help_for_existing(path: &Path, metadata: &Metadata) -> String {
+    let owner = metadata.uid();
     let uid = own_id();
     let path_text = path.display();
     if owner == uid {
-        let mode = found.permissions().mode() & 0o777;
+        let mode = metadata.permissions().mode() & 0o777;
         return format!(
             "; {path_text} belongs to {}, but mode {mode:o} denies access: `chmod u+rwX {path_text}`",
             user(uid)
         );
     }
 
-    let recursive_flag = if found.is_dir() { "-R " } else { "" };
+    let recursive_flag = if metadata.is_dir() { "-R " } else { "" };
     let run = run_as(owner);
     let chown_advice = format!("change the owner as root (`chown {recursive_flag}{uid} {path_text}`)");
 
     // An empty directory is usually an unused volume; any other belongs to a service that keeps running as its owner.
-    let is_empty_directory = found.is_dir() && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    let is_empty_directory = metadata.is_dir() && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     let [first, second] = if is_empty_directory { [chown_advice, run] } else { [run, chown_advice] };
 
     format!("; {path_text} belongs to {}, and this process runs as {}: {first}, or {second}", user(owner), user(uid))
@@ -51,15 +51,15 @@ fn run_as(owner: u32) -> String {
     format!("run this as its owner (`sudo -u {name} mediary …`)")
 }
 
-/// Advice for a path that does not exist, or that is `hidden` in a directory this process may not enter.
-fn to_help_towards(path: &Path, is_hidden: bool) -> String {
+/// Returns advice for a path that does not exist or, if `is_hidden`, is in a directory this process may not enter.
+fn help_for_missing(path: &Path, is_hidden: bool) -> String {
     let existing = path.ancestors().find_map(|path| Some((path, fs::metadata(path).ok()?)));
-    let Some((existing, found)) = existing else { return String::new() };
+    let Some((existing, metadata)) = existing else { return String::new() };
     let existing_text = existing.display();
-    let owner = user(found.uid());
+    let owner = user(metadata.uid());
     let uid = own_id();
     if is_hidden {
-        let run = run_as(found.uid());
+        let run = run_as(metadata.uid());
         return format!("; {existing_text} belongs to {owner} and is not accessible to {}: {run}", user(uid));
     }
 
@@ -71,7 +71,7 @@ pub(super) fn own_id() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The name of a user in `/etc/passwd`, which does not list the dynamic users of a service manager.
+/// Returns the name of a user in `/etc/passwd`, which does not list the dynamic users of a service manager.
 fn name_of(id: u32) -> Option<String> {
     let users = fs::read_to_string("/etc/passwd").ok()?;
     let mut users = users.lines().map(|line| line.split(':'));
@@ -86,7 +86,7 @@ pub(super) fn user(id: u32) -> String {
     name_of(id).map_or_else(|| format!("user {id}"), |name| format!("user {id} ({name})"))
 }
 
-/// The command prefix with which root runs a command as the owner of a directory.
+/// Returns the command prefix with which root runs a command as the owner of a directory.
 pub(super) fn as_owner(path: &Path, id: u32, group: u32) -> String {
     // Only root can enter this directory, and units for which the service manager maps it.
     let private = fs::canonicalize(path).ok().filter(|path| path.starts_with("/var/lib/private"));

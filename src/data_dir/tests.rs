@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_directory_has_one_user_at_a_time() {
+fn a_directory_is_locked_by_one_process_at_a_time() {
     let parent = tempfile::tempdir().unwrap();
     let root = parent.path().join("a/b");
     let first = DataDir::open(&root).unwrap();
@@ -13,17 +13,17 @@ fn a_directory_has_one_user_at_a_time() {
 }
 
 #[test]
-fn who_looks_whether_a_service_runs_turns_none_away() {
+fn a_check_for_a_running_service_does_not_keep_one_from_starting() {
     let folder = tempfile::tempdir().unwrap();
     assert!(!DataDir::is_in_use(folder.path()).unwrap());
     drop(DataDir::open(folder.path()).unwrap());
 
     // Given a command that checks for a service, and a second one
-    let mut looking = Some(DataDir::open_shared(folder.path()).unwrap());
+    let mut shared_lock = Some(DataDir::open_shared(folder.path()).unwrap());
     assert!(!DataDir::is_in_use(folder.path()).unwrap());
 
     // When a service starts, then it waits for the check to end
-    let service = DataDir::open_with_wait(folder.path(), || looking = None).unwrap();
+    let service = DataDir::open_with_wait(folder.path(), || shared_lock = None).unwrap();
     assert!(DataDir::is_in_use(folder.path()).unwrap());
 
     drop(service);
@@ -34,7 +34,7 @@ fn who_looks_whether_a_service_runs_turns_none_away() {
 
 #[test]
 #[expect(clippy::used_underscore_binding, reason = "held for its drop, read only here")]
-fn a_copy_of_the_file_that_a_new_process_has_does_not_hold_the_directory() {
+fn a_copied_file_descriptor_does_not_hold_the_lock() {
     let folder = tempfile::tempdir().unwrap();
     let first = DataDir::open(folder.path()).unwrap();
     let copy = first._lock.as_ref().map(|lock| lock.0.try_clone().unwrap());
@@ -44,7 +44,7 @@ fn a_copy_of_the_file_that_a_new_process_has_does_not_hold_the_directory() {
 }
 
 #[test]
-fn directories_that_are_made_are_their_owners_alone() {
+fn created_directories_are_accessible_to_their_owner_only() {
     let parent = tempfile::tempdir().unwrap();
     create_durably(&parent.path().join("a/b")).unwrap();
     for name in ["a", "a/b"] {
@@ -54,7 +54,7 @@ fn directories_that_are_made_are_their_owners_alone() {
 }
 
 #[test]
-fn private_files_are_their_owners_alone() {
+fn private_files_are_readable_by_their_owner_only() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("secret");
     assert_eq!(read_private(&path).unwrap(), None);
@@ -68,15 +68,15 @@ fn private_files_are_their_owners_alone() {
 }
 
 #[test]
-fn a_directory_of_another_user_is_left_alone_and_its_owner_is_named() {
+fn a_directory_of_another_user_is_rejected_with_its_owner() {
     let folder = tempfile::tempdir().unwrap();
     let open_error = || DataDir::open(folder.path()).err().map(|error| error.to_string());
     if std::os::unix::fs::chown(folder.path(), Some(61_184), Some(61_185)).is_err() {
-        eprintln!("not tried: only root gives a directory away");
+        eprintln!("skipped: only root can change the owner of a directory");
         return;
     }
 
-    // Given an empty directory, then nothing is made in it
+    // Given an empty directory, then nothing is created in it
     let message = open_error().expect("it is refused");
     for word in ["belongs to user 61184,", "setpriv --reuid 61184 --regid 61185 --clear-groups mediary"] {
         assert!(message.contains(word), "{word} is not in: {message}");
@@ -92,7 +92,7 @@ fn a_directory_of_another_user_is_left_alone_and_its_owner_is_named() {
 }
 
 #[test]
-fn who_may_not_use_a_directory_is_told_whose_it_is_and_what_to_do() {
+fn permission_errors_name_the_owner_and_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let error_text = |path: &Path| {
         let reason = io::ErrorKind::PermissionDenied.into();
@@ -113,7 +113,7 @@ fn who_may_not_use_a_directory_is_told_whose_it_is_and_what_to_do() {
     // If the directory belongs to another user, running as the owner is suggested first; if it is empty, changing its
     // owner
     if std::os::unix::fs::chown(folder.path(), Some(61_184), None).is_err() {
-        eprintln!("not tried: only root gives a directory away");
+        eprintln!("skipped: only root can change the owner of a directory");
         return;
     }
     let run = "`sudo -u '#61184' mediary …`";

@@ -23,12 +23,12 @@ fn advance_clock(space: &DiskSpace) {
 }
 
 #[test]
-fn less_than_the_reserve_is_a_shortage_until_there_is_room() {
+fn writes_are_refused_while_less_than_the_reserve_is_free() {
     let free = Arc::new(AtomicU64::new(64 * MIB));
     let space = space(64 * MIB, &free);
     assert_eq!(space.check(), Ok(()));
     free.store(12 * MIB + 7, Ordering::SeqCst);
-    assert_eq!(space.check(), Ok(()), "looked at once a second only");
+    assert_eq!(space.check(), Ok(()), "measured once a second only");
     advance_clock(&space);
     let error = space.check().unwrap_err().to_string();
     let expected = "disk full: 12 MiB free, 64 MiB reserved (storage.reserve_mib)";
@@ -40,7 +40,7 @@ fn less_than_the_reserve_is_a_shortage_until_there_is_room() {
 }
 
 #[test]
-fn what_takes_much_at_once_must_leave_the_reserve() {
+fn large_writes_must_leave_the_reserve() {
     let free = Arc::new(AtomicU64::new(100 * MIB));
     let reason =
         space(64 * MIB, &free).check_available(DataDirPart::Log, "a segment", 64 * MIB).unwrap_err().to_string();
@@ -48,11 +48,11 @@ fn what_takes_much_at_once_must_leave_the_reserve() {
     assert_eq!(space(36 * MIB, &free).check_available(DataDirPart::Log, "a segment", 64 * MIB), Ok(()));
     let without = space(0, &free);
     assert_eq!(without.check_available(DataDirPart::Log, "a segment", u64::MAX), Ok(()), "switched off");
-    assert_eq!(without.state().free_bytes, Some(100 * MIB), "but told");
+    assert_eq!(without.state().free_bytes, Some(100 * MIB), "but reported");
 }
 
 #[test]
-fn what_comes_in_is_promised_its_room_and_gives_back_what_it_did_not_take() {
+fn claimed_space_is_reserved_and_the_unwritten_rest_is_released() {
     let free = Arc::new(AtomicU64::new(200 * MIB));
     let space = space(64 * MIB, &free);
     // Given two incoming archives of known size
@@ -64,17 +64,17 @@ fn what_comes_in_is_promised_its_room_and_gives_back_what_it_did_not_take() {
     assert!(message.contains("200 MiB free, the archive needs 10 MiB, others need 130 MiB, 64 MiB"), "{message}");
     first.consume(100 * MIB).unwrap();
     free.store(100 * MIB, Ordering::SeqCst);
-    assert!(claim_error().is_some_and(|told| told.contains("100 MiB free")), "{:?}", claim_error());
+    assert!(claim_error().is_some_and(|message| message.contains("100 MiB free")), "{:?}", claim_error());
     // nor can the first exceed its size
     assert!(first.consume(7 * MIB).is_err() && first.consume(6 * MIB).is_ok());
     // The log can use claimed space
     assert_eq!(space.check_available(DataDirPart::Log, "a segment", 20 * MIB), Ok(()));
     drop((first, second));
-    assert_eq!(claim_error(), None, "what was promised is free again");
+    assert_eq!(claim_error(), None, "the claims are released");
 }
 
 #[test]
-fn what_was_promised_room_goes_on_until_the_reserve_is_touched() {
+fn a_claim_can_be_used_until_the_reserve_is_reached() {
     let free = Arc::new(AtomicU64::new(200 * MIB));
     let space = space(64 * MIB, &free);
     // Given a claim that is larger than the free space, because the log has grown
@@ -93,7 +93,7 @@ fn what_was_promised_room_goes_on_until_the_reserve_is_touched() {
 }
 
 #[test]
-fn what_takes_room_is_measured_where_it_goes() {
+fn space_is_measured_on_the_file_system_that_is_written() {
     // Given a log on a small separate disk
     let measure = |path: &Path| {
         let is_log = path.ends_with("log");
@@ -112,7 +112,7 @@ fn what_takes_room_is_measured_where_it_goes() {
     // but they count on the disk of the archives
     let message = space.check_available(DataDirPart::Directory, "a snapshot", 500 * MIB).unwrap_err().to_string();
     assert!(message.contains("500 MiB free"), "{message}");
-    assert_eq!(space.state().free_bytes, Some(130 * MIB), "of the fullest");
+    assert_eq!(space.state().free_bytes, Some(130 * MIB), "of the fullest disk");
 }
 
 #[test]
@@ -129,12 +129,12 @@ fn a_refused_write_counts_for_a_second() {
 }
 
 #[test]
-fn the_operating_system_is_asked() {
+fn the_operating_system_is_queried() {
     let folder = tempfile::tempdir().unwrap();
     let space = DiskSpace::new(folder.path(), 1);
     assert!(space.state().free_bytes.is_some_and(|free| free > 0));
     assert!(
         space.check_available(DataDirPart::Log, "a segment", u64::MAX / 2).is_err(),
-        "what is not there will be in the directory"
+        "a missing part is measured at the root"
     );
 }

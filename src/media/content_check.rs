@@ -29,7 +29,7 @@ pub struct ContentReport {
 /// # Errors
 /// If a directory cannot be read.
 pub fn check(root: &Path, referenced: &[Archive], mut progress: impl FnMut(u64)) -> io::Result<ContentReport> {
-    let mut contents = ContentReport::default();
+    let mut report = ContentReport::default();
     let mut found_digests = HashSet::new();
 
     for area in CONTENT_DIRECTORIES {
@@ -39,17 +39,17 @@ pub fn check(root: &Path, referenced: &[Archive], mut progress: impl FnMut(u64))
                 Ok((found, bytes)) => {
                     let problem =
                         format!("the content does not match the file name: {bytes} bytes with the hash {found}");
-                    contents.findings.push((path, problem));
+                    report.findings.push((path, problem));
                 }
                 // Removed since it was listed, because its retention ended.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => contents.findings.push((path, format!("the file cannot be read: {error}"))),
+                Err(error) => report.findings.push((path, format!("the file cannot be read: {error}"))),
             }
             if area == "archives" {
-                contents.archives += 1;
+                report.archives += 1;
                 found_digests.insert(digest);
             } else {
-                contents.pictures += 1;
+                report.pictures += 1;
             }
         }
     }
@@ -57,11 +57,11 @@ pub fn check(root: &Path, referenced: &[Archive], mut progress: impl FnMut(u64))
     for Archive { digest, .. } in referenced {
         if found_digests.insert(*digest) {
             let path = path_of(root, "archives", &format!("{digest}.zip"));
-            contents.findings.push((path, "the archive of a version is missing".to_owned()));
+            report.findings.push((path, "the archive of a version is missing".to_owned()));
         }
     }
 
-    Ok(contents)
+    Ok(report)
 }
 
 /// Returns the files of an area with the hash in their names, sorted. Other names are ignored: they are incomplete

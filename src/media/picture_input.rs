@@ -89,7 +89,7 @@ pub(super) fn too_many_bytes_error() -> InvalidValue {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Vec<u8> {
+    fn parse_bytes(text: &str) -> Vec<u8> {
         match PictureInput::parse(text) {
             Ok(PictureInput::Bytes(bytes)) => bytes,
             other => panic!("{text}: {other:?}"),
@@ -97,22 +97,22 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_read_in_every_common_form() {
+    fn every_common_form_of_base64_is_accepted() {
         let bytes = [0xFB, 0xEF, 0xFE, 0x01];
         for text in ["++/+AQ==", "++/+AQ", "--_-AQ==", "--_-AQ", " ++/+\r\n\tAQ==\n"] {
-            assert_eq!(parsed(text), bytes, "{text}");
+            assert_eq!(parse_bytes(text), bytes, "{text}");
         }
     }
 
     #[test]
-    fn data_uris_carry_base64() {
+    fn data_uris_with_base64_are_accepted() {
         for head in ["data:image/png;base64", "DATA:image/jpeg;charset=utf-8;BASE64", "data:;base64"] {
-            assert_eq!(parsed(&format!("{head},YWJj")), b"abc", "{head}");
+            assert_eq!(parse_bytes(&format!("{head},YWJj")), b"abc", "{head}");
         }
     }
 
     #[test]
-    fn urls_are_kept_as_they_are() {
+    fn urls_are_kept_unchanged() {
         for text in ["https://a.example/x.png", "HTTP://a.example/x.png?y=1", " https://a.example/ "] {
             let url = CallbackUrl::parse(text.trim()).unwrap();
             assert_eq!(PictureInput::parse(text), Ok(PictureInput::Url(url)), "{text}");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused_with_a_reason() {
+    fn other_text_is_rejected_with_a_reason() {
         for (text, reason) in [
             ("", "must not be empty"),
             ("  \n", "must not be empty"),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_refused_before_it_is_decoded() {
+    fn excessive_length_is_rejected_before_decoding() {
         assert!(decode_base64("AAAAAAAAAAAA", 9).is_ok());
         assert_eq!(decode_base64("not base64 but long", 9).unwrap_err().to_string(), "must be at most 50 MB");
     }

@@ -206,7 +206,7 @@ impl MediaStore {
         Ok(bytes)
     }
 
-    /// Removes the files that `keep` rejects, except those stored within [`GRACE_PERIOD`].
+    /// Removes the files for which `is_referenced` returns `false`, except those stored within [`GRACE_PERIOD`].
     ///
     /// # Errors
     /// If a directory cannot be read or a file cannot be removed.
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_is_read_and_named_by_its_hash() {
+    fn a_stored_picture_is_named_by_its_hash_and_read_back() {
         let (_root, store) = store();
         let picture = store.put(MediaArea::Result, b"abc", ImageFormat::Png, 3, 1).unwrap();
         assert_eq!(picture.file_name(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad.png");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn videos_and_texts_are_read_as_they_were_put() {
+    fn videos_and_texts_are_read_back_unchanged() {
         let (_root, store) = store();
         let clip = store.put_clip(MediaArea::Result, b"film", VideoFormat::Mp4).unwrap();
         assert_eq!(store.read_clip(MediaArea::Result, &clip).unwrap(), b"film");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_are_not_among_the_results() {
+    fn inputs_are_not_served_as_results() {
         let (_root, store) = store();
         let picture = store.put(MediaArea::Input, b"abc", ImageFormat::Png, 3, 1).unwrap();
         assert_eq!(store.read(MediaArea::Result, &picture).unwrap_err().kind(), io::ErrorKind::NotFound);
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_there_is_not_rewritten() {
+    fn an_existing_file_is_not_rewritten() {
         let (_root, store) = store();
         let picture = store.put(MediaArea::Result, b"abc", ImageFormat::Png, 3, 1).unwrap();
         let path = store.path_of(MediaArea::Result, &picture.file_name()).unwrap();
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_found_and_a_cut_file_is_replaced_by_the_next_put() {
+    fn damage_is_detected_and_a_truncated_file_is_replaced_by_the_next_put() {
         let (_root, store) = store();
         let picture = store.put(MediaArea::Result, b"abc", ImageFormat::Png, 3, 1).unwrap();
         fs::write(store.path_of(MediaArea::Result, &picture.file_name()).unwrap(), b"ab").unwrap();
@@ -353,18 +353,18 @@ mod tests {
     }
 
     #[test]
-    fn opening_removes_what_a_crash_left_and_keeps_the_rest() {
+    fn opening_removes_part_files_and_keeps_the_rest() {
         let (root, store) = store();
         let picture = store.put(MediaArea::Input, b"abc", ImageFormat::Jpeg, 3, 1).unwrap();
-        let left = store.path_of(MediaArea::Input, &picture.file_name()).unwrap().with_file_name("x.7.part");
-        fs::write(&left, b"half").unwrap();
+        let leftover = store.path_of(MediaArea::Input, &picture.file_name()).unwrap().with_file_name("x.7.part");
+        fs::write(&leftover, b"half").unwrap();
         let store = MediaStore::open(root.path()).unwrap();
-        assert!(!left.exists());
+        assert!(!leftover.exists());
         assert_eq!(store.read(MediaArea::Input, &picture).unwrap(), b"abc");
     }
 
     #[test]
-    fn a_sweep_removes_what_is_not_kept_once_it_is_not_fresh_any_more() {
+    fn a_sweep_removes_unreferenced_files_after_the_grace_period() {
         let environment = Environment::manual(Timestamp::from_micros(0), 1);
         let (_root, store) = store();
         let store = store.with_environment(environment.clone());
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn only_hashes_with_known_extensions_are_paths() {
+    fn only_hashes_with_known_extensions_have_a_path() {
         let (_root, store) = store();
         let hash = "a5".repeat(32);
         assert!(

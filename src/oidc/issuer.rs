@@ -41,8 +41,7 @@ struct DiscoveryDocument {
 
 impl IssuerClient {
     pub fn new(config: IssuerConfig) -> Result<Self, IssuerSetupError> {
-        let configured_urls =
-            [Some(&config.issuer), config.jwks_url.as_ref()].into_iter().flatten().map(String::as_str);
+        let configured_urls = std::iter::once(&config.issuer).chain(&config.jwks_url).map(String::as_str);
         let documents = DocumentFetcher::new(configured_urls, config.rules.clone())?;
         Ok(Self { config, documents })
     }

@@ -67,8 +67,8 @@ impl JwkSet {
     /// If the text is not a key set, or contains no usable key.
     pub fn parse(text: &[u8]) -> Result<Self, &'static str> {
         let document: JwksDocument = serde_json::from_slice(text).map_err(|_| "not a JWK set")?;
-        let written = document.keys.into_iter().take(KEYS_MAX).filter_map(|key| serde_json::from_value(key).ok());
-        let keys: Vec<_> = written.filter_map(JwksKey::from_jwk).collect();
+        let jwks = document.keys.into_iter().take(KEYS_MAX).filter_map(|key| serde_json::from_value(key).ok());
+        let keys: Vec<_> = jwks.filter_map(JwksKey::from_jwk).collect();
         if keys.is_empty() { Err("no key for RS256 or ES256") } else { Ok(Self(keys)) }
     }
 
@@ -81,12 +81,12 @@ impl JwkSet {
         message: &[u8],
         signature: &[u8],
     ) -> SignatureCheck {
-        let mut fitting = self.0.iter().filter(|key| {
+        let mut matching = self.0.iter().filter(|key| {
             key.algorithm() == algorithm
                 && (id.is_none() || key.id.as_deref() == id || (key.id.is_none() && self.0.len() == 1))
         });
 
-        match (fitting.next(), fitting.next()) {
+        match (matching.next(), matching.next()) {
             (Some(key), None) if key.verifies(message, signature) => SignatureCheck::Valid,
             (Some(_), None) => SignatureCheck::Invalid,
             // Ambiguous: the token must name the key.
@@ -96,19 +96,19 @@ impl JwkSet {
 }
 
 impl JwksKey {
-    fn from_jwk(written: RawJwk) -> Option<Self> {
-        let RawJwk { kty, kid, alg, purpose, crv, n, e, x, y } = written;
+    fn from_jwk(jwk: RawJwk) -> Option<Self> {
+        let RawJwk { kty, kid, alg, purpose, crv, n, e, x, y } = jwk;
         if purpose.is_some_and(|purpose| purpose != "sig") {
             return None;
         }
 
-        let decoded = |part: Option<String>| URL_SAFE_NO_PAD.decode(part?).ok();
+        let decode = |part: Option<String>| URL_SAFE_NO_PAD.decode(part?).ok();
 
         let (material, default_alg) = match kty.as_str() {
-            "RSA" => (KeyMaterial::Rsa { modulus: decoded(n)?, exponent: decoded(e)? }, "RS256"),
+            "RSA" => (KeyMaterial::Rsa { modulus: decode(n)?, exponent: decode(e)? }, "RS256"),
             "EC" if crv.as_deref() == Some("P-256") => {
-                let x = decoded(x)?;
-                let y = decoded(y)?;
+                let x = decode(x)?;
+                let y = decode(y)?;
                 let is_full_length = x.len() == COORDINATE_BYTES && y.len() == COORDINATE_BYTES;
                 (KeyMaterial::P256(is_full_length.then(|| [&[4], x.as_slice(), &y].concat())?), "ES256")
             }
@@ -149,12 +149,12 @@ mod tests {
 
     const POINT: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-    fn keys(written: &str) -> Result<usize, &'static str> {
-        JwkSet::parse(format!("{{\"keys\": [{written}]}}").as_bytes()).map(|JwkSet(keys)| keys.len())
+    fn parse_keys(keys: &str) -> Result<usize, &'static str> {
+        JwkSet::parse(format!("{{\"keys\": [{keys}]}}").as_bytes()).map(|JwkSet(keys)| keys.len())
     }
 
     #[test]
-    fn keys_for_something_else_are_passed_over() {
+    fn keys_of_other_types_and_uses_are_skipped() {
         let usable =
             format!(r#"{{"kty": "EC", "crv": "P-256", "x": "{POINT}", "y": "{POINT}", "kid": "a", "use": "sig"}}"#);
         let unusable = [
@@ -167,10 +167,10 @@ mod tests {
             r#"{"kty": 5}"#.to_owned(),
             "7".to_owned(),
         ];
-        assert_eq!(keys(&usable), Ok(1));
-        assert_eq!(keys(&format!("{}, {usable}", unusable.join(", "))), Ok(1));
+        assert_eq!(parse_keys(&usable), Ok(1));
+        assert_eq!(parse_keys(&format!("{}, {usable}", unusable.join(", "))), Ok(1));
         for other in &unusable {
-            assert_eq!(keys(other), Err("no key for RS256 or ES256"), "{other}");
+            assert_eq!(parse_keys(other), Err("no key for RS256 or ES256"), "{other}");
         }
         assert_eq!(JwkSet::parse(b"[]"), Err("not a JWK set"));
     }

@@ -98,8 +98,8 @@ impl<'t> SignedJwt<'t> {
         let (signing_input, signature) = text.rsplit_once('.').ok_or("not three parts")?;
         let (header, claims) = signing_input.split_once('.').ok_or("not three parts")?;
 
-        let decoded = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| "a part is not base64url");
-        let header: JwtHeader = serde_json::from_slice(&decoded(header)?).map_err(|_| "the header is malformed")?;
+        let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| "a part is not base64url");
+        let header: JwtHeader = serde_json::from_slice(&decode(header)?).map_err(|_| "the header is malformed")?;
 
         if header.crit.is_some() {
             return Err("the header has critical extensions");
@@ -111,8 +111,8 @@ impl<'t> SignedJwt<'t> {
             _ => return Err("the algorithm is not RS256 or ES256"),
         };
 
-        let claims = serde_json::from_slice(&decoded(claims)?).map_err(|_| "a claim is missing or malformed")?;
-        Ok(Self { algorithm, key_id: header.kid, signing_input, signature: decoded(signature)?, claims })
+        let claims = serde_json::from_slice(&decode(claims)?).map_err(|_| "a claim is missing or malformed")?;
+        Ok(Self { algorithm, key_id: header.kid, signing_input, signature: decode(signature)?, claims })
     }
 
     /// Checks issuer, audience, time and subject.
@@ -159,9 +159,13 @@ impl<'t> SignedJwt<'t> {
         let text = |claim: Option<serde_json::Value>| {
             claim.and_then(|claim| Some(claim.as_str()?.trim().to_owned())).filter(|text| !text.is_empty())
         };
-        let is_refuted = matches!(email_verified, Some(serde_json::Value::Bool(false)))
-            || email_verified.and_then(|verified| Some(verified.as_str()? == "false")) == Some(true);
-        let email = text(email).filter(|_| !is_refuted);
+        // Some issuers write the boolean as text.
+        let is_unverified = match &email_verified {
+            Some(serde_json::Value::Bool(verified)) => !verified,
+            Some(serde_json::Value::String(verified)) => verified == "false",
+            _ => false,
+        };
+        let email = text(email).filter(|_| !is_unverified);
         OidcIdentity { subject: sub, name: text(name).or_else(|| text(preferred_username)), email }
     }
 }

@@ -35,7 +35,7 @@ struct KeyCacheState {
 }
 
 impl KeyCacheState {
-    /// Remaining pause; zero if a fetch is allowed.
+    /// Returns the remaining pause; zero if a fetch is allowed.
     fn remaining_pause(&self, now: Timestamp) -> Duration {
         let pause = if self.keys.is_some() { FETCH_INTERVAL_MIN } else { FETCH_INTERVAL_WITHOUT_KEYS };
         self.last_attempt_at.map_or(Duration::ZERO, |attempted_at| pause.saturating_sub(now.since(attempted_at)))
@@ -46,12 +46,12 @@ impl KeyCacheState {
     }
 
     fn is_stale(&self, now: Timestamp) -> bool {
-        self.fetched_at.is_some_and(|fetched| now.since(fetched) >= REFRESH_AFTER)
+        self.fetched_at.is_some_and(|fetched_at| now.since(fetched_at) >= REFRESH_AFTER)
     }
 }
 
 impl IssuerKeyCache {
-    /// No keys are known yet.
+    /// Creates a cache without keys.
     pub fn new(issuer: IssuerClient, metrics: Metrics) -> Self {
         Self { issuer, metrics, state: Mutex::default(), fetch_lock: tokio::sync::Mutex::default() }
     }
@@ -61,17 +61,17 @@ impl IssuerKeyCache {
     /// # Errors
     /// If no keys are known and the issuer does not respond: the time until the next attempt.
     pub async fn current(self: &Arc<Self>, now: Timestamp) -> Result<Arc<JwkSet>, Duration> {
-        let (keys, renew) = {
+        let (keys, needs_refresh) = {
             let mut state = self.state.lock();
-            let renew = state.is_stale(now) && state.may_fetch(now);
-            if renew {
+            let needs_refresh = state.is_stale(now) && state.may_fetch(now);
+            if needs_refresh {
                 // Prevents a second fetch by the next caller.
                 state.last_attempt_at = Some(now);
             }
-            (state.keys.clone(), renew)
+            (state.keys.clone(), needs_refresh)
         };
 
-        if renew {
+        if needs_refresh {
             let cache = Arc::clone(self);
             tokio::spawn(async move { cache.fetch(now).await });
         }
@@ -84,7 +84,7 @@ impl IssuerKeyCache {
         keys.ok_or_else(|| self.state.lock().remaining_pause(now))
     }
 
-    /// Returns keys that differ from `current`; `None` if the issuer has no others or was asked too recently.
+    /// Returns keys that differ from `previous`; `None` if the issuer has no others or was asked too recently.
     pub async fn newer_than(&self, previous: &Arc<JwkSet>, now: Timestamp) -> Option<Arc<JwkSet>> {
         self.fetch_if_needed(Some(previous), now).await
     }

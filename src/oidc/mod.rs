@@ -50,10 +50,11 @@ struct OidcInner {
 }
 
 impl OidcAuthenticator {
-    /// Trusts the issuer at a place. Fetches its keys with the first token. User ids derive from `id_key`.
+    /// Creates an authenticator for one issuer, whose keys are fetched with the first token. User ids derive from
+    /// `id_key`.
     ///
     /// # Errors
-    /// Returns [`IssuerSetupError`] if the place cannot be used.
+    /// Returns [`IssuerSetupError`] if the HTTP client cannot be set up.
     pub fn new(
         config: IssuerConfig,
         audience: String,
@@ -103,7 +104,8 @@ impl OidcAuthenticator {
         Ok(token.into_identity())
     }
 
-    /// The id of a person's account. An erased account is never reopened, so the next one is the `nth`.
+    /// Returns the id of a person's account. An erased account is never reopened: the next one has the next
+    /// `generation`.
     #[must_use]
     pub fn user_id(&self, identity: &OidcIdentity, generation: u32) -> UserId {
         let code = user_id_mac(&self.0.id_key, &self.0.requirements.issuer, &identity.subject, generation);

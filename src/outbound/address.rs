@@ -219,14 +219,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_host_stays_forbidden_however_it_is_listed() {
+    fn addresses_of_no_single_host_stay_forbidden_even_if_listed() {
         let allow_all = rules(true, &["0.0.0.0/0", "::/0"]);
         assert_permitted(&allow_all, true, SPECIAL);
         assert_permitted(&allow_all, false, NEVER);
     }
 
     #[test]
-    fn a_listed_name_may_lead_to_private_addresses_only() {
+    fn a_listed_name_may_resolve_to_private_addresses_only() {
         let named = rules(false, &["Hooks.Internal."]);
         let private: IpAddr = "10.0.0.1".parse().unwrap();
         for name in ["hooks.internal", "HOOKS.internal."] {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_read_strictly() {
+    fn entries_are_parsed_strictly() {
         for bad in ["", "10.0.0.0/33", "10.0.0.1/8", "::/129", "10/8", "a b", "10.0.0.0/-1", "name/8", "http://a"] {
             assert!(AllowEntry::parse(bad).is_err(), "{bad}");
         }

@@ -73,8 +73,9 @@ impl ServiceResponse {
 pub async fn probe(base: &str, path: &str) -> Result<Result<ServiceResponse, CallFailure>, ApiClientError> {
     let limits = ClientLimits { connect: PROBE_TIMEOUT, total: PROBE_TIMEOUT, ..LIMITS };
     let url = format!("{}{path}", base.trim_end_matches('/'));
-    let response = build_client(base, limits)?.exchange(Method::GET, &url, HeaderMap::new(), Bytes::new()).await;
-    Ok(response.map(to_response))
+    let client = build_client(base, limits)?;
+    let result = client.exchange(Method::GET, &url, HeaderMap::new(), Bytes::new()).await;
+    Ok(result.map(to_response))
 }
 
 fn build_client(base: &str, limits: ClientLimits) -> Result<OutboundClient, ApiClientError> {
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_gets_no_answer_is_sent_again_under_the_same_key() {
+    async fn unanswered_requests_are_retried_with_the_same_key() {
         // Given a service that hangs up once, is busy once, and then responds
         let (base, server_task) = server(&[
             "",
@@ -339,7 +340,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_upload_does_not_show_the_token() {
+    async fn an_upload_does_not_send_the_token() {
         let (base, server_task) = server(&["HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"]).await;
         let api = ApiClient::new(&base, "mdu_x").unwrap();
         let reply = api.upload(&api.url_of("/uploads/ticket"), Bytes::from_static(b"PK")).await.unwrap();
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_service_that_is_not_there_is_not_waited_for() {
+    async fn an_unreachable_service_fails_without_retries() {
         let unused_address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let failure =
             ApiClient::new(&format!("http://{unused_address}"), "t").unwrap().get("/health").await.unwrap_err();
@@ -357,14 +358,14 @@ mod tests {
     }
 
     #[test]
-    fn keys_differ_with_path_and_body() {
+    fn idempotency_keys_depend_on_path_and_body() {
         assert_eq!(idempotency_key("/a", b"x"), idempotency_key("/a", b"x"));
         assert_ne!(idempotency_key("/a", b"x"), idempotency_key("/a", b"y"));
         assert_ne!(idempotency_key("/a", b"x"), idempotency_key("/ax", b""));
     }
 
     #[test]
-    fn urls_and_tokens_that_cannot_be_used_are_refused() {
+    fn unusable_urls_and_tokens_are_rejected() {
         for bad in ["", "127.0.0.1:8080", "ftp://example.org", "localhost"] {
             assert!(matches!(ApiClient::new(bad, "t"), Err(ApiClientError::Url(_))), "{bad}");
         }

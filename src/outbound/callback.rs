@@ -103,7 +103,7 @@ mod tests {
     const AT: Timestamp = Timestamp::from_micros(1_431_703_961_500_000); // Fri, 15 May 2015 15:32:41.5 GMT
     const BODY: &str = r#"{"status":"COMPLETED"}"#;
     /// Far longer than any test needs, so that only a hanging test reaches it.
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const HANG_TIMEOUT: Duration = Duration::from_secs(20);
 
     /// Behaviour of a receiver after it has read a request.
     #[derive(Clone)]
@@ -155,7 +155,7 @@ mod tests {
     }
 
     /// Starts a receiver that writes before it reads, unlike a TLS server.
-    async fn without_tls() -> u16 {
+    async fn receiver_without_tls() -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(async move {
@@ -171,11 +171,11 @@ mod tests {
         CallbackSender::new(OutboundClient::new(rules, limits).unwrap(), Arc::new(key))
     }
 
-    fn open() -> AddressRules {
+    fn permissive_rules() -> AddressRules {
         AddressRules { allow_private: true, allow: Vec::new() }
     }
 
-    fn hurried() -> ClientLimits {
+    fn short_limits() -> ClientLimits {
         ClientLimits { total: Duration::from_millis(200), ..ClientLimits::default() }
     }
 
@@ -184,18 +184,19 @@ mod tests {
         CallbackAttempt { url, webhook_id: "evt-1".to_owned(), body: BODY.into(), at: AT, secrets: Vec::new() }
     }
 
-    async fn outcome_with(sender: &CallbackSender, url: &str) -> AttemptOutcome {
-        tokio::time::timeout(PATIENCE, sender.send(callback(url))).await.expect("an attempt that hangs")
+    /// Returns the outcome of an attempt at this URL.
+    async fn send_to(sender: &CallbackSender, url: &str) -> AttemptOutcome {
+        tokio::time::timeout(HANG_TIMEOUT, sender.send(callback(url))).await.expect("an attempt that hangs")
     }
 
     /// Returns the outcome of an attempt at a receiver that replies like this.
     async fn outcome(reply: ReceiverReply, limits: ClientLimits) -> AttemptOutcome {
         let (port, _requests) = receiver(reply).await;
-        outcome_with(&sender(open(), limits), &format!("http://127.0.0.1:{port}/hook")).await
+        send_to(&sender(permissive_rules(), limits), &format!("http://127.0.0.1:{port}/hook")).await
     }
 
-    /// A name that cannot be resolved, so no name server is queried.
-    fn too_long_for_a_name() -> String {
+    /// Returns a label that is too long for DNS, so that no name server is queried.
+    fn unresolvable_name() -> String {
         "x".repeat(64)
     }
 
@@ -213,8 +214,8 @@ mod tests {
     #[tokio::test]
     async fn a_callback_is_a_signed_post() {
         let (port, mut requests) = receiver(ReceiverReply::status("204 No Content")).await;
-        let sender = sender(open(), ClientLimits::default());
-        assert_eq!(outcome_with(&sender, &format!("http://127.0.0.1:{port}/hook?a=b")).await, answered_outcome(204));
+        let sender = sender(permissive_rules(), ClientLimits::default());
+        assert_eq!(send_to(&sender, &format!("http://127.0.0.1:{port}/hook?a=b")).await, answered_outcome(204));
 
         let request = requests.recv().await.unwrap();
         let (head, body) = request.split_once("\r\n\r\n").unwrap();
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refusals_are_answers() {
+    async fn error_statuses_are_answers() {
         for (line, status) in [("500 Internal Server Error", 500), ("410 Gone", 410), ("404 Not Found", 404)] {
             assert_eq!(outcome(ReceiverReply::status(line), ClientLimits::default()).await, answered_outcome(status));
         }
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn retry_after_is_read_in_every_form() {
+    async fn retry_after_is_parsed_in_every_format() {
         for (value, expected) in [
             ("120", Some(120)),
             ("0", Some(0)),
@@ -277,8 +278,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn endless_answers_are_cut_off() {
-        let limits = ClientLimits { total: PATIENCE * 2, ..ClientLimits::default() };
+    async fn endless_responses_are_cut_off() {
+        let limits = ClientLimits { total: HANG_TIMEOUT * 2, ..ClientLimits::default() };
         let body = ReceiverReply::Endless("HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n");
         assert_eq!(outcome(body, limits).await, answered_outcome(200));
         assert!(
@@ -287,21 +288,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn slow_receivers_meet_the_deadline() {
-        assert_eq!(reason(outcome(ReceiverReply::Stall(""), hurried()).await), "no response within 0.2 s");
+    async fn slow_receivers_time_out() {
+        assert_eq!(reason(outcome(ReceiverReply::Stall(""), short_limits()).await), "no response within 0.2 s");
         assert_eq!(
-            reason(outcome(ReceiverReply::Stall("HTTP/1.1 200 OK\r\n"), hurried()).await),
+            reason(outcome(ReceiverReply::Stall("HTTP/1.1 200 OK\r\n"), short_limits()).await),
             "no response within 0.2 s"
         );
         let head_only = ReceiverReply::Stall("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n");
-        assert_eq!(outcome(head_only, hurried()).await, answered_outcome(200));
+        assert_eq!(outcome(head_only, short_limits()).await, answered_outcome(200));
     }
 
     #[tokio::test]
-    async fn what_is_no_answer_has_a_reason() {
+    async fn failed_attempts_have_a_reason() {
         let unused_address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-        let sender = sender(open(), ClientLimits::default());
-        let connection_refused = reason(outcome_with(&sender, &format!("http://{unused_address}/")).await);
+        let sender = sender(permissive_rules(), ClientLimits::default());
+        let connection_refused = reason(send_to(&sender, &format!("http://{unused_address}/")).await);
         assert!(
             connection_refused.starts_with("cannot connect: ") && connection_refused.contains("refused"),
             "{connection_refused}"
@@ -311,13 +312,13 @@ mod tests {
         assert!(malformed.starts_with("no response: "), "{malformed}");
 
         let untrusted_certificate =
-            reason(outcome_with(&sender, &format!("https://127.0.0.1:{}/", without_tls().await)).await);
+            reason(send_to(&sender, &format!("https://127.0.0.1:{}/", receiver_without_tls().await)).await);
         assert!(
             untrusted_certificate.starts_with("cannot connect: ") && !untrusted_certificate.contains("timed out"),
             "{untrusted_certificate}"
         );
 
-        let unknown = reason(outcome_with(&sender, &format!("http://{}/", too_long_for_a_name())).await);
+        let unknown = reason(send_to(&sender, &format!("http://{}/", unresolvable_name())).await);
         assert_eq!(unknown, "cannot resolve the host name");
 
         let mut callback = callback("http://127.0.0.1/");
@@ -326,47 +327,47 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reasons_hold_no_secret_of_the_url() {
+    async fn reasons_contain_no_secret_of_the_url() {
         let unused_address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         for (rules, url) in [
-            (open(), format!("http://{unused_address}/s3cret?token=s3cret")),
-            (open(), format!("http://me:s3cret@{unused_address}/")),
-            (open(), format!("http://s3cret{}/s3cret", too_long_for_a_name())),
-            (open(), "s3cret://x/".to_owned()),
+            (permissive_rules(), format!("http://{unused_address}/s3cret?token=s3cret")),
+            (permissive_rules(), format!("http://me:s3cret@{unused_address}/")),
+            (permissive_rules(), format!("http://s3cret{}/s3cret", unresolvable_name())),
+            (permissive_rules(), "s3cret://x/".to_owned()),
             (AddressRules::default(), format!("http://{unused_address}/?token=s3cret")),
         ] {
-            let reason = reason(outcome_with(&sender(rules, hurried()), &url).await);
+            let reason = reason(send_to(&sender(rules, short_limits()), &url).await);
             assert!(!reason.contains("s3cret") && !reason.contains("127.0.0.1"), "{reason}");
         }
     }
 
     #[tokio::test]
-    async fn a_private_receiver_is_called_only_when_it_is_allowed() {
+    async fn a_private_receiver_is_called_only_if_allowed() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
 
         let port = listener.local_addr().unwrap().port();
-        let strict = sender(AddressRules::default(), hurried());
-        let allowed = sender(open(), hurried());
+        let strict = sender(AddressRules::default(), short_limits());
+        let allowed = sender(permissive_rules(), short_limits());
 
         for host in ["127.0.0.1", "2130706433", "0x7f.1", "localhost", "[::ffff:127.0.0.1]"] {
             let url = format!("http://{host}:{port}/");
-            let reason = reason(outcome_with(&strict, &url).await);
+            let reason = reason(send_to(&strict, &url).await);
             assert!(reason.contains("egress rules"), "{host}: {reason}");
             assert!(listener.accept().is_err(), "{host} was called");
-            outcome_with(&allowed, &url).await;
-            assert!(listener.accept().is_ok(), "{host} was not called: the canary is deaf");
+            send_to(&allowed, &url).await;
+            assert!(listener.accept().is_ok(), "{host} was not called: the test would miss calls");
         }
 
-        assert!(reason(outcome_with(&strict, &format!("http://[::1]:{port}/")).await).contains("egress rules"));
+        assert!(reason(send_to(&strict, &format!("http://[::1]:{port}/")).await).contains("egress rules"));
     }
 
     #[tokio::test]
-    async fn a_name_that_is_listed_may_be_private() {
+    async fn a_listed_name_may_be_private() {
         let (port, _requests) = receiver(ReceiverReply::status("200 OK")).await;
         let rules = AddressRules { allow_private: false, allow: vec![AllowEntry::parse("localhost").unwrap()] };
         let sender = sender(rules, ClientLimits::default());
-        assert_eq!(outcome_with(&sender, &format!("http://localhost:{port}/")).await, answered_outcome(200));
-        assert!(reason(outcome_with(&sender, &format!("http://127.0.0.1:{port}/")).await).contains("egress rules"));
+        assert_eq!(send_to(&sender, &format!("http://localhost:{port}/")).await, answered_outcome(200));
+        assert!(reason(send_to(&sender, &format!("http://127.0.0.1:{port}/")).await).contains("egress rules"));
     }
 }

@@ -103,9 +103,9 @@ impl ResponseBodyStream {
     /// # Errors
     /// Returns [`CallFailure`] if the connection broke or was silent for too long.
     pub async fn next(&mut self) -> Result<Option<Bytes>, CallFailure> {
-        let next = tokio::time::timeout(self.idle_timeout, self.response.chunk()).await;
-        let next = next.map_err(|_| CallFailure::TimedOut(self.idle_timeout))?;
-        next.map_err(|error| CallFailure::BrokenResponse(root_cause(&error)))
+        let result = tokio::time::timeout(self.idle_timeout, self.response.chunk()).await;
+        let chunk = result.map_err(|_| CallFailure::TimedOut(self.idle_timeout))?;
+        chunk.map_err(|error| CallFailure::BrokenResponse(root_cause(&error)))
     }
 }
 
@@ -118,16 +118,16 @@ impl OutboundClient {
         Self::with_resolver(rules, limits, None)
     }
 
-    /// Creates a client whose names are resolved by `names`, if given, for tests.
+    /// Creates a client whose host names are resolved by `resolver`, if given, for tests.
     ///
     /// # Errors
     /// Returns [`ClientSetupError`] if TLS cannot be set up.
     pub fn with_resolver(
         rules: AddressRules,
         limits: ClientLimits,
-        names: Option<&HostResolver>,
+        resolver: Option<&HostResolver>,
     ) -> Result<Self, ClientSetupError> {
-        Self::with_idle_connections(rules, limits, names, 0)
+        Self::with_idle_connections(rules, limits, resolver, 0)
     }
 
     /// Creates a client that keeps up to `idle` connections per host. Reused connections skip the lookup and its check,
@@ -135,12 +135,12 @@ impl OutboundClient {
     pub(super) fn with_idle_connections(
         rules: AddressRules,
         limits: ClientLimits,
-        names: Option<&HostResolver>,
+        resolver: Option<&HostResolver>,
         idle: usize,
     ) -> Result<Self, ClientSetupError> {
         install_tls();
         let rules = Arc::new(rules);
-        let builder = || client_builder(&rules, names, limits).pool_max_idle_per_host(idle);
+        let builder = || client_builder(&rules, resolver, limits).pool_max_idle_per_host(idle);
         let http = builder().build().or_else(|error| {
             tracing::warn!(%error, "no trusted certificates found, https will not work");
             builder().tls_certs_only([]).build()
@@ -176,11 +176,11 @@ impl OutboundClient {
         self.read_body(response, |_| true).await
     }
 
-    /// Sends a GET request. Before more of the body is buffered, `buffer_budget` is called with the resulting number of
-    /// bytes and may refuse.
+    /// Sends a GET request. Before more of the body is buffered, `reserve` is called with the resulting number of bytes
+    /// and may refuse.
     ///
     /// # Errors
-    /// As [`OutboundClient::exchange`], and [`CallFailure::BufferFull`] if `buffer_budget` returned `false`.
+    /// As [`OutboundClient::exchange`], and [`CallFailure::BufferFull`] if `reserve` returned `false`.
     pub async fn get(
         &self,
         url: &str,
@@ -304,7 +304,7 @@ pub fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-fn client_builder(rules: &Arc<AddressRules>, names: Option<&HostResolver>, limits: ClientLimits) -> ClientBuilder {
+fn client_builder(rules: &Arc<AddressRules>, resolver: Option<&HostResolver>, limits: ClientLimits) -> ClientBuilder {
     ClientBuilder::new()
         .user_agent(USER_AGENT)
         .connect_timeout(limits.connect)
@@ -312,7 +312,7 @@ fn client_builder(rules: &Arc<AddressRules>, names: Option<&HostResolver>, limit
         // With HTTP_PROXY, a proxy would connect instead, bypassing the address rules.
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
-        .dns_resolver(FilteringResolver::new(Arc::clone(rules), names.cloned()))
+        .dns_resolver(FilteringResolver::new(Arc::clone(rules), resolver.cloned()))
         // Without idle connections every attempt is resolved and checked; HTTP/2 then has no benefit.
         .pool_max_idle_per_host(0)
         .http1_only()
@@ -324,8 +324,8 @@ fn client_builder(rules: &Arc<AddressRules>, names: Option<&HostResolver>, limit
 async fn drain_body(mut response: reqwest::Response, limit: usize) {
     let mut remaining = limit;
     while let Ok(Some(chunk)) = response.chunk().await {
-        let Some(remaining_after) = remaining.checked_sub(chunk.len()) else { return };
-        remaining = remaining_after;
+        let Some(rest) = remaining.checked_sub(chunk.len()) else { return };
+        remaining = rest;
     }
 }
 
@@ -340,8 +340,8 @@ fn root_cause(error: &reqwest::Error) -> String {
     let Some(cause) = causes(error).skip(1).last() else { return "unknown error".to_owned() };
     let text = cause.to_string();
     let os_error = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
-    let end = os_error.map(|os_error| format!(" (os error {os_error})"));
-    end.and_then(|end| text.strip_suffix(&end).map(str::to_owned)).unwrap_or(text)
+    let suffix = os_error.map(|os_error| format!(" (os error {os_error})"));
+    suffix.and_then(|suffix| text.strip_suffix(&suffix).map(str::to_owned)).unwrap_or(text)
 }
 
 #[cfg(test)]
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn only_plain_http_urls_are_called() {
+    fn only_http_urls_without_credentials_are_called() {
         let client = client(AddressRules::default());
         for bad in ["x", "ftp://example.org/", "file:///etc/passwd", "http://u@example.org/", "http://:p@example.org/"]
         {
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_recognised_in_every_notation() {
+    fn forbidden_addresses_are_recognised_in_every_notation() {
         let client = client(AddressRules::default());
         let notations = ["127.0.0.1", "127.0.0.1.", "2130706433", "0x7f.1", "0177.0.0.1", "127.1", "１２７.０.０.１"];
         for host in notations.into_iter().chain(["[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[fe80::1]"]) {
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_from_elsewhere_is_refused() {
+    fn a_response_from_a_forbidden_peer_is_rejected() {
         let client = client(AddressRules::default());
         for url in ["http://example.org/", "http://1.1.1.1/"] {
             let url = Url::parse(url).unwrap();

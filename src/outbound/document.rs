@@ -31,12 +31,12 @@ pub struct DocumentFetcher {
 }
 
 impl DocumentFetcher {
-    /// Allows any address for the hosts of the URLs in `named_client`, and applies `rules` to others.
+    /// Allows any address for the hosts of `urls`, and applies `rules` to others.
     ///
     /// # Errors
     /// If the client cannot be set up.
     pub fn new<'u>(urls: impl IntoIterator<Item = &'u str>, rules: AddressRules) -> Result<Self, ClientSetupError> {
-        let named_hosts: Vec<_> = urls.into_iter().filter_map(host).collect();
+        let named_hosts: Vec<_> = urls.into_iter().filter_map(host_of).collect();
         let allow = named_hosts.iter().filter_map(|host| AllowEntry::parse(host).ok()).collect();
         let unrestricted = AddressRules { allow_private: true, allow };
         Ok(Self {
@@ -52,7 +52,7 @@ impl DocumentFetcher {
     /// Returns [`DocumentFailure`] if the rules forbid the call, no response came within the limits, or its status is
     /// not 200.
     pub async fn get(&self, url: &str) -> Result<Bytes, DocumentFailure> {
-        let is_named = host(url).is_some_and(|host| self.named_hosts.contains(&host));
+        let is_named = host_of(url).is_some_and(|host| self.named_hosts.contains(&host));
         let client = if is_named { &self.named_client } else { &self.restricted_client };
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
         let (head, bytes) = client.get(url, headers, |_| true).await?;
@@ -60,6 +60,6 @@ impl DocumentFetcher {
     }
 }
 
-fn host(url: &str) -> Option<String> {
+fn host_of(url: &str) -> Option<String> {
     Url::parse(url).ok()?.host_str().map(str::to_owned)
 }

@@ -46,7 +46,7 @@ pub struct Fetcher {
 
 impl Fetcher {
     /// Returns a fetcher with the rules and limits of `client`, whose body limit is the maximum file size. All files in
-    /// memory together have at most `room_bytes`.
+    /// memory together have at most `buffer_bytes`.
     #[must_use]
     pub fn new(client: OutboundClient, buffer_bytes: usize) -> Self {
         Self { client, buffer_budget: Arc::new(Semaphore::new(buffer_bytes / BYTES_PER_PERMIT)) }

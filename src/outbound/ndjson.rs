@@ -9,7 +9,7 @@ use super::client::{CallFailure, ResponseBodyStream};
 pub struct NdjsonReader {
     body: ResponseBodyStream,
     buffer: BytesMut,
-    /// Number of waiting bytes that contain no line end.
+    /// Number of buffered bytes known to contain no line end.
     scanned: usize,
     line_bytes: usize,
     is_ended: bool,
@@ -65,12 +65,12 @@ impl NdjsonReader {
         self.buffer.freeze()
     }
 
-    /// Removes and returns the next complete line of the waiting bytes.
+    /// Removes and returns the next complete line of the buffered bytes; at the end of the response, the rest.
     fn take_line(&mut self) -> Option<BytesMut> {
         let end = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n');
         let end = end.map(|end| self.scanned + end + 1);
-        let remaining = (self.is_ended && !self.buffer.is_empty()).then_some(self.buffer.len());
-        let line = end.or(remaining).map(|end| self.buffer.split_to(end));
+        let last_end = (self.is_ended && !self.buffer.is_empty()).then_some(self.buffer.len());
+        let line = end.or(last_end).map(|end| self.buffer.split_to(end));
         self.scanned = if line.is_some() { 0 } else { self.buffer.len() };
         line
     }

@@ -12,24 +12,24 @@ use crate::environment::HostResolver;
 /// The system resolver, or that of a test, filtered by the address rules.
 pub struct FilteringResolver {
     rules: Arc<AddressRules>,
-    names: Option<HostResolver>,
+    resolver: Option<HostResolver>,
 }
 
 impl FilteringResolver {
-    /// Returns a resolver that uses `names`, if given, or the system resolver, filtered by `rules`.
+    /// Wraps `resolver`, if given, or the system resolver.
     #[must_use]
-    pub fn new(rules: Arc<AddressRules>, names: Option<HostResolver>) -> Self {
-        Self { rules, names }
+    pub fn new(rules: Arc<AddressRules>, resolver: Option<HostResolver>) -> Self {
+        Self { rules, resolver }
     }
 }
 
 impl Resolve for FilteringResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let rules = Arc::clone(&self.rules);
-        let names = self.names.clone();
+        let resolver = self.resolver.clone();
         Box::pin(async move {
-            let found: Vec<_> = match names {
-                Some(names) => names(name.as_str()).into_iter().map(|ip| SocketAddr::new(ip, 0)).collect(),
+            let found: Vec<_> = match resolver {
+                Some(resolver) => resolver(name.as_str()).into_iter().map(|ip| SocketAddr::new(ip, 0)).collect(),
                 None => tokio::net::lookup_host((name.as_str(), 0)).await?.collect(),
             };
             let addresses = filter_permitted(&rules, name.as_str(), found.into_iter())?;
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_names_addresses_only_the_permitted_ones_are_dialled() {
+    fn only_permitted_addresses_of_a_name_are_returned() {
         let rules = AddressRules::default();
         let mixed = addresses(&["10.0.0.1:0", "1.1.1.1:0", "[::1]:0"]);
         assert_eq!(filter_permitted(&rules, "mixed.example", mixed.into_iter()), Ok(addresses(&["1.1.1.1:0"])));

@@ -118,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn the_known_vector_is_met() {
+    fn the_test_vector_of_the_specification_is_met() {
         let secret = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let header = sign(MESSAGE, &key(), &[&secret]);
         assert_eq!(header.split(' ').nth(1), Some("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="));
     }
 
     #[test]
-    fn another_implementation_makes_the_same_symmetric_signatures() {
+    fn symmetric_signatures_equal_those_of_another_implementation() {
         let old: &[u8] = &[1; 24];
         let new: &[u8] = &[2; 64];
         let header = sign(MESSAGE, &key(), &[old, new]);
@@ -150,13 +150,13 @@ mod tests {
 
     /// RFC 8032, 7.1, test 1.
     #[test]
-    fn keys_are_those_of_rfc_8032() {
+    fn the_public_key_is_derived_as_in_rfc_8032() {
         let key = WebhookKey::parse("whsk_nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=").unwrap();
         assert_eq!(key.public_key(), "whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=");
     }
 
     #[test]
-    fn a_key_is_made_once_and_only_its_owner_reads_it() {
+    fn a_key_is_created_once_and_readable_by_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("webhook-key");
         let key = WebhookKey::load_or_create(&path, &environment()).unwrap();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_key_is_named_and_kept() {
+    fn a_damaged_key_is_reported_and_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("webhook-key");
         for damaged in ["", "whsk_", "whsk_AAAA", "nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A="] {

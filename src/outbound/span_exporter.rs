@@ -52,29 +52,32 @@ impl SpanExporter {
     pub async fn run(self, tracer: Tracer, mut stop_signal: watch::Receiver<bool>) {
         loop {
             // The pauses in `send_batch` may already have consumed the change notification.
-            let stops = *stop_signal.borrow();
-            let is_last = stops
+            let is_stopping = *stop_signal.borrow();
+            let is_last = is_stopping
                 || tokio::select! {
                     () = tracer.batch_ready() => false,
                     () = tokio::time::sleep(EXPORT_INTERVAL) => false,
                     _ = stop_signal.changed() => true,
                 };
 
-            loop {
-                let spans = tracer.take_batch();
-                if spans.is_empty() {
-                    break;
-                }
-                let is_full = spans.len() == BATCH;
-                let delays = if is_last { &RETRY_DELAYS[..0] } else { &RETRY_DELAYS[..] };
-                let result = self.send_batch(&spans, delays, &mut stop_signal).await;
-                tracer.count_exported(if result { "sent" } else { "lost" }, spans.len());
-                if !is_full || (is_last && !result) {
-                    break;
-                }
-            }
-
+            self.send_queued(&tracer, is_last, &mut stop_signal).await;
             if is_last {
+                return;
+            }
+        }
+    }
+
+    /// Sends the queued spans. The last time, a batch gets one attempt, and a failure ends the export.
+    async fn send_queued(&self, tracer: &Tracer, is_last: bool, stop_signal: &mut watch::Receiver<bool>) {
+        let delays = if is_last { &RETRY_DELAYS[..0] } else { &RETRY_DELAYS[..] };
+        loop {
+            let spans = tracer.take_batch();
+            if spans.is_empty() {
+                return;
+            }
+            let is_sent = self.send_batch(&spans, delays, stop_signal).await;
+            tracer.count_exported(if is_sent { "sent" } else { "lost" }, spans.len());
+            if spans.len() < BATCH || (is_last && !is_sent) {
                 return;
             }
         }

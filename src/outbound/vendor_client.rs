@@ -134,9 +134,9 @@ impl VendorClient {
         StreamingLimits { idle_timeout, line_bytes }: StreamingLimits,
         at: Timestamp,
     ) -> Result<(VendorResponse, NdjsonReader), CallFailure> {
-        let kind =
+        let content_type =
             HeaderValue::from_str(&content_type).map_err(|_| CallFailure::InvalidUrl("has an invalid content type"))?;
-        let mut headers = self.headers_with(key, kind);
+        let mut headers = self.headers_with(key, content_type);
         headers.insert(ACCEPT, HeaderValue::from_static("application/x-ndjson"));
 
         let url = format!("{}{path}", self.base);

@@ -20,7 +20,7 @@ impl UserKeyCache {
         Self { generation_max: (keys_max / 2).max(1), young: HashMap::new(), old: HashMap::new() }
     }
 
-    /// The key of a user, if cached.
+    /// Returns the key of a user, if cached.
     pub fn get(&mut self, user: UserId) -> Option<Arc<UserKey>> {
         if let Some(key) = self.young.get(&user) {
             return Some(Arc::clone(key));
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_stays_and_the_rest_goes() {
+    fn used_keys_stay_and_others_are_evicted() {
         let mut cache = UserKeyCache::new(8);
         for number in 0..100 {
             cache.insert(user(number), Arc::new(UserKey::new(user(number), &[0; 32])));

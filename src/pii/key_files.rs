@@ -51,9 +51,9 @@ impl KeyFiles {
     /// If the file cannot be written.
     pub fn write(&self, user: UserId, secret: &UserKeySecret) -> Result<(), UserKeyError> {
         let path = self.path(user);
-        let written =
+        let result =
             create_directory(path.parent().unwrap_or(&self.root)).and_then(|()| write_private(&path, &secret[..]));
-        written.map_err(|source| UserKeyError::File { path, source })
+        result.map_err(|source| UserKeyError::File { path, source })
     }
 
     /// Overwrites and removes the secret of a user, durably once this returns. Succeeds if there is none.
@@ -77,8 +77,8 @@ impl KeyFiles {
             return Ok(());
         }
         let path = self.mark_path(user);
-        let written = create_directory(path.parent().unwrap_or(&self.root)).and_then(|()| write_private(&path, b""));
-        written.map_err(|source| UserKeyError::File { path, source })
+        let result = create_directory(path.parent().unwrap_or(&self.root)).and_then(|()| write_private(&path, b""));
+        result.map_err(|source| UserKeyError::File { path, source })
     }
 
     /// Returns `true` if a key or an erasure mark of the user exists.
@@ -91,7 +91,7 @@ impl KeyFiles {
         self.path(user).with_extension("erasing")
     }
 
-    /// Path of a user's key.
+    /// Returns the path of a user's key.
     #[must_use]
     pub fn path(&self, user: UserId) -> PathBuf {
         let name = user.to_string();
@@ -115,10 +115,10 @@ fn remove(path: &Path) -> io::Result<()> {
     sync_parent(path)
 }
 
-fn ignore_not_found(outcome: io::Result<()>, path: PathBuf) -> Result<(), UserKeyError> {
-    match outcome {
+fn ignore_not_found(result: io::Result<()>, path: PathBuf) -> Result<(), UserKeyError> {
+    match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        outcome => outcome.map_err(|source| UserKeyError::File { path, source }),
+        result => result.map_err(|source| UserKeyError::File { path, source }),
     }
 }
 

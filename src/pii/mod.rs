@@ -70,8 +70,8 @@ impl Keyring {
         }))
     }
 
-    /// Seals fields of a user. If the user has no key, one is created from `chance` and made durable first; callers
-    /// pass `None` if sealed data of the user exists, because then a key must exist. Blocks.
+    /// Seals fields of a user. If the user has no key, one is created from `random_bytes` and made durable first;
+    /// callers pass `None` if sealed data of the user exists, because then a key must exist. Blocks.
     ///
     /// # Errors
     /// If there is no key and none may be created or it cannot be written, or if the user was erased.

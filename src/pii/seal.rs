@@ -35,17 +35,17 @@ impl UserKey {
     /// Derives the two keys from the secret of a user.
     #[must_use]
     pub fn new(user: UserId, secret: &[u8; KEY_BYTES]) -> Self {
-        let part = |purpose: &[u8]| Zeroizing::new(mac(secret, &[b"mediary personal", purpose]));
-        Self { user, seal_key: part(b"seal"), nonce_key: part(b"nonce") }
+        let derive = |purpose: &[u8]| Zeroizing::new(mac(secret, &[b"mediary personal", purpose]));
+        Self { user, seal_key: derive(b"seal"), nonce_key: derive(b"nonce") }
     }
 
     /// Seals a text.
     #[must_use]
     pub fn seal(&self, field: PersonalField, text: &str) -> Box<[u8]> {
         let plaintext = pad(text);
-        let bound = self.associated_data(field);
-        let nonce = self.synthetic_nonce(&bound, &plaintext);
-        let sealed = self.cipher().encrypt(&nonce.into(), Payload { msg: &plaintext, aad: &bound });
+        let associated_data = self.associated_data(field);
+        let nonce = self.synthetic_nonce(&associated_data, &plaintext);
+        let sealed = self.cipher().encrypt(&nonce.into(), Payload { msg: &plaintext, aad: &associated_data });
         let sealed = sealed.expect("a few kilobytes are far below the cipher's limit");
         [&[FORMAT_VERSION], &nonce[..], &sealed].concat().into()
     }
@@ -53,8 +53,8 @@ impl UserKey {
     /// Opens the result of [`UserKey::seal`] for this field of this user; `None` for any other bytes.
     #[must_use]
     pub fn open(&self, field: PersonalField, sealed: &[u8]) -> Option<String> {
-        let (form, remaining) = sealed.split_first()?;
-        let (nonce, sealed) = remaining.split_first_chunk::<NONCE_BYTES>().filter(|_| *form == FORMAT_VERSION)?;
+        let (version, remaining) = sealed.split_first()?;
+        let (nonce, sealed) = remaining.split_first_chunk::<NONCE_BYTES>().filter(|_| *version == FORMAT_VERSION)?;
         let payload = Payload { msg: sealed, aad: &self.associated_data(field) };
         let plaintext = Zeroizing::new(self.cipher().decrypt(nonce.into(), payload).ok()?);
         let end = plaintext.iter().rposition(|byte| *byte != 0).filter(|at| plaintext[*at] == PADDING_MARK)?;
@@ -65,13 +65,13 @@ impl UserKey {
         XChaCha20Poly1305::new((&*self.seal_key).into())
     }
 
-    /// Associated data, which binds sealed bytes to a user and a field.
+    /// Returns the associated data, which binds sealed bytes to a user and a field.
     fn associated_data(&self, field: PersonalField) -> Vec<u8> {
         [&self.user.0.as_bytes()[..], field.as_str().as_bytes()].concat()
     }
 
-    fn synthetic_nonce(&self, bound: &[u8], plaintext: &[u8]) -> [u8; NONCE_BYTES] {
-        let mac = mac(&self.nonce_key, &[bound, plaintext]);
+    fn synthetic_nonce(&self, associated_data: &[u8], plaintext: &[u8]) -> [u8; NONCE_BYTES] {
+        let mac = mac(&self.nonce_key, &[associated_data, plaintext]);
         std::array::from_fn(|at| mac[at])
     }
 }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_opens_again() {
+    fn sealed_text_opens_again() {
         let longest_text = "語".repeat(320);
         for text in ["", "a", "ada@example.com", "Ada 日本\0", &"x".repeat(63), &"x".repeat(64), &longest_text] {
             let key = key(1, 7);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn short_texts_take_the_same_room() {
+    fn short_texts_have_the_same_sealed_length() {
         let bytes = |length: usize| key(1, 7).seal(Name, &"x".repeat(length)).len();
         assert_eq!((bytes(0), bytes(63), bytes(64)), (1 + 24 + 64 + 16, 105, 169));
     }

@@ -17,20 +17,20 @@ fn sealed(keyring: &Keyring, number: u128, random_byte: u8, text: &str) -> Perso
     keyring.seal(user(number), Some([random_byte; KEY_BYTES]), [(Name, text)]).unwrap().remove(0)
 }
 
-/// All files below a directory.
+/// Returns all files below a directory.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
 #[test]
-fn the_key_of_a_user_is_made_once_and_survives_a_restart() {
+fn the_key_of_a_user_is_created_once_and_survives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let keyring = Keyring::open(folder.path());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "opening writes nothing");
 
     let first = sealed(&keyring, 1, 7, "Ada");
-    assert_eq!(sealed(&keyring, 1, 8, "Ada"), first, "the second chance is not taken");
+    assert_eq!(sealed(&keyring, 1, 8, "Ada"), first, "the existing key is used");
 
     let reopened = Keyring::open(folder.path());
     assert_eq!(reopened.read(user(1), Name, &first).as_deref(), Some("Ada"));
@@ -43,7 +43,7 @@ fn the_key_of_a_user_is_made_once_and_survives_a_restart() {
 }
 
 #[test]
-fn nothing_of_an_erased_user_is_read_or_sealed_any_more() {
+fn data_of_an_erased_user_can_be_neither_read_nor_sealed() {
     let folder = tempfile::tempdir().unwrap();
     let keyring = Keyring::open(folder.path());
     let first = sealed(&keyring, 1, 7, "Ada");
@@ -80,7 +80,7 @@ fn a_damaged_key_is_not_replaced() {
 }
 
 #[test]
-fn a_lost_key_is_not_replaced_and_works_again_once_it_is_back() {
+fn a_missing_key_is_not_replaced_and_works_once_restored() {
     let folder = tempfile::tempdir().unwrap();
     let value = sealed(&Keyring::open(folder.path()), 1, 7, "Ada");
     let path = files(folder.path()).remove(0);
@@ -89,7 +89,7 @@ fn a_lost_key_is_not_replaced_and_works_again_once_it_is_back() {
 
     let keyring = Keyring::open(folder.path());
     let result = keyring.seal(user(1), None, [(Name, "Grace")]);
-    assert!(matches!(result, Err(UserKeyError::Missing { path: told }) if told == path && !path.exists()));
+    assert!(matches!(result, Err(UserKeyError::Missing { path: missing }) if missing == path && !path.exists()));
 
     fs::write(&path, key_bytes).unwrap();
     let resealed = keyring.seal(user(1), None, [(Name, "Grace")]).unwrap().remove(0);
@@ -98,7 +98,7 @@ fn a_lost_key_is_not_replaced_and_works_again_once_it_is_back() {
 }
 
 #[test]
-fn an_erasure_is_unfinished_until_it_is_done_also_without_a_key() {
+fn an_erasure_is_unfinished_until_the_key_is_destroyed_even_without_a_key() {
     let folder = tempfile::tempdir().unwrap();
     let keyring = Keyring::open(folder.path());
     let _ = sealed(&keyring, 1, 7, "Ada");
@@ -113,7 +113,7 @@ fn an_erasure_is_unfinished_until_it_is_done_also_without_a_key() {
 }
 
 #[test]
-fn keys_are_read_ahead() {
+fn preloaded_keys_are_cached() {
     let folder = tempfile::tempdir().unwrap();
     let value = sealed(&Keyring::open(folder.path()), 1, 7, "Ada");
     let keyring = Keyring::open(folder.path());
@@ -126,7 +126,7 @@ fn keys_are_read_ahead() {
 }
 
 #[test]
-fn one_key_is_made_when_many_ask_at_once() {
+fn concurrent_callers_create_one_key() {
     let folder = tempfile::tempdir().unwrap();
     let keyring = Keyring::open(folder.path());
     let values: Vec<_> = std::thread::scope(|scope| {

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_an_address_so_much_is_told_as_was_asked_for() {
+    fn addresses_are_shortened_to_the_configured_detail() {
         let formatted = |detail: ClientAddressDetail, address: &str| detail.format(address.parse().unwrap());
         for (address, network) in [
             ("192.0.2.77", "192.0.2.0/24"),

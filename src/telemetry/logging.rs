@@ -29,7 +29,7 @@ impl LogFilter {
             .try_fold(Targets::new(), |targets, directive| {
                 Some(match directive.trim().split_once('=') {
                     None => targets.with_default(parse_level(directive.trim())?),
-                    Some((part, name)) => targets.with_target(parse_target(part)?, parse_level(name)?),
+                    Some((target, level)) => targets.with_target(parse_target(target)?, parse_level(level)?),
                 })
             })
             .map(Self)
@@ -48,9 +48,9 @@ fn parse_level(name: &str) -> Option<LevelFilter> {
     })
 }
 
-fn parse_target(part: &str) -> Option<&str> {
+fn parse_target(target: &str) -> Option<&str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
-    (!part.is_empty() && part.chars().all(allowed)).then_some(part)
+    (!target.is_empty() && target.chars().all(allowed)).then_some(target)
 }
 
 /// Starts logging to stderr, including panics. Only the first call in a process has an effect.
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_the_program_can_differ() {
+    fn targets_can_have_different_levels() {
         let LogFilter(targets) = LogFilter::parse("warn, mediary::http=debug").unwrap();
 
         assert!(targets.would_enable("mediary::http", &Level::DEBUG));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_level_is_refused() {
+    fn invalid_filters_are_rejected() {
         for bad in ["", "verbose", "INFO", "info,", "=debug", "mediary=", "mediary=loud", "a=b=info", "[span]=info"] {
             assert_eq!(LogFilter::parse(bad), None, "{bad}");
         }

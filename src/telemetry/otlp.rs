@@ -32,7 +32,7 @@ fn version_attribute(name: &str) -> Json {
 fn encode_span(span: &FinishedSpan) -> Json {
     let attributes: Vec<_> = span.attributes.iter().map(|(name, value)| encode_attribute(name, value)).collect();
     // OTLP writes 64-bit numbers as text and ids as hexadecimal.
-    let mut written = json!({
+    let mut encoded = json!({
         "traceId": hex(&span.context.trace),
         "spanId": hex(&span.context.span),
         "name": span.name,
@@ -40,13 +40,13 @@ fn encode_span(span: &FinishedSpan) -> Json {
         "startTimeUnixNano": span.started_at.to_string(),
         "endTimeUnixNano": span.ended_at.to_string(),
         "attributes": attributes,
-        "status": span.failure.as_ref().map_or_else(|| json!({}), |why| json!({"code": 2, "message": why})),
+        "status": span.failure.as_ref().map_or_else(|| json!({}), |reason| json!({"code": 2, "message": reason})),
     });
 
     if let Some(parent) = span.parent {
-        written["parentSpanId"] = hex(&parent).into();
+        encoded["parentSpanId"] = hex(&parent).into();
     }
-    written
+    encoded
 }
 
 fn encode_attribute(name: &str, value: &AttributeValue) -> Json {
@@ -71,7 +71,7 @@ mod tests {
     use crate::telemetry::trace::{SpanContext, SpanKind};
 
     #[test]
-    fn a_span_is_written_as_the_protocol_has_it() {
+    fn a_span_is_encoded_as_in_the_protocol() {
         let context = SpanContext::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01").unwrap();
         let span = FinishedSpan {
             context,
@@ -84,8 +84,8 @@ mod tests {
             failure: Some("500".to_owned()),
         };
 
-        let written: Json = serde_json::from_slice(&encode_batch("mediary", &[span])).unwrap();
-        let resource_spans = &written["resourceSpans"][0];
+        let batch: Json = serde_json::from_slice(&encode_batch("mediary", &[span])).unwrap();
+        let resource_spans = &batch["resourceSpans"][0];
         assert_eq!(
             resource_spans["resource"]["attributes"][0],
             json!({"key": "service.name", "value": {"stringValue": "mediary"}})

@@ -7,10 +7,14 @@ use tracing::Level;
 
 /// Logs panics of this process. If error lines are filtered out, the previous hook runs.
 pub(super) fn install_hook() {
-    let before = panic::take_hook();
-    panic::set_hook(Box::new(
-        move |panic| if tracing::enabled!(Level::ERROR) { log_panic(panic) } else { before(panic) },
-    ));
+    let previous_hook = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        if tracing::enabled!(Level::ERROR) {
+            log_panic(panic);
+        } else {
+            previous_hook(panic);
+        }
+    }));
 }
 
 fn log_panic(panic: &PanicHookInfo<'_>) {

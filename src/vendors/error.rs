@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_surely_began_nothing_is_repeated() {
+    fn only_calls_that_certainly_started_nothing_are_repeatable() {
         for kind in [VendorErrorKind::Unreached, VendorErrorKind::Busy, VendorErrorKind::Unserved] {
             assert!(kind.is_repeatable(), "{kind:?}");
         }

@@ -106,21 +106,21 @@ impl MusicVendor for MeteredVendor<dyn MusicVendor> {
         self.vendor.is_remote()
     }
 
-    /// Measures the time to the first moment as the submission.
+    /// Measures the time to the first item as the submission.
     fn play(&self, job: MusicJob) -> VendorMusicStream {
         let metrics = self.metrics.clone();
         let name = self.name();
-        let mut playing = self.vendor.play(job);
+        let mut stream = self.vendor.play(job);
         let first = async move {
             let started = Instant::now();
-            let first = playing.next().await;
+            let first = stream.next().await;
             let outcome = match &first {
                 Some(Err(MusicStreamError::NotAccepted(error))) => outcome_label::<()>(&Err(error.clone())),
                 Some(Err(MusicStreamError::Interrupted(_))) => "unknown",
                 Some(Ok(_) | Err(MusicStreamError::Failed(_))) | None => "ok",
             };
             metrics.observe_vendor_call(name, "submit", outcome, started.elapsed());
-            stream::iter(first).chain(playing)
+            stream::iter(first).chain(stream)
         };
 
         stream::once(first).flatten().boxed()
@@ -135,7 +135,7 @@ mod tests {
     use crate::vendors::ResultFetchError;
 
     #[test]
-    fn what_comes_of_a_call_has_a_name_that_is_foreseen() {
+    fn every_outcome_of_a_call_is_a_known_label() {
         let kinds = [
             VendorErrorKind::Refused,
             VendorErrorKind::Unreached,

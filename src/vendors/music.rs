@@ -31,7 +31,7 @@ pub trait MusicVendor: Send + Sync + 'static {
         false
     }
 
-    /// Starts to play. Music is generated only as it is read, at most one moment ahead, so a slow listener slows it
+    /// Starts to play. Music is generated only as it is read, at most one item ahead, so a slow listener slows it
     /// down.
     fn play(&self, job: MusicJob) -> VendorMusicStream;
 }

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_own_tickets_are_read() {
+    fn only_intact_tickets_of_the_same_key_are_valid() {
         let key = WebhookTicketKey::new([1; 32]);
         let other = WebhookTicketKey::new([2; 32]);
         let task = TaskId(Uuid::from_u128(7));

@@ -14,7 +14,7 @@ use sha2::Sha256;
 
 use crate::image::UPSCALER;
 use crate::support::TestApp;
-use crate::support::issuer::{SigningKey, TestIssuer, encoded};
+use crate::support::issuer::{SigningKey, TestIssuer, encode};
 use crate::support::picture::base64_png;
 
 /// Noon, in seconds since 1970.
@@ -131,14 +131,14 @@ async fn nothing_else_is_believed() {
         let mut parts = token.split('.').map(str::to_owned);
         [parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap()]
     };
-    let unsigned = |alg: &str| format!("{}.{claims}.", encoded(json!({"alg": alg, "kid": "1"}).to_string().as_bytes()));
+    let unsigned = |alg: &str| format!("{}.{claims}.", encode(json!({"alg": alg, "kid": "1"}).to_string().as_bytes()));
     // The public key, in the forms that a verifier might mistake for a shared secret.
     let keyed = |secret: &[u8]| {
-        let signing_input = format!("{}.{claims}", encoded(json!({"alg": "HS256", "kid": "1"}).to_string().as_bytes()));
+        let signing_input = format!("{}.{claims}", encode(json!({"alg": "HS256", "kid": "1"}).to_string().as_bytes()));
         let code = Hmac::<Sha256>::new_from_slice(secret).unwrap().chain_update(&signing_input).finalize().into_bytes();
-        format!("{signing_input}.{}", encoded(&code))
+        format!("{signing_input}.{}", encode(&code))
     };
-    let other_claims = encoded(fixture.claims_with("sub", json!("admin")).to_string().as_bytes());
+    let other_claims = encode(fixture.claims_with("sub", json!("admin")).to_string().as_bytes());
     let invalid_tokens = [
         ("alg none", unsigned("none")),
         ("alg none in another case", unsigned("nOnE")),
@@ -174,7 +174,7 @@ async fn nothing_else_is_believed() {
         ("times as text", fixture.token(&fixture.claims_with("exp", json!("never")))),
         ("huge", fixture.token(&fixture.claims_with("groups", json!("g".repeat(16 * 1024))))),
         ("no base64", format!("{header}.{claims}.!")),
-        ("no JSON", format!("{}.{claims}.{signature}", encoded(b"{"))),
+        ("no JSON", format!("{}.{claims}.{signature}", encode(b"{"))),
         ("empty parts", "..".to_owned()),
     ];
     let missing =
@@ -313,7 +313,7 @@ async fn new_keys_are_asked_for_but_forged_tokens_do_not_have_them_asked_for_aga
 async fn an_issuer_that_is_away_keeps_nobody_out_whose_keys_are_known() {
     let fixture = OidcFixture::with_key(SigningKey::p256()).await;
     let token_expiring_after = |seconds: i64| fixture.token(&fixture.claims_with("exp", json!(NOON + seconds)));
-    fixture.issuer.go_away(true);
+    fixture.issuer.set_unavailable(true);
     let problem = fixture.app.get_as(&token_expiring_after(300), "/users").await.expect(503);
     assert_eq!(
         (problem.json()["error"].clone(), problem.header("retry-after")),
@@ -332,12 +332,12 @@ async fn an_issuer_that_is_away_keeps_nobody_out_whose_keys_are_known() {
     fetches("ok", 0).await;
     // Other users are not affected.
     fixture.app.get_as(fixture.app.admin_token(), "/users").await.expect(200);
-    fixture.issuer.go_away(false);
+    fixture.issuer.set_unavailable(false);
     fixture.environment.advance(Duration::from_secs(5));
     assert_eq!(fixture.status(&token_expiring_after(300)).await, 200);
     fetches("ok", 1).await;
     // Hours later, with expired keys and an unreachable issuer.
-    fixture.issuer.go_away(true);
+    fixture.issuer.set_unavailable(true);
     fixture.environment.advance(Duration::from_hours(5));
     for _ in 0..3 {
         assert_eq!(fixture.status(&token_expiring_after(6 * 3600)).await, 200);

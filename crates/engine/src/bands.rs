@@ -19,14 +19,14 @@ const COLUMNS_PER_ROW: usize = 4;
 /// Radius in pixels in which hidden pixels look for a colour (see [`Planes`]).
 const HIDDEN_REACH: usize = 8;
 
-/// Processes every tile with `work`, which receives the planes of the tile and their region. Both include `margin`
+/// Processes every tile with `transform`, which receives the planes of the tile and their region. Both include `margin`
 /// samples on every side that are discarded afterwards. Alpha is kept.
 #[must_use]
 pub fn change(pixels: &Pixels, margin: usize, transform: impl Fn(&mut Planes, Region) + Sync) -> Pixels {
     match pixels {
         Pixels::Opaque(source) => {
             let mut result = RgbImage::new(source.width(), source.height());
-            each_tile::<3>(&mut result, source.width() as usize, margin, |region| {
+            for_each_tile::<3>(&mut result, source.width() as usize, margin, |region| {
                 let grown = region.grown(margin);
                 let mut planes = Planes::from_pixels(&Pixels::Opaque(
                     RgbImage::from_vec(
@@ -46,7 +46,7 @@ pub fn change(pixels: &Pixels, margin: usize, transform: impl Fn(&mut Planes, Re
         Pixels::Transparent(source) => {
             let mut result = source.clone();
             let margin = margin.max(HIDDEN_REACH);
-            each_tile::<4>(&mut result, source.width() as usize, margin, |region| {
+            for_each_tile::<4>(&mut result, source.width() as usize, margin, |region| {
                 let grown = region.grown(margin);
                 let mut planes = Planes::from_pixels(&Pixels::Transparent(
                     RgbaImage::from_vec(
@@ -67,7 +67,7 @@ pub fn change(pixels: &Pixels, margin: usize, transform: impl Fn(&mut Planes, Re
 }
 
 /// Writes the colours of each tile without the margin of its planes.
-fn each_tile<const N: usize>(
+fn for_each_tile<const N: usize>(
     samples: &mut [u8],
     width: usize,
     margin: usize,

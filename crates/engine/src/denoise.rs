@@ -78,7 +78,7 @@ fn without_weak_waves(window: &Plane, left: usize, top: usize, threshold: f32) -
         row
     });
 
-    square = into_waves(waves, &transposed(&into_waves(waves, &square)));
+    square = forward_dct(waves, &transposed(&forward_dct(waves, &square)));
 
     let mut kept_count = 0.0_f32;
     let mean = square[0][0];
@@ -90,7 +90,7 @@ fn without_weak_waves(window: &Plane, left: usize, top: usize, threshold: f32) -
     }
 
     square[0][0] = mean;
-    (out_of_waves(waves, &transposed(&out_of_waves(waves, &square))), 1.0 / (1.0 + kept_count))
+    (inverse_dct(waves, &transposed(&inverse_dct(waves, &square))), 1.0 / (1.0 + kept_count))
 }
 
 type Row = [f32; SIDE];
@@ -115,7 +115,7 @@ fn mixed<const N: usize>(rows: [&Row; N], factor: impl Fn(usize) -> f32) -> Row 
 
 /// Transforms each column into DCT coefficients. The symmetry of the basis vectors allows computing most products for
 /// two or four rows at once.
-fn into_waves(waves: &Square, rows: &Square) -> Square {
+fn forward_dct(waves: &Square, rows: &Square) -> Square {
     let [s0, s1, s2, s3]: [Row; 4] = std::array::from_fn(|y| sum(&rows[y], &rows[7 - y]));
     let odd: [Row; 4] = std::array::from_fn(|y| difference(&rows[y], &rows[7 - y]));
     let outer = [sum(&s0, &s3), sum(&s1, &s2)];
@@ -129,7 +129,7 @@ fn into_waves(waves: &Square, rows: &Square) -> Square {
 }
 
 /// Transforms DCT coefficients back into columns.
-fn out_of_waves(waves: &Square, rows: &Square) -> Square {
+fn inverse_dct(waves: &Square, rows: &Square) -> Square {
     let outer: [Row; 2] = std::array::from_fn(|y| mixed([&rows[0], &rows[4]], |at| waves[4 * at][y]));
     let inner: [Row; 2] = std::array::from_fn(|y| mixed([&rows[2], &rows[6]], |at| waves[4 * at + 2][y]));
 
@@ -167,7 +167,7 @@ mod tests {
             stripes + if x < 40 { 0.3 } else { 0.7 }
         });
         let mut dirty = clean.clone();
-        let noise = noise::white(Region::of_plane(&clean), 3);
+        let noise = noise::white(Region::covering(&clean), 3);
         dirty.combine(&noise, |value, noise| value + 0.05 * noise);
         for stride in [1, 2, 3, 4] {
             let left = deviation(&denoise(&dirty, 0.05, stride), &clean);

@@ -121,7 +121,7 @@ impl<'a> Detailer<'a> {
 
     /// Sharpens, limits overshoot to the range of the source, and steepens edges.
     fn shape(&self, luma: &mut Plane, source: &Plane) {
-        let area = Region::of_plane(source);
+        let area = Region::covering(source);
         let soft = smooth(luma, self.factor() / 2);
         let mut ranges = Ranges::new(source.window(area.grown(1)), self.factor());
 
@@ -162,7 +162,7 @@ impl<'a> Detailer<'a> {
 
         // Texture is needed only where its strength is not zero.
         let strength = smooth(&model.strength.window(grown), 1);
-        let area = Region::of_plane(&strength);
+        let area = Region::covering(&strength);
 
         let edge = (self.margin - COMBING_MARGIN) as isize;
         let combed = 2 * (self.margin - COMBING_MARGIN);
@@ -183,12 +183,12 @@ impl<'a> Detailer<'a> {
         let directions = directions.only_where(&strength, part);
         let texture = directions.follow(&directions.follow(&texture));
 
-        self.lay_over(luma, &texture, part, &self.linear.rows(&model.strength, target_region));
+        self.blend_texture(luma, &texture, part, &self.linear.rows(&model.strength, target_region));
     }
 
     /// Adds texture, scaled by `strengths`, to a part of the luma. `part` is in source pixels and may extend beyond the
     /// luma.
-    fn lay_over(&self, luma: &mut Plane, texture: &Plane, part: Region, strengths: &EnlargedPlane) {
+    fn blend_texture(&self, luma: &mut Plane, texture: &Plane, part: Region, strengths: &EnlargedPlane) {
         let factor = self.factor() as isize;
         let mut strength = vec![0.0; texture.width()];
 
@@ -211,7 +211,7 @@ impl<'a> Detailer<'a> {
     /// Corrects the result by iterative back-projection: reduces it, compares it with the source and adds the
     /// difference, `fidelity` times.
     fn correct(&self, luma: &mut Plane, source: &Plane) {
-        let area = Region::of_plane(source);
+        let area = Region::covering(source);
         let mut line = vec![0.0; luma.width()];
         let mut rounds = self.look.fidelity;
         while rounds > 0.0 {
@@ -325,7 +325,7 @@ fn repeat(values: impl Iterator<Item = f32>, count: usize, target: &mut [f32]) {
 
 /// Returns the minimum and the maximum of the nine samples around each.
 fn extremes(source: &Plane) -> (Plane, Plane) {
-    let padded = source.window(Region::of_plane(source).grown(1));
+    let padded = source.window(Region::covering(source).grown(1));
     (of_nine(&padded, f32::min), of_nine(&padded, f32::max))
 }
 
@@ -369,7 +369,7 @@ mod tests {
         let source = Planes { luma: step, ..Planes::new(16, 16) };
         let look = Look { sharpen: 2.0, overshoot: 0.0, ..Look::NONE };
         let detailer = Detailer::new(&source, 4, look, 7, 0.0, true);
-        let tile = detailer.tile(Region::of_plane(&source.luma));
+        let tile = detailer.tile(Region::covering(&source.luma));
         let row = tile.luma_row(32);
         assert!(row.iter().all(|value| (0.19..0.81).contains(value)), "{row:?}");
         // Half of the step occurs within two of 64 pixels.

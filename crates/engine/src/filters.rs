@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_radius_larger_than_the_plane_is_no_harm() {
+    fn a_radius_may_exceed_the_plane() {
         let plane = Plane::from_fn(2, 2, |x, y| (x + y) as f32);
         assert!(box_blur(&plane, 50).values().iter().all(|value| (value - 1.0).abs() < 0.2));
     }

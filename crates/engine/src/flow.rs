@@ -125,18 +125,18 @@ fn turn_to_slopes(cosines: &mut [f32], sines: &mut [f32], shares: &mut [f32]) {
 const UNIT: i32 = 1 << UNIT_BITS;
 const UNIT_BITS: u32 = 8;
 
-/// Directions in a part of the enlarged picture, stored row by row for the places that have one.
+/// Directions in a part of the enlarged picture, stored row by row for the pixels that have one.
 #[derive(Debug)]
 pub struct Directions {
     /// Enlargement factor, and the distance in pixels that the smoothing covers along an edge.
     factor: usize,
     columns: usize,
     vectors: Vec<FlowDirection>,
-    /// End of each row in `ways`.
+    /// End of each row in `vectors`.
     ends: Vec<usize>,
 }
 
-/// Direction at one place.
+/// Direction at one pixel.
 #[derive(Debug, Clone, Copy)]
 struct FlowDirection {
     x: u32,
@@ -171,8 +171,8 @@ impl Directions {
         })
     }
 
-    /// Returns the vectors within `part` where `wanted` is above 0. `part` is in source pixels and may extend beyond
-    /// the picture; `wanted` has the size of the source.
+    /// Returns the vectors within `part` where `mask` is above 0. `part` is in source pixels and may extend beyond the
+    /// picture; `mask` has the size of the source.
     #[must_use]
     pub fn only_where(&self, mask: &Plane, part: Region) -> Self {
         let factor = self.factor;
@@ -274,10 +274,10 @@ mod tests {
     }
 
     #[test]
-    fn a_slanted_edge_loses_its_stairs() {
+    fn slanted_edges_become_smooth() {
         let slant = |x: f32, y: f32| if 2.0 * y > x { 0.9 } else { 0.1 };
         let source = Plane::from_fn(24, 24, |x, y| slant(x as f32, y as f32));
-        let region = Region::of_plane(&source);
+        let region = Region::covering(&source);
         let enlarged = Enlarger::new(Kernel::Lanczos, 4).enlarge(&source, region);
         let smoothed =
             Flow::from_luma(&source, 0.0).in_region(region, &Enlarger::new(Kernel::Linear, 4)).follow(&enlarged);

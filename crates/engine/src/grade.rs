@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn no_amount_of_anything_changes_nothing() {
+    fn zero_amounts_change_nothing() {
         let planes = Planes::from_pixels(&sample::photo(16));
         let graded = grade(planes.clone(), &Look::NONE);
         assert_eq!((graded.luma, graded.blue, graded.red), (planes.luma, planes.blue, planes.red));

@@ -273,7 +273,7 @@ impl GuidedFilter {
     /// Returns the plane at the size of the guide.
     #[must_use]
     pub fn small(&self, guide: &Plane) -> Plane {
-        let rows = self.rows(1, Region::of_plane(guide));
+        let rows = self.rows(1, Region::covering(guide));
         Plane::from_rows(guide.width(), guide.height(), |y, row| rows.fill(y, guide.row(y), row))
     }
 

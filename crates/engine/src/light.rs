@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_survives_the_way_to_light_and_back() {
+    fn every_byte_round_trips_through_linear_light() {
         for byte in 0..=255_u8 {
             let value = f32::from(byte) / 255.0;
             assert!((to_code(to_light(value)) - value).abs() < 2e-4, "{byte}");

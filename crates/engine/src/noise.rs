@@ -50,7 +50,7 @@ pub fn texture(region: Region, grain: usize, seed: u32) -> Plane {
     texture
 }
 
-/// Adds film grain of about 1.5 pixels to the luma at `place`, strongest in midtones. `amount` ranges from 0 to 1.
+/// Adds film grain of about 1.5 pixels to the luma of `region`, strongest in midtones. `amount` ranges from 0 to 1.
 pub fn add_grain(luma: &mut Plane, region: Region, amount: f32, seed: u32) {
     if amount <= 0.0 {
         return;
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_depends_on_place_and_seed_only() {
+    fn noise_depends_on_position_and_seed_only() {
         let whole = white(REGION, 7);
         let part = white(Region { left: 10, top: 20, width: 9, height: 9 }, 7);
         assert_eq!(part, whole.window(Region { left: 15, top: 17, width: 9, height: 9 }));

@@ -164,11 +164,11 @@ pub struct Region {
 impl Region {
     /// Returns the region of a whole plane.
     #[must_use]
-    pub fn of_plane(plane: &Plane) -> Self {
+    pub fn covering(plane: &Plane) -> Self {
         Self { left: 0, top: 0, width: plane.width(), height: plane.height() }
     }
 
-    /// Returns the intersection with `whole`.
+    /// Returns the intersection with `bounds`.
     #[must_use]
     pub fn clipped_to(self, bounds: Self) -> Self {
         let span = |start: isize, length: usize, from: isize, total: usize| {
@@ -200,18 +200,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_hold_all_that_is_above() {
+    fn bounds_contain_all_values_above_the_threshold() {
         let plane = Plane::from_fn(9, 7, |x, y| if [(3, 2), (5, 4)].contains(&(x, y)) { 1.0 } else { 0.0 });
         assert_eq!(plane.bounds(0.5), Some(Region { left: 3, top: 2, width: 3, height: 3 }));
         assert_eq!(plane.bounds(1.0), None);
-        let grown = Region { left: 3, top: 2, width: 3, height: 3 }.grown(3).clipped_to(Region::of_plane(&plane));
+        let grown = Region { left: 3, top: 2, width: 3, height: 3 }.grown(3).clipped_to(Region::covering(&plane));
         assert_eq!(grown, Region { left: 0, top: 0, width: 9, height: 7 });
     }
 
     #[test]
     fn windows_reach_beyond_the_borders() {
         let plane = Plane::from_fn(3, 2, |x, y| (10 * y + x) as f32);
-        let window = plane.window(Region::of_plane(&plane).grown(2));
+        let window = plane.window(Region::covering(&plane).grown(2));
         assert_eq!(window.row(0), [0.0, 0.0, 0.0, 1.0, 2.0, 2.0, 2.0]);
         assert_eq!(window.row(5), [10.0, 10.0, 10.0, 11.0, 12.0, 12.0, 12.0]);
         let outside = plane.window(Region { left: 7, top: -9, width: 2, height: 1 });

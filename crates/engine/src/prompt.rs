@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_are_heard_once_and_turned_by_a_no() {
+    fn hints_count_once_and_are_inverted_by_negation() {
         let sharp = hints("Sharp, crisp!");
         assert!(sharp.sharpen > 0.0);
         assert_eq!(sharp, hints("a crisp photo of a cat"));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_no_reaches_over_fillers_and_stands_before_or_after() {
+    fn negation_skips_fillers_and_may_stand_before_or_after() {
         for brighter in ["not dark", "not too dark", "less of the dark", "without any dark", "fix dark photo"] {
             assert!(hints(brighter).exposure > 0.0, "{brighter}");
         }
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_mended_when_they_are_to_go_and_else_mean_nothing() {
+    fn negated_faults_are_corrected_and_others_are_ignored() {
         for prompt in [
             "remove noise",
             "reduce the noise",

@@ -62,13 +62,13 @@ fn field(overview: &Overview, source: Option<&Overview>, job: &PictureRelight, s
     let wishes = job.prompt.as_ref().map_or(Wish::NONE, |prompt| Wish::from_prompt(prompt.as_str()));
 
     let mut field = match (job.source, source) {
-        (LightOrigin::Prompt, _) | (_, None) => return Field::of_wish(overview, &wishes, subject, Some(seed)),
-        (LightOrigin::Reference, Some(reference)) => Field::of_reference(overview, reference),
-        (LightOrigin::Lightmap, Some(map)) => Field::of_map(overview, map),
+        (LightOrigin::Prompt, _) | (_, None) => return Field::from_wish(overview, &wishes, subject, Some(seed)),
+        (LightOrigin::Reference, Some(reference)) => Field::from_reference(overview, reference),
+        (LightOrigin::Lightmap, Some(map)) => Field::from_map(overview, map),
     };
 
     if wishes != Wish::NONE {
-        field.add(&Field::of_wish(overview, &wishes, subject, None), BESIDE);
+        field.add(&Field::from_wish(overview, &wishes, subject, None), BESIDE);
     }
     field
 }

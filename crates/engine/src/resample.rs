@@ -233,11 +233,11 @@ mod tests {
     fn flat_stays_flat_and_slopes_stay_slopes() {
         for (kernel, factor) in [(Kernel::Lanczos, 2), (Kernel::Lanczos, 4), (Kernel::Linear, 2), (Kernel::Linear, 4)] {
             let flat = Plane::from_fn(5, 4, |_, _| 0.7);
-            let large = Enlarger::new(kernel, factor).enlarge(&flat, Region::of_plane(&flat));
+            let large = Enlarger::new(kernel, factor).enlarge(&flat, Region::covering(&flat));
             assert!(large.values().iter().all(|value| (value - 0.7).abs() < 1e-5));
 
             let slope = Plane::from_fn(20, 4, |x, _| x as f32);
-            let large = Enlarger::new(kernel, factor).enlarge(&slope, Region::of_plane(&slope));
+            let large = Enlarger::new(kernel, factor).enlarge(&slope, Region::covering(&slope));
             let middle = 10 * factor;
             let expected = (middle as f32 + 0.5) / factor as f32 - 0.5;
             assert!((large.row(0)[middle] - expected).abs() < 0.02, "{kernel:?} {factor}");
@@ -245,10 +245,10 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_enlarged_as_in_the_whole() {
+    fn a_tile_is_enlarged_as_in_the_whole_picture() {
         let source = Plane::from_fn(12, 9, |x, y| ((x * 7 + y * 5) % 11) as f32);
         let enlarger = Enlarger::new(Kernel::Lanczos, 4);
-        let whole = enlarger.enlarge(&source, Region::of_plane(&source));
+        let whole = enlarger.enlarge(&source, Region::covering(&source));
         let part = enlarger.enlarge(&source, Region { left: 3, top: 2, width: 5, height: 4 });
         let expected = whole.window(Region { left: 12, top: 8, width: 20, height: 16 });
         assert_eq!((part.width(), part.height()), (expected.width(), expected.height()));

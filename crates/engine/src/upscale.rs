@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_picture_goes_in_the_direction_of_its_name() {
+    fn each_kind_of_picture_has_the_effect_of_its_name() {
         let with_kind = |kind| planes(&PictureUpscale { optimized_for: kind, ..plain_job(UpscaleFactor::X2) });
         let fine = |planes: &Planes| deviation(&finer_than(&planes.luma, 1));
         let variants: Vec<Planes> = PictureKind::ALL.iter().map(|kind| with_kind(*kind)).collect();

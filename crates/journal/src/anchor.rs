@@ -67,8 +67,8 @@ impl Anchor {
         JournalHead { position: self.position, chain: self.chain }
     }
 
-    /// Verifies that the journal holds this record at this place. Returns the number of bytes of the journal before the
-    /// record.
+    /// Verifies that the journal holds this record at this offset. Returns the number of bytes of the journal before
+    /// the record.
     ///
     /// # Errors
     /// Returns the reason if the journal does not hold the record.
@@ -76,9 +76,9 @@ impl Anchor {
         let directory = options.journal_directory();
         let segments = segment::list(&directory).map_err(|error| error.to_string())?;
 
-        let before =
+        let earlier =
             segments.iter().take_while(|path| position_in_name(path).is_some_and(|first| first < self.segment));
-        let bytes: u64 = before.filter_map(|path| path.metadata().ok()).map(|metadata| metadata.len()).sum();
+        let earlier_bytes: u64 = earlier.filter_map(|path| path.metadata().ok()).map(|metadata| metadata.len()).sum();
 
         let path = segments.iter().find(|path| position_in_name(path) == Some(self.segment));
         let path =
@@ -91,10 +91,10 @@ impl Anchor {
         let count = read_at(&file, &mut record, from).map_err(|error| error.to_string())?;
 
         self.parse_record::<D>(&header, &record[..count])?;
-        Ok(bytes + self.offset.saturating_sub(RECORDS_START as u64))
+        Ok(earlier_bytes + self.offset.saturating_sub(RECORDS_START as u64))
     }
 
-    /// The anchor's record, which must be at the beginning of `bytes`, from a segment with this header.
+    /// Parses the anchor's record, which must be at the beginning of `bytes`, from a segment with this header.
     pub(crate) fn parse_record<D: PayloadDecoder>(
         &self,
         header: &SegmentHeader,
@@ -113,8 +113,8 @@ impl Anchor {
     }
 }
 
-/// Returns a reader for a log that a follower knows up to `known`. It begins after the anchor; or, if `known` is
-/// earlier, at the segment that holds the events after `known`.
+/// Returns a reader of the records after `from`. It begins after the anchor; or, if `from` is earlier, at the segment
+/// that holds the events after `from`.
 pub(crate) fn reader_from<D: PayloadDecoder>(
     segments: Vec<PathBuf>,
     anchor: &Anchor,

@@ -245,8 +245,8 @@ mod tests {
         JournalHead { position: Position(position), chain: ChainHash([7; 32]) }
     }
 
-    /// A HEAD file to which positions 1 to 3 were written.
-    fn written(directory: &Path) -> (std::path::PathBuf, SigningKey) {
+    /// Creates a HEAD file to which positions 1 to 3 were written.
+    fn create_head(directory: &Path) -> (std::path::PathBuf, SigningKey) {
         let path = directory.join("HEAD");
         let key = create_signing_key(&directory.join("key"), [1; 32]).unwrap();
         let (mut file, _) = HeadFile::create(&path, key.clone(), Uuid::nil()).unwrap();
@@ -257,16 +257,16 @@ mod tests {
     }
 
     #[test]
-    fn the_last_head_written_is_read() {
+    fn the_last_written_head_is_read() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, key) = written(directory.path());
+        let (path, key) = create_head(directory.path());
         assert_eq!(HeadFile::open(&path, key, Uuid::nil()).unwrap().1, head(3));
     }
 
     #[test]
-    fn a_torn_slot_leaves_the_one_before() {
+    fn a_torn_slot_leaves_the_previous_head() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, key) = written(directory.path());
+        let (path, key) = create_head(directory.path());
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         file.write_all_at(&[0xff; 20], SLOT_SPACING + 30).unwrap();
         assert_eq!(HeadFile::open(&path, key.clone(), Uuid::nil()).unwrap().1, head(2));
@@ -275,16 +275,16 @@ mod tests {
     }
 
     #[test]
-    fn a_head_of_another_key_or_log_is_refused() {
+    fn a_head_of_another_key_or_log_is_rejected() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, key) = written(directory.path());
+        let (path, key) = create_head(directory.path());
         let other = SigningKey::from_bytes(&[9; 32]);
         assert!(matches!(HeadFile::open(&path, other, Uuid::nil()), Err(HeadError::Foreign)));
         assert!(matches!(HeadFile::open(&path, key, Uuid::max()), Err(HeadError::Foreign)));
     }
 
     #[test]
-    fn the_key_is_for_its_owner_only() {
+    fn the_key_is_readable_by_its_owner_only() {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("key");

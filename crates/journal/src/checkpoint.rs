@@ -152,13 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_comes_back_as_it_was() {
+    fn checkpoints_round_trip() {
         assert_eq!(signed_checkpoint().to_json()["at"], "2025-11-24T16:00:00.123456Z");
         assert_eq!(SignedCheckpoint::parse(&signed_checkpoint().to_json().to_string()), Ok(signed_checkpoint()));
     }
 
     #[test]
-    fn whatever_is_changed_in_it_is_found() {
+    fn every_change_is_detected() {
         let original = signed_checkpoint().to_json();
         for (name, value) in original.as_object().unwrap() {
             let mut changed = original.clone();

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_owner_can_read_what_is_created() {
+    fn created_files_are_readable_by_their_owner_only() {
         let parent = tempfile::tempdir().unwrap();
         let directory = parent.path().join("a/b");
         create_durably(&directory).unwrap();

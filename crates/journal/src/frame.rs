@@ -140,8 +140,8 @@ pub fn find_later_group(segment: &[u8], offset: usize, position: u64) -> Option<
     let mut at = offset + 1;
     while at + FRAME_BYTES <= segment.len() {
         // Cheap checks reject zeros and random bytes before a checksum is computed.
-        let plausible = segment[at..at + 4] != [0; 4] && u64_at(&segment[at..], 8) > position;
-        match plausible.then(|| parse(segment, at)) {
+        let is_plausible = segment[at..at + 4] != [0; 4] && u64_at(&segment[at..], 8) > position;
+        match is_plausible.then(|| parse(segment, at)) {
             Some(Ok(frame)) if frame.group > position && frame.group <= frame.position => return Some((at, frame)),
             Some(Ok(frame)) => at = frame.payload.end,
             _ => at += 1,
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_round_trip_and_refuse_every_flipped_bit() {
+    fn headers_round_trip_and_detect_every_flipped_bit() {
         let header = SegmentHeader { log: Uuid::max(), first: 77, chain: ChainHash([5; 32]) };
         let bytes = header.to_bytes();
         assert_eq!(SegmentHeader::parse(&bytes), Ok(header));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn records_round_trip_and_refuse_every_flipped_bit() {
+    fn records_round_trip_and_detect_every_flipped_bit() {
         let bytes = record(5, 4, b"payload");
         let frame = parse(&bytes, 0).unwrap();
         assert_eq!((frame.position, frame.group, &bytes[frame.payload]), (5, 4, &b"payload"[..]));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_group_is_told_from_the_remains_of_one() {
+    fn a_later_group_is_distinguished_from_the_remains_of_one() {
         let bad = [0xffu8; 90];
         let remains = [&bad[..], &record(6, 4, b"same group"), &[0; 64]].concat();
         assert_eq!(find_later_group(&remains, 0, 5), None);

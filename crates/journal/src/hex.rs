@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_come_back_and_other_forms_do_not() {
+    fn bytes_round_trip_and_other_forms_are_rejected() {
         assert_eq!(encode(&[0, 0xa5, 0xff]), "00a5ff");
         assert_eq!(decode("00a5ff"), Some([0, 0xa5, 0xff]));
         for bad in ["00a5f", "00a5ffff", "00A5FF", "00a5fg", "00a5 f"] {

@@ -85,6 +85,7 @@ pub struct Journal<D: PayloadDecoder> {
     signed_position: Position,
     file: File,
     offset: u64,
+    /// The segment after the current one, once its preparation has begun.
     next: Option<SegmentPreparation>,
     group: StagedGroup,
     sync_count: u64,
@@ -103,9 +104,9 @@ struct StagedGroup {
 }
 
 impl<D: PayloadDecoder> Journal<D> {
-    /// Opens or creates the journal. `followed` is the position up to which an index holds events; 0 without one. An
-    /// index only receives durable events, so a journal that ends earlier was cut. Calls `each` with every verified
-    /// record in order.
+    /// Opens or creates the journal. `processed` is the position up to which an index holds events; 0 without one. An
+    /// index only receives durable events, so a journal that ends earlier was cut. Calls `on_record` with every
+    /// verified record in order.
     ///
     /// # Errors
     /// If the journal is damaged, or the file system fails.
@@ -116,12 +117,13 @@ impl<D: PayloadDecoder> Journal<D> {
         on_record: impl FnMut(JournalRecord<'_, D>),
     ) -> Result<(Self, Option<TornTail>), JournalError> {
         Self::open_and_repair(options, environment, processed, None, &mut |_| None, on_record)
-            .map(|found| (found.journal, found.torn_tail))
+            .map(|opened| (opened.journal, opened.torn_tail))
     }
 
     /// Opens the journal like [`Journal::open`], and repairs damaged records. `copies` returns the payload of the
     /// commit that begins at a position; a copy is used if the chain proves it. With an anchor, the check of the
-    /// records before it is left for later: `each` receives those after it, or after `followed` if that is earlier.
+    /// records before it is left for later: `on_record` receives those after it, or after `processed` if that is
+    /// earlier.
     ///
     /// # Errors
     /// See [`Journal::open`]; also if the journal does not hold the anchor.
@@ -193,11 +195,11 @@ impl<D: PayloadDecoder> Journal<D> {
         let payload_start = start + FRAME_BYTES;
         bytes.resize(payload_start, 0);
 
-        let encoded = encode(bytes).and_then(|()| match bytes.len() - payload_start {
+        let result = encode(bytes).and_then(|()| match bytes.len() - payload_start {
             length if length <= PAYLOAD_BYTES_MAX => Ok(()),
             too_many => Err(PayloadTooLarge { bytes: too_many }),
         });
-        if let Err(error) = encoded {
+        if let Err(error) = result {
             bytes.truncate(start);
             return Err(error);
         }
@@ -220,6 +222,7 @@ impl<D: PayloadDecoder> Journal<D> {
         self.make_durable().inspect_err(|_| self.discard_group())?;
         self.offset += self.group.bytes.len() as u64;
         self.head = self.group.end;
+
         let next_group = Vec::with_capacity(self.group.bytes.len());
         let written = mem::replace(&mut self.group.bytes, next_group);
         self.prepare_next();
@@ -234,10 +237,11 @@ impl<D: PayloadDecoder> Journal<D> {
     fn make_durable(&mut self) -> Result<(), WriteError> {
         let remaining = self.options.segment_bytes.saturating_sub(self.offset);
         if self.group.bytes.len() as u64 > remaining && self.offset > RECORDS_START as u64 {
-            self.roll()?;
+            self.start_segment()?;
         }
         self.write_staged()?;
         self.environment.step_done(JournalStep::Written);
+
         self.sync_count += 1;
         (self.options.sync)(&self.file).map_err(WriteError::storage("sync the journal"))?;
         self.environment.step_done(JournalStep::Synced);
@@ -271,7 +275,8 @@ impl<D: PayloadDecoder> Journal<D> {
         }
     }
 
-    fn roll(&mut self) -> Result<(), WriteError> {
+    /// Continues in a new segment.
+    fn start_segment(&mut self) -> Result<(), WriteError> {
         let directory = self.options.journal_directory();
         let file = self.take_prepared_segment(&directory)?;
         let header = SegmentHeader { log: self.header.log, first: self.head.position.0 + 1, chain: self.head.chain };
@@ -299,12 +304,10 @@ impl<D: PayloadDecoder> Journal<D> {
 
     /// Returns the prepared segment, or prepares one now, even if there was no space for it before.
     fn take_prepared_segment(&mut self, directory: &Path) -> Result<File, WriteError> {
-        let ready = self.next.take().map(SegmentPreparation::finish);
-        if let Some(ready) = ready {
-            match ready {
-                Ok(file) => return Ok(file),
-                Err(error) => tracing::warn!(%error, "journal segment not prepared, will retry"),
-            }
+        match self.next.take().map(SegmentPreparation::finish) {
+            Some(Ok(file)) => return Ok(file),
+            Some(Err(error)) => tracing::warn!(%error, "journal segment not prepared, will retry"),
+            None => {}
         }
 
         let bytes = self.options.segment_bytes;

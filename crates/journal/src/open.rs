@@ -66,7 +66,7 @@ impl KnownHistory {
     }
 }
 
-/// Creates or checks the journal, and calls `each` with every record.
+/// Creates or checks the journal, and calls `on_record` with every record.
 pub fn open<'c, D: PayloadDecoder>(
     options: &'c JournalOptions,
     environment: &'c Arc<dyn Environment>,
@@ -82,10 +82,14 @@ pub fn open<'c, D: PayloadDecoder>(
     sync_parent(&directory).map_err(JournalError::io("sync", &directory))?;
     segment::remove_unfinished(&directory).map_err(JournalError::io("clean", &directory))?;
 
-    let found = segment::list(&directory).map_err(JournalError::io("list", &directory))?;
+    let existing_segments = segment::list(&directory).map_err(JournalError::io("list", &directory))?;
     let head_path = directory.join("HEAD");
-    let key = load_or_create_key(options, environment.as_ref(), found.is_empty() && !head_path.exists())?;
-    let segments = if found.is_empty() { vec![create_first_segment(options, environment, &head_path)?] } else { found };
+    let key = load_or_create_key(options, environment.as_ref(), existing_segments.is_empty() && !head_path.exists())?;
+    let segments = if existing_segments.is_empty() {
+        vec![create_first_segment(options, environment, &head_path)?]
+    } else {
+        existing_segments
+    };
 
     sync_last_segment(&segments)?;
     let (first, header_repair) = match SegmentReader::open(segments[0].clone(), 1) {
@@ -115,12 +119,12 @@ pub fn open<'c, D: PayloadDecoder>(
 fn load_or_create_key(
     options: &JournalOptions,
     environment: &dyn Environment,
-    new: bool,
+    is_new: bool,
 ) -> Result<SigningKey, JournalError> {
     let path = options.directory.join("signing.key");
     match chain::load_signing_key(&path) {
         Ok(Some(key)) => Ok(key),
-        Ok(None) if new => {
+        Ok(None) if is_new => {
             let key = chain::create_signing_key(&path, environment.new_key_seed())
                 .map_err(JournalError::io("create", &path))?;
             environment.step_done(JournalStep::KeyCreated);
@@ -196,16 +200,16 @@ fn read_and_repair<D: PayloadDecoder>(
     let mut expected = ExpectedRecords::new(&reader, history.head, anchor);
 
     loop {
-        let outcome;
-        (reader, expected, outcome) = prefetch(reader, expected, &mut on_record);
+        let damage;
+        (reader, expected, damage) = prefetch(reader, expected, &mut on_record);
         if !repairer.repair(&mut reader)? {
-            outcome.map_or(Ok(()), |damage| Err(damage.without_copy()))?;
+            damage.map_or(Ok(()), |damage| Err(damage.without_copy()))?;
             break;
         }
     }
 
     let end = reader.last_record();
-    let last = reader.segment_start();
+    let last_segment = reader.segment_start();
     let options = repairer.options;
     let repairs = repairer.repairs;
     let directory = options.journal_directory();
@@ -221,7 +225,7 @@ fn read_and_repair<D: PayloadDecoder>(
         return Err(segment.damage_error(offset, missing.position.0, reason));
     }
 
-    let Some((signed_in, signed_to)) = expected.head_end else {
+    let Some((head_segment, head_offset)) = expected.head_end else {
         let position = history.head.position;
         let reason = format!("HEAD was signed for another history up to position {position}");
         return Err(segment.damage_error(offset, position.0, reason));
@@ -234,8 +238,8 @@ fn read_and_repair<D: PayloadDecoder>(
         zero_range(&file, offset as u64, length).map_err(JournalError::io("cut the tail of", &segment.path))?;
     }
 
-    let unsigned = if signed_in == last { signed_to } else { RECORDS_START };
-    repair::rewrite_unsigned(&file, unsigned, offset).map_err(JournalError::io("sync", &segment.path))?;
+    let unsigned_from = if head_segment == last_segment { head_offset } else { RECORDS_START };
+    repair::rewrite_unsigned(&file, unsigned_from, offset).map_err(JournalError::io("sync", &segment.path))?;
     head_file.write(&end).map_err(JournalError::io("write HEAD in", &directory))?;
 
     Ok(JournalState { header, head_file, head: end, file, offset: offset as u64, torn_tail, repairs })
@@ -250,14 +254,14 @@ fn classify_tail(
     history: &KnownHistory,
 ) -> Result<Option<TornTail>, JournalError> {
     let next = end.position.0 + 1;
-    let blank = reader.is_blank_from(offset)?;
+    let is_blank = reader.is_blank_from(offset)?;
 
-    if let Some(witness) = history.evidence_beyond(end.position) {
-        let problem = if blank { "the journal ends here" } else { flaw };
-        return Err(reader.damage_error(offset, next, format!("{problem}, but {witness}")));
+    if let Some(evidence) = history.evidence_beyond(end.position) {
+        let problem = if is_blank { "the journal ends here" } else { flaw };
+        return Err(reader.damage_error(offset, next, format!("{problem}, but {evidence}")));
     }
 
-    if blank {
+    if is_blank {
         return Ok(None);
     }
 
@@ -271,12 +275,12 @@ fn classify_tail(
         return Err(segment.damage_error(offset, next, reason));
     }
 
-    let used = segment.bytes.iter().rposition(|byte| *byte != 0).map_or(offset, |last| last + 1);
+    let used_end = segment.bytes.iter().rposition(|byte| *byte != 0).map_or(offset, |last| last + 1);
     Ok(Some(TornTail {
         file: segment.path.clone(),
         offset: offset as u64,
         position: Position(next),
-        bytes: (used - offset) as u64,
+        bytes: (used_end - offset) as u64,
         reason: flaw.to_owned(),
     }))
 }

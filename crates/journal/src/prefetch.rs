@@ -30,7 +30,7 @@ impl<D: PayloadDecoder> Default for RecordBatch<D> {
 /// Records that a reader must encounter, and those it has encountered.
 pub struct ExpectedRecords {
     head: JournalHead,
-    /// Place where the record of HEAD ends, once it was read: the first position of its segment, and the offset.
+    /// End of the record of HEAD, once it was read: the first position of its segment, and the offset.
     pub head_end: Option<(u64, usize)>,
     /// The record of the anchor, until it was read.
     pub missing_anchor: Option<JournalHead>,
@@ -55,19 +55,19 @@ impl ExpectedRecords {
     }
 }
 
-/// Calls `each` with all records of `reader` in order. Returns the reader at the place after the last intact record,
-/// with the damage there, if any.
+/// Calls `on_record` with all records of `reader` in order. Returns the reader after the last intact record, with the
+/// damage there, if any.
 pub fn prefetch<D: PayloadDecoder>(
     reader: JournalReader<D>,
     expected: ExpectedRecords,
     on_record: &mut impl FnMut(JournalRecord<'_, D>),
 ) -> (JournalReader<D>, ExpectedRecords, Option<JournalError>) {
     thread::scope(|scope| {
-        let (full, batches) = sync_channel::<RecordBatch<D>>(BATCHES_MAX);
+        let (send_batch, batches) = sync_channel::<RecordBatch<D>>(BATCHES_MAX);
 
         // Processed batches go back to the reader thread, to be freed where they were allocated.
         let (return_batch, returned_batches) = channel::<RecordBatch<D>>();
-        let reader_thread = scope.spawn(move || read_batches(reader, expected, &full, &returned_batches));
+        let reader_thread = scope.spawn(move || read_batches(reader, expected, &send_batch, &returned_batches));
 
         for batch in batches {
             for (commit, range) in &batch.records {
@@ -84,7 +84,7 @@ pub fn prefetch<D: PayloadDecoder>(
 fn read_batches<D: PayloadDecoder>(
     mut reader: JournalReader<D>,
     mut expected: ExpectedRecords,
-    full: &SyncSender<RecordBatch<D>>,
+    send_batch: &SyncSender<RecordBatch<D>>,
     returned_batches: &Receiver<RecordBatch<D>>,
 ) -> (JournalReader<D>, ExpectedRecords, Option<JournalError>) {
     let mut batch = RecordBatch::default();
@@ -106,10 +106,10 @@ fn read_batches<D: PayloadDecoder>(
             next.bytes.clear();
             next.records.clear();
             // The receiver lives until the last batch.
-            let _ = full.send(std::mem::replace(&mut batch, next));
+            let _ = send_batch.send(std::mem::replace(&mut batch, next));
         }
     };
 
-    let _ = full.send(batch);
+    let _ = send_batch.send(batch);
     (reader, expected, result)
 }

@@ -29,7 +29,7 @@ impl<D: PayloadDecoder> ReadOnlyJournal<D> {
     /// If there is no journal, HEAD does not belong to it, or the file system fails.
     pub fn open(directory: &Path) -> Result<Self, JournalError> {
         let journal = directory.join("journal");
-        let key = directory.join("signing.key");
+        let key_path = directory.join("signing.key");
         let unverifiable = |file: &Path, reason: String| JournalError::Unverifiable { file: file.to_owned(), reason };
 
         let segments = segment::list(&journal).map_err(JournalError::io("list", &journal))?;
@@ -38,14 +38,14 @@ impl<D: PayloadDecoder> ReadOnlyJournal<D> {
         };
         let log = read_header(first)?.log;
 
-        let signing = chain::load_signing_key(&key).map_err(JournalError::io("read", &key))?;
-        let signing = signing.ok_or_else(|| unverifiable(&key, "the signing key is missing".to_owned()))?;
+        let key = chain::load_signing_key(&key_path).map_err(JournalError::io("read", &key_path))?;
+        let key = key.ok_or_else(|| unverifiable(&key_path, "the signing key is missing".to_owned()))?;
 
-        let head = journal.join("HEAD");
-        let signed_head = match chain::read_head(&head, &signing.verifying_key(), log) {
+        let head_path = journal.join("HEAD");
+        let signed_head = match chain::read_head(&head_path, &key.verifying_key(), log) {
             Ok(head) => head,
-            Err(chain::HeadError::Io(reason)) => return Err(JournalError::io("read", head)(reason)),
-            Err(other) => return Err(unverifiable(&head, other.to_string())),
+            Err(chain::HeadError::Io(reason)) => return Err(JournalError::io("read", head_path)(reason)),
+            Err(other) => return Err(unverifiable(&head_path, other.to_string())),
         };
 
         Ok(Self { location: JournalLocation::new(journal, log), signed_head, decoder: PhantomData })

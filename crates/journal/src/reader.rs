@@ -43,14 +43,11 @@ pub struct JournalReader<D> {
 impl<D: PayloadDecoder> JournalReader<D> {
     /// Reads all of `paths`; the first begins at `next` after `chain`.
     pub(crate) fn new(paths: Vec<PathBuf>, next: u64, chain: ChainHash) -> Self {
-        let paths = paths.into_iter();
-        let segment = None;
-        let offset = RECORDS_START;
         Self {
-            paths,
-            segment,
-            offset,
-            last: offset,
+            paths: paths.into_iter(),
+            segment: None,
+            offset: RECORDS_START,
+            last: RECORDS_START,
             next,
             chain,
             after: Position(0),
@@ -168,7 +165,7 @@ impl<D: PayloadDecoder> JournalReader<D> {
         }
     }
 
-    /// Checks the record at the current place; returns the defect if it is bad.
+    /// Checks the record at the current offset; returns the defect if it is bad.
     fn check_record(&self, segment: &SegmentReader) -> Result<(RecordFrame, D::Commit), String> {
         let frame = segment.parse(self.offset)?;
         let payload = segment.bytes(frame.payload.clone());

@@ -76,7 +76,7 @@ pub struct JournalRepairer<'c> {
     pub repairs: Vec<JournalRepair>,
 }
 
-/// A record from the copy.
+/// A copied record.
 struct RecordCopy {
     payload: Vec<u8>,
     position: u64,
@@ -94,7 +94,7 @@ struct RunEnd {
 }
 
 impl JournalRepairer<'_> {
-    /// Repairs the damage at the reader's place. Returns `false` if nothing proves what was there.
+    /// Repairs the damage at the reader's offset. Returns `false` if nothing proves what was there.
     ///
     /// # Errors
     /// If the file system fails, or does not keep what is written.
@@ -108,7 +108,7 @@ impl JournalRepairer<'_> {
         }
     }
 
-    /// Repairs the records from the reader's place on, or the rest of a full segment.
+    /// Repairs the records from the reader's offset on, or the rest of a full segment.
     fn repair_records<D: PayloadDecoder>(
         &mut self,
         reader: &mut JournalReader<D>,

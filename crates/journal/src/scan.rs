@@ -125,7 +125,7 @@ struct Scanner<'w, D> {
 }
 
 impl<D: PayloadDecoder> Scanner<'_, D> {
-    fn scan_segment(&mut self, path: &Path, last: bool) -> Result<(), JournalError> {
+    fn scan_segment(&mut self, path: &Path, is_last: bool) -> Result<(), JournalError> {
         let bytes = fs::read(path).map_err(JournalError::io("read", path))?;
         self.check_header(path, &bytes);
         let mut offset = RECORDS_START.min(bytes.len());
@@ -137,10 +137,10 @@ impl<D: PayloadDecoder> Scanner<'_, D> {
                     offset = frame.payload.end;
                 }
                 Err(_) if is_blank(&bytes[offset..]) => {
-                    self.check_end(path, offset, last);
+                    self.check_end(path, offset, is_last);
                     break;
                 }
-                Err(flaw) => match self.find_next_record(path, &bytes, offset, flaw, last) {
+                Err(flaw) => match self.find_next_record(path, &bytes, offset, flaw, is_last) {
                     Some(next) => offset = next,
                     None => break,
                 },
@@ -161,7 +161,8 @@ impl<D: PayloadDecoder> Scanner<'_, D> {
                 self.report(path, 0, reason.to_owned());
                 // The file name still states its first position.
                 let expected = position_in_name(path).unwrap_or(self.next);
-                (self.next, self.chain) = (expected, self.chain.filter(|_| expected == self.next));
+                self.chain = self.chain.filter(|_| expected == self.next);
+                self.next = expected;
                 return;
             }
         };
@@ -177,7 +178,8 @@ impl<D: PayloadDecoder> Scanner<'_, D> {
         } else if self.chain.is_some_and(|chain| chain != header.chain) {
             self.report(path, 0, "the segment belongs to another history".to_owned());
         }
-        (self.next, self.chain) = (header.first, Some(header.chain));
+        self.next = header.first;
+        self.chain = Some(header.chain);
 
         if position_in_name(path).is_some_and(|position| position != header.first) {
             self.report(path, 0, format!("the segment begins with position {}, which is not its name", header.first));
@@ -194,7 +196,8 @@ impl<D: PayloadDecoder> Scanner<'_, D> {
             let reason = "the record does not follow from the one before it (hash chain)";
             self.report(path, offset, reason.to_owned());
         }
-        (self.next, self.chain) = (frame.position, Some(frame.chain));
+        self.next = frame.position;
+        self.chain = Some(frame.chain);
 
         match D::decode(payload) {
             Ok(commit) if D::first_position(&commit).0 == frame.position => {
@@ -215,11 +218,18 @@ impl<D: PayloadDecoder> Scanner<'_, D> {
     }
 
     /// Reports the defect at `offset`, and finds the next intact record.
-    fn find_next_record(&mut self, path: &Path, bytes: &[u8], offset: usize, flaw: &str, last: bool) -> Option<usize> {
+    fn find_next_record(
+        &mut self,
+        path: &Path,
+        bytes: &[u8],
+        offset: usize,
+        flaw: &str,
+        is_last: bool,
+    ) -> Option<usize> {
         if let Some((at, frame)) = find_intact_record(bytes, offset + 1, self.next) {
-            let unfinished =
-                last && self.next > self.acknowledged && frame::find_later_group(bytes, offset, self.next).is_none();
-            if unfinished {
+            let is_unfinished =
+                is_last && self.next > self.acknowledged && frame::find_later_group(bytes, offset, self.next).is_none();
+            if is_unfinished {
                 self.torn = Some((path.to_owned(), offset as u64, flaw.to_owned()));
                 return None;
             }
@@ -231,11 +241,12 @@ impl<D: PayloadDecoder> Scanner<'_, D> {
             };
             self.report(path, offset, format!("{flaw}; {missing}; the next intact record is at offset {at}"));
             // The record's own hash replaces the hidden ones.
-            (self.next, self.chain) = (frame.position, None);
+            self.next = frame.position;
+            self.chain = None;
             return Some(at);
         }
 
-        if last && self.next > self.acknowledged {
+        if is_last && self.next > self.acknowledged {
             self.torn = Some((path.to_owned(), offset as u64, flaw.to_owned()));
         } else {
             self.report(path, offset, format!("{flaw}; nothing after it in this file is intact"));
@@ -244,8 +255,8 @@ impl<D: PayloadDecoder> Scanner<'_, D> {
         None
     }
 
-    fn check_end(&mut self, path: &Path, offset: usize, last: bool) {
-        if last && self.next <= self.acknowledged {
+    fn check_end(&mut self, path: &Path, offset: usize, is_last: bool) {
+        if is_last && self.next <= self.acknowledged {
             let head = self.acknowledged;
             self.report(
                 path,

@@ -69,13 +69,13 @@ fn prepare(path: &Path, bytes: u64) -> io::Result<File> {
 fn write_zeros(path: &Path, bytes: u64) -> io::Result<File> {
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
     let zeros = vec![0; CHUNK_BYTES];
-    let mut left = bytes;
+    let mut zeros_left = bytes;
 
-    while left > 0 {
-        let chunk = usize::try_from(left).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES);
+    while zeros_left > 0 {
+        let chunk = usize::try_from(zeros_left).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES);
         file.write_all(&zeros[..chunk])?;
         file.sync_data()?;
-        left -= chunk as u64;
+        zeros_left -= chunk as u64;
     }
     Ok(file)
 }

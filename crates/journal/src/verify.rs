@@ -21,7 +21,7 @@ use crate::scan::{self, JournalDamage, ScanEnd, ScanVisitor, ScannedRecord};
 const HEAD_RETRIES: u32 = 20;
 const HEAD_RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// A defect and its place.
+/// A defect and its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// File of the defect.
@@ -100,7 +100,7 @@ impl<D: PayloadDecoder> JournalVerification<'_, D> {
     /// # Errors
     /// If the file system fails.
     pub fn run(self) -> Result<JournalReport, JournalError> {
-        let Self { directory, in_use, since, on_record: each, progress } = self;
+        let Self { directory, in_use, since, on_record, progress } = self;
         let journal = directory.join("journal");
         let mut report = JournalReport::default();
 
@@ -119,7 +119,7 @@ impl<D: PayloadDecoder> JournalVerification<'_, D> {
             return Ok(report);
         };
 
-        let mut visitor = VerificationVisitor::new(&mut report, head, since, each, progress);
+        let mut visitor = VerificationVisitor::new(&mut report, head, since, on_record, progress);
         let end = scan::scan(&segments, log, head, in_use, &mut visitor)?;
         visitor.finish(&journal, log, &end);
 
@@ -175,7 +175,7 @@ fn read_signed_state(
     SignedState { key: Some(key), head }
 }
 
-/// Reads HEAD. Waits for a limited time until it reaches `wanted`, because a service writes HEAD shortly after its
+/// Reads HEAD. Waits for a limited time until it reaches `minimum`, because a service writes HEAD shortly after its
 /// responses.
 fn read_head(path: &Path, key: &SigningKey, log: Uuid, minimum: Position) -> Result<JournalHead, HeadError> {
     let mut retries = 0..HEAD_RETRIES;
@@ -192,9 +192,9 @@ fn read_head(path: &Path, key: &SigningKey, log: Uuid, minimum: Position) -> Res
 struct VerificationVisitor<'s, D: PayloadDecoder> {
     report: &'s mut JournalReport,
     head: Option<JournalHead>,
-    head_met: bool,
+    is_head_found: bool,
     since: Option<&'s SignedCheckpoint>,
-    since_met: bool,
+    is_since_found: bool,
     on_record: &'s mut dyn FnMut(&ScannedRecord<'_, D>) -> Option<String>,
     progress: &'s mut dyn FnMut(u64),
 }
@@ -207,7 +207,7 @@ impl<'s, D: PayloadDecoder> VerificationVisitor<'s, D> {
         on_record: &'s mut dyn FnMut(&ScannedRecord<'_, D>) -> Option<String>,
         progress: &'s mut dyn FnMut(u64),
     ) -> Self {
-        Self { report, head, head_met: false, since, since_met: false, on_record, progress }
+        Self { report, head, is_head_found: false, since, is_since_found: false, on_record, progress }
     }
 
     /// Adds the findings that require the whole scan.
@@ -216,7 +216,7 @@ impl<'s, D: PayloadDecoder> VerificationVisitor<'s, D> {
         let end_position = end.head.position;
 
         if let Some(head) = self.head
-            && !self.head_met
+            && !self.is_head_found
             && head != genesis
             && head.position <= end_position
         {
@@ -225,10 +225,8 @@ impl<'s, D: PayloadDecoder> VerificationVisitor<'s, D> {
         }
 
         if let Some(since) = self.since {
-            let is_checkpoint_found = self.since_met || since.checkpoint().head == genesis;
-            if let Some(problem) =
-                checkpoint_mismatch(since, log, self.report.public_key, end_position, is_checkpoint_found)
-            {
+            let is_found = self.is_since_found || since.checkpoint().head == genesis;
+            if let Some(problem) = checkpoint_mismatch(since, log, self.report.public_key, end_position, is_found) {
                 let position = Some(since.checkpoint().head.position);
                 self.report.findings.push(Finding { file: journal.to_owned(), offset: None, position, problem });
             }
@@ -270,8 +268,8 @@ fn checkpoint_mismatch(
 impl<D: PayloadDecoder> ScanVisitor<D> for VerificationVisitor<'_, D> {
     fn visit_record(&mut self, record: &ScannedRecord<'_, D>) {
         self.report.events += D::event_count(&record.commit);
-        self.head_met |= self.head == Some(record.end);
-        self.since_met |= self.since.is_some_and(|since| since.checkpoint().head == record.end);
+        self.is_head_found |= self.head == Some(record.end);
+        self.is_since_found |= self.since.is_some_and(|since| since.checkpoint().head == record.end);
 
         if let Some(problem) = (self.on_record)(record)
             && self.report.findings.is_empty()

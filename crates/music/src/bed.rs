@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_as_long_as_the_film_and_fades_at_its_end() {
+    fn the_bed_has_the_length_of_the_video_and_fades_out() {
         for samples in [RATE as usize, SECONDS * RATE as usize, 70_001] {
             let sound = bed("a walk on the beach", 5, samples);
             assert_eq!(sound.len(), samples);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn it_has_tones_as_music_has() {
+    fn the_bed_is_tonal() {
         let sound = bed("calm solo piano", 5, SECONDS * RATE as usize);
         let mono: Vec<f32> = sound.iter().map(|[left, right]| left + right).collect();
         let windows: Vec<&[f32]> = mono.chunks_exact(RATE as usize / 20).collect();

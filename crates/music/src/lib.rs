@@ -13,7 +13,7 @@
 //! # Ok::<(), mediary_music::EncodeError>(())
 //! ```
 //!
-//! Modules in order of dependency: random numbers (`chance`), pitches (`theory`), the instruments (`instrument`),
+//! Modules in order of dependency: random numbers (`rng`), pitches (`theory`), the instruments (`instrument`),
 //! prompt parsing (`prompt`), genre defaults (`style`), composition (`compose`), sound synthesis (`synth`), mixing
 //! (`mix`) and encoding (`encode`). `docs/music.md` of Mediary describes the prompt language and the result.
 

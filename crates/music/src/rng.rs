@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_text_draws_the_same_and_forks_go_their_own_ways() {
+    fn the_same_seed_gives_the_same_numbers_and_forks_differ() {
         let draw = |mut rng: SeededRng| -> Vec<u64> { (0..8).map(|_| rng.bits()).collect() };
         assert_eq!(draw(SeededRng::from_text("rain")), draw(SeededRng::from_text("rain")));
         assert_ne!(draw(SeededRng::from_text("rain")), draw(SeededRng::from_text("snow")));

@@ -43,7 +43,7 @@ fn the_same_prompt_gives_the_same_bytes() {
 }
 
 #[test]
-fn what_a_player_hears_has_no_peak_above_one_decibel_below_full_scale_and_no_click_at_borders() {
+fn the_decoded_output_peaks_below_minus_one_decibel_without_clicks_at_chunk_borders() {
     let samples = decoded(&chunks("energetic rock with drums", 4).concat());
     let highest = samples.iter().fold(0.0_f32, |highest, sample| highest.max(sample.abs()));
     assert!(highest < 0.891, "{highest}");
@@ -58,7 +58,7 @@ fn what_a_player_hears_has_no_peak_above_one_decibel_below_full_scale_and_no_cli
 }
 
 #[test]
-fn the_file_says_what_it_is() {
+fn the_file_has_a_title_and_a_genre() {
     let file = chunks("calm piano", 1).concat();
     let reader = OggOpusReader::new(file.as_slice()).unwrap();
     assert_eq!(reader.tags().get("title"), Some(compose("calm piano", Some(1)).title.as_str()));

@@ -17,7 +17,7 @@ pub(super) fn is_input(name: &str) -> bool {
 const FILE_FIELDS: [&str; 5] = ["digest", "bytes", "format", "width", "height"];
 
 /// Replaces each file and URL in the fields of an event with its short notation, such as
-/// `png:160x160:25964B:30c605eb627d`. `whole` keeps complete hashes.
+/// `png:160x160:25964B:30c605eb627d`. `wide` keeps complete hashes.
 pub(super) fn shorten_files(data: &Value, wide: bool) -> Value {
     match data {
         Value::Object(members) => {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_and_addresses_are_a_word_each() {
+    fn files_and_urls_have_a_short_notation() {
         let digest = "30c605eb627d8231bd589f0df6ca661ba37b043f1e3fc5f6aa106701c20260c9";
         let picture = json!({"bytes": 259, "digest": digest, "format": "png", "height": 16, "width": 18});
         let input = json!({"image": {"Kept": picture}, "reference": {"Remote": "https://example.org/b.png"}, "seed": 7,
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_taken_for_a_file_or_an_address() {
+    fn other_fields_are_not_shortened() {
         let digest = "30c605eb627d8231bd589f0df6ca661ba37b043f1e3fc5f6aa106701c20260c9";
         let archive = json!({"version": "v", "digest": digest, "bytes": 123});
         let translation = json!({"language": "de", "texts": {"Remote": "harmless", "description": "not"}, "image": {"Remote": "a", "x": "b"}});
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_job_is_given_is_told_by_its_name() {
+    fn inputs_of_a_job_are_recognized_by_name() {
         assert!(is_input("Video.images") && is_input("input") && is_input("Image.reference"));
         assert!(!is_input("Video.job.StartEnd.prompt") && !is_input("images.count"));
     }

@@ -10,9 +10,9 @@ use crate::cli::CliError;
 use crate::outbound::sse::SseReader;
 
 /// Reconnection attempts.
-const ATTEMPTS: u32 = 10;
+const RECONNECT_ATTEMPTS: u32 = 10;
 /// Pause before each attempt.
-const PAUSE: Duration = Duration::from_secs(1);
+const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Prints all matching events until the service is gone for good.
 pub(super) fn run(service: &ServiceClient, filter: &str, printer: &mut Printer) -> Result<(), CliError> {
@@ -20,23 +20,23 @@ pub(super) fn run(service: &ServiceClient, filter: &str, printer: &mut Printer) 
 }
 
 async fn follow(service: &ServiceClient, path: &str, printer: &mut Printer) -> Result<(), CliError> {
-    let mut last = "0".to_owned();
-    let mut feed = open(service, path, &last).await?;
+    let mut last_id = "0".to_owned();
+    let mut feed = open(service, path, &last_id).await?;
     loop {
-        let ended = listen(&mut feed, printer).await?;
+        let is_ended = print_until_end(&mut feed, printer).await?;
         if !feed.last_id().is_empty() {
-            feed.last_id().clone_into(&mut last);
+            feed.last_id().clone_into(&mut last_id);
         }
-        if ended && has_ended(service, path, &last).await {
+        if is_ended && is_at_end(service, path, &last_id).await {
             return Ok(printer.finish()?);
         }
-        print_notice(&format!("the connection to {} ended after position {last}; reconnecting …", service.base));
-        feed = reconnect(service, path, &last).await?;
+        print_notice(&format!("the connection to {} ended after position {last_id}; reconnecting …", service.base));
+        feed = reconnect(service, path, &last_id).await?;
     }
 }
 
 /// Prints until the stream ends. Returns `true` if the service ended it, `false` if the connection broke.
-async fn listen(feed: &mut SseReader, printer: &mut Printer) -> Result<bool, CliError> {
+async fn print_until_end(feed: &mut SseReader, printer: &mut Printer) -> Result<bool, CliError> {
     loop {
         match feed.next().await {
             Ok(Some(event)) if event.kind == "failed" => {
@@ -53,30 +53,30 @@ async fn listen(feed: &mut SseReader, printer: &mut Printer) -> Result<bool, Cli
 }
 
 /// Returns `true` if the filter has an end that was reached: the service then ends a new stream at once.
-async fn has_ended(service: &ServiceClient, path: &str, last: &str) -> bool {
+async fn is_at_end(service: &ServiceClient, path: &str, last_id: &str) -> bool {
     if !path.contains("to=") {
         return false;
     }
-    let Ok(Ok(mut feed)) = service.api().follow(path, last).await else { return false };
-    matches!(tokio::time::timeout(PAUSE, feed.next()).await, Ok(Ok(None)))
+    let Ok(Ok(mut feed)) = service.api().follow(path, last_id).await else { return false };
+    matches!(tokio::time::timeout(RECONNECT_PAUSE, feed.next()).await, Ok(Ok(None)))
 }
 
-async fn open(service: &ServiceClient, path: &str, last: &str) -> Result<SseReader, CliError> {
-    match service.api().follow(path, last).await {
+async fn open(service: &ServiceClient, path: &str, last_id: &str) -> Result<SseReader, CliError> {
+    match service.api().follow(path, last_id).await {
         Ok(Ok(feed)) => Ok(feed),
         Ok(Err(reply)) => Err(service.response_error(&reply, path)),
         Err(failure) => Err(service.unreachable_error(&failure)),
     }
 }
 
-async fn reconnect(service: &ServiceClient, path: &str, last: &str) -> Result<SseReader, CliError> {
-    for _ in 0..ATTEMPTS {
-        tokio::time::sleep(PAUSE).await;
-        if let Ok(Ok(feed)) = service.api().follow(path, last).await {
+async fn reconnect(service: &ServiceClient, path: &str, last_id: &str) -> Result<SseReader, CliError> {
+    for _ in 0..RECONNECT_ATTEMPTS {
+        tokio::time::sleep(RECONNECT_PAUSE).await;
+        if let Ok(Ok(feed)) = service.api().follow(path, last_id).await {
             return Ok(feed);
         }
     }
-    let message = format!("the service at {} is gone; continue after position {last} when it is back", service.base);
+    let message = format!("the service at {} is gone; continue after position {last_id} when it is back", service.base);
     Err(anyhow::Error::msg(message).into())
 }
 

@@ -94,7 +94,7 @@ fn checkpoint(arguments: CheckpointArguments, outer: SettingFlags) -> Result<(),
         let log = configuration.settings.data_dir.join("log");
         export::sign_checkpoint(&log, &Environment::system()).map_err(anyhow::Error::from)?
     };
-    let text = format!("{}\n", super::verify::export_format().line(&signed.to_json()));
+    let text = format!("{}\n", verify::export_format().line(&signed.to_json()));
     match out {
         Some(file) => write_atomically(&file, 0o644, text.as_bytes()).with_context(|| write_context(&file))?,
         None => print(&text).context("cannot write to stdout")?,
@@ -110,17 +110,20 @@ fn export(arguments: ExportArguments, outer: SettingFlags) -> Result<(), CliErro
     let mut on_progress = |done, total| progress.update(done, Some(total));
     let mut write =
         |out: &mut dyn Write| export::export(&log, verify::export_format(), &environment, out, &mut on_progress);
+
     if file == Path::new("-") {
         let result = write(&mut BufWriter::new(io::stdout().lock()));
         progress.finish();
         result.map_err(anyhow::Error::from)?;
         return Ok(());
     }
+
     let mut draft = AtomicFile::create(&file, environment.random_uuid()).with_context(|| write_context(&file))?;
     let result = write(&mut draft);
     progress.finish();
     let position = result.map_err(anyhow::Error::from)?.checkpoint().head.position;
     draft.commit().with_context(|| write_context(&file))?;
+
     let events = pluralize(position.0, "event");
     print(&format!("{events} exported to {}, one line per commit\n", file.display()))
         .context("cannot write to stdout")?;

@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use super::print::Printer;
 use super::queries::{cli_error_from, query_string};
-use super::target::{AuditTarget, AuditTargetArguments};
+use super::target::{AuditTarget, AuditTargetArguments, ServiceClient};
 use super::text::printable;
 use super::{OutputFlags, follow};
-use crate::audit::Position;
 use crate::audit::filter::{ActorFilter, AuditFilter, StreamFilter, parse_event_type};
 use crate::audit::page::LIMIT_MAX;
 use crate::audit::point_in_time::{DayEdge, PointInTime};
+use crate::audit::{Audit, Position};
 use crate::cli::{CliError, SettingFlags};
 use crate::domain::ids::RequestId;
 use crate::domain::value::InvalidValue;
@@ -57,31 +57,36 @@ pub(super) fn run(arguments: LogArguments, outer: SettingFlags) -> Result<(), Cl
             let message = format!("no service is running on {}: --follow needs one", data.root().display());
             Err(anyhow::Error::msg(message).into())
         }
-        AuditTarget::Stopped { audit, .. } => {
-            let mut outcome = Ok(());
-            let scanned = audit.for_each(&filter, Position(0), |event| {
-                let record = audit.record(event).map_err(cli_error_from);
-                outcome = record.and_then(|record| {
-                    let record = serde_json::to_value(record).map_err(anyhow::Error::from)?;
-                    Ok(printer.event(&record)?)
-                });
-                if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            });
-            scanned.map_err(cli_error_from)?;
-            outcome?;
-            Ok(printer.finish()?)
-        }
-        AuditTarget::Running(service) => {
-            let mut after = 0;
-            loop {
-                let paging = query_string(&[("after", &after.to_string()), ("limit", &LIMIT_MAX.to_string())]);
-                let page = service.get(&format!("/admin/events?{query}&{paging}"))?;
-                print_page(&page, &mut printer)?;
-                match page["next"].as_u64() {
-                    Some(next) => after = next,
-                    None => return Ok(printer.finish()?),
-                }
-            }
+        AuditTarget::Stopped { audit, .. } => print_from_log(&audit, &filter, &mut printer),
+        AuditTarget::Running(service) => print_from_service(&service, &query, &mut printer),
+    }
+}
+
+/// Prints the matching events of a data directory.
+fn print_from_log(audit: &Audit, filter: &AuditFilter, printer: &mut Printer) -> Result<(), CliError> {
+    let mut result = Ok(());
+    let scanned = audit.for_each(filter, Position(0), |event| {
+        result = audit.record(event).map_err(cli_error_from).and_then(|record| {
+            let record = serde_json::to_value(record).map_err(anyhow::Error::from)?;
+            Ok(printer.event(&record)?)
+        });
+        if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    scanned.map_err(cli_error_from)?;
+    result?;
+    Ok(printer.finish()?)
+}
+
+/// Prints the matching events of a running service, page by page.
+fn print_from_service(service: &ServiceClient, query: &str, printer: &mut Printer) -> Result<(), CliError> {
+    let mut after = 0;
+    loop {
+        let paging = query_string(&[("after", &after.to_string()), ("limit", &LIMIT_MAX.to_string())]);
+        let page = service.get(&format!("/admin/events?{query}&{paging}"))?;
+        print_page(&page, printer)?;
+        match page["next"].as_u64() {
+            Some(next) => after = next,
+            None => return Ok(printer.finish()?),
         }
     }
 }
@@ -103,7 +108,7 @@ impl LogArguments {
         })
     }
 
-    /// The filter as a query string for a service.
+    /// Returns the filter as a query string for a service.
     fn to_query_string(&self) -> String {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let stream = text(&self.stream);
@@ -112,9 +117,14 @@ impl LogArguments {
         let types = self.types.join(",");
         let from = text(&self.from);
         let to = text(&self.to);
-        let pairs = [("stream", &stream), ("type", &types), ("actor", &actor), ("request", &request)];
-        let pairs: Vec<_> = pairs.into_iter().chain([("from", &from), ("to", &to)]).collect();
-        query_string(&pairs.iter().map(|(name, value)| (*name, value.as_str())).collect::<Vec<_>>())
+        query_string(&[
+            ("stream", &stream),
+            ("type", &types),
+            ("actor", &actor),
+            ("request", &request),
+            ("from", &from),
+            ("to", &to),
+        ])
     }
 }
 
@@ -131,6 +141,6 @@ fn parse_option<T>(
     text.map(|text| or_usage_error(name, text, parse(text))).transpose()
 }
 
-fn or_usage_error<T>(name: &str, text: &str, outcome: Result<T, InvalidValue>) -> Result<T, CliError> {
-    outcome.map_err(|reason| CliError::Usage(format!("{name} {} is invalid: it {reason}", printable(text))))
+fn or_usage_error<T>(name: &str, text: &str, result: Result<T, InvalidValue>) -> Result<T, CliError> {
+    result.map_err(|reason| CliError::Usage(format!("{name} {} is invalid: it {reason}", printable(text))))
 }

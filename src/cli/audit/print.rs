@@ -19,8 +19,10 @@ pub(super) struct Printer {
     json: bool,
     /// `true` to print everything in full.
     wide: bool,
+    /// `true` if stdout is a terminal.
     terminal: bool,
-    lines: u64,
+    /// Number of printed events.
+    events: u64,
 }
 
 impl Printer {
@@ -31,16 +33,16 @@ impl Printer {
     }
 
     fn with_terminal(terminal: bool, json: bool, wide: bool) -> Self {
-        Self { out: BufWriter::new(io::stdout()), json, wide, terminal, lines: 0 }
+        Self { out: BufWriter::new(io::stdout()), json, wide, terminal, events: 0 }
     }
 
     /// Prints a row of the event table.
     pub(super) fn event(&mut self, event: &Value) -> anyhow::Result<()> {
-        self.lines += 1;
+        self.events += 1;
         if self.json {
             return self.json_line(event);
         }
-        if self.lines == 1 {
+        if self.events == 1 {
             self.columns(["TIME", "POSITION", "ACTOR", "TYPE", "STREAM", "WHAT"].map(str::to_owned))?;
         }
         let text = |name: &str| printable(event[name].as_str().unwrap_or_default());
@@ -123,7 +125,7 @@ impl Printer {
 
     /// Ends a table.
     pub(super) fn finish(&mut self) -> anyhow::Result<()> {
-        if self.lines == 0 && !self.json {
+        if self.events == 0 && !self.json {
             self.write_line("no matching events")?;
         }
         self.flush()
@@ -177,11 +179,11 @@ impl Printer {
         let mut inputs = Vec::new();
         let mut others = Vec::new();
         for_each_field("", &shorten_files(data, self.wide), &mut |name, value| {
-            let rendered = if let Value::String(text) = value { quote_if_needed(text) } else { value.to_string() };
-            let rendered = printable_json(&rendered);
-            let rendered =
-                format!("{}={}", printable(name), if self.wide { rendered } else { truncate(&rendered, VALUE_MAX) });
-            if is_input(name) { inputs.push(rendered) } else { others.push(rendered) }
+            let text = if let Value::String(text) = value { quote_if_needed(text) } else { value.to_string() };
+            let text = printable_json(&text);
+            let text = if self.wide { text } else { truncate(&text, VALUE_MAX) };
+            let field = format!("{}={text}", printable(name));
+            if is_input(name) { inputs.push(field) } else { others.push(field) }
         });
         inputs.append(&mut others);
         let summary = inputs.join(" ");
@@ -193,8 +195,8 @@ impl Printer {
         match name.split_once('/') {
             Some((kind, id)) if !self.wide && id.len() > 24 => {
                 let chars: Vec<char> = id.chars().collect();
-                let (first, last): (String, String) =
-                    (chars[..8].iter().collect(), chars[chars.len() - 6..].iter().collect());
+                let first: String = chars[..8].iter().collect();
+                let last: String = chars[chars.len() - 6..].iter().collect();
                 format!("{kind}/{first}…{last}")
             }
             _ => name.to_owned(),
@@ -223,10 +225,10 @@ impl Printer {
 }
 
 /// Exits successfully if the reader has closed the pipe: `mediary audit log | head`.
-fn exit_if_pipe_closed(outcome: io::Result<()>) -> anyhow::Result<()> {
-    match outcome {
+fn exit_if_pipe_closed(result: io::Result<()>) -> anyhow::Result<()> {
+    match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
-        outcome => Ok(outcome?),
+        result => Ok(result?),
     }
 }
 
@@ -285,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fields_of_an_event_are_told_on_one_line() {
+    fn the_fields_of_an_event_are_printed_on_one_line() {
         let printer = Printer::with_terminal(true, false, false);
         let data =
             json!({"id": "face-tools", "fields": {"name": "Face Tools", "tags": ["a", "b"]}, "subject": {"User": "u"}});
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn long_ids_are_told_by_their_ends() {
+    fn long_ids_are_shortened_to_their_ends() {
         let id = "user/0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c10";
         assert_eq!(Printer::with_terminal(true, false, false).shorten_id(id), "user/0198c9a2…9b7c10");
         assert_eq!(Printer::with_terminal(true, false, true).shorten_id(id), id);
@@ -310,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_job_is_given_is_told_before_the_rest() {
+    fn inputs_of_a_job_come_first() {
         let picture = json!({"bytes": 259, "digest": "3".repeat(64), "format": "png", "height": 16, "width": 18});
         let data =
             json!({"owner": "o", "task": "t", "work": {"ImageUpscale": {"input": picture, "parameters": {"hdr": 0}}}});
@@ -319,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_written_as_people_write_them() {
+    fn json_pointers_are_formatted_for_people() {
         assert_eq!(format_pointer("/versions/1.0.0/status"), "versions · 1.0.0 · status");
         assert_eq!(format_pointer("/a~1b"), "a/b");
     }

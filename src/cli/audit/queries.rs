@@ -13,10 +13,13 @@ use crate::audit::subject::AuditSubject;
 use crate::audit::{Audit, AuditError, Position};
 use crate::cli::CliError;
 
+/// Resources per page of a diff.
+const DIFF_PAGE_SIZE: usize = 1000;
+
 /// Result of a query.
 type AuditQueryResult<T> = std::result::Result<T, CliError>;
 
-/// Query string of the parameters that have a value.
+/// Returns the query string of the parameters that have a value.
 pub(super) fn query_string(pairs: &[(&str, &str)]) -> String {
     let non_empty = pairs.iter().filter(|(_, value)| !value.is_empty());
     form_urlencoded::Serializer::new(String::new()).extend_pairs(non_empty).finish()
@@ -97,12 +100,16 @@ pub(super) fn diff(
                     let message = format!("FROM is position {from}, but must not be after TO (position {to})");
                     return Err(CliError::Usage(message));
                 }
-                json(&audit.diff((from, to), &query.streams, after.as_deref(), LIMIT).map_err(cli_error_from)?)?
+                json(
+                    &audit
+                        .diff((from, to), &query.streams, after.as_deref(), DIFF_PAGE_SIZE)
+                        .map_err(cli_error_from)?,
+                )?
             }
             AuditTarget::Running(service) => {
                 let [from, to, stream] = &query.texts;
                 let after = after.as_deref().unwrap_or_default();
-                let limit = LIMIT.to_string();
+                let limit = DIFF_PAGE_SIZE.to_string();
                 let pairs =
                     [("from", from.as_str()), ("to", to), ("stream", stream), ("after", after), ("limit", &limit)];
                 service.get(&format!("/admin/diff?{}", query_string(&pairs)))?
@@ -122,9 +129,6 @@ pub(super) fn diff(
         after = next;
     }
 }
-
-/// Resources per page.
-const LIMIT: usize = 1000;
 
 fn path(subject: &AuditSubject) -> String {
     // Ids contain only characters that are valid in paths.

@@ -120,7 +120,7 @@ impl ServiceClient {
         anyhow!("no service answers at {}: {failure}", self.base).into()
     }
 
-    /// Failure for an error response to the query at `path`.
+    /// Returns the failure for an error response to the query at `path`.
     pub(super) fn response_error(&self, reply: &ServiceResponse, path: &str) -> CliError {
         let body = reply.json();
         let detail = super::text::printable(body["detail"].as_str().unwrap_or("no reason given"));
@@ -138,7 +138,7 @@ const PARAMETERS: [&str; 8] = ["actor", "from", "position", "request", "stream",
 
 /// Replaces API parameters in an error message (`/position`) with command line arguments (`WHEN`, `--stream`).
 fn with_option_names(detail: &str, path: &str) -> String {
-    let rename_word = |word: &str| {
+    let replace_parameter = |word: &str| {
         let pointer = word.strip_prefix('/').unwrap_or_default();
         let name = pointer.trim_end_matches([',', '.', ';', ':']);
         if !PARAMETERS.contains(&name) {
@@ -151,7 +151,7 @@ fn with_option_names(detail: &str, path: &str) -> String {
         };
         option + &pointer[name.len()..]
     };
-    detail.split(' ').map(rename_word).collect::<Vec<_>>().join(" ")
+    detail.split(' ').map(replace_parameter).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_what_stands_on_the_command_line() {
+    fn error_messages_name_the_command_line_arguments() {
         let diff = "/from is position 3, but must not be after /to (position 2)";
         assert_eq!(
             with_option_names(diff, "/admin/diff?from=3"),

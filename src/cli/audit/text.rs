@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_a_terminal_obeys_is_shown() {
+    fn terminal_control_characters_are_escaped() {
         let escaped = printable("a\u{1b}[2Jb\u{9b}c\u{202e}d\ne\u{7f}ä");
         assert_eq!(escaped, "a\\u{1b}[2Jb\\u{9b}c\\u{202e}d\\u{a}e\\u{7f}ä");
         let json = serde_json::json!({"a": "\u{9b}x\u{202e}\u{7f}\u{1b}"});
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut_where_a_character_ends() {
+    fn long_texts_are_cut_between_characters() {
         assert_eq!(truncate("ääää", 4), "ääää");
         assert_eq!(truncate("äääää", 4), "äää…");
         assert_eq!(truncate("", 4), "");

@@ -52,7 +52,7 @@ pub(in crate::cli) struct VerifyArguments {
     directory: DirectoryFlags,
 }
 
-/// Format of events and JSON in exports.
+/// Returns the format of events and JSON in exports.
 pub(super) fn export_format() -> ExportFormat {
     ExportFormat::default()
 }
@@ -87,8 +87,9 @@ impl VerificationOutcome {
     /// Prints notes and findings, one per line, and the summary last.
     pub(in crate::cli) fn report(self, json: bool) -> Result<(), CliError> {
         let Self { json: object, notes, findings, unverified, summary } = self;
-        let damaged = !findings.is_empty();
-        let complete = unverified.is_empty();
+        let is_damaged = !findings.is_empty();
+        let is_complete = unverified.is_empty();
+
         let text = if json {
             format!("{object}\n")
         } else {
@@ -97,8 +98,9 @@ impl VerificationOutcome {
             let unverified = unverified.into_iter().map(|item| format!("not verified: {item}\n"));
             notes.chain(unverified).chain(findings).chain([format!("{summary}\n")]).collect()
         };
+
         print(&text).context("cannot write to stdout").map_err(CliError::VerificationIncomplete)?;
-        match (damaged, complete) {
+        match (is_damaged, is_complete) {
             (true, _) => Err(CliError::DamageFound),
             (false, true) => Ok(()),
             (false, false) => {
@@ -141,6 +143,7 @@ fn verify_file(
         let total = opened.metadata().map(|metadata| metadata.len()).ok();
         (Box::new(opened), total)
     };
+
     let progress = ProgressLine::new("verifying", ProgressUnit::Bytes);
     let mut done = 0;
     let report = export_check::verify(input, export_format(), trust, &mut |bytes| {
@@ -148,6 +151,7 @@ fn verify_file(
         progress.update(done, total);
     });
     progress.finish();
+
     let report = report.with_context(|| format!("the export {}", file.display()))?;
     let findings = report.findings.iter().map(|finding| format!("line {}: {}", finding.line, finding.problem));
     Ok(VerificationOutcome {

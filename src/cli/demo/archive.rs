@@ -35,20 +35,21 @@ fn zip(files: &[(String, String)]) -> Vec<u8> {
     let mut directory = Vec::new();
     for (name, text) in files {
         let offset = archive.len() as u32;
-        let entry = entry(name, text.as_bytes());
+        let header = shared_header(name, text.as_bytes());
         archive.extend_from_slice(b"PK\x03\x04");
-        archive.extend_from_slice(&entry);
+        archive.extend_from_slice(&header);
         archive.extend_from_slice(name.as_bytes());
         archive.extend_from_slice(text.as_bytes());
 
         directory.extend_from_slice(b"PK\x01\x02");
         directory.extend_from_slice(&VERSION_NEEDED.to_le_bytes());
-        directory.extend_from_slice(&entry);
+        directory.extend_from_slice(&header);
         // No comment, the first disk, no attributes.
         directory.extend_from_slice(&[0; 10]);
         directory.extend_from_slice(&offset.to_le_bytes());
         directory.extend_from_slice(name.as_bytes());
     }
+
     let count = (files.len() as u16).to_le_bytes();
     let start = archive.len() as u32;
     archive.extend_from_slice(&directory);
@@ -60,19 +61,19 @@ fn zip(files: &[(String, String)]) -> Vec<u8> {
     archive
 }
 
-/// Fields that both headers of an entry share.
+/// Returns the fields that both headers of an entry share.
 #[expect(clippy::cast_possible_truncation, reason = "a few files of a few kilobytes")]
-fn entry(name: &str, bytes: &[u8]) -> Vec<u8> {
+fn shared_header(name: &str, bytes: &[u8]) -> Vec<u8> {
     let size = (bytes.len() as u32).to_le_bytes();
-    let mut entry = Vec::with_capacity(26);
-    for half in [VERSION_NEEDED, UTF8, 0, 0, DOS_DATE] {
-        entry.extend_from_slice(&half.to_le_bytes());
+    let mut header = Vec::with_capacity(26);
+    for field in [VERSION_NEEDED, UTF8, 0, 0, DOS_DATE] {
+        header.extend_from_slice(&field.to_le_bytes());
     }
-    entry.extend_from_slice(&crc32(bytes).to_le_bytes());
-    entry.extend_from_slice(&[size, size].concat());
-    entry.extend_from_slice(&(name.len() as u16).to_le_bytes());
-    entry.extend_from_slice(&[0; 2]);
-    entry
+    header.extend_from_slice(&crc32(bytes).to_le_bytes());
+    header.extend_from_slice(&[size, size].concat());
+    header.extend_from_slice(&(name.len() as u16).to_le_bytes());
+    header.extend_from_slice(&[0; 2]);
+    header
 }
 
 /// CRC-32 of zip (ISO 3309), which differs from the checksum of the journal.
@@ -87,7 +88,7 @@ mod tests {
     use crate::cli::demo::sample::load_samples;
 
     #[test]
-    fn the_checksum_is_the_one_of_the_format() {
+    fn the_checksum_matches_the_check_value() {
         assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
     }
 

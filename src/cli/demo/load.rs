@@ -23,8 +23,8 @@ pub(super) enum SampleLoadError {
     #[error(transparent)]
     Call(#[from] CallFailure),
     /// The service rejected this part; loading continues.
-    #[error("{what}: {said}")]
-    Rejected { what: String, said: String },
+    #[error("{label}: {reason}")]
+    Rejected { label: String, reason: String },
 }
 
 /// Loader for one service.
@@ -41,7 +41,7 @@ impl SampleLoader<'_> {
     pub(super) async fn load_publisher(&self, sample: &SamplePublisher) -> Result<Vec<String>, CallFailure> {
         let mut refusals = Vec::new();
         let reply = self.api.create("/publishers", &sample.publisher).await?;
-        match created(&reply, || format!("publisher {}", sample.id())) {
+        match was_created(&reply, || format!("publisher {}", sample.id())) {
             Ok(is_new) => self.progress.update(|counts| counts.publishers.add(is_new)),
             Err(error) => return Ok(vec![error.to_string()]),
         }
@@ -64,12 +64,12 @@ impl SampleLoader<'_> {
         let existing = self.api.get(&format!("/nodes/{}", node.id)).await?;
         let mut existing_versions = BTreeMap::new();
         let is_new = if existing.status == 404 {
-            created(&self.api.create(&format!("/publishers/{publisher}/nodes"), &node.body()).await?, label)?
+            was_created(&self.api.create(&format!("/publishers/{publisher}/nodes"), &node.body()).await?, label)?
         } else {
             ensure_success(&existing, label)?;
             let versions = self.api.get(&format!("/nodes/{}/versions?{ALL_VERSIONS}", node.id)).await?;
             ensure_success(&versions, label)?;
-            existing_versions = by_number(&versions.json());
+            existing_versions = by_version_number(&versions.json());
             false
         };
         self.progress.update(|counts| counts.nodes.add(is_new));
@@ -93,7 +93,7 @@ impl SampleLoader<'_> {
         let mut signed_url = None;
         let is_new = if existing.is_none() {
             let reply = self.api.create(path, &json!({"node": {}, "node_version": version.body()})).await?;
-            let is_new = created(&reply, label)?;
+            let is_new = was_created(&reply, label)?;
             signed_url = reply.json()["signedUrl"].as_str().filter(|_| is_new).map(str::to_owned);
             is_new
         } else {
@@ -101,12 +101,12 @@ impl SampleLoader<'_> {
         };
         self.progress.update(|counts| counts.versions.add(is_new));
 
-        let uploaded = existing.is_some_and(|version| version["downloadUrl"].is_string());
+        let is_uploaded = existing.is_some_and(|version| version["downloadUrl"].is_string());
         if !version.is_pending() {
-            if !uploaded {
+            if !is_uploaded {
                 self.upload(path, node, version, signed_url).await?;
             }
-            self.progress.update(|counts| counts.archives.add(!uploaded));
+            self.progress.update(|counts| counts.archives.add(!is_uploaded));
         }
         let has_date = |stored: &Value| {
             stored["createdAt"].as_str().is_some_and(|created_at| is_same_second(created_at, &version.created_at))
@@ -150,7 +150,7 @@ impl SampleLoader<'_> {
 }
 
 /// Returns `true` if the resource was created now; a conflict means that it exists.
-fn created(reply: &ServiceResponse, label: impl FnOnce() -> String) -> Result<bool, SampleLoadError> {
+fn was_created(reply: &ServiceResponse, label: impl FnOnce() -> String) -> Result<bool, SampleLoadError> {
     match reply.status {
         201 => Ok(!reply.replayed),
         409 => Ok(false),
@@ -158,20 +158,22 @@ fn created(reply: &ServiceResponse, label: impl FnOnce() -> String) -> Result<bo
     }
 }
 
+/// Checks the status of a response.
+///
 /// # Errors
 /// If the response is an error, with the detail of the service.
 pub(super) fn ensure_success(reply: &ServiceResponse, label: impl FnOnce() -> String) -> Result<(), SampleLoadError> {
     if (200..300).contains(&reply.status) { Ok(()) } else { Err(rejection(reply, label())) }
 }
 
-/// Error with the detail of the service.
+/// Returns the error with the detail of the service.
 pub(super) fn rejection(reply: &ServiceResponse, label: String) -> SampleLoadError {
     let body = reply.json();
     let detail = body["detail"].as_str().unwrap_or("no reason was given");
-    SampleLoadError::Rejected { what: label, said: format!("{} {detail}", reply.status) }
+    SampleLoadError::Rejected { label, reason: format!("{} {detail}", reply.status) }
 }
 
-fn by_number(versions: &Value) -> BTreeMap<String, Value> {
+fn by_version_number(versions: &Value) -> BTreeMap<String, Value> {
     let versions = versions.as_array().into_iter().flatten();
     versions.filter_map(|version| Some((version["version"].as_str()?.to_owned(), version.clone()))).collect()
 }
@@ -191,8 +193,8 @@ mod tests {
     }
 
     #[test]
-    fn a_conflict_means_there_already_and_a_refusal_is_told() {
-        let outcome = |reply| created(&reply, || "node a".to_owned()).map_err(|error| error.to_string());
+    fn a_conflict_means_that_it_exists_and_other_errors_have_a_reason() {
+        let outcome = |reply| was_created(&reply, || "node a".to_owned()).map_err(|error| error.to_string());
         assert_eq!(outcome(reply(201, "")), Ok(true));
         assert_eq!(outcome(ServiceResponse { replayed: true, ..reply(201, "") }), Ok(false));
         assert_eq!(outcome(reply(409, "")), Ok(false));
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_compared_to_the_second() {
+    fn times_are_compared_to_the_second() {
         assert!(is_same_second("2024-01-02T03:04:05.000000Z", "2024-01-02T03:04:05Z"));
         assert!(!is_same_second("2024-01-02T03:04:06.000000Z", "2024-01-02T03:04:05Z"));
     }

@@ -26,7 +26,7 @@ const VIDEOS: &str = "/proxy/videovendor/start-end2video";
 const MUSIC: &str = "/proxy/musicvendor/t2m/generate";
 const LANDSCAPE: &[u8] = include_bytes!("../../../data/photographs/landscape.jpg");
 /// Update interval of the progress bar.
-const TICK: Duration = Duration::from_millis(200);
+const BAR_INTERVAL: Duration = Duration::from_millis(200);
 /// Full progress bar.
 const PROGRESS_MAX: u64 = 1000;
 
@@ -58,7 +58,8 @@ fn write_context(file: &Path) -> String {
     format!("cannot write {}; name another file with --music", file.display())
 }
 
-/// Runs one job of each kind and records its result in `results`; writes the music to `create_music_file` at `file`.
+/// Runs one job of each kind and records its result in `results`; writes the music to `audio_file`, which
+/// becomes `file`.
 ///
 /// # Errors
 /// If the service does not respond or rejects or fails a job, or the file cannot be written.
@@ -116,16 +117,16 @@ async fn with_progress_bar<T>(
     let progress = ProgressLine::new(activity, ProgressUnit::Fraction);
     let fraction = Cell::new(0.0);
     let on_progress = |value| fraction.set(value);
-    let mut tick = tokio::time::interval(TICK);
+    let mut tick = tokio::time::interval(BAR_INTERVAL);
     let mut work = std::pin::pin!(work(&on_progress));
-    let outcome = loop {
+    let result = loop {
         tokio::select! {
-            outcome = &mut work => break outcome,
+            result = &mut work => break result,
             _ = tick.tick() => progress.update(thousandths(fraction.get()), Some(PROGRESS_MAX)),
         }
     };
     progress.finish();
-    outcome
+    result
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 1000")]

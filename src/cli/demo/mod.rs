@@ -28,7 +28,7 @@ use crate::outbound::api_client::{ApiClient, probe};
 use crate::outbound::client::CallFailure;
 
 /// Publishers that are loaded at a time.
-const PUBLISHERS_AT_ONCE: usize = 4;
+const PUBLISHER_CONCURRENCY: usize = 4;
 /// Refusals that are printed.
 const REFUSALS_SHOWN: usize = 10;
 
@@ -78,7 +78,7 @@ pub(super) fn run(arguments: DemoArguments, outer: SettingFlags) -> Result<(), C
     Ok(())
 }
 
-/// Address of the service that runs on the data directory, otherwise the listen address of the settings.
+/// Returns the address of the service that runs on the data directory, otherwise the listen address of the settings.
 fn service_address(data_dir: &Path, listen: SocketAddr) -> anyhow::Result<String> {
     // A recorded address may belong to another service by now.
     if !DataDir::is_in_use(data_dir)
@@ -97,16 +97,18 @@ async fn demo(api: &ApiClient, base: &str, samples: &[SamplePublisher], music: &
     let loader = SampleLoader { api, progress: &progress };
     let refusals: Result<Vec<_>, CallFailure> =
         stream::iter(samples.iter().map(|sample| loader.load_publisher(sample)))
-            .buffer_unordered(PUBLISHERS_AT_ONCE)
+            .buffer_unordered(PUBLISHER_CONCURRENCY)
             .try_collect()
             .await;
     progress.finish();
+
     let refusals: Vec<String> =
         refusals.context("the service stopped responding; run this command again to continue")?.concat();
     print(&format!("\nThe sample registry at {base}:\n{}", progress.counts())).context("cannot write to stdout")?;
     if !refusals.is_empty() {
         bail!("some of the samples could not be loaded:\n  {}", limit_refusals(refusals).join("\n  "));
     }
+
     print("\nGenerating a picture, a video and a piece of music …\n").context("cannot write to stdout")?;
     let mut results = media::DemoResults::new(base);
     let result = media::run_all_jobs(api, music_file, music, &mut results).await;
@@ -116,7 +118,7 @@ async fn demo(api: &ApiClient, base: &str, samples: &[SamplePublisher], music: &
     Ok(())
 }
 
-/// Returns the first errors and the number of the others.
+/// Keeps the first errors, followed by the number of the others.
 fn limit_refusals(mut refusals: Vec<String>) -> Vec<String> {
     let more = refusals.len().saturating_sub(REFUSALS_SHOWN);
     refusals.truncate(REFUSALS_SHOWN);
@@ -146,7 +148,7 @@ async fn ensure_admin(api: &ApiClient, base: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Size of the samples.
+/// Returns the size of the samples.
 fn sample_totals(samples: &[SamplePublisher]) -> ResourceCounts {
     let count = |total| ResourceCount { total, ..ResourceCount::default() };
     let nodes = || samples.iter().flat_map(|sample| &sample.nodes);
@@ -179,20 +181,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_service_that_runs_on_the_data_directory_is_found_wherever_it_listens() {
-        // Given a data directory whose service says where it is
+    fn the_recorded_address_is_used_only_while_the_service_runs() {
+        // Given a data directory whose service has recorded its address
         let directory = tempfile::tempdir().unwrap();
         let listen = "127.0.0.1:8080".parse().unwrap();
         std::fs::write(directory.path().join("address"), "http://127.0.0.1:9471\n").unwrap();
         let service = DataDir::open(directory.path()).unwrap();
-        // Then that counts while it runs, and afterwards what is configured
+
+        // Then that address is used while the service runs, and afterwards the configured one
         assert_eq!(service_address(directory.path(), listen).unwrap(), "http://127.0.0.1:9471");
         drop(service);
         assert_eq!(service_address(directory.path(), listen).unwrap(), "http://127.0.0.1:8080");
     }
 
     #[test]
-    fn all_of_the_sample_is_counted_before() {
+    fn the_totals_cover_the_whole_sample() {
         let counts = sample_totals(&load_samples(&[]).unwrap());
         let all = [counts.publishers.total, counts.nodes.total, counts.versions.total, counts.archives.total];
         assert_eq!(all, [25, 200, 660, 659]);

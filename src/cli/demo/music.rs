@@ -26,7 +26,8 @@ struct MusicStreamReader {
     complete: bool,
 }
 
-/// Reads the stream to its end and returns metadata and file. Calls `reached` with the progress from 0 to 1.
+/// Reads the stream to its end and returns metadata and file. Calls `on_progress` with the progress from 0 to
+/// 1.
 ///
 /// # Errors
 /// If the connection breaks or the service reports an error.
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_joined_and_the_rest_is_told() {
+    fn chunks_are_joined_and_the_metadata_is_read() {
         let reader = read(&[
             r#"{"type": "duration", "duration_sec": 3}"#,
             "\n",
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told() {
+    fn errors_of_the_service_are_reported() {
         let failure = read(&[r#"{"type": "error", "code": "x", "message": "out of tune"}"#]).err().unwrap();
         assert!(failure.to_string().contains("out of tune"), "{failure}");
         assert!(read(&["no JSON"]).is_err());

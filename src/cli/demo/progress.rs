@@ -60,7 +60,7 @@ pub(super) struct DemoProgress {
 }
 
 impl DemoProgress {
-    /// Starts at zero; `total` are the numbers in the sample.
+    /// Starts at zero; `totals` are the numbers in the sample.
     pub(super) fn new(totals: ResourceCounts) -> Self {
         Self { counts: RefCell::new(totals), terminal: io::stdout().is_terminal() }
     }
@@ -70,9 +70,9 @@ impl DemoProgress {
         *self.counts.borrow()
     }
 
-    /// Counts, and updates the line on a terminal.
-    pub(super) fn update(&self, count: impl FnOnce(&mut ResourceCounts)) {
-        count(&mut self.counts.borrow_mut());
+    /// Changes the counts, and updates the line on a terminal.
+    pub(super) fn update(&self, change: impl FnOnce(&mut ResourceCounts)) {
+        change(&mut self.counts.borrow_mut());
         if self.terminal {
             print_text(&format!("\r{}", line(&self.counts())));
         }
@@ -97,7 +97,7 @@ impl DemoProgress {
     }
 }
 
-/// A closed stderr is not an error.
+/// Prints to stdout. A closed stdout is not an error.
 fn print_text(text: &str) {
     let mut stdout = io::stdout().lock();
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_says_how_much_of_how_much() {
+    fn the_line_shows_counts_and_totals() {
         let mut counts = ResourceCounts {
             nodes: ResourceCount { total: 200, ..ResourceCount::default() },
             ..ResourceCounts::default()

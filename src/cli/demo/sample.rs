@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_is_carried_and_named_after_its_publisher() {
+    fn every_file_is_embedded_and_named_after_its_publisher() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/seed");
         let files: BTreeSet<_> = std::fs::read_dir(folder)
             .unwrap()
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_there_twice() {
+    fn names_and_versions_are_unique() {
         let samples = all();
         let mut seen = BTreeMap::new();
         for node in samples.iter().flat_map(|sample| &sample.nodes) {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_publisher_that_is_not_there_is_named_with_those_that_are() {
+    fn an_unknown_publisher_is_reported_with_the_available_ones() {
         assert_eq!(load_samples(&["kitetail".to_owned()]).unwrap()[0].id(), "kitetail");
         let message = load_samples(&["nobody".to_owned()]).unwrap_err().to_string();
         assert!(message.contains("nobody") && message.contains("yarrowgate"), "{message}");

@@ -9,11 +9,11 @@ use super::load::ensure_success;
 use crate::outbound::api_client::{ApiClient, ServiceResponse};
 
 /// Attempts to reopen a broken event stream.
-const CONNECTIONS: usize = 20;
+const CONNECTION_ATTEMPTS: usize = 20;
 /// Pause before each attempt.
-const PAUSE: Duration = Duration::from_millis(500);
+const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 /// Maximum duration of a job.
-const PATIENCE: Duration = Duration::from_mins(30);
+const JOB_TIMEOUT: Duration = Duration::from_mins(30);
 
 /// Result of a job.
 pub(super) struct DemoJobResult {
@@ -32,8 +32,8 @@ impl DemoJobResult {
     }
 }
 
-/// Submits a job and follows it to its end, calling `reached` with the progress from 0 to 1. A second run within a day
-/// returns the task of the first one, unless it failed.
+/// Submits a job and follows it to its end, calling `on_progress` with the progress from 0 to 1. A second run within
+/// a day returns the task of the first one, unless it failed.
 ///
 /// # Errors
 /// If the service does not respond, rejects or fails the job, or does not finish within half an hour.
@@ -48,7 +48,7 @@ pub(super) async fn run_job(
         Err(_) if submitted.replayed => {
             wait_for_end(api, &api.create_without_key(path, body).await?, on_progress).await
         }
-        outcome => outcome,
+        result => result,
     }
 }
 
@@ -61,15 +61,15 @@ async fn wait_for_end(
     let submitted = submitted.json();
     let submitted = submitted.get("data").unwrap_or(&submitted);
     let task = submitted["task_id"].as_str().context("the response has no task id")?.to_owned();
-    let results = tokio::time::timeout(PATIENCE, follow_events(api, &task, on_progress)).await;
-    let results = results.with_context(|| format!("task {task} did not finish within {PATIENCE:?}"))??;
+    let results = tokio::time::timeout(JOB_TIMEOUT, follow_events(api, &task, on_progress)).await;
+    let results = results.with_context(|| format!("task {task} did not finish within {JOB_TIMEOUT:?}"))??;
     Ok(DemoJobResult { task, results })
 }
 
 /// Reads the events of a task to the end, resuming broken streams.
 async fn follow_events(api: &ApiClient, task: &str, on_progress: &mut impl FnMut(f64)) -> anyhow::Result<Vec<String>> {
     let mut last_seen = String::new();
-    for _ in 0..CONNECTIONS {
+    for _ in 0..CONNECTION_ATTEMPTS {
         match api.follow(&format!("/tasks/{task}/events"), &last_seen).await {
             Ok(Ok(mut feed)) => {
                 while let Ok(Some(event)) = feed.next().await {
@@ -83,7 +83,7 @@ async fn follow_events(api: &ApiClient, task: &str, on_progress: &mut impl FnMut
             Ok(Err(reply)) => ensure_success(&reply, || format!("task {task}"))?,
             Err(failure) => tracing::debug!(%failure, "no events"),
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RECONNECT_PAUSE).await;
     }
     bail!("the event stream of task {task} keeps breaking")
 }

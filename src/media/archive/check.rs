@@ -79,7 +79,7 @@ impl From<ZipDirectoryError> for ArchiveError {
     }
 }
 
-/// Returns a refusal of the archive as a whole.
+/// Returns the error for a flaw of the archive as a whole.
 fn archive_flaw(sentence: impl Into<String>) -> ArchiveError {
     ArchiveError::Rejected(ArchiveFlaws { reported: vec![sentence.into()], count: 1 })
 }
@@ -104,27 +104,31 @@ pub fn check(mut file: impl Read + Seek) -> Result<(), ArchiveError> {
     let mut entries = read_entries(&archive, &directory);
     mark_conflicts(&mut entries);
 
-    let sum =
-        |bytes: fn(&ZipEntrySizes) -> u64| entries.iter().fold(0, |sum: u64, e| sum.saturating_add(bytes(&e.sizes)));
-    let unpacked = sum(|sizes| sizes.unpacked);
+    let ZipEntrySizes { packed, unpacked } = total_sizes(&entries);
     if unpacked > UNPACKED_MAX {
         return Err(archive_flaw(format!("the archive unpacks to {unpacked} bytes; at most {UNPACKED_MAX} allowed")));
     }
 
     // Entries may claim to share bytes; together they have at most those before the directory.
-    let together = ZipEntrySizes { packed: sum(|sizes| sizes.packed).min(directory.start), unpacked };
-    if together.exceeds_ratio() && entries.iter().all(|entry| entry.flaw.is_none()) {
+    let total = ZipEntrySizes { packed: packed.min(directory.start), unpacked };
+    if total.exceeds_ratio() && entries.iter().all(|entry| entry.flaw.is_none()) {
         return Err(archive_flaw(format!("the archive unpacks to more than {RATIO_MAX} times its size")));
     }
 
     let mut buffer = vec![0; BUFFER_BYTES];
-
     for (index, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| entry.flaw.is_none()) {
         let flaw = unpack(&mut archive, index, entry, &mut buffer).map_err(ArchiveError::Io)?;
         entry.flaw = flaw.map(ZipEntryFlaw::Message);
     }
 
     finish(&mut archive, &entries, &directory)
+}
+
+fn total_sizes(entries: &[ZipEntry]) -> ZipEntrySizes {
+    entries.iter().fold(ZipEntrySizes::default(), |total, entry| ZipEntrySizes {
+        packed: total.packed.saturating_add(entry.sizes.packed),
+        unpacked: total.unpacked.saturating_add(entry.sizes.unpacked),
+    })
 }
 
 /// Opens the archive with the library, which must find the same directory.
@@ -158,11 +162,27 @@ struct ZipEntry {
     kind: ZipEntryKind,
     /// As claimed by the entry.
     sizes: ZipEntrySizes,
-    /// Place in the file including the header; known after unpacking.
+    /// Byte range in the file, including the header; known after unpacking.
     span: Range<u64>,
     /// `true` if a data descriptor follows the entry.
     has_data_descriptor: bool,
     flaw: Option<ZipEntryFlaw>,
+}
+
+impl ZipEntry {
+    /// Returns the flawed entry for an index without a header in the central directory.
+    fn without_header(index: usize) -> Self {
+        let name = format!("entry {index}");
+        Self {
+            key: name.clone(),
+            name,
+            kind: ZipEntryKind::File,
+            sizes: ZipEntrySizes::default(),
+            span: 0..0,
+            has_data_descriptor: false,
+            flaw: Some(ZipEntryFlaw::Message("is not at the offset in the central directory".into())),
+        }
+    }
 }
 
 /// Flaw of an entry. Formatted only when reported, because names are long and entries are many.
@@ -213,35 +233,27 @@ impl ZipEntryKind {
 
 fn read_entries<F: Read + Seek>(archive: &ZipArchive<F>, directory: &ZipDirectory) -> Vec<ZipEntry> {
     let headers: HashMap<u64, &ZipHeader> = directory.headers.iter().map(|header| (header.offset, header)).collect();
-    let entries = (0..archive.len()).map(|index| {
-        let data = archive.by_index_data(index);
-        let found = data.ok().and_then(|data| Some((headers.get(&data.central_header_start())?, data)));
-        let Some((header, data)) = found else {
-            let name = format!("entry {index}");
-            let flaw = Some(ZipEntryFlaw::Message("is not at the offset in the central directory".into()));
-            let key = name.clone();
-            let kind = ZipEntryKind::File;
-            let has_data_descriptor = false;
-            return ZipEntry {
-                key,
-                name,
-                kind,
-                sizes: ZipEntrySizes::default(),
-                span: 0..0,
-                has_data_descriptor,
-                flaw,
-            };
-        };
-        let name = data.name().map(Cow::into_owned);
-        let name = name.unwrap_or_else(|_| String::from_utf8_lossy(data.name_raw()).into_owned());
-        let kind = ZipEntryKind::from_attributes(&name, header.attributes);
-        let sizes = ZipEntrySizes { packed: data.compressed_size(), unpacked: data.size() };
-        let flaw = find_flaw(&name, header, kind, sizes).map(ZipEntryFlaw::Message);
-        let has_data_descriptor = header.flags & HAS_DATA_DESCRIPTOR != 0;
-        ZipEntry { key: path::collision_key(&name), name, kind, sizes, span: 0..0, has_data_descriptor, flaw }
-    });
+    (0..archive.len())
+        .map(|index| read_entry(archive, &headers, index).unwrap_or_else(|| ZipEntry::without_header(index)))
+        .collect()
+}
 
-    entries.collect()
+/// Returns the entry at an index; `None` if the central directory has no header at the entry's offset.
+fn read_entry<F: Read + Seek>(
+    archive: &ZipArchive<F>,
+    headers: &HashMap<u64, &ZipHeader>,
+    index: usize,
+) -> Option<ZipEntry> {
+    let data = archive.by_index_data(index).ok()?;
+    let header = *headers.get(&data.central_header_start())?;
+    let name = data.name().map(Cow::into_owned);
+    let name = name.unwrap_or_else(|_| String::from_utf8_lossy(data.name_raw()).into_owned());
+
+    let kind = ZipEntryKind::from_attributes(&name, header.attributes);
+    let sizes = ZipEntrySizes { packed: data.compressed_size(), unpacked: data.size() };
+    let flaw = find_flaw(&name, header, kind, sizes).map(ZipEntryFlaw::Message);
+    let has_data_descriptor = header.flags & HAS_DATA_DESCRIPTOR != 0;
+    Some(ZipEntry { key: path::collision_key(&name), name, kind, sizes, span: 0..0, has_data_descriptor, flaw })
 }
 
 #[derive(Clone, Copy, Default)]
@@ -292,18 +304,18 @@ fn mark_conflicts(entries: &mut [ZipEntry]) {
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by(|a, b| tree_order_key(&entries[*a].key).cmp(tree_order_key(&entries[*b].key)));
 
-    let mut first: Option<usize> = None;
-    let mut around: Option<usize> = None;
+    let mut previous: Option<usize> = None;
+    let mut enclosing: Option<usize> = None;
 
     for index in order {
         let entry = &entries[index];
-        let same_as = first.filter(|first| entries[*first].key == entry.key);
-        let outer = around.filter(|around| lies_inside(&entry.key, &entries[*around].key));
+        let same_as = previous.filter(|previous| entries[*previous].key == entry.key);
+        let outer = enclosing.filter(|enclosing| lies_inside(&entry.key, &entries[*enclosing].key));
         if same_as.is_none() {
-            first = Some(index);
+            previous = Some(index);
         }
         if outer.is_none() && entry.kind != ZipEntryKind::Directory {
-            around = Some(index);
+            enclosing = Some(index);
         }
         let flaw = same_as.map(ZipEntryFlaw::SameAs).or_else(|| outer.map(ZipEntryFlaw::Inside));
         let entry_flaw = &mut entries[index].flaw;

@@ -1,4 +1,4 @@
-//! Strict parser of the zip central directory: its place, the number of entries, and their headers.
+//! Strict parser of the zip central directory: its offset, the number of entries, and their headers.
 //!
 //! Tools differ on ambiguous zips, so only an unambiguous one is accepted: its last record ends the file, and the
 //! directory lies directly before it and matches the record. Its size is checked before it is read, so that a small
@@ -65,7 +65,7 @@ fn invalid(sentence: impl Into<String>) -> ZipDirectoryError {
     ZipDirectoryError::Invalid(sentence.into())
 }
 
-/// Place and number of entries of a directory, from its end record.
+/// Byte range and number of entries of a directory, from its end record.
 #[derive(Debug, Clone, Copy)]
 struct ZipDirectoryExtent {
     start: u64,
@@ -102,19 +102,20 @@ pub fn read(file: &mut (impl Read + Seek)) -> Result<ZipDirectory, ZipDirectoryE
 }
 
 fn find_extent(file: &mut (impl Read + Seek)) -> Result<ZipDirectoryExtent, ZipDirectoryError> {
-    let no_zip = || invalid("the file is not a zip archive");
+    let not_a_zip = || invalid("the file is not a zip archive");
     let length = file.seek(SeekFrom::End(0))?;
-    let tail = usize::try_from(length).unwrap_or(usize::MAX).min(END_BYTES + COMMENT_MAX);
-    let tail_at = length - tail as u64;
-    let tail = read_at(file, tail_at, tail)?;
-    let last = tail.windows(END_MAGIC.len()).rposition(|window| window == END_MAGIC).ok_or_else(no_zip)?;
-    let record = &tail[last..];
+    let tail_length = usize::try_from(length).unwrap_or(usize::MAX).min(END_BYTES + COMMENT_MAX);
+    let tail_at = length - tail_length as u64;
+    let tail = read_at(file, tail_at, tail_length)?;
+
+    let record_at = tail.windows(END_MAGIC.len()).rposition(|window| window == END_MAGIC).ok_or_else(not_a_zip)?;
+    let record = &tail[record_at..];
     let ends_the_file = record.len() >= END_BYTES && record.len() == END_BYTES + usize::from(u16_at(record, 20));
     if !ends_the_file {
         return Err(invalid("the archive does not end at the declared offset"));
     }
 
-    let end = tail_at + last as u64;
+    let end = tail_at + record_at as u64;
     if let Some(extent) = find_zip64_extent(file, end)? {
         return Ok(extent);
     }
@@ -171,9 +172,9 @@ fn parse_headers(bytes: &[u8], extent: ZipDirectoryExtent) -> Result<Vec<ZipHead
 /// Parses the header at the beginning of `bytes`; also returns its length.
 fn parse_header(bytes: &[u8], at: u64) -> Option<(ZipHeader, usize)> {
     let fixed = bytes.get(..HEADER_BYTES).filter(|fixed| fixed.starts_with(&HEADER_MAGIC))?;
-    let [name, extra, comment] = [28, 30, 32].map(|at| usize::from(u16_at(fixed, at)));
-    let length = HEADER_BYTES + name + extra + comment;
-    let name = bytes.get(..length)?[HEADER_BYTES..HEADER_BYTES + name].to_vec();
+    let [name_length, extra_length, comment_length] = [28, 30, 32].map(|at| usize::from(u16_at(fixed, at)));
+    let length = HEADER_BYTES + name_length + extra_length + comment_length;
+    let name = bytes.get(..length)?[HEADER_BYTES..HEADER_BYTES + name_length].to_vec();
     let header = ZipHeader {
         offset: at,
         flags: u16_at(fixed, 8),

@@ -44,15 +44,15 @@ fn syntax_flaw(path: &str) -> Option<&'static str> {
 /// everywhere.
 #[must_use]
 pub fn collision_key(name: &str) -> String {
-    let folded_part = |part: &str| {
-        let folded_part = fold(part);
-        match folded_part.trim_end_matches(['.', ' ']) {
+    let normalize_part = |part: &str| {
+        let folded = fold(part);
+        match folded.trim_end_matches(['.', ' ']) {
             // A part of only dots and spaces is kept; it is not the parent directory.
-            "" => folded_part,
+            "" => folded,
             trimmed => trimmed.to_owned(),
         }
     };
-    normal_parts(name).map(folded_part).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
+    normal_parts(name).map(normalize_part).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
 }
 
 /// Folds case and composes characters.
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_stay_inside_are_good() {
+    fn names_that_stay_inside_have_no_flaw() {
         for good in
             ["a", "a/b.py", "a\\b", "./a", "./", "a//b", "..a/b..", "a.b/...c", "ä/日本", "ab: c", &"x".repeat(1024)]
         {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_lead_elsewhere_are_not() {
+    fn names_that_lead_outside_are_flawed() {
         for (bad, reason) in [
             ("", "is empty"),
             ("/etc/passwd", "is an absolute path"),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn links_may_go_up_as_far_as_they_are_deep_and_only_first() {
+    fn links_may_go_up_only_first_and_at_most_by_their_depth() {
         for (name, target) in [("a", "b"), ("a/b/c", "../../d"), ("a/b", "./c/d"), ("./a/b", "../x")] {
             assert_eq!(target_flaw(name, target), None, "{name} -> {target}");
         }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_one_file_somewhere_has_one_key() {
+    fn names_of_the_same_file_on_some_system_share_a_key() {
         for same in ["A/B", "a/b", "a\\b", "./a//B/", "A/./b"] {
             assert_eq!(collision_key(same), "a/b");
         }

@@ -49,8 +49,8 @@ impl ArchiveStore {
         create_durably(root)?;
         let incoming = root.join(INCOMING);
         fs::create_dir_all(&incoming)?;
-        for left in fs::read_dir(&incoming)? {
-            fs::remove_file(left?.path())?;
+        for leftover in fs::read_dir(&incoming)? {
+            fs::remove_file(leftover?.path())?;
         }
         for prefix in 0..=u8::MAX {
             fs::create_dir_all(root.join(format!("{prefix:02x}")))?;
@@ -170,7 +170,7 @@ fn list_archives(directory: &Path) -> io::Result<Vec<(PathBuf, Digest)>> {
     Ok(found)
 }
 
-/// An upload in progress; removed on drop unless it was kept.
+/// An upload in progress; removed on drop unless it was committed.
 #[derive(Debug)]
 pub struct ArchiveUpload {
     file: File,
@@ -209,7 +209,7 @@ impl ArchiveUpload {
 
 impl Drop for ArchiveUpload {
     fn drop(&mut self) {
-        // A kept upload no longer has this name.
+        // A committed upload no longer has this name.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -221,7 +221,7 @@ mod tests {
 
     const NAME: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-    fn upload(archives: &ArchiveStore, bytes: &[u8]) -> ArchiveUpload {
+    fn start_upload(archives: &ArchiveStore, bytes: &[u8]) -> ArchiveUpload {
         let mut upload = archives.create_upload().unwrap();
         for byte in bytes {
             upload.write(&[*byte]).unwrap();
@@ -234,11 +234,11 @@ mod tests {
     }
 
     #[test]
-    fn an_upload_is_kept_under_its_hash() {
+    fn a_committed_upload_is_stored_under_its_hash() {
         let root = tempfile::tempdir().unwrap();
         let archives = ArchiveStore::open(root.path()).unwrap();
-        for _again in 0..2 {
-            let mut upload = upload(&archives, b"abc");
+        for _ in 0..2 {
+            let mut upload = start_upload(&archives, b"abc");
             let mut stored_bytes = Vec::new();
             upload.reader().unwrap().read_to_end(&mut stored_bytes).unwrap();
             let archive = archives.commit_upload(&upload).unwrap();
@@ -249,32 +249,32 @@ mod tests {
     }
 
     #[test]
-    fn of_an_upload_that_is_not_kept_nothing_is_left() {
+    fn an_uncommitted_upload_leaves_nothing() {
         let root = tempfile::tempdir().unwrap();
         let archives = ArchiveStore::open(root.path()).unwrap();
-        let upload = upload(&archives, b"abc");
+        let upload = start_upload(&archives, b"abc");
         assert_eq!(incoming_files(root.path()), 1);
         drop(upload);
         assert_eq!(incoming_files(root.path()), 0);
     }
 
     #[test]
-    fn opening_removes_what_was_cut_off_and_keeps_the_rest() {
+    fn opening_removes_interrupted_uploads_and_keeps_archives() {
         let root = tempfile::tempdir().unwrap();
         let archives = ArchiveStore::open(root.path()).unwrap();
-        let stored = archives.commit_upload(&upload(&archives, b"abc")).unwrap();
-        std::mem::forget(upload(&archives, b"half"));
+        let stored = archives.commit_upload(&start_upload(&archives, b"abc")).unwrap();
+        std::mem::forget(start_upload(&archives, b"half"));
         let archives = ArchiveStore::open(root.path()).unwrap();
         assert_eq!(incoming_files(root.path()), 0);
         assert!(archives.path_of(&stored.digest).exists());
     }
 
     #[test]
-    fn a_sweep_sets_aside_what_nobody_names_and_brings_back_what_is_named() {
+    fn a_sweep_moves_unreferenced_archives_aside_and_referenced_ones_back() {
         let root = tempfile::tempdir().unwrap();
         let archives = ArchiveStore::open(root.path()).unwrap();
         let [referenced, unreferenced] =
-            [&b"abc"[..], b"abd"].map(|bytes| archives.commit_upload(&upload(&archives, bytes)).unwrap().digest);
+            [&b"abc"[..], b"abd"].map(|bytes| archives.commit_upload(&start_upload(&archives, bytes)).unwrap().digest);
         let foreign_file = archives.path_of(&unreferenced).with_file_name("notes.txt");
         fs::write(&foreign_file, b"x").unwrap();
         let exist = || [referenced, unreferenced].map(|digest| archives.path_of(&digest).exists());
@@ -296,11 +296,11 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_archive_is_gone_and_that_is_fine_twice() {
+    fn removing_an_archive_is_idempotent() {
         let root = tempfile::tempdir().unwrap();
         let archives = ArchiveStore::open(root.path()).unwrap();
-        let digest = archives.commit_upload(&upload(&archives, b"abc")).unwrap().digest;
-        for _twice in 0..2 {
+        let digest = archives.commit_upload(&start_upload(&archives, b"abc")).unwrap().digest;
+        for _ in 0..2 {
             archives.remove(&digest).unwrap();
             assert!(!archives.path_of(&digest).exists());
         }
@@ -310,9 +310,9 @@ mod tests {
     fn a_damaged_archive_is_replaced_by_the_next_upload() {
         let root = tempfile::tempdir().unwrap();
         let archives = ArchiveStore::open(root.path()).unwrap();
-        let stored = archives.commit_upload(&upload(&archives, b"abc")).unwrap();
+        let stored = archives.commit_upload(&start_upload(&archives, b"abc")).unwrap();
         fs::write(archives.path_of(&stored.digest), b"ab").unwrap();
-        archives.commit_upload(&upload(&archives, b"abc")).unwrap();
+        archives.commit_upload(&start_upload(&archives, b"abc")).unwrap();
         assert_eq!(fs::read(archives.path_of(&stored.digest)).unwrap(), b"abc");
     }
 }

@@ -171,12 +171,12 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_micros(1_614_265_330_000_000);
 
     fn grant(holder: UploadTokenHolder) -> UploadGrant {
-        let until = Timestamp::from_micros(NOW.micros() + 1);
-        UploadGrant { version: VersionId(Uuid::from_u128(7)), holder, expires_at: until }
+        let expires_at = Timestamp::from_micros(NOW.micros() + 1);
+        UploadGrant { version: VersionId(Uuid::from_u128(7)), holder, expires_at }
     }
 
     #[test]
-    fn a_ticket_says_what_it_was_made_for_and_only_until_then() {
+    fn a_token_yields_its_grant_until_it_expires() {
         let key = UploadKey([7; 32]);
         for holder in
             [UploadTokenHolder::User(UserId(Uuid::from_u128(1))), UploadTokenHolder::Token(TokenId(Uuid::from_u128(2)))]
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn no_part_of_a_ticket_can_be_changed() {
+    fn no_part_of_a_token_can_be_changed() {
         let key = UploadKey([7; 32]);
         let token = key.issue_token(&grant(UploadTokenHolder::User(UserId(Uuid::nil()))));
         for at in 0..token.len() {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_kept_only_its_owner_reads_it_and_a_damaged_one_stays() {
+    fn a_key_is_readable_by_its_owner_only_and_a_damaged_one_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("url-key");
         assert!(UploadKey::read(&path).unwrap().is_none());

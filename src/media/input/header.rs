@@ -156,13 +156,13 @@ fn read_gif(bytes: &[u8]) -> Option<PictureHeader> {
 
     let frame_width = u64::from(u16_le(bytes, at + 5)?);
     let frame_height = u64::from(u16_le(bytes, at + 7)?);
-    let frame = frame_width * frame_height;
-    if frame > INPUT_PIXELS_MAX {
+    let frame_pixels = frame_width * frame_height;
+    if frame_pixels > INPUT_PIXELS_MAX {
         return None;
     }
 
     // The frame is decoded separately unless it has the width of the screen; extensions are copied.
-    let memory = DecodeMemory { decoder: 4 * frame + bytes.len() as u64, source: 4, output: 4 };
+    let memory = DecodeMemory { decoder: 4 * frame_pixels + bytes.len() as u64, source: 4, output: 4 };
     let width = width.into();
     let height = height.into();
 

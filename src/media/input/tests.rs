@@ -18,7 +18,7 @@ fn decode(bytes: &[u8]) -> Result<DecodedPicture, InvalidValue> {
 }
 
 fn invalid_reason(error: PictureDecodeError) -> InvalidValue {
-    let PictureDecodeError::Invalid(reason) = error else { panic!("nobody else decodes") };
+    let PictureDecodeError::Invalid(reason) = error else { panic!("the budget is in use") };
     reason
 }
 
@@ -49,7 +49,7 @@ const CODECS: [(image::ImageFormat, ImageFormat); 6] = [
 ];
 
 #[test]
-fn every_format_is_known_by_its_content() {
+fn every_format_is_detected_from_its_content() {
     for (codec, format) in CODECS {
         let bytes = encode(gradient(20, 10), codec);
         assert_eq!(inspect(&bytes), Ok(PictureInfo { format, width: 20, height: 10 }), "{format:?}");
@@ -57,12 +57,12 @@ fn every_format_is_known_by_its_content() {
 }
 
 #[test]
-fn a_truncated_file_is_refused_whatever_its_format() {
+fn a_truncated_file_of_any_format_is_rejected() {
     for (codec, format) in CODECS {
         let bytes = encode(gradient(40, 30), codec);
-        for share in [2, 5, 9] {
-            let cut = &bytes[..bytes.len() * share / 10];
-            assert!(inspect(cut).is_err(), "{format:?} cut to {share} tenths");
+        for tenths in [2, 5, 9] {
+            let cut = &bytes[..bytes.len() * tenths / 10];
+            assert!(inspect(cut).is_err(), "{format:?} cut to {tenths} tenths");
         }
     }
 }
@@ -80,14 +80,14 @@ fn damaged_files_never_panic() {
 }
 
 #[test]
-fn what_is_no_picture_is_refused_with_the_formats() {
+fn other_files_are_rejected_with_the_list_of_formats() {
     for bytes in [&b""[..], b"x", b"<svg/>", b"%PDF-1.4"] {
         assert_eq!(inspect(bytes).unwrap_err().to_string(), "must be a png, jpeg, webp, gif, bmp or tiff picture");
     }
 }
 
 #[test]
-fn size_is_refused_from_the_header_alone() {
+fn excessive_size_is_rejected_from_the_header_alone() {
     // A PNG that announces 20000x20000 pixels but has none.
     let mut bytes = encode(gradient(1, 1), image::ImageFormat::Png);
     bytes[16..24].copy_from_slice(&[0, 0, 0x4E, 0x20, 0, 0, 0x4E, 0x20]);
@@ -104,7 +104,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn pictures_are_set_upright() {
+fn exif_orientation_is_applied() {
     let mut bytes = Vec::new();
     let mut encoder = JpegEncoder::new_with_quality(&mut bytes, 100);
     encoder.set_exif_metadata(exif(6)).unwrap();
@@ -121,7 +121,7 @@ fn pictures_are_set_upright() {
 }
 
 #[test]
-fn of_an_animation_the_first_frame_counts() {
+fn only_the_first_frame_of_an_animation_is_used() {
     let mut bytes = Vec::new();
     let mut encoder = GifEncoder::new(&mut bytes);
     for colour in [[255, 0, 0, 255], [0, 255, 0, 255]] {
@@ -143,7 +143,7 @@ fn sixteen_bits_become_eight_and_grey_becomes_rgb() {
 }
 
 #[test]
-fn transparency_is_kept_where_there_is_any() {
+fn transparency_is_kept_if_any_pixel_has_it() {
     let mut picture = RgbaImage::from_pixel(4, 4, Rgba([10, 20, 30, 255]));
     let opaque = decode(&encode(picture.clone(), image::ImageFormat::Png)).unwrap();
     assert!(matches!(opaque.pixels, Pixels::Opaque(_)));
@@ -196,8 +196,8 @@ fn only_rgb_profiles_are_kept() {
 }
 
 #[test]
-fn sizes_that_overflow_any_weight_are_refused_by_their_pixels() {
-    // Found by the fuzzer of pictures: the weight of the rows was multiplied before the pixels were checked.
+fn sizes_that_overflow_the_memory_estimate_are_rejected_by_pixel_count() {
+    // Found by fuzzing: the memory for the rows was computed before the number of pixels was checked.
     let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".to_vec();
     png.extend([0x7e, 0, 0, 0, 0x7e, 0, 0, 0, 16, 6, 0, 0, 0, 0, 0, 0, 0]);
     png.extend(b"\0\0\0\0IDAT\0\0\0\0");

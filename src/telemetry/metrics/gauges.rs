@@ -98,14 +98,14 @@ impl GaugeReadings {
         }
         registry.register("queue", "Queue lengths: changes to write, unfinished tasks, pending webhooks", queues);
 
-        let description = "1 for the current state of the log verification";
+        let help = "1 for the current state of the log verification";
         let verification = state_family(&self.verification);
-        registry.register("verification_state", description, verification);
+        registry.register("verification_state", help, verification);
 
         let pending = Gauge::<f64, AtomicU64>::default();
         pending.set(self.sync_pending.as_secs_f64());
-        let description = "Duration of the journal sync in progress; 0 if there is none";
-        registry.register_with_unit("journal_sync_pending", description, Unit::Seconds, pending);
+        let help = "Duration of the journal sync in progress; 0 if there is none";
+        registry.register_with_unit("journal_sync_pending", help, Unit::Seconds, pending);
 
         registry.register("storage_state", "1 for the current storage state", state_family(&self.storage));
 

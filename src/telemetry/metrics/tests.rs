@@ -7,9 +7,9 @@ fn lines(metrics: &Metrics, gauges: &GaugeReadings) -> Vec<String> {
 }
 
 #[test]
-fn requests_are_counted_once_by_route_and_status_also_those_that_nobody_waits_for() {
+fn requests_are_counted_once_by_route_and_status_even_if_the_client_disconnected() {
     let metrics = Metrics::default();
-    let open = metrics.start_request("GET", "/nodes");
+    let in_flight = metrics.start_request("GET", "/nodes");
     metrics.start_request("GET", "/nodes").finish(200);
     metrics.start_request("POST", "/nodes/{node_id}/reviews").finish(503);
     drop(metrics.start_request("GET", "/nodes"));
@@ -24,15 +24,15 @@ fn requests_are_counted_once_by_route_and_status_also_those_that_nobody_waits_fo
         "mediary_http_request_duration_seconds_count{method=\"GET\",route=\"/nodes\"} 1",
         "mediary_http_requests_in_flight 1",
     ] {
-        assert!(rendered.iter().any(|told| told == line), "{line} is missing in {rendered:#?}");
+        assert!(rendered.iter().any(|other| other == line), "{line} is missing in {rendered:#?}");
     }
 
-    drop(open);
+    drop(in_flight);
     assert!(lines(&metrics, &GaugeReadings::default()).contains(&"mediary_http_requests_in_flight 0".to_owned()));
 }
 
 #[test]
-fn tasks_that_failed_are_counted_by_kind_and_code() {
+fn failed_tasks_are_counted_by_kind_and_code() {
     let metrics = Metrics::default();
     for code in [Some("vendor_lost"), None, Some("vendor_lost")] {
         metrics.count_task_failure("extend", code);
@@ -45,7 +45,7 @@ fn tasks_that_failed_are_counted_by_kind_and_code() {
 }
 
 #[test]
-fn a_sync_is_found_in_the_bucket_of_its_length() {
+fn a_sync_is_counted_in_the_bucket_of_its_duration() {
     let metrics = Metrics::default();
     metrics.observe_sync(Duration::from_micros(150));
     let rendered = lines(&metrics, &GaugeReadings::default());
@@ -55,7 +55,7 @@ fn a_sync_is_found_in_the_bucket_of_its_length() {
 }
 
 #[test]
-fn of_several_states_one_is_the_case_and_lags_are_what_is_missing() {
+fn one_state_gauge_is_set_and_lags_are_differences() {
     const STATES: &[&str] = &["closed", "open"];
     let circuits = vec![("imagevendor", StateGauge { all: STATES, current: "open" })];
     let gauges = GaugeReadings {
@@ -73,13 +73,13 @@ fn of_several_states_one_is_the_case_and_lags_are_what_is_missing() {
         "mediary_index_lag_events 3",
         "mediary_read_models_lag_events 0",
     ] {
-        assert!(rendered.iter().any(|told| told == line), "{line} is missing in {rendered:#?}");
+        assert!(rendered.iter().any(|other| other == line), "{line} is missing in {rendered:#?}");
     }
-    assert!(!rendered.iter().any(|line| line.contains("index_bytes")), "what is not known is not told");
+    assert!(!rendered.iter().any(|line| line.contains("index_bytes")), "unknown values are omitted");
 }
 
 #[test]
-fn what_is_foreseen_is_told_with_0_and_what_happened_before_stays() {
+fn known_series_start_at_0_and_earlier_counts_are_kept() {
     let metrics = Metrics::default();
     metrics.count_event("UserCreated");
     let series = KnownSeries {
@@ -105,13 +105,13 @@ fn what_is_foreseen_is_told_with_0_and_what_happened_before_stays() {
         "mediary_vendor_calls_total{vendor=\"remote-image\",call=\"submit\",outcome=\"unreached\"} 0",
         "mediary_vendor_calls_total{vendor=\"remote-image\",call=\"result\",outcome=\"unfetched\"} 0",
     ] {
-        assert!(rendered.iter().any(|told| told == line), "{line} is missing in {rendered:#?}");
+        assert!(rendered.iter().any(|other| other == line), "{line} is missing in {rendered:#?}");
     }
     assert!(!rendered.iter().any(|line| line.contains("call=\"submit\",outcome=\"unfetched\"")), "{rendered:#?}");
 }
 
 #[test]
-fn calls_to_vendors_are_counted_by_what_came_of_them_and_timed() {
+fn vendor_calls_are_counted_by_outcome_and_timed() {
     let metrics = Metrics::default();
     metrics.observe_vendor_call("remote-image", "poll", "ok", Duration::from_millis(3));
     metrics.observe_vendor_call("remote-image", "poll", "busy", Duration::from_millis(1));
@@ -122,6 +122,6 @@ fn calls_to_vendors_are_counted_by_what_came_of_them_and_timed() {
         "mediary_vendor_call_duration_seconds_count{vendor=\"remote-image\",call=\"poll\"} 2",
         "mediary_vendor_call_duration_seconds_bucket{le=\"0.004\",vendor=\"remote-image\",call=\"poll\"} 2",
     ] {
-        assert!(rendered.iter().any(|told| told == line), "{line} is missing in {rendered:#?}");
+        assert!(rendered.iter().any(|other| other == line), "{line} is missing in {rendered:#?}");
     }
 }

@@ -26,7 +26,7 @@ impl SpanContext {
         (trace != [0; 16] && span != [0; 8]).then_some(Self { trace, span, sampled: flags & 1 == 1 })
     }
 
-    /// The first span of a new trace, which is sampled with a probability of `percent` in a hundred.
+    /// Returns the first span of a new trace, which is sampled with a probability of `percent` in a hundred.
     #[must_use]
     pub fn new_root(random: [u8; 24], percent: u8) -> Self {
         let mut trace = [0; 16];
@@ -38,7 +38,7 @@ impl SpanContext {
         Self { trace, span, sampled: percentile < u16::from(percent) }
     }
 
-    /// Another span of the same trace.
+    /// Returns another span of the same trace.
     #[must_use]
     pub fn child(self, random: [u8; 24]) -> Self {
         let mut span = [0; 8];
@@ -73,7 +73,7 @@ mod tests {
     const GOOD: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
     #[test]
-    fn a_trace_parent_is_read_and_nothing_that_is_none() {
+    fn only_valid_traceparents_are_parsed() {
         let context = SpanContext::parse(GOOD).unwrap();
         assert_eq!((context.trace[0], context.span[7], context.sampled), (0x0a, 0x31, true));
         assert!(!SpanContext::parse(&GOOD.replace("-01", "-00")).unwrap().sampled);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_new_traces_is_noted() {
+    fn the_configured_percentage_of_traces_is_sampled() {
         let sampled_count = |percent| (0..=255_u8).filter(|n| SpanContext::new_root([*n; 24], percent).sampled).count();
         assert_eq!((sampled_count(0), sampled_count(100)), (0, 256));
         assert!((90..170).contains(&sampled_count(50)), "{}", sampled_count(50));

@@ -17,7 +17,7 @@ pub struct TaskTraces {
 }
 
 impl TaskTraces {
-    /// The trace of a task.
+    /// Returns the trace of a task.
     pub fn get(&self, task: Uuid) -> Option<SpanContext> {
         self.by_task.get(&task).copied()
     }
@@ -41,15 +41,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_are_remembered() {
-        let mut threads = TaskTraces::default();
+    fn only_the_most_recent_tasks_are_kept() {
+        let mut traces = TaskTraces::default();
         let context = SpanContext::new_root([1; 24], 100);
         let task = |index: usize| Uuid::from_u128(index as u128);
         for index in 0..TASKS_MAX + 10 {
-            threads.insert(task(index), context);
-            threads.insert(task(index), context);
+            traces.insert(task(index), context);
+            traces.insert(task(index), context);
         }
-        assert_eq!((threads.by_task.len(), threads.insertion_order.len()), (TASKS_MAX, TASKS_MAX));
-        assert_eq!((threads.get(task(9)), threads.get(task(10))), (None, Some(context)));
+        assert_eq!((traces.by_task.len(), traces.insertion_order.len()), (TASKS_MAX, TASKS_MAX));
+        assert_eq!((traces.get(task(9)), traces.get(task(10))), (None, Some(context)));
     }
 }

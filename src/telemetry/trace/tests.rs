@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 
-/// A tracer whose clock and random numbers count up.
+/// Returns a tracer whose clock and random numbers count up.
 fn tracer() -> Tracer {
     let now = Arc::new(AtomicU64::new(0));
     let counter = Arc::new(AtomicU64::new(1));
@@ -20,7 +20,7 @@ fn tracer() -> Tracer {
 }
 
 #[tokio::test]
-async fn parts_belong_to_what_they_happen_in_and_calls_to_what_submitted_the_task() {
+async fn child_spans_belong_to_the_request_and_calls_to_the_submission() {
     let tracer = tracer();
     let task = Uuid::from_u128(7);
     let request = tracer.start_request_span(Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")).unwrap();
@@ -38,14 +38,14 @@ async fn parts_belong_to_what_they_happen_in_and_calls_to_what_submitted_the_tas
     assert!(spans.iter().all(|span| span.context.trace == request.context.trace && span.started_at < span.ended_at));
     assert_eq!(
         request.parent,
-        SpanContext::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01").map(|it| it.span)
+        SpanContext::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01").map(|context| context.span)
     );
     assert_eq!((append.parent, call.parent), (Some(request.context.span), Some(request.context.span)));
     assert_eq!(call.attributes, [("mediary.task_id", AttributeValue::Text(task.to_string()))]);
 }
 
 #[tokio::test]
-async fn without_a_tracer_or_where_the_caller_has_decided_against_it_nothing_is_noted() {
+async fn nothing_is_recorded_without_a_tracer_or_if_the_caller_does_not_sample() {
     assert!(Tracer::default().start_request_span(None).is_none() && child_span(String::new).is_none());
     let tracer = tracer();
     assert!(tracer.start_request_span(Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")).is_none());
@@ -53,7 +53,7 @@ async fn without_a_tracer_or_where_the_caller_has_decided_against_it_nothing_is_
 }
 
 #[test]
-fn what_waits_is_bounded_and_the_rest_is_counted() {
+fn the_queue_is_bounded_and_dropped_spans_are_counted() {
     let tracer = tracer();
     for _ in 0..WAITING_MAX + 3 {
         drop(tracer.start_request_span(None));

@@ -24,7 +24,7 @@ impl EngineBudget {
         Self { shares: FairSemaphore::with_share(total, total.div_ceil(2)), heavy: FairSemaphore::new(1) }
     }
 
-    /// Returns what is left.
+    /// Returns the available part of the budget.
     #[cfg(test)]
     pub fn available(&self) -> u64 {
         self.shares.available()

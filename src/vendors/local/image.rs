@@ -62,8 +62,8 @@ struct ImageEngine {
 type Outcome = Result<Picture, TaskFailure>;
 
 impl LocalImage {
-    /// Returns an engine that reads inputs from `store` and stores results there. Jobs that are no longer `wanted` are
-    /// not started.
+    /// Returns an engine that reads inputs from `store` and stores results there. Jobs for which `is_wanted` returns
+    /// `false` are not started.
     #[must_use]
     pub fn new(store: MediaStore, options: ImageEngineOptions, is_wanted: IsJobWanted) -> Self {
         let budget = EngineBudget::new(options.kilopixels_max.into());
@@ -113,16 +113,17 @@ impl Vendor for LocalImage {
 }
 
 impl ImageEngine {
-    /// Waits for its share of the budget, works, and stores the outcome.
-    async fn run(self: Arc<Self>, key: VendorKey, account: Option<UserId>, run: ReadyImageJob) {
+    /// Waits for a share of the budget, runs the job, and records its outcome.
+    async fn run(self: Arc<Self>, key: VendorKey, account: Option<UserId>, job: ReadyImageJob) {
         let _permit = tokio::select! {
             biased;
             () = self.jobs.wait_until_unwanted(&key) => return self.jobs.forget(&key),
-            share = self.budget.acquire(account, self.share(&run).into()) => share,
+            permit = self.budget.acquire(account, self.cost(&job).into()) => permit,
         };
+
         let engine = Arc::clone(&self);
         let job_key = key.clone();
-        let work = move || guarded("image", || engine.threads.run(|| engine.render(&job_key, &run)));
+        let work = move || guarded("image", || engine.threads.run(|| engine.render(&job_key, &job)));
         let result = tokio::task::spawn_blocking(work).await;
         let engine_stopped = |_| Err(TaskFailure::new("engine_stopped", "the engine stopped before the job ended"));
         self.jobs.end(key, result.unwrap_or_else(engine_stopped));
@@ -130,15 +131,15 @@ impl ImageEngine {
 
     /// Returns the cost of a job, at most the whole budget: the pixels of its pictures and of the result, and
     /// the files, which may be far larger.
-    fn share(&self, work: &ReadyImageJob) -> u32 {
-        let times = u64::from(work.job.scale());
+    fn cost(&self, work: &ReadyImageJob) -> u32 {
+        let scale = u64::from(work.job.scale());
         let pixels = |picture: &Picture, factor: u64| {
             (u64::from(picture.width) * u64::from(picture.height))
                 .saturating_mul(factor)
                 .saturating_add(picture.bytes.div_ceil(PIXEL_BYTES))
         };
         let reference = work.reference.as_ref().map_or(0, |picture| pixels(picture, 1));
-        kilopixels(pixels(&work.image, 1 + times * times).saturating_add(reference))
+        kilopixels(pixels(&work.image, 1 + scale * scale).saturating_add(reference))
             .max(JOB_KILOPIXELS_MIN)
             .min(self.options.kilopixels_max)
     }
@@ -167,14 +168,14 @@ impl ImageEngine {
         };
 
         self.jobs
-            .retry_while_lacking(key, || self.store.put(MediaArea::Result, &bytes, format, width, height))
+            .retry_while_exhausted(key, || self.store.put(MediaArea::Result, &bytes, format, width, height))
             .map_err(|error| defect("result_unwritable", "cannot store the result", &error))
     }
 
     fn read(&self, key: &VendorKey, picture: &Picture, name: &str) -> Result<DecodedPicture, TaskFailure> {
         let bytes = self
             .jobs
-            .retry_while_lacking(key, || self.store.read(MediaArea::Input, picture))
+            .retry_while_exhausted(key, || self.store.read(MediaArea::Input, picture))
             .map_err(|error| defect("input_unreadable", "cannot read the input picture", &error))?;
         let decoded = self.jobs.decode(key, self.store.decoders(), &bytes);
         decoded.map_err(|reason| TaskFailure::new("input_undecodable", &format!("{name} {reason}")))
@@ -232,7 +233,7 @@ mod tests {
         VendorJob { task, account: None, key, work: TaskWork::Image(image_work(input)) }
     }
 
-    async fn end_of(vendor: &LocalImage, reference: &VendorReference) -> JobProgress {
+    async fn wait_for_end(vendor: &LocalImage, reference: &VendorReference) -> JobProgress {
         loop {
             match vendor.poll(reference).await.unwrap() {
                 JobProgress::Running { .. } => vendor.progress_notify().notified().await,
@@ -245,7 +246,7 @@ mod tests {
     async fn a_job_ends_with_a_picture_in_the_store() {
         let fixture = fixture(ImageEngineOptions::default());
         let reference = fixture.vendor.submit(job("a", fixture.input)).await.unwrap();
-        let result = end_of(&fixture.vendor, &reference).await;
+        let result = wait_for_end(&fixture.vendor, &reference).await;
         let JobProgress::Done(TaskResults::Pictures(pictures)) = &result else { panic!("the job is done") };
         assert_eq!((pictures.len(), pictures[0].width, pictures[0].height), (1, 32, 32));
         let bytes = fixture.store.read(MediaArea::Result, &pictures[0]).unwrap();
@@ -255,17 +256,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_that_is_known_is_the_same_job_and_the_same_work_gives_the_same_file() {
+    async fn a_known_key_is_the_same_job_and_the_same_work_gives_the_same_file() {
         let fixture = fixture(ImageEngineOptions::default());
         let first = fixture.vendor.submit(job("a", fixture.input)).await.unwrap();
         assert_eq!(fixture.vendor.submit(job("a", fixture.input)).await.unwrap(), first);
         assert_eq!(fixture.vendor.engine.jobs.count(), 1);
         let other = fixture.vendor.submit(job("b", fixture.input)).await.unwrap();
-        assert_eq!(end_of(&fixture.vendor, &first).await, end_of(&fixture.vendor, &other).await);
+        assert_eq!(wait_for_end(&fixture.vendor, &first).await, wait_for_end(&fixture.vendor, &other).await);
     }
 
     #[tokio::test]
-    async fn a_job_that_nobody_wants_any_more_is_not_begun() {
+    async fn an_unwanted_job_is_not_started() {
         let fixture = fixture(ImageEngineOptions::default());
         let vendor =
             LocalImage::new(fixture.store.clone(), ImageEngineOptions::default(), Arc::new(|job| job.as_str() != "a"));
@@ -273,12 +274,12 @@ mod tests {
             vendor.submit(job("a", fixture.input)).await.unwrap(),
             vendor.submit(job("b", fixture.input)).await.unwrap(),
         ];
-        assert!(matches!(end_of(&vendor, &wanted).await, JobProgress::Done(_)));
-        assert_eq!(end_of(&vendor, &unwanted).await, JobProgress::Forgotten);
+        assert!(matches!(wait_for_end(&vendor, &wanted).await, JobProgress::Done(_)));
+        assert_eq!(wait_for_end(&vendor, &unwanted).await, JobProgress::Forgotten);
     }
 
     #[tokio::test]
-    async fn a_restart_forgets() {
+    async fn a_restart_forgets_all_jobs() {
         let fixture = fixture(ImageEngineOptions::default());
         let reference = fixture.vendor.submit(job("a", fixture.input)).await.unwrap();
         let restarted = LocalImage::new(fixture.store.clone(), ImageEngineOptions::default(), Arc::new(|_| true));
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_picture_that_cannot_be_read_fails_with_a_reason() {
+    async fn an_unreadable_picture_fails_the_job_with_a_reason() {
         let fixture = fixture(ImageEngineOptions::default());
         let missing_picture = Picture { digest: Digest([7; 32]), ..fixture.input };
         let broken_picture = fixture.store.put(MediaArea::Input, b"no picture", ImageFormat::Png, 16, 16).unwrap();
@@ -297,43 +298,40 @@ mod tests {
         ] {
             let reference = fixture.vendor.submit(job(key, input)).await.unwrap();
             let failure = TaskFailure::new(code, message);
-            assert_eq!(end_of(&fixture.vendor, &reference).await, JobProgress::Failed(failure));
+            assert_eq!(wait_for_end(&fixture.vendor, &reference).await, JobProgress::Failed(failure));
         }
     }
 
     #[test]
-    fn a_share_counts_the_pixels_of_both_pictures_and_the_bytes_of_the_file() {
-        let share = |fixture: &ImageEngineFixture, side: u32, bytes: u64| {
+    fn the_cost_counts_the_pixels_of_both_pictures_and_the_bytes_of_the_file() {
+        let cost = |fixture: &ImageEngineFixture, side: u32, bytes: u64| {
             let input = Picture { width: side, height: side, bytes, ..fixture.input };
             fixture
                 .vendor
                 .engine
-                .share(&ReadyImageJob::from_work(image_work(input)).unwrap_or_else(|reason| panic!("{reason}")))
+                .cost(&ReadyImageJob::from_work(image_work(input)).unwrap_or_else(|reason| panic!("{reason}")))
         };
         let default_fixture = fixture(ImageEngineOptions::default());
-        assert_eq!(share(&default_fixture, 16, 700), JOB_KILOPIXELS_MIN);
-        assert_eq!(
-            [share(&default_fixture, 16, 50_000_000), share(&default_fixture, 1000, 16_000_000)],
-            [3_127, 6_000]
-        );
+        assert_eq!(cost(&default_fixture, 16, 700), JOB_KILOPIXELS_MIN);
+        assert_eq!([cost(&default_fixture, 16, 50_000_000), cost(&default_fixture, 1000, 16_000_000)], [3_127, 6_000]);
         let small = fixture(ImageEngineOptions { kilopixels_max: 5_000, ..ImageEngineOptions::default() });
-        assert_eq!(share(&small, 1000, 16_000_000), 5_000);
+        assert_eq!(cost(&small, 1000, 16_000_000), 5_000);
     }
 
     #[tokio::test]
-    async fn what_would_be_too_large_is_refused() {
+    async fn a_job_with_too_large_a_result_is_rejected() {
         let fixture = fixture(ImageEngineOptions::default());
         let large = Picture { width: 10_000, height: 10_000, ..fixture.input };
         assert_eq!(fixture.vendor.submit(job("a", large)).await.unwrap_err().kind, VendorErrorKind::Refused);
     }
 
     #[tokio::test]
-    async fn a_full_engine_is_busy_and_takes_work_again_when_a_job_has_ended() {
+    async fn a_full_engine_is_busy_until_a_job_has_ended() {
         let fixture = fixture(ImageEngineOptions { jobs_max: 1, ..ImageEngineOptions::default() });
         let first = fixture.vendor.submit(job("a", fixture.input)).await.unwrap();
         let busy = fixture.vendor.submit(job("b", fixture.input)).await.unwrap_err();
         assert_eq!((busy.kind, busy.retry_after), (VendorErrorKind::Busy, Some(BUSY_PAUSE)));
-        end_of(&fixture.vendor, &first).await;
+        wait_for_end(&fixture.vendor, &first).await;
         assert!(fixture.vendor.submit(job("b", fixture.input)).await.is_ok());
     }
 
@@ -345,7 +343,7 @@ mod tests {
             references.push(fixture.vendor.submit(job(key, fixture.input)).await.unwrap());
         }
         for reference in references {
-            assert!(matches!(end_of(&fixture.vendor, &reference).await, JobProgress::Done(_)));
+            assert!(matches!(wait_for_end(&fixture.vendor, &reference).await, JobProgress::Done(_)));
         }
     }
 
@@ -361,17 +359,17 @@ mod tests {
         let [_, _, last, other] = &references[..] else { panic!("four jobs") };
 
         // Then the job of the other account, submitted last, ends no later than the backlog
-        end_of(&fixture.vendor, last).await;
+        wait_for_end(&fixture.vendor, last).await;
         assert!(matches!(fixture.vendor.poll(other).await.unwrap(), JobProgress::Done(_)));
     }
 
     #[tokio::test]
-    async fn only_the_youngest_ended_jobs_are_remembered() {
+    async fn only_the_most_recently_ended_jobs_are_remembered() {
         let fixture = fixture(ImageEngineOptions { ended_max: 1, ..ImageEngineOptions::default() });
         let first = fixture.vendor.submit(job("a", fixture.input)).await.unwrap();
-        end_of(&fixture.vendor, &first).await;
+        wait_for_end(&fixture.vendor, &first).await;
         let second = fixture.vendor.submit(job("b", fixture.input)).await.unwrap();
-        end_of(&fixture.vendor, &second).await;
+        wait_for_end(&fixture.vendor, &second).await;
         assert_eq!(fixture.vendor.poll(&first).await.unwrap(), JobProgress::Forgotten);
     }
 }

@@ -70,7 +70,7 @@ fn picture_job(job: &ImageJob) -> PictureJob {
     }
 }
 
-fn text(prompt: Option<&ImagePrompt>) -> Option<String> {
+fn prompt_text(prompt: Option<&ImagePrompt>) -> Option<String> {
     prompt.map(|prompt| prompt.as_str().to_owned())
 }
 
@@ -103,7 +103,7 @@ fn upscale(job: &UpscaleJob) -> PictureUpscale {
         fractality: job.fractality.fraction(),
         hdr: job.hdr.fraction(),
         resemblance: job.resemblance.fraction(),
-        prompt: text(job.prompt.as_ref()),
+        prompt: prompt_text(job.prompt.as_ref()),
     }
 }
 
@@ -144,7 +144,7 @@ fn style(job: &StyleTransferJob) -> StyleJob {
             StyleFlavor::DonotstyleSharp => StyleMethod::DonotstyleSharp,
         },
         portrait: job.portrait.map(portrait),
-        prompt: text(job.prompt.as_ref()),
+        prompt: prompt_text(job.prompt.as_ref()),
         structure_strength: job.structure_strength.fraction(),
         style_strength: job.style_strength.fraction(),
     }
@@ -184,7 +184,7 @@ fn skin(job: SkinEnhanceJob) -> SkinJob {
 
 fn relight(job: &RelightJob) -> PictureRelight {
     PictureRelight {
-        prompt: text(job.prompt.as_ref()),
+        prompt: prompt_text(job.prompt.as_ref()),
         source: match job.source {
             LightSource::Prompt => LightOrigin::Prompt,
             LightSource::Reference => LightOrigin::Reference,
@@ -265,7 +265,7 @@ mod tests {
     use crate::domain::image::ImageFormat;
     use crate::domain::value::Digest;
 
-    fn ready(picture: u8, prompt: Option<&str>, seed: Option<u32>) -> ReadyImageJob {
+    fn ready_job(picture: u8, prompt: Option<&str>, seed: Option<u32>) -> ReadyImageJob {
         let image =
             Picture { digest: Digest([picture; 32]), format: ImageFormat::Png, bytes: 100, width: 8, height: 8 };
         let prompt = prompt.map(|text| ImagePrompt::parse(text).unwrap());
@@ -275,14 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_has_its_texture_and_without_one_each_picture_has_its_own() {
-        assert_eq!(ready(1, Some("a cat"), None).seed(), ready(2, Some("a cat"), None).seed());
-        assert_ne!(ready(1, Some("a cat"), None).seed(), ready(1, Some("a dog"), None).seed());
-        assert_ne!(ready(1, None, None).seed(), ready(2, None, None).seed());
+    fn the_seed_follows_from_the_prompt_or_else_from_the_picture() {
+        assert_eq!(ready_job(1, Some("a cat"), None).seed(), ready_job(2, Some("a cat"), None).seed());
+        assert_ne!(ready_job(1, Some("a cat"), None).seed(), ready_job(1, Some("a dog"), None).seed());
+        assert_ne!(ready_job(1, None, None).seed(), ready_job(2, None, None).seed());
     }
 
     #[test]
-    fn the_defaults_of_the_interface_are_those_of_the_engine() {
+    fn the_defaults_of_the_api_equal_those_of_the_engine() {
         assert_eq!(upscale(&UpscaleJob::default()), PictureUpscale::default());
         assert_eq!(precision(PrecisionUpscaleJob::default()), PrecisionJob::default());
         assert_eq!(style(&StyleTransferJob::default()), StyleJob::default());
@@ -302,12 +302,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_drawn_for_the_task_counts_first() {
-        assert_eq!(ready(1, Some("a cat"), Some(7)).seed(), 7);
+    fn the_seed_of_the_task_takes_precedence() {
+        assert_eq!(ready_job(1, Some("a cat"), Some(7)).seed(), 7);
     }
 
     #[test]
-    fn a_picture_that_was_not_fetched_is_refused() {
+    fn a_picture_that_was_not_fetched_is_rejected() {
         let url = crate::domain::value::CallbackUrl::parse("https://a.example/x.png").unwrap();
         let job = ImageJob::Upscale(UpscaleJob::default());
         let work = ImageWork { job, image: PictureSource::Remote(url), reference: None, seed: None };

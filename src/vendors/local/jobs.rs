@@ -22,17 +22,17 @@ use crate::media::decoders::{PictureDecodeError, PictureDecoders};
 use crate::media::input::DecodedPicture;
 use crate::vendors::{VendorError, VendorErrorKind};
 
-/// Pause requested when the engine is full.
-pub(super) const BUSY_PAUSE: Duration = Duration::from_secs(5);
 /// Returns `true` while a job is wanted: its task was not cancelled and has not ended otherwise.
 pub type IsJobWanted = Arc<dyn Fn(&VendorKey) -> bool + Send + Sync>;
 
+/// Pause requested when the engine is full.
+pub(super) const BUSY_PAUSE: Duration = Duration::from_secs(5);
 /// Time after which a job is dropped that is not polled, even if it is still wanted.
 pub(super) const POLL_TIMEOUT: Duration = Duration::from_mins(1);
 /// Interval at which a waiting job checks whether it is still wanted.
 const WANTED_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// Pause of a job that lacks disk space or file descriptors.
-const REST: Duration = Duration::from_secs(1);
+const RESOURCE_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// State of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,19 +71,19 @@ struct KnownJobs<T> {
 
 struct JobEntry<T> {
     account: Option<UserId>,
-    standing: JobState<T>,
+    state: JobState<T>,
     /// Time of the last poll.
     last_polled_at: Instant,
-    /// Sequence number.
+    /// Sequence number of the admission.
     arrival: u64,
 }
 
 impl<T> KnownJobs<T> {
     /// Removes a job from the waiting ones, if it is among them.
     fn leave_queue(&mut self, key: &VendorKey) {
-        let Some(JobEntry { account, arrival: came, .. }) = self.jobs.get(key) else { return };
+        let Some(JobEntry { account, arrival, .. }) = self.jobs.get(key) else { return };
         let Some(queue) = self.waiting.get_mut(account) else { return };
-        if let Ok(index) = queue.binary_search(came) {
+        if let Ok(index) = queue.binary_search(arrival) {
             queue.remove(index);
         }
         if queue.is_empty() {
@@ -93,9 +93,9 @@ impl<T> KnownJobs<T> {
 
     /// Removes a job from the count of waiting and running ones.
     fn close(&mut self, account: Option<UserId>) {
-        let left = self.open.remove(&account).unwrap_or(0).saturating_sub(1);
-        if left > 0 {
-            self.open.insert(account, left);
+        let remaining = self.open.remove(&account).unwrap_or(0).saturating_sub(1);
+        if remaining > 0 {
+            self.open.insert(account, remaining);
         }
     }
 }
@@ -124,11 +124,11 @@ impl<T: Clone> Jobs<T> {
             return Ok(false);
         }
 
-        // One account may use half of the places.
-        let own_max = self.open_max.div_ceil(2).max(2);
-        let own_open = registry.open.get(&account).copied().unwrap_or(0);
+        // One account may use half of the slots.
+        let account_max = self.open_max.div_ceil(2).max(2);
+        let account_open = registry.open.get(&account).copied().unwrap_or(0);
 
-        if registry.jobs.len() - registry.ended.len() >= self.open_max || own_open >= own_max {
+        if registry.jobs.len() - registry.ended.len() >= self.open_max || account_open >= account_max {
             let mut busy = VendorError::new(VendorErrorKind::Busy, format!("the queue of the {engine} engine is full"));
             busy.retry_after = Some(BUSY_PAUSE);
             return Err(busy);
@@ -139,7 +139,7 @@ impl<T: Clone> Jobs<T> {
         registry.waiting.entry(account).or_default().push_back(arrival);
         *registry.open.entry(account).or_default() += 1;
 
-        let entry = JobEntry { account, standing: JobState::Waiting, last_polled_at: Instant::now(), arrival };
+        let entry = JobEntry { account, state: JobState::Waiting, last_polled_at: Instant::now(), arrival };
         registry.jobs.insert(key.clone(), entry);
         Ok(true)
     }
@@ -149,7 +149,7 @@ impl<T: Clone> Jobs<T> {
         let mut registry = self.registry.lock();
         registry.leave_queue(key);
         if let Some(entry) = registry.jobs.get_mut(key) {
-            entry.standing = JobState::Running { permille: 0 };
+            entry.state = JobState::Running { permille: 0 };
         }
         drop(registry);
         self.progress_notify.notify_one();
@@ -157,24 +157,24 @@ impl<T: Clone> Jobs<T> {
 
     /// Sets the progress of a running job in thousandths. It never decreases, whatever the order of the threads.
     pub fn advance(&self, key: &VendorKey, new_permille: u16) {
-        if let Some(JobEntry { standing: JobState::Running { permille }, .. }) = self.registry.lock().jobs.get_mut(key)
-        {
+        if let Some(JobEntry { state: JobState::Running { permille }, .. }) = self.registry.lock().jobs.get_mut(key) {
             *permille = new_permille.max(*permille);
         }
     }
 
-    /// Returns the place of a job among the waiting ones, from 1; accounts take turns. `None` for a job that is not
+    /// Returns the position of a job among the waiting ones, from 1; accounts take turns. `None` for a job that is not
     /// waiting.
     pub fn queue_position(&self, key: &VendorKey) -> Option<u32> {
         let registry = self.registry.lock();
-        let JobEntry { account, arrival: came, .. } = registry.jobs.get(key)?;
+        let JobEntry { account, arrival, .. } = registry.jobs.get(key)?;
         let own_queue = registry.waiting.get(account)?;
-        let before = own_queue.binary_search(came).ok()?;
-        let other_queues = registry.waiting.iter().filter(|(other, _)| *other != account);
+        let own_ahead = own_queue.binary_search(arrival).ok()?;
+
         // In each round, accounts come in the order of their first waiting jobs.
-        let ahead =
-            other_queues.map(|(_, queue)| queue.len().min(before + usize::from(queue.front() < own_queue.front())));
-        u32::try_from(before + ahead.sum::<usize>() + 1).ok()
+        let other_queues = registry.waiting.iter().filter(|(other, _)| *other != account);
+        let others_ahead =
+            other_queues.map(|(_, queue)| queue.len().min(own_ahead + usize::from(queue.front() < own_queue.front())));
+        u32::try_from(own_ahead + others_ahead.sum::<usize>() + 1).ok()
     }
 
     /// Marks a job as ended.
@@ -183,7 +183,7 @@ impl<T: Clone> Jobs<T> {
         registry.leave_queue(&key);
 
         if let Some(entry) = registry.jobs.get_mut(&key) {
-            entry.standing = JobState::Ended(outcome);
+            entry.state = JobState::Ended(outcome);
             let account = entry.account;
             registry.close(account);
             registry.ended.push_back(key);
@@ -203,7 +203,7 @@ impl<T: Clone> Jobs<T> {
     pub fn forget(&self, key: &VendorKey) {
         let mut registry = self.registry.lock();
         registry.leave_queue(key);
-        if let Some(JobEntry { account, standing: JobState::Waiting | JobState::Running { .. }, .. }) =
+        if let Some(JobEntry { account, state: JobState::Waiting | JobState::Running { .. }, .. }) =
             registry.jobs.remove(key)
         {
             registry.close(account);
@@ -217,7 +217,7 @@ impl<T: Clone> Jobs<T> {
         let mut registry = self.registry.lock();
         let entry = registry.jobs.get_mut(key)?;
         entry.last_polled_at = Instant::now();
-        Some(entry.standing.clone())
+        Some(entry.state.clone())
     }
 
     /// Returns the number of known jobs.
@@ -249,11 +249,11 @@ impl<T: Clone> Jobs<T> {
     ///
     /// # Errors
     /// Returns the other errors of `attempt`.
-    pub fn retry_while_lacking<R>(&self, key: &VendorKey, attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
-        self.patiently_resting(key, || thread::sleep(REST), attempt)
+    pub fn retry_while_exhausted<R>(&self, key: &VendorKey, attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+        self.retry_with_wait(key, || thread::sleep(RESOURCE_RETRY_DELAY), attempt)
     }
 
-    fn patiently_resting<R>(
+    fn retry_with_wait<R>(
         &self,
         key: &VendorKey,
         mut wait: impl FnMut(),

@@ -48,7 +48,7 @@ impl MusicVendor for LocalMusic {
         let permits = self.permits.clone();
         let account = job.account;
 
-        let items = stream::try_unfold(PieceStage::Asked(job.work), move |stage| {
+        let items = stream::try_unfold(PieceStage::Requested(job.work), move |stage| {
             let permits = permits.clone();
             async move {
                 let permit = permits.acquire(account, 1).await;
@@ -66,19 +66,19 @@ impl MusicVendor for LocalMusic {
 
 /// Progress of a piece.
 enum PieceStage {
-    Asked(MusicWork),
+    Requested(MusicWork),
     Composed(Box<Piece>),
-    Named(Box<Piece>),
+    Titled(Box<Piece>),
     Playing(Box<Stream>),
 }
 
-type Next = Result<Option<(MusicStreamItem, PieceStage)>, MusicStreamError>;
+type NextItem = Result<Option<(MusicStreamItem, PieceStage)>, MusicStreamError>;
 
 impl PieceStage {
     /// Produces the next item. Blocks the thread.
-    fn next(self) -> Next {
+    fn next(self) -> NextItem {
         match self {
-            Self::Asked(work) => {
+            Self::Requested(work) => {
                 let piece = compose(work.prompt.as_str(), work.seconds.map(MusicSeconds::get));
                 let millis = u64::from(piece.frames) * 1000 / u64::from(RATE);
                 Ok(Some((MusicStreamItem::Length { millis }, Self::Composed(Box::new(piece)))))
@@ -86,11 +86,10 @@ impl PieceStage {
             Self::Composed(piece) => {
                 let title = Text::from_recorded(piece.title.clone());
                 let tags = piece.tags.clone();
-
-                let title_index = TitleIndex::default();
-                Ok(Some((MusicStreamItem::Title { index: title_index, title, tags }, Self::Named(piece))))
+                let item = MusicStreamItem::Title { index: TitleIndex::default(), title, tags };
+                Ok(Some((item, Self::Titled(piece))))
             }
-            Self::Named(piece) => {
+            Self::Titled(piece) => {
                 let stream = Stream::new(*piece).map_err(|error| failed_error(&error.to_string()))?;
                 Self::Playing(Box::new(stream)).next()
             }
@@ -169,9 +168,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_piece_is_told_of_and_then_played_to_its_end() {
-        let playing = LocalMusic::new(1).play(job(1));
-        let items: Vec<MusicStreamItem> = playing.try_collect().await.unwrap();
+    async fn a_piece_is_announced_and_then_played_to_its_end() {
+        let stream = LocalMusic::new(1).play(job(1));
+        let items: Vec<MusicStreamItem> = stream.try_collect().await.unwrap();
         assert_eq!(items[0], MusicStreamItem::Length { millis: 1_000 });
         assert!(
             matches!(&items[1], MusicStreamItem::Title { title, tags, .. } if !title.as_str().is_empty() && tags.len() > 2)

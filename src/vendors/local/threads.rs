@@ -29,7 +29,7 @@ impl EngineThreads {
     /// Runs a job on threads of its own, at a low priority. Blocks until it ends; passes on a panic.
     pub fn run<T: Send>(&self, job: impl FnOnce() -> T + Send) -> T {
         let idle = self.idle.lock().pop();
-        match idle.map_or_else(start, Ok) {
+        match idle.map_or_else(start_pool, Ok) {
             Ok(pool) => {
                 let result = pool.install(job);
                 self.put_back(pool);
@@ -50,7 +50,7 @@ impl EngineThreads {
     }
 }
 
-fn start() -> Result<ThreadPool, ThreadPoolBuildError> {
+fn start_pool() -> Result<ThreadPool, ThreadPoolBuildError> {
     ThreadPoolBuilder::new()
         .num_threads(EngineThreads::per_job())
         .thread_name(|index| format!("engine-{index}"))

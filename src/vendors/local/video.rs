@@ -67,7 +67,7 @@ struct VideoEngine {
 
 impl LocalVideo {
     /// Returns an engine that reads inputs from `store` and stores results there. Without `music`, videos have none.
-    /// Jobs that are no longer `wanted` are not started, or stopped at the next frame.
+    /// Jobs for which `is_wanted` returns `false` are not started, or stopped at the next frame.
     #[must_use]
     pub fn new(store: MediaStore, options: VideoEngineOptions, music: Option<Music>, is_wanted: IsJobWanted) -> Self {
         let budget = EngineBudget::new(options.kilopixels_max.into());
@@ -122,13 +122,13 @@ impl Vendor for LocalVideo {
 }
 
 impl VideoEngine {
-    /// Waits for its share of the budget, works, and stores the outcome.
+    /// Waits for a share of the budget, runs the job, and records its outcome.
     async fn run(self: Arc<Self>, key: VendorKey, account: Option<UserId>, work: VideoWork) {
         let work = Arc::new(work);
         let _permit = tokio::select! {
             biased;
             () = self.jobs.wait_until_unwanted(&key) => return self.jobs.forget(&key),
-            share = self.granted(account, &work) => share,
+            permit = self.acquire_budget(account, &work) => permit,
         };
 
         if self.jobs.is_abandoned(&key) {
@@ -153,15 +153,16 @@ impl VideoEngine {
     }
 
     /// Waits for the share of the budget that the job needs.
-    async fn granted(self: &Arc<Self>, account: Option<UserId>, work: &Arc<VideoWork>) -> EngineShare {
-        let decoding = if matches!(work.job, VideoJob::Extend(_)) { self.decoding(account, work).await } else { 0 };
-        self.budget.acquire(account, self.share(work, decoding).into()).await
+    async fn acquire_budget(self: &Arc<Self>, account: Option<UserId>, work: &Arc<VideoWork>) -> EngineShare {
+        let is_extension = matches!(work.job, VideoJob::Extend(_));
+        let decode_bytes = if is_extension { self.decode_bytes(account, work).await } else { 0 };
+        self.budget.acquire(account, self.cost(work, decode_bytes).into()).await
     }
 
     /// Returns the bytes needed to decode the video being extended. Reading it needs a share of the budget too, which
     /// is released before the next is acquired, so that jobs cannot deadlock.
-    async fn decoding(self: &Arc<Self>, account: Option<UserId>, work: &Arc<VideoWork>) -> u64 {
-        let _permit = self.budget.acquire(account, self.share(work, 0).into()).await;
+    async fn decode_bytes(self: &Arc<Self>, account: Option<UserId>, work: &Arc<VideoWork>) -> u64 {
+        let _permit = self.budget.acquire(account, self.cost(work, 0).into()).await;
         let engine = Arc::clone(self);
         let work = Arc::clone(work);
         let footage_size = move || {
@@ -172,26 +173,26 @@ impl VideoEngine {
         tokio::task::spawn_blocking(footage_size).await.ok().flatten().unwrap_or(0)
     }
 
-    /// Returns the share of the budget that a job needs, at most all; `decoding` is the number of bytes needed to
-    /// decode an input video.
-    fn share(&self, work: &VideoWork, decoding: u64) -> u32 {
+    /// Returns the cost of a job in thousands of pixels, at most the whole budget; `decode_bytes` is the number of bytes
+    /// needed to decode an input video.
+    fn cost(&self, work: &VideoWork, decode_bytes: u64) -> u32 {
         let cores = EngineThreads::per_job() as u64;
-        let frame = size(work).area() as u64 * FRAME_COST * cores;
+        let frames = size(work).area() as u64 * FRAME_COST * cores;
         let inputs = pictures(work).map(|picture| {
             (u64::from(picture.width) * u64::from(picture.height)).saturating_add(picture.bytes.div_ceil(PIXEL_BYTES))
         });
         let prepared = size(work).area() as u64 * PICTURE_COST * (1 + pictures(work).count() as u64);
-        let film = match &work.job {
+        let footage_file = match &work.job {
             VideoJob::Extend(job) => job.video.stored.map_or(0, |clip| clip.bytes.div_ceil(PIXEL_BYTES)),
             _ => 0,
         };
 
-        let film = film.saturating_add(decoding.div_ceil(PIXEL_BYTES));
-        let pixels = inputs.fold(frame.saturating_add(prepared).saturating_add(film), u64::saturating_add);
+        let footage = footage_file.saturating_add(decode_bytes.div_ceil(PIXEL_BYTES));
+        let pixels = inputs.fold(frames.saturating_add(prepared).saturating_add(footage), u64::saturating_add);
         u32::try_from(pixels.div_ceil(1000)).unwrap_or(u32::MAX).clamp(1, self.options.kilopixels_max)
     }
 
-    /// Makes the video; `None` if it is no longer wanted.
+    /// Renders and stores the video; `None` if it is no longer wanted.
     fn render(&self, key: &VendorKey, work: &VideoWork) -> Result<Option<Creation>, TaskFailure> {
         let seed = work.seed.get();
         let prompt = match &work.job {
@@ -200,12 +201,12 @@ impl VideoEngine {
         };
 
         let bed = self.music.as_ref().map(|music| move |samples| music(prompt, seed, samples));
-        let progress = Interest { engine: self, key };
-        let plan = plan(work, &progress, bed.as_ref().map(|bed| bed as Bed<'_>))?;
-        let stamped = plan.stamp.is_some();
+        let running_job = RunningJob { engine: self, key };
+        let plan = plan(work, &running_job, bed.as_ref().map(|bed| bed as Bed<'_>))?;
+        let has_watermark = plan.stamp.is_some();
 
-        match render(plan, &progress) {
-            Ok(film) => progress.store(&film, stamped).map(Some),
+        match render(plan, &running_job) {
+            Ok(rendered) => running_job.store(&rendered, has_watermark).map(Some),
             Err(Fault::Cancelled) => Ok(None),
             Err(Fault::Input { code, reason }) => Err(TaskFailure::new(code, &reason)),
             Err(Fault::Defect(cause)) => Err(defect("engine_failed", "the video engine failed on this job", &cause)),
@@ -213,57 +214,58 @@ impl VideoEngine {
     }
 }
 
-/// The running job, while it is wanted and polled.
-struct Interest<'a> {
+/// A running job: reads inputs, stores results, and reports progress while the job is wanted and polled.
+struct RunningJob<'a> {
     engine: &'a VideoEngine,
     key: &'a VendorKey,
 }
 
-impl Interest<'_> {
-    fn store(&self, film: &RenderedVideo, stamped: bool) -> Result<Creation, TaskFailure> {
+impl RunningJob<'_> {
+    fn store(&self, rendered: &RenderedVideo, has_watermark: bool) -> Result<Creation, TaskFailure> {
         let unwritable = |error| defect("result_unwritable", "cannot store the result", &error);
         let video = self
-            .patiently(|| self.engine.store.put_clip(MediaArea::Result, &film.bytes, VideoFormat::Mp4))
+            .retry_while_exhausted(|| self.engine.store.put_clip(MediaArea::Result, &rendered.bytes, VideoFormat::Mp4))
             .map_err(unwritable)?;
-        let [width, height] = [film.size.width, film.size.height].map(|side| u32::try_from(side).unwrap_or(u32::MAX));
-        let cover = || self.engine.store.put(MediaArea::Result, &film.cover, ImageFormat::Jpeg, width, height);
-        let cover = self.patiently(cover).map_err(unwritable)?;
-        Ok(Creation { video, cover: Some(cover), watermarked: stamped.then_some(video), vendor_id: None })
+        let [width, height] =
+            [rendered.size.width, rendered.size.height].map(|side| u32::try_from(side).unwrap_or(u32::MAX));
+        let cover = || self.engine.store.put(MediaArea::Result, &rendered.cover, ImageFormat::Jpeg, width, height);
+        let cover = self.retry_while_exhausted(cover).map_err(unwritable)?;
+        Ok(Creation { video, cover: Some(cover), watermarked: has_watermark.then_some(video), vendor_id: None })
     }
 
-    fn patiently<R>(&self, attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
-        self.engine.jobs.retry_while_lacking(self.key, attempt)
+    fn retry_while_exhausted<R>(&self, attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+        self.engine.jobs.retry_while_exhausted(self.key, attempt)
     }
 }
 
-impl Inputs for Interest<'_> {
+impl Inputs for RunningJob<'_> {
     type Failure = TaskFailure;
 
     fn picture(&self, source: &PictureSource, name: &str) -> Result<Pixels, TaskFailure> {
         let stored =
             source.stored().ok_or_else(|| TaskFailure::new("input_unreadable", &format!("{name} is missing")))?;
         let bytes = self
-            .patiently(|| self.engine.store.read(MediaArea::Input, stored))
+            .retry_while_exhausted(|| self.engine.store.read(MediaArea::Input, stored))
             .map_err(|error| defect("input_unreadable", "cannot read the input picture", &error))?;
         let decoded = self.engine.jobs.decode(self.key, self.engine.store.decoders(), &bytes);
         let decoded = decoded.map_err(|reason| TaskFailure::new("input_undecodable", &format!("{name} {reason}")))?;
         Ok(decoded.pixels)
     }
 
-    fn film(&self, clip: Option<&Clip>) -> Result<Vec<u8>, TaskFailure> {
+    fn footage(&self, clip: Option<&Clip>) -> Result<Vec<u8>, TaskFailure> {
         let clip = clip.ok_or_else(|| TaskFailure::new("input_unreadable", "video_url is missing"))?;
         if clip.format != VideoFormat::Mp4 {
             return Err(TaskFailure::new("video_unsupported", "the video is not an MP4 file"));
         }
-        self.patiently(|| self.engine.store.read_clip(MediaArea::Input, clip))
+        self.retry_while_exhausted(|| self.engine.store.read_clip(MediaArea::Input, clip))
             .map_err(|error| defect("input_unreadable", "cannot read the video", &error))
     }
 }
 
-impl Watch for Interest<'_> {
+impl Watch for RunningJob<'_> {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts to integers saturate")]
-    fn report_progress(&self, share: f32) {
-        self.engine.jobs.advance(self.key, (share.min(1.0) * 1000.0) as u16);
+    fn report_progress(&self, fraction: f32) {
+        self.engine.jobs.advance(self.key, (fraction.min(1.0) * 1000.0) as u16);
     }
 
     fn is_cancelled(&self) -> bool {
@@ -283,14 +285,14 @@ mod tests {
         ExtendJob, ExtendModel, ExtendResolution, Footage, GenerateJob, Seed, VideoModel, VideoSeconds,
     };
 
-    const FILM: &[u8] = include_bytes!("../../../fuzz/seeds/film/reordered_aac.mp4");
+    const FOOTAGE: &[u8] = include_bytes!("../../../fuzz/seeds/film/reordered_aac.mp4");
 
     fn work_of(job: VideoJob) -> VideoWork {
         VideoWork { job, images: Vec::new(), seed: Seed::from_random(1), payload: None, meta_data: None, credits: 0 }
     }
 
     #[tokio::test]
-    async fn a_film_that_nobody_wants_any_more_is_given_up_while_it_is_drawn() {
+    async fn an_unwanted_video_is_stopped_while_it_is_rendered() {
         let dir = tempfile::tempdir().unwrap();
         let wanted = Arc::new(AtomicBool::new(true));
         let wanted_flag = Arc::clone(&wanted);
@@ -298,7 +300,7 @@ mod tests {
         let vendor =
             LocalVideo::new(MediaStore::open(dir.path()).unwrap(), VideoEngineOptions::default(), None, is_wanted);
 
-        // Given a video that is being drawn
+        // Given a video that is being rendered
         let work = TaskWork::Video(work_of(VideoJob::StartEnd(GenerateJob::new(VideoModel::Vq1))));
         let job = VendorJob {
             task: TaskId(uuid::Uuid::nil()),
@@ -306,25 +308,25 @@ mod tests {
             key: Text::from_recorded("a".to_owned()),
             work,
         };
-        let film = vendor.submit(job).await.unwrap();
+        let reference = vendor.submit(job).await.unwrap();
 
-        while !matches!(vendor.poll(&film).await.unwrap(), JobProgress::Running { .. }) {
+        while !matches!(vendor.poll(&reference).await.unwrap(), JobProgress::Running { .. }) {
             vendor.progress_notify().notified().await;
         }
 
-        // When it is no longer wanted, then the job stops, and nothing is kept
+        // When it is no longer wanted, then the job stops and is forgotten
         wanted.store(false, Ordering::Relaxed);
-        while matches!(vendor.poll(&film).await.unwrap(), JobProgress::Running { .. }) {
+        while matches!(vendor.poll(&reference).await.unwrap(), JobProgress::Running { .. }) {
             vendor.progress_notify().notified().await;
         }
-        assert_eq!(vendor.poll(&film).await.unwrap(), JobProgress::Forgotten);
+        assert_eq!(vendor.poll(&reference).await.unwrap(), JobProgress::Forgotten);
     }
 
     #[tokio::test]
-    async fn a_film_that_goes_on_is_paid_for_by_the_size_of_its_own_pictures() {
+    async fn extending_a_video_costs_the_memory_to_decode_it() {
         let dir = tempfile::tempdir().unwrap();
         let store = MediaStore::open(dir.path()).unwrap();
-        let footage = store.put_clip(MediaArea::Input, FILM, VideoFormat::Mp4).unwrap();
+        let footage = store.put_clip(MediaArea::Input, FOOTAGE, VideoFormat::Mp4).unwrap();
         let work = |footage| VideoWork {
             job: VideoJob::Extend(ExtendJob {
                 model: ExtendModel::Vq2Pro,
@@ -345,15 +347,15 @@ mod tests {
         let available = engine.budget.available();
 
         // 64 by 48 pixels with at least three reference pictures; 25 frames wait.
-        let bytes = engine.decoding(None, &Arc::new(work(Some(footage)))).await;
+        let bytes = engine.decode_bytes(None, &Arc::new(work(Some(footage)))).await;
         assert!((29 * 64 * 48 * 3 / 2..42 * 64 * 48 * 3 / 2).contains(&bytes), "{bytes}");
-        assert_eq!(engine.decoding(None, &Arc::new(work(None))).await, 0);
-        assert_eq!(engine.budget.available(), available, "nothing is kept of it");
+        assert_eq!(engine.decode_bytes(None, &Arc::new(work(None))).await, 0);
+        assert_eq!(engine.budget.available(), available, "the share is released");
 
         // Rounded up to thousands, like the total.
         let large = 1 << 29;
-        let difference = engine.share(&work(None), large) - engine.share(&work(None), 0);
+        let difference = engine.cost(&work(None), large) - engine.cost(&work(None), 0);
         assert!(difference.abs_diff(u32::try_from(large / PIXEL_BYTES / 1000).unwrap()) <= 1, "{difference}");
-        assert_eq!(engine.share(&work(None), u64::MAX), engine.options.kilopixels_max);
+        assert_eq!(engine.cost(&work(None), u64::MAX), engine.options.kilopixels_max);
     }
 }

@@ -17,11 +17,11 @@ pub(super) trait Inputs {
     /// Reason for an unreadable input.
     type Failure;
 
-    /// Returns the pixels of a picture; `what` names its field in messages.
-    fn picture(&self, source: &PictureSource, what: &str) -> Result<Pixels, Self::Failure>;
+    /// Returns the pixels of a picture; `name` is its field, for messages.
+    fn picture(&self, source: &PictureSource, name: &str) -> Result<Pixels, Self::Failure>;
 
     /// Returns the bytes of a video.
-    fn film(&self, clip: Option<&Clip>) -> Result<Vec<u8>, Self::Failure>;
+    fn footage(&self, clip: Option<&Clip>) -> Result<Vec<u8>, Self::Failure>;
 }
 
 /// Returns all stored pictures of a job, for the estimate of decoding costs.
@@ -31,19 +31,19 @@ pub(super) fn pictures(work: &VideoWork) -> impl Iterator<Item = &Picture> {
 
 /// Returns the size of the requested video.
 pub(super) fn size(work: &VideoWork) -> Size {
-    let first = |source: Option<&PictureSource>| {
+    let dimensions = |source: Option<&PictureSource>| {
         source.and_then(PictureSource::stored).map(|picture| (picture.width, picture.height))
     };
     match &work.job {
         VideoJob::StartEnd(job) => {
-            size_of(job.resolution.lines(), job.aspect_ratio.map(AspectRatio::sides), first(work.images.first()))
+            size_of(job.resolution.lines(), job.aspect_ratio.map(AspectRatio::sides), dimensions(work.images.first()))
         }
         // References do not determine the aspect ratio of the scene.
         VideoJob::Reference(job) => size_of(job.resolution.lines(), job.aspect_ratio.map(AspectRatio::sides), None),
         VideoJob::Extend(job) => size_of(Resolution::from(job.resolution).lines(), None, None),
         VideoJob::Multiframe(job) => {
             let start = job.start_image.as_ref().or_else(|| job.key_frames.first().map(|frame| &frame.image));
-            size_of(Resolution::from(job.resolution).lines(), None, first(start))
+            size_of(Resolution::from(job.resolution).lines(), None, dimensions(start))
         }
     }
 }
@@ -177,7 +177,7 @@ fn generate_plan<'a, I: Inputs>(
 
 fn extend_plan<'a, I: Inputs>(work: &VideoWork, job: &ExtendJob, inputs: &I) -> Result<VideoPlan<'a>, I::Failure> {
     let base = base_plan(work);
-    let file = inputs.film(job.video.stored.as_ref())?;
+    let file = inputs.footage(job.video.stored.as_ref())?;
     let end = work.images.first().map(|source| inputs.picture(source, "images")).transpose()?;
 
     Ok(VideoPlan {
@@ -204,11 +204,10 @@ fn multiframe_plan<'a, I: Inputs>(
     });
 
     let legs = legs.collect::<Result<Vec<Leg>, _>>()?;
-    let start = job.start_image.as_ref().map(|source| inputs.picture(source, "start_image")).transpose()?;
+    let start_image = job.start_image.as_ref().map(|source| inputs.picture(source, "start_image")).transpose()?;
 
     // Without a start image the first key frame takes its role (contract 7).
-    let start = start.or_else(|| legs.first().map(|leg| leg.picture.clone()));
-
+    let start = start_image.or_else(|| legs.first().map(|leg| leg.picture.clone()));
     let material = start.map_or(Material::Words { seconds: 1 }, |start| Material::Legs { start, legs });
 
     Ok(VideoPlan { material, effort: effort(job.model.into()), ..base_plan(work) })
@@ -223,10 +222,10 @@ mod tests {
     use crate::domain::value::{Digest, Text};
     use crate::domain::video::{ExtendModel, ExtendResolution, KeyFrame, Seed, VideoSeconds};
 
-    /// Pictures in the size that they declare.
-    struct Here;
+    /// Inputs whose pictures are black and have the declared size.
+    struct BlankInputs;
 
-    impl Inputs for Here {
+    impl Inputs for BlankInputs {
         type Failure = String;
 
         fn picture(&self, source: &PictureSource, name: &str) -> Result<Pixels, String> {
@@ -234,7 +233,7 @@ mod tests {
             Ok(Pixels::Opaque(RgbImage::new(picture.width, picture.height)))
         }
 
-        fn film(&self, _: Option<&Clip>) -> Result<Vec<u8>, String> {
+        fn footage(&self, _: Option<&Clip>) -> Result<Vec<u8>, String> {
             Err("none".to_owned())
         }
     }
@@ -247,28 +246,28 @@ mod tests {
         VideoWork { job, images, seed: Seed::from_random(5), payload: None, meta_data: None, credits: 0 }
     }
 
-    fn planned(job: GenerateJob, images: Vec<PictureSource>) -> VideoPlan<'static> {
-        plan(&work(VideoJob::StartEnd(job), images), &Here, None).unwrap()
+    fn plan_start_end(job: GenerateJob, images: Vec<PictureSource>) -> VideoPlan<'static> {
+        plan(&work(VideoJob::StartEnd(job), images), &BlankInputs, None).unwrap()
     }
 
     #[test]
-    fn pictures_say_what_a_film_is_made_from_and_its_shape() {
+    fn the_pictures_determine_material_and_size() {
         let job = || GenerateJob { resolution: Resolution::P360, ..GenerateJob::new(VideoModel::Vq1) };
-        let without_pictures = planned(job(), Vec::new());
+        let without_pictures = plan_start_end(job(), Vec::new());
         assert!(
             matches!(without_pictures.material, Material::Words { seconds: 5 }) && without_pictures.size.width == 640
         );
-        let with_one = planned(job(), vec![picture(50, 100)]);
+        let with_one = plan_start_end(job(), vec![picture(50, 100)]);
         assert!(
             matches!(with_one.material, Material::Still { .. })
                 && (with_one.size.width, with_one.size.height) == (360, 720)
         );
-        let with_two = planned(job(), vec![picture(50, 100), picture(9, 9)]);
+        let with_two = plan_start_end(job(), vec![picture(50, 100), picture(9, 9)]);
         assert!(matches!(with_two.material, Material::Legs { ref legs, .. } if legs.len() == 1));
     }
 
     #[test]
-    fn fields_count_where_the_model_heeds_them() {
+    fn fields_have_an_effect_only_if_the_model_supports_them() {
         let job = |model| GenerateJob {
             audio: true,
             audio_type: AudioType::SpeechOnly,
@@ -277,17 +276,17 @@ mod tests {
             ..GenerateJob::new(model)
         };
         let [supported, unsupported] =
-            [VideoModel::Vq1, VideoModel::Vq3Pro].map(|model| planned(job(model), Vec::new()));
+            [VideoModel::Vq1, VideoModel::Vq3Pro].map(|model| plan_start_end(job(model), Vec::new()));
         let sounds = [&supported, &unsupported]
             .map(|plan| plan.sound.as_ref().map(|sound| (sound.audio, sound.voice_id.clone())));
         assert_eq!(sounds[0], Some((Some(SoundContent::SpeechOnly), Some("anna".to_owned()))));
         assert_eq!(sounds[1], Some((Some(SoundContent::All), None)));
         assert_eq!((supported.amplitude, unsupported.amplitude), (MotionAmount::Large, MotionAmount::Auto));
-        assert_eq!(planned(GenerateJob::new(VideoModel::Vq2Turbo), Vec::new()).effort, Effort::Thrifty);
+        assert_eq!(plan_start_end(GenerateJob::new(VideoModel::Vq2Turbo), Vec::new()).effort, Effort::Thrifty);
     }
 
     #[test]
-    fn without_a_start_the_first_key_frame_is_the_start() {
+    fn without_a_start_image_the_first_key_frame_is_the_start() {
         let frame = |side| KeyFrame { image: picture(side, side), seconds: VideoSeconds::DEFAULT, prompt: None };
         let job = MultiframeJob {
             model: ExtendModel::Vq2Pro,
@@ -295,7 +294,7 @@ mod tests {
             start_image: None,
             key_frames: vec![frame(7), frame(8)],
         };
-        let plan = plan(&work(VideoJob::Multiframe(job), Vec::new()), &Here, None).unwrap();
+        let plan = plan(&work(VideoJob::Multiframe(job), Vec::new()), &BlankInputs, None).unwrap();
         let Material::Legs { start: Pixels::Opaque(start), legs } = plan.material else { panic!("legs") };
         assert_eq!((start.width(), legs.len(), plan.size.width), (7, 2, 540));
     }

@@ -67,6 +67,7 @@ impl RemoteMusic {
             error.message = mask_api_key(options.api_key.as_deref(), &error.message);
             MusicStreamError::NotAccepted(error)
         };
+
         let lines = self.submit(task, &work).await.map_err(not_accepted)?;
         let mut stream = RemoteMusicStream { lines, options: self.options, first: None, format: None };
         let first = stream.next_line().await.map_err(|reason| not_accepted(unreadable_response(&reason)))?;
@@ -77,9 +78,10 @@ impl RemoteMusic {
     async fn submit(&self, task: TaskId, work: &MusicWork) -> Result<NdjsonReader, VendorError> {
         let key = task.to_string();
         let MultipartBody { content_type, body } = build_form(work, &key);
-        let RemoteMusicOptions { line_timeout: idle_timeout, line_bytes, .. } = self.options;
         let post_body = VendorPostBody { content_type, body: body.into() };
+        let RemoteMusicOptions { line_timeout: idle_timeout, line_bytes, .. } = self.options;
         let limits = StreamingLimits { idle_timeout, line_bytes };
+
         let key = (self.options.key_header.as_str(), key.as_str());
         let at = self.environment.now();
         let result = self.caller.post_streaming(GENERATE_PATH, key, post_body, limits, at).await;
@@ -143,7 +145,7 @@ struct RemoteMusicStream {
 }
 
 impl RemoteMusicStream {
-    /// Returns the next moment; `None` after the end reported by the vendor.
+    /// Returns the next item; `None` after the end reported by the vendor.
     async fn next(&mut self) -> Result<Option<MusicStreamItem>, MusicStreamError> {
         for _ in 0..IGNORED_LINES_MAX {
             let parsed = if let Some(first) = self.first.take() {
@@ -154,7 +156,7 @@ impl RemoteMusicStream {
             };
             match parsed {
                 VendorMusicLine::Other => {}
-                VendorMusicLine::Moment(item) => return self.check_moment(item).map(Some),
+                VendorMusicLine::Moment(item) => return self.check_item(item).map(Some),
                 VendorMusicLine::Complete if self.format.is_none() => {
                     return Err(self.interrupted("it was complete without sound"));
                 }
@@ -179,7 +181,7 @@ impl RemoteMusicStream {
     }
 
     /// Checks that all chunks of a file have the same format, and masks credentials.
-    fn check_moment(&mut self, item: MusicStreamItem) -> Result<MusicStreamItem, MusicStreamError> {
+    fn check_item(&mut self, item: MusicStreamItem) -> Result<MusicStreamItem, MusicStreamError> {
         Ok(match item {
             MusicStreamItem::Sound { index, format, data } => {
                 if self.format.get_or_insert_with(|| format.clone()) != &format {

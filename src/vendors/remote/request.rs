@@ -122,7 +122,7 @@ mod tests {
 
     /// The expected requests are recorded by hand from the seed's interface.
     #[test]
-    fn every_job_is_asked_for_as_recorded() {
+    fn every_request_is_as_recorded() {
         let recorded: Vec<Value> =
             serde_json::from_str(include_str!("../../../tests/golden/vendor/requests.json")).unwrap();
         let requests: Vec<_> = jobs()
@@ -137,7 +137,7 @@ mod tests {
             })
             .collect();
 
-        assert_eq!(requests, recorded, "asked for:\n{}", serde_json::to_string_pretty(&requests).unwrap());
+        assert_eq!(requests, recorded, "requested:\n{}", serde_json::to_string_pretty(&requests).unwrap());
     }
 
     #[test]

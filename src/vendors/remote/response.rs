@@ -32,8 +32,10 @@ pub(super) fn parse_submission(status: u16, body: &[u8]) -> Result<String, Vendo
         200..=299 => {
             let task = extract_task(body);
             let id = task.as_ref().and_then(extract_job_id);
-            let unnamed = "the response to the submission has no task id";
-            id.ok_or_else(|| unknown_outcome(format!("{unnamed} ({})", describe_response(status, body))))
+            id.ok_or_else(|| {
+                let description = describe_response(status, body);
+                unknown_outcome(format!("the response to the submission has no task id ({description})"))
+            })
         }
         _ => Err(submission_error(status, body)),
     }
@@ -56,7 +58,7 @@ pub(super) fn parse_poll(status: u16, body: &[u8], id: &str) -> Result<ImageJobS
     Ok(parse_job_response(status, body, |body| parse_progress(body, id))?.unwrap_or(ImageJobStatus::Lost))
 }
 
-/// Returns the response about a job, parsed by `read`; `None` if the vendor does not know the job.
+/// Returns the response about a job, parsed by `parse`; `None` if the vendor does not know the job.
 pub(super) fn parse_job_response<T>(
     status: u16,
     body: &[u8],
@@ -179,9 +181,9 @@ fn describe_response(status: u16, body: &[u8]) -> String {
 
 fn extract_message(value: &Value) -> Option<String> {
     let nested = value.get("error").filter(|error| error.is_object());
-    let texts = ["message", "detail", "error", "title"];
+    let fields = ["message", "detail", "error", "title"];
     let text = nested.into_iter().chain([value]).find_map(|value| {
-        texts.iter().find_map(|name| value.get(name)?.as_str()).filter(|text| !text.trim().is_empty())
+        fields.iter().find_map(|name| value.get(name)?.as_str()).filter(|text| !text.trim().is_empty())
     })?;
     Some(text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MESSAGE_MAX).collect())
 }
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn every_recorded_answer_means_what_is_recorded() {
+    fn every_recorded_response_has_the_recorded_meaning() {
         let recordings: Vec<RecordedImageResponse> =
             serde_json::from_str(include_str!("../../../tests/golden/vendor/answers.json")).unwrap();
         assert!(recordings.len() > 20);
@@ -231,18 +233,20 @@ mod tests {
     }
 
     #[test]
-    fn a_sign_of_life_is_an_answer_that_a_program_gives() {
-        let alive = |status, body: &str| parse_health_check(status, body.as_bytes()).is_ok();
-        assert!(alive(404, "<html>") && alive(400, "") && alive(200, r#"{"data": {"status": "FAILED"}}"#));
+    fn a_health_check_passes_on_json_and_on_rejections() {
+        let is_healthy = |status, body: &str| parse_health_check(status, body.as_bytes()).is_ok();
+        assert!(
+            is_healthy(404, "<html>") && is_healthy(400, "") && is_healthy(200, r#"{"data": {"status": "FAILED"}}"#)
+        );
         for (status, body) in
             [(200, "<html>"), (200, ""), (301, ""), (401, "{}"), (403, "{}"), (429, "{}"), (500, "{}")]
         {
-            assert!(!alive(status, body), "{status} {body}");
+            assert!(!is_healthy(status, body), "{status} {body}");
         }
     }
 
     #[test]
-    fn no_answer_whatever_makes_a_task_repeat_or_fail_by_accident() {
+    fn no_meaningless_response_repeats_or_fails_a_task() {
         for status in 100..=599 {
             for body in ["", "{", "null", "[]", "{}", "\"x\"", "{\"data\":null}", "{\"data\":[1]}", "<html>"] {
                 let body = body.as_bytes();

@@ -10,10 +10,12 @@ use tokio::sync::{Notify, Semaphore};
 
 use super::connection::VendorConnection;
 use super::result_fetcher::ResultFetcher;
-use super::{IN_FLIGHT_BYTES_MAX, NONEXISTENT_JOB_ID, RemoteVendorOptions, permits, read_base64, response as answers};
+use super::{
+    IN_FLIGHT_BYTES_MAX, NONEXISTENT_JOB_ID, RemoteVendorOptions, permits, read_base64, response as shared_response,
+};
 use crate::domain::ids::TaskId;
 use crate::domain::image::PictureSource;
-use crate::domain::task::VendorReference;
+use crate::domain::task::{TaskResults, VendorReference};
 use crate::domain::value::Text;
 use crate::domain::video::{Creation, VideoWork};
 use crate::environment::Environment;
@@ -67,7 +69,7 @@ impl RemoteVideo {
         };
         let (path, body) = self.encode_request(work, task).await?;
         let response = self.connection.post(&path, &key, body).await?;
-        let id = answers::parse_submission(response.status, &response.body)
+        let id = shared_response::parse_submission(response.status, &response.body)
             .map_err(|error| self.connection.complete_error(&response, error))?;
         Ok(Text::from_recorded(id))
     }
@@ -103,8 +105,8 @@ impl RemoteVideo {
                 Ok(JobProgress::Failed(failure))
             }
             VideoJobStatus::Done(urls) => Ok(match self.fetch_creation(&urls, id).await {
-                Ok(creation) => JobProgress::Done(crate::domain::task::TaskResults::Video(creation)),
-                Err(unfetched) => JobProgress::FetchFailed(unfetched),
+                Ok(creation) => JobProgress::Done(TaskResults::Video(creation)),
+                Err(error) => JobProgress::FetchFailed(error),
             }),
         }
     }
@@ -127,7 +129,7 @@ impl RemoteVideo {
 
     async fn find_job(&self, job: VendorJob) -> Result<Option<VendorReference>, VendorError> {
         let response = self.connection.search(&job.key).await?;
-        let found = answers::parse_search(response.status, &response.body)
+        let found = shared_response::parse_search(response.status, &response.body)
             .map_err(|error| self.connection.complete_error(&response, error))?;
         Ok(found.map(Text::from_recorded))
     }
@@ -159,7 +161,7 @@ impl Vendor for RemoteVideo {
     fn health_check(&self) -> BoxFuture<'_, Result<(), VendorError>> {
         async move {
             let response = self.connection.get(&creations_path(NONEXISTENT_JOB_ID)).await?;
-            answers::parse_health_check(response.status, &response.body)
+            shared_response::parse_health_check(response.status, &response.body)
                 .map_err(|error| self.connection.complete_error(&response, error))
         }
         .boxed()

@@ -19,7 +19,7 @@ pub struct FileServer {
 }
 
 impl FileServer {
-    /// Server that answers a request for this path with these bytes, including the head.
+    /// Server that responds to a path with the bytes that `reply` returns, including the head.
     pub async fn with_replies(reply: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         Self::on_listener(TcpListener::bind("127.0.0.1:0").await.expect("a free port"), reply)
     }
@@ -29,10 +29,13 @@ impl FileServer {
         let address = listener.local_addr().expect("an address");
         let requested_paths = Arc::<Mutex<Vec<String>>>::default();
         let (open, gate) = watch::channel(true);
-        let (recorded, reply): (_, FileReplyFn) = (requested_paths.clone(), Arc::new(reply));
+        let recorded = requested_paths.clone();
+        let reply: FileReplyFn = Arc::new(reply);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (recorded, reply, gate) = (recorded.clone(), reply.clone(), gate.clone());
+                let recorded = recorded.clone();
+                let reply = reply.clone();
+                let gate = gate.clone();
                 tokio::spawn(async move {
                     let _ = one_request(stream, &recorded, &reply, gate).await;
                 });
@@ -50,7 +53,7 @@ impl FileServer {
         self.requested_paths.lock().clone()
     }
 
-    /// Releases responses, or blocks them.
+    /// Releases responses if `open`, otherwise blocks them.
     pub fn release(&self, open: bool) {
         self.open.send_replace(open);
     }

@@ -96,12 +96,12 @@ pub fn encoded(bytes: &[u8]) -> String {
 #[derive(Default)]
 struct IssuerState {
     keys: Vec<Value>,
-    is_away: bool,
+    is_unavailable: bool,
     /// Number of requests for its keys.
     requests: usize,
 }
 
-/// Issuer that listens.
+/// Issuer that listens until the test ends.
 pub struct TestIssuer {
     address: SocketAddr,
     state: Arc<Mutex<IssuerState>>,
@@ -113,10 +113,10 @@ impl TestIssuer {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let state = Arc::new(Mutex::new(IssuerState { keys: keys.to_vec(), ..IssuerState::default() }));
-        let saying = state.clone();
+        let shared_state = state.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let _ = respond(stream, address, &saying).await;
+                let _ = respond(stream, address, &shared_state).await;
             }
         });
         Self { address, state }
@@ -133,8 +133,8 @@ impl TestIssuer {
     }
 
     /// Switches between 503 for everything and normal service.
-    pub fn go_away(&self, is_away: bool) {
-        self.state.lock().is_away = is_away;
+    pub fn set_unavailable(&self, is_unavailable: bool) {
+        self.state.lock().is_unavailable = is_unavailable;
     }
 
     /// Number of requests for its keys.
@@ -156,7 +156,7 @@ async fn respond(mut stream: TcpStream, address: SocketAddr, state: &Mutex<Issue
         let mut state = state.lock();
         state.requests += usize::from(path == "/keys");
         match path {
-            _ if state.is_away => (503, json!({})),
+            _ if state.is_unavailable => (503, json!({})),
             "/.well-known/openid-configuration" => {
                 (200, json!({"issuer": format!("http://{address}"), "jwks_uri": format!("http://{address}/keys")}))
             }

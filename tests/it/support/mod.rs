@@ -105,8 +105,9 @@ impl TestApp {
     }
 
     pub async fn send(&self, request: RequestBuilder) -> TestResponse {
-        let response = request.send().await.expect("an answer");
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let response = request.send().await.expect("a response");
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
         TestResponse { status, headers, body: response.bytes().await.expect("a body").to_vec() }
     }
 
@@ -167,7 +168,7 @@ impl TestResponse {
     /// Returns the response; panics unless it has this status.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
-        assert_eq!(self.status, status, "the answer was {}", self.text());
+        assert_eq!(self.status, status, "the response was {}", self.text());
         self
     }
 

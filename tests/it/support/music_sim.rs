@@ -106,28 +106,28 @@ impl MusicSim {
 
     /// Waits until the record satisfies the condition.
     pub async fn wait_until(&self, condition: impl FnMut(&MusicSimRecord) -> bool) {
-        self.server.record.subscribe().wait_for(condition).await.expect("the vendor lives");
+        self.server.record.subscribe().wait_for(condition).await.expect("the vendor runs");
     }
 }
 
 impl MusicSimServer {
     async fn serve(self: Arc<Self>, mut stream: TcpStream) {
         let Some(request) = read_request(&mut stream).await else { return };
-        let acts = (self.behavior.lock())(&request);
+        let actions = (self.behavior.lock())(&request);
         self.record.send_modify(|record| record.requests.push(request));
         let (mut incoming, mut outgoing) = stream.split();
         let mut buffer = [0; 64];
         tokio::select! {
-            () = self.perform(&mut outgoing, acts) => {
+            () = self.perform(&mut outgoing, actions) => {
                 let _ = outgoing.shutdown().await;
             }
-            _ = incoming.read(&mut buffer) => self.record.send_modify(|books| books.closed += 1),
+            _ = incoming.read(&mut buffer) => self.record.send_modify(|record| record.closed += 1),
         }
     }
 
-    async fn perform(&self, outgoing: &mut (impl AsyncWriteExt + Unpin), acts: Vec<StreamAction>) {
-        for act in acts {
-            match act {
+    async fn perform(&self, outgoing: &mut (impl AsyncWriteExt + Unpin), actions: Vec<StreamAction>) {
+        for action in actions {
+            match action {
                 StreamAction::Send(text) => self.send(outgoing, text.as_bytes()).await,
                 StreamAction::Trickle(text, pause) => {
                     for byte in text.bytes() {
@@ -143,7 +143,7 @@ impl MusicSimServer {
         }
     }
 
-    /// Ignores a closed connection, which is detected elsewhere.
+    /// Sends bytes. Waits forever on a closed connection, which [`MusicSimServer::serve`] detects.
     async fn send(&self, outgoing: &mut (impl AsyncWriteExt + Unpin), bytes: &[u8]) {
         if outgoing.write_all(bytes).await.is_err() {
             std::future::pending::<()>().await;

@@ -19,7 +19,7 @@ pub struct Process {
     /// Stderr so far.
     log: Arc<Mutex<String>>,
     /// Thread that reads stderr, so that the program never blocks on a full pipe.
-    listener: Option<JoinHandle<()>>,
+    log_reader: Option<JoinHandle<()>>,
 }
 
 impl Process {
@@ -38,10 +38,10 @@ impl Process {
         let mut child = command.spawn().expect("the program starts");
         let errors = child.stderr.take().expect("a pipe");
         let log = Arc::<Mutex<String>>::default();
-        let hearing = Arc::clone(&log);
-        let listener = std::thread::spawn(move || {
+        let captured_log = Arc::clone(&log);
+        let log_reader = std::thread::spawn(move || {
             for line in BufReader::new(errors).lines().map_while(Result::ok) {
-                let mut captured = hearing.lock().expect("nobody panics with it");
+                let mut captured = captured_log.lock().expect("no thread panics with it");
                 captured.push_str(&line);
                 captured.push('\n');
             }
@@ -57,11 +57,11 @@ impl Process {
         }
         std::thread::spawn(move || lines.for_each(drop));
         if let Some(base) = printed.lines().find_map(address_in) {
-            return Ok(Self { child, base, printed, log, listener: Some(listener) });
+            return Ok(Self { child, base, printed, log, log_reader: Some(log_reader) });
         }
         let status = child.wait().expect("it ends");
-        listener.join().expect("the listener lives");
-        Err(format!("{status}: {}", log.lock().expect("nobody panics with it")))
+        log_reader.join().expect("the log reader does not panic");
+        Err(format!("{status}: {}", log.lock().expect("no thread panics with it")))
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -75,7 +75,7 @@ impl Process {
 
     /// Stderr so far.
     pub fn log_text(&self) -> String {
-        self.log.lock().expect("nobody panics with it").clone()
+        self.log.lock().expect("no thread panics with it").clone()
     }
 
     pub fn pid(&self) -> Pid {
@@ -100,9 +100,9 @@ impl Process {
 
     /// Sends SIGTERM; returns the exit status and stderr.
     pub fn terminate(mut self) -> (ExitStatus, String) {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it can be told");
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it can be signalled");
         let status = self.child.wait().expect("it ends");
-        self.listener.take().expect("joined once").join().expect("the listener lives");
+        self.log_reader.take().expect("joined once").join().expect("the log reader does not panic");
         (status, self.log_text())
     }
 }

@@ -57,7 +57,7 @@ impl Receiver {
         Self::listen(listener, Arc::new(|_, _| "HTTP/1.1 204 No Content".to_owned()))
     }
 
-    /// Receiver that answers with a status line (and header lines) chosen by the test, given the number of the
+    /// Receiver that responds with a status line (and header lines) chosen by the test, given the number of the
     /// callback.
     pub async fn with_replies(reply: impl Fn(usize, &Received) -> String + Send + Sync + 'static) -> Self {
         Self::listen(TcpListener::bind("127.0.0.1:0").await.expect("a free port"), Arc::new(reply))
@@ -71,7 +71,9 @@ impl Receiver {
         tokio::spawn(async move {
             let notify = Arc::new(notify);
             while let Ok((stream, _)) = listener.accept().await {
-                let (recorded, reply, notify) = (recorded.clone(), reply.clone(), notify.clone());
+                let recorded = recorded.clone();
+                let reply = reply.clone();
+                let notify = notify.clone();
                 tokio::spawn(async move {
                     let _ = one_request(stream, &recorded, &reply, &notify).await;
                 });

@@ -235,7 +235,8 @@ async fn read_request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> std::io::R
         if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
             let mut parts = head.split(' ');
-            let (method, path) = (parts.next().unwrap_or("").to_owned(), parts.next().unwrap_or("").to_owned());
+            let method = parts.next().unwrap_or("").to_owned();
+            let path = parts.next().unwrap_or("").to_owned();
             let mut request = RawRequest { head, method, path, body: Vec::new() };
             let length: usize = request.header("content-length").parse().unwrap_or(0);
             if bytes.len() >= end + 4 + length {
@@ -370,11 +371,12 @@ impl SimServer {
 
     /// Reports a video as queued until its first poll.
     fn video_status(&self, request: &SimRequest) -> Vec<u8> {
-        let (record, id) = (self.state.lock(), &request.id);
+        let vendor = self.state.lock();
+        let id = &request.id;
         let status_reply = |state: &str, creations: Value| {
             ok(&json!({"id": id, "state": state, "err_code": "", "credits": 0, "creations": creations}))
         };
-        match record.jobs.get(id) {
+        match vendor.jobs.get(id) {
             None => not_found(),
             Some(_) if request.count == 1 => status_reply("queueing", json!([])),
             Some(job) if job.completed_at > Instant::now() => status_reply("processing", json!([])),

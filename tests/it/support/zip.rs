@@ -26,7 +26,8 @@ impl ZipTestEntry {
     }
 
     pub fn deflated(name: &str, mut content: impl Read) -> Self {
-        let (mut deflate, mut crc) = (DeflateEncoder::new(Vec::new(), Compression::fast()), Crc::new());
+        let mut deflate = DeflateEncoder::new(Vec::new(), Compression::fast());
+        let mut crc = Crc::new();
         let mut buffer = vec![0; 64 * 1024];
         loop {
             let count = content.read(&mut buffer).expect("content");
@@ -47,9 +48,16 @@ impl ZipTestEntry {
     fn new(name: &str, method: u16, packed: Vec<u8>, content: &[u8]) -> Self {
         let mut crc = Crc::new();
         crc.update(content);
-        let (crc, size) = (crc.sum(), crc.amount());
-        let (name, attributes) = (name.as_bytes().to_vec(), 0o100_644 << 16);
-        Self { name, local_name: None, flags: 0, method, crc, size, packed, attributes }
+        Self {
+            name: name.as_bytes().to_vec(),
+            local_name: None,
+            flags: 0,
+            method,
+            crc: crc.sum(),
+            size: crc.amount(),
+            packed,
+            attributes: 0o100_644 << 16,
+        }
     }
 
     /// Fields from the flags to the sizes, which both headers share.
@@ -72,7 +80,8 @@ pub fn zip(entries: &[ZipTestEntry]) -> Vec<u8> {
 
 /// Archive that declares `count` entries.
 pub fn zip_with(entries: &[ZipTestEntry], count: usize) -> Vec<u8> {
-    let (mut bytes, mut directory) = (Vec::new(), Vec::new());
+    let mut bytes = Vec::new();
+    let mut directory = Vec::new();
     for entry in entries {
         let at = length(&bytes);
         let name = entry.local_name.as_ref().unwrap_or(&entry.name);
@@ -88,7 +97,9 @@ pub fn zip_with(entries: &[ZipTestEntry], count: usize) -> Vec<u8> {
         directory.extend(at.to_le_bytes());
         directory.extend(&entry.name);
     }
-    let (start, size) = (length(&bytes), length(&directory));
+
+    let start = length(&bytes);
+    let size = length(&directory);
     bytes.extend(directory);
     bytes.extend(b"PK\x05\x06\0\0\0\0");
     bytes.extend([short(count), short(count)].concat());

@@ -33,9 +33,9 @@ impl Field {
 
     /// Returns the light of a map: white is lit, black is dark, and colour is the colour of the light.
     #[must_use]
-    pub fn of_map(overview: &Overview, map: &Overview) -> Self {
+    pub fn from_map(overview: &Overview, map: &Overview) -> Self {
         let radius = (map.width().max(map.height()) / 100).max(1);
-        let over = |plane: &Plane| laid_over(&smooth(plane, radius), overview);
+        let over = |plane: &Plane| resized_to(&smooth(plane, radius), overview);
 
         let mut stops = over(&map.map(|light| to_code(luminance(light))));
         stops.values_mut().iter_mut().for_each(|value| *value = 5.4 * *value - 3.9);
@@ -47,13 +47,13 @@ impl Field {
     /// Returns the light of a reference: its distribution of brightness, roughly at the same positions, with the
     /// colours of its shadows in shadows and of its highlights in highlights.
     #[must_use]
-    pub fn of_reference(overview: &Overview, reference: &Overview) -> Self {
+    pub fn from_reference(overview: &Overview, reference: &Overview) -> Self {
         let own_form = form(overview);
         let other = form(reference);
         let own_scale = Scale::from_plane(&own_form);
         let other_scale = Scale::from_plane(&other);
         let own_wide = wide(&own_form);
-        let other_wide = laid_over(&wide(&other), overview);
+        let other_wide = resized_to(&wide(&other), overview);
 
         let mut stops = own_form.clone();
         let samples = stops.values_mut().iter_mut().zip(own_wide.values()).zip(other_wide.values());
@@ -80,7 +80,7 @@ impl Field {
     /// Returns the light of words. `subject` marks the subject, which is shaded as if round. If the words give no
     /// direction, `seed` chooses one.
     #[must_use]
-    pub fn of_wish(overview: &Overview, wish: &Wish, subject: &Plane, seed: Option<u32>) -> Self {
+    pub fn from_wish(overview: &Overview, wish: &Wish, subject: &Plane, seed: Option<u32>) -> Self {
         let lit = lit(overview, wish, subject, seed);
         let contrast = wish.contrast.clamp(-1.5, 1.2).exp2();
 
@@ -139,7 +139,7 @@ fn wide(stops: &Plane) -> Plane {
 }
 
 /// Resizes a plane of another picture to the size of this one.
-fn laid_over(plane: &Plane, overview: &Overview) -> Plane {
+fn resized_to(plane: &Plane, overview: &Overview) -> Plane {
     let whole = Region { left: 0, top: 0, width: overview.width(), height: overview.height() };
     let scale = [plane.width() as f32 / whole.width as f32, plane.height() as f32 / whole.height as f32];
     // Averages first if the other picture is larger, to avoid aliasing.

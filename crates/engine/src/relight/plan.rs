@@ -59,7 +59,7 @@ impl RelightPlan {
         keep_colours: 0.0,
     };
 
-    /// Creates the plan of a job. `drawn` is `true` for drawings.
+    /// Creates the plan of a job. `is_drawn` is `true` for drawings.
     #[must_use]
     pub fn from_job(job: &PictureRelight, is_drawn: bool) -> Self {
         let strength = job.light_transfer_strength;

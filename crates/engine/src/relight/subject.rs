@@ -42,7 +42,7 @@ pub fn subject(overview: &Overview, face: &Plane) -> Plane {
         }
     }
 
-    let whole = Region::of_plane(&planes.luma);
+    let whole = Region::covering(&planes.luma);
     let scale = [width as f32 / whole.width as f32, height as f32 / whole.height as f32];
     let mut subject = stretch(&smooth(&distance, 1), scale, whole);
 

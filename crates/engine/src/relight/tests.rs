@@ -86,12 +86,12 @@ fn mean(plane: &Plane, region: Region) -> f32 {
 }
 
 fn deviation(plane: &Plane) -> f32 {
-    let mean = mean(plane, Region::of_plane(plane));
+    let mean = mean(plane, Region::covering(plane));
     (plane.values().iter().map(|value| (value - mean).powi(2)).sum::<f32>() / plane.values().len() as f32).sqrt()
 }
 
 fn mean_value(plane: &Plane) -> f32 {
-    mean(plane, Region::of_plane(plane))
+    mean(plane, Region::covering(plane))
 }
 
 /// Difference of red and blue.
@@ -166,7 +166,7 @@ fn words_say_where_light_comes_from_and_what_it_is_like() {
 }
 
 #[test]
-fn a_prompt_counts_beside_a_map_too() {
+fn a_prompt_has_an_effect_in_addition_to_a_map() {
     let warm = PictureRelight { prompt: prompt("warm").prompt, ..mapped() };
     assert!(warmth(&by_map(&warm)) > warmth(&by_map(&mapped())) + 0.01);
     let without_light = PictureRelight { prompt: prompt("a cat").prompt, ..mapped() };
@@ -255,7 +255,7 @@ fn engines_have_their_characters() {
 }
 
 #[test]
-fn light_is_carried_over_more_or_less_and_most_on_faces() {
+fn light_transfer_has_levels_and_is_strongest_on_faces() {
     let with_transfer = |transfer| by_map(&with_adjustments(|settings| settings.transfer_light_a = transfer));
     let variants: Vec<Planes> = LightTransfer::ALL.iter().map(|transfer| with_transfer(*transfer)).collect();
     assert_all_differ(&variants);
@@ -333,7 +333,7 @@ fn composition_is_wide_and_shifts_change_colour() {
 }
 
 #[test]
-fn fine_adjustments_go_the_way_they_are_called() {
+fn fine_adjustments_have_the_effect_of_their_names() {
     let with_setting = |set: fn(&mut LightAdjustments, f32)| {
         [0.0, 0.5, 1.0].map(|share| by_map(&with_adjustments(|settings| set(settings, share))))
     };
@@ -355,7 +355,7 @@ fn fine_adjustments_go_the_way_they_are_called() {
 }
 
 #[test]
-fn alpha_profile_and_size_stay_whatever_the_picture() {
+fn alpha_profile_and_size_are_kept_for_any_picture() {
     assert_eq!(relight(portrait(), None, &PictureRelight::default(), 1).profile, Some(vec![3]));
     let cut = RgbaImage::from_fn(30, 20, |x, y| Rgba([90, 80, 70, (x * 8 + y) as u8]));
     let input = DecodedPicture { pixels: Pixels::Transparent(cut.clone()), profile: None };

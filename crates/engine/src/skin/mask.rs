@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_face_is_skin_and_its_hair_suit_and_surroundings_are_not() {
+    fn only_the_face_is_detected_as_skin() {
         let [left_cheek, right_cheek, forehead, chin] = parts(
             "portrait.jpg",
             [[190, 122, 206, 148], [242, 118, 258, 146], [205, 86, 252, 98], [205, 155, 240, 172]],
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn sand_is_not_skin_though_it_has_its_colour() {
+    fn sand_is_not_skin_despite_its_colour() {
         let grain = crate::noise::texture(crate::plane::Region { left: 0, top: 0, width: 96, height: 96 }, 1, 5);
         let sand = RgbImage::from_fn(96, 96, |x, y| {
             let light = 1.0 + 0.12 * grain.row(y as usize)[x as usize];

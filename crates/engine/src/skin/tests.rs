@@ -220,7 +220,7 @@ fn alpha_and_profile_stay() {
 }
 
 #[test]
-fn any_size_and_any_picture_will_do() {
+fn any_size_and_any_picture_is_accepted() {
     for (width, height) in [(1, 1), (1, 9), (700, 2)] {
         let input =
             DecodedPicture { pixels: Pixels::Opaque(RgbImage::from_pixel(width, height, Rgb([9; 3]))), profile: None };

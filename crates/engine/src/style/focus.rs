@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn skin_of_every_shade_is_skin_and_sky_is_not() {
         let likeness = |colour: [u8; 3]| {
-            skin_likeness(oklab::of_light(colour.map(|byte| oklab::light_of_bytes()[usize::from(byte)])))
+            skin_likeness(oklab::from_linear(colour.map(|byte| oklab::light_of_bytes()[usize::from(byte)])))
         };
         for skin in [[255, 219, 190], [224, 172, 140], [198, 134, 96], [141, 85, 56], [92, 58, 42]] {
             assert!(likeness(skin) > 0.5, "{skin:?} {}", likeness(skin));

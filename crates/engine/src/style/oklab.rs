@@ -40,7 +40,7 @@ pub fn byte(light: f32, dither: f32) -> u8 {
 }
 
 /// Converts linear red, green and blue.
-pub fn of_light([red, green, blue]: [f32; 3]) -> Lab {
+pub fn from_linear([red, green, blue]: [f32; 3]) -> Lab {
     let long = cube_root(0.412_221_46 * red + 0.536_332_55 * green + 0.051_445_995 * blue);
     let middle = cube_root(0.211_903_5 * red + 0.680_699_5 * green + 0.107_396_96 * blue);
     let short = cube_root(0.088_302_46 * red + 0.281_718_85 * green + 0.629_978_7 * blue);
@@ -91,10 +91,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_survives_the_way_there_and_back() {
+    fn every_byte_round_trips() {
         for colour in (0..=255_u8).flat_map(|byte| [[byte; 3], [byte, 255 - byte, 40], [byte, 0, 255], [9, 255, byte]])
         {
-            let lab = of_light(colour.map(|byte| LIGHT[usize::from(byte)]));
+            let lab = from_linear(colour.map(|byte| LIGHT[usize::from(byte)]));
             assert_eq!(to_light(lab).map(|light| byte(light, 0.5)), colour, "{lab:?}");
         }
     }
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn the_cube_of_lightness_is_light() {
         for light in [0.01, 0.18, 0.5, 1.0] {
-            assert!((cube(of_light([light; 3])[0]) - light).abs() < 1e-3 * light);
+            assert!((cube(from_linear([light; 3])[0]) - light).abs() < 1e-3 * light);
         }
     }
 

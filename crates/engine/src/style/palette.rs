@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_go_in_the_direction_of_their_names() {
+    fn parameters_have_the_effect_of_their_names() {
         let apply_look =
             |look: Look| PictureColours::new(&Recipe { look, ..Recipe::PLAIN }, &[], None).apply([0.5, 0.05, 0.05]);
         assert!(apply_look(Look { exposure: 0.5, ..Look::NONE })[0] > 0.55);

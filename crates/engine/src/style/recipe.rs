@@ -96,10 +96,10 @@ impl Recipe {
         let mut recipe = engine(job.engine);
         recipe.season(job.flavor);
         if let Some(portrait) = job.portrait {
-            recipe.sit(portrait);
+            recipe.apply_portrait(portrait);
         }
         if let Some(text) = &job.prompt {
-            recipe.hear(&prompt::parse_look(text.as_str()));
+            recipe.apply_look(&prompt::parse_look(text.as_str()));
         }
         recipe.hold(job.structure_strength);
         recipe
@@ -154,7 +154,8 @@ impl Recipe {
         [*saturation, *vibrance, *greens, *warmth] = [0.0; 4];
     }
 
-    fn sit(&mut self, portrait: PortraitAdjustments) {
+    /// Applies the settings of portraits.
+    fn apply_portrait(&mut self, portrait: PortraitAdjustments) {
         self.skin = 0.8;
         match portrait.style {
             ColourStrength::Standard => {}
@@ -184,8 +185,8 @@ impl Recipe {
         };
     }
 
-    /// Adds the wishes of the prompt. Its texture becomes visible strokes.
-    fn hear(&mut self, look: &Look) {
+    /// Adds the look of the prompt. Its texture becomes visible strokes.
+    fn apply_look(&mut self, look: &Look) {
         self.look.add(&Look { sharpen: 0.0, own_detail: 0.0, texture: 0.0, ..*look }, 1.0);
         self.detail = (self.detail + 0.5 * look.sharpen + 0.25 * look.own_detail - 0.4 * look.smooth).max(0.0);
         self.skin = self.skin.max(look.skin);

@@ -229,7 +229,7 @@ impl Renderer<'_> {
 fn read<const CHANNELS: usize>(row: &[[u8; CHANNELS]], source: &mut [Vec<f32>; 3]) {
     let light = oklab::light_of_bytes();
     for (x, pixel) in row.iter().enumerate() {
-        let [l, a, b] = oklab::of_light([0, 1, 2].map(|at| light[usize::from(pixel[at])]));
+        let [l, a, b] = oklab::from_linear([0, 1, 2].map(|at| light[usize::from(pixel[at])]));
         [source[0][x], source[1][x], source[2][x]] = [l, a, b];
     }
 }

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn grain_is_found_and_woven_as_strong_as_it_is() {
+    fn grain_is_measured_and_added_with_the_same_strength() {
         let working = working(12.0);
         let surface = Surface::from_working(&working, working.unit);
         let woven = surface.woven(300, 200, 7).unwrap();

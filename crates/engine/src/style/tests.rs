@@ -122,7 +122,7 @@ fn the_more_structure_the_more_of_it_is_kept() {
 }
 
 #[test]
-fn no_two_engines_and_no_two_flavors_do_the_same() {
+fn all_engines_and_flavors_differ() {
     let engines: Vec<_> = StylePreset::ALL.iter().map(|engine| render_colours(&with_engine(*engine))).collect();
     let flavors: Vec<_> = StyleMethod::ALL.iter().map(|flavor| referred(&with_flavor(*flavor))).collect();
     for variants in [engines, flavors] {
@@ -133,7 +133,7 @@ fn no_two_engines_and_no_two_flavors_do_the_same() {
 }
 
 #[test]
-fn engines_look_like_their_names() {
+fn engines_have_the_look_of_their_names() {
     let original = colours(&photo());
     let with_style_engine = |engine| render_colours(&with_engine(engine));
     let real = with_style_engine(StylePreset::Real);
@@ -194,7 +194,7 @@ fn the_reference_brings_its_colours_and_its_texture() {
 }
 
 #[test]
-fn flavors_go_in_the_direction_of_their_names() {
+fn flavors_have_the_effect_of_their_names() {
     let with_reference = |flavor| referred(&with_flavor(flavor));
     let faithful = with_reference(StyleMethod::Faithful);
     let unstyled = with_reference(StyleMethod::Donotstyle);
@@ -242,7 +242,7 @@ fn portraits_pop_and_skin_keeps_its_colour() {
 }
 
 #[test]
-fn prompts_are_heard() {
+fn prompts_have_an_effect() {
     let with_prompt = |text: &str| render_colours(&StyleJob { prompt: Some(text.to_owned()), ..StyleJob::default() });
     assert_rises(&[mean(&with_prompt("cold").b), mean(&with_prompt("a cat").b), mean(&with_prompt("warm").b)]);
     assert_rises(&[mean(&with_prompt("dark").l), mean(&with_prompt("a cat").l), mean(&with_prompt("bright").l)]);

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bulge_enlarges_what_is_inside_and_leaves_the_border() {
+    fn a_bulge_enlarges_the_inside_and_keeps_the_border() {
         let count = |pixels: &Pixels| {
             let Pixels::Opaque(pixels) = pixels else { panic!("the picture is opaque") };
             assert_eq!(pixels.get_pixel(0, 0).0, [10, 20, 60]);

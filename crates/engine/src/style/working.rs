@@ -126,7 +126,7 @@ fn reduce_opaque(pixels: &RgbImage) -> Working {
             }
 
             let share = 1.0 / (rows.len() * columns.len()) as f32;
-            [l[x], a[x], b[x]] = oklab::of_light(sum.map(|part| part * share));
+            [l[x], a[x], b[x]] = oklab::from_linear(sum.map(|part| part * share));
         }
     });
 
@@ -157,7 +157,7 @@ fn reduce_transparent(pixels: &RgbaImage) -> Working {
             }
 
             let share = 1.0 / sum[3].max(1e-6);
-            [l[x], a[x], b[x]] = oklab::of_light([sum[0] * share, sum[1] * share, sum[2] * share]);
+            [l[x], a[x], b[x]] = oklab::from_linear([sum[0] * share, sum[1] * share, sum[2] * share]);
             alpha[x] = sum[3] / (rows.len() * columns.len()) as f32;
         }
     });
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_colours_are_not_seen() {
+    fn hidden_colours_are_ignored() {
         let pixels = RgbaImage::from_fn(32, 8, |x, _| if x < 16 { Rgba([90; 4]) } else { Rgba([255, 0, 0, 0]) });
         let working = Working::from_pixels(&Pixels::Transparent(pixels));
         let [before, behind] = [10, 17].map(|x| working.colours.l.row(4)[x]);

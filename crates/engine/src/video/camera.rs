@@ -303,14 +303,14 @@ mod tests {
     }
 
     #[test]
-    fn a_film_begins_at_the_picture() {
+    fn a_video_begins_with_its_picture() {
         for prompt in ["pan left", "zoom in", "orbit", "rise", "rotate", "handheld", ""] {
             assert_eq!(track(prompt, MotionAmount::Large).at(0.0), Pose::OWN, "{prompt}");
         }
     }
 
     #[test]
-    fn moves_go_where_they_are_told() {
+    fn camera_moves_go_in_their_directions() {
         let medium = MotionAmount::Medium;
         assert!(end_position("pan left", medium)[0] < -0.1 && end_position("pan right", medium)[0] > 0.1);
         assert!(end_position("tilt up", medium)[1] < -0.1 && end_position("rise", medium)[1] < -0.05);

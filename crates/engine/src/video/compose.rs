@@ -219,7 +219,7 @@ fn shade(scene: &mut Raster, subject: &Raster, left: isize, top: isize, is_stand
                 && across < size.width
                 && down < size.height
             {
-                scene.lay(across, down, [0.02, 0.02, 0.04], dark * soft.row(y)[x]);
+                scene.blend_pixel(across, down, [0.02, 0.02, 0.04], dark * soft.row(y)[x]);
             }
         }
     }
@@ -236,7 +236,7 @@ fn draw(scene: &mut Raster, map: &mut Plane, subject: &Raster, [left, top]: [isi
             }
 
             let [red, green, blue, cover] = subject.row(y)[x];
-            scene.lay(across, down, [red, green, blue], cover);
+            scene.blend_pixel(across, down, [red, green, blue], cover);
 
             if across.is_multiple_of(4) && down.is_multiple_of(4) {
                 let value = &mut map.row_mut(down / 4)[across / 4];
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reference_is_seen_before_the_scene() {
+    fn every_reference_is_shown_before_the_scene() {
         let composed = compose(
             &[disc([0.9, 0.1, 0.1]), disc([0.1, 0.1, 0.9])],
             &Wishes::from_prompt("a beach"),

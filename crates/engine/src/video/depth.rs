@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn no_picture_is_too_small() {
+    fn pictures_of_any_size_are_processed() {
         for (width, height) in [(2, 2), (4, 64), (64, 2)] {
             let depth = Depth::estimate(&Raster::new(Size { width, height }));
             assert!(depth.at([9.0, -9.0]).is_finite());

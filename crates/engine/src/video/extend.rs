@@ -46,7 +46,7 @@ impl Head {
     /// Plays the video at a size and at [`FPS`].
     ///
     /// # Errors
-    /// Returns [`Fault::Input`] if a picture cannot be decoded, and any error of `take`.
+    /// Returns [`Fault::Input`] if a picture cannot be decoded, and any error of `on_frame`.
     pub fn play(
         &self,
         codec: &dyn Codec,

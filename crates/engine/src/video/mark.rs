@@ -58,14 +58,14 @@ impl Mark {
     }
 
     /// Draws the mark over a frame.
-    pub fn press(&self, frame: &mut Raster) {
+    pub fn draw(&self, frame: &mut Raster) {
         let mark = self.picture.size();
         let size = frame.size();
         for y in 0..mark.height.min(size.height - self.top) {
             for x in 0..mark.width.min(size.width - self.left) {
                 let [red, green, blue, cover] = self.picture.row(y)[x];
                 if cover > 0.0 {
-                    frame.lay(self.left + x, self.top + y, [red, green, blue], OPACITY * cover);
+                    frame.blend_pixel(self.left + x, self.top + y, [red, green, blue], OPACITY * cover);
                 }
             }
         }
@@ -137,7 +137,7 @@ mod tests {
     fn changed(stamp: &Stamp) -> ([f32; 2], usize) {
         let before = Raster::from_fn(FRAME, |_, _| [0.4, 0.4, 0.4, 1.0]);
         let mut after = before.clone();
-        Mark::from_stamp(stamp, FRAME).press(&mut after);
+        Mark::from_stamp(stamp, FRAME).draw(&mut after);
         let points = (0..FRAME.area())
             .filter(|at| before.pixels()[*at].map(f32::to_bits) != after.pixels()[*at].map(f32::to_bits));
         let points: Vec<[usize; 2]> = points.map(|at| [at % FRAME.width, at / FRAME.width]).collect();
@@ -166,7 +166,7 @@ mod tests {
         for (width, height) in [(16, 16), (16, 400), (400, 16)] {
             let mut frame = Raster::new(Size { width, height });
             let stamp = Stamp { position: MarkCorner::BottomRight, picture: None };
-            Mark::from_stamp(&stamp, frame.size()).press(&mut frame);
+            Mark::from_stamp(&stamp, frame.size()).draw(&mut frame);
         }
     }
 }

@@ -29,7 +29,7 @@ impl Light {
     }
 
     /// Applies the light to a frame.
-    pub fn fall(&self, frame: &mut Raster) {
+    pub fn apply(&self, frame: &mut Raster) {
         if *self == Self::OWN {
             return;
         }
@@ -98,7 +98,7 @@ mod tests {
 
     fn grey(moods: &[Mood], share: f32) -> Pixel {
         let mut frame = Raster::from_fn(Size { width: 8, height: 8 }, |_, _| [0.5, 0.5, 0.5, 1.0]);
-        Light::from_moods(moods, 4.0 * share, share, 3).fall(&mut frame);
+        Light::from_moods(moods, 4.0 * share, share, 3).apply(&mut frame);
         frame.row(4)[4]
     }
 

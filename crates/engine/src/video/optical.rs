@@ -54,7 +54,7 @@ impl Flow {
         let mut down = across.clone();
 
         for (from, to) in from.iter().zip(to).rev() {
-            let area = Region::of_plane(from);
+            let area = Region::covering(from);
             let scale = [across.width() as f32 / area.width as f32, across.height() as f32 / area.height as f32];
 
             [across, down] = [&across, &down].map(|plane| stretch(plane, scale, area));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shift_is_found_both_ways() {
+    fn a_shift_is_found_in_both_directions() {
         let found = Match::match_pair(&rough(1, 0), &rough(1, 6));
         let [across, down] = found.forward.at([0.1, 0.0]);
         assert!((across + 6.0 / 40.0).abs() < 0.03 && down.abs() < 0.03, "{across} {down}");
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_of_different_things_are_not_alike() {
+    fn pictures_of_different_subjects_are_not_similar() {
         let identical = Match::match_pair(&rough(1, 0), &rough(1, 4));
         let other = Match::match_pair(&rough(1, 0), &rough(2, 0));
         assert!(identical.likeness > 0.6 && other.likeness < 0.4, "{} {}", identical.likeness, other.likeness);

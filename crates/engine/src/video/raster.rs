@@ -188,7 +188,7 @@ impl Raster {
     }
 
     /// Blends a colour over a pixel.
-    pub fn lay(&mut self, x: usize, y: usize, colour: [f32; 3], cover: f32) {
+    pub fn blend_pixel(&mut self, x: usize, y: usize, colour: [f32; 3], cover: f32) {
         let pixel = &mut self.pixels[y * self.size.width + x];
         (0..3).for_each(|at| pixel[at] += cover * (colour[at] - pixel[at]));
     }

@@ -42,7 +42,7 @@ pub fn render(plan: VideoPlan<'_>, watch: &dyn Watch) -> Result<RenderedVideo, F
 /// Draws the frames of a video one by one, without the video that it extends.
 ///
 /// # Errors
-/// As [`render`], and the errors of `take`.
+/// As [`render`], and the errors of `on_frame`.
 pub fn frames(plan: VideoPlan<'_>, mut on_frame: impl FnMut(&Yuv) -> Result<(), Fault>) -> Result<(), Fault> {
     let VideoPlan { size, seed, effort, .. } = plan;
     let wishes = Wishes::from_prompt(&plan.prompt);
@@ -172,7 +172,7 @@ impl Stage<'_> {
         let units = frames.into_iter().map(|mut frame| {
             if let Some(mark) = &self.mark {
                 let mut marked = frame.to_raster();
-                mark.press(&mut marked);
+                mark.draw(&mut marked);
                 frame = Yuv::from_raster(&marked);
             }
             encoder.encode(&frame).map_err(Fault::from)
@@ -187,7 +187,7 @@ impl Stage<'_> {
             progress.step()?;
             let mut frame = self.frame(at);
             if let Some(mark) = &self.mark {
-                mark.press(&mut frame);
+                mark.draw(&mut frame);
             }
             Ok(encoder.encode(&Yuv::from_raster(&frame))?)
         });
@@ -225,7 +225,7 @@ impl Stage<'_> {
         for sky in &part.sky {
             sky.draw(time, &pose, part.shot.depth(), &mut frame);
         }
-        Light::from_moods(&part.moods, time, time / length, self.seed).fall(&mut frame);
+        Light::from_moods(&part.moods, time, time / length, self.seed).apply(&mut frame);
 
         frame
     }
@@ -250,25 +250,25 @@ impl Stage<'_> {
 }
 
 /// Prepares pictures for a video.
-struct Dresser {
+struct PictureStyler {
     size: Size,
     anime: bool,
     enhance: bool,
     seed: u32,
 }
 
-impl Dresser {
+impl PictureStyler {
     /// Resizes a picture and applies the style of the video.
-    fn dress(&self, pixels: &Pixels, size: Size) -> Raster {
+    fn prepare(&self, pixels: &Pixels, size: Size) -> Raster {
         let mut picture = Raster::from_pixels(pixels, size);
         if self.enhance {
             picture.enhance(1.0);
         }
-        if self.anime { self.styled(&picture) } else { picture }
+        if self.anime { self.stylize(&picture) } else { picture }
     }
 
     /// Applies the style engine: even colours, and ink along the edges.
-    fn styled(&self, picture: &Raster) -> Raster {
+    fn stylize(&self, picture: &Raster) -> Raster {
         let job = StyleJob { engine: StylePreset::ColorfulAnime, style_strength: 0.9, ..StyleJob::default() };
         let decoded = DecodedPicture { pixels: Pixels::Opaque(picture.to_image()), profile: None };
         Raster::from_pixels(&style(decoded, None, &job, self.seed).pixels, picture.size())
@@ -288,7 +288,7 @@ fn check_drawn(frames: usize, size: Size) -> Result<(), Fault> {
 /// Prepares the shots of a video, and the video that it extends.
 fn parts(plan: VideoPlan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Option<Head>, Vec<Part>), Fault> {
     let VideoPlan { size, amplitude, seed, anime, enhance, .. } = plan;
-    let dresser = Dresser { size, anime, enhance, seed };
+    let styler = PictureStyler { size, anime, enhance, seed };
     let track_for =
         |wishes: &Wishes, seconds: u32, seed: u32| Track::from_wishes(wishes, amplitude, seconds as f32, seed);
     let mut parts = Parts { list: Vec::new(), seed, start: 0.0 };
@@ -298,7 +298,7 @@ fn parts(plan: VideoPlan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Opt
         Material::Words { seconds } => {
             let mut view = scene::paint(wishes, &plan.prompt, size, seed);
             if anime {
-                view.picture = dresser.styled(&view.picture);
+                view.picture = styler.stylize(&view.picture);
             }
             let mut life = wishes.life.clone();
             life.extend(scene::default_life(wishes).filter(|life_kind| !wishes.life.contains(life_kind)));
@@ -306,16 +306,16 @@ fn parts(plan: VideoPlan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Opt
             parts.add(seconds, wishes, Box::new(still));
         }
         Material::Still { picture, seconds } => {
-            let view = View::from_picture(dresser.dress(&picture, size));
+            let view = View::from_picture(styler.prepare(&picture, size));
             let still = Still { view, track: track_for(wishes, seconds, seed), life: wishes.life.clone() };
             parts.add(seconds, wishes, Box::new(still));
         }
         Material::Legs { start, legs } => {
-            let mut from = View::from_picture(dresser.dress(&start, size));
+            let mut from = View::from_picture(styler.prepare(&start, size));
             for (index, leg) in (0..).zip(legs) {
-                let wishes = of_leg(wishes, &leg);
+                let wishes = leg_wishes(wishes, &leg);
                 let seconds = leg.seconds;
-                let to = View::from_picture(dresser.dress(&leg.picture, size));
+                let to = View::from_picture(styler.prepare(&leg.picture, size));
                 let track = track_for(&wishes, seconds, seed.wrapping_add(index));
                 // Between two equal pictures, the camera leaves the picture and returns to it.
                 let shot: Box<dyn Shot> = if from.picture == to.picture {
@@ -329,7 +329,7 @@ fn parts(plan: VideoPlan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Opt
         }
         Material::References { pictures, seconds } => {
             let pictures: Vec<Raster> =
-                pictures.iter().map(|pixels| dresser.dress(pixels, compose::size(pixels, dresser.size))).collect();
+                pictures.iter().map(|pixels| styler.prepare(pixels, compose::size(pixels, styler.size))).collect();
             let composed = compose::compose(&pictures, wishes, &plan.prompt, size, seed);
             let track = composed.track(wishes, amplitude, seconds as f32, seed);
             let still = Still { view: composed.view, track, life: Vec::new() };
@@ -348,7 +348,7 @@ fn parts(plan: VideoPlan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Opt
 }
 
 /// Returns the wishes for one leg: those of its own prompt, completed by those of the whole.
-fn of_leg(film_wishes: &Wishes, leg: &Leg) -> Wishes {
+fn leg_wishes(film_wishes: &Wishes, leg: &Leg) -> Wishes {
     let mut leg_wishes = Wishes::from_prompt(&leg.prompt);
     if leg_wishes.moves.is_empty() && !leg_wishes.still {
         leg_wishes.moves.clone_from(&film_wishes.moves);

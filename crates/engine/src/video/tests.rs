@@ -46,7 +46,7 @@ fn render_plan(plan: VideoPlan<'_>) -> RenderedVideo {
 }
 
 #[test]
-fn a_film_has_its_size_length_and_colours_and_begins_before_it_is_loaded() {
+fn a_video_has_its_size_length_and_colours_and_starts_before_it_is_loaded() {
     let film = render_plan(still_plan("pan right"));
     assert_eq!((film.size, film.frames), (SIZE, 24));
     let reel = Reel::parse(&film.bytes).unwrap();
@@ -84,7 +84,7 @@ fn amplitude_prompt_and_style_change_the_film_and_the_first_frame_is_the_picture
 }
 
 #[test]
-fn a_mark_is_in_the_film_and_not_on_its_cover() {
+fn the_watermark_is_in_the_video_and_not_on_the_cover() {
     let stamp = || Stamp { position: MarkCorner::TopLeft, picture: None };
     let unmarked = render_plan(still_plan("static"));
     let marked = render_plan(VideoPlan { stamp: Some(stamp()), ..still_plan("static") });
@@ -120,7 +120,7 @@ fn legs_follow_each_other_and_words_alone_are_enough() {
 }
 
 #[test]
-fn a_film_goes_on_with_its_sound_and_its_motion() {
+fn an_extended_video_continues_sound_and_motion() {
     let sound = SoundPlan { audio: Some(SoundContent::SoundEffectOnly), voice_id: None, bed: None };
     let first = render_plan(VideoPlan { sound: Some(sound), ..still_plan("fast pan right") });
     let extended_to = |end| plan(Material::Footage { file: first.bytes.clone(), seconds: 1, end }, "");
@@ -157,7 +157,7 @@ impl Watch for Impatient {
 }
 
 #[test]
-fn a_film_that_nobody_wants_is_left_off() {
+fn a_cancelled_video_is_not_rendered() {
     assert_eq!(render(still_plan(""), &Impatient::after(5)), Err(Fault::Cancelled));
 }
 

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn from_its_own_place_a_picture_is_itself() {
+    fn the_own_pose_shows_the_picture_unchanged() {
         assert_eq!(render_view(Pose::OWN), view().picture);
         let nearly = render_view(Pose { zoom: 1.000_001, ..Pose::OWN });
         let original = view().picture;
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bend_moves_places() {
+    fn a_bend_displaces_pixels() {
         let mut frame = Raster::new(SIZE);
         view().draw(&Pose::OWN, Some(&|[x, y]| [x + 4.0 / 32.0, y]), &mut frame);
         assert!((frame.row(5)[10][1] - 14.0 / 95.0).abs() < 1e-3);

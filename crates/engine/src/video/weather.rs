@@ -23,7 +23,7 @@ pub struct Sky {
 }
 
 /// Particle at a time.
-struct Mote {
+struct Particle {
     /// Position from 0 to 1 across and down the frame.
     at: [f32; 2],
     /// Nearness from 0 (far) to 1.
@@ -54,7 +54,7 @@ impl Sky {
     pub fn draw(&self, seconds: f32, pose: &Pose, depth: Option<&Depth>, frame: &mut Raster) {
         match self.kind {
             Weather::Fog => self.fog(seconds, pose, depth, frame),
-            _ => (0..self.count).for_each(|index| self.mote(index, seconds, pose, frame)),
+            _ => (0..self.count).for_each(|index| self.draw_particle(index, seconds, pose, frame)),
         }
     }
 
@@ -63,7 +63,7 @@ impl Sky {
     }
 
     /// Returns a particle at a time. `speed` is in frames per second.
-    fn place_mote(&self, index: u32, seconds: f32, pose: &Pose, speed: [f32; 2]) -> Mote {
+    fn particle_at(&self, index: u32, seconds: f32, pose: &Pose, speed: [f32; 2]) -> Particle {
         let near = self.random(index, 3);
 
         let speed_factor = 0.45 + 0.55 * near;
@@ -72,55 +72,55 @@ impl Sky {
         let across = self.random(index, 1) * 1.2 + seconds * speed_factor * speed[0] - drift(0);
         let down = self.random(index, 2) * 1.2 + seconds * speed_factor * speed[1] - drift(1);
 
-        Mote {
+        Particle {
             at: [across.rem_euclid(1.2) - 0.1, down.rem_euclid(1.2) - 0.1],
             near,
             random_offset: self.random(index, 4),
         }
     }
 
-    fn mote(&self, index: u32, seconds: f32, pose: &Pose, frame: &mut Raster) {
+    fn draw_particle(&self, index: u32, seconds: f32, pose: &Pose, frame: &mut Raster) {
         let size = frame.size();
 
         let unit = size.height as f32 / 360.0;
-        let at = |mote: &Mote| [mote.at[0] * size.width as f32, mote.at[1] * size.height as f32];
+        let at = |particle: &Particle| [particle.at[0] * size.width as f32, particle.at[1] * size.height as f32];
         let sway = |frequency: f32, far: f32, phase: f32| far * (frequency * seconds + TAU * phase).sin();
 
         match self.kind {
             Weather::Rain => {
-                let mote = self.place_mote(index, seconds, pose, [-0.22, 1.9]);
-                let length = unit * (10.0 + 22.0 * mote.near);
-                let wide = unit * (0.45 + 0.5 * mote.near);
-                streak(frame, at(&mote), [0.11 * length, -length], wide, 0.10 + 0.20 * mote.near);
+                let particle = self.particle_at(index, seconds, pose, [-0.22, 1.9]);
+                let length = unit * (10.0 + 22.0 * particle.near);
+                let wide = unit * (0.45 + 0.5 * particle.near);
+                streak(frame, at(&particle), [0.11 * length, -length], wide, 0.10 + 0.20 * particle.near);
             }
             Weather::Snow => {
-                let mut mote = self.place_mote(index, seconds, pose, [-0.03, 0.17]);
-                mote.at[0] += sway(0.9 + mote.random_offset, 0.012, mote.random_offset);
-                let radius = unit * (0.9 + 3.0 * mote.near * mote.near);
-                disc(frame, at(&mote), radius, 1.0, [0.97, 0.98, 1.0], 0.45 + 0.4 * mote.near);
+                let mut particle = self.particle_at(index, seconds, pose, [-0.03, 0.17]);
+                particle.at[0] += sway(0.9 + particle.random_offset, 0.012, particle.random_offset);
+                let radius = unit * (0.9 + 3.0 * particle.near * particle.near);
+                disc(frame, at(&particle), radius, 1.0, [0.97, 0.98, 1.0], 0.45 + 0.4 * particle.near);
             }
             Weather::Dust => {
-                let mut mote = self.place_mote(index, seconds, pose, [0.018, -0.012]);
-                mote.at[1] += sway(0.5 + mote.random_offset, 0.015, mote.random_offset);
-                let radius = unit * (0.7 + 2.8 * mote.near * mote.random_offset);
-                let light = 0.20 + 0.28 * (0.5 + sway(1.1, 0.5, mote.random_offset));
-                disc(frame, at(&mote), radius, 1.6, [1.0, 0.93, 0.78], light);
+                let mut particle = self.particle_at(index, seconds, pose, [0.018, -0.012]);
+                particle.at[1] += sway(0.5 + particle.random_offset, 0.015, particle.random_offset);
+                let radius = unit * (0.7 + 2.8 * particle.near * particle.random_offset);
+                let light = 0.20 + 0.28 * (0.5 + sway(1.1, 0.5, particle.random_offset));
+                disc(frame, at(&particle), radius, 1.6, [1.0, 0.93, 0.78], light);
             }
             Weather::Fireflies => {
-                let mut mote = self.place_mote(index, seconds, pose, [0.0, 0.0]);
-                mote.at[0] += sway(0.45 + 0.4 * mote.random_offset, 0.05, mote.random_offset);
-                mote.at[1] = 0.25 + 0.75 * mote.at[1] + sway(0.7, 0.03, mote.random_offset * 3.0);
-                let light = ramp(sway(1.6 + mote.random_offset, 1.0, mote.random_offset * 7.0), -0.4, 0.9);
-                disc(frame, at(&mote), unit * (5.0 + 5.0 * mote.near), 1.0, [0.95, 0.9, 0.35], 0.35 * light);
-                disc(frame, at(&mote), unit * (1.2 + mote.near), 0.5, [1.0, 1.0, 0.8], light);
+                let mut particle = self.particle_at(index, seconds, pose, [0.0, 0.0]);
+                particle.at[0] += sway(0.45 + 0.4 * particle.random_offset, 0.05, particle.random_offset);
+                particle.at[1] = 0.25 + 0.75 * particle.at[1] + sway(0.7, 0.03, particle.random_offset * 3.0);
+                let light = ramp(sway(1.6 + particle.random_offset, 1.0, particle.random_offset * 7.0), -0.4, 0.9);
+                disc(frame, at(&particle), unit * (5.0 + 5.0 * particle.near), 1.0, [0.95, 0.9, 0.35], 0.35 * light);
+                disc(frame, at(&particle), unit * (1.2 + particle.near), 0.5, [1.0, 1.0, 0.8], light);
             }
             Weather::Petals => {
-                let mut mote = self.place_mote(index, seconds, pose, [0.06, 0.10]);
-                mote.at[0] += sway(1.3 + mote.random_offset, 0.03, mote.random_offset);
-                let turned = sway(2.0 + 2.0 * mote.random_offset, 1.0, mote.random_offset).abs();
-                let colour = [1.0, 0.72 + 0.16 * mote.random_offset, 0.78];
-                let radius = unit * (1.6 + 3.2 * mote.near);
-                oval(frame, at(&mote), [radius, radius * (0.35 + 0.65 * turned)], colour, 0.85);
+                let mut particle = self.particle_at(index, seconds, pose, [0.06, 0.10]);
+                particle.at[0] += sway(1.3 + particle.random_offset, 0.03, particle.random_offset);
+                let turned = sway(2.0 + 2.0 * particle.random_offset, 1.0, particle.random_offset).abs();
+                let colour = [1.0, 0.72 + 0.16 * particle.random_offset, 0.78];
+                let radius = unit * (1.6 + 3.2 * particle.near);
+                oval(frame, at(&particle), [radius, radius * (0.35 + 0.65 * turned)], colour, 0.85);
             }
             Weather::Fog => {}
         }
@@ -146,7 +146,7 @@ impl Sky {
 
                 let low = 0.55 + 0.25 * v;
                 let dense = (low * (0.25 + 0.9 * far) * (0.35 + 0.5 * a + 0.3 * b)).clamp(0.0, 0.85);
-                frame.lay(x, y, [0.86, 0.88, 0.90], dense);
+                frame.blend_pixel(x, y, [0.86, 0.88, 0.90], dense);
             }
         }
     }
@@ -183,7 +183,7 @@ fn disc(frame: &mut Raster, [x, y]: [f32; 2], radius: f32, edge: f32, colour: [f
             let far = ((column as f32 + 0.5 - x).powi(2) + (row as f32 + 0.5 - y).powi(2)).sqrt() / radius.max(0.8);
             let coverage = (1.0 - far).max(0.0).powf(edge);
             if coverage > 0.0 {
-                frame.lay(column, row, colour, cover * coverage);
+                frame.blend_pixel(column, row, colour, cover * coverage);
             }
         }
     }
@@ -197,7 +197,7 @@ fn oval(frame: &mut Raster, [x, y]: [f32; 2], [wide, high]: [f32; 2], colour: [f
                 ((column as f32 + 0.5 - x) / wide.max(0.6)).powi(2) + ((row as f32 + 0.5 - y) / high.max(0.6)).powi(2);
             let coverage = ((1.0 - far) * 1.5).clamp(0.0, 1.0);
             if coverage > 0.0 {
-                frame.lay(column, row, colour, cover * coverage);
+                frame.blend_pixel(column, row, colour, cover * coverage);
             }
         }
     }
@@ -218,7 +218,7 @@ fn streak(frame: &mut Raster, [x, y]: [f32; 2], [across, down]: [f32; 2], wide: 
 
         for column in span(middle - wide - 1.0, middle + wide + 1.0, size.width) {
             let coverage = (wide + 0.5 - (column as f32 + 0.5 - middle).abs()).clamp(0.0, 1.0);
-            frame.lay(column, row, [0.85, 0.89, 0.95], cover * coverage * soft);
+            frame.blend_pixel(column, row, [0.85, 0.89, 0.95], cover * coverage * soft);
         }
     }
 }
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn all_weather_is_seen_and_moves() {
+    fn all_weather_is_visible_and_moves() {
         for kind in [Weather::Rain, Weather::Snow, Weather::Dust, Weather::Fireflies, Weather::Fog, Weather::Petals] {
             let clear = Raster::from_fn(SIZE, |_, _| [0.2, 0.2, 0.25, 1.0]);
             let earlier = draw_weather(kind, 0.5);

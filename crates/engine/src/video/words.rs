@@ -277,7 +277,7 @@ impl Wishes {
                 wishes.end(Some(verb_done), Some(direction));
                 verb = None;
             } else {
-                wishes.hear(word);
+                wishes.apply_word(word);
             }
         }
 
@@ -289,7 +289,8 @@ impl Wishes {
         push_new(&mut self.moves, verb.map(|verb| directed(verb, direction)));
     }
 
-    fn hear(&mut self, word: &str) {
+    /// Adds the effects that a word stands for.
+    fn apply_word(&mut self, word: &str) {
         push_new(&mut self.moves, meaning(SIMPLE_MOVES, word));
         push_new(&mut self.weather, meaning(WEATHERS, word));
         push_new(&mut self.moods, meaning(MOODS, word));
@@ -338,7 +339,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moves_are_heard_with_their_ways() {
+    fn camera_moves_are_parsed_with_their_directions() {
         for (prompt, moves) in [
             ("Pan left.", vec![Move::PanLeft]),
             ("the camera pans slowly to the right, then zooms in", vec![Move::PanRight, Move::ZoomIn]),
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_has_one_meaning_in_each_table() {
+    fn each_word_has_one_meaning_per_table() {
         fn single<T>(table: Table<T>) {
             let mut seen = std::collections::HashSet::new();
             assert!(table.iter().flat_map(|(words, _)| words.iter()).all(|word| seen.insert(*word)));

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_chord_has_room_to_ring_whatever_length_and_tempo() {
+    fn the_last_chord_can_ring_out_at_any_length_and_tempo() {
         for (seconds, bpm, metre) in (1..=360).flat_map(|s| [(s, 48.0, SIX), (s, 90.0, THREE), (s, 174.0, FOUR)]) {
             for (fixed, ritards) in [(false, true), (true, false), (true, true)] {
                 let clock = Clock::new(&Pace { fixed, metre, ..pace(seconds, bpm, Ending::Chord { ritards }) });
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn time_never_goes_back() {
+    fn the_clock_is_monotonic() {
         let swings = Pace { swing: 0.66, ..pace(20, 120.0, Ending::Chord { ritards: true }) };
         let clock = Clock::new(&swings);
         let times: Vec<_> = (0..4 * clock.steps).map(|quarter| clock.seconds_at(f64::from(quarter) / 4.0)).collect();

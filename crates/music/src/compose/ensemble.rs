@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_are_named_play_and_those_who_are_not_wanted_do_not() {
+    fn named_instruments_play_and_unwanted_ones_do_not() {
         for instrument in Instrument::all() {
             let plays = |prompt: String| players(&prompt).iter().any(|(_, player)| *player == instrument);
             let name = if instrument == I::Drums { "drums" } else { instrument.name() };
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn one_genre_lends_to_the_other() {
+    fn two_genres_are_combined() {
         let instruments: Vec<_> = players("lofi chiptune").into_iter().map(|(_, player)| player).collect();
         assert!(instruments.contains(&I::Chip), "{instruments:?}");
     }

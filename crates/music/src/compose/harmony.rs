@@ -65,7 +65,7 @@ impl Harmony {
                 close(&mut tokens, found.close);
             }
 
-            self.lay(&tokens, phrase, &mut spans);
+            self.push_spans(&tokens, phrase, &mut spans);
         }
 
         let end = phrases.last().map_or(0, Phrase::end);
@@ -84,7 +84,8 @@ impl Harmony {
         tokens.truncate(token_count.max(1) as usize);
     }
 
-    fn lay(&self, tokens: &[&str], phrase: &Phrase, spans: &mut Vec<Span>) {
+    /// Distributes the chords evenly over a phrase.
+    fn push_spans(&self, tokens: &[&str], phrase: &Phrase, spans: &mut Vec<Span>) {
         let count = tokens.len() as u32;
         for (at, token) in (0..count).zip(tokens) {
             let start = phrase.steps * at / count;
@@ -107,11 +108,11 @@ fn close<'a>(tokens: &mut Vec<&'a str>, close: &'a str) {
 
 /// Chooses the voicing of every chord, each as close as possible to the previous one.
 fn voice(spans: &mut [Span]) {
-    let mut before: Option<(Vec<i32>, i32)> = None;
+    let mut previous: Option<(Vec<i32>, i32)> = None;
     for span in spans {
         let bass = at_or_above(span.chord.root, 36);
-        span.voices = best_voicing(&span.chord, bass, before.as_ref());
-        before = Some((span.voices.clone(), bass));
+        span.voices = best_voicing(&span.chord, bass, previous.as_ref());
+        previous = Some((span.voices.clone(), bass));
     }
 }
 

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_done() {
+    fn explicit_requests_are_followed() {
         let piece_plan = plan("techno at 131 bpm in F# minor, 7/8, 40 seconds");
         assert!((piece_plan.clock.bpm() - 131.0).abs() < 0.01);
         assert_eq!((piece_plan.key, piece_plan.clock.metre.name), (Key { tonic: 6, mode: Mode::Aeolian }, "7/8"));

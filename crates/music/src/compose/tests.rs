@@ -37,7 +37,7 @@ fn the_same_prompt_gives_the_same_piece_and_another_one_another() {
 }
 
 #[test]
-fn every_length_has_notes_from_beginning_to_end_and_none_behind_it() {
+fn notes_fill_every_length_and_none_is_after_the_end() {
     for seconds in 1..=360 {
         let prompt = PROMPTS[usize::from(seconds) % PROMPTS.len()];
         let piece = compose(prompt, Some(seconds));
@@ -52,7 +52,7 @@ fn every_length_has_notes_from_beginning_to_end_and_none_behind_it() {
 }
 
 #[test]
-fn nowhere_is_silence_for_long() {
+fn there_is_no_long_silence() {
     for prompt in PROMPTS {
         let piece = compose(prompt, Some(100));
         let mut sounding: Vec<(u32, u32)> = piece
@@ -101,7 +101,7 @@ fn a_piece_ends_on_its_tonic() {
 }
 
 #[test]
-fn words_change_what_they_should() {
+fn words_have_their_intended_effect() {
     let notes = |prompt: &str| compose(prompt, Some(60)).parts.iter().map(|part| part.notes.len()).sum::<usize>();
     assert!(notes("energetic folk") > notes("calm folk"));
     assert!(
@@ -144,7 +144,7 @@ fn drums_are_filled_before_something_new() {
 }
 
 #[test]
-fn titles_are_no_echo_and_tags_say_what_it_is() {
+fn titles_do_not_repeat_the_prompt_and_tags_describe_the_piece() {
     for prompt in PROMPTS {
         let piece = compose(prompt, None);
         assert!(!piece.title.is_empty() && !piece.title.eq_ignore_ascii_case(prompt), "{}", piece.title);
@@ -161,7 +161,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn any_text_gives_a_piece(prompt in "\\PC{0,200}", seconds in proptest::option::of(1_u16..=360)) {
+    fn any_prompt_yields_a_piece(prompt in "\\PC{0,200}", seconds in proptest::option::of(1_u16..=360)) {
         let piece = compose(&prompt, seconds);
         prop_assert!((1..=360).contains(&(piece.frames / RATE)) && piece.frames.is_multiple_of(RATE));
         prop_assert!((1..=super::title::TITLE_MAX).contains(&piece.title.chars().count()));

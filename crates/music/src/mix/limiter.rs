@@ -127,7 +127,7 @@ mod tests {
     use crate::rng::SeededRng;
 
     #[test]
-    fn what_is_soft_passes_as_it_is_but_later() {
+    fn quiet_signals_pass_unchanged_with_a_delay() {
         let wave: Vec<f32> = (0..4_800).map(|at| 0.5 * (at as f32 * 0.05).sin()).collect();
         let mut left = wave.clone();
         let mut right = wave.clone();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_gets_above_the_ceiling_and_the_gain_never_jumps() {
+    fn the_output_stays_below_the_ceiling_and_the_gain_is_continuous() {
         let mut rng = SeededRng::from_text("peaks");
         let wave: Vec<f32> = (0..48_000)
             .map(|at| {

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_meter_reads_what_the_standard_says() {
+    fn the_loudness_meter_matches_the_standard() {
         // A full-scale sine of 997 Hz in one channel is -3.01 LUFS.
         let mut meter = Meter::default();
         let wave = tone(997.0, 1.0, 2.0);

@@ -98,7 +98,7 @@ fn loudness_is_where_it_should_be_and_nowhere_is_silence() {
 }
 
 #[test]
-fn where_hops_meet_nothing_jumps() {
+fn the_signal_is_continuous_across_hops() {
     let sound = play("warm pads, ambient", 3);
     // A click raises the second difference far above that of the neighbouring samples.
     let bend = |at: usize| (sound.left[at + 1] - 2.0 * sound.left[at] + sound.left[at - 1]).abs();
@@ -114,7 +114,7 @@ fn where_hops_meet_nothing_jumps() {
 }
 
 #[test]
-fn what_is_ducked_gives_way_to_the_kick_and_comes_back() {
+fn ducked_parts_are_lowered_by_the_kick_and_return() {
     let kicks = [1_000, 40_000];
     let factor = |at: u32| Ducking::at(&kicks, at - at % BLOCK as u32).factor(at % BLOCK as u32, 0.8);
     assert!((factor(500) - 1.0).abs() < f32::EPSILON && factor(1_300) < 0.35 && factor(20_000) > 0.99);

@@ -112,7 +112,7 @@ mod tests {
     use crate::prompt::words;
 
     #[test]
-    fn keys_are_read_in_all_their_spellings() {
+    fn keys_are_parsed_in_all_spellings() {
         for (prompt, tonic, mode) in [
             ("in A minor", Some(9), Some(Mode::Aeolian)),
             ("C# major scherzo", Some(1), Some(Mode::Ionian)),

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_are_read_in_digits_and_in_words() {
+    fn lengths_are_parsed_in_digits_and_words() {
         for (prompt, seconds) in [
             ("30 seconds of rain", Some(30)),
             ("a 30-second loop", Some(30)),

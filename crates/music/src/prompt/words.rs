@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_no_reaches_to_the_next_break_or_turn() {
+    fn negation_reaches_to_the_next_break_or_conjunction() {
         for (prompt, drums, bass) in [
             ("drums and bass", true, true),
             ("no drums, bass", false, true),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn phrases_are_found_whatever_joins_their_words() {
+    fn phrases_are_found_regardless_of_separators() {
         for prompt in ["hip hop", "Hip-Hop!", "a HIP  hop beat"] {
             assert_eq!(wanted(prompt, "hip hop"), Some(true), "{prompt}");
         }

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn genres_are_heard_in_the_order_of_the_prompt() {
+    fn genres_are_parsed_in_the_order_of_the_prompt() {
         for (prompt, genres) in [
             ("lofi hip hop", vec![Genre::Lofi, Genre::HipHop]),
             ("Drum'n'bass with jazz chords", vec![Genre::DrumAndBass, Genre::Jazz]),

@@ -69,7 +69,7 @@ pub struct Envelope {
 const SILENCE: f32 = 0.000_06;
 
 impl Envelope {
-    /// Creates the envelope of a note that is held for `held` samples.
+    /// Creates the envelope of a note that is held for `held_frames` samples.
     #[must_use]
     pub fn new(adsr: Adsr, held_frames: u32) -> Self {
         Self {
@@ -201,7 +201,7 @@ impl Oscillator {
         Self { phase }
     }
 
-    /// Returns the next sample. `turns` is the frequency in periods per sample.
+    /// Returns the next sample. `phase_step` is the frequency in periods per sample.
     #[inline]
     pub fn next(&mut self, wave: Wave, phase_step: f32) -> f32 {
         let phase = self.phase;
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_pass_what_they_should() {
+    fn filters_pass_their_band() {
         let through = |hertz: f32, pass: fn(Bands) -> f32| {
             let mut filter = Filter::new(1_000.0, 0.7);
             let wave = (0..9_600).map(|at| sine(hertz * at as f32 / SAMPLES));

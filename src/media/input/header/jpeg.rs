@@ -89,6 +89,6 @@ pub(super) fn embedded_decode_memory(bytes: &[u8]) -> u64 {
 ///
 /// A thumbnail in the metadata counts too, so the estimate may be too high but never too low.
 fn may_buffer_coefficients(bytes: &[u8]) -> bool {
-    let is_marker = |marker: u8| move |pair: &&[u8]| **pair == [0xFF, marker];
-    bytes.windows(2).any(|pair| is_marker(0xC2)(&pair)) || bytes.windows(2).filter(is_marker(0xDA)).nth(1).is_some()
+    let markers = |marker: u8| bytes.windows(2).filter(move |pair| **pair == [0xFF, marker]);
+    markers(0xC2).next().is_some() || markers(0xDA).nth(1).is_some()
 }

@@ -9,6 +9,7 @@ use crate::domain::image::ImageFormat;
 const MEMORY_PER_VALUE: u64 = 64;
 /// Tags whose values are skipped: XMP, IPTC, Photoshop and EXIF.
 const SKIPPED_TAGS: [u16; 5] = [700, 33723, 34377, 34665, 37724];
+
 /// Reads numbers in the byte order of the file.
 struct TiffReader<'a> {
     bytes: &'a [u8],
@@ -35,8 +36,8 @@ impl TiffReader<'_> {
 }
 
 pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
-    let numbers = TiffReader { bytes, is_big_endian: bytes.first()? == &b'M' };
-    let page = numbers.u32(4)? as usize;
+    let reader = TiffReader { bytes, is_big_endian: bytes.first()? == &b'M' };
+    let page = reader.u32(4)? as usize;
     let mut width = 0;
     let mut height = 0;
     let mut bits = 1;
@@ -45,14 +46,14 @@ pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
     let mut compression = 1;
     let mut orientation = Orientation::NoTransforms;
     let mut values = 0_u64;
-    for entry in 0..usize::from(numbers.u16(page)?) {
+    for entry in 0..usize::from(reader.u16(page)?) {
         let at = page.checked_add(2 + 12 * entry)?;
-        let tag = numbers.u16(at)?;
+        let tag = reader.u16(at)?;
         if SKIPPED_TAGS.contains(&tag) {
             continue;
         }
-        values += u64::from(numbers.u32(at + 4)?);
-        let value = numbers.value(at);
+        values += u64::from(reader.u32(at + 4)?);
+        let value = reader.value(at);
         match tag {
             256 => width = value?,
             257 => height = value?,

@@ -93,9 +93,10 @@ const fn alpha_memory(pixels: u64, length: u64) -> u64 {
 fn read_extended(bytes: &[u8], info: &[u8], first: usize) -> Option<PictureHeader> {
     let flags = *info.first()?;
     let canvas = (u24(info, 4)? + 1, u24(info, 7)? + 1);
+    let canvas_pixels = canvas.0 * canvas.1;
     let is_animated = flags & 0x02 != 0;
     let has_alpha = flags & 0x10 != 0;
-    let find = |tag: &[u8]| {
+    let find_chunk = |tag: &[u8]| {
         let mut at = first;
         while let Some((name, content, next)) = read_chunk(bytes, at) {
             if name == tag {
@@ -105,23 +106,24 @@ fn read_extended(bytes: &[u8], info: &[u8], first: usize) -> Option<PictureHeade
         }
         None
     };
-    if canvas.0 * canvas.1 > INPUT_PIXELS_MAX {
+
+    if canvas_pixels > INPUT_PIXELS_MAX {
         return build_header(bytes, canvas, has_alpha, 0);
     }
 
     let decoder = if is_animated {
-        let frame = find(b"ANMF")?;
+        let frame = find_chunk(b"ANMF")?;
         let size = (u24(frame, 6)? + 1, u24(frame, 9)? + 1);
-        4 * canvas.0 * canvas.1 + animation_frame_memory(frame, 16, size, true)?
-    } else if let Some(content) = find(b"VP8L") {
+        4 * canvas_pixels + animation_frame_memory(frame, 16, size, true)?
+    } else if let Some(content) = find_chunk(b"VP8L") {
         let frame = read_bitstream(b"VP8L", content)?;
         (canvas == (frame.width, frame.height)).then_some(())?;
-        frame.decoder + if has_alpha { 0 } else { 4 * canvas.0 * canvas.1 }
+        frame.decoder + if has_alpha { 0 } else { 4 * canvas_pixels }
     } else {
-        let frame = read_bitstream(b"VP8 ", find(b"VP8 ")?)?;
+        let frame = read_bitstream(b"VP8 ", find_chunk(b"VP8 ")?)?;
         (canvas == (frame.width, frame.height)).then_some(())?;
-        let alpha = find(b"ALPH").filter(|_| has_alpha);
-        frame.decoder + alpha.map_or(0, |content| self::alpha_memory(canvas.0 * canvas.1, content.len() as u64))
+        let alpha = find_chunk(b"ALPH").filter(|_| has_alpha);
+        frame.decoder + alpha.map_or(0, |content| alpha_memory(canvas_pixels, content.len() as u64))
     };
     build_header(bytes, canvas, has_alpha, decoder)
 }

@@ -1,4 +1,4 @@
-//! Jobs of the built-in engines: their places, turns and ends.
+//! Tests of admission, queue positions, fairness and the end of jobs.
 
 use super::*;
 use crate::domain::value::Text;
@@ -12,7 +12,7 @@ fn key(name: &str) -> VendorKey {
 }
 
 #[test]
-fn a_panic_is_the_failure_of_one_job() {
+fn a_panic_fails_one_job() {
     assert_eq!(guarded::<()>("image", || panic!("a defect")).unwrap_err().code.as_str(), "engine_failed");
 }
 
@@ -31,33 +31,36 @@ fn jobs_wait_run_and_end_and_the_oldest_are_forgotten() {
 }
 
 #[test]
-fn what_finds_no_room_is_tried_again_while_the_job_is_wanted() {
+fn storage_is_retried_while_full_and_the_job_is_wanted() {
     let jobs: Jobs<u32> = Jobs::new(1, 1, all_wanted());
     jobs.admit(&key("a"), None, "image").unwrap();
     let full = || io::Error::from(io::ErrorKind::StorageFull);
-    // Given no room, and then some
+
+    // Given a disk that is full at two attempts, then the third succeeds
     let mut waits = 0;
-    let mut left = 2;
+    let mut failures_left = 2;
     let attempt = || {
-        if left == 0 {
+        if failures_left == 0 {
             Ok("stored")
         } else {
-            left -= 1;
+            failures_left -= 1;
             Err(full())
         }
     };
-    assert_eq!(jobs.patiently_resting(&key("a"), || waits += 1, attempt).unwrap(), "stored");
+    assert_eq!(jobs.retry_with_wait(&key("a"), || waits += 1, attempt).unwrap(), "stored");
     assert_eq!(waits, 2);
-    // Other faults do not pass
+
+    // Other errors are not retried
     let permission_denied = || Err::<(), _>(io::ErrorKind::PermissionDenied.into());
-    assert!(jobs.patiently_resting(&key("a"), || panic!("no rest"), permission_denied).is_err());
-    // Given a job that is given up while it rests
-    let abandoned = jobs.patiently_resting(&key("a"), || jobs.forget(&key("a")), || Err::<(), _>(full()));
+    assert!(jobs.retry_with_wait(&key("a"), || panic!("no wait"), permission_denied).is_err());
+
+    // A job that is forgotten while it waits is not retried
+    let abandoned = jobs.retry_with_wait(&key("a"), || jobs.forget(&key("a")), || Err::<(), _>(full()));
     assert_eq!(abandoned.unwrap_err().kind(), io::ErrorKind::StorageFull);
 }
 
 #[test]
-fn jobs_that_wait_have_places_and_those_that_run_only_go_forward() {
+fn waiting_jobs_have_positions_and_progress_never_decreases() {
     let jobs: Jobs<u32> = Jobs::new(9, 1, all_wanted());
     for name in ["a", "b", "c"] {
         assert!(jobs.admit(&key(name), None, "video").unwrap());
@@ -74,7 +77,7 @@ fn jobs_that_wait_have_places_and_those_that_run_only_go_forward() {
 }
 
 #[test]
-fn accounts_take_turns_and_one_leaves_half_of_the_places() {
+fn accounts_take_turns_and_each_uses_at_most_half_of_the_slots() {
     let bob = Some(UserId(uuid::Uuid::from_u128(2)));
     let jobs: Jobs<u32> = Jobs::new(6, 1, all_wanted());
     for name in ["a", "b", "c"] {
@@ -83,7 +86,8 @@ fn accounts_take_turns_and_one_leaves_half_of_the_places() {
     assert_eq!(jobs.admit(&key("d"), None, "video").unwrap_err().kind, VendorErrorKind::Busy);
     assert!(jobs.admit(&key("e"), bob, "video").unwrap());
     assert_eq!(["a", "e", "b", "c"].map(|name| jobs.queue_position(&key(name))), [1, 2, 3, 4].map(Some));
-    // What has ended or is forgotten makes room.
+
+    // Ended and forgotten jobs free their slots
     jobs.end(key("a"), Ok(1));
     jobs.forget(&key("b"));
     jobs.forget(&key("a"));
@@ -92,7 +96,7 @@ fn accounts_take_turns_and_one_leaves_half_of_the_places() {
 }
 
 #[test]
-fn whoever_leaves_the_queue_makes_room_for_those_behind() {
+fn jobs_that_leave_the_queue_advance_those_behind() {
     let jobs: Jobs<u32> = Jobs::new(9, 9, all_wanted());
     for name in ["a", "b", "c", "d"] {
         assert!(jobs.admit(&key(name), None, "video").unwrap());
@@ -100,14 +104,15 @@ fn whoever_leaves_the_queue_makes_room_for_those_behind() {
     jobs.forget(&key("a"));
     jobs.end(key("c"), Ok(1));
     assert_eq!(["a", "b", "c", "d"].map(|name| jobs.queue_position(&key(name))), [None, Some(1), None, Some(2)]);
-    // What comes again is the last, and what was forgotten before is not known any more
+
+    // A job that is admitted again is the last; forgetting an unknown one has no effect
     assert!(jobs.admit(&key("a"), None, "video").unwrap());
     jobs.forget(&key("unknown"));
     assert_eq!(["a", "b", "d"].map(|name| jobs.queue_position(&key(name))), [Some(3), Some(1), Some(2)]);
 }
 
 #[test]
-fn what_nobody_asks_after_is_forsaken() {
+fn unknown_and_unwanted_jobs_are_abandoned() {
     let jobs: Jobs<u32> = Jobs::new(2, 1, all_wanted());
     jobs.admit(&key("a"), None, "video").unwrap();
     assert!(!jobs.is_abandoned(&key("a")));

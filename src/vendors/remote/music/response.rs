@@ -14,8 +14,10 @@ use crate::domain::value::Text;
 const SECONDS_MAX: f64 = 86_400.0;
 /// Maximum number of interleaved streams.
 const STREAMS_MAX: u16 = 64;
-/// Maximum number of tags, and of characters of each.
-const TAGS_MAX: (usize, usize) = (64, 100);
+/// Maximum number of tags.
+const TAGS_MAX: usize = 64;
+/// Maximum length of a tag in characters.
+const TAG_MAX: usize = 100;
 /// Maximum length of a title in characters.
 const TITLE_MAX: usize = 200;
 /// Maximum length of the name of an encoding in characters.
@@ -41,7 +43,7 @@ pub(super) fn parse_line(line: &[u8]) -> Option<VendorMusicLine> {
         "duration" => parse_length(&value),
         "title" => parse_title(value),
         "audio_chunk" => parse_sound(value),
-        "generated_audio" => parse_made(&value),
+        "generated_audio" => parse_finished(&value),
         "complete" => return Some(VendorMusicLine::Complete),
         "error" => return Some(VendorMusicLine::Failed(parse_failure(&value))),
         _ => return Some(VendorMusicLine::Other),
@@ -53,7 +55,7 @@ fn parse_length(value: &Value) -> Option<MusicStreamItem> {
     Some(MusicStreamItem::Length { millis: millis(value.get("duration_sec")?.as_f64()?)? })
 }
 
-fn parse_made(value: &Value) -> Option<MusicStreamItem> {
+fn parse_finished(value: &Value) -> Option<MusicStreamItem> {
     let seconds = value.get("duration_sec_by_stream")?.as_array()?;
     let millis = seconds.iter().take(usize::from(STREAMS_MAX)).map(|seconds| millis(seconds.as_f64()?));
     Some(MusicStreamItem::Finished { millis: millis.collect::<Option<_>>()? })
@@ -74,7 +76,7 @@ struct TitleLine {
 
 fn parse_title(value: Value) -> Option<MusicStreamItem> {
     let line: TitleLine = serde_json::from_value(value).ok()?;
-    let tags = line.display_tags.iter().take(TAGS_MAX.0).map(|tag| truncate(tag, TAGS_MAX.1)).collect();
+    let tags = line.display_tags.iter().take(TAGS_MAX).map(|tag| truncate(tag, TAG_MAX)).collect();
     let index = TitleIndex { stream: line.stream_index, prompt: line.prompt_index, copy: line.copy_index };
     Some(MusicStreamItem::Title { index, title: Text::from_recorded(truncate(&line.title, TITLE_MAX)), tags })
 }

@@ -53,18 +53,14 @@ mod tests {
         };
 
         let url = CallbackUrl::from_recorded("https://media.example/x.mp4".to_owned());
-        let video = |at_vendor| Footage {
-            creation: TaskId(uuid::Uuid::nil()),
-            url: url.clone(),
-            stored: None,
-            vendor_id: at_vendor,
-        };
-        let longer = |at_vendor| ExtendJob {
+        let video =
+            |vendor_id| Footage { creation: TaskId(uuid::Uuid::nil()), url: url.clone(), stored: None, vendor_id };
+        let extend_job = |vendor_id| ExtendJob {
             model: ExtendModel::Vq2Pro,
             resolution: ExtendResolution::P1080,
             seconds: VideoSeconds::DEFAULT,
             prompt: prompt(),
-            video: video(at_vendor),
+            video: video(vendor_id),
         };
 
         let frame = |image: &str, prompt| KeyFrame { image: image.to_owned(), seconds: VideoSeconds::DEFAULT, prompt };
@@ -78,15 +74,15 @@ mod tests {
         vec![
             (VideoJob::StartEnd(full), vec!["aW1hZ2U=".to_owned()]),
             (VideoJob::Reference(GenerateJob { prompt: prompt(), ..GenerateJob::default() }), Vec::new()),
-            (VideoJob::Extend(longer(None)), vec!["ZW5k".to_owned()]),
-            (VideoJob::Extend(longer(Some(Text::from_recorded("v-7".to_owned())))), Vec::new()),
+            (VideoJob::Extend(extend_job(None)), vec!["ZW5k".to_owned()]),
+            (VideoJob::Extend(extend_job(Some(Text::from_recorded("v-7".to_owned())))), Vec::new()),
             (VideoJob::Multiframe(multiframe), Vec::new()),
         ]
     }
 
     /// The expected requests are recorded by hand from the seed's interface.
     #[test]
-    fn every_job_is_asked_for_as_recorded() {
+    fn every_request_is_as_recorded() {
         let recorded: Vec<Value> =
             serde_json::from_str(include_str!("../../../../tests/golden/vendor/video-requests.json")).unwrap();
         let requests: Vec<_> = jobs()
@@ -97,6 +93,6 @@ mod tests {
                 json!({"post": path, "body": body, "get": creations_path("3f2c")})
             })
             .collect();
-        assert_eq!(requests, recorded, "asked for:\n{}", serde_json::to_string_pretty(&requests).unwrap());
+        assert_eq!(requests, recorded, "requested:\n{}", serde_json::to_string_pretty(&requests).unwrap());
     }
 }

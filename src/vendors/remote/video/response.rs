@@ -53,8 +53,8 @@ fn parse_progress(body: &[u8], id: &str) -> Option<VideoJobStatus> {
 /// Returns the progress in thousandths; `None` unless it is a number from 0 to 1.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within the range that is checked")]
 fn parse_permille(task: &Value) -> Option<u16> {
-    let share = task.get("progress")?.as_f64().filter(|share| (0.0..=1.0).contains(share))?;
-    Some((share * 1000.0) as u16)
+    let fraction = task.get("progress")?.as_f64().filter(|fraction| (0.0..=1.0).contains(fraction))?;
+    Some((fraction * 1000.0) as u16)
 }
 
 fn parse_result_urls(task: &Value) -> Option<VideoResultUrls> {
@@ -94,20 +94,20 @@ mod tests {
     }
 
     #[test]
-    fn every_recorded_answer_means_what_is_recorded() {
+    fn every_recorded_response_has_the_recorded_meaning() {
         let recordings: Vec<RecordedVideoResponse> =
             serde_json::from_str(include_str!("../../../../tests/golden/vendor/video-answers.json")).unwrap();
         assert!(recordings.len() >= 15);
 
         let mut differences = Vec::new();
 
-        for RecordedVideoResponse { name, status, body, submitted: as_submitted, polled: as_polled } in recordings {
+        for RecordedVideoResponse { name, status, body, submitted, polled } in recordings {
             // Text represents bodies that are not JSON.
             let body = if let Value::String(text) = &body { text.clone() } else { body.to_string() };
             let body = body.as_bytes();
             let meanings =
                 [describe_meaning(parse_submission(status, body)), describe_meaning(parse_poll(status, body, "3f2c"))];
-            if meanings != [as_submitted, as_polled] {
+            if meanings != [submitted, polled] {
                 differences.push(format!("{name}: {meanings:#?}"));
             }
         }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_whatever_ends_a_task_by_accident() {
+    fn no_meaningless_response_ends_a_task() {
         for status in 100..=599 {
             for body in ["", "{", "null", "[]", "{}", "\"x\"", "{\"state\":null}", "{\"state\":\"success\"}", "<html>"]
             {

@@ -9,10 +9,10 @@ use crate::video::Fault;
 /// Maximum number of boxes: a fragment takes four steps and contains at least one picture or packet of sound.
 const STEPS_MAX: usize = 8 * SAMPLES_MAX;
 
-/// Calls `take` for every sample in decoding order.
+/// Calls `on_sample` for every sample in decoding order.
 ///
 /// # Errors
-/// If the fragments cannot be read or announce too much, and the errors of `take`.
+/// If the fragments cannot be read or announce too much, and the errors of `on_sample`.
 pub(super) fn for_each_sample(
     file: &[u8],
     mut on_sample: impl FnMut(&Sample<'_>) -> Result<(), Fault>,
@@ -68,7 +68,7 @@ mod tests {
     const REORDERED: &[u8] = include_bytes!("../../../../../fuzz/seeds/film/fragments_reordered.mp4");
 
     #[test]
-    fn films_in_fragments_are_read_with_their_sound() {
+    fn fragmented_videos_are_read_with_their_sound() {
         let reel = Reel::parse(FRAGMENTS).unwrap();
         assert_eq!((reel.size.width, reel.size.height, reel.units.len()), (64, 48, 12));
         // The encoder does not know the duration of the last picture of a fragment.
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fragment_that_promises_millions_of_samples_is_refused_before_they_are_made() {
+    fn a_fragment_that_announces_millions_of_samples_is_rejected_early() {
         let code = |film: &[u8]| match Reel::parse(film) {
             Err(Fault::Input { code, .. }) => code,
             other => panic!("{other:?}"),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_length_does_not_hide_how_many_samples_there_are() {
+    fn a_long_box_length_does_not_hide_the_number_of_samples() {
         let short_form = b"\0\0\0\x20moof\0\0\0\x10trun\0\0\0\0\0\0\0\x05".as_slice();
         let long = b"\0\0\0\x28moof\0\0\0\x01trun\0\0\0\0\0\0\0\x18\0\0\0\0\0\0\0\x07".as_slice();
         assert_eq!([short_form, long, &short_form[..14], b"\0\0\0\x08mdat"].map(announced_samples), [5, 7, 0, 0]);

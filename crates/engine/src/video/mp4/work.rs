@@ -9,7 +9,7 @@ pub const DECODED_PIXELS_MAX: u64 = 10_000_000_000;
 /// Maximum number of slices of a picture.
 pub(super) const SLICES_MAX: usize = 256;
 
-/// Describes an excess of pixels in words that follow `told`.
+/// Returns the message for an excess of pixels; it begins with `description`.
 pub(in crate::video) fn too_many_pixels(description: &str, pixels: u64, limit: u64) -> String {
     let millions = |pixels: u64| pixels.div_ceil(1_000_000);
     format!(

@@ -88,7 +88,7 @@ impl<'a> Waiting<'a> {
         }
     }
 
-    /// Returns the next packet if it begins before `frames` pictures have been shown, or if `all` is set.
+    /// Returns the next packet if it begins before `frames` pictures have been shown, or if `is_end` is set.
     fn next_before(&mut self, frames: u64, is_end: bool) -> Option<(&'a Packet, Option<SampleEntry>)> {
         let due = is_end || self.at * u64::from(FPS) < frames * u64::from(self.timescale.get());
         let packet = self.packets.next_if(|_| due)?;

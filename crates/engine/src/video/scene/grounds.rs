@@ -271,7 +271,7 @@ fn lit(surface: Colour, light: Colour, dark: Colour, share: f32) -> Colour {
     })
 }
 
-/// Returns a vivid colour; `turn` is the hue in turns.
+/// Returns a vivid colour; `angle` is the hue in turns.
 fn spectrum(angle: f32) -> Colour {
     [0.0, 0.33, 0.67].map(|phase| 0.52 + 0.42 * (std::f32::consts::TAU * (angle + phase)).cos())
 }

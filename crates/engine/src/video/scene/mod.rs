@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_has_its_picture_and_something_near_and_far() {
+    fn every_ground_has_a_picture_with_depth() {
         let mut pictures = Vec::new();
         for prompt in ["mountains", "sea", "city", "forest", "desert", "galaxy", "abstract"] {
             let view = painted(prompt);

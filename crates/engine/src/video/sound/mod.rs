@@ -82,7 +82,7 @@ fn mixed(plan: &SoundPlan<'_>, wishes: &Wishes, length: usize, speed: impl Fn(f3
     }
 
     if let Some(bed) = plan.bed {
-        lay_under(&mut mix, &bed(length));
+        mix_music(&mut mix, &bed(length));
     }
 
     let fade = FADE.min(length / 4).max(1);
@@ -95,7 +95,7 @@ fn mixed(plan: &SoundPlan<'_>, wishes: &Wishes, length: usize, speed: impl Fn(f3
 }
 
 /// Adds music, ducked under other sound.
-fn lay_under(mix: &mut [Stereo], bed: &[Stereo]) {
+fn mix_music(mix: &mut [Stereo], bed: &[Stereo]) {
     let mut level = 0.0_f32;
     for (sum, bed_sample) in mix.iter_mut().zip(bed) {
         let other = sum[0].abs().max(sum[1].abs());
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn places_sound_different_and_nothing_clips() {
+    fn grounds_sound_different_and_nothing_clips() {
         let mut mixes: Vec<Vec<Stereo>> = Vec::new();
         for prompt in ["", "rain", "the sea", "a city at night", "a forest", "campfire", "storm", "galaxy"] {
             let samples = mix_of(&plan(Some(SoundContent::SoundEffectOnly)), prompt);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_sound_are_what_they_say() {
+    fn audio_types_select_their_sounds() {
         let [effects, speech, all] = [SoundContent::SoundEffectOnly, SoundContent::SpeechOnly, SoundContent::All]
             .map(|kind| mix_of(&plan(Some(kind)), ""));
         assert!(effects != speech && speech != all && all != effects);
@@ -198,12 +198,12 @@ mod tests {
     }
 
     #[test]
-    fn music_gives_way_to_other_sound_and_comes_back() {
+    fn music_is_ducked_under_other_sound_and_returns() {
         let third = RATE;
         let mut mix = vec![[0.0; 2]; 3 * third];
         (third..2 * third).for_each(|at| mix[at] = [if at % 100 < 50 { 0.3 } else { -0.3 }; 2]);
         let before = mix.clone();
-        lay_under(&mut mix, &vec![[0.5; 2]; 3 * third]);
+        mix_music(&mut mix, &vec![[0.5; 2]; 3 * third]);
         let added = |at: usize| mix[at][0] - before[at][0];
         let [outside, under, after] = [third - 1, 2 * third - 1, 3 * third - 1].map(added);
         assert!(

@@ -11,14 +11,14 @@ use crate::video::raster::Raster;
 const FILM: &[u8] = include_bytes!("../../../../../../fuzz/seeds/film/reordered_aac.mp4");
 
 #[test]
-fn a_film_of_somebody_else_is_read_in_the_order_of_decoding() {
+fn a_foreign_video_is_read_in_decoding_order() {
     let reel = Reel::parse(FILM).unwrap();
     assert_eq!((reel.size.width, reel.size.height, reel.units.len()), (64, 48, 12));
     assert!(!reel.units.is_sorted_by_key(|unit| unit.shown_at) && reel.sound.is_some());
 }
 
 #[test]
-fn of_two_tracks_of_sound_the_first_is_kept_alone() {
+fn only_the_first_of_two_sound_tracks_is_kept() {
     let entry = Reel::parse(FILM).unwrap().sound.unwrap().entry;
     let track = |track_id| TrackInfo { track_id, kind: TrackKind::Audio, duration: 0, timescale: NonZeroU32::MIN };
     let mut sound = None;
@@ -43,7 +43,7 @@ fn of_two_tracks_of_sound_the_first_is_kept_alone() {
 }
 
 #[test]
-fn bytes_that_are_many_samples_are_refused_before_they_are_copied() {
+fn too_many_samples_are_rejected_before_they_are_copied() {
     let mut film = FILM.to_vec();
     let u32_at = |film: &[u8], at: usize| u32::from_be_bytes(film[at..at + 4].try_into().unwrap());
 
@@ -92,7 +92,7 @@ fn pixels_times_pictures_are_bounded_whatever_the_size_of_the_file() {
 }
 
 #[test]
-fn a_sample_of_several_pictures_is_refused() {
+fn a_sample_of_several_pictures_is_rejected() {
     let slice = |first: bool| [0x41, if first { 0x9a } else { 0x5a }, 0];
     let mut slices = Slices::default();
     assert!([true, false, false].into_iter().all(|first| slices.count(&slice(first)).is_ok()));
