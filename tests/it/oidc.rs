@@ -14,7 +14,7 @@ use sha2::Sha256;
 
 use crate::image::UPSCALER;
 use crate::support::TestApp;
-use crate::support::issuer::{SigningKey, TestIssuer, encode};
+use crate::support::issuer::{SigningKey, TestIssuer, encoded};
 use crate::support::picture::base64_png;
 
 /// Noon, in seconds since 1970.
@@ -131,14 +131,14 @@ async fn nothing_else_is_believed() {
         let mut parts = token.split('.').map(str::to_owned);
         [parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap()]
     };
-    let unsigned = |alg: &str| format!("{}.{claims}.", encode(json!({"alg": alg, "kid": "1"}).to_string().as_bytes()));
+    let unsigned = |alg: &str| format!("{}.{claims}.", encoded(json!({"alg": alg, "kid": "1"}).to_string().as_bytes()));
     // The public key, in the forms that a verifier might mistake for a shared secret.
     let keyed = |secret: &[u8]| {
-        let signing_input = format!("{}.{claims}", encode(json!({"alg": "HS256", "kid": "1"}).to_string().as_bytes()));
+        let signing_input = format!("{}.{claims}", encoded(json!({"alg": "HS256", "kid": "1"}).to_string().as_bytes()));
         let code = Hmac::<Sha256>::new_from_slice(secret).unwrap().chain_update(&signing_input).finalize().into_bytes();
-        format!("{signing_input}.{}", encode(&code))
+        format!("{signing_input}.{}", encoded(&code))
     };
-    let other_claims = encode(fixture.claims_with("sub", json!("admin")).to_string().as_bytes());
+    let other_claims = encoded(fixture.claims_with("sub", json!("admin")).to_string().as_bytes());
     let invalid_tokens = [
         ("alg none", unsigned("none")),
         ("alg none in another case", unsigned("nOnE")),
@@ -174,7 +174,7 @@ async fn nothing_else_is_believed() {
         ("times as text", fixture.token(&fixture.claims_with("exp", json!("never")))),
         ("huge", fixture.token(&fixture.claims_with("groups", json!("g".repeat(16 * 1024))))),
         ("no base64", format!("{header}.{claims}.!")),
-        ("no JSON", format!("{}.{claims}.{signature}", encode(b"{"))),
+        ("no JSON", format!("{}.{claims}.{signature}", encoded(b"{"))),
         ("empty parts", "..".to_owned()),
     ];
     let missing =
