@@ -25,6 +25,7 @@ use mediary::telemetry::metrics::Metrics;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
+use crate::support::eventually::eventually;
 use crate::support::slow_log::SlowLog;
 
 struct ActorFixture {
@@ -182,9 +183,7 @@ async fn a_full_writer_queue_is_told_and_the_state_stays_right() {
 async fn an_idle_aggregate_goes_to_sleep_and_comes_back_from_the_log() {
     let ActorFixture { actors, models, .. } = start_fixture(Environment::system(), OPTIONS).await;
     send_command(&actors.dispatch, "acme", create("acme")).await.unwrap();
-    while actors.dispatch.live_publishers().await > 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the aggregate is idle", async || actors.dispatch.live_publishers().await == 0).await;
     assert_eq!(
         send_command(&actors.dispatch, "acme", create("acme")).await,
         Err(CommandError::Rejected(PublisherRejection::AlreadyExists))

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::support::eventually::eventually;
 use crate::support::zip::{ZipTestEntry, valid_archive, zip};
 use crate::support::{TestApp, TestResponse, TestUser};
 
@@ -390,18 +391,14 @@ async fn a_version_takes_one_upload_at_a_time() {
 
 /// Like [`upload`], but waits until the service has noticed the end of the previous upload.
 async fn upload_when_free(app: &TestApp, link: &str, archive: Vec<u8>) -> TestResponse {
-    loop {
+    eventually("the version takes an upload", async || {
         let response = upload(app, link, archive.clone()).await;
-        if response.header("retry-after").is_none() {
-            return response;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+        response.header("retry-after").is_none().then_some(response)
+    })
+    .await
 }
 
 /// Waits until the store holds this many files.
 async fn wait_until_stored(app: &TestApp, files: usize) {
-    while archives(app) != files {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    eventually(format!("the store holds {files} files"), async || archives(app) == files).await;
 }

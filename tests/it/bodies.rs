@@ -15,11 +15,10 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::support::TestApp;
+use crate::support::eventually::{eventually, within};
 use crate::support::picture::base64_png;
 
 const VIDEO: &str = "/proxy/videovendor/start-end2video";
-/// Deadline for events that must happen.
-const SOON: Duration = Duration::from_mins(1);
 /// Number of elements in unknown fields of one body, close to the limit.
 const JUNK: usize = 98_000;
 
@@ -43,13 +42,8 @@ fn waiting_request(app: &TestApp, body: String) -> reqwest::RequestBuilder {
 
 /// Waits until this many tasks are unfinished.
 async fn until_submitted(app: &TestApp, count: usize) {
-    let mut changes = app.app.models().task_changes();
-    let submitted = async {
-        while app.app.models().read().tasks.unfinished_count() < count {
-            changes.changed().await.expect("the service lives");
-        }
-    };
-    timeout(SOON, submitted).await.expect("all are submitted");
+    let all_submitted = async || app.app.models().read().tasks.unfinished_count() >= count;
+    eventually("all are submitted", all_submitted).await;
 }
 
 #[actix_web::test]
@@ -67,7 +61,7 @@ async fn requests_that_wait_hold_nothing_that_keeps_others_out() {
         let body = json!({"images": [base64_png(8, 8)], "model": "vq2-turbo", "duration": 1});
         app.send(app.request(Method::POST, VIDEO).json(&body))
     }));
-    let responses = timeout(SOON, responses).await.expect("answers");
+    let responses = within("answers", responses).await;
 
     // Then these are served, and the thirteen still wait
     for response in responses {
@@ -83,7 +77,7 @@ async fn an_answer_that_waited_repeats_what_was_given() {
     let image = base64_png(16, 16);
     let body = with_junk(&json!({"images": [image], "model": "vq2-turbo", "duration": 1, "payload": "p"}));
 
-    let response = timeout(SOON, app.send(waiting_request(&app, body))).await.expect("an answer").expect(200);
+    let response = within("an answer", app.send(waiting_request(&app, body))).await.expect(200);
 
     assert_eq!(response.header("preference-applied"), Some("wait=60"));
     let response = response.json();

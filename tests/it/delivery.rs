@@ -7,6 +7,7 @@ use mediary::domain::value::Timestamp;
 use mediary::environment::Environment;
 use serde_json::{Value, json};
 
+use crate::support::eventually::{eventually, eventually_on};
 use crate::support::receiver::{Received, Receiver};
 use crate::support::{TestApp, picture};
 
@@ -200,14 +201,11 @@ pub async fn wait_for_deliveries(
     task: &str,
     condition: impl Fn(&[Value]) -> bool,
 ) -> Vec<Value> {
-    let mut changes = app.app.models().delivery_changes();
-    loop {
+    eventually_on(app.app.models().delivery_changes(), "the deliveries are as expected", async || {
         let deliveries = listed(app, token, task).await;
-        if condition(&deliveries) {
-            return deliveries;
-        }
-        changes.changed().await.expect("the service lives");
-    }
+        condition(&deliveries).then_some(deliveries)
+    })
+    .await
 }
 
 /// Waits until the task and all its deliveries have ended.
@@ -230,12 +228,10 @@ async fn wait_for_attempts(app: &TestApp, task: &str, attempts: usize) {
 
 /// Waits until the task has succeeded.
 async fn wait_for_completion(app: &TestApp, task: &str) -> Value {
-    loop {
+    eventually("the task completes", async || {
         let task_body = app.get_as(app.admin_token(), &format!("{UPSCALER}/{task}")).await.expect(200).json();
-        match task_body["data"]["status"].as_str().unwrap() {
-            "COMPLETED" => return task_body,
-            "FAILED" => panic!("{task_body}"),
-            _ => tokio::time::sleep(Duration::from_millis(10)).await,
-        }
-    }
+        assert_ne!(task_body["data"]["status"], "FAILED", "{task_body}");
+        (task_body["data"]["status"] == "COMPLETED").then_some(task_body)
+    })
+    .await
 }

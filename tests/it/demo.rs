@@ -7,6 +7,7 @@ use actix_web::rt::task::spawn_blocking;
 use serde_json::Value;
 
 use crate::support::TestApp;
+use crate::support::eventually::eventually;
 use crate::support::process::run;
 
 /// Runs the demo against the service, with two publishers of the sample.
@@ -75,13 +76,11 @@ async fn the_demo_fills_a_service_once() {
         app.get(line.trim_matches('\'').strip_prefix(&app.url("")).unwrap()).await.expect(200);
     }
     // When it runs again, then it reports that everything exists, and changes nothing
-    let before = loop {
+    let before = eventually("the installation is counted", async || {
         let state_after = state(&app).await;
-        if state_after != pristine {
-            break state_after;
-        }
-        tokio::task::yield_now().await;
-    };
+        (state_after != pristine).then_some(state_after)
+    })
+    .await;
     std::fs::remove_file(&music).unwrap();
     let printed = demo_of(&app, &music).await;
     assert!(printed.contains("nodes       8 existing") && !printed.contains(" new"), "{printed}");

@@ -24,16 +24,13 @@ use tempfile::TempDir;
 
 use crate::journal::{LogFixture, all, write_group};
 use crate::samples::{append, task_stream};
+use crate::support::eventually::{eventually, eventually_blocking};
 use crate::support::process::{Process, TOKEN, command, run};
 use crate::support::{client, picture};
 
 mod said;
 mod uploads;
 
-/// Deadline for changes to resume once there is space.
-const BACK_WITHIN: Duration = Duration::from_secs(8);
-/// Deadline of states that a busy machine reaches late.
-const REACHED_WITHIN: Duration = Duration::from_mins(1);
 /// Characters of four bytes each, so that few changes fill a disk.
 const TEXT_CHARACTERS: usize = 19_000;
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
@@ -52,13 +49,9 @@ fn a_log_without_room_refuses_reads_on_and_takes_up_again() {
     // When there is less than the reserve
     free_bytes.store(1000, Ordering::SeqCst);
     let started = Instant::now();
-    let failure = loop {
-        if let Err(failure) = log.append(vec![append(7, started.elapsed().as_secs(), 9, 1), append(1, 9, 9, 1)]) {
-            break failure;
-        }
-        assert!(started.elapsed() < BACK_WITHIN, "never refused");
-        std::thread::sleep(Duration::from_millis(20));
-    };
+    let failure = eventually_blocking("an append is refused", || {
+        log.append(vec![append(7, started.elapsed().as_secs(), 9, 1), append(1, 9, 9, 1)]).err()
+    });
     // Then appends are rejected with the reason, and reads continue
     let expected = "disk full: 0 MiB free, 1 MiB reserved (storage.reserve_mib)";
     assert!(matches!(&failure, LogFailure::Full { reason } if reason == expected), "{failure}");
@@ -67,7 +60,9 @@ fn a_log_without_room_refuses_reads_on_and_takes_up_again() {
     assert_eq!((log.storage().state, log.storage().free_bytes), (StorageStatus::Full, Some(1000)));
     // and once there is space, appends continue with the next versions
     free_bytes.store(u64::MAX, Ordering::SeqCst);
-    eventually("an append is taken", || log.append(vec![append(1, 1, 10, 1)]).is_ok_and(|done| done[0].is_ok()));
+    eventually_blocking("an append is taken", || {
+        log.append(vec![append(1, 1, 10, 1)]).is_ok_and(|done| done[0].is_ok())
+    });
     assert_eq!(log.read_stream(&task_stream(1), Version(0)).unwrap().len(), 2);
     assert_eq!((log.head(), log.storage().state), (Position(events.len() as u64 + 1), StorageStatus::Ok));
 }
@@ -84,22 +79,19 @@ fn a_segment_that_finds_no_room_leaves_the_log_as_it_was() {
     write_group(&log, 0);
     free_bytes.store(100, Ordering::SeqCst);
     // When the current segment is full
-    let (mut index, mut failure) = (1, None);
-    let started = Instant::now();
-    while failure.is_none() && started.elapsed() < BACK_WITHIN {
-        match log.append(vec![append(1, index, index, 1), append(1, index + 1, index, 1)]) {
-            Ok(_) => index += 2,
-            Err(error) => failure = Some(error),
-        }
-    }
+    let mut index = 1;
+    let failure = eventually_blocking("a full segment refuses", || {
+        let outcome = log.append(vec![append(1, index, index, 1), append(1, index + 1, index, 1)]);
+        index += if outcome.is_ok() { 2 } else { 0 };
+        outcome.err()
+    });
     // Then appends are rejected, and nothing of the group nor a partial segment remains
-    let failure = failure.expect("a full segment refuses");
     assert!(failure.to_string().contains("a new journal segment needs"), "{failure}");
     assert_eq!(log.head(), Position(index + 1));
     assert!(!log_fixture.path("journal/next.tmp").exists());
     // and the same group is accepted once there is space
     free_bytes.store(u64::MAX, Ordering::SeqCst);
-    eventually("the group is taken", || {
+    eventually_blocking("the group is taken", || {
         log.append(vec![append(1, index, index, 1), append(1, index + 1, index, 1)])
             .is_ok_and(|done| done.iter().all(Result::is_ok))
     });
@@ -135,18 +127,14 @@ async fn a_result_without_room_waits_for_it() {
     let (status, _, submitted) = service.send(service.request(Method::POST, UPSCALER).json(&job)).await;
     assert_eq!(status, 200, "{submitted}");
     let log_text = || service.process.log_text();
-    eventually("it waits", || log_text().contains("engine job waits for memory"));
+    eventually_blocking("it waits", || log_text().contains("engine job waits for memory"));
     // Then the task has not failed, and completes once there is space
     let path = format!("/tasks/{}", submitted["data"]["task_id"].as_str().expect("an id"));
     let task = async || service.send(service.request(Method::GET, &path)).await.2;
     let waiting_task = task().await;
     assert_eq!(waiting_task["state"], "IN_PROGRESS", "{waiting_task}");
     service.limit_files(None);
-    let started = Instant::now();
-    while task().await["state"] != "COMPLETED" {
-        assert!(started.elapsed() < BACK_WITHIN, "{}", task().await);
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    eventually("the task completes", async || task().await["state"] == "COMPLETED").await;
 }
 
 #[actix_web::test]
@@ -295,16 +283,14 @@ impl LimitedService {
     }
 
     async fn write_until_taken(&self) {
-        let started = Instant::now();
-        loop {
+        eventually("changes are taken again", async || {
             let reply = self.write(1).await;
-            if reply.0 == 200 {
-                break;
+            if reply.0 != 200 {
+                self.check_refusal(&reply, "a change before there was room");
             }
-            self.check_refusal(&reply, "a change before there was room");
-            assert!(started.elapsed() < BACK_WITHIN, "changes did not come back: {reply:?}");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+            reply.0 == 200
+        })
+        .await;
         let (status, ..) = self.send(self.request(Method::GET, "/ready")).await;
         assert_eq!(status, 200);
     }
@@ -387,13 +373,5 @@ impl SmallDisk {
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
-    }
-}
-
-fn eventually(label: &str, mut condition: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !condition() {
-        assert!(started.elapsed() < REACHED_WITHIN, "{label}: not within {REACHED_WITHIN:?}");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }

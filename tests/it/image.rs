@@ -3,6 +3,7 @@
 use mediary::domain::ids::TaskId;
 use serde_json::Value;
 
+use crate::support::eventually::eventually_on;
 use crate::support::{TestApp, TestUser};
 
 mod access;
@@ -29,15 +30,10 @@ pub async fn submit(app: &TestApp, user: &TestUser, path: &str, body: Value) -> 
 
 /// Waits until a task has ended and returns it as its owner reads it below this path.
 pub async fn wait_for_end(app: &TestApp, user: &TestUser, path: &str, task: &str) -> Value {
-    let mut changes = app.app.models().task_changes();
-    let id = TaskId::parse(task).expect("a task id");
-    loop {
-        let record = app.app.models().task(id).await.expect("readable").expect("known");
-        if record.is_terminal() {
-            return app.get_as(&user.token, &format!("{path}/{task}")).await.expect(200).json()["data"].clone();
-        }
-        changes.changed().await.expect("the service lives");
-    }
+    let (models, id) = (app.app.models(), TaskId::parse(task).expect("a task id"));
+    let has_ended = async || models.task(id).await.expect("readable").expect("known").is_terminal();
+    eventually_on(models.task_changes(), "the task ends", has_ended).await;
+    app.get_as(&user.token, &format!("{path}/{task}")).await.expect(200).json()["data"].clone()
 }
 
 /// Returns the file of the only result of a successful task.

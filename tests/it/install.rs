@@ -17,6 +17,7 @@ use mediary::events::stream::{StreamId, Version};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::support::eventually::eventually;
 use crate::support::zip::valid_archive;
 use crate::support::{TestApp, TestUser};
 
@@ -60,9 +61,7 @@ async fn downloads(app: &TestApp) -> u64 {
 }
 
 async fn until_downloads(app: &TestApp, count: u64) {
-    while downloads(app).await < count {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually(format!("{count} downloads are counted"), async || downloads(app).await >= count).await;
 }
 
 /// Recorded download counts of the node.
@@ -174,9 +173,7 @@ async fn counts_that_could_not_be_recorded_are_recorded_later() {
     let (app, _) = app_in(TestApp::start_with(|_| {}, environment).await, &["1.0.0"]).await;
     is_broken.store(true, Ordering::SeqCst);
     app.get(INSTALL).await.expect(200);
-    while failures.load(Ordering::SeqCst) == 0 {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    eventually("recording fails", async || failures.load(Ordering::SeqCst) > 0).await;
     app.get_as(app.admin_token(), INSTALL).await.expect(200);
     is_broken.store(false, Ordering::SeqCst);
     until_downloads(&app, 2).await;
@@ -304,9 +301,7 @@ async fn the_use_of_a_token_is_noted_once_a_minute() {
     let tokens = app.get_as(&alice.token, "/publishers/acme/tokens").await.expect(200).json();
     let token = TokenId::parse(tokens[0]["id"].as_str().unwrap()).unwrap();
     let until_used = async |times: usize| {
-        while uses(&app, token).len() < times {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        eventually(format!("{times} uses are recorded"), async || uses(&app, token).len() >= times).await;
     };
     app.get_as(&secret, "/nodes").await.expect(200);
     until_used(1).await;

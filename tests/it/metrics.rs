@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::Duration;
 
 use mediary::domain::task::TaskFailure;
 use serde_json::json;
 
 use crate::image::{UPSCALER, submit, wait_for_end};
 use crate::support::TestApp;
+use crate::support::eventually::eventually;
 use crate::support::files::{FileServer, status};
 use crate::support::picture::base64_png;
 
@@ -74,12 +74,8 @@ async fn a_task_that_fails_is_counted_by_its_kind_and_why() {
     assert_eq!(wait_for_end(&app, &alice, UPSCALER, &task).await["status"], "FAILED");
     // Counted just after readers see it.
     let name = "mediary_task_failures_total{kind=\"image-upscaler\",code=\"input_unavailable\"}";
-    let failure_counted = async {
-        while samples(&app).await.get(name).is_none_or(|count| *count < 1.0) {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), failure_counted).await.expect("counted");
+    let is_counted = async || samples(&app).await.get(name).is_some_and(|count| *count >= 1.0);
+    eventually("the failure is counted", is_counted).await;
     app.stop().await;
 }
 

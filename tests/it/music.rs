@@ -1,11 +1,10 @@
 //! Music gateway: form input, streamed lines, and the task of the stream.
 
-use std::time::Duration;
-
 use mediary::domain::ids::TaskId;
 use reqwest::{Method, Response};
 use serde_json::Value;
 
+use crate::support::eventually::{eventually_on, within};
 use crate::support::form::form;
 use crate::support::{TestApp, TestUser};
 
@@ -17,7 +16,6 @@ mod vendor;
 mod vendor_faults;
 
 pub const GENERATE: &str = "/proxy/musicvendor/t2m/generate";
-const SOON: Duration = Duration::from_mins(1);
 
 /// Stream of music, read line by line.
 pub struct MusicListener {
@@ -43,6 +41,10 @@ impl MusicListener {
 
     /// Returns the next non-empty line; `None` at the end.
     pub async fn line(&mut self) -> Option<Value> {
+        within("a line or the end of the stream", self.read_line()).await
+    }
+
+    async fn read_line(&mut self) -> Option<Value> {
         loop {
             while let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.text.drain(..=end).collect();
@@ -50,7 +52,7 @@ impl MusicListener {
                     return Some(serde_json::from_slice(&line).expect("a JSON value a line"));
                 }
             }
-            let chunk = tokio::time::timeout(SOON, self.response.chunk()).await.expect("something soon");
+            let chunk = self.response.chunk().await;
             self.text.extend_from_slice(&chunk.ok()??);
         }
     }
@@ -67,11 +69,9 @@ impl MusicListener {
 
 /// Waits until a task has ended, and returns it as its owner sees it.
 pub async fn wait_for_end(app: &TestApp, user: &TestUser, task: &str) -> Value {
-    let mut changes = app.app.models().task_changes();
-    let id = TaskId::parse(task).expect("a task id");
-    while !app.app.models().task(id).await.expect("readable").expect("known").is_terminal() {
-        changes.changed().await.expect("the service lives");
-    }
+    let (models, id) = (app.app.models(), TaskId::parse(task).expect("a task id"));
+    let has_ended = async || models.task(id).await.expect("readable").expect("known").is_terminal();
+    eventually_on(models.task_changes(), "the task ends", has_ended).await;
     app.get_as(&user.token, &format!("/tasks/{task}")).await.expect(200).json()
 }
 

@@ -25,6 +25,7 @@ use crate::crash::check::{snapshot_taken, verify, verify_log};
 use crate::crash::load::{AcknowledgedWrites, write_until_killed};
 use crate::journal::{all, write_group};
 use crate::samples::AT;
+use crate::support::eventually::eventually;
 use crate::support::process::{Process, command, with_snapshots};
 use crate::support::receiver::Receiver;
 
@@ -70,10 +71,11 @@ async fn answered_commands_survive_a_power_cut() {
             })
             .collect();
         // Waits until a write of each kind is acknowledged, however slow the machine is.
-        while acknowledged.lock().tasks.is_empty() && !writers.iter().all(actix_web::rt::task::JoinHandle::is_finished)
-        {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        eventually("a task is acknowledged", async || {
+            let all_ended = writers.iter().all(actix_web::rt::task::JoinHandle::is_finished);
+            !acknowledged.lock().tasks.is_empty() || all_ended
+        })
+        .await;
         if snapshots {
             snapshot_taken(&data).await;
         }

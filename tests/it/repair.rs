@@ -4,7 +4,6 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use mediary::environment::Environment;
 use mediary::events::envelope::RecordedEvent;
@@ -18,6 +17,7 @@ use parking_lot::Mutex;
 use crate::journal::{LogFixture, all, flip, write_group};
 use crate::samples::AT;
 use crate::support::client;
+use crate::support::eventually::eventually;
 use crate::support::process::{Process, TOKEN, command, run};
 
 const RECORDS_START: usize = 512;
@@ -293,19 +293,13 @@ fn damage(data: &Path) {
 /// Starts a service, and kills it once HEAD covers its log: damage behind HEAD is a torn tail.
 fn start_and_kill(data: &Path) {
     let service = Process::start(data);
-    let deadline = Instant::now() + Duration::from_secs(30);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        loop {
-            let reply = client().get(service.url("/admin/state")).bearer_auth(TOKEN).send().await.unwrap();
-            let state: serde_json::Value = reply.json().await.unwrap();
-            if state["log"]["signed"].as_u64() > Some(0) && state["log"]["signed"] == state["log"]["head"] {
-                return;
-            }
-            assert!(Instant::now() < deadline, "HEAD is not signed: {state}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    });
+    let is_signed = async || {
+        let reply = client().get(service.url("/admin/state")).bearer_auth(TOKEN).send().await.unwrap();
+        let state: serde_json::Value = reply.json().await.unwrap();
+        state["log"]["signed"].as_u64() > Some(0) && state["log"]["signed"] == state["log"]["head"]
+    };
+    runtime.block_on(eventually("HEAD is signed", is_signed));
     service.kill();
 }
 

@@ -7,14 +7,13 @@ use mediary::environment::Environment;
 use reqwest::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use crate::support::TestApp;
+use crate::support::eventually::{eventually, within};
 
 /// Documented deadline for a request head.
 const HEAD_WITHIN: Duration = Duration::from_secs(5);
-/// Deadline for events that must happen.
-const SOON: Duration = Duration::from_secs(40);
 
 const WHOLE: &[u8] = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const HALF: &[u8] = b"GET /health HTTP/1.1\r\nHost: loc";
@@ -31,7 +30,7 @@ async fn connect(app: &TestApp) -> TcpStream {
 async fn answer_of_health(connection: &mut TcpStream) -> String {
     let mut response = Vec::new();
     while !response.ends_with(b"\r\n\r\nOK") {
-        response.push(connection.read_u8().await.unwrap());
+        response.push(within("an answer", connection.read_u8()).await.unwrap());
     }
     String::from_utf8(response).unwrap()
 }
@@ -39,7 +38,7 @@ async fn answer_of_health(connection: &mut TcpStream) -> String {
 /// Reads until the service closes; returns the bytes and the time.
 async fn until_closed(connection: &mut TcpStream) -> (String, Duration) {
     let (started, mut received) = (Instant::now(), Vec::new());
-    timeout(SOON, connection.read_to_end(&mut received)).await.expect("the service closes").unwrap();
+    within("the service closes", connection.read_to_end(&mut received)).await.unwrap();
     (String::from_utf8_lossy(&received).into_owned(), started.elapsed())
 }
 
@@ -101,7 +100,7 @@ async fn hundreds_of_half_heads_keep_nobody_out_for_longer_than_promised() {
     let started = Instant::now();
     let mut client = connect(&app).await;
     client.write_all(WHOLE).await.unwrap();
-    let response = timeout(SOON, answer_of_health(&mut client)).await.expect("an answer");
+    let response = answer_of_health(&mut client).await;
     assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     assert!(started.elapsed() < HEAD_WITHIN + Duration::from_secs(3), "{:?}", started.elapsed());
     drop(open_connections);
@@ -126,19 +125,13 @@ async fn one_address_has_a_share_of_the_connections() {
 
     // And when it closes one, then another is served
     open_connections.pop();
-    let served = async {
-        loop {
-            let mut connection = connect(&app).await;
-            if connection.write_all(WHOLE).await.is_ok() && connection.read_u8().await.is_ok() {
-                let mut status = [0; 11];
-                connection.read_exact(&mut status).await.unwrap();
-                if &status == b"TTP/1.1 200" {
-                    break;
-                }
-            }
-        }
-    };
-    timeout(SOON, served).await.expect("a place is free again");
+    eventually("a place is free again", async || {
+        let (mut connection, mut status) = (connect(&app).await, [0; 12]);
+        connection.write_all(WHOLE).await.is_ok()
+            && connection.read_exact(&mut status).await.is_ok()
+            && &status == b"HTTP/1.1 200"
+    })
+    .await;
 }
 
 /// Opens a connection with a small window and requests far more than any buffer holds.
@@ -158,12 +151,11 @@ async fn a_client_that_takes_nothing_is_let_go() {
     let connection = asks_for_much(&app).await;
 
     // Then the service resets the connection
-    let reset = async {
-        while connection.try_write(b"\r\n").is_ok() {
-            sleep(Duration::from_millis(100)).await;
-        }
-    };
-    timeout(SOON, reset).await.expect("the connection is reset");
+    eventually("the connection is reset", async || {
+        sleep(Duration::from_millis(100)).await;
+        connection.try_write(b"\r\n").is_err()
+    })
+    .await;
 }
 
 #[actix_web::test]
@@ -178,11 +170,11 @@ async fn a_slow_client_that_goes_on_is_waited_for() {
 
     while started.elapsed() < write_timeout * 3 {
         sleep(Duration::from_millis(100)).await;
-        bytes_read += connection.read(&mut piece).await.unwrap();
+        bytes_read += within("more", connection.read(&mut piece)).await.unwrap();
     }
     // Then it gets the complete response
     while bytes_read < length * 30 {
-        let count = timeout(SOON, connection.read(&mut piece)).await.expect("more").unwrap();
+        let count = within("more", connection.read(&mut piece)).await.unwrap();
         assert!(count > 0, "the connection ended after {bytes_read} bytes");
         bytes_read += count;
     }

@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use mediary::actors::projector::rebuild;
 use mediary::app::App;
@@ -22,6 +21,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::support::eventually::eventually;
 use crate::support::process::run;
 use crate::support::{TestApp, settings};
 
@@ -63,12 +63,11 @@ fn copy(from: &Path, to: &Path) {
 }
 
 async fn scrubbed(app: &TestApp) -> ScrubState {
-    loop {
-        match app.app.log().verification().state {
-            ScrubState::Checking => tokio::time::sleep(Duration::from_millis(5)).await,
-            verification_result => return verification_result,
-        }
-    }
+    eventually("the background check ends", async || {
+        let state = app.app.log().verification().state;
+        (!matches!(state, ScrubState::Checking)).then_some(state)
+    })
+    .await
 }
 
 /// Asserts that the service matches its log, and accepts changes.

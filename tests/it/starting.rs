@@ -4,15 +4,13 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::support::client;
+use crate::support::eventually::eventually;
 use crate::support::process::{Process, command, command_on, run};
-
-const WITHIN: Duration = Duration::from_secs(20);
 
 /// Start that waits for the key of upload links on a pipe.
 struct WaitingStart {
@@ -40,17 +38,15 @@ impl WaitingStart {
 
     /// Waits until the path has this status, and returns the body.
     async fn wait_for_status(&self, path: &str, status: u16) -> String {
-        let started = Instant::now();
-        loop {
-            if let Ok(response) = client().get(format!("{}{path}", self.base)).send().await
-                && response.status().as_u16() == status
-            {
-                assert!(response.headers().contains_key("x-request-id"));
-                return response.text().await.unwrap();
+        eventually(format!("{path} answers {status}"), async || {
+            let response = client().get(format!("{}{path}", self.base)).send().await.ok()?;
+            if response.status().as_u16() != status {
+                return None;
             }
-            assert!(started.elapsed() < WITHIN, "{path} never answered {status}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            assert!(response.headers().contains_key("x-request-id"));
+            Some(response.text().await.unwrap())
+        })
+        .await
     }
 
     fn health(&self) -> (Option<i32>, String) {

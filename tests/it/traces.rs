@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use mediary::environment::{Environment, FailPoint};
 use reqwest::Method;
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::image::UPSCALER;
 use crate::support::TestApp;
+use crate::support::eventually::eventually;
 use crate::support::picture::base64_png;
 use crate::support::receiver::{Received, Receiver};
 
@@ -160,12 +160,8 @@ async fn a_collector_that_is_busy_is_asked_again_and_one_that_refuses_costs_only
     let app = traced(&collector, Environment::system()).await;
     app.get("/nodes").await.expect(200);
     collector.wait_until(|received| !received.is_empty()).await;
-    let spans_lost = async {
-        while !metrics(&app).await.contains("mediary_spans_total{outcome=\"lost\"}") {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), spans_lost).await.expect("what is refused is counted as lost");
+    let is_lost = async || metrics(&app).await.contains("mediary_spans_total{outcome=\"lost\"}");
+    eventually("what is refused is counted as lost", is_lost).await;
     app.get("/nodes").await.expect(200);
     app.stop().await;
 }

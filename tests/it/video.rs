@@ -7,6 +7,7 @@ use mediary::domain::ids::TaskId;
 use mediary::environment::Environment;
 use serde_json::{Value, json};
 
+use crate::support::eventually::eventually_on;
 use crate::support::vendor_sim::{SimBehavior, SimMode, SimOptions, SimRequest, VendorSim};
 use crate::support::{TestApp, TestUser};
 
@@ -86,10 +87,9 @@ impl VideoFixture {
 
 /// Waits until a task has ended.
 pub async fn wait_for_task_end(app: &TestApp, task: &str) {
-    let (mut changes, id) = (app.app.models().task_changes(), TaskId::parse(task).expect("a task id"));
-    while !app.app.models().task(id).await.expect("readable").expect("known").is_terminal() {
-        changes.changed().await.expect("the service lives");
-    }
+    let (models, id) = (app.app.models(), TaskId::parse(task).expect("a task id"));
+    let has_ended = async || models.task(id).await.expect("readable").expect("known").is_terminal();
+    eventually_on(models.task_changes(), "the task ends", has_ended).await;
 }
 
 /// Job that the simulator identifies by its prompt.

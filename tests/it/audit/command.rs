@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::{AuditFixture, head};
 use crate::image::UPSCALER;
 use crate::support::TestApp;
+use crate::support::eventually::eventually;
 use crate::support::picture::base64_png;
 use crate::video::credits::behavior;
 use crate::video::{START_END, VideoFixture, of_prompt, vendor};
@@ -198,10 +199,8 @@ async fn a_task_is_shown_with_what_was_asked_and_progress_that_does_not_fall() {
     let picture = app.post_as(token, UPSCALER, body).await.expect(200).json()["data"]["task_id"].clone();
     let video = fixture.submit(START_END, of_prompt("lasting")).await["task_id"].clone();
     let (picture, video) = (picture.as_str().unwrap(), video.as_str().unwrap());
-    let mut changes = app.app.models().task_changes();
-    while app.get_as(token, &format!("/tasks/{video}")).await.json()["state"] != "processing" {
-        changes.changed().await.expect("the service lives");
-    }
+    let is_processing = async || app.get_as(token, &format!("/tasks/{video}")).await.json()["state"] == "processing";
+    eventually("the video is in progress", is_processing).await;
     app.post_as(token, &format!("/proxy/videovendor/tasks/{video}/cancel"), json!({})).await.expect(200);
     // When they are shown
     let running = app.dir.path();

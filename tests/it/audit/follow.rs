@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 
 use super::head;
 use crate::support::TestApp;
-
-const SOON: Duration = Duration::from_secs(20);
+use crate::support::eventually::{eventually, within};
 
 /// Reader of one stream.
 struct AuditStreamReader {
@@ -31,6 +30,10 @@ impl AuditStreamReader {
 
     /// Returns the next event with its id; `None` at the end of the stream.
     async fn next(&mut self) -> Option<(u64, Value)> {
+        within("an event or the end of the stream", self.read_event()).await
+    }
+
+    async fn read_event(&mut self) -> Option<(u64, Value)> {
         loop {
             while let Some((block, remaining)) = self.text.split_once("\n\n").map(|(a, b)| (a.to_owned(), b.to_owned()))
             {
@@ -41,8 +44,8 @@ impl AuditStreamReader {
                     return Some((id, serde_json::from_str(&data).expect("an event")));
                 }
             }
-            let chunk = tokio::time::timeout(SOON, self.response.chunk()).await.expect("something soon");
-            self.text.push_str(&String::from_utf8_lossy(&chunk.expect("a whole answer")?));
+            let chunk = self.response.chunk().await.expect("a whole answer")?;
+            self.text.push_str(&String::from_utf8_lossy(&chunk));
         }
     }
 }
@@ -148,9 +151,11 @@ async fn while_nothing_is_recorded_there_are_heartbeats_that_say_how_far_was_loo
     let last = head(&app).await;
     // Then it receives only heartbeats, the later ones with the position of the last event
     let expected = format!(": heartbeat\nid: {last}\n\n");
-    while !reader.text.contains(&expected) {
-        let chunk = tokio::time::timeout(SOON, reader.response.chunk()).await.expect("something soon");
-        reader.text.push_str(&String::from_utf8_lossy(&chunk.expect("a whole answer").expect("no end")));
-    }
+    eventually("a heartbeat has the position", async || {
+        let chunk = reader.response.chunk().await.expect("a whole answer").expect("no end");
+        reader.text.push_str(&String::from_utf8_lossy(&chunk));
+        reader.text.contains(&expected)
+    })
+    .await;
     assert!(!reader.text.contains("data: "), "{}", reader.text);
 }

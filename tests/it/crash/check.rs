@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::load::{AcknowledgedWrites, UPSCALER, post};
 use crate::support::client;
+use crate::support::eventually::eventually_within;
 use crate::support::process::{Process, TOKEN};
 use crate::support::receiver::Received;
 
@@ -117,12 +118,7 @@ pub async fn snapshot_taken(data: &Path) {
     let path = data.join("snapshots/models");
     let file = || std::fs::metadata(&path).ok().map(|file| (file.ino(), file.mtime(), file.mtime_nsec()));
     let before = file();
-    let snapshot_written = async {
-        while file() == before {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(SNAPSHOT_WITHIN, snapshot_written).await.expect("a snapshot is taken while others write");
+    eventually_within(SNAPSHOT_WITHIN, "a snapshot is taken while others write", async || file() != before).await;
 }
 
 /// Asserts that the log has no gap or duplicate and gives the same read models however it is read. Returns its number

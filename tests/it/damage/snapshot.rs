@@ -1,8 +1,6 @@
 //! Starts from a snapshot: the background check covers what the start itself skips.
 
 use std::path::Path;
-use std::thread;
-use std::time::Duration;
 
 use mediary::app::{OpenedLog, open_models};
 use mediary::environment::Environment;
@@ -12,6 +10,7 @@ use mediary::projections::node::view::Links;
 use super::harm::Harm;
 use super::history::{self, LogHistory};
 use super::{Outcome, ServedContents, judge_answers, judge_refusal, watched};
+use crate::support::eventually::eventually_blocking;
 
 /// Outcome of one start.
 enum Started {
@@ -27,16 +26,18 @@ fn start(directory: &Path) -> Started {
     let (options, snapshots) = (history::options(directory), history::snapshots(directory));
     match open_models(&options, Some(&snapshots), &Environment::system(), &Links::default()) {
         Err(error) => Started::Refused(error.to_string()),
-        Ok(OpenedLog { log, models, reports, .. }) => loop {
-            match log.verification().state {
-                ScrubState::Checking => thread::sleep(Duration::from_millis(1)),
-                ScrubState::Intact => break Started::Whole(Box::new(ServedContents::from_log(&log, models)), reports),
-                ScrubState::Damaged { reason } => {
-                    assert!(log.state().is_err(), "changes are taken on top of damage");
-                    break Started::FoundLater(reason);
-                }
-            }
-        },
+        Ok(OpenedLog { log, models, reports, .. }) => {
+            let damage = eventually_blocking("the background check ends", || match log.verification().state {
+                ScrubState::Checking => None,
+                ScrubState::Intact => Some(None),
+                ScrubState::Damaged { reason } => Some(Some(reason)),
+            });
+            let Some(reason) = damage else {
+                return Started::Whole(Box::new(ServedContents::from_log(&log, models)), reports);
+            };
+            assert!(log.state().is_err(), "changes are taken on top of damage");
+            Started::FoundLater(reason)
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{UPSCALER, manual_clock, statuses, wait_for_deliveries};
 use crate::image::PRECISION;
+use crate::support::eventually::within;
 use crate::support::process::{Process, TOKEN};
 use crate::support::receiver::Receiver;
 use crate::support::{TestApp, client, picture};
@@ -307,8 +308,7 @@ async fn one_receiver_has_a_bounded_number_of_callbacks_whichever_accounts_they_
     // Then the first one has exactly as many connections as its limit
     let mut open = Vec::new();
     while open.len() < 2 {
-        let accepted = tokio::time::timeout(Duration::from_mins(1), silent.accept()).await;
-        open.push(accepted.expect("it is called").unwrap());
+        open.push(within("the receiver is called", silent.accept()).await.unwrap());
     }
     let more = tokio::time::timeout(Duration::from_millis(500), silent.accept()).await;
     assert!(more.is_err(), "a third connection");

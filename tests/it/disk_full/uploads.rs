@@ -87,7 +87,7 @@ async fn an_archive_that_would_touch_the_reserve_is_refused() {
     let minimum = watching.join().unwrap();
     assert!((RESERVE - 1) * MIB < minimum && minimum < 2 * RESERVE * MIB, "at the worst {minimum} bytes were free");
     // and the partial file is removed, so that a smaller one fits
-    eventually("the file is removed", || incoming() == 0);
+    eventually_blocking("the file is removed", || incoming() == 0);
     let request = service.request(Method::PUT, &link).body(crate::support::zip::valid_archive());
     let (status, _, version) = service.send(request).await;
     assert_eq!(status, 200, "{version}");

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::support::eventually::eventually_blocking;
+
 /// Marker that the canary's own connection sends.
 const OWN: &str = "own";
 
@@ -40,16 +42,10 @@ impl Canary {
     /// is seen, so are all earlier ones.
     pub fn requests(&self) -> Vec<String> {
         TcpStream::connect(("127.0.0.1", self.port)).unwrap().write_all(format!("{OWN}\n").as_bytes()).unwrap();
-        loop {
-            {
-                let mut requests = self.requests.lock();
-                if requests.last().is_some_and(|last| last == OWN) {
-                    requests.pop();
-                    return requests.clone();
-                }
-            }
-            std::thread::yield_now();
-        }
+        eventually_blocking("the canary sees its own connection", || {
+            let mut requests = self.requests.lock();
+            requests.pop_if(|last| last == OWN).map(|_| requests.clone())
+        })
     }
 
     pub fn forget(&self) {

@@ -3,7 +3,6 @@
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use futures_util::future::join_all;
 use mediary::environment::{Environment, FailPoint};
@@ -13,6 +12,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use super::{assert_problem, assert_replay, replayed, user_body};
+use crate::support::eventually::{eventually, within};
 use crate::support::{TestApp, TestResponse, picture};
 
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
@@ -42,9 +42,7 @@ impl Door {
     }
 
     async fn until_reached(&self) {
-        while !self.is_reached.load(Ordering::SeqCst) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        eventually("the door is reached", async || self.is_reached.load(Ordering::SeqCst)).await;
     }
 }
 
@@ -91,7 +89,7 @@ async fn while_the_first_is_carried_out_others_are_told_so() {
         // When it is repeated, or another request uses its key
         let other = json!({"id": "other"});
         let other_requests = join_all([&body, &other].map(|body| app.post_once("k", &ada.token, "/publishers", body)));
-        let conflicts = tokio::time::timeout(Duration::from_secs(30), other_requests).await.expect("they do not wait");
+        let conflicts = within("answers that do not wait", other_requests).await;
         door.open();
         conflicts
     };
@@ -124,17 +122,16 @@ async fn a_caller_who_goes_away_finds_the_answer_when_they_come_back() {
     drop(caller);
     for _ in 0..10 {
         let meanwhile = app.post_once("k", admin, "/admin/users", &body);
-        let response = tokio::time::timeout(Duration::from_secs(30), meanwhile).await.expect("it is not run again");
+        let response = within("an answer that does not run it again", meanwhile).await;
         assert_problem(&response, 409, "idempotency_key_in_use");
     }
     door.open();
     // And the client gets the response when it repeats the request
-    let response = loop {
+    let response = eventually("the key is free", async || {
         let response = app.post_once("k", admin, "/admin/users", &body).await;
-        if response.status != 409 {
-            break response.expect(201);
-        }
-    };
+        (response.status != 409).then_some(response)
+    });
+    let response = response.await.expect(201);
     assert!(replayed(&response));
     assert_eq!(app.count_users().await, 2);
     app.stop().await;

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::{KEY, START, assert_problem, assert_replay, replayed, user_body};
 use crate::support::TestApp;
+use crate::support::eventually::eventually;
 
 #[actix_web::test]
 async fn a_replay_has_the_same_bytes_and_headers_whatever_happened_since() {
@@ -248,9 +249,7 @@ async fn a_key_is_forgotten_after_a_day() {
     assert_eq!(count(), 1);
     environment.advance(Duration::from_hours(24));
     let app = TestApp::start_in(dir, |_| {}, environment).await;
-    while count() > 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually("no response is stored", async || count() == 0).await;
     app.stop().await;
 }
 

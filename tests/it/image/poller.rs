@@ -35,6 +35,8 @@ use tempfile::TempDir;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
+use crate::support::eventually::eventually_on;
+
 /// Vendor with prepared answers to submissions, which reports every job as done.
 struct ScriptedVendor {
     replies: Mutex<VecDeque<Option<VendorErrorKind>>>,
@@ -140,14 +142,11 @@ impl PollerFixture {
 
     /// Waits until the task has this status.
     async fn reaches(&self, status: TaskStatus) -> TaskRecord {
-        let mut changes = self.models.task_changes();
-        loop {
+        eventually_on(self.models.task_changes(), format!("the task is {status:?}"), async || {
             let record = self.models.task(self.task).await.expect("readable").expect("known");
-            if record.status == status {
-                return record;
-            }
-            changes.changed().await.expect("the models live");
-        }
+            (record.status == status).then_some(record)
+        })
+        .await
     }
 
     /// Types of the task's events.

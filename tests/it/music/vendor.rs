@@ -11,6 +11,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{GENERATE, MusicListener, states, wait_for_end};
+use crate::support::eventually::eventually;
 use crate::support::form::form;
 use crate::support::music_sim::{
     BEGUN, MusicSim, StreamAction, complete, duration, error_response, lines, normal_lines, sound, title,
@@ -127,15 +128,16 @@ async fn a_slow_reader_slows_the_vendor() {
     assert!(listener.line().await.is_some());
     // When the vendor can send no more, then it has sent only what the buffers on the way hold
     let mut bytes_sent = 0;
-    loop {
+    eventually("the vendor pauses", async || {
         tokio::time::sleep(Duration::from_millis(500)).await;
-        let now = vendor.record().sent;
-        assert!(now < 64 << 20, "{now} bytes were taken from the vendor for a listener who reads nothing");
-        if now == bytes_sent && now > 0 {
-            break;
-        }
-        bytes_sent = now;
-    }
+        let before = std::mem::replace(&mut bytes_sent, vendor.record().sent);
+        assert!(
+            bytes_sent < 64 << 20,
+            "{bytes_sent} bytes were taken from the vendor for a listener who reads nothing"
+        );
+        bytes_sent == before && before > 0
+    })
+    .await;
     // And it continues when the client does
     for _ in 0..3_000 {
         assert!(listener.line().await.is_some());

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
-use std::time::Duration;
 
 use tempfile::TempDir;
+
+use crate::support::eventually::eventually_blocking;
 
 /// Size of the image in bytes: the service's reserve, and the data written before and between cuts.
 const BYTES: u64 = 96 << 20;
@@ -71,16 +71,12 @@ impl SimulatedDisk {
 
     /// Write counters of the device, once it is idle.
     fn wait_until_settled(&self) -> String {
-        let mut last = self.report("stat").unwrap();
-        loop {
-            thread::sleep(Duration::from_millis(5));
+        let mut last = String::new();
+        eventually_blocking("the device is idle", || {
             let idle = self.report("inflight").unwrap().split_whitespace().all(|count| count == "0");
-            let now = self.report("stat").unwrap();
-            if idle && now == last {
-                return now;
-            }
-            last = now;
-        }
+            let before = std::mem::replace(&mut last, self.report("stat").unwrap());
+            (idle && last == before).then_some(before)
+        })
     }
 
     fn report(&self, command: &str) -> Result<String, String> {

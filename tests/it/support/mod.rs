@@ -1,5 +1,6 @@
 //! Shared fixtures: the real application on a free port with a fresh data directory, and its users.
 
+pub mod eventually;
 pub mod files;
 pub mod form;
 pub mod issuer;

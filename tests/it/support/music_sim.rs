@@ -11,6 +11,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use super::eventually::within;
+
 /// Next action of the vendor.
 #[derive(Debug, Clone)]
 pub enum StreamAction {
@@ -106,7 +108,8 @@ impl MusicSim {
 
     /// Waits until the record satisfies the condition.
     pub async fn wait_until(&self, condition: impl FnMut(&MusicSimRecord) -> bool) {
-        self.server.record.subscribe().wait_for(condition).await.expect("the vendor runs");
+        let mut record = self.server.record.subscribe();
+        within("the vendor has the record", record.wait_for(condition)).await.expect("the vendor runs");
     }
 }
 

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::stream::{ReceivedTaskEvent, TaskStreamReader};
+use crate::support::eventually::eventually;
 use crate::support::vendor_sim::{SimBehavior, SimRequestKind};
 use crate::support::{TestApp, client};
 use crate::video::{START_END, VideoFixture, of_prompt, vendor, wait_for_task_end};
@@ -40,20 +41,16 @@ async fn what_a_vendor_says_of_its_progress_is_told_live_and_never_falls() {
     // When the task is followed, and polled in between
     let url = fixture.app.url(&format!("/tasks/{id}/events"));
     let reader = TaskStreamReader::open(&client(), &url, &fixture.alice.token, None).await;
-    let polling = async {
-        let mut progress_read = Vec::new();
-        loop {
-            let token = &fixture.alice.token;
-            let task = fixture.app.get_as(token, &format!("/tasks/{id}")).await.expect(200).json();
-            let path = format!("/proxy/videovendor/tasks/{id}/creations");
-            let creations = fixture.app.get_as(token, &path).await.expect(200).json();
-            progress_read.extend([progress(&task), progress(&creations)]);
-            if task["state"] == "success" {
-                return progress_read;
-            }
-        }
-    };
-    let (stream_events, progress_read) = futures_util::future::join(reader.collect(), polling).await;
+    let mut progress_read = Vec::new();
+    let polling = eventually("the task succeeds", async || {
+        let token = &fixture.alice.token;
+        let task = fixture.app.get_as(token, &format!("/tasks/{id}")).await.expect(200).json();
+        let path = format!("/proxy/videovendor/tasks/{id}/creations");
+        let creations = fixture.app.get_as(token, &path).await.expect(200).json();
+        progress_read.extend([progress(&task), progress(&creations)]);
+        task["state"] == "success"
+    });
+    let (stream_events, ()) = futures_util::future::join(reader.collect(), polling).await;
     // Then progress never decreases in either, and is 1 only at the end
     let shares: Vec<f64> = stream_events.iter().map(|event| progress(&event.task)).collect();
     for values in [&shares, &progress_read] {

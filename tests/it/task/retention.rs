@@ -8,6 +8,7 @@ use mediary::environment::Environment;
 use serde_json::{Value, json};
 
 use crate::image::{UPSCALER, submit, wait_for_end};
+use crate::support::eventually::eventually;
 use crate::support::picture::base64_png;
 use crate::support::{TestApp, TestResponse, TestUser};
 
@@ -27,12 +28,11 @@ async fn result(app: &TestApp, task: &Value) -> TestResponse {
 
 /// Requests the result until it is gone.
 async fn result_is_gone(app: &TestApp, task: &Value) -> TestResponse {
-    loop {
+    eventually("the result is gone", async || {
         let response = result(app, task).await;
-        if response.status != 200 {
-            return response;
-        }
-    }
+        (response.status != 200).then_some(response)
+    })
+    .await
 }
 
 #[actix_web::test]

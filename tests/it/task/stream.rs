@@ -8,12 +8,11 @@ use reqwest::{Client, Response};
 use serde_json::{Value, json};
 
 use crate::image::{UPSCALER, submit, wait_for_end};
+use crate::support::eventually::within;
 use crate::support::files::{FileServer, file};
 use crate::support::picture::{base64_png, png};
 use crate::support::process::{Process, TOKEN};
 use crate::support::{TestApp, client};
-
-const SOON: Duration = Duration::from_secs(20);
 
 /// Reader of a stream.
 pub struct TaskStreamReader {
@@ -53,6 +52,10 @@ impl TaskStreamReader {
 
     /// Returns the next event; `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<ReceivedTaskEvent> {
+        within("an event or the end of the stream", self.read_event()).await
+    }
+
+    async fn read_event(&mut self) -> Option<ReceivedTaskEvent> {
         loop {
             while let Some((block, remaining)) = self.text.split_once("\n\n").map(|(a, b)| (a.to_owned(), b.to_owned()))
             {
@@ -64,7 +67,7 @@ impl TaskStreamReader {
                     return Some(ReceivedTaskEvent { id, name: field("event: ").expect("a name"), task });
                 }
             }
-            let chunk = tokio::time::timeout(SOON, self.response.chunk()).await.expect("something soon");
+            let chunk = self.response.chunk().await;
             self.text.push_str(&String::from_utf8_lossy(&chunk.ok()??));
         }
     }
@@ -72,7 +75,7 @@ impl TaskStreamReader {
     /// Waits for this many heartbeats, without other events in between.
     async fn heartbeats(&mut self, count: usize) {
         while self.text.matches(": heartbeat\n\n").count() < count {
-            let chunk = tokio::time::timeout(SOON, self.response.chunk()).await.expect("something soon");
+            let chunk = within("a heartbeat", self.response.chunk()).await;
             self.text.push_str(&String::from_utf8_lossy(&chunk.expect("a whole answer").expect("no end")));
         }
         assert_eq!(self.text, ": heartbeat\n\n".repeat(count));

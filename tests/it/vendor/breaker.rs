@@ -10,6 +10,7 @@ use mediary::environment::Environment;
 use super::{remote, sim, upscale};
 use crate::image::{UPSCALER, submit, wait_for_end};
 use crate::support::TestApp;
+use crate::support::eventually::eventually;
 use crate::support::files::vacant_port;
 use crate::support::vendor_sim::{SimBehavior, SimMode, SimRequestKind, VendorSim};
 use crate::task::blocked::blocked_task;
@@ -27,9 +28,8 @@ async fn circuit(app: &TestApp) -> String {
 }
 
 async fn circuit_becomes(app: &TestApp, expected: &[&str]) {
-    while !expected.contains(&circuit(app).await.as_str()) {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let is_expected = async || expected.contains(&circuit(app).await.as_str());
+    eventually(format!("the circuit is one of {expected:?}"), is_expected).await;
 }
 
 #[actix_web::test]
@@ -91,9 +91,7 @@ async fn a_vendor_that_fails_is_given_no_job_before_it_has_answered_a_question()
         tasks.push(submit(&app, &user, UPSCALER, upscale("risky")).await);
     }
     circuit_becomes(&app, &["open", "half_open"]).await;
-    while vendor.request_count(SimRequestKind::Poll) < 3 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the vendor is polled for three", async || vendor.request_count(SimRequestKind::Poll) >= 3).await;
     // Then three tasks have an unknown outcome, and no further submission was sent: the circuit only probed the
     // vendor's health
     assert_eq!(vendor.charges().len(), 3);
@@ -124,9 +122,7 @@ async fn a_vendor_that_asks_for_a_pause_is_left_alone_by_every_task() {
     let app = TestApp::start_with(|settings| careful(settings, &base), Environment::system()).await;
     let user = app.user("u").await;
     let first = submit(&app, &user, UPSCALER, upscale("first")).await;
-    while vendor.request_count(SimRequestKind::Submission) == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    eventually("the vendor gets the job", async || vendor.request_count(SimRequestKind::Submission) > 0).await;
     // Then the metrics show that requests are held back, although the vendor has not failed
     circuit_becomes(&app, &["held"]).await;
     // When another job arrives, then it waits too, and both complete, without a recorded failure

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::{API_KEY, remote, sim, upscale};
 use crate::image::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, submit, wait_for_end};
+use crate::support::eventually::eventually;
 use crate::support::vendor_sim::{SimMode, SimRequestKind, VendorSim};
 use crate::support::{TestApp, TestUser, picture};
 
@@ -20,9 +21,7 @@ async fn is_with_the_vendor(app: &TestApp, user: &TestUser, task: &str) {
         let task = app.get_as(&user.token, &format!("{UPSCALER}/{task}")).await.expect(200).json();
         task["data"]["status"].as_str().unwrap().to_owned()
     };
-    while status().await != "IN_PROGRESS" {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the vendor has the task", async || status().await == "IN_PROGRESS").await;
 }
 
 #[actix_web::test]
@@ -91,17 +90,13 @@ async fn a_cancelled_task_is_not_asked_after_any_more() {
     let app = app(&vendor, SimMode::Neither).await;
     let user = app.user("u").await;
     let task = submit(&app, &user, UPSCALER, upscale("unwanted")).await;
-    while vendor.request_count(SimRequestKind::Poll) == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the vendor is polled", async || vendor.request_count(SimRequestKind::Poll) > 0).await;
     // When it is cancelled, and the vendor completes it all the same
     let cancelled = app.post_as(&user.token, &format!("/tasks/{task}/cancel"), json!({})).await.expect(200).json();
     vendor.finish_all();
     let other = submit(&app, &user, UPSCALER, upscale("wanted")).await;
     vendor.finish_all();
-    while vendor.charges().len() < 2 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the vendor has both tasks", async || vendor.charges().len() >= 2).await;
     vendor.finish_all();
     wait_for_end(&app, &user, UPSCALER, &other).await;
     // Then it has failed as cancelled, and its result was not fetched

@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use super::{remote, sim, upscale};
 use crate::image::UPSCALER;
 use crate::support::client;
+use crate::support::eventually::eventually_within;
 use crate::support::process::{Process, TOKEN};
 use crate::support::receiver::Receiver;
 use crate::support::vendor_sim::{SimBehavior, SimMode, SimRequest, SimRequestKind, VendorSim};
@@ -42,6 +43,8 @@ const MODES: [SimMode; 3] = [SimMode::HonoursKeys, SimMode::Searchable, SimMode:
 const TASKS: usize = 3;
 /// Deadline for the place of a round; after it the test kills the service.
 const REACHED_WITHIN: Duration = Duration::from_secs(20);
+/// Deadline for the tasks and webhooks that all rounds left unfinished.
+const SETTLED_WITHIN: Duration = Duration::from_mins(5);
 /// Steps of a commit after which the service may be killed too.
 const STEPS: [CommitStep; 7] = [
     CommitStep::Staged,
@@ -205,9 +208,8 @@ async fn ends(process: &Process) -> HashMap<String, String> {
 async fn settle(directory: &Path, outside: &OutsideWorld) -> String {
     let OutsideWorld { vendor, mode, receiver, callers, .. } = outside;
     let process = Process::try_start(&mut service(directory, &vendor.base(), *mode, CrashPoint::Nowhere, 0)).unwrap();
-    while get(&process, "/admin/state").await["queues"]["tasks"] != 0 {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let all_ended = async || get(&process, "/admin/state").await["queues"]["tasks"] == 0;
+    eventually_within(SETTLED_WITHIN, "all tasks end", all_ended).await;
     let ends = ends(&process).await;
     all_told(&process, receiver, ends.keys()).await;
     let completed = ends.iter().map(|(task, end)| (task.clone(), end == "TaskCompleted")).collect();

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::{remote, sim, upscale};
 use crate::image::{UPSCALER, submit, wait_for_end};
 use crate::support::TestApp;
+use crate::support::eventually::eventually;
 use crate::support::vendor_sim::{SimMode, SimRequestKind, VendorSim};
 
 #[actix_web::test]
@@ -28,18 +29,14 @@ async fn a_hint_only_has_the_vendor_asked() {
     let app = TestApp::start_with(rare_polls, Environment::system()).await;
     let user = app.user("u").await;
     let task = submit(&app, &user, UPSCALER, upscale("hinted")).await;
-    while vendor.request_count(SimRequestKind::Poll) == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the vendor is polled", async || vendor.request_count(SimRequestKind::Poll) > 0).await;
     // When the vendor calls the webhook with a false status
     let webhook_url = vendor.webhook("hinted").expect("a webhook URL");
     let path = webhook_url.strip_prefix("http://media.example").expect("below the public URL").to_owned();
     let lie = json!({"task_id": "job-1", "status": "COMPLETED", "generated": ["http://127.0.0.1:1/evil.png"]});
     assert_eq!(app.post(&path, lie.clone()).await.expect(200).text(), "OK");
     // Then the service polls, and the polled status counts
-    while vendor.request_count(SimRequestKind::Poll) < 2 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the vendor is polled again", async || vendor.request_count(SimRequestKind::Poll) >= 2).await;
     let status = app.get_as(&user.token, &format!("{UPSCALER}/{task}")).await.expect(200).json();
     assert_eq!(status["data"]["status"], "IN_PROGRESS");
     // And a call at the end of the job brings the result at once

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{REFERENCE, VideoFixture, vendor};
+use crate::support::eventually::eventually_on;
 use crate::support::vendor_sim::{SimBehavior, SimRequest, SimRequestKind};
 
 fn job(prompt: &str, priority: i32, off_peak: bool) -> Value {
@@ -27,10 +28,8 @@ async fn gated_fixture() -> (VideoFixture, Arc<AtomicBool>, Value) {
     let fixture =
         VideoFixture::with_vendor(vendor(Duration::ZERO, behavior).await, |settings| settings.video.slots = 1).await;
     let first = fixture.submit(REFERENCE, job("first", 0, false)).await;
-    let mut changes = fixture.app.app.models().task_changes();
-    while fixture.sim.charges().is_empty() {
-        changes.changed().await.expect("the service lives");
-    }
+    let changes = fixture.app.app.models().task_changes();
+    eventually_on(changes, "the vendor has the first video", async || !fixture.sim.charges().is_empty()).await;
     (fixture, open, first)
 }
 

@@ -13,8 +13,9 @@ use reqwest::Response;
 use serde_json::{Value, json};
 
 use super::books::{LedgerCaller, audit, get};
-use super::{CrashPoint, service};
+use super::{CrashPoint, SETTLED_WITHIN, service};
 use crate::support::client;
+use crate::support::eventually::eventually_within;
 use crate::support::process::Process;
 use crate::support::vendor_sim::{SimMode, VendorSim};
 use crate::vendor::sim;
@@ -140,9 +141,8 @@ async fn settle(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &Kn
             post(process, Some(&callers[*owner]), &path, &json!({})).await.unwrap();
         }
     }
-    while get(process, "/admin/state").await["queues"]["tasks"] != 0 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let all_ended = async || get(process, "/admin/state").await["queues"]["tasks"] == 0;
+    eventually_within(SETTLED_WITHIN, "all tasks end", all_ended).await;
     let mut completed = HashMap::new();
     for task in known_tasks.tasks.keys() {
         let state = get(process, &format!("/tasks/{task}")).await["state"].clone();

@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
+use super::SETTLED_WITHIN;
 use crate::support::client;
+use crate::support::eventually::eventually_within;
 use crate::support::process::{Process, TOKEN};
 use crate::support::receiver::{Received, Receiver};
 
@@ -59,9 +61,8 @@ pub async fn audit(process: &Process, caller: &LedgerCaller, completed: &HashMap
 
 /// Asserts that every change of every task was delivered at least once; the first status is in the response.
 pub async fn all_told(process: &Process, receiver: &Receiver, tasks: impl Iterator<Item = &String>) {
-    while get(process, "/admin/state").await["queues"]["deliveries"] != 0 {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    let all_delivered = async || get(process, "/admin/state").await["queues"]["deliveries"] == 0;
+    eventually_within(SETTLED_WITHIN, "all webhooks are delivered", all_delivered).await;
     let reported: HashSet<(String, String)> = receiver.received().iter().map(change).collect();
     for task in tasks {
         let task_body = get(process, &format!("/tasks/{task}")).await;
