@@ -18,6 +18,8 @@ mod open;
 mod scrub;
 mod shared;
 
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::thread;
@@ -90,6 +92,7 @@ impl SledIndex {
     /// If sled does not open, or another release wrote it.
     pub fn open(directory: &Path) -> Result<Self, SledOpenError> {
         let mut missing = None;
+        let had_bytes = has_bytes(&directory.join("db"));
         let opened = catch_panic(|| {
             let config = sled::Config::new()
                 .path(directory)
@@ -112,16 +115,19 @@ impl SledIndex {
                     outcome => break outcome?,
                 }
             };
-            let is_foreign = db.tree_names().iter().any(|name| &**name == b"events");
-            let index = Self { places: db.open_tree("places")?, copies: db.open_tree("copies")?, db };
-            Ok((index, is_foreign))
+            let defect = if db.tree_names().iter().any(|name| &**name == b"events") {
+                Some("an older release wrote it")
+            } else {
+                (had_bytes && !db.was_recovered()).then_some("it is empty, although its file is not")
+            };
+            Ok((Self { places: db.open_tree("places")?, copies: db.open_tree("copies")?, db }, defect))
         });
 
         match opened {
-            Ok((index, false)) => Ok(index),
-            Ok((index, true)) => {
+            Ok((index, None)) => Ok(index),
+            Ok((index, Some(defect))) => {
                 index.close();
-                Err(SledOpenError { reason: "an older release wrote it".to_owned(), missing_resource: None })
+                Err(SledOpenError { reason: defect.to_owned(), missing_resource: None })
             }
             Err(reason) => Err(SledOpenError { reason, missing_resource: missing }),
         }
@@ -205,6 +211,12 @@ impl SledIndex {
         let mut records = parse_records(&bytes).map_while(Result::ok);
         records.find(|record| record.position == position).map(|record| record.payload.to_vec())
     }
+}
+
+/// Returns `true` if a file has a byte other than zero.
+fn has_bytes(file: &Path) -> bool {
+    let Ok(file) = File::open(file) else { return false };
+    BufReader::new(file).bytes().any(|byte| byte.is_ok_and(|byte| byte != 0))
 }
 
 fn place_key(stream: StreamHash, position: Position) -> [u8; 16] {

@@ -109,11 +109,10 @@ impl OpenCopy {
 
         if let Some((position, count)) = wrong {
             let records = pluralize(count, "record");
-            report(position, format!("sled does not lead to the record of the journal ({records} in total)"));
+            report(position, format!("the index does not lead to the record of the journal ({records} in total)"));
         }
         if let Some(end) = end.filter(|end| end.position > head) {
-            let problem =
-                format!("the journal does not hold this record, and sled has records up to position {}", end.position);
+            let problem = format!("the record is not in the journal; sled ends at position {}", end.position);
             let position = Some(Position(head.0 + 1));
             found.findings.push(Finding { file: sled.to_owned(), offset: None, position, problem });
         }

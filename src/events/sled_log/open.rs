@@ -72,7 +72,9 @@ impl OpenReport {
 fn describe_repair(JournalRepair { file, offset, position, part }: &JournalRepair) -> String {
     let location = format!("{} at offset {offset}, position {position}", file.display());
     match part {
-        RepairedPart::Records(1) => format!("a damaged record in the journal, repaired from its copy in sled: {location}"),
+        RepairedPart::Records(1) => {
+            format!("a damaged record in the journal, repaired from its copy in sled: {location}")
+        }
         RepairedPart::Records(count) => {
             format!("{count} damaged records in the journal, repaired from their copies in sled: {location}")
         }
