@@ -45,7 +45,7 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
     let options = log_options(data.root(), settings);
     let environment = Environment::system();
 
-    let mut progress = ProgressLine::new("replaying", ProgressUnit::Events);
+    let progress = ProgressLine::new("replaying", ProgressUnit::Events);
     let mut models = Models::default();
     let opened = SledLog::open(&options, &environment, |commit| {
         for event in commit.iter() {

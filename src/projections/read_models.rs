@@ -55,7 +55,7 @@ pub struct Models {
     pub tasks: Tasks,
     pub deliveries: Deliveries,
     pub claims: Claims,
-    /// Stream versions, checked against the log after a start from a snapshot.
+    /// Number of events per stream, for the index of the log after a start from a snapshot.
     pub streams: StreamCounts,
     /// Position of the last applied event.
     pub position: Position,

@@ -235,7 +235,7 @@ const HARMS: &[VerifyHarm] = &[
             fs::remove_dir_all(data.join("log/sled")).unwrap();
             copy(&other.path().join("log/sled"), &data.join("log/sled"));
         },
-        &["sled, position 1: the index does not lead to the record of the journal (100 records in total)"],
+        &["sled, position 1: the index does not lead to the record of the journal (200 records in total)"],
     ),
     (
         "sled beyond the journal",

@@ -20,8 +20,8 @@
 //! supplies random numbers, free disk space and fail points.
 //!
 //! - [`Journal`] appends, and repairs at the start what the hash chain proves.
-//! - [`JournalReader`] reads records in order; [`JournalRecords`] reads single ones;
-//!   [`ReadOnlyJournal`] opens a journal without changing it.
+//! - [`JournalReader`] reads records in order, [`JournalRecords`] single ones; [`ReadOnlyJournal`] opens a journal
+//!   without changing it.
 //! - [`scan`] and [`JournalVerification`] report every defect of a journal.
 //! - [`Checkpoint`]s are signed states of the history, to be kept elsewhere.
 

@@ -20,8 +20,10 @@ use crate::events::stream_counts::StreamHash;
 const RUN_BYTES: usize = 1024 * 1024;
 /// Pause before new records are inserted, so that they become one run.
 const GATHER_TIME: Duration = Duration::from_millis(50);
-/// Pause before another attempt after a failure.
-const RETRY_EVERY: Duration = Duration::from_secs(1);
+/// Pause before another attempt after a failure. It doubles up to the maximum, because an attempt may read the whole
+/// journal.
+const RETRY_MIN: Duration = Duration::from_secs(1);
+const RETRY_MAX: Duration = Duration::from_mins(5);
 /// Interval of the check for remaining readers of a sled that is to be deleted.
 const READER_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -91,39 +93,42 @@ impl FollowerSignal {
 impl SharedLogState {
     /// Fills sled until the log is closed.
     pub fn run_follower(&self) {
-        let mut reported = None;
+        let mut failure = None;
+        let mut retry = RETRY_MIN;
         loop {
+            let ending = self.follower.ending();
             let filled = self.fill_to_head();
-            if self.follower.ending().is_some_and(|ending| ending == FollowerEnd::Stop || filled.is_err()) {
+            if ending.is_some() {
                 return;
             }
 
             match filled {
-                Ok(true) if self.follower.ending().is_some() => return,
-                Ok(_) => {
-                    if reported.take().is_some() {
+                Ok(()) => {
+                    retry = RETRY_MIN;
+                    if failure.take().is_some() {
                         tracing::info!("index filled");
                     }
                     self.follower.wait_for_work();
                     self.follower.sleep(GATHER_TIME);
                 }
                 Err(reason) => {
-                    if reported.as_ref() != Some(&reason) {
+                    if failure.as_ref() != Some(&reason) {
                         tracing::warn!(reason, "index not filled, its part is in memory");
                     }
-                    reported = Some(reason);
-                    self.follower.sleep(RETRY_EVERY);
+                    failure = Some(reason);
+                    self.follower.sleep(retry);
+                    retry = (2 * retry).min(RETRY_MAX);
                 }
             }
         }
     }
 
-    /// Inserts runs until sled has everything; returns `true` then, and `false` if the follower was stopped.
-    fn fill_to_head(&self) -> Result<bool, String> {
+    /// Inserts runs until sled has everything, or the follower is told to end at once.
+    fn fill_to_head(&self) -> Result<(), String> {
         let mut is_new = false;
         loop {
             if self.follower.ending() == Some(FollowerEnd::Stop) {
-                return Ok(false);
+                return Ok(());
             }
             let (sled, indexed, head) = {
                 let index = self.index.read();
@@ -134,7 +139,7 @@ impl SharedLogState {
                 if let Some(sled) = sled.filter(|_| is_new) {
                     sled.flush()?;
                 }
-                return Ok(true);
+                return Ok(());
             }
 
             self.space.check().map_err(|shortage| shortage.to_string())?;

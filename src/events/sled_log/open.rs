@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::log::SledLogOptions;
 use super::scrub::DeferredCheck;
@@ -29,8 +30,6 @@ pub struct OpenReport {
     pub repairs: Vec<JournalRepair>,
     /// Reason why the index is recreated in the background.
     pub index_doubt: Option<IndexDoubt>,
-    /// Position up to which the journal is still to be checked in the background.
-    pub deferred: Option<Position>,
 }
 
 /// Reason why the index cannot be used.
@@ -149,15 +148,14 @@ pub(super) fn open(
         Some(anchor) => Some(DeferredCheck::new(&journal, *anchor)?),
         None => remove_mark(journal_damage_mark(options)).map(|()| None)?,
     };
-    // Releases before 0.2 asked for a new sled with this file.
+    // Older releases asked for a new sled with this file.
     remove_mark(options.journal.directory.join("sled.damaged"))?;
 
     let head = journal.head();
     let (sled, retired) = if index_doubt.is_some() { (None, sled) } else { (sled, None) };
     let counts = deferred.is_none().then_some(contents.counts);
-    let index = LogIndex { head, sled: sled.map(std::sync::Arc::new), indexed, recent: contents.places, counts };
-    let deferred_until = deferred.as_ref().map(|check| check.anchor.position);
-    let report = OpenReport { head, torn_tail, repairs, index_doubt, deferred: deferred_until };
+    let index = LogIndex { head, sled: sled.map(Arc::new), indexed, recent: contents.places, counts };
+    let report = OpenReport { head, torn_tail, repairs, index_doubt };
     Ok(OpenedSledLog { journal, index, retired, end, report, deferred })
 }
 

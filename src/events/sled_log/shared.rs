@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
@@ -197,7 +198,7 @@ impl SharedLogState {
         let walked = self.records.walk(after, last, |record| {
             let wanted = record.commit.iter().filter(|event| event.position > after && event.position <= last);
             events.extend(wanted.cloned());
-            std::ops::ControlFlow::Continue(())
+            ControlFlow::Continue(())
         });
         walked.map(|()| events).map_err(|error| self.report_journal_error(error))
     }
