@@ -106,7 +106,7 @@ impl<D: PayloadDecoder> JournalRecords<D> {
         if frame.checksum != place.checksum {
             return Err(cursor.damage_error(position.0, "the record is another one"));
         }
-        self.decode(&cursor, &frame, position.0)
+        cursor.decode::<D>(&frame, position.0)
     }
 
     /// The chain hash of the record that begins with `position` at a place; `None` if no such record is there.
@@ -153,7 +153,7 @@ impl<D: PayloadDecoder> JournalRecords<D> {
                 Err(damage) => return Err(damage),
             };
 
-            let commit = self.decode(&cursor, &frame, next)?;
+            let commit = cursor.decode::<D>(&frame, next)?;
             if cursor.offset >= remembered_offset + REMEMBERED_EVERY {
                 remembered_offset = cursor.offset;
                 self.remember(next, cursor.segment, cursor.offset);
@@ -168,16 +168,6 @@ impl<D: PayloadDecoder> JournalRecords<D> {
             cursor.offset += frame.payload.end as u64;
         }
         Ok(())
-    }
-
-    fn decode(&self, cursor: &Cursor, frame: &RecordFrame, position: u64) -> Result<D::Commit, JournalError> {
-        let commit = D::decode(&cursor.record(frame)[FRAME_BYTES..]);
-        let commit = commit.map_err(|reason| cursor.damage_error(position, &reason))?;
-        if frame.position == position && D::first_position(&commit).0 == position {
-            Ok(commit)
-        } else {
-            Err(cursor.damage_error(position, &format!("the record has position {}", frame.position)))
-        }
     }
 
     fn remember(&self, position: u64, segment: u64, offset: u64) {
@@ -259,6 +249,17 @@ impl Cursor {
     /// The bytes of the loaded record.
     fn record(&self, frame: &RecordFrame) -> &[u8] {
         &self.loaded()[..frame.payload.end]
+    }
+
+    /// Decodes the loaded record, which must begin with `position`.
+    fn decode<D: PayloadDecoder>(&self, frame: &RecordFrame, position: u64) -> Result<D::Commit, JournalError> {
+        let commit = D::decode(&self.record(frame)[FRAME_BYTES..]);
+        let commit = commit.map_err(|reason| self.damage_error(position, &reason))?;
+        if frame.position == position && D::first_position(&commit).0 == position {
+            Ok(commit)
+        } else {
+            Err(self.damage_error(position, &format!("the record has position {}", frame.position)))
+        }
     }
 
     fn damage_error(&self, position: u64, reason: &str) -> JournalError {
