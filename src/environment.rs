@@ -137,7 +137,7 @@ steps! {
     Written,
     /// 3: the group is synced and therefore durable.
     Synced,
-    /// 4: readers of the log see the group, and it is queued for sled.
+    /// 4: readers of the log see the group, and sled has not seen it.
     Published,
     /// 5: the read models contain the group.
     Projected,
@@ -145,9 +145,9 @@ steps! {
     Replied,
     /// 7: a signed HEAD covers the group, in the page cache only.
     HeadSigned,
-    /// 8: sled's stream index contains the commit; its record is not inserted yet.
+    /// 8: sled contains the places of a run of commits; its copy of the run is not inserted yet.
     SledIndexed,
-    /// 9: sled contains the commit, unsynced.
+    /// 9: sled contains the run, unsynced.
     SledInserted,
     /// 10: at a clean stop, HEAD is synced and sled is not.
     HeadSynced,
@@ -165,7 +165,7 @@ steps! {
     SigningKeyCreated,
     /// 17: at the first start, HEAD exists.
     HeadCreated,
-    /// 18: the old sled is removed and the new one not filled yet.
+    /// 18: the old sled is removed and the new one not created yet.
     SledRemoved,
     /// 19: a media file is written under a temporary name, unsynced.
     MediaFileWritten,

@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
-use std::time::{Duration, Instant};
-
-use parking_lot::Mutex;
+use std::time::Instant;
 
 use crate::config::{Settings, SnapshotSettings};
 use crate::disk_space::DiskSpace;
@@ -16,15 +14,13 @@ use crate::events::envelope::Commit;
 use crate::events::journal::{Anchor, CommitDecoder};
 use crate::events::log::EventLog;
 use crate::events::open_error::OpenError;
-use crate::events::sled_log::{OpenProgress, OpenStep, SledLog, SledLogOptions};
+use crate::events::sled_log::{SledLog, SledLogOptions};
 use crate::events::stream::Position;
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
 use crate::projections::snapshot::{OpenedSnapshot, snapshot_dir};
 use crate::telemetry::metrics::Metrics;
 
-/// Interval of progress messages during a long start.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum number of commits waiting to be applied.
 const COMMIT_QUEUE_LENGTH: usize = 4096;
 
@@ -44,7 +40,6 @@ pub fn log_options(data_dir: &Path, settings: &Settings) -> SledLogOptions {
     let mut options = SledLogOptions::new(data_dir.join("log"));
     options.journal.segment_bytes = settings.journal.segment_bytes;
     options.space = DiskSpace::new(data_dir, settings.storage.reserve);
-    options.progress = Some(progress_logger());
     options
 }
 
@@ -165,28 +160,9 @@ fn open_with<E>(
 
     let (log, report) = opened?;
     if let Some(models) = loaded.as_ref().ok().filter(|_| anchor.is_some()) {
-        log.set_expected_versions(models.streams.clone());
+        log.set_stream_counts(models.streams.clone());
     }
 
     let snapshot_position = anchor.map_or(Position(0), |anchor| anchor.position);
     Ok(loaded.map(|models| OpenedLog { log: Arc::new(log), models, reports: report.messages(), snapshot_position }))
-}
-
-/// Returns a callback that logs the progress of a long opening.
-fn progress_logger() -> OpenProgress {
-    let last_report = Mutex::new(Instant::now());
-
-    Arc::new(move |OpenStep { position, head, rebuilding }| {
-        let mut last_report = last_report.lock();
-        if last_report.elapsed() < PROGRESS_INTERVAL {
-            return;
-        }
-        *last_report = Instant::now();
-        match head {
-            Some(head) if rebuilding => {
-                tracing::info!(%position, %head, "rebuilding the index (sled) from the journal");
-            }
-            _ => tracing::info!(%position, "catching up the index (sled) from the journal"),
-        }
-    })
 }

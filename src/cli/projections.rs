@@ -1,7 +1,7 @@
 //! `mediary projections rebuild`: deletes all derived data and rebuilds it from the journal.
 //!
-//! Read models live in memory and are rebuilt by every start. The derived data on disk is sled's copy of the log, which
-//! is deleted only after the whole journal has been verified, since it is rebuilt from the journal.
+//! Read models live in memory and are rebuilt by every start. The derived data on disk are snapshots and sled, the index
+//! of the log. They are deleted only after the whole journal has been verified, since they are rebuilt from it.
 
 use anyhow::Context;
 use clap::Subcommand;
@@ -12,7 +12,7 @@ use crate::app::{SnapshotPolicy, log_options, open_data_dir};
 use crate::config::Settings;
 use crate::environment::Environment;
 use crate::events::log::EventLog;
-use crate::events::sled_log::{OpenReport, SledLog, request_sled_rebuild};
+use crate::events::sled_log::{OpenReport, SledLog};
 use crate::pluralize::pluralize;
 use crate::projections::read_models::Models;
 use crate::projections::snapshot;
@@ -45,29 +45,25 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
     let options = log_options(data.root(), settings);
     let environment = Environment::system();
 
-    let opened = SledLog::open(&options, &environment, |_| {});
-    let (log, report) = opened.context("the journal cannot be used")?;
-    print_repairs(&report)?;
-
-    let total = log.head().0;
-    // A snapshot beyond the end of the log shows that the log is an older copy: delete nothing then.
-    let snapshots = SnapshotPolicy { directory: snapshot::snapshot_dir(data.root()), whole_below: 0 };
-    let coverage = snapshots.check_log_covers_snapshot(&log);
-    log.close()?;
-    coverage?;
-
-    request_sled_rebuild(&options, "a rebuild was asked for").context("cannot ask for a rebuild")?;
-    snapshot::remove_all(&snapshots.directory).context("cannot remove the snapshots")?;
-
     let progress = ProgressLine::new("replaying", ProgressUnit::Events);
     let mut models = Models::default();
-    let (log, report) = SledLog::open(&options, &environment, |commit| {
+    let opened = SledLog::open(&options, &environment, |commit| {
         for event in commit.iter() {
             models.apply(event);
         }
-        progress.update(models.position.0, Some(total));
-    })?;
+        progress.update(models.position.0, None);
+    });
+    let (log, report) = opened.context("the journal cannot be used")?;
+    print_repairs(&report)?;
+
+    // A snapshot beyond the end of the log shows that the log is an older copy: delete nothing then.
+    let snapshots = SnapshotPolicy { directory: snapshot::snapshot_dir(data.root()), whole_below: 0 };
+    snapshots.check_log_covers_snapshot(&log)?;
+    snapshot::remove_all(&snapshots.directory).context("cannot remove the snapshots")?;
+
+    log.rebuild_index()?;
     log.close()?;
+    anyhow::ensure!(log.indexed_position() == log.head(), "the index could not be written: the next start fills it");
     let seconds = progress.finish().as_secs_f64();
     let events = pluralize(report.head.0, "event");
     print(&format!("{events} replayed in {seconds:.1} s; the index was rebuilt\n"))?;

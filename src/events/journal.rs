@@ -8,8 +8,9 @@ use uuid::Uuid;
 pub use mediary_journal::scan::{self, JournalDamage, ScanVisitor};
 pub use mediary_journal::{
     Anchor, ChainHash, Checkpoint, CheckpointError, JournalError, JournalHead, JournalLocation, JournalOptions,
-    JournalRepair, JournalStep, OpenedJournal, PayloadDecoder, PayloadTooLarge, Position, RepairedPart,
-    SignedCheckpoint, SyncFile, TornTail, WriteError, encode_head_file, hex, load_signing_key, read_head,
+    JournalRepair, JournalStep, OpenedJournal, PayloadDecoder, PayloadTooLarge, Position, RecordPlace, RepairedPart,
+    SignedCheckpoint, SyncFile, TornTail, WriteError, encode_head_file, hex, load_signing_key, parse_records,
+    read_head,
 };
 
 use super::codec;
@@ -24,6 +25,8 @@ pub type Journal = mediary_journal::Journal<CommitDecoder>;
 pub type JournalReader = mediary_journal::JournalReader<CommitDecoder>;
 /// One record of the journal.
 pub type JournalRecord<'r> = mediary_journal::JournalRecord<'r, CommitDecoder>;
+/// Random access to the records of the journal.
+pub type CommitRecords = mediary_journal::JournalRecords<CommitDecoder>;
 /// Read-only access to the journal of a stopped service.
 pub type ReadOnlyJournal = mediary_journal::ReadOnlyJournal<CommitDecoder>;
 /// An intact record that a scan has found.

@@ -2,7 +2,6 @@
 
 pub mod codec;
 pub mod envelope;
-mod follower;
 pub mod journal;
 pub mod log;
 pub mod memory_log;
@@ -10,7 +9,5 @@ pub mod open_error;
 pub mod schema;
 pub mod sled_log;
 pub mod stream;
-pub mod stream_versions;
-mod tail;
+pub mod stream_counts;
 pub mod verify;
-mod version_cache;

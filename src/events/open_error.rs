@@ -29,13 +29,6 @@ pub enum OpenError {
         snapshot.display()
     )]
     Lost { snapshot: PathBuf, snapshot_position: Position, head: Position },
-    /// Sled could not be filled from the journal.
-    #[error(
-        "cannot build {} from the journal: {reason}; the journal is complete and nothing is lost: free space or \
-         repair the disk, then restart",
-        directory.display()
-    )]
-    Sled { directory: PathBuf, reason: String },
 }
 
 impl OpenError {

@@ -1,352 +1,239 @@
-//! Read side of the log: sled, which follows the journal. No other file of the log uses the sled crate.
+//! The durable log: the journal, and an index of it in sled. No other file uses the sled crate.
 //!
 //! ```text
-//! tree events    position of a commit's first event (u64) → the payload of the journal's record
-//! tree streams   stream name, 0x00, version of a commit's first event (u64) → position (u64), number of events (u32)
+//! tree places    hash of the stream, position of the commit → segment, offset and checksum of its record
+//! tree copies    position of the first commit → consecutive records of the journal, at most 1 MiB
 //! ```
 //!
-//! The journal makes events durable, so sled does not have to: it has no timed flush. One thread fills it in the
-//! background, with a bounded lag; events that it lacks are read from the tail in memory. `flush_async` and
-//! `watch_prefix` are not used, because one deadlocks and the other blocks writers. Batches are not used either,
-//! because they block every reader. Nothing here needs more than one insert to be atomic: each start compares sled with
-//! the journal.
+//! Every read is served from the journal. sled says where the records of a stream are; a record counts only if it has
+//! the checksum, the position and the stream that the index says, and if no event of the stream is missing. `copies`
+//! repairs damaged records at a start.
+//!
+//! sled is disposable. A thread fills it in runs; places that it lacks are in memory. After any doubt all places are
+//! in memory, sled is deleted, and the thread fills a new one. So nothing in sled has to be durable, atomic or whole.
 
-pub mod compare;
+mod follower;
 mod log;
 mod open;
-mod recovery;
 mod scrub;
 mod shared;
 
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
-use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
 pub use log::{SledLog, SledLogOptions};
-pub use open::{OpenReport, SledRebuild, SledReport, request_sled_rebuild};
-pub use recovery::{OpenProgress, OpenStep};
+pub use open::{IndexDoubt, OpenReport};
 pub use scrub::{ScrubState, ScrubStatus};
 
-use super::codec;
-use super::envelope::{Commit, RecordedEvent};
-use super::stream::{Position, StreamId, Version};
+use super::journal::{ChainHash, RecordPlace, parse_records};
+use super::stream::Position;
+use super::stream_counts::StreamHash;
 use crate::disk_space::missing_resource;
 
 /// Time that a dropped sled may hold its lock, because its threads release it one after the other.
 const LOCK_RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Page cache of sled. Small, because sled is only an index, and the page cache of the operating system holds its files.
+const CACHE_BYTES: u64 = 16 * 1024 * 1024;
+/// Size of sled's segments. All values stay below a quarter of it, beyond which sled creates a file for each.
+const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
+/// Bytes of a value in `places`.
+const PLACE_BYTES: usize = 20;
 
-/// A defect in sled, and a position near it.
-struct SledDefect {
-    position: Position,
-    reason: String,
-}
-
-/// The two trees.
-struct SledTrees {
+/// The index in sled.
+pub struct SledIndex {
     db: sled::Db,
-    events: sled::Tree,
-    streams: sled::Tree,
-    /// The first file system error. After it sled no longer works.
-    io_error: OnceLock<String>,
+    places: sled::Tree,
+    copies: sled::Tree,
 }
 
 /// Reason why sled does not open.
-struct SledOpenError {
-    reason: String,
+pub struct SledOpenError {
+    pub reason: String,
     /// The missing resource, if sled is not damaged.
-    missing_resource: Option<&'static str>,
+    pub missing_resource: Option<&'static str>,
 }
 
-/// Page cache of sled. Small, because sled is only an index, and the page cache of the operating system holds its files.
-const CACHE_BYTES: u64 = 16 * 1024 * 1024;
-const PANICKED: &str = "sled panicked";
+/// The last commit in sled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexEnd {
+    /// The position of its first event.
+    pub commit: Position,
+    /// The position of its last event.
+    pub position: Position,
+    pub stream: StreamHash,
+    pub chain: ChainHash,
+}
 
-/// Runs work on sled. A damaged sled may panic.
+/// Consecutive records of the journal, to be inserted together.
+#[derive(Default)]
+struct IndexRun {
+    entries: Vec<(StreamHash, Position, RecordPlace)>,
+    bytes: Vec<u8>,
+    /// The position of the last event.
+    last: Position,
+}
+
+/// Runs work on sled, which may panic if it is damaged.
 fn catch_panic<T>(work: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
     match panic::catch_unwind(AssertUnwindSafe(work)) {
-        Ok(result) => result.map_err(|error| error.to_string()),
-        Err(_) => Err(PANICKED.to_owned()),
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(_) => Err("sled panicked".to_owned()),
     }
 }
 
-impl SledTrees {
-    /// Opens or creates the trees. A cache of 64 MiB reads as fast as the default of 1 GiB. Segments of 8 MiB keep all
-    /// records out of the side files that sled creates for large ones.
-    fn open(directory: &Path) -> Result<Self, SledOpenError> {
-        let open = || -> sled::Result<Self> {
+impl SledIndex {
+    /// Opens or creates the index.
+    ///
+    /// # Errors
+    /// If sled does not open, or another release wrote it.
+    pub fn open(directory: &Path) -> Result<Self, SledOpenError> {
+        let mut missing = None;
+        let had_bytes = has_bytes(&directory.join("db"));
+        let opened = catch_panic(|| {
             let config = sled::Config::new()
                 .path(directory)
                 .mode(sled::Mode::HighThroughput)
                 .cache_capacity(CACHE_BYTES)
-                .segment_size(8 * 1024 * 1024)
+                .segment_size(SEGMENT_BYTES)
                 .flush_every_ms(None);
-
             let deadline = Instant::now() + LOCK_RELEASE_TIMEOUT;
 
             let db = loop {
                 match config.open() {
-                    // Possibly the lock of a sled that this process has just dropped. No retry if a resource is
-                    // missing: it will not return so soon, and sled takes its own incomplete write for damage.
-                    Err(sled::Error::Io(error)) if missing_resource(&error).is_none() && Instant::now() < deadline => {
+                    Err(sled::Error::Io(error)) => {
+                        missing = missing_resource(&error);
+                        // Possibly the lock of a sled that this process has just dropped.
+                        if missing.is_some() || Instant::now() >= deadline {
+                            return Err(sled::Error::Io(error));
+                        }
                         thread::sleep(LOCK_RELEASE_TIMEOUT / 100);
                     }
-                    result => break result?,
+                    outcome => break outcome?,
                 }
             };
+            let defect = if db.tree_names().iter().any(|name| &**name == b"events") {
+                Some("an older release wrote it")
+            } else {
+                (had_bytes && !db.was_recovered()).then_some("it is empty, although its file is not")
+            };
+            Ok((Self { places: db.open_tree("places")?, copies: db.open_tree("copies")?, db }, defect))
+        });
 
-            let events = db.open_tree("events")?;
-            let streams = db.open_tree("streams")?;
-            Ok(Self { db, events, streams, io_error: OnceLock::new() })
-        };
-
-        match panic::catch_unwind(open) {
-            Ok(Ok(trees)) => Ok(trees),
-            Ok(Err(error)) => {
-                let resource = if let sled::Error::Io(error) = &error { missing_resource(error) } else { None };
-                Err(SledOpenError { reason: error.to_string(), missing_resource: resource })
+        match opened {
+            Ok((index, None)) => Ok(index),
+            Ok((index, Some(defect))) => {
+                index.close();
+                Err(SledOpenError { reason: defect.to_owned(), missing_resource: None })
             }
-            Err(_) => Err(SledOpenError { reason: PANICKED.to_owned(), missing_resource: None }),
+            Err(reason) => Err(SledOpenError { reason, missing_resource: missing }),
         }
     }
 
     /// Closes sled, which may panic if it is inconsistent.
     fn close(self) {
-        let result = catch_panic(|| {
+        let closed = catch_panic(|| {
             drop(self);
             Ok(())
         });
-        if let Err(reason) = result {
+        if let Err(reason) = closed {
             tracing::warn!(reason, "sled close failed");
         }
     }
 
     /// Size on disk in bytes.
     fn bytes(&self) -> Result<u64, String> {
-        self.catch_panic(|| self.db.size_on_disk())
+        catch_panic(|| self.db.size_on_disk())
     }
 
     fn flush(&self) -> Result<(), String> {
-        self.catch_panic(|| self.db.flush()).map(drop)
+        catch_panic(|| self.db.flush()).map(drop)
     }
 
-    /// Runs work that sled may reject, or panic in.
-    fn catch_panic<T>(&self, work: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
-        catch_panic(|| work().inspect_err(|error| self.note_error(error)))
-    }
-
-    fn note_error(&self, error: &sled::Error) {
-        if let sled::Error::Io(reason) = error {
-            self.io_error.get_or_init(|| reason.to_string());
-        }
-    }
-
-    /// Returns `true` after a file system error. Sled must then be reopened.
-    fn has_failed(&self) -> bool {
-        self.io_error.get().is_some()
-    }
-
-    /// Inserts commits with their payloads. An event is never present without its entry in `streams`; `between` is
-    /// called when all entries are inserted and no event is.
-    fn insert(&self, records: &[(&Commit, &[u8])], after_streams: impl FnOnce()) -> Result<(), String> {
-        let mut entries: Vec<_> = records.iter().map(|(commit, _)| stream_entry(commit)).collect();
-        entries.sort_unstable();
-        self.catch_panic(|| {
-            for (key, value) in entries {
-                self.streams.insert(key, &value)?;
+    /// Inserts a run. Its copy, which defines the end of the index, comes last; `between` is called before it.
+    fn insert(&self, run: &mut IndexRun, between: impl FnOnce()) -> Result<(), String> {
+        let Some((_, first, _)) = run.entries.first().copied() else { return Ok(()) };
+        run.entries.sort_unstable_by_key(|(stream, position, _)| (*stream, *position));
+        catch_panic(|| {
+            for (stream, position, place) in &run.entries {
+                self.places.insert(place_key(*stream, *position), &encode_place(place))?;
             }
-            after_streams();
-            for (commit, payload) in records {
-                self.events.insert(commit[0].position.0.to_be_bytes(), *payload)?;
-            }
-            Ok(())
+            between();
+            self.copies.insert(first.0.to_be_bytes(), run.bytes.as_slice()).map(drop)
         })
     }
 
-    /// The payload of the last commit.
-    fn last_payload(&self) -> Result<Option<Vec<u8>>, String> {
-        Ok(self.catch_panic(|| self.events.last())?.map(|(_, payload)| payload.to_vec()))
+    /// The end of the index; `None` if it is empty.
+    ///
+    /// # Errors
+    /// If sled cannot be read, or its last value is damaged.
+    pub fn end(&self) -> Result<Option<IndexEnd>, String> {
+        let Some((key, bytes)) = catch_panic(|| self.copies.last())? else { return Ok(None) };
+        let damaged = || "its last copy is damaged".to_owned();
+
+        let mut records = parse_records(&bytes).peekable();
+        let begins_at_key = matches!(records.peek(), Some(Ok(first)) if first.position.0.to_be_bytes() == *key);
+        let last = records.last().and_then(Result::ok).filter(|_| begins_at_key).ok_or_else(damaged)?;
+
+        let commit = super::codec::decode(last.payload).map_err(|error| error.to_string())?;
+        let event = commit.last().filter(|_| commit[0].position == last.position).ok_or_else(damaged)?;
+        let stream = StreamHash::from(&event.stream);
+        Ok(Some(IndexEnd { commit: last.position, position: event.position, stream, chain: last.chain }))
     }
 
-    /// The payload of the commit that begins at a position, if readable.
+    /// The places of the streams with this hash, up to a position, in order.
+    fn places(&self, stream: StreamHash, through: Position) -> Result<Vec<(Position, RecordPlace)>, String> {
+        let mut entries = self.places.range(place_key(stream, Position(0))..=place_key(stream, through));
+        let mut places = Vec::new();
+        while let Some((key, value)) = catch_panic(|| entries.next().transpose())? {
+            let position = key.last_chunk().map(|bytes| Position(u64::from_be_bytes(*bytes)));
+            let place = position.zip(decode_place(&value));
+            places.push(place.ok_or("an entry of the index has an impossible form")?);
+        }
+        Ok(places)
+    }
+
+    /// The place of a commit.
+    ///
+    /// # Errors
+    /// If sled cannot be read.
+    pub fn place(&self, stream: StreamHash, position: Position) -> Result<Option<RecordPlace>, String> {
+        Ok(catch_panic(|| self.places.get(place_key(stream, position)))?.and_then(|value| decode_place(&value)))
+    }
+
+    /// The payload of the commit that begins at a position, if there is a readable copy.
     fn payload_at(&self, position: Position) -> Option<Vec<u8>> {
-        let payload = self.catch_panic(|| self.events.get(position.0.to_be_bytes()));
-        payload.ok().flatten().map(|payload| payload.to_vec())
-    }
-
-    /// Calls `each` with the keys and values of both trees, up to the commit at `last`.
-    fn for_each_entry(&self, last: Position, mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), String> {
-        self.catch_panic(|| {
-            for entry in self.events.range(..=last.0.to_be_bytes()) {
-                let (key, value) = entry?;
-                visit(&key, &value);
-            }
-
-            for entry in &self.streams {
-                let (key, value) = entry?;
-                if u64_at(&value, 0).is_some_and(|position| position <= last.0) {
-                    visit(&key, &value);
-                }
-            }
-            Ok(())
-        })
-    }
-
-    /// The key of the last commit.
-    fn last_key(&self) -> Result<Option<Vec<u8>>, String> {
-        Ok(catch_panic(|| self.events.last())?.map(|(key, _)| key.to_vec()))
-    }
-
-    /// The payload at a key.
-    fn event_value(&self, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
-        Ok(catch_panic(|| self.events.get(key))?.map(|value| value.to_vec()))
-    }
-
-    /// The index entry at a key.
-    fn stream_value(&self, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
-        Ok(catch_panic(|| self.streams.get(key))?.map(|value| value.to_vec()))
-    }
-
-    /// The keys and values of a tree, in order.
-    fn entries(tree: &sled::Tree) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), String>> + use<> {
-        let mut entries = tree.iter();
-        std::iter::from_fn(move || {
-            let entry = catch_panic(|| entries.next().transpose()).transpose()?;
-            Some(entry.map(|(key, value)| (key.to_vec(), value.to_vec())))
-        })
-    }
-
-    fn stream_version(&self, stream: &StreamId) -> Result<Version, SledDefect> {
-        let last = self.catch_panic(|| self.streams.scan_prefix(stream_key(stream, None)).next_back().transpose());
-        match last.map_err(SledDefect::unreadable)? {
-            None => Ok(Version(0)),
-            Some((key, value)) => {
-                let (version, _, events) = parse_stream_entry(&key, &value)?;
-                Ok(Version(version.0 + events - 1))
-            }
-        }
-    }
-
-    /// Appends to `events` those of a stream after version `after`, before `below` if given. Only events before
-    /// position `end` count, because the entry of a later commit in `streams` may be inserted before its record.
-    fn read_stream(
-        &self,
-        stream: &StreamId,
-        after: Version,
-        (end_version, end_position): (Option<Version>, Position),
-        events: &mut Vec<RecordedEvent>,
-    ) -> Result<(), SledDefect> {
-        let key = |version: u64| stream_key(stream, Some(Version(version)));
-        let lowest = key(0);
-        let requested_key = key(after.0 + 1);
-        let first_key = self.catch_panic(|| self.streams.range(lowest..=requested_key.clone()).next_back().transpose());
-        let first_key = first_key.map_err(SledDefect::unreadable)?.map_or(requested_key, |(key, _)| key.to_vec());
-
-        let end_key = key(end_version.map_or(u64::MAX, |version| version.0));
-        let mut entries = self.streams.range(first_key..end_key);
-        while let Some((key, value)) =
-            self.catch_panic(|| entries.next().transpose()).map_err(SledDefect::unreadable)?
-        {
-            let (version, position, _) = parse_stream_entry(&key, &value)?;
-            if position >= end_position {
-                break;
-            }
-
-            let event_key = position.0.to_be_bytes();
-            let payload = self.catch_panic(|| self.events.get(event_key)).map_err(SledDefect::unreadable)?;
-            let commit = read_commit(&event_key, &payload.ok_or(SledDefect::missing_record(position))?)?;
-            if commit[0].stream != *stream || commit[0].version != version {
-                return Err(SledDefect {
-                    position,
-                    reason: format!("the record is not version {version} of {stream}"),
-                });
-            }
-            events.extend(commit.iter().filter(|event| event.version > after).cloned());
-        }
-
-        let last_version = events.last().map_or(after, |event| event.version);
-        if end_version.is_some_and(|end_version| last_version.0 + 1 < end_version.0) {
-            return Err(SledDefect::unreadable(format!(
-                "version {} of stream {stream} is missing",
-                last_version.0 + 1
-            )));
-        }
-        Ok(())
-    }
-
-    /// Appends to `events` all events after position `after` up to `last`.
-    fn read_all(&self, after: Position, last: Position, events: &mut Vec<RecordedEvent>) -> Result<(), SledDefect> {
-        let requested_key = (after.0 + 1).to_be_bytes();
-        let first_key = self
-            .catch_panic(|| self.events.range(..=requested_key).next_back().transpose())
-            .map_err(SledDefect::unreadable)?;
-        let first_key = first_key.map_or(requested_key.to_vec(), |(key, _)| key.to_vec());
-        let mut records = self.events.range(first_key..=last.0.to_be_bytes().to_vec());
-
-        let mut next_position = after.0 + 1;
-        while next_position <= last.0 {
-            let missing_record = SledDefect::missing_record(Position(next_position));
-            let record = self.catch_panic(|| records.next().transpose()).map_err(SledDefect::unreadable)?;
-            let (key, payload) = record.ok_or(missing_record)?;
-            let commit = read_commit(&key, &payload)?;
-
-            for event in commit.iter().filter(|event| event.position > after && event.position <= last) {
-                if event.position.0 != next_position {
-                    return Err(SledDefect::missing_record(Position(next_position)));
-                }
-                events.push(event.clone());
-                next_position += 1;
-            }
-        }
-        Ok(())
+        let run = catch_panic(|| self.copies.range(..=position.0.to_be_bytes()).next_back().transpose());
+        let (_, bytes) = run.ok()??;
+        let mut records = parse_records(&bytes).map_while(Result::ok);
+        records.find(|record| record.position == position).map(|record| record.payload.to_vec())
     }
 }
 
-impl SledDefect {
-    fn missing_record(position: Position) -> Self {
-        Self { position, reason: "the record is missing".to_owned() }
-    }
-
-    fn unreadable(reason: String) -> Self {
-        Self { position: Position(0), reason }
-    }
+/// Returns `true` if a file has a byte other than zero.
+fn has_bytes(file: &Path) -> bool {
+    let Ok(file) = File::open(file) else { return false };
+    BufReader::new(file).bytes().any(|byte| byte.is_ok_and(|byte| byte != 0))
 }
 
-fn read_commit(key: &[u8], payload: &[u8]) -> Result<Commit, SledDefect> {
-    let position = Position(u64_at(key, 0).unwrap_or_default());
-    let commit = codec::decode(payload).map_err(|error| SledDefect { position, reason: error.to_string() })?;
-    if commit[0].position == position {
-        Ok(commit)
-    } else {
-        Err(SledDefect { position, reason: format!("the record holds position {}", commit[0].position) })
-    }
+fn place_key(stream: StreamHash, position: Position) -> [u8; 16] {
+    (u128::from(stream.0) << 64 | u128::from(position.0)).to_be_bytes()
 }
 
-fn stream_key(stream: &StreamId, version: Option<Version>) -> Vec<u8> {
-    let version = version.map(|version| version.0.to_be_bytes());
-    [stream.as_str().as_bytes(), &[0], version.as_ref().map_or(&[][..], |bytes| &bytes[..])].concat()
+fn encode_place(place: &RecordPlace) -> [u8; PLACE_BYTES] {
+    let mut bytes = [0; PLACE_BYTES];
+    bytes[..8].copy_from_slice(&place.segment.to_be_bytes());
+    bytes[8..16].copy_from_slice(&place.offset.to_be_bytes());
+    bytes[16..].copy_from_slice(&place.checksum.to_be_bytes());
+    bytes
 }
 
-fn stream_entry(commit: &Commit) -> (Vec<u8>, [u8; 12]) {
-    let first = &commit[0];
-    let mut value = [0; 12];
-    value[..8].copy_from_slice(&first.position.0.to_be_bytes());
-    value[8..].copy_from_slice(&u32::try_from(commit.len()).unwrap_or(u32::MAX).to_be_bytes());
-    (stream_key(&first.stream, Some(first.version)), value)
-}
-
-/// Decodes the version, position and number of events of an entry in `streams`.
-fn parse_stream_entry(key: &[u8], value: &[u8]) -> Result<(Version, Position, u64), SledDefect> {
-    let version = key.len().checked_sub(8).and_then(|offset| u64_at(key, offset));
-    let events =
-        value.get(8..).and_then(|bytes| bytes.first_chunk()).map(|bytes| u64::from(u32::from_be_bytes(*bytes)));
-    match (version, u64_at(value, 0), events) {
-        (Some(version), Some(position), Some(events @ 1..)) => Ok((Version(version), Position(position), events)),
-        _ => Err(SledDefect::unreadable("an entry of the stream index has an impossible form".to_owned())),
-    }
-}
-
-fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
-    bytes.get(offset..)?.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
+fn decode_place(bytes: &[u8]) -> Option<RecordPlace> {
+    let bytes: &[u8; PLACE_BYTES] = bytes.try_into().ok()?;
+    let number = |at: usize| bytes[at..].first_chunk().map(|bytes| u64::from_be_bytes(*bytes));
+    let checksum = bytes.last_chunk().map(|bytes| u32::from_be_bytes(*bytes))?;
+    Some(RecordPlace { segment: number(0)?, offset: number(8)?, checksum })
 }

@@ -120,7 +120,7 @@ pub fn verify(
         record.commit.iter().for_each(|event| models.apply(event));
         snapshot.compare(record, &models);
         if let Some(sled) = &mut sled {
-            sled.compare(&record.commit, record.payload);
+            sled.compare(record);
         }
     };
 

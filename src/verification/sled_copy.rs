@@ -1,4 +1,4 @@
-//! Verification of sled against the journal, on a copy, because opening sled writes to it.
+//! Verification of sled, the index of the journal, on a copy, because opening sled writes to it.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -7,50 +7,63 @@ use std::path::{Path, PathBuf};
 
 use super::VerificationFindings;
 use crate::environment::Environment;
-use crate::events::envelope::Commit;
-use crate::events::sled_log::compare::{Comparison, ComparisonReport};
+use crate::events::journal::ScannedRecord;
+use crate::events::sled_log::{IndexEnd, SledIndex};
+use crate::events::stream::Position;
+use crate::events::stream_counts::StreamHash;
 use crate::events::verify::Finding;
 use crate::pluralize::pluralize;
 
 /// A copy of sled, with the state of the comparison.
 pub(super) enum SledCopy {
     Absent,
-    /// Sled is marked for a rebuild, or cannot be copied; its state is unknown.
+    /// Sled cannot be copied; its state is unknown.
     Skipped(String),
     Unusable(String),
-    Open {
-        comparison: Box<Comparison>,
-        _copy: ScratchDir,
-    },
+    Open(Box<OpenCopy>),
+}
+
+/// An open copy.
+pub(super) struct OpenCopy {
+    sled: SledIndex,
+    end: Option<IndexEnd>,
+    /// The last event of the journal so far.
+    head: Position,
+    /// Number of events that sled does not hold yet.
+    behind: u64,
+    /// The first wrong position, and the number of all.
+    wrong: Option<(Position, u64)>,
+    _scratch: ScratchDir,
 }
 
 impl SledCopy {
     /// Copies sled from a data directory that is not in use.
     pub fn create(root: &Path, environment: &Environment) -> Self {
         let sled = root.join("log/sled");
-        let mark = root.join("log/sled.damaged");
-        if let Ok(reason) = fs::read_to_string(&mark) {
-            return Self::Skipped(format!("sled is marked for a rebuild at the next start ({reason}): not compared"));
-        }
-
         if !sled.is_dir() {
             return if sled.exists() { Self::Unusable("it is not a directory".to_owned()) } else { Self::Absent };
         }
 
         let copied = ScratchDir::new(environment).and_then(|scratch| copy_tree(&sled, &scratch.0).map(|()| scratch));
-        match copied {
-            Err(error) => Self::Skipped(format!("sled was not compared: it could not be copied ({error})")),
-            Ok(copy) => match Comparison::open(&copy.0) {
-                Ok(comparison) => Self::Open { comparison: Box::new(comparison), _copy: copy },
-                Err(reason) => Self::Unusable(reason),
-            },
+        let scratch = match copied {
+            Err(error) => return Self::Skipped(format!("sled was not compared: it could not be copied ({error})")),
+            Ok(scratch) => scratch,
+        };
+
+        let opened = SledIndex::open(&scratch.0).map_err(|error| error.reason);
+        match opened.and_then(|sled| sled.end().map(|end| (sled, end))) {
+            Err(reason) => Self::Unusable(reason),
+            Ok((sled, end)) => {
+                let head = Position(0);
+                Self::Open(Box::new(OpenCopy { sled, end, head, behind: 0, wrong: None, _scratch: scratch }))
+            }
         }
     }
 
     /// Compares the next record of the journal.
-    pub fn compare(&mut self, commit: &Commit, payload: &[u8]) {
-        if let Self::Open { comparison, .. } = self {
-            comparison.compare_next(commit, payload);
+    pub fn compare(&mut self, record: &ScannedRecord<'_>) {
+        if let Self::Open(copy) = self {
+            copy.compare(record);
         }
     }
 
@@ -65,18 +78,47 @@ impl SledCopy {
                 let problem = format!("cannot open sled: {reason}; the next start rebuilds it from the journal");
                 found.findings.push(Finding::in_file(sled, problem));
             }
-            Self::Open { comparison, _copy } => {
-                let ComparisonReport { differences, behind } = comparison.finish();
-                let finding = |problem, position| Finding { file: sled.to_owned(), offset: None, position, problem };
-                found.findings.extend(differences.into_iter().map(|difference| {
-                    let problem = format!("{}; the next start rebuilds sled from the journal", difference.description);
-                    finding(problem, difference.position)
-                }));
-                if behind > 0 {
-                    let behind = pluralize(behind, "event");
-                    found.notes.push(format!("sled is {behind} behind the journal: the next start updates it"));
-                }
-            }
+            Self::Open(copy) => copy.finish(sled, found),
+        }
+    }
+}
+
+impl OpenCopy {
+    fn compare(&mut self, record: &ScannedRecord<'_>) {
+        let first = &record.commit[0];
+        self.head = record.end.position;
+        let Some(end) = self.end.filter(|end| first.position <= end.position) else {
+            self.behind += record.commit.len() as u64;
+            return;
+        };
+
+        let is_other_history = first.position == end.commit && record.end.chain != end.chain;
+        let found = self.sled.place(StreamHash::from(&first.stream), first.position);
+        if is_other_history || found != Ok(Some(record.place)) {
+            let (_, count) = self.wrong.get_or_insert((first.position, 0));
+            *count += 1;
+        }
+    }
+
+    fn finish(self, sled: &Path, found: &mut VerificationFindings) {
+        let Self { end, head, behind, wrong, .. } = self;
+        let mut report = |position, problem: String| {
+            let problem = format!("{problem}; the next start rebuilds sled from the journal");
+            found.findings.push(Finding { file: sled.to_owned(), offset: None, position: Some(position), problem });
+        };
+
+        if let Some((position, count)) = wrong {
+            let records = pluralize(count, "record");
+            report(position, format!("the index does not lead to the record of the journal ({records} in total)"));
+        }
+        if let Some(end) = end.filter(|end| end.position > head) {
+            let problem = format!("the record is not in the journal; sled ends at position {}", end.position);
+            let position = Some(Position(head.0 + 1));
+            found.findings.push(Finding { file: sled.to_owned(), offset: None, position, problem });
+        }
+        if behind > 0 {
+            let behind = pluralize(behind, "event");
+            found.notes.push(format!("sled is {behind} behind the journal: the next start updates it"));
         }
     }
 }

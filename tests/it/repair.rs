@@ -3,19 +3,15 @@
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use mediary::environment::Environment;
 use mediary::events::envelope::RecordedEvent;
 use mediary::events::journal::RepairedPart;
 use mediary::events::log::EventLog;
 use mediary::events::open_error::OpenError;
-use mediary::events::sled_log::{OpenReport, SledLog};
+use mediary::events::sled_log::OpenReport;
 use mediary::events::stream::Position;
-use parking_lot::Mutex;
 
 use crate::journal::{LogFixture, all, flip, write_group};
-use crate::samples::AT;
 use crate::support::client;
 use crate::support::eventually::eventually;
 use crate::support::process::{Process, TOKEN, command, run};
@@ -240,14 +236,23 @@ fn bytes_after_the_end_of_a_full_segment_are_cleared() {
     assert_eq!(report.repairs[0].part, RepairedPart::Padding);
 }
 
+/// Adds a run of garbage after the last one.
+fn damage_last_copy(sled: &Path) {
+    let db = sled::Config::new().path(sled).segment_size(8 * 1024 * 1024).open().unwrap();
+    db.open_tree("copies").unwrap().insert(u64::MAX.to_be_bytes(), "garbage").unwrap();
+    db.flush().unwrap();
+}
+
 #[test]
 fn a_journal_is_healed_also_from_a_sled_that_is_to_be_made_anew() {
     let case = RepairCase::with_groups(3);
     garbage(&case.records(&case.segments()[0])[1]);
-    fs::write(case.fixture.path("sled.damaged"), "a reader found a gap").unwrap();
+    // Its last copy is damaged, so it cannot be used as an index.
+    damage_last_copy(&case.fixture.path("sled"));
     let (log, report) = case.fixture.open();
     assert_eq!(report.repairs[0].part, RepairedPart::Records(1));
-    assert_eq!(report.sled.rebuilt.map(|rebuilt| rebuilt.reason).as_deref(), Some("a reader found a gap"));
+    let doubt = report.index_doubt.expect("sled is replaced");
+    assert_eq!(doubt.reason, "its last copy is damaged");
     assert_eq!(all(&log), case.before);
 }
 
@@ -356,30 +361,6 @@ fn write_more_and_forget(fixture: &LogFixture, segment: &Path) {
     drop(log);
     fs::write(fixture.path("journal/HEAD"), head).unwrap();
     fs::write(segment, bytes).unwrap();
-}
-
-#[test]
-fn a_rebuild_of_sled_says_how_far_it_is() {
-    let mut log_fixture = LogFixture::new();
-    log_fixture.options.journal.segment_bytes = 1 << 20;
-    let log = log_fixture.open().0;
-    for index in 0..30 {
-        let appends = (0..300).map(|stream| crate::samples::append(stream, index, index, 1)).collect();
-        assert!(log.append(appends).unwrap().iter().all(Result::is_ok));
-    }
-    log.close().unwrap();
-    drop(log);
-    fs::write(log_fixture.path("sled.damaged"), "made to").unwrap();
-    let steps = Arc::new(Mutex::new(Vec::new()));
-    let recorded_steps = Arc::clone(&steps);
-    log_fixture.options.progress = Some(Arc::new(move |step| recorded_steps.lock().push(step)));
-    let (log, report) = SledLog::open(&log_fixture.options, &Environment::manual(AT, 7), |_| {}).unwrap();
-    let steps = steps.lock();
-    assert!(steps.len() >= 3 && steps.is_sorted_by_key(|step| step.position), "{steps:?}");
-    assert!(steps.iter().all(|step| step.rebuilding && step.head == Some(Position(9000))), "{steps:?}");
-    assert_eq!((steps.last().unwrap().position, log.head()), (Position(9000), Position(9000)));
-    let messages = report.messages();
-    assert_eq!(messages, ["a damaged index, rebuilt from the journal: events 1 to 9000 (made to)"]);
 }
 
 #[test]

@@ -1,16 +1,46 @@
 //! sled as a follower of the journal: whatever happens to it, the content of the log is that of the journal.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use mediary::environment::Environment;
+use mediary::environment::{Environment, FailPoint};
+use mediary::events::envelope::RecordedEvent;
 use mediary::events::log::EventLog;
 use mediary::events::memory_log::MemoryLog;
-use mediary::events::sled_log::{SledLog, SledReport};
-use mediary::events::stream::Version;
+use mediary::events::sled_log::{SledLog, SledLogOptions};
+use mediary::events::stream::{Position, Version};
 use proptest::prelude::*;
+use rustix::process::{Signal, getpid, kill_process};
 
-use crate::journal::{LogFixture, all, flip};
+use crate::journal::{LogFixture, all, flip, write_group};
 use crate::samples::{AT, append, task_stream};
+
+/// Checks the content of a log with two streams, and that closing it completes sled.
+fn assert_content(log: &SledLog, before: &[RecordedEvent], label: &str) {
+    assert_eq!(all(log), before, "{label}");
+    for stream in [1, 2] {
+        let expected: Vec<_> = before.iter().filter(|event| event.stream == task_stream(stream)).cloned().collect();
+        assert_eq!(log.read_stream(&task_stream(stream), Version(0)).unwrap(), expected, "{label}");
+    }
+    log.close().unwrap();
+    assert_eq!(log.indexed_position(), log.head(), "{label}");
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
 
 #[test]
 fn sled_is_rebuilt_whatever_happened_to_it() {
@@ -18,23 +48,46 @@ fn sled_is_rebuilt_whatever_happened_to_it() {
     let before = all(&log_fixture.open().0);
     let check = |label: &str| {
         let (log, report) = log_fixture.open();
-        assert_eq!(all(&log), before, "{label}");
-        assert_eq!(log.read_stream(&task_stream(1), Version(0)).unwrap().len(), 50, "{label}");
-        log.close().unwrap();
-        report.sled
+        assert_content(&log, &before, label);
+        report.index_doubt
     };
-    fs::remove_dir_all(log_fixture.path("sled")).unwrap();
-    assert_eq!(check("deleted").inserted, 100);
-    fs::write(log_fixture.path("sled/db"), b"garbage").unwrap();
-    assert_eq!(check("garbage").inserted, 100);
-    fs::write(log_fixture.path("sled/conf"), b"garbage").unwrap();
+    let sled = log_fixture.path("sled");
+    fs::remove_dir_all(&sled).unwrap();
+    assert_eq!(check("deleted"), None);
+    fs::write(sled.join("db"), b"garbage").unwrap();
+    check("garbage");
+    let length = fs::metadata(sled.join("db")).unwrap().len();
+    for cut in [1, length / 2, length - 1] {
+        OpenOptions::new().write(true).open(sled.join("db")).unwrap().set_len(length - cut).unwrap();
+        check("truncated");
+    }
+    fs::write(sled.join("conf"), b"garbage").unwrap();
     check("garbage as its configuration");
+    fs::remove_dir_all(&sled).unwrap();
+    fs::write(&sled, b"a file").unwrap();
+    assert!(check("a file").is_some());
+    assert_eq!(check("repaired"), None);
+}
+
+#[test]
+fn an_older_copy_of_sled_is_completed() {
+    // Given a copy of sled, and events after it
+    let log_fixture = LogFixture::with_groups(20);
+    let older = tempfile::tempdir().unwrap();
+    copy(&log_fixture.path("sled"), older.path());
+    let log = log_fixture.open().0;
+    for index in 20..50 {
+        write_group(&log, index);
+    }
+    log.close().unwrap();
+    let before = all(&log);
+    drop(log);
+    // When the copy replaces sled, then nothing is missing
     fs::remove_dir_all(log_fixture.path("sled")).unwrap();
-    fs::write(log_fixture.path("sled"), b"a file").unwrap();
-    assert!(check("a file").rebuilt.is_some());
-    fs::write(log_fixture.path("sled.damaged"), b"a reader found a gap").unwrap();
-    assert_eq!(check("marked").rebuilt.map(|rebuilt| rebuilt.reason).as_deref(), Some("a reader found a gap"));
-    assert_eq!(check("healed"), SledReport { inserted: 0, rebuilt: None });
+    copy(older.path(), &log_fixture.path("sled"));
+    let (log, report) = log_fixture.open();
+    assert_eq!((report.messages(), log.head()), (Vec::new(), Position(100)));
+    assert_content(&log, &before, "an older copy");
 }
 
 #[test]
@@ -43,23 +96,16 @@ fn a_flipped_bit_in_sled_is_never_served() {
     let before = all(&log_fixture.open().0);
     let sled_bytes = fs::read(log_fixture.path("sled/db")).unwrap();
     let used_offsets: Vec<u64> = (0..).zip(&sled_bytes).filter(|(_, byte)| **byte != 0).map(|(at, _)| at).collect();
-    let mut rebuild_count = 0;
-    for at in used_offsets.iter().step_by(used_offsets.len() / 16) {
+    for at in used_offsets.iter().step_by(used_offsets.len() / 32) {
         flip(&log_fixture.path("sled/db"), *at);
-        let (log, report) = log_fixture.open();
-        rebuild_count += report.sled.inserted;
-        assert_eq!(all(&log), before, "byte {at}");
-        for stream in [1, 2] {
-            assert_eq!(log.read_stream(&task_stream(stream), Version(0)).unwrap().len(), 50, "byte {at}");
-        }
-        log.close().unwrap();
+        assert_content(&log_fixture.open().0, &before, &format!("byte {at}"));
     }
-    assert!(rebuild_count > 0, "no flipped bit mattered");
 }
 
 #[test]
 fn sled_of_another_log_is_rebuilt() {
     let (log_fixture, other) = (LogFixture::with_groups(50), LogFixture::new());
+    let before = all(&log_fixture.open().0);
     let log = other.open().0;
     for index in 0..50 {
         log.append(vec![append(3, index * 2, index, 2)]).unwrap();
@@ -69,9 +115,62 @@ fn sled_of_another_log_is_rebuilt() {
     fs::remove_dir_all(log_fixture.path("sled")).unwrap();
     fs::rename(other.path("sled"), log_fixture.path("sled")).unwrap();
     let (log, report) = log_fixture.open();
-    assert!(report.sled.rebuilt.is_some(), "{report:?}");
-    assert_eq!(all(&log).len(), 100);
+    assert!(report.index_doubt.is_some(), "{report:?}");
     assert!(log.read_stream(&task_stream(3), Version(0)).unwrap().is_empty());
+    assert_content(&log, &before, "another log");
+}
+
+/// Variables with the directory, the step and the pass at which the child process kills itself.
+const ORDERS: [&str; 3] = ["REFILL_DIRECTORY", "REFILL_STEP", "REFILL_PASS"];
+
+/// Child process that opens a log, and kills itself while sled is filled; does nothing without its variables.
+#[test]
+fn a_refill_that_kills_itself() {
+    let [Ok(directory), Ok(step), Ok(pass)] = ORDERS.map(std::env::var) else { return };
+    let pass: u64 = pass.parse().unwrap();
+    let passes = AtomicU64::new(0);
+    let end = move |place: FailPoint, _: &str| {
+        let FailPoint::After(reached) = place else { return };
+        if format!("{reached:?}") == step && passes.fetch_add(1, Ordering::SeqCst) + 1 == pass {
+            kill_process(getpid(), Signal::KILL).unwrap();
+        }
+    };
+    let environment = Environment::manual(AT, 7).with_fail_point_handler(Arc::new(end));
+    let (log, _) = SledLog::open(&SledLogOptions::new(directory), &environment, |_| {}).unwrap();
+    log.close().unwrap();
+}
+
+#[test]
+fn a_refill_of_sled_killed_anywhere_is_continued() {
+    // Given a log of several runs
+    let directory = tempfile::tempdir().unwrap();
+    let options = SledLogOptions::new(directory.path());
+    let open = || SledLog::open(&options, &Environment::manual(AT, 7), |_| {}).unwrap();
+    let log = open().0;
+    for index in 0..60 {
+        let appends = (1..=300).map(|stream| append(stream, index, index, 1)).collect();
+        assert!(log.append(appends).unwrap().iter().all(Result::is_ok));
+        log.after_group();
+    }
+    log.close().unwrap();
+    let before = all(&log);
+    drop(log);
+
+    for (step, pass) in
+        [("SledRemoved", 1), ("SledIndexed", 1), ("SledIndexed", 2), ("SledInserted", 1), ("SledInserted", 3)]
+    {
+        // When sled is unusable, and the process is killed while it is filled again
+        fs::remove_dir_all(directory.path().join("sled")).unwrap();
+        fs::write(directory.path().join("sled"), "garbage").unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "sled_log::a_refill_that_kills_itself", "--nocapture"]);
+        let values = [directory.path().to_str().unwrap().to_owned(), step.to_owned(), pass.to_string()];
+        let status = command.envs(ORDERS.into_iter().zip(values)).status().unwrap();
+        assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{step} was not reached: {status}");
+
+        // Then the next start serves everything, and completes sled
+        assert_content(&open().0, &before, step);
+    }
 }
 
 #[test]
@@ -105,7 +204,6 @@ proptest! {
     fn the_durable_log_is_as_the_one_in_memory(steps in steps()) {
         let mut house = LogFixture::new();
         house.options.journal.segment_bytes = 2 * 1024;
-        house.options.versions_max = 2;
         let (mut log, model) = (house.open().0, MemoryLog::default());
         for (mark, step) in (0..).zip(steps) {
             if let RebuildStep::Group(appends) = step {

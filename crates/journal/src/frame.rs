@@ -78,6 +78,7 @@ impl SegmentHeader {
 pub struct RecordFrame {
     /// The position of the first event.
     pub position: u64,
+    pub checksum: u32,
     /// The position of the first event that was synced together with the record.
     pub group: u64,
     pub chain: ChainHash,
@@ -85,19 +86,20 @@ pub struct RecordFrame {
     pub payload: Range<usize>,
 }
 
-/// Fills in the frame of `record`, whose payload is already in place.
-pub fn write_frame(record: &mut [u8], position: u64, group: u64, chain: &ChainHash) {
+/// Fills in the frame of `record`, whose payload is already in place. Returns the checksum.
+pub fn write_frame(record: &mut [u8], position: u64, group: u64, chain: &ChainHash) -> u32 {
     let length = u32::try_from(record.len() - FRAME_BYTES).unwrap_or(u32::MAX);
     record[..4].copy_from_slice(&length.to_le_bytes());
     record[8..16].copy_from_slice(&position.to_le_bytes());
     record[16..24].copy_from_slice(&group.to_le_bytes());
     record[24..FRAME_BYTES].copy_from_slice(&chain.0);
-    let crc = checksum(record);
-    record[4..8].copy_from_slice(&crc.to_le_bytes());
+    let checksum = record_checksum(record);
+    record[4..8].copy_from_slice(&checksum.to_le_bytes());
+    checksum
 }
 
 /// Checksum of everything except the checksum itself.
-fn checksum(record: &[u8]) -> u32 {
+fn record_checksum(record: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&record[..4]), &record[8..])
 }
 
@@ -115,12 +117,14 @@ pub fn parse(segment: &[u8], offset: usize) -> Result<RecordFrame, &'static str>
     }
 
     let record = remaining.get(..FRAME_BYTES + length).ok_or("the file ends within a record")?;
-    if u32_at(frame, 4) != checksum(record) {
+    let checksum = u32_at(frame, 4);
+    if checksum != record_checksum(record) {
         return Err("the checksum of the record is wrong");
     }
 
     Ok(RecordFrame {
         position: u64_at(frame, 8),
+        checksum,
         group: u64_at(frame, 16),
         chain: chain_at(frame, 24),
         payload: offset + FRAME_BYTES..offset + record.len(),

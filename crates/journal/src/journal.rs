@@ -3,8 +3,6 @@
 use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
-use std::mem;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +17,7 @@ use crate::open;
 use crate::payload::{PAYLOAD_BYTES_MAX, PayloadDecoder, PayloadTooLarge};
 use crate::position::Position;
 use crate::reader::{JournalReader, JournalRecord};
+use crate::records::RecordPlace;
 use crate::repair::{CopySource, JournalRepair};
 use crate::segment::{self, SegmentPreparation};
 
@@ -84,6 +83,8 @@ pub struct Journal<D: PayloadDecoder> {
     /// The position in the signed HEAD.
     signed_position: Position,
     file: File,
+    /// The first position of the segment in `file`.
+    segment_start: u64,
     offset: u64,
     /// The segment after the current one, once its preparation has begun.
     next: Option<SegmentPreparation>,
@@ -99,8 +100,17 @@ const SEGMENT_PURPOSE: &str = "a new journal segment";
 /// The records that the next write makes durable together.
 struct StagedGroup {
     bytes: Vec<u8>,
+    /// Offset in `bytes` and checksum of each record.
+    records: Vec<(usize, u32)>,
     /// The last record of the group, or the head of the journal if the group is empty.
     end: JournalHead,
+}
+
+impl StagedGroup {
+    /// An empty group after `head`.
+    fn new(head: JournalHead) -> Self {
+        Self { bytes: Vec::new(), records: Vec::new(), end: head }
+    }
 }
 
 impl<D: PayloadDecoder> Journal<D> {
@@ -135,7 +145,7 @@ impl<D: PayloadDecoder> Journal<D> {
         copies: &mut CopySource<'_>,
         on_record: impl FnMut(JournalRecord<'_, D>),
     ) -> Result<OpenedJournal<D>, JournalError> {
-        let open::JournalState { header, head_file, head, file, offset, torn_tail, repairs } =
+        let open::JournalState { header, head_file, head, file, segment_start, offset, torn_tail, repairs } =
             open::open(&options, &environment, processed, anchor, copies, on_record)?;
 
         let journal = Self {
@@ -145,9 +155,10 @@ impl<D: PayloadDecoder> Journal<D> {
             head,
             signed_position: head.position,
             file,
+            segment_start,
             offset,
             next: None,
-            group: StagedGroup { bytes: Vec::new(), end: head },
+            group: StagedGroup::new(head),
             sync_count: 0,
             environment,
             decoder: PhantomData,
@@ -180,8 +191,7 @@ impl<D: PayloadDecoder> Journal<D> {
     }
 
     /// Adds a commit of `events` events to the group. `encode` appends its payload, in which the first event must have
-    /// the position after [`Journal::staged_head`]. Returns the range of the payload in the result of
-    /// [`Journal::write_group`].
+    /// the position after [`Journal::staged_head`].
     ///
     /// # Errors
     /// If `encode` fails, or the payload exceeds [`PAYLOAD_BYTES_MAX`]. The group is then unchanged.
@@ -189,8 +199,8 @@ impl<D: PayloadDecoder> Journal<D> {
         &mut self,
         events: u64,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<(), PayloadTooLarge>,
-    ) -> Result<Range<usize>, PayloadTooLarge> {
-        let StagedGroup { bytes, end } = &mut self.group;
+    ) -> Result<(), PayloadTooLarge> {
+        let StagedGroup { bytes, records, end } = &mut self.group;
         let start = bytes.len();
         let payload_start = start + FRAME_BYTES;
         bytes.resize(payload_start, 0);
@@ -204,34 +214,37 @@ impl<D: PayloadDecoder> Journal<D> {
             return Err(error);
         }
 
-        let payload = payload_start..bytes.len();
-        let chain = end.chain.next(&bytes[payload.clone()]);
-        frame::write_frame(&mut bytes[start..], end.position.0 + 1, self.head.position.0 + 1, &chain);
+        let chain = end.chain.next(&bytes[payload_start..]);
+        let checksum = frame::write_frame(&mut bytes[start..], end.position.0 + 1, self.head.position.0 + 1, &chain);
+        records.push((start, checksum));
         *end = JournalHead { position: Position(end.position.0 + events), chain };
 
         self.environment.step_done(JournalStep::Staged);
-        Ok(payload)
+        Ok(())
     }
 
-    /// Makes the group durable with one write and one sync, and returns its bytes.
+    /// Makes the group durable with one write and one sync, and returns the places of its records in order.
     ///
     /// # Errors
     /// Returns [`WriteError::Full`] if there is no disk space: the group is dropped and the journal unchanged. After
     /// any other failure the state of the disk is unknown, and the journal must not be written again.
-    pub fn write_group(&mut self) -> Result<Vec<u8>, WriteError> {
+    pub fn write_group(&mut self) -> Result<Vec<RecordPlace>, WriteError> {
         self.make_durable().inspect_err(|_| self.discard_group())?;
-        self.offset += self.group.bytes.len() as u64;
-        self.head = self.group.end;
+        let StagedGroup { bytes, records, end } = &mut self.group;
+        let segment = self.segment_start;
+        let place = |(at, checksum)| RecordPlace { segment, offset: self.offset + at as u64, checksum };
+        let places = records.drain(..).map(place).collect();
 
-        let next_group = Vec::with_capacity(self.group.bytes.len());
-        let written = mem::replace(&mut self.group.bytes, next_group);
+        self.offset += bytes.len() as u64;
+        self.head = *end;
+        bytes.clear();
         self.prepare_next();
-        Ok(written)
+        Ok(places)
     }
 
     /// Drops the staged commits.
     pub fn discard_group(&mut self) {
-        self.group = StagedGroup { bytes: Vec::new(), end: self.head };
+        self.group = StagedGroup::new(self.head);
     }
 
     fn make_durable(&mut self) -> Result<(), WriteError> {
@@ -290,6 +303,7 @@ impl<D: PayloadDecoder> Journal<D> {
             WriteError::before_write("start a journal segment")(error)
         })?;
         self.file = file;
+        self.segment_start = header.first;
         self.offset = RECORDS_START as u64;
 
         match self.sign_head().and_then(|()| self.head_file.sync()) {

@@ -20,7 +20,8 @@
 //! supplies random numbers, free disk space and fail points.
 //!
 //! - [`Journal`] appends, and repairs at the start what the hash chain proves.
-//! - [`JournalReader`] reads records in order; [`ReadOnlyJournal`] opens a journal without changing it.
+//! - [`JournalReader`] reads records in order, [`JournalRecords`] single ones; [`ReadOnlyJournal`] opens a journal
+//!   without changing it.
 //! - [`scan`] and [`JournalVerification`] report every defect of a journal.
 //! - [`Checkpoint`]s are signed states of the history, to be kept elsewhere.
 
@@ -42,6 +43,7 @@ mod position;
 mod prefetch;
 mod read_only;
 mod reader;
+mod records;
 mod repair;
 pub mod scan;
 mod segment;
@@ -61,5 +63,6 @@ pub use payload::{PAYLOAD_BYTES_MAX, PayloadDecoder, PayloadTooLarge};
 pub use position::Position;
 pub use read_only::ReadOnlyJournal;
 pub use reader::{JournalReader, JournalRecord};
+pub use records::{CopiedRecord, JournalRecords, RecordPlace, WalkedRecord, parse_records};
 pub use repair::{CopySource, JournalRepair, RepairedPart};
 pub use verify::{Finding, JournalReport, JournalVerification};

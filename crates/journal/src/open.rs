@@ -43,6 +43,8 @@ pub struct JournalState {
     pub head: JournalHead,
     /// The segment to append to.
     pub file: File,
+    /// The first position of that segment.
+    pub segment_start: u64,
     pub offset: u64,
     pub torn_tail: Option<TornTail>,
     pub repairs: Vec<JournalRepair>,
@@ -242,7 +244,9 @@ fn read_and_repair<D: PayloadDecoder>(
     repair::rewrite_unsigned(&file, unsigned_from, offset).map_err(JournalError::io("sync", &segment.path))?;
     head_file.write(&end).map_err(JournalError::io("write HEAD in", &directory))?;
 
-    Ok(JournalState { header, head_file, head: end, file, offset: offset as u64, torn_tail, repairs })
+    let segment_start = segment.header.first;
+    let offset = offset as u64;
+    Ok(JournalState { header, head_file, head: end, file, segment_start, offset, torn_tail, repairs })
 }
 
 /// Decides whether the bytes after the last intact record are unused, a torn tail, or damage.

@@ -10,6 +10,7 @@ use crate::frame::{RECORDS_START, RecordFrame};
 use crate::location::position_in_name;
 use crate::payload::PayloadDecoder;
 use crate::position::Position;
+use crate::records::RecordPlace;
 use crate::segment_reader::SegmentReader;
 
 /// One record of the journal.
@@ -18,6 +19,8 @@ pub struct JournalRecord<'r, D: PayloadDecoder> {
     pub commit: D::Commit,
     /// The bytes that [`PayloadDecoder::decode`] reads.
     pub payload: &'r [u8],
+    /// Location of the record.
+    pub place: RecordPlace,
 }
 
 /// A sequential pass over the journal.
@@ -121,8 +124,10 @@ impl<D: PayloadDecoder> JournalReader<D> {
         while self.until.is_none_or(|until| self.next <= until.0) {
             let Some((frame, commit)) = self.advance()? else { break };
             if self.next > self.after.0 + 1 {
+                let place =
+                    RecordPlace { segment: self.segment_start(), offset: self.last as u64, checksum: frame.checksum };
                 let payload = self.segment.as_ref().map_or(&[][..], |segment| segment.bytes(frame.payload));
-                return Ok(Some(JournalRecord { commit, payload }));
+                return Ok(Some(JournalRecord { commit, payload, place }));
             }
         }
         Ok(None)

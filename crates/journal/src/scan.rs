@@ -13,6 +13,7 @@ use crate::frame::{self, FRAME_BYTES, RECORDS_START, RecordFrame, SegmentHeader}
 use crate::location::position_in_name;
 use crate::payload::{PAYLOAD_BYTES_MAX, PayloadDecoder};
 use crate::position::Position;
+use crate::records::RecordPlace;
 use crate::segment;
 
 /// An intact record. Gaps before it have already been reported.
@@ -27,6 +28,8 @@ pub struct ScannedRecord<'w, D: PayloadDecoder> {
     pub file: &'w Path,
     /// Offset of the record in the file.
     pub offset: u64,
+    /// Location of the record, for an index.
+    pub place: RecordPlace,
 }
 
 /// A defect.
@@ -203,7 +206,10 @@ impl<D: PayloadDecoder> Scanner<'_, D> {
             Ok(commit) if D::first_position(&commit).0 == frame.position => {
                 self.next += D::event_count(&commit);
                 let end = JournalHead { position: Position(self.next - 1), chain: frame.chain };
-                self.visitor.visit_record(&ScannedRecord { commit, payload, end, file: path, offset: offset as u64 });
+                let offset = offset as u64;
+                let segment = position_in_name(path).unwrap_or_default();
+                let place = RecordPlace { segment, offset, checksum: frame.checksum };
+                self.visitor.visit_record(&ScannedRecord { commit, payload, end, file: path, offset, place });
             }
             Ok(commit) => {
                 self.report(path, offset, format!("the record holds position {}", D::first_position(&commit)));

@@ -3,15 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs::{self, OpenOptions};
+use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use mediary_journal::{
-    Environment, Journal, JournalError, JournalOptions, JournalReader, JournalVerification, OpenedJournal,
-    PAYLOAD_BYTES_MAX, PayloadDecoder, PayloadTooLarge, Position, ReadOnlyJournal, RepairedPart, SignedCheckpoint,
-    WriteError,
+    Environment, Journal, JournalError, JournalOptions, JournalReader, JournalRecords, JournalVerification,
+    OpenedJournal, PAYLOAD_BYTES_MAX, PayloadDecoder, PayloadTooLarge, Position, ReadOnlyJournal, RecordPlace,
+    RepairedPart, SignedCheckpoint, WriteError, parse_records,
 };
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -278,4 +279,60 @@ fn a_history_that_was_cut_does_not_contain_its_checkpoint() {
 
     let findings = shorter.verify(Some(&checkpoint));
     assert!(findings.len() == 1 && findings[0].contains("the history was truncated"), "{findings:?}");
+}
+
+#[test]
+fn single_records_are_read_at_their_place() {
+    // Given records in several segments, each with its place
+    let log = TestLog::with_groups(60);
+    assert!(log.segments().len() > 2);
+    let journal = log.open().journal;
+    let mut reader = journal.read_from(Position(0)).unwrap();
+    let mut expected = Vec::new();
+    while let Some(record) = reader.next_record().unwrap() {
+        expected.push((record.commit.first, record.commit.text, record.place));
+    }
+
+    // Then each is found at its place, and nowhere else
+    let records = JournalRecords::<TextDecoder>::new(log.directory.path());
+    for (position, text, place) in &expected {
+        assert_eq!(records.read(*position, place).unwrap().text, *text);
+        assert!(records.chain_at(*position, place).unwrap().is_some());
+        assert!(records.read(Position(position.0 + 2), place).is_err());
+        assert!(records.read(*position, &RecordPlace { offset: place.offset + 1, ..*place }).is_err());
+        assert!(records.read(*position, &RecordPlace { checksum: !place.checksum, ..*place }).is_err());
+    }
+
+    // And a walk from any position, more than once, yields all records after it with the same places
+    for after in [0, 1, 2, 101, 238, 239, 240, 7, 120] {
+        let mut found = Vec::new();
+        let walked = records.walk(Position(after), Position(240), |record| {
+            let copied: Vec<_> = parse_records(record.bytes).map(|copy| copy.unwrap().position).collect();
+            assert_eq!(copied, [record.commit.first]);
+            found.push((record.commit.first, record.commit.text, record.place));
+            ControlFlow::Continue(())
+        });
+        walked.unwrap();
+        let first = expected.iter().position(|(position, ..)| position.0 + 1 > after).unwrap_or(expected.len());
+        assert_eq!(found, expected[first..], "after {after}");
+    }
+}
+
+#[test]
+fn every_flipped_bit_of_a_record_is_found_when_it_is_read() {
+    let log = TestLog::with_groups(1);
+    let mut reader = log.open().journal.read_from(Position(0)).unwrap();
+    let place = reader.next_record().unwrap().unwrap().place;
+    let records = JournalRecords::<TextDecoder>::new(log.directory.path());
+    let segment = &log.segments()[0];
+    let bytes = fs::read(segment).unwrap();
+    for offset in RECORDS_START..RECORDS_START + 56 + 9 {
+        let byte = bytes[usize::try_from(offset).unwrap()];
+        overwrite(segment, offset, &[byte ^ 0x10]);
+        assert!(records.read(Position(1), &place).is_err(), "offset {offset}");
+        let walked = records.walk(Position(0), Position(2), |_| ControlFlow::Continue(()));
+        assert!(matches!(walked, Err(JournalError::Damaged { .. })), "offset {offset}");
+        overwrite(segment, offset, &[byte]);
+    }
+    assert!(records.read(Position(1), &place).is_ok());
 }

@@ -1,14 +1,14 @@
-//! The durable log: journal, queue, sled and the tail in memory as one [`EventLog`].
+//! The durable log: the journal and its index as one [`EventLog`].
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::open::{self, OpenReport};
-use super::recovery::OpenProgress;
+use super::follower::FollowerSignal;
+use super::open::{self, IndexDoubt, OpenReport};
 use super::scrub::{Scrub, ScrubState, ScrubStatus};
 use super::shared::SharedLogState;
 use crate::disk_space::{DiskSpace, StorageState, StorageStatus};
@@ -16,18 +16,12 @@ use crate::domain::value::Timestamp;
 use crate::environment::{CommitStep, Environment};
 use crate::events::codec;
 use crate::events::envelope::{Append, Commit, RecordedEvent};
-use crate::events::follower::{DurableGroup, FollowerQueue};
-use crate::events::journal::{Anchor, Journal, JournalOptions, JournalReader, SignedCheckpoint};
+use crate::events::journal::{Anchor, CommitRecords, Journal, JournalOptions, JournalReader, SignedCheckpoint};
 use crate::events::log::{AppendRejection, EventLog, GroupOutcome, LogFailure};
 use crate::events::open_error::OpenError;
 use crate::events::stream::{Position, StreamId, Version};
-use crate::events::stream_versions::StreamVersions;
-use crate::events::tail::Tail;
-use crate::events::version_cache::VersionCache;
+use crate::events::stream_counts::{StreamCounts, StreamHash};
 use crate::priority::{BackgroundWork, lower_priority};
-
-/// Maximum number of events inserted before the tail is shortened.
-pub(super) const BATCH_EVENTS: usize = 4096;
 
 /// Options of the log.
 #[derive(Clone)]
@@ -35,22 +29,13 @@ pub struct SledLogOptions {
     pub journal: JournalOptions,
     /// Free space on the disk.
     pub space: DiskSpace,
-    /// Maximum lag of sled in bytes of the journal; appends wait at the limit. The lagging events are also in memory,
-    /// in about three times as many bytes.
-    pub lag_bytes_max: usize,
-    /// Number of streams whose versions are cached (up to twice as many).
-    pub versions_max: usize,
-    /// Receives the progress of opening while sled is filled.
-    pub progress: Option<OpenProgress>,
 }
 
 impl SledLogOptions {
     /// Production options for a log directory, without a reserve of disk space.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        let journal = JournalOptions::new(directory);
-        let space = DiskSpace::default();
-        Self { journal, space, lag_bytes_max: 128 * 1024 * 1024, versions_max: 100_000, progress: None }
+        Self { journal: JournalOptions::new(directory), space: DiskSpace::default() }
     }
 }
 
@@ -66,17 +51,16 @@ pub struct SledLog {
 
 struct LogWriter {
     journal: Journal,
-    versions: VersionCache,
     /// Reason why the log accepts no more appends.
     read_only_reason: Option<String>,
 }
 
 impl SledLog {
-    /// Opens or creates the log: checks the whole journal, and updates or rebuilds sled. Calls `on_commit` with every
+    /// Opens or creates the log: checks the whole journal. Calls `on_commit` with every
     /// commit in order.
     ///
     /// # Errors
-    /// If the journal is damaged, sled is ahead of it, or the file system fails.
+    /// If the journal is damaged, the index is ahead of it, or the file system fails.
     pub fn open(
         options: &SledLogOptions,
         environment: &Environment,
@@ -86,7 +70,7 @@ impl SledLog {
     }
 
     /// Opens the log like [`SledLog::open`], but checks records before an anchor later, in the background. `on_commit`
-    /// receives the commits after the anchor. If sled must be rebuilt, everything is checked at once.
+    /// receives the commits after the anchor. If the index cannot be used, everything is checked at once.
     ///
     /// # Errors
     /// See [`SledLog::open`]; also if the journal does not hold the anchor ([`Anchor::check`]).
@@ -96,27 +80,31 @@ impl SledLog {
         anchor: Option<&Anchor>,
         on_commit: impl FnMut(&Commit),
     ) -> Result<(Self, OpenReport), OpenError> {
-        let open::OpenedSledLog { journal, trees, versions, report, deferred } =
+        let open::OpenedSledLog { journal, index, retired, end, mut report, deferred } =
             open::open(options, environment, anchor, on_commit)?;
 
+        let directory = &options.journal.directory;
         let shared = Arc::new(SharedLogState {
-            trees: RwLock::new(Some(Arc::new(trees))),
-            tail: RwLock::new(Tail::from_head(journal.head())),
-            queue: FollowerQueue::new(options.lag_bytes_max),
+            records: CommitRecords::new(directory),
             journal: journal.location(),
-            directory: options.journal.directory.join("sled"),
+            directory: open::sled_directory(options),
+            retired: Mutex::new(retired.map(Arc::new)),
+            follower: FollowerSignal::default(),
             space: options.space.clone(),
-            damage_mark: open::sled_damage_mark(options),
             scrub: Scrub::new(deferred.as_ref(), journal.head(), environment),
+            journal_damage: OnceLock::new(),
+            journal_damage_mark: open::journal_damage_mark(options),
             signed: AtomicU64::new(journal.signed_position().0),
             disk: disk_request::DiskRequest::default(),
-            expected_versions: RwLock::default(),
-            journal_damage_mark: open::journal_damage_mark(options),
             fail_points: environment.fail_points(),
+            index: RwLock::new(index),
         });
+        if let Some(end) = end {
+            report.index_doubt = shared.check_index_end(&end)?.map(IndexDoubt::damaged);
+        }
 
         let scrubber = deferred.map(|deferred| shared.clone().start_scrub(deferred)).transpose();
-        let scrubber = scrubber.map_err(OpenError::io("start the verification thread", &options.journal.directory))?;
+        let scrubber = scrubber.map_err(OpenError::io("start the verification thread", directory))?;
 
         let follower_state = Arc::clone(&shared);
         let follower = thread::Builder::new()
@@ -125,9 +113,9 @@ impl SledLog {
                 lower_priority(BackgroundWork::LogMaintenance);
                 follower_state.run_follower();
             })
-            .map_err(OpenError::io("start the index thread", options.journal.directory.join("sled")))?;
+            .map_err(OpenError::io("start the index thread", open::sled_directory(options)))?;
 
-        let writer = Mutex::new(LogWriter { journal, versions, read_only_reason: None });
+        let writer = Mutex::new(LogWriter { journal, read_only_reason: None });
         let follower = Mutex::new(Some(follower));
         let scrubber = Mutex::new(scrubber);
         Ok((Self { writer, shared, follower, scrubber }, report))
@@ -155,7 +143,6 @@ impl SledLog {
         }
         drop(writer);
 
-        self.shared.check_follower()?;
         self.shared.space.check().map_err(|disk_full| LogFailure::Full { reason: disk_full.to_string() })
     }
 
@@ -193,31 +180,39 @@ impl SledLog {
     /// # Errors
     /// See [`Journal::read_from`]; also if the commit's segment is damaged.
     pub fn anchor(&self, position: Position) -> Result<Option<Anchor>, OpenError> {
-        let reader = self.read_journal(Position(position.0.saturating_sub(1)));
-        let anchor = reader.and_then(|reader| Ok(reader.anchor_at(position)?));
-        anchor.inspect_err(|error| self.shared.report_journal_damage(error))
+        let reader = self.writer.lock().journal.read_from(Position(position.0.saturating_sub(1)));
+        let anchor = reader.and_then(|reader| reader.anchor_at(position)).map_err(OpenError::from);
+        anchor.inspect_err(|error| self.shared.report_damage(error))
     }
 
-    /// Sets the expected stream versions. Until the background check is complete, a stream that ends earlier counts as
-    /// damage.
-    pub fn set_expected_versions(&self, versions: StreamVersions) {
-        self.shared.set_expected_versions(versions);
+    /// Sets the number of events per stream, which a start from a snapshot does not count.
+    pub fn set_stream_counts(&self, counts: StreamCounts) {
+        self.shared.index.write().counts.get_or_insert(counts);
     }
 
-    /// The position up to which sled has followed the journal.
+    /// The position up to which sled has followed the journal; 0 while it is recreated.
     #[must_use]
     pub fn indexed_position(&self) -> Position {
-        Position(self.shared.tail.read().first_position().0 - 1)
+        self.shared.index.read().indexed
     }
 
     /// Size of sled on disk in bytes; `None` if sled is not open or its size is unavailable.
     #[must_use]
     pub fn index_bytes(&self) -> Option<u64> {
-        let trees = self.shared.trees.read().clone();
-        trees.and_then(|trees| trees.bytes().ok())
+        let sled = self.shared.index.read().sled.clone();
+        sled.and_then(|sled| sled.bytes().ok())
     }
 
-    /// Reads the durable records of the journal that hold events after `after`. Twice as fast as reading sled.
+    /// Recreates the index from the journal, in the background.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn rebuild_index(&self) -> Result<(), LogFailure> {
+        let sled = self.shared.index.read().sled.clone();
+        self.shared.replace_index(sled.as_ref(), "a rebuild was requested")
+    }
+
+    /// Reads the durable records of the journal that hold events after `after`, and verifies the hash chain.
     ///
     /// # Errors
     /// See [`Journal::read_from`].
@@ -231,7 +226,7 @@ impl SledLog {
         self.writer.lock().journal.checkpoint(at.micros())
     }
 
-    /// Rejects further appends, updates sled from the journal, and makes HEAD and sled durable. Reads continue to work.
+    /// Rejects further appends, makes HEAD durable, and fills sled. Reads continue to work.
     ///
     /// # Errors
     /// If the file system fails. Acknowledged events are safe even then.
@@ -239,18 +234,20 @@ impl SledLog {
         let mut writer = self.writer.lock();
         writer.read_only_reason.get_or_insert_with(|| "the log was closed".to_owned());
 
-        self.shared.queue.drain();
+        self.shared.follower.drain();
         self.join_follower();
         self.stop_scrub();
 
-        let storage_failure = |doing: &str, reason: String| LogFailure::Storage { doing: doing.to_owned(), reason };
-        writer.journal.close().map_err(|error| storage_failure("close the journal", error.to_string()))?;
+        let closed = writer.journal.close();
+        closed.map_err(|error| LogFailure::Storage {
+            doing: "close the journal".to_owned(),
+            reason: error.to_string(),
+        })?;
 
-        let trees = self.shared.trees.read().clone();
-        // A sled that is being reopened is updated by the next start.
-        let trees = trees.filter(|trees| !trees.has_failed());
-        trees.map_or(Ok(()), |trees| trees.flush()).map_err(|reason| storage_failure("flush sled", reason))?;
-
+        let sled = self.shared.index.read().sled.clone();
+        if let Some(Err(reason)) = sled.map(|sled| sled.flush()) {
+            tracing::warn!(reason, "index flush failed");
+        }
         self.shared.fail_points.hit_after(CommitStep::SledFlushed);
         Ok(())
     }
@@ -272,9 +269,9 @@ fn join_thread(thread: &Mutex<Option<JoinHandle<()>>>, work: &str) {
 }
 
 impl Drop for SledLog {
-    /// Stops the threads at once. Sled may be behind; the next start updates it from the journal.
+    /// Stops the threads at once. Sled may be behind; the next start continues to fill it.
     fn drop(&mut self) {
-        self.shared.queue.stop();
+        self.shared.follower.stop();
         self.join_follower();
         self.stop_scrub();
         if let Err(error) = self.writer.get_mut().journal.close() {
@@ -295,7 +292,7 @@ impl EventLog for SledLog {
 
         let space = &self.shared.space;
         space.check().map_err(|disk_full| LogFailure::Full { reason: disk_full.to_string() })?;
-        let outcome = self.shared.wait_for_room().and_then(|()| writer.append(group, &self.shared));
+        let outcome = writer.append(group, &self.shared);
 
         match &outcome {
             Ok(_) => space.record_success(),
@@ -306,43 +303,16 @@ impl EventLog for SledLog {
     }
 
     fn read_stream(&self, stream: &StreamId, after: Version) -> Result<Vec<RecordedEvent>, LogFailure> {
-        // Reads the tail first: events that have left it are in sled already.
-        let (tail, tail_position) = {
-            let tail = self.shared.tail.read();
-            (tail.stream(stream), tail.first_position())
-        };
-
-        let tail_version = tail.first().map(|commit| commit[0].version);
-        let mut events = Vec::new();
-        if tail_version.is_none_or(|first_version| after.0 + 1 < first_version.0) {
-            events = self.shared.read_stream(stream, after, (tail_version, tail_position))?;
-        }
-
-        events.extend(tail.iter().flat_map(|commit| commit.iter()).filter(|event| event.version > after).cloned());
-        self.shared.check_complete(stream, after, &events).map(|()| events)
+        self.shared.read_stream(stream, after)
     }
 
     fn read_all(&self, after: Position, limit: usize) -> Result<Vec<RecordedEvent>, LogFailure> {
-        let (tail_position, commits) = {
-            let tail = self.shared.tail.read();
-            (tail.first_position(), tail.commits_after(after, limit))
-        };
-
-        let sled_count = tail_position.0.saturating_sub(after.0 + 1).min(limit as u64);
-        let mut events = Vec::new();
-        if sled_count > 0 {
-            let last = Position(after.0 + sled_count);
-            events = self.shared.read_all(after, last)?;
-        }
-
-        let remaining = limit - events.len();
-        let tail = commits.iter().flat_map(|commit| commit.iter()).filter(|event| event.position > after);
-        events.extend(tail.take(remaining).cloned());
-        Ok(events)
+        let last = after.0.saturating_add(limit as u64).min(self.head().0);
+        self.shared.read_all(after, Position(last))
     }
 
     fn head(&self) -> Position {
-        self.shared.tail.read().head()
+        self.shared.index.read().head
     }
 
     fn after_group(&self) {
@@ -357,67 +327,65 @@ impl EventLog for SledLog {
     }
 }
 
+/// The commits of a group that the journal has staged.
+#[derive(Default)]
+struct StagedCommits {
+    commits: Vec<Commit>,
+    counts: StreamCounts,
+}
+
 impl LogWriter {
-    /// Appends a group. After a failure nothing of it is left in the journal or in the cached versions.
+    /// Appends a group. After a failure nothing of it is left in the journal.
     fn append(&mut self, group: Vec<Append>, shared: &SharedLogState) -> Result<GroupOutcome, LogFailure> {
-        let mut previous_versions = Vec::with_capacity(group.len());
-        let result = self.try_append(group, shared, &mut previous_versions);
-        if result.is_err() {
-            self.journal.discard_group();
-            previous_versions.into_iter().rev().for_each(|(stream, version)| self.versions.set(&stream, version));
-        }
-        result
+        self.try_append(group, shared).inspect_err(|_| self.journal.discard_group())
     }
 
-    /// Appends a group. Records the streams' previous versions in `before`.
-    fn try_append(
-        &mut self,
-        group: Vec<Append>,
-        shared: &SharedLogState,
-        previous_versions: &mut Vec<(StreamId, Version)>,
-    ) -> Result<GroupOutcome, LogFailure> {
-        let mut records = Vec::with_capacity(group.len());
+    fn try_append(&mut self, group: Vec<Append>, shared: &SharedLogState) -> Result<GroupOutcome, LogFailure> {
+        let mut staged = StagedCommits::default();
         let mut outcome = Vec::with_capacity(group.len());
 
         for append in group {
-            let actual = self.version(&append.stream, shared)?;
-            previous_versions.push((append.stream.clone(), actual));
-            outcome.push(append.check_version(actual).and_then(|()| self.stage(append, &mut records)));
+            let actual = stream_version(&append, &staged, shared)?;
+            outcome.push(append.check_version(actual).and_then(|()| self.stage(append, &mut staged)));
         }
 
-        if !records.is_empty() {
-            let bytes = shared.disk.measure(|| self.journal.write_group())?;
-            let events = records.iter().map(|(commit, _)| commit.len()).sum();
-            shared.publish(DurableGroup { bytes, records, events });
-            self.versions.rotate();
+        if !staged.commits.is_empty() {
+            let places = shared.disk.measure(|| self.journal.write_group())?;
+            shared.publish(&staged.commits, places);
         }
         Ok(outcome)
     }
 
-    fn stage(
-        &mut self,
-        append: Append,
-        records: &mut Vec<(Commit, std::ops::Range<usize>)>,
-    ) -> Result<Commit, AppendRejection> {
+    fn stage(&mut self, append: Append, staged: &mut StagedCommits) -> Result<Commit, AppendRejection> {
         let commit = append.into_commit(self.journal.staged_head());
         if let Some(last) = commit.last() {
-            let staging_result = self.journal.stage(commit.len() as u64, |payload| codec::encode(&commit, payload));
-            let payload = staging_result.map_err(|error| AppendRejection::TooLarge { bytes: error.bytes })?;
-            self.versions.set(&last.stream, last.version);
-            records.push((commit.clone(), payload));
+            let encoded = self.journal.stage(commit.len() as u64, |payload| codec::encode(&commit, payload));
+            encoded.map_err(|error| AppendRejection::TooLarge { bytes: error.bytes })?;
+            staged.counts.add(StreamHash::from(&last.stream), commit.len());
+            staged.commits.push(commit.clone());
         }
         Ok(commit)
     }
+}
 
-    fn version(&self, stream: &StreamId, shared: &SharedLogState) -> Result<Version, LogFailure> {
-        if let Some(cached) = self.versions.get(stream) {
-            return Ok(cached);
+/// The version of the stream of an append, after the commits staged before it.
+fn stream_version(append: &Append, staged: &StagedCommits, shared: &SharedLogState) -> Result<Version, LogFailure> {
+    let hash = StreamHash::from(&append.stream);
+    if let Some(stored) = shared.count(hash) {
+        let events = stored + staged.counts.get(hash);
+        // A stream has at most as many events as all streams with its hash. So no caller expects this version of
+        // a shorter stream, unless it has seen events that do not exist.
+        if events == 0 || events == append.expected.0 {
+            return Ok(Version(events));
         }
-        if let Some(tail_version) = shared.tail.read().stream_version(stream) {
-            return Ok(tail_version);
-        }
-        shared.stream_version(stream)
     }
+
+    let mut staged = staged.commits.iter().rev().filter_map(|commit| commit.last());
+    if let Some(event) = staged.find(|event| event.stream == append.stream) {
+        return Ok(event.version);
+    }
+    let events = shared.read_stream(&append.stream, Version(0))?;
+    Ok(events.last().map_or(Version(0), |event| event.version))
 }
 
 pub(super) mod disk_request;

@@ -1,32 +1,23 @@
-//! Reconciliation of sled with the journal during startup.
+//! Opening the log: the journal is checked, and repaired from the copies in sled; then sled is compared with its end.
 //!
-//! One pass over the journal checks it, calls the caller's callback, and inserts the events that sled lacks. Another
-//! thread computes a sum over everything in sled, which must equal the sum of the same commits in the journal. The sum
-//! is necessary because a flipped bit can make sled drop records silently. If the sums differ, or sled does not open,
-//! sled is rebuilt completely.
-//!
-//! Sled is opened first and deleted last: its records repair the journal if the chain proves them, even if sled as a
-//! whole cannot be trusted.
+//! Nothing waits for sled. Places that it lacks are collected while the journal is read. If sled cannot be used, the
+//! whole journal is read, so that all places are in memory, and the follower replaces sled later.
 
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
-use std::thread;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use super::log::{BATCH_EVENTS, SledLogOptions};
-use super::recovery::{OpenProgress, OpenStep};
+use super::log::SledLogOptions;
 use super::scrub::DeferredCheck;
-use super::{SledOpenError, SledTrees, stream_entry};
-use crate::data_dir::write_private;
-use crate::environment::{CommitStep, Environment};
-use crate::events::codec;
+use super::shared::{JournalContents, LogIndex};
+use super::{IndexEnd, SledIndex, SledOpenError};
+use crate::environment::Environment;
 use crate::events::envelope::Commit;
 use crate::events::journal::{
-    Anchor, Journal, JournalEnvironment, JournalReader, JournalRepair, OpenedJournal, RepairedPart, TornTail,
+    Anchor, Journal, JournalEnvironment, JournalRepair, OpenedJournal, RepairedPart, TornTail,
 };
 use crate::events::open_error::OpenError;
 use crate::events::stream::Position;
-use crate::events::version_cache::VersionCache;
 
 /// Result of opening a log, for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,40 +28,30 @@ pub struct OpenReport {
     pub torn_tail: Option<TornTail>,
     /// Repaired parts of the journal.
     pub repairs: Vec<JournalRepair>,
-    pub sled: SledReport,
-    /// Position up to which the journal and sled are still to be checked in the background.
-    pub deferred: Option<Position>,
+    /// Reason why the index is recreated in the background.
+    pub index_doubt: Option<IndexDoubt>,
 }
 
-/// Changes made to sled.
+/// Reason why the index cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SledReport {
-    /// Number of events inserted; all events after a rebuild.
-    pub inserted: u64,
-    /// Reason of a rebuild.
-    pub rebuilt: Option<SledRebuild>,
-}
-
-/// Reason why sled was rebuilt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SledRebuild {
+pub struct IndexDoubt {
     pub reason: String,
-    /// The resource that was missing at opening; `None` if sled was damaged, or a rebuild was requested.
+    /// The resource that was missing at opening; `None` if sled is damaged or outdated.
     pub missing_resource: Option<&'static str>,
 }
 
-impl SledRebuild {
-    fn damaged(reason: String) -> Self {
+impl IndexDoubt {
+    pub(super) fn damaged(reason: String) -> Self {
         Self { reason, missing_resource: None }
     }
 
-    fn describe(&self, inserted: u64) -> String {
+    fn describe(&self) -> String {
         let Self { reason, missing_resource } = self;
         let description = match missing_resource {
             None => "a damaged index".to_owned(),
             Some(resource) => format!("an index that could not be opened ({resource})"),
         };
-        format!("{description}, rebuilt from the journal: events 1 to {inserted} ({reason})")
+        format!("{description}, rebuilt from the journal in the background ({reason})")
     }
 }
 
@@ -82,8 +63,8 @@ impl OpenReport {
             let location = format!("{bytes} bytes of {} from {offset} on, position {position}", file.display());
             format!("an unfinished write after the last signed position, cut off: {location} ({reason})")
         });
-        let rebuild = self.sled.rebuilt.as_ref().map(|rebuild| rebuild.describe(self.sled.inserted));
-        torn_message.into_iter().chain(self.repairs.iter().map(describe_repair)).chain(rebuild).collect()
+        let doubt = self.index_doubt.as_ref().map(IndexDoubt::describe);
+        torn_message.into_iter().chain(self.repairs.iter().map(describe_repair)).chain(doubt).collect()
     }
 }
 
@@ -107,16 +88,19 @@ fn describe_repair(JournalRepair { file, offset, position, part }: &JournalRepai
 /// An opened log.
 pub(super) struct OpenedSledLog {
     pub journal: Journal,
-    pub trees: SledTrees,
-    pub versions: VersionCache,
+    pub index: LogIndex,
+    /// A sled that cannot be used.
+    pub retired: Option<SledIndex>,
+    /// The last commit in a usable sled.
+    pub end: Option<IndexEnd>,
     pub report: OpenReport,
     /// The part left for the background check.
     pub deferred: Option<DeferredCheck>,
 }
 
-/// Marker file that requests a rebuild of sled.
-pub(super) fn sled_damage_mark(options: &SledLogOptions) -> PathBuf {
-    options.journal.directory.join("sled.damaged")
+/// Directory of sled.
+pub(super) fn sled_directory(options: &SledLogOptions) -> PathBuf {
+    options.journal.directory.join("sled")
 }
 
 /// Marker file that requests a full check of the journal.
@@ -124,41 +108,11 @@ pub(super) fn journal_damage_mark(options: &SledLogOptions) -> PathBuf {
     options.journal.directory.join("journal.damaged")
 }
 
-/// Removes the marker after a full check.
-fn remove_journal_damage_mark(options: &SledLogOptions) -> Result<(), OpenError> {
-    let path = journal_damage_mark(options);
+/// Removes a marker file.
+fn remove_mark(path: PathBuf) -> Result<(), OpenError> {
     match fs::remove_file(&path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(OpenError::io("remove", path)(error)),
         _ => Ok(()),
-    }
-}
-
-/// Makes the next opening delete sled and rebuild it from the journal.
-///
-/// # Errors
-/// If the marker file cannot be written.
-pub fn request_sled_rebuild(options: &SledLogOptions, reason: &str) -> std::io::Result<()> {
-    write_private(&sled_damage_mark(options), reason.as_bytes())
-}
-
-/// End of sled's content.
-#[derive(Clone, Copy, Default)]
-pub(super) struct SledExtent {
-    /// The first position of its last commit.
-    pub last_commit: Position,
-    /// The position of its last event.
-    pub end: Position,
-}
-
-/// Order-independent sum over keys and values.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct ContentSum(u64);
-
-impl ContentSum {
-    pub fn add(&mut self, key: &[u8], value: &[u8]) {
-        let mut hasher = DefaultHasher::new();
-        (key, value).hash(&mut hasher);
-        self.0 = self.0.wrapping_add(hasher.finish());
     }
 }
 
@@ -170,236 +124,48 @@ pub(super) fn open(
     anchor: Option<&Anchor>,
     mut on_commit: impl FnMut(&Commit),
 ) -> Result<OpenedSledLog, OpenError> {
-    let directory = options.journal.directory.join("sled");
-    let mark = sled_damage_mark(options);
-    let progress = options.progress.as_ref();
-    let (trees, extent, mut rebuild) = match open_existing(&directory, &mark) {
-        Ok((trees, extent)) => (Some(trees), extent, None),
-        Err(UnusableSled { trees, rebuild }) => (trees.map(|trees| *trees), SledExtent::default(), Some(rebuild)),
-    };
+    let (sled, end, index_doubt) = open_index(options);
+    let indexed = end.map_or(Position(0), |end| end.position);
 
+    // Without an index, or after damage was found in the deferred part earlier, everything is read.
+    let deferred_to = anchor.filter(|_| end.is_some() && !journal_damage_mark(options).exists());
     let after = anchor.map_or(Position(0), |anchor| anchor.position);
-    // A rebuild of sled, or damage found in the deferred part earlier, requires reading everything.
-    let deferred_to = anchor.filter(|_| rebuild.is_none() && !journal_damage_mark(options).exists());
-    let mut versions = VersionCache::new(options.versions_max);
-    if deferred_to.is_some() {
-        versions.mark_incomplete();
-    }
+    let mut contents = JournalContents::default();
 
-    let mut filler = SledFiller::new(trees.as_ref().filter(|_| rebuild.is_none()), extent, progress);
-    let (actual_sum, opened_journal) = thread::scope(|scope| {
-        let intact_trees = trees.as_ref().filter(|_| rebuild.is_none() && deferred_to.is_none());
-        let sum_thread = intact_trees.map(|trees| scope.spawn(move || sum_content(trees, extent)));
-        let copies = &mut |position| trees.as_ref().and_then(|trees| trees.payload_at(position));
-        let environment = JournalEnvironment::new(environment, &options.space);
-        let options = options.journal.clone();
-
-        let result = Journal::open_and_repair(options, environment, extent.end, deferred_to, copies, |record| {
-            filler.add(&record.commit, record.payload);
-            if let Some(last) = record.commit.last() {
-                versions.set(&last.stream, last.version);
-                versions.rotate();
-            }
+    let copies = &mut |position| sled.as_ref().and_then(|sled| sled.payload_at(position));
+    let journal_environment = JournalEnvironment::new(environment, &options.space);
+    let journal_options = options.journal.clone();
+    let opened =
+        Journal::open_and_repair(journal_options, journal_environment, indexed, deferred_to, copies, |record| {
+            contents.add(&record, indexed);
             if record.commit[0].position > after {
                 on_commit(&record.commit);
             }
         });
-        (sum_thread.map(|thread| thread.join().unwrap_or_else(|_| Err("sled panicked".to_owned()))), result)
-    });
+    let OpenedJournal { journal, torn_tail, repairs } = opened?;
 
-    let OpenedJournal { journal, torn_tail, repairs } = opened_journal?;
+    let deferred = match deferred_to {
+        Some(anchor) => Some(DeferredCheck::new(&journal, *anchor)?),
+        None => remove_mark(journal_damage_mark(options)).map(|()| None)?,
+    };
+    // Older releases asked for a new sled with this file.
+    remove_mark(options.journal.directory.join("sled.damaged"))?;
+
     let head = journal.head();
-    let outcome = filler.finish(actual_sum);
-    let (trees, inserted) = match (trees, outcome) {
-        (Some(trees), Ok(inserted)) if rebuild.is_none() => (trees, inserted),
-        (old_trees, outcome) => {
-            if let Some(old_trees) = old_trees {
-                old_trees.close();
-            }
-            rebuild = rebuild.or(outcome.err().map(SledRebuild::damaged));
-            let trees = recreate(&directory)?;
-            environment.fail_points().hit_after(CommitStep::SledRemoved);
-            let inserted = refill(&trees, journal.read_from(Position(0))?, &directory, progress.zip(Some(head)))?;
-            (trees, inserted)
-        }
-    };
+    let (sled, retired) = if index_doubt.is_some() { (None, sled) } else { (sled, None) };
+    let counts = deferred.is_none().then_some(contents.counts);
+    let index = LogIndex { head, sled: sled.map(Arc::new), indexed, recent: contents.places, counts };
+    let report = OpenReport { head, torn_tail, repairs, index_doubt };
+    Ok(OpenedSledLog { journal, index, retired, end, report, deferred })
+}
 
-    if rebuild.is_some() && mark.exists() {
-        trees.flush().map_err(sled_error(&directory))?;
-        fs::remove_file(&mark).map_err(OpenError::io("remove", &mark))?;
+/// Opens the index, with its end. In case of doubt sled may still hold copies of damaged records.
+fn open_index(options: &SledLogOptions) -> (Option<SledIndex>, Option<IndexEnd>, Option<IndexDoubt>) {
+    match SledIndex::open(&sled_directory(options)) {
+        Err(SledOpenError { reason, missing_resource }) => (None, None, Some(IndexDoubt { reason, missing_resource })),
+        Ok(sled) => match sled.end() {
+            Ok(end) => (Some(sled), end, None),
+            Err(reason) => (Some(sled), None, Some(IndexDoubt::damaged(reason))),
+        },
     }
-
-    let deferred = match deferred_to.filter(|_| rebuild.is_none()) {
-        Some(anchor) => Some(DeferredCheck::new(&journal, *anchor, extent)?),
-        None => remove_journal_damage_mark(options).map(|()| None)?,
-    };
-
-    let report = OpenReport {
-        head,
-        torn_tail,
-        repairs,
-        sled: SledReport { inserted, rebuilt: rebuild },
-        deferred: deferred.as_ref().map(|check| check.anchor.position),
-    };
-    Ok(OpenedSledLog { journal, trees, versions, report, deferred })
-}
-
-fn sled_error(directory: &Path) -> impl FnOnce(String) -> OpenError {
-    move |reason| OpenError::Sled { directory: directory.to_owned(), reason }
-}
-
-/// Reason why sled cannot be used. If it opens, it may still hold copies of records.
-pub(super) struct UnusableSled {
-    trees: Option<Box<SledTrees>>,
-    pub rebuild: SledRebuild,
-}
-
-impl UnusableSled {
-    fn damaged(trees: Option<SledTrees>, reason: String) -> Self {
-        Self { trees: trees.map(Box::new), rebuild: SledRebuild::damaged(reason) }
-    }
-}
-
-/// Opens the existing sled.
-pub(super) fn open_existing(directory: &Path, mark: &Path) -> Result<(SledTrees, SledExtent), UnusableSled> {
-    let trees = SledTrees::open(directory);
-    if let Ok(reason) = fs::read_to_string(mark) {
-        return Err(UnusableSled::damaged(trees.ok(), reason));
-    }
-
-    let to_unusable = |SledOpenError { reason, missing_resource: lacking }| UnusableSled {
-        trees: None,
-        rebuild: SledRebuild { reason, missing_resource: lacking },
-    };
-    let trees = trees.map_err(to_unusable)?;
-
-    match read_extent(&trees) {
-        Ok(extent) => Ok((trees, extent)),
-        Err(reason) => Err(UnusableSled::damaged(Some(trees), reason)),
-    }
-}
-
-fn read_extent(trees: &SledTrees) -> Result<SledExtent, String> {
-    let Some(payload) = trees.last_payload()? else { return Ok(SledExtent::default()) };
-    let commit = codec::decode(&payload).map_err(|error| error.to_string())?;
-    Ok(SledExtent { last_commit: commit[0].position, end: commit[commit.len() - 1].position })
-}
-
-/// Deletes sled and creates an empty one. Nothing is lost, because the journal holds everything.
-pub(super) fn recreate(directory: &Path) -> Result<SledTrees, OpenError> {
-    let result = if directory.is_dir() { fs::remove_dir_all(directory) } else { fs::remove_file(directory) };
-    match result {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(OpenError::io("remove", directory)(error)),
-        _ => SledTrees::open(directory).map_err(|error| sled_error(directory)(error.reason)),
-    }
-}
-
-fn sum_content(trees: &SledTrees, extent: SledExtent) -> Result<ContentSum, String> {
-    let mut sum = ContentSum::default();
-    trees.for_each_entry(extent.last_commit, |key, value| sum.add(key, value))?;
-    Ok(sum)
-}
-
-/// Inserts the events that sled lacks, and computes the sum that sled should have.
-struct SledFiller<'t> {
-    /// `None` to insert nothing.
-    trees: Option<&'t SledTrees>,
-    extent: SledExtent,
-    expected: ContentSum,
-    pending: Vec<(Commit, Vec<u8>)>,
-    inserted: u64,
-    /// The first failure, after which nothing is inserted.
-    outcome: Result<(), String>,
-    progress: Option<&'t OpenProgress>,
-    /// The end of the journal, if it is known and sled is filled from the beginning.
-    head: Option<Position>,
-}
-
-impl<'t> SledFiller<'t> {
-    fn new(trees: Option<&'t SledTrees>, extent: SledExtent, progress: Option<&'t OpenProgress>) -> Self {
-        let expected = ContentSum::default();
-        let pending = Vec::new();
-        let outcome = Ok(());
-        Self { trees, extent, expected, pending, inserted: 0, outcome, progress, head: None }
-    }
-
-    fn add(&mut self, commit: &Commit, payload: &[u8]) {
-        if self.trees.is_none() {
-            return;
-        }
-
-        if commit[0].position <= self.extent.last_commit {
-            let (key, value) = stream_entry(commit);
-            self.expected.add(&key, &value);
-            self.expected.add(&commit[0].position.0.to_be_bytes(), payload);
-            return;
-        }
-
-        self.pending.push((commit.clone(), payload.to_vec()));
-        if self.pending.len() >= BATCH_EVENTS {
-            self.flush();
-        }
-    }
-
-    fn flush(&mut self) {
-        let records: Vec<_> = self.pending.iter().map(|(commit, payload)| (commit, payload.as_slice())).collect();
-        if let Some(trees) = self.trees
-            && self.outcome.is_ok()
-        {
-            self.outcome = trees.insert(&records, || {});
-        }
-
-        self.inserted += records.iter().map(|(commit, _)| commit.len() as u64).sum::<u64>();
-        let last_position = records.last().and_then(|(commit, _)| commit.last()).map(|event| event.position);
-
-        if let (Some(progress), Some(position)) = (self.progress, last_position) {
-            progress(OpenStep { position, head: self.head, rebuilding: self.head.is_some() });
-        }
-
-        self.pending.clear();
-    }
-
-    /// Returns the number of inserted events, or the reason why sled cannot be used. `found` is the sum of sled's
-    /// content, if computed.
-    fn finish(mut self, actual: Option<Result<ContentSum, String>>) -> Result<u64, String> {
-        self.flush();
-        self.outcome?;
-        if actual.transpose()?.is_none_or(|actual| actual == self.expected) {
-            Ok(self.inserted)
-        } else {
-            Err("sled differs from the journal".to_owned())
-        }
-    }
-}
-
-/// Fills empty trees with the whole journal. `progress` includes the position of the journal's head.
-pub(super) fn refill(
-    trees: &SledTrees,
-    mut journal: JournalReader,
-    directory: &Path,
-    progress: Option<(&OpenProgress, Position)>,
-) -> Result<u64, OpenError> {
-    let mut filler = SledFiller::new(Some(trees), SledExtent::default(), progress.map(|(progress, _)| progress));
-    filler.head = progress.map(|(_, head)| head);
-    while let Some(record) = journal.next_record()? {
-        filler.add(&record.commit, record.payload);
-    }
-    filler.finish(None).map_err(sled_error(directory))
-}
-
-/// Inserts the events that the trees lack. The inner error is the reason why the trees cannot be used.
-pub(super) fn catch_up(
-    trees: &SledTrees,
-    extent: SledExtent,
-    mut journal: JournalReader,
-) -> Result<Result<u64, String>, OpenError> {
-    let mut filler = SledFiller::new(Some(trees), extent, None);
-
-    thread::scope(|scope| {
-        let sum_thread = scope.spawn(|| sum_content(trees, extent));
-        while let Some(record) = journal.next_record()? {
-            filler.add(&record.commit, record.payload);
-        }
-        Ok(filler.finish(Some(sum_thread.join().unwrap_or_else(|_| Err("sled panicked".to_owned())))))
-    })
 }

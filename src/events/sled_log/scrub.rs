@@ -1,5 +1,4 @@
-//! Background check of the part that a start from a snapshot has not checked: the older journal, record by record, and
-//! sled's content at the start, against the journal.
+//! Background check of the part of the journal that a start from a snapshot has not checked.
 //!
 //! The check uses at most half of one core, at a low priority. If it finds damage, writing stops, because decisions
 //! based on damaged data would be worthless.
@@ -12,9 +11,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::open::{ContentSum, SledExtent};
 use super::shared::SharedLogState;
-use super::{SledTrees, catch_panic, stream_entry, u64_at};
 use crate::domain::value::Timestamp;
 use crate::environment::{Environment, FailPoint};
 use crate::events::journal::{Anchor, Journal, JournalReader};
@@ -55,32 +52,23 @@ pub struct ScrubStatus {
 pub(super) struct DeferredCheck {
     reader: JournalReader,
     pub anchor: Anchor,
-    extent: SledExtent,
 }
 
 impl DeferredCheck {
-    /// The journal up to the end of sled, and at least up to the anchor.
-    pub fn new(journal: &Journal, anchor: Anchor, extent: SledExtent) -> Result<Self, OpenError> {
-        let reader = journal.read_from(Position(0))?.with_end(anchor.position.max(extent.end));
-        Ok(Self { reader, anchor, extent })
+    /// The journal up to the anchor.
+    pub fn new(journal: &Journal, anchor: Anchor) -> Result<Self, OpenError> {
+        let reader = journal.read_from(Position(0))?.with_end(anchor.position);
+        Ok(Self { reader, anchor })
     }
 }
 
 /// Shared state of the background check.
 pub(super) struct Scrub {
     status: Mutex<ScrubStatus>,
-    damage: Mutex<DamageFound>,
+    /// Damage found by a reader, with the time. Kept until the next start has read the whole journal.
+    damage: Mutex<Option<(String, Timestamp)>>,
     environment: Environment,
     stopped: AtomicBool,
-}
-
-/// Damage found by readers, with the time.
-#[derive(Default)]
-struct DamageFound {
-    /// Cleared when sled is rebuilt.
-    in_sled: Option<(String, Timestamp)>,
-    /// Kept until the next start has read the whole journal.
-    in_journal: Option<(String, Timestamp)>,
 }
 
 /// The check was told to stop.
@@ -90,8 +78,6 @@ struct ScrubStopped;
 enum ScrubEnd {
     Stopped,
     Damaged(String),
-    /// Sled differs from the journal, which is intact.
-    SledDamaged(String),
 }
 
 impl From<ScrubStopped> for ScrubEnd {
@@ -119,7 +105,7 @@ impl Scrub {
     pub fn status(&self) -> ScrubStatus {
         let status = self.status.lock().clone();
         let damage = self.damage.lock();
-        match damage.in_journal.clone().or_else(|| damage.in_sled.clone()) {
+        match damage.clone() {
             Some((reason, since)) if !matches!(status.state, ScrubState::Damaged { .. }) => {
                 ScrubStatus { state: ScrubState::Damaged { reason }, since, ..status }
             }
@@ -127,29 +113,10 @@ impl Scrub {
         }
     }
 
-    /// Records damage that a reader found in sled. Only the first report counts.
-    pub fn record_sled_damage(&self, description: &str) {
-        self.damage.lock().in_sled.get_or_insert_with(|| {
-            let reason = format!("{description}; restart the service, which rebuilds the index from the journal");
-            (reason, self.environment.now())
-        });
-    }
-
-    /// Records damage that a reader found in the journal. Returns `true` for the first report, the only one that
-    /// counts.
-    pub fn record_journal_damage(&self, description: &str) -> bool {
-        let mut damage = self.damage.lock();
-        if damage.in_journal.is_some() {
-            return false;
-        }
+    /// Records damage that a reader found in the journal.
+    pub fn record_damage(&self, description: &str) {
         let reason = format!("{description}; restart the service, which repairs what it can prove");
-        damage.in_journal = Some((reason, self.environment.now()));
-        true
-    }
-
-    /// Clears damage in sled, because sled equals the journal again.
-    pub fn clear_sled_damage(&self) {
-        self.damage.lock().in_sled = None;
+        *self.damage.lock() = Some((reason, self.environment.now()));
     }
 
     fn advance_to(&self, position: Position) {
@@ -224,16 +191,11 @@ impl SharedLogState {
             Ok(()) => {
                 tracing::info!(position = %last, seconds = started.elapsed().as_secs(), "log verified");
                 self.scrub.finish();
-                *self.expected_versions.write() = None;
                 return;
             }
             Err(ScrubEnd::Damaged(reason)) => {
                 self.mark_journal_damaged(&reason);
                 format!("{reason}; restart the service, which repairs what it can prove")
-            }
-            Err(ScrubEnd::SledDamaged(reason)) => {
-                self.mark_sled_damaged(&reason);
-                format!("{reason}; restart the service, which rebuilds the index from the journal")
             }
         };
 
@@ -242,86 +204,18 @@ impl SharedLogState {
     }
 
     fn check_deferred(&self, deferred: DeferredCheck) -> Result<(), ScrubEnd> {
-        let DeferredCheck { mut reader, anchor, extent } = deferred;
+        let DeferredCheck { mut reader, anchor } = deferred;
         let mut throttle = ScrubThrottle { scrub: &self.scrub, since: Instant::now(), steps: 0 };
-        let mut expected = ContentSum::default();
-        let mut anchor_found = false;
-        loop {
-            let record = reader.next_record().map_err(|error| ScrubEnd::Damaged(error.to_string()))?;
-            let Some(record) = record else { break };
-
-            let first = record.commit[0].position;
-            if first <= extent.last_commit {
-                let (key, value) = stream_entry(&record.commit);
-                expected.add(&key, &value);
-                expected.add(&first.0.to_be_bytes(), record.payload);
-            }
-
-            let position = Position(reader.next_position().0 - 1);
-            anchor_found |= position == anchor.position && reader.chain() == anchor.chain;
-
+        while reader.next_record().map_err(|error| ScrubEnd::Damaged(error.to_string()))?.is_some() {
             throttle.step()?;
-            if throttle.steps == 0 && position <= anchor.position {
-                self.scrub.advance_to(position);
+            if throttle.steps == 0 {
+                self.scrub.advance_to(Position(reader.next_position().0 - 1));
             }
         }
 
-        if !anchor_found {
-            let reason = format!("the journal has another history up to position {}", anchor.position);
-            return Err(ScrubEnd::Damaged(reason));
+        if reader.next_position().0 == anchor.position.0 + 1 && reader.chain() == anchor.chain {
+            return Ok(());
         }
-
-        let Some(trees) = self.trees.read().clone() else { return self.wait_for_sled() };
-
-        match sum_content_throttled(&trees, extent.last_commit, &mut throttle) {
-            _ if trees.has_failed() => {
-                drop(trees);
-                self.wait_for_sled()
-            }
-            Ok(actual) if actual == expected => Ok(()),
-            Ok(_) => Err(ScrubEnd::SledDamaged("damage in sled: it differs from the journal".to_owned())),
-            Err(end) => Err(end),
-        }
+        Err(ScrubEnd::Damaged(format!("the journal has another history up to position {}", anchor.position)))
     }
-
-    /// Waits until sled is open again. Reopening has then compared it with the journal.
-    fn wait_for_sled(&self) -> Result<(), ScrubEnd> {
-        while self.trees.read().as_ref().is_none_or(|trees| trees.has_failed()) {
-            if self.scrub.stopped.load(Ordering::Relaxed) {
-                return Err(ScrubEnd::Stopped);
-            }
-            thread::sleep(WORK_INTERVAL);
-        }
-        Ok(())
-    }
-}
-
-/// Computes the sum of sled's content up to the commit at `last`.
-fn sum_content_throttled(
-    trees: &SledTrees,
-    last: Position,
-    throttle: &mut ScrubThrottle<'_>,
-) -> Result<ContentSum, ScrubEnd> {
-    let mut sum = ContentSum::default();
-    let mut events = trees.events.range(..=last.0.to_be_bytes());
-    while let Some((key, value)) = catch_panic(|| events.next().transpose()).map_err(ScrubEnd::SledDamaged)? {
-        if trees.has_failed() {
-            break;
-        }
-        sum.add(&key, &value);
-        throttle.step()?;
-    }
-
-    let mut streams = trees.streams.iter();
-    while let Some((key, value)) = catch_panic(|| streams.next().transpose()).map_err(ScrubEnd::SledDamaged)? {
-        if trees.has_failed() {
-            break;
-        }
-        if u64_at(&value, 0).is_some_and(|position| position <= last.0) {
-            sum.add(&key, &value);
-        }
-        throttle.step()?;
-    }
-
-    Ok(sum)
 }

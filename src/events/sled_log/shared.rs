@@ -1,42 +1,42 @@
-//! State shared by readers, the writer and the thread that fills sled: sled, if it is open, the tail and the queue.
+//! State shared by readers, the writer and the thread that fills sled: where the records are.
 
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Instant;
+use std::sync::{Arc, OnceLock};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
+use super::follower::FollowerSignal;
 use super::log::disk_request::DiskRequest;
-use super::scrub::{Scrub, ScrubState};
-use super::{SledDefect, SledTrees};
+use super::scrub::Scrub;
+use super::{IndexEnd, SledIndex};
 use crate::data_dir::write_private;
 use crate::disk_space::DiskSpace;
 use crate::environment::{CommitStep, FailPoints};
 use crate::events::envelope::{Commit, RecordedEvent};
-use crate::events::follower::{DurableGroup, FollowerQueue};
-use crate::events::journal::JournalLocation;
+use crate::events::journal::{CommitRecords, JournalError, JournalLocation, JournalReader, JournalRecord, RecordPlace};
 use crate::events::log::LogFailure;
+use crate::events::open_error::OpenError;
 use crate::events::stream::{Position, StreamId, Version};
-use crate::events::stream_versions::StreamVersions;
-use crate::events::tail::Tail;
+use crate::events::stream_counts::{StreamCounts, StreamHash};
 
 pub(super) struct SharedLogState {
-    /// Sled; `None` while it is being reopened.
-    pub trees: RwLock<Option<Arc<SledTrees>>>,
-    pub tail: RwLock<Tail>,
-    pub queue: FollowerQueue,
-    /// Read while sled is not available.
+    pub index: RwLock<LogIndex>,
+    pub records: CommitRecords,
     pub journal: JournalLocation,
     /// Directory of sled.
     pub directory: PathBuf,
-    /// Marker file of damage in sled. It makes the next opening rebuild sled.
-    pub damage_mark: PathBuf,
+    /// A sled in doubt, to be closed and deleted. Locked while a doubt is examined.
+    pub retired: Mutex<Option<Arc<SledIndex>>>,
+    pub follower: FollowerSignal,
     pub space: DiskSpace,
     /// Background check of the part that the start has deferred.
     pub scrub: Scrub,
-    /// Expected stream versions, until that check is complete.
-    pub expected_versions: RwLock<Option<StreamVersions>>,
+    /// Damage in the journal that a reader has met. No reader scans the journal again after that.
+    pub journal_damage: OnceLock<LogFailure>,
     /// Marker file of damage in the journal. It makes the next opening check everything.
     pub journal_damage_mark: PathBuf,
     /// Position up to which HEAD is signed.
@@ -46,145 +46,238 @@ pub(super) struct SharedLogState {
     pub fail_points: FailPoints,
 }
 
-impl SharedLogState {
-    /// Waits until the lag of sled is within its limit.
-    pub fn wait_for_room(&self) -> Result<(), LogFailure> {
-        self.queue.wait_for_room().map_err(|reason| LogFailure::Full { reason })
-    }
+/// Places of records by stream and position.
+pub(super) type PlaceMap = BTreeMap<(StreamHash, Position), RecordPlace>;
 
-    /// Checks that sled is being filled.
-    pub fn check_follower(&self) -> Result<(), LogFailure> {
-        self.queue.stalled().map_or(Ok(()), |reason| Err(LogFailure::Full { reason }))
-    }
+/// Where the records of each stream are. Sled knows the places up to `indexed`, memory the later ones.
+pub(super) struct LogIndex {
+    /// The last acknowledged event.
+    pub head: Position,
+    /// `None` while it is recreated. Then `indexed` is 0.
+    pub sled: Option<Arc<SledIndex>>,
+    pub indexed: Position,
+    pub recent: PlaceMap,
+    /// Number of events per stream; `None` until the start has told it.
+    pub counts: Option<StreamCounts>,
+}
 
-    /// Makes a durable group visible to readers. The tail comes before the queue, because events that sled has are
-    /// removed from the tail.
-    pub fn publish(&self, group: DurableGroup) {
-        let mut tail = self.tail.write();
-        for (commit, _) in &group.records {
-            tail.push(commit.clone());
+/// Contents of the journal, as far as an index has to know them.
+#[derive(Default)]
+pub(super) struct JournalContents {
+    pub places: PlaceMap,
+    pub counts: StreamCounts,
+}
+
+impl JournalContents {
+    /// Adds a record. Places up to `indexed` are left out.
+    pub fn add(&mut self, record: &JournalRecord<'_>, indexed: Position) {
+        let first = &record.commit[0];
+        let stream = StreamHash::from(&first.stream);
+        if first.position > indexed {
+            self.places.insert((stream, first.position), record.place);
         }
-        drop(tail);
-        self.queue.push(group);
+        self.counts.add(stream, record.commit.len());
+    }
+
+    fn add_all(&mut self, reader: &mut JournalReader) -> Result<(), JournalError> {
+        while let Some(record) = reader.next_record()? {
+            self.add(&record, Position(0));
+        }
+        Ok(())
+    }
+}
+
+/// Reason why a stream could not be read from the places in the index.
+enum StreamReadError {
+    /// The journal cannot be read at all.
+    Failed(LogFailure),
+    /// The index or the journal is wrong.
+    Mismatch(String),
+}
+
+impl SharedLogState {
+    /// Makes durable commits visible to readers.
+    pub fn publish(&self, commits: &[Commit], places: Vec<RecordPlace>) {
+        let mut index = self.index.write();
+        for (commit, place) in commits.iter().zip(places) {
+            let Some(last) = commit.last() else { continue };
+            let stream = StreamHash::from(&last.stream);
+            index.recent.insert((stream, commit[0].position), place);
+            index.head = last.position;
+            if let Some(counts) = &mut index.counts {
+                counts.add(stream, commit.len());
+            }
+        }
+        drop(index);
+        self.follower.wake();
         self.fail_points.hit_after(CommitStep::Published);
     }
 
-    /// Fills sled until the queue ends.
-    pub fn run_follower(&self) {
-        while let Some(groups) = self.queue.take(super::log::BATCH_EVENTS) {
-            let started = Instant::now();
-            let records = groups.iter().flat_map(|group| {
-                group.records.iter().map(|(commit, payload)| (commit, &group.bytes[payload.clone()]))
+    /// Number of events of all streams with this hash, once known.
+    pub fn count(&self, stream: StreamHash) -> Option<u64> {
+        self.index.read().counts.as_ref().map(|counts| counts.get(stream))
+    }
+
+    /// The events of a stream after version `after`. If the index is wrong, it is replaced first.
+    pub fn read_stream(&self, stream: &StreamId, after: Version) -> Result<Vec<RecordedEvent>, LogFailure> {
+        let hash = StreamHash::from(stream);
+        let mut replaced = false;
+        loop {
+            let (sled, indexed, mut recent, count) = {
+                let index = self.index.read();
+                let count = index.counts.as_ref().map(|counts| counts.get(hash));
+                let recent = index.recent.range((hash, Position(0))..=(hash, Position(u64::MAX)));
+                let recent: Vec<_> = recent.map(|((_, position), place)| (*position, *place)).collect();
+                (index.sled.clone(), index.indexed, recent, count)
+            };
+            if count == Some(0) {
+                return Ok(Vec::new());
+            }
+
+            let stored =
+                sled.as_ref().filter(|_| indexed.0 > 0).map_or(Ok(Vec::new()), |sled| sled.places(hash, indexed));
+            let read = stored.map_err(StreamReadError::Mismatch).and_then(|mut places| {
+                places.append(&mut recent);
+                self.read_places(stream, &places, count)
             });
-            let records: Vec<_> = records.collect();
 
-            while let Err(reason) = self.fill(&records) {
-                if !self.reopen_until_filled(&reason) {
-                    return;
+            match read {
+                Ok(mut events) => {
+                    events.retain(|event| event.version > after);
+                    return Ok(events);
                 }
+                Err(StreamReadError::Failed(failure)) => return Err(failure),
+                Err(StreamReadError::Mismatch(reason)) if replaced => {
+                    let location = "the index".to_owned();
+                    return Err(LogFailure::Damaged { location, position: Position(0), reason });
+                }
+                Err(StreamReadError::Mismatch(reason)) => self.replace_index(sled.as_ref(), &reason)?,
             }
-
-            if let Some(last) = records.last().and_then(|(commit, _)| commit.last()) {
-                self.tail.write().evict_through(last.position);
-            }
-
-            self.queue.finish_batch(groups.iter().map(|group| group.bytes.len()).sum());
-            self.queue.pause_while_busy(started.elapsed());
+            replaced = true;
         }
     }
 
-    fn fill(&self, records: &[(&Commit, &[u8])]) -> Result<(), String> {
-        let trees = self.trees.read().clone().ok_or("sled is closed")?;
-        trees.insert(records, || self.fail_points.hit_after(CommitStep::SledIndexed))?;
-        self.fail_points.hit_after(CommitStep::SledInserted);
-        trees.io_error.get().map_or(Ok(()), |reason| Err(reason.clone()))
-    }
-
-    /// Stores the expected stream versions, unless the whole log was checked.
-    pub fn set_expected_versions(&self, versions: StreamVersions) {
-        let mut expected = self.expected_versions.write();
-        if self.scrub.state() != ScrubState::Intact {
-            *expected = Some(versions);
-        }
-    }
-
-    /// Checks that these are all events of a stream after version `after`, as far as is known.
-    pub fn check_complete(
+    /// Reads all events of a stream, and checks that none is missing. `count` is the number of events at these places.
+    fn read_places(
         &self,
         stream: &StreamId,
-        after: Version,
-        events: &[RecordedEvent],
-    ) -> Result<(), LogFailure> {
-        let expected = (after.0 + 1..).map(Version);
-        match events.iter().zip(expected).find(|(event, version)| event.version != *version) {
-            None => self.check_stream_end(stream, events.last().map_or(after, |event| event.version)),
-            Some((event, version)) => {
-                let reason = format!("version {version} of stream {stream} is missing");
-                Err(self.report_sled_damage(SledDefect { position: event.position, reason }))
+        places: &[(Position, RecordPlace)],
+        count: Option<u64>,
+    ) -> Result<Vec<RecordedEvent>, StreamReadError> {
+        let mut events: Vec<RecordedEvent> = Vec::new();
+        let mut found = 0;
+        for (position, place) in places {
+            let commit = self.records.read(*position, place).map_err(|error| match error {
+                JournalError::Io { doing, file, reason } if reason.kind() != ErrorKind::NotFound => {
+                    let doing = format!("{doing} {}", file.display());
+                    StreamReadError::Failed(LogFailure::Storage { doing, reason: reason.to_string() })
+                }
+                other => StreamReadError::Mismatch(other.to_string()),
+            })?;
+            found += commit.len() as u64;
+            events.extend(commit.iter().filter(|event| event.stream == *stream).cloned());
+        }
+
+        if let Some(gap) =
+            (1..).map(Version).zip(&events).find_map(|(version, event)| (event.version != version).then_some(version))
+        {
+            return Err(StreamReadError::Mismatch(format!("version {gap} of stream {stream} is missing")));
+        }
+        match count {
+            Some(count) if count != found => {
+                let reason = format!("the index has {found} events of stream {stream} instead of {count}");
+                Err(StreamReadError::Mismatch(reason))
             }
+            _ => Ok(events),
         }
     }
 
-    /// Checks that a stream with this version has not lost its end, as far as is known.
-    fn check_stream_end(&self, stream: &StreamId, version: Version) -> Result<(), LogFailure> {
-        let expected_version =
-            self.expected_versions.read().as_ref().map_or(Version(0), |expected| expected.lower_bound(stream));
-        if version >= expected_version {
-            return Ok(());
-        }
-        let reason = format!("stream {stream} ends with version {version} instead of {expected_version}");
-        Err(self.report_sled_damage(SledDefect { position: Position(0), reason }))
-    }
-
-    /// The version of a stream before the tail.
-    pub fn stream_version(&self, stream: &StreamId) -> Result<Version, LogFailure> {
-        let Some(version) = self.query_sled(|trees| trees.stream_version(stream))? else {
-            return self.stream_version_from_journal(stream);
-        };
-        self.check_stream_end(stream, version).map(|()| version)
-    }
-
-    /// Reads a stream from sled ([`SledTrees::read_stream`]), or from the journal if sled is not available.
-    pub fn read_stream(
-        &self,
-        stream: &StreamId,
-        after: Version,
-        bounds: (Option<Version>, Position),
-    ) -> Result<Vec<RecordedEvent>, LogFailure> {
-        let events = self.query_sled(|trees| {
-            let mut events = Vec::new();
-            trees.read_stream(stream, after, bounds, &mut events).map(|()| events)
-        });
-        events?.map_or_else(|| self.read_stream_from_journal(stream, after, bounds.1), Ok)
-    }
-
-    /// Reads events from sled ([`SledTrees::read_all`]), or from the journal if sled is not available.
+    /// All events after position `after` up to `last`.
     pub fn read_all(&self, after: Position, last: Position) -> Result<Vec<RecordedEvent>, LogFailure> {
-        let events = self.query_sled(|trees| {
-            let mut events = Vec::new();
-            trees.read_all(after, last, &mut events).map(|()| events)
+        let mut events = Vec::new();
+        let walked = self.records.walk(after, last, |record| {
+            let wanted = record.commit.iter().filter(|event| event.position > after && event.position <= last);
+            events.extend(wanted.cloned());
+            ControlFlow::Continue(())
         });
-        events?.map_or_else(|| self.read_all_from_journal(after, last), Ok)
+        walked.map(|()| events).map_err(|error| self.report_journal_error(error))
     }
 
-    /// Queries sled; `None` if it is not available.
-    fn query_sled<T>(&self, query: impl FnOnce(&SledTrees) -> Result<T, SledDefect>) -> Result<Option<T>, LogFailure> {
-        let Some(trees) = self.trees.read().clone() else { return Ok(None) };
-        match query(&trees) {
-            Ok(value) => Ok(Some(value)),
-            Err(_) if trees.has_failed() => {
-                self.queue.request_check();
-                Ok(None)
+    /// Replaces the index by one in memory, which a scan of the whole journal yields, and makes the follower delete
+    /// sled and fill a new one. Does nothing if another thread has replaced `doubted` already.
+    ///
+    /// # Errors
+    /// If the journal is damaged. Sled stays then, because its copies may repair the journal at the next start.
+    pub fn replace_index(&self, doubted: Option<&Arc<SledIndex>>, reason: &str) -> Result<(), LogFailure> {
+        let mut retired = self.retired.lock();
+        let head = {
+            let index = self.index.read();
+            let is_current = match (&index.sled, doubted) {
+                (Some(current), Some(doubted)) => Arc::ptr_eq(current, doubted),
+                (None, None) => true,
+                _ => false,
+            };
+            if !is_current {
+                return Ok(());
             }
-            Err(defect) => Err(self.report_sled_damage(defect)),
+            index.head
+        };
+        if let Some(damage) = self.journal_damage.get() {
+            return Err(damage.clone());
         }
+
+        tracing::warn!(reason, "index in doubt, rebuilt from the journal");
+        let reported = |error| self.report_journal_error(error);
+        let mut contents = JournalContents::default();
+        let mut reader: JournalReader = self.journal.read(Position(0), head).map_err(reported)?;
+        contents.add_all(&mut reader).map_err(reported)?;
+
+        // The records that were appended meanwhile are few.
+        let mut index = self.index.write();
+        contents.add_all(&mut reader.with_end(index.head)).map_err(reported)?;
+        index.recent = contents.places;
+        index.counts = Some(contents.counts);
+        index.indexed = Position(0);
+        if let Some(sled) = index.sled.take() {
+            *retired = Some(sled);
+        }
+        drop(index);
+        self.follower.wake();
+        Ok(())
     }
 
-    /// Makes the next start rebuild sled, also after a power cut.
-    pub fn mark_sled_damaged(&self, reason: &str) {
-        if let Err(error) = write_private(&self.damage_mark, reason.as_bytes()) {
-            tracing::error!(%error, "damage not recorded: delete the sled directory before the next start");
+    /// Compares the last commit in sled with the journal, which the start has checked. Returns the reason if sled was
+    /// replaced.
+    pub fn check_index_end(&self, end: &IndexEnd) -> Result<Option<String>, OpenError> {
+        let Some(sled) = self.index.read().sled.clone() else { return Ok(None) };
+        let place = sled.place(end.stream, end.commit).ok().flatten();
+        let chain = place.map_or(Ok(None), |place| self.records.chain_at(end.commit, &place))?;
+        if chain == Some(end.chain) {
+            return Ok(None);
         }
+
+        let reason = "it belongs to another log, or to another history of this one".to_owned();
+        // Damage in the part that is not checked yet is reported. Sled stays then, and every read is checked.
+        let _ = self.replace_index(Some(&sled), &reason);
+        Ok(Some(reason))
+    }
+
+    /// Converts an error of a reader of the journal, and reports damage.
+    pub fn report_journal_error(&self, error: JournalError) -> LogFailure {
+        let error = OpenError::from(error);
+        self.report_damage(&error);
+        read_failure(&error)
+    }
+
+    /// Reports damage that a reader has met in the journal. The log does not count as intact after that, and the next
+    /// start reads the whole journal.
+    pub fn report_damage(&self, error: &OpenError) {
+        if !matches!(error, OpenError::Damaged { .. }) || self.journal_damage.set(read_failure(error)).is_err() {
+            return;
+        }
+        tracing::error!(%error, "journal damaged");
+        self.scrub.record_damage(&error.to_string());
+        self.mark_journal_damaged(&error.to_string());
     }
 
     /// Makes the next start read the whole journal, also after a power cut.
@@ -193,13 +286,14 @@ impl SharedLogState {
             tracing::error!(%error, "damage not recorded: delete the snapshots before the next start");
         }
     }
+}
 
-    /// Records damage in sled, which the next start rebuilds.
-    pub fn report_sled_damage(&self, defect: SledDefect) -> LogFailure {
-        let SledDefect { position, reason } = defect;
-        tracing::error!(%position, reason, "sled damaged, rebuilt at the next start");
-        self.mark_sled_damaged(&reason);
-        self.scrub.record_sled_damage(&format!("damage in sled at position {position}: {reason}"));
-        LogFailure::Damaged { location: "sled".to_owned(), position, reason }
+fn read_failure(error: &OpenError) -> LogFailure {
+    match error {
+        OpenError::Damaged { file, offset, position, reason } => {
+            let location = format!("{} at offset {offset}", file.display());
+            LogFailure::Damaged { location, position: *position, reason: reason.clone() }
+        }
+        error => LogFailure::Storage { doing: "read the journal".to_owned(), reason: error.to_string() },
     }
 }

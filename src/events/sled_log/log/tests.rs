@@ -1,13 +1,14 @@
 //! Tests of damage on disk, as seen by readers of an open log.
 
+use std::time::{Duration, Instant};
+
 use uuid::Uuid;
 
-use super::super::SledTrees;
+use super::super::{SledIndex, place_key};
 use super::*;
 use crate::domain::ids::{EventId, TaskId};
 use crate::domain::task::TaskEvent;
 use crate::events::envelope::{CommandContext, NewEvent};
-use crate::events::stream_versions::StreamVersions;
 
 const AT: Timestamp = Timestamp::from_micros(1);
 
@@ -42,47 +43,134 @@ fn open_from(directory: &std::path::Path, anchor: Option<&Anchor>) -> (SledLog, 
     SledLog::open_from(&options, &Environment::manual(AT, 1), anchor, |_| {}).unwrap()
 }
 
-/// Damages sled under an open log; returns which of `read_all` and `read_stream` report damage.
-fn check_damage(damage: impl Fn(&SledTrees)) -> [bool; 2] {
-    let directory = tempfile::tempdir().unwrap();
-    let log = log_with_events(directory.path());
-    damage(log.shared.trees.read().as_ref().unwrap());
-    let is_damage = |result: Result<_, LogFailure>| matches!(result, Err(LogFailure::Damaged { .. }));
-    let damage_seen =
-        [is_damage(log.read_all(Position(0), usize::MAX)), is_damage(log.read_stream(&stream(), Version(0)))];
-
-    // After a reader found damage, the log is not reported as intact any more, even if the start found it so.
-    let status = log.verification();
-    assert!(matches!(status.state, ScrubState::Damaged { .. }) && status.until == Position(0), "{status:?}");
-    drop(log);
-
-    // The next start repairs the damage.
-    let (log, report) = open(directory.path());
-    assert_eq!((log.verification().state, log.verification().position), (ScrubState::Intact, Position(6)));
-    assert!(report.sled.rebuilt.is_some(), "{report:?}");
-    assert_eq!(log.read_all(Position(0), usize::MAX).unwrap().len(), 6);
-    drop(log);
-
-    assert_eq!(open(directory.path()).1.sled.rebuilt, None);
-    damage_seen
+/// The stream's key in the index, for the commit at a position.
+fn key(position: u64) -> [u8; 16] {
+    place_key(StreamHash::from(&stream()), Position(position))
 }
 
-#[test]
-fn damage_that_a_reader_met_is_over_when_sled_was_made_anew_meanwhile() {
-    // Given a log in which a reader found damaged sled data
+fn sled(log: &SledLog) -> Arc<SledIndex> {
+    log.shared.index.read().sled.clone().expect("sled is open")
+}
+
+/// Waits until sled has everything.
+fn wait_until_indexed(log: &SledLog) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while log.indexed_position() < log.head() {
+        assert!(Instant::now() < deadline, "sled is not filled");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Damages sled under an open log, and checks that reads and appends are correct and that sled is replaced.
+#[track_caller]
+fn assert_replaced(damage: impl Fn(&SledIndex)) {
     let directory = tempfile::tempdir().unwrap();
     drop(log_with_events(directory.path()));
     let (log, _) = open(directory.path());
-    drop(log.shared.trees.read().as_ref().unwrap().events.remove(3u64.to_be_bytes()).unwrap());
-    assert!(log.read_all(Position(0), usize::MAX).is_err());
-    assert!(matches!(log.verification().state, ScrubState::Damaged { .. }), "{:?}", log.verification());
+    let expected = log.read_stream(&stream(), Version(0)).unwrap();
+    assert_eq!((expected.len(), log.indexed_position()), (6, Position(6)));
 
-    // When sled fails and is reopened
-    assert!(log.shared.reopen_until_filled("it failed"));
+    let damaged = sled(&log);
+    damage(&damaged);
+    assert_eq!(log.read_stream(&stream(), Version(0)).unwrap(), expected);
+    let is_damaged = |index: &Option<Arc<SledIndex>>| index.as_ref().is_some_and(|sled| Arc::ptr_eq(sled, &damaged));
+    assert!(!is_damaged(&log.shared.index.read().sled), "the damaged sled is still used");
+    drop(damaged);
 
-    // Then it matches the journal, and no damage is reported
+    // The journal is intact, so nothing is reported, and the log accepts appends.
     assert_eq!(log.verification().state, ScrubState::Intact);
-    assert_eq!(log.read_all(Position(0), usize::MAX).unwrap().len(), 6);
+    assert!(log.append(vec![append(6)]).unwrap()[0].is_ok());
+    wait_until_indexed(&log);
+    assert_eq!(log.read_stream(&stream(), Version(0)).unwrap().len(), 7);
+    assert_eq!(log.read_all(Position(0), usize::MAX).unwrap().len(), 7);
+    log.close().unwrap();
+    drop(log);
+    assert_eq!(open(directory.path()).1.messages(), [""; 0]);
+}
+
+#[test]
+fn a_flipped_bit_in_sled_is_detected_at_the_read_and_the_journal_is_served() {
+    for bit in (0..20 * 8).step_by(7) {
+        assert_replaced(|sled| {
+            let mut value = sled.places.get(key(4)).unwrap().unwrap();
+            value[bit / 8] ^= 1 << (bit % 8);
+            sled.places.insert(key(4), value).unwrap();
+        });
+    }
+}
+
+#[test]
+fn an_entry_that_sled_has_lost_is_detected_at_the_read() {
+    for position in 1..=6 {
+        assert_replaced(|sled| drop(sled.places.remove(key(position)).unwrap()));
+    }
+    assert_replaced(|sled| sled.places.clear().unwrap());
+}
+
+#[test]
+fn an_entry_that_leads_to_another_record_is_detected_at_the_read() {
+    assert_replaced(|sled| {
+        let other = sled.places.get(key(2)).unwrap().unwrap();
+        sled.places.insert(key(5), other).unwrap();
+    });
+    assert_replaced(|sled| {
+        let other = sled.places.remove(key(2)).unwrap().unwrap();
+        sled.places.insert(place_key(StreamHash(7), Position(2)), other).unwrap();
+    });
+}
+
+#[test]
+fn a_damaged_copy_in_sled_repairs_nothing() {
+    // Given a log, and its copy in sled with a flipped bit
+    let directory = tempfile::tempdir().unwrap();
+    drop(log_with_events(directory.path()));
+    let (log, _) = open(directory.path());
+    let index = sled(&log);
+    let original = index.copies.first().unwrap().unwrap();
+    let payload = index.payload_at(Position(3)).expect("there is a copy");
+
+    // Then it is the original payload, or none
+    for bit in (0..original.1.len() * 8).step_by(61) {
+        let mut value = original.1.clone();
+        value[bit / 8] ^= 1 << (bit % 8);
+        index.copies.insert(&original.0, value).unwrap();
+        assert!(index.payload_at(Position(3)).is_none_or(|found| found == payload), "bit {bit}");
+        assert!(index.end().is_err(), "bit {bit}");
+    }
+}
+
+#[test]
+fn readers_and_appends_go_on_while_sled_cannot_be_filled() {
+    // Given a log whose sled directory cannot be recreated
+    let directory = tempfile::tempdir().unwrap();
+    drop(log_with_events(directory.path()));
+    let (log, _) = open(directory.path());
+    log.shared.space.record_refusal("a test");
+    log.rebuild_index().unwrap();
+
+    // Then everything is served from the journal
+    assert_eq!((log.indexed_position(), log.index_bytes()), (Position(0), None));
+    assert_eq!(log.read_stream(&stream(), Version(2)).unwrap().len(), 4);
+    assert_eq!(log.read_all(Position(1), 3).unwrap().len(), 3);
+
+    // And sled is filled when it can be
+    wait_until_indexed(&log);
+    assert!(log.index_bytes().is_some());
+}
+
+#[test]
+fn an_index_of_an_older_release_is_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    drop(log_with_events(directory.path()));
+    std::fs::remove_dir_all(directory.path().join("sled")).unwrap();
+    let db = sled::open(directory.path().join("sled")).unwrap();
+    db.open_tree("events").unwrap().insert(1_u64.to_be_bytes(), "a record").unwrap();
+    drop(db);
+
+    let (log, report) = open(directory.path());
+    assert!(report.index_doubt.is_some(), "{report:?}");
+    wait_until_indexed(&log);
+    assert_eq!(log.read_stream(&stream(), Version(0)).unwrap().len(), 6);
 }
 
 /// Flips a bit in the last byte of the journal; returns the file.
@@ -98,17 +186,16 @@ fn flip_last_journal_bit(directory: &std::path::Path) -> std::path::PathBuf {
 
 #[test]
 fn damage_that_a_reader_met_in_the_journal_is_told_until_a_start_has_read_all_of_it() {
-    // Given a log whose sled has failed, and a flipped bit in the journal
+    // Given a log that was started from a snapshot, and a flipped bit in the journal
     let directory = tempfile::tempdir().unwrap();
     let log = log_with_events(directory.path());
     let anchor = log.anchor(Position(6)).unwrap().unwrap();
     drop(log);
     let (log, _) = open_from(directory.path(), Some(&anchor));
     log.stop_scrub();
-    log.shared.close_trees();
     let segment = flip_last_journal_bit(directory.path());
 
-    // When a client reads, and the journal is read in place of sled
+    // When a client reads the record
     let result = log.read_stream(&stream(), Version(0));
 
     // Then the reader gets damage, and the log reports it with its place
@@ -116,9 +203,11 @@ fn damage_that_a_reader_met_in_the_journal_is_told_until_a_start_has_read_all_of
     let ScrubState::Damaged { reason } = log.verification().state else { panic!("{:?}", log.verification()) };
     assert!(reason.contains(&segment.display().to_string()) && reason.contains("position 6"), "{reason}");
 
-    // And correct bytes from the disk later change nothing: sled is up to date again, but the journal remains suspect
+    // And sled stays, because it has the copy
+    assert_eq!(log.indexed_position(), Position(6));
+
+    // And correct bytes from the disk later change nothing: reads work, but the journal remains suspect
     flip_last_journal_bit(directory.path());
-    assert!(log.shared.reopen_until_filled("it failed"));
     assert_eq!(log.read_stream(&stream(), Version(0)).unwrap().len(), 6);
     assert!(matches!(log.verification().state, ScrubState::Damaged { .. }), "{:?}", log.verification());
     drop(log);
@@ -138,60 +227,23 @@ fn damage_that_a_snapshot_met_in_the_journal_is_told() {
 }
 
 #[test]
-fn a_missing_record_is_damage_and_never_partial_data() {
-    let remove = |position: u64| move |trees: &SledTrees| drop(trees.events.remove(position.to_be_bytes()).unwrap());
-    for position in 1..=6 {
-        assert_eq!(check_damage(remove(position)), [true, true], "position {position}");
-    }
-}
-
-#[test]
-fn an_undecodable_record_is_damage() {
-    assert_eq!(check_damage(|trees| drop(trees.events.insert(4u64.to_be_bytes(), &[1, 0, 9]).unwrap())), [true, true]);
-}
-
-#[test]
-fn a_missing_entry_of_the_stream_index_is_damage() {
-    let remove = |trees: &SledTrees| {
-        let key = super::super::stream_key(&stream(), Some(Version(3)));
-        drop(trees.streams.remove(key).unwrap());
-    };
-    assert_eq!(check_damage(remove), [false, true]);
-}
-
-#[test]
-fn a_stream_whose_end_is_lost_is_damage_before_the_scrub_knows() {
+fn a_start_from_a_snapshot_knows_how_many_events_a_stream_has() {
     // Given a log with a snapshot, and sled without the last entry of the stream
     let directory = tempfile::tempdir().unwrap();
     let log = log_with_events(directory.path());
     let anchor = log.anchor(Position(6)).unwrap().unwrap();
-    let key = super::super::stream_key(&stream(), Some(Version(6)));
-    drop(log.shared.trees.read().as_ref().unwrap().streams.remove(key).unwrap());
+    drop(sled(&log).places.remove(key(6)).unwrap());
     log.close().unwrap();
     drop(log);
 
     // When the log is opened with that snapshot
     let (log, _) = open_from(directory.path(), Some(&anchor));
-    let mut versions = StreamVersions::default();
-    (1..=6).for_each(|version| versions.observe(&stream(), Version(version)));
-    log.set_expected_versions(versions);
+    let mut counts = StreamCounts::default();
+    counts.add(StreamHash::from(&stream()), 6);
+    log.set_stream_counts(counts);
 
-    // Then no read succeeds on the remaining events, and no append follows them
-    assert!(matches!(log.read_stream(&stream(), Version(0)), Err(LogFailure::Damaged { .. })));
-    assert!(log.append(vec![append(5)]).is_err());
-    drop(log);
-
-    // And the next start rebuilds sled
-    let (log, report) = open(directory.path());
-    assert!(report.sled.rebuilt.is_some(), "{report:?}");
+    // Then reads return all events, and appends follow the last one
     assert_eq!(log.read_stream(&stream(), Version(0)).unwrap().len(), 6);
-}
-
-#[test]
-fn streams_are_not_remembered_when_the_log_was_checked() {
-    let directory = tempfile::tempdir().unwrap();
-    drop(log_with_events(directory.path()));
-    let (log, _) = open(directory.path());
-    log.set_expected_versions(StreamVersions::default());
-    assert_eq!(*log.shared.expected_versions.read(), None);
+    assert!(log.append(vec![append(5)]).unwrap()[0].is_err());
+    assert!(log.append(vec![append(6)]).unwrap()[0].is_ok());
 }
