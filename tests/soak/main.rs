@@ -37,8 +37,8 @@ use std::process::{Command, ExitCode};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use check::Followed;
-use load::Answered;
+use check::FollowedDeliveries;
+use load::AcknowledgedWrites;
 use outside::Outside;
 use stats::{Segment, watch};
 use support::process::{Process, command};
@@ -117,7 +117,7 @@ async fn soak(options: &Options) -> Vec<String> {
 
     let end = Instant::now() + options.time;
     let clients = traffic.spawn();
-    let (mut segments, mut followed, mut next) = (Vec::new(), Followed::default(), Some(first));
+    let (mut segments, mut followed, mut next) = (Vec::new(), FollowedDeliveries::default(), Some(first));
     let left = || end.saturating_duration_since(Instant::now());
     while left() > SHORTEST || segments.is_empty() {
         let service = match next.take() {
@@ -165,8 +165,8 @@ async fn soak(options: &Options) -> Vec<String> {
 }
 
 /// Checks the writes acknowledged before the restart: all nodes, recent tasks, new events.
-async fn check_recent(service: &Process, traffic: &Traffic, followed: &mut Followed, segment: u64) {
-    let answered: Answered = traffic.answered(segment.saturating_sub(RECENT_SEGMENTS));
+async fn check_recent(service: &Process, traffic: &Traffic, followed: &mut FollowedDeliveries, segment: u64) {
+    let answered: AcknowledgedWrites = traffic.answered(segment.saturating_sub(RECENT_SEGMENTS));
     check::verify(service, &answered).await;
     followed.follow(service).await;
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::support::music_sim::{self, Act, MusicSim};
+use crate::support::music_sim::{self, MusicSim, StreamAction};
 use crate::support::picture;
 use crate::support::receiver::Receiver;
-use crate::support::vendor_sim::{Asked, Conduct, Kind, Mode, SimOptions, VendorSim};
+use crate::support::vendor_sim::{SimBehavior, SimMode, SimOptions, SimRequest, SimRequestKind, VendorSim};
 
 /// Time that the vendor needs for a job.
 const WORK: Duration = Duration::from_millis(300);
@@ -29,41 +29,41 @@ pub struct Outside {
 
 impl Outside {
     pub async fn start() -> Self {
-        let options = SimOptions { mode: Mode::HonoursKeys, work: WORK, result: picture::png(16, 16) };
+        let options = SimOptions { mode: SimMode::HonoursKeys, job_duration: WORK, result: picture::png(16, 16) };
         let known = Mutex::<HashSet<String>>::default();
-        let receiver = Receiver::answering(move |_, received| {
+        let receiver = Receiver::with_replies(move |_, received| {
             let id = received.header("webhook-id").to_owned();
             let refused = hash(&id).is_multiple_of(REFUSED_WEBHOOKS) && known.lock().insert(id);
             if refused { "HTTP/1.1 500 Internal Server Error" } else { "HTTP/1.1 204 No Content" }.to_owned()
         });
         let turn = AtomicU64::new(0);
-        let music = MusicSim::behaving(move |_| music_conduct(turn.fetch_add(1, Ordering::Relaxed)));
-        Self { vendor: VendorSim::behaving(options, conduct).await, music: music.await, receiver: receiver.await }
+        let music = MusicSim::with_behavior(move |_| music_behavior(turn.fetch_add(1, Ordering::Relaxed)));
+        Self { vendor: VendorSim::with_behavior(options, behavior).await, music: music.await, receiver: receiver.await }
     }
 }
 
 /// Makes half of all requests fail, each attempt differently; the same in every run.
-fn conduct(asked: &Asked) -> Conduct {
-    let draw = hash(&(format!("{:?}", asked.kind), &asked.prompt, asked.nth)) % 100;
+fn behavior(asked: &SimRequest) -> SimBehavior {
+    let draw = hash(&(format!("{:?}", asked.kind), &asked.prompt, asked.count)) % 100;
     let nothing = || r#"{"message": "not now"}"#.to_owned();
     match draw {
-        0..50 => Conduct::Usual,
-        50..62 => Conduct::Refuse("503 Service Unavailable", nothing()),
-        62..70 => Conduct::Refuse("429 Too Many Requests\r\nretry-after: 1", nothing()),
-        70..80 => Conduct::Answer("500 Internal Server Error", nothing()),
-        80..88 => Conduct::HangUp,
-        88..95 => Conduct::Raw("HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{\"data\": {\"task".to_owned()),
+        0..50 => SimBehavior::Normal,
+        50..62 => SimBehavior::Reject("503 Service Unavailable", nothing()),
+        62..70 => SimBehavior::Reject("429 Too Many Requests\r\nretry-after: 1", nothing()),
+        70..80 => SimBehavior::Respond("500 Internal Server Error", nothing()),
+        80..88 => SimBehavior::HangUp,
+        88..95 => SimBehavior::Raw("HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{\"data\": {\"task".to_owned()),
         // A file that is not a result fails the task after some attempts, as intended.
-        _ if asked.kind == Kind::Result => Conduct::HangUp,
-        _ => Conduct::Answer("200 OK", "<!doctype html><title>Welcome</title>".to_owned()),
+        _ if asked.kind == SimRequestKind::Result => SimBehavior::HangUp,
+        _ => SimBehavior::Respond("200 OK", "<!doctype html><title>Welcome</title>".to_owned()),
     }
 }
 
-fn music_conduct(turn: u64) -> Vec<Act> {
-    let usual: Vec<Value> = music_sim::usual();
+fn music_behavior(turn: u64) -> Vec<StreamAction> {
+    let usual: Vec<Value> = music_sim::normal_lines();
     match hash(&turn) % 4 {
         0 | 1 => music_sim::lines(&usual),
-        2 => music_sim::answer("503 Service Unavailable", "{}"),
+        2 => music_sim::error_response("503 Service Unavailable", "{}"),
         // Sound, and then the connection is closed.
         _ => music_sim::lines(&usual[..3]),
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::load::Answered;
+use crate::load::AcknowledgedWrites;
 use crate::support::client;
 use crate::support::process::{Process, TOKEN};
 use crate::{media, registry};
@@ -145,10 +145,10 @@ impl Traffic {
 
     /// Returns the acknowledged writes in the form of the crash test: all nodes, and the image tasks of this run and
     /// later ones.
-    pub fn answered(&self, from_segment: u64) -> Answered {
+    pub fn answered(&self, from_segment: u64) -> AcknowledgedWrites {
         let acknowledged = self.acknowledged.borrow();
         let tasks = acknowledged.tasks.iter().filter(|task| !task.is_video && task.segment >= from_segment);
-        Answered {
+        AcknowledgedWrites {
             changelogs: acknowledged.changelogs.iter().map(|(node, range)| ((0, node.clone()), *range)).collect(),
             tasks: tasks.map(|task| (task.segment, task.id.clone())).collect(),
         }
