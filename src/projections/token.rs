@@ -13,6 +13,7 @@ type PublisherTokenList<'t> = (&'t PublisherId, &'t Vec<TokenId>);
 type UserTokenList<'t> = (&'t UserId, &'t Vec<TokenId>);
 
 /// All tokens ever issued.
+#[expect(clippy::struct_field_names, reason = "indexes of the same tokens, named by their keys")]
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tokens {
     by_id: HashMap<TokenId, Token>,

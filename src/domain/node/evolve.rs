@@ -86,7 +86,7 @@ impl NodeProfile {
                 if version.status == *status || version.status.can_transition_to(*status) =>
             {
                 version.status = *status;
-                version.status_reason = reason.clone();
+                version.status_reason.clone_from(reason);
             }
             _ => return false,
         }

@@ -141,20 +141,18 @@ mod tests {
         let busy = music.permits.acquire(None, 1).await;
         let order = Arc::new(Mutex::new(Vec::new()));
         let listen = |account| {
-            let (mut stream, order) = (music.play(job(account)), Arc::clone(&order));
-            let listener = tokio::spawn(async move {
+            let mut stream = music.play(job(account));
+            let order = Arc::clone(&order);
+            tokio::spawn(async move {
                 stream.next().await.unwrap().unwrap();
                 order.lock().push(account);
-            });
-            // Let it queue.
-            async move {
-                tokio::task::yield_now().await;
-                listener
-            }
+            })
         };
         let mut listeners = Vec::new();
         for account in [1, 1, 1, 2] {
-            listeners.push(listen(account).await);
+            listeners.push(listen(account));
+            // Lets it queue.
+            tokio::task::yield_now().await;
         }
 
         // When the engine is free
