@@ -142,6 +142,30 @@ class Registry(BrowserTest):
         expect(page.locator(".node-card")).to_have_count(3)
         self.assertEqual(titles(), sorted(titles(), reverse=True))
 
+    def test_descriptions_are_markdown_without_anything_active(self):
+        text = "\n".join([
+            "Finds **zebras** in `frames`; see [the notes](https://notes.example/zebra) or [here](javascript:window.ran=1).", "",
+            "| Model | Size |", "|---|---|", "| small | 40 MB |", "",
+            "```sh", "zebra --all", "```", "", "1. Load", "2. Run", "", "> Needs a GPU.", "", "![Sample](https://notes.example/z.png)", "", "<b>not bold</b>",
+        ])
+        _, (node,) = registry(1, description=text)
+        page = self.page(f"/nodes/{node}")
+        shown = page.locator(".markdown").first
+        expect(shown.locator("strong")).to_have_text("zebras")
+        expect(shown.get_by_role("cell", name="40 MB")).to_be_visible()
+        expect(shown.locator("pre")).to_have_text("zebra --all")
+        expect(shown.locator("ol li")).to_have_text(["Load", "Run"])
+        expect(shown.locator("blockquote")).to_have_text("Needs a GPU.")
+        expect(shown.get_by_text("<b>not bold</b>")).to_be_visible()
+        # Pictures of other hosts are links, and other schemes are no links.
+        self.assertEqual(shown.locator("a").evaluate_all("all => all.map(it => it.getAttribute('href'))"), ["https://notes.example/zebra", "https://notes.example/z.png"])
+        self.assertEqual(shown.locator("img, b").count(), 0)
+
+    def test_a_description_nested_too_deeply_is_shown_as_text(self):
+        for text in (">" * 900 + " deep", "- " * 450 + "deep"):
+            _, (node,) = registry(1, description=text)
+            expect(self.page(f"/nodes/{node}").locator(".markdown").first).to_contain_text("deep")
+
     def test_a_review_counts(self):
         _, (node,) = registry()
         page = self.page(f"/nodes/{node}", token=ADMIN)

@@ -55,7 +55,7 @@ fn what_is_not_ours_is_what_the_lock_says() {
         assert_eq!(parts[0], hash, "{name}");
         assert!(parts[1].contains('@'), "{name} has no version");
     }
-    for licence in ["vendor/LICENSE-htm", "vendor/LICENSE-preact"] {
+    for licence in ["vendor/LICENSE-htm", "vendor/LICENSE-marked", "vendor/LICENSE-preact"] {
         assert!(files.contains_key(licence), "{licence}");
     }
 }

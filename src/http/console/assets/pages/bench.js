@@ -12,7 +12,7 @@ import { Fields } from '../parts/fields.js';
 import { FormTrouble } from '../parts/form.js';
 import { askToSignIn } from '../parts/login.js';
 import { save, textOf } from '../parts/picture.js';
-import { Prose } from '../parts/prose.js';
+import { Markdown } from '../parts/markdown.js';
 import { Run } from './run.js';
 
 export function Bench({ document, job, user }) {
@@ -31,7 +31,7 @@ export function Bench({ document, job, user }) {
   return html`<div class="bench">
     <section class="panel" aria-label="Job">
       <h2>${job.summary}</h2>
-      <details class="more"><summary>Description</summary><${Prose} text=${job.description?.split('\n\nAllowed callers:')[0]} name="muted" />
+      <details class="more"><summary>Description</summary><${Markdown} text=${job.description?.split('\n\nAllowed callers:')[0]} name="muted" />
         <p><a href=${to('docs', job.operationId)}>API reference</a></p></details>
       <form class="form" onSubmit=${send} novalidate>
         <${FormTrouble} problem=${problem} />

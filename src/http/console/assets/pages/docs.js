@@ -8,7 +8,7 @@ import { to, useTitle } from '../core/router.js';
 import { allowed } from '../core/schema.js';
 import { Code, Empty, Icon, LoadedPage, Page } from '../parts/basic.js';
 import { beginAt } from '../parts/more.js';
-import { Prose } from '../parts/prose.js';
+import { Markdown } from '../parts/markdown.js';
 
 const DEEPEST = 4;
 
@@ -49,7 +49,7 @@ function Reference({ document, id }) {
     </nav>
     <article ref=${place} class="panel" tabindex="-1">
       ${shown ? html`<${Operation} key=${shown.operationId} document=${document} operation=${shown} />` : id ? html`<${Empty} icon="docs" title="Operation not found">Choose one from the list.</${Empty}>`
-      : html`<${Prose} text=${document.info.description} /><p class="muted">${count(all.length, 'operation')}. Choose one from the list.</p>`}
+      : html`<${Markdown} text=${document.info.description} /><p class="muted">${count(all.length, 'operation')}. Choose one from the list.</p>`}
         </article>
   </div>`;
 }
@@ -62,12 +62,12 @@ function Operation({ document, operation }) {
       <p><span class="method ${operation.method}">${operation.method}</span> <code class="path">${operation.path}</code></p>
       <p class="row"><span class="state ${open ? 'good' : 'calm'}">${open ? 'No token required' : 'Token required'}</span><code class="muted">
         ${operation.operationId}</code></p></header>
-    <${Prose} text=${operation.description} />
+    <${Markdown} text=${operation.description} />
     ${parameters.length > 0 && html`<h3>Parameters</h3><${Table} head=${['Name', 'Description']}>
       ${parameters.map((parameter) => html`<tr key=${parameter.in + parameter.name}>
       <td data-label="Name"><code>${parameter.name}</code><br /><span class="muted small">${parameter.in}${parameter.required ? ', required' : ''}
         </span></td>
-      <td data-label="Description"><div><${Prose} text=${parameter.description} />
+      <td data-label="Description"><div><${Markdown} text=${parameter.description} />
         <${Limits} document=${document} schema=${plain(document, parameter.schema)} /></div></td></tr>`)}</${Table}>`}
     ${Object.entries(content).map(([type, { schema, example }]) => html`<h3>Body <code class="muted small">${type}</code></h3>
       <${Schema} document=${document} schema=${schema} />
@@ -82,7 +82,7 @@ function Operation({ document, operation }) {
     <${Table} head=${['Status', 'Codes']}>
       ${Object.entries(operation.responses).filter(([status]) => status >= '400').map(([status, answer]) => html`<tr key=${status}>
       <td data-label="Status"><strong>${status}</strong></td>
-      <td data-label="Codes"><${Prose} text=${failures(document, answer)} /></td></tr>`)}</${Table}>`;
+      <td data-label="Codes"><${Markdown} text=${failures(document, answer)} /></td></tr>`)}</${Table}>`;
 }
 
 const failures = (document, answer) => (answer.description ?? pointer(document, answer.$ref)?.description ?? '').split(/\s*\n/).map((line) => `- ${line}`).join('\n');
@@ -113,7 +113,7 @@ function Schema({ document, schema, depth = 0 }) {
     const field = plain(document, property);
     const deep = field.properties ?? (field.items && plain(document, field.items).properties);
     return html`<li key=${name}><div class="row"><code>${name}</code>${required.includes(name) && html`<span class="required">required</span>`}</div>
-      <${Prose} text=${field.description} /><${Limits} document=${document} schema=${field} />
+      <${Markdown} text=${field.description} /><${Limits} document=${document} schema=${field} />
       ${deep && depth < DEEPEST && html`<details class="more"><summary>Fields</summary>
         <${Schema} document=${document} schema=${field} depth=${depth + 1} /></details>`}</li>`;
   })}</ul>`;

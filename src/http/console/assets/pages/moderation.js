@@ -7,7 +7,7 @@ import { to, refine, useTitle } from '../core/router.js';
 import { Empty, Loaded, Page, Pager, Skeleton, State, Time, tell } from '../parts/basic.js';
 import { Confirm } from '../parts/confirm.js';
 import { Paged } from '../parts/more.js';
-import { Prose } from '../parts/prose.js';
+import { Markdown } from '../parts/markdown.js';
 
 const PAGE_SIZE = 20;
 const status = (name) => `NodeVersionStatus${name}`;
@@ -46,7 +46,7 @@ function Waiting({ version, reload }) {
       <span class="row decisions">${(DECISIONS[now] ?? []).map((to) => html`<button key=${to} type="button" class="button ${to === 'Active' ? '' : 'quiet'} small" onClick=${() => set(to)}>${NAMES[to]}</button>`)}</span></header>
     ${version.status_reason && html`<p class="muted">${version.status_reason}</p>`}
     ${isEmpty && html`<p class="muted">No archive.</p>`}
-    <${Prose} text=${version.changelog} />
+    <${Markdown} text=${version.changelog} />
     ${decision && html`<${Confirm} title=${`${NAMES[decision]} ${version.node_id} ${version.version}?`} action=${NAMES[decision]} reason="Recorded in the audit log and shown with the version." onClose=${() => set(null)} work=${decide}
       onDone=${() => { set(null); tell('Saved'); reload(); }}>Its status becomes ${decision}.${isEmpty && decision === 'Active' && html` <strong>It has no archive</strong>: it is released without one, and cannot get one later if <code>registry.moderation</code> is on.`}</${Confirm}>`}</li>`;
 }

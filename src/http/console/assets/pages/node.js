@@ -11,7 +11,7 @@ import { BanButton } from '../parts/ban.js';
 import { DeleteNode } from '../parts/delete.js';
 import { OperationForm } from '../parts/form.js';
 import { askToSignIn } from '../parts/login.js';
-import { Prose } from '../parts/prose.js';
+import { Markdown } from '../parts/markdown.js';
 import { Publish } from '../parts/publish.js';
 import { Versions } from '../parts/versions.js';
 
@@ -35,7 +35,7 @@ export function NodePage({ parts: [id, tab = 'versions'], user }) {
       ${node.tags_admin?.length > 0 && html`<p><${Tags} of=${node.tags_admin} label="Administrator tags" /></p>`}
       <div class="columns">
         <div class="first">
-          <${Prose} text=${node.description} name="lead-text" /></div>
+          <${Markdown} text=${node.description} name="lead-text" /></div>
         <div class="rest">
           <${Tabs} current=${tab} address=${(key) => to('nodes', node.id, key)} tabs=${[['versions', 'Versions', versions.data?.length], ['install', 'Install'], ['about', 'Details']]} />
           ${tab === 'install' ? html`<${Install} node=${node} />` : tab === 'about' ? html`<${About} node=${node} />`

@@ -12,7 +12,7 @@ import { DeletePublisher } from '../parts/delete.js';
 import { OperationForm } from '../parts/form.js';
 import { Members } from '../parts/members.js';
 import { Paged } from '../parts/more.js';
-import { Prose } from '../parts/prose.js';
+import { Markdown } from '../parts/markdown.js';
 import { NewToken } from '../parts/token.js';
 import { NodeCard } from './nodes.js';
 
@@ -36,7 +36,7 @@ export function PublisherPage({ parts: [id, tab = 'nodes'], query, user }) {
         actions=${html`<${Actions} ...${{ publisher, user }} mayEdit=${rights.data?.canEdit} isMember=${Boolean(role) || user?.isAdmin} isOwner=${isOwner} reload=${loaded.reload} />`}>
       ${publisher.status !== 'PublisherStatusActive' && html`<div class="trouble"><${Icon} name="warn" /><div><strong>Banned</strong><p>
         ${publisher.status_detail || 'No reason given.'}</p></div></div>`}
-      <${Prose} text=${publisher.description} name="lead-text" />
+      <${Markdown} text=${publisher.description} name="lead-text" />
       <${Facts} of=${[['Website', publisher.website && html`<${Out} href=${publisher.website} />`], ['Source code', publisher.source_code_repo && html`<${Out} href=${publisher.source_code_repo} />`],
         ['Support', publisher.support && html`<${Out} href=${publisher.support} />`], ['Since', html`<${Time} at=${publisher.createdAt} />`]]} />
       <${Tabs} tabs=${tabs} current=${tab} address=${(key) => to('publishers', publisher.id, key)} />

@@ -6,7 +6,7 @@ import { allowed, become, fields, initial, isUntouched } from '../core/schema.js
 import { plain } from '../core/openapi.js';
 import { Icon } from './basic.js';
 import { Picture } from './picture.js';
-import { inline } from './prose.js';
+import { inline } from './markdown.js';
 
 // From so many fields on, those that few people need are folded.
 const FOLDED_FROM = 13;

@@ -5,7 +5,7 @@ import { count } from '../core/format.js';
 import { Dialog, Empty, Icon, Loaded, State, tell, Time } from './basic.js';
 import { Confirm } from './confirm.js';
 import { OperationForm } from './form.js';
-import { Prose } from './prose.js';
+import { Markdown } from './markdown.js';
 import { SendArchive } from './publish.js';
 
 export function Versions({ node, versions, mayEdit }) {
@@ -36,7 +36,7 @@ function Version({ node, version, mayEdit, reload }) {
         <button type="button" class="button quiet small" onClick=${() => set('delete')}>Delete</button>`}</span></header>
     ${mayEdit && waits && html`<p class="muted">No archive yet: cannot be installed.</p>`}
     ${version.status_reason && html`<p class="muted">${version.status_reason}</p>`}
-    ${version.changelog ? html`<${Prose} text=${version.changelog} />` : html`<p class="muted">No changelog.</p>`}
+    ${version.changelog ? html`<${Markdown} text=${version.changelog} />` : html`<p class="muted">No changelog.</p>`}
     ${version.dependencies?.length > 0 && html`<details class="more"><summary>${count(version.dependencies.length, 'dependency', 'dependencies')}
       </summary><ul class="plain-list">${version.dependencies.map((name) => html`<li><code>${name}</code></li>`)}</ul></details>`}
     ${open === 'edit' && html`<${Dialog} title=${`Edit version ${version.version}`} onClose=${close}>
