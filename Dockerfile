@@ -8,7 +8,7 @@ WORKDIR /src
 COPY . .
 # The commit that `mediary --version` shows. The image build does not use git to find it.
 ARG BUILD_COMMIT=
-RUN cargo build --release --locked && strip target/release/mediary
+RUN cargo build --release --locked --bin mediary && strip target/release/mediary
 # Licence notices of Mediary, of the libraries in the console and of all downloaded crates.
 RUN mkdir -p /notices/crates && cp LICENSE-APACHE LICENSE-MIT docs/licences.md src/http/console/assets/vendor/LICENSE-* /notices/ \
     && cd "$CARGO_HOME"/registry/src/*/ && find . -mindepth 2 -maxdepth 2 -type f \

@@ -2,7 +2,7 @@
 """Makes the small files that mutants are made of: `python3 fuzz/seeds/make.py` (needs Pillow, and ffmpeg with libx264).
 
 They are checked in, so nobody needs this but who adds one. `film/own.mp4` comes from the engine itself:
-`MUTANTS_FILM=fuzz/seeds/film/own.mp4 cargo test --test it mutants::the_film_among_the_seeds`.
+`cargo run --bin test-child -- film fuzz/seeds/film/own.mp4`.
 """
 import struct
 import subprocess

@@ -265,7 +265,7 @@ class Studio(BrowserTest):
         silent = socketserver.TCPServer(("127.0.0.1", 0), None, bind_and_activate=True)
         ada, bob = user("Ada of the studio"), user("Bob of the studio")
         page = self.page("/studio/upscaleImage", token=ada["token"])
-        page.get_by_label("Image: address").first.fill(f"http://127.0.0.1:{silent.server_address[1]}/a.png")
+        page.get_by_label("Image: URL").first.fill(f"http://127.0.0.1:{silent.server_address[1]}/a.png")
         page.get_by_label("Prompt").fill("of Ada")
         ended = []
         for event in ("requestfailed", "requestfinished"):
@@ -284,7 +284,7 @@ class Studio(BrowserTest):
         expect(page.locator(".who")).to_contain_text("Bob")
         # Then there is what they filled in themselves, and nothing else
         expect(page.locator(".task-state")).to_have_count(0)
-        expect(page.get_by_label("Image: address").first).to_have_value("")
+        expect(page.get_by_label("Image: URL").first).to_have_value("")
         expect(page.get_by_label("Prompt")).to_have_value("of nobody yet")
         silent.server_close()
 
@@ -299,7 +299,7 @@ class Studio(BrowserTest):
         page.get_by_text("Advanced settings").click()
         page.get_by_role("button", name="Generate").click()
         expect(page.get_by_label("Whites", exact=True)).to_have_attribute("aria-invalid", "true")
-        expect(page.get_by_role("alert").first).to_contain_text("2 fields need another look")
+        expect(page.get_by_role("alert").first).to_contain_text("2 invalid fields")
         expect(page.get_by_label("Whites", exact=True)).to_be_visible()
 
     def test_the_curl_line_does_the_same_in_a_shell(self):

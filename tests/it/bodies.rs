@@ -2,7 +2,6 @@
 //! share.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::{join_all, select_all};
 use mediary::config::Settings;
@@ -12,7 +11,6 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
 
 use crate::support::TestApp;
 use crate::support::eventually::{eventually, within};
@@ -119,7 +117,7 @@ async fn a_caller_that_holds_its_share_keeps_nobody_else_out() {
             connection.read_exact(&mut response).await.map(|_| String::from_utf8_lossy(&response).into_owned())
         })
     });
-    let (response, ..) = timeout(Duration::from_secs(9), select_all(first)).await.expect("a refusal");
+    let (response, ..) = within("a refusal", select_all(first)).await;
     assert_eq!(response.unwrap(), "HTTP/1.1 503");
 
     // And another caller with an equally large body is served

@@ -1,9 +1,8 @@
 //! Memory of picture decoders: it is reserved before a decoder is created, and the reservation is sufficient.
 //!
-//! Each picture is decoded in a child process of this test program, to measure its peak alone.
+//! Each picture is decoded in a child process, to measure its peak alone.
 
 use std::io::{Cursor, Write as _};
-use std::process::Command;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -15,10 +14,8 @@ use mediary::media::decoders::PictureDecoders;
 use serde_json::json;
 
 use crate::support::client;
-use crate::support::process::{self, Process};
+use crate::support::process::{self, Process, test_child};
 
-/// Name of the variable with the file that the child process decodes.
-const FILE: &str = "DECODE_MEMORY_FILE";
 /// Memory beside the picture: code of the decoder, and overhead of the allocator.
 const SLACK: u64 = 16 << 20;
 
@@ -29,23 +26,6 @@ fn memory(process: &str, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("the process runs");
     let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel tells it");
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
-}
-
-/// Child process that decodes one picture; does nothing without a file.
-#[test]
-fn a_process_that_decodes_one_picture() {
-    let Ok(file) = std::env::var(FILE) else { return };
-    let bytes = std::fs::read(file).unwrap();
-    let decoders = PictureDecoders::new(1 << 40);
-    let peak = |decode: &dyn Fn() -> bool| {
-        std::fs::write("/proc/self/clear_refs", "5").expect("the kernel measures a peak anew");
-        let before = memory("self", "VmRSS:");
-        let is_good = decode();
-        (is_good, memory("self", "VmHWM:").saturating_sub(before))
-    };
-    let (inspected, decoded) = (peak(&|| decoders.inspect(&bytes).is_ok()), peak(&|| decoders.decode(&bytes).is_ok()));
-    let weighed = decoders.memory_needed(&bytes).unwrap_or(0);
-    println!("figures {} {} {weighed} {}", inspected.1, decoded.1, u8::from(inspected.0 && decoded.0));
 }
 
 struct Figures {
@@ -59,9 +39,7 @@ fn figures(name: &str, bytes: &[u8]) -> Figures {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("picture");
     std::fs::write(&file, bytes).unwrap();
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "decode_memory::a_process_that_decodes_one_picture", "--nocapture"]);
-    let output = command.env(FILE, file).output().unwrap();
+    let output = test_child(&["decode", file.to_str().unwrap()]).output().unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let line = stdout.lines().find_map(|line| line.split_once("figures ").map(|(_, figures)| figures.to_owned()));
     let line = line.unwrap_or_else(|| panic!("{name}: {stdout}\n{}", String::from_utf8_lossy(&output.stderr)));

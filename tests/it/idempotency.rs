@@ -1,7 +1,6 @@
 //! Idempotency keys: a repeated request is not executed again, whatever happened in between, and gets the first
 //! response.
 
-mod crash;
 mod interrupted;
 mod sameness;
 
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::{TestApp, TestResponse};
 
-const KEY: &str = "Idempotency-Key";
+pub const KEY: &str = "Idempotency-Key";
 const START: Timestamp = Timestamp::from_micros(1_764_000_000_000_000);
 
 impl TestApp {

@@ -1,21 +1,12 @@
 //! Structured log lines: one per request, with all fields to find and count it.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
-use std::sync::Arc;
 
-use mediary::app::{App, StopSignals};
-use mediary::config::{Secret, Settings};
-use mediary::environment::{Environment, FailPoint};
-use mediary::telemetry;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::client;
-use crate::support::process::{Process, TOKEN, command};
-
-/// Variables with the directory of the child process, and whether its lines contain client addresses.
-const ORDERS: [&str; 2] = ["PANICKING_DIRECTORY", "PANICKING_CLIENT"];
+use crate::support::process::{Process, command, faulty_service};
 
 #[actix_web::test]
 async fn every_request_has_a_line_of_json_with_what_came_of_it_and_who_asked() {
@@ -73,31 +64,12 @@ async fn every_request_has_a_line_of_json_with_what_came_of_it_and_who_asked() {
     }
 }
 
-/// Child process: a service that panics at a path, with the log format of the program; does nothing without its
-/// variables.
-#[actix_web::test]
-async fn a_service_that_panics() {
-    let [Ok(directory), Ok(client)] = ORDERS.map(std::env::var) else { return };
-    let handler = |point, path: &str| assert!(point != FailPoint::Handler || path != "/nodes", "made to\nfail");
-    let mut settings = Settings { data_dir: directory.into(), workers: 1, ..Settings::default() };
-    settings.listen.set_port(0);
-    settings.admin_token = Some(Secret::new(TOKEN));
-    settings.log.client =
-        if client == "none" { telemetry::ClientAddressDetail::None } else { telemetry::ClientAddressDetail::Full };
-    telemetry::init_logging(telemetry::LogFormat::Json, settings.log.filter.clone());
-    let app = App::start(settings, Environment::system().with_fail_point_handler(Arc::new(handler))).await.unwrap();
-    let signals = StopSignals::install();
-    println!("it listens on http://{}\ncurl is what the reader waits for", app.address());
-    app.run_until_stopped(signals).await.unwrap();
-}
-
-/// Log lines of that service for `GET /nodes` with the request id `r-panic`.
+/// Log lines of a service that panics, for `GET /nodes` with the request id `r-panic`.
 async fn lines_of_a_panic(client_address: &str) -> Vec<Value> {
     let data = tempfile::tempdir().unwrap();
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "logs::a_service_that_panics", "--nocapture"]).env_remove("RUST_BACKTRACE");
-    command.envs(ORDERS.into_iter().zip([data.path().to_str().unwrap(), client_address]));
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = faulty_service(data.path());
+    command.env("FAULT_PANIC_PATH", "/nodes").env_remove("RUST_BACKTRACE");
+    command.env("MEDIARY_LOG__FORMAT", "json").env("MEDIARY_LOG__CLIENT", client_address);
     let service = Process::from_command(&mut command);
     let response = client().get(service.url("/nodes")).header("x-request-id", "r-panic").send().await.unwrap();
     assert_eq!(response.status(), 500);
@@ -110,7 +82,7 @@ async fn a_panic_is_a_line_like_others_and_found_by_the_request_in_which_it_happ
     let lines = lines_of_a_panic("full").await;
     let panic = lines.iter().find(|line| line["message"] == "panicked").expect("the line of the panic");
     assert_eq!((&panic["reason"], &panic["span"]["id"]), (&json!("made to\nfail"), &json!("r-panic")), "{panic}");
-    assert!(panic["at"].as_str().is_some_and(|at| at.contains("logs.rs:")), "{panic}");
+    assert!(panic["at"].as_str().is_some_and(|at| at.contains("faults.rs:")), "{panic}");
     // The client address is logged as configured
     let client_in = |lines: &[Value]| {
         let line = lines.iter().find(|line| line["request"] == "r-panic").expect("the line of the request");

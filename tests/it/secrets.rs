@@ -69,7 +69,7 @@ fn talkative(data: &Path, issuer: &TestIssuer, collector: &Receiver) -> Process 
 
 /// Every file of the data directory, except those that hold a secret of the service itself.
 fn stored_files(data: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let files = crate::damage::files(data).into_iter().filter(|file| !file.ends_with("admin-token"));
+    let files = crate::slow::damage::files(data).into_iter().filter(|file| !file.ends_with("admin-token"));
     files.map(|file| (file.strip_prefix(data).unwrap().to_owned(), std::fs::read(&file).unwrap())).collect()
 }
 

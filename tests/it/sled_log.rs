@@ -3,21 +3,19 @@
 use std::fs::{self, OpenOptions};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use mediary::environment::{Environment, FailPoint};
+use mediary::environment::Environment;
 use mediary::events::envelope::RecordedEvent;
 use mediary::events::log::EventLog;
 use mediary::events::memory_log::MemoryLog;
 use mediary::events::sled_log::{SledLog, SledLogOptions};
 use mediary::events::stream::{Position, Version};
 use proptest::prelude::*;
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::Signal;
 
 use crate::journal::{LogFixture, all, flip, write_group};
 use crate::samples::{AT, append, task_stream};
+use crate::support::process::test_child;
 
 /// Checks the content of a log with two streams, and that closing it completes sled.
 fn assert_content(log: &SledLog, before: &[RecordedEvent], label: &str) {
@@ -120,26 +118,6 @@ fn sled_of_another_log_is_rebuilt() {
     assert_content(&log, &before, "another log");
 }
 
-/// Variables with the directory, the step and the pass at which the child process kills itself.
-const ORDERS: [&str; 3] = ["REFILL_DIRECTORY", "REFILL_STEP", "REFILL_PASS"];
-
-/// Child process that opens a log, and kills itself while sled is filled; does nothing without its variables.
-#[test]
-fn a_refill_that_kills_itself() {
-    let [Ok(directory), Ok(step), Ok(pass)] = ORDERS.map(std::env::var) else { return };
-    let pass: u64 = pass.parse().unwrap();
-    let passes = AtomicU64::new(0);
-    let end = move |place: FailPoint, _: &str| {
-        let FailPoint::After(reached) = place else { return };
-        if format!("{reached:?}") == step && passes.fetch_add(1, Ordering::SeqCst) + 1 == pass {
-            kill_process(getpid(), Signal::KILL).unwrap();
-        }
-    };
-    let environment = Environment::manual(AT, 7).with_fail_point_handler(Arc::new(end));
-    let (log, _) = SledLog::open(&SledLogOptions::new(directory), &environment, |_| {}).unwrap();
-    log.close().unwrap();
-}
-
 #[test]
 fn a_refill_of_sled_killed_anywhere_is_continued() {
     // Given a log of several runs
@@ -162,10 +140,9 @@ fn a_refill_of_sled_killed_anywhere_is_continued() {
         // When sled is unusable, and the process is killed while it is filled again
         fs::remove_dir_all(directory.path().join("sled")).unwrap();
         fs::write(directory.path().join("sled"), "garbage").unwrap();
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "sled_log::a_refill_that_kills_itself", "--nocapture"]);
-        let values = [directory.path().to_str().unwrap().to_owned(), step.to_owned(), pass.to_string()];
-        let status = command.envs(ORDERS.into_iter().zip(values)).status().unwrap();
+        let mut command = test_child(&["refill", directory.path().to_str().unwrap()]);
+        command.env("FAULT_KILL_AT", format!("After({step})")).env("FAULT_KILL_PASS", pass.to_string());
+        let status = command.status().unwrap();
         assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{step} was not reached: {status}");
 
         // Then the next start serves everything, and completes sled

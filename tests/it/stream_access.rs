@@ -6,15 +6,12 @@ use mediary::config::Settings;
 use mediary::environment::Environment;
 use reqwest::{Response, header::HeaderMap};
 use serde_json::json;
-use tokio::time::timeout;
 
 use crate::image::UPSCALER;
 use crate::music::{MusicListener, wait_for_end};
+use crate::support::eventually::within;
 use crate::support::files::FileServer;
 use crate::support::{TestApp, TestUser, client};
-
-/// Far less than a heartbeat.
-const AT_ONCE: Duration = Duration::from_secs(20);
 
 /// Service with a heartbeat longer than the deadline of the tests.
 async fn silent() -> TestApp {
@@ -51,7 +48,7 @@ fn is_events(headers: &HeaderMap) -> bool {
 /// Reads a stream to its end.
 async fn end_of(mut response: Response) {
     let drain = async { while response.chunk().await.expect("a whole answer").is_some() {} };
-    timeout(AT_ONCE, drain).await.expect("the stream ends at once");
+    within("the stream ends at once", drain).await;
 }
 
 #[actix_web::test]
@@ -103,7 +100,8 @@ async fn a_stream_of_music_ends_with_its_token_and_says_so() {
 
     revoke(&app, &user).await;
 
-    let last = timeout(AT_ONCE, listener.collect()).await.expect("the stream ends at once").pop().expect("a last line");
+    let lines = within("the stream ends at once", listener.collect()).await;
+    let last = lines.last().expect("a last line");
     assert_eq!((&last["type"], &last["code"]), (&json!("error"), &json!("cancelled")), "{last}");
     assert!(last["message"].as_str().is_some_and(|message| message.contains("no longer valid")), "{last}");
     let admin = TestUser { id: String::new(), token: app.admin_token().to_owned() };

@@ -1,5 +1,6 @@
 //! Remote vendor of images, and of videos for crashes, against a simulator with its own ledger.
 
+use std::process::Command;
 use std::time::Duration;
 
 use mediary::config::{RecoverySetting, Secret, Settings, VendorSettings};
@@ -10,7 +11,6 @@ use crate::support::vendor_sim::{SimMode, SimOptions};
 
 mod breaker;
 mod charges;
-mod crash;
 mod faults;
 mod webhooks;
 
@@ -42,6 +42,34 @@ fn remote_vendor(vendor: &mut VendorSettings, base: &str, mode: SimMode) {
     (vendor.poll_min, vendor.poll_max) = (Duration::from_millis(10), Duration::from_millis(50));
     (vendor.retry_min, vendor.retry_max) = (Duration::from_millis(10), Duration::from_millis(50));
     (vendor.lost_after, vendor.breaker_failures) = (Duration::from_secs(2), 1_000_000);
+}
+
+/// The same settings as [`remote`], for a service in another process.
+pub fn remote_by_variables(command: &mut Command, base: &str, mode: SimMode) {
+    let recovery = match mode {
+        SimMode::HonoursKeys => "key",
+        SimMode::Searchable => "search",
+        SimMode::Neither => "nothing",
+    };
+    let settings = [
+        ("URL", base),
+        ("API_KEY", API_KEY),
+        ("AUTH_HEADER", "X-Vendor-Key"),
+        ("RECOVERY", recovery),
+        ("SEARCH_SETTLES", "200ms"),
+        ("POLL_MIN", "10ms"),
+        ("POLL_MAX", "50ms"),
+        ("RETRY_MIN", "10ms"),
+        ("RETRY_MAX", "50ms"),
+        ("LOST_AFTER", "2s"),
+        ("BREAKER_FAILURES", "1000000"),
+    ];
+    for vendor in ["IMAGE", "VIDEO"] {
+        for (name, value) in settings {
+            command.env(format!("MEDIARY_VENDORS__{vendor}__{name}"), value);
+        }
+    }
+    command.env("MEDIARY_LIMITS__SUBMISSIONS_PER_CALLER", "100000");
 }
 
 /// Submission that the simulator identifies by its prompt.

@@ -15,10 +15,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
 
-#[path = "../it/crash/check.rs"]
+#[path = "../it/slow/crash/check.rs"]
 #[allow(dead_code, reason = "shared with the crash test")]
 mod check;
-#[path = "../it/crash/load.rs"]
+#[path = "../it/slow/crash/load.rs"]
 #[allow(dead_code, reason = "shared with the crash test")]
 mod load;
 mod media;

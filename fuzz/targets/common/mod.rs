@@ -1,7 +1,7 @@
-//! Shared entry points of the targets, which the mutants of `cargo test` use too.
+//! Shared entry points of the targets, which the mutants of `cargo test` also use.
 
 #[allow(dead_code, reason = "each target takes one of them")]
-#[path = "../../../tests/it/mutants/targets.rs"]
+#[path = "../../../tests/child/mutants/targets.rs"]
 pub mod targets;
 
 /// Ends the process on a panic in our own code. The service catches panics of decoding crates, and treats the file as

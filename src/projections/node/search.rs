@@ -192,7 +192,7 @@ impl SearchIndex {
     }
 
     /// Scores the candidates and removes those that do not match. `slots` is the total number of slots. A level is the
-    /// weight of the best match of one word ([`match_level`]).
+    /// weight of the best match of one word (`match_level`).
     #[must_use]
     pub fn score(&self, query: &SearchQuery, owners: &Owners, candidates: &mut SlotSet, slots: usize) -> Vec<u16> {
         let mut joined_levels = vec![0; slots];

@@ -83,10 +83,9 @@ async fn events_come_as_they_happen_and_a_reader_goes_on_where_it_was() {
         assert_eq!(reader.next().await.expect("an event").0, expected);
     }
     // And the stream ends at once when the service stops
-    let started = std::time::Instant::now();
-    let (_dir, remaining) = tokio::join!(app.stop(), reader.next());
+    let (_dir, remaining) =
+        within("the stop does not wait for the stream", async { tokio::join!(app.stop(), reader.next()) }).await;
     assert!(remaining.is_none(), "{remaining:?}");
-    assert!(started.elapsed() < Duration::from_secs(8), "the stop waited for the stream");
 }
 
 #[actix_web::test]

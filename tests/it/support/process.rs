@@ -8,6 +8,8 @@ use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::eventually::eventually_blocking;
+
 /// Administrator's token of every process in the tests.
 pub const TOKEN: &str = "operator-chosen-token";
 
@@ -59,7 +61,7 @@ impl Process {
         if let Some(base) = printed.lines().find_map(address_in) {
             return Ok(Self { child, base, printed, log, log_reader: Some(log_reader) });
         }
-        let status = child.wait().expect("it ends");
+        let status = wait_for(&mut child);
         log_reader.join().expect("the log reader does not panic");
         Err(format!("{status}: {}", log.lock().expect("no thread panics with it")))
     }
@@ -85,7 +87,7 @@ impl Process {
     /// Sends SIGKILL: the program cannot react to it.
     pub fn kill(mut self) {
         self.child.kill().expect("it can be killed");
-        self.child.wait().expect("it ends");
+        wait_for(&mut self.child);
     }
 
     /// Sends SIGSTOP: all threads pause.
@@ -95,16 +97,21 @@ impl Process {
 
     /// Waits until the process has exited without a signal from the test, and returns its status.
     pub fn wait_for_exit(mut self) -> ExitStatus {
-        self.child.wait().expect("it ends")
+        wait_for(&mut self.child)
     }
 
     /// Sends SIGTERM; returns the exit status and stderr.
     pub fn terminate(mut self) -> (ExitStatus, String) {
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it can be signalled");
-        let status = self.child.wait().expect("it ends");
+        let status = wait_for(&mut self.child);
         self.log_reader.take().expect("joined once").join().expect("the log reader does not panic");
         (status, self.log_text())
     }
+}
+
+/// Waits until the process has exited.
+fn wait_for(child: &mut Child) -> ExitStatus {
+    eventually_blocking("the process exits", || child.try_wait().expect("its own child"))
 }
 
 impl Drop for Process {
@@ -120,6 +127,22 @@ pub fn command(data_dir: &Path) -> Command {
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir);
     command.env("MEDIARY_ADMIN_TOKEN", TOKEN).env("MEDIARY_JOURNAL__SEGMENT_BYTES", "1MiB");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Command that starts the child program of the tests (`tests/child`).
+pub fn test_child(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_test-child"));
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Command that starts the service with faults (`tests/child/faults.rs`), on a free port, on a directory, with a known
+/// token.
+pub fn faulty_service(data_dir: &Path) -> Command {
+    let mut command = test_child(&["serve"]);
+    command.env("MEDIARY_DATA_DIR", data_dir).env("MEDIARY_LISTEN", "127.0.0.1:0").env("MEDIARY_WORKERS", "1");
+    command.env("MEDIARY_ADMIN_TOKEN", TOKEN);
     command
 }
 

@@ -1,7 +1,7 @@
 //! Credit accounts under random submissions, failures, cancellations, stops and crashes, compared with the client's
 //! knowledge. Two callers have accounts; the third is anonymous and may not use a remote vendor.
 //!
-//! `ACCOUNT_ROUNDS=200 cargo test --test it vendor::crash::accounts` sets the number of restarts.
+//! `ACCOUNT_ROUNDS=200 cargo test --test it vendor_crash::accounts` sets the number of restarts.
 
 use std::collections::HashMap;
 use std::path::Path;

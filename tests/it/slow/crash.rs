@@ -1,6 +1,6 @@
 //! kill -9 under load: acknowledged writes survive, without gaps or duplicates, and unfinished work continues.
 //!
-//! The suite runs 10 rounds; `CRASH_ROUNDS=500 cargo test --test it crash::` runs more. Every round checks all new
+//! The suite runs 10 rounds; `CRASH_ROUNDS=500 cargo test --test it slow::crash` runs more. Every round checks all new
 //! events and the writes acknowledged in the last [`RECENT`] rounds; every [`WHOLE_EVERY`]th round, and the end, checks
 //! everything.
 

@@ -1,4 +1,4 @@
-//! Child process that tries mutants; it may be killed, and its memory is limited.
+//! Tries mutants. The process may be killed, and its memory is limited.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::change::mutant;
-use super::{KINDS, MutantKind, seeds};
+use super::{MutantKind, kind, seeds};
 
 /// Address space limit of the process: a mutant that exceeds it ends the process.
 const ADDRESS_SPACE: u64 = 4 << 30;
@@ -35,8 +35,8 @@ struct MutantCounts {
 }
 
 /// Tries the mutants of a kind; writes each number to `progress` first, to identify the one that ended the process.
-pub fn run(kind: &str, numbers: std::ops::Range<u64>, progress: &Path) {
-    let kind = KINDS.iter().find(|kind_entry| kind_entry.name == kind).expect("a kind");
+pub fn run(kind_name: &str, numbers: std::ops::Range<u64>, progress: &Path) {
+    let kind = kind(kind_name);
     bound_memory();
     count_panics();
     let start = Instant::now();
@@ -67,7 +67,7 @@ pub fn run(kind: &str, numbers: std::ops::Range<u64>, progress: &Path) {
 }
 
 /// Mutant with this number.
-pub fn mutant_of(kind: &MutantKind, seeds: &[Vec<u8>], number: u64) -> Vec<u8> {
+fn mutant_of(kind: &MutantKind, seeds: &[Vec<u8>], number: u64) -> Vec<u8> {
     let mut rng = StdRng::seed_from_u64(number);
     let at = usize::try_from(number).expect("a small number") % seeds.len();
     if kind.text {
@@ -132,7 +132,7 @@ fn watch(start: Instant, patience: Duration) {
 }
 
 /// Resets the kernel's peak of memory; `false` if it cannot.
-pub fn forget_peak() -> bool {
+fn forget_peak() -> bool {
     std::fs::write("/proc/self/clear_refs", "5").is_ok()
 }
 

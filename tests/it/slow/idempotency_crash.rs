@@ -1,7 +1,7 @@
 //! kill -9 under load, with clients that repeat every request with its key until it is answered: every key has one
 //! effect.
 //!
-//! The suite runs 8 rounds; `CRASH_ROUNDS=200 cargo test --test it idempotency` runs more.
+//! The suite runs 8 rounds; `CRASH_ROUNDS=200 cargo test --test it idempotency_crash` runs more.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use rand::{Rng, SeedableRng};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
-use super::KEY;
+use crate::idempotency::KEY;
 use crate::support::client;
 use crate::support::process::{Process, TOKEN};
 

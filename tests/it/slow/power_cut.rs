@@ -21,10 +21,10 @@ use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::crash::check::{snapshot_taken, verify, verify_log};
-use crate::crash::load::{AcknowledgedWrites, write_until_killed};
 use crate::journal::{all, write_group};
 use crate::samples::AT;
+use crate::slow::crash::check::{snapshot_taken, verify, verify_log};
+use crate::slow::crash::load::{AcknowledgedWrites, write_until_killed};
 use crate::support::eventually::eventually;
 use crate::support::process::{Process, command, with_snapshots};
 use crate::support::receiver::Receiver;

@@ -1,39 +1,31 @@
 //! kill -9 after every numbered step of a commit, a segment, a start and a file: acknowledged writes survive, without
 //! gaps or duplicates, and the service starts without help.
 //!
-//! The service that kills itself is this test program, started as a child process, so that the real program has no such
-//! code. The suite kills it once after each step; `CRASH_STEPS=20 cargo test --test it fail_points` does so more often.
+//! The service that kills itself is the child program of the tests, so that the real program has no such code. The suite kills it once after each step; `CRASH_STEPS=20 cargo test --test it fail_points` does so more often.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use mediary::app::{App, StopSignals};
-use mediary::config::{Secret, Settings};
-use mediary::environment::{CommitStep, Environment, FailPoint};
+use mediary::environment::{CommitStep, FailPoint};
 use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use reqwest::Method;
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::crash::check::{ReportedStatuses, verify, verify_log};
-use crate::crash::load::{AcknowledgedWrites, write_until_killed};
-use crate::support::process::{Process, TOKEN};
+use crate::slow::crash::check::{ReportedStatuses, verify, verify_log};
+use crate::slow::crash::load::{AcknowledgedWrites, write_until_killed};
+use crate::support::process::{Process, TOKEN, faulty_service, with_snapshots};
 use crate::support::receiver::Receiver;
 use crate::support::zip::valid_archive;
 use crate::support::{client, picture};
 
 const WRITERS: usize = 4;
-/// Variables with the directory, the step and the pass at which the child process kills itself.
-const ORDERS: [&str; 3] = ["ENDING_DIRECTORY", "ENDING_STEP", "ENDING_PASS"];
-/// Set if the child takes snapshots of the smallest log, and starts from them.
-const SNAPSHOTS: &str = "ENDING_SNAPSHOTS";
 /// Deadline for a step; after it the step counts as not reached.
 const REACHED_WITHIN: Duration = Duration::from_mins(1);
 /// Name of the file whose presence starts the count of passes.
@@ -53,39 +45,15 @@ const FIRST: &[CommitStep] = &[
 /// Steps of a clean stop.
 const LAST: &[CommitStep] = &[CommitStep::HeadSynced, CommitStep::SledFlushed];
 
-/// Child process that kills itself; does nothing without its variables.
-#[actix_web::test]
-async fn a_service_that_ends_itself() {
-    let [Ok(directory), Ok(step), Ok(pass)] = ORDERS.map(std::env::var) else { return };
-    let pass: u64 = pass.parse().unwrap();
-    let step = *CommitStep::ALL.iter().find(|candidate| format!("{candidate:?}") == step).unwrap();
-    let (passes, armed) = (AtomicU64::new(0), Path::new(&directory).join(ARMED));
-    let end = move |point: FailPoint, _: &str| {
-        if point == FailPoint::After(step) && armed.exists() && passes.fetch_add(1, Ordering::SeqCst) + 1 == pass {
-            kill_process(getpid(), Signal::KILL).unwrap();
-        }
-    };
-    let mut settings = Settings { data_dir: directory.into(), workers: 1, ..Settings::default() };
-    settings.listen.set_port(0);
-    settings.journal.segment_bytes = 32 * 1024;
-    if std::env::var(SNAPSHOTS).is_ok() {
-        settings.snapshots.every_events = 3;
-        settings.snapshots.whole_below = 0;
-    }
-    settings.admin_token = Some(Secret::new(TOKEN));
-    let app = App::start(settings, Environment::system().with_fail_point_handler(Arc::new(end))).await.unwrap();
-    let signals = StopSignals::install();
-    println!("it listens on http://{}\ncurl is what the reader waits for", app.address());
-    app.run_until_stopped(signals).await.unwrap();
-}
-
-/// Command that starts this program as that child process.
+/// Command that starts a service that kills itself after a step.
 fn doomed(directory: &Path, step: CommitStep, pass: u64, snapshots: bool) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "fail_points::a_service_that_ends_itself", "--nocapture"]);
-    let values = [directory.to_str().unwrap().to_owned(), format!("{step:?}"), pass.to_string()];
-    command.envs(ORDERS.into_iter().zip(values)).envs(snapshots.then_some((SNAPSHOTS, "yes")));
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = faulty_service(directory);
+    command.env("CHILD_SEGMENT_BYTES", "32768");
+    command.env("FAULT_KILL_AT", format!("{:?}", FailPoint::After(step))).env("FAULT_KILL_PASS", pass.to_string());
+    command.env("FAULT_ARMED_BY", directory.join(ARMED));
+    if snapshots {
+        with_snapshots(&mut command);
+    }
     command
 }
 

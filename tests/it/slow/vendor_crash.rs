@@ -1,34 +1,31 @@
 //! kill -9 at every step of a task's way through the vendor: no double charges, and no accepted task is lost.
 //!
-//! The service that kills itself is this test program, started as a child process, as in `fail_points.rs`. The vendor
-//! and its ledger survive, and so does the receiver of callbacks. Two callers submit pictures and videos. The suite
+//! The service that kills itself is the child program of the tests, as in `fail_points.rs`. The vendor and its ledger
+//! survive, and so does the receiver of callbacks. Two callers submit pictures and videos. The suite
 //! kills the service at each named place in each of the vendor's three modes, then at random places: `VENDOR_NAMED=100
-//! VENDOR_CRASHES=1000 cargo test --test it vendor::crash` sets the numbers for each named place and for random ones,
+//! VENDOR_CRASHES=1000 cargo test --test it vendor_crash` sets the numbers for each named place and for random ones,
 //! in each mode.
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use mediary::app::{App, StopSignals};
-use mediary::config::{Secret, Settings};
-use mediary::environment::{CommitStep, Environment, FailPoint, VendorStep};
+use mediary::environment::{CommitStep, FailPoint, VendorStep};
 use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rustix::process::{Pid, Signal, getpid, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::{remote, sim, upscale};
 use crate::image::UPSCALER;
 use crate::support::client;
 use crate::support::eventually::eventually_within;
-use crate::support::process::{Process, TOKEN};
+use crate::support::process::{Process, faulty_service};
 use crate::support::receiver::Receiver;
 use crate::support::vendor_sim::{SimBehavior, SimMode, SimRequest, SimRequestKind, VendorSim};
+use crate::vendor::{remote_by_variables, sim, upscale};
 use crate::video::{START_END, of_prompt};
 
 mod accounts;
@@ -36,9 +33,6 @@ mod books;
 
 use books::{LedgerCaller, all_told, audit, get};
 
-/// Variables with the directory, the vendor, its mode, the place and the pass at which the child process kills itself.
-const ORDERS: [&str; 5] = ["VENDOR_DIRECTORY", "VENDOR_URL", "VENDOR_MODE", "VENDOR_PLACE", "VENDOR_PASS"];
-const MODES: [SimMode; 3] = [SimMode::HonoursKeys, SimMode::Searchable, SimMode::Neither];
 /// Tasks submitted in a round: a picture and two videos.
 const TASKS: usize = 3;
 /// Deadline for the place of a round; after it the test kills the service.
@@ -73,38 +67,13 @@ fn named_points() -> Vec<CrashPoint> {
     vendor_points.into_iter().chain(without).collect()
 }
 
-/// Child process that kills itself; does nothing without its variables.
-#[actix_web::test]
-async fn a_service_that_ends_itself_at_the_vendor() {
-    let [Ok(directory), Ok(url), Ok(mode), Ok(point_name), Ok(pass)] = ORDERS.map(std::env::var) else { return };
-    let pass: u64 = pass.parse().unwrap();
-    let mode = *MODES.iter().find(|candidate| format!("{candidate:?}") == mode).unwrap();
-    let passes = AtomicU64::new(0);
-    let end = move |point: FailPoint, _: &str| {
-        if format!("{point:?}") == point_name && passes.fetch_add(1, Ordering::SeqCst) + 1 == pass {
-            kill_process(getpid(), Signal::KILL).unwrap();
-        }
-    };
-    let mut settings = Settings { data_dir: directory.into(), workers: 1, ..Settings::default() };
-    settings.listen.set_port(0);
-    settings.journal.segment_bytes = 1 << 20;
-    settings.admin_token = Some(Secret::new(TOKEN));
-    remote(&mut settings, &url, mode);
-    let app = App::start(settings, Environment::system().with_fail_point_handler(Arc::new(end))).await.unwrap();
-    let signals = StopSignals::install();
-    println!("it listens on http://{}\ncurl is what the reader waits for", app.address());
-    app.run_until_stopped(signals).await.unwrap();
-}
-
-/// Command that starts this program as that child process.
+/// Command that starts a service with a remote vendor, which kills itself at a place within it.
 fn service(directory: &Path, vendor: &str, mode: SimMode, end: CrashPoint, pass: u64) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "vendor::crash::a_service_that_ends_itself_at_the_vendor", "--nocapture"]);
-    let point_name = if let CrashPoint::Within(point_name) = end { format!("{point_name:?}") } else { String::new() };
-    let directory = directory.to_str().unwrap().to_owned();
-    let values = [directory, vendor.to_owned(), format!("{mode:?}"), point_name, pass.to_string()];
-    command.envs(ORDERS.into_iter().zip(values));
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = faulty_service(directory);
+    remote_by_variables(&mut command, vendor, mode);
+    if let CrashPoint::Within(point) = end {
+        command.env("FAULT_KILL_AT", format!("{point:?}")).env("FAULT_KILL_PASS", pass.to_string());
+    }
     command
 }
 

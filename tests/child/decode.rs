@@ -1,0 +1,31 @@
+//! Memory that inspecting and decoding a picture takes, measured in a process of its own.
+
+use std::path::Path;
+
+use mediary::media::decoders::PictureDecoders;
+
+/// Prints `figures INSPECTING DECODING WEIGHED GOOD`: peaks and the reserved amount in bytes, and 1 if the picture is
+/// good.
+pub fn print_memory_of(file: &Path) {
+    let bytes = std::fs::read(file).unwrap();
+    let decoders = PictureDecoders::new(1 << 40);
+    let (is_inspected, inspecting) = peak_of(|| decoders.inspect(&bytes).is_ok());
+    let (is_decoded, decoding) = peak_of(|| decoders.decode(&bytes).is_ok());
+    let weighed = decoders.memory_needed(&bytes).unwrap_or(0);
+    println!("figures {inspecting} {decoding} {weighed} {}", u8::from(is_inspected && is_decoded));
+}
+
+/// Does work; returns its result and how much the memory of the process grew at most.
+fn peak_of(work: impl FnOnce() -> bool) -> (bool, u64) {
+    std::fs::write("/proc/self/clear_refs", "5").expect("the kernel resets the peak");
+    let before = status_bytes("VmRSS:");
+    let result = work();
+    (result, status_bytes("VmHWM:").saturating_sub(before))
+}
+
+/// Returns the value of a line of `/proc/self/status`.
+fn status_bytes(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line of this name");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
+}
