@@ -185,7 +185,7 @@ fn detect_format(bytes: &[u8]) -> Result<(ImageFormat, image::ImageFormat), Inva
         Some(image::ImageFormat::Tiff) => Some(ImageFormat::Tiff),
         _ => None,
     };
-    format.zip(codec).ok_or_else(|| InvalidValue::new("must be a png, jpeg, webp, gif, bmp or tiff picture"))
+    format.zip(codec).ok_or_else(|| InvalidValue::new("must be a PNG, JPEG, WebP, GIF, BMP or TIFF picture"))
 }
 
 fn decode_error(error: &ImageError) -> InvalidValue {

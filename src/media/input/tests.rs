@@ -82,7 +82,7 @@ fn damaged_files_never_panic() {
 #[test]
 fn other_files_are_rejected_with_the_list_of_formats() {
     for bytes in [&b""[..], b"x", b"<svg/>", b"%PDF-1.4"] {
-        assert_eq!(inspect(bytes).unwrap_err().to_string(), "must be a png, jpeg, webp, gif, bmp or tiff picture");
+        assert_eq!(inspect(bytes).unwrap_err().to_string(), "must be a PNG, JPEG, WebP, GIF, BMP or TIFF picture");
     }
 }
 

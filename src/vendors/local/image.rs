@@ -294,7 +294,7 @@ mod tests {
         // The failure shown to owners does not contain the message of the operating system.
         for (key, input, code, message) in [
             ("a", missing_picture, "input_unreadable", "cannot read the input picture"),
-            ("b", broken_picture, "input_undecodable", "image must be a png, jpeg, webp, gif, bmp or tiff picture"),
+            ("b", broken_picture, "input_undecodable", "image must be a PNG, JPEG, WebP, GIF, BMP or TIFF picture"),
         ] {
             let reference = fixture.vendor.submit(job(key, input)).await.unwrap();
             let failure = TaskFailure::new(code, message);

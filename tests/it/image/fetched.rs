@@ -130,9 +130,9 @@ async fn what_is_not_there_or_no_picture_fails_the_task_with_the_reason() {
     for (path, code, reason) in [
         ("/gone", "input_unavailable", "the server responded with status 410"),
         ("/missing", "input_unavailable", "the server responded with status 404"),
-        ("/page", "input_invalid", "a fetched input must be a png, jpeg, webp, gif, bmp or tiff picture"),
+        ("/page", "input_invalid", "a fetched input must be a PNG, JPEG, WebP, GIF, BMP or TIFF picture"),
         ("/half", "input_invalid", "the file is damaged or truncated"),
-        ("/empty", "input_invalid", "a fetched input must be a png, jpeg, webp, gif, bmp or tiff picture"),
+        ("/empty", "input_invalid", "a fetched input must be a PNG, JPEG, WebP, GIF, BMP or TIFF picture"),
     ] {
         let (actual_code, message) = failure(&app, &alice, &server.url(path)).await;
         assert_eq!(actual_code, code, "{path}");
