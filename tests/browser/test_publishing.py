@@ -80,7 +80,7 @@ class Publishing(BrowserTest):
         expect(page.get_by_role("heading", name="No nodes yet")).to_be_visible()
         page.locator(".actions").get_by_role("button", name="Delete").click()
         dialog.get_by_role("button", name="Delete").click()
-        expect(page.get_by_role("heading", name="Publishers")).to_be_visible()
+        expect(page.get_by_role("heading", name="Publishers", exact=True)).to_be_visible()
         for path in (f"/nodes/{node}", f"/publishers/{publisher}"):
             with self.assertRaisesRegex(AssertionError, "404"):
                 send("GET", path)
