@@ -102,6 +102,7 @@ fn within_deadline<T>(
     future: impl Future<Output = T>,
 ) -> impl Future<Output = T> {
     let caller = Location::caller();
+    let future = Box::pin(future);
     async move {
         let output = timeout(deadline, future).await;
         output.unwrap_or_else(|_| panic!("{what}: not within {deadline:?}, waited for at {caller}"))
