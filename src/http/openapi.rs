@@ -14,19 +14,21 @@ mod event_stream;
 mod field;
 mod health;
 mod image;
+mod image_submission;
 mod music;
 mod node;
 mod operation;
 mod parameter;
 mod publisher;
 mod route;
-mod schema;
+pub(super) mod schema;
 mod state;
 mod task;
 mod token;
 mod user;
 mod version;
 mod video;
+mod video_submission;
 mod webhook;
 
 use std::sync::OnceLock;
@@ -54,6 +56,14 @@ struct OperationGroup {
     description: &'static str,
     operations: Vec<Operation>,
     components: Vec<(&'static str, Value)>,
+}
+
+impl OperationGroup {
+    /// Takes the components of the group and those of its operations.
+    fn take_components(&mut self) -> Vec<(String, Value)> {
+        let of_operations = self.operations.iter_mut().flat_map(|operation| operation.components.drain(..));
+        self.components.drain(..).chain(of_operations).map(|(name, schema)| (name.to_owned(), schema)).collect()
+    }
 }
 
 /// Default of `video.max_images`.
@@ -111,8 +121,8 @@ impl OpenApiDocument {
         let tags = groups.iter().map(about).chain([webhook::tag()]).collect();
         let mut schemas = Map::from_iter([("Problem".to_owned(), problem_schema())]);
         let mut remaining = Vec::new();
-        for group in groups {
-            schemas.extend(group.components.into_iter().map(|(name, schema)| (name.to_owned(), schema)));
+        for mut group in groups {
+            schemas.extend(group.take_components());
             remaining.extend(group.operations.into_iter().map(|operation| (group.tag, operation)));
         }
         let mut responses = Map::new();
@@ -201,9 +211,9 @@ pub(in crate::http) type BodySchema = (Method, &'static str, Value);
 pub(in crate::http) fn body_schemas() -> (Vec<BodySchema>, Map<String, Value>) {
     let mut bodies = Vec::new();
     let mut components = Map::new();
-    for OperationGroup { operations, components: schemas, .. } in groups(REFERENCE_IMAGES_MAX) {
-        components.extend(schemas.into_iter().map(|(name, schema)| (name.to_owned(), schema)));
-        bodies.extend(operations.iter().filter_map(Operation::json_body_schema));
+    for mut group in groups(REFERENCE_IMAGES_MAX) {
+        components.extend(group.take_components());
+        bodies.extend(group.operations.iter().filter_map(Operation::json_body_schema));
     }
     (bodies, components)
 }

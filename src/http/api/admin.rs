@@ -10,12 +10,13 @@ use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherCommand;
 use crate::domain::token::TokenSubject;
 use crate::domain::user::{Email, NewUser, User, UserCommand, UserFields};
-use crate::domain::value::{InvalidValue, Name, Reason};
+use crate::domain::value::{Name, Reason};
 use crate::http::api::token::{self, IssuedTokenView, ListedTokenView};
 use crate::http::api::user::{self, UserView};
 use crate::http::auth::personal_fields;
 use crate::http::pipeline::{Call, RequestContext};
-use crate::http::request::fields::{self, Fields};
+use crate::http::request::json_object::json_object;
+use crate::http::request::json_value::NotBlank;
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::{Code, Problem};
 
@@ -55,11 +56,9 @@ pub async fn list_users(call: Call<{ Action::Administer as u8 }>) -> Result<ApiR
 
 /// `POST /admin/users`: creates an account.
 pub async fn create_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
-    let body = call.json().await?;
+    let UserBody { email, name, is_admin, is_approved } = call.json_object().await?;
     let services = call.services();
     let id = UserId(services.environment.uuid());
-    let AdminUserInput { email, name, is_admin, is_approved } =
-        fields::read(&body, |fields| Some(read_user_fields(fields)))?;
 
     let is_admin = is_admin.unwrap_or(false);
     let is_approved = is_approved.unwrap_or(false);
@@ -73,9 +72,7 @@ pub async fn create_user(mut call: Call<{ Action::Administer as u8 }>) -> Result
 /// `PUT /admin/users/{user_id}`: changes the fields that are present.
 pub async fn update_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.existing_user()?;
-    let body = call.json().await?;
-    let AdminUserInput { email, name, is_admin, is_approved } =
-        fields::read(&body, |fields| Some(read_user_fields(fields)))?;
+    let UserBody { email, name, is_admin, is_approved } = call.json_object().await?;
 
     if is_admin == Some(false) {
         protect_admin(&call, user, "lose administrator rights")?;
@@ -87,20 +84,26 @@ pub async fn update_user(mut call: Call<{ Action::Administer as u8 }>) -> Result
     reply_with_current_user(&call, user, ApiResponse::ok).await
 }
 
-/// User fields of a body.
-struct AdminUserInput {
-    email: Option<Email>,
-    name: Option<Name>,
-    is_admin: Option<bool>,
-    is_approved: Option<bool>,
+json_object! {
+    pub struct UserBody {
+        /// Email address.
+        email: Option<Email>,
+        /// Display name.
+        name: Option<Name>,
+        /// `true` to make the user an administrator.
+        #[name("isAdmin")]
+        is_admin: Option<bool>,
+        /// `true` to let the user submit media tasks where the service requires approval.
+        #[name("isApproved")]
+        is_approved: Option<bool>,
+    }
 }
 
-fn read_user_fields(fields: &mut Fields<'_, '_>) -> AdminUserInput {
-    AdminUserInput {
-        email: fields.text("email", Email::parse),
-        name: fields.text("name", Name::parse),
-        is_admin: fields.flag("isAdmin"),
-        is_approved: fields.flag("isApproved"),
+json_object! {
+    /// Body of a ban and of its removal (contract 4).
+    pub struct ReasonBody {
+        /// Reason, which is recorded and shown.
+        reason: NotBlank<Reason>,
     }
 }
 
@@ -128,8 +131,8 @@ async fn reply_with_current_user(
 /// `POST /admin/users/{user_id}/tokens`: issues a token for a user.
 pub async fn issue_token(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.existing_user()?;
-    let body = call.json().await?;
-    let issued = token::issue_token(&call, &body, TokenSubject::User(user)).await?;
+    let body = call.json_object().await?;
+    let issued = token::issue_token(&call, body, TokenSubject::User(user)).await?;
     ApiResponse::created(&IssuedTokenView::new(&issued))
 }
 
@@ -149,7 +152,7 @@ pub async fn revoke_token(call: Call<{ Action::Administer as u8 }>) -> Result<Ap
 /// `POST /admin/users/{user_id}/ban`.
 pub async fn ban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.existing_user()?;
-    let reason = read_reason(&mut call).await?;
+    let ReasonBody { reason: NotBlank(reason) } = call.json_object().await?;
     protect_admin(&call, user, "be banned")?;
     call.services().dispatch.user(user, UserCommand::Ban { reason }, call.command_context()).await?;
     Ok(ApiResponse::no_content())
@@ -158,14 +161,14 @@ pub async fn ban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<Ap
 /// `POST /admin/users/{user_id}/unban`.
 pub async fn unban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.existing_user()?;
-    let reason = read_reason(&mut call).await?;
+    let ReasonBody { reason: NotBlank(reason) } = call.json_object().await?;
     call.services().dispatch.user(user, UserCommand::Unban { reason }, call.command_context()).await?;
     Ok(ApiResponse::no_content())
 }
 
 /// `POST /admin/publishers/{publisher_id}/ban`.
 pub async fn ban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
-    let reason = read_reason(&mut call).await?;
+    let ReasonBody { reason: NotBlank(reason) } = call.json_object().await?;
     let publisher = &call.publisher()?.id;
     call.services().dispatch.publisher(publisher, PublisherCommand::Ban { reason }, call.command_context()).await?;
     Ok(ApiResponse::no_content())
@@ -173,7 +176,7 @@ pub async fn ban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Resu
 
 /// `POST /admin/publishers/{publisher_id}/unban`.
 pub async fn unban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
-    let reason = read_reason(&mut call).await?;
+    let ReasonBody { reason: NotBlank(reason) } = call.json_object().await?;
     let publisher = &call.publisher()?.id;
     call.services().dispatch.publisher(publisher, PublisherCommand::Unban { reason }, call.command_context()).await?;
     Ok(ApiResponse::no_content())
@@ -182,7 +185,7 @@ pub async fn unban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Re
 /// `POST /admin/nodes/{node_id}/ban`.
 pub async fn ban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let node = call.existing_node()?;
-    let reason = read_reason(&mut call).await?;
+    let ReasonBody { reason: NotBlank(reason) } = call.json_object().await?;
     call.services().dispatch.node(&node, NodeCommand::Ban { reason }, call.command_context()).await?;
     Ok(ApiResponse::no_content())
 }
@@ -190,17 +193,7 @@ pub async fn ban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<Ap
 /// `POST /admin/nodes/{node_id}/unban`.
 pub async fn unban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let node = call.existing_node()?;
-    let reason = read_reason(&mut call).await?;
+    let ReasonBody { reason: NotBlank(reason) } = call.json_object().await?;
     call.services().dispatch.node(&node, NodeCommand::Unban { reason }, call.command_context()).await?;
     Ok(ApiResponse::no_content())
-}
-
-/// Reads the reason of a ban or its removal, which is required (contract 4).
-async fn read_reason(call: &mut Call<{ Action::Administer as u8 }>) -> Result<Reason, Problem> {
-    let body = call.json().await?;
-    fields::read(&body, |fields| {
-        fields.required_text("reason", |text| {
-            if text.trim().is_empty() { Err(InvalidValue::new("must not be blank")) } else { Reason::parse(text) }
-        })
-    })
 }

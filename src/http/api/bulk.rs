@@ -17,6 +17,8 @@ use crate::domain::version::{SemVer, VersionRef, VersionStatus};
 use crate::http::pipeline::Call;
 use crate::http::request::body::JsonBody;
 use crate::http::request::fields;
+use crate::http::request::json_object::{JsonObject, json_object};
+use crate::http::request::json_value::Objects;
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::Problem;
 use crate::http::response::response_body::ResponseBody;
@@ -24,8 +26,6 @@ use crate::projections::node::Nodes;
 use crate::projections::node::entry::NodeEntry;
 use crate::projections::node::view::{Links, VersionView};
 
-/// Maximum number of identifiers in a request (contract 4).
-pub const IDENTIFIERS_MAX: usize = 1000;
 /// Approximate size of a chunk of the response, in bytes; smaller responses are sent at once.
 const CHUNK_BYTES: usize = 256 * 1024;
 
@@ -55,9 +55,10 @@ type BulkLookup = Result<(Option<Arc<NodeEntry>>, VersionRef), InvalidValue>;
 pub async fn look_up(mut call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
     let (lookups, links): (Vec<BulkLookup>, Links) = {
-        let identifiers = read_identifiers(&body)?;
+        let VersionLookupBody { node_versions: Objects(identifiers) } =
+            fields::read(&body, VersionLookupBody::read_fields)?;
         let models = call.services().models.read();
-        (identifiers.iter().map(|identifier| find(*identifier, &models.nodes)).collect(), models.nodes.links().clone())
+        (identifiers.iter().map(|identifier| find(identifier, &models.nodes)).collect(), models.nodes.links().clone())
     };
 
     let mut response_body = BulkResponseBody { body, lookups, links, next: 0, first: None };
@@ -135,24 +136,27 @@ fn identifier(body: &Value, index: usize) -> BulkIdentifier<'_> {
     BulkIdentifier { node_id: text("node_id"), version: text("version") }
 }
 
-fn read_identifiers(body: &Value) -> Result<Vec<BulkIdentifier<'_>>, Problem> {
-    fields::read(body, |fields| {
-        let identifiers = fields.objects("node_versions", &(1..=IDENTIFIERS_MAX), |entry| {
-            let node_id = entry.str("node_id");
-            let version = entry.str("version");
-            let node_id = entry.required("node_id", node_id);
-            let version = entry.required("version", version);
+json_object! {
+    pub struct VersionLookupBody {
+        /// Identifiers to look up.
+        node_versions: Objects<VersionIdentifier, 1, 1000>,
+    }
+}
 
-            Some(BulkIdentifier { node_id: node_id?, version: version? })
-        });
-        fields.required("node_versions", identifiers)
-    })
+json_object! {
+    #[derive(Debug)]
+    pub struct VersionIdentifier {
+        /// Id of the node.
+        node_id: String,
+        /// Version number.
+        version: String,
+    }
 }
 
 /// Finds the node of an identifier. Returns an error if the version number is invalid.
-fn find(identifier: BulkIdentifier<'_>, nodes: &Nodes) -> BulkLookup {
-    let number = SemVer::parse(identifier.version)?;
-    let node = NodeId::parse(identifier.node_id).ok().and_then(|id| nodes.entry(&id.key()));
+fn find(identifier: &VersionIdentifier, nodes: &Nodes) -> BulkLookup {
+    let number = SemVer::parse(&identifier.version)?;
+    let node = NodeId::parse(&identifier.node_id).ok().and_then(|id| nodes.entry(&id.key()));
     Ok((node, VersionRef::Number(number)))
 }
 
@@ -186,11 +190,15 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn read(body: &Value) -> Result<Vec<VersionIdentifier>, Problem> {
+        fields::read(body, VersionLookupBody::read_fields).map(|body| body.node_versions.0)
+    }
+
     #[test]
     fn every_bad_identifier_is_named() {
         let body = json!({"node_versions": [{"node_id": "a"}, {"node_id": 1, "version": "1.0.0"}, 7]});
         assert_eq!(
-            read_identifiers(&body).unwrap_err().to_string(),
+            read(&body).unwrap_err().to_string(),
             "/node_versions/0/version is required; /node_versions/1/node_id must be a string; \
              /node_versions/2 must be an object"
         );
@@ -199,9 +207,9 @@ mod tests {
     #[test]
     fn there_are_1_to_1000_identifiers() {
         let request_body = |count| json!({"node_versions": vec![json!({"node_id": "a", "version": "1.0.0"}); count]});
-        assert!(read_identifiers(&request_body(0)).is_err());
-        assert_eq!(read_identifiers(&request_body(1000)).map(|identifiers| identifiers.len()).ok(), Some(1000));
-        assert!(read_identifiers(&request_body(1001)).is_err());
-        assert!(read_identifiers(&json!({})).is_err());
+        assert!(read(&request_body(0)).is_err());
+        assert_eq!(read(&request_body(1000)).map(|identifiers| identifiers.len()).ok(), Some(1000));
+        assert!(read(&request_body(1001)).is_err());
+        assert!(read(&json!({})).is_err());
     }
 }

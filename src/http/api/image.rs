@@ -17,11 +17,14 @@ use crate::http::server::Services;
 use crate::projections::task::ImageTaskView;
 
 mod check;
-mod jobs;
+pub(in crate::http) mod jobs;
 
 pub(in crate::http) use check::{derive_seed, inspect};
 
-use check::ImageJobReader;
+use jobs::{
+    CreativeSkinBody, FaithfulSkinBody, FlexibleSkinBody, ImageBody, PrecisionBody, RelightBody, StyleTransferBody,
+    UpscaleBody,
+};
 
 /// Maximum wait for a turn to decode pictures.
 const DECODER_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -37,38 +40,38 @@ struct ImageTaskEnvelope {
 
 /// `POST …/image-upscaler`
 pub async fn upscale(call: ImageSubmitCall) -> Result<ApiResponse, Problem> {
-    submit_wrapped(call, jobs::upscale).await
+    submit_wrapped::<UpscaleBody>(call).await
 }
 
 /// `POST …/image-upscaler-precision-v2`
 pub async fn upscale_precisely(call: ImageSubmitCall) -> Result<ApiResponse, Problem> {
-    submit_wrapped(call, jobs::upscale_precisely).await
+    submit_wrapped::<PrecisionBody>(call).await
 }
 
 /// `POST …/image-style-transfer`: returns the task without an envelope.
 pub async fn transfer_style(call: ImageSubmitCall) -> Result<ApiResponse, Problem> {
-    let (task, wait) = submit(call, jobs::transfer_style).await?;
+    let (task, wait) = submit::<StyleTransferBody>(call).await?;
     wait.add_preference_applied(ApiResponse::ok(&task)?)
 }
 
 /// `POST …/skin-enhancer/creative`
 pub async fn enhance_skin_creatively(call: ImageSubmitCall) -> Result<ApiResponse, Problem> {
-    submit_wrapped(call, jobs::enhance_skin_creatively).await
+    submit_wrapped::<CreativeSkinBody>(call).await
 }
 
 /// `POST …/skin-enhancer/faithful`
 pub async fn enhance_skin_faithfully(call: ImageSubmitCall) -> Result<ApiResponse, Problem> {
-    submit_wrapped(call, jobs::enhance_skin_faithfully).await
+    submit_wrapped::<FaithfulSkinBody>(call).await
 }
 
 /// `POST …/skin-enhancer/flexible`
 pub async fn enhance_skin_flexibly(call: ImageSubmitCall) -> Result<ApiResponse, Problem> {
-    submit_wrapped(call, jobs::enhance_skin_flexibly).await
+    submit_wrapped::<FlexibleSkinBody>(call).await
 }
 
 /// `POST …/image-relight`
 pub async fn relight(call: ImageSubmitCall) -> Result<ApiResponse, Problem> {
-    submit_wrapped(call, jobs::relight).await
+    submit_wrapped::<RelightBody>(call).await
 }
 
 /// `GET …/image-upscaler/{task_id}` and `…/image-upscaler-precision-v2/{task_id}`: tasks of either upscaler.
@@ -91,13 +94,13 @@ pub async fn show_relight(call: ImageReadCall) -> Result<ApiResponse, Problem> {
     show(call, ImageFamily::Relight).await
 }
 
-async fn submit_wrapped(call: ImageSubmitCall, read: ImageJobReader) -> Result<ApiResponse, Problem> {
-    let (data, wait) = submit(call, read).await?;
+async fn submit_wrapped<T: ImageBody>(call: ImageSubmitCall) -> Result<ApiResponse, Problem> {
+    let (data, wait) = submit::<T>(call).await?;
     wait.add_preference_applied(ApiResponse::ok(&ImageTaskEnvelope { data })?)
 }
 
 /// Submits a task and returns it; with `Prefer: wait`, in the state after the wait.
-async fn submit(mut call: ImageSubmitCall, read: ImageJobReader) -> Result<(ImageTaskView, PreferWait), Problem> {
+async fn submit<T: ImageBody>(mut call: ImageSubmitCall) -> Result<(ImageTaskView, PreferWait), Problem> {
     let user = call.user()?;
     let owner = user.id;
     let shared = call.shared().clone();
@@ -121,7 +124,7 @@ async fn submit(mut call: ImageSubmitCall, read: ImageJobReader) -> Result<(Imag
     // The thread continues if the client disconnects; it holds the place and the body's memory charge until it ends.
     let work = move || {
         let body = body.parse()?;
-        let submission = check::check(&body, read, store.decoders())?;
+        let submission = check::check::<T>(&body, store.decoders())?;
         // Release the decoder before writing, which waits for the disk.
         drop(decoder_permit);
         let stored = submission.store_in(&store, &space, seed);

@@ -6,16 +6,25 @@ use crate::domain::publisher::{MemberRole, PublisherCommand};
 use crate::http::api::publisher::reply_with_current;
 use crate::http::auth::authorize;
 use crate::http::pipeline::Call;
-use crate::http::request::fields;
+use crate::http::request::json_object::json_object;
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::Problem;
+
+/// Description of a role.
+pub const ROLE: &str = "Role: an `owner` may do everything, a `member` may create and change nodes and versions.";
+
+json_object! {
+    pub struct MemberBody {
+        #[doc = ROLE]
+        role: Option<MemberRole>,
+    }
+}
 
 /// `PUT /publishers/{publisher_id}/members/{user_id}`: sets the role of a user, effective at once. Without a role in
 /// the body, a member keeps the role and a new member gets `Member`.
 pub async fn set(mut call: Call<{ Action::ManageMembers as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.existing_user()?;
-    let body = call.json().await?;
-    let role = fields::read(&body, |fields| Some(fields.text("role", MemberRole::parse)))?;
+    let MemberBody { role } = call.json_object().await?;
     let publisher = call.publisher()?;
     let role = role.or_else(|| publisher.role_of(user)).unwrap_or(MemberRole::Member);
     let command = PublisherCommand::SetMember { user, role };

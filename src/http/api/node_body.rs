@@ -1,18 +1,19 @@
 //! Request bodies about nodes: descriptive fields, set by publishers, and facts, set by administrators. Facts from
 //! other callers are ignored (contract 4: output-only fields).
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::domain::ids::{NodeId, NodeKey, PublisherId};
 use crate::domain::node::{
-    LANGUAGES_MAX, NodeAdminFields, NodeCommand, NodeDescription, NodeFields, NodeStatus, Rating, TEXTS_MAX,
-    Translations,
+    LANGUAGES_MAX, NodeAdminFields, NodeCommand, NodeFields, NodeStatus, TEXTS_MAX, Translations,
 };
-use crate::domain::value::{InvalidValue, Label, Link, Name, Text, Timestamp};
+use crate::domain::value::{InvalidValue, Label, Name, Text};
 use crate::domain::version::VersionStatus;
 use crate::environment::Environment;
-use crate::http::api::version_body::{ModerationPatch, NewVersion, read_compatibility, read_new_version};
+use crate::http::api::version_body::{ModerationPatch, NewVersion, NewVersionBody};
+use crate::http::openapi::schema::component_ref;
 use crate::http::request::fields::{self, Fields};
+use crate::http::request::json_object::{AdministratorsOnly, Flattened, JsonObject, JsonValue, Required, json_object};
 use crate::http::response::error::Problem;
 
 /// Node to create.
@@ -88,26 +89,177 @@ pub fn new_node_id(text: &str) -> Result<NodeId, InvalidValue> {
     Ok(id)
 }
 
+json_object! {
+    impl NodeFields {
+        /// Supported accelerators, such as CUDA, DirectML or ROCm.
+        supported_accelerators,
+        /// Supported versions of the host frontend.
+        supported_host_frontend_version,
+        /// Supported versions of the host application.
+        supported_host_version,
+        /// Supported operating systems.
+        supported_os,
+        /// Author.
+        author,
+        /// URL of the banner.
+        banner_url,
+        /// Category. Use `tags` instead; this field will be removed in a future version.
+        #[schema(with("deprecated", true))]
+        category,
+        /// Description of the node.
+        description,
+        /// URL of the icon.
+        icon,
+        /// Path to the LICENSE file in the repository.
+        license,
+        /// Display name.
+        name,
+        /// Names of host nodes that this node replaces.
+        preempted_host_node_names,
+        /// URL of the repository.
+        repository,
+        /// Tags, which the search includes.
+        tags,
+        /// Translated texts: language → field → text.
+        translations,
+    }
+}
+
+json_object! {
+    impl NodeAdminFields {
+        /// Creation time.
+        created_at,
+        /// Number of installs, counted once per account (or client address) and day.
+        downloads,
+        /// Mean rating. A value set here applies until there is a review.
+        rating,
+        /// Stars on the source repository.
+        github_stars,
+        /// Rank for sorting search results.
+        search_ranking,
+        /// Reason of the status, such as that of a ban.
+        status_detail,
+        /// Security warnings and other tags set by administrators.
+        tags_admin,
+    }
+}
+
+json_object! {
+    /// Fields of a node that only administrators set.
+    #[derive(Default)]
+    pub struct NodeAdminBody {
+        fields: Flattened<NodeAdminFields>,
+        /// Status. Allowed transitions: active ↔ banned; active → deleted, which is final. A ban requires
+        /// `status_detail`.
+        status: Option<NodeStatus>,
+    }
+}
+
+json_object! {
+    /// New node.
+    pub struct NewNodeBody {
+        /// Id of the node: letters and digits, with `.`, `_` and `-` between them, at most 100 characters. Derived
+        /// from `name` if absent.
+        id: Option<NewNodeId>,
+        fields: Flattened<NodeFields>,
+        admin: AdministratorsOnly<NodeAdminBody>,
+        /// First version; ignored without its `version`.
+        latest_version: Option<FirstVersion>,
+    }
+}
+
+json_object! {
+    /// Changes by members.
+    pub struct NodeBody {
+        /// Id of the node; if present, it must match the path.
+        id: Option<NodeId>,
+        fields: Flattened<NodeFields>,
+        admin: AdministratorsOnly<NodeAdminBody>,
+    }
+}
+
+json_object! {
+    /// Version to publish, with changes of its node.
+    pub struct PublicationBody {
+        /// Token of the publisher, used if there is no `Authorization` header. An invalid token is rejected even if
+        /// the header is present.
+        personal_access_token: Option<String>,
+        /// Fields of the node, which is created if it is new. `status` is ignored.
+        #[schema(component("NodeBody"))]
+        node: Option<PublishedNodeBody>,
+        /// Version to create.
+        #[schema(component("NewVersionBody"))]
+        node_version: Required<NewVersionBody>,
+    }
+}
+
+json_object! {
+    /// Changes of a node by a publication: [`NodeBody`] without its status.
+    pub struct PublishedNodeBody {
+        id: Option<NodeId>,
+        fields: Flattened<NodeFields>,
+        admin: AdministratorsOnly<NodeAdminFields>,
+    }
+}
+
+/// Id of a new node.
+pub struct NewNodeId(NodeId);
+
+impl JsonValue for NewNodeId {
+    fn schema() -> Value {
+        let mut schema = <NodeId as JsonValue>::schema();
+        schema["not"] = json!({"pattern": "^[Ss][Ee][Aa][Rr][Cc][Hh]$"});
+        schema
+    }
+
+    fn read(fields: &mut Fields<'_, '_>, name: &str) -> Option<Self> {
+        fields.text(name, new_node_id).map(Self)
+    }
+}
+
+/// First version of a node; `None` without a number.
+pub struct FirstVersion(Option<NewVersionBody>);
+
+impl JsonValue for FirstVersion {
+    fn schema() -> Value {
+        component_ref("FirstVersionBody")
+    }
+
+    fn read(fields: &mut Fields<'_, '_>, name: &str) -> Option<Self> {
+        fields.object(name, |version| match version.value("version") {
+            Some(_) => NewVersionBody::read_fields(version).map(|version| Self(Some(version))),
+            None => Some(Self(None)),
+        })
+    }
+}
+
+impl JsonValue for Translations {
+    fn schema() -> Value {
+        component_ref("TextsByLanguageBody")
+    }
+
+    fn read(fields: &mut Fields<'_, '_>, name: &str) -> Option<Self> {
+        fields.object(name, |languages| Some(read_translations(languages)))
+    }
+}
+
 /// Reads a new node. Without an id, it is derived from the name.
 ///
 /// # Errors
 /// All invalid fields.
 pub fn read_new_node(body: &Value, is_admin: bool, environment: &Environment) -> Result<NewNode, Problem> {
-    fields::read(body, |fields| {
-        let explicit_id = fields.text("id", new_node_id);
-        let node_fields = read_node_fields(fields);
-        let id = if fields.value("id").is_some() { explicit_id } else { derive_id(fields, node_fields.name.as_ref()) };
-        let admin_fields = read_node_admin_fields(fields, is_admin);
-        let status = read_node_status(fields, is_admin);
-
-        let first_version = fields.object("latest_version", |version| {
-            if version.value("version").is_none() {
-                return Some(None);
-            }
-            read_new_version(version, is_admin, environment).map(Some)
-        });
-
-        Some(NewNode { id: id?, fields: node_fields, admin_fields, status, first_version: first_version.flatten() })
+    fields::read_as(is_admin, body, |fields| {
+        let body = NewNodeBody::read_fields(fields)?;
+        let NewNodeBody { id, fields: Flattened(node_fields), admin, latest_version } = body;
+        let NodeAdminBody { fields: Flattened(admin_fields), status } = admin.0;
+        let id = match id {
+            Some(NewNodeId(id)) => Some(id),
+            None if fields.value("id").is_some() => None,
+            None => derive_id(fields, node_fields.name.as_ref()),
+        };
+        let first_version = latest_version.and_then(|FirstVersion(version)| version);
+        let first_version = first_version.map(|version| version.into_new_version(environment));
+        Some(NewNode { id: id?, fields: node_fields, admin_fields, status, first_version })
     })
 }
 
@@ -118,29 +270,6 @@ fn derive_id(fields: &mut Fields<'_, '_>, name: Option<&Name>) -> Option<NodeId>
     };
     let derived = NodeId::from_display_name(name.as_str()).and_then(|id| new_node_id(id.as_str()));
     derived.map_err(|reason| fields.add_error("id", reason)).ok()
-}
-
-/// Reads the descriptive fields that are present.
-pub fn read_node_fields(fields: &mut Fields<'_, '_>) -> NodeFields {
-    let support = read_compatibility(fields);
-
-    NodeFields {
-        author: fields.text("author", Name::parse),
-        banner_url: fields.text("banner_url", Link::parse),
-        category: fields.text("category", Label::parse),
-        description: fields.text("description", NodeDescription::parse),
-        icon: fields.text("icon", Link::parse),
-        license: fields.text("license", Label::parse),
-        name: fields.text("name", Name::parse),
-        preempted_host_node_names: fields.labels("preempted_host_node_names"),
-        repository: fields.text("repository", Link::parse),
-        supported_accelerators: support.accelerators,
-        supported_host_frontend_version: support.host_frontend_version,
-        supported_host_version: support.host_version,
-        supported_os: support.os,
-        tags: fields.labels("tags"),
-        translations: fields.object("translations", |languages| Some(read_translations(languages))),
-    }
 }
 
 /// Reads translations: language → field → text.
@@ -166,32 +295,7 @@ fn parse_language(text: &str) -> Result<Label, InvalidValue> {
     Err(InvalidValue::new("must be a language tag such as de or pt-BR"))
 }
 
-/// Reads the facts of a node; empty unless the caller is an administrator.
-pub fn read_node_admin_fields(fields: &mut Fields<'_, '_>, is_admin: bool) -> NodeAdminFields {
-    if !is_admin {
-        return NodeAdminFields::default();
-    }
-    NodeAdminFields {
-        created_at: fields.text("created_at", Timestamp::parse),
-        downloads: fields.integer("downloads", parse_count),
-        rating: fields.number("rating", Rating::new),
-        github_stars: fields.integer("github_stars", parse_count),
-        search_ranking: fields.integer("search_ranking", Ok),
-        status_detail: fields.text("status_detail", Text::parse),
-        tags_admin: fields.labels("tags_admin"),
-    }
-}
-
-/// Reads the status of a node; `None` unless the caller is an administrator.
-pub fn read_node_status(fields: &mut Fields<'_, '_>, is_admin: bool) -> Option<NodeStatus> {
-    if is_admin { fields.text("status", NodeStatus::parse) } else { None }
-}
-
-fn parse_count(number: i64) -> Result<u64, InvalidValue> {
-    u64::try_from(number).map_err(|_| InvalidValue::new("must be an integer of at least 0"))
-}
-
-/// Reads a version to publish, with changes of its node. `in_path` is the node id of the path.
+/// Reads a version to publish, with changes of its node. `path_id` is the node id in the path.
 ///
 /// # Errors
 /// All invalid fields.
@@ -202,34 +306,39 @@ pub fn read_publication(
     environment: &Environment,
 ) -> Result<Publication, Problem> {
     let path_id = new_node_id(path_id);
-    fields::read(body, |fields| {
+    fields::read_as(is_admin, body, |fields| {
         if let Err(reason) = &path_id {
             fields.add_error("node_id", format!("in the path {reason}"));
         }
+        if let (Some(node), Ok(id)) = (fields.value("node"), &path_id) {
+            check_same_id(fields, "/node/id", node.get("id"), &id.key());
+        }
 
-        // The caller is authenticated already; the type of the field is checked all the same.
-        fields.str("personal_access_token");
-
-        let node = fields.object("node", |node| {
-            check_same_id(node, path_id.as_ref().ok().map(NodeId::key).as_ref());
-            Some((read_node_fields(node), read_node_admin_fields(node, is_admin)))
-        });
-
-        let version = fields.object("node_version", |version| read_new_version(version, is_admin, environment));
-        let version = fields.required("node_version", version);
-
-        let (fields, admin_fields) = node.unwrap_or_default();
-        Some(Publication { id: path_id.ok()?, fields, admin_fields, version: version? })
+        let body = PublicationBody::read_fields(fields)?;
+        // The caller is authenticated already; only the type of the token is checked here.
+        let PublicationBody { node, node_version, .. } = body;
+        let version = node_version.0?.into_new_version(environment);
+        let (fields, admin_fields) = node.map(|node| (node.fields.0, node.admin.0)).unwrap_or_default();
+        Some(Publication { id: path_id.ok()?, fields, admin_fields, version })
     })
 }
 
-/// Checks that an id in the body matches the path.
-pub fn check_same_id(fields: &mut Fields<'_, '_>, path: Option<&NodeKey>) {
-    let body_id = fields.text("id", NodeId::parse);
-    if let (Some(id), Some(path)) = (body_id, path)
-        && id.key() != *path
-    {
-        fields.add_error("id", "must match the node id in the path");
+/// Reads changes of the node in the path.
+///
+/// # Errors
+/// All invalid fields.
+pub fn read_node_change(body: &Value, is_admin: bool, path: &NodeKey) -> Result<NodeBody, Problem> {
+    fields::read_as(is_admin, body, |fields| {
+        check_same_id(fields, "/id", fields.value("id"), path);
+        NodeBody::read_fields(fields)
+    })
+}
+
+/// Checks that an id in the body matches the path. A malformed one is reported by the reader of its field.
+fn check_same_id(fields: &mut Fields<'_, '_>, pointer: &str, body_id: Option<&Value>, path: &NodeKey) {
+    let id = body_id.and_then(Value::as_str).and_then(|id| NodeId::parse(id).ok());
+    if id.is_some_and(|id| id.key() != *path) {
+        fields.add_error_at(pointer, "must match the node id in the path");
     }
 }
 

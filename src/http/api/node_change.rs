@@ -7,11 +7,9 @@ use crate::domain::ids::NodeKey;
 use crate::domain::node::{NodeAdminFields, NodeCommand, NodeStatus};
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherStatus;
-use crate::http::api::node_body::{
-    check_same_id, read_new_node, read_node_admin_fields, read_node_fields, read_node_status,
-};
+use crate::http::api::node_body::{NodeAdminBody, NodeBody, read_new_node, read_node_change};
 use crate::http::pipeline::{Call, RequestContext};
-use crate::http::request::fields;
+use crate::http::request::json_object::Flattened;
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::Problem;
 use crate::projections::node::view::{NodeView, effective_status};
@@ -37,17 +35,12 @@ pub async fn update(mut call: Call<{ Action::ReviseNode as u8 }>) -> Result<ApiR
     let node = call.existing_node()?;
     let is_admin = call.identity().is_admin();
     let publisher = call.publisher()?.id.clone();
-    let command = fields::read(&body, |fields| {
-        check_same_id(fields, Some(&node));
-        let change = read_node_fields(fields);
-        let admin_fields = read_node_admin_fields(fields, is_admin);
-        let (admin_fields, status) =
-            discard_inherited_ban(&call, &node, admin_fields, read_node_status(fields, is_admin));
-        Some(match status {
-            Some(status) => NodeCommand::Administer { change, admin_fields, status: Some(status) },
-            None => NodeCommand::Revise { publisher, change, admin_fields },
-        })
-    })?;
+    let NodeBody { fields: change, admin, .. } = read_node_change(&body, is_admin, &node)?;
+    let (admin_fields, status) = discard_inherited_ban(&call, &node, admin.0);
+    let command = match status {
+        Some(status) => NodeCommand::Administer { change: change.0, admin_fields, status: Some(status) },
+        None => NodeCommand::Revise { publisher, change: change.0, admin_fields },
+    };
 
     call.services().dispatch.node(&node, command, call.command_context()).await?;
     reply_with_node(&call, &node, |view| ApiResponse::ok(view))
@@ -81,8 +74,7 @@ pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<A
 pub fn discard_inherited_ban(
     call: &RequestContext,
     key: &NodeKey,
-    mut admin_fields: NodeAdminFields,
-    status: Option<NodeStatus>,
+    NodeAdminBody { fields: Flattened(mut admin_fields), status }: NodeAdminBody,
 ) -> (NodeAdminFields, Option<NodeStatus>) {
     let models = call.services().models.read();
     let Some(node) = models.nodes.get(key) else { return (admin_fields, status) };

@@ -4,18 +4,19 @@ use std::collections::HashSet;
 
 use actix_web::http::header::LOCATION;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::domain::ids::{PublisherId, UserId};
 use crate::domain::policy::Action;
 use crate::domain::publisher::{
-    MemberRole, PublisherAdminFields, PublisherCommand, PublisherDescription, PublisherFields, PublisherProfile,
-    PublisherStatus,
+    MemberRole, PublisherAdminFields, PublisherCommand, PublisherFields, PublisherProfile, PublisherStatus,
 };
 use crate::domain::user::{User, UserProfile};
-use crate::domain::value::{InvalidValue, Label, Link, Name, Text, Timestamp};
+use crate::domain::value::{InvalidValue, Link, Text};
 use crate::http::auth::personal_fields::{self, Contact};
 use crate::http::pipeline::{Call, RequestContext};
 use crate::http::request::fields::{self, Fields};
+use crate::http::request::json_object::{AdministratorsOnly, Flattened, JsonObject, JsonValue, Required, json_object};
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::{Code, Problem};
 use crate::pii::Keyring;
@@ -238,12 +239,11 @@ pub async fn create(mut call: Call<{ Action::CreatePublisher as u8 }>) -> Result
     let owner = call.user()?.id;
     let is_admin = call.identity().is_admin();
 
-    let (id, fields, admin_fields) = fields::read(&body, |fields| {
-        let id = fields.required_text("id", parse_new_id);
-        let publisher_fields = read_publisher_fields(fields);
-        let admin_fields =
-            if is_admin { read_admin_fields(fields, PublisherStatus::Active) } else { PublisherAdminFields::default() };
-        Some((id?, publisher_fields, admin_fields))
+    let (NewPublisherId(id), fields, admin_fields) = fields::read_as(is_admin, &body, |fields| {
+        let body = NewPublisherBody::read_fields(fields)?;
+        check_status(fields, &body.admin.0, PublisherStatus::Active);
+        let NewPublisherBody { id, fields, admin } = body;
+        Some((id.0?, fields.0, admin.0.fields.0))
     })?;
 
     let charge = call.charge_publisher()?;
@@ -269,14 +269,19 @@ pub async fn update(mut call: Call<{ Action::UpdatePublisher as u8 }>) -> Result
     let body = call.json().await?;
     let PublisherProfile { id, status, .. } = call.publisher()?;
     let is_admin = call.identity().is_admin();
-    let (change, admin_fields) = fields::read(&body, |fields| {
-        let admin_fields = if is_admin { read_admin_fields(fields, *status) } else { PublisherAdminFields::default() };
-        Some((read_publisher_fields(fields), admin_fields))
+    let PublisherBody { fields: change, admin } = fields::read_as(is_admin, &body, |fields| {
+        let body = PublisherBody::read_fields(fields)?;
+        check_status(fields, &body.admin.0, *status);
+        Some(body)
     })?;
 
     call.services()
         .dispatch
-        .publisher(id, PublisherCommand::Revise { change, admin_fields }, call.command_context())
+        .publisher(
+            id,
+            PublisherCommand::Revise { change: change.0, admin_fields: admin.0.fields.0 },
+            call.command_context(),
+        )
         .await?;
     reply_with_current(&call).await
 }
@@ -311,27 +316,79 @@ pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<A
     ApiResponse::ok(&PublisherPermissions { can_edit: call.can_perform(Action::UpdatePublisher, call.publisher()?) })
 }
 
-/// Reads the facts that only administrators set (contract 4). The status changes only through bans, which require a
-/// reason.
-fn read_admin_fields(fields: &mut Fields<'_, '_>, status: PublisherStatus) -> PublisherAdminFields {
-    if fields.text("status", PublisherStatus::parse).is_some_and(|requested| requested != status) {
-        let endpoint = "POST /admin/publishers/{id}/ban or /unban";
-        fields.add_error(
-            "status",
-            format!("must be the current status, {}; use {endpoint} to change it", status.as_str()),
-        );
+json_object! {
+    impl PublisherFields {
+        /// Display name.
+        name,
+        /// Description of the publisher.
+        description,
+        /// URL of the logo.
+        logo,
+        /// URL of the source code.
+        source_code_repo,
+        /// Support contact, such as an email address or URL.
+        support,
+        /// URL of the website.
+        website,
     }
-    PublisherAdminFields { created_at: fields.text("createdAt", Timestamp::parse) }
 }
 
-fn read_publisher_fields(fields: &mut Fields<'_, '_>) -> PublisherFields {
-    PublisherFields {
-        name: fields.text("name", Name::parse),
-        description: fields.text("description", PublisherDescription::parse),
-        logo: fields.text("logo", Link::parse),
-        source_code_repo: fields.text("source_code_repo", Link::parse),
-        support: fields.text("support", Label::parse),
-        website: fields.text("website", Link::parse),
+json_object! {
+    impl PublisherAdminFields {
+        /// Creation time.
+        #[name("createdAt")]
+        created_at,
+    }
+}
+
+json_object! {
+    /// Fields of a publisher that only administrators set.
+    #[derive(Default)]
+    pub struct PublisherAdminBody {
+        /// Must be the current status. To change it, use `POST /admin/publishers/{publisher_id}/ban` and `/unban`.
+        status: Option<PublisherStatus>,
+        fields: Flattened<PublisherAdminFields>,
+    }
+}
+
+json_object! {
+    pub struct PublisherBody {
+        fields: Flattened<PublisherFields>,
+        admin: AdministratorsOnly<PublisherAdminBody>,
+    }
+}
+
+json_object! {
+    pub struct NewPublisherBody {
+        /// Id of the publisher: a lowercase letter, then lowercase letters, digits and hyphens, at most 63 characters.
+        /// An id is never reused.
+        id: Required<NewPublisherId>,
+        fields: Flattened<PublisherFields>,
+        admin: AdministratorsOnly<PublisherAdminBody>,
+    }
+}
+
+/// Id of a new publisher.
+pub struct NewPublisherId(PublisherId);
+
+impl JsonValue for NewPublisherId {
+    fn schema() -> Value {
+        let mut schema = <PublisherId as JsonValue>::schema();
+        schema["not"] = json!({"const": "validate"});
+        schema
+    }
+
+    fn read(fields: &mut Fields<'_, '_>, name: &str) -> Option<Self> {
+        fields.text(name, parse_new_id).map(Self)
+    }
+}
+
+/// Checks that a status in the body is the current one (contract 4). Only bans change it, which require a reason.
+fn check_status(fields: &mut Fields<'_, '_>, admin: &PublisherAdminBody, current: PublisherStatus) {
+    if admin.status.is_some_and(|requested| requested != current) {
+        let endpoint = "POST /admin/publishers/{id}/ban or /unban";
+        let reason = format!("must be the current status, {}; use {endpoint} to change it", current.as_str());
+        fields.add_error("status", reason);
     }
 }
 

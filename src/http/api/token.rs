@@ -1,16 +1,16 @@
 //! Access tokens: issue, list and revoke. Only the response to the issue contains the secret.
 
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::domain::bearer_secret::{self, SecretKind};
 use crate::domain::ids::TokenId;
 use crate::domain::policy::Action;
 use crate::domain::token::{TokenCommand, TokenGrant, TokenRecord, TokenSubject};
-use crate::domain::value::{InvalidValue, Label, Name, Text, Timestamp};
+use crate::domain::value::{Label, Name, Text, Timestamp};
 use crate::http::auth::authorize;
 use crate::http::pipeline::{Call, RequestContext};
-use crate::http::request::fields;
+use crate::http::request::json_object::json_object;
+use crate::http::request::json_value::NotBlank;
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::Problem;
 
@@ -85,9 +85,9 @@ struct TokenSecretView {
 
 /// `POST /publishers/{publisher_id}/tokens`: issues a personal access token of the publisher.
 pub async fn issue(mut call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<ApiResponse, Problem> {
-    let body = call.json().await?;
+    let body = call.json_object().await?;
     let subject = TokenSubject::Publisher { publisher: call.publisher()?.id.clone(), issued_by: call.user()?.id };
-    let issued = issue_token(&call, &body, subject).await?;
+    let issued = issue_token(&call, body, subject).await?;
     ApiResponse::created(&TokenSecretView { token: issued.secret })
 }
 
@@ -139,22 +139,25 @@ fn secret_kind(subject: &TokenSubject) -> SecretKind {
     }
 }
 
-/// Parses the name of a token, which must not be blank.
-fn parse_token_name(text: &str) -> Result<Name, InvalidValue> {
-    if text.trim().is_empty() { Err(InvalidValue::new("must not be blank")) } else { Name::parse(text) }
+json_object! {
+    pub struct TokenBody {
+        /// Name that identifies the token to its owner; not blank.
+        name: NotBlank<Name>,
+        /// Intended use of the token.
+        description: Option<Label>,
+    }
 }
 
-/// Issues a token for `subject`, with name and description from `body`.
+/// Issues a token for `subject`.
 ///
 /// # Errors
-/// If the body is invalid, or the command fails.
-pub async fn issue_token(call: &RequestContext, body: &Value, subject: TokenSubject) -> Result<IssuedToken, Problem> {
-    let (name, description) = fields::read(body, |fields| {
-        let name = fields.required_text("name", parse_token_name);
-        let description = fields.text("description", Label::parse);
-        Some((name?, description))
-    })?;
-
+/// If the command fails.
+pub async fn issue_token(
+    call: &RequestContext,
+    body: TokenBody,
+    subject: TokenSubject,
+) -> Result<IssuedToken, Problem> {
+    let TokenBody { name: NotBlank(name), description } = body;
     let services = call.services();
     let secret = bearer_secret::mint(secret_kind(&subject), services.environment.random_bytes());
     let id = TokenId(services.environment.uuid());

@@ -5,14 +5,13 @@ use serde::Serialize;
 use crate::domain::ids::{NodeId, NodeKey};
 use crate::domain::node::NodeCommand;
 use crate::domain::policy::Action;
-use crate::domain::version::{VersionRef, VersionStatus};
+use crate::domain::version::{VersionFields, VersionRef, VersionStatus};
 use crate::http::api::node_body::read_publication;
 use crate::http::api::upload::signed_url;
-use crate::http::api::version_body::{read_moderation_patch, read_version_revision};
+use crate::http::api::version_body::VersionChangeBody;
 use crate::http::api::version_list::version_view;
 use crate::http::auth::authorize;
 use crate::http::pipeline::{Call, RequestContext};
-use crate::http::request::fields;
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::Problem;
 use crate::projections::node::view::VersionView;
@@ -53,20 +52,17 @@ pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result
 /// administrators also facts and status.
 pub async fn revise(mut call: Call<{ Action::ReviseVersion as u8 }>) -> Result<ApiResponse, Problem> {
     let (node, version) = version_in_path(&call)?;
-    let body = call.json().await?;
+    let VersionChangeBody { changelog, deprecated, moderation } = call.json_object().await?;
     let publisher = call.publisher()?.id.clone();
     let is_admin = call.identity().is_admin();
 
-    let command = fields::read(&body, |fields| {
-        let change = read_version_revision(fields);
-        let moderation = read_moderation_patch(fields, is_admin);
-        let version = version.clone();
-        Some(if moderation.moderates() {
-            moderation.into_command(version, change)
-        } else {
-            NodeCommand::ReviseVersion { publisher, version, change, admin_fields: moderation.admin_fields }
-        })
-    })?;
+    let change = VersionFields { changelog, deprecated, ..VersionFields::default() };
+    let command = if moderation.0.moderates() {
+        moderation.0.into_command(version.clone(), change)
+    } else {
+        let admin_fields = moderation.0.fields.0;
+        NodeCommand::ReviseVersion { publisher, version: version.clone(), change, admin_fields }
+    };
 
     call.services().dispatch.node(&node, command, call.command_context()).await?;
     reply_with_version(&call, &node, &version, is_admin, |view| ApiResponse::ok(view))

@@ -3,26 +3,18 @@
 
 use crate::domain::ids::VersionId;
 use crate::domain::node::NodeCommand;
-use crate::domain::value::{Label, Labels, Reason, Timestamp};
+use crate::domain::value::Reason;
 use crate::domain::version::{
     Changelog, SemVer, VersionAdminFields, VersionDraft, VersionFields, VersionRef, VersionStatus,
 };
 use crate::environment::Environment;
-use crate::http::request::fields::Fields;
+use crate::http::request::json_object::{AdministratorsOnly, Flattened, json_object};
 
 /// Version to register.
 #[derive(Debug)]
 pub struct NewVersion {
     pub draft: VersionDraft,
     pub moderation: ModerationPatch,
-}
-
-/// Administrator's fields of a version.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ModerationPatch {
-    pub admin_fields: VersionAdminFields,
-    pub status: Option<VersionStatus>,
-    pub reason: Option<Reason>,
 }
 
 impl ModerationPatch {
@@ -35,8 +27,8 @@ impl ModerationPatch {
     /// Returns the command.
     #[must_use]
     pub fn into_command(self, version: VersionRef, change: VersionFields) -> NodeCommand {
-        let Self { admin_fields: facts, status, reason } = self;
-        NodeCommand::AdministerVersion { version, change, admin_fields: facts, status, reason }
+        let Self { fields: Flattened(admin_fields), status, reason } = self;
+        NodeCommand::AdministerVersion { version, change, admin_fields, status, reason }
     }
 
     /// Returns the command for a version just registered; `None` if nothing is set.
@@ -46,68 +38,86 @@ impl ModerationPatch {
     }
 }
 
-/// Compatibility fields that nodes and versions share.
-pub struct CompatibilityFields {
-    pub accelerators: Option<Labels>,
-    pub host_frontend_version: Option<Label>,
-    pub host_version: Option<Label>,
-    pub os: Option<Labels>,
-}
-
-/// Reads the compatibility fields.
-pub fn read_compatibility(fields: &mut Fields<'_, '_>) -> CompatibilityFields {
-    CompatibilityFields {
-        accelerators: fields.labels("supported_accelerators"),
-        host_frontend_version: fields.text("supported_host_frontend_version", Label::parse),
-        host_version: fields.text("supported_host_version", Label::parse),
-        os: fields.labels("supported_os"),
+json_object! {
+    impl VersionFields {
+        /// Supported accelerators, such as CUDA, DirectML or ROCm.
+        supported_accelerators,
+        /// Supported versions of the host frontend.
+        supported_host_frontend_version,
+        /// Supported versions of the host application.
+        supported_host_version,
+        /// Supported operating systems.
+        supported_os,
+        /// Python dependencies in pip format.
+        dependencies,
+        /// Tags of the version.
+        tags,
+        /// Summary of changes.
+        changelog,
+        /// `true` if the publisher advises against using the version.
+        deprecated,
     }
 }
 
-/// Reads a version to register.
-pub fn read_new_version(fields: &mut Fields<'_, '_>, is_admin: bool, environment: &Environment) -> Option<NewVersion> {
-    let number = fields.required_text("version", SemVer::parse);
-    let version_fields = read_version_fields(fields);
-    let moderation = read_moderation_patch(fields, is_admin);
-    let draft = VersionDraft { id: VersionId(environment.uuid()), number: number?, fields: version_fields };
-    Some(NewVersion { draft, moderation })
-}
-
-/// Reads all fields of a version.
-pub fn read_version_fields(fields: &mut Fields<'_, '_>) -> VersionFields {
-    let support = read_compatibility(fields);
-    VersionFields {
-        dependencies: fields.labels("dependencies"),
-        supported_accelerators: support.accelerators,
-        supported_host_frontend_version: support.host_frontend_version,
-        supported_host_version: support.host_version,
-        supported_os: support.os,
-        tags: fields.labels("tags"),
-        ..read_version_revision(fields)
+json_object! {
+    impl VersionAdminFields {
+        /// Creation time.
+        #[name("createdAt")]
+        created_at,
+        /// Security warnings and other tags set by administrators.
+        tags_admin,
+        /// Status of the node extraction process.
+        host_node_extract_status,
     }
 }
 
-/// Reads the fields that a publisher may change after the release: `changelog` and `deprecated`.
-pub fn read_version_revision(fields: &mut Fields<'_, '_>) -> VersionFields {
-    VersionFields {
-        changelog: fields.text("changelog", Changelog::parse),
-        deprecated: fields.flag("deprecated"),
-        ..VersionFields::default()
+json_object! {
+    /// Fields of a version that only administrators set.
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    pub struct ModerationPatch {
+        fields: Flattened<VersionAdminFields>,
+        /// Status. Allowed transitions: pending → active, flagged, banned or deleted; active ↔ flagged; active or
+        /// flagged → banned → active; any → deleted, which is final.
+        status: Option<VersionStatus>,
+        /// Reason of the status; required for a ban.
+        #[name("status_reason")]
+        reason: Option<Reason>,
     }
 }
 
-/// Reads the administrator's fields of a version; empty for other callers.
-pub fn read_moderation_patch(fields: &mut Fields<'_, '_>, is_admin: bool) -> ModerationPatch {
-    if !is_admin {
-        return ModerationPatch::default();
+json_object! {
+    /// Version to register.
+    pub struct NewVersionBody {
+        /// Version number, strictly as specified by semver.org 2.0.0.
+        version: SemVer,
+        fields: Flattened<VersionFields>,
+        moderation: AdministratorsOnly<ModerationPatch>,
     }
-    ModerationPatch {
-        admin_fields: VersionAdminFields {
-            created_at: fields.text("createdAt", Timestamp::parse),
-            tags_admin: fields.labels("tags_admin"),
-            host_node_extract_status: fields.text("host_node_extract_status", Label::parse),
-        },
-        status: fields.text("status", VersionStatus::parse),
-        reason: fields.text("status_reason", Reason::parse),
+}
+
+json_object! {
+    /// Changes by publishers after the release.
+    pub struct VersionChangeBody {
+        /// Summary of changes.
+        changelog: Option<Changelog>,
+        /// `true` if the publisher advises against using the version.
+        deprecated: Option<bool>,
+        moderation: AdministratorsOnly<ModerationPatch>,
+    }
+}
+
+json_object! {
+    /// Changes by administrators.
+    pub struct AdministeredVersionBody {
+        fields: Flattened<VersionFields>,
+        moderation: Flattened<ModerationPatch>,
+    }
+}
+
+impl NewVersionBody {
+    /// Returns the version with a new id.
+    pub fn into_new_version(self, environment: &Environment) -> NewVersion {
+        let draft = VersionDraft { id: VersionId(environment.uuid()), number: self.version, fields: self.fields.0 };
+        NewVersion { draft, moderation: self.moderation.0 }
     }
 }

@@ -16,6 +16,7 @@ use crate::http::api::task::combined_progress;
 use crate::http::auth::authorize;
 use crate::http::pipeline::{Call, RequestContext};
 use crate::http::request::body::JsonBody;
+use crate::http::request::fields::BodyContext;
 use crate::http::request::prefer_wait::PreferWait;
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::{Code, Problem};
@@ -24,10 +25,10 @@ use crate::projections::task::{CreationsView, TaskAt, VideoTaskState};
 
 mod check;
 mod echo;
-mod jobs;
+pub(in crate::http) mod jobs;
 
-pub use jobs::{EXTEND_IMAGES_MAX, REFERENCE_IMAGES_MAX, START_END_IMAGES_MAX};
-use jobs::{VideoJobContext, VideoJobReader, VideoToExtend};
+pub use jobs::REFERENCE_IMAGES_MAX;
+use jobs::{ExtendVideoBody, MultiframeBody, ReferenceVideoBody, StartEndVideoBody, VideoBody, VideoToExtend};
 
 /// Maximum wait for a turn to decode pictures.
 const DECODER_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -36,26 +37,26 @@ type VideoSubmitCall = Call<{ Action::SubmitVideoTask as u8 }>;
 
 /// `POST /proxy/videovendor/start-end2video`
 pub async fn start_end(call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
-    submit(call, jobs::start_end).await
+    submit::<StartEndVideoBody>(call).await
 }
 
 /// `POST /proxy/videovendor/reference2video`
 pub async fn reference(call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
-    submit(call, jobs::reference).await
+    submit::<ReferenceVideoBody>(call).await
 }
 
 /// `POST /proxy/videovendor/extend`
 pub async fn extend(call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
-    submit(call, jobs::extend).await
+    submit::<ExtendVideoBody>(call).await
 }
 
 /// `POST /proxy/videovendor/multiframe`
 pub async fn multiframe(call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
-    submit(call, jobs::multiframe).await
+    submit::<MultiframeBody>(call).await
 }
 
 /// Submits a task and returns it; with `Prefer: wait`, in the state after the wait.
-async fn submit(mut call: VideoSubmitCall, read: VideoJobReader) -> Result<ApiResponse, Problem> {
+async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
     let owner = submitter(&call)?;
     let shared = call.shared().clone();
     let services = &shared.services;
@@ -69,10 +70,8 @@ async fn submit(mut call: VideoSubmitCall, read: VideoJobReader) -> Result<ApiRe
         call.charge_anonymous_task()?;
     }
 
-    let context = VideoJobContext {
-        max_images: services.options.video_max_images,
-        video_to_extend: find_video_to_extend(&call, &body).await?,
-    };
+    let context = BodyContext { is_admin: false, max_images: services.options.video_max_images };
+    let video = find_video_to_extend(&call, &body).await?;
     let decoder_permit = timeout(DECODER_WAIT_MAX, shared.decoders.acquire(owner, 1)).await;
     let decoder_permit = decoder_permit.map_err(|_| Problem::overloaded())?;
 
@@ -82,7 +81,7 @@ async fn submit(mut call: VideoSubmitCall, read: VideoJobReader) -> Result<ApiRe
     let seed = derive_seed(task);
     // The thread continues if the client disconnects; it holds the turn and the place until it ends.
     let work = move || {
-        let submission = check::check(&body, read, &context, &tariff, store.decoders())?;
+        let submission = check::check::<T>(&body, context, &video, &tariff, store.decoders())?;
         let callback = submission.callback.clone();
         let stored = submission.store_in(&store, &space, seed);
         drop(decoder_permit);

@@ -5,25 +5,19 @@ use serde_json::{Value, json};
 use super::node::node_example;
 use super::operation::{Operation, delete, get, post, put};
 use super::parameter::{allow_empty, paging_parameters, repeatable_query_parameter};
-use super::schema::{HasSchema, array, component_ref, field, page_of, request_object, response_object};
+use super::schema::{HasSchema, array, component_ref, field, page_of, response_object};
 use super::token::{token_example, token_fields};
 use super::user::{ERASE_CONFLICT, user_example};
 use super::version::version_example;
-use super::{OperationGroup, node, version};
+use super::{OperationGroup, node};
 use crate::domain::ids::UserId;
-use crate::domain::user::Email;
-use crate::domain::value::{Name, Reason};
+use crate::http::api::admin::{ReasonBody, UserBody};
+use crate::http::api::token::TokenBody;
+use crate::http::api::version_body::AdministeredVersionBody;
 use crate::http::request::query::LIMIT_MAX;
 use crate::http::response::error::Code;
 
 pub fn group() -> OperationGroup {
-    let user = request_object([
-        field::<Email>("email", "Email address."),
-        field::<bool>("isAdmin", "`true` to make the user an administrator."),
-        field::<bool>("isApproved", "`true` to let the user submit media tasks where the service requires approval."),
-        field::<Name>("name", "Display name."),
-    ]);
-    let reason = field::<Reason>("reason", "Reason, which is recorded and shown.").not_blank().required();
     let token = token_fields().into_iter().filter(|field| !field.is_named("token"));
     let token =
         token
@@ -45,11 +39,8 @@ pub fn group() -> OperationGroup {
         components: vec![
             ("UserPage", page_of("users", "User")),
             ("Checkpoint", checkpoint_schema()),
-            ("UserBody", user),
             ("IssuedToken", response_object(token)),
-            ("ReasonBody", request_object([reason])),
             ("AdministeredNodeBody", node::administrator_body()),
-            ("AdministeredVersionBody", version::administrator_body()),
         ],
     }
 }
@@ -68,11 +59,11 @@ fn user_operations() -> Vec<Operation> {
             .ok_response("A page of users.", "UserPage", &page),
         post("/admin/users", "createUser", "Create a user")
             .description("Creates a user without a token. Create one with `POST /admin/users/{user_id}/tokens`.")
-            .json_body("UserBody", &json!({"email": "ada@acme.example", "name": "Ada", "isApproved": true}))
+            .json_object::<UserBody>(&json!({"email": "ada@acme.example", "name": "Ada", "isApproved": true}))
             .created_response("The new user.", "User", &user_example()),
         put("/admin/users/{user_id}", "updateUser", "Update a user")
             .description("Changes the fields that are present.")
-            .json_body("UserBody", &json!({"isApproved": true}))
+            .json_object::<UserBody>(&json!({"isApproved": true}))
             .ok_response("The updated user.", "User", &user_example())
             .error(
                 Code::Conflict,
@@ -106,7 +97,7 @@ fn token_operations() -> Vec<Operation> {
                 "Creates a token that authenticates as the user. The service stores only a hash, so the token is not \
                  shown again.",
             )
-            .json_body("TokenBody", &json!({"name": "laptop"}))
+            .json_object::<TokenBody>(&json!({"name": "laptop"}))
             .created_response("The token; it is not shown again.", "IssuedToken", &issued),
         delete("/admin/users/{user_id}/tokens/{token_id}", "revokeUserToken", "Revoke a token of a user")
             .description("Revokes the token immediately and for good.")
@@ -118,14 +109,14 @@ fn ban_operations() -> Vec<Operation> {
     let ban = |path, id, summary, about| {
         post(path, id, summary)
             .description(about)
-            .json_body("ReasonBody", &json!({"reason": "Spread malware"}))
+            .json_object::<ReasonBody>(&json!({"reason": "Spread malware"}))
             .empty_response(204, "The ban is in effect.")
             .error(Code::Conflict, "it is already banned, or cannot be banned")
     };
     let unban = |path, id, summary| {
         post(path, id, summary)
             .description("Lifts the ban and restores everything it took away.")
-            .json_body("ReasonBody", &json!({"reason": "Cleared up"}))
+            .json_object::<ReasonBody>(&json!({"reason": "Cleared up"}))
             .empty_response(204, "The ban was lifted.")
             .error(Code::Conflict, "it is not banned")
     };
@@ -164,8 +155,7 @@ fn moderation_operations() -> Vec<Operation> {
             .error(Code::Conflict, node::UPDATE_CONFLICT),
         put("/admin/nodes/{node_id}/versions/{version}", "administerVersion", "Update a version as administrator")
             .description("Changes the fields that are present, including those that other callers cannot set.")
-            .json_body(
-                "AdministeredVersionBody",
+            .json_object::<AdministeredVersionBody>(
                 &json!({"status": "NodeVersionStatusFlagged", "status_reason": "Under review"}),
             )
             .ok_response("The updated version.", "NodeVersion", &version_example())

@@ -5,34 +5,21 @@ use serde_json::json;
 use super::OperationGroup;
 use super::operation::{Operation, get, post, put};
 use super::parameter::{allow_empty, query_parameter};
-use super::schema::{HasSchema, UrlSchema, component_ref, field, field_with_schema, request_object, response_object};
+use super::schema::{HasSchema, UrlSchema, component_ref, field, field_with_schema, response_object};
 use super::version::version_example;
 use crate::domain::version::SemVer;
+use crate::http::api::node_body::PublicationBody;
 use crate::http::response::error::Code;
 
 pub fn group() -> OperationGroup {
     let signed_url_field =
         || field::<UrlSchema>("signedUrl", "URL for one `PUT` of the archive, valid for 15 minutes.").required();
-    let publication = [
-        field_with_schema(
-            "node",
-            "Fields of the node, which is created if it is new. `status` is ignored.",
-            component_ref("NodeBody"),
-        ),
-        field_with_schema("node_version", "Version to create.", component_ref("NewVersionBody")).required(),
-        field::<String>(
-            "personal_access_token",
-            "Token of the publisher, used if there is no `Authorization` header. An invalid token is rejected even if \
-             the header is present.",
-        ),
-    ];
     OperationGroup {
         tag: "Archives",
         description: "Publishing takes two steps: create the version, which returns a URL, then `PUT` the zip archive to \
                 that URL.",
         operations: [publish_operations(), download_operations()].into_iter().flatten().collect(),
         components: vec![
-            ("PublicationBody", request_object(publication)),
             (
                 "Publication",
                 response_object([
@@ -60,7 +47,7 @@ fn publish_operations() -> Vec<Operation> {
                  an existing one is updated with the fields of `node`, whose `id` must match the path. A personal \
                  access token of the publisher can be sent in the body instead of the header.",
             )
-            .json_body("PublicationBody", &version)
+            .json_object::<PublicationBody>(&version)
             .created_response(
                 "The version and its upload URL.",
                 "Publication",

@@ -7,14 +7,13 @@ use super::operation::{Operation, get};
 use super::parameter::{
     ParameterObject, allow_empty, last_event_id, query_parameter, repeatable_query_parameter, required_query_parameter,
 };
-use super::schema::{
-    DateTimeSchema, SchemaField, array, component_ref, field, field_with_schema, one_of, response_object,
-};
+use super::schema::{SchemaField, array, component_ref, field, field_with_schema, one_of, response_object};
 use super::{event_stream, state};
 use crate::audit::diff::{EVENTS_MAX, SubjectChangeKind};
 use crate::audit::page::{LIMIT_DEFAULT, LIMIT_MAX, SCANNED_MAX};
 use crate::domain::event;
 use crate::domain::ids::StreamKind;
+use crate::domain::value::Timestamp;
 use crate::http::api::audit::POSITION_MAX;
 use crate::http::response::error::Code;
 
@@ -79,7 +78,7 @@ fn components() -> Vec<(&'static str, Value)> {
             response_object([
                 thing(),
                 field_with_schema("position", "Position in the log.", position_schema()).required(),
-                field::<DateTimeSchema>("at", "Time of the event at that position; absent for position 0."),
+                field::<Timestamp>("at", "Time of the event at that position; absent for position 0."),
                 field::<bool>("exists", "`true` if the resource existed: created and not deleted.").required(),
                 field_with_schema(
                     "state",
@@ -135,7 +134,7 @@ fn event_schema() -> Value {
         field::<u64>("version", "Number of events of the resource up to and including this one.").required(),
         field_with_schema("id", "Id of the event; events that it caused have it as `causation`.", uuid()).required(),
         field_with_schema("type", "Type of the event.", one_of(event::names())).required(),
-        field::<DateTimeSchema>("at", "Time of the command.").required(),
+        field::<Timestamp>("at", "Time of the command.").required(),
         field::<String>(
             "actor",
             "Actor: `user/<uuid>`, `token/<uuid>`, `system`, or `anonymous` for a caller without a token.",

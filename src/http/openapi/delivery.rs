@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::OperationGroup;
 use super::operation::{Operation, delete, get, post};
-use super::schema::{DateTimeSchema, array, component_ref, field, field_with_schema, one_of, response_object};
+use super::schema::{array, component_ref, field, field_with_schema, one_of, response_object};
 use crate::domain::ids::{DeliveryId, TaskId};
 use crate::domain::task::TaskStatus;
-use crate::domain::value::CallbackUrl;
+use crate::domain::value::{CallbackUrl, Timestamp};
 use crate::http::response::error::Code;
 
 const ABOUT: &str = "Webhooks send the status of a task to the `webhook_url` of an image task or the `callback_url` \
@@ -72,10 +72,7 @@ fn revoke_secrets() -> Operation {
 fn new_secret_schema() -> Value {
     let secret = json!({"type": "string", "pattern": "^whsec_[A-Za-z0-9+/]{43}=$"});
     response_object([
-        field::<DateTimeSchema>(
-            "previous_until",
-            "Time until which the previous secret signs; absent if there was none.",
-        ),
+        field::<Timestamp>("previous_until", "Time until which the previous secret signs; absent if there was none."),
         field_with_schema("secret", "Secret: `whsec_` and the base64 of the 32-byte HMAC key.", secret).required(),
     ])
 }
@@ -92,9 +89,9 @@ fn delivery_schema() -> Value {
     let webhook_id = json!({"type": "string", "pattern": "^msg_[0-9a-f-]{36}$"});
     response_object([
         field_with_schema("attempts", "Attempts, oldest first.", array(&attempt_schema())).required(),
-        field::<DateTimeSchema>("created_at", "Time of the change of status.").required(),
+        field::<Timestamp>("created_at", "Time of the change of status.").required(),
         field::<DeliveryId>("id", "Id of the delivery, for redelivery.").required(),
-        field::<DateTimeSchema>(
+        field::<Timestamp>(
             "next_attempt_at",
             "Time of the next attempt; present only while `pending` after a first attempt.",
         ),
@@ -109,7 +106,7 @@ fn delivery_schema() -> Value {
 
 fn attempt_schema() -> Value {
     response_object([
-        field::<DateTimeSchema>("at", "End of the attempt.").required(),
+        field::<Timestamp>("at", "End of the attempt.").required(),
         field_with_schema("number", "Number of the attempt, from 1.", json!({"type": "integer", "minimum": 1}))
             .required(),
         field::<String>("reason", "Reason why there was no response."),

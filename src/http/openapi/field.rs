@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::schema::{HTTP_URL, HasSchema, LINE, LINE_NOT_BLANK, NOT_BLANK};
+use super::schema::{HTTP_URL, HasSchema, component_ref};
 
 /// Sentence appended to every URL field of a request.
 const WITHOUT_CREDENTIALS: &str = "URLs with a user name or password (`https://user:secret@…`) are rejected.";
@@ -35,6 +35,13 @@ impl SchemaField {
         Self { required: true, ..self }
     }
 
+    /// Replaces the schema by a reference to a component.
+    #[must_use]
+    pub fn component(self, component: &str) -> Self {
+        let about = self.schema["description"].clone();
+        Self { schema: component_ref(component), ..self }.with("description", about)
+    }
+
     /// Marks the field as settable by administrators only.
     #[must_use]
     pub fn administrators_only(self) -> Self {
@@ -53,13 +60,6 @@ impl SchemaField {
     #[must_use]
     pub fn required_among(self, names: &[&str]) -> Self {
         Self { required: self.required || names.contains(&self.name), ..self }
-    }
-
-    /// Rejects text that is only whitespace.
-    #[must_use]
-    pub fn not_blank(self) -> Self {
-        let pattern = if self.schema["pattern"] == LINE { LINE_NOT_BLANK } else { NOT_BLANK };
-        self.with("pattern", pattern)
     }
 
     /// States for URL fields that credentials are rejected, which the pattern does not express.

@@ -2,15 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::OperationGroup;
 use super::operation::{Operation, get};
 use super::schema::{HasSchema, UrlSchema, array, component_ref, field, field_with_schema, response_object};
+use super::{OperationGroup, image_submission};
 use crate::domain::ids::TaskId;
 use crate::domain::task::{ImageStatus, TaskFailure};
 use crate::http::response::error::Code;
-
-mod bodies;
-mod submissions;
 
 const ABOUT: &str = "Image generation. The service validates a submission completely, stores it durably and returns a \
                      task; the work follows asynchronously.\n\nPictures are given as base64, as a data URI with \
@@ -20,13 +17,9 @@ const ABOUT: &str = "Image generation. The service validates a submission comple
                      8 bits per channel and with transparency.";
 
 pub fn group() -> OperationGroup {
-    let mut components = bodies::components();
-    components.push(("ImageTask", task_schema()));
-    components.push((
-        "ImageTaskData",
-        response_object([field_with_schema("data", "The task.", component_ref("ImageTask")).required()]),
-    ));
-    let operations = submissions::operations().into_iter().chain(status_operations()).chain([result()]).collect();
+    let data = field_with_schema("data", "The task.", component_ref("ImageTask")).required();
+    let components = vec![("ImageTask", task_schema()), ("ImageTaskData", response_object([data]))];
+    let operations = image_submission::operations().into_iter().chain(status_operations()).chain([result()]).collect();
     OperationGroup { tag: "Images", description: ABOUT, operations, components }
 }
 
@@ -102,7 +95,7 @@ fn task_schema() -> Value {
 }
 
 /// Example of a task at its submission.
-fn created_example() -> Value {
+pub(super) fn created_example() -> Value {
     json!({"generated": [], "status": "CREATED", "task_id": TASK_ID_EXAMPLE})
 }
 

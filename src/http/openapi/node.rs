@@ -10,13 +10,14 @@ use super::parameter::{
 };
 use super::publisher::include_banned;
 use super::schema::{
-    DateTimeSchema, HasSchema, SchemaField, array, component_ref, field, field_with_schema, nullable, page_of,
-    request_object, response_object,
+    HasSchema, array, component_ref, field, field_with_schema, nullable, page_of, request_object, response_object,
 };
 use crate::domain::ids::{NodeId, PublisherId};
-use crate::domain::node::{LANGUAGES_MAX, NodeDescription, NodeStatus, TEXTS_MAX};
-use crate::domain::value::{Label, Labels, Link, Name, Text};
+use crate::domain::node::{LANGUAGES_MAX, NodeAdminFields, NodeFields, NodeStatus, TEXTS_MAX};
+use crate::domain::value::{Name, Text, Timestamp};
 use crate::domain::version::SemVer;
+use crate::http::api::node_body::{NewNodeBody, NodeAdminBody, NodeBody};
+use crate::http::request::json_object::JsonObject;
 use crate::http::request::query::LIMIT_MAX;
 use crate::http::response::error::Code;
 use crate::projections::node::SortColumn;
@@ -43,12 +44,6 @@ pub fn group() -> OperationGroup {
         components: vec![
             ("Node", node_schema()),
             ("NodePage", page_of("nodes", "Node")),
-            (
-                "NodeBody",
-                request_object(
-                    publisher_fields().into_iter().chain(administrators_only_fields()).chain([path_id_field()]),
-                ),
-            ),
             ("NewNodeBody", new_node()),
             (
                 "NodeOwner",
@@ -152,7 +147,7 @@ fn write_operations() -> Vec<Operation> {
                 "Changes the fields that are present; an empty URL removes the value. An `id` in the body must match \
                  the path. {ADMIN_FIELDS_IGNORED}"
             ))
-            .json_body("NodeBody", &json!({"description": "Finds and mends faces", "tags": ["portrait", "mask"]}))
+            .json_object::<NodeBody>(&json!({"description": "Finds and mends faces", "tags": ["portrait", "mask"]}))
             .ok_response("The updated node.", "Node", &node_example())
             .empty_response(204, "An administrator set the status to deleted.")
             .error(Code::Conflict, UPDATE_CONFLICT)
@@ -226,7 +221,7 @@ fn filter_parameters() -> [ParameterObject; 8] {
         query_parameter(
             "timestamp",
             "Nodes that were created or updated, or had a version published, after this time.",
-            &allow_empty(&DateTimeSchema::schema()),
+            &allow_empty(&Timestamp::schema()),
         ),
         query_parameter(
             "host_version",
@@ -247,76 +242,10 @@ fn filter_parameters() -> [ParameterObject; 8] {
     ]
 }
 
-/// Fields that the publisher sets.
-fn publisher_fields() -> Vec<SchemaField> {
-    let category =
-        field::<Label>("category", "Category. Use `tags` instead; this field will be removed in a future version.");
-    let mut fields = vec![
-        field::<Name>("author", "Author."),
-        field::<Link>("banner_url", "URL of the banner."),
-        category.with("deprecated", true),
-        field::<NodeDescription>("description", "Description of the node."),
-        field::<Link>("icon", "URL of the icon."),
-        field::<Label>("license", "Path to the LICENSE file in the repository."),
-        field::<Name>("name", "Display name."),
-        field::<Labels>("preempted_host_node_names", "Names of host nodes that this node replaces."),
-        field::<Link>("repository", "URL of the repository."),
-        field::<Labels>("tags", "Tags, which the search includes."),
-        field_with_schema(
-            "translations",
-            "Translated texts: language → field → text.",
-            component_ref("TextsByLanguageBody"),
-        ),
-    ];
-    fields.extend(platform_fields());
-    fields
-}
-
-/// Fields on supported platforms, shared by nodes and versions.
-pub fn platform_fields() -> [SchemaField; 4] {
-    [
-        field::<Labels>("supported_accelerators", "Supported accelerators, such as CUDA, DirectML or ROCm."),
-        field::<Label>("supported_host_frontend_version", "Supported versions of the host frontend."),
-        field::<Label>("supported_host_version", "Supported versions of the host application."),
-        field::<Labels>("supported_os", "Supported operating systems."),
-    ]
-}
-
-/// Fields that only administrators set.
-pub fn administrator_fields() -> Vec<SchemaField> {
-    vec![
-        field::<DateTimeSchema>("created_at", "Creation time."),
-        field::<u64>("downloads", "Number of installs, counted once per account (or client address) and day."),
-        field::<u64>("github_stars", "Stars on the source repository."),
-        field_with_schema("rating", "Mean rating. A value set here applies until there is a review.", rating()),
-        field::<i64>("search_ranking", "Rank for sorting search results."),
-        field::<Text<1000>>("status_detail", "Reason of the status, such as that of a ban."),
-        field::<Labels>("tags_admin", "Security warnings and other tags set by administrators."),
-    ]
-}
-
 /// Request body for administrators: all fields.
 pub fn administrator_body() -> Value {
-    request_object(
-        publisher_fields().into_iter().chain(administrator_fields()).chain([path_id_field(), status_field()]),
-    )
-}
-
-/// Administrator-only fields, as they appear in the request bodies of other callers.
-fn administrators_only_fields() -> impl Iterator<Item = SchemaField> {
-    administrator_fields().into_iter().chain([status_field()]).map(SchemaField::administrators_only)
-}
-
-fn status_field() -> SchemaField {
-    field::<NodeStatus>(
-        "status",
-        "Status. Allowed transitions: active ↔ banned; active → deleted, which is final. A ban requires \
-         `status_detail`.",
-    )
-}
-
-fn path_id_field() -> SchemaField {
-    field::<NodeId>("id", "Id of the node; if present, it must match the path.")
+    let id = NodeBody::describe_fields().into_iter().filter(|field| field.is_named("id"));
+    request_object(NodeFields::describe_fields().into_iter().chain(NodeAdminBody::describe_fields()).chain(id))
 }
 
 /// Schema of the stars of a review.
@@ -324,25 +253,8 @@ fn stars() -> Value {
     json!({"type": "integer", "minimum": 1, "maximum": 5})
 }
 
-fn rating() -> Value {
-    json!({"type": "number", "minimum": 0, "maximum": 5})
-}
-
 fn new_node() -> Value {
-    let id = field::<NodeId>(
-        "id",
-        "Id of the node: letters and digits, with `.`, `_` and `-` between them, at most 100 characters. Derived from \
-         `name` if absent.",
-    );
-    // `search` is reserved for GET /nodes/search.
-    let id = id.with("not", json!({"pattern": "^[Ss][Ee][Aa][Rr][Cc][Hh]$"}));
-    let first = field_with_schema(
-        "latest_version",
-        "First version; ignored without its `version`.",
-        component_ref("FirstVersionBody"),
-    );
-    let mut node =
-        request_object(publisher_fields().into_iter().chain(administrators_only_fields()).chain([id, first]));
+    let mut node = NewNodeBody::schema();
     // Without an id, one is derived from the name. `if`/`else` rather than `anyOf`, from which client generators make
     // two classes, with an id or a name and nothing else.
     let name = json!({"type": "string", "pattern": "[A-Za-z0-9]", "not": {"pattern": "^[^A-Za-z0-9]*[Ss][Ee][Aa][Rr][Cc][Hh][^A-Za-z0-9]*$"}});
@@ -365,8 +277,8 @@ fn node_schema() -> Value {
         "tags",
         "tags_admin",
     ];
-    let own_fields = publisher_fields().into_iter().filter(|field| !field.is_named("translations"));
-    let fields = own_fields.chain(administrator_fields()).map(|field| field.required_among(&always));
+    let own_fields = NodeFields::describe_fields().into_iter().filter(|field| !field.is_named("translations"));
+    let fields = own_fields.chain(NodeAdminFields::describe_fields()).map(|field| field.required_among(&always));
     response_object(fields.chain([
         field::<NodeId>("id", "Unique id; case is ignored in requests.").required(),
         field_with_schema(

@@ -16,6 +16,7 @@ use super::schema::component_ref;
 use crate::domain::policy::{Action, CallerRole};
 use crate::http::limits::rate_limit::RateClass;
 use crate::http::request::body::BodyLimit;
+use crate::http::request::json_object::JsonObject;
 use crate::http::response::error::Code;
 
 /// Headers that report the rate limits of the caller.
@@ -30,6 +31,8 @@ pub struct Operation {
     description: String,
     parameters: Vec<ParameterObject>,
     body: Option<Value>,
+    /// Schemas of the body by component name.
+    pub components: Vec<(&'static str, Value)>,
     is_streamed: bool,
     /// Operation-specific request headers, by component name.
     request_headers: Vec<&'static str>,
@@ -84,6 +87,7 @@ impl Operation {
             description: String::new(),
             parameters: Vec::new(),
             body: None,
+            components: Vec::new(),
             is_streamed: false,
             request_headers: Vec::new(),
             responses: BTreeMap::new(),
@@ -103,6 +107,22 @@ impl Operation {
     #[must_use]
     pub fn query(mut self, parameters: impl IntoIterator<Item = ParameterObject>) -> Self {
         self.parameters.extend(parameters);
+        self
+    }
+
+    /// Sets a JSON body, with an example.
+    #[must_use]
+    pub fn json_object<T: JsonObject>(mut self, example: &Value) -> Self {
+        self.components.push((T::NAME, T::schema()));
+        self.json_body(T::NAME, example)
+    }
+
+    /// Limits `images` of the JSON body to the setting of the service.
+    #[must_use]
+    pub fn max_images(mut self, max: usize) -> Self {
+        for (_, schema) in &mut self.components {
+            schema["properties"]["images"]["maxItems"] = max.into();
+        }
         self
     }
 

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use super::OperationGroup;
 use super::operation::{Operation, delete, get, post, put};
 use super::parameter::{paging_parameters, query_text_schema, repeatable_query_parameter, required_query_parameter};
-use super::schema::{
-    DateTimeSchema, SchemaField, array, component_ref, field, field_with_schema, page_of, request_object,
-    response_object,
-};
+use super::schema::{array, component_ref, field, field_with_schema, page_of, response_object};
 use crate::domain::ids::{PublisherId, UserId};
-use crate::domain::publisher::{MemberRole, PublisherDescription, PublisherStatus};
+use crate::domain::publisher::{MemberRole, PublisherFields, PublisherStatus};
 use crate::domain::user::Email;
-use crate::domain::value::{Label, Link, Name, Reason};
+use crate::domain::value::{Name, Reason, Timestamp};
+use crate::http::api::member::{MemberBody, ROLE};
+use crate::http::api::publisher::{NewPublisherBody, PublisherBody};
+use crate::http::request::json_object::JsonObject;
 use crate::http::request::query::LIMIT_MAX;
 use crate::http::response::error::Code;
 
@@ -24,10 +24,7 @@ pub fn group() -> OperationGroup {
         components: vec![
             ("Publisher", publisher_schema()),
             ("PublisherPage", page_of("publishers", "Publisher")),
-            ("PublisherBody", request_object(publisher_fields().into_iter().chain(administrators_only_fields()))),
-            ("NewPublisherBody", new_publisher()),
             ("PublisherMember", member_schema()),
-            ("MemberBody", request_object([field::<MemberRole>("role", ROLE)])),
             (
                 "Availability",
                 response_object([
@@ -93,7 +90,7 @@ fn write_operations() -> Vec<Operation> {
                 "Creates a publisher with the caller as its owner. `status` in the body is ignored, and so is \
                  `createdAt` unless the caller is an administrator.",
             )
-            .json_body("NewPublisherBody", &json!({"id": "acme", "name": "Acme", "website": "https://acme.example"}))
+            .json_object::<NewPublisherBody>(&json!({"id": "acme", "name": "Acme", "website": "https://acme.example"}))
             .created_response("The new publisher.", "Publisher", &publisher_example())
             .with_header(201, "Location")
             .error(Code::QuotaExceeded, "the account has reached its daily limit of new publishers")
@@ -104,7 +101,9 @@ fn write_operations() -> Vec<Operation> {
                  and `status` in the body are ignored. From administrators, `createdAt` is applied and `status` must \
                  be the current one: use the ban and unban operations.",
             )
-            .json_body("PublisherBody", &json!({"description": "Nodes for portraits", "support": "help@acme.example"}))
+            .json_object::<PublisherBody>(
+                &json!({"description": "Nodes for portraits", "support": "help@acme.example"}),
+            )
             .ok_response("The updated publisher.", "Publisher", &publisher_example()),
         delete("/publishers/{publisher_id}", "deletePublisher", "Delete a publisher")
             .description(
@@ -124,7 +123,7 @@ fn member_operations() -> Vec<Operation> {
                  create and change nodes and versions. Without `role`, an existing member keeps the current role and \
                  a new one becomes `member`.",
             )
-            .json_body("MemberBody", &json!({"role": "member"}))
+            .json_object::<MemberBody>(&json!({"role": "member"}))
             .ok_response("The updated publisher.", "Publisher", &publisher_example())
             .error(Code::NotFound, "the publisher or the user does not exist")
             .error(Code::Conflict, "the user is the last owner"),
@@ -139,50 +138,11 @@ fn member_operations() -> Vec<Operation> {
     ]
 }
 
-const ROLE: &str = "Role: an `owner` may do everything, a `member` may create and change nodes and versions.";
-
-/// Fields that the publisher itself sets.
-fn publisher_fields() -> Vec<SchemaField> {
-    vec![
-        field::<Name>("name", "Display name."),
-        field::<PublisherDescription>("description", "Description of the publisher."),
-        field::<Link>("logo", "URL of the logo."),
-        field::<Link>("source_code_repo", "URL of the source code."),
-        field::<Label>("support", "Support contact, such as an email address or URL."),
-        field::<Link>("website", "URL of the website."),
-    ]
-}
-
-/// Fields that only administrators set.
-fn administrators_only_fields() -> [SchemaField; 2] {
-    let status = field::<PublisherStatus>(
-        "status",
-        "Must be the current status. To change it, use `POST /admin/publishers/{publisher_id}/ban` and `/unban`.",
-    );
-    [field::<DateTimeSchema>("createdAt", "Creation time."), status].map(SchemaField::administrators_only)
-}
-
-fn new_publisher() -> Value {
-    let id = field::<PublisherId>(
-        "id",
-        "Id of the publisher: a lowercase letter, then lowercase letters, digits and hyphens, at most 63 characters. \
-         An id is never reused.",
-    )
-    .required();
-    // The path of this publisher would collide with GET /publishers/validate.
-    request_object(
-        publisher_fields()
-            .into_iter()
-            .chain(administrators_only_fields())
-            .chain([id.with("not", json!({"const": "validate"}))]),
-    )
-}
-
 fn publisher_schema() -> Value {
-    let own_fields = publisher_fields().into_iter().map(|field| field.required_among(&["name"]));
+    let own_fields = PublisherFields::describe_fields().into_iter().map(|field| field.required_among(&["name"]));
     response_object(
         own_fields.chain([
-            field::<DateTimeSchema>("createdAt", "Creation time.").required(),
+            field::<Timestamp>("createdAt", "Creation time.").required(),
             field::<PublisherId>("id", "Unique id.").required(),
             field_with_schema(
                 "members",

@@ -4,20 +4,9 @@ use serde_json::{Map, Value, json};
 
 pub use super::field::{SchemaField, field, field_with_schema};
 
-use crate::domain::ids::{DeliveryId, NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
-use crate::domain::image::{
-    OptimizedFor, Percent, PortraitBeautifier, PortraitStyle, PrecisionFlavor, PrecisionScaleFactor, RelightEngine,
-    RelightStyle, ScaleFactor, SignedStrength, SkinFocus, StyleEngine, StyleFlavor, TransferLightA, TransferLightB,
-    UpscaleEngine,
-};
-use crate::domain::node::NodeStatus;
-use crate::domain::publisher::{MemberRole, PublisherStatus};
+use crate::domain::ids::{DeliveryId, TokenId, UserId, VersionId};
 use crate::domain::task::{ImageStatus, TaskKind, TaskStatus, VideoState};
-use crate::domain::value::{CallbackUrl, LIST_MAX, Labels, Link, Text};
-use crate::domain::version::{SemVer, VersionStatus};
-use crate::domain::video::{
-    AudioType, ExtendModel, ExtendResolution, MovementAmplitude, Resolution, Seed, VideoModel, VideoStyle,
-};
+use crate::http::request::json_object::JsonValue;
 use crate::projections::node::facets::FormFactor;
 use crate::projections::task::index::EntryState;
 
@@ -29,14 +18,14 @@ macro_rules! invisible {
 }
 
 /// Text without control characters except tab and line breaks.
-const PRINTABLE: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
+pub(in crate::http) const PRINTABLE: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
 /// The same, but not only whitespace.
-pub(super) const NOT_BLANK: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f]\
+pub(in crate::http) const NOT_BLANK: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f]\
                          [^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
 /// Single-line text without control and invisible characters (`domain::value::is_invisible`).
-pub(super) const LINE: &str = concat!("^[^\\u0000-\\u001f\\u007f-\\u009f", invisible!(), "]*$");
+pub(in crate::http) const LINE: &str = concat!("^[^\\u0000-\\u001f\\u007f-\\u009f", invisible!(), "]*$");
 /// The same, but not only whitespace.
-pub(super) const LINE_NOT_BLANK: &str = concat!(
+pub(in crate::http) const LINE_NOT_BLANK: &str = concat!(
     "^[^\\u0000-\\u001f\\u007f-\\u009f",
     invisible!(),
     "]*[^\\s\\u0000-\\u001f\\u007f-\\u009f",
@@ -47,89 +36,16 @@ pub(super) const LINE_NOT_BLANK: &str = concat!(
 );
 /// Absolute http(s) URL, as far as a pattern can express it: every accepted URL matches, but some matching ones are
 /// rejected. As in browsers, the scheme has any case and the host may be an address or letters of any script.
-pub(super) const HTTP_URL: &str =
+pub(in crate::http) const HTTP_URL: &str =
     concat!("^[Hh][Tt][Tt][Pp][Ss]?:[^\\u0000-\\u0020\\u007f-\\u00a0", invisible!(), "]+$");
 /// Pattern of semver.org; the three numbers fit into 64 bits.
-const SEMVER: &str = "^(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,18})(-((0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*)\
+pub(in crate::http) const SEMVER: &str = "^(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,18})\\.(0|[1-9]\\d{0,18})(-((0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*)\
                       (\\.(0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?(\\+([0-9a-zA-Z-]+(\\.[0-9a-zA-Z-]+)*))?$";
 
 /// Type whose values have a JSON schema.
 pub trait HasSchema {
     /// Returns the schema of all values that pass the type's validation.
     fn schema() -> Value;
-}
-
-impl<const MAX: usize, const MULTILINE: bool> HasSchema for Text<MAX, MULTILINE> {
-    fn schema() -> Value {
-        json!({"type": "string", "maxLength": MAX, "pattern": if MULTILINE { PRINTABLE } else { LINE }})
-    }
-}
-
-impl HasSchema for Link {
-    fn schema() -> Value {
-        json!({"type": "string", "maxLength": Link::MAX, "pattern": format!("^$|{HTTP_URL}")})
-    }
-}
-
-impl HasSchema for CallbackUrl {
-    fn schema() -> Value {
-        json!({"type": "string", "maxLength": Link::MAX, "pattern": HTTP_URL})
-    }
-}
-
-impl HasSchema for Labels {
-    fn schema() -> Value {
-        json!({"type": "array", "maxItems": LIST_MAX, "items": Text::<200>::schema()})
-    }
-}
-
-impl HasSchema for PublisherId {
-    fn schema() -> Value {
-        json!({"type": "string", "pattern": "^[a-z][a-z0-9-]{0,62}$"})
-    }
-}
-
-impl HasSchema for NodeId {
-    fn schema() -> Value {
-        json!({"type": "string", "pattern": "^[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$"})
-    }
-}
-
-impl HasSchema for SemVer {
-    fn schema() -> Value {
-        json!({"type": "string", "maxLength": 100, "pattern": SEMVER})
-    }
-}
-
-impl HasSchema for SignedStrength {
-    fn schema() -> Value {
-        json!({"type": "integer", "minimum": -10, "maximum": 10, "default": 0})
-    }
-}
-
-impl HasSchema for Percent {
-    fn schema() -> Value {
-        json!({"type": "integer", "minimum": 0, "maximum": 100})
-    }
-}
-
-impl HasSchema for PrecisionScaleFactor {
-    fn schema() -> Value {
-        json!({"type": "integer", "minimum": 2, "maximum": 16})
-    }
-}
-
-impl HasSchema for bool {
-    fn schema() -> Value {
-        json!({"type": "boolean"})
-    }
-}
-
-/// Counter: an integer from 0.
-impl HasSchema for u64 {
-    fn schema() -> Value {
-        json!({"type": "integer", "format": "int64", "minimum": 0})
-    }
 }
 
 /// Small counter, such as credits or seconds.
@@ -139,36 +55,15 @@ impl HasSchema for u32 {
     }
 }
 
-impl HasSchema for Seed {
+impl<T: JsonValue> HasSchema for T {
     fn schema() -> Value {
-        json!({"type": "integer", "format": "int32", "minimum": 0, "maximum": i32::MAX})
-    }
-}
-
-impl HasSchema for i64 {
-    fn schema() -> Value {
-        json!({"type": "integer", "format": "int64"})
-    }
-}
-
-impl HasSchema for String {
-    fn schema() -> Value {
-        json!({"type": "string"})
+        <T as JsonValue>::schema()
     }
 }
 
 impl<T: HasSchema> HasSchema for Vec<T> {
     fn schema() -> Value {
         json!({"type": "array", "items": T::schema()})
-    }
-}
-
-/// Point in time: RFC 3339 in UTC.
-pub struct DateTimeSchema;
-
-impl HasSchema for DateTimeSchema {
-    fn schema() -> Value {
-        json!({"type": "string", "format": "date-time"})
     }
 }
 
@@ -192,7 +87,7 @@ macro_rules! uuid_schemas {
     };
 }
 
-uuid_schemas!(DeliveryId, TaskId, TokenId, UserId, VersionId);
+uuid_schemas!(DeliveryId, TokenId, UserId, VersionId);
 
 /// Declares the schemas of enumerations from the names of their values.
 macro_rules! enum_schemas {
@@ -205,35 +100,7 @@ macro_rules! enum_schemas {
     };
 }
 
-enum_schemas!(
-    AudioType,
-    EntryState,
-    ExtendModel,
-    ExtendResolution,
-    FormFactor,
-    MemberRole,
-    MovementAmplitude,
-    NodeStatus,
-    OptimizedFor,
-    PortraitBeautifier,
-    PortraitStyle,
-    PrecisionFlavor,
-    PublisherStatus,
-    RelightEngine,
-    RelightStyle,
-    Resolution,
-    ScaleFactor,
-    SkinFocus,
-    StyleEngine,
-    StyleFlavor,
-    TaskKind,
-    TransferLightA,
-    TransferLightB,
-    UpscaleEngine,
-    VersionStatus,
-    VideoModel,
-    VideoStyle
-);
+enum_schemas!(EntryState, FormFactor, TaskKind);
 
 /// States of image tasks. A component, so that client generators create a single type.
 impl HasSchema for ImageStatus {
@@ -260,6 +127,12 @@ impl HasSchema for TaskStatus {
 /// Enumeration of these strings.
 pub fn one_of(names: impl IntoIterator<Item = &'static str>) -> Value {
     json!({"type": "string", "enum": names.into_iter().collect::<Vec<_>>()})
+}
+
+/// Excludes text that is only whitespace.
+pub fn not_blank(mut schema: Value) -> Value {
+    schema["pattern"] = if schema["pattern"] == LINE { LINE_NOT_BLANK } else { NOT_BLANK }.into();
+    schema
 }
 
 /// Reference to a schema component.
@@ -337,13 +210,19 @@ pub fn nullable(mut schema: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::value::Name;
+    use crate::domain::image::ScaleFactor;
+    use crate::domain::publisher::MemberRole;
+    use crate::domain::value::{CallbackUrl, Labels, Link, Name};
+
+    fn schema_of<T: HasSchema>() -> Value {
+        T::schema()
+    }
 
     #[test]
     fn limits_come_from_the_types_that_check_them() {
-        assert_eq!(Name::schema()["maxLength"], 200);
-        assert_eq!(Labels::schema()["maxItems"], 100);
-        assert_eq!(ScaleFactor::schema()["enum"], json!(["2x", "4x", "8x", "16x"]));
+        assert_eq!(schema_of::<Name>()["maxLength"], 200);
+        assert_eq!(schema_of::<Labels>()["maxItems"], 100);
+        assert_eq!(schema_of::<ScaleFactor>()["enum"], json!(["2x", "4x", "8x", "16x"]));
     }
 
     #[test]
@@ -352,8 +231,8 @@ mod tests {
         for url in include_str!("../../../tests/contract/urls.txt").lines() {
             assert!(Link::parse(url).is_ok() && CallbackUrl::parse(url).is_ok(), "{url}");
         }
-        assert_eq!(Link::schema()["pattern"], format!("^$|{HTTP_URL}"));
-        assert_eq!(CallbackUrl::schema()["pattern"], HTTP_URL);
+        assert_eq!(schema_of::<Link>()["pattern"], format!("^$|{HTTP_URL}"));
+        assert_eq!(schema_of::<CallbackUrl>()["pattern"], HTTP_URL);
     }
 
     #[test]

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::audit::position_schema;
 use super::operation::{Operation, get};
-use super::schema::{DateTimeSchema, array, field, field_with_schema, one_of, response_object};
+use super::schema::{array, field, field_with_schema, one_of, response_object};
 use crate::actors::poller::breaker::CircuitState;
+use crate::domain::value::Timestamp;
 use crate::http::api::state::{STORAGE_STATES, VERIFICATION_STATES};
 
 pub(super) fn operation() -> Operation {
@@ -52,7 +53,7 @@ pub(super) fn schema() -> Value {
         field::<u64>("reserve_bytes", "Reserve in bytes; changes are rejected while less is free.").required(),
     ]);
     let start = response_object([
-        field::<DateTimeSchema>("at", "Start time of the service.").required(),
+        field::<Timestamp>("at", "Start time of the service.").required(),
         field_with_schema(
             "mended",
             "Problems that the start found and repaired, one sentence each.",
@@ -124,11 +125,8 @@ fn verification_schema() -> Value {
             position_schema(),
         )
         .required(),
-        field::<DateTimeSchema>(
-            "since",
-            "Time of the last change of `state`; for `sound`, the end of the verification.",
-        )
-        .required(),
+        field::<Timestamp>("since", "Time of the last change of `state`; for `sound`, the end of the verification.")
+            .required(),
         field::<String>("reason", "Description and location of the damage, and what to do."),
     ])
 }

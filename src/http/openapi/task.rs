@@ -5,13 +5,12 @@ use serde_json::{Value, json};
 use super::image::{TASK_ID_EXAMPLE, failure_schema};
 use super::operation::{Operation, get, post};
 use super::parameter::{allow_empty, last_event_id, query_parameter, repeatable_query_parameter};
-use super::schema::{
-    DateTimeSchema, HasSchema, UrlSchema, array, component_ref, field, field_with_schema, one_of, response_object,
-};
+use super::schema::{HasSchema, UrlSchema, array, component_ref, field, field_with_schema, one_of, response_object};
 use super::{OperationGroup, event_stream};
 use crate::actors::task_progress::TaskBlocker;
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::task::{ImageStatus, TaskKind, TaskStatus, VideoState};
+use crate::domain::value::Timestamp;
 use crate::http::api::task::{LIMIT_DEFAULT, LIMIT_MAX};
 use crate::http::response::error::Code;
 
@@ -59,7 +58,7 @@ fn listed_task_example() -> Value {
 }
 
 fn list() -> Operation {
-    let time = allow_empty(&DateTimeSchema::schema());
+    let time = allow_empty(&Timestamp::schema());
     let limit = format!("Page size; values above {LIMIT_MAX} are reduced to {LIMIT_MAX}.");
     get("/tasks", "listTasks", "List tasks")
         .description(
@@ -155,7 +154,7 @@ fn cancel() -> Operation {
 fn task_schema() -> Value {
     let change = response_object([
         field::<TaskStatus>("state", "New state.").required(),
-        field::<DateTimeSchema>("at", "Time of the change.").required(),
+        field::<Timestamp>("at", "Time of the change.").required(),
     ]);
     let part = json!({"type": "number", "minimum": 0, "maximum": 1});
     response_object([
@@ -198,14 +197,11 @@ fn task_schema() -> Value {
             json!({"type": "object"}),
         ),
         field::<u64>("cost", "Price in credits; refunded if the task fails. Images and music are free.").required(),
-        field::<DateTimeSchema>("created_at", "Submission time.").required(),
-        field::<DateTimeSchema>("updated_at", "Time of the last recorded change.").required(),
+        field::<Timestamp>("created_at", "Submission time.").required(),
+        field::<Timestamp>("updated_at", "Time of the last recorded change.").required(),
         field_with_schema("history", "Changes of state, oldest first.", array(&change)).required(),
         field_with_schema("generated", "URLs of the results.", array(&UrlSchema::schema())).required(),
-        field::<DateTimeSchema>(
-            "expires_at",
-            "Time at which the results are deleted; present for tasks with results only.",
-        ),
+        field::<Timestamp>("expires_at", "Time at which the results are deleted; present for tasks with results only."),
         field::<bool>("expired", "`true` if the results have been deleted; their URLs are a 404."),
         field_with_schema("error", "Error; present for failed tasks only.", failure_schema()),
     ])
@@ -215,12 +211,9 @@ fn blocker_schema() -> Value {
     response_object([
         field::<String>("code", "Stable reason code, for programs.").required().with("examples", TaskBlocker::CODES),
         field::<String>("message", "Description of the reason, for people.").required(),
-        field::<DateTimeSchema>("since", "Time of the last failed attempt.").required(),
-        field::<DateTimeSchema>(
-            "next_attempt_at",
-            "Latest time of the next attempt, unless the service is at capacity.",
-        )
-        .required(),
+        field::<Timestamp>("since", "Time of the last failed attempt.").required(),
+        field::<Timestamp>("next_attempt_at", "Latest time of the next attempt, unless the service is at capacity.")
+            .required(),
     ])
 }
 

@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 
 use super::OperationGroup;
 use super::operation::{delete, get, post};
-use super::schema::{DateTimeSchema, SchemaField, array, component_ref, field, request_object, response_object};
+use super::schema::{SchemaField, array, component_ref, field, response_object};
 use crate::domain::ids::TokenId;
-use crate::domain::value::{Label, Name};
+use crate::domain::value::{Label, Name, Timestamp};
+use crate::http::api::token::TokenBody;
 
 pub fn group() -> OperationGroup {
     OperationGroup {
@@ -27,8 +28,7 @@ pub fn group() -> OperationGroup {
                     "Creates a token that can read and can create and change nodes and versions of this publisher. \
                      `id`, `createdAt` and `token` in the body are ignored.",
                 )
-                .json_body(
-                    "TokenBody",
+                .json_object::<TokenBody>(
                     &json!({"name": "release pipeline", "description": "Publishes from the main branch"}),
                 )
                 .created_response(
@@ -50,29 +50,17 @@ pub fn group() -> OperationGroup {
                 "NewToken",
                 response_object([field::<String>("token", "Token to send in the `Authorization` header.").required()]),
             ),
-            ("TokenBody", token_body()),
         ],
     }
-}
-
-/// Request body of a new token.
-fn token_body() -> Value {
-    request_object([
-        field::<Label>("description", "Intended use of the token."),
-        field::<Name>("name", "Name that identifies the token to its owner; not blank.").not_blank().required(),
-    ])
 }
 
 /// Token as listed.
 pub fn token_fields() -> Vec<SchemaField> {
     vec![
-        field::<DateTimeSchema>("createdAt", "Creation time.").required(),
+        field::<Timestamp>("createdAt", "Creation time.").required(),
         field::<Label>("description", "Intended use of the token."),
         field::<TokenId>("id", "Id, used to revoke the token. It is not a secret.").required(),
-        field::<DateTimeSchema>(
-            "lastUsedAt",
-            "Time of the last use, to the minute; absent if the token was never used.",
-        ),
+        field::<Timestamp>("lastUsedAt", "Time of the last use, to the minute; absent if the token was never used."),
         field::<Name>("name", "Name that identifies the token to its owner.").required(),
         field::<String>("token", "Masked token; only its prefix is visible.").required(),
     ]

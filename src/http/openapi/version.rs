@@ -3,20 +3,21 @@
 use serde_json::{Value, json};
 
 use super::OperationGroup;
-use super::node::platform_fields;
 use super::operation::{Operation, delete, get, post, put};
 use super::parameter::{
     ParameterObject, allow_empty, bool_query_parameter, paging_parameters, query_text_schema,
     repeatable_query_parameter,
 };
 use super::schema::{
-    DateTimeSchema, HasSchema, SchemaField, UrlSchema, array, component_ref, field, field_with_schema, one_of, page_of,
-    request_object, response_object,
+    HasSchema, UrlSchema, array, component_ref, field, field_with_schema, one_of, page_of, request_object,
+    response_object,
 };
 use crate::domain::ids::{NodeId, VersionId};
-use crate::domain::value::{Label, Labels, Reason};
-use crate::domain::version::{Changelog, SemVer, VersionStatus};
-use crate::http::api::bulk::IDENTIFIERS_MAX;
+use crate::domain::value::Reason;
+use crate::domain::version::{SemVer, VersionAdminFields, VersionFields, VersionStatus};
+use crate::http::api::bulk::{VersionIdentifier, VersionLookupBody};
+use crate::http::api::version_body::{NewVersionBody, VersionChangeBody};
+use crate::http::request::json_object::JsonObject;
 use crate::http::request::query::LIMIT_MAX;
 use crate::http::response::error::Code;
 
@@ -33,8 +34,10 @@ pub fn group() -> OperationGroup {
 fn version_components() -> Vec<(&'static str, Value)> {
     let always =
         ["createdAt", "dependencies", "deprecated", "supported_accelerators", "supported_os", "tags", "tags_admin"];
-    let fields =
-        publisher_fields().into_iter().chain(administrator_fields()).map(|field| field.required_among(&always));
+    let fields = VersionFields::describe_fields()
+        .into_iter()
+        .chain(VersionAdminFields::describe_fields())
+        .map(|field| field.required_among(&always));
     let schema_fields = fields.chain([
         field::<UrlSchema>(
             "downloadUrl",
@@ -50,21 +53,17 @@ fn version_components() -> Vec<(&'static str, Value)> {
         field::<Reason>("status_reason", "Reason of the status; present if requested."),
         field::<SemVer>("version", "Version number, a semantic version.").required(),
     ]);
-    let number = || field::<SemVer>("version", "Version number, strictly as specified by semver.org 2.0.0.");
-    let draft = |number: SchemaField| {
-        request_object(publisher_fields().into_iter().chain(administrators_only_fields()).chain([number]))
-    };
     // tests/contract/hooks.py relies on this too: without a number, the other fields are ignored.
     let number_or_none = field::<SemVer>(
         "version",
         "Version number, a semantic version. Without it, no version is created and the other fields are ignored.",
     );
+    let others = NewVersionBody::describe_fields().into_iter().filter(|field| !field.is_named("version"));
     vec![
         ("NodeVersion", response_object(schema_fields)),
         ("VersionPage", page_of("versions", "NodeVersion")),
-        ("NewVersionBody", draft(number().required())),
-        ("FirstVersionBody", draft(number_or_none)),
-        ("VersionChangeBody", request_object(mutable_fields().into_iter().chain(administrators_only_fields()))),
+        ("NewVersionBody", NewVersionBody::schema()),
+        ("FirstVersionBody", request_object(others.chain([number_or_none]))),
     ]
 }
 
@@ -109,7 +108,7 @@ fn write_operations() -> Vec<Operation> {
                 "Changes `changelog` and `deprecated`, if present. Other fields are ignored, except from \
                  administrators.",
             )
-            .json_body("VersionChangeBody", &json!({"changelog": "Fixed the mask", "deprecated": false}))
+            .json_object::<VersionChangeBody>(&json!({"changelog": "Fixed the mask", "deprecated": false}))
             .ok_response("The updated version.", "NodeVersion", &version_example())
             .error(
                 Code::Conflict,
@@ -130,29 +129,18 @@ fn bulk_lookup() -> Operation {
         json!({"node_versions": [{"identifier": identifier, "status": "success", "node_version": version_example()}]});
     post("/bulk/nodes/versions", "getVersions", "Look up versions in bulk")
         .description("Returns one result for each identifier, in order and including duplicates. Changes nothing.")
-        .json_body("VersionLookupBody", &json!({"node_versions": [identifier]}))
+        .json_object::<VersionLookupBody>(&json!({"node_versions": [identifier]}))
         .ok_response("One result for each identifier.", "VersionLookup", &example)
 }
 
 fn lookup_components() -> Vec<(&'static str, Value)> {
-    let identifier = || {
-        response_object([
-            field::<String>("node_id", "Id of the node.").required(),
-            field::<String>("version", "Version number.").required(),
-        ])
-    };
-    let identifiers = json!({"type": "array", "minItems": 1, "maxItems": IDENTIFIERS_MAX, "items": identifier()});
     let result_schema = response_object([
         field::<String>("error_message", "Problem with the identifier, if `status` is `error`."),
-        field_with_schema("identifier", "Identifier from the request.", identifier()).required(),
+        field_with_schema("identifier", "Identifier from the request.", VersionIdentifier::schema()).required(),
         field_with_schema("node_version", "The version, if `status` is `success`.", component_ref("NodeVersion")),
         field_with_schema("status", "Result of the lookup.", one_of(["success", "not_found", "error"])).required(),
     ]);
     vec![
-        (
-            "VersionLookupBody",
-            request_object([field_with_schema("node_versions", "Identifiers to look up.", identifiers).required()]),
-        ),
         (
             "VersionLookup",
             response_object([field_with_schema(
@@ -163,54 +151,6 @@ fn lookup_components() -> Vec<(&'static str, Value)> {
             .required()]),
         ),
         ("BulkNodeVersionResult", result_schema),
-    ]
-}
-
-/// Fields that the publisher sets.
-pub fn publisher_fields() -> Vec<SchemaField> {
-    let more = [
-        field::<Labels>("dependencies", "Python dependencies in pip format."),
-        field::<Labels>("tags", "Tags of the version."),
-    ];
-    mutable_fields().into_iter().chain(more).chain(platform_fields()).collect()
-}
-
-/// Fields that the publisher can change after publication.
-fn mutable_fields() -> [SchemaField; 2] {
-    [
-        field::<Changelog>("changelog", "Summary of changes."),
-        field::<bool>("deprecated", "`true` if the publisher advises against using the version."),
-    ]
-}
-
-/// Fields that only administrators set.
-pub fn administrator_fields() -> Vec<SchemaField> {
-    vec![
-        field::<DateTimeSchema>("createdAt", "Creation time."),
-        field::<Label>("host_node_extract_status", "Status of the node extraction process."),
-        field::<Labels>("tags_admin", "Security warnings and other tags set by administrators."),
-    ]
-}
-
-/// Request body for administrators: all fields.
-pub fn administrator_body() -> Value {
-    request_object(publisher_fields().into_iter().chain(administrator_fields()).chain(moderation_fields()))
-}
-
-/// Administrator-only fields, as they appear in the request bodies of other callers.
-fn administrators_only_fields() -> impl Iterator<Item = SchemaField> {
-    administrator_fields().into_iter().chain(moderation_fields()).map(SchemaField::administrators_only)
-}
-
-/// Moderation status and its reason.
-fn moderation_fields() -> [SchemaField; 2] {
-    [
-        field::<VersionStatus>(
-            "status",
-            "Status. Allowed transitions: pending → active, flagged, banned or deleted; active ↔ flagged; active or \
-             flagged → banned → active; any → deleted, which is final.",
-        ),
-        field::<Reason>("status_reason", "Reason of the status; required for a ban."),
     ]
 }
 

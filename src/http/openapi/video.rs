@@ -2,20 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::OperationGroup;
 use super::image::TASK_ID_EXAMPLE;
 use super::operation::{Operation, get, post};
 use super::parameter::{allow_empty, query_parameter};
-use super::schema::{DateTimeSchema, HasSchema, UrlSchema, array, field, field_with_schema, response_object};
+use super::schema::{HasSchema, UrlSchema, array, field, field_with_schema, response_object};
 use super::task::CURSOR_PATTERN;
+use super::{OperationGroup, video_submission};
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::task::{TaskKind, VideoState};
+use crate::domain::value::Timestamp;
 use crate::http::api::task::{LIMIT_DEFAULT, LIMIT_MAX};
 use crate::http::response::error::Code;
 use crate::projections::task::index::EntryState;
-
-mod bodies;
-mod submissions;
 
 const ABOUT: &str = "Video generation. The service validates a submission completely, stores it durably and returns a \
                      task with its price; the work follows asynchronously.\n\n- `created`: inputs are being \
@@ -28,21 +26,16 @@ const ABOUT: &str = "Video generation. The service validates a submission comple
                      (`limits.credits_per_day`).";
 
 pub fn group(max_images: usize) -> OperationGroup {
-    let mut components = bodies::components(max_images);
-    components.extend(submissions::components());
+    let mut components = video_submission::components();
     components.extend([("Creations", creations_schema()), ("Ledger", ledger_schema())]);
-    let operations = submissions::operations().into_iter().chain([creations(), cancel(), credits()]).collect();
+    let operations =
+        video_submission::operations(max_images).into_iter().chain([creations(), cancel(), credits()]).collect();
     OperationGroup { tag: "Videos", description: ABOUT, operations, components }
 }
 
-const MODEL: &str =
-    "Model. It determines the price, the maximum duration and which of the other fields have an effect.";
-const RESOLUTION: &str = "Number of lines on the shorter side; 2K is 1440.";
-const STYLE: &str = "Style of drawing: that of the pictures (`general`) or `anime`.";
-
-const CREATED_AT_EXAMPLE: &str = "2026-03-01T09:30:00.000000Z";
+pub(super) const CREATED_AT_EXAMPLE: &str = "2026-03-01T09:30:00.000000Z";
 const SETTLED_AT_EXAMPLE: &str = "2026-03-01T09:31:12.500000Z";
-const VIDEO_URL_EXAMPLE: &str =
+pub(super) const VIDEO_URL_EXAMPLE: &str =
     "https://registry.example/media/3a7bd3e2360a3d29eea436fcfb7e44c735d117c42d1c1835420b6b9942dd4f1b.mp4";
 const COVER_URL_EXAMPLE: &str =
     "https://registry.example/media/9d4e1e23bd5b727046a9e3b4b7db57bd8d6ee684a1c2b3d4e5f60718293a4b5c.png";
@@ -131,8 +124,8 @@ fn ledger_schema() -> Value {
         field::<TaskKind>("kind", "Kind of the task.").required(),
         field::<u32>("credits", "Price in credits.").required(),
         field::<EntryState>("state", "State of the credits.").required(),
-        field::<DateTimeSchema>("held_at", "Submission time of the task.").required(),
-        field::<DateTimeSchema>("settled_at", "Time at which the credits were charged or refunded."),
+        field::<Timestamp>("held_at", "Submission time of the task.").required(),
+        field::<Timestamp>("settled_at", "Time at which the credits were charged or refunded."),
     ]);
     response_object([
         field::<i64>("balance", "Negative sum of `held` and `charged`; credits are never paid in.").required(),
@@ -150,7 +143,7 @@ fn ledger_schema() -> Value {
 }
 
 /// Adds the errors that all submissions share.
-fn with_submission_errors(operation: Operation) -> Operation {
+pub(super) fn with_submission_errors(operation: Operation) -> Operation {
     operation
         .error(
             Code::Unauthorized,

@@ -7,6 +7,8 @@ use crate::domain::policy::Action;
 use crate::http::auth::account::account_of;
 use crate::http::request::body::{self, JsonBody, RequestBody};
 use crate::http::request::body_chunks::BodyChunks;
+use crate::http::request::fields;
+use crate::http::request::json_object::JsonObject;
 use crate::http::response::error::Problem;
 
 impl<const ACTION: u8> Call<ACTION> {
@@ -59,6 +61,15 @@ impl<const ACTION: u8> Call<ACTION> {
                 self.body().await?.json().await
             }
         }
+    }
+
+    /// Reads the body as a JSON object.
+    ///
+    /// # Errors
+    /// See [`Call::json`]; or all invalid fields.
+    pub async fn json_object<T: JsonObject>(&mut self) -> Result<T, Problem> {
+        let body = self.json().await?;
+        fields::read_as(self.0.identity.is_admin(), &body, T::read_fields)
     }
 }
 

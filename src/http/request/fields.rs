@@ -58,17 +58,57 @@ impl FieldErrors {
     }
 }
 
-/// Reads a body that must be an object. `read` may return `None` only after adding an error.
+/// Reads a body that must be an object, without the fields for administrators. `read` may return `None` only after
+/// adding an error.
 ///
 /// # Errors
 /// All collected errors.
 pub fn read<'v, T>(body: &'v Value, read: impl FnOnce(&mut Fields<'v, '_>) -> Option<T>) -> Result<T, Problem> {
+    read_in(BodyContext::default(), body, read)
+}
+
+/// What decides how a body is read, beside the body.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyContext {
+    /// `true` if the fields for administrators are read.
+    pub is_admin: bool,
+    /// Setting `video.max_images`.
+    pub max_images: usize,
+}
+
+impl Default for BodyContext {
+    fn default() -> Self {
+        Self { is_admin: false, max_images: usize::MAX }
+    }
+}
+
+/// Reads a body as [`read`] does; with the fields for administrators if `is_admin`.
+///
+/// # Errors
+/// All collected errors.
+pub fn read_as<'v, T>(
+    is_admin: bool,
+    body: &'v Value,
+    read: impl FnOnce(&mut Fields<'v, '_>) -> Option<T>,
+) -> Result<T, Problem> {
+    read_in(BodyContext { is_admin, ..BodyContext::default() }, body, read)
+}
+
+/// Reads a body as [`read`] does, in a context.
+///
+/// # Errors
+/// All collected errors.
+pub fn read_in<'v, T>(
+    context: BodyContext,
+    body: &'v Value,
+    read: impl FnOnce(&mut Fields<'v, '_>) -> Option<T>,
+) -> Result<T, Problem> {
     let mut errors = FieldErrors::default();
     let Some(object) = body.as_object() else {
         errors.add("", "must be a JSON object");
         return errors.finish(None);
     };
-    let value = read(&mut Fields { object, base: String::new(), errors: &mut errors });
+    let value = read(&mut Fields { object, base: String::new(), context, errors: &mut errors });
     errors.finish(value)
 }
 
@@ -76,6 +116,7 @@ pub fn read<'v, T>(body: &'v Value, read: impl FnOnce(&mut Fields<'v, '_>) -> Op
 pub struct Fields<'v, 'f> {
     object: &'v Map<String, Value>,
     base: String,
+    context: BodyContext,
     errors: &'f mut FieldErrors,
 }
 
@@ -83,6 +124,12 @@ impl<'v> Fields<'v, '_> {
     /// Returns the field; `None` if it is absent.
     pub fn value(&self, name: &str) -> Option<&'v Value> {
         self.object.get(name).filter(|value| !value.is_null())
+    }
+
+    /// Returns the context of the body.
+    #[must_use]
+    pub fn context(&self) -> BodyContext {
+        self.context
     }
 
     /// Adds an error of a field.
@@ -122,16 +169,6 @@ impl<'v> Fields<'v, '_> {
     pub fn text<T>(&mut self, name: &str, parse: impl FnOnce(&'v str) -> Result<T, InvalidValue>) -> Option<T> {
         let result = parse_text(self.value(name)?, parse);
         self.ok_or_add_error(name, result)
-    }
-
-    /// Reads and parses a required string.
-    pub fn required_text<T>(
-        &mut self,
-        name: &str,
-        parse: impl FnOnce(&'v str) -> Result<T, InvalidValue>,
-    ) -> Option<T> {
-        let value = self.text(name, parse);
-        self.required(name, value)
     }
 
     /// Reads a boolean.
@@ -252,7 +289,7 @@ impl<'v> Fields<'v, '_> {
         read: impl FnOnce(&mut Fields<'v, '_>) -> Option<T>,
     ) -> Option<T> {
         if let Some(object) = value.as_object() {
-            return read(&mut Fields { object, base, errors: self.errors });
+            return read(&mut Fields { object, base, context: self.context, errors: self.errors });
         }
         self.errors.add(base, "must be an object");
         None

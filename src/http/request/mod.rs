@@ -5,6 +5,8 @@ pub(super) mod body;
 pub(super) mod body_chunks;
 pub(super) mod conditional;
 pub(super) mod fields;
+pub(super) mod json_object;
+pub(super) mod json_value;
 pub(super) mod prefer_wait;
 pub(super) mod query;
 pub(super) mod range;

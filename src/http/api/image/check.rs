@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use super::jobs::{ImageBody, ParsedImageSubmission};
 use crate::disk_space::DiskSpace;
 use crate::domain::ids::TaskId;
 use crate::domain::image::{ImageJob, ImageWork, PictureSource, UpscaleJob};
@@ -12,19 +13,6 @@ use crate::http::response::error::Problem;
 use crate::media::decoders::{PictureDecodeError, PictureDecoders, read_picture_info};
 use crate::media::input::{PictureInfo, PictureInput};
 use crate::media::store::{MediaArea, MediaStore};
-
-/// Parsed submission; its pictures are not checked yet.
-pub(super) struct ParsedImageSubmission {
-    pub job: ImageJob,
-    /// Second picture, beside the main one, and its field.
-    pub reference: Option<(&'static str, PictureInput)>,
-    /// `true` if the result is random, so that equal requests give different pictures.
-    pub is_random: bool,
-}
-
-/// Reader of one endpoint's fields. An invalid field is reported and replaced by its default, so that the other checks
-/// continue.
-pub(super) type ImageJobReader = fn(&mut Fields<'_, '_>) -> ParsedImageSubmission;
 
 /// Submission that passed all checks; nothing is stored yet.
 pub(super) struct CheckedImageSubmission {
@@ -42,17 +30,15 @@ enum CheckedImageInput {
 }
 
 /// Checks the fields, then the pictures. The main picture is decoded only if its result would be small enough. Blocks.
-pub(super) fn check(
+pub(super) fn check<T: ImageBody>(
     body: &JsonBody,
-    read: ImageJobReader,
     decoders: &PictureDecoders,
 ) -> Result<CheckedImageSubmission, Problem> {
     let is_busy = Cell::new(false);
     let inspect = |bytes: &[u8]| inspect(decoders, bytes, &is_busy);
     let checked = fields::read(body, |fields| {
-        let ParsedImageSubmission { job, reference, is_random } = read(fields);
-        let webhook = fields.text("webhook_url", read_webhook).flatten();
-        let image = fields.required_text("image", PictureInput::parse);
+        let submission = T::read_fields(fields)?.into_submission(fields);
+        let ParsedImageSubmission { job, image, reference, is_random, webhook } = submission;
         let reference =
             reference.map(|(field, picture)| check_picture(fields, field, picture, inspect, |_, _| Some(())));
         let image =
@@ -83,11 +69,6 @@ pub(in crate::http) fn inspect(
             InvalidValue::new("was not checked: the service is overloaded")
         }
     })
-}
-
-/// Parses the webhook URL; an empty one counts as absent (contract 4).
-fn read_webhook(text: &str) -> Result<Option<CallbackUrl>, InvalidValue> {
-    if text.is_empty() { Ok(None) } else { CallbackUrl::parse(text).map(Some) }
 }
 
 /// Decodes an inline picture if its header passes `check_measured`. A picture at a URL is checked when it is fetched.

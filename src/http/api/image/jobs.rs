@@ -1,142 +1,305 @@
-//! Fields of each image endpoint, with their ranges and defaults (contract 6).
+//! Bodies of the image endpoints. Ranges and defaults come from the domain types (contract 6).
 
-use super::check::ParsedImageSubmission;
+use serde_json::{Value, json};
+
 use crate::domain::image::{
-    ImageJob, ImagePrompt, LightSettings, LightSource, OptimizedFor, Percent, PortraitBeautifier, PortraitSettings,
-    PortraitStyle, PrecisionFlavor, PrecisionScaleFactor, PrecisionUpscaleJob, RelightEngine, RelightJob, RelightStyle,
-    ScaleFactor, SignedStrength, SkinEnhanceJob, SkinFocus, SkinMode, StyleEngine, StyleFlavor, StyleTransferJob,
-    TransferLightA, TransferLightB, UpscaleEngine, UpscaleJob,
+    ImageJob, LightSettings, LightSource, Percent, PortraitBeautifier, PortraitSettings, PortraitStyle,
+    PrecisionUpscaleJob, RelightJob, SkinEnhanceJob, SkinFocus, SkinMode, StyleTransferJob, UpscaleJob,
 };
+use crate::domain::value::CallbackUrl;
 use crate::http::request::fields::Fields;
+use crate::http::request::json_object::{Flattened, JsonObject, JsonValue, Required, json_object};
+use crate::http::request::json_value::WebhookUrl;
 use crate::media::input::PictureInput;
+
+/// Body of a submission.
+pub(super) trait ImageBody: JsonObject {
+    /// Checks the fields together and returns the submission.
+    fn into_submission(self, fields: &mut Fields<'_, '_>) -> ParsedImageSubmission;
+}
+
+/// Parsed submission; its pictures are not checked yet.
+pub(super) struct ParsedImageSubmission {
+    pub job: ImageJob,
+    /// Main picture; `None` if it was reported as missing or invalid.
+    pub image: Option<PictureInput>,
+    /// Second picture and its field.
+    pub reference: Option<(&'static str, PictureInput)>,
+    /// `true` if the result is random, so that equal requests give different pictures.
+    pub is_random: bool,
+    pub webhook: Option<CallbackUrl>,
+}
 
 impl ParsedImageSubmission {
     /// Creates a deterministic job on one picture.
-    const fn deterministic(job: ImageJob) -> Self {
-        Self { job, reference: None, is_random: false }
+    fn new(job: ImageJob, image: Required<PictureInput>, webhook: Option<WebhookUrl>) -> Self {
+        let webhook = webhook.and_then(|WebhookUrl(url)| url);
+        Self { job, image: image.0, reference: None, is_random: false, webhook }
     }
 }
 
-pub(super) fn upscale(fields: &mut Fields<'_, '_>) -> ParsedImageSubmission {
-    let defaults = UpscaleJob::default();
-    ParsedImageSubmission::deterministic(ImageJob::Upscale(UpscaleJob {
-        scale_factor: fields.text("scale_factor", ScaleFactor::parse).unwrap_or(defaults.scale_factor),
-        engine: fields.text("engine", UpscaleEngine::parse).unwrap_or(defaults.engine),
-        optimized_for: fields.text("optimized_for", OptimizedFor::parse).unwrap_or(defaults.optimized_for),
-        creativity: fields.integer("creativity", SignedStrength::new).unwrap_or_default(),
-        fractality: fields.integer("fractality", SignedStrength::new).unwrap_or_default(),
-        hdr: fields.integer("hdr", SignedStrength::new).unwrap_or_default(),
-        resemblance: fields.integer("resemblance", SignedStrength::new).unwrap_or_default(),
-        prompt: fields.text("prompt", ImagePrompt::parse),
-    }))
-}
+impl JsonValue for PictureInput {
+    const ABOUT: &'static str = "PNG, JPEG, WebP, GIF, BMP or TIFF, as base64, as a data URI with base64, or as an \
+                                 http(s) URL without user name and password.";
 
-pub(super) fn upscale_precisely(fields: &mut Fields<'_, '_>) -> ParsedImageSubmission {
-    let defaults = PrecisionUpscaleJob::default();
-    ParsedImageSubmission::deterministic(ImageJob::UpscalePrecision(PrecisionUpscaleJob {
-        scale_factor: fields.integer("scale_factor", PrecisionScaleFactor::new).unwrap_or(defaults.scale_factor),
-        flavor: fields.text("flavor", PrecisionFlavor::parse).unwrap_or(defaults.flavor),
-        sharpen: percent(fields, "sharpen", defaults.sharpen),
-        smart_grain: percent(fields, "smart_grain", defaults.smart_grain),
-        ultra_detail: percent(fields, "ultra_detail", defaults.ultra_detail),
-    }))
-}
-
-pub(super) fn transfer_style(fields: &mut Fields<'_, '_>) -> ParsedImageSubmission {
-    let defaults = StyleTransferJob::default();
-
-    // Checked even if no portrait is requested, and ignored then.
-    let beautifier = fields.text("portrait_beautifier", PortraitBeautifier::parse);
-    let style = fields.text("portrait_style", PortraitStyle::parse).unwrap_or(PortraitStyle::Standard);
-    let is_portrait = flag(fields, "is_portrait", false);
-
-    let job = StyleTransferJob {
-        engine: fields.text("engine", StyleEngine::parse).unwrap_or(defaults.engine),
-        flavor: fields.text("flavor", StyleFlavor::parse).unwrap_or(defaults.flavor),
-        portrait: is_portrait.then_some(PortraitSettings { beautifier, style }),
-        prompt: fields.text("prompt", ImagePrompt::parse),
-        structure_strength: percent(fields, "structure_strength", defaults.structure_strength),
-        style_strength: percent(fields, "style_strength", defaults.style_strength),
-        fixed_generation: flag(fields, "fixed_generation", defaults.fixed_generation),
-    };
-
-    let reference = fields.text("reference_image", PictureInput::parse).map(|picture| ("reference_image", picture));
-    ParsedImageSubmission { is_random: !job.fixed_generation, job: ImageJob::StyleTransfer(job), reference }
-}
-
-pub(super) fn enhance_skin_creatively(fields: &mut Fields<'_, '_>) -> ParsedImageSubmission {
-    enhance_skin(fields, SkinMode::Creative)
-}
-
-pub(super) fn enhance_skin_faithfully(fields: &mut Fields<'_, '_>) -> ParsedImageSubmission {
-    let detail = percent(fields, "skin_detail", SkinMode::DETAIL_DEFAULT);
-    enhance_skin(fields, SkinMode::Faithful { detail })
-}
-
-pub(super) fn enhance_skin_flexibly(fields: &mut Fields<'_, '_>) -> ParsedImageSubmission {
-    let focus = fields.text("optimized_for", SkinFocus::parse).unwrap_or(SkinFocus::EnhanceSkin);
-    enhance_skin(fields, SkinMode::Flexible { focus })
-}
-
-fn enhance_skin(fields: &mut Fields<'_, '_>, mode: SkinMode) -> ParsedImageSubmission {
-    let defaults = SkinEnhanceJob::new(mode);
-    let job = SkinEnhanceJob {
-        sharpen: percent(fields, "sharpen", defaults.sharpen),
-        smart_grain: percent(fields, "smart_grain", defaults.smart_grain),
-        ..defaults
-    };
-    ParsedImageSubmission { is_random: true, ..ParsedImageSubmission::deterministic(ImageJob::SkinEnhance(job)) }
-}
-
-pub(super) fn relight(fields: &mut Fields<'_, '_>) -> ParsedImageSubmission {
-    const REFERENCE: &str = "transfer_light_from_reference_image";
-    const LIGHTMAP: &str = "transfer_light_from_lightmap";
-    let defaults = RelightJob::default();
-
-    let from_reference = fields.text(REFERENCE, PictureInput::parse);
-    let from_lightmap = fields.text(LIGHTMAP, PictureInput::parse);
-    if fields.value(REFERENCE).is_some() && fields.value(LIGHTMAP).is_some() {
-        fields.add_error(LIGHTMAP, format!("must not be combined with {REFERENCE}"));
+    fn schema() -> Value {
+        json!({"type": "string", "minLength": 1})
     }
 
-    let (source, reference) = match (from_reference, from_lightmap) {
-        (Some(picture), _) => (LightSource::Reference, Some((REFERENCE, picture))),
-        (None, Some(picture)) => (LightSource::Lightmap, Some((LIGHTMAP, picture))),
-        (None, None) => (LightSource::Prompt, None),
-    };
-
-    let job = RelightJob {
-        prompt: fields.text("prompt", ImagePrompt::parse),
-        source,
-        light_transfer_strength: percent(fields, "light_transfer_strength", defaults.light_transfer_strength),
-        interpolate_from_original: flag(fields, "interpolate_from_original", defaults.interpolate_from_original),
-        change_background: flag(fields, "change_background", defaults.change_background),
-        preserve_details: flag(fields, "preserve_details", defaults.preserve_details),
-        style: fields.text("style", RelightStyle::parse).unwrap_or(defaults.style),
-        advanced: fields.object("advanced_settings", |fields| Some(light_settings(fields))).unwrap_or_default(),
-    };
-    ParsedImageSubmission { is_random: !job.advanced.fixed_generation, job: ImageJob::Relight(job), reference }
-}
-
-fn light_settings(fields: &mut Fields<'_, '_>) -> LightSettings {
-    let defaults = LightSettings::default();
-    LightSettings {
-        whites: percent(fields, "whites", defaults.whites),
-        blacks: percent(fields, "blacks", defaults.blacks),
-        brightness: percent(fields, "brightness", defaults.brightness),
-        contrast: percent(fields, "contrast", defaults.contrast),
-        saturation: percent(fields, "saturation", defaults.saturation),
-        engine: fields.text("engine", RelightEngine::parse).unwrap_or(defaults.engine),
-        transfer_light_a: fields.text("transfer_light_a", TransferLightA::parse).unwrap_or(defaults.transfer_light_a),
-        transfer_light_b: fields.text("transfer_light_b", TransferLightB::parse).unwrap_or(defaults.transfer_light_b),
-        fixed_generation: flag(fields, "fixed_generation", defaults.fixed_generation),
+    fn read(fields: &mut Fields<'_, '_>, name: &str) -> Option<Self> {
+        fields.text(name, Self::parse)
     }
 }
 
-fn percent(fields: &mut Fields<'_, '_>, name: &str, default: Percent) -> Percent {
-    fields.integer(name, Percent::new).unwrap_or(default)
+json_object! {
+    impl UpscaleJob {
+        /// Factor by which each side grows.
+        scale_factor,
+        /// Upscaling engine, which determines how edges and fine detail are rendered.
+        engine,
+        /// Content that the upscaler is optimized for.
+        optimized_for,
+        /// Amount of new detail.
+        creativity,
+        /// Strength of the prompt and intricacy per square pixel.
+        fractality,
+        /// Level of definition and detail.
+        hdr,
+        /// Resemblance to the original.
+        resemblance,
+        /// Prompt that guides the upscale.
+        prompt,
+    }
 }
 
-fn flag(fields: &mut Fields<'_, '_>, name: &str, default: bool) -> bool {
-    fields.flag(name).unwrap_or(default)
+json_object! {
+    pub struct UpscaleBody {
+        job: Flattened<UpscaleJob>,
+        /// URL of a webhook for every change of status; empty means none.
+        webhook_url: Option<WebhookUrl>,
+        /// Picture to upscale.
+        image: Required<PictureInput>,
+    }
+}
+
+impl ImageBody for UpscaleBody {
+    fn into_submission(self, _: &mut Fields<'_, '_>) -> ParsedImageSubmission {
+        ParsedImageSubmission::new(ImageJob::Upscale(self.job.0), self.image, self.webhook_url)
+    }
+}
+
+json_object! {
+    impl PrecisionUpscaleJob {
+        /// Factor by which each side grows.
+        scale_factor,
+        /// Kind of processing: general, for photographs, or with noise reduction.
+        flavor,
+        /// Sharpness of edges.
+        sharpen,
+        /// Amount of fine grain.
+        smart_grain,
+        /// Amount of new detail.
+        ultra_detail,
+    }
+}
+
+json_object! {
+    pub struct PrecisionBody {
+        job: Flattened<PrecisionUpscaleJob>,
+        /// URL of a webhook for the end of the task; empty means none.
+        webhook_url: Option<WebhookUrl>,
+        /// Picture to upscale.
+        image: Required<PictureInput>,
+    }
+}
+
+impl ImageBody for PrecisionBody {
+    fn into_submission(self, _: &mut Fields<'_, '_>) -> ParsedImageSubmission {
+        ParsedImageSubmission::new(ImageJob::UpscalePrecision(self.job.0), self.image, self.webhook_url)
+    }
+}
+
+json_object! {
+    impl StyleTransferJob {
+        /// Engine preset, which determines the look.
+        engine,
+        /// Style flavor, which determines how the style is applied.
+        flavor,
+        /// Prompt that guides the style.
+        prompt,
+        /// Percentage of the original structure that is kept.
+        structure_strength,
+        /// Percentage of the style that is applied.
+        style_strength,
+        /// `true` to get identical bytes for identical requests.
+        fixed_generation,
+    }
+}
+
+json_object! {
+    pub struct StyleTransferBody {
+        /// Skin smoothing of portraits; ignored unless `is_portrait`.
+        portrait_beautifier: Option<PortraitBeautifier>,
+        /// Style of portraits; ignored unless `is_portrait`.
+        portrait_style: PortraitStyle = PortraitStyle::Standard,
+        /// `true` to process the picture as a portrait.
+        is_portrait: bool = false,
+        job: Flattened<StyleTransferJob>,
+        /// Picture whose style is applied.
+        reference_image: Option<PictureInput>,
+        /// URL of a webhook for every change of status; empty means none.
+        webhook_url: Option<WebhookUrl>,
+        /// Picture to transform.
+        image: Required<PictureInput>,
+    }
+}
+
+impl ImageBody for StyleTransferBody {
+    fn into_submission(self, _: &mut Fields<'_, '_>) -> ParsedImageSubmission {
+        let portrait = PortraitSettings { beautifier: self.portrait_beautifier, style: self.portrait_style };
+        let job = StyleTransferJob { portrait: self.is_portrait.then_some(portrait), ..self.job.0 };
+        let is_random = !job.fixed_generation;
+        let reference = self.reference_image.map(|picture| ("reference_image", picture));
+        let submission = ParsedImageSubmission::new(ImageJob::StyleTransfer(job), self.image, self.webhook_url);
+        ParsedImageSubmission { reference, is_random, ..submission }
+    }
+}
+
+json_object! {
+    /// Fields of every skin enhancer.
+    pub struct SkinFields {
+        /// Sharpness of edges.
+        sharpen: Percent = SkinEnhanceJob::new(SkinMode::Creative).sharpen,
+        /// Amount of fine grain.
+        smart_grain: Percent = SkinEnhanceJob::new(SkinMode::Creative).smart_grain,
+        /// URL of a webhook for every change of status; empty means none.
+        webhook_url: Option<WebhookUrl>,
+        /// Picture to enhance.
+        image: Required<PictureInput>,
+    }
+}
+
+impl SkinFields {
+    fn into_submission(self, mode: SkinMode) -> ParsedImageSubmission {
+        let job = ImageJob::SkinEnhance(SkinEnhanceJob { mode, sharpen: self.sharpen, smart_grain: self.smart_grain });
+        let submission = ParsedImageSubmission::new(job, self.image, self.webhook_url);
+        ParsedImageSubmission { is_random: true, ..submission }
+    }
+}
+
+json_object! {
+    pub struct CreativeSkinBody { skin: Flattened<SkinFields> }
+}
+
+impl ImageBody for CreativeSkinBody {
+    fn into_submission(self, _: &mut Fields<'_, '_>) -> ParsedImageSubmission {
+        self.skin.0.into_submission(SkinMode::Creative)
+    }
+}
+
+json_object! {
+    pub struct FaithfulSkinBody {
+        /// Percentage of the skin texture that is kept.
+        skin_detail: Percent = SkinMode::DETAIL_DEFAULT,
+        skin: Flattened<SkinFields>,
+    }
+}
+
+impl ImageBody for FaithfulSkinBody {
+    fn into_submission(self, _: &mut Fields<'_, '_>) -> ParsedImageSubmission {
+        self.skin.0.into_submission(SkinMode::Faithful { detail: self.skin_detail })
+    }
+}
+
+json_object! {
+    pub struct FlexibleSkinBody {
+        /// Aspect of the picture to improve.
+        optimized_for: SkinFocus = SkinFocus::EnhanceSkin,
+        skin: Flattened<SkinFields>,
+    }
+}
+
+impl ImageBody for FlexibleSkinBody {
+    fn into_submission(self, _: &mut Fields<'_, '_>) -> ParsedImageSubmission {
+        self.skin.0.into_submission(SkinMode::Flexible { focus: self.optimized_for })
+    }
+}
+
+json_object! {
+    impl RelightJob {
+        /// Prompt that describes the light.
+        prompt,
+        /// Percentage of the light that is transferred.
+        light_transfer_strength,
+        /// `true` to keep the result close to the original.
+        interpolate_from_original,
+        /// `true` to relight the background too.
+        change_background,
+        /// `true` to restore small text and texture.
+        preserve_details,
+        /// Style of the light.
+        style,
+        /// Tone, engine and how the light is transferred.
+        #[name("advanced_settings")]
+        advanced,
+    }
+}
+
+json_object! {
+    impl LightSettings {
+        /// Level of the brightest parts. 50 leaves it unchanged.
+        whites,
+        /// Level of the darkest parts. 50 leaves it unchanged.
+        blacks,
+        /// Overall brightness. 50 leaves it unchanged.
+        brightness,
+        /// Contrast between bright and dark parts. 50 leaves it unchanged.
+        contrast,
+        /// Saturation of colours. 50 leaves it unchanged.
+        saturation,
+        /// Relight engine, which determines how the light is computed.
+        engine,
+        /// Strength of the light transfer.
+        transfer_light_a,
+        /// Tone curve of the light transfer, from dark to bright.
+        transfer_light_b,
+        /// `true` to get identical bytes for identical requests.
+        fixed_generation,
+    }
+}
+
+json_object! {
+    pub struct RelightBody {
+        /// Picture whose light is transferred. Mutually exclusive with `transfer_light_from_lightmap`.
+        transfer_light_from_reference_image: Option<PictureInput>,
+        /// Light map: white areas are lit, black ones are not. Mutually exclusive with
+        /// `transfer_light_from_reference_image`.
+        transfer_light_from_lightmap: Option<PictureInput>,
+        job: Flattened<RelightJob>,
+        /// URL of a webhook for every change of status; empty means none.
+        webhook_url: Option<WebhookUrl>,
+        /// Picture to relight.
+        image: Required<PictureInput>,
+    }
+}
+
+impl ImageBody for RelightBody {
+    fn into_submission(self, fields: &mut Fields<'_, '_>) -> ParsedImageSubmission {
+        const REFERENCE: &str = "transfer_light_from_reference_image";
+        const LIGHTMAP: &str = "transfer_light_from_lightmap";
+        if fields.value(REFERENCE).is_some() && fields.value(LIGHTMAP).is_some() {
+            fields.add_error(LIGHTMAP, format!("must not be combined with {REFERENCE}"));
+        }
+
+        let (source, reference) = match (self.transfer_light_from_reference_image, self.transfer_light_from_lightmap) {
+            (Some(picture), _) => (LightSource::Reference, Some((REFERENCE, picture))),
+            (None, Some(picture)) => (LightSource::Lightmap, Some((LIGHTMAP, picture))),
+            (None, None) => (LightSource::Prompt, None),
+        };
+
+        let job = RelightJob { source, ..self.job.0 };
+        let is_random = !job.advanced.fixed_generation;
+        let submission = ParsedImageSubmission::new(ImageJob::Relight(job), self.image, self.webhook_url);
+        ParsedImageSubmission { reference, is_random, ..submission }
+    }
 }

@@ -4,13 +4,13 @@ use std::cell::Cell;
 use std::convert::Infallible;
 
 use super::inspect;
-use super::jobs::{ParsedVideoSubmission, VideoJobContext, VideoJobReader, VideoPictureField};
+use super::jobs::{ParsedVideoSubmission, VideoBody, VideoPictureField, VideoToExtend};
 use crate::disk_space::DiskSpace;
 use crate::domain::image::PictureSource;
 use crate::domain::value::{CallbackUrl, InvalidValue};
 use crate::domain::video::{Credits, Seed, Tariff, VideoJob, VideoWork};
 use crate::http::request::body::JsonBody;
-use crate::http::request::fields::{self, Fields};
+use crate::http::request::fields::{self, BodyContext, Fields};
 use crate::http::response::error::Problem;
 use crate::media::decoders::PictureDecoders;
 use crate::media::input::{PictureInfo, PictureInput};
@@ -34,10 +34,10 @@ enum CheckedVideoInput {
 }
 
 /// Checks the fields, the price, then the pictures. Blocks.
-pub(super) fn check(
+pub(super) fn check<T: VideoBody>(
     body: &JsonBody,
-    read: VideoJobReader,
-    context: &VideoJobContext,
+    context: BodyContext,
+    video: &VideoToExtend,
     tariff: &Tariff,
     decoders: &PictureDecoders,
 ) -> Result<CheckedVideoSubmission, Problem> {
@@ -45,8 +45,9 @@ pub(super) fn check(
     let check_field =
         |fields: &mut Fields<'_, '_>, field| check_picture(fields, field, |bytes| inspect(decoders, bytes, &is_busy));
 
-    let checked = fields::read(body, |fields| {
-        let ParsedVideoSubmission { job, images, seed, payload, meta_data, callback } = read(fields, context)?;
+    let checked = fields::read_in(context, body, |fields| {
+        let submission = T::read_fields(fields)?.into_submission(fields, video)?;
+        let ParsedVideoSubmission { job, images, seed, payload, meta_data, callback } = submission;
         let credits = price(fields, &job, tariff);
 
         // Check all pictures before failing, so that every invalid one is reported.

@@ -21,6 +21,11 @@ fn errors_of(body: &Value, reader: impl FnOnce(&mut Fields<'_, '_>) -> Option<()
     details.map(|detail| detail.as_str().unwrap().to_owned()).collect()
 }
 
+fn required_name(fields: &mut Fields<'_, '_>, name: &str) -> Option<()> {
+    let value = fields.text(name, Name::parse);
+    fields.required(name, value).map(drop)
+}
+
 #[test]
 fn every_bad_field_is_named() {
     let body = json!({"hdr": 11, "scale": "3x", "on": "yes", "tags": ["a", 1, {}], "n": {"a/b": 1}, "half": 0.5});
@@ -31,7 +36,7 @@ fn every_bad_field_is_named() {
         fields.flag("on");
         fields.labels("tags");
         fields.object("n", |inner| inner.text("a/b", Name::parse));
-        fields.required_text("name", Name::parse).map(|_| ())
+        required_name(fields, "name")
     });
     assert_eq!(
         errors,
@@ -53,15 +58,12 @@ fn null_is_absent_and_unknown_fields_are_ignored() {
     let body = json!({"name": null, "other": [1, 2]});
     let name = read(&body, |fields| Some(fields.text("name", Name::parse)));
     assert_eq!(name.unwrap(), None);
-    assert_eq!(
-        errors_of(&json!({"id": null}), |f| f.required_text("id", Name::parse).map(|_| ())),
-        ["/id is required"]
-    );
+    assert_eq!(errors_of(&json!({"id": null}), |fields| required_name(fields, "id")), ["/id is required"]);
 }
 
 #[test]
 fn a_field_of_the_wrong_type_is_one_fault_even_when_it_is_required() {
-    let errors = errors_of(&json!({"id": 7}), |f| f.required_text("id", Name::parse).map(|_| ()));
+    let errors = errors_of(&json!({"id": 7}), |fields| required_name(fields, "id"));
     assert_eq!(errors, [format!("/id {NAME}")]);
 }
 

@@ -2,13 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::super::operation::{Operation, post};
-use super::super::schema::{DateTimeSchema, HasSchema, SchemaField, array, field, field_with_schema, response_object};
-use super::{CREATED_AT_EXAMPLE, MODEL, RESOLUTION, STYLE, TASK_ID_EXAMPLE, VIDEO_URL_EXAMPLE, with_submission_errors};
+use super::image::TASK_ID_EXAMPLE;
+use super::operation::{Operation, post};
+use super::schema::{HasSchema, SchemaField, array, field, field_with_schema, response_object};
+use super::video::{CREATED_AT_EXAMPLE, VIDEO_URL_EXAMPLE, with_submission_errors};
 use crate::domain::ids::TaskId;
 use crate::domain::task::VideoState;
+use crate::domain::value::Timestamp;
 use crate::domain::video::{
     ExtendModel, ExtendResolution, MovementAmplitude, Resolution, Seed, VideoModel, VideoPrompt, VideoStyle,
+};
+use crate::http::api::video::jobs::{
+    ExtendVideoBody, MODEL, MultiframeBody, REFERENCE_IMAGES_MAX, RESOLUTION, ReferenceVideoBody, START_END_IMAGES_MAX,
+    STYLE, StartEndVideoBody,
 };
 
 pub(super) fn components() -> Vec<(&'static str, Value)> {
@@ -28,7 +34,7 @@ const RELATED_PAGES: &str = "The response has the price in `credits`. The operat
                      /proxy/videovendor/tasks/{task_id}/creations`; `GET /users/credits` returns the credits spent. \
                      The built-in engine is described in docs/video.md in the source repository.";
 
-pub(super) fn operations() -> [Operation; 4] {
+pub(super) fn operations(max_images: usize) -> [Operation; 4] {
     let picture = "https://pictures.example/harbour.webp";
     let generate =
         json!({"images": [picture], "prompt": "slow pan over the harbour", "duration": 5, "payload": "order 41"});
@@ -38,7 +44,8 @@ pub(super) fn operations() -> [Operation; 4] {
                 "Makes a video that starts with the picture. A second picture, where the service accepts two, is the \
                  last frame. Without pictures, the prompt alone describes the video.\n\n{PRICE_RULE} {RELATED_PAGES}"
             ))
-            .json_body("StartEndVideoBody", &generate)
+            .json_object::<StartEndVideoBody>(&generate)
+            .max_images(max_images.min(START_END_IMAGES_MAX))
             .ok_response("The task.", "GeneratedVideo", &generated_example(picture)),
         submission("/proxy/videovendor/reference2video", "referenceToVideo", "Make a video from reference pictures")
             .description(format!(
@@ -46,7 +53,8 @@ pub(super) fn operations() -> [Operation; 4] {
                  the pictures are not frames of it. Without pictures, the prompt alone describes the \
                  video.\n\n{PRICE_RULE} {RELATED_PAGES}"
             ))
-            .json_body("ReferenceVideoBody", &generate)
+            .json_object::<ReferenceVideoBody>(&generate)
+            .max_images(max_images.min(REFERENCE_IMAGES_MAX))
             .ok_response("The task.", "GeneratedVideo", &generated_example(picture)),
         submission("/proxy/videovendor/extend", "extendVideo", "Extend a video")
             .description(format!(
@@ -54,8 +62,7 @@ pub(super) fn operations() -> [Operation; 4] {
                  frame. Both `video_creation_id`, a finished video of the caller, and `video_url`, the location of \
                  the video to extend, are required.\n\nThe price depends on the seconds that are added. {RELATED_PAGES}"
             ))
-            .json_body(
-                "ExtendVideoBody",
+            .json_object::<ExtendVideoBody>(
                 &json!({"model": "vq2-turbo", "duration": 4, "video_creation_id": TASK_ID_EXAMPLE, "video_url": VIDEO_URL_EXAMPLE}),
             )
             .ok_response(
@@ -71,7 +78,7 @@ pub(super) fn operations() -> [Operation; 4] {
                  video.\n\nThe price is that of one second of an extension for each key frame, plus that of a further \
                  second for every second of the video. {RELATED_PAGES}"
             ))
-            .json_body("MultiframeBody", &json!({"image_settings": frames_example(picture)}))
+            .json_object::<MultiframeBody>(&json!({"image_settings": frames_example(picture)}))
             .ok_response(
                 "The task.",
                 "MultiframeVideo",
@@ -101,7 +108,7 @@ fn common_fields() -> Vec<SchemaField> {
         field::<TaskId>("task_id", "Id of the task, for status requests.").required(),
         field::<VideoState>("state", "State: `created`, unless the request waited with `Prefer`.").required(),
         field::<u32>("credits", "Price in credits: held now, charged when the video is finished.").required(),
-        field::<DateTimeSchema>("created_at", "Submission time.").required(),
+        field::<Timestamp>("created_at", "Submission time.").required(),
         field::<String>("payload", "Value from the request."),
     ]
 }

@@ -2,8 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::super::operation::{Operation, post};
-use super::created_example;
+use super::image::created_example;
+use super::operation::{Operation, post};
+use crate::http::api::image::jobs::{
+    CreativeSkinBody, FaithfulSkinBody, FlexibleSkinBody, PrecisionBody, RelightBody, StyleTransferBody, UpscaleBody,
+};
+use crate::http::request::json_object::JsonObject;
 use crate::http::response::error::Code;
 
 const WEBHOOK_EVERY_CHANGE: &str =
@@ -18,7 +22,7 @@ pub(super) fn operations() -> Vec<Operation> {
 fn upscale() -> Operation {
     let path = "/proxy/imagevendor/v1/ai/image-upscaler";
     let example = json!({"image": PIXEL, "scale_factor": "2x", "optimized_for": "soft_portraits"});
-    with_enveloped_response(submission(path, "upscaleImage", "Upscale an image", "UpscaleBody", &example))
+    with_enveloped_response(submission::<UpscaleBody>(path, "upscaleImage", "Upscale an image", &example))
         .description(WEBHOOK_EVERY_CHANGE)
         .error(Code::InvalidInput, INVALID_OR_TOO_LARGE)
 }
@@ -26,14 +30,8 @@ fn upscale() -> Operation {
 fn upscale_precisely() -> Operation {
     let path = "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2";
     let example = json!({"image": PIXEL, "scale_factor": 3, "flavor": "photo", "sharpen": 20});
-    let operation = submission(
-        path,
-        "upscaleImagePrecisely",
-        "Upscale an image with precision settings",
-        "PrecisionBody",
-        &example,
-    );
-    with_enveloped_response(operation)
+    let summary = "Upscale an image with precision settings";
+    with_enveloped_response(submission::<PrecisionBody>(path, "upscaleImagePrecisely", summary, &example))
         .description(
             "Upscales an image and can add detail. The webhook receives only the end of the task, signed according to \
              Standard Webhooks.",
@@ -45,7 +43,7 @@ fn transfer_style() -> Operation {
     let path = "/proxy/imagevendor/v1/ai/image-style-transfer";
     let example =
         json!({"image": PIXEL, "reference_image": "https://pictures.example/harbour.webp", "engine": "softy"});
-    submission(path, "transferStyle", "Transfer a style to an image", "StyleTransferBody", &example)
+    submission::<StyleTransferBody>(path, "transferStyle", "Transfer a style to an image", &example)
         .description(format!(
             "Applies the style of a reference picture, or without one the style of engine, flavor and prompt. The \
              response is the task itself, not wrapped in `data`. {WEBHOOK_EVERY_CHANGE}"
@@ -58,7 +56,7 @@ fn transfer_style() -> Operation {
 fn relight() -> Operation {
     let path = "/proxy/imagevendor/v1/ai/image-relight";
     let example = json!({"image": PIXEL, "prompt": "late sun from the left", "advanced_settings": {"whites": 60}});
-    with_enveloped_response(submission(path, "relightImage", "Relight an image", "RelightBody", &example))
+    with_enveloped_response(submission::<RelightBody>(path, "relightImage", "Relight an image", &example))
         .description(format!(
             "Changes the lighting of an image to that of a reference picture or a light map, or according to prompt \
              and style alone. {WEBHOOK_EVERY_CHANGE}"
@@ -71,39 +69,32 @@ fn relight() -> Operation {
 }
 
 fn enhance_skin() -> [Operation; 3] {
-    let mode = |path, id, summary, body, example: Value| {
-        let operation = submission(path, id, summary, body, &example);
+    let path = "/proxy/imagevendor/v1/ai/skin-enhancer/creative";
+    let example = json!({"image": PIXEL, "sharpen": 10, "smart_grain": 5});
+    let creative = submission::<CreativeSkinBody>(path, "enhanceSkinCreatively", "Enhance skin (creative)", &example);
+
+    let path = "/proxy/imagevendor/v1/ai/skin-enhancer/faithful";
+    let example = json!({"image": PIXEL, "skin_detail": 90});
+    let faithful = submission::<FaithfulSkinBody>(path, "enhanceSkinFaithfully", "Enhance skin (faithful)", &example);
+
+    let path = "/proxy/imagevendor/v1/ai/skin-enhancer/flexible";
+    let example = json!({"image": PIXEL, "optimized_for": "improve_lighting"});
+    let flexible = submission::<FlexibleSkinBody>(path, "enhanceSkinFlexibly", "Enhance skin (flexible)", &example);
+
+    [creative, faithful, flexible].map(|operation| {
         with_enveloped_response(operation).description(WEBHOOK_EVERY_CHANGE).error(Code::InvalidInput, INVALID_INPUT)
-    };
-    [
-        mode(
-            "/proxy/imagevendor/v1/ai/skin-enhancer/creative",
-            "enhanceSkinCreatively",
-            "Enhance skin (creative)",
-            "CreativeSkinBody",
-            json!({"image": PIXEL, "sharpen": 10, "smart_grain": 5}),
-        ),
-        mode(
-            "/proxy/imagevendor/v1/ai/skin-enhancer/faithful",
-            "enhanceSkinFaithfully",
-            "Enhance skin (faithful)",
-            "FaithfulSkinBody",
-            json!({"image": PIXEL, "skin_detail": 90}),
-        ),
-        mode(
-            "/proxy/imagevendor/v1/ai/skin-enhancer/flexible",
-            "enhanceSkinFlexibly",
-            "Enhance skin (flexible)",
-            "FlexibleSkinBody",
-            json!({"image": PIXEL, "optimized_for": "improve_lighting"}),
-        ),
-    ]
+    })
 }
 
 /// Declares a submission with the parts that all submissions share.
-fn submission(path: &'static str, id: &'static str, summary: &'static str, body: &str, example: &Value) -> Operation {
+fn submission<T: JsonObject>(
+    path: &'static str,
+    id: &'static str,
+    summary: &'static str,
+    example: &Value,
+) -> Operation {
     post(path, id, summary)
-        .json_body(body, example)
+        .json_object::<T>(example)
         .error(Code::ApprovalRequired, "the service requires approved accounts")
         .error(Code::TooManySubmissions, "the caller has reached the limit of unfinished tasks")
         .error(Code::QuotaExceeded, "the caller has reached the daily limit of tasks")
