@@ -12,27 +12,30 @@
 //! sled is disposable. A thread fills it in runs; places that it lacks are in memory. After any doubt all places are
 //! in memory, sled is deleted, and the thread fills a new one. So nothing in sled has to be durable, atomic or whole.
 
+mod disk_request;
 mod follower;
+mod follower_signal;
 mod log;
 mod open;
 mod scrub;
+mod scrub_status;
 mod shared;
 
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::panic::{self, AssertUnwindSafe};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub use log::{SledLog, SledLogOptions};
+pub use log::SledLog;
 pub use open::{IndexDoubt, OpenReport};
-pub use scrub::{ScrubState, ScrubStatus};
+pub use scrub_status::{ScrubState, ScrubStatus};
 
-use super::journal::{ChainHash, RecordPlace, parse_records};
+use super::journal::{ChainHash, JournalOptions, RecordPlace, parse_records};
 use super::stream::Position;
 use super::stream_counts::StreamHash;
-use crate::disk_space::missing_resource;
+use crate::disk_space::{DiskSpace, missing_resource};
 
 /// Time that a dropped sled may hold its lock, because its threads release it one after the other.
 const LOCK_RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -42,6 +45,22 @@ const CACHE_BYTES: u64 = 16 * 1024 * 1024;
 const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes of a value in `places`.
 const PLACE_BYTES: usize = 20;
+
+/// Options of the log.
+#[derive(Clone)]
+pub struct SledLogOptions {
+    pub journal: JournalOptions,
+    /// Free space on the disk.
+    pub space: DiskSpace,
+}
+
+impl SledLogOptions {
+    /// Production options for a log directory, without a reserve of disk space.
+    #[must_use]
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self { journal: JournalOptions::new(directory), space: DiskSpace::default() }
+    }
+}
 
 /// The index in sled.
 pub struct SledIndex {

@@ -6,10 +6,9 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
-
+use super::follower_signal::FollowerEnd;
 use super::shared::SharedLogState;
 use super::{IndexRun, SledIndex};
 use crate::environment::CommitStep;
@@ -26,69 +25,6 @@ const RETRY_MIN: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_mins(5);
 /// Interval of the check for remaining readers of a sled that is to be deleted.
 const READER_POLL_INTERVAL: Duration = Duration::from_millis(1);
-
-/// Wakes and ends the follower.
-#[derive(Default)]
-pub(super) struct FollowerSignal {
-    state: Mutex<FollowerState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct FollowerState {
-    has_work: bool,
-    ending: Option<FollowerEnd>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum FollowerEnd {
-    /// Fill sled up to the head, then end.
-    Drain,
-    /// End at once.
-    Stop,
-}
-
-impl FollowerSignal {
-    pub fn wake(&self) {
-        self.state.lock().has_work = true;
-        self.changed.notify_all();
-    }
-
-    /// Tells the follower to fill sled up to the head, and to end.
-    pub fn drain(&self) {
-        self.end(FollowerEnd::Drain);
-    }
-
-    /// Tells the follower to end.
-    pub fn stop(&self) {
-        self.end(FollowerEnd::Stop);
-    }
-
-    fn end(&self, ending: FollowerEnd) {
-        self.state.lock().ending = Some(ending);
-        self.changed.notify_all();
-    }
-
-    fn ending(&self) -> Option<FollowerEnd> {
-        self.state.lock().ending
-    }
-
-    /// Waits for work, or for the end.
-    fn wait_for_work(&self) {
-        let mut state = self.state.lock();
-        while !state.has_work && state.ending.is_none() {
-            self.changed.wait(&mut state);
-        }
-        state.has_work = false;
-    }
-
-    /// Waits for a time, or for the end.
-    fn sleep(&self, time: Duration) {
-        let mut state = self.state.lock();
-        let until = Instant::now() + time;
-        while state.ending.is_none() && !self.changed.wait_until(&mut state, until).timed_out() {}
-    }
-}
 
 impl SharedLogState {
     /// Fills sled until the log is closed.

@@ -1,43 +1,29 @@
 //! The durable log: the journal and its index as one [`EventLog`].
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 
-use super::follower::FollowerSignal;
+use super::SledLogOptions;
+use super::disk_request::DiskRequest;
+use super::follower_signal::FollowerSignal;
 use super::open::{self, IndexDoubt, OpenReport};
-use super::scrub::{Scrub, ScrubState, ScrubStatus};
+use super::scrub_status::{Scrub, ScrubState, ScrubStatus};
 use super::shared::SharedLogState;
 use crate::disk_space::{DiskSpace, StorageState, StorageStatus};
 use crate::domain::value::Timestamp;
 use crate::environment::{CommitStep, Environment};
 use crate::events::codec;
 use crate::events::envelope::{Append, Commit, RecordedEvent};
-use crate::events::journal::{Anchor, CommitRecords, Journal, JournalOptions, JournalReader, SignedCheckpoint};
+use crate::events::journal::{Anchor, CommitRecords, Journal, JournalReader, SignedCheckpoint};
 use crate::events::log::{AppendRejection, EventLog, GroupOutcome, LogFailure};
 use crate::events::open_error::OpenError;
 use crate::events::stream::{Position, StreamId, Version};
 use crate::events::stream_counts::{StreamCounts, StreamHash};
 use crate::priority::{BackgroundWork, lower_priority};
-
-/// Options of the log.
-#[derive(Clone)]
-pub struct SledLogOptions {
-    pub journal: JournalOptions,
-    /// Free space on the disk.
-    pub space: DiskSpace,
-}
-
-impl SledLogOptions {
-    /// Production options for a log directory, without a reserve of disk space.
-    #[must_use]
-    pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { journal: JournalOptions::new(directory), space: DiskSpace::default() }
-    }
-}
 
 /// The durable log. Events survive kill -9 and power loss from the moment an append returns.
 ///
@@ -91,11 +77,11 @@ impl SledLog {
             retired: Mutex::new(retired.map(Arc::new)),
             follower: FollowerSignal::default(),
             space: options.space.clone(),
-            scrub: Scrub::new(deferred.as_ref(), journal.head(), environment),
+            scrub: Scrub::new(deferred.is_some(), journal.head(), environment),
             journal_damage: OnceLock::new(),
             journal_damage_mark: open::journal_damage_mark(options),
             signed: AtomicU64::new(journal.signed_position().0),
-            disk: disk_request::DiskRequest::default(),
+            disk: DiskRequest::default(),
             fail_points: environment.fail_points(),
             index: RwLock::new(index),
         });
@@ -125,6 +111,12 @@ impl SledLog {
     #[must_use]
     pub fn sync_count(&self) -> u64 {
         self.writer.lock().journal.sync_count()
+    }
+
+    /// Time that the disk has spent on the current group or HEAD; zero if there is none. Never blocks.
+    #[must_use]
+    pub fn sync_pending(&self) -> Duration {
+        self.shared.disk.pending()
     }
 
     /// Checks that the log accepts appends.
@@ -388,6 +380,5 @@ fn stream_version(append: &Append, staged: &StagedCommits, shared: &SharedLogSta
     Ok(events.last().map_or(Version(0), |event| event.version))
 }
 
-pub(super) mod disk_request;
 #[cfg(test)]
 mod tests;

@@ -7,10 +7,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::log::SledLogOptions;
 use super::scrub::DeferredCheck;
 use super::shared::{JournalContents, LogIndex};
-use super::{IndexEnd, SledIndex, SledOpenError};
+use super::{IndexEnd, SledIndex, SledLogOptions, SledOpenError};
 use crate::environment::Environment;
 use crate::events::envelope::Commit;
 use crate::events::journal::{

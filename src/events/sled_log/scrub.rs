@@ -5,15 +5,12 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
+use super::scrub_status::Scrub;
 use super::shared::SharedLogState;
-use crate::domain::value::Timestamp;
-use crate::environment::{Environment, FailPoint};
+use crate::environment::FailPoint;
 use crate::events::journal::{Anchor, Journal, JournalReader};
 use crate::events::open_error::OpenError;
 use crate::events::stream::Position;
@@ -23,30 +20,6 @@ use crate::priority::{BackgroundWork, lower_priority};
 const WORK_INTERVAL: Duration = Duration::from_millis(10);
 /// Number of loop iterations between two checks of the clock.
 const STEPS_PER_CHECK: u32 = 64;
-
-/// State of the background check.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ScrubState {
-    /// The whole log was checked, at the start or since.
-    Intact,
-    /// The check is running.
-    Checking,
-    /// Damage was found. The log is read-only.
-    Damaged { reason: String },
-}
-
-/// Verification of the log, for operators.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScrubStatus {
-    /// The state. Damage found by a reader counts too, although it does not make the log read-only.
-    pub state: ScrubState,
-    /// Position up to which everything was read and found intact; 0 if nothing was checked yet.
-    pub position: Position,
-    /// The last event at the start. Later events were written by this process, and are checked by the next start.
-    pub until: Position,
-    /// Time of the last change of the state.
-    pub since: Timestamp,
-}
 
 /// The part of the log left for the background check.
 pub(super) struct DeferredCheck {
@@ -62,15 +35,6 @@ impl DeferredCheck {
     }
 }
 
-/// Shared state of the background check.
-pub(super) struct Scrub {
-    status: Mutex<ScrubStatus>,
-    /// Damage found by a reader, with the time. Kept until the next start has read the whole journal.
-    damage: Mutex<Option<(String, Timestamp)>>,
-    environment: Environment,
-    stopped: AtomicBool,
-}
-
 /// The check was told to stop.
 struct ScrubStopped;
 
@@ -83,62 +47,6 @@ enum ScrubEnd {
 impl From<ScrubStopped> for ScrubEnd {
     fn from(_: ScrubStopped) -> Self {
         Self::Stopped
-    }
-}
-
-impl Scrub {
-    /// State for a log that ended at `head` when it was opened.
-    pub fn new(deferred: Option<&DeferredCheck>, head: Position, environment: &Environment) -> Self {
-        let (state, position) = match deferred {
-            None => (ScrubState::Intact, head),
-            Some(_) => (ScrubState::Checking, Position(0)),
-        };
-        let status = Mutex::new(ScrubStatus { state, position, until: head, since: environment.now() });
-        let environment = environment.clone();
-        Self { status, damage: Mutex::default(), environment, stopped: AtomicBool::new(false) }
-    }
-
-    pub fn state(&self) -> ScrubState {
-        self.status.lock().state.clone()
-    }
-
-    pub fn status(&self) -> ScrubStatus {
-        let status = self.status.lock().clone();
-        let damage = self.damage.lock();
-        match damage.clone() {
-            Some((reason, since)) if !matches!(status.state, ScrubState::Damaged { .. }) => {
-                ScrubStatus { state: ScrubState::Damaged { reason }, since, ..status }
-            }
-            _ => status,
-        }
-    }
-
-    /// Records damage that a reader found in the journal.
-    pub fn record_damage(&self, description: &str) {
-        let reason = format!("{description}; restart the service, which repairs what it can prove");
-        *self.damage.lock() = Some((reason, self.environment.now()));
-    }
-
-    fn advance_to(&self, position: Position) {
-        self.status.lock().position = position;
-    }
-
-    /// Records that everything is intact.
-    fn finish(&self) {
-        let mut status = self.status.lock();
-        status.state = ScrubState::Intact;
-        status.position = status.until;
-        status.since = self.environment.now();
-    }
-
-    fn fail(&self, reason: String) {
-        let mut status = self.status.lock();
-        status.state = ScrubState::Damaged { reason };
-        status.since = self.environment.now();
-    }
-
-    pub fn stop(&self) {
-        self.stopped.store(true, Ordering::Relaxed);
     }
 }
 
@@ -157,7 +65,7 @@ impl ScrubThrottle<'_> {
         }
 
         self.steps = 0;
-        if self.scrub.stopped.load(Ordering::Relaxed) {
+        if self.scrub.is_stopped() {
             return Err(ScrubStopped);
         }
 

@@ -9,9 +9,9 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::follower::FollowerSignal;
-use super::log::disk_request::DiskRequest;
-use super::scrub::Scrub;
+use super::disk_request::DiskRequest;
+use super::follower_signal::FollowerSignal;
+use super::scrub_status::Scrub;
 use super::{IndexEnd, SledIndex};
 use crate::data_dir::write_private;
 use crate::disk_space::DiskSpace;

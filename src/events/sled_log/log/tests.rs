@@ -1,6 +1,6 @@
 //! Tests of damage on disk, as seen by readers of an open log.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use uuid::Uuid;
 

@@ -5,8 +5,6 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::SledLog;
-
 /// Start of the disk request in progress, if any.
 #[derive(Default)]
 pub struct DiskRequest(Mutex<Option<Instant>>);
@@ -18,6 +16,11 @@ impl DiskRequest {
         let _guard = DiskRequestGuard(self);
         work()
     }
+
+    /// Time since the start of the request; zero if there is none. Never blocks.
+    pub fn pending(&self) -> Duration {
+        self.0.lock().map_or(Duration::ZERO, |since| since.elapsed())
+    }
 }
 
 /// Guard that ends the request, even if the work panics.
@@ -26,13 +29,5 @@ struct DiskRequestGuard<'d>(&'d DiskRequest);
 impl Drop for DiskRequestGuard<'_> {
     fn drop(&mut self) {
         *self.0.0.lock() = None;
-    }
-}
-
-impl SledLog {
-    /// Time that the disk has spent on the current group or HEAD; zero if there is none. Never blocks.
-    #[must_use]
-    pub fn sync_pending(&self) -> Duration {
-        self.shared.disk.0.lock().map_or(Duration::ZERO, |since| since.elapsed())
     }
 }
