@@ -12,7 +12,7 @@ use super::error::CommandError;
 use super::writer::{AppendError, EventWriter};
 use crate::domain::claim::ClaimEvent;
 use crate::domain::decider::Decider;
-use crate::domain::event::Event;
+use crate::domain::event::{Aggregate, Event};
 use crate::domain::ids::EventId;
 use crate::environment::{Environment, FailPoint};
 use crate::events::envelope::{Append, CommandContext, Commit, NewEvent, RecordedEvent};
@@ -41,7 +41,7 @@ pub struct AggregateDeps {
 }
 
 /// A command on its way to its aggregate.
-pub struct Execute<D: Decider> {
+pub struct Execute<D: Aggregate> {
     pub command: D::Command,
     pub command_context: CommandContext,
     /// Dropped without a reply if the actor dies.
@@ -50,12 +50,12 @@ pub struct Execute<D: Decider> {
     pub busy: Arc<()>,
 }
 
-impl<D: Decider> Message for Execute<D> {
+impl<D: Aggregate> Message for Execute<D> {
     type Result = ();
 }
 
 /// The only live actor of a stream.
-pub struct AggregateActor<D: Decider> {
+pub struct AggregateActor<D: Aggregate> {
     stream: StreamId,
     deps: AggregateDeps,
     mailbox: usize,
@@ -63,7 +63,7 @@ pub struct AggregateActor<D: Decider> {
     loaded: Option<LoadedState<D>>,
 }
 
-impl<D: Decider> AggregateActor<D> {
+impl<D: Aggregate> AggregateActor<D> {
     /// Returns an actor that has not loaded its stream yet. `mailbox` limits the number of waiting commands.
     #[must_use]
     pub fn new(stream: StreamId, deps: AggregateDeps, mailbox: usize) -> Self {
@@ -71,7 +71,7 @@ impl<D: Decider> AggregateActor<D> {
     }
 }
 
-impl<D: Decider> Actor for AggregateActor<D> {
+impl<D: Aggregate> Actor for AggregateActor<D> {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Context<Self>) {
@@ -79,7 +79,7 @@ impl<D: Decider> Actor for AggregateActor<D> {
     }
 }
 
-impl<D: Decider> Handler<Execute<D>> for AggregateActor<D> {
+impl<D: Aggregate> Handler<Execute<D>> for AggregateActor<D> {
     type Result = AtomicResponse<Self, ()>;
 
     fn handle(&mut self, message: Execute<D>, _: &mut Context<Self>) -> Self::Result {
@@ -99,15 +99,15 @@ impl<D: Decider> Handler<Execute<D>> for AggregateActor<D> {
 }
 
 /// State of a stream in memory.
-struct LoadedState<D: Decider> {
+struct LoadedState<D: Aggregate> {
     state: D::State,
     version: Version,
 }
 
-impl<D: Decider> LoadedState<D> {
+impl<D: Aggregate> LoadedState<D> {
     fn evolve(&mut self, events: &[RecordedEvent]) {
         for recorded in events {
-            if let Some(event) = D::downcast(&recorded.event) {
+            if let Some(event) = recorded.event.downcast() {
                 D::evolve(&mut self.state, event, recorded.at);
             }
             self.version = recorded.version;
@@ -116,7 +116,7 @@ impl<D: Decider> LoadedState<D> {
 }
 
 /// Executes one command, from load to reply. Returns the state unless it may differ from the log.
-async fn execute<D: Decider>(
+async fn execute<D: Aggregate>(
     loaded: Option<LoadedState<D>>,
     stream: StreamId,
     deps: &AggregateDeps,
@@ -156,7 +156,7 @@ async fn execute<D: Decider>(
     }
 }
 
-impl<D: Decider> LoadedState<D> {
+impl<D: Aggregate> LoadedState<D> {
     /// Returns the state if it still matches the log after `error`.
     fn keep_after_error(self, error: &AppendError) -> Option<Self> {
         match error {
@@ -171,7 +171,7 @@ impl<D: Decider> LoadedState<D> {
     }
 }
 
-async fn load<D: Decider>(stream: StreamId, log: Arc<dyn EventLog>) -> Result<LoadedState<D>, LogFailure> {
+async fn load<D: Aggregate>(stream: StreamId, log: Arc<dyn EventLog>) -> Result<LoadedState<D>, LogFailure> {
     let read = tokio::task::spawn_blocking(move || log.read_stream(&stream, Version(0)));
     let history = read
         .await
@@ -181,7 +181,7 @@ async fn load<D: Decider>(stream: StreamId, log: Arc<dyn EventLog>) -> Result<Lo
     Ok(loaded)
 }
 
-async fn append<D: Decider>(
+async fn append<D: Aggregate>(
     stream: StreamId,
     expected: Version,
     deps: &AggregateDeps,

@@ -3,9 +3,8 @@
 //! It runs on the writer's thread between the sync and the replies, so a client never reads a state older than its own
 //! command (ADR 3).
 
-use crate::domain::decider::Decider;
 use crate::domain::ids::TaskId;
-use crate::domain::task::Task;
+use crate::domain::task::TaskEvent;
 use crate::events::envelope::{Commit, RecordedEvent};
 use crate::events::log::{EventLog, LogFailure};
 use crate::projections::ReadModels;
@@ -63,7 +62,7 @@ impl Projector {
 
 /// Returns the task that failed with this event, and the known error code.
 fn failure_of(recorded: &RecordedEvent) -> Option<(TaskId, Option<&'static str>)> {
-    let failure = Task::downcast(&recorded.event)?.failure()?;
+    let failure = recorded.event.downcast::<TaskEvent>()?.failure()?;
     Some((TaskId::parse(recorded.stream.key()).ok()?, failure.known_code()))
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::aggregate::{AggregateActor, AggregateDeps, CommandOutcome, Execute};
 use super::error::CommandError;
-use crate::domain::decider::Decider;
+use crate::domain::event::Aggregate;
 use crate::events::envelope::CommandContext;
 use crate::events::stream::StreamId;
 
@@ -26,14 +26,14 @@ pub struct RouterOptions {
 }
 
 /// A command for the router.
-pub struct RouteCommand<D: Decider> {
+pub struct RouteCommand<D: Aggregate> {
     pub stream: StreamId,
     pub command: D::Command,
     pub command_context: CommandContext,
     pub reply: oneshot::Sender<CommandOutcome<D>>,
 }
 
-impl<D: Decider> Message for RouteCommand<D> {
+impl<D: Aggregate> Message for RouteCommand<D> {
     type Result = ();
 }
 
@@ -46,20 +46,20 @@ impl Message for CountLiveAggregates {
 }
 
 /// Router of one kind of aggregate. Its aggregates run on its arbiter, so no thread switch is needed.
-pub struct Router<D: Decider> {
+pub struct Router<D: Aggregate> {
     deps: AggregateDeps,
     options: RouterOptions,
     live: HashMap<StreamId, LiveAggregate<D>>,
 }
 
-struct LiveAggregate<D: Decider> {
+struct LiveAggregate<D: Aggregate> {
     address: Addr<AggregateActor<D>>,
     /// Shared with every unfinished command of the actor.
     busy: Arc<()>,
     last_used: Instant,
 }
 
-impl<D: Decider> Router<D> {
+impl<D: Aggregate> Router<D> {
     /// Returns a router without live aggregates.
     #[must_use]
     pub fn new(deps: AggregateDeps, options: RouterOptions) -> Self {
@@ -78,7 +78,7 @@ impl<D: Decider> Router<D> {
     }
 }
 
-impl<D: Decider> Actor for Router<D> {
+impl<D: Aggregate> Actor for Router<D> {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Context<Self>) {
@@ -87,7 +87,7 @@ impl<D: Decider> Actor for Router<D> {
     }
 }
 
-impl<D: Decider> Handler<RouteCommand<D>> for Router<D> {
+impl<D: Aggregate> Handler<RouteCommand<D>> for Router<D> {
     type Result = ();
 
     fn handle(&mut self, message: RouteCommand<D>, _: &mut Context<Self>) {
@@ -110,7 +110,7 @@ impl<D: Decider> Handler<RouteCommand<D>> for Router<D> {
     }
 }
 
-impl<D: Decider> Handler<CountLiveAggregates> for Router<D> {
+impl<D: Aggregate> Handler<CountLiveAggregates> for Router<D> {
     type Result = usize;
 
     fn handle(&mut self, _: CountLiveAggregates, _: &mut Context<Self>) -> usize {

@@ -11,8 +11,8 @@ use super::error::CommandError;
 use super::projector::Projector;
 use super::router::{CountLiveAggregates, RouteCommand, Router, RouterOptions};
 use super::writer::EventWriter;
-use crate::domain::decider::Decider;
 use crate::domain::delivery::{Delivery, DeliveryCommand};
+use crate::domain::event::Aggregate;
 use crate::domain::ids::{DeliveryId, NodeKey, PublisherId, TaskId, TokenId, UserId};
 use crate::domain::node::{Node, NodeCommand};
 use crate::domain::publisher::{Publisher, PublisherCommand};
@@ -110,7 +110,7 @@ impl Actors {
     }
 }
 
-fn start_router<D: Decider>(arbiter: &Arbiter, deps: &AggregateDeps, options: RouterOptions) -> Addr<Router<D>> {
+fn start_router<D: Aggregate>(arbiter: &Arbiter, deps: &AggregateDeps, options: RouterOptions) -> Addr<Router<D>> {
     let deps = deps.clone();
     Router::start_in_arbiter(&arbiter.handle(), move |_| Router::new(deps, options))
 }
@@ -216,7 +216,7 @@ impl Dispatch {
     }
 }
 
-async fn send<D: Decider>(
+async fn send<D: Aggregate>(
     router: &Addr<Router<D>>,
     stream: StreamId,
     command: D::Command,

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::domain::ids::RequestId;
 use crate::events::envelope::RecordedEvent;
-use crate::events::schema::{self, store};
+use crate::events::schema::{self, mapping};
 
 /// Largest number up to which every JSON parser represents all whole numbers exactly (RFC 8785, 3.2.2.3).
 const EXACT_INTEGER_MAX: u64 = 1 << 53;
@@ -71,7 +71,7 @@ impl RecordJson {
 /// Returns the fields of an event: the object in `{"Node": {"NodeRevised": …}}`; an empty one for
 /// `{"Node": "NodeDeleted"}`.
 fn event_fields(event: &RecordedEvent) -> Value {
-    let stored = serde_json::to_value(&store::entry(event).event).unwrap_or_default();
+    let stored = serde_json::to_value(&mapping::store_event(event).event).unwrap_or_default();
     let fields = only_member(stored).and_then(only_member).unwrap_or_else(|| Value::Object(Map::new()));
     to_portable(fields)
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::event::part_of_event;
+use super::event_enum::event_enum;
 use super::value::Digest;
 
 /// Retention of a key (contract 2). An older key counts as unused.
@@ -22,29 +22,10 @@ pub struct IdempotencyClaim {
     pub command_index: u16,
 }
 
-/// The events of idempotency keys.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ClaimEvent {
-    /// A command ran under a key. The preceding events of the same commit, if any, are its outcome.
-    KeyClaimed(IdempotencyClaim),
-}
-
-part_of_event!(ClaimEvent as Claim { KeyClaimed });
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::decider::Decider;
-    use crate::domain::event::Event;
-    use crate::domain::{delivery, node, publisher, task, token, user};
-
-    #[test]
-    fn claims_belong_to_no_aggregate() {
-        let claim = IdempotencyClaim { key: Digest([1; 32]), fingerprint: Digest([2; 32]), command_index: 0 };
-        let event = Event::from(ClaimEvent::KeyClaimed(claim));
-        assert_eq!(event.name(), "KeyClaimed");
-        assert!(user::User::downcast(&event).is_none() && publisher::Publisher::downcast(&event).is_none());
-        assert!(token::Token::downcast(&event).is_none() && node::Node::downcast(&event).is_none());
-        assert!(task::Task::downcast(&event).is_none() && delivery::Delivery::downcast(&event).is_none());
+event_enum! {
+    /// The events of idempotency keys.
+    ClaimEvent {
+        /// A command ran under a key. The preceding events of the same commit, if any, are its outcome.
+        KeyClaimed(IdempotencyClaim),
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::decider::Decider;
-use super::event::{Event, part_of_event};
+use super::event_enum::event_enum;
 use super::ids::{DeliveryId, StreamKind, TaskId, UserId};
 use super::value::{CallbackUrl, Text, Timestamp};
 
@@ -68,15 +68,6 @@ impl Default for Delivery {
     }
 }
 
-/// Reason for which a command on a delivery was refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DeliveryRejection {
-    /// The delivery has ended; the recorded attempt was one too many.
-    AlreadySettled,
-    /// The delivery is still pending, so there is nothing to redeliver.
-    StillPending,
-}
-
 /// A request to deliver a status change again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redelivery {
@@ -89,28 +80,48 @@ pub struct Redelivery {
     pub task_version: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DeliveryEvent {
-    /// An attempt failed; the next is due at `next_at`.
-    AttemptFailed { delivery: DeliveryId, task: TaskId, attempt: u32, outcome: AttemptOutcome, next_at: Timestamp },
-    /// The receiver accepted it.
-    DeliverySucceeded { delivery: DeliveryId, task: TaskId, attempt: u32, status: u16 },
-    /// The last attempt failed, or the receiver responded with 410.
-    DeliveryDeadLettered { delivery: DeliveryId, task: TaskId, attempt: u32, outcome: AttemptOutcome },
-    /// Delivery starts again although it had ended.
-    RedeliveryRequested(Redelivery),
-}
-
-part_of_event!(DeliveryEvent as Delivery {
-    AttemptFailed, DeliverySucceeded, DeliveryDeadLettered, RedeliveryRequested
-});
-
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeliveryCommand {
     /// Records one attempt. `jitter` is a random number from 0 to 1 that sets the jitter of the next delay.
     RecordAttempt { delivery: DeliveryId, task: TaskId, outcome: AttemptOutcome, jitter: f64 },
     /// Starts the full schedule again for a delivery that has ended.
     Redeliver(Redelivery),
+}
+
+event_enum! {
+    /// Events of a delivery.
+    DeliveryEvent {
+        /// An attempt failed; the next is due at `next_at`.
+        AttemptFailed { delivery: DeliveryId, task: TaskId, attempt: u32, outcome: AttemptOutcome, next_at: Timestamp },
+        /// The receiver accepted it.
+        DeliverySucceeded { delivery: DeliveryId, task: TaskId, attempt: u32, status: u16 },
+        /// The last attempt failed, or the receiver responded with 410.
+        DeliveryDeadLettered { delivery: DeliveryId, task: TaskId, attempt: u32, outcome: AttemptOutcome },
+        /// Delivery starts again although it had ended.
+        RedeliveryRequested(Redelivery),
+    }
+}
+
+impl DeliveryEvent {
+    /// Returns the ids of the delivery and its task.
+    #[must_use]
+    pub fn subject(&self) -> (DeliveryId, TaskId) {
+        match self {
+            Self::AttemptFailed { delivery, task, .. }
+            | Self::DeliverySucceeded { delivery, task, .. }
+            | Self::DeliveryDeadLettered { delivery, task, .. }
+            | Self::RedeliveryRequested(Redelivery { delivery, task, .. }) => (*delivery, *task),
+        }
+    }
+}
+
+/// Reason for which a command on a delivery was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeliveryRejection {
+    /// The delivery has ended; the recorded attempt was one too many.
+    AlreadySettled,
+    /// The delivery is still pending, so there is nothing to redeliver.
+    StillPending,
 }
 
 impl Decider for Delivery {
@@ -172,23 +183,6 @@ impl Decider for Delivery {
             ) => Self::Pending { attempts: *attempts, schedule_attempts: 0, next_at: None },
             _ => return,
         };
-    }
-
-    fn downcast(event: &Event) -> Option<&DeliveryEvent> {
-        if let Event::Delivery(event) = event { Some(event) } else { None }
-    }
-}
-
-impl DeliveryEvent {
-    /// Returns the ids of the delivery and its task.
-    #[must_use]
-    pub fn subject(&self) -> (DeliveryId, TaskId) {
-        match self {
-            Self::AttemptFailed { delivery, task, .. }
-            | Self::DeliverySucceeded { delivery, task, .. }
-            | Self::DeliveryDeadLettered { delivery, task, .. }
-            | Self::RedeliveryRequested(Redelivery { delivery, task, .. }) => (*delivery, *task),
-        }
     }
 }
 

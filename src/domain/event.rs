@@ -1,70 +1,118 @@
-//! The union of all events: the log records it, projections fold it.
+//! The union of the events of all aggregates: the log records it, projections fold it.
 
-use super::{claim, delivery, node, publisher, task, token, user};
+use super::claim::ClaimEvent;
+use super::decider::Decider;
+use super::delivery::DeliveryEvent;
+use super::node::NodeEvent;
+use super::publisher::PublisherEvent;
+use super::task::TaskEvent;
+use super::token::TokenEvent;
+use super::user::UserEvent;
 
-/// An event of one aggregate.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Event {
-    User(user::UserEvent),
-    Publisher(publisher::PublisherEvent),
-    Token(token::TokenEvent),
-    Node(node::NodeEvent),
-    Task(task::TaskEvent),
-    Delivery(delivery::DeliveryEvent),
-    Claim(claim::ClaimEvent),
+/// Event type of one aggregate; a part of [`Event`].
+pub trait AggregateEvent: Into<Event> + 'static {
+    /// Returns this aggregate's variant of an event, or `None` if the event belongs to another aggregate.
+    fn downcast(event: &Event) -> Option<&Self>;
+}
+
+/// A [`Decider`] whose events are recorded.
+pub trait Aggregate: Decider<Event: AggregateEvent> {}
+
+impl<D: Decider<Event: AggregateEvent>> Aggregate for D {}
+
+macro_rules! union_of_events {
+    ($($variant:ident($event:ident)),+ $(,)?) => {
+        /// An event of one aggregate.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Event { $($variant($event)),+ }
+
+        impl Event {
+            /// Returns the stable name of the event, as `audit` prints it.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$variant(event) => event.name()),+ }
+            }
+        }
+
+        /// Returns the names of all events, grouped by aggregate.
+        pub fn names() -> impl Iterator<Item = &'static str> {
+            [$($event::NAMES),+].into_iter().flatten().copied()
+        }
+
+        $(
+            impl From<$event> for Event {
+                fn from(event: $event) -> Self {
+                    Self::$variant(event)
+                }
+            }
+
+            impl AggregateEvent for $event {
+                fn downcast(event: &Event) -> Option<&Self> {
+                    if let Event::$variant(event) = event { Some(event) } else { None }
+                }
+            }
+        )+
+    };
+}
+
+union_of_events! {
+    User(UserEvent),
+    Publisher(PublisherEvent),
+    Token(TokenEvent),
+    Node(NodeEvent),
+    Task(TaskEvent),
+    Delivery(DeliveryEvent),
+    Claim(ClaimEvent),
 }
 
 impl Event {
-    /// Returns the stable name of the event, as `audit` prints it.
+    /// Returns the event if it belongs to the aggregate with events of type `E`.
     #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::User(event) => event.name(),
-            Self::Publisher(event) => event.name(),
-            Self::Token(event) => event.name(),
-            Self::Node(event) => event.name(),
-            Self::Task(event) => event.name(),
-            Self::Delivery(event) => event.name(),
-            Self::Claim(event) => event.name(),
-        }
+    pub fn downcast<E: AggregateEvent>(&self) -> Option<&E> {
+        E::downcast(self)
     }
 }
 
-/// Returns the names of all events, grouped by aggregate.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    let names = [
-        user::UserEvent::NAMES,
-        publisher::PublisherEvent::NAMES,
-        token::TokenEvent::NAMES,
-        node::NodeEvent::NAMES,
-        task::TaskEvent::NAMES,
-        delivery::DeliveryEvent::NAMES,
-        claim::ClaimEvent::NAMES,
-    ];
-    names.into_iter().flatten().copied()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::claim::IdempotencyClaim;
+    use crate::domain::value::Digest;
 
-/// Adds an aggregate's event enum to [`Event`]: conversion and stable names.
-macro_rules! part_of_event {
-    ($event:ident as $variant:ident { $($name:ident),+ $(,)? }) => {
-        impl From<$event> for crate::domain::event::Event {
-            fn from(event: $event) -> Self {
-                Self::$variant(event)
-            }
+    /// Returns which of the seven types the event is downcast to.
+    fn types_of(event: &Event) -> [bool; 7] {
+        [
+            event.downcast::<UserEvent>().is_some(),
+            event.downcast::<PublisherEvent>().is_some(),
+            event.downcast::<TokenEvent>().is_some(),
+            event.downcast::<NodeEvent>().is_some(),
+            event.downcast::<TaskEvent>().is_some(),
+            event.downcast::<DeliveryEvent>().is_some(),
+            event.downcast::<ClaimEvent>().is_some(),
+        ]
+    }
+
+    #[test]
+    fn an_event_belongs_to_one_aggregate_and_keeps_its_name() {
+        let claim = IdempotencyClaim { key: Digest([1; 32]), fingerprint: Digest([2; 32]), command_index: 0 };
+        let events: [(Event, &str, usize); 6] = [
+            (UserEvent::UserErased.into(), "UserErased", 0),
+            (PublisherEvent::PublisherDeleted.into(), "PublisherDeleted", 1),
+            (TokenEvent::TokenRevoked.into(), "TokenRevoked", 2),
+            (NodeEvent::DownloadsCounted { count: 1 }.into(), "DownloadsCounted", 3),
+            (TaskEvent::TaskCancelled.into(), "TaskCancelled", 4),
+            (ClaimEvent::KeyClaimed(claim).into(), "KeyClaimed", 6),
+        ];
+        for (event, name, aggregate) in events {
+            assert_eq!(event.name(), name);
+            assert_eq!(types_of(&event), std::array::from_fn(|index| index == aggregate), "{name}");
         }
+    }
 
-        impl $event {
-            /// Stable names of all variants.
-            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),+];
-
-            /// Returns the stable name of the event.
-            #[must_use]
-            pub fn name(&self) -> &'static str {
-                match self {
-                    $(Self::$name { .. } => stringify!($name),)+
-                }
-            }
-        }
-    };
+    #[test]
+    fn names_of_events_are_unique() {
+        let all: Vec<_> = names().collect();
+        let unique: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(unique.len(), all.len());
+    }
 }
-pub(crate) use part_of_event;

@@ -1,17 +1,17 @@
 //! Pure business rules, without I/O, clock or random numbers.
 //!
-//! Each aggregate's file has the same order: rejections, state, events, commands, decide, evolve, tests. Times, ids and
-//! random numbers arrive as arguments or in the command, so that every rule is deterministic.
+//! Each aggregate reads from top to bottom in one file: state, commands, events, rejections, decide, evolve. Times, ids
+//! and random numbers arrive as arguments or in the command, so that every rule is deterministic.
 
 pub mod bearer_secret;
 pub mod claim;
 pub mod decider;
 pub mod delivery;
 pub mod event;
+mod event_enum;
 pub mod field_set;
 pub mod ids;
 pub mod image;
-mod labels;
 pub mod music;
 pub mod network;
 pub mod node;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::decider::Decider;
-use super::event::{Event, part_of_event};
+use super::event_enum::event_enum;
 use super::field_set::field_set;
 use super::ids::{PublisherId, StreamKind, UserId};
 use super::value::{Label, Link, Name, Reason, Text, Timestamp, Transition, named_values};
@@ -41,21 +41,6 @@ field_set! {
     PublisherAdminFields { created_at: Timestamp }
 }
 
-/// Reason for which a command on a publisher was refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PublisherRejection {
-    /// The id is taken, perhaps by a deleted publisher.
-    AlreadyExists,
-    /// No publisher has this id.
-    NotFound,
-    /// The user is not a member.
-    MemberNotFound,
-    /// The user is the only owner, and a publisher needs at least one.
-    LastOwner,
-    /// The publisher is already banned, is not banned, or cannot be deleted because it is banned.
-    IllegalTransition(Transition),
-}
-
 /// A publisher that exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublisherProfile {
@@ -81,39 +66,20 @@ pub enum Publisher {
     Deleted,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PublisherEvent {
-    /// The id was claimed; the creator became owner.
-    PublisherCreated { id: PublisherId, owner: UserId, fields: PublisherFields },
-    /// Some descriptive fields changed.
-    PublisherRevised { change: PublisherFields },
-    /// An administrator set fields that only administrators can set.
-    PublisherAdministered { admin_fields: PublisherAdminFields },
-    /// A user joined.
-    MemberAdded { user: UserId, role: MemberRole },
-    /// A member got another role.
-    MemberRoleChanged { user: UserId, role: MemberRole },
-    /// A member left or was removed.
-    MemberRemoved { user: UserId },
-    /// The publisher was banned: it and its nodes cannot be changed, and lists omit them.
-    PublisherBanned { reason: Reason },
-    /// The ban was lifted.
-    PublisherUnbanned { reason: Reason },
-    /// The publisher was deleted.
-    PublisherDeleted,
-}
+impl PublisherProfile {
+    /// Returns the role of a user, or `None` if the user is not a member.
+    #[must_use]
+    pub fn role_of(&self, user: UserId) -> Option<MemberRole> {
+        self.members.iter().find(|(member, _)| *member == user).map(|(_, role)| *role)
+    }
 
-part_of_event!(PublisherEvent as Publisher {
-    PublisherCreated,
-    PublisherRevised,
-    PublisherAdministered,
-    MemberAdded,
-    MemberRoleChanged,
-    MemberRemoved,
-    PublisherBanned,
-    PublisherUnbanned,
-    PublisherDeleted,
-});
+    /// Returns `true` if the user is the only owner.
+    #[must_use]
+    pub fn is_last_owner(&self, user: UserId) -> bool {
+        let mut owners = self.members.iter().filter(|(_, role)| *role == MemberRole::Owner);
+        owners.next().is_some_and(|(owner, _)| *owner == user) && owners.next().is_none()
+    }
+}
 
 /// Commands of a publisher. Permissions are checked by the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,6 +98,45 @@ pub enum PublisherCommand {
     Unban { reason: Reason },
     /// Deletes the publisher permanently.
     Delete,
+}
+
+event_enum! {
+    /// Events of a publisher.
+    PublisherEvent {
+        /// The id was claimed; the creator became owner.
+        PublisherCreated { id: PublisherId, owner: UserId, fields: PublisherFields },
+        /// Some descriptive fields changed.
+        PublisherRevised { change: PublisherFields },
+        /// An administrator set fields that only administrators can set.
+        PublisherAdministered { admin_fields: PublisherAdminFields },
+        /// A user joined.
+        MemberAdded { user: UserId, role: MemberRole },
+        /// A member got another role.
+        MemberRoleChanged { user: UserId, role: MemberRole },
+        /// A member left or was removed.
+        MemberRemoved { user: UserId },
+        /// The publisher was banned: it and its nodes cannot be changed, and lists omit them.
+        PublisherBanned { reason: Reason },
+        /// The ban was lifted.
+        PublisherUnbanned { reason: Reason },
+        /// The publisher was deleted.
+        PublisherDeleted,
+    }
+}
+
+/// Reason for which a command on a publisher was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PublisherRejection {
+    /// The id is taken, perhaps by a deleted publisher.
+    AlreadyExists,
+    /// No publisher has this id.
+    NotFound,
+    /// The user is not a member.
+    MemberNotFound,
+    /// The user is the only owner, and a publisher needs at least one.
+    LastOwner,
+    /// The publisher is already banned, is not banned, or cannot be deleted because it is banned.
+    IllegalTransition(Transition),
 }
 
 impl Decider for Publisher {
@@ -175,10 +180,6 @@ impl Decider for Publisher {
             (Self::Unclaimed | Self::Deleted, _) => {}
         }
     }
-
-    fn downcast(event: &Event) -> Option<&PublisherEvent> {
-        if let Event::Publisher(event) = event { Some(event) } else { None }
-    }
 }
 
 fn creation_events(
@@ -205,13 +206,8 @@ fn admin_field_events(
         .map(|admin_fields| PublisherEvent::PublisherAdministered { admin_fields })
 }
 
+/// Decisions on a publisher that exists.
 impl PublisherProfile {
-    /// Returns the role of a user, or `None` if the user is not a member.
-    #[must_use]
-    pub fn role_of(&self, user: UserId) -> Option<MemberRole> {
-        self.members.iter().find(|(member, _)| *member == user).map(|(_, role)| *role)
-    }
-
     fn decide(&self, command: PublisherCommand) -> Result<Vec<PublisherEvent>, PublisherRejection> {
         match command {
             PublisherCommand::Create { .. } => Err(PublisherRejection::AlreadyExists),
@@ -255,20 +251,16 @@ impl PublisherProfile {
         }
     }
 
-    /// Returns `true` if the user is the only owner.
-    #[must_use]
-    pub fn is_last_owner(&self, user: UserId) -> bool {
-        let mut owners = self.members.iter().filter(|(_, role)| *role == MemberRole::Owner);
-        owners.next().is_some_and(|(owner, _)| *owner == user) && owners.next().is_none()
-    }
-
     /// Checks a transition: Active to Banned or Deleted, Banned to Active.
     fn check_transition(&self, to: &'static str) -> Result<(), PublisherRejection> {
         let is_allowed = (self.status == PublisherStatus::Active) != (to == PublisherStatus::Active.as_str());
         let transition = Transition { subject: "publisher", from: self.status.as_str(), to };
         if is_allowed { Ok(()) } else { Err(PublisherRejection::IllegalTransition(transition)) }
     }
+}
 
+/// Effects of events.
+impl PublisherProfile {
     fn evolve(&mut self, event: &PublisherEvent) {
         match event {
             PublisherEvent::PublisherCreated { .. } | PublisherEvent::PublisherDeleted => {}

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::decider::Decider;
-use super::event::{Event, part_of_event};
+use super::event_enum::event_enum;
 use super::field_set::field_set;
 use super::ids::{StreamKind, UserId};
 use super::personal::PersonalValue;
@@ -21,21 +21,6 @@ named_values! {
 field_set! {
     /// Changeable fields of a user; a command or event contains only those that change.
     UserFields { email: PersonalValue, name: PersonalValue, is_admin: bool, is_approved: bool }
-}
-
-/// Reason for which a command on a user was refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UserRejection {
-    /// The id is taken.
-    AlreadyExists,
-    /// No user has this id.
-    NotFound,
-    /// The user is already banned, or is not banned.
-    IllegalTransition(Transition),
-    /// The user was erased permanently.
-    Erased,
-    /// The maximum number of replaced secrets is still valid; the first one expires at `until`.
-    TooManySecrets { until: Timestamp },
 }
 
 /// The initial data of an account.
@@ -83,27 +68,36 @@ pub struct Tombstone {
     pub erased_at: Timestamp,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UserEvent {
-    /// The account was opened.
-    UserCreated(NewUser),
-    /// Some fields changed.
-    UserRevised { change: UserFields },
-    /// The user was banned: write access ends.
-    UserBanned { reason: Reason },
-    /// The ban was lifted.
-    UserUnbanned { reason: Reason },
-    /// The user was erased. The key of the personal fields is destroyed afterwards; no event follows.
-    UserErased,
-    /// The secret signs all webhooks from now on; the previous one stays valid for another day.
-    WebhookSecretRotated { secret: PersonalValue },
-    /// All webhook secrets of the user were revoked.
-    WebhookSecretsRevoked,
+impl User {
+    /// Returns the account if it is open.
+    #[must_use]
+    pub fn profile(&self) -> Option<&UserProfile> {
+        if let Self::Present(profile) = self { Some(profile) } else { None }
+    }
 }
 
-part_of_event!(UserEvent as User {
-    UserCreated, UserRevised, UserBanned, UserUnbanned, UserErased, WebhookSecretRotated, WebhookSecretsRevoked
-});
+impl UserProfile {
+    fn new(new_user: NewUser, created_at: Timestamp) -> Self {
+        let NewUser { id, email, name, is_admin, is_approved } = new_user;
+        let webhook_secrets = WebhookSecrets::default();
+        Self { id, email, name, is_admin, is_approved, ban_reason: None, created_at, webhook_secrets }
+    }
+
+    /// Returns `Banned` or `Active`.
+    #[must_use]
+    pub fn status(&self) -> UserStatus {
+        if self.ban_reason.is_some() { UserStatus::Banned } else { UserStatus::Active }
+    }
+
+    fn fields(&self) -> UserFields {
+        UserFields {
+            email: self.email.clone(),
+            name: self.name.clone(),
+            is_admin: Some(self.is_admin),
+            is_approved: Some(self.is_approved),
+        }
+    }
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserCommand {
@@ -121,6 +115,41 @@ pub enum UserCommand {
     RotateWebhookSecret { secret: PersonalValue },
     /// Revokes all webhook secrets immediately. Idempotent.
     RevokeWebhookSecrets,
+}
+
+event_enum! {
+    /// Events of a user.
+    UserEvent {
+        /// The account was opened.
+        UserCreated(NewUser),
+        /// Some fields changed.
+        UserRevised { change: UserFields },
+        /// The user was banned: write access ends.
+        UserBanned { reason: Reason },
+        /// The ban was lifted.
+        UserUnbanned { reason: Reason },
+        /// The user was erased. The key of the personal fields is destroyed afterwards; no event follows.
+        UserErased,
+        /// The secret signs all webhooks from now on; the previous one stays valid for another day.
+        WebhookSecretRotated { secret: PersonalValue },
+        /// All webhook secrets of the user were revoked.
+        WebhookSecretsRevoked,
+    }
+}
+
+/// Reason for which a command on a user was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UserRejection {
+    /// The id is taken.
+    AlreadyExists,
+    /// No user has this id.
+    NotFound,
+    /// The user is already banned, or is not banned.
+    IllegalTransition(Transition),
+    /// The user was erased permanently.
+    Erased,
+    /// The maximum number of replaced secrets is still valid; the first one expires at `until`.
+    TooManySecrets { until: Timestamp },
 }
 
 impl Decider for User {
@@ -175,42 +204,9 @@ impl Decider for User {
             (Self::Absent | Self::Erased(_), _) => {}
         }
     }
-
-    fn downcast(event: &Event) -> Option<&UserEvent> {
-        if let Event::User(event) = event { Some(event) } else { None }
-    }
-}
-
-impl User {
-    /// Returns the account if it is open.
-    #[must_use]
-    pub fn profile(&self) -> Option<&UserProfile> {
-        if let Self::Present(profile) = self { Some(profile) } else { None }
-    }
 }
 
 impl UserProfile {
-    fn new(new_user: NewUser, created_at: Timestamp) -> Self {
-        let NewUser { id, email, name, is_admin, is_approved } = new_user;
-        let webhook_secrets = WebhookSecrets::default();
-        Self { id, email, name, is_admin, is_approved, ban_reason: None, created_at, webhook_secrets }
-    }
-
-    /// Returns `Banned` or `Active`.
-    #[must_use]
-    pub fn status(&self) -> UserStatus {
-        if self.ban_reason.is_some() { UserStatus::Banned } else { UserStatus::Active }
-    }
-
-    fn fields(&self) -> UserFields {
-        UserFields {
-            email: self.email.clone(),
-            name: self.name.clone(),
-            is_admin: Some(self.is_admin),
-            is_approved: Some(self.is_approved),
-        }
-    }
-
     fn check_transition(&self, to: UserStatus) -> Result<(), UserRejection> {
         let from = self.status();
         let transition = Transition { subject: "user", from: from.as_str(), to: to.as_str() };

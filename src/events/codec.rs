@@ -2,11 +2,11 @@
 //! configuration. Only this file uses bincode.
 
 use bincode::config::{self, Config};
+use mediary_journal::PayloadTooLarge;
 
 use super::envelope::{Commit, RecordedEvent};
-use super::journal::PayloadTooLarge;
 use super::log::{COMMIT_BYTES_MAX, EVENT_BYTES_MAX};
-use super::schema::{self, CommitDecodeError, restore, store, v1, v2};
+use super::schema::{self, CommitDecodeError, mapping, v1, v2};
 
 const VERSION_BYTES: usize = size_of::<u16>();
 
@@ -23,7 +23,7 @@ fn configuration() -> impl Config {
 pub fn encode(events: &[RecordedEvent], out: &mut Vec<u8>) -> Result<(), PayloadTooLarge> {
     let start = out.len();
     out.extend_from_slice(&schema::VERSION.to_le_bytes());
-    if let Some(commit) = store::commit(events) {
+    if let Some(commit) = mapping::store_commit(events) {
         write(commit, out);
     }
 
@@ -44,7 +44,7 @@ pub fn encode(events: &[RecordedEvent], out: &mut Vec<u8>) -> Result<(), Payload
 
 fn event_bytes(event: &RecordedEvent) -> usize {
     let mut scratch = Vec::new();
-    write(store::entry(event), &mut scratch);
+    write(mapping::store_event(event), &mut scratch);
     scratch.len()
 }
 
@@ -60,9 +60,9 @@ fn write(value: impl serde::Serialize, out: &mut Vec<u8>) {
 pub fn decode(payload: &[u8]) -> Result<Commit, CommitDecodeError> {
     let (version, stored) = payload.split_first_chunk::<VERSION_BYTES>().ok_or(CommitDecodeError::Short)?;
     match u16::from_le_bytes(*version) {
-        schema::VERSION => restore::commit(read::<v2::CommitV2<'static>>(stored)?),
+        schema::VERSION => mapping::restore_commit(read::<v2::CommitV2<'static>>(stored)?),
         // Older shapes are decoded by their own file and upcast here.
-        1 => restore::commit(read::<v1::CommitV1<'static>>(stored)?.into()),
+        1 => mapping::restore_commit(read::<v1::CommitV1<'static>>(stored)?.into()),
         other => Err(CommitDecodeError::UnknownVersion(other)),
     }
 }

@@ -17,7 +17,6 @@ use super::task::{TaskAt, Tasks};
 use super::token::Tokens;
 use super::user::Users;
 use super::version::Versions;
-use crate::domain::decider::Decider;
 use crate::domain::decider::fold;
 use crate::domain::event::Event;
 use crate::domain::ids::{PublisherId, TaskId, TokenId, UserId};
@@ -282,7 +281,7 @@ impl ReadModels {
     pub async fn was_submitted_to_vendor(&self, id: TaskId) -> Result<bool, ReadError> {
         let history = self.read_task_events(id).await?;
         let is_submission = |event: &TaskEvent| matches!(event, TaskEvent::SubmissionStarted { .. });
-        Ok(history.iter().filter_map(|recorded| Task::downcast(&recorded.event)).any(is_submission))
+        Ok(history.iter().filter_map(|recorded| recorded.event.downcast::<TaskEvent>()).any(is_submission))
     }
 
     async fn read_task_events(&self, id: TaskId) -> Result<Vec<RecordedEvent>, ReadError> {
@@ -302,7 +301,7 @@ impl ReadModels {
 
 fn fold_task(history: &[RecordedEvent]) -> Option<TaskRecord> {
     let events: Vec<(&TaskEvent, _)> =
-        history.iter().filter_map(|recorded| Some((Task::downcast(&recorded.event)?, recorded.at))).collect();
+        history.iter().filter_map(|recorded| Some((recorded.event.downcast::<TaskEvent>()?, recorded.at))).collect();
     match fold::<Task>(events) {
         Task::Present(record) => Some(*record),
         Task::Absent => None,

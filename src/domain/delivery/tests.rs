@@ -1,7 +1,7 @@
 //! Tests of the rules of deliveries.
 
 use super::*;
-use crate::domain::decider::testing::{NOW, given_when, state_after};
+use crate::domain::decider::testing::{NOW, given};
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -49,7 +49,7 @@ fn failures(count: u32) -> Vec<DeliveryEvent> {
 
 /// Returns the delay that follows `outcome` after `failure_count` failed attempts.
 fn delay_after(failure_count: u32, outcome: &AttemptOutcome, jitter: f64) -> Duration {
-    let events = given_when::<Delivery>(&failures(failure_count), attempt(outcome.clone(), jitter)).unwrap();
+    let events = given::<Delivery>(&failures(failure_count)).when(attempt(outcome.clone(), jitter)).events();
     let [DeliveryEvent::AttemptFailed { attempt, outcome: recorded_outcome, next_at, .. }] = events.as_slice() else {
         panic!("{events:?}")
     };
@@ -59,23 +59,22 @@ fn delay_after(failure_count: u32, outcome: &AttemptOutcome, jitter: f64) -> Dur
 
 #[test]
 fn a_new_delivery_is_due_at_once() {
-    assert_eq!(state_after::<Delivery>(&[]), Delivery::Pending { attempts: 0, schedule_attempts: 0, next_at: None });
+    assert_eq!(given::<Delivery>([]).state, Delivery::Pending { attempts: 0, schedule_attempts: 0, next_at: None });
 }
 
 #[test]
 fn every_2xx_is_a_success() {
     for status in [200, 204, 299] {
-        assert_eq!(given_when::<Delivery>(&[], attempt(answered(status), 0.5)), Ok(vec![succeeded(1, status)]));
+        given::<Delivery>([]).when(attempt(answered(status), 0.5)).then([succeeded(1, status)]);
     }
-    let result = given_when::<Delivery>(&failures(9), attempt(answered(200), 0.5));
-    assert_eq!(result, Ok(vec![succeeded(10, 200)]));
+    given::<Delivery>(&failures(9)).when(attempt(answered(200), 0.5)).then([succeeded(10, 200)]);
 }
 
 #[test]
 fn every_other_outcome_is_retried() {
     for outcome in [answered(199), answered(301), answered(404), answered(500), unreachable()] {
         let next = vec![failed(1, outcome.clone(), NOW.saturating_add(Duration::from_secs(5)))];
-        assert_eq!(given_when::<Delivery>(&[], attempt(outcome, 0.0)), Ok(next));
+        given::<Delivery>([]).when(attempt(outcome, 0.0)).then(next);
     }
 }
 
@@ -92,15 +91,14 @@ fn delays_follow_the_contract_with_at_most_a_tenth_of_jitter() {
 
 #[test]
 fn the_tenth_failure_is_the_last() {
-    let result = given_when::<Delivery>(&failures(9), attempt(answered(500), 0.0));
-    assert_eq!(result, Ok(vec![dead_lettered(10, answered(500))]));
-    assert_eq!(given_when::<Delivery>(&failures(9), attempt(busy(60), 0.0)), Ok(vec![dead_lettered(10, busy(60))]));
+    given::<Delivery>(&failures(9)).when(attempt(answered(500), 0.0)).then([dead_lettered(10, answered(500))]);
+    given::<Delivery>(&failures(9)).when(attempt(busy(60), 0.0)).then([dead_lettered(10, busy(60))]);
 }
 
 #[test]
 fn a_receiver_that_is_gone_is_never_called_again() {
     let outcome = AttemptOutcome::Answered { status: 410, retry_after: Some(Duration::from_secs(1)) };
-    assert_eq!(given_when::<Delivery>(&[], attempt(outcome.clone(), 0.0)), Ok(vec![dead_lettered(1, outcome)]));
+    given::<Delivery>([]).when(attempt(outcome.clone(), 0.0)).then([dead_lettered(1, outcome)]);
 }
 
 #[test]
@@ -116,12 +114,13 @@ fn a_receiver_may_ask_for_more_time_but_not_for_less() {
 fn nothing_happens_after_the_end() {
     for end in [succeeded(1, 200), dead_lettered(1, answered(410))] {
         for outcome in [answered(200), answered(410), unreachable()] {
-            let result = given_when::<Delivery>(std::slice::from_ref(&end), attempt(outcome, 0.0));
-            assert_eq!(result, Err(DeliveryRejection::AlreadySettled));
+            given::<Delivery>([end.clone()])
+                .when(attempt(outcome, 0.0))
+                .then_rejected(DeliveryRejection::AlreadySettled);
         }
         for unexpected in [failed(2, unreachable(), NOW), succeeded(2, 200), dead_lettered(2, unreachable())] {
-            let state = state_after::<Delivery>(std::slice::from_ref(&end));
-            assert_eq!(state_after::<Delivery>(&[end.clone(), unexpected]), state);
+            let state = given::<Delivery>([end.clone()]).state;
+            assert_eq!(given::<Delivery>([end.clone(), unexpected]).state, state);
         }
     }
 }
@@ -129,12 +128,12 @@ fn nothing_happens_after_the_end() {
 #[test]
 fn the_state_has_the_attempts_and_the_next_due_time() {
     assert_eq!(
-        state_after::<Delivery>(&failures(3)),
+        given::<Delivery>(&failures(3)).state,
         Delivery::Pending { attempts: 3, schedule_attempts: 3, next_at: Some(NOW) }
     );
-    assert_eq!(state_after::<Delivery>(&[succeeded(1, 200)]), Delivery::Delivered { attempts: 1 });
+    assert_eq!(given::<Delivery>([succeeded(1, 200)]).state, Delivery::Delivered { attempts: 1 });
     assert_eq!(
-        state_after::<Delivery>(&[dead_lettered(1, unreachable())]),
+        given::<Delivery>([dead_lettered(1, unreachable())]).state,
         Delivery::DeadLettered { attempts: 1, gone: false }
     );
 }
@@ -154,20 +153,22 @@ fn an_ended_delivery_can_be_redelivered_with_the_full_schedule() {
     history.push(dead_lettered(10, unreachable()));
 
     let requested = vec![DeliveryEvent::RedeliveryRequested(redelivery())];
-    assert_eq!(given_when::<Delivery>(&history, DeliveryCommand::Redeliver(redelivery())), Ok(requested.clone()));
+    given::<Delivery>(&history).when(DeliveryCommand::Redeliver(redelivery())).then(&requested);
 
     history.extend(requested);
     assert_eq!(
-        state_after::<Delivery>(&history),
+        given::<Delivery>(&history).state,
         Delivery::Pending { attempts: 10, schedule_attempts: 0, next_at: None }
     );
 
     let next = failed(11, unreachable(), NOW.saturating_add(Duration::from_secs(5)));
-    assert_eq!(given_when::<Delivery>(&history, attempt(unreachable(), 0.0)), Ok(vec![next.clone()]));
+    given::<Delivery>(&history).when(attempt(unreachable(), 0.0)).then([next.clone()]);
     history.push(next);
-    assert_eq!(given_when::<Delivery>(&history, attempt(answered(200), 0.0)), Ok(vec![succeeded(12, 200)]));
+    given::<Delivery>(&history).when(attempt(answered(200), 0.0)).then([succeeded(12, 200)]);
     history.push(succeeded(12, 200));
-    assert!(given_when::<Delivery>(&history, DeliveryCommand::Redeliver(redelivery())).is_ok());
+    given::<Delivery>(&history)
+        .when(DeliveryCommand::Redeliver(redelivery()))
+        .then([DeliveryEvent::RedeliveryRequested(redelivery())]);
 }
 
 #[test]
@@ -177,13 +178,14 @@ fn a_pending_delivery_cannot_be_redelivered() {
         failures(2),
         vec![dead_lettered(1, answered(410)), DeliveryEvent::RedeliveryRequested(redelivery())],
     ] {
-        let rejected = given_when::<Delivery>(&history, DeliveryCommand::Redeliver(redelivery()));
-        assert_eq!(rejected, Err(DeliveryRejection::StillPending));
+        given::<Delivery>(&history)
+            .when(DeliveryCommand::Redeliver(redelivery()))
+            .then_rejected(DeliveryRejection::StillPending);
     }
 }
 
 #[test]
 fn a_delivery_ended_by_410_is_marked_as_gone() {
-    let state = state_after::<Delivery>(&[dead_lettered(1, answered(410))]);
+    let state = given::<Delivery>([dead_lettered(1, answered(410))]).state;
     assert_eq!(state, Delivery::DeadLettered { attempts: 1, gone: true });
 }

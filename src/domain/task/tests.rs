@@ -1,20 +1,28 @@
-//! Tests of every command in every stage of an image task; `record/tests.rs` covers the other tasks.
+//! Tests of every command in every stage of an image task, and of video tasks, which are queued, and music tasks, which
+//! are streamed.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use uuid::Uuid;
 
 use super::*;
-use crate::domain::decider::testing::{NOW, RECORDED_AT, given_when, state_after};
+use crate::domain::decider::testing::{NOW, RECORDED_AT, given};
 use crate::domain::image::{ImageFormat, ImageJob, ImageWork, PictureSource, UpscaleJob};
+use crate::domain::music::{MusicPrompt, MusicWork};
 use crate::domain::value::Digest;
-use proptest::prelude::*;
-use std::time::Duration;
-use uuid::Uuid;
+use crate::domain::video::{
+    ExtendJob, ExtendModel, ExtendResolution, Footage, GenerateJob, Seed, VideoFormat, VideoJob, VideoSeconds,
+    VideoWork,
+};
 
 type TaskDecision = Result<Vec<TaskEvent>, TaskRejection>;
 
-pub(super) fn picture(nth: u8) -> Picture {
+fn picture(nth: u8) -> Picture {
     Picture { digest: Digest([nth; 32]), format: ImageFormat::Png, bytes: 100, width: 8, height: 8 }
 }
 
-fn submission_of(image: PictureSource) -> Submission {
+fn image_submission(image: PictureSource) -> Submission {
     let job = ImageJob::Upscale(UpscaleJob::default());
     Submission {
         task: TaskId(Uuid::from_u128(1)),
@@ -25,15 +33,15 @@ fn submission_of(image: PictureSource) -> Submission {
 }
 
 fn submission() -> Submission {
-    submission_of(PictureSource::Stored(picture(1)))
+    image_submission(PictureSource::Stored(picture(1)))
 }
 
 /// Returns a submission whose picture is at a URL.
 fn remote() -> Submission {
-    submission_of(PictureSource::Remote(CallbackUrl::parse("https://a.example/x.png").unwrap()))
+    image_submission(PictureSource::Remote(CallbackUrl::parse("https://a.example/x.png").unwrap()))
 }
 
-pub(super) fn text<const MAX: usize, const MULTILINE: bool>(text: &str) -> Text<MAX, MULTILINE> {
+fn text<const MAX: usize, const MULTILINE: bool>(text: &str) -> Text<MAX, MULTILINE> {
     Text::parse(text).unwrap()
 }
 
@@ -41,7 +49,7 @@ fn failure(code: &str, message: &str) -> TaskFailure {
     TaskFailure { code: text(code), message: text(message) }
 }
 
-pub(super) fn busy() -> TaskFailure {
+fn busy() -> TaskFailure {
     failure("vendor_busy", "the vendor has no capacity")
 }
 
@@ -49,11 +57,11 @@ fn submitted() -> TaskEvent {
     TaskEvent::TaskSubmitted(submission())
 }
 
-pub(super) fn started(attempt: u32) -> TaskEvent {
+fn started(attempt: u32) -> TaskEvent {
     TaskEvent::SubmissionStarted { attempt, key: text("key") }
 }
 
-pub(super) fn accepted() -> TaskEvent {
+fn accepted() -> TaskEvent {
     TaskEvent::VendorAccepted { reference: text("job-7") }
 }
 
@@ -77,7 +85,7 @@ fn completed() -> TaskEvent {
     TaskEvent::TaskCompleted { results: vec![picture(2)] }
 }
 
-pub(super) fn failed(failure: TaskFailure) -> TaskEvent {
+fn failed(failure: TaskFailure) -> TaskEvent {
     TaskEvent::TaskFailed { failure }
 }
 
@@ -142,16 +150,16 @@ fn outcome_otherwise(command: &TaskCommand, stage: &str) -> &'static str {
     }
 }
 
-pub(super) fn status_of(state: &Task) -> Option<TaskStatus> {
+fn status_of(state: &Task) -> Option<TaskStatus> {
     if let Task::Present(task) = state { Some(task.status) } else { None }
 }
 
-pub(super) fn status_after(history: &[TaskEvent]) -> Option<TaskStatus> {
-    status_of(&state_after::<Task>(history))
+fn status_after(history: &[TaskEvent]) -> Option<TaskStatus> {
+    status_of(&given::<Task>(history).state)
 }
 
-pub(super) fn record(history: &[TaskEvent]) -> TaskRecord {
-    match state_after::<Task>(history) {
+fn record(history: &[TaskEvent]) -> TaskRecord {
+    match given::<Task>(history).state {
         Task::Absent => panic!("no task"),
         Task::Present(task) => *task,
     }
@@ -168,137 +176,6 @@ fn describe(result: TaskDecision, status: Option<TaskStatus>) -> String {
             "WrongStage".to_owned()
         }
     }
-}
-
-#[test]
-fn every_command_has_its_outcome_in_every_stage() {
-    for (command, accepting_stages, events) in commands() {
-        for (stage, history) in stages() {
-            let is_accepted = accepting_stages.contains(&stage);
-            let expected = if is_accepted { events } else { outcome_otherwise(&command, stage) };
-            let result = given_when::<Task>(&history, command.clone());
-            assert_eq!(describe(result, status_after(&history)), expected, "{command:?} when {stage}");
-        }
-    }
-}
-
-#[test]
-fn a_submission_is_recorded_unchanged() {
-    assert_eq!(given_when::<Task>(&[], TaskCommand::Submit(submission())), Ok(vec![submitted()]));
-    let task = record(&[submitted()]);
-    assert_eq!(
-        (task.submission, task.stage, task.status),
-        (submission(), TaskStage::Waiting { attempts: 0 }, TaskStatus::Created)
-    );
-    assert_eq!((task.created_at, task.updated_at), (RECORDED_AT, RECORDED_AT));
-}
-
-#[test]
-fn attempts_are_counted_and_the_key_is_kept() {
-    let start = |repeatable| TaskCommand::StartSubmission { key: text("key"), repeatable };
-    let mut history = vec![submitted()];
-    assert_eq!(given_when::<Task>(&history, start(false)), Ok(vec![started(1)]));
-    history.extend([started(1), unknown()]);
-    assert_eq!(given_when::<Task>(&history, start(true)), Ok(vec![started(2)]));
-
-    history.extend([started(2), accepted()]);
-    let in_progress = TaskStage::InProgress { attempt: 2, key: text("key"), reference: text("job-7") };
-    assert_eq!(record(&history).stage, in_progress);
-
-    history.push(TaskEvent::VendorForgot);
-    assert_eq!(record(&history).stage, TaskStage::Waiting { attempts: 2 });
-    assert_eq!(given_when::<Task>(&history, start(false)), Ok(vec![started(3)]));
-}
-
-#[test]
-fn a_refusal_fails_the_task_with_the_vendors_reason() {
-    let history = [submitted(), started(1)];
-    assert_eq!(
-        given_when::<Task>(&history, TaskCommand::RecordRefusal { failure: busy() }),
-        Ok(vec![refused(), failed(busy())])
-    );
-}
-
-#[test]
-fn an_unknown_outcome_that_must_not_be_repeated_fails_the_task() {
-    let command = TaskCommand::RecordUnknownOutcome { reason: text("timed out"), repeatable: false };
-    let failed_event = failed(failure("outcome_unknown", "timed out"));
-    assert_eq!(given_when::<Task>(&[submitted(), started(1)], command), Ok(vec![unknown(), failed_event]));
-}
-
-#[test]
-fn only_a_completed_task_has_results() {
-    for (stage, history) in stages().into_iter().skip(1) {
-        let expected = (stage == "completed").then(|| TaskResults::Pictures(vec![picture(2)]));
-        assert_eq!(record(&history).results(), expected.as_ref(), "{stage}");
-    }
-}
-
-#[test]
-fn fetched_inputs_replace_their_urls() {
-    let history = [TaskEvent::TaskSubmitted(remote())];
-    assert!(record(&history).submission.work.has_missing_inputs());
-    assert_eq!(record(&[TaskEvent::TaskSubmitted(remote()), fetched()]).submission, submission());
-}
-
-#[test]
-fn a_cancelled_task_stays_failed() {
-    let task = record(&[submitted(), started(1), accepted(), TaskEvent::TaskCancelled, completed()]);
-    assert_eq!(task.stage, TaskStage::Failed { failure: TaskFailure::cancelled() });
-}
-
-#[test]
-fn an_undelivered_submission_is_repeated_as_the_next_attempt() {
-    let history = [submitted(), started(1), undelivered()];
-    let start = TaskCommand::StartSubmission { key: text("key"), repeatable: false };
-    assert_eq!(given_when::<Task>(&history, start), Ok(vec![started(2)]));
-}
-
-#[test]
-fn two_statuses_are_terminal() {
-    for (stage, history) in stages().into_iter().skip(1) {
-        assert_eq!(record(&history).is_terminal(), matches!(stage, "completed" | "failed"), "{stage}");
-    }
-}
-
-#[test]
-fn resubmission_does_not_set_the_status_back() {
-    let history = [submitted(), started(1), accepted(), TaskEvent::VendorForgot, started(2), unknown()];
-    for events in (3..=history.len()).map(|end| &history[..end]) {
-        assert_eq!(status_after(events), Some(TaskStatus::InProgress));
-    }
-}
-
-#[test]
-fn only_events_that_fit_the_stage_count() {
-    let events = [
-        (submitted(), vec!["absent"]),
-        (fetched(), vec!["inputs missing", "created", "undelivered", "forgotten"]),
-        (started(9), vec!["inputs missing", "created", "submitting", "undelivered", "forgotten"]),
-        (accepted(), vec!["submitting"]),
-        (refused(), vec!["submitting"]),
-        (undelivered(), vec!["submitting"]),
-        (unknown(), vec!["submitting"]),
-        (TaskEvent::VendorForgot, vec!["in progress"]),
-        (completed(), vec!["in progress"]),
-        (failed(busy()), UNFINISHED.to_vec()),
-        (TaskEvent::TaskCancelled, UNFINISHED.to_vec()),
-    ];
-    for (event, accepting_stages) in events {
-        for (stage, history) in stages() {
-            let before = state_after::<Task>(&history);
-            let mut after = before.clone();
-            Task::evolve(&mut after, &event, NOW);
-            assert_eq!(after != before, accepting_stages.contains(&stage), "{event:?} when {stage}");
-        }
-    }
-}
-
-#[test]
-fn only_events_of_the_aggregate_are_downcast() {
-    let event = Event::from(submitted());
-    assert_eq!((Task::downcast(&event), event.name()), (Some(&submitted()), "TaskSubmitted"));
-    assert_eq!(crate::domain::user::User::downcast(&event), None);
 }
 
 /// Returns `true` if a client may see `after` right after `before` (contract 5). A task may fail before a vendor
@@ -348,6 +225,189 @@ fn any_event() -> impl Strategy<Value = TaskEvent> {
     proptest::sample::select(events.to_vec())
 }
 
+fn work(job: VideoJob, images: Vec<PictureSource>) -> TaskWork {
+    TaskWork::Video(VideoWork { job, images, seed: Seed::from_random(1), payload: None, meta_data: None, credits: 150 })
+}
+
+fn submission_with(work: TaskWork) -> Submission {
+    Submission { task: TaskId(Uuid::from_u128(1)), owner: None, work, webhook: None }
+}
+
+fn url(name: &str) -> CallbackUrl {
+    CallbackUrl::parse(&format!("https://a.example/{name}")).unwrap()
+}
+
+/// Returns a video whose picture is stored.
+fn video() -> Submission {
+    submission_with(work(VideoJob::StartEnd(GenerateJob::default()), vec![PictureSource::Stored(picture(1))]))
+}
+
+/// Returns a video extension whose video and end picture are not stored.
+fn extension() -> Submission {
+    let video = Footage { creation: TaskId(Uuid::from_u128(3)), url: url("x.mp4"), stored: None, vendor_id: None };
+    let model = ExtendModel::Vq2Pro;
+    let resolution = ExtendResolution::P540;
+    let job = ExtendJob { model, resolution, seconds: VideoSeconds::DEFAULT, prompt: None, video };
+    submission_with(work(VideoJob::Extend(job), vec![PictureSource::Remote(url("end.png"))]))
+}
+
+fn music() -> Submission {
+    submission_with(TaskWork::Music(MusicWork { prompt: MusicPrompt::parse("a waltz").unwrap(), seconds: None }))
+}
+
+fn clip() -> Clip {
+    Clip { digest: Digest([7; 32]), format: VideoFormat::Mp4, bytes: 70 }
+}
+
+fn creation() -> Creation {
+    Creation { video: clip(), cover: Some(picture(2)), watermarked: None, vendor_id: None }
+}
+
+fn stream() -> MusicStream {
+    MusicStream { title: text("Waltz"), millis: 30_000, bytes: 480_000 }
+}
+
+/// Returns the events of each command, run in order, and the status after it.
+fn run_commands(commands: Vec<TaskCommand>) -> Vec<(Vec<TaskEvent>, Option<TaskStatus>)> {
+    let mut state = Task::default();
+    let mut run = |command| {
+        let events = Task::decide(&state, command, NOW).unwrap_or_else(|rejection| panic!("{rejection:?}"));
+        for event in &events {
+            Task::evolve(&mut state, event, NOW);
+        }
+        (events, status_of(&state))
+    };
+    commands.into_iter().map(&mut run).collect()
+}
+
+fn start() -> TaskCommand {
+    TaskCommand::StartSubmission { key: text("key"), repeatable: false }
+}
+
+fn accept() -> TaskCommand {
+    TaskCommand::RecordAcceptance { reference: text("job-7") }
+}
+
+#[test]
+fn every_command_has_its_outcome_in_every_stage() {
+    for (command, accepting_stages, events) in commands() {
+        for (stage, history) in stages() {
+            let is_accepted = accepting_stages.contains(&stage);
+            let expected = if is_accepted { events } else { outcome_otherwise(&command, stage) };
+            let result = given::<Task>(&history).when(command.clone()).result;
+            assert_eq!(describe(result, status_after(&history)), expected, "{command:?} when {stage}");
+        }
+    }
+}
+
+#[test]
+fn a_submission_is_recorded_unchanged() {
+    given::<Task>([]).when(TaskCommand::Submit(submission())).then([submitted()]);
+    let task = record(&[submitted()]);
+    assert_eq!(
+        (task.submission, task.stage, task.status),
+        (submission(), TaskStage::Waiting { attempts: 0 }, TaskStatus::Created)
+    );
+    assert_eq!((task.created_at, task.updated_at), (RECORDED_AT, RECORDED_AT));
+}
+
+#[test]
+fn attempts_are_counted_and_the_key_is_kept() {
+    let start = |repeatable| TaskCommand::StartSubmission { key: text("key"), repeatable };
+    let mut history = vec![submitted()];
+    given::<Task>(&history).when(start(false)).then([started(1)]);
+    history.extend([started(1), unknown()]);
+    given::<Task>(&history).when(start(true)).then([started(2)]);
+
+    history.extend([started(2), accepted()]);
+    let in_progress = TaskStage::InProgress { attempt: 2, key: text("key"), reference: text("job-7") };
+    assert_eq!(record(&history).stage, in_progress);
+
+    history.push(TaskEvent::VendorForgot);
+    assert_eq!(record(&history).stage, TaskStage::Waiting { attempts: 2 });
+    given::<Task>(&history).when(start(false)).then([started(3)]);
+}
+
+#[test]
+fn a_refusal_fails_the_task_with_the_vendors_reason() {
+    let history = [submitted(), started(1)];
+    given::<Task>(&history).when(TaskCommand::RecordRefusal { failure: busy() }).then([refused(), failed(busy())]);
+}
+
+#[test]
+fn an_unknown_outcome_that_must_not_be_repeated_fails_the_task() {
+    let command = TaskCommand::RecordUnknownOutcome { reason: text("timed out"), repeatable: false };
+    let failed_event = failed(failure("outcome_unknown", "timed out"));
+    given::<Task>([submitted(), started(1)]).when(command).then([unknown(), failed_event]);
+}
+
+#[test]
+fn only_a_completed_task_has_results() {
+    for (stage, history) in stages().into_iter().skip(1) {
+        let expected = (stage == "completed").then(|| TaskResults::Pictures(vec![picture(2)]));
+        assert_eq!(record(&history).results(), expected.as_ref(), "{stage}");
+    }
+}
+
+#[test]
+fn fetched_inputs_replace_their_urls() {
+    let history = [TaskEvent::TaskSubmitted(remote())];
+    assert!(record(&history).submission.work.has_missing_inputs());
+    assert_eq!(record(&[TaskEvent::TaskSubmitted(remote()), fetched()]).submission, submission());
+}
+
+#[test]
+fn a_cancelled_task_stays_failed() {
+    let task = record(&[submitted(), started(1), accepted(), TaskEvent::TaskCancelled, completed()]);
+    assert_eq!(task.stage, TaskStage::Failed { failure: TaskFailure::cancelled() });
+}
+
+#[test]
+fn an_undelivered_submission_is_repeated_as_the_next_attempt() {
+    let history = [submitted(), started(1), undelivered()];
+    let start = TaskCommand::StartSubmission { key: text("key"), repeatable: false };
+    given::<Task>(&history).when(start).then([started(2)]);
+}
+
+#[test]
+fn two_statuses_are_terminal() {
+    for (stage, history) in stages().into_iter().skip(1) {
+        assert_eq!(record(&history).is_terminal(), matches!(stage, "completed" | "failed"), "{stage}");
+    }
+}
+
+#[test]
+fn resubmission_does_not_set_the_status_back() {
+    let history = [submitted(), started(1), accepted(), TaskEvent::VendorForgot, started(2), unknown()];
+    for events in (3..=history.len()).map(|end| &history[..end]) {
+        assert_eq!(status_after(events), Some(TaskStatus::InProgress));
+    }
+}
+
+#[test]
+fn only_events_that_fit_the_stage_count() {
+    let events = [
+        (submitted(), vec!["absent"]),
+        (fetched(), vec!["inputs missing", "created", "undelivered", "forgotten"]),
+        (started(9), vec!["inputs missing", "created", "submitting", "undelivered", "forgotten"]),
+        (accepted(), vec!["submitting"]),
+        (refused(), vec!["submitting"]),
+        (undelivered(), vec!["submitting"]),
+        (unknown(), vec!["submitting"]),
+        (TaskEvent::VendorForgot, vec!["in progress"]),
+        (completed(), vec!["in progress"]),
+        (failed(busy()), UNFINISHED.to_vec()),
+        (TaskEvent::TaskCancelled, UNFINISHED.to_vec()),
+    ];
+    for (event, accepting_stages) in events {
+        for (stage, history) in stages() {
+            let before = given::<Task>(&history).state;
+            let after = given::<Task>(&history).and_now(event.clone()).state;
+            assert_eq!(after != before, accepting_stages.contains(&stage), "{event:?} when {stage}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn commands_make_only_legal_transitions(commands in prop::collection::vec(any_command(), 0..40)) {
@@ -374,4 +434,111 @@ proptest! {
             prop_assert!(status_matches_stage(&state));
         }
     }
+}
+
+#[test]
+fn a_video_queues_until_its_vendor_begins() {
+    let complete = TaskCommand::Complete { results: TaskResults::Video(creation()) };
+    let submit = TaskCommand::Submit(video());
+    let outcomes = run_commands(vec![
+        submit,
+        start(),
+        accept(),
+        TaskCommand::RecordWorkStarted,
+        TaskCommand::RecordWorkStarted,
+        complete,
+    ]);
+    let expected = [
+        (vec![TaskEvent::TaskSubmitted(video()), TaskEvent::TaskQueued], Some(TaskStatus::Queueing)),
+        (vec![started(1)], Some(TaskStatus::Queueing)),
+        (vec![accepted()], Some(TaskStatus::Queueing)),
+        (vec![TaskEvent::WorkBegan], Some(TaskStatus::InProgress)),
+        (vec![], Some(TaskStatus::InProgress)),
+        (vec![TaskEvent::VideoCompleted { creation: creation() }], Some(TaskStatus::Completed)),
+    ];
+    assert_eq!(outcomes, expected);
+}
+
+#[test]
+fn a_video_completed_before_the_first_poll_was_in_progress() {
+    let complete = TaskCommand::Complete { results: TaskResults::Video(creation()) };
+    let outcomes = run_commands(vec![TaskCommand::Submit(video()), start(), accept(), complete]);
+    let completed = vec![TaskEvent::WorkBegan, TaskEvent::VideoCompleted { creation: creation() }];
+    assert_eq!(outcomes.last(), Some(&(completed, Some(TaskStatus::Completed))));
+}
+
+#[test]
+fn a_video_queues_once_all_inputs_are_fetched() {
+    let inputs = vec![picture(1)];
+    let clip = clip();
+    let record_inputs = [TaskCommand::RecordInputs { inputs: inputs.clone() }, TaskCommand::RecordFootage { clip }];
+    let outcomes = run_commands([vec![TaskCommand::Submit(extension())], record_inputs.to_vec()].concat());
+    let expected = [
+        (vec![TaskEvent::TaskSubmitted(extension())], Some(TaskStatus::Created)),
+        (vec![TaskEvent::InputsFetched { inputs }], Some(TaskStatus::Created)),
+        (vec![TaskEvent::FootageFetched { clip }, TaskEvent::TaskQueued], Some(TaskStatus::Queueing)),
+    ];
+    assert_eq!(outcomes, expected);
+}
+
+#[test]
+fn a_resubmitted_video_does_not_queue_again() {
+    let first_attempt = [TaskEvent::TaskSubmitted(video()), TaskEvent::TaskQueued, started(1), accepted()];
+    let second_attempt = [TaskEvent::WorkBegan, TaskEvent::VendorForgot, started(2), accepted()];
+    let history = [first_attempt, second_attempt].concat();
+    for events in (5..=history.len()).map(|end| &history[..end]) {
+        assert_eq!(status_after(events), Some(TaskStatus::InProgress));
+    }
+    given::<Task>(&history).when(TaskCommand::RecordWorkStarted).then_nothing();
+}
+
+#[test]
+fn a_stream_of_the_built_in_engine_begins_and_completes() {
+    let complete = TaskCommand::Complete { results: TaskResults::Music(stream()) };
+    let outcomes = run_commands(vec![TaskCommand::Submit(music()), TaskCommand::RecordWorkStarted, complete]);
+    let expected = [
+        (vec![TaskEvent::TaskSubmitted(music())], Some(TaskStatus::Created)),
+        (vec![TaskEvent::WorkBegan], Some(TaskStatus::InProgress)),
+        (vec![TaskEvent::StreamCompleted { stream: stream() }], Some(TaskStatus::Completed)),
+    ];
+    assert_eq!(outcomes, expected);
+}
+
+#[test]
+fn a_stream_of_a_vendor_is_requested_only_once() {
+    let created = vec![TaskEvent::TaskSubmitted(music())];
+    let submitting = [created.clone(), vec![started(1)]].concat();
+    let accepted_history = [submitting.clone(), vec![accepted()]].concat();
+
+    given::<Task>(&created).when(start()).then([started(1)]);
+    given::<Task>(&submitting).when(accept()).then([accepted()]);
+
+    let complete = TaskCommand::Complete { results: TaskResults::Music(stream()) };
+    let completed = TaskEvent::StreamCompleted { stream: stream() };
+    given::<Task>(&accepted_history).when(complete).then([completed]);
+
+    let undelivered = TaskEvent::SubmissionUndelivered { reason: text("busy") };
+    for history in [&submitting, &accepted_history, &[submitting.clone(), vec![undelivered]].concat()] {
+        for repeatable in [true, false] {
+            let start = TaskCommand::StartSubmission { key: text("key"), repeatable };
+            given::<Task>(history).when(start).rejection();
+        }
+    }
+}
+
+#[test]
+fn a_stream_can_fail_or_be_cancelled_before_and_after_it_begins() {
+    let created = vec![TaskEvent::TaskSubmitted(music())];
+    let streaming = [created.clone(), vec![TaskEvent::WorkBegan]].concat();
+    for history in [&created, &streaming] {
+        let fail = TaskCommand::Fail { failure: busy() };
+        given::<Task>(history).when(fail).then([failed(busy())]);
+        given::<Task>(history).when(TaskCommand::Cancel).then([TaskEvent::TaskCancelled]);
+        let rejected = TaskRejection::WrongStage { status: record(history).status };
+        given::<Task>(history).when(accept()).then_rejected(rejected);
+    }
+    let rejected = TaskRejection::WrongStage { status: record(&streaming).status };
+    given::<Task>(&streaming).when(start()).then_rejected(rejected);
+    let complete = TaskCommand::Complete { results: TaskResults::Music(stream()) };
+    given::<Task>(&created).when(complete).rejection();
 }

@@ -1,15 +1,14 @@
 //! Stored shapes of events, independent of the domain types.
 //!
-//! One file per released version holds its frozen structs; only they are ever encoded. [`store`] converts domain values
-//! to the newest shapes, [`restore`] converts back. To change a shape:
+//! One file per released version holds its frozen structs; only they are ever encoded. [`mapping`] converts between
+//! domain values and the newest shapes. To change a shape:
 //! 1. Declare it, and every shape that contains it, in a file with the next number. Unchanged shapes are used from the
 //!    older file, which stays frozen.
 //! 2. Increase [`VERSION`] and upcast the old shape in `codec::decode`.
 //! 3. Keep the golden bytes of both versions.
 
 pub mod bytes;
-pub mod restore;
-pub mod store;
+pub mod mapping;
 pub mod v1;
 pub mod v2;
 

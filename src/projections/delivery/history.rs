@@ -1,7 +1,7 @@
 //! Delivery history, read from the streams of the log, including completed deliveries.
 
 use super::notification::{WebhookNotification, notifications_from};
-use crate::domain::decider::{Decider, fold};
+use crate::domain::decider::fold;
 use crate::domain::delivery::{AttemptOutcome, Delivery, DeliveryEvent};
 use crate::domain::ids::{DeliveryId, TaskId};
 use crate::domain::value::Timestamp;
@@ -66,7 +66,10 @@ impl ReadModels {
         }
         self.read_log(move |log| {
             let history = log.read_stream(&StreamId::from(&delivery), Version(0))?;
-            Ok(history.iter().find_map(|recorded| Delivery::downcast(&recorded.event)).map(|event| event.subject().1))
+            Ok(history
+                .iter()
+                .find_map(|recorded| recorded.event.downcast::<DeliveryEvent>())
+                .map(|event| event.subject().1))
         })
         .await
     }
@@ -74,13 +77,14 @@ impl ReadModels {
 
 fn read_delivery(log: &dyn EventLog, notification: WebhookNotification) -> Result<DeliveryRecord, LogFailure> {
     let history = log.read_stream(&StreamId::from(&notification.id), Version(0))?;
-    let events = || history.iter().filter_map(|recorded| Some((Delivery::downcast(&recorded.event)?, recorded.at)));
+    let events =
+        || history.iter().filter_map(|recorded| Some((recorded.event.downcast::<DeliveryEvent>()?, recorded.at)));
     let attempts = history.iter().filter_map(attempt_from).collect();
     Ok(DeliveryRecord { notification, state: fold::<Delivery>(events()), attempts })
 }
 
 fn attempt_from(recorded: &RecordedEvent) -> Option<DeliveryAttempt> {
-    let (number, outcome) = match Delivery::downcast(&recorded.event)? {
+    let (number, outcome) = match recorded.event.downcast::<DeliveryEvent>()? {
         DeliveryEvent::AttemptFailed { attempt, outcome, .. }
         | DeliveryEvent::DeliveryDeadLettered { attempt, outcome, .. } => (*attempt, outcome.clone()),
         DeliveryEvent::DeliverySucceeded { attempt, status, .. } => {

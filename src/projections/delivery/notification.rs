@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::decider::Decider;
 use crate::domain::ids::{DeliveryId, UserId};
-use crate::domain::task::{Gateway, Submission, Task, TaskEvent, TaskFailure, TaskResults, TaskStatus, TaskWork};
+use crate::domain::task::{Gateway, Submission, TaskEvent, TaskFailure, TaskResults, TaskStatus, TaskWork};
 use crate::domain::value::{CallbackUrl, Timestamp};
 use crate::domain::video::{AttachedDocument, Credits};
 use crate::events::envelope::RecordedEvent;
@@ -112,7 +111,7 @@ pub(super) fn notifications_from(history: &[RecordedEvent]) -> Vec<WebhookNotifi
     let mut webhook = None;
     let mut notifications = Vec::new();
     for recorded in history {
-        let Some(event) = Task::downcast(&recorded.event) else { continue };
+        let Some(event) = recorded.event.downcast::<TaskEvent>() else { continue };
         if let TaskEvent::TaskSubmitted(submission) = event {
             webhook =
                 WebhookChangeTracker::for_submission(submission).map(|(tracker, url)| (tracker, url, submission.owner));

@@ -45,7 +45,7 @@ fn replay_each<'h>(history: &'h [RecordedEvent], mut visit: impl FnMut(&TaskAt, 
     let mut task = Task::default();
     let mut states = Vec::new();
     for recorded in history {
-        let Some(event) = Task::downcast(&recorded.event) else { continue };
+        let Some(event) = recorded.event.downcast::<TaskEvent>() else { continue };
         Task::evolve(&mut task, event, recorded.at);
         let Task::Present(record) = &task else { continue };
 

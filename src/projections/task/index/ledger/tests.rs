@@ -157,7 +157,8 @@ impl World {
     fn crash(&mut self) {
         let mut tasks = Tasks::default();
         for recorded in &self.log {
-            let (Ok(id), Some(event)) = (TaskId::parse(recorded.stream.key()), Task::downcast(&recorded.event)) else {
+            let (Ok(id), Some(event)) = (TaskId::parse(recorded.stream.key()), recorded.event.downcast::<TaskEvent>())
+            else {
                 panic!("an event of a task");
             };
             tasks.apply(id, event, recorded);

@@ -1,0 +1,253 @@
+//! Stored shapes of tasks, their jobs and results, and of deliveries.
+
+use super::{Stored, stored, stored_enum, stored_struct};
+use crate::domain::delivery::{AttemptOutcome, DeliveryEvent, Redelivery};
+use crate::domain::image::{
+    ImageJob, ImageWork, LightSettings, Picture, PictureSource, PortraitSettings, PrecisionUpscaleJob, RelightJob,
+    SkinEnhanceJob, SkinMode, StyleTransferJob, UpscaleJob,
+};
+use crate::domain::music::{MusicStream, MusicWork};
+use crate::domain::task::{Submission, TaskEvent, TaskFailure, TaskWork};
+use crate::domain::video::{
+    AttachedDocument, Clip, Creation, ExtendJob, Footage, GenerateJob, KeyFrame, MultiframeJob, VideoJob, VideoWork,
+    Watermark,
+};
+use crate::events::schema::CommitDecodeError;
+use crate::events::schema::v1::{AttemptOutcomeV1, DeliveryEventV1, FailureV1, PictureV1, UpscaleV1};
+use crate::events::schema::v2::{
+    ClipV2, CreationV2, DocumentV2, ExtendV2, GenerateV2, ImageJobV2, KeyFrameV2, LightSettingsV2, MultiframeV2,
+    MusicStreamV2, PortraitV2, RelightV2, SkinEnhanceV2, SkinModeV2, SourceV2, StyleTransferV2, TaskEventV2,
+    UpscalePrecisionV2, VideoJobV2, VideoWorkV2, WatermarkV2, WorkV2,
+};
+
+// A submission with an owner keeps the shape of version 1.
+stored_enum! {
+    TaskEvent => TaskEventV2<'a> {
+        SubmissionStarted { attempt, key },
+        VendorAccepted { reference },
+        VendorRefused { failure },
+        OutcomeUnknown { reason },
+        VendorForgot,
+        TaskCompleted { results },
+        TaskFailed { failure },
+        InputsFetched { inputs },
+        SubmissionUndelivered { reason },
+        TaskCancelled,
+        TaskQueued,
+        FootageFetched { clip },
+        WorkBegan,
+        VideoCompleted { creation },
+        StreamCompleted { stream },
+    } and {
+        (task owner work webhook)
+            { Self::TaskSubmitted(Submission { task, owner: Some(owner), work, webhook }) }
+            = { TaskEventV2::TaskSubmitted { task, owner, work, webhook } },
+        (task work webhook)
+            { Self::TaskSubmitted(Submission { task, owner: None, work, webhook }) }
+            = { TaskEventV2::AnonymousTaskSubmitted { task, work, webhook } },
+    }
+}
+
+// The upscale of an uploaded picture, without a reference and a seed, keeps the shape of version 1.
+stored! {
+    TaskWork => WorkV2<'a> {
+        (input parameters)
+            {
+                Self::Image(ImageWork {
+                    job: ImageJob::Upscale(parameters),
+                    image: PictureSource::Stored(input),
+                    reference: None,
+                    seed: None,
+                })
+            }
+            = { WorkV2::ImageUpscale { input, parameters } },
+        (job image reference seed)
+            { Self::Image(ImageWork { job, image, reference, seed }) }
+            = { WorkV2::Image { job, image, reference, seed } },
+        (work) { Self::Video(work) } = { WorkV2::Video(work) },
+        (prompt seconds)
+            { Self::Music(MusicWork { prompt, seconds }) }
+            = { WorkV2::Music { prompt, seconds } },
+    }
+}
+
+stored_struct! {
+    TaskFailure => FailureV1<'a> { code, message }
+}
+
+stored_struct! {
+    Picture => PictureV1<'a> { digest, format, bytes, width, height }
+}
+
+stored! {
+    PictureSource => SourceV2<'a> {
+        (picture) { Self::Stored(picture) } = { SourceV2::Kept(picture) },
+        (url) { Self::Remote(url) } = { SourceV2::Remote(url) },
+    }
+}
+
+stored_enum! {
+    ImageJob => ImageJobV2<'a> {
+        Upscale(job),
+        UpscalePrecision(job),
+        StyleTransfer(job),
+        SkinEnhance(job),
+        Relight(job),
+    }
+}
+
+stored_struct! {
+    UpscaleJob => UpscaleV1<'a> {
+        scale_factor,
+        engine,
+        optimized_for,
+        creativity,
+        fractality,
+        hdr,
+        resemblance,
+        prompt,
+    }
+}
+
+stored_struct! {
+    PrecisionUpscaleJob => UpscalePrecisionV2<'a> { scale_factor, flavor, sharpen, smart_grain, ultra_detail }
+}
+
+stored_struct! {
+    StyleTransferJob => StyleTransferV2<'a> {
+        engine,
+        flavor,
+        portrait,
+        prompt,
+        structure_strength,
+        style_strength,
+        fixed_generation,
+    }
+}
+
+stored_struct! {
+    PortraitSettings => PortraitV2<'a> { beautifier, style }
+}
+
+stored_struct! {
+    SkinEnhanceJob => SkinEnhanceV2<'a> { mode, sharpen, smart_grain }
+}
+
+stored_enum! {
+    SkinMode => SkinModeV2<'a> { Creative, Faithful { detail }, Flexible { focus } }
+}
+
+stored_struct! {
+    RelightJob => RelightV2<'a> {
+        prompt,
+        source,
+        light_transfer_strength,
+        interpolate_from_original,
+        change_background,
+        preserve_details,
+        style,
+        advanced,
+    }
+}
+
+stored_struct! {
+    LightSettings => LightSettingsV2<'a> {
+        whites,
+        blacks,
+        brightness,
+        contrast,
+        saturation,
+        engine,
+        transfer_light_a,
+        transfer_light_b,
+        fixed_generation,
+    }
+}
+
+stored_struct! {
+    VideoWork => VideoWorkV2<'a> { job, images, seed, payload, meta_data, credits }
+}
+
+stored_enum! {
+    VideoJob => VideoJobV2<'a> { StartEnd(job), Reference(job), Extend(job), Multiframe(job) }
+}
+
+stored_struct! {
+    GenerateJob => GenerateV2<'a> {
+        model,
+        resolution,
+        seconds,
+        aspect_ratio,
+        movement_amplitude,
+        style,
+        audio,
+        audio_type,
+        bgm,
+        voice_id,
+        enhance,
+        is_rec,
+        off_peak,
+        priority,
+        prompt,
+        watermark,
+    }
+}
+
+stored_struct! {
+    Watermark => WatermarkV2<'a> { position, image }
+}
+
+stored! {
+    ExtendJob => ExtendV2<'a> {
+        (model resolution seconds prompt creation url stored vendor_id)
+            { Self { model, resolution, seconds, prompt, video: Footage { creation, url, stored, vendor_id } } }
+            = { ExtendV2 { model, resolution, seconds, prompt, creation, url, clip: stored, at_vendor: vendor_id } },
+    }
+}
+
+stored_struct! {
+    MultiframeJob => MultiframeV2<'a> { model, resolution, start_image, key_frames }
+}
+
+stored_struct! {
+    KeyFrame => KeyFrameV2<'a> { image, seconds, prompt }
+}
+
+stored_struct! {
+    AttachedDocument => DocumentV2 { digest, bytes }
+}
+
+stored_struct! {
+    Clip => ClipV2<'a> { digest, format, bytes }
+}
+
+stored_struct! {
+    Creation => CreationV2<'a> { video, cover, watermarked, vendor_id = at_vendor }
+}
+
+stored_struct! {
+    MusicStream => MusicStreamV2<'a> { title, millis, bytes }
+}
+
+// The stored variant says whether the task has an owner.
+stored_enum! {
+    DeliveryEvent => DeliveryEventV1<'a> {
+        AttemptFailed { delivery, task, attempt, outcome, next_at = next_at_micros },
+        DeliverySucceeded { delivery, task, attempt, status },
+        DeliveryDeadLettered { delivery, task, attempt, outcome },
+    } and {
+        (delivery task owner url task_version)
+            { Self::RedeliveryRequested(Redelivery { delivery, task, owner: Some(owner), url, task_version }) }
+            = { DeliveryEventV1::RedeliveryRequested { delivery, task, owner, url, change: task_version } },
+        (delivery task url task_version)
+            { Self::RedeliveryRequested(Redelivery { delivery, task, owner: None, url, task_version }) }
+            = { DeliveryEventV1::AnonymousRedeliveryRequested { delivery, task, url, change: task_version } },
+    }
+}
+
+stored_enum! {
+    AttemptOutcome => AttemptOutcomeV1<'a> {
+        Answered { status, retry_after = retry_after_micros },
+        Unreachable { reason },
+    }
+}
