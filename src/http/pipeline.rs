@@ -5,6 +5,7 @@ use std::future::Future;
 use std::ops::Deref;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
+use std::time::Duration;
 
 use actix_web::dev::Payload;
 use actix_web::http::{Method, StatusCode};
@@ -35,6 +36,10 @@ use crate::telemetry::trace;
 
 mod body_state;
 mod request_context;
+
+/// Delay of a 429, after its resources are released. A client that ignores `Retry-After` sends its next request later,
+/// and takes less of the processor from others.
+const RATE_LIMITED_DELAY: Duration = Duration::from_millis(25);
 
 /// Request authorized for `ACTION` (an [`Action`] as a number): a proof of permission in the handler's signature.
 pub struct Call<const ACTION: u8>(RequestContext);
@@ -125,11 +130,15 @@ impl ApiEndpoint {
         let mut response = result.unwrap_or_else(|problem| problem.to_response(request.path()));
 
         rate_limit::set_rate_limit_headers(&request, &mut response);
-        if let Some(code) = error_code_of(&response).filter(|_| response.status() == StatusCode::TOO_MANY_REQUESTS) {
+        let is_rate_limited = response.status() == StatusCode::TOO_MANY_REQUESTS;
+        if let Some(code) = error_code_of(&response).filter(|_| is_rate_limited) {
             meter.count_rate_limited(code.as_str());
         }
 
         meter.finish(response.status().as_u16());
+        if is_rate_limited {
+            Box::pin(rt::time::sleep(RATE_LIMITED_DELAY)).await;
+        }
         response
     }
 

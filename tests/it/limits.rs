@@ -2,7 +2,7 @@
 //! addresses.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mediary::config::{ProxyHeader, RateSetting, Settings};
 use mediary::domain::network::Network;
@@ -66,6 +66,22 @@ async fn a_burst_is_answered_then_refused_and_comes_back_with_time() {
     environment.advance(Duration::from_secs(2));
     let metrics = app.get("/metrics").await.expect(200).text();
     assert!(metrics.contains("mediary_limit_refusals_total{code=\"rate_limited\"} 2\n"), "{metrics}");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_client_that_ignores_retry_after_is_slowed_down() {
+    let app = TestApp::start_with(allow_two_reads, noon()).await;
+    app.get("/nodes").await.expect(200);
+    app.get("/nodes").await.expect(200);
+
+    let start = Instant::now();
+    for _ in 0..8 {
+        app.get("/nodes").await.expect(429);
+    }
+
+    let delays = 8 * Duration::from_millis(25);
+    assert!(start.elapsed() >= delays, "{:?}", start.elapsed());
     app.stop().await;
 }
 
