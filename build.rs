@@ -1,26 +1,27 @@
-//! A number for everything that decides what read models look like: snapshots of another number are not read. And the
-//! version with the commit, where whoever builds says which one it is: the sources alone do not tell.
+//! Sets two variables for the compiler: a fingerprint of all sources that determine the read models, because snapshots of
+//! another fingerprint are not read; and the version, with the commit if `BUILD_COMMIT` names it.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The shapes, how events are read and folded, how snapshots are written, and the crates below.
+/// Sources that determine the read models and how snapshots store them.
 const SOURCES: [&str; 6] = [
     "src/domain",
     "src/projections",
     "src/events/schema",
     "src/events/codec.rs",
-    "src/events/stream_versions.rs",
+    "src/events/stream_counts.rs",
     "Cargo.lock",
 ];
 
 fn main() {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for file in SOURCES.iter().flat_map(|source| files(Path::new(source))) {
-        // As Git checks it out: where lines end does not count.
-        let bytes = fs::read(&file).unwrap_or_default();
+        // A missing source would make Cargo run this script, and compile everything, at each build.
+        let bytes = fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}; update SOURCES", file.display()));
         let name = file.to_string_lossy().into_owned();
+        // Without carriage returns, because Git may check out other line ends.
         for byte in name.bytes().chain(bytes.into_iter().filter(|byte| *byte != b'\r')) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
@@ -29,22 +30,22 @@ fn main() {
         println!("cargo:rerun-if-changed={source}");
     }
     println!("cargo:rustc-env=MODELS_FINGERPRINT={hash}");
-    tell_version();
+    set_version();
 }
 
-/// Of two builds of a version the commit tells which is which. What `cargo run` and `cargo test` start has these
-/// variables too, so their names must not be those of settings.
-fn tell_version() {
+/// Sets the version. Programs that `cargo run` and `cargo test` start inherit the variables, so their names must differ
+/// from those of settings.
+fn set_version() {
     let version = env::var("CARGO_PKG_VERSION").unwrap_or_default();
     let commit = env::var("BUILD_COMMIT").unwrap_or_default();
     let commit = commit.trim();
-    let told = if commit.is_empty() { version } else { format!("{version} ({commit})") };
+    let full_version = if commit.is_empty() { version } else { format!("{version} ({commit})") };
     println!("cargo:rerun-if-env-changed=BUILD_COMMIT");
     println!("cargo:rustc-env=BUILD_COMMIT={commit}");
-    println!("cargo:rustc-env=BUILD_VERSION={told}");
+    println!("cargo:rustc-env=BUILD_VERSION={full_version}");
 }
 
-/// The file, or every file below the folder, in one order.
+/// Returns the file, or all files below the directory, in a fixed order.
 fn files(path: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(path) else { return vec![path.to_owned()] };
     let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
