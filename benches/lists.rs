@@ -13,7 +13,7 @@ use std::time::Instant;
 use mediary::domain::ids::{NodeId, PublisherId, VersionId};
 use mediary::domain::node::{NodeEvent, NodeFields};
 use mediary::domain::publisher::{PublisherFields, PublisherProfile, PublisherStatus};
-use mediary::domain::value::{Label, Labels, Link, Name, Text, Timestamp};
+use mediary::domain::value::{Label, Link, Name, Text, TextList, Timestamp};
 use mediary::domain::version::{SemVer, VersionDraft, VersionFields};
 use mediary::projections::node::facets::FormFactor;
 use mediary::projections::node::host_version::HostVersion;
@@ -74,7 +74,7 @@ fn selections(nodes: &Nodes, rounds: u32) {
     let linux = NodeFilter { systems: vec!["linux".to_owned()], ..NodeFilter::default() };
     let narrow = NodeFilter {
         form_factor: Some(FormFactor::GitWindows),
-        host: HostVersion::parse("1.4.0").ok(),
+        host: HostVersion::parse("1.4.0"),
         accelerators: vec!["cuda".to_owned()],
         ..NodeFilter::default()
     };
@@ -201,7 +201,7 @@ fn publisher(n: u32) -> PublisherId {
 fn draft(n: u64, minor: u32) -> VersionDraft {
     let fields = VersionFields {
         changelog: Some(Text::from_recorded(sentence(minor, 8))),
-        dependencies: Some(labels(&["numpy>=1.26", "pillow", "opencv-python"])),
+        dependencies: Some(text_list(&["numpy>=1.26", "pillow", "opencv-python"])),
         ..VersionFields::default()
     };
     let version = SemVer::parse(&format!("1.{minor}.0")).expect("a version");
@@ -217,21 +217,21 @@ fn fields(n: u32) -> NodeFields {
         banner_url: Some(Link::from_recorded(format!("https://pictures.example/banner-{n}.png"))),
         description: Some(Text::from_recorded(sentence(seed, 24))),
         icon: Some(Link::from_recorded(format!("https://pictures.example/icon-{n}.png"))),
-        license: Some(Label::from_recorded("MIT".to_owned())),
+        license: Some(Text::from_recorded("MIT".to_owned())),
         name: Some(Name::from_recorded(sentence(seed / 7, 3))),
         repository: Some(Link::from_recorded(format!("https://code.example/author/node-{n}"))),
-        supported_accelerators: Some(labels([&["CUDA"][..], &["CUDA", "ROCm"], &[]][seed as usize % 3])),
+        supported_accelerators: Some(text_list([&["CUDA"][..], &["CUDA", "ROCm"], &[]][seed as usize % 3])),
         supported_host_version: Some(Label::from_recorded(
             [">=1.2, <2", "^1", "", "~1.5"][seed as usize % 4].to_owned(),
         )),
-        supported_os: Some(labels(systems)),
-        tags: Some(labels(&[WORDS[seed as usize % 24], WORDS[seed as usize / 24 % 24]])),
+        supported_os: Some(text_list(systems)),
+        tags: Some(text_list(&[WORDS[seed as usize % 24], WORDS[seed as usize / 24 % 24]])),
         ..NodeFields::default()
     }
 }
 
-fn labels(texts: &[&str]) -> Labels {
-    Labels::from_recorded(texts.iter().map(|text| (*text).to_owned()).collect())
+fn text_list<const ENTRIES: usize, const CHARS: usize>(texts: &[&str]) -> TextList<ENTRIES, CHARS> {
+    TextList::from_recorded(texts.iter().map(|text| (*text).to_owned()).collect())
 }
 
 /// Words, some common and some in few nodes only.

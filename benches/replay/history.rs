@@ -10,7 +10,7 @@ use mediary::domain::publisher::{PublisherEvent, PublisherFields};
 use mediary::domain::task::{Submission, TaskEvent, TaskWork};
 use mediary::domain::token::{TokenEvent, TokenGrant, TokenSubject};
 use mediary::domain::user::{NewUser, UserEvent};
-use mediary::domain::value::{Digest, Label, Labels, Link, Name, Text, Timestamp};
+use mediary::domain::value::{Digest, Label, Link, Name, Text, TextList, Timestamp};
 use mediary::domain::version::{Archive, SemVer, VersionDraft, VersionFields, VersionStatus};
 use mediary::events::envelope::{Actor, Append, CommandContext, NewEvent};
 use mediary::events::stream::{StreamId, Version};
@@ -225,20 +225,20 @@ impl History {
         let seed = self.draw(1 << 32);
         let pick = |choices: &[&[&str]]| {
             let chosen = choices[usize::try_from(seed).expect("64 bits") % choices.len()];
-            Some(labels(chosen))
+            Some(text_list(chosen))
         };
         NodeFields {
             author: Some(Name::from_recorded(format!("Author {}", seed % 3_000))),
             banner_url: Some(Link::from_recorded(format!("https://pictures.example/banner-{node}.png"))),
             description: Some(Text::from_recorded(self.sentence(40))),
             icon: Some(Link::from_recorded(format!("https://pictures.example/icon-{node}.png"))),
-            license: Some(Label::from_recorded("MIT".to_owned())),
+            license: Some(Text::from_recorded("MIT".to_owned())),
             name: Some(Name::from_recorded(self.sentence(3))),
             repository: Some(Link::from_recorded(format!("https://code.example/author/node-{node}"))),
             supported_accelerators: pick(&[&["CUDA"], &["CUDA", "ROCm"], &[]]),
             supported_host_version: Some(Label::from_recorded(">=1.2, <2".to_owned())),
             supported_os: pick(&[&["Linux"], &["Windows", "Linux"], &["Windows"], &[], &["macOS", "Linux"]]),
-            tags: Some(labels(&[self.word(), self.word()])),
+            tags: Some(text_list(&[self.word(), self.word()])),
             ..NodeFields::default()
         }
     }
@@ -247,7 +247,7 @@ impl History {
         let id = self.id();
         let fields = VersionFields {
             changelog: Some(Text::from_recorded(self.sentence(30))),
-            dependencies: Some(labels(&["numpy>=1.26", "pillow", "opencv-python"])),
+            dependencies: Some(text_list(&["numpy>=1.26", "pillow", "opencv-python"])),
             ..VersionFields::default()
         };
         let version = SemVer::parse(&format!("1.{minor}.0")).expect("a version");
@@ -298,6 +298,6 @@ fn publisher(n: u64) -> PublisherId {
     PublisherId::parse(&format!("publisher-{n}")).expect("an id")
 }
 
-fn labels(texts: &[&str]) -> Labels {
-    Labels::from_recorded(texts.iter().map(|text| (*text).to_owned()).collect())
+fn text_list<const ENTRIES: usize, const CHARS: usize>(texts: &[&str]) -> TextList<ENTRIES, CHARS> {
+    TextList::from_recorded(texts.iter().map(|text| (*text).to_owned()).collect())
 }

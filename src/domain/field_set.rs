@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::value::{Labels, Link, Text, Timestamp};
+use super::value::{Link, Text, TextList, Timestamp};
 
 /// Maximum bytes of text in one part of a set. A single larger field gets a part of its own. Keeps an event below the
 /// size limit of the log (ADR 5).
@@ -35,7 +35,7 @@ impl TextSize for Link {
     }
 }
 
-impl TextSize for Labels {
+impl<const ENTRIES: usize, const CHARS: usize> TextSize for TextList<ENTRIES, CHARS> {
     fn text_bytes(&self) -> usize {
         self.iter().map(str::len).sum()
     }

@@ -29,7 +29,7 @@ pub const INPUT_BYTES_MAX: usize = 50 * 1_000_000;
 pub const INPUT_PIXELS_MAX: u64 = 100_000_000;
 
 /// Prompt of an image job.
-pub type ImagePrompt = Text<2000>;
+pub type ImagePrompt = Text<10_000>;
 
 /// A percentage from 0 to 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

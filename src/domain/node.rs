@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::decider::Decider;
 use super::event_enum::event_enum;
-use super::field_set::field_set;
+use super::field_set::{PART_BYTES_MAX, field_set};
 use super::ids::{NodeId, PublisherId, StreamKind, UserId, VersionId};
 use super::value::{Label, Labels, Link, Name, Reason, Text, Timestamp, Transition, named_values};
 use super::version::{
-    Archive, NodeVersion, SemVer, VersionAdminFields, VersionDraft, VersionFields, VersionRef, VersionStatus,
+    Archive, Dependencies, NodeVersion, SemVer, VersionAdminFields, VersionDraft, VersionFields, VersionRef,
+    VersionStatus,
 };
 
 mod rating;
@@ -22,6 +23,8 @@ pub use reviews::Reviews;
 
 /// Description of a node (contract 4).
 pub type NodeDescription = Text<1000>;
+/// License of a node: its name, the path of its file, or its text (contract 4).
+pub type License = Text<10_000>;
 
 /// Texts of a node in one language: field → text.
 pub type LocalizedTexts = BTreeMap<Label, Text<1000>>;
@@ -48,7 +51,7 @@ field_set! {
         category: Label,
         description: NodeDescription,
         icon: Link,
-        license: Label,
+        license: License,
         name: Name,
         preempted_host_node_names: Labels,
         repository: Link,
@@ -253,6 +256,8 @@ event_enum! {
         VersionStatusChanged { id: VersionId, status: VersionStatus, reason: Option<Reason> },
         /// An administrator set fields of a version that only administrators can set.
         VersionAdministered { id: VersionId, admin_fields: VersionAdminFields },
+        /// Continues the dependencies that the event before it set, because they do not fit into one event.
+        DependenciesContinued { id: VersionId, dependencies: Dependencies },
     }
 }
 
@@ -581,10 +586,28 @@ fn creation_events(
 fn registration_events(mut version: VersionDraft, register: fn(VersionDraft) -> NodeEvent) -> Vec<NodeEvent> {
     let id = version.id;
     let mut parts = version.fields.split().into_iter();
-    version.fields = parts.next().unwrap_or_default();
+    let mut first_part = parts.next().unwrap_or_default();
+    let continued = split_dependencies(id, &mut first_part);
+    version.fields = first_part;
+
     let mut events = vec![register(version)];
-    events.extend(parts.map(|change| NodeEvent::VersionRevised { id, change }));
+    events.extend(continued);
+    events.extend(parts.flat_map(|change| revised_events(id, change)));
     events
+}
+
+/// Returns the events that record one part of changed fields.
+fn revised_events(id: VersionId, mut change: VersionFields) -> Vec<NodeEvent> {
+    let continued = split_dependencies(id, &mut change);
+    std::iter::once(NodeEvent::VersionRevised { id, change }).chain(continued).collect()
+}
+
+/// Reduces dependencies to what fits into one event; returns the events that continue them.
+fn split_dependencies(id: VersionId, fields: &mut VersionFields) -> Vec<NodeEvent> {
+    let Some(dependencies) = &mut fields.dependencies else { return Vec::new() };
+    let mut lists = dependencies.split(PART_BYTES_MAX).into_iter();
+    *dependencies = lists.next().unwrap_or_default();
+    lists.map(|dependencies| NodeEvent::DependenciesContinued { id, dependencies }).collect()
 }
 
 fn version_released(version: VersionDraft) -> NodeEvent {
@@ -628,7 +651,7 @@ fn version_revision_events(
     let changes = change.changing(&version.fields).into_iter();
     let admin_changes = admin_fields.changing(&version.admin_fields()).into_iter();
 
-    let revised = changes.map(|change| NodeEvent::VersionRevised { id, change });
+    let revised = changes.flat_map(|change| revised_events(id, change));
     let administered = admin_changes.map(|admin_fields| NodeEvent::VersionAdministered { id, admin_fields });
     revised.chain(administered).collect()
 }
@@ -691,6 +714,7 @@ impl NodeProfile {
             NodeEvent::VersionRevised { id, .. }
             | NodeEvent::VersionStatusChanged { id, .. }
             | NodeEvent::VersionAdministered { id, .. }
+            | NodeEvent::DependenciesContinued { id, .. }
             | NodeEvent::ArchiveStored { version: id, .. } => return self.apply_to_version(*id, event),
         }
         true
@@ -702,6 +726,9 @@ impl NodeProfile {
 
         match event {
             NodeEvent::VersionRevised { change, .. } => version.fields.apply(change),
+            NodeEvent::DependenciesContinued { dependencies, .. } => {
+                version.fields.dependencies.get_or_insert_default().append(dependencies);
+            }
             NodeEvent::VersionAdministered { admin_fields, .. } => version.apply_admin_fields(admin_fields),
             NodeEvent::ArchiveStored { archive, .. } => version.archive = Some(*archive),
             NodeEvent::VersionStatusChanged { status, reason, .. }

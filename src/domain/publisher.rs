@@ -6,7 +6,7 @@ use super::decider::Decider;
 use super::event_enum::event_enum;
 use super::field_set::field_set;
 use super::ids::{PublisherId, StreamKind, UserId};
-use super::value::{Label, Link, Name, Reason, Text, Timestamp, Transition, named_values};
+use super::value::{Link, Name, Reason, Text, Timestamp, Transition, named_values};
 
 named_values! {
     /// Role of a member. Owners have all rights; members create and update nodes and versions (contract 3).
@@ -23,6 +23,8 @@ const DELETED: &str = "PublisherStatusDeleted";
 
 /// Description of a publisher (contract 4).
 pub type PublisherDescription = Text<10_000>;
+/// How to find or reach a publisher: a URL, or any other text (contract 4).
+pub type ContactText = Text<1000>;
 
 field_set! {
     /// The descriptive fields of a publisher; a command or event contains only those that change.
@@ -30,9 +32,9 @@ field_set! {
         name: Name,
         description: PublisherDescription,
         logo: Link,
-        source_code_repo: Link,
-        support: Label,
-        website: Link,
+        source_code_repo: ContactText,
+        support: ContactText,
+        website: ContactText,
     }
 }
 

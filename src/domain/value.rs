@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, Datelike, SecondsFormat, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 /// Reason for which a value is invalid: a phrase that follows the name of the field and says what is allowed.
@@ -49,6 +49,28 @@ impl Timestamp {
         let time = time.filter(|time| (0..=9999).contains(&time.year()));
         let invalid = || InvalidValue::new("must be a time such as 2026-01-31T12:00:00Z");
         time.map(|time| Self(time.timestamp_micros())).ok_or_else(invalid)
+    }
+
+    /// Parses a date, or a time with or without a zone, as ISO 8601 writes them; without a zone, it is UTC.
+    ///
+    /// # Errors
+    /// If the text is neither, or its UTC year is outside 0 to 9999.
+    pub fn parse_iso_8601(text: &str) -> Result<Self, InvalidValue> {
+        const ZONED: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M%#z"];
+        const LOCAL: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M"];
+
+        let date = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0);
+        let local = || LOCAL.iter().find_map(|format| NaiveDateTime::parse_from_str(text, format).ok());
+        let zoned = || ZONED.iter().find_map(|format| DateTime::parse_from_str(text, format).ok());
+        let parsed = date().or_else(local).map(|time| time.and_utc()).or_else(|| zoned().map(|time| time.to_utc()));
+
+        let in_range = parsed.filter(|time| (0..=9999).contains(&time.year()));
+        let invalid = || {
+            InvalidValue::new(
+                "must be a date or a time such as 2026-01-31, 2026-01-31T12:00:00 or 2026-01-31T12:00:00Z",
+            )
+        };
+        Self::parse(text).ok().or_else(|| in_range.map(|time| Self(time.timestamp_micros()))).ok_or_else(invalid)
     }
 
     /// Returns the whole seconds since the Unix epoch, rounded down.
@@ -169,24 +191,28 @@ pub fn is_invisible(c: char) -> bool {
 /// Maximum entries of a list (contract 4).
 pub const LIST_MAX: usize = 100;
 
-/// A list of at most [`LIST_MAX`] labels. Uses a single allocation, because a registry holds a million such lists.
+/// A list of at most [`LIST_MAX`] labels.
+pub type Labels = TextList<LIST_MAX, 200>;
+
+/// A list of at most `ENTRIES` texts of at most `CHARS` characters. Uses a single allocation, because a registry holds a
+/// million such lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Labels(
-    /// The labels, each followed by [`LABEL_END`].
+pub struct TextList<const ENTRIES: usize, const CHARS: usize>(
+    /// The texts, each followed by [`TEXT_END`].
     Box<str>,
 );
 
-/// Terminator of a label; labels contain no control characters.
-const LABEL_END: char = '\0';
+/// Terminator of a text in a list; texts do not contain it.
+const TEXT_END: char = '\0';
 
-impl Labels {
+impl<const ENTRIES: usize, const CHARS: usize> TextList<ENTRIES, CHARS> {
     /// Validates the number of entries; the entries are already validated.
     ///
     /// # Errors
-    /// If there are more than [`LIST_MAX`] entries.
-    pub fn new(entries: Vec<Label>) -> Result<Self, InvalidValue> {
-        if entries.len() > LIST_MAX {
-            return Err(InvalidValue::new(format!("must be an array of at most {LIST_MAX} entries")));
+    /// If there are more than `ENTRIES` entries.
+    pub fn new(entries: Vec<Text<CHARS>>) -> Result<Self, InvalidValue> {
+        if entries.len() > ENTRIES {
+            return Err(InvalidValue::new(format!("must be an array of at most {ENTRIES} entries")));
         }
         Ok(Self::from_entries(entries))
     }
@@ -201,14 +227,38 @@ impl Labels {
         let mut joined = String::new();
         for entry in entries {
             joined.push_str(entry.as_ref());
-            joined.push(LABEL_END);
+            joined.push(TEXT_END);
         }
         Self(joined.into())
     }
 
     /// Returns the entries in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.split_terminator(LABEL_END)
+        self.0.split_terminator(TEXT_END)
+    }
+
+    /// Splits the list into consecutive lists of at most `bytes` bytes of text each; a larger entry gets one of its own.
+    /// Returns at least one list, which may be empty.
+    #[must_use]
+    pub fn split(&self, bytes: usize) -> Vec<Self> {
+        let mut lists = vec![Vec::new()];
+        let mut filled = 0;
+
+        for entry in self.iter() {
+            if filled > 0 && filled + entry.len() > bytes {
+                lists.push(Vec::new());
+                filled = 0;
+            }
+            filled += entry.len();
+            lists.last_mut().map(|list| list.push(entry)).unwrap_or_default();
+        }
+
+        lists.into_iter().map(Self::from_entries).collect()
+    }
+
+    /// Appends the entries of another list.
+    pub fn append(&mut self, other: &Self) {
+        self.0 = [&*self.0, &*other.0].concat().into();
     }
 }
 
@@ -427,6 +477,21 @@ mod tests {
             assert_eq!(labels, Labels::from_recorded(entries.into_iter().map(str::to_owned).collect()));
         }
         assert!(Labels::new(vec![Label::default(); LIST_MAX + 1]).is_err());
+    }
+
+    #[test]
+    fn the_parts_of_a_list_together_are_the_list() {
+        for entries in [vec![], vec![""], vec!["aaa", "bb", "", "cccc", "d", "eeeeeeee"]] {
+            let list = Labels::from_recorded(entries.into_iter().map(str::to_owned).collect());
+            let parts = list.split(5);
+            assert!(parts.iter().all(|part| part.iter().map(str::len).sum::<usize>() <= 5 || part.iter().count() == 1));
+
+            let mut joined = Labels::default();
+            for part in &parts {
+                joined.append(part);
+            }
+            assert_eq!(joined, list);
+        }
     }
 
     #[test]

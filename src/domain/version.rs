@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::field_set::field_set;
 use super::ids::VersionId;
-use super::value::{Digest, InvalidValue, Label, Labels, Reason, Text, Timestamp, named_values};
+use super::value::{Digest, InvalidValue, Label, Labels, Reason, Text, TextList, Timestamp, named_values};
 
 named_values! {
     /// States of a version (seed, States and transitions).
@@ -98,12 +98,14 @@ impl fmt::Display for SemVer {
 
 /// A changelog (contract 4).
 pub type Changelog = Text<20_000>;
+/// Dependencies of a version (contract 4).
+pub type Dependencies = TextList<500, 1000>;
 
 field_set! {
     /// Fields that the publisher sets; a change contains only the fields that change.
     VersionFields {
         changelog: Changelog,
-        dependencies: Labels,
+        dependencies: Dependencies,
         deprecated: bool,
         supported_accelerators: Labels,
         supported_host_frontend_version: Label,

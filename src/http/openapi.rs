@@ -182,6 +182,12 @@ fn components(schemas: &Map<String, Value>, responses: &Map<String, Value>) -> V
                                 which can read and can create and change nodes and versions of that publisher, and \
                                 nothing else.",
             },
+            "apiKey": {
+                "type": "apiKey",
+                "in": "header",
+                "name": "X-API-KEY",
+                "description": "The same tokens, for clients that send them in this header.",
+            },
         },
     })
 }
@@ -275,7 +281,11 @@ mod tests {
         for row in route_infos() {
             let security = &document["paths"][row.path][method_name(&row.method)]["security"];
             let anonymous = row.action.allows(CallerRole::Anonymous) || row.action == Action::PublishVersion;
-            let expected = if anonymous { json!([{"bearer": []}, {}]) } else { json!([{"bearer": []}]) };
+            let expected = if anonymous {
+                json!([{"bearer": []}, {"apiKey": []}, {}])
+            } else {
+                json!([{"bearer": []}, {"apiKey": []}])
+            };
             assert_eq!(*security, expected, "{} {}", row.method, row.path);
         }
     }
@@ -389,12 +399,12 @@ mod tests {
             ("/uploads/{ticket}", "put", "409", "Retry-After"),
             ("/media/{file}", "get", "200", "Cache-Control"),
             ("/media/{file}", "get", "206", "Content-Range"),
-            ("/nodes/{node_id}/versions/{version}/download", "get", "200", "Content-Disposition"),
+            ("/nodes/{nodeId}/versions/{version}/download", "get", "200", "Content-Disposition"),
         ] {
             let header = headers(path, method, status);
             assert!(header.iter().any(|told| told == name), "{method} {path} {status}: {name} is not in {header:?}");
         }
-        let not_found_headers = headers("/nodes/{node_id}", "get", "404");
+        let not_found_headers = headers("/nodes/{nodeId}", "get", "404");
         assert!(not_found_headers.iter().all(|name| name != "Idempotent-Replayed"), "{not_found_headers:?}");
     }
 

@@ -82,7 +82,7 @@ type RouteHandler = Box<dyn Fn(RequestContext) -> LocalBoxFuture<'static, Result
 /// Row of the route table.
 pub struct ApiEndpoint {
     pub method: Method,
-    /// Path with parameters such as `{publisher_id}` and `{node_id}`.
+    /// Path with parameters such as `{publisherId}` and `{nodeId}`.
     pub path: &'static str,
     pub action: Action,
     pub body_limit: BodyLimit,
@@ -250,7 +250,7 @@ impl ApiEndpoint {
         shared: &Data<AppState>,
     ) -> Result<(Identity, BodyState), Problem> {
         let services = &shared.services;
-        if let Some(secret) = authorize::bearer_token(request.headers())? {
+        if let Some(secret) = authorize::presented_token(request.headers())? {
             let identity = authorize::authenticate(secret, services, Some(request)).await?;
             return Ok((identity, BodyState::Unread(payload)));
         }
@@ -317,7 +317,7 @@ impl ApiEndpoint {
 
 /// Authenticates the caller by the header alone.
 async fn authenticate_by_header(routed: &RoutedRequest) -> Result<Identity, Problem> {
-    match authorize::bearer_token(routed.request.headers())? {
+    match authorize::presented_token(routed.request.headers())? {
         Some(secret) => authorize::authenticate(secret, &routed.shared.services, Some(&routed.request)).await,
         None => Ok(Identity::Anonymous),
     }

@@ -18,8 +18,8 @@ pub fn find_publisher(
     segment: impl Fn(&str) -> Option<String>,
     models: &Models,
 ) -> Result<Option<&PublisherProfile>, Problem> {
-    let path_node = || segment("node_id").map(|text| find_node(&text, models));
-    let Some(text) = segment("publisher_id") else {
+    let path_node = || segment("nodeId").map(|text| find_node(&text, models));
+    let Some(text) = segment("publisherId") else {
         return match path_node() {
             Some(node) if action.is_write() && action != Action::Administer => owner_of(node?, models).map(Some),
             _ => Ok(None),
@@ -29,7 +29,7 @@ pub fn find_publisher(
     let publisher = PublisherId::parse(&text).ok().and_then(|id| models.publishers.get(&id));
     let publisher = publisher.ok_or_else(|| Problem::not_found("publisher"))?;
 
-    let version = segment("version_id");
+    let version = segment("versionId");
     // Publishing may create the node; the command rejects an id of another publisher.
     let may_be_new = action == Action::PublishVersion && version.is_none();
     if let Some(node) = path_node().filter(|_| !may_be_new) {

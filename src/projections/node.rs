@@ -310,6 +310,7 @@ fn indexed_parts_changed_by(event: &NodeEvent) -> Option<IndexedParts> {
         NodeEvent::VersionPublished { .. }
         | NodeEvent::ArchiveStored { .. }
         | NodeEvent::VersionAdministered { .. }
+        | NodeEvent::DependenciesContinued { .. }
         | NodeEvent::DownloadsCounted { .. }
         | NodeEvent::NodeReviewed { .. }
         | NodeEvent::NodeTranslated { .. }

@@ -9,7 +9,7 @@ from pathlib import Path
 KNOWN = {
     "GET /media/{file}": "content_type */*",  # pictures and films of nine formats
     "GET /metrics": "content_type application/openmetrics-text",  # for Prometheus
-    "GET /nodes/{node_id}/versions/{version}/download": "content_type application/zip",
+    "GET /nodes/{nodeId}/versions/{version}/download": "content_type application/zip",
     "POST /proxy/musicvendor/t2m/generate": "content_type application/x-ndjson",  # lines that come while music is made
     "PUT /uploads/{ticket}": "content type application/zip",  # application/octet-stream is listed beside it and taken
 }

@@ -20,10 +20,10 @@ with open(os.environ["CONTRACT_THERE"], encoding="utf-8") as file:
 CODES = {}
 COUNTER = itertools.count()
 EXAMPLES = {
-    "publisher_id": "acme",
-    "node_id": "face-tools",
+    "publisherId": "acme",
+    "nodeId": "face-tools",
     "ticket": THERE["examples"]["ticket"],
-    "user_id": THERE["examples"]["user_id"],
+    "userId": THERE["examples"]["userId"],
 }
 CONTROL = re.compile("[\\x00-\\x1f\\x7f-\\x9f]")
 PATTERNS = {}
@@ -108,16 +108,16 @@ def before_call(context, case, kwargs):
 def freshen_path(operation, named):
     """Names a spare in place of the example, and brings together what belongs together."""
     if operation in ("deletePublisher", "banPublisher", "unbanPublisher"):
-        take_spare(named, "publisher_id")
+        take_spare(named, "publisherId")
         return
     if operation == "eraseUser":
-        take_spare(named, "user_id")
-    take_spare(named, "node_id")
+        take_spare(named, "userId")
+    take_spare(named, "nodeId")
     take_spare(named, "ticket")
-    if "node_id" in named and named.get("publisher_id") in THERE["spares"]["publisher_id"]:
-        named["publisher_id"] = EXAMPLES["publisher_id"]
-    if UUID.fullmatch(str(named.get("version_id"))):
-        named["version_id"] = "1.2.0"
+    if "nodeId" in named and named.get("publisherId") in THERE["spares"]["publisherId"]:
+        named["publisherId"] = EXAMPLES["publisherId"]
+    if UUID.fullmatch(str(named.get("versionId"))):
+        named["versionId"] = "1.2.0"
 
 
 def take_spare(named, parameter):
@@ -146,8 +146,8 @@ def make_urls_sure(value):
 def name_node_of_path(node, named):
     """A node that a body names is that of the path, which no schema says; what can be no id stays as it is."""
     given = node.get("id") if isinstance(node, dict) else None
-    if "node_id" in named and isinstance(given, str) and NODE_ID.fullmatch(given):
-        node["id"] = named["node_id"]
+    if "nodeId" in named and isinstance(given, str) and NODE_ID.fullmatch(given):
+        node["id"] = named["nodeId"]
 
 
 @schemathesis.hook

@@ -94,20 +94,20 @@ create_node("face-tools")
 for number in ("1.1.0", "1.3.0"):
     upload(upload_url("face-tools", number))
 
-spares = {"publisher_id": [f"spare-{n}" for n in range(20)], "node_id": [f"spare-{n}" for n in range(60)]}
-for publisher in spares["publisher_id"]:
+spares = {"publisherId": [f"spare-{n}" for n in range(20)], "nodeId": [f"spare-{n}" for n in range(60)]}
+for publisher in spares["publisherId"]:
     send("POST", "/publishers", {"id": publisher, "name": publisher}, owner_token)
-for node in spares["node_id"]:
+for node in spares["nodeId"]:
     create_node(node)
-spares["user_id"] = [user(f"spare-{n}")[0] for n in range(20)]
-spares["ticket"] = [upload_url(node, "2.0.0").rsplit("/", 1)[1] for node in spares["node_id"][:20]]
+spares["userId"] = [user(f"spare-{n}")[0] for n in range(20)]
+spares["ticket"] = [upload_url(node, "2.0.0").rsplit("/", 1)[1] for node in spares["nodeId"][:20]]
 
 examples = {
-    "user_id": guest,
+    "userId": guest,
     "ticket": spares["ticket"][0],
     "delivery_id": delivered(),
-    "/admin token_id": send("GET", f"/admin/users/{guest}/tokens")[0]["id"],
-    "/publishers token_id": send("GET", "/publishers/acme/tokens")[0]["id"],
+    "/admin tokenId": send("GET", f"/admin/users/{guest}/tokens")[0]["id"],
+    "/publishers tokenId": send("GET", "/publishers/acme/tokens")[0]["id"],
 }
 with open(THERE, "w", encoding="utf-8") as file:
     json.dump({"examples": examples, "spares": spares}, file)

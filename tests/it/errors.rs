@@ -57,6 +57,21 @@ async fn credentials_that_are_missing_or_wrong() {
 }
 
 #[actix_web::test]
+async fn a_token_may_be_sent_in_either_header() {
+    let app = TestApp::start().await;
+    let admin = app.admin_token().to_owned();
+    app.send(app.request(Method::GET, "/users").header("x-api-key", &admin)).await.expect(200);
+
+    let both = |key: &str| {
+        let request = app.request(Method::GET, "/users").header("authorization", format!("Bearer {admin}"));
+        app.send(request.header("x-api-key", key))
+    };
+    both(&admin).await.expect(200);
+    problem(&both("mdu_other").await, 401, "unauthorized");
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn bodies_that_are_no_json() {
     let app = TestApp::start().await;
     let post = |body: Vec<u8>| {

@@ -3,8 +3,8 @@
 use mediary::domain::decider::Decider;
 use mediary::domain::ids::{EventId, NodeId, PublisherId, VersionId};
 use mediary::domain::node::{LocalizedTexts, Node, NodeAdminFields, NodeCommand, NodeEvent, NodeFields, TEXTS_MAX};
-use mediary::domain::value::{LIST_MAX, Labels, Text};
-use mediary::domain::version::{SemVer, VersionAdminFields, VersionDraft, VersionFields, VersionRef};
+use mediary::domain::value::{LIST_MAX, Labels, Text, TextList};
+use mediary::domain::version::{Dependencies, SemVer, VersionAdminFields, VersionDraft, VersionFields, VersionRef};
 use mediary::environment::Environment;
 use mediary::events::codec;
 use mediary::events::envelope::{Append, NewEvent};
@@ -72,7 +72,7 @@ fn creation() -> NodeCommand {
             number: SemVer::parse("1.0.0").unwrap(),
             fields: VersionFields {
                 changelog: Some(widest()),
-                dependencies: Some(longest_labels()),
+                dependencies: Some(TextList::from_recorded(vec![WIDE.repeat(200); LIST_MAX])),
                 supported_accelerators: Some(longest_labels()),
                 supported_os: Some(longest_labels()),
                 tags: Some(longest_labels()),
@@ -96,6 +96,40 @@ fn all_ten_lists_and_the_longest_changelog_fit_into_the_log() {
     let largest = events.iter().filter(|event| !fits_into_append(vec![(*event).clone()])).map(NodeEvent::name);
     assert_eq!(largest.collect::<Vec<_>>(), [""; 0], "no event is too large");
     assert!(fits_into_append(events), "all together are not too large");
+}
+
+#[test]
+fn the_longest_dependencies_are_recorded_over_several_events() {
+    // Given a version with the most and longest dependencies
+    let dependencies: Dependencies = TextList::new(vec![Text::parse("x".repeat(1000)).unwrap(); 500]).unwrap();
+    let fields = VersionFields { dependencies: Some(dependencies.clone()), ..VersionFields::default() };
+    let NodeCommand::Create { id, publisher, first_version: Some(version), .. } = creation() else { unreachable!() };
+    let first_version = Some(VersionDraft { fields: fields.clone(), ..version });
+    let (fields_of_node, admin_fields) = (NodeFields::default(), NodeAdminFields::default());
+
+    // When it is released, and its dependencies are replaced and set again
+    let creation = NodeCommand::Create { id, publisher, fields: fields_of_node, admin_fields, first_version };
+    let mut events = decide(&[], creation);
+    let revise = |dependencies| NodeCommand::AdministerVersion {
+        version: VersionRef::Id(VersionId(samples::id(1))),
+        change: VersionFields { dependencies: Some(dependencies), ..VersionFields::default() },
+        admin_fields: VersionAdminFields::default(),
+        status: None,
+        reason: None,
+    };
+    let released = events.clone();
+    events.extend(decide(&events, revise(TextList::from_recorded(vec!["numpy".to_owned()]))));
+    let replaced = decide(&events, revise(dependencies.clone()));
+    events.extend(replaced.clone());
+
+    // Then each time all of them fit into the log, and none is missing or doubled
+    assert!(fits_into_append(released) && fits_into_append(replaced));
+    let mut node = Node::default();
+    for event in &events {
+        Node::evolve(&mut node, event, samples::AT);
+    }
+    let Node::Present(node) = node else { panic!("the node exists") };
+    assert_eq!(node.versions[0].fields, fields);
 }
 
 #[test]

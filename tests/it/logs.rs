@@ -49,7 +49,7 @@ async fn every_request_has_a_line_of_json_with_what_came_of_it_and_who_asked() {
         ("r-none", "GET", "unmatched", 404, "anonymous"),
         ("r-posted", "POST", "console", 405, "anonymous"),
         ("r-link", "PUT", "/uploads/{ticket}", 403, "anonymous"),
-        ("r-access", "GET", "/publishers/{publisher_id}/nodes", 200, "token"),
+        ("r-access", "GET", "/publishers/{publisherId}/nodes", 200, "token"),
     ] {
         let line = &lines[id];
         let fields = ["method", "route", "status", "caller", "client"].map(|name| line[name].clone());

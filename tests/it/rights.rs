@@ -87,7 +87,7 @@ struct RightsOutcome(u16, Option<&'static str>);
 
 fn expected(case: &RightsCase, caller: RightsCaller) -> RightsOutcome {
     let action = case.action;
-    let concerns_publisher = ["{publisher_id}", "{node_id}", "{ticket}"].iter().any(|name| case.path.contains(name));
+    let concerns_publisher = ["{publisherId}", "{nodeId}", "{ticket}"].iter().any(|name| case.path.contains(name));
     if !action.allows(caller.standing()) {
         return match caller {
             RightsCaller::Anonymous => RightsOutcome(401, Some("unauthorized")),
@@ -175,7 +175,7 @@ fn outcome_of(response: &TestResponse) -> (u16, Option<String>) {
 #[actix_web::test]
 async fn nothing_is_reached_through_a_path_that_names_somebody_elses_publisher() {
     let world = RightsWorld::new().await;
-    for case in cases().iter().filter(|case| case.path.contains("{publisher_id}/nodes/{node_id}")) {
+    for case in cases().iter().filter(|case| case.path.contains("{publisherId}/nodes/{nodeId}")) {
         let (own_ground, foreign_ground) = (world.shared_ground(false), world.foreign_ground());
         let mixed = own_ground.with_publisher_of(foreign_ground);
         let response = world.send(&mixed, case, RightsCaller::ForeignOwner).await;
@@ -189,7 +189,7 @@ async fn nothing_is_reached_through_a_path_that_names_somebody_elses_publisher()
 async fn nothing_is_reached_through_a_path_that_names_another_node_of_the_same_publisher() {
     let world = RightsWorld::new().await;
     let (ground, second) = (world.shared_ground(false), world.second_node().await);
-    for case in cases().iter().filter(|case| case.path.contains("{version_id}")) {
+    for case in cases().iter().filter(|case| case.path.contains("{versionId}")) {
         let mixed = ground.with_node(second.clone());
         let response = world.send(&mixed, case, RightsCaller::Owner).await;
         assert_eq!(response.status, 404, "{} {}: {}", case.method, case.path, response.text());
@@ -222,5 +222,5 @@ async fn a_bad_token_is_refused_even_where_none_is_needed() {
 
 /// `true` for publications, which create a missing node; the foreign node of this test is therefore an id in use.
 fn is_publication(case: &RightsCase) -> bool {
-    case.action == Action::PublishVersion && !case.path.contains("{version_id}")
+    case.action == Action::PublishVersion && !case.path.contains("{versionId}")
 }

@@ -7,9 +7,10 @@ use mediary::domain::delivery::{AttemptOutcome, DeliveryEvent, Redelivery};
 use mediary::domain::event::Event;
 use mediary::domain::ids::{DeliveryId, EventId, RequestId, TaskId, UserId};
 use mediary::domain::image::{ImageFormat, Picture};
+use mediary::domain::node::NodeEvent;
 use mediary::domain::task::{TaskEvent, TaskFailure};
 use mediary::domain::user::UserEvent;
-use mediary::domain::value::{CallbackUrl, Digest, Labels, Link, Text, Timestamp};
+use mediary::domain::value::{CallbackUrl, Digest, Link, Text, TextList, Timestamp};
 use mediary::events::envelope::{Actor, Append, CommandContext, NewEvent};
 use mediary::events::stream::{StreamId, Version};
 use uuid::Uuid;
@@ -93,7 +94,8 @@ fn after(last: Option<&Event>) -> Option<Event> {
         Some(Event::Task(T::FootageFetched { .. })) => T::WorkBegan.into(),
         Some(Event::Task(T::WorkBegan)) => T::VideoCompleted { creation: video::creation() }.into(),
         Some(Event::Task(T::VideoCompleted { .. })) => T::StreamCompleted { stream: video::stream() }.into(),
-        Some(Event::Task(T::StreamCompleted { .. })) => return None,
+        Some(Event::Task(T::StreamCompleted { .. })) => nodes::dependencies_continued(),
+        Some(Event::Node(NodeEvent::DependenciesContinued { .. })) => return None,
         Some(Event::User(event)) => registry::after_user(event),
         Some(Event::Publisher(event)) => registry::after_publisher(event),
         Some(Event::Token(event)) => registry::after_token(event),
@@ -149,8 +151,8 @@ fn text<const MAX: usize, const MULTILINE: bool>(value: &str) -> Text<MAX, MULTI
     Text::parse(value).unwrap()
 }
 
-fn labels(entries: &[&str]) -> Labels {
-    Labels::new(entries.iter().map(|entry| text(entry)).collect()).unwrap()
+fn labels<const ENTRIES: usize, const CHARS: usize>(entries: &[&str]) -> TextList<ENTRIES, CHARS> {
+    TextList::new(entries.iter().map(|entry| text(entry)).collect()).unwrap()
 }
 
 fn link(name: &str) -> Link {

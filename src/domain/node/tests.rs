@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::domain::decider::testing::{NOW, RECORDED_AT, When, given};
-use crate::domain::value::{Digest, LIST_MAX};
+use crate::domain::value::{Digest, TextList};
 
 const ARCHIVE: Archive = Archive { digest: Digest([7; 32]), bytes: 100 };
 
@@ -28,8 +28,8 @@ fn version_id(nth: u128) -> VersionId {
     VersionId(Uuid::from_u128(nth))
 }
 
-fn labels(text: &str) -> Labels {
-    Labels::new(vec![self::text(text)]).unwrap()
+fn labels<const ENTRIES: usize, const CHARS: usize>(text: &str) -> TextList<ENTRIES, CHARS> {
+    TextList::new(vec![self::text(text)]).unwrap()
 }
 
 fn named(name: &str) -> NodeFields {
@@ -282,9 +282,8 @@ fn longest_text<const MAX: usize, const MULTILINE: bool>() -> Text<MAX, MULTILIN
     text(&"𝒳".repeat(MAX))
 }
 
-fn longest_labels() -> Labels {
-    let entry: Label = text(&"𝒳".repeat(200));
-    Labels::new(vec![entry; LIST_MAX]).unwrap()
+fn longest_labels<const ENTRIES: usize, const CHARS: usize>() -> TextList<ENTRIES, CHARS> {
+    TextList::new(vec![longest_text(); ENTRIES]).unwrap()
 }
 
 fn link() -> Link {
@@ -942,7 +941,9 @@ fn the_largest_node_and_version_are_created_whole() {
 
     let events = given::<Node>([]).when(create).events();
     assert!(fit_in_one_part(&events));
-    assert_eq!(events.len(), 15, "7 of the node, 6 of the version, 2 of the admin fields");
+    let continued = events.iter().filter(|event| matches!(event, NodeEvent::DependenciesContinued { .. })).count();
+    assert_eq!(continued, 33, "15 of the longest dependencies fit into an event");
+    assert_eq!(events.len() - continued, 15, "7 of the node, 6 of the version, 2 of the admin fields");
     let node = profile(&events);
     assert_eq!((&*node.fields, &node.versions[0].fields), (&fields, &largest_version()));
     assert_eq!((&node.tags_admin, &node.status_detail), (&admin_fields.tags_admin, &admin_fields.status_detail));

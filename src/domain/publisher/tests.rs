@@ -24,9 +24,9 @@ fn full() -> PublisherFields {
         name: Some(Name::parse("Acme").unwrap()),
         description: Some(PublisherDescription::parse("Nodes").unwrap()),
         logo: Some(Link::parse("https://acme.example/logo.png").unwrap()),
-        source_code_repo: Some(Link::parse("https://acme.example/code").unwrap()),
-        support: Some(Label::parse("help@acme.example").unwrap()),
-        website: Some(Link::parse("https://acme.example").unwrap()),
+        source_code_repo: Some(Text::parse("https://acme.example/code").unwrap()),
+        support: Some(Text::parse("help@acme.example").unwrap()),
+        website: Some(Text::parse("https://acme.example").unwrap()),
     }
 }
 
@@ -270,14 +270,14 @@ fn longest_text<const MAX: usize, const MULTILINE: bool>() -> Text<MAX, MULTILIN
 
 #[test]
 fn the_largest_publisher_is_recorded_whole() {
-    let link = || Some(Link::parse(&format!("https://acme.example/{}", "x".repeat(2000))).unwrap());
+    let logo = Link::parse(&format!("https://acme.example/{}", "x".repeat(2000))).unwrap();
     let fields = PublisherFields {
         name: Some(longest_text()),
         description: Some(longest_text()),
-        logo: link(),
-        source_code_repo: link(),
+        logo: Some(logo),
+        source_code_repo: Some(longest_text()),
         support: Some(longest_text()),
-        website: link(),
+        website: Some(longest_text()),
     };
     let command = PublisherCommand::Create {
         id: acme(),

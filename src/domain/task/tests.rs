@@ -244,7 +244,8 @@ fn video() -> Submission {
 
 /// Returns a video extension whose video and end picture are not stored.
 fn extension() -> Submission {
-    let video = Footage { creation: TaskId(Uuid::from_u128(3)), url: url("x.mp4"), stored: None, vendor_id: None };
+    let video =
+        Footage { creation: Some(TaskId(Uuid::from_u128(3))), url: url("x.mp4"), stored: None, vendor_id: None };
     let model = ExtendModel::Vq2Pro;
     let resolution = ExtendResolution::P540;
     let job = ExtendJob { model, resolution, seconds: VideoSeconds::DEFAULT, prompt: None, video };

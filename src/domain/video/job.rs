@@ -28,14 +28,23 @@ impl AttachedDocument {
 /// An input video.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Footage {
-    /// The task that made the video, according to the caller.
-    pub creation: TaskId,
+    /// The caller's task that made the video; `None` for a video made elsewhere.
+    pub creation: Option<TaskId>,
     /// URL of the video.
     pub url: CallbackUrl,
     /// The stored file, once fetched.
     pub stored: Option<Clip>,
-    /// The id at the remote vendor that made the video.
+    /// The id at the remote vendor that made the video; for a video made elsewhere, the one that the caller gave.
     pub vendor_id: Option<VendorCreationId>,
+}
+
+impl Footage {
+    /// Returns the id by which clients know the video.
+    #[must_use]
+    pub fn id_for_clients(&self) -> String {
+        let foreign = || self.vendor_id.as_ref().map_or_else(String::new, |id| id.as_str().to_owned());
+        self.creation.map_or_else(foreign, |creation| creation.to_string())
+    }
 }
 
 /// Parameters of a job, one variant per submission endpoint.
@@ -257,7 +266,7 @@ mod tests {
     #[test]
     fn no_input_is_missing_once_pictures_and_video_are_stored() {
         let url = CallbackUrl::parse("https://a.example/x.mp4").unwrap();
-        let video = Footage { creation: TaskId(uuid::Uuid::nil()), url, stored: None, vendor_id: None };
+        let video = Footage { creation: None, url, stored: None, vendor_id: None };
         let model = ExtendModel::Vq2Pro;
         let resolution = ExtendResolution::P540;
         let job = ExtendJob { model, resolution, seconds: VideoSeconds::DEFAULT, prompt: None, video };

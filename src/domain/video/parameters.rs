@@ -41,7 +41,7 @@ fn generate<P>(job: &GenerateJob<P>, seed: Seed) -> JobParameters<&P> {
 
 fn extend<P>(job: &ExtendJob) -> JobParameters<&P> {
     JobParameters::new()
-        .with("video_creation_id", JobParameter::Text(job.video.creation.to_string()))
+        .with("video_creation_id", JobParameter::Text(job.video.id_for_clients()))
         .with("video_url", &job.video.url)
         .with_optional("prompt", job.prompt.as_ref())
         .with("model", job.model.as_str())

@@ -152,7 +152,6 @@ fn find<'a>(prices: &'a PriceList, model: &str, resolution: &str) -> Option<&'a 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::ids::TaskId;
     use crate::domain::image::{ImageFormat, Picture, PictureSource};
     use crate::domain::value::{CallbackUrl, Digest};
     use crate::domain::video::{ExtendJob, Footage, KeyFrame, MultiframeJob, VideoSeconds};
@@ -245,7 +244,7 @@ mod tests {
         for (model, prices) in table {
             for (resolution, (base, rate)) in ExtendResolution::ALL.iter().zip(prices) {
                 let url = CallbackUrl::parse("https://a.example/x.mp4").unwrap();
-                let video = Footage { creation: TaskId(uuid::Uuid::nil()), url, stored: None, vendor_id: None };
+                let video = Footage { creation: None, url, stored: None, vendor_id: None };
                 let extend_job = ExtendJob { model, resolution: *resolution, seconds: seconds(7), prompt: None, video };
                 assert_eq!(tariff.credits(&VideoJob::<PictureSource>::Extend(extend_job)), Some(base + 6 * rate));
                 let key_frames = vec![frame(3), frame(8)];

@@ -111,6 +111,7 @@ pub enum NodeEventV1<'a> {
     ArchiveStored { version: StoredId, digest: StoredSha256, bytes: u64 },
     VersionStatusChanged { id: StoredId, status: Str<'a>, reason: Option<Str<'a>> },
     VersionAdministered { id: StoredId, facts: VersionFactsV1<'a> },
+    DependenciesContinued { id: StoredId, dependencies: Strs<'a> },
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -69,7 +69,7 @@ pub async fn create_user(mut call: Call<{ Action::Administer as u8 }>) -> Result
     reply_with_current_user(&call, id, ApiResponse::created).await
 }
 
-/// `PUT /admin/users/{user_id}`: changes the fields that are present.
+/// `PUT /admin/users/{userId}`: changes the fields that are present.
 pub async fn update_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.existing_user()?;
     let UserBody { email, name, is_admin, is_approved } = call.json_object().await?;
@@ -128,7 +128,7 @@ async fn reply_with_current_user(
     user::reply_with_user(call, profile.ok_or_else(|| Problem::not_found("user"))?, respond).await
 }
 
-/// `POST /admin/users/{user_id}/tokens`: issues a token for a user.
+/// `POST /admin/users/{userId}/tokens`: issues a token for a user.
 pub async fn issue_token(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.existing_user()?;
     let body = call.json_object().await?;
@@ -136,20 +136,20 @@ pub async fn issue_token(mut call: Call<{ Action::Administer as u8 }>) -> Result
     ApiResponse::created(&IssuedTokenView::new(&issued))
 }
 
-/// `GET /admin/users/{user_id}/tokens`: the valid tokens, oldest first.
+/// `GET /admin/users/{userId}/tokens`: the valid tokens, oldest first.
 pub async fn list_tokens(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.existing_user()?;
     let tokens: Vec<_> = call.services().models.read().tokens.for_user(user).cloned().collect();
     ApiResponse::ok(&tokens.iter().map(ListedTokenView::new).collect::<Vec<_>>())
 }
 
-/// `DELETE /admin/users/{user_id}/tokens/{token_id}`: effective from the next request.
+/// `DELETE /admin/users/{userId}/tokens/{tokenId}`: effective from the next request.
 pub async fn revoke_token(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.existing_user()?;
     token::revoke_token(&call, |subject| *subject == TokenSubject::User(user)).await
 }
 
-/// `POST /admin/users/{user_id}/ban`.
+/// `POST /admin/users/{userId}/ban`.
 pub async fn ban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.existing_user()?;
     let ReasonBody { reason: NotBlank(reason) } = call.json_object().await?;
@@ -158,7 +158,7 @@ pub async fn ban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<Ap
     Ok(ApiResponse::no_content())
 }
 
-/// `POST /admin/users/{user_id}/unban`.
+/// `POST /admin/users/{userId}/unban`.
 pub async fn unban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.existing_user()?;
     let ReasonBody { reason: NotBlank(reason) } = call.json_object().await?;
@@ -166,7 +166,7 @@ pub async fn unban_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<
     Ok(ApiResponse::no_content())
 }
 
-/// `POST /admin/publishers/{publisher_id}/ban`.
+/// `POST /admin/publishers/{publisherId}/ban`.
 pub async fn ban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let ReasonBody { reason: NotBlank(reason) } = call.json_object().await?;
     let publisher = &call.publisher()?.id;
@@ -174,7 +174,7 @@ pub async fn ban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Resu
     Ok(ApiResponse::no_content())
 }
 
-/// `POST /admin/publishers/{publisher_id}/unban`.
+/// `POST /admin/publishers/{publisherId}/unban`.
 pub async fn unban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let ReasonBody { reason: NotBlank(reason) } = call.json_object().await?;
     let publisher = &call.publisher()?.id;
@@ -182,7 +182,7 @@ pub async fn unban_publisher(mut call: Call<{ Action::Administer as u8 }>) -> Re
     Ok(ApiResponse::no_content())
 }
 
-/// `POST /admin/nodes/{node_id}/ban`.
+/// `POST /admin/nodes/{nodeId}/ban`.
 pub async fn ban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let node = call.existing_node()?;
     let ReasonBody { reason: NotBlank(reason) } = call.json_object().await?;
@@ -190,7 +190,7 @@ pub async fn ban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<Ap
     Ok(ApiResponse::no_content())
 }
 
-/// `POST /admin/nodes/{node_id}/unban`.
+/// `POST /admin/nodes/{nodeId}/unban`.
 pub async fn unban_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let node = call.existing_node()?;
     let ReasonBody { reason: NotBlank(reason) } = call.json_object().await?;

@@ -25,7 +25,7 @@ pub async fn erase_own(call: Call<{ Action::EraseOwnAccount as u8 }>) -> Result<
     erase(&call, call.user()?.id).await
 }
 
-/// `DELETE /admin/users/{user_id}`: erases a user, or completes an unfinished erasure.
+/// `DELETE /admin/users/{userId}`: erases a user, or completes an unfinished erasure.
 pub async fn erase_user(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     match call.user_in_path()? {
         User::Present(profile) => erase(&call, profile.id).await,

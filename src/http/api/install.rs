@@ -17,7 +17,7 @@ use crate::projections::node::entry::NodeEntry;
 /// Cache control of archives: revalidate always, so that bans take effect at once.
 const REVALIDATE: &str = "no-cache";
 
-/// `GET /nodes/{node_id}/install`: the version to install, by default the latest. Counts one download per account and
+/// `GET /nodes/{nodeId}/install`: the version to install, by default the latest. Counts one download per account and
 /// day; HEAD does not count.
 pub async fn install(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
@@ -46,7 +46,7 @@ pub async fn install(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRe
     ApiResponse::ok(&version_view(&entry, node, version, false, &links))
 }
 
-/// `GET /nodes/{node_id}/versions/{version}/download`: the archive.
+/// `GET /nodes/{nodeId}/versions/{version}/download`: the archive.
 pub async fn download(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let segment = call.path_param("version");
     let version_ref = VersionRef::parse(&segment).ok_or_else(|| Problem::not_found("node version"))?;

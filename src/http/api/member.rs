@@ -20,7 +20,7 @@ json_object! {
     }
 }
 
-/// `PUT /publishers/{publisher_id}/members/{user_id}`: sets the role of a user, effective at once. Without a role in
+/// `PUT /publishers/{publisherId}/members/{userId}`: sets the role of a user, effective at once. Without a role in
 /// the body, a member keeps the role and a new member gets `Member`.
 pub async fn set(mut call: Call<{ Action::ManageMembers as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.existing_user()?;
@@ -32,10 +32,10 @@ pub async fn set(mut call: Call<{ Action::ManageMembers as u8 }>) -> Result<ApiR
     reply_with_current(&call).await
 }
 
-/// `DELETE /publishers/{publisher_id}/members/{user_id}`: for managers of members, and for the member itself.
+/// `DELETE /publishers/{publisherId}/members/{userId}`: for managers of members, and for the member itself.
 pub async fn remove(call: Call<{ Action::RemoveMember as u8 }>) -> Result<ApiResponse, Problem> {
     let publisher = call.publisher()?;
-    let user_id = UserId::parse(&call.path_param("user_id")).ok();
+    let user_id = UserId::parse(&call.path_param("userId")).ok();
     if user_id != Some(call.user()?.id) {
         authorize::permit(Action::ManageMembers, call.identity(), Some(publisher))?;
     }

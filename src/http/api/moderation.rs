@@ -11,7 +11,7 @@ use crate::http::pipeline::Call;
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::Problem;
 
-/// `PUT /admin/nodes/{node_id}`: changes all fields of a node, including its status.
+/// `PUT /admin/nodes/{nodeId}`: changes all fields of a node, including its status.
 pub async fn node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
     let node = call.existing_node()?;
@@ -22,7 +22,7 @@ pub async fn node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiRes
     reply_with_node(&call, &node, |view| ApiResponse::ok(view))
 }
 
-/// `PUT /admin/nodes/{node_id}/versions/{version}`: changes all fields of a version, including its status.
+/// `PUT /admin/nodes/{nodeId}/versions/{version}`: changes all fields of a version, including its status.
 pub async fn version(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let body: AdministeredVersionBody = call.json_object().await?;
     let node = call.existing_node()?;

@@ -131,10 +131,10 @@ fn render_fragments(page: Page<Arc<NodeEntry>>, links: &Links) -> Page<NodeFragm
     Page { entries: entries.iter().filter_map(|entry| entry.fragment(links).cloned()).collect(), total, request }
 }
 
-/// `GET /nodes/{node_id}`; redirects an id in the wrong case.
+/// `GET /nodes/{nodeId}`; redirects an id in the wrong case.
 pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let not_found = || Problem::not_found("node");
-    let node_id = NodeId::parse(&call.path_param("node_id")).map_err(|_| not_found())?;
+    let node_id = NodeId::parse(&call.path_param("nodeId")).map_err(|_| not_found())?;
     let (entry, links) = {
         let models = call.services().models.read();
         (models.nodes.entry(&node_id.key()).ok_or_else(not_found)?, models.nodes.links().clone())
@@ -149,7 +149,7 @@ pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRespo
     Ok(ApiResponse::tagged(fragment.json.clone(), &fragment_tag(fragment)))
 }
 
-/// `GET /publishers/{publisher_id}/nodes`: by id; up to [`LIMIT_MAX`] unless the client sets a limit. Banned nodes are
+/// `GET /publishers/{publisherId}/nodes`: by id; up to [`LIMIT_MAX`] unless the client sets a limit. Banned nodes are
 /// for members and administrators.
 pub async fn list_of_publisher(call: Call<{ Action::ListPublisherNodes as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;

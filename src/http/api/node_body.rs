@@ -110,7 +110,7 @@ json_object! {
         description,
         /// URL of the icon.
         icon,
-        /// Path to the LICENSE file in the repository.
+        /// License: its name, the path of its file in the repository, or its text.
         license,
         /// Display name.
         name,

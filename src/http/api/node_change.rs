@@ -14,7 +14,7 @@ use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::Problem;
 use crate::projections::node::view::{NodeView, effective_status};
 
-/// `POST /publishers/{publisher_id}/nodes`: claims a node id, and releases a first version if the body contains one.
+/// `POST /publishers/{publisherId}/nodes`: claims a node id, and releases a first version if the body contains one.
 pub async fn create(mut call: Call<{ Action::CreateNode as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
     let new_node = read_new_node(&body, call.identity().is_admin(), &call.services().environment)?;
@@ -29,7 +29,7 @@ pub async fn create(mut call: Call<{ Action::CreateNode as u8 }>) -> Result<ApiR
     reply_with_node(&call, &id.key(), |view| ApiResponse::created(view))?.with_header(LOCATION, location)
 }
 
-/// `PUT /publishers/{publisher_id}/nodes/{node_id}`: changes the fields that are present.
+/// `PUT /publishers/{publisherId}/nodes/{nodeId}`: changes the fields that are present.
 pub async fn update(mut call: Call<{ Action::ReviseNode as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
     let node = call.existing_node()?;
@@ -46,7 +46,7 @@ pub async fn update(mut call: Call<{ Action::ReviseNode as u8 }>) -> Result<ApiR
     reply_with_node(&call, &node, |view| ApiResponse::ok(view))
 }
 
-/// `DELETE /publishers/{publisher_id}/nodes/{node_id}`: final; the id is never reused.
+/// `DELETE /publishers/{publisherId}/nodes/{nodeId}`: final; the id is never reused.
 pub async fn delete(call: Call<{ Action::DeleteNode as u8 }>) -> Result<ApiResponse, Problem> {
     let node = call.existing_node()?;
     let publisher = Some(call.publisher()?.id.clone());
@@ -60,7 +60,7 @@ struct NodePermissions {
     can_edit: bool,
 }
 
-/// `GET /publishers/{publisher_id}/nodes/{node_id}/permissions`: reports if the caller may change the node.
+/// `GET /publishers/{publisherId}/nodes/{nodeId}/permissions`: reports if the caller may change the node.
 pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let node = call.existing_node()?;
     let status = call.services().models.read().nodes.get(&node).map(|node| node.status);

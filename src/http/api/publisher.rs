@@ -12,7 +12,7 @@ use crate::domain::publisher::{
     MemberRole, PublisherAdminFields, PublisherCommand, PublisherFields, PublisherProfile, PublisherStatus,
 };
 use crate::domain::user::{User, UserProfile};
-use crate::domain::value::{InvalidValue, Link, Text};
+use crate::domain::value::{InvalidValue, Text};
 use crate::http::auth::personal_fields::{self, Contact};
 use crate::http::pipeline::{Call, RequestContext};
 use crate::http::request::fields::{self, Fields};
@@ -20,6 +20,7 @@ use crate::http::request::json_object::{AdministratorsOnly, Flattened, JsonObjec
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::{Code, Problem};
 use crate::pii::Keyring;
+use crate::projections::node::view::non_empty_link;
 use crate::projections::read_models::Models;
 
 /// Default page size.
@@ -122,11 +123,11 @@ impl<'m> PublisherView<'m> {
             logo: non_empty_link(fields.logo.as_ref()),
             members: profile.members.iter().zip(users).map(member).collect(),
             name: display_name(profile),
-            source_code_repo: non_empty_link(fields.source_code_repo.as_ref()),
+            source_code_repo: non_empty_text(fields.source_code_repo.as_ref()),
             status: profile.status.as_str(),
             status_detail: profile.ban_reason.as_ref().map(Text::as_str),
             support: fields.support.as_ref().map(Text::as_str),
-            website: non_empty_link(fields.website.as_ref()),
+            website: non_empty_text(fields.website.as_ref()),
         }
     }
 }
@@ -138,10 +139,8 @@ pub fn display_name(profile: &PublisherProfile) -> &str {
     name.unwrap_or(profile.id.as_str())
 }
 
-/// Returns a link; an empty one counts as none (contract 4).
-#[must_use]
-pub fn non_empty_link(link: Option<&Link>) -> Option<&str> {
-    link.map(Link::as_str).filter(|link| !link.is_empty())
+fn non_empty_text<const MAX: usize>(text: Option<&Text<MAX>>) -> Option<&str> {
+    text.map(Text::as_str).filter(|text| !text.is_empty())
 }
 
 /// Page of publishers.
@@ -259,12 +258,12 @@ pub async fn create(mut call: Call<{ Action::CreatePublisher as u8 }>) -> Result
         .with_header(LOCATION, call.url(&format!("/publishers/{id}")))
 }
 
-/// `GET /publishers/{publisher_id}`.
+/// `GET /publishers/{publisherId}`.
 pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     reply_with_current(&call).await
 }
 
-/// `PUT /publishers/{publisher_id}`: changes the fields that are present.
+/// `PUT /publishers/{publisherId}`: changes the fields that are present.
 pub async fn update(mut call: Call<{ Action::UpdatePublisher as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
     let PublisherProfile { id, status, .. } = call.publisher()?;
@@ -286,7 +285,7 @@ pub async fn update(mut call: Call<{ Action::UpdatePublisher as u8 }>) -> Result
     reply_with_current(&call).await
 }
 
-/// `DELETE /publishers/{publisher_id}`: final, and only without nodes.
+/// `DELETE /publishers/{publisherId}`: final, and only without nodes.
 pub async fn delete(call: Call<{ Action::DeletePublisher as u8 }>) -> Result<ApiResponse, Problem> {
     let id = &call.publisher()?.id;
     match call.services().models.read().nodes.count_of_publisher(id) {
@@ -311,7 +310,7 @@ pub struct PublisherPermissions {
     pub can_edit: bool,
 }
 
-/// `GET /publishers/{publisher_id}/permissions`.
+/// `GET /publishers/{publisherId}/permissions`.
 pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     ApiResponse::ok(&PublisherPermissions { can_edit: call.can_perform(Action::UpdatePublisher, call.publisher()?) })
 }
@@ -324,11 +323,11 @@ json_object! {
         description,
         /// URL of the logo.
         logo,
-        /// URL of the source code.
+        /// Where the source code is: a URL or any other text.
         source_code_repo,
-        /// Support contact, such as an email address or URL.
+        /// Support contact, such as an e-mail address or a URL.
         support,
-        /// URL of the website.
+        /// Website: a URL or any other text.
         website,
     }
 }
@@ -345,7 +344,7 @@ json_object! {
     /// Fields of a publisher that only administrators set.
     #[derive(Default)]
     pub struct PublisherAdminBody {
-        /// Must be the current status. To change it, use `POST /admin/publishers/{publisher_id}/ban` and `/unban`.
+        /// Must be the current status. To change it, use `POST /admin/publishers/{publisherId}/ban` and `/unban`.
         status: Option<PublisherStatus>,
         fields: Flattened<PublisherAdminFields>,
     }

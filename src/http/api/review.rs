@@ -9,7 +9,7 @@ use crate::http::pipeline::Call;
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::Problem;
 
-/// `POST /nodes/{node_id}/reviews?star=`: 1 to 5 stars; replaces an earlier review of the same user.
+/// `POST /nodes/{nodeId}/reviews?star=`: 1 to 5 stars; replaces an earlier review of the same user.
 pub async fn submit(call: Call<{ Action::ReviewNode as u8 }>) -> Result<ApiResponse, Problem> {
     let node = call.existing_node()?;
     let mut query = call.query()?;
@@ -28,7 +28,7 @@ struct OwnReview {
     star: Option<u8>,
 }
 
-/// `GET /nodes/{node_id}/reviews/mine`: the caller's stars; an empty object without a review.
+/// `GET /nodes/{nodeId}/reviews/mine`: the caller's stars; an empty object without a review.
 pub async fn show_own(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<ApiResponse, Problem> {
     let node = call.existing_node()?;
     let user = call.user()?.id;

@@ -83,7 +83,7 @@ struct TokenSecretView {
     token: String,
 }
 
-/// `POST /publishers/{publisher_id}/tokens`: issues a personal access token of the publisher.
+/// `POST /publishers/{publisherId}/tokens`: issues a personal access token of the publisher.
 pub async fn issue(mut call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json_object().await?;
     let subject = TokenSubject::Publisher { publisher: call.publisher()?.id.clone(), issued_by: call.user()?.id };
@@ -91,7 +91,7 @@ pub async fn issue(mut call: Call<{ Action::ManagePublisherTokens as u8 }>) -> R
     ApiResponse::created(&TokenSecretView { token: issued.secret })
 }
 
-/// `GET /publishers/{publisher_id}/tokens`: the valid tokens, oldest first.
+/// `GET /publishers/{publisherId}/tokens`: the valid tokens, oldest first.
 pub async fn list(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<ApiResponse, Problem> {
     let publisher = &call.publisher()?.id;
     let tokens: Vec<_> = {
@@ -103,7 +103,7 @@ pub async fn list(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result
     ApiResponse::ok(&tokens.iter().map(ListedTokenView::new).collect::<Vec<_>>())
 }
 
-/// `DELETE /publishers/{publisher_id}/tokens/{token_id}`: effective from the next request.
+/// `DELETE /publishers/{publisherId}/tokens/{tokenId}`: effective from the next request.
 pub async fn revoke(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Result<ApiResponse, Problem> {
     let publisher_id = &call.publisher()?.id;
     revoke_token(
@@ -122,7 +122,7 @@ pub async fn revoke_token(
     is_owned: impl FnOnce(&TokenSubject) -> bool,
 ) -> Result<ApiResponse, Problem> {
     let not_found = || Problem::not_found("token");
-    let id = TokenId::parse(&call.path_param("token_id")).map_err(|_| not_found())?;
+    let id = TokenId::parse(&call.path_param("tokenId")).map_err(|_| not_found())?;
     let services = call.services();
     let exists = services.models.read().tokens.get(id).is_some_and(|record| is_owned(&record.grant.subject));
     if !exists {

@@ -9,7 +9,7 @@ use crate::http::request::fields;
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::Problem;
 
-/// `POST /nodes/{node_id}/translations`: replaces the texts of the given languages; a language without texts is
+/// `POST /nodes/{nodeId}/translations`: replaces the texts of the given languages; a language without texts is
 /// removed. The body is `{language: {field: text}}`, bare or as `translations`.
 pub async fn merge(mut call: Call<{ Action::TranslateNode as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;

@@ -45,13 +45,13 @@ struct UploadLinkView {
     signed_url: String,
 }
 
-/// `POST /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload`: a new link for a version without an
+/// `POST /publishers/{publisherId}/nodes/{nodeId}/versions/{versionId}/upload`: a new link for a version without an
 /// archive.
 pub async fn renew(call: Call<{ Action::PublishVersion as u8 }>) -> Result<ApiResponse, Problem> {
     let node = call.existing_node()?;
     let version = {
         let models = call.services().models.read();
-        let reference = VersionRef::parse(&call.path_param("version_id"));
+        let reference = VersionRef::parse(&call.path_param("versionId"));
         let found = reference.and_then(|reference| models.nodes.get(&node).map(|node| (node, reference)));
         let found = found.and_then(|(node, reference)| Some((node, node.version(&reference)?)));
         let (node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;

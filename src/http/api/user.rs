@@ -109,7 +109,7 @@ impl RequestContext {
     /// # Errors
     /// 404 if the id was never used.
     pub fn user_in_path(&self) -> Result<User, Problem> {
-        let id = UserId::parse(&self.path_param("user_id")).ok();
+        let id = UserId::parse(&self.path_param("userId")).ok();
         let user = id.and_then(|id| self.services().models.read().users.find(id).cloned());
         user.ok_or_else(|| Problem::not_found("user"))
     }

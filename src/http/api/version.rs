@@ -23,7 +23,7 @@ struct PublishedVersionView<'m> {
     node_version: &'m VersionView<'m>,
 }
 
-/// `POST /publishers/{publisher_id}/nodes/{node_id}/versions`: registers a version, and its node if that is new. The
+/// `POST /publishers/{publisherId}/nodes/{nodeId}/versions`: registers a version, and its node if that is new. The
 /// version is pending until its archive is uploaded.
 pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
@@ -31,7 +31,7 @@ pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result
 
     let is_admin = call.identity().is_admin();
     let environment = &call.services().environment;
-    let publication = read_publication(&body, &call.path_param("node_id"), is_admin, environment)?;
+    let publication = read_publication(&body, &call.path_param("nodeId"), is_admin, environment)?;
     let node = publication.id.key();
     let id = publication.version.draft.id;
     let signed_url = signed_url(&call, id)?;
@@ -48,7 +48,7 @@ pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result
     })
 }
 
-/// `PUT /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}`: changes changelog and deprecation; for
+/// `PUT /publishers/{publisherId}/nodes/{nodeId}/versions/{versionId}`: changes changelog and deprecation; for
 /// administrators also facts and status.
 pub async fn revise(mut call: Call<{ Action::ReviseVersion as u8 }>) -> Result<ApiResponse, Problem> {
     let (node, version) = version_in_path(&call)?;
@@ -68,7 +68,7 @@ pub async fn revise(mut call: Call<{ Action::ReviseVersion as u8 }>) -> Result<A
     reply_with_version(&call, &node, &version, is_admin, |view| ApiResponse::ok(view))
 }
 
-/// `DELETE /publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}`: final; the number is never reused.
+/// `DELETE /publishers/{publisherId}/nodes/{nodeId}/versions/{versionId}`: final; the number is never reused.
 pub async fn delete(call: Call<{ Action::DeleteVersion as u8 }>) -> Result<ApiResponse, Problem> {
     let (node, version) = version_in_path(&call)?;
     let publisher = Some(call.publisher()?.id.clone());
@@ -80,10 +80,10 @@ pub async fn delete(call: Call<{ Action::DeleteVersion as u8 }>) -> Result<ApiRe
 
 /// Returns the node and the version of the path; 404 if the version is missing or deleted.
 fn version_in_path(call: &RequestContext) -> Result<(NodeKey, VersionRef), Problem> {
-    let node = NodeId::parse(&call.path_param("node_id")).map_err(|_| Problem::not_found("node"))?.key();
+    let node = NodeId::parse(&call.path_param("nodeId")).map_err(|_| Problem::not_found("node"))?.key();
     let models = call.services().models.read();
     let profile = models.nodes.get(&node).ok_or_else(|| Problem::not_found("node"))?;
-    let reference = VersionRef::parse(&call.path_param("version_id"));
+    let reference = VersionRef::parse(&call.path_param("versionId"));
     let version = reference.as_ref().and_then(|reference| profile.version(reference));
     let exists = version.is_some_and(|version| version.status != VersionStatus::Deleted);
     reference.filter(|_| exists).map(|reference| (node, reference)).ok_or_else(|| Problem::not_found("node version"))

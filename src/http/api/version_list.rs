@@ -41,7 +41,7 @@ struct VersionPage<'m> {
     total_pages: u64,
 }
 
-/// `GET /nodes/{node_id}/versions`: highest version first; only active ones unless `statuses` is given.
+/// `GET /nodes/{nodeId}/versions`: highest version first; only active ones unless `statuses` is given.
 pub async fn list_of_node(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
     let mut statuses = query.parsed_values("statuses", VersionStatus::parse);
@@ -59,7 +59,7 @@ pub async fn list_of_node(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<
     })
 }
 
-/// `GET /nodes/{node_id}/versions/{version}`: one version in any status except deleted.
+/// `GET /nodes/{nodeId}/versions/{version}`: one version in any status except deleted.
 pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
     let include_reason = query.flag("include_status_reason").unwrap_or(false);
@@ -131,7 +131,7 @@ pub enum NodeLookup {
 /// 404 if the node does not exist.
 pub fn look_up_node(call: &RequestContext, path_suffix: &str) -> Result<NodeLookup, Problem> {
     let not_found = || Problem::not_found("node");
-    let requested_id = NodeId::parse(&call.path_param("node_id")).map_err(|_| not_found())?;
+    let requested_id = NodeId::parse(&call.path_param("nodeId")).map_err(|_| not_found())?;
     let (entry, links) = {
         let models = call.services().models.read();
         (models.nodes.entry(&requested_id.key()).ok_or_else(not_found)?, models.nodes.links().clone())

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::policy::Action;
 use crate::domain::task::{Gateway, Submission, TaskCommand, TaskRecord, TaskResults, TaskStage, TaskStatus, TaskWork};
+use crate::domain::video::VendorCreationId;
 use crate::http::api::image::{check_pending_deliveries, derive_seed, inspect};
 use crate::http::api::task::combined_progress;
 use crate::http::auth::authorize;
@@ -121,15 +122,18 @@ fn submitter(call: &RequestContext) -> Result<Option<UserId>, Problem> {
     }
 }
 
-/// Looks up the video to extend.
+/// Looks up the video to extend. An id that is not one of the caller's videos is passed on to the vendor (contract 7).
 async fn find_video_to_extend(call: &VideoSubmitCall, body: &JsonBody) -> Result<VideoToExtend, Problem> {
-    let creation_id = body.get("video_creation_id").and_then(Value::as_str).map(TaskId::parse);
-    let Some(Ok(creation)) = creation_id else { return Ok(VideoToExtend::NotGiven) };
-    let task = call.services().models.task(creation).await?.filter(|task| may_see(call, task));
-    Ok(match task.as_ref().and_then(TaskRecord::results) {
-        Some(TaskResults::Video(video)) => VideoToExtend::Found { creation, at_vendor: video.vendor_id.clone() },
-        _ => VideoToExtend::NotFound,
-    })
+    let Some(id) = body.get("video_creation_id").and_then(Value::as_str) else { return Ok(VideoToExtend::default()) };
+
+    if let Ok(creation) = TaskId::parse(id) {
+        let task = call.services().models.task(creation).await?.filter(|task| may_see(call, task));
+        if let Some(TaskResults::Video(video)) = task.as_ref().and_then(TaskRecord::results) {
+            return Ok(VideoToExtend { creation: Some(creation), vendor_id: video.vendor_id.clone() });
+        }
+    }
+
+    Ok(VideoToExtend { creation: None, vendor_id: VendorCreationId::parse(id).ok() })
 }
 
 /// `GET /proxy/videovendor/tasks/{task_id}/creations`

@@ -1,7 +1,7 @@
-//! Authentication and authorization: bearer tokens, and the role of their bearer towards a resource (contract 3).
+//! Authentication and authorization: tokens, and the role of their holder towards a resource (contract 3).
 
 use actix_web::HttpRequest;
-use actix_web::http::header::{AUTHORIZATION, HeaderMap};
+use actix_web::http::header::{AUTHORIZATION, HeaderMap, HeaderName};
 use serde_json::Value;
 use subtle::ConstantTimeEq;
 
@@ -84,11 +84,35 @@ impl Identity {
     }
 }
 
-/// Returns the token of the Authorization header; `None` without such a header.
+/// Header that carries a token like `Authorization`, without a scheme.
+pub static X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
+/// Returns the token of `Authorization` or `X-API-KEY`; `None` without these headers.
 ///
 /// # Errors
-/// If the header holds anything but one bearer token.
-pub fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+/// If a header holds anything but one token, or the two hold different ones.
+pub fn presented_token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    match (bearer_token(headers)?, api_key(headers)?) {
+        (Some(bearer), Some(key)) if bearer != key => Err(Problem::unauthorized(
+            "Authorization and X-API-KEY contain different tokens; send one of them",
+            "Bearer error=\"invalid_token\"",
+        )),
+        (bearer, key) => Ok(bearer.or(key)),
+    }
+}
+
+fn api_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let mut values = headers.get_all(&X_API_KEY);
+    let Some(value) = values.next() else { return Ok(None) };
+
+    let token = value.to_str().ok().map(str::trim).filter(|_| values.next().is_none());
+    match token.filter(|token| !token.is_empty() && !token.contains(char::is_whitespace)) {
+        Some(token) => Ok(Some(token)),
+        None => Err(Problem::unauthorized("the X-API-KEY header must be one token", "Bearer error=\"invalid_token\"")),
+    }
+}
+
+fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let mut values = headers.get_all(AUTHORIZATION);
     let Some(value) = values.next() else { return Ok(None) };
 
@@ -233,7 +257,7 @@ pub fn permit_read(action: Action, caller: &Identity, publisher: Option<&Publish
 /// 401 for a request without the required credentials.
 #[must_use]
 pub fn missing_credentials() -> Problem {
-    Problem::unauthorized("a bearer token is required in the Authorization header", "Bearer")
+    Problem::unauthorized("a token is required, as `Authorization: Bearer <token>` or `X-API-KEY: <token>`", "Bearer")
 }
 
 /// 401 for invalid credentials.
@@ -273,6 +297,25 @@ mod tests {
             assert_eq!(bearer_of(&[bad]), Err(()), "{bad}");
         }
         assert_eq!(bearer_of(&["Bearer a", "Bearer a"]), Err(()));
+    }
+
+    #[test]
+    fn a_token_may_be_sent_as_an_api_key() {
+        let presented = |pairs: &[(&HeaderName, &'static str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in pairs {
+                headers.append((*name).clone(), HeaderValue::from_static(value));
+            }
+            presented_token(&headers).map(|token| token.map(str::to_owned)).map_err(|_| ())
+        };
+
+        assert_eq!(presented(&[(&X_API_KEY, "abc")]), Ok(Some("abc".to_owned())));
+        assert_eq!(presented(&[(&AUTHORIZATION, "Bearer abc"), (&X_API_KEY, "abc")]), Ok(Some("abc".to_owned())));
+        assert_eq!(presented(&[(&AUTHORIZATION, "Bearer abc"), (&X_API_KEY, "other")]), Err(()));
+        for bad in ["", " ", "Bearer abc", "a b"] {
+            assert_eq!(presented(&[(&X_API_KEY, bad)]), Err(()), "{bad:?}");
+        }
+        assert_eq!(presented(&[(&X_API_KEY, "abc"), (&X_API_KEY, "abc")]), Err(()));
     }
 
     #[test]

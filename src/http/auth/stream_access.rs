@@ -39,7 +39,7 @@ impl StreamAccess {
         changes.mark_changed();
 
         Ok(Self {
-            secret: authorize::bearer_token(call.headers())?.unwrap_or_default().to_owned(),
+            secret: authorize::presented_token(call.headers())?.unwrap_or_default().to_owned(),
             was_banned: call.identity().ban().is_some(),
             changes,
             is_stale: false,

@@ -51,7 +51,8 @@ const EXPOSED_HEADERS: [HeaderName; 17] = [
 /// `Vary` of every response, because of CORS.
 const VARY_BY_ORIGIN: &str = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
 /// `Vary` of responses that depend on the caller.
-const VARY_BY_CALLER: &str = "authorization, Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
+const VARY_BY_CALLER: &str =
+    "authorization, x-api-key, Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
 
 /// Middleware factory.
 pub struct MiddlewareStack {
@@ -162,7 +163,7 @@ fn skips_middleware(request: &ServiceRequest) -> bool {
 fn add_cors_headers(headers: &mut HeaderMap, exposed_headers: HeaderValue) {
     let vary = match headers.get(VARY).map(HeaderValue::as_bytes) {
         None => Some(HeaderValue::from_static(VARY_BY_ORIGIN)),
-        Some(b"authorization") => Some(HeaderValue::from_static(VARY_BY_CALLER)),
+        Some(b"authorization, x-api-key") => Some(HeaderValue::from_static(VARY_BY_CALLER)),
         Some(other) => HeaderValue::from_bytes(&[other, b", ", VARY_BY_ORIGIN.as_bytes()].concat()).ok(),
     };
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed_headers);

@@ -58,10 +58,10 @@ fn user_operations() -> Vec<Operation> {
             )])
             .ok_response("A page of users.", "UserPage", &page),
         post("/admin/users", "createUser", "Create a user")
-            .description("Creates a user without a token. Create one with `POST /admin/users/{user_id}/tokens`.")
+            .description("Creates a user without a token. Create one with `POST /admin/users/{userId}/tokens`.")
             .json_object::<UserBody>(&json!({"email": "ada@acme.example", "name": "Ada", "isApproved": true}))
             .created_response("The new user.", "User", &user_example()),
-        put("/admin/users/{user_id}", "updateUser", "Update a user")
+        put("/admin/users/{userId}", "updateUser", "Update a user")
             .description("Changes the fields that are present.")
             .json_object::<UserBody>(&json!({"isApproved": true}))
             .ok_response("The updated user.", "User", &user_example())
@@ -69,7 +69,7 @@ fn user_operations() -> Vec<Operation> {
                 Code::Conflict,
                 "administrators cannot remove their own rights, and the bootstrap administrator cannot lose them",
             ),
-        delete("/admin/users/{user_id}", "eraseUser", "Erase a user")
+        delete("/admin/users/{userId}", "eraseUser", "Erase a user")
             .description(
                 "Erases a user for good, with the effects of `DELETE /users`. The list of users keeps the id with \
                  `erased: true`. After an error, retry: the service finishes the remaining steps, and 404 means that \
@@ -84,7 +84,7 @@ fn token_operations() -> Vec<Operation> {
     let mut issued = token_example();
     issued["token"] = "mdu_hQ2oZ9Zc1yXb0QmJrS5uT8vW3xY6zA1bC4dE7fG0hI2jK3l".into();
     vec![
-        get("/admin/users/{user_id}/tokens", "listUserTokens", "List the tokens of a user")
+        get("/admin/users/{userId}/tokens", "listUserTokens", "List the tokens of a user")
             .description("Returns the valid tokens, oldest first, without their secrets.")
             .json_response(
                 200,
@@ -92,14 +92,14 @@ fn token_operations() -> Vec<Operation> {
                 &array(&component_ref("PersonalAccessToken")),
                 &json!([token_example()]),
             ),
-        post("/admin/users/{user_id}/tokens", "createUserToken", "Create a token for a user")
+        post("/admin/users/{userId}/tokens", "createUserToken", "Create a token for a user")
             .description(
                 "Creates a token that authenticates as the user. The service stores only a hash, so the token is not \
                  shown again.",
             )
             .json_object::<TokenBody>(&json!({"name": "laptop"}))
             .created_response("The token; it is not shown again.", "IssuedToken", &issued),
-        delete("/admin/users/{user_id}/tokens/{token_id}", "revokeUserToken", "Revoke a token of a user")
+        delete("/admin/users/{userId}/tokens/{tokenId}", "revokeUserToken", "Revoke a token of a user")
             .description("Revokes the token immediately and for good.")
             .empty_response(204, "The token was revoked."),
     ]
@@ -121,30 +121,30 @@ fn ban_operations() -> Vec<Operation> {
             .error(Code::Conflict, "it is not banned")
     };
     vec![
-        ban("/admin/users/{user_id}/ban", "banUser", "Ban a user", "Bans a user, who can then read but not write."),
-        unban("/admin/users/{user_id}/unban", "unbanUser", "Unban a user"),
+        ban("/admin/users/{userId}/ban", "banUser", "Ban a user", "Bans a user, who can then read but not write."),
+        unban("/admin/users/{userId}/unban", "unbanUser", "Unban a user"),
         ban(
-            "/admin/publishers/{publisher_id}/ban",
+            "/admin/publishers/{publisherId}/ban",
             "banPublisher",
             "Ban a publisher",
             "Bans a publisher. Only administrators can then change it, its nodes and their versions; its nodes are \
              omitted from lists and searches and cannot be installed.",
         ),
-        unban("/admin/publishers/{publisher_id}/unban", "unbanPublisher", "Unban a publisher"),
+        unban("/admin/publishers/{publisherId}/unban", "unbanPublisher", "Unban a publisher"),
         ban(
-            "/admin/nodes/{node_id}/ban",
+            "/admin/nodes/{nodeId}/ban",
             "banNode",
             "Ban a node",
             "Bans a node. Only administrators can then change it and its versions; it is omitted from lists and \
              searches and cannot be installed.",
         ),
-        unban("/admin/nodes/{node_id}/unban", "unbanNode", "Unban a node"),
+        unban("/admin/nodes/{nodeId}/unban", "unbanNode", "Unban a node"),
     ]
 }
 
 fn moderation_operations() -> Vec<Operation> {
     vec![
-        put("/admin/nodes/{node_id}", "administerNode", "Update a node as administrator")
+        put("/admin/nodes/{nodeId}", "administerNode", "Update a node as administrator")
             .description("Changes the fields that are present, including those that other callers cannot set.")
             .json_body(
                 "AdministeredNodeBody",
@@ -153,7 +153,7 @@ fn moderation_operations() -> Vec<Operation> {
             .ok_response("The updated node.", "Node", &node_example())
             .empty_response(204, "The node was deleted by its new status.")
             .error(Code::Conflict, node::UPDATE_CONFLICT),
-        put("/admin/nodes/{node_id}/versions/{version}", "administerVersion", "Update a version as administrator")
+        put("/admin/nodes/{nodeId}/versions/{version}", "administerVersion", "Update a version as administrator")
             .description("Changes the fields that are present, including those that other callers cannot set.")
             .json_object::<AdministeredVersionBody>(
                 &json!({"status": "NodeVersionStatusFlagged", "status_reason": "Under review"}),

@@ -41,7 +41,7 @@ fn publish_operations() -> Vec<Operation> {
     let upload_url = "https://registry.example/uploads/9fQ2v7";
     let version = json!({"node_version": {"version": "1.2.0", "changelog": "Fixed the mask"}});
     vec![
-        post("/publishers/{publisher_id}/nodes/{node_id}/versions", "publishVersion", "Publish a version")
+        post("/publishers/{publisherId}/nodes/{nodeId}/versions", "publishVersion", "Publish a version")
             .description(
                 "Creates a pending version, which is activated by the upload of its archive. A new node is created; \
                  an existing one is updated with the fields of `node`, whose `id` must match the path. A personal \
@@ -58,7 +58,7 @@ fn publish_operations() -> Vec<Operation> {
             .error(Code::Conflict, "the node would have more than 100 languages")
             .error(Code::PayloadTooLarge, "the body exceeds 2 MiB, or all fields together exceed 1 MiB"),
         post(
-            "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload",
+            "/publishers/{publisherId}/nodes/{nodeId}/versions/{versionId}/upload",
             "renewUpload",
             "Get a new upload URL",
         )
@@ -111,7 +111,7 @@ fn download_operations() -> Vec<Operation> {
         )
     };
     vec![
-        rules(get("/nodes/{node_id}/versions/{version}/download", "downloadArchive", "Download an archive"))
+        rules(get("/nodes/{nodeId}/versions/{version}/download", "downloadArchive", "Download an archive"))
             .description(
                 "Returns the zip archive of a version. The `ETag` is the SHA-256 of the archive; ranges are \
                  supported.",
@@ -119,7 +119,7 @@ fn download_operations() -> Vec<Operation> {
             .file_response("The archive.", "application/zip", &["Content-Disposition"])
             .error(Code::TooManyTransfers, "the account has reached its limit of concurrent downloads")
             .error(Code::NotFound, "the node or version does not exist, or it has no archive yet"),
-        rules(get("/nodes/{node_id}/install", "installNode", "Get the version to install"))
+        rules(get("/nodes/{nodeId}/install", "installNode", "Get the version to install"))
             .description(
                 "Returns the version to install, with its `downloadUrl`, and counts a download, once per account (or \
                  client address), node and day. HEAD does not count. Counts are written at most once a second, so a \

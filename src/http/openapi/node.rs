@@ -12,10 +12,9 @@ use super::publisher::include_banned;
 use super::schema::{
     HasSchema, array, component_ref, field, field_with_schema, nullable, page_of, request_object, response_object,
 };
-use crate::domain::ids::{NodeId, PublisherId};
+use crate::domain::ids::NodeId;
 use crate::domain::node::{LANGUAGES_MAX, NodeAdminFields, NodeFields, NodeStatus, TEXTS_MAX};
-use crate::domain::value::{Name, Text, Timestamp};
-use crate::domain::version::SemVer;
+use crate::domain::value::{Text, Timestamp};
 use crate::http::api::node_body::{NewNodeBody, NodeAdminBody, NodeBody};
 use crate::http::request::json_object::JsonObject;
 use crate::http::request::query::LIMIT_MAX;
@@ -27,7 +26,7 @@ use crate::projections::node::search::QUERY_MAX;
 /// Sentence on the body fields that only administrators can set.
 pub const ADMIN_FIELDS_IGNORED: &str = "Output-only fields in the body (`created_at`, `downloads`, `rating`, `github_stars`, \
                                  `search_ranking`, `status`, `status_detail`, `tags_admin`) are ignored, except from \
-                                 administrators: see `PUT /admin/nodes/{node_id}`.";
+                                 administrators: see `PUT /admin/nodes/{nodeId}`.";
 
 /// Condition under which a change of a node conflicts with its state.
 pub const UPDATE_CONFLICT: &str = "the status cannot change from the current to the requested one (`detail` names both), or \
@@ -45,13 +44,6 @@ pub fn group() -> OperationGroup {
             ("Node", node_schema()),
             ("NodePage", page_of("nodes", "Node")),
             ("NewNodeBody", new_node()),
-            (
-                "NodeOwner",
-                response_object([
-                    field::<PublisherId>("id", "Unique id.").required(),
-                    field::<Name>("name", "Display name.").required(),
-                ]),
-            ),
             ("OwnReview", response_object([field_with_schema("star", "Stars given by the caller, if any.", stars())])),
         ]
         .into_iter()
@@ -89,7 +81,7 @@ fn list_operations() -> Vec<Operation> {
             .query([sort_parameter()])
             .query(filter_parameters())
             .ok_response("A page of nodes.", "NodePage", &page()),
-        get("/publishers/{publisher_id}/nodes", "listPublisherNodes", "List the nodes of a publisher")
+        get("/publishers/{publisherId}/nodes", "listPublisherNodes", "List the nodes of a publisher")
             .description(format!(
                 "Returns the nodes of a publisher, sorted by id. Without `page` and `limit`, up to {LIMIT_MAX} nodes \
                  are returned; `X-Total-Count` and `Link` describe the rest. Banned nodes are omitted; members and \
@@ -105,7 +97,7 @@ fn list_operations() -> Vec<Operation> {
 
 fn read_operations() -> Vec<Operation> {
     vec![
-        get("/nodes/{node_id}", "getNode", "Get a node")
+        get("/nodes/{nodeId}", "getNode", "Get a node")
             .description(
                 "Returns a node. An id in a different case is redirected. A banned node is returned with the reason \
                  of its ban.",
@@ -113,7 +105,7 @@ fn read_operations() -> Vec<Operation> {
             .ok_response("The node.", "Node", &node_example())
             .redirect_response(),
         get(
-            "/publishers/{publisher_id}/nodes/{node_id}/permissions",
+            "/publishers/{publisherId}/nodes/{nodeId}/permissions",
             "getNodePermissions",
             "Check permission to edit a node",
         )
@@ -129,7 +121,7 @@ fn write_operations() -> Vec<Operation> {
     let body =
         json!({"id": "face-tools", "name": "Face tools", "tags": ["portrait"], "latest_version": {"version": "1.0.0"}});
     vec![
-        post("/publishers/{publisher_id}/nodes", "createNode", "Create a node")
+        post("/publishers/{publisherId}/nodes", "createNode", "Create a node")
             .description(format!(
                 "Creates a node. If `id` is absent, it is derived from `name`. If the body has \
                  `latest_version.version`, that version is created as well and is active at once. {ADMIN_FIELDS_IGNORED}"
@@ -142,7 +134,7 @@ fn write_operations() -> Vec<Operation> {
             .error(Code::AlreadyExists, "the id is in use or was used before, by any publisher and in any case")
             .error(Code::Conflict, UPDATE_CONFLICT)
             .error(Code::PayloadTooLarge, "the body exceeds 2 MiB, or all fields together exceed 1 MiB"),
-        put("/publishers/{publisher_id}/nodes/{node_id}", "updateNode", "Update a node")
+        put("/publishers/{publisherId}/nodes/{nodeId}", "updateNode", "Update a node")
             .description(format!(
                 "Changes the fields that are present; an empty URL removes the value. An `id` in the body must match \
                  the path. {ADMIN_FIELDS_IGNORED}"
@@ -152,7 +144,7 @@ fn write_operations() -> Vec<Operation> {
             .empty_response(204, "An administrator set the status to deleted.")
             .error(Code::Conflict, UPDATE_CONFLICT)
             .error(Code::NotFound, "the publisher or node does not exist"),
-        delete("/publishers/{publisher_id}/nodes/{node_id}", "deleteNode", "Delete a node")
+        delete("/publishers/{publisherId}/nodes/{nodeId}", "deleteNode", "Delete a node")
             .description("Deletes the node and its versions for good. Its id is never reused.")
             .empty_response(204, "The node was deleted.")
             .error(Code::NotFound, "the publisher or node does not exist"),
@@ -162,20 +154,20 @@ fn write_operations() -> Vec<Operation> {
 fn review_operations() -> Vec<Operation> {
     let star = required_query_parameter("star", "Number of stars.", &stars(), &json!(5));
     vec![
-        post("/nodes/{node_id}/reviews", "reviewNode", "Review a node")
+        post("/nodes/{nodeId}/reviews", "reviewNode", "Review a node")
             .description(
                 "Sets the caller's review, replacing an earlier one. `rating` is the mean of all reviews. The request \
                  has no body.",
             )
             .query([star])
             .ok_response("The node with its new rating.", "Node", &node_example()),
-        get("/nodes/{node_id}/reviews/mine", "getOwnReview", "Get the caller's review of a node")
+        get("/nodes/{nodeId}/reviews/mine", "getOwnReview", "Get the caller's review of a node")
             .description(
                 "Returns the caller's review, or an empty object if there is none. Reviews of other users are visible \
                  only as `rating`.",
             )
             .ok_response("The caller's review.", "OwnReview", &json!({"star": 4})),
-        post("/nodes/{node_id}/translations", "translateNode", "Translate a node")
+        post("/nodes/{nodeId}/translations", "translateNode", "Translate a node")
             .description(
                 "Replaces the texts of each language in the body; a language without texts is removed, and other \
                  languages stay unchanged. The body maps language to field to text, directly or as `translations`.",
@@ -203,6 +195,11 @@ fn sort_parameter() -> ParameterObject {
     )
 }
 
+fn quoted_form_factors() -> String {
+    let quoted: Vec<_> = FormFactor::ALL.iter().map(|form_factor| format!("`{}`", form_factor.as_str())).collect();
+    quoted.join(", ")
+}
+
 /// Query parameters that filter a list.
 fn filter_parameters() -> [ParameterObject; 8] {
     let text = query_text_schema();
@@ -220,19 +217,25 @@ fn filter_parameters() -> [ParameterObject; 8] {
         repeatable_query_parameter("node_id", "Only nodes with these ids.", &text),
         query_parameter(
             "timestamp",
-            "Nodes that were created or updated, or had a version published, after this time.",
-            &allow_empty(&Timestamp::schema()),
+            "Nodes that were created or updated, or had a version published, after this date or time (ISO 8601). A \
+             time without a zone is UTC.",
+            &allow_empty(&json!({"anyOf": [Timestamp::schema(), {"type": "string", "format": "date"}]})),
         ),
         query_parameter(
             "host_version",
-            "Nodes whose `supported_host_version` admits this semantic version of the host application. Nodes with an \
-             unreadable range are included.",
-            &allow_empty(&SemVer::schema()),
+            "Nodes whose `supported_host_version` admits this version of the host application, such as `1.4.0` or \
+             `v1.4.0-20-g5c5457a4` (what `git describe` appends is ignored). A value that is not a version filters \
+             nothing. Nodes with an unreadable range are included.",
+            &text,
         ),
         query_parameter(
             "form_factor",
-            "Platform of the client; nodes whose declared operating systems exclude it are omitted.",
-            &allow_empty(&FormFactor::schema()),
+            &format!(
+                "Platform of the client: {}. Nodes whose declared operating systems exclude it are omitted. Any other \
+                 value filters nothing.",
+                quoted_form_factors()
+            ),
+            &text,
         ),
         bool_query_parameter(
             "latest",
@@ -279,17 +282,24 @@ fn node_schema() -> Value {
     ];
     let own_fields = NodeFields::describe_fields().into_iter().filter(|field| !field.is_named("translations"));
     let fields = own_fields.chain(NodeAdminFields::describe_fields()).map(|field| field.required_among(&always));
-    response_object(fields.chain([
-        field::<NodeId>("id", "Unique id; case is ignored in requests.").required(),
-        field_with_schema(
-            "latest_version",
-            "Highest active version; absent if there is none.",
-            component_ref("NodeVersion"),
-        ),
-        field_with_schema("publisher", "Publisher of the node.", component_ref("NodeOwner")).required(),
-        field::<NodeStatus>("status", "Active or banned; nodes of a banned publisher are banned.").required(),
-        field_with_schema("translations", "Translated texts: language → field → text.", component_ref("Translations")),
-    ]))
+    response_object(
+        fields.chain([
+            field::<NodeId>("id", "Unique id; case is ignored in requests.").required(),
+            field_with_schema(
+                "latest_version",
+                "Highest active version; absent if there is none.",
+                component_ref("NodeVersion"),
+            ),
+            field_with_schema("publisher", "Publisher of the node: its id and name.", component_ref("Publisher"))
+                .required(),
+            field::<NodeStatus>("status", "Active or banned; nodes of a banned publisher are banned.").required(),
+            field_with_schema(
+                "translations",
+                "Translated texts: language → field → text.",
+                component_ref("Translations"),
+            ),
+        ]),
+    )
 }
 
 /// Schema of the texts of one language by field.

@@ -412,9 +412,9 @@ mod tests {
         let statuses = |operation: Operation, action| {
             operation.into_object("", action, BodyLimit::None).responses.keys().copied().collect::<Vec<_>>()
         };
-        let read = get("/nodes/{node_id}", "", "").ok_response("", "Node", &json!({}));
+        let read = get("/nodes/{nodeId}", "", "").ok_response("", "Node", &json!({}));
         assert_eq!(statuses(read, Action::ReadRegistry), [200, 304, 400, 401, 404, 406, 421, 429, 431, 500, 503]);
-        let write = delete("/publishers/{publisher_id}", "", "").empty_response(204, "");
+        let write = delete("/publishers/{publisherId}", "", "").empty_response(204, "");
         assert_eq!(
             statuses(write, Action::DeletePublisher),
             [204, 400, 401, 403, 404, 406, 421, 429, 431, 500, 503, 507]

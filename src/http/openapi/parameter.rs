@@ -15,16 +15,16 @@ pub type ParameterObject = Value;
 /// Path parameter. A value that does not match the schema is a 404.
 pub fn path_parameter(name: &str) -> ParameterObject {
     let (about, schema, example) = match name {
-        "publisher_id" => ("Id of the publisher.", PublisherId::schema(), "acme"),
-        "node_id" => ("Id of the node, in any case.", NodeId::schema(), "face-tools"),
-        "version_id" => (
+        "publisherId" => ("Id of the publisher.", PublisherId::schema(), "acme"),
+        "nodeId" => ("Id of the node, in any case.", NodeId::schema(), "face-tools"),
+        "versionId" => (
             "UUID or semantic version of the version.",
             json!({"anyOf": [UserId::schema(), SemVer::schema()]}),
             "1.2.0",
         ),
         "version" => ("Semantic version.", SemVer::schema(), "1.2.0"),
-        "user_id" => ("Id of the user.", UserId::schema(), "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c10"),
-        "token_id" => ("Id of the token, not its secret.", TokenId::schema(), "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c20"),
+        "userId" => ("Id of the user.", UserId::schema(), "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c10"),
+        "tokenId" => ("Id of the token, not its secret.", TokenId::schema(), "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c20"),
         "task_id" => ("Id of the task.", TaskId::schema(), "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11"),
         "delivery_id" => ("Id of the delivery.", DeliveryId::schema(), "0198c9a2-7f0e-7c3a-9d4b-3f1f2a9b7c10"),
         "kind" => ("Kind of the resource.", one_of(StreamKind::ALL.iter().map(|kind| kind.as_str())), "node"),

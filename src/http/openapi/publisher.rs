@@ -64,7 +64,7 @@ fn read_operations() -> Vec<Operation> {
                 "Availability",
                 &json!({"isAvailable": false, "reason": "the id is taken"}),
             ),
-        get("/publishers/{publisher_id}", "getPublisher", "Get a publisher")
+        get("/publishers/{publisherId}", "getPublisher", "Get a publisher")
             .description(
                 "Returns a publisher with its members. Only members and administrators see the email addresses of \
                  members. A banned publisher is returned with its ban.",
@@ -73,13 +73,9 @@ fn read_operations() -> Vec<Operation> {
         get("/users/publishers", "listOwnPublishers", "List the caller's publishers")
             .description("Returns the publishers of which the caller is a member, sorted by id.")
             .json_response(200, "The publishers.", &array(&component_ref("Publisher")), &json!([publisher_example()])),
-        get(
-            "/publishers/{publisher_id}/permissions",
-            "getPublisherPermissions",
-            "Check permission to edit a publisher",
-        )
-        .description("Reports whether the caller may use `PUT` on the publisher.")
-        .ok_response("Permission of the caller.", "Permissions", &json!({"canEdit": true})),
+        get("/publishers/{publisherId}/permissions", "getPublisherPermissions", "Check permission to edit a publisher")
+            .description("Reports whether the caller may use `PUT` on the publisher.")
+            .ok_response("Permission of the caller.", "Permissions", &json!({"canEdit": true})),
     ]
 }
 
@@ -95,7 +91,7 @@ fn write_operations() -> Vec<Operation> {
             .with_header(201, "Location")
             .error(Code::QuotaExceeded, "the account has reached its daily limit of new publishers")
             .error(Code::AlreadyExists, "the id is in use, or was used before"),
-        put("/publishers/{publisher_id}", "updatePublisher", "Update a publisher")
+        put("/publishers/{publisherId}", "updatePublisher", "Update a publisher")
             .description(
                 "Changes the fields that are present; an empty URL removes the value. `id`, `members`, `createdAt` \
                  and `status` in the body are ignored. From administrators, `createdAt` is applied and `status` must \
@@ -105,7 +101,7 @@ fn write_operations() -> Vec<Operation> {
                 &json!({"description": "Nodes for portraits", "support": "help@acme.example"}),
             )
             .ok_response("The updated publisher.", "Publisher", &publisher_example()),
-        delete("/publishers/{publisher_id}", "deletePublisher", "Delete a publisher")
+        delete("/publishers/{publisherId}", "deletePublisher", "Delete a publisher")
             .description(
                 "Deletes the publisher for good and revokes its tokens. A publisher that still has nodes cannot be \
                  deleted.",
@@ -117,7 +113,7 @@ fn write_operations() -> Vec<Operation> {
 
 fn member_operations() -> Vec<Operation> {
     vec![
-        put("/publishers/{publisher_id}/members/{user_id}", "setMember", "Add a member or change a role")
+        put("/publishers/{publisherId}/members/{userId}", "setMember", "Add a member or change a role")
             .description(
                 "Adds a user to the publisher or changes the user's role. Owners may do everything; members may \
                  create and change nodes and versions. Without `role`, an existing member keeps the current role and \
@@ -127,7 +123,7 @@ fn member_operations() -> Vec<Operation> {
             .ok_response("The updated publisher.", "Publisher", &publisher_example())
             .error(Code::NotFound, "the publisher or the user does not exist")
             .error(Code::Conflict, "the user is the last owner"),
-        delete("/publishers/{publisher_id}/members/{user_id}", "removeMember", "Remove a member or leave a publisher")
+        delete("/publishers/{publisherId}/members/{userId}", "removeMember", "Remove a member or leave a publisher")
             .description(
                 "Removes a user from the publisher. Owners can remove any member, other members only themselves. \
                  Tokens of the publisher that the user knows stay valid: revoke them.",
@@ -138,22 +134,20 @@ fn member_operations() -> Vec<Operation> {
     ]
 }
 
+/// Schema of a publisher. Nodes contain their publisher with the required fields alone.
 fn publisher_schema() -> Value {
     let own_fields = PublisherFields::describe_fields().into_iter().map(|field| field.required_among(&["name"]));
-    response_object(
-        own_fields.chain([
-            field::<Timestamp>("createdAt", "Creation time.").required(),
-            field::<PublisherId>("id", "Unique id.").required(),
-            field_with_schema(
-                "members",
-                "Members in the order in which they joined.",
-                array(&component_ref("PublisherMember")),
-            )
-            .required(),
-            field::<PublisherStatus>("status", "Status: active or banned.").required(),
-            field::<Reason>("status_detail", "Reason of the ban; absent unless banned."),
-        ]),
-    )
+    response_object(own_fields.chain([
+        field::<Timestamp>("createdAt", "Creation time; absent in nodes."),
+        field::<PublisherId>("id", "Unique id.").required(),
+        field_with_schema(
+            "members",
+            "Members in the order in which they joined; absent in nodes.",
+            array(&component_ref("PublisherMember")),
+        ),
+        field::<PublisherStatus>("status", "Status: active or banned; absent in nodes."),
+        field::<Reason>("status_detail", "Reason of the ban; absent unless banned."),
+    ]))
 }
 
 fn member_schema() -> Value {

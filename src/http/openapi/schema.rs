@@ -7,7 +7,6 @@ pub use super::field::{SchemaField, field, field_with_schema};
 use crate::domain::ids::{DeliveryId, TokenId, UserId, VersionId};
 use crate::domain::task::{ImageStatus, TaskKind, TaskStatus, VideoState};
 use crate::http::request::json_object::JsonValue;
-use crate::projections::node::facets::FormFactor;
 use crate::projections::task::index::EntryState;
 
 /// Invisible characters, as members of a regex character class.
@@ -100,7 +99,7 @@ macro_rules! enum_schemas {
     };
 }
 
-enum_schemas!(EntryState, FormFactor, TaskKind);
+enum_schemas!(EntryState, TaskKind);
 
 /// States of image tasks. A component, so that client generators create a single type.
 impl HasSchema for ImageStatus {

@@ -15,7 +15,7 @@ pub fn group() -> OperationGroup {
         description: "Personal access tokens of publishers, for build servers and other programs that publish. The service \
                 stores only a hash; the token is shown once, when it is created.",
         operations: vec![
-            get("/publishers/{publisher_id}/tokens", "listPublisherTokens", "List the tokens of a publisher")
+            get("/publishers/{publisherId}/tokens", "listPublisherTokens", "List the tokens of a publisher")
                 .description("Returns the valid tokens, oldest first, without their secrets.")
                 .json_response(
                     200,
@@ -23,7 +23,7 @@ pub fn group() -> OperationGroup {
                     &array(&component_ref("PersonalAccessToken")),
                     &json!([token_example()]),
                 ),
-            post("/publishers/{publisher_id}/tokens", "createPublisherToken", "Create a personal access token")
+            post("/publishers/{publisherId}/tokens", "createPublisherToken", "Create a personal access token")
                 .description(
                     "Creates a token that can read and can create and change nodes and versions of this publisher. \
                      `id`, `createdAt` and `token` in the body are ignored.",
@@ -37,7 +37,7 @@ pub fn group() -> OperationGroup {
                     &json!({"token": "mdp_hQ2oZ9Zc1yXb0QmJrS5uT8vW3xY6zA1bC4dE7fG0hI2jK3l"}),
                 ),
             delete(
-                "/publishers/{publisher_id}/tokens/{token_id}",
+                "/publishers/{publisherId}/tokens/{tokenId}",
                 "revokePublisherToken",
                 "Revoke a personal access token",
             )

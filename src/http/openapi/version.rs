@@ -69,7 +69,7 @@ fn version_components() -> Vec<(&'static str, Value)> {
 
 fn read_operations() -> Vec<Operation> {
     vec![
-        get("/nodes/{node_id}/versions", "listNodeVersions", "List the versions of a node")
+        get("/nodes/{nodeId}/versions", "listNodeVersions", "List the versions of a node")
             .description(
                 "Returns the versions of a node, highest number first: the active ones, unless `statuses` selects \
                  others.",
@@ -77,7 +77,7 @@ fn read_operations() -> Vec<Operation> {
             .query([statuses_parameter(), include_reason_parameter()])
             .json_response(200, "The versions.", &array(&component_ref("NodeVersion")), &json!([version_example()]))
             .redirect_response(),
-        get("/nodes/{node_id}/versions/{version}", "getNodeVersion", "Get a version")
+        get("/nodes/{nodeId}/versions/{version}", "getNodeVersion", "Get a version")
             .description("Returns a version of any status except deleted. Build metadata in the number is ignored.")
             .query([include_reason_parameter()])
             .ok_response("The version.", "NodeVersion", &version_example())
@@ -103,7 +103,7 @@ fn read_operations() -> Vec<Operation> {
 
 fn write_operations() -> Vec<Operation> {
     vec![
-        put("/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", "updateVersion", "Update a version")
+        put("/publishers/{publisherId}/nodes/{nodeId}/versions/{versionId}", "updateVersion", "Update a version")
             .description(
                 "Changes `changelog` and `deprecated`, if present. Other fields are ignored, except from \
                  administrators.",
@@ -116,7 +116,7 @@ fn write_operations() -> Vec<Operation> {
                  both",
             )
             .error(Code::NotFound, "the publisher, node or version does not exist"),
-        delete("/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}", "deleteVersion", "Delete a version")
+        delete("/publishers/{publisherId}/nodes/{nodeId}/versions/{versionId}", "deleteVersion", "Delete a version")
             .description("Deletes the version for good. Its status becomes deleted, and its number is never reused.")
             .empty_response(204, "The version was deleted.")
             .error(Code::NotFound, "the publisher, node or version does not exist"),

@@ -69,7 +69,7 @@ impl RequestContext {
     /// # Errors
     /// 404 if the node does not exist.
     pub fn existing_node(&self) -> Result<NodeKey, Problem> {
-        let key = NodeId::parse(&self.path_param("node_id")).ok().map(|id| id.key());
+        let key = NodeId::parse(&self.path_param("nodeId")).ok().map(|id| id.key());
         let existing = key.filter(|key| self.services().models.read().nodes.get(key).is_some());
         existing.ok_or_else(|| Problem::not_found("node"))
     }

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::domain::value::{InvalidValue, LIST_MAX, Label, Labels};
+use crate::domain::value::{InvalidValue, Text, TextList};
 use crate::http::response::error::Problem;
 
 /// Error of one field.
@@ -232,11 +232,14 @@ impl<'v> Fields<'v, '_> {
         texts
     }
 
-    /// Reads an array of labels.
-    pub fn labels(&mut self, name: &str) -> Option<Labels> {
+    /// Reads an array of texts.
+    pub fn text_list<const ENTRIES: usize, const CHARS: usize>(
+        &mut self,
+        name: &str,
+    ) -> Option<TextList<ENTRIES, CHARS>> {
         self.value(name)?;
-        let labels = self.texts(name, LIST_MAX, Label::parse).into_iter().map(|(_, label)| label);
-        self.ok_or_add_error(name, Labels::new(labels.collect()))
+        let texts = self.texts(name, ENTRIES, Text::parse).into_iter().map(|(_, text)| text);
+        self.ok_or_add_error(name, TextList::new(texts.collect()))
     }
 
     /// Reads a nested object.

@@ -2,7 +2,7 @@
 //!
 //! ```ignore
 //! json_object! {
-//!     /// Body of `POST /publishers/{publisher_id}/tokens`.
+//!     /// Body of `POST /publishers/{publisherId}/tokens`.
 //!     pub struct TokenBody {
 //!         /// Name that identifies the token to its owner.
 //!         name: Name,

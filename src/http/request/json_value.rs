@@ -12,7 +12,7 @@ use crate::domain::image::{
 };
 use crate::domain::node::{NodeStatus, Rating};
 use crate::domain::publisher::{MemberRole, PublisherStatus};
-use crate::domain::value::{CallbackUrl, InvalidValue, LIST_MAX, Labels, Link, Text, Timestamp};
+use crate::domain::value::{CallbackUrl, InvalidValue, Link, Text, TextList, Timestamp};
 use crate::domain::version::{SemVer, VersionStatus};
 use crate::domain::video::{
     AspectRatio, AudioType, ExtendModel, ExtendResolution, MovementAmplitude, Resolution, Seed, VideoModel, VideoStyle,
@@ -197,13 +197,13 @@ impl JsonValue for Rating {
     }
 }
 
-impl JsonValue for Labels {
+impl<const ENTRIES: usize, const CHARS: usize> JsonValue for TextList<ENTRIES, CHARS> {
     fn schema() -> Value {
-        json!({"type": "array", "maxItems": LIST_MAX, "items": Text::<200>::schema()})
+        json!({"type": "array", "maxItems": ENTRIES, "items": Text::<CHARS>::schema()})
     }
 
     fn read(fields: &mut Fields<'_, '_>, name: &str) -> Option<Self> {
-        fields.labels(name)
+        fields.text_list(name)
     }
 }
 

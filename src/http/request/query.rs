@@ -66,6 +66,11 @@ impl Query {
         result.map_err(|reason| self.errors.add(format!("/{name}"), reason)).ok()
     }
 
+    /// Returns a parameter that `parse` recognizes; any other value counts as absent.
+    pub fn recognized<T>(&self, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+        parse(self.first(name)?.trim())
+    }
+
     /// Parses a parameter; `None` if it is absent.
     pub fn optional<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, InvalidValue>) -> Option<T> {
         parse(self.first(name)?).map_err(|reason| self.errors.add(format!("/{name}"), reason)).ok()

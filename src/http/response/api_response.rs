@@ -160,7 +160,7 @@ fn respond_tagged(
 ) -> HttpResponse {
     let is_current = conditional::is_current(request.headers(), &tag);
     response.insert_header((ETAG, tag)).insert_header((CACHE_CONTROL, "no-cache"));
-    response.append_header((VARY, "authorization"));
+    response.append_header((VARY, "authorization, x-api-key"));
 
     if is_current {
         return response.status(StatusCode::NOT_MODIFIED).finish();

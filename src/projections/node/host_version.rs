@@ -7,22 +7,30 @@ use std::cmp::Ordering;
 
 use semver::{BuildMetadata, Prerelease, Version};
 
-use crate::domain::value::InvalidValue;
-use crate::domain::version::SemVer;
-
 /// The version of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostVersion(Version);
 
 impl HostVersion {
-    /// Parses a semantic version.
-    ///
-    /// # Errors
-    /// If the text is not a semantic version.
-    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
-        let semver = SemVer::parse(text)?;
-        Version::parse(&semver.to_string()).map(Self).map_err(|_| InvalidValue::new("must be a semantic version"))
+    /// Parses what hosts report (contract 4): a version with or without a leading `v`, or the output of `git describe`,
+    /// which counts as the tag that it names. Returns `None` for anything else, such as `unknown`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let version = PartialHostVersion::parse(described_tag(text))?;
+        version.major.is_some().then(|| Self(version.lowest_release()))
     }
+}
+
+/// Removes what `git describe` appends to a tag: `-<commits>-g<hash>`, `-dirty` and `-broken`.
+fn described_tag(text: &str) -> &str {
+    let text = text.strip_suffix("-dirty").or_else(|| text.strip_suffix("-broken")).unwrap_or(text);
+    let tag = text.rsplit_once("-g").and_then(|(rest, hash)| {
+        let (tag, commits) = rest.rsplit_once('-')?;
+        let is_hash = hash.len() >= 4 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_count = !commits.is_empty() && commits.bytes().all(|byte| byte.is_ascii_digit());
+        (is_hash && is_count).then_some(tag)
+    });
+    tag.unwrap_or(text)
 }
 
 /// A version range: alternatives, each a list of bounds that must all hold.
@@ -264,10 +272,21 @@ mod tests {
     }
 
     #[test]
-    fn the_version_of_a_host_is_semantic() {
-        assert!(HostVersion::parse("1.2.3-rc.1+x").is_ok());
-        for bad in ["", "1", "1.2", "v1.2.3", "latest"] {
-            assert!(HostVersion::parse(bad).is_err(), "{bad}");
+    fn versions_are_read_as_hosts_report_them() {
+        for (reported, version) in [
+            ("0.3.30", "0.3.30"),
+            ("v0.3.30", "0.3.30"),
+            ("v0.3.30-20-g5c5457a4", "0.3.30"),
+            ("v0.3.30-20-g5c5457a4-dirty", "0.3.30"),
+            ("v1.0.0-rc.1-3-g0a1b2c3", "1.0.0-rc.1"),
+            ("1.2.3-rc.1+x", "1.2.3-rc.1"),
+            ("1.2", "1.2.0"),
+            ("1", "1.0.0"),
+        ] {
+            assert_eq!(HostVersion::parse(reported), Version::parse(version).ok().map(HostVersion), "{reported}");
+        }
+        for unknown in ["", "unknown", "latest", "5c5457a4", "*", "v", "1.2.3.4", "0.3.30 (modified)"] {
+            assert_eq!(HostVersion::parse(unknown), None, "{unknown}");
         }
     }
 
@@ -275,6 +294,7 @@ mod tests {
         #[test]
         fn no_text_causes_a_panic(text in "[0-9a-z.,<>=!~^|*x v+-]{0,30}") {
             let host = HostVersion::parse("1.2.3").unwrap();
+            let _ = HostVersion::parse(&text);
             let _ = HostRange::parse(&text).map(|range| range.admits(&host));
         }
     }

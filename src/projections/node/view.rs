@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::domain::node::{NodeProfile, NodeStatus, Translations};
 use crate::domain::publisher::{PublisherProfile, PublisherStatus};
-use crate::domain::value::{Labels, Link, Text};
+use crate::domain::value::{Link, Text, TextList};
 use crate::domain::version::{NodeVersion, VersionStatus, latest};
 
 /// Status detail of a node whose publisher is banned.
@@ -75,19 +75,19 @@ impl<'m> VersionView<'m> {
             changelog: fields.changelog.as_ref().map(Text::as_str),
             host_node_extract_status: version.host_node_extract_status.as_ref().map(Text::as_str),
             created_at: version.created_at.to_string(),
-            dependencies: label_list(fields.dependencies.as_ref()),
+            dependencies: entries(fields.dependencies.as_ref()),
             deprecated: version.is_deprecated(),
             download_url: archive.map(|_| links.download_url(node.id.as_str(), &number)),
             id: version.id.to_string(),
             node_id: node.id.as_str(),
             status: version.status.as_str(),
             status_reason: None,
-            supported_accelerators: label_list(fields.supported_accelerators.as_ref()),
+            supported_accelerators: entries(fields.supported_accelerators.as_ref()),
             supported_host_frontend_version: fields.supported_host_frontend_version.as_ref().map(Text::as_str),
             supported_host_version: fields.supported_host_version.as_ref().map(Text::as_str),
-            supported_os: label_list(fields.supported_os.as_ref()),
-            tags: label_list(fields.tags.as_ref()),
-            tags_admin: label_list(version.tags_admin.as_ref()),
+            supported_os: entries(fields.supported_os.as_ref()),
+            tags: entries(fields.tags.as_ref()),
+            tags_admin: entries(version.tags_admin.as_ref()),
             version: number,
         }
     }
@@ -184,19 +184,19 @@ impl<'m> NodeView<'m> {
                 .map(|version| VersionView::new(node, version, publisher_banned, links)),
             license: fields.license.as_ref().map(Text::as_str),
             name: node.display_name(),
-            preempted_host_node_names: label_list(fields.preempted_host_node_names.as_ref()),
+            preempted_host_node_names: entries(fields.preempted_host_node_names.as_ref()),
             publisher: OwnerView { id: node.publisher.as_str(), name: publisher_name },
             rating: node.rating(),
             repository: non_empty_link(fields.repository.as_ref()),
             search_ranking: node.search_ranking,
             status: status.as_str(),
             status_detail,
-            supported_accelerators: label_list(fields.supported_accelerators.as_ref()),
+            supported_accelerators: entries(fields.supported_accelerators.as_ref()),
             supported_host_frontend_version: fields.supported_host_frontend_version.as_ref().map(Text::as_str),
             supported_host_version: fields.supported_host_version.as_ref().map(Text::as_str),
-            supported_os: label_list(fields.supported_os.as_ref()),
-            tags: label_list(fields.tags.as_ref()),
-            tags_admin: label_list(node.tags_admin.as_ref()),
+            supported_os: entries(fields.supported_os.as_ref()),
+            tags: entries(fields.tags.as_ref()),
+            tags_admin: entries(node.tags_admin.as_ref()),
             translations: fields.translations.as_ref().map(translation_map),
         }
     }
@@ -220,8 +220,8 @@ pub fn publisher_name(profile: &PublisherProfile) -> &str {
 
 /// Returns the entries of a list; empty if absent.
 #[must_use]
-pub fn label_list(labels: Option<&Labels>) -> Vec<&str> {
-    labels.into_iter().flat_map(Labels::iter).collect()
+pub fn entries<const ENTRIES: usize, const CHARS: usize>(list: Option<&TextList<ENTRIES, CHARS>>) -> Vec<&str> {
+    list.into_iter().flat_map(TextList::iter).collect()
 }
 
 /// Returns a link unless it is empty, which means none (contract 4).

@@ -11,7 +11,7 @@ fn requests_are_counted_once_by_route_and_status_even_if_the_client_disconnected
     let metrics = Metrics::default();
     let in_flight = metrics.start_request("GET", "/nodes");
     metrics.start_request("GET", "/nodes").finish(200);
-    metrics.start_request("POST", "/nodes/{node_id}/reviews").finish(503);
+    metrics.start_request("POST", "/nodes/{nodeId}/reviews").finish(503);
     drop(metrics.start_request("GET", "/nodes"));
     metrics.count_unmatched(404);
 
@@ -19,7 +19,7 @@ fn requests_are_counted_once_by_route_and_status_even_if_the_client_disconnected
     for line in [
         "mediary_http_requests_total{method=\"GET\",route=\"/nodes\",status=\"200\"} 1",
         "mediary_http_requests_total{method=\"GET\",route=\"/nodes\",status=\"0\"} 1",
-        "mediary_http_requests_total{method=\"POST\",route=\"/nodes/{node_id}/reviews\",status=\"503\"} 1",
+        "mediary_http_requests_total{method=\"POST\",route=\"/nodes/{nodeId}/reviews\",status=\"503\"} 1",
         "mediary_http_requests_total{method=\"any\",route=\"unmatched\",status=\"404\"} 1",
         "mediary_http_request_duration_seconds_count{method=\"GET\",route=\"/nodes\"} 1",
         "mediary_http_requests_in_flight 1",

@@ -334,7 +334,7 @@ mod tests {
                 seconds: VideoSeconds::DEFAULT,
                 prompt: None,
                 video: Footage {
-                    creation: TaskId(uuid::Uuid::nil()),
+                    creation: None,
                     url: CallbackUrl::from_recorded("https://media.example/x.mp4".to_owned()),
                     stored: footage,
                     vendor_id: None,

@@ -22,7 +22,7 @@ use crate::support::receiver::Receiver;
 use crate::support::{TestApp, TestResponse, TestUser};
 use crate::video::START_END;
 
-const UPLOAD: &str = "/publishers/{publisher_id}/nodes/{node_id}/versions/{version_id}/upload";
+const UPLOAD: &str = "/publishers/{publisherId}/nodes/{nodeId}/versions/{versionId}/upload";
 const NOBODY: &str = "00000000-0000-4000-8000-00000000abcd";
 
 /// Service and its callers.
@@ -320,14 +320,14 @@ impl RightsGround {
         let family = FAMILIES.iter().position(|family| template.starts_with(family)).unwrap_or(0);
         let task = &self.tasks[family];
         let names = [
-            ("{publisher_id}", self.publisher.as_str()),
+            ("{publisherId}", self.publisher.as_str()),
             ("{kind}", "publisher"),
             ("{id}", &self.publisher),
-            ("{node_id}", &self.node),
-            ("{version_id}", &self.version),
+            ("{nodeId}", &self.node),
+            ("{versionId}", &self.version),
             ("{version}", "1.0.0"),
-            ("{user_id}", &self.user),
-            ("{token_id}", token),
+            ("{userId}", &self.user),
+            ("{tokenId}", token),
             ("{task_id}", task),
             ("{file}", &self.file),
             ("{delivery_id}", &self.delivery),

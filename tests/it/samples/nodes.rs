@@ -4,13 +4,20 @@ use mediary::domain::event::Event;
 use mediary::domain::ids::{NodeId, PublisherId, UserId, VersionId};
 use mediary::domain::node::{NodeAdminFields, NodeEvent, NodeFields, Rating, Stars, Translations};
 use mediary::domain::value::Digest;
-use mediary::domain::version::{Archive, SemVer, VersionAdminFields, VersionDraft, VersionFields, VersionStatus};
+use mediary::domain::version::{
+    Archive, Dependencies, SemVer, VersionAdminFields, VersionDraft, VersionFields, VersionStatus,
+};
 
 use super::{AT, id, labels, link, submitted, text};
 
 pub fn first() -> Event {
     let (id, publisher) = (NodeId::parse("Face-Tools").unwrap(), PublisherId::parse("acme").unwrap());
     NodeEvent::NodeCreated { id, publisher, fields: node_fields() }.into()
+}
+
+pub fn dependencies_continued() -> Event {
+    let dependencies = Dependencies::from_recorded(vec!["numpy>=1.26".to_owned(), "pillow".to_owned()]);
+    NodeEvent::DependenciesContinued { id: VersionId(id(0xE)), dependencies }.into()
 }
 
 pub fn administered() -> Event {
@@ -51,7 +58,7 @@ pub fn after(last: &NodeEvent) -> Option<Event> {
             let facts = VersionAdminFields { created_at: Some(AT), tags_admin, host_node_extract_status };
             N::VersionAdministered { id: version_id, admin_fields: facts }
         }
-        N::VersionAdministered { .. } => return None,
+        N::VersionAdministered { .. } | N::DependenciesContinued { .. } => return None,
     };
     Some(next.into())
 }

@@ -6,7 +6,7 @@ use mediary::domain::personal::PersonalValue;
 use mediary::domain::publisher::{MemberRole, PublisherAdminFields, PublisherEvent, PublisherFields};
 use mediary::domain::token::{TokenEvent, TokenGrant, TokenSubject};
 use mediary::domain::user::{NewUser, UserEvent, UserFields};
-use mediary::domain::value::{Digest, Link};
+use mediary::domain::value::Digest;
 
 use super::{AT, id, link, nodes, text};
 
@@ -85,9 +85,9 @@ fn publisher_fields() -> PublisherFields {
         name: Some(text("Acme")),
         description: Some(text("Makes everything.\nTwice.")),
         logo: Some(link("logo.png")),
-        source_code_repo: Some(link("code")),
+        source_code_repo: Some(text("https://example.com/code")),
         support: Some(text("support@example.com")),
-        website: Some(Link::parse("").unwrap()),
+        website: Some(text("")),
     }
 }
 

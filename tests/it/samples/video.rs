@@ -85,7 +85,7 @@ fn extend(stored: Option<Clip>) -> ExtendJob {
         seconds: seconds(7),
         prompt: Some(text("and on")),
         video: Footage {
-            creation: TaskId(id(0x7B)),
+            creation: Some(TaskId(id(0x7B))),
             url: url("media/x.mp4"),
             stored,
             vendor_id: stored.map(|_| text("v-7")),

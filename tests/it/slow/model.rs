@@ -8,21 +8,21 @@
 //! |---|---|---|
 //! | `/users` | erase oneself | as every user |
 //! | `/users/publishers` | – | as every user |
-//! | `/admin/users`, `…/{user_id}` | create, change, erase | every page |
-//! | `/admin/users/{user_id}/tokens` | issue, revoke | masked; revoked tokens are rejected |
+//! | `/admin/users`, `…/{userId}` | create, change, erase | every page |
+//! | `/admin/users/{userId}/tokens` | issue, revoke | masked; revoked tokens are rejected |
 //! | `/admin/…/ban`, `…/unban` | users, publishers, nodes | status and reason, write access, lists |
-//! | `/publishers`, `…/{publisher_id}`, `…/validate`, `…/permissions` | create, change, delete | every field; with and without banned |
-//! | `…/members/{user_id}` | add, change, remove, leave | members, their rights |
-//! | `/publishers/{publisher_id}/tokens` | issue, revoke | masked; in the header and in the body of a publication |
-//! | `/publishers/{publisher_id}/nodes` | create, with and without a version | all, and page by page with `Link` |
-//! | `…/nodes/{node_id}`, `…/permissions` | change, delete | every field, in either case of the id |
-//! | `…/versions`, `…/{version_id}`, `…/upload`, `/uploads/{ticket}` | publish, revise, delete; links, good and bad
+//! | `/publishers`, `…/{publisherId}`, `…/validate`, `…/permissions` | create, change, delete | every field; with and without banned |
+//! | `…/members/{userId}` | add, change, remove, leave | members, their rights |
+//! | `/publishers/{publisherId}/tokens` | issue, revoke | masked; in the header and in the body of a publication |
+//! | `/publishers/{publisherId}/nodes` | create, with and without a version | all, and page by page with `Link` |
+//! | `…/nodes/{nodeId}`, `…/permissions` | change, delete | every field, in either case of the id |
+//! | `…/versions`, `…/{versionId}`, `…/upload`, `/uploads/{ticket}` | publish, revise, delete; links, good and bad
 //! archives | every field, the archive |
-//! | `/nodes`, `/nodes/search`, `/nodes/{node_id}` | – | every filter, order and page, with and without the cache |
-//! | `/nodes/{node_id}/versions`, `…/{version}`, `…/download`, `/versions` | – | by status, by node, page by page |
-//! | `/nodes/{node_id}/install` | install | downloads, once they are recorded |
-//! | `/nodes/{node_id}/reviews`, `…/translations` | review, translate | rating, own review, texts |
-//! | `/admin/nodes/{node_id}`, `…/versions/{version}` | fields, status | every field |
+//! | `/nodes`, `/nodes/search`, `/nodes/{nodeId}` | – | every filter, order and page, with and without the cache |
+//! | `/nodes/{nodeId}/versions`, `…/{version}`, `…/download`, `/versions` | – | by status, by node, page by page |
+//! | `/nodes/{nodeId}/install` | install | downloads, once they are recorded |
+//! | `/nodes/{nodeId}/reviews`, `…/translations` | review, translate | rating, own review, texts |
+//! | `/admin/nodes/{nodeId}`, `…/versions/{version}` | fields, status | every field |
 //! | `/bulk/nodes/versions` | – | every possible version |
 //!
 //! Some commands have an idempotency key, and are then repeated, and repeated with another body. Routes outside the
@@ -201,8 +201,8 @@ fn a_route_that_no_life_asks_is_found() {
     let asked_routes = [(Method::GET, "/nodes/gamma/versions".to_owned())].into();
     // Then exactly the other routes of the registry are reported
     let forgotten = routes_never_asked(&asked_routes);
-    assert!(forgotten.contains(&"PUT /publishers/{publisher_id}/nodes/{node_id}".to_owned()), "{forgotten:?}");
-    assert!(!forgotten.contains(&"GET /nodes/{node_id}/versions".to_owned()), "{forgotten:?}");
+    assert!(forgotten.contains(&"PUT /publishers/{publisherId}/nodes/{nodeId}".to_owned()), "{forgotten:?}");
+    assert!(!forgotten.contains(&"GET /nodes/{nodeId}/versions".to_owned()), "{forgotten:?}");
     assert!(
         !forgotten.iter().any(|route| route.contains("/proxy/") || route.contains("/admin/events")),
         "{forgotten:?}"

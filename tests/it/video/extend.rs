@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{EXTEND, START_END, VideoFixture, of_prompt};
+use super::{EXTEND, START_END, VideoFixture, of_prompt, wait_for_task_end};
 use crate::support::files::{FileServer, file};
 use crate::support::vendor_sim::CLIP;
 
@@ -29,14 +29,27 @@ async fn an_own_video_goes_on_and_the_vendor_is_told_its_own_name_for_it() {
 }
 
 #[actix_web::test]
-async fn a_video_of_somebody_else_does_not_go_on() {
+async fn a_video_made_elsewhere_is_extended_under_the_id_that_the_client_gives() {
+    // Given a video of one user, which the vendor knows as v-job-1
     let fixture = VideoFixture::start().await;
     let first = fixture.submit(START_END, of_prompt("first")).await;
     let creation = fixture.wait_for_end(&first).await["creations"][0].clone();
     let bob = fixture.app.user("bob").await;
-    let body = json!({"model": "vq2-turbo", "video_creation_id": creation["id"], "video_url": creation["url"]});
-    let problem = fixture.app.post_as(&bob.token, EXTEND, body).await.expect(400).json();
-    assert_eq!(problem["errors"][0]["pointer"], "/video_creation_id");
+
+    for foreign_id in [creation["id"].clone(), json!("made elsewhere/7")] {
+        // When somebody else extends it, or a video of another service
+        let body = json!({"model": "vq2-turbo", "video_creation_id": foreign_id, "video_url": creation["url"]});
+        let response = fixture.app.post_as(&bob.token, EXTEND, body).await.expect(200).json();
+
+        // Then the vendor gets the id as given, and the task shows it
+        assert_eq!(response["video_creation_id"], foreign_id);
+        let id = response["task_id"].as_str().expect("an id");
+        wait_for_task_end(&fixture.app, id).await;
+        let (_, submission) = fixture.sim.last_submission().expect("a submission");
+        assert_eq!((&submission["video_creation_id"], &submission["video_url"]), (&foreign_id, &creation["url"]));
+        let task = fixture.app.get_as(&bob.token, &format!("/tasks/{id}")).await.expect(200).json();
+        assert_eq!(task["request"]["video_creation_id"], foreign_id);
+    }
     fixture.app.stop().await;
 }
 

@@ -89,6 +89,7 @@ stored_enum! {
         DownloadsCounted { count },
         VersionStatusChanged { id, status, reason },
         VersionAdministered { id, admin_fields = facts },
+        DependenciesContinued { id, dependencies },
     } and {
         (version digest bytes)
             { Self::ArchiveStored { version, archive: Archive { digest, bytes } } }

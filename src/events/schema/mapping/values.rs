@@ -16,7 +16,7 @@ use crate::domain::image::{
 use crate::domain::music::{MusicPrompt, MusicSeconds};
 use crate::domain::node::{Rating, Stars};
 use crate::domain::publisher::MemberRole;
-use crate::domain::value::{CallbackUrl, Digest, InvalidValue, Labels, Link, Text, Timestamp};
+use crate::domain::value::{CallbackUrl, Digest, InvalidValue, Link, Text, TextList, Timestamp};
 use crate::domain::version::{SemVer, VersionStatus};
 use crate::domain::video::{
     AspectRatio, AudioType, ExtendModel, ExtendResolution, MovementAmplitude, Resolution, Seed, VideoFormat,
@@ -118,15 +118,34 @@ stored_values! {
 
     CallbackUrl, Link, MusicPrompt as Str<'a>:
         |value| Cow::Borrowed(value.as_str()), |stored, _| Ok(Self::from_recorded(stored.into_owned()));
-    Labels as Strs<'a>:
-        |value| value.iter().map(Cow::Borrowed).collect(),
-        |stored, _| Ok(Self::from_recorded(stored.into_iter().map(Cow::into_owned).collect()));
     Box<str> as Str<'a>: |value| Cow::Borrowed(value), |stored, _| Ok(stored.into());
     Box<[u8]> as SealedV2<'a>: |value| SealedV2(Cow::Borrowed(value)), |stored, _| Ok(stored.0.into_owned().into());
     SemVer as Str<'a>:
         |value| Cow::Owned(value.to_string()), |stored, _| check("version number", Self::parse(&stored));
     AspectRatio as Str<'a>:
         |value| Cow::Owned(value.to_string()), |stored, _| check("aspect ratio", Self::parse(&stored));
+}
+
+/// The task that made a video, stored as the nil UUID if it was made elsewhere.
+impl<'a> Stored<'a, StoredId> for Option<TaskId> {
+    fn store(&'a self) -> StoredId {
+        self.map_or(Uuid::nil(), |task| task.0).into()
+    }
+
+    fn restore(stored: StoredId, _field: &'static str) -> Restored<Self> {
+        let id = Uuid::from_bytes(stored.0);
+        Ok((!id.is_nil()).then_some(TaskId(id)))
+    }
+}
+
+impl<'a, const ENTRIES: usize, const CHARS: usize> Stored<'a, Strs<'a>> for TextList<ENTRIES, CHARS> {
+    fn store(&'a self) -> Strs<'a> {
+        self.iter().map(Cow::Borrowed).collect()
+    }
+
+    fn restore(stored: Strs<'a>, _field: &'static str) -> Restored<Self> {
+        Ok(Self::from_recorded(stored.into_iter().map(Cow::into_owned).collect()))
+    }
 }
 
 impl<'a, const MAX: usize, const MULTILINE: bool> Stored<'a, Str<'a>> for Text<MAX, MULTILINE> {

@@ -42,14 +42,12 @@ pub(super) struct ParsedVideoSubmission {
 }
 
 /// Video that `video_creation_id` names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum VideoToExtend {
-    /// The field is missing or not an id.
-    NotGiven,
-    /// The caller has no video with this id.
-    NotFound,
-    /// The caller's video.
-    Found { creation: TaskId, at_vendor: Option<VendorCreationId> },
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct VideoToExtend {
+    /// The caller's task that made it; `None` for a video made elsewhere.
+    pub creation: Option<TaskId>,
+    /// The id at the vendor; for a video made elsewhere, the one that the caller gave.
+    pub vendor_id: Option<VendorCreationId>,
 }
 
 json_object! {
@@ -204,9 +202,10 @@ json_object! {
         duration: Seconds<{ ExtendJob::SECONDS_MAX }> = Seconds(VideoSeconds::DEFAULT),
         /// Prompt that describes the video.
         prompt: Option<VideoPrompt>,
-        /// Id of a finished video of the caller: the id of a creation. Required together with `video_url`.
+        /// Id of the video: the id of a creation of the caller, or of a video made elsewhere. Required together with
+        /// `video_url`.
         #[schema(required())]
-        video_creation_id: Option<TaskId>,
+        video_creation_id: Option<VendorCreationId>,
         /// URL of the video, such as that of the creation: MP4 or WebM, at most 100 MiB.
         #[schema(required())]
         video_url: Option<CallbackUrl>,
@@ -220,13 +219,14 @@ impl VideoBody for ExtendVideoBody {
                 fields.add_error(name, format!("is required, together with {other}"));
             }
         }
-        if self.video_creation_id.is_some() && *video == VideoToExtend::NotFound {
-            fields.add_error("video_creation_id", "must be the id of a finished video of the caller");
+        if self.video_creation_id.is_some_and(|id| id.as_str().trim().is_empty()) {
+            fields.add_error("video_creation_id", "must not be empty");
         }
 
-        let VideoToExtend::Found { creation, at_vendor } = video.clone() else { return None };
-        let video = Footage { creation, url: self.video_url?, stored: None, vendor_id: at_vendor };
-        let (model, prompt) = (self.model.0?, not_blank(self.prompt));
+        let VideoToExtend { creation, vendor_id } = video.clone();
+        let video = Footage { creation, url: self.video_url?, stored: None, vendor_id };
+        let model = self.model.0?;
+        let prompt = not_blank(self.prompt);
         let job = ExtendJob { model, resolution: self.resolution, seconds: self.duration.0, prompt, video };
         let images = self.images.map(|Images(pictures)| pictures).unwrap_or_default();
         Some(ParsedVideoSubmission { images, ..self.common.0.into_submission(VideoJob::Extend(job)) })

@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(parse_body("/bulk/nodes/versions", &body), expected);
         let translations = json!({"de": {"name": "a", "other": [1, 2]}, "no such": {}});
         let expected = json!({"de": {"name": "a", "other": []}, "no such": {}});
-        assert_eq!(parse_body("/nodes/{node_id}/translations", &translations), expected);
+        assert_eq!(parse_body("/nodes/{nodeId}/translations", &translations), expected);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::domain::image::{ScaleFactor, SignedStrength};
 use crate::domain::node::Rating;
-use crate::domain::value::{Link, Name};
+use crate::domain::value::{LIST_MAX, Link, Name};
 use serde_json::json;
 
 const LABEL: &str =
@@ -34,7 +34,7 @@ fn every_bad_field_is_named() {
         fields.integer("half", SignedStrength::new);
         fields.text("scale", ScaleFactor::parse);
         fields.flag("on");
-        fields.labels("tags");
+        fields.text_list::<LIST_MAX, 200>("tags");
         fields.object("n", |inner| inner.text("a/b", Name::parse));
         required_name(fields, "name")
     });
@@ -84,7 +84,7 @@ fn whole_numbers_may_be_written_as_floats() {
 fn lists_have_an_end() {
     let body = json!({"tags": vec!["x"; LIST_MAX + 1], "few": ["a", "b"], "none": {}, "nodes": [{}, 1]});
     let errors = errors_of(&body, |fields| {
-        fields.labels("tags");
+        fields.text_list::<LIST_MAX, 200>("tags");
         fields.texts("few", 1, Ok);
         fields.texts("none", 1, Ok);
         fields.objects("nodes", &(3..=9), |_| Some(())).map(|_| ())

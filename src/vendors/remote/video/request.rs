@@ -53,8 +53,12 @@ mod tests {
         };
 
         let url = CallbackUrl::from_recorded("https://media.example/x.mp4".to_owned());
-        let video =
-            |vendor_id| Footage { creation: TaskId(uuid::Uuid::nil()), url: url.clone(), stored: None, vendor_id };
+        let video = |vendor_id| Footage {
+            creation: Some(TaskId(uuid::Uuid::nil())),
+            url: url.clone(),
+            stored: None,
+            vendor_id,
+        };
         let extend_job = |vendor_id| ExtendJob {
             model: ExtendModel::Vq2Pro,
             resolution: ExtendResolution::P1080,
