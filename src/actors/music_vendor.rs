@@ -200,7 +200,7 @@ mod tests {
     struct ScriptedMusicVendor(Mutex<Vec<Vec<Result<MusicStreamItem, MusicStreamError>>>>);
 
     impl MusicVendor for ScriptedMusicVendor {
-        fn name(&self) -> &'static str {
+        fn name(&self) -> &str {
             "scripted"
         }
 

@@ -28,7 +28,7 @@ use crate::events::stream::Position;
 use crate::projections::ReadModels;
 use crate::projections::task::TaskEntry;
 use crate::vendors::{
-    JobProgress, ResultFetchError, SubmissionRecovery, Vendor, VendorError, VendorErrorKind, VendorJob,
+    JobProgress, ResultFetchError, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob,
 };
 
 pub mod backoff;
@@ -169,9 +169,13 @@ impl Poller {
         self.hit_fail_point(VendorStep::Responded, task);
 
         match result {
-            Ok(reference) => {
+            Ok(submitted) => {
                 self.guard.record_success();
-                let next = self.record_and_continue(task, entry, TaskCommand::RecordAcceptance { reference }).await;
+                let command = match submitted {
+                    Submitted::Accepted(reference) => TaskCommand::RecordAcceptance { reference },
+                    Submitted::Finished { reference, results } => TaskCommand::RecordFinished { reference, results },
+                };
+                let next = self.record_and_continue(task, entry, command).await;
                 self.hit_fail_point(VendorStep::AcceptanceRecorded, task);
                 next
             }

@@ -104,6 +104,8 @@ pub enum TaskCommand {
     StartSubmission { key: VendorKey, repeatable: bool },
     /// Records that the vendor accepted the job.
     RecordAcceptance { reference: VendorReference },
+    /// Records that the vendor's response to the submission was the result, which is stored.
+    RecordFinished { reference: VendorReference, results: TaskResults },
     /// Records that work on a queued job, or a stream, began. Idempotent.
     RecordWorkStarted,
     /// Records that the vendor refused the job; the task fails.
@@ -338,6 +340,12 @@ impl TaskRecord {
                 Ok(vec![TaskEvent::SubmissionStarted { attempt: attempt.saturating_add(1), key }])
             }
             TaskCommand::RecordAcceptance { reference } => Ok(vec![TaskEvent::VendorAccepted { reference }]),
+            TaskCommand::RecordFinished { reference, results } => {
+                let accepted = TaskEvent::VendorAccepted { reference };
+                let begins_later = accepted.status_change(self.submission.work.gateway()).is_none();
+                let work_began = begins_later.then_some(TaskEvent::WorkBegan);
+                Ok([accepted].into_iter().chain(work_began).chain([TaskEvent::from_results(results)]).collect())
+            }
             TaskCommand::RecordRefusal { failure } => {
                 Ok(vec![TaskEvent::VendorRefused { failure: failure.clone() }, TaskEvent::TaskFailed { failure }])
             }

@@ -110,13 +110,14 @@ const UNFINISHED: [&str; 6] = ["inputs missing", "created", "submitting", "undel
 /// Returns every command with the stages that accept it, and the names of the events that follow there.
 fn commands() -> Vec<(TaskCommand, Vec<&'static str>, &'static str)> {
     use TaskCommand::{
-        Cancel, Complete, Fail, RecordAcceptance, RecordInputs, RecordLostJob, RecordRefusal, RecordUndelivered,
-        RecordUnknownOutcome, RecordWorkStarted, StartSubmission, Submit,
+        Cancel, Complete, Fail, RecordAcceptance, RecordFinished, RecordInputs, RecordLostJob, RecordRefusal,
+        RecordUndelivered, RecordUnknownOutcome, RecordWorkStarted, StartSubmission, Submit,
     };
     let start_submission = |repeatable| StartSubmission { key: text("key"), repeatable };
     let record_unknown = |repeatable| RecordUnknownOutcome { reason: text("timed out"), repeatable };
     let record_inputs = RecordInputs { inputs: vec![picture(1)] };
     let record_acceptance = RecordAcceptance { reference: text("job-7") };
+    let record_finished = RecordFinished { reference: text("job-7"), results: vec![picture(2)].into() };
     let record_refusal = RecordRefusal { failure: busy() };
     let record_undelivered = RecordUndelivered { reason: text("no connection") };
     let complete = Complete { results: vec![picture(2)].into() };
@@ -128,6 +129,7 @@ fn commands() -> Vec<(TaskCommand, Vec<&'static str>, &'static str)> {
         (start_submission(false), vec!["created", "undelivered", "forgotten"], "SubmissionStarted"),
         (start_submission(true), vec!["created", "submitting", "undelivered", "forgotten"], "SubmissionStarted"),
         (record_acceptance, vec!["submitting"], "VendorAccepted"),
+        (record_finished, vec!["submitting"], "VendorAccepted TaskCompleted"),
         (record_refusal, vec!["submitting"], "VendorRefused TaskFailed"),
         (record_undelivered, vec!["submitting"], "SubmissionUndelivered"),
         (record_unknown(false), vec!["submitting"], "OutcomeUnknown TaskFailed"),

@@ -39,7 +39,7 @@ impl LocalMusic {
 }
 
 impl MusicVendor for LocalMusic {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "local-music"
     }
 

@@ -99,7 +99,7 @@ impl RemoteMusic {
 }
 
 impl MusicVendor for RemoteMusic {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "remote-music"
     }
 
