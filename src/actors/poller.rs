@@ -174,8 +174,9 @@ impl Poller {
 
     async fn submit(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
         let work = &entry.record.submission.work;
-        let is_repeated = entry.record.vendor.is_some();
-        if !is_repeated && !(self.jobs.takes(work) && self.vendor.serves(work)) {
+        let is_first = entry.record.vendor.is_none();
+        let is_served = self.jobs.takes(work) && self.vendor.serves(work);
+        if is_first && !is_served {
             let failure = TaskFailure::new("vendor_refused", "no vendor of this service takes this job");
             return self.record_and_continue(task, entry, TaskCommand::Fail { failure }).await;
         }

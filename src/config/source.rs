@@ -122,7 +122,7 @@ impl SettingLayers {
             entry.key = format!("{item}{}", &entry.key[section.len()..]);
             entry.value = entry.default.clone();
             // A name is required, so a missing one is reported at the item.
-            let is_name = entry.key.ends_with(".name");
+            let is_name = entry.key.rsplit('.').next() == Some("name");
             entry.source = if is_name { source.clone() } else { SettingSource::Default };
         }
 
