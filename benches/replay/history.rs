@@ -181,7 +181,7 @@ impl History {
         let stream = StreamId::from(&id);
         let submitted = self.commit(stream.clone(), vec![TaskEvent::TaskSubmitted(submission).into()]);
         let mut later_events: Vec<Append> = [
-            TaskEvent::SubmissionStarted { attempt: 1, key },
+            TaskEvent::SubmissionStarted { attempt: 1, key, vendor: None },
             TaskEvent::VendorAccepted { reference },
             TaskEvent::TaskCompleted { results: vec![output] },
         ]

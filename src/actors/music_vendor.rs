@@ -110,7 +110,11 @@ impl GuardedMusicVendor {
     #[must_use]
     pub fn start_command(&self, task: TaskId) -> TaskCommand {
         if self.vendor.is_remote() {
-            TaskCommand::StartSubmission { key: VendorKey::from_recorded(task.to_string()), repeatable: false }
+            TaskCommand::StartSubmission {
+                key: VendorKey::from_recorded(task.to_string()),
+                repeatable: false,
+                vendor: None,
+            }
         } else {
             TaskCommand::RecordWorkStarted
         }

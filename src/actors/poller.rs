@@ -20,7 +20,8 @@ use super::task_progress::TaskProgress;
 use super::vendor_webhooks::VendorWebhooks;
 use crate::domain::ids::TaskId;
 use crate::domain::task::{
-    Task, TaskCommand, TaskFailure, TaskRecord, TaskRejection, TaskStatus, VendorKey, VendorReference,
+    JobFilter, RecordedVendor, Task, TaskCommand, TaskFailure, TaskRecord, TaskRejection, TaskStatus, VendorKey,
+    VendorReference,
 };
 use crate::domain::value::Text;
 use crate::environment::{Environment, FailPoint, VendorStep};
@@ -28,7 +29,7 @@ use crate::events::stream::Position;
 use crate::projections::ReadModels;
 use crate::projections::task::TaskEntry;
 use crate::vendors::{
-    JobProgress, ResultFetchError, SubmissionRecovery, Vendor, VendorError, VendorErrorKind, VendorJob,
+    JobProgress, ResultFetchError, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob,
 };
 
 pub mod backoff;
@@ -47,7 +48,7 @@ use backoff::add_jitter;
 use blocked::BlockedReason;
 use breaker::Admission;
 use queue::TaskTurns;
-use step::{PollerStep, attempts, next_step};
+use step::{PollerStep, attempts, next_step, removed_vendor_step};
 use vendor_guard::VendorGuard;
 
 /// Longest time during which an input with a temporary fetch error is retried, counted from the submission of the task.
@@ -56,6 +57,8 @@ const INPUT_RETRY_WINDOW: Duration = Duration::from_mins(2);
 const INPUT_RETRY_DELAYS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 /// Pause of a task whose outcome could not be recorded.
 const RECORD_RETRY_DELAY: Duration = Duration::from_secs(5);
+/// Pause of a task whose vendor is not configured; only a restart with other settings helps.
+const REMOVED_VENDOR_DELAY: Duration = Duration::from_mins(5);
 /// Number of fetches after which invalid results fail the task.
 const MALFORMED_RESULTS_MAX: u32 = 4;
 
@@ -66,6 +69,10 @@ pub struct Poller {
     models: ReadModels,
     environment: Environment,
     vendor: Arc<dyn Vendor>,
+    /// Identity of the vendor, recorded with each submission; not recorded if `None`.
+    identity: Option<RecordedVendor>,
+    /// Jobs that the vendor takes.
+    jobs: Arc<JobFilter>,
     inputs: InputFetcher,
     options: PollerOptions,
     guard: VendorGuard,
@@ -97,6 +104,8 @@ impl Poller {
             models,
             environment,
             vendor,
+            identity: None,
+            jobs: Arc::default(),
             inputs,
             options,
             guard,
@@ -111,6 +120,18 @@ impl Poller {
     #[must_use]
     pub fn with_task_progress(self, task_progress: TaskProgress) -> Self {
         Self { task_progress, ..self }
+    }
+
+    /// Records this identity of the vendor with each submission. Tasks of other vendors are left alone.
+    #[must_use]
+    pub fn with_identity(self, identity: RecordedVendor) -> Self {
+        Self { identity: Some(identity), ..self }
+    }
+
+    /// Fails all other jobs instead of submitting them.
+    #[must_use]
+    pub fn with_jobs(self, jobs: JobFilter) -> Self {
+        Self { jobs: Arc::new(jobs), ..self }
     }
 
     /// Polls a task immediately after a webhook of the vendor.
@@ -152,6 +173,14 @@ impl Poller {
     }
 
     async fn submit(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
+        let work = &entry.record.submission.work;
+        let is_first = entry.record.vendor.is_none();
+        let is_served = self.jobs.takes(work) && self.vendor.serves(work);
+        if is_first && !is_served {
+            let failure = TaskFailure::new("vendor_refused", "no vendor of this service takes this job");
+            return self.record_and_continue(task, entry, TaskCommand::Fail { failure }).await;
+        }
+
         if let Err((reason, delay)) = self.check_admission().await {
             return self.block(task, entry, reason, delay);
         }
@@ -160,7 +189,8 @@ impl Poller {
         let key = VendorKey::from_recorded(task.to_string());
         let repeatable = recovery == SubmissionRecovery::Key;
         self.hit_fail_point(VendorStep::BeforeIntent, task);
-        if self.record(task, entry, TaskCommand::StartSubmission { key: key.clone(), repeatable }).await.is_err() {
+        let start = TaskCommand::StartSubmission { key: key.clone(), repeatable, vendor: self.identity.clone() };
+        if self.record(task, entry, start).await.is_err() {
             return self.block(task, entry, BlockedReason::RecordingFailed, RECORD_RETRY_DELAY);
         }
         self.hit_fail_point(VendorStep::IntentRecorded, task);
@@ -169,9 +199,13 @@ impl Poller {
         self.hit_fail_point(VendorStep::Responded, task);
 
         match result {
-            Ok(reference) => {
+            Ok(submitted) => {
                 self.guard.record_success();
-                let next = self.record_and_continue(task, entry, TaskCommand::RecordAcceptance { reference }).await;
+                let command = match submitted {
+                    Submitted::Accepted(reference) => TaskCommand::RecordAcceptance { reference },
+                    Submitted::Finished { reference, results } => TaskCommand::RecordFinished { reference, results },
+                };
+                let next = self.record_and_continue(task, entry, command).await;
                 self.hit_fail_point(VendorStep::AcceptanceRecorded, task);
                 next
             }
@@ -382,6 +416,13 @@ impl Poller {
         self.dispatch.task(task, command, CommandContext::from_system(causation, at)).await
     }
 
+    /// Returns the vendor that has, or may have, the task, if it is another one than that of this poller.
+    fn removed_vendor_of<'r>(&self, record: &'r TaskRecord) -> Option<&'r RecordedVendor> {
+        let recorded = record.vendor.as_ref()?.recorded.as_ref()?;
+        let is_own = self.identity.as_ref().is_none_or(|identity| identity.is_same_vendor(recorded));
+        (!is_own).then_some(recorded)
+    }
+
     fn hit_fail_point(&self, step: VendorStep, task: TaskId) {
         self.environment.hit(FailPoint::Vendor(step), &task.to_string());
     }
@@ -390,7 +431,12 @@ impl Poller {
         let now = self.environment.now();
         let deadline = self.options.deadline_of(&entry.record);
 
-        match next_step(&entry.record, now, deadline, self.vendor.recovery()) {
+        let step = match self.removed_vendor_of(&entry.record) {
+            Some(vendor) => removed_vendor_step(&entry.record, vendor, now, deadline),
+            None => next_step(&entry.record, now, deadline, self.vendor.recovery()),
+        };
+
+        match step {
             PollerStep::Nothing => Reschedule::WhenDue,
             PollerStep::Fetch => self.fetch_inputs(task, entry).await,
             PollerStep::Submit => self.submit(task, entry).await,
@@ -404,6 +450,13 @@ impl Poller {
                 self.record_final(task, entry, command).await
             }
             PollerStep::Expire => self.fail_expired(task, entry).await,
+            PollerStep::Forget => self.record_final(task, entry, TaskCommand::RecordLostJob).await,
+            PollerStep::Release => {
+                let reason = "the built-in engine that had the job is no longer in use";
+                let command = TaskCommand::RecordUndelivered { reason: Text::from_recorded(reason.to_owned()) };
+                self.record_final(task, entry, command).await
+            }
+            PollerStep::AwaitVendor => self.block(task, entry, BlockedReason::VendorRemoved, REMOVED_VENDOR_DELAY),
         }
     }
 }

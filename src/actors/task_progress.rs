@@ -39,7 +39,7 @@ pub struct TaskBlocker {
 
 impl TaskBlocker {
     /// All reason codes.
-    pub const CODES: [&'static str; 11] = [
+    pub const CODES: [&'static str; 12] = [
         "input_unavailable",
         "input_not_taken_in",
         "not_recorded",
@@ -48,6 +48,7 @@ impl TaskBlocker {
         "vendor_unavailable",
         "vendor_unanswered",
         "vendor_paused",
+        "vendor_removed",
         "result_unavailable",
         "result_unwritable",
         "result_invalid",

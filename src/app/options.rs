@@ -38,7 +38,8 @@ pub(super) fn http_options(settings: &Settings, public_url: &str) -> HttpOptions
             AllowedOrigins::Listed(origins) => CorsOrigins::Only(origins.clone()),
         },
         require_approval: settings.auth.require_approval,
-        video_needs_token: settings.auth.video_required || settings.video_vendor.url.is_some(),
+        video_needs_token: settings.auth.video_required
+            || settings.video_vendors.iter().any(|vendor| vendor.url.is_some()),
         video_max_images: settings.video.max_images,
         quotas: limits::quotas(&settings.limits),
         daily_limits: limits::daily_limits(&settings.limits),

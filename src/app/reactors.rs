@@ -146,13 +146,15 @@ impl Reactors {
             .with_video_fetcher(footage_fetcher, &public_url)
             .with_daily_bytes(daily_bytes);
 
-        let pollers =
-            [vendor_set.image, vendor_set.video].map(|GatewayVendor { vendor, poller_options, reactor_options }| {
+        let pollers = [vendor_set.image, vendor_set.video].map(
+            |GatewayVendor { vendor, identity, jobs, poller_options, reactor_options }| {
                 let models = models.clone();
                 let inputs = inputs.clone();
                 let poller = Poller::new(dispatch.clone(), models, environment.clone(), vendor, inputs, poller_options);
+                let poller = poller.with_identity(identity).with_jobs(jobs);
                 (poller.with_webhooks(webhooks.clone()).with_task_progress(task_progress.clone()), reactor_options)
-            });
+            },
+        );
 
         let music_vendor = vendor_set.music_vendor;
         let vendors =

@@ -13,10 +13,11 @@ use crate::actors::poller::breaker::BreakerOptions;
 use crate::actors::poller::{LANES, PollerOptions};
 use crate::actors::reactor::ReactorOptions;
 use crate::actors::vendor_webhooks::VendorWebhooks;
-use crate::config::{RecoverySetting, Secret, Settings, VendorSettings};
+use crate::config::{RecoverySetting, Secret, Settings, VendorSelection, VendorSettings};
 use crate::domain::ids::TaskId;
 use crate::domain::image::INPUT_BYTES_MAX;
-use crate::domain::task::Gateway;
+use crate::domain::task::{Gateway, JobFilter, RecordedVendor};
+use crate::domain::value::Text;
 use crate::domain::video::Clip;
 use crate::environment::Environment;
 use crate::media::archive::upload_token::UploadKey;
@@ -46,6 +47,9 @@ const BUILT_IN_CONCURRENCY: usize = 256;
 /// Vendor of one gateway with its options.
 pub(super) struct GatewayVendor {
     pub vendor: Arc<dyn Vendor>,
+    pub identity: RecordedVendor,
+    /// Jobs that the vendor takes.
+    pub jobs: JobFilter,
     pub poller_options: PollerOptions,
     pub reactor_options: ReactorOptions,
 }
@@ -110,11 +114,14 @@ fn image_vendor(
     is_job_wanted: &IsJobWanted,
     environment: &Environment,
 ) -> Result<GatewayVendor, StartError> {
-    let vendor_settings = &settings.image_vendor;
+    let vendor_settings = only_vendor(&settings.image_vendors);
     let Some(url) = &vendor_settings.url else {
         let poller_options = PollerOptions::built_in(Gateway::Image, settings.tasks.deadline);
+        let poller_options = PollerOptions { slots: vendor_settings.slots.unwrap_or(usize::MAX), ..poller_options };
         return Ok(GatewayVendor {
             vendor: built_in_image_vendor(settings, store, is_job_wanted),
+            identity: identity(&vendor_settings.selection),
+            jobs: vendor_settings.jobs.clone(),
             poller_options,
             reactor_options: reactor_options(BUILT_IN_CONCURRENCY),
         });
@@ -126,9 +133,17 @@ fn image_vendor(
         result_fetcher(settings, vendor_settings, INPUT_BYTES_MAX, environment).map_err(|error| failed(&error))?;
     let options = remote_options(settings, vendor_settings, key);
     let vendor = Arc::new(RemoteImage::new(client, options, store, fetcher, environment.clone()));
-    let poller_options = poller_options(Gateway::Image, usize::MAX, settings, vendor_settings);
+    let poller_options =
+        poller_options(Gateway::Image, vendor_settings.slots.unwrap_or(usize::MAX), settings, vendor_settings);
 
-    Ok(GatewayVendor { vendor, poller_options, reactor_options: reactor_options(vendor_settings.concurrency) })
+    let identity = identity(&vendor_settings.selection);
+    Ok(GatewayVendor {
+        vendor,
+        identity,
+        jobs: vendor_settings.jobs.clone(),
+        poller_options,
+        reactor_options: reactor_options(vendor_settings.concurrency),
+    })
 }
 
 fn video_vendor(
@@ -138,17 +153,24 @@ fn video_vendor(
     is_job_wanted: &IsJobWanted,
     environment: &Environment,
 ) -> Result<GatewayVendor, StartError> {
-    let vendor_settings = &settings.video_vendor;
+    let vendor_settings = only_vendor(&settings.video_vendors);
     let Some(url) = &vendor_settings.url else {
         let poller_options = PollerOptions::built_in(Gateway::Video, settings.tasks.deadline);
-        let poller_options = PollerOptions { slots: settings.video.slots, ..poller_options };
+        let poller_options =
+            PollerOptions { slots: vendor_settings.slots.unwrap_or(settings.video.slots), ..poller_options };
         let vendor = Arc::new(LocalVideo::new(
             store,
             LocalVideoOptions::default(),
             Some(Arc::new(bed)),
             Arc::clone(is_job_wanted),
         ));
-        return Ok(GatewayVendor { vendor, poller_options, reactor_options: reactor_options(BUILT_IN_CONCURRENCY) });
+        return Ok(GatewayVendor {
+            vendor,
+            identity: identity(&vendor_settings.selection),
+            jobs: vendor_settings.jobs.clone(),
+            poller_options,
+            reactor_options: reactor_options(BUILT_IN_CONCURRENCY),
+        });
     };
 
     let failed = |error: &dyn std::fmt::Display| StartError::part("the video vendor", error);
@@ -157,9 +179,36 @@ fn video_vendor(
         result_fetcher(settings, vendor_settings, Clip::BYTES_MAX, environment).map_err(|error| failed(&error))?;
     let options = remote_options(settings, vendor_settings, key);
     let vendor = Arc::new(RemoteVideo::new(client, options, store, fetcher, environment.clone()));
-    let poller_options = poller_options(Gateway::Video, settings.video.slots, settings, vendor_settings);
+    let poller_options = poller_options(
+        Gateway::Video,
+        vendor_settings.slots.unwrap_or(settings.video.slots),
+        settings,
+        vendor_settings,
+    );
 
-    Ok(GatewayVendor { vendor, poller_options, reactor_options: reactor_options(vendor_settings.concurrency) })
+    let identity = identity(&vendor_settings.selection);
+    Ok(GatewayVendor {
+        vendor,
+        identity,
+        jobs: vendor_settings.jobs.clone(),
+        poller_options,
+        reactor_options: reactor_options(vendor_settings.concurrency),
+    })
+}
+
+/// Returns the vendor of a medium; the check of the settings admits one.
+fn only_vendor<V>(vendors: &[V]) -> &V {
+    vendors.first().expect("the settings contain at least the built-in engine")
+}
+
+/// Returns the identity of a vendor, as it is recorded with each submission.
+fn identity(selection: &VendorSelection) -> RecordedVendor {
+    RecordedVendor {
+        name: Text::from_recorded(selection.name.clone()),
+        profile: Text::from_recorded(selection.profile.name().to_owned()),
+        profile_hash: None,
+        price: selection.price,
+    }
 }
 
 /// Returns a fetcher of results of at most `body_bytes`.
@@ -183,7 +232,7 @@ fn music_vendor(
     metrics: &Metrics,
 ) -> Result<GuardedMusicVendor, StartError> {
     let metered = |vendor: Arc<dyn MusicVendor>| Arc::new(MeteredVendor::new(vendor, metrics.clone()));
-    let vendor_settings = &settings.music_vendor;
+    let vendor_settings = only_vendor(&settings.music_vendors);
     let Some(url) = &vendor_settings.url else {
         let threads =
             if settings.workers == 0 { available_parallelism().map_or(1, NonZero::get) } else { settings.workers };

@@ -5,6 +5,12 @@ use serde::de::IntoDeserializer;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
+/// Sections that may also be lists of tables. The key of an item has its number: `vendors.image[1].url`.
+const LISTS: [&str; 3] = ["vendors.image", "vendors.video", "vendors.music"];
+
+/// Last name of settings whose value is a table.
+const TABLE_SETTING: &str = "except";
+
 /// A value from a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FileSetting {
@@ -22,7 +28,7 @@ pub(super) struct TomlSyntaxError {
     pub(super) reason: String,
 }
 
-/// Returns the values of a file in their order. A section without values is returned as an empty table.
+/// Returns the values of a file in their order. A section or list item without values is returned as an empty table.
 pub(super) fn read(text: &str) -> Result<Vec<FileSetting>, TomlSyntaxError> {
     let document = DeTable::parse(text).map_err(|error| TomlSyntaxError {
         line: line_at(text, error.span().map_or(0, |span| span.start)),
@@ -51,13 +57,38 @@ fn flatten(text: &str, section: &str, table: &DeTable<'_>, values: &mut Vec<File
         let key = if section.is_empty() { name.get_ref().to_string() } else { format!("{section}.{}", name.get_ref()) };
         let line = line_at(text, name.span().start);
         match value.get_ref() {
-            DeValue::Table(table) if table.is_empty() => {
-                values.push(FileSetting { key, value: Table::new().into(), line });
+            DeValue::Table(_) if name.get_ref() == TABLE_SETTING => {
+                values.push(FileSetting { key, value: to_value(text, value), line });
             }
-            DeValue::Table(table) => flatten(text, &key, table, values),
+            DeValue::Table(table) => flatten_section(text, key, table, line, values),
+            DeValue::Array(items) if LISTS.contains(&key.as_str()) && items.iter().all(is_table) => {
+                for (number, item) in (1..).zip(items) {
+                    if let DeValue::Table(table) = item.get_ref() {
+                        flatten_section(
+                            text,
+                            format!("{key}[{number}]"),
+                            table,
+                            line_at(text, item.span().start),
+                            values,
+                        );
+                    }
+                }
+            }
             _ => values.push(FileSetting { key, value: to_value(text, value), line }),
         }
     }
+}
+
+fn flatten_section(text: &str, key: String, table: &DeTable<'_>, line: usize, values: &mut Vec<FileSetting>) {
+    if table.is_empty() {
+        values.push(FileSetting { key, value: Table::new().into(), line });
+    } else {
+        flatten(text, &key, table, values);
+    }
+}
+
+fn is_table(value: &Spanned<DeValue<'_>>) -> bool {
+    matches!(value.get_ref(), DeValue::Table(_))
 }
 
 /// Converts a value. A number that does not fit is kept as text, so that the check of the setting rejects it.
@@ -89,6 +120,22 @@ mod tests {
             setting("vendors.image.url", "u", 4),
             setting("log", Table::new(), 5),
             setting("tasks.deadline", "99999999999999999999", 7),
+        ];
+        assert_eq!(values, expected);
+    }
+
+    #[test]
+    fn items_of_a_list_are_numbered_and_table_settings_are_kept_whole() {
+        let text = "[[vendors.image]]\nname = 'a'\nexcept = { engine = ['x'] }\n\n[[vendors.image]]\n[[vendors.image]]\nname = 'c'\n";
+
+        let values = read(text).unwrap();
+
+        let except: Table = "engine = ['x']".parse().unwrap();
+        let expected = vec![
+            setting("vendors.image[1].name", "a", 2),
+            setting("vendors.image[1].except", except, 3),
+            setting("vendors.image[2]", Table::new(), 5),
+            setting("vendors.image[3].name", "c", 7),
         ];
         assert_eq!(values, expected);
     }

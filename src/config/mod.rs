@@ -32,10 +32,10 @@ pub use settings::{
 pub use source::{Flag, SettingSource};
 pub use suggestions::edit_distance;
 pub use telemetry::TelemetrySettings;
-pub use vendor::{MusicVendorSettings, RecoverySetting, VendorSettings};
+pub use vendor::{MusicVendorSettings, RecoverySetting, VendorProfile, VendorSelection, VendorSettings};
 
 use problem::format_masked;
-use source::{SettingEntry, SettingLayers};
+use source::{SettingEntry, SettingLayers, list_item};
 
 /// Settings file that is read by default, if it exists.
 const DEFAULT_FILE: &str = "mediary.toml";
@@ -99,7 +99,10 @@ impl fmt::Display for Configuration {
         for entry in &self.entries {
             let (section, name) = entry.key.rsplit_once('.').unwrap_or(("", &entry.key));
             if section != current {
-                writeln!(f, "\n[{section}]")?;
+                match list_item(section) {
+                    Some((list, _)) => writeln!(f, "\n[[{list}]]")?,
+                    None => writeln!(f, "\n[{section}]")?,
+                }
                 current = section;
             }
             let line = format!("{name} = {}", format_masked(&entry.key, &entry.value));
@@ -163,7 +166,7 @@ mod tests {
     #[test]
     fn exactly_the_documented_settings_are_checked() {
         let layers = SettingLayers::defaults();
-        let all: Vec<_> = layers.entries.iter().map(|entry| format!("{} = 1.5", entry.key)).collect();
+        let all: Vec<_> = layers.entries.iter().map(|entry| format!("{} = 1979-05-27", entry.key)).collect();
 
         let ConfigProblems(problems) = Configuration::check(builder().file(&all.join("\n")).0).unwrap_err();
 
@@ -268,7 +271,7 @@ mod tests {
         let expected = "vendors.music.line_timeout = \"4s\" (mediary.toml:3): must be at least as long as vendors.music.connect_timeout";
         assert!(message.contains(expected), "{message}");
         let equal = builder().file("[vendors.music]\nconnect_timeout = '4s'\nline_timeout = '4s'\n").configuration();
-        assert_eq!(equal.settings.music_vendor.line_timeout, Duration::from_secs(4));
+        assert_eq!(equal.settings.music_vendors[0].line_timeout, Duration::from_secs(4));
     }
 
     #[test]
@@ -281,6 +284,79 @@ mod tests {
             );
             assert!(message.contains(&expected), "{message}");
         }
+    }
+
+    const STUDIO: &str = "[[vendors.image]]\nname = 'studio-1'\nurl = 'http://127.0.0.1:8188'\njobs = ['image-upscaler']\n\
+        except = { engine = ['illusio'] }\nprice = 0.035\n";
+
+    #[test]
+    fn a_list_item_has_defaults_a_source_for_each_value_and_variables_with_its_name() {
+        let file = STUDIO.replace("except = { engine = ['illusio'] }", "except = { is_portrait = [true] }");
+        let variables = [("MEDIARY_VENDORS__IMAGE__STUDIO_1__API_KEY", "hunter2")];
+        let configuration = builder().file(&file).environment(&variables).configuration();
+
+        let [vendor] = &configuration.settings.image_vendors[..] else { panic!("one vendor") };
+        assert_eq!((vendor.selection.name.as_str(), vendor.selection.profile), ("studio-1", VendorProfile::Mediary));
+        assert_eq!(vendor.selection.price.to_string(), "0.035");
+        assert_eq!(vendor.jobs.except, [("is_portrait".to_owned(), vec!["true".to_owned()])]);
+        assert_eq!((vendor.jobs.kinds.len(), vendor.concurrency, vendor.slots), (1, 64, None));
+        assert_eq!(vendor.api_key.as_ref().unwrap().expose(), "hunter2");
+
+        let printed = configuration.to_string();
+        assert!(printed.contains("\n[[vendors.image]]\n") && !printed.contains("hunter2"), "{printed}");
+        assert!(printed.contains("# mediary.toml:3") && !printed.contains("[vendors.image]\n\n"), "{printed}");
+        assert!(printed.contains("# environment MEDIARY_VENDORS__IMAGE__STUDIO_1__API_KEY"), "{printed}");
+        let again = builder().file(&printed.replace("\"********\"", "\"\"")).configuration().settings;
+        assert_eq!(again.image_vendors[0].selection.name, "studio-1");
+    }
+
+    #[test]
+    fn every_problem_of_a_list_item_is_reported_with_its_line() {
+        let file = "[[vendors.image]]\nurl = 'http://a'\nprofile = 'x'\njobs = ['extend']\nexcept = { engin = [1] }\n\
+            price = 0.0001\nweight = 0\nulr = 'b'\n[[vendors.image]]\nname = 'Big'\nprofile = 'builtin'\nurl = 'http://b'\n";
+        let problems = builder().file(file).environment(&[("MEDIARY_VENDORS__IMAGE__URL", "http://c")]).problems();
+
+        for expected in [
+            "vendors.image[1].name = \"\" (mediary.toml:2): must be a lowercase letter",
+            "vendors.image[1].profile = \"x\" (mediary.toml:3): must be one of \"mediary\", \"builtin\"",
+            "vendors.image[1].jobs = [\"extend\"] (mediary.toml:4): must be a list of \"image-upscaler\"",
+            "vendors.image[1].except = { engin = [1] } (mediary.toml:5): must be a table of parameters",
+            "vendors.image[1].price = 0.0001 (mediary.toml:6): must be a number from 0 to 1000000",
+            "vendors.image[1].weight = 0 (mediary.toml:7): must be an integer from 1 to 1000",
+            "vendors.image[1].ulr = \"b\" (mediary.toml:8): unknown setting; did you mean vendors.image[1].url",
+            "vendors.image[2].name = \"Big\" (mediary.toml:10): must be a lowercase letter",
+            "vendors.image[2].url = \"http://b\" (mediary.toml:12): must be empty, because",
+            "vendors.image.url = \"http://c\" (environment MEDIARY_VENDORS__IMAGE__URL): unknown setting; [[vendors.image]] is a list",
+        ] {
+            assert!(problems.contains(expected), "{expected}\nnot in\n{problems}");
+        }
+    }
+
+    #[test]
+    fn names_of_vendors_are_unique_and_a_medium_has_one_vendor() {
+        let video = STUDIO.replace("image]]", "video]]").replace("jobs = ['image-upscaler']", "jobs = ['extend']");
+        let video = video.replace("studio-1", "studio_1").replace("{ engine = ['illusio'] }", "{ bgm = [true] }");
+        let image = STUDIO.replace("except = { engine = ['illusio'] }\n", "");
+        let second = "[[vendors.image]]\nname = 'b'\nurl = 'http://b'\n";
+        let problems = builder().file(&format!("{image}{second}{video}")).problems();
+        for expected in [
+            "vendors.video[1].name = \"studio_1\"",
+            "unique among all vendors, but vendors.image[1]",
+            "vendors.image[2].name = \"b\"",
+        ] {
+            assert!(problems.contains(expected), "{expected}\nnot in\n{problems}");
+        }
+    }
+
+    #[test]
+    fn a_single_table_without_a_url_is_the_built_in_engine() {
+        let names = |settings: &Settings| {
+            let VendorSelection { name, profile, .. } = &settings.image_vendors[0].selection;
+            (name.clone(), profile.name())
+        };
+        assert_eq!(names(&Settings::default()), ("local-image".to_owned(), "builtin"));
+        let remote = builder().environment(&[("MEDIARY_VENDORS__IMAGE__URL", "http://v")]).configuration().settings;
+        assert_eq!(names(&remote), ("remote-image".to_owned(), "mediary"));
     }
 
     #[test]

@@ -78,12 +78,18 @@ mod tests {
         assert_eq!(page.lines().filter(|line| line.starts_with("| `")).count(), rows);
     }
 
+    /// Returns `true` for a section; the default of a setting that is a table is empty.
+    fn is_section(value: &toml::Value) -> bool {
+        value.as_table().is_some_and(|table| !table.is_empty())
+    }
+
     /// Returns the sections with the names of their settings.
     fn sections(path: &str, table: &toml::Table) -> Vec<(String, Vec<String>)> {
-        let names: Vec<_> = table.iter().filter(|(_, value)| !value.is_table()).map(|(name, _)| name.clone()).collect();
+        let names: Vec<_> =
+            table.iter().filter(|(_, value)| !is_section(value)).map(|(name, _)| name.clone()).collect();
         let mut all = if names.is_empty() { Vec::new() } else { vec![(path.to_owned(), names)] };
         for (name, value) in table {
-            if let toml::Value::Table(inner) = value {
+            if let Some(inner) = value.as_table().filter(|_| is_section(value)) {
                 let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 all.extend(sections(&path, inner));
             }

@@ -9,6 +9,7 @@ use url::Url;
 
 use super::settings::{AllowedOrigins, Secret};
 use crate::domain::network::Network;
+use crate::domain::task::{FilterableParameter, Gateway, TaskKind, VendorPrice};
 use crate::outbound::address::AllowEntry;
 use crate::telemetry::LogFilter;
 
@@ -141,6 +142,63 @@ pub(super) fn credential() -> SettingKind<Option<Secret>> {
     SettingKind::new("visible ASCII characters without spaces, or empty", |value| {
         let text = value.as_str()?;
         text.chars().all(|c| c.is_ascii_graphic()).then(|| (!text.is_empty()).then(|| Secret::new(text)))
+    })
+}
+
+/// The name of a vendor, or empty. Names are also parts of environment variables and labels of metrics.
+pub(super) fn vendor_name() -> SettingKind<String> {
+    SettingKind::new("a lowercase letter, then at most 39 of a-z, 0-9, - and _", |value| {
+        let text = value.as_str()?;
+        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
+        let is_name =
+            text.len() <= 40 && text.chars().all(allowed) && text.starts_with(|c: char| c.is_ascii_lowercase());
+        (is_name || text.is_empty()).then(|| text.to_owned())
+    })
+}
+
+/// Kinds of tasks of a gateway.
+pub(super) fn task_kinds(gateway: Gateway) -> SettingKind<Vec<TaskKind>> {
+    let kinds: Vec<_> = TaskKind::ALL.iter().copied().filter(|kind| kind.gateway() == gateway).collect();
+    let names = kinds.iter().map(|kind| format!("\"{}\"", kind.as_str())).collect::<Vec<_>>().join(", ");
+    SettingKind::new(format!("a list of {names}"), move |value| {
+        let kind = |name: &str| kinds.iter().copied().find(|kind| kind.as_str() == name);
+        value.as_array()?.iter().map(|item| kind(item.as_str()?)).collect()
+    })
+}
+
+/// Parameters of the jobs of a gateway, each with a list of values.
+pub(super) fn parameter_values(gateway: Gateway) -> SettingKind<Vec<(String, Vec<String>)>> {
+    let parameters = FilterableParameter::all(gateway);
+    let names = parameters.iter().map(|parameter| parameter.name).collect::<Vec<_>>().join(", ");
+    let allowed = format!("a table of parameters with lists of their values; the parameters are {names}");
+    SettingKind::new(allowed, move |value| {
+        let text = |value: &Value| match value {
+            Value::String(text) => Some(text.clone()),
+            Value::Integer(number) => Some(number.to_string()),
+            Value::Boolean(flag) => Some(flag.to_string()),
+            _ => None,
+        };
+        let excluded = |(name, values): (&String, &Value)| {
+            let parameter = parameters.iter().find(|parameter| parameter.name == name)?;
+            let values: Vec<_> = values.as_array()?.iter().map(text).collect::<Option<_>>()?;
+            let is_known = |value: &String| parameter.values.is_empty() || parameter.values.contains(&value.as_str());
+            values.iter().all(is_known).then(|| (name.clone(), values))
+        };
+        value.as_table()?.iter().map(excluded).collect()
+    })
+}
+
+/// A price with at most three decimal places.
+pub(super) fn price() -> SettingKind<VendorPrice> {
+    let allowed = "a number from 0 to 1000000 with at most three decimal places, such as 0.035";
+    SettingKind::new(allowed, |value| {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Integer(number) => number.to_string(),
+            Value::Float(number) => number.to_string(),
+            _ => return None,
+        };
+        VendorPrice::parse(&text).ok()
     })
 }
 

@@ -15,7 +15,8 @@ use super::setting_kinds::{
 };
 use super::source::{SettingEntry, SettingLayers};
 use super::telemetry::TelemetrySettings;
-use super::vendor::{MusicVendorSettings, VendorSettings};
+use super::vendor::{MusicVendorSettings, VendorSettings, reject_repeated_names};
+use crate::domain::task::Gateway;
 use crate::http::server::WORKERS_MAX;
 use crate::telemetry::{ClientAddressDetail, LogFilter, LogFormat};
 
@@ -46,12 +47,12 @@ pub struct Settings {
     pub local_image: LocalImageSettings,
     pub tasks: TaskSettings,
     pub media: MediaSettings,
-    /// `vendors.image`
-    pub image_vendor: VendorSettings,
-    /// `vendors.video`
-    pub video_vendor: VendorSettings,
-    /// `vendors.music`
-    pub music_vendor: MusicVendorSettings,
+    /// `vendors.image`; never empty.
+    pub image_vendors: Vec<VendorSettings>,
+    /// `vendors.video`; never empty.
+    pub video_vendors: Vec<VendorSettings>,
+    /// `vendors.music`; never empty.
+    pub music_vendors: Vec<MusicVendorSettings>,
     pub video: VideoSettings,
     pub music: MusicSettings,
     pub callbacks: CallbackSettings,
@@ -220,9 +221,11 @@ impl fmt::Debug for Secret {
 
 impl Settings {
     /// Checks all given values.
-    pub(super) fn check(layers: SettingLayers) -> Result<(Self, Vec<SettingEntry>), ConfigProblems> {
+    pub(super) fn check(mut layers: SettingLayers) -> Result<(Self, Vec<SettingEntry>), ConfigProblems> {
+        layers.drop_replaced_tables();
         let mut reader = SettingsReader(layers);
         let settings = reader.settings();
+        reject_repeated_names(&mut reader, &settings);
         let SettingsReader(SettingLayers { entries, problems }) = reader;
         if problems.is_empty() { Ok((settings, entries)) } else { Err(ConfigProblems(problems)) }
     }
@@ -280,9 +283,9 @@ impl SettingsReader {
                 retention: self.read("media.retention", &duration("1m", "3650d")),
                 decode_memory: self.read("media.decode_memory", &size("64MiB", "1024GiB")),
             },
-            image_vendor: VendorSettings::read(self, "image"),
-            video_vendor: VendorSettings::read(self, "video"),
-            music_vendor: MusicVendorSettings::read(self),
+            image_vendors: VendorSettings::read_all(self, Gateway::Image),
+            video_vendors: VendorSettings::read_all(self, Gateway::Video),
+            music_vendors: MusicVendorSettings::read_all(self),
             video: VideoSettings {
                 pricing: self.read("video.pricing", &file()),
                 max_images: self.read("video.max_images", &integer(1, 7)),
@@ -314,6 +317,11 @@ impl SettingsReader {
             filter: self.read("log.level", &log_filter()),
             client: self.read("log.client", &choice(addresses)),
         }
+    }
+
+    /// Returns the keys of the vendors of a section: of the items of a list, or of the single table.
+    pub(super) fn items(&self, section: &str) -> Vec<String> {
+        self.0.items(section)
     }
 
     /// Records that a setting conflicts with another.

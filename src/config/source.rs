@@ -99,6 +99,7 @@ impl SettingLayers {
         match file::read(text) {
             Ok(values) => {
                 for setting in values {
+                    self.add_list_item(&setting.key, &source(setting.line));
                     self.set(&setting.key, setting.value, source(setting.line));
                 }
             }
@@ -106,6 +107,54 @@ impl SettingLayers {
                 let place = source(error.line).to_string();
                 self.problems.push(ConfigProblem::Unreadable { place, reason: error.reason });
             }
+        }
+    }
+
+    /// Adds the settings of a list item, with their defaults, at the first key of the item.
+    fn add_list_item(&mut self, key: &str, source: &SettingSource) {
+        let Some((section, item)) = list_item(key) else { return };
+        if self.entries.iter().any(|entry| is_in(&entry.key, item)) {
+            return;
+        }
+
+        let mut entries: Vec<_> = self.entries.iter().filter(|entry| is_in(&entry.key, section)).cloned().collect();
+        for entry in &mut entries {
+            entry.key = format!("{item}{}", &entry.key[section.len()..]);
+            entry.value = entry.default.clone();
+            // A name is required, so a missing one is reported at the item.
+            let is_name = entry.key.rsplit('.').next() == Some("name");
+            entry.source = if is_name { source.clone() } else { SettingSource::Default };
+        }
+
+        let is_before = |entry: &SettingEntry| {
+            is_in(&entry.key, section) || list_item(&entry.key).is_some_and(|(other, _)| other == section)
+        };
+        let index = self.entries.iter().rposition(is_before).map_or(self.entries.len(), |last| last + 1);
+        self.entries.splice(index..index, entries);
+    }
+
+    /// Returns the items of a list, such as `vendors.image[1]`; or the section itself if it is a single table.
+    pub(super) fn items(&self, section: &str) -> Vec<String> {
+        let items = self.entries.iter().filter_map(|entry| list_item(&entry.key));
+        let mut items: Vec<_> = items.filter(|(list, _)| *list == section).map(|(_, item)| item.to_owned()).collect();
+        items.dedup();
+        if items.is_empty() { vec![section.to_owned()] } else { items }
+    }
+
+    /// Removes the single tables of sections that are lists. A setting given for such a table is a problem.
+    pub(super) fn drop_replaced_tables(&mut self) {
+        let lists: Vec<_> =
+            self.entries.iter().filter_map(|entry| list_item(&entry.key)).map(|(list, _)| list.to_owned()).collect();
+        let is_replaced = |entry: &SettingEntry| lists.iter().any(|list| is_in(&entry.key, list));
+
+        let replaced: Vec<_> = self.entries.extract_if(.., |entry| is_replaced(entry)).collect();
+
+        for entry in replaced.into_iter().filter(|entry| entry.source != SettingSource::Default) {
+            let (section, name) = entry.key.rsplit_once('.').unwrap_or_default();
+            let keys = self.items(section).into_iter().map(|item| self.variable_of(&format!("{item}.{name}")));
+            let hint = format!("[[{section}]] is a list; use {}", keys.collect::<Vec<_>>().join(" or "));
+            let value = format_masked(&entry.key, &entry.value);
+            self.problems.push(ConfigProblem::Unknown { key: entry.key, value, from: entry.source, hint });
         }
     }
 
@@ -139,7 +188,7 @@ impl SettingLayers {
 
     /// Returns the key of an environment variable, also if no such setting exists.
     fn key_of(&self, variable: &str) -> String {
-        let entry = self.entries.iter().find(|entry| variable_of(&entry.key) == variable);
+        let entry = self.entries.iter().find(|entry| self.variable_of(&entry.key) == variable);
         let guess = || variable[ENVIRONMENT_PREFIX.len()..].replace("__", ".").to_lowercase();
         entry.map_or_else(guess, |entry| entry.key.clone())
     }
@@ -160,9 +209,11 @@ impl SettingLayers {
             let value = format_masked(key, &value);
             let known_keys: Vec<_> = self.entries.iter().map(|entry| entry.key.as_str()).collect();
             let in_environment = matches!(source, SettingSource::Environment { .. });
-            let format_key = |key: &str| if in_environment { variable_of(key) } else { key.to_owned() };
-            let format_section = |section: &str| {
-                if in_environment { format!("{}__…", variable_of(section)) } else { format!("[{section}]") }
+            let format_key = |key: &str| if in_environment { self.variable_of(key) } else { key.to_owned() };
+            let format_section = |section: &str| match list_item(section) {
+                _ if in_environment => format!("{}__…", self.variable_of(section)),
+                Some((list, _)) => format!("[[{list}]]"),
+                None => format!("[{section}]"),
             };
             let hint = suggestions::suggest(key, &known_keys, format_key, format_section);
             self.problems.push(ConfigProblem::Unknown { key: key.to_owned(), value, from: source, hint });
@@ -171,14 +222,35 @@ impl SettingLayers {
 
     /// Returns `true` for an empty but existing section.
     fn is_empty_section(&self, key: &str, value: &Value) -> bool {
-        let in_section = |entry: &SettingEntry| entry.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
-        value.as_table().is_some_and(toml::Table::is_empty) && self.entries.iter().any(in_section)
+        value.as_table().is_some_and(toml::Table::is_empty) && self.entries.iter().any(|entry| is_in(&entry.key, key))
+    }
+
+    /// Returns the environment variable of a setting. That of a list item contains the item's name.
+    fn variable_of(&self, key: &str) -> String {
+        let key = match list_item(key) {
+            Some((list, item)) => format!("{list}.{}{}", self.name_of(item), &key[item.len()..]),
+            None => key.to_owned(),
+        };
+        format!("{ENVIRONMENT_PREFIX}{}", key.replace('.', "__").replace('-', "_").to_uppercase())
+    }
+
+    /// Returns the name of a list item, or its notation if it has none.
+    fn name_of<'k>(&'k self, item: &'k str) -> &'k str {
+        let entry = self.entries.iter().find(|entry| entry.key.strip_prefix(item) == Some(".name"));
+        entry.and_then(|entry| entry.value.as_str()).filter(|name| !name.is_empty()).unwrap_or(item)
     }
 }
 
-/// Returns the environment variable of a setting.
-fn variable_of(key: &str) -> String {
-    format!("{ENVIRONMENT_PREFIX}{}", key.replace('.', "__").to_uppercase())
+/// Returns `true` if the setting `key` is in a section or list item.
+fn is_in(key: &str, section: &str) -> bool {
+    key.strip_prefix(section).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// Returns the list and the item of a setting: `vendors.image` and `vendors.image[1]` for `vendors.image[1].url`.
+pub(super) fn list_item(key: &str) -> Option<(&str, &str)> {
+    let (list, rest) = key.split_once('[')?;
+    let (number, _) = rest.split_once(']')?;
+    Some((list, &key[..list.len() + number.len() + 2]))
 }
 
 /// Returns `true` for a variable that Kubernetes sets for a Service named `mediary`, in the form of container links. No

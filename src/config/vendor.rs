@@ -1,14 +1,56 @@
-//! Settings of remote vendors.
+//! Settings of vendors: the single table of a medium, or a list of several.
 
 use std::time::Duration;
 
-use super::setting_kinds::{base_url, choice, credential, duration, header_name, integer, path_with_key, size};
-use super::settings::{Secret, SettingsReader};
+use super::setting_kinds::{
+    base_url, choice, credential, duration, header_name, integer, parameter_values, path_with_key, price, size,
+    task_kinds, vendor_name,
+};
+use super::settings::{Secret, Settings, SettingsReader};
+use crate::domain::task::{Gateway, JobFilter, VendorPrice};
 
-/// Address and options of a vendor.
+/// Protocol of a vendor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VendorProfile {
+    /// The built-in engine.
+    BuiltIn,
+    /// The API of this service below a URL.
+    Mediary,
+}
+
+impl VendorProfile {
+    /// All profiles by their names.
+    const ALL: [(&'static str, Self); 2] = [("mediary", Self::Mediary), ("builtin", Self::BuiltIn)];
+
+    /// Returns the name in settings, tasks and events.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BuiltIn => "builtin",
+            Self::Mediary => "mediary",
+        }
+    }
+}
+
+/// Identity of a vendor, and its share of the jobs.
+#[derive(Debug, Clone)]
+pub struct VendorSelection {
+    /// Unique among all vendors.
+    pub name: String,
+    pub profile: VendorProfile,
+    /// The vendors with the lowest one come first.
+    pub priority: i32,
+    /// Share among vendors with the same priority.
+    pub weight: u32,
+    /// Cost of an accepted job.
+    pub price: VendorPrice,
+}
+
+/// Address and options of a vendor of images or videos.
 #[derive(Debug, Clone)]
 pub struct VendorSettings {
-    /// Without a trailing slash; the built-in engine is used if `None`.
+    pub selection: VendorSelection,
+    /// Without a trailing slash; `None` for the built-in engine.
     pub url: Option<String>,
     pub api_key: Option<Secret>,
     pub auth_header: String,
@@ -17,6 +59,10 @@ pub struct VendorSettings {
     /// Contains `{key}`.
     pub search_path: String,
     pub search_settles: Duration,
+    /// Jobs that the vendor takes.
+    pub jobs: JobFilter,
+    /// Maximum number of tasks at the vendor; `None` if the medium decides.
+    pub slots: Option<usize>,
     /// Maximum number of concurrent submissions; polls are limited separately by the same number.
     pub concurrency: usize,
     pub connect_timeout: Duration,
@@ -42,34 +88,99 @@ pub enum RecoverySetting {
     Nothing,
 }
 
+/// Returns the name of a medium in settings.
+const fn medium(gateway: Gateway) -> &'static str {
+    match gateway {
+        Gateway::Image => "image",
+        Gateway::Video => "video",
+        Gateway::Music => "music",
+    }
+}
+
+impl VendorSelection {
+    /// Reads the selection of the vendor `item`, the key of a list item or of the single table, with its URL. Without a
+    /// URL, the single table stands for the built-in engine.
+    fn read(reader: &mut SettingsReader, gateway: Gateway, item: &str) -> (Self, Option<String>) {
+        let key = |setting: &str| format!("{item}.{setting}");
+        let is_single = !item.ends_with(']');
+        let mut name = reader.read(&key("name"), &vendor_name());
+        let profile = reader.read(&key("profile"), &choice(VendorProfile::ALL));
+        let url = reader.read(&key("url"), &base_url());
+
+        let profile = match (profile, &url) {
+            (VendorProfile::Mediary, None) if is_single => VendorProfile::BuiltIn,
+            (VendorProfile::Mediary, None) => {
+                reader.reject(&key("url"), "set, because the profile \"mediary\" has no default");
+                profile
+            }
+            (VendorProfile::BuiltIn, Some(_)) => {
+                reader.reject(&key("url"), "empty, because the profile \"builtin\" is the built-in engine");
+                profile
+            }
+            (VendorProfile::BuiltIn, None) | (VendorProfile::Mediary, Some(_)) => profile,
+        };
+
+        if name.is_empty() {
+            if !is_single {
+                reader.reject(&key("name"), &format!("{}; each vendor of a list needs a name", vendor_name().allowed));
+            }
+            name = Self::default_name(gateway, profile);
+        }
+
+        let priority = reader.read(&key("priority"), &integer(-1000, 1000));
+        let weight = reader.read(&key("weight"), &integer(1, 1000));
+        let price = reader.read(&key("price"), &price());
+        (Self { name, profile, priority, weight, price }, url)
+    }
+
+    fn default_name(gateway: Gateway, profile: VendorProfile) -> String {
+        let place = if profile == VendorProfile::BuiltIn { "local" } else { "remote" };
+        format!("{place}-{}", medium(gateway))
+    }
+}
+
 impl VendorSettings {
-    /// Reads `vendors.<name>`.
-    pub(super) fn read(reader: &mut SettingsReader, name: &str) -> Self {
-        let settings = Self::read_all(reader, name);
+    /// Reads the vendors of a medium.
+    pub(super) fn read_all(reader: &mut SettingsReader, gateway: Gateway) -> Vec<Self> {
+        let items = reader.items(&format!("vendors.{}", medium(gateway)));
+        let vendors: Vec<_> = items.iter().map(|item| Self::read_checked(reader, gateway, item)).collect();
+        reject_further_vendors(reader, &items);
+        vendors
+    }
+
+    fn read_checked(reader: &mut SettingsReader, gateway: Gateway, item: &str) -> Self {
+        let settings = Self::read(reader, gateway, item);
         // The submission timeout includes the connection. If it expired first, an unreachable vendor would count as one
         // that may have the job.
         if settings.submit_timeout < settings.connect_timeout {
-            let expected = format!("at least as long as vendors.{name}.connect_timeout");
-            reader.reject(&format!("vendors.{name}.submit_timeout"), &expected);
+            let expected = format!("at least as long as {item}.connect_timeout");
+            reader.reject(&format!("{item}.submit_timeout"), &expected);
         }
         settings
     }
 
-    fn read_all(reader: &mut SettingsReader, name: &str) -> Self {
-        let key = |setting: &str| format!("vendors.{name}.{setting}");
+    fn read(reader: &mut SettingsReader, gateway: Gateway, item: &str) -> Self {
+        let key = |setting: &str| format!("{item}.{setting}");
         let recoveries =
             [("key", RecoverySetting::Key), ("search", RecoverySetting::Search), ("nothing", RecoverySetting::Nothing)];
         let timeout = || duration("10ms", "1h");
         let pause = || duration("1ms", "1h");
+        let (selection, url) = VendorSelection::read(reader, gateway, item);
 
         Self {
-            url: reader.read(&key("url"), &base_url()),
+            selection,
+            url,
             api_key: reader.read(&key("api_key"), &credential()),
             auth_header: reader.read(&key("auth_header"), &header_name()),
             recovery: reader.read(&key("recovery"), &choice(recoveries)),
             key_header: reader.read(&key("key_header"), &header_name()),
             search_path: reader.read(&key("search_path"), &path_with_key()),
             search_settles: reader.read(&key("search_settles"), &duration("0s", "1h")),
+            jobs: JobFilter {
+                kinds: reader.read(&key("jobs"), &task_kinds(gateway)),
+                except: reader.read(&key("except"), &parameter_values(gateway)),
+            },
+            slots: Some(reader.read(&key("slots"), &integer(0, 65_536))).filter(|slots| *slots > 0),
             concurrency: reader.read(&key("concurrency"), &integer(1, 65_536)),
             connect_timeout: reader.read(&key("connect_timeout"), &timeout()),
             submit_timeout: reader.read(&key("submit_timeout"), &timeout()),
@@ -87,10 +198,11 @@ impl VendorSettings {
     }
 }
 
-/// Address and options of the music vendor.
+/// Address and options of a vendor of music.
 #[derive(Debug, Clone)]
 pub struct MusicVendorSettings {
-    /// Without a trailing slash; the built-in engine is used if `None`.
+    pub selection: VendorSelection,
+    /// Without a trailing slash; `None` for the built-in engine.
     pub url: Option<String>,
     pub api_key: Option<Secret>,
     pub auth_header: String,
@@ -106,28 +218,72 @@ pub struct MusicVendorSettings {
 }
 
 impl MusicVendorSettings {
-    /// Reads `vendors.music`.
-    pub(super) fn read(reader: &mut SettingsReader) -> Self {
-        let settings = Self::read_all(reader);
+    /// Reads the vendors of music.
+    pub(super) fn read_all(reader: &mut SettingsReader) -> Vec<Self> {
+        let items = reader.items("vendors.music");
+        let vendors: Vec<_> = items.iter().map(|item| Self::read_checked(reader, item)).collect();
+        reject_further_vendors(reader, &items);
+        vendors
+    }
+
+    fn read_checked(reader: &mut SettingsReader, item: &str) -> Self {
+        let settings = Self::read(reader, item);
         // If this expired first, a failed connection would count as a submission with an unknown outcome.
         if settings.line_timeout < settings.connect_timeout {
-            reader.reject("vendors.music.line_timeout", "at least as long as vendors.music.connect_timeout");
+            let expected = format!("at least as long as {item}.connect_timeout");
+            reader.reject(&format!("{item}.line_timeout"), &expected);
         }
         settings
     }
 
-    fn read_all(reader: &mut SettingsReader) -> Self {
+    fn read(reader: &mut SettingsReader, item: &str) -> Self {
+        let key = |setting: &str| format!("{item}.{setting}");
+        let (selection, url) = VendorSelection::read(reader, Gateway::Music, item);
+
         Self {
-            url: reader.read("vendors.music.url", &base_url()),
-            api_key: reader.read("vendors.music.api_key", &credential()),
-            auth_header: reader.read("vendors.music.auth_header", &header_name()),
-            key_header: reader.read("vendors.music.key_header", &header_name()),
-            connect_timeout: reader.read("vendors.music.connect_timeout", &duration("10ms", "1h")),
-            line_timeout: reader.read("vendors.music.line_timeout", &duration("10ms", "1h")),
-            line_bytes: reader.read("vendors.music.line_bytes", &size("4KiB", "64MiB")),
-            breaker_failures: reader.read("vendors.music.breaker_failures", &integer(1, 1_000_000)),
-            breaker_pause: reader.read("vendors.music.breaker_pause", &duration("1ms", "1h")),
-            breaker_pause_max: reader.read("vendors.music.breaker_pause_max", &duration("1ms", "1d")),
+            selection,
+            url,
+            api_key: reader.read(&key("api_key"), &credential()),
+            auth_header: reader.read(&key("auth_header"), &header_name()),
+            key_header: reader.read(&key("key_header"), &header_name()),
+            connect_timeout: reader.read(&key("connect_timeout"), &duration("10ms", "1h")),
+            line_timeout: reader.read(&key("line_timeout"), &duration("10ms", "1h")),
+            line_bytes: reader.read(&key("line_bytes"), &size("4KiB", "64MiB")),
+            breaker_failures: reader.read(&key("breaker_failures"), &integer(1, 1_000_000)),
+            breaker_pause: reader.read(&key("breaker_pause"), &duration("1ms", "1h")),
+            breaker_pause_max: reader.read(&key("breaker_pause_max"), &duration("1ms", "1d")),
+        }
+    }
+}
+
+/// Rejects all vendors of a medium but the first, because tasks are not distributed yet.
+fn reject_further_vendors(reader: &mut SettingsReader, items: &[String]) {
+    for item in items.iter().skip(1) {
+        reader.reject(&format!("{item}.name"), "absent, because this release supports one vendor for each medium");
+    }
+}
+
+/// Rejects names that several vendors have, also if they differ only in `-` and `_`, which environment variables do
+/// not distinguish.
+pub(super) fn reject_repeated_names(reader: &mut SettingsReader, settings: &Settings) {
+    let media = [
+        (Gateway::Image, settings.image_vendors.iter().map(|vendor| &vendor.selection).collect::<Vec<_>>()),
+        (Gateway::Video, settings.video_vendors.iter().map(|vendor| &vendor.selection).collect()),
+        (Gateway::Music, settings.music_vendors.iter().map(|vendor| &vendor.selection).collect()),
+    ];
+
+    let mut seen: Vec<(String, String)> = Vec::new();
+    for (gateway, vendors) in media {
+        let items = reader.items(&format!("vendors.{}", medium(gateway)));
+        for (item, vendor) in items.into_iter().zip(vendors) {
+            let name = vendor.name.replace('-', "_");
+            match seen.iter().find(|(seen_name, _)| *seen_name == name) {
+                Some((_, first)) => {
+                    let allowed = format!("unique among all vendors, but {first} has this name too");
+                    reader.reject(&format!("{item}.name"), &allowed);
+                }
+                None => seen.push((name, item)),
+            }
         }
     }
 }

@@ -58,11 +58,36 @@ impl<P> JobParameters<P> {
         self.with_optional(name, file.map(JobParameter::File))
     }
 
+    /// Returns `true` if a parameter with this name, here or in a group, has this value, written as text.
+    #[must_use]
+    pub fn has_value(&self, name: &str, value: &str) -> bool {
+        self.0.iter().any(|(own_name, parameter)| parameter.has_value(*own_name == name, name, value))
+    }
+
+    /// Returns the names of the parameters, without those in groups.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        self.0.iter().map(|(name, _)| *name).collect()
+    }
+
     /// Appends all parameters of another list.
     #[must_use]
     pub fn merge(mut self, others: Self) -> Self {
         self.0.extend(others.0);
         self
+    }
+}
+
+impl<P> JobParameter<P> {
+    fn has_value(&self, is_named: bool, name: &str, value: &str) -> bool {
+        match self {
+            Self::Text(text) => is_named && text == value,
+            Self::Number(number) => is_named && number.to_string() == value,
+            Self::Flag(flag) => is_named && flag.to_string() == value,
+            Self::File(_) => false,
+            Self::Group(group) => group.has_value(name, value),
+            Self::List(items) => items.iter().any(|item| item.has_value(is_named, name, value)),
+        }
     }
 }
 

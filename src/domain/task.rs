@@ -12,13 +12,17 @@ use super::value::{CallbackUrl, Text, Timestamp};
 use super::video::{Clip, Creation};
 
 mod failure;
+mod job_filter;
 mod kind;
 mod status;
+mod vendor;
 mod work;
 
 pub use failure::TaskFailure;
+pub use job_filter::{FilterableParameter, JobFilter};
 pub use kind::{Gateway, TaskKind};
 pub use status::{ImageStatus, TaskStatus, VideoState};
+pub use vendor::{RecordedVendor, TaskVendor, VendorPrice};
 pub use work::{TaskResults, TaskWork};
 
 /// A submitted job.
@@ -60,6 +64,9 @@ pub struct TaskRecord {
     pub stage: TaskStage,
     /// Status shown to the owner; a resubmission does not set it back.
     pub status: TaskStatus,
+    /// Vendor that has the job, may have it, or had it when the task ended. `None` if certainly no vendor has it; any
+    /// vendor may then be called.
+    pub vendor: Option<TaskVendor>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -90,6 +97,12 @@ impl TaskRecord {
     fn is_streamed(&self) -> bool {
         matches!(self.submission.work, TaskWork::Music(_))
     }
+
+    /// Returns `true` if the job may be submitted to this vendor: no other one has it, or may have it.
+    fn may_be_submitted_to(&self, vendor: Option<&RecordedVendor>) -> bool {
+        let earlier = self.vendor.as_ref().and_then(|earlier| earlier.recorded.as_ref());
+        earlier.zip(vendor).is_none_or(|(earlier, vendor)| earlier.is_same_vendor(vendor))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,9 +114,12 @@ pub enum TaskCommand {
     /// Records that the video given as a URL is stored.
     RecordFootage { clip: Clip },
     /// Announces the vendor call. In `Submitting`, allowed only if `repeatable`: the vendor honours `key` (contract 5).
-    StartSubmission { key: VendorKey, repeatable: bool },
+    /// While another vendor may have the job, it is rejected.
+    StartSubmission { key: VendorKey, repeatable: bool, vendor: Option<RecordedVendor> },
     /// Records that the vendor accepted the job.
     RecordAcceptance { reference: VendorReference },
+    /// Records that the vendor's response to the submission was the result, which is stored.
+    RecordFinished { reference: VendorReference, results: TaskResults },
     /// Records that work on a queued job, or a stream, began. Idempotent.
     RecordWorkStarted,
     /// Records that the vendor refused the job; the task fails.
@@ -129,8 +145,9 @@ event_enum! {
         TaskSubmitted(Submission),
         /// The inputs given as URLs were stored, in the order in which the work lists them.
         InputsFetched { inputs: Vec<Picture> },
-        /// A vendor call is about to start; recorded before the call.
-        SubmissionStarted { attempt: u32, key: VendorKey },
+        /// A vendor call is about to start; recorded before the call. Logs that were begun before there were several
+        /// vendors do not name the vendor.
+        SubmissionStarted { attempt: u32, key: VendorKey, vendor: Option<RecordedVendor> },
         /// The vendor accepted the job.
         VendorAccepted { reference: VendorReference },
         /// The vendor refused the job.
@@ -250,6 +267,7 @@ impl Decider for Task {
                     submission: submission.clone(),
                     stage: TaskStage::Waiting { attempts: 0 },
                     status: TaskStatus::Created,
+                    vendor: None,
                     created_at: at,
                     updated_at: at,
                 }));
@@ -275,6 +293,9 @@ impl TaskRecord {
             (_, TaskCommand::Cancel) => Ok(vec![TaskEvent::TaskCancelled]),
             (TaskStage::Completed { .. } | TaskStage::Failed { .. }, _) => self.reject_stage(),
             (_, TaskCommand::Fail { failure }) => Ok(vec![TaskEvent::TaskFailed { failure }]),
+            (_, TaskCommand::StartSubmission { vendor, .. }) if !self.may_be_submitted_to(vendor.as_ref()) => {
+                self.reject_stage()
+            }
             (TaskStage::Waiting { .. } | TaskStage::Streaming, command) if self.is_streamed() => {
                 self.decide_stream(command)
             }
@@ -293,9 +314,10 @@ impl TaskRecord {
         match (&self.stage, command) {
             (TaskStage::Waiting { .. }, TaskCommand::RecordWorkStarted) => Ok(vec![TaskEvent::WorkBegan]),
             (TaskStage::Streaming, TaskCommand::RecordWorkStarted) => Ok(Vec::new()),
-            // A vendor generates the music. Its submission follows the usual stages but is never repeated.
-            (TaskStage::Waiting { attempts: 0 }, TaskCommand::StartSubmission { key, .. }) => {
-                Ok(vec![TaskEvent::SubmissionStarted { attempt: 1, key }])
+            // A vendor generates the music. Its submission follows the usual stages, but only a vendor that certainly
+            // did not take it is followed by another one.
+            (TaskStage::Waiting { attempts }, TaskCommand::StartSubmission { key, vendor, .. }) => {
+                Ok(vec![TaskEvent::SubmissionStarted { attempt: attempts.saturating_add(1), key, vendor }])
             }
             (TaskStage::Streaming, TaskCommand::Complete { results: results @ TaskResults::Music(_) }) => {
                 Ok(vec![TaskEvent::from_results(results)])
@@ -317,8 +339,8 @@ impl TaskRecord {
                 work.set_footage(&clip);
                 Ok(self.queued_after(TaskEvent::FootageFetched { clip }, work.has_missing_inputs()))
             }
-            TaskCommand::StartSubmission { key, .. } if !work.has_missing_inputs() => {
-                Ok(vec![TaskEvent::SubmissionStarted { attempt: attempts.saturating_add(1), key }])
+            TaskCommand::StartSubmission { key, vendor, .. } if !work.has_missing_inputs() => {
+                Ok(vec![TaskEvent::SubmissionStarted { attempt: attempts.saturating_add(1), key, vendor }])
             }
             _ => self.reject_stage(),
         }
@@ -334,10 +356,16 @@ impl TaskRecord {
     fn decide_submitting(&self, attempt: u32, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskRejection> {
         match command {
             // A stream is requested only once, because its client is waiting for that response.
-            TaskCommand::StartSubmission { key, repeatable: true } if !self.is_streamed() => {
-                Ok(vec![TaskEvent::SubmissionStarted { attempt: attempt.saturating_add(1), key }])
+            TaskCommand::StartSubmission { key, repeatable: true, vendor } if !self.is_streamed() => {
+                Ok(vec![TaskEvent::SubmissionStarted { attempt: attempt.saturating_add(1), key, vendor }])
             }
             TaskCommand::RecordAcceptance { reference } => Ok(vec![TaskEvent::VendorAccepted { reference }]),
+            TaskCommand::RecordFinished { reference, results } => {
+                let accepted = TaskEvent::VendorAccepted { reference };
+                let begins_later = accepted.status_change(self.submission.work.gateway()).is_none();
+                let work_began = begins_later.then_some(TaskEvent::WorkBegan);
+                Ok([accepted].into_iter().chain(work_began).chain([TaskEvent::from_results(results)]).collect())
+            }
             TaskCommand::RecordRefusal { failure } => {
                 Ok(vec![TaskEvent::VendorRefused { failure: failure.clone() }, TaskEvent::TaskFailed { failure }])
             }
@@ -374,7 +402,7 @@ impl TaskRecord {
             (_, TaskEvent::TaskCancelled) => TaskStage::Failed { failure: TaskFailure::cancelled() },
             (
                 TaskStage::Waiting { .. } | TaskStage::Submitting { .. },
-                TaskEvent::SubmissionStarted { attempt, key },
+                TaskEvent::SubmissionStarted { attempt, key, .. },
             ) => TaskStage::Submitting { attempt: *attempt, key: key.clone() },
             (TaskStage::Submitting { attempt, key }, TaskEvent::VendorAccepted { reference }) => {
                 TaskStage::InProgress { attempt: *attempt, key: key.clone(), reference: reference.clone() }
@@ -405,8 +433,31 @@ impl TaskRecord {
             _ => return,
         };
 
+        self.assign_vendor(event);
         self.status = self.status_after(event);
         self.updated_at = at;
+    }
+
+    /// Follows which vendor has, or may have, the job.
+    fn assign_vendor(&mut self, event: &TaskEvent) {
+        match event {
+            TaskEvent::SubmissionStarted { vendor, .. } => {
+                // Without an end of the previous submission, its outcome is unknown.
+                let earlier = self.vendor.as_ref().map(|earlier| earlier.recorded.as_ref());
+                let is_in_doubt = earlier.is_some_and(|earlier| !earlier.is_some_and(RecordedVendor::is_built_in));
+                self.vendor = Some(TaskVendor { recorded: vendor.clone(), reference: None, is_in_doubt });
+            }
+            TaskEvent::VendorAccepted { reference } => {
+                if let Some(vendor) = &mut self.vendor {
+                    vendor.reference = Some(reference.clone());
+                }
+            }
+            // This call did not arrive, but an earlier one may have.
+            TaskEvent::SubmissionUndelivered { .. }
+                if self.vendor.as_ref().is_some_and(|vendor| vendor.is_in_doubt) => {}
+            TaskEvent::SubmissionUndelivered { .. } | TaskEvent::VendorForgot => self.vendor = None,
+            _ => {}
+        }
     }
 
     /// Returns the status after an event; a resubmission does not set it back.

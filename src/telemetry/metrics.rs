@@ -3,6 +3,7 @@
 //! No client input becomes a label, so the number of time series is bounded by the program's routes, statuses and event
 //! types. Known series start at 0 ([`KnownSeries`]).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,6 +47,8 @@ fn sync_seconds() -> Histogram {
 }
 
 type LabelPairs<const N: usize> = [(&'static str, &'static str); N];
+/// Labels with names that the operator chooses.
+type VendorLabels<const N: usize> = [(&'static str, Cow<'static, str>); N];
 
 /// Metrics of one service. Clones share their values.
 #[derive(Clone)]
@@ -62,8 +65,8 @@ struct MetricFamilies {
     issuer_fetches: Family<LabelPairs<1>, Counter>,
     events: Family<LabelPairs<1>, Counter>,
     failures: Family<LabelPairs<2>, Counter>,
-    vendor_calls: Family<LabelPairs<3>, Counter>,
-    vendor_call_seconds: Family<LabelPairs<2>, Histogram, fn() -> Histogram>,
+    vendor_calls: Family<VendorLabels<3>, Counter>,
+    vendor_call_seconds: Family<VendorLabels<2>, Histogram, fn() -> Histogram>,
     sync_seconds: Histogram,
 }
 
@@ -180,15 +183,11 @@ impl Metrics {
     }
 
     /// Counts a call to a vendor, one of [`VENDOR_CALLS`], with its outcome, one of [`CALL_OUTCOMES`].
-    pub fn observe_vendor_call(
-        &self,
-        vendor: &'static str,
-        call: &'static str,
-        outcome: &'static str,
-        elapsed: Duration,
-    ) {
-        self.0.vendor_calls.get_or_create(&[("vendor", vendor), ("call", call), ("outcome", outcome)]).inc();
-        let seconds = self.0.vendor_call_seconds.get_or_create(&[("vendor", vendor), ("call", call)]);
+    pub fn observe_vendor_call(&self, vendor: &str, call: &'static str, outcome: &'static str, elapsed: Duration) {
+        let (vendor, call) = (("vendor", Cow::Owned(vendor.to_owned())), ("call", call.into()));
+        let calls = [vendor.clone(), call.clone(), ("outcome", outcome.into())];
+        self.0.vendor_calls.get_or_create(&calls).inc();
+        let seconds = self.0.vendor_call_seconds.get_or_create(&[vendor, call]);
         seconds.observe(elapsed.as_secs_f64());
     }
 

@@ -9,9 +9,9 @@ use futures_util::stream;
 use tokio::sync::Notify;
 
 use super::music::{MusicStreamError, MusicVendor, VendorMusicStream};
-use super::{JobProgress, SubmissionRecovery, Vendor, VendorError, VendorErrorKind, VendorJob};
+use super::{JobProgress, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob};
 use crate::domain::music::MusicJob;
-use crate::domain::task::VendorReference;
+use crate::domain::task::{TaskWork, VendorReference};
 use crate::telemetry::metrics::Metrics;
 
 /// A vendor with metrics.
@@ -51,7 +51,7 @@ fn poll_labels(result: &Result<JobProgress, VendorError>) -> (&'static str, &'st
 }
 
 impl Vendor for MeteredVendor<dyn Vendor> {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.vendor.name()
     }
 
@@ -59,7 +59,11 @@ impl Vendor for MeteredVendor<dyn Vendor> {
         self.vendor.recovery()
     }
 
-    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
+    fn serves(&self, work: &TaskWork) -> bool {
+        self.vendor.serves(work)
+    }
+
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
         Box::pin(async move {
             let started = Instant::now();
             let result = self.vendor.submit(job).await;
@@ -88,6 +92,16 @@ impl Vendor for MeteredVendor<dyn Vendor> {
         })
     }
 
+    fn cancel(&self, reference: &VendorReference) -> BoxFuture<'_, Result<(), VendorError>> {
+        let reference = reference.clone();
+        Box::pin(async move {
+            let started = Instant::now();
+            let result = self.vendor.cancel(&reference).await;
+            self.metrics.observe_vendor_call(self.name(), "cancel", outcome_label(&result), started.elapsed());
+            result
+        })
+    }
+
     fn health_check(&self) -> BoxFuture<'_, Result<(), VendorError>> {
         self.vendor.health_check()
     }
@@ -98,7 +112,7 @@ impl Vendor for MeteredVendor<dyn Vendor> {
 }
 
 impl MusicVendor for MeteredVendor<dyn MusicVendor> {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.vendor.name()
     }
 
@@ -109,7 +123,7 @@ impl MusicVendor for MeteredVendor<dyn MusicVendor> {
     /// Measures the time to the first item as the submission.
     fn play(&self, job: MusicJob) -> VendorMusicStream {
         let metrics = self.metrics.clone();
-        let name = self.name();
+        let name = self.vendor.name().to_owned();
         let mut stream = self.vendor.play(job);
         let first = async move {
             let started = Instant::now();
@@ -119,7 +133,7 @@ impl MusicVendor for MeteredVendor<dyn MusicVendor> {
                 Some(Err(MusicStreamError::Interrupted(_))) => "unknown",
                 Some(Ok(_) | Err(MusicStreamError::Failed(_))) | None => "ok",
             };
-            metrics.observe_vendor_call(name, "submit", outcome, started.elapsed());
+            metrics.observe_vendor_call(&name, "submit", outcome, started.elapsed());
             stream::iter(first).chain(stream)
         };
 
@@ -158,6 +172,6 @@ mod tests {
         let mut known_outcomes = CALL_OUTCOMES;
         known_outcomes.sort_unstable();
         assert_eq!(outcomes, known_outcomes);
-        assert!(["submit", "poll", "find", done.0].iter().all(|call| VENDOR_CALLS.contains(call)));
+        assert!(["submit", "poll", "find", "cancel", done.0].iter().all(|call| VENDOR_CALLS.contains(call)));
     }
 }

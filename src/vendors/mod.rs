@@ -22,15 +22,20 @@ pub use error::{VendorError, VendorErrorKind};
 
 /// A vendor of media. The interface is the same for built-in engines and remote vendors.
 pub trait Vendor: Send + Sync + 'static {
-    /// Returns the name in logs and settings.
-    fn name(&self) -> &'static str;
+    /// Returns the name in logs, metrics and settings.
+    fn name(&self) -> &str;
 
     /// Returns the recovery for submissions with an unknown outcome.
     fn recovery(&self) -> SubmissionRecovery;
 
-    /// Submits a job. Returns once the vendor has accepted it, without waiting for the work. Unsupported work is
-    /// rejected.
-    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<VendorReference, VendorError>>;
+    /// Returns `true` if the vendor does this kind of work. Other work must not be submitted.
+    fn serves(&self, _work: &TaskWork) -> bool {
+        true
+    }
+
+    /// Submits a job. Returns once the vendor has accepted it, without waiting for the work, unless the response of
+    /// the vendor is the result. Unsupported work is rejected.
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>>;
 
     /// Returns the progress of a job. After the end, further polls return the same result or
     /// [`JobProgress::Forgotten`].
@@ -43,6 +48,11 @@ pub trait Vendor: Send + Sync + 'static {
         Box::pin(std::future::ready(Err(VendorError::new(VendorErrorKind::Unserved, message))))
     }
 
+    /// Tells the vendor that the result of a job is not wanted any more. Does nothing if the vendor cannot be told.
+    fn cancel(&self, _reference: &VendorReference) -> BoxFuture<'_, Result<(), VendorError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Health check; called for a vendor that has failed before it gets another job.
     fn health_check(&self) -> BoxFuture<'_, Result<(), VendorError>> {
         Box::pin(std::future::ready(Ok(())))
@@ -50,6 +60,26 @@ pub trait Vendor: Send + Sync + 'static {
 
     /// Returns a notification of possible progress, so that the poller need not wait for its next poll.
     fn progress_notify(&self) -> Arc<Notify>;
+}
+
+/// Response of a vendor that took a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Submitted {
+    /// Accepted; the job is polled under this reference. If the response was the result but could not be stored, the
+    /// vendor keeps it in memory, and polls store it.
+    Accepted(VendorReference),
+    /// Done: the response was the result, which is in the store of this service.
+    Finished { reference: VendorReference, results: TaskResults },
+}
+
+impl Submitted {
+    /// Returns the reference of the job.
+    #[must_use]
+    pub fn into_reference(self) -> VendorReference {
+        match self {
+            Self::Accepted(reference) | Self::Finished { reference, .. } => reference,
+        }
+    }
 }
 
 /// Recovery for submissions with an unknown outcome (contract 5).

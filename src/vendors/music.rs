@@ -23,7 +23,7 @@ pub enum MusicStreamError {
 /// A vendor of music.
 pub trait MusicVendor: Send + Sync + 'static {
     /// Returns the name in logs and settings.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// Returns `true` if the vendor is called over the network. The call is then recorded before it is made, and the
     /// first item is [`MusicStreamItem::Accepted`].

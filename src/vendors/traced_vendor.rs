@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 
-use super::{JobProgress, SubmissionRecovery, Vendor, VendorError, VendorJob};
-use crate::domain::task::VendorReference;
+use super::{JobProgress, SubmissionRecovery, Submitted, Vendor, VendorError, VendorJob};
+use crate::domain::task::{TaskWork, VendorReference};
 use crate::telemetry::trace::{AttributeValue, Span, Tracer};
 
 /// A vendor with a tracer.
@@ -37,7 +37,7 @@ fn end_span<T>(span: Option<Span>, result: &Result<T, VendorError>) {
 }
 
 impl Vendor for TracedVendor {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.vendor.name()
     }
 
@@ -45,7 +45,11 @@ impl Vendor for TracedVendor {
         self.vendor.recovery()
     }
 
-    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
+    fn serves(&self, work: &TaskWork) -> bool {
+        self.vendor.serves(work)
+    }
+
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
         Box::pin(async move {
             let span = self.start_span("submit to", &job);
             let result = self.vendor.submit(job).await;
@@ -65,6 +69,10 @@ impl Vendor for TracedVendor {
             end_span(span, &result);
             result
         })
+    }
+
+    fn cancel(&self, reference: &VendorReference) -> BoxFuture<'_, Result<(), VendorError>> {
+        self.vendor.cancel(reference)
     }
 
     fn health_check(&self) -> BoxFuture<'_, Result<(), VendorError>> {

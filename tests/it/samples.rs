@@ -100,7 +100,9 @@ fn after(last: Option<&Event>) -> Option<Event> {
         Some(Event::Publisher(event)) => registry::after_publisher(event),
         Some(Event::Token(event)) => registry::after_token(event),
         Some(Event::Node(event)) => nodes::after(event).unwrap_or_else(key_claimed),
-        Some(Event::Task(T::TaskSubmitted(_))) => T::SubmissionStarted { attempt: 1, key: text("key-1") }.into(),
+        Some(Event::Task(T::TaskSubmitted(_))) => {
+            T::SubmissionStarted { attempt: 1, key: text("key-1"), vendor: None }.into()
+        }
         Some(Event::Task(T::SubmissionStarted { .. })) => T::VendorAccepted { reference: text("job-1") }.into(),
         Some(Event::Task(T::VendorAccepted { .. })) => T::VendorRefused { failure: failure() }.into(),
         Some(Event::Task(T::VendorRefused { .. })) => T::OutcomeUnknown { reason: text("no answer in 30 s") }.into(),

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use mediary::config::{RecoverySetting, Secret, Settings, VendorSettings};
+use mediary::config::{RecoverySetting, Secret, Settings, VendorProfile, VendorSettings};
 use serde_json::{Value, json};
 
 use crate::support::picture;
@@ -23,13 +23,14 @@ pub fn sim(mode: SimMode, work: Duration) -> SimOptions {
 
 /// Settings that send all work to the vendor at this address, with short waits.
 pub fn remote(settings: &mut Settings, base: &str, mode: SimMode) {
-    for vendor in [&mut settings.image_vendor, &mut settings.video_vendor] {
+    for vendor in [&mut settings.image_vendors[0], &mut settings.video_vendors[0]] {
         remote_vendor(vendor, base, mode);
     }
     settings.limits.submissions_per_caller = 100_000;
 }
 
 fn remote_vendor(vendor: &mut VendorSettings, base: &str, mode: SimMode) {
+    vendor.selection.profile = VendorProfile::Mediary;
     vendor.url = Some(base.to_owned());
     vendor.api_key = Some(Secret::new(API_KEY));
     "X-Vendor-Key".clone_into(&mut vendor.auth_header);

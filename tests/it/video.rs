@@ -36,7 +36,8 @@ pub async fn vendor(
 
 /// Settings that send videos to the vendor at this address, with short waits.
 pub fn made_by(settings: &mut Settings, base: &str) {
-    let vendor = &mut settings.video_vendor;
+    let vendor = &mut settings.video_vendors[0];
+    vendor.selection.profile = mediary::config::VendorProfile::Mediary;
     vendor.url = Some(base.to_owned());
     vendor.recovery = mediary::config::RecoverySetting::Key;
     (vendor.poll_min, vendor.poll_max) = (Duration::from_millis(10), Duration::from_millis(20));

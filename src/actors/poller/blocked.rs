@@ -23,6 +23,8 @@ pub(super) enum BlockedReason {
     VendorError(VendorErrorKind),
     /// The vendor does not know the task, possibly temporarily.
     UnknownToVendor,
+    /// The vendor that has, or may have, the task is no longer configured.
+    VendorRemoved,
     /// The circuit breaker admits no call.
     CircuitOpen,
     /// The results cannot be fetched.
@@ -36,6 +38,7 @@ impl BlockedReason {
             Self::InputStorageFailed => ("input_not_taken_in", "the service cannot store the inputs right now"),
             Self::RecordingFailed => ("not_recorded", "the service cannot record changes right now"),
             Self::CircuitOpen => ("vendor_paused", "calls to the vendor are paused after failures or at its request"),
+            Self::VendorRemoved => ("vendor_removed", "the vendor of the task is no longer configured"),
             Self::VendorError(VendorErrorKind::Busy) => ("vendor_busy", "the vendor is at capacity"),
             Self::VendorError(VendorErrorKind::Unreached) => ("vendor_unreachable", "the vendor is unreachable"),
             Self::VendorError(VendorErrorKind::Unserved) => {
@@ -112,6 +115,7 @@ mod tests {
             BlockedReason::RecordingFailed,
             BlockedReason::UnknownToVendor,
             BlockedReason::CircuitOpen,
+            BlockedReason::VendorRemoved,
             input,
         ];
         for reason in reasons.into_iter().chain(vendor_errors).chain(results) {

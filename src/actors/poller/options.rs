@@ -83,7 +83,7 @@ mod tests {
         let at = Timestamp::from_micros(0);
         let stage = TaskStage::Waiting { attempts: 0 };
         let status = TaskStatus::Queueing;
-        TaskRecord { submission, stage, status, created_at: at, updated_at: at }
+        TaskRecord { submission, stage, status, vendor: None, created_at: at, updated_at: at }
     }
 
     #[test]

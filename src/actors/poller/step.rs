@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::domain::task::{TaskRecord, TaskStage, VendorKey, VendorReference};
+use crate::domain::task::{RecordedVendor, TaskRecord, TaskStage, VendorKey, VendorReference};
 use crate::domain::value::Timestamp;
 use crate::vendors::SubmissionRecovery;
 
@@ -42,6 +42,12 @@ pub(super) enum PollerStep {
     Poll { reference: VendorReference },
     /// Fail the task: its deadline has passed.
     Expire,
+    /// Record that the job is lost.
+    Forget,
+    /// Record that no vendor has the job.
+    Release,
+    /// Wait for the vendor of the task to be configured again.
+    AwaitVendor,
     /// None: the task has ended.
     Nothing,
 }
@@ -76,6 +82,26 @@ pub(super) fn next_step(
     }
 }
 
+/// Returns the next step of a task whose vendor is no longer configured. The task may go to another vendor only if the
+/// old one certainly has no job: a built-in engine keeps none.
+pub(super) fn removed_vendor_step(
+    record: &TaskRecord,
+    vendor: &RecordedVendor,
+    now: Timestamp,
+    deadline: Duration,
+) -> PollerStep {
+    let past_deadline = now.since(record.created_at) >= deadline;
+
+    match &record.stage {
+        TaskStage::Completed { .. } | TaskStage::Failed { .. } | TaskStage::Streaming => PollerStep::Nothing,
+        TaskStage::InProgress { .. } if vendor.is_built_in() => PollerStep::Forget,
+        TaskStage::Submitting { .. } if vendor.is_built_in() => PollerStep::Release,
+        TaskStage::Submitting { .. } if past_deadline => PollerStep::GiveUpUnknown { reason: UNKNOWN_AT_DEADLINE },
+        _ if past_deadline => PollerStep::Expire,
+        _ => PollerStep::AwaitVendor,
+    }
+}
+
 /// Returns the number of submissions so far.
 pub(super) fn attempts(stage: &TaskStage) -> u32 {
     match stage {
@@ -90,7 +116,7 @@ mod tests {
     use super::*;
     use crate::domain::ids::{TaskId, UserId};
     use crate::domain::image::{ImageFormat, ImageJob, ImageWork, Picture, PictureSource, UpscaleJob};
-    use crate::domain::task::{Submission, TaskStatus, TaskWork};
+    use crate::domain::task::{Submission, TaskStatus, TaskWork, VendorPrice};
     use crate::domain::value::{Digest, Text};
     use uuid::Uuid;
 
@@ -105,7 +131,7 @@ mod tests {
         let owner = Some(UserId(Uuid::nil()));
         let submission = Submission { task, owner, work, webhook: None };
         let at = Timestamp::from_micros(0);
-        TaskRecord { submission, stage, status: TaskStatus::Created, created_at: at, updated_at: at }
+        TaskRecord { submission, stage, status: TaskStatus::Created, vendor: None, created_at: at, updated_at: at }
     }
 
     fn next(stage: TaskStage, age: Duration, recovery: SubmissionRecovery) -> PollerStep {
@@ -135,5 +161,33 @@ mod tests {
             let running = TaskStage::InProgress { attempt: 1, key, reference: reference.clone() };
             assert_eq!(next(running, HOUR * 2, recovery), PollerStep::Poll { reference });
         }
+    }
+
+    #[test]
+    fn a_task_of_a_removed_vendor_waits_but_that_of_a_removed_engine_does_not() {
+        let vendor = |profile: &str| RecordedVendor {
+            name: Text::from_recorded("v".to_owned()),
+            profile: Text::from_recorded(profile.to_owned()),
+            profile_hash: None,
+            price: VendorPrice::default(),
+        };
+        let in_progress = || TaskStage::InProgress {
+            attempt: 1,
+            key: Text::from_recorded("k".to_owned()),
+            reference: Text::from_recorded("r".to_owned()),
+        };
+        let step = |stage, profile, age| {
+            let now = Timestamp::from_micros(0).saturating_add(age);
+            removed_vendor_step(&record(stage), &vendor(profile), now, HOUR)
+        };
+
+        assert_eq!(step(in_progress(), "builtin", Duration::ZERO), PollerStep::Forget);
+        assert_eq!(step(submitting(), "builtin", Duration::ZERO), PollerStep::Release);
+        for stage in [in_progress(), submitting(), TaskStage::Waiting { attempts: 1 }] {
+            assert_eq!(step(stage, "mediary", Duration::ZERO), PollerStep::AwaitVendor);
+        }
+        assert_eq!(step(in_progress(), "mediary", HOUR), PollerStep::Expire);
+        let given_up = PollerStep::GiveUpUnknown { reason: UNKNOWN_AT_DEADLINE };
+        assert_eq!(step(submitting(), "mediary", HOUR), given_up);
     }
 }

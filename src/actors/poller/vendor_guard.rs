@@ -22,7 +22,7 @@ const FAILURE_COUNTERS_MAX: usize = 65_536;
 /// Observable state of a vendor. Cheap to clone.
 #[derive(Clone)]
 pub struct VendorState {
-    pub name: &'static str,
+    pub name: Arc<str>,
     breaker: Option<Arc<Mutex<CircuitBreaker>>>,
     environment: Environment,
 }
@@ -50,13 +50,13 @@ pub(in crate::actors) struct VendorGuard {
 impl VendorGuard {
     /// Returns a guard. Without breaker options, every call is admitted.
     pub(in crate::actors) fn new(
-        name: &'static str,
+        name: &str,
         breaker: Option<BreakerOptions>,
         retry: Backoff,
         environment: Environment,
     ) -> Self {
         let breaker = breaker.map(|options| Arc::new(Mutex::new(CircuitBreaker::new(options))));
-        let state = VendorState { name, breaker, environment: environment.clone() };
+        let state = VendorState { name: name.into(), breaker, environment: environment.clone() };
         Self { state, retry, environment, closed: Arc::default(), failures: Arc::default() }
     }
 
@@ -85,7 +85,7 @@ impl VendorGuard {
     /// Records a successful call.
     pub(in crate::actors) fn record_success(&self) {
         if self.state.breaker.as_ref().is_some_and(|breaker| breaker.lock().record_success()) {
-            tracing::info!(vendor = self.state.name, "vendor circuit closed");
+            tracing::info!(vendor = &*self.state.name, "vendor circuit closed");
             self.closed.notify_one();
         }
     }
@@ -109,7 +109,7 @@ impl VendorGuard {
         }
 
         if breaker.record_failure(now) {
-            let vendor = self.state.name;
+            let vendor = &*self.state.name;
             let reason = error.message.as_str();
             tracing::error!(vendor, reason, "vendor circuit opened, tasks wait");
         }

@@ -58,7 +58,7 @@ fn submitted() -> TaskEvent {
 }
 
 fn started(attempt: u32) -> TaskEvent {
-    TaskEvent::SubmissionStarted { attempt, key: text("key") }
+    TaskEvent::SubmissionStarted { attempt, key: text("key"), vendor: None }
 }
 
 fn accepted() -> TaskEvent {
@@ -110,13 +110,14 @@ const UNFINISHED: [&str; 6] = ["inputs missing", "created", "submitting", "undel
 /// Returns every command with the stages that accept it, and the names of the events that follow there.
 fn commands() -> Vec<(TaskCommand, Vec<&'static str>, &'static str)> {
     use TaskCommand::{
-        Cancel, Complete, Fail, RecordAcceptance, RecordInputs, RecordLostJob, RecordRefusal, RecordUndelivered,
-        RecordUnknownOutcome, RecordWorkStarted, StartSubmission, Submit,
+        Cancel, Complete, Fail, RecordAcceptance, RecordFinished, RecordInputs, RecordLostJob, RecordRefusal,
+        RecordUndelivered, RecordUnknownOutcome, RecordWorkStarted, StartSubmission, Submit,
     };
-    let start_submission = |repeatable| StartSubmission { key: text("key"), repeatable };
+    let start_submission = |repeatable| StartSubmission { key: text("key"), repeatable, vendor: None };
     let record_unknown = |repeatable| RecordUnknownOutcome { reason: text("timed out"), repeatable };
     let record_inputs = RecordInputs { inputs: vec![picture(1)] };
     let record_acceptance = RecordAcceptance { reference: text("job-7") };
+    let record_finished = RecordFinished { reference: text("job-7"), results: vec![picture(2)].into() };
     let record_refusal = RecordRefusal { failure: busy() };
     let record_undelivered = RecordUndelivered { reason: text("no connection") };
     let complete = Complete { results: vec![picture(2)].into() };
@@ -128,6 +129,7 @@ fn commands() -> Vec<(TaskCommand, Vec<&'static str>, &'static str)> {
         (start_submission(false), vec!["created", "undelivered", "forgotten"], "SubmissionStarted"),
         (start_submission(true), vec!["created", "submitting", "undelivered", "forgotten"], "SubmissionStarted"),
         (record_acceptance, vec!["submitting"], "VendorAccepted"),
+        (record_finished, vec!["submitting"], "VendorAccepted TaskCompleted"),
         (record_refusal, vec!["submitting"], "VendorRefused TaskFailed"),
         (record_undelivered, vec!["submitting"], "SubmissionUndelivered"),
         (record_unknown(false), vec!["submitting"], "OutcomeUnknown TaskFailed"),
@@ -282,7 +284,7 @@ fn run_commands(commands: Vec<TaskCommand>) -> Vec<(Vec<TaskEvent>, Option<TaskS
 }
 
 fn start() -> TaskCommand {
-    TaskCommand::StartSubmission { key: text("key"), repeatable: false }
+    TaskCommand::StartSubmission { key: text("key"), repeatable: false, vendor: None }
 }
 
 fn accept() -> TaskCommand {
@@ -314,7 +316,7 @@ fn a_submission_is_recorded_unchanged() {
 
 #[test]
 fn attempts_are_counted_and_the_key_is_kept() {
-    let start = |repeatable| TaskCommand::StartSubmission { key: text("key"), repeatable };
+    let start = |repeatable| TaskCommand::StartSubmission { key: text("key"), repeatable, vendor: None };
     let mut history = vec![submitted()];
     given::<Task>(&history).when(start(false)).then([started(1)]);
     history.extend([started(1), unknown()]);
@@ -366,7 +368,7 @@ fn a_cancelled_task_stays_failed() {
 #[test]
 fn an_undelivered_submission_is_repeated_as_the_next_attempt() {
     let history = [submitted(), started(1), undelivered()];
-    let start = TaskCommand::StartSubmission { key: text("key"), repeatable: false };
+    let start = TaskCommand::StartSubmission { key: text("key"), repeatable: false, vendor: None };
     given::<Task>(&history).when(start).then([started(2)]);
 }
 
@@ -518,10 +520,9 @@ fn a_stream_of_a_vendor_is_requested_only_once() {
     let completed = TaskEvent::StreamCompleted { stream: stream() };
     given::<Task>(&accepted_history).when(complete).then([completed]);
 
-    let undelivered = TaskEvent::SubmissionUndelivered { reason: text("busy") };
-    for history in [&submitting, &accepted_history, &[submitting.clone(), vec![undelivered]].concat()] {
+    for history in [&submitting, &accepted_history] {
         for repeatable in [true, false] {
-            let start = TaskCommand::StartSubmission { key: text("key"), repeatable };
+            let start = TaskCommand::StartSubmission { key: text("key"), repeatable, vendor: None };
             given::<Task>(history).when(start).rejection();
         }
     }
@@ -542,4 +543,98 @@ fn a_stream_can_fail_or_be_cancelled_before_and_after_it_begins() {
     given::<Task>(&streaming).when(start()).then_rejected(rejected);
     let complete = TaskCommand::Complete { results: TaskResults::Music(stream()) };
     given::<Task>(&created).when(complete).rejection();
+}
+
+fn vendor_named(name: &str) -> RecordedVendor {
+    RecordedVendor { name: text(name), profile: text("mediary"), profile_hash: None, price: VendorPrice::default() }
+}
+
+fn start_at(name: &str, repeatable: bool) -> TaskCommand {
+    TaskCommand::StartSubmission { key: text("key"), repeatable, vendor: Some(vendor_named(name)) }
+}
+
+fn started_at(name: &str, attempt: u32) -> TaskEvent {
+    TaskEvent::SubmissionStarted { attempt, key: text("key"), vendor: Some(vendor_named(name)) }
+}
+
+/// Returns the name of the vendor that has, or may have, the job.
+fn vendor_after(history: &[TaskEvent]) -> Option<String> {
+    record(history).vendor.and_then(|vendor| vendor.recorded).map(|vendor| vendor.name.to_string())
+}
+
+#[test]
+fn another_vendor_follows_only_one_that_certainly_has_no_job() {
+    let at_first = vec![submitted(), started_at("first", 1)];
+    let without_job = [
+        vec![submitted()],
+        [at_first.clone(), vec![undelivered()]].concat(),
+        [at_first.clone(), vec![accepted(), TaskEvent::VendorForgot]].concat(),
+    ];
+    for history in without_job {
+        let attempt = u32::from(history.len() > 1) + 1;
+        assert_eq!(vendor_after(&history), None);
+        given::<Task>(&history).when(start_at("second", false)).then([started_at("second", attempt)]);
+    }
+
+    let may_have_job = [at_first.clone(), [at_first, vec![unknown()]].concat()];
+    for history in may_have_job {
+        assert_eq!(vendor_after(&history).as_deref(), Some("first"));
+        given::<Task>(&history).when(start_at("second", true)).rejection();
+        given::<Task>(&history).when(start_at("first", true)).then([started_at("first", 2)]);
+    }
+}
+
+#[test]
+fn a_repeated_submission_that_does_not_arrive_leaves_the_first_one_in_doubt() {
+    // Given a submission of unknown outcome whose repetition does not arrive
+    let history = [submitted(), started_at("first", 1), unknown(), started_at("first", 2), undelivered()];
+    // Then only the same vendor gets the job, however often it does not arrive
+    let again = [history.to_vec(), vec![started_at("first", 3), undelivered()]].concat();
+    for history in [&history[..], &again] {
+        assert_eq!(vendor_after(history).as_deref(), Some("first"));
+        given::<Task>(history).when(start_at("second", true)).rejection();
+    }
+    given::<Task>(&again).when(start_at("first", false)).then([started_at("first", 4)]);
+}
+
+#[test]
+fn a_vendor_whose_terms_changed_is_the_same_one() {
+    let history = [submitted(), started_at("first", 1)];
+    let price = VendorPrice::from_thousandths(7);
+    let with_terms = |profile: &str| {
+        let vendor = RecordedVendor {
+            profile: text(profile),
+            profile_hash: Some(Digest([1; 32])),
+            price,
+            ..vendor_named("first")
+        };
+        TaskCommand::StartSubmission { key: text("key"), repeatable: true, vendor: Some(vendor) }
+    };
+    assert!(given::<Task>(&history).when(with_terms("mediary")).result.is_ok());
+    given::<Task>(&history).when(with_terms("other")).rejection();
+    given::<Task>([submitted(), started(1)]).when(start_at("any", true)).then([started_at("any", 2)]);
+}
+
+#[test]
+fn an_ended_task_keeps_its_vendor_and_the_reference_of_its_job() {
+    let history = [submitted(), started_at("first", 1), accepted()];
+    for end in [completed(), failed(busy()), TaskEvent::TaskCancelled] {
+        let vendor = record(&[history.to_vec(), vec![end]].concat()).vendor.unwrap();
+        assert_eq!((vendor.recorded, vendor.reference), (Some(vendor_named("first")), Some(text("job-7"))));
+    }
+}
+
+#[test]
+fn a_stream_moves_on_only_after_a_vendor_that_did_not_take_it() {
+    let created = vec![TaskEvent::TaskSubmitted(music())];
+    let at_first = [created.clone(), vec![started_at("first", 1)]].concat();
+    let undelivered_history = [at_first.clone(), vec![undelivered()]].concat();
+    given::<Task>(&undelivered_history).when(start_at("second", false)).then([started_at("second", 2)]);
+    given::<Task>(&undelivered_history).when(TaskCommand::RecordWorkStarted).then([TaskEvent::WorkBegan]);
+    for history in [at_first.clone(), [at_first, vec![accepted()]].concat()] {
+        for repeatable in [true, false] {
+            given::<Task>(&history).when(start_at("second", repeatable)).rejection();
+            given::<Task>(&history).when(start_at("first", repeatable)).rejection();
+        }
+    }
 }

@@ -13,7 +13,7 @@ mod video;
 
 pub use task::{
     ImageJobV2, LightSettingsV2, PortraitV2, RelightV2, SkinEnhanceV2, SkinModeV2, SourceV2, StyleTransferV2,
-    TaskEventV2, UpscalePrecisionV2, WorkV2,
+    TaskEventV2, UpscalePrecisionV2, VendorV2, WorkV2,
 };
 pub use user::{PersonalV2, SealedV2, UserEventV2, UserFieldsV2};
 pub use video::{

@@ -42,7 +42,7 @@ pub(in crate::http) fn known_labels(services: &Services) -> KnownSeries {
         events: event::names().collect(),
         task_kinds: TaskKind::ALL.iter().map(|kind| kind.as_str()).collect(),
         failure_codes: TaskFailure::CODES.to_vec(),
-        vendors: services.vendors.iter().map(|vendor| vendor.name).collect(),
+        vendors: services.vendors.iter().map(|vendor| vendor.name.clone()).collect(),
     }
 }
 
@@ -67,7 +67,11 @@ fn read_gauges(services: &Services) -> GaugeReadings {
         storage: StateGauge { all: &STORAGE_STATES, current: storage_state_name(storage.state) },
         free_bytes: storage.free_bytes,
         reserve_bytes: storage.reserve_bytes,
-        circuits: services.vendors.iter().map(|vendor| (vendor.name, circuit(vendor.circuit().name()))).collect(),
+        circuits: services
+            .vendors
+            .iter()
+            .map(|vendor| (vendor.name.clone(), circuit(vendor.circuit().name())))
+            .collect(),
         resident_bytes: resident_bytes(),
         started_at_seconds: u64::try_from(probe.started_at.micros() / 1_000_000).unwrap_or(0),
     }

@@ -134,7 +134,7 @@ struct StorageView {
 
 #[derive(Serialize)]
 struct VendorView {
-    name: &'static str,
+    name: String,
     /// Circuit breaker state: `closed` (calls go through), `open` (no calls for a while), `half_open` (one trial call),
     /// `held` (no calls until the time the vendor asked for).
     circuit: &'static str,
@@ -194,7 +194,8 @@ pub(in crate::http) async fn show(call: Call<{ Action::Administer as u8 }>) -> R
     let StorageState { state, reason, free_bytes, reserve_bytes } = storage;
 
     let vendors = services.vendors.iter();
-    let vendors = vendors.map(|vendor| VendorView { name: vendor.name, circuit: vendor.circuit().name() }).collect();
+    let vendors =
+        vendors.map(|vendor| VendorView { name: vendor.name.to_string(), circuit: vendor.circuit().name() }).collect();
     let reach = |position: u64| ReachView { position, lag: head.saturating_sub(position) };
 
     ApiResponse::ok(&StateView {

@@ -138,7 +138,7 @@ fn task_event(a: u8, b: u8) -> TaskEvent {
             let task = TaskId(Uuid::from_u128(u128::from(a)));
             TaskEvent::TaskSubmitted(Submission { task, owner: Some(user(a)), work, webhook: Some(webhook) })
         }
-        1 => TaskEvent::SubmissionStarted { attempt: 1, key: Text::from_recorded(text(a)) },
+        1 => TaskEvent::SubmissionStarted { attempt: 1, key: Text::from_recorded(text(a)), vendor: None },
         2 => TaskEvent::VendorAccepted { reference: Text::from_recorded(text(a)) },
         _ => TaskEvent::TaskCompleted { results: vec![picture()] },
     }

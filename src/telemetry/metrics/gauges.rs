@@ -1,5 +1,7 @@
 //! Gauges read at each scrape.
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -7,7 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::LabelPairs;
+use super::{LabelPairs, VendorLabels};
 
 /// Values of the gauges at a scrape.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +38,7 @@ pub struct GaugeReadings {
     /// Reserved disk space in bytes.
     pub reserve_bytes: u64,
     /// Circuit breaker states by vendor.
-    pub circuits: Vec<(&'static str, StateGauge)>,
+    pub circuits: Vec<(Arc<str>, StateGauge)>,
     /// Resident memory of the process, in bytes.
     pub resident_bytes: Option<u64>,
     /// Start time of the service, in seconds since 1970.
@@ -109,10 +111,11 @@ impl GaugeReadings {
 
         registry.register("storage_state", "1 for the current storage state", state_family(&self.storage));
 
-        let circuits = Family::<LabelPairs<2>, Gauge>::default();
+        let circuits = Family::<VendorLabels<2>, Gauge>::default();
         for (vendor, state) in &self.circuits {
             for name in state.all {
-                circuits.get_or_create(&[("vendor", vendor), ("state", name)]).set(i64::from(*name == state.current));
+                let labels = [("vendor", Cow::Owned(vendor.to_string())), ("state", Cow::Borrowed(*name))];
+                circuits.get_or_create(&labels).set(i64::from(*name == state.current));
             }
         }
         registry.register("vendor_circuit", "1 for the current circuit breaker state of a vendor", circuits);

@@ -57,7 +57,7 @@ fn a_sync_is_counted_in_the_bucket_of_its_duration() {
 #[test]
 fn one_state_gauge_is_set_and_lags_are_differences() {
     const STATES: &[&str] = &["closed", "open"];
-    let circuits = vec![("imagevendor", StateGauge { all: STATES, current: "open" })];
+    let circuits = vec![("imagevendor".into(), StateGauge { all: STATES, current: "open" })];
     let gauges = GaugeReadings {
         log_position: 10,
         read_models_position: 10,
@@ -88,7 +88,7 @@ fn known_series_start_at_0_and_earlier_counts_are_kept() {
         events: vec!["UserCreated", "OutcomeUnknown"],
         task_kinds: vec!["extend"],
         failure_codes: vec!["vendor_lost"],
-        vendors: vec!["remote-image"],
+        vendors: vec!["remote-image".into()],
     };
     metrics.register_known_series(&series);
 

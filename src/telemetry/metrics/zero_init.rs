@@ -1,10 +1,13 @@
 //! Pre-registered counters: every series that is known in advance exists from the start with 0, because `rate` and
 //! `increase` miss an increment that creates its series.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use super::MetricFamilies;
 
 /// Calls to a vendor. `result` is the status read that returns results, including their download.
-pub const VENDOR_CALLS: [&str; 4] = ["submit", "poll", "find", "result"];
+pub const VENDOR_CALLS: [&str; 5] = ["submit", "poll", "find", "cancel", "result"];
 
 /// Outcomes of a call: success, rejection by the vendor, no connection, overload, call not supported, no or no usable
 /// response, failed download of results.
@@ -30,7 +33,7 @@ pub struct KnownSeries {
     /// Failure codes of tasks.
     pub failure_codes: Vec<&'static str>,
     /// Names of vendors.
-    pub vendors: Vec<&'static str>,
+    pub vendors: Vec<Arc<str>>,
 }
 
 impl KnownSeries {
@@ -64,7 +67,9 @@ impl KnownSeries {
 
         for vendor in &self.vendors {
             for (call, outcome) in possible_outcomes() {
-                drop(families.vendor_calls.get_or_create(&[("vendor", *vendor), ("call", call), ("outcome", outcome)]));
+                let labels =
+                    [("vendor", Cow::Owned(vendor.to_string())), ("call", call.into()), ("outcome", outcome.into())];
+                drop(families.vendor_calls.get_or_create(&labels));
             }
         }
     }

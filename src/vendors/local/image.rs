@@ -19,7 +19,7 @@ use crate::domain::image::{ImageFormat, OUTPUT_PIXELS_MAX, Picture};
 use crate::domain::task::{TaskFailure, VendorKey, VendorReference};
 use crate::media::input::DecodedPicture;
 use crate::media::store::{MediaArea, MediaStore};
-use crate::vendors::{JobProgress, SubmissionRecovery, Vendor, VendorError, VendorErrorKind, VendorJob};
+use crate::vendors::{JobProgress, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob};
 
 /// Resource limits of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Vendor for LocalImage {
     }
 
     /// Must be called within a tokio runtime, which runs the work.
-    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
         async move {
             let key = job.key.clone();
             let account = job.account;
@@ -92,7 +92,7 @@ impl Vendor for LocalImage {
             if self.engine.jobs.admit(&key, account, "image")? {
                 tokio::spawn(Arc::clone(&self.engine).run(key.clone(), account, work));
             }
-            Ok(key)
+            Ok(Submitted::Accepted(key))
         }
         .boxed()
     }
@@ -245,7 +245,7 @@ mod tests {
     #[tokio::test]
     async fn a_job_ends_with_a_picture_in_the_store() {
         let fixture = fixture(ImageEngineOptions::default());
-        let reference = fixture.vendor.submit(job("a", fixture.input)).await.unwrap();
+        let reference = fixture.vendor.submit(job("a", fixture.input)).await.unwrap().into_reference();
         let result = wait_for_end(&fixture.vendor, &reference).await;
         let JobProgress::Done(TaskResults::Pictures(pictures)) = &result else { panic!("the job is done") };
         assert_eq!((pictures.len(), pictures[0].width, pictures[0].height), (1, 32, 32));
@@ -258,10 +258,10 @@ mod tests {
     #[tokio::test]
     async fn a_known_key_is_the_same_job_and_the_same_work_gives_the_same_file() {
         let fixture = fixture(ImageEngineOptions::default());
-        let first = fixture.vendor.submit(job("a", fixture.input)).await.unwrap();
-        assert_eq!(fixture.vendor.submit(job("a", fixture.input)).await.unwrap(), first);
+        let first = fixture.vendor.submit(job("a", fixture.input)).await.unwrap().into_reference();
+        assert_eq!(fixture.vendor.submit(job("a", fixture.input)).await.unwrap().into_reference(), first);
         assert_eq!(fixture.vendor.engine.jobs.count(), 1);
-        let other = fixture.vendor.submit(job("b", fixture.input)).await.unwrap();
+        let other = fixture.vendor.submit(job("b", fixture.input)).await.unwrap().into_reference();
         assert_eq!(wait_for_end(&fixture.vendor, &first).await, wait_for_end(&fixture.vendor, &other).await);
     }
 
@@ -271,8 +271,8 @@ mod tests {
         let vendor =
             LocalImage::new(fixture.store.clone(), ImageEngineOptions::default(), Arc::new(|job| job.as_str() != "a"));
         let [unwanted, wanted] = [
-            vendor.submit(job("a", fixture.input)).await.unwrap(),
-            vendor.submit(job("b", fixture.input)).await.unwrap(),
+            vendor.submit(job("a", fixture.input)).await.unwrap().into_reference(),
+            vendor.submit(job("b", fixture.input)).await.unwrap().into_reference(),
         ];
         assert!(matches!(wait_for_end(&vendor, &wanted).await, JobProgress::Done(_)));
         assert_eq!(wait_for_end(&vendor, &unwanted).await, JobProgress::Forgotten);
@@ -281,7 +281,7 @@ mod tests {
     #[tokio::test]
     async fn a_restart_forgets_all_jobs() {
         let fixture = fixture(ImageEngineOptions::default());
-        let reference = fixture.vendor.submit(job("a", fixture.input)).await.unwrap();
+        let reference = fixture.vendor.submit(job("a", fixture.input)).await.unwrap().into_reference();
         let restarted = LocalImage::new(fixture.store.clone(), ImageEngineOptions::default(), Arc::new(|_| true));
         assert_eq!(restarted.poll(&reference).await.unwrap(), JobProgress::Forgotten);
     }
@@ -296,7 +296,7 @@ mod tests {
             ("a", missing_picture, "input_unreadable", "cannot read the input picture"),
             ("b", broken_picture, "input_undecodable", "image must be a PNG, JPEG, WebP, GIF, BMP or TIFF picture"),
         ] {
-            let reference = fixture.vendor.submit(job(key, input)).await.unwrap();
+            let reference = fixture.vendor.submit(job(key, input)).await.unwrap().into_reference();
             let failure = TaskFailure::new(code, message);
             assert_eq!(wait_for_end(&fixture.vendor, &reference).await, JobProgress::Failed(failure));
         }
@@ -328,7 +328,7 @@ mod tests {
     #[tokio::test]
     async fn a_full_engine_is_busy_until_a_job_has_ended() {
         let fixture = fixture(ImageEngineOptions { jobs_max: 1, ..ImageEngineOptions::default() });
-        let first = fixture.vendor.submit(job("a", fixture.input)).await.unwrap();
+        let first = fixture.vendor.submit(job("a", fixture.input)).await.unwrap().into_reference();
         let busy = fixture.vendor.submit(job("b", fixture.input)).await.unwrap_err();
         assert_eq!((busy.kind, busy.retry_after), (VendorErrorKind::Busy, Some(BUSY_PAUSE)));
         wait_for_end(&fixture.vendor, &first).await;
@@ -340,7 +340,7 @@ mod tests {
         let fixture = fixture(ImageEngineOptions { kilopixels_max: 1, ..ImageEngineOptions::default() });
         let mut references = Vec::new();
         for key in ["a", "b", "c"] {
-            references.push(fixture.vendor.submit(job(key, fixture.input)).await.unwrap());
+            references.push(fixture.vendor.submit(job(key, fixture.input)).await.unwrap().into_reference());
         }
         for reference in references {
             assert!(matches!(wait_for_end(&fixture.vendor, &reference).await, JobProgress::Done(_)));
@@ -354,7 +354,9 @@ mod tests {
         let bob = Some(UserId(uuid::Uuid::from_u128(2)));
         let mut references = Vec::new();
         for (key, account) in [("a", None), ("b", None), ("c", None), ("d", bob)] {
-            references.push(fixture.vendor.submit(VendorJob { account, ..job(key, fixture.input) }).await.unwrap());
+            references.push(
+                fixture.vendor.submit(VendorJob { account, ..job(key, fixture.input) }).await.unwrap().into_reference(),
+            );
         }
         let [_, _, last, other] = &references[..] else { panic!("four jobs") };
 
@@ -366,9 +368,9 @@ mod tests {
     #[tokio::test]
     async fn only_the_most_recently_ended_jobs_are_remembered() {
         let fixture = fixture(ImageEngineOptions { ended_max: 1, ..ImageEngineOptions::default() });
-        let first = fixture.vendor.submit(job("a", fixture.input)).await.unwrap();
+        let first = fixture.vendor.submit(job("a", fixture.input)).await.unwrap().into_reference();
         wait_for_end(&fixture.vendor, &first).await;
-        let second = fixture.vendor.submit(job("b", fixture.input)).await.unwrap();
+        let second = fixture.vendor.submit(job("b", fixture.input)).await.unwrap().into_reference();
         wait_for_end(&fixture.vendor, &second).await;
         assert_eq!(fixture.vendor.poll(&first).await.unwrap(), JobProgress::Forgotten);
     }

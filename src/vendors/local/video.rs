@@ -18,7 +18,7 @@ use crate::domain::task::{TaskFailure, TaskResults, VendorKey, VendorReference};
 use crate::domain::video::{Clip, Creation, VideoFormat, VideoJob, VideoPrompt, VideoWork};
 use crate::media::input::Pixels;
 use crate::media::store::{MediaArea, MediaStore};
-use crate::vendors::{JobProgress, SubmissionRecovery, Vendor, VendorError, VendorErrorKind, VendorJob};
+use crate::vendors::{JobProgress, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob};
 
 /// Resource limits of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Vendor for LocalVideo {
     }
 
     /// Must be called within a tokio runtime, which runs the work.
-    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
         async move {
             let key = job.key.clone();
             let account = job.account;
@@ -98,7 +98,7 @@ impl Vendor for LocalVideo {
             if self.engine.jobs.admit(&key, account, "video")? {
                 tokio::spawn(Arc::clone(&self.engine).run(key.clone(), account, work));
             }
-            Ok(key)
+            Ok(Submitted::Accepted(key))
         }
         .boxed()
     }
@@ -308,7 +308,7 @@ mod tests {
             key: Text::from_recorded("a".to_owned()),
             work,
         };
-        let reference = vendor.submit(job).await.unwrap();
+        let reference = vendor.submit(job).await.unwrap().into_reference();
 
         while !matches!(vendor.poll(&reference).await.unwrap(), JobProgress::Running { .. }) {
             vendor.progress_notify().notified().await;

@@ -20,7 +20,7 @@ use crate::environment::Environment;
 use crate::media::store::{MediaArea, MediaStore};
 use crate::outbound::fetch::Fetcher;
 use crate::outbound::vendor_client::VendorClient;
-use crate::vendors::{JobProgress, SubmissionRecovery, Vendor, VendorError, VendorErrorKind, VendorJob};
+use crate::vendors::{JobProgress, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob};
 
 mod connection;
 mod music;
@@ -86,7 +86,7 @@ impl RemoteImage {
         Self { connection, store, result_fetcher, upload_budget, progress_notify: Arc::default() }
     }
 
-    async fn submit_job(&self, job: VendorJob) -> Result<VendorReference, VendorError> {
+    async fn submit_job(&self, job: VendorJob) -> Result<Submitted, VendorError> {
         let task = job.task;
         let key = job.key.clone();
         let work = job.into_image_work()?;
@@ -99,7 +99,7 @@ impl RemoteImage {
         let response = self.connection.post(&path, &key, body).await?;
         let id = response::parse_submission(response.status, &response.body)
             .map_err(|error| self.connection.complete_error(&response, error))?;
-        Ok(vendor_reference(family, &id))
+        Ok(Submitted::Accepted(vendor_reference(family, &id)))
     }
 
     /// Returns path and body; the pictures are read and encoded on a blocking thread.
@@ -164,7 +164,7 @@ impl Vendor for RemoteImage {
         self.connection.options.recovery
     }
 
-    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
         self.submit_job(job).boxed()
     }
 

@@ -23,7 +23,7 @@ use crate::media::store::MediaStore;
 use crate::outbound::fetch::Fetcher;
 use crate::outbound::vendor_client::VendorClient;
 use crate::vendors::{
-    JobProgress, ResultFetchError, SubmissionRecovery, Vendor, VendorError, VendorErrorKind, VendorJob,
+    JobProgress, ResultFetchError, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob,
 };
 
 mod request;
@@ -59,7 +59,7 @@ impl RemoteVideo {
         Self { connection, store, result_fetcher, upload_budget, progress_notify: Arc::default() }
     }
 
-    async fn submit_job(&self, job: VendorJob) -> Result<VendorReference, VendorError> {
+    async fn submit_job(&self, job: VendorJob) -> Result<Submitted, VendorError> {
         let task = job.task;
         let key = job.key.clone();
         let work = job.into_video_work()?;
@@ -71,7 +71,7 @@ impl RemoteVideo {
         let response = self.connection.post(&path, &key, body).await?;
         let id = shared_response::parse_submission(response.status, &response.body)
             .map_err(|error| self.connection.complete_error(&response, error))?;
-        Ok(Text::from_recorded(id))
+        Ok(Submitted::Accepted(Text::from_recorded(id)))
     }
 
     /// Returns path and body; the pictures are read and encoded on a blocking thread.
@@ -144,7 +144,7 @@ impl Vendor for RemoteVideo {
         self.connection.options.recovery
     }
 
-    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
         self.submit_job(job).boxed()
     }
 

@@ -29,7 +29,7 @@ use mediary::outbound::fetch::Fetcher;
 use mediary::projections::ReadModels;
 use mediary::projections::read_models::Models;
 use mediary::telemetry::metrics::Metrics;
-use mediary::vendors::{JobProgress, SubmissionRecovery, Vendor, VendorError, VendorErrorKind, VendorJob};
+use mediary::vendors::{JobProgress, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob};
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -41,6 +41,8 @@ use crate::support::eventually::eventually_on;
 struct ScriptedVendor {
     replies: Mutex<VecDeque<Option<VendorErrorKind>>>,
     honours_keys: bool,
+    /// The answer to a submission is the result.
+    finishes_at_once: bool,
     keys: Mutex<Vec<VendorKey>>,
     polls: Mutex<VecDeque<JobProgress>>,
     progress_notify: Arc<Notify>,
@@ -55,10 +57,13 @@ impl Vendor for ScriptedVendor {
         if self.honours_keys { SubmissionRecovery::Key } else { SubmissionRecovery::Nothing }
     }
 
-    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<VendorReference, VendorError>> {
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
         self.keys.lock().push(job.key.clone());
         let reply = match self.replies.lock().pop_front().flatten() {
-            None => Ok(job.key),
+            None if self.finishes_at_once => {
+                Ok(Submitted::Finished { reference: job.key, results: vec![picture()].into() })
+            }
+            None => Ok(Submitted::Accepted(job.key)),
             Some(kind) => {
                 let mut error = VendorError::new(kind, "as the test wants");
                 error.retry_after = Some(Duration::from_millis(1));
@@ -97,6 +102,18 @@ async fn start_fixture(
     replies: &[Option<VendorErrorKind>],
     polls: &[JobProgress],
 ) -> PollerFixture {
+    start_with_vendor(ScriptedVendor {
+        replies: Mutex::new(replies.iter().copied().collect()),
+        honours_keys,
+        finishes_at_once: false,
+        keys: Mutex::default(),
+        polls: Mutex::new(polls.iter().cloned().collect()),
+        progress_notify: Arc::default(),
+    })
+    .await
+}
+
+async fn start_with_vendor(vendor: ScriptedVendor) -> PollerFixture {
     let environment = Environment::system();
     let log = Arc::new(MemoryLog::default());
     let models = ReadModels::new(log.clone(), Models::default());
@@ -109,13 +126,7 @@ async fn start_fixture(
     let rules = AddressRules { allow_private: true, allow: Vec::new() };
     let fetcher = Fetcher::new(OutboundClient::new(rules, ClientLimits::default()).unwrap(), 1 << 20);
     let inputs = InputFetcher::new(fetcher, MediaStore::open(store.path()).unwrap());
-    let vendor = Arc::new(ScriptedVendor {
-        replies: Mutex::new(replies.iter().copied().collect()),
-        honours_keys,
-        keys: Mutex::default(),
-        polls: Mutex::new(polls.iter().cloned().collect()),
-        progress_notify: Arc::default(),
-    });
+    let vendor = Arc::new(vendor);
     let (dispatch, options) =
         (actors.dispatch.clone(), PollerOptions::built_in(Gateway::Image, Duration::from_hours(1)));
     let poller = Poller::new(dispatch, models.clone(), environment.clone(), vendor.clone(), inputs, options);
@@ -196,6 +207,26 @@ async fn a_refusal_ends_the_task_with_what_the_vendor_said() {
         message: Text::from_recorded("as the test wants".into()),
     };
     assert_eq!(failure, expected);
+}
+
+#[actix_web::test]
+async fn a_vendor_whose_answer_is_the_result_is_not_polled() {
+    // Given a vendor that has no capacity at first, and then finishes at once
+    let fixture = start_with_vendor(ScriptedVendor {
+        replies: Mutex::new([Some(VendorErrorKind::Busy)].into()),
+        honours_keys: false,
+        finishes_at_once: true,
+        keys: Mutex::default(),
+        polls: Mutex::new([JobProgress::Lost].into()),
+        progress_notify: Arc::default(),
+    })
+    .await;
+
+    // Then acceptance and result are recorded together, without a poll
+    let record = fixture.reaches(TaskStatus::Completed).await;
+    assert_eq!(record.results(), Some(&vec![picture()].into()));
+    assert_eq!(fixture.vendor.polls.lock().len(), 1);
+    assert_eq!(fixture.history()[3..], ["SubmissionStarted", "VendorAccepted", "TaskCompleted"]);
 }
 
 #[actix_web::test]

@@ -24,7 +24,8 @@ const FIELDS: [(&str, &str); 2] = [("prompt", "calm"), ("duration", "2")];
 
 /// Settings that select the vendor at this address.
 pub fn remote(settings: &mut Settings, base: &str) {
-    let vendor = &mut settings.music_vendor;
+    let vendor = &mut settings.music_vendors[0];
+    vendor.selection.profile = mediary::config::VendorProfile::Mediary;
     vendor.url = Some(base.to_owned());
     vendor.api_key = Some(Secret::new(API_KEY));
     "X-Vendor-Key".clone_into(&mut vendor.auth_header);
@@ -213,8 +214,8 @@ async fn a_vendor_that_keeps_failing_is_left_alone_for_a_while_and_nothing_is_re
     let base = vendor.base();
     let change = |settings: &mut Settings| {
         remote(settings, &base);
-        settings.music_vendor.breaker_failures = 2;
-        settings.music_vendor.breaker_pause = Duration::from_secs(30);
+        settings.music_vendors[0].breaker_failures = 2;
+        settings.music_vendors[0].breaker_pause = Duration::from_secs(30);
         settings.limits.submissions_per_day = 2;
     };
     let environment = Environment::manual(Timestamp::parse("2026-11-22T12:00:00Z").expect("a time"), 7);

@@ -139,8 +139,8 @@ async fn holds(rows: Vec<MusicFaultRow>, after_acceptance: bool) {
     let change = |settings: &mut mediary::config::Settings| {
         remote(settings, &base);
         // Timeout of a missing line; long enough on a busy machine for a line that is sent at once.
-        settings.music_vendor.line_timeout = Duration::from_secs(4);
-        settings.music_vendor.line_bytes = 100_000;
+        settings.music_vendors[0].line_timeout = Duration::from_secs(4);
+        settings.music_vendors[0].line_bytes = 100_000;
     };
     let app = Arc::new(TestApp::start_with(change, Environment::system()).await);
     let user = Arc::new(app.user("u").await);

@@ -6,7 +6,7 @@ use mediary::domain::event::Event;
 use mediary::domain::ids::{DeliveryId, TaskId, UserId};
 use mediary::domain::image::PictureSource;
 use mediary::domain::music::{MusicPrompt, MusicSeconds, MusicStream, MusicWork};
-use mediary::domain::task::{Submission, TaskEvent, TaskWork};
+use mediary::domain::task::{RecordedVendor, Submission, TaskEvent, TaskWork, VendorPrice};
 use mediary::domain::value::{CallbackUrl, Digest};
 use mediary::domain::video::{
     AspectRatio, AttachedDocument, AudioType, Clip, Creation, ExtendJob, ExtendModel, ExtendResolution, Footage,
@@ -27,7 +27,18 @@ pub fn further() -> Vec<(&'static str, Event)> {
         ("multiframe", submitted(owner, video(VideoJob::Multiframe(multiframe())))),
         ("music", submitted(owner, music())),
         ("anonymous", redelivery()),
+        ("vendor", submission_started()),
     ]
+}
+
+fn submission_started() -> Event {
+    let vendor = RecordedVendor {
+        name: text("studio"),
+        profile: text("mediary"),
+        profile_hash: Some(Digest([0x9F; 32])),
+        price: VendorPrice::from_thousandths(35),
+    };
+    TaskEvent::SubmissionStarted { attempt: 1, key: text("key-1"), vendor: Some(vendor) }.into()
 }
 
 fn submitted(owner: Option<UserId>, work: TaskWork) -> Event {

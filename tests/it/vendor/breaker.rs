@@ -17,9 +17,9 @@ use crate::task::blocked::blocked_task;
 
 fn careful(settings: &mut Settings, base: &str) {
     remote(settings, base, SimMode::Neither);
-    settings.image_vendor.breaker_failures = 3;
-    settings.image_vendor.breaker_pause = Duration::from_millis(100);
-    settings.image_vendor.breaker_pause_max = Duration::from_millis(200);
+    settings.image_vendors[0].breaker_failures = 3;
+    settings.image_vendors[0].breaker_pause = Duration::from_millis(100);
+    settings.image_vendors[0].breaker_pause_max = Duration::from_millis(200);
 }
 
 async fn circuit(app: &TestApp) -> String {
@@ -81,7 +81,7 @@ async fn a_vendor_that_fails_is_given_no_job_before_it_has_answered_a_question()
     let base = vendor.base();
     let one_by_one = |settings: &mut Settings| {
         careful(settings, &base);
-        settings.image_vendor.concurrency = 1;
+        settings.image_vendors[0].concurrency = 1;
     };
     let app = TestApp::start_with(one_by_one, Environment::system()).await;
     let user = app.user("u").await;

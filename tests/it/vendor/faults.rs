@@ -191,7 +191,7 @@ async fn table(
     let change = |settings: &mut mediary::config::Settings| {
         remote(settings, &base, mode);
         settings.tasks.deadline = deadline;
-        let vendor = &mut settings.image_vendor;
+        let vendor = &mut settings.image_vendors[0];
         // Timeouts of missing responses; long enough on a busy machine for a response that is sent at once.
         (vendor.submit_timeout, vendor.poll_timeout) = (Duration::from_secs(3), Duration::from_secs(3));
         vendor.result_timeout = Duration::from_secs(3);

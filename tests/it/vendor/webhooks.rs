@@ -23,7 +23,7 @@ async fn a_hint_only_has_the_vendor_asked() {
         // The vendor serves its results on this machine, which a service with a public URL reaches only if it is
         // listed.
         settings.egress.allow = vec![AllowEntry::parse("127.0.0.1").unwrap()];
-        (settings.image_vendor.poll_min, settings.image_vendor.poll_max) =
+        (settings.image_vendors[0].poll_min, settings.image_vendors[0].poll_max) =
             (Duration::from_hours(1), Duration::from_hours(1));
     };
     let app = TestApp::start_with(rare_polls, Environment::system()).await;

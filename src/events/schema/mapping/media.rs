@@ -7,7 +7,7 @@ use crate::domain::image::{
     SkinEnhanceJob, SkinMode, StyleTransferJob, UpscaleJob,
 };
 use crate::domain::music::{MusicStream, MusicWork};
-use crate::domain::task::{Submission, TaskEvent, TaskFailure, TaskWork};
+use crate::domain::task::{RecordedVendor, Submission, TaskEvent, TaskFailure, TaskWork};
 use crate::domain::video::{
     AttachedDocument, Clip, Creation, ExtendJob, Footage, GenerateJob, KeyFrame, MultiframeJob, VideoJob, VideoWork,
     Watermark,
@@ -17,13 +17,12 @@ use crate::events::schema::v1::{AttemptOutcomeV1, DeliveryEventV1, FailureV1, Pi
 use crate::events::schema::v2::{
     ClipV2, CreationV2, DocumentV2, ExtendV2, GenerateV2, ImageJobV2, KeyFrameV2, LightSettingsV2, MultiframeV2,
     MusicStreamV2, PortraitV2, RelightV2, SkinEnhanceV2, SkinModeV2, SourceV2, StyleTransferV2, TaskEventV2,
-    UpscalePrecisionV2, VideoJobV2, VideoWorkV2, WatermarkV2, WorkV2,
+    UpscalePrecisionV2, VendorV2, VideoJobV2, VideoWorkV2, WatermarkV2, WorkV2,
 };
 
-// A submission with an owner keeps the shape of version 1.
+// A submission with an owner, and the start of one without a vendor, keep the shape of version 1.
 stored_enum! {
     TaskEvent => TaskEventV2<'a> {
-        SubmissionStarted { attempt, key },
         VendorAccepted { reference },
         VendorRefused { failure },
         OutcomeUnknown { reason },
@@ -45,7 +44,17 @@ stored_enum! {
         (task work webhook)
             { Self::TaskSubmitted(Submission { task, owner: None, work, webhook }) }
             = { TaskEventV2::AnonymousTaskSubmitted { task, work, webhook } },
+        (attempt key)
+            { Self::SubmissionStarted { attempt, key, vendor: None } }
+            = { TaskEventV2::SubmissionStarted { attempt, key } },
+        (attempt key vendor)
+            { Self::SubmissionStarted { attempt, key, vendor: Some(vendor) } }
+            = { TaskEventV2::VendorSubmissionStarted { attempt, key, vendor } },
     }
+}
+
+stored_struct! {
+    RecordedVendor => VendorV2<'a> { name, profile, profile_hash, price = price_thousandths }
 }
 
 // The upscale of an uploaded picture, without a reference and a seed, keeps the shape of version 1.

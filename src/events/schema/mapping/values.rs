@@ -16,6 +16,7 @@ use crate::domain::image::{
 use crate::domain::music::{MusicPrompt, MusicSeconds};
 use crate::domain::node::{Rating, Stars};
 use crate::domain::publisher::MemberRole;
+use crate::domain::task::VendorPrice;
 use crate::domain::value::{CallbackUrl, Digest, InvalidValue, Link, Text, TextList, Timestamp};
 use crate::domain::version::{SemVer, VersionStatus};
 use crate::domain::video::{
@@ -108,6 +109,7 @@ stored_values! {
     Seed as u32: |value| value.get(), |stored, field| check(field, Self::new(stored.into()));
     VideoSeconds as u8: |value| value.get(), |stored, field| check(field, Self::with_max(stored.into(), Self::MAX));
     Rating as u16: |value| value.hundredths(), |stored, _| Ok(Self::from_hundredths(stored));
+    VendorPrice as u64: |value| value.thousandths(), |stored, _| Ok(Self::from_thousandths(stored));
     Timestamp as i64: |value| value.micros(), |stored, _| Ok(Self::from_micros(stored));
     Duration as u64:
         |value| u64::try_from(value.as_micros()).unwrap_or(u64::MAX), |stored, _| Ok(Self::from_micros(stored));

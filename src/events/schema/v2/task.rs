@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::super::bytes::StoredSha256;
 use super::super::v1::{self, FailureV1, PictureV1, StoredId, Str, UpscaleV1};
 use super::video::{ClipV2, CreationV2, MusicStreamV2, VideoWorkV2};
 
@@ -25,6 +26,15 @@ pub enum TaskEventV2<'a> {
     WorkBegan,
     VideoCompleted { creation: CreationV2<'a> },
     StreamCompleted { stream: MusicStreamV2<'a> },
+    VendorSubmissionStarted { attempt: u32, key: Str<'a>, vendor: VendorV2<'a> },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct VendorV2<'a> {
+    pub name: Str<'a>,
+    pub profile: Str<'a>,
+    pub profile_hash: Option<StoredSha256>,
+    pub price_thousandths: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -40,6 +40,7 @@ fn index() -> TaskIndex {
         let mut record = TaskRecord {
             submission: submission(number),
             stage: TaskStage::Waiting { attempts: 0 },
+            vendor: None,
             status: TaskStatus::Created,
             created_at: second(number),
             updated_at: second(number),

@@ -80,9 +80,14 @@ fn command(op: Op) -> Option<(u8, TaskCommand)> {
             let owner = owner_of(owner);
             (task_number, TaskCommand::Submit(Submission { task, owner, work, webhook: None }))
         }
-        Op::Start(task) => {
-            (task, TaskCommand::StartSubmission { key: VendorKey::from_recorded("k".to_owned()), repeatable: true })
-        }
+        Op::Start(task) => (
+            task,
+            TaskCommand::StartSubmission {
+                key: VendorKey::from_recorded("k".to_owned()),
+                repeatable: true,
+                vendor: None,
+            },
+        ),
         Op::Accept(task) => {
             (task, TaskCommand::RecordAcceptance { reference: VendorReference::from_recorded("r".to_owned()) })
         }
