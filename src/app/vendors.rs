@@ -23,7 +23,7 @@ use crate::media::archive::upload_token::UploadKey;
 use crate::media::store::MediaStore;
 use crate::outbound::client::{ClientLimits, ClientSetupError, OutboundClient};
 use crate::outbound::fetch::Fetcher;
-use crate::outbound::vendor_client::{VendorClient, VendorEndpoint};
+use crate::outbound::vendor_client::{VendorAuth, VendorClient, VendorEndpoint};
 use crate::projections::ReadModels;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::trace::Tracer;
@@ -33,9 +33,8 @@ use crate::vendors::local::music::{LocalMusic, bed};
 use crate::vendors::local::video::{LocalVideo, VideoEngineOptions as LocalVideoOptions};
 use crate::vendors::metered_vendor::MeteredVendor;
 use crate::vendors::music::MusicVendor;
-use crate::vendors::remote::{
-    RemoteImage, RemoteMusic, RemoteMusicOptions, RemoteVendorOptions as RemoteOptions, RemoteVideo,
-};
+use crate::vendors::profile::{Profile, ProfileError};
+use crate::vendors::profile_vendor::{ProfileMusic, ProfileMusicOptions, ProfileVendor, ProfileVendorOptions};
 use crate::vendors::traced_vendor::TracedVendor;
 use crate::vendors::webhook_ticket::{PURPOSE, WebhookTicketKey};
 use crate::vendors::{SubmissionRecovery, Vendor};
@@ -124,8 +123,9 @@ fn image_vendor(
     let client = VendorClient::new(&endpoint(url, vendor_settings)).map_err(|error| failed(&error))?;
     let fetcher =
         result_fetcher(settings, vendor_settings, INPUT_BYTES_MAX, environment).map_err(|error| failed(&error))?;
-    let options = remote_options(settings, vendor_settings, key);
-    let vendor = Arc::new(RemoteImage::new(client, options, store, fetcher, environment.clone()));
+    let options = remote_options("remote-image", Gateway::Image, settings, vendor_settings, key);
+    let profile = own_interface().map_err(|error| failed(&error))?;
+    let vendor = Arc::new(ProfileVendor::new(profile, client, options, store, fetcher, environment.clone()));
     let poller_options = poller_options(Gateway::Image, usize::MAX, settings, vendor_settings);
 
     Ok(GatewayVendor { vendor, poller_options, reactor_options: reactor_options(vendor_settings.concurrency) })
@@ -155,8 +155,9 @@ fn video_vendor(
     let client = VendorClient::new(&endpoint(url, vendor_settings)).map_err(|error| failed(&error))?;
     let fetcher =
         result_fetcher(settings, vendor_settings, Clip::BYTES_MAX, environment).map_err(|error| failed(&error))?;
-    let options = remote_options(settings, vendor_settings, key);
-    let vendor = Arc::new(RemoteVideo::new(client, options, store, fetcher, environment.clone()));
+    let options = remote_options("remote-video", Gateway::Video, settings, vendor_settings, key);
+    let profile = own_interface().map_err(|error| failed(&error))?;
+    let vendor = Arc::new(ProfileVendor::new(profile, client, options, store, fetcher, environment.clone()));
     let poller_options = poller_options(Gateway::Video, settings.video.slots, settings, vendor_settings);
 
     Ok(GatewayVendor { vendor, poller_options, reactor_options: reactor_options(vendor_settings.concurrency) })
@@ -192,22 +193,26 @@ fn music_vendor(
 
     let endpoint = VendorEndpoint {
         base: url.clone(),
-        auth_header: vendor_settings.auth_header.clone(),
+        auth: header_auth(&vendor_settings.auth_header),
         api_key: vendor_settings.api_key.as_ref().map(|key| key.expose().to_owned()),
         connect_timeout: vendor_settings.connect_timeout,
         submit_timeout: vendor_settings.line_timeout,
         poll_timeout: vendor_settings.line_timeout,
+        download_timeout: vendor_settings.line_timeout,
     };
 
     let client = VendorClient::new(&endpoint).map_err(|error| StartError::part("the music vendor", &error))?;
-    let options = RemoteMusicOptions {
-        key_header: vendor_settings.key_header.clone(),
+    let options = ProfileMusicOptions {
+        name: "remote-music".to_owned(),
+        key_header: Some(vendor_settings.key_header.clone()),
         line_timeout: vendor_settings.line_timeout,
         line_bytes: usize::try_from(vendor_settings.line_bytes).unwrap_or(usize::MAX),
         api_key: endpoint.api_key,
     };
 
-    let vendor = Arc::new(RemoteMusic::new(client, options, environment.clone()));
+    let profile = own_interface().map_err(|error| StartError::part("the music vendor", &error))?;
+    let missing = || StartError::part("the music vendor", &"its profile has no music");
+    let vendor = Arc::new(ProfileMusic::new(profile, client, options, environment.clone()).ok_or_else(missing)?);
 
     Ok(GuardedMusicVendor::new(
         metered(vendor),
@@ -233,16 +238,34 @@ fn built_in_image_vendor(settings: &Settings, store: MediaStore, is_job_wanted: 
 fn endpoint(url: &str, settings: &VendorSettings) -> VendorEndpoint {
     VendorEndpoint {
         base: url.to_owned(),
-        auth_header: settings.auth_header.clone(),
+        auth: header_auth(&settings.auth_header),
         api_key: settings.api_key.as_ref().map(|key| key.expose().to_owned()),
         connect_timeout: settings.connect_timeout,
         submit_timeout: settings.submit_timeout,
         poll_timeout: settings.poll_timeout,
+        download_timeout: settings.result_timeout,
     }
 }
 
+/// Returns the profile of this service's own interface.
+fn own_interface() -> Result<Arc<Profile>, ProfileError> {
+    Profile::load("mediary", None)
+}
+
+/// Returns where the API key goes: in `Authorization` as a Bearer token, in any other header alone.
+fn header_auth(name: &str) -> VendorAuth {
+    let scheme = name.eq_ignore_ascii_case("authorization").then(|| "Bearer".to_owned());
+    VendorAuth::Header { name: name.to_owned(), scheme }
+}
+
 /// Returns the options of a remote vendor. It gets a webhook URL only if the public URL of this service is configured.
-fn remote_options(settings: &Settings, vendor_settings: &VendorSettings, key: &UploadKey) -> RemoteOptions {
+fn remote_options(
+    name: &str,
+    gateway: Gateway,
+    settings: &Settings,
+    vendor_settings: &VendorSettings,
+    key: &UploadKey,
+) -> ProfileVendorOptions {
     let webhook_url = settings.public_url.clone().map(|base| {
         let key = webhook_ticket_key(key);
         let url: Arc<dyn Fn(_) -> String + Send + Sync> =
@@ -250,15 +273,18 @@ fn remote_options(settings: &Settings, vendor_settings: &VendorSettings, key: &U
         url
     });
 
-    RemoteOptions {
-        recovery: match vendor_settings.recovery {
+    ProfileVendorOptions {
+        name: name.to_owned(),
+        gateway,
+        recovery: Some(match vendor_settings.recovery {
             RecoverySetting::Key => SubmissionRecovery::Key,
             RecoverySetting::Search => SubmissionRecovery::Search,
             RecoverySetting::Nothing => SubmissionRecovery::Nothing,
-        },
-        key_header: vendor_settings.key_header.clone(),
-        search_path: vendor_settings.search_path.clone(),
+        }),
+        key_header: Some(vendor_settings.key_header.clone()),
+        search_path: Some(vendor_settings.search_path.clone()),
         webhook_url,
+        picture_url: None,
         api_key: vendor_settings.api_key.as_ref().map(Secret::expose).map(str::to_owned),
     }
 }
