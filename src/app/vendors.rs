@@ -24,7 +24,7 @@ use crate::media::archive::upload_token::UploadKey;
 use crate::media::store::MediaStore;
 use crate::outbound::client::{ClientLimits, ClientSetupError, OutboundClient};
 use crate::outbound::fetch::Fetcher;
-use crate::outbound::vendor_client::{VendorClient, VendorEndpoint};
+use crate::outbound::vendor_client::{VendorAuth, VendorClient, VendorEndpoint};
 use crate::projections::ReadModels;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::trace::Tracer;
@@ -34,9 +34,8 @@ use crate::vendors::local::music::{LocalMusic, bed};
 use crate::vendors::local::video::{LocalVideo, VideoEngineOptions as LocalVideoOptions};
 use crate::vendors::metered_vendor::MeteredVendor;
 use crate::vendors::music::MusicVendor;
-use crate::vendors::remote::{
-    RemoteImage, RemoteMusic, RemoteMusicOptions, RemoteVendorOptions as RemoteOptions, RemoteVideo,
-};
+use crate::vendors::profile::{Profile, ProfileError};
+use crate::vendors::profile_vendor::{ProfileMusic, ProfileMusicOptions, ProfileVendor, ProfileVendorOptions};
 use crate::vendors::traced_vendor::TracedVendor;
 use crate::vendors::webhook_ticket::{PURPOSE, WebhookTicketKey};
 use crate::vendors::{SubmissionRecovery, Vendor};
@@ -120,7 +119,7 @@ fn image_vendor(
         let poller_options = PollerOptions { slots: vendor_settings.slots.unwrap_or(usize::MAX), ..poller_options };
         return Ok(GatewayVendor {
             vendor: built_in_image_vendor(settings, store, is_job_wanted),
-            identity: identity(&vendor_settings.selection),
+            identity: identity(&vendor_settings.selection, None),
             jobs: vendor_settings.jobs.clone(),
             poller_options,
             reactor_options: reactor_options(BUILT_IN_CONCURRENCY),
@@ -131,12 +130,13 @@ fn image_vendor(
     let client = VendorClient::new(&endpoint(url, vendor_settings)).map_err(|error| failed(&error))?;
     let fetcher =
         result_fetcher(settings, vendor_settings, INPUT_BYTES_MAX, environment).map_err(|error| failed(&error))?;
-    let options = remote_options(settings, vendor_settings, key);
-    let vendor = Arc::new(RemoteImage::new(client, options, store, fetcher, environment.clone()));
+    let profile = own_interface().map_err(|error| failed(&error))?;
+    let identity = identity(&vendor_settings.selection, Some(&profile));
+    let options = remote_options(Gateway::Image, settings, vendor_settings, key);
+    let vendor = Arc::new(ProfileVendor::new(profile, client, options, store, fetcher, environment.clone()));
     let poller_options =
         poller_options(Gateway::Image, vendor_settings.slots.unwrap_or(usize::MAX), settings, vendor_settings);
 
-    let identity = identity(&vendor_settings.selection);
     Ok(GatewayVendor {
         vendor,
         identity,
@@ -166,7 +166,7 @@ fn video_vendor(
         ));
         return Ok(GatewayVendor {
             vendor,
-            identity: identity(&vendor_settings.selection),
+            identity: identity(&vendor_settings.selection, None),
             jobs: vendor_settings.jobs.clone(),
             poller_options,
             reactor_options: reactor_options(BUILT_IN_CONCURRENCY),
@@ -177,8 +177,10 @@ fn video_vendor(
     let client = VendorClient::new(&endpoint(url, vendor_settings)).map_err(|error| failed(&error))?;
     let fetcher =
         result_fetcher(settings, vendor_settings, Clip::BYTES_MAX, environment).map_err(|error| failed(&error))?;
-    let options = remote_options(settings, vendor_settings, key);
-    let vendor = Arc::new(RemoteVideo::new(client, options, store, fetcher, environment.clone()));
+    let profile = own_interface().map_err(|error| failed(&error))?;
+    let identity = identity(&vendor_settings.selection, Some(&profile));
+    let options = remote_options(Gateway::Video, settings, vendor_settings, key);
+    let vendor = Arc::new(ProfileVendor::new(profile, client, options, store, fetcher, environment.clone()));
     let poller_options = poller_options(
         Gateway::Video,
         vendor_settings.slots.unwrap_or(settings.video.slots),
@@ -186,7 +188,6 @@ fn video_vendor(
         vendor_settings,
     );
 
-    let identity = identity(&vendor_settings.selection);
     Ok(GatewayVendor {
         vendor,
         identity,
@@ -201,12 +202,12 @@ fn only_vendor<V>(vendors: &[V]) -> &V {
     vendors.first().expect("the settings contain at least the built-in engine")
 }
 
-/// Returns the identity of a vendor, as it is recorded with each submission.
-fn identity(selection: &VendorSelection) -> RecordedVendor {
+/// Returns the identity of a vendor, as it is recorded with each submission. The built-in engine has no profile.
+fn identity(selection: &VendorSelection, profile: Option<&Profile>) -> RecordedVendor {
     RecordedVendor {
         name: Text::from_recorded(selection.name.clone()),
         profile: Text::from_recorded(selection.profile.name().to_owned()),
-        profile_hash: None,
+        profile_hash: profile.map(|profile| profile.identity().digest),
         price: selection.price,
     }
 }
@@ -241,22 +242,26 @@ fn music_vendor(
 
     let endpoint = VendorEndpoint {
         base: url.clone(),
-        auth_header: vendor_settings.auth_header.clone(),
+        auth: header_auth(&vendor_settings.auth_header),
         api_key: vendor_settings.api_key.as_ref().map(|key| key.expose().to_owned()),
         connect_timeout: vendor_settings.connect_timeout,
         submit_timeout: vendor_settings.line_timeout,
         poll_timeout: vendor_settings.line_timeout,
+        download_timeout: vendor_settings.line_timeout,
     };
 
     let client = VendorClient::new(&endpoint).map_err(|error| StartError::part("the music vendor", &error))?;
-    let options = RemoteMusicOptions {
-        key_header: vendor_settings.key_header.clone(),
+    let options = ProfileMusicOptions {
+        name: vendor_settings.selection.name.clone(),
+        key_header: Some(vendor_settings.key_header.clone()),
         line_timeout: vendor_settings.line_timeout,
         line_bytes: usize::try_from(vendor_settings.line_bytes).unwrap_or(usize::MAX),
         api_key: endpoint.api_key,
     };
 
-    let vendor = Arc::new(RemoteMusic::new(client, options, environment.clone()));
+    let profile = own_interface().map_err(|error| StartError::part("the music vendor", &error))?;
+    let missing = || StartError::part("the music vendor", &"its profile has no music");
+    let vendor = Arc::new(ProfileMusic::new(profile, client, options, environment.clone()).ok_or_else(missing)?);
 
     Ok(GuardedMusicVendor::new(
         metered(vendor),
@@ -282,16 +287,33 @@ fn built_in_image_vendor(settings: &Settings, store: MediaStore, is_job_wanted: 
 fn endpoint(url: &str, settings: &VendorSettings) -> VendorEndpoint {
     VendorEndpoint {
         base: url.to_owned(),
-        auth_header: settings.auth_header.clone(),
+        auth: header_auth(&settings.auth_header),
         api_key: settings.api_key.as_ref().map(|key| key.expose().to_owned()),
         connect_timeout: settings.connect_timeout,
         submit_timeout: settings.submit_timeout,
         poll_timeout: settings.poll_timeout,
+        download_timeout: settings.result_timeout,
     }
 }
 
+/// Returns the profile of this service's own interface.
+fn own_interface() -> Result<Arc<Profile>, ProfileError> {
+    Profile::load("mediary", None)
+}
+
+/// Returns where the API key goes: in `Authorization` as a Bearer token, in any other header alone.
+fn header_auth(name: &str) -> VendorAuth {
+    let scheme = name.eq_ignore_ascii_case("authorization").then(|| "Bearer".to_owned());
+    VendorAuth::Header { name: name.to_owned(), scheme }
+}
+
 /// Returns the options of a remote vendor. It gets a webhook URL only if the public URL of this service is configured.
-fn remote_options(settings: &Settings, vendor_settings: &VendorSettings, key: &UploadKey) -> RemoteOptions {
+fn remote_options(
+    gateway: Gateway,
+    settings: &Settings,
+    vendor_settings: &VendorSettings,
+    key: &UploadKey,
+) -> ProfileVendorOptions {
     let webhook_url = settings.public_url.clone().map(|base| {
         let key = webhook_ticket_key(key);
         let url: Arc<dyn Fn(_) -> String + Send + Sync> =
@@ -299,15 +321,18 @@ fn remote_options(settings: &Settings, vendor_settings: &VendorSettings, key: &U
         url
     });
 
-    RemoteOptions {
-        recovery: match vendor_settings.recovery {
+    ProfileVendorOptions {
+        name: vendor_settings.selection.name.clone(),
+        gateway,
+        recovery: Some(match vendor_settings.recovery {
             RecoverySetting::Key => SubmissionRecovery::Key,
             RecoverySetting::Search => SubmissionRecovery::Search,
             RecoverySetting::Nothing => SubmissionRecovery::Nothing,
-        },
-        key_header: vendor_settings.key_header.clone(),
-        search_path: vendor_settings.search_path.clone(),
+        }),
+        key_header: Some(vendor_settings.key_header.clone()),
+        search_path: Some(vendor_settings.search_path.clone()),
         webhook_url,
+        picture_url: None,
         api_key: vendor_settings.api_key.as_ref().map(Secret::expose).map(str::to_owned),
     }
 }

@@ -70,6 +70,11 @@ impl<P> JobParameters<P> {
         self.0.iter().map(|(name, _)| *name).collect()
     }
 
+    /// Returns the parameters in order.
+    pub fn entries(&self) -> impl Iterator<Item = (&'static str, &JobParameter<P>)> {
+        self.0.iter().map(|(name, parameter)| (*name, parameter))
+    }
+
     /// Appends all parameters of another list.
     #[must_use]
     pub fn merge(mut self, others: Self) -> Self {

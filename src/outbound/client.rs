@@ -149,6 +149,12 @@ impl OutboundClient {
         Ok(Self { http: http.map_err(ClientSetupError)?, rules, limits })
     }
 
+    /// Returns the maximum size of a response.
+    #[must_use]
+    pub const fn body_bytes(&self) -> usize {
+        self.limits.body_bytes
+    }
+
     /// Posts `body` and returns the response without its body. Redirects are returned like any other response.
     ///
     /// # Errors
@@ -172,8 +178,23 @@ impl OutboundClient {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<(ResponseHead, Bytes), CallFailure> {
+        self.exchange_within(method, url, headers, body, self.limits.body_bytes).await
+    }
+
+    /// Sends a request and reads the whole response, of at most `body_bytes`.
+    ///
+    /// # Errors
+    /// As [`OutboundClient::exchange`].
+    pub async fn exchange_within(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+        body_bytes: usize,
+    ) -> Result<(ResponseHead, Bytes), CallFailure> {
         let response = self.send(method, url, headers, body, self.limits.total).await?;
-        self.read_body(response, |_| true).await
+        self.read_body(response, body_bytes, |_| true).await
     }
 
     /// Sends a GET request. Before more of the body is buffered, `reserve` is called with the resulting number of bytes
@@ -188,15 +209,15 @@ impl OutboundClient {
         reserve: impl FnMut(usize) -> bool,
     ) -> Result<(ResponseHead, Bytes), CallFailure> {
         let response = self.send(Method::GET, url, headers, Bytes::new(), self.limits.total).await?;
-        self.read_body(response, reserve).await
+        self.read_body(response, self.limits.body_bytes, reserve).await
     }
 
     async fn read_body(
         &self,
         mut response: Response,
+        body_limit: usize,
         mut reserve: impl FnMut(usize) -> bool,
     ) -> Result<(ResponseHead, Bytes), CallFailure> {
-        let body_limit = self.limits.body_bytes;
         if response.content_length().is_some_and(|length| length > body_limit as u64) {
             return Err(CallFailure::TooLarge(body_limit));
         }

@@ -52,6 +52,12 @@ impl Fetcher {
         Self { client, buffer_budget: Arc::new(Semaphore::new(buffer_bytes / BYTES_PER_PERMIT)) }
     }
 
+    /// Returns the maximum size of a file.
+    #[must_use]
+    pub const fn body_bytes(&self) -> usize {
+        self.client.body_bytes()
+    }
+
     /// Returns the file at `url`.
     ///
     /// # Errors
@@ -103,7 +109,9 @@ fn redirect_target(from: &str, head: &ResponseHead) -> Result<String, FetchFailu
     url.map(String::from).ok_or_else(|| FetchFailure::Permanent("redirect without a Location".to_owned()))
 }
 
-fn status_failure(status: u16) -> FetchFailure {
+/// Returns the failure for a status without a file.
+#[must_use]
+pub fn status_failure(status: u16) -> FetchFailure {
     let message = format!("the server responded with status {status}");
     if matches!(status, 408 | 425 | 429 | 500..=599) {
         FetchFailure::Transient(message)
@@ -112,7 +120,9 @@ fn status_failure(status: u16) -> FetchFailure {
     }
 }
 
-fn call_failure(failure: CallFailure) -> FetchFailure {
+/// Returns the failure of a call without a response.
+#[must_use]
+pub fn call_failure(failure: CallFailure) -> FetchFailure {
     match failure {
         CallFailure::InvalidUrl(_) | CallFailure::Forbidden | CallFailure::TooLarge(_) => {
             FetchFailure::Permanent(failure.to_string())

@@ -4,7 +4,7 @@ use bytes::BytesMut;
 
 use super::client::{CallFailure, ResponseBodyStream};
 
-/// Maximum size of one event in bytes.
+/// Maximum size of one event in bytes, unless set otherwise.
 const EVENT_BYTES_MAX: usize = 1024 * 1024;
 
 /// One event.
@@ -22,13 +22,20 @@ pub struct SseReader {
     body: ResponseBodyStream,
     buffer: BytesMut,
     event: SseEvent,
+    event_bytes: usize,
 }
 
 impl SseReader {
     /// Returns the events of a streaming response.
     #[must_use]
     pub fn new(body: ResponseBodyStream) -> Self {
-        Self { body, buffer: BytesMut::new(), event: SseEvent::default() }
+        Self { body, buffer: BytesMut::new(), event: SseEvent::default(), event_bytes: EVENT_BYTES_MAX }
+    }
+
+    /// Sets the maximum size of one event in bytes.
+    #[must_use]
+    pub fn with_event_bytes(self, event_bytes: usize) -> Self {
+        Self { event_bytes, ..self }
     }
 
     /// Returns the last id sent so far.
@@ -48,7 +55,7 @@ impl SseReader {
                     return Ok(Some(event));
                 }
             }
-            if self.buffer.len() + self.event.data.len() > EVENT_BYTES_MAX {
+            if self.buffer.len() + self.event.data.len() > self.event_bytes {
                 return Err(CallFailure::BrokenResponse("an event is too large".to_owned()));
             }
             match self.body.next().await? {

@@ -8,17 +8,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::Method;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use url::Url;
 
 use super::address::{AddressRules, AllowEntry};
 use super::callback::retry_after;
-use super::client::{CallFailure, ClientLimits, ClientSetupError, OutboundClient, ResponseHead};
-use super::ndjson::NdjsonReader;
+use super::client::{CallFailure, ClientLimits, ClientSetupError, OutboundClient, ResponseBodyStream, ResponseHead};
 use crate::domain::value::Timestamp;
 
-/// Maximum size of a response in bytes; that to a poll has a few hundred.
-const RESPONSE_BYTES_MAX: usize = 1024 * 1024;
+/// Maximum size of a response in bytes, unless it contains a result; that to a poll has a few hundred.
+pub const RESPONSE_BYTES_MAX: usize = 1024 * 1024;
 /// Maximum number of idle connections for polls.
 const IDLE_CONNECTIONS_MAX: usize = 64;
 
@@ -27,8 +26,7 @@ const IDLE_CONNECTIONS_MAX: usize = 64;
 pub struct VendorEndpoint {
     /// Without a trailing slash.
     pub base: String,
-    /// Header with the key; in `Authorization` it is preceded by `Bearer`.
-    pub auth_header: String,
+    pub auth: VendorAuth,
     pub api_key: Option<String>,
     /// Time to connect, including TLS.
     pub connect_timeout: Duration,
@@ -36,6 +34,17 @@ pub struct VendorEndpoint {
     pub submit_timeout: Duration,
     /// Total time of a poll.
     pub poll_timeout: Duration,
+    /// Total time of a download from the vendor itself.
+    pub download_timeout: Duration,
+}
+
+/// Where the API key goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VendorAuth {
+    /// In a header, after the scheme if there is one.
+    Header { name: String, scheme: Option<String> },
+    /// In a query parameter.
+    Query { name: String },
 }
 
 /// Reason why a vendor cannot be called.
@@ -55,23 +64,34 @@ pub struct VendorResponse {
     pub status: u16,
     /// Pause that the vendor asks for.
     pub retry_after: Option<Duration>,
+    /// Where a redirect leads. It is not followed with credentials.
+    pub location: Option<String>,
+    pub content_type: Option<String>,
     pub body: Bytes,
 }
 
-/// Body of a POST request.
+/// A request below the base URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VendorPostBody {
-    pub content_type: String,
+pub struct VendorRequest {
+    pub method: &'static str,
+    /// Path and query.
+    pub path: String,
+    pub headers: Vec<(String, String)>,
+    pub content_type: Option<String>,
     pub body: Bytes,
+    /// Maximum size of the response.
+    pub response_bytes: usize,
 }
 
-/// Limits of a streaming response.
+/// Kind of a call, which decides about connection and timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StreamingLimits {
-    /// Longest silence.
-    pub idle_timeout: Duration,
-    /// Longest line, in bytes.
-    pub line_bytes: usize,
+pub enum VendorCallKind {
+    /// Starts a job; sent once on a new connection.
+    Submission,
+    /// May be repeated.
+    Read,
+    /// Reads a file; may be repeated.
+    Download,
 }
 
 /// Client of one vendor. Cheap to clone.
@@ -79,8 +99,11 @@ pub struct StreamingLimits {
 pub struct VendorClient {
     base: String,
     headers: HeaderMap,
+    auth_query: Option<String>,
+    api_key: Option<String>,
     submit_client: OutboundClient,
     poll_client: OutboundClient,
+    download_client: OutboundClient,
 }
 
 impl VendorClient {
@@ -96,6 +119,9 @@ impl VendorClient {
         Ok(Self {
             base: endpoint.base.clone(),
             headers: default_headers(endpoint).ok_or(VendorEndpointError::Credentials)?,
+            auth_query: auth_query(endpoint),
+            api_key: endpoint.api_key.clone(),
+            download_client: OutboundClient::new(rules.clone(), limits(endpoint.download_timeout))?,
             submit_client: OutboundClient::new(rules.clone(), limits(endpoint.submit_timeout))?,
             poll_client: OutboundClient::with_idle_connections(
                 rules,
@@ -106,71 +132,92 @@ impl VendorClient {
         })
     }
 
-    /// Posts a job, with an idempotency key in the named header.
+    /// Sends a request and reads the response.
     ///
     /// # Errors
     /// Returns [`CallFailure`] if no response came within the limits.
-    pub async fn post(
+    pub async fn send(
         &self,
-        path: &str,
-        key: (&str, &str),
-        body: Bytes,
+        kind: VendorCallKind,
+        request: VendorRequest,
         at: Timestamp,
     ) -> Result<VendorResponse, CallFailure> {
-        let headers = self.headers_with(key, HeaderValue::from_static("application/json"));
-        let url = format!("{}{path}", self.base);
-        Ok(to_vendor_response(self.submit_client.exchange(Method::POST, &url, headers, body).await?, at))
+        let client = match kind {
+            VendorCallKind::Submission => &self.submit_client,
+            VendorCallKind::Read => &self.poll_client,
+            VendorCallKind::Download => &self.download_client,
+        };
+        let headers = self.headers_of(&request)?;
+        let url = self.url_of(&request.path);
+        let method = method_of(&request);
+        let response = client.exchange_within(method, &url, headers, request.body, request.response_bytes).await?;
+        Ok(to_vendor_response(response, at))
     }
 
-    /// Posts a job and streams the response line by line. The returned [`VendorResponse`] has no body.
+    /// Returns the request as it is sent, with the API key masked: the first line and the headers.
+    #[must_use]
+    pub fn describe(&self, request: &VendorRequest) -> Vec<String> {
+        let headers = self.headers_of(request).unwrap_or_default();
+        let masked = |value: &HeaderValue| match value.to_str() {
+            Ok(text) if value.is_sensitive() => match &self.api_key {
+                Some(key) => text.replace(key.as_str(), "********"),
+                None => "********".to_owned(),
+            },
+            Ok(text) => text.to_owned(),
+            Err(_) => "(not text)".to_owned(),
+        };
+        let url = self.url_of(&request.path);
+        let url = self.api_key.as_ref().map_or(url.clone(), |key| url.replace(key.as_str(), "********"));
+        let headers = headers.iter().map(|(name, value)| format!("{name}: {}", masked(value)));
+        std::iter::once(format!("{} {url}", request.method)).chain(headers).collect()
+    }
+
+    /// Sends a job and opens the streaming response. The returned [`VendorResponse`] has no body.
     ///
     /// # Errors
     /// Returns [`CallFailure`] if no response began within the limits.
-    pub async fn post_streaming(
+    pub async fn open_stream(
         &self,
-        path: &str,
-        key: (&str, &str),
-        VendorPostBody { content_type, body }: VendorPostBody,
-        StreamingLimits { idle_timeout, line_bytes }: StreamingLimits,
+        request: VendorRequest,
+        idle_timeout: Duration,
         at: Timestamp,
-    ) -> Result<(VendorResponse, NdjsonReader), CallFailure> {
-        let content_type =
-            HeaderValue::from_str(&content_type).map_err(|_| CallFailure::InvalidUrl("has an invalid content type"))?;
-        let mut headers = self.headers_with(key, content_type);
-        headers.insert(ACCEPT, HeaderValue::from_static("application/x-ndjson"));
-
-        let url = format!("{}{path}", self.base);
-        let (head, stream) = self.submit_client.open_stream(Method::POST, &url, (headers, body), idle_timeout).await?;
-        Ok((to_vendor_response((head, Bytes::new()), at), NdjsonReader::new(stream, line_bytes)))
+    ) -> Result<(VendorResponse, ResponseBodyStream), CallFailure> {
+        let headers = self.headers_of(&request)?;
+        let url = self.url_of(&request.path);
+        let method = method_of(&request);
+        let (head, stream) =
+            self.submit_client.open_stream(method, &url, (headers, request.body), idle_timeout).await?;
+        Ok((to_vendor_response((head, Bytes::new()), at), stream))
     }
 
-    fn headers_with(&self, (key_header, key): (&str, &str), content_type: HeaderValue) -> HeaderMap {
+    fn headers_of(&self, request: &VendorRequest) -> Result<HeaderMap, CallFailure> {
         let mut headers = self.headers.clone();
-        headers.insert(CONTENT_TYPE, content_type);
-        if let (Ok(name), Ok(value)) = (HeaderName::try_from(key_header), HeaderValue::from_str(key)) {
+        let own = request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let content_type = request.content_type.as_deref().map(|value| (CONTENT_TYPE.as_str(), value));
+        for (name, value) in own.chain(content_type) {
+            let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::from_str(value).ok());
+            let (name, value) = parsed.ok_or(CallFailure::InvalidUrl("has an invalid header"))?;
             headers.insert(name, value);
         }
-        headers
+        Ok(headers)
     }
 
-    /// Sends a GET request.
-    ///
-    /// # Errors
-    /// Returns [`CallFailure`] if no response came within the limits.
-    pub async fn get(&self, path: &str, at: Timestamp) -> Result<VendorResponse, CallFailure> {
-        let url = format!("{}{path}", self.base);
-        Ok(to_vendor_response(
-            self.poll_client.exchange(Method::GET, &url, self.headers.clone(), Bytes::new()).await?,
-            at,
-        ))
+    fn url_of(&self, path: &str) -> String {
+        let Some(query) = &self.auth_query else { return format!("{}{path}", self.base) };
+        let mark = if path.contains('?') { '&' } else { '?' };
+        format!("{}{path}{mark}{query}", self.base)
     }
+}
+
+fn method_of(request: &VendorRequest) -> Method {
+    Method::from_bytes(request.method.as_bytes()).unwrap_or(Method::POST)
 }
 
 fn default_headers(endpoint: &VendorEndpoint) -> Option<HeaderMap> {
     let mut headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
-    if let Some(key) = &endpoint.api_key {
-        let name = HeaderName::try_from(&endpoint.auth_header).ok()?;
-        let value = if name == AUTHORIZATION { format!("Bearer {key}") } else { key.clone() };
+    if let (VendorAuth::Header { name, scheme }, Some(key)) = (&endpoint.auth, &endpoint.api_key) {
+        let name = HeaderName::try_from(name).ok()?;
+        let value = scheme.as_ref().map_or_else(|| key.clone(), |scheme| format!("{scheme} {key}"));
         let mut value = HeaderValue::from_str(&value).ok()?;
         value.set_sensitive(true);
         headers.insert(name, value);
@@ -178,6 +225,14 @@ fn default_headers(endpoint: &VendorEndpoint) -> Option<HeaderMap> {
     Some(headers)
 }
 
+/// Returns the query parameter with the API key, if it goes there.
+fn auth_query(endpoint: &VendorEndpoint) -> Option<String> {
+    let (VendorAuth::Query { name }, Some(key)) = (&endpoint.auth, &endpoint.api_key) else { return None };
+    Some(url::form_urlencoded::Serializer::new(String::new()).append_pair(name, key).finish())
+}
+
 fn to_vendor_response((head, body): (ResponseHead, Bytes), at: Timestamp) -> VendorResponse {
-    VendorResponse { status: head.status, retry_after: retry_after(&head, at), body }
+    let header = |name| head.headers.get(name)?.to_str().ok().map(str::to_owned);
+    let (location, content_type) = (header(LOCATION), header(CONTENT_TYPE));
+    VendorResponse { status: head.status, retry_after: retry_after(&head, at), location, content_type, body }
 }

@@ -14,7 +14,8 @@ pub mod error;
 pub mod local;
 pub mod metered_vendor;
 pub mod music;
-pub mod remote;
+pub mod profile;
+pub mod profile_vendor;
 pub mod traced_vendor;
 pub mod webhook_ticket;
 

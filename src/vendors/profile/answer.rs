@@ -1,0 +1,522 @@
+//! Meaning of a vendor's responses for a task; `docs/vendors.md` has the table. Pure.
+//!
+//! A submission is accepted, refused, or its outcome is unknown (contract 5). A response that does not clearly mean one
+//! of the first two means the third.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde_json::Value as Json;
+
+use super::Profile;
+use super::file::{FlowFile, PollFile, ResultsFile, SearchFile, StateFile};
+use super::request::PreparedRequest;
+use super::template::{ResponseSources, TemplateScope, json_to_value};
+use crate::domain::task::TaskFailure;
+use crate::vendors::{VendorError, VendorErrorKind};
+
+/// Maximum length of a vendor's job id, in characters.
+const ID_MAX: usize = 150;
+/// Maximum number of results of one job.
+pub(in crate::vendors) const RESULTS_MAX: usize = 16;
+/// Maximum length of a vendor's message that is passed on, in characters.
+const MESSAGE_MAX: usize = 400;
+/// Places of messages in responses, unless the profile names others.
+const MESSAGE_POINTERS: [&str; 7] =
+    ["/error/message", "/error/detail", "/error/title", "/message", "/detail", "/error", "/title"];
+
+/// A response of a vendor.
+#[derive(Debug, Clone)]
+pub(in crate::vendors) struct VendorAnswer {
+    pub status: u16,
+    pub body: Bytes,
+    /// The body, if it is JSON.
+    pub json: Option<Json>,
+}
+
+impl VendorAnswer {
+    pub fn new(status: u16, body: Bytes) -> Self {
+        let json = serde_json::from_slice(&body).ok();
+        Self { status, body, json }
+    }
+}
+
+/// Meaning of a response to a submission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::vendors) enum SubmissionMeaning {
+    /// Accepted under this id.
+    Accepted(String),
+    /// The response is the result.
+    Finished(Vec<ResultItem>),
+}
+
+/// Progress of a job as reported by the vendor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::vendors) enum JobReport {
+    Queued {
+        queue_position: Option<u32>,
+    },
+    /// Done to this many thousandths, if reported.
+    Running {
+        permille: Option<u16>,
+    },
+    /// Done; the response names the results.
+    Done(Vec<ResultItem>),
+    /// Done; another request names the results.
+    DoneElsewhere(Box<PreparedCall>),
+    Failed(TaskFailure),
+    /// Unknown to the vendor.
+    Lost,
+    /// Not known to this request; the next one may know it.
+    Absent,
+}
+
+/// A request that is made later.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::vendors) struct PreparedCall(pub PreparedRequest);
+
+impl Eq for PreparedCall {}
+
+/// A result of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::vendors) struct ResultItem {
+    pub file: ResultPlace,
+    pub cover: Option<ResultPlace>,
+    pub watermarked: Option<ResultPlace>,
+    pub vendor_id: Option<String>,
+}
+
+/// Where a file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::vendors) enum ResultPlace {
+    Url(String),
+    /// In the response.
+    InHand(Bytes),
+    /// At the vendor, behind another request.
+    Download(Box<PreparedCall>),
+}
+
+impl ResultPlace {
+    /// Returns the size of the file, if it is in memory.
+    pub fn bytes_in_hand(&self) -> usize {
+        if let Self::InHand(bytes) = self { bytes.len() } else { 0 }
+    }
+}
+
+/// Effect of a status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StatusClass {
+    Success,
+    Refused,
+    Busy,
+    Unserved,
+    Unknown,
+}
+
+impl Profile {
+    /// Returns the meaning of the response to a submission.
+    pub(in crate::vendors) fn parse_submission(
+        &self,
+        flow: &FlowFile,
+        answer: &VendorAnswer,
+        scope: &TemplateScope,
+    ) -> Result<SubmissionMeaning, VendorError> {
+        if self.status_class(answer) != StatusClass::Success {
+            return Err(self.submission_error(answer));
+        }
+
+        let Some(id) = &flow.id else {
+            let items = self.parse_items(&flow.results, answer, content(flow, answer), scope);
+            let missing = || {
+                let description = self.describe(answer);
+                unknown_outcome(format!("the response to the submission has no result ({description})"))
+            };
+            return items.map(SubmissionMeaning::Finished).ok_or_else(missing);
+        };
+
+        let scope = &scope_with_status(scope, answer.status);
+        let found = id.find(content(flow, answer).unwrap_or(&Json::Null), scope).and_then(usable_id);
+        found.map(SubmissionMeaning::Accepted).ok_or_else(|| {
+            let description = self.describe(answer);
+            unknown_outcome(format!("the response to the submission has no task id ({description})"))
+        })
+    }
+
+    /// Returns the error for a submission without a status of success.
+    pub(in crate::vendors) fn submission_error(&self, answer: &VendorAnswer) -> VendorError {
+        let description = self.describe(answer);
+        match self.status_class(answer) {
+            StatusClass::Busy => busy_error(&description),
+            StatusClass::Unserved => unserved_error(&description),
+            StatusClass::Refused => {
+                VendorError::new(VendorErrorKind::Refused, format!("the vendor rejected the job ({description})"))
+            }
+            StatusClass::Success | StatusClass::Unknown => {
+                unknown_outcome(format!("the vendor failed during the submission ({description})"))
+            }
+        }
+    }
+
+    /// Returns the error of an upload. It started nothing, whatever its outcome.
+    pub(in crate::vendors) fn upload_error(&self, answer: &VendorAnswer) -> VendorError {
+        let mut error = self.submission_error(answer);
+        if error.kind == VendorErrorKind::Unknown {
+            error.kind = VendorErrorKind::Unreached;
+        }
+        error
+    }
+
+    /// Returns the name that an upload gave to a picture.
+    pub(in crate::vendors) fn parse_upload(
+        &self,
+        name: &ResponseSources,
+        answer: &VendorAnswer,
+        scope: &TemplateScope,
+    ) -> Result<Json, VendorError> {
+        if self.status_class(answer) != StatusClass::Success {
+            return Err(self.upload_error(answer));
+        }
+        let found = answer.json.as_ref().and_then(|json| name.find(json, scope));
+        found.ok_or_else(|| {
+            let description = self.describe(answer);
+            let message = format!("the response to the upload of a picture is unreadable ({description})");
+            VendorError::new(VendorErrorKind::Unreached, message)
+        })
+    }
+
+    /// Returns the progress of the job with this id.
+    pub(in crate::vendors) fn parse_poll(
+        &self,
+        flow: &FlowFile,
+        poll: &PollFile,
+        answer: &VendorAnswer,
+        (id, scope): (&str, &TemplateScope),
+    ) -> Result<JobReport, VendorError> {
+        if self.is_lost(answer.status) {
+            return Ok(if poll.next_if_absent { JobReport::Absent } else { JobReport::Lost });
+        }
+        self.check_read(answer, "the vendor failed to report the status of the task")?;
+        let scope = &scope_with_status(scope, answer.status);
+        self.parse_progress(flow, poll, answer, (id, scope)).ok_or_else(|| self.unreadable_job(answer))
+    }
+
+    /// Returns `None` if the response is about another job or has unexpected types.
+    fn parse_progress(
+        &self,
+        flow: &FlowFile,
+        poll: &PollFile,
+        answer: &VendorAnswer,
+        (id, scope): (&str, &TemplateScope),
+    ) -> Option<JobReport> {
+        let task = content(flow, answer);
+        let null = Json::Null;
+        // A file instead of JSON: only the status tells the state.
+        let task = if flow.results.body { task.unwrap_or(&null) } else { task? };
+
+        let echoed = poll.echo.as_ref().and_then(|echo| echo.find(task, scope));
+        if echoed.is_some_and(|echoed| echoed.as_str() != Some(id)) {
+            return None;
+        }
+
+        let state = match poll.state.find(task, scope) {
+            Some(Json::String(state)) => state,
+            Some(Json::Bool(state)) => state.to_string(),
+            None if poll.next_if_absent => return Some(JobReport::Absent),
+            Some(_) | None => return None,
+        };
+
+        Some(match poll.states.get(&state).copied().unwrap_or(poll.other) {
+            StateFile::Queued => JobReport::Queued {
+                queue_position: poll
+                    .queue_position
+                    .as_ref()
+                    .and_then(|source| source.find(task, scope)?.as_u64())
+                    .and_then(|position| u32::try_from(position).ok()),
+            },
+            StateFile::Running => JobReport::Running { permille: parse_permille(poll, task, scope) },
+            StateFile::Failed => JobReport::Failed(self.failure(poll.failure.as_ref(), task, scope)),
+            StateFile::Done => match &flow.results.request {
+                Some(call) => {
+                    let request = PreparedRequest::call(self.prefix(), call, scope).ok()?;
+                    JobReport::DoneElsewhere(Box::new(PreparedCall(request)))
+                }
+                None => JobReport::Done(self.parse_items(&flow.results, answer, Some(task), scope)?),
+            },
+        })
+    }
+
+    /// Returns the results that the response to the second request names.
+    pub(in crate::vendors) fn parse_results(
+        &self,
+        flow: &FlowFile,
+        answer: &VendorAnswer,
+        scope: &TemplateScope,
+    ) -> Result<JobReport, VendorError> {
+        // The vendor reports here why the job failed.
+        if self.status_class(answer) == StatusClass::Refused {
+            let json = answer.json.as_ref().unwrap_or(&Json::Null);
+            return Ok(JobReport::Failed(self.failure(None, json, scope)));
+        }
+        self.check_read(answer, "the vendor failed to report the results of the task")?;
+        let items = self.parse_items(&flow.results, answer, content(flow, answer), scope);
+        items.map(JobReport::Done).ok_or_else(|| self.unreadable_job(answer))
+    }
+
+    /// Returns the id of the job that the vendor found by a key; `None` if it found none. Several jobs mean that the
+    /// vendor ignored the key.
+    pub(in crate::vendors) fn parse_search(
+        &self,
+        search: &SearchFile,
+        answer: &VendorAnswer,
+        scope: &TemplateScope,
+    ) -> Result<Option<String>, VendorError> {
+        if self.is_lost(answer.status) {
+            return Ok(None);
+        }
+        self.check_read(answer, "the vendor failed during the search")?;
+
+        let description = self.describe(answer);
+        let unreadable = || unknown_outcome(format!("the response to the search is unreadable ({description})"));
+        let json = answer.json.as_ref().ok_or_else(unreadable)?;
+        let found = match &search.found {
+            Some(found) => found.find(json, scope).unwrap_or(Json::Null),
+            None => json.clone(),
+        };
+        let id = |job: &Json| search.id.as_ref().and_then(|id| id.find(job, scope)).and_then(usable_id);
+
+        match &found {
+            Json::Null => Ok(None),
+            Json::Array(jobs) if jobs.is_empty() => Ok(None),
+            Json::Array(jobs) if jobs.len() > 1 => {
+                Err(unknown_outcome(format!("the vendor found {} tasks with one key", jobs.len())))
+            }
+            Json::Array(jobs) => jobs.iter().find_map(id).map(Some).ok_or_else(unreadable),
+            job => id(job).map(Some).ok_or_else(unreadable),
+        }
+    }
+
+    /// Returns `Ok` if the response to a health check, which is mostly about a job that does not exist, shows a working
+    /// vendor: the job is rejected, or the response is JSON.
+    pub(in crate::vendors) fn parse_health_check(&self, answer: &VendorAnswer) -> Result<(), VendorError> {
+        match answer.status {
+            400 | 404 | 410 | 422 => Ok(()),
+            200..=299 if answer.json.is_some() => Ok(()),
+            _ => self.check_read(answer, "the vendor failed the health check").and_then(|()| {
+                let description = self.describe(answer);
+                Err(unknown_outcome(format!("the vendor failed the health check ({description})")))
+            }),
+        }
+    }
+
+    /// Returns `Ok` if a job was cancelled, or the vendor says that it cannot be.
+    pub(in crate::vendors) fn parse_cancel(&self, answer: &VendorAnswer) -> Result<(), VendorError> {
+        match self.status_class(answer) {
+            StatusClass::Success | StatusClass::Refused => Ok(()),
+            _ if self.is_lost(answer.status) => Ok(()),
+            _ => self.check_read(answer, "the vendor failed to cancel the task"),
+        }
+    }
+
+    /// Checks the status of a request that only reads.
+    fn check_read(&self, answer: &VendorAnswer, failed: &str) -> Result<(), VendorError> {
+        let description = || self.describe(answer);
+        match self.status_class(answer) {
+            StatusClass::Success => Ok(()),
+            StatusClass::Busy => Err(busy_error(&description())),
+            StatusClass::Unserved => Err(unserved_error(&description())),
+            StatusClass::Refused | StatusClass::Unknown => {
+                Err(unknown_outcome(format!("{failed} ({})", description())))
+            }
+        }
+    }
+
+    fn unreadable_job(&self, answer: &VendorAnswer) -> VendorError {
+        let description = self.describe(answer);
+        unknown_outcome(format!("the response about the task is unreadable ({description})"))
+    }
+
+    fn is_lost(&self, status: u16) -> bool {
+        self.file().statuses.lost.as_ref().map_or(matches!(status, 404 | 410), |lost| lost.contains(&status))
+    }
+
+    /// Returns the effect of a response by its error code, the statuses of the profile, and the usual ones.
+    fn status_class(&self, answer: &VendorAnswer) -> StatusClass {
+        let status = answer.status;
+        if (200..=299).contains(&status) {
+            return StatusClass::Success;
+        }
+
+        let errors = &self.file().errors;
+        let scope = TemplateScope::new();
+        let code = errors.code.as_ref().zip(answer.json.as_ref()).and_then(|(code, json)| code.find_text(json, &scope));
+        if let Some(code) = code.filter(|_| (400..=499).contains(&status)) {
+            let classes = [
+                (&errors.refused, StatusClass::Refused),
+                (&errors.busy, StatusClass::Busy),
+                (&errors.unserved, StatusClass::Unserved),
+            ];
+            if let Some((_, class)) = classes.into_iter().find(|(codes, _)| codes.contains(&code)) {
+                return class;
+            }
+        }
+
+        let statuses = &self.file().statuses;
+        let classes = [
+            (&statuses.refused, StatusClass::Refused),
+            (&statuses.busy, StatusClass::Busy),
+            (&statuses.unserved, StatusClass::Unserved),
+            (&statuses.unknown, StatusClass::Unknown),
+        ];
+        let class = classes.into_iter().find(|(listed, _)| listed.contains(&status)).map(|(_, class)| class);
+        class.unwrap_or_else(|| usual_class(status))
+    }
+
+    /// Returns the failure reported by the vendor.
+    pub(in crate::vendors) fn failure(
+        &self,
+        places: Option<&ResponseSources>,
+        json: &Json,
+        scope: &TemplateScope,
+    ) -> TaskFailure {
+        let message = places.and_then(|places| places.find_text(json, scope)).map(|text| shorten(&text));
+        let message = message.or_else(|| self.message(json)).unwrap_or_else(|| "no reason given".to_owned());
+        TaskFailure::new("vendor_failed", &format!("the vendor failed: {message}"))
+    }
+
+    /// Describes a response: its status, and its message if there is one.
+    fn describe(&self, answer: &VendorAnswer) -> String {
+        let message = answer.json.as_ref().and_then(|json| self.message(json));
+        let status = answer.status;
+        message.map_or_else(|| format!("status {status}"), |message| format!("status {status}: {message}"))
+    }
+
+    fn message(&self, json: &Json) -> Option<String> {
+        let own = self.file().errors.message.as_ref();
+        let text = own.and_then(|places| places.find_text(json, &TemplateScope::new()));
+        let usual = || {
+            let texts = MESSAGE_POINTERS.iter().filter_map(|pointer| json.pointer(pointer)?.as_str());
+            texts.into_iter().find(|text| !text.trim().is_empty()).map(str::to_owned)
+        };
+        text.or_else(usual).map(|text| shorten(&text))
+    }
+
+    /// Returns the results that a response names; `None` if there is none, or one of a wrong type.
+    fn parse_items(
+        &self,
+        results: &ResultsFile,
+        answer: &VendorAnswer,
+        content: Option<&Json>,
+        scope: &TemplateScope,
+    ) -> Option<Vec<ResultItem>> {
+        if results.body {
+            let is_file = answer.json.is_none() && !answer.body.is_empty();
+            let file = ResultPlace::InHand(answer.body.clone());
+            return is_file.then(|| vec![ResultItem { file, cover: None, watermarked: None, vendor_id: None }]);
+        }
+
+        let content = content?;
+        let found = match &results.items {
+            Some(items) => items.find(content, scope)?,
+            None => content.clone(),
+        };
+        let items = match found {
+            Json::Array(items) => items,
+            single => vec![single],
+        };
+        if items.is_empty() || items.len() > RESULTS_MAX {
+            return None;
+        }
+        items.iter().map(|item| self.parse_item(results, item, scope)).collect()
+    }
+
+    fn parse_item(&self, results: &ResultsFile, item: &Json, scope: &TemplateScope) -> Option<ResultItem> {
+        let text = |places: &Option<ResponseSources>| places.as_ref().and_then(|places| places.find_text(item, scope));
+        let file = if let Some(call) = &results.download {
+            let mut scope = scope.clone();
+            scope.insert("item".to_owned(), json_to_value(item));
+            let request = PreparedRequest::call(self.prefix(), call, &scope).ok()?;
+            ResultPlace::Download(Box::new(PreparedCall(request)))
+        } else if results.base64.is_some() {
+            ResultPlace::InHand(decode_base64(&text(&results.base64)?)?)
+        } else {
+            place(text(&results.url)?)?
+        };
+
+        Some(ResultItem {
+            file,
+            cover: text(&results.cover).and_then(place),
+            watermarked: text(&results.watermarked).and_then(place),
+            vendor_id: text(&results.vendor_id)
+                .filter(|id| id.chars().count() <= 200 && !id.chars().any(char::is_control)),
+        })
+    }
+}
+
+/// Returns the content of a response, below the root of the flow.
+fn content<'j>(flow: &FlowFile, answer: &'j VendorAnswer) -> Option<&'j Json> {
+    let json = answer.json.as_ref()?;
+    let Some(root) = &flow.root else { return Some(json) };
+    root.pointers().find_map(|pointer| json.pointer(pointer))
+}
+
+fn scope_with_status(scope: &TemplateScope, status: u16) -> TemplateScope {
+    let mut scope = scope.clone();
+    scope.insert("status".to_owned(), status.into());
+    scope
+}
+
+/// Returns where a URL leads; that of a `data:` URI is in hand.
+fn place(url: String) -> Option<ResultPlace> {
+    if url.starts_with("data:") {
+        return decode_base64(&url).map(ResultPlace::InHand);
+    }
+    Some(ResultPlace::Url(url))
+}
+
+/// Decodes base64, with or without the head of a `data:` URI.
+fn decode_base64(text: &str) -> Option<Bytes> {
+    let data = if text.starts_with("data:") { text.split_once(',')?.1 } else { text };
+    STANDARD.decode(data.trim()).ok().filter(|bytes| !bytes.is_empty()).map(Bytes::from)
+}
+
+fn usable_id(id: Json) -> Option<String> {
+    let Json::String(id) = id else { return None };
+    let is_usable = !matches!(id.as_str(), "" | "." | "..");
+    (is_usable && id.chars().count() <= ID_MAX && !id.chars().any(char::is_control)).then_some(id)
+}
+
+/// Returns the progress in thousandths; `None` unless it is a number within the scale.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within the range that is checked")]
+fn parse_permille(poll: &PollFile, task: &Json, scope: &TemplateScope) -> Option<u16> {
+    let progress = poll.progress.as_ref()?.find(task, scope)?.as_f64()? / poll.progress_max.unwrap_or(1.0);
+    (0.0..=1.0).contains(&progress).then_some((progress * 1000.0) as u16)
+}
+
+const fn usual_class(status: u16) -> StatusClass {
+    match status {
+        200..=299 => StatusClass::Success,
+        408 | 425 | 429 | 503 => StatusClass::Busy,
+        // Wrong credentials, credit or address: nothing was started, and the task is not at fault.
+        300..=399 | 401 | 402 | 403 | 404 | 405 | 407 => StatusClass::Unserved,
+        // A vendor that supports keys may answer 409 while the first call with the key is in progress.
+        409 | 500..=599 => StatusClass::Unknown,
+        _ => StatusClass::Refused,
+    }
+}
+
+fn unserved_error(message: &str) -> VendorError {
+    VendorError::new(VendorErrorKind::Unserved, format!("the vendor rejects this service ({message})"))
+}
+
+fn busy_error(message: &str) -> VendorError {
+    VendorError::new(VendorErrorKind::Busy, format!("the vendor is at capacity ({message})"))
+}
+
+pub(in crate::vendors) fn unknown_outcome(message: String) -> VendorError {
+    VendorError::new(VendorErrorKind::Unknown, message)
+}
+
+/// Shortens text of a vendor and puts it in one line.
+fn shorten(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MESSAGE_MAX).collect()
+}

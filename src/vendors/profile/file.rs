@@ -1,0 +1,347 @@
+//! Format of a profile file. `docs/vendor-profiles.md` explains every key, `data/vendors/profile.schema.json` is its
+//! schema.
+
+use indexmap::IndexMap;
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use super::template::{BodyTemplate, ResponseSources, TextTemplate};
+use crate::vendors::SubmissionRecovery;
+
+/// A profile file. Every key is optional, because the file may extend another one.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(in crate::vendors) struct ProfileFile {
+    pub description: Option<String>,
+    pub source: Option<String>,
+    pub checked: Option<String>,
+    pub extends: Option<String>,
+    pub url: Option<String>,
+    pub prefix: Option<String>,
+    pub auth: Option<AuthFile>,
+    pub headers: IndexMap<String, String>,
+    pub recovery: Option<RecoveryFile>,
+    pub key_header: Option<String>,
+    pub statuses: StatusesFile,
+    pub errors: ErrorsFile,
+    pub maps: IndexMap<String, IndexMap<String, Json>>,
+    pub upload: Option<UploadFile>,
+    pub health: Option<CallFile>,
+    pub flows: IndexMap<String, FlowFile>,
+    pub jobs: IndexMap<String, JobFile>,
+    pub stream: Option<StreamFile>,
+}
+
+/// Where the API key goes.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::vendors) struct AuthFile {
+    pub header: Option<String>,
+    pub scheme: Option<String>,
+    pub query: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::vendors) enum RecoveryFile {
+    Key,
+    Search,
+    Nothing,
+}
+
+impl From<RecoveryFile> for SubmissionRecovery {
+    fn from(recovery: RecoveryFile) -> Self {
+        match recovery {
+            RecoveryFile::Key => Self::Key,
+            RecoveryFile::Search => Self::Search,
+            RecoveryFile::Nothing => Self::Nothing,
+        }
+    }
+}
+
+/// Meaning of HTTP statuses that differs from the usual one.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(in crate::vendors) struct StatusesFile {
+    pub refused: Vec<u16>,
+    pub busy: Vec<u16>,
+    pub unserved: Vec<u16>,
+    pub unknown: Vec<u16>,
+    /// Of a poll: the vendor does not know the job.
+    pub lost: Option<Vec<u16>>,
+}
+
+/// Errors in responses.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(in crate::vendors) struct ErrorsFile {
+    pub message: Option<ResponseSources>,
+    pub code: Option<ResponseSources>,
+    pub refused: Vec<String>,
+    pub busy: Vec<String>,
+    pub unserved: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub(in crate::vendors) enum HttpMethod {
+    Get,
+    #[default]
+    Post,
+    Put,
+    Delete,
+}
+
+impl HttpMethod {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// A request other than a submission.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::vendors) struct CallFile {
+    #[serde(default = "get")]
+    pub method: HttpMethod,
+    pub path: TextTemplate,
+    #[serde(default)]
+    pub query: IndexMap<String, BodyTemplate>,
+    pub json: Option<BodyTemplate>,
+}
+
+const fn get() -> HttpMethod {
+    HttpMethod::Get
+}
+
+/// Upload of a picture before the submission.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::vendors) struct UploadFile {
+    #[serde(default)]
+    pub method: HttpMethod,
+    pub path: TextTemplate,
+    pub json: Option<BodyTemplate>,
+    pub form: Option<IndexMap<String, BodyTemplate>>,
+    /// What stands for the picture in the submission.
+    pub name: ResponseSources,
+}
+
+/// Submission of a job.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::vendors) struct JobFile {
+    pub flow: Option<String>,
+    /// First part of the recorded reference; by default the name of the job.
+    pub family: Option<String>,
+    #[serde(default)]
+    pub method: HttpMethod,
+    pub path: TextTemplate,
+    #[serde(default)]
+    pub query: IndexMap<String, BodyTemplate>,
+    #[serde(default)]
+    pub headers: IndexMap<String, String>,
+    pub json: Option<BodyTemplate>,
+    pub form: Option<IndexMap<String, BodyTemplate>>,
+    /// JSON file beside the profile; `{{ document }}` in the body.
+    pub document: Option<String>,
+    /// Values put into the document, by JSON pointer.
+    #[serde(default)]
+    pub set: IndexMap<String, BodyTemplate>,
+    #[serde(default)]
+    pub vars: IndexMap<String, Json>,
+}
+
+/// What follows a submission.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::vendors) struct FlowFile {
+    /// Where the content of a response begins: the first of these pointers that exists.
+    pub root: Option<ResponseSources>,
+    /// The vendor's id; without it, the response to the submission is the result.
+    pub id: Option<ResponseSources>,
+    #[serde(default)]
+    pub poll: Vec<PollFile>,
+    pub results: ResultsFile,
+    #[serde(default)]
+    pub cancel: Vec<CallFile>,
+    pub search: Option<SearchFile>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::vendors) enum StateFile {
+    Queued,
+    Running,
+    Done,
+    Failed,
+}
+
+/// One request that tells the state of a job.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::vendors) struct PollFile {
+    #[serde(default = "get")]
+    pub method: HttpMethod,
+    pub path: TextTemplate,
+    #[serde(default)]
+    pub query: IndexMap<String, BodyTemplate>,
+    pub json: Option<BodyTemplate>,
+    pub state: ResponseSources,
+    pub states: IndexMap<String, StateFile>,
+    /// Meaning of a state that is not in `states`.
+    #[serde(default = "running")]
+    pub other: StateFile,
+    /// `true` if a response without a state means that the next request has to be made.
+    #[serde(default)]
+    pub next_if_absent: bool,
+    /// Where the response repeats the id.
+    pub echo: Option<ResponseSources>,
+    pub progress: Option<ResponseSources>,
+    /// Progress of a finished job: 1 or 100.
+    pub progress_max: Option<f64>,
+    pub queue_position: Option<ResponseSources>,
+    /// Why the job failed.
+    pub failure: Option<ResponseSources>,
+}
+
+const fn running() -> StateFile {
+    StateFile::Running
+}
+
+/// Where the results of a finished job are.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(in crate::vendors) struct ResultsFile {
+    /// Request whose response names the results.
+    pub request: Option<CallFile>,
+    /// One result or a list of them.
+    pub items: Option<ResponseSources>,
+    /// In an item: the URL.
+    pub url: Option<ResponseSources>,
+    /// In an item: the file in base64, or as a `data:` URI.
+    pub base64: Option<ResponseSources>,
+    /// Request whose response is the file of an item.
+    pub download: Option<CallFile>,
+    /// `true` if the response is the file.
+    pub body: bool,
+    pub cover: Option<ResponseSources>,
+    pub watermarked: Option<ResponseSources>,
+    pub vendor_id: Option<ResponseSources>,
+}
+
+/// Search for a job by the key of its submission.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::vendors) struct SearchFile {
+    /// The id that the job must have, so that it is found by a poll.
+    pub by_id: Option<TextTemplate>,
+    #[serde(default = "get")]
+    pub method: HttpMethod,
+    pub path: Option<TextTemplate>,
+    #[serde(default)]
+    pub query: IndexMap<String, BodyTemplate>,
+    /// The job or the list of jobs that were found.
+    pub found: Option<ResponseSources>,
+    /// In a found job: its id.
+    pub id: Option<ResponseSources>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::vendors) enum StreamFormat {
+    /// A JSON value per line.
+    Ndjson,
+    /// Server-sent events whose data is JSON.
+    Sse,
+    /// The bytes of the file.
+    Binary,
+}
+
+/// Stream of music.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::vendors) struct StreamFile {
+    pub format: StreamFormat,
+    /// Where a message says its kind; of server-sent events, by default the event type.
+    pub kind: Option<ResponseSources>,
+    /// Kinds of messages.
+    #[serde(default)]
+    pub kinds: IndexMap<String, MessageFile>,
+    /// Data of the last server-sent event, if that is not JSON.
+    pub end: Option<String>,
+    pub seconds: Option<ResponseSources>,
+    pub title: Option<ResponseSources>,
+    pub tags: Option<ResponseSources>,
+    pub stream_index: Option<ResponseSources>,
+    pub prompt_index: Option<ResponseSources>,
+    pub copy_index: Option<ResponseSources>,
+    pub streams: Option<ResponseSources>,
+    pub data: Option<ResponseSources>,
+    pub sample_rate: Option<NumberSource>,
+    pub channels: Option<NumberSource>,
+    pub encoding: Option<ResponseSources>,
+    /// Encoding of sound that names none.
+    pub default_encoding: Option<String>,
+    pub final_seconds: Option<ResponseSources>,
+}
+
+/// A number in a message, or the same number for all messages.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub(in crate::vendors) enum NumberSource {
+    Constant(u32),
+    Source(ResponseSources),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::vendors) enum MessageFile {
+    Length,
+    Title,
+    Sound,
+    Finished,
+    Complete,
+    Error,
+}
+
+impl ProfileFile {
+    /// Completes this file with those values of `base` that it does not have.
+    pub fn merged_onto(mut self, base: Self) -> Self {
+        fn add_missing<T>(own: &mut IndexMap<String, T>, base: IndexMap<String, T>) {
+            for (name, value) in base {
+                own.entry(name).or_insert(value);
+            }
+        }
+
+        add_missing(&mut self.headers, base.headers);
+        add_missing(&mut self.maps, base.maps);
+        add_missing(&mut self.flows, base.flows);
+        add_missing(&mut self.jobs, base.jobs);
+        let is_plain = |statuses: &StatusesFile| {
+            let lists = [&statuses.refused, &statuses.busy, &statuses.unserved, &statuses.unknown];
+            lists.iter().all(|list| list.is_empty()) && statuses.lost.is_none()
+        };
+        Self {
+            description: self.description.or(base.description),
+            source: self.source.or(base.source),
+            checked: self.checked.or(base.checked),
+            url: self.url.or(base.url),
+            prefix: self.prefix.or(base.prefix),
+            auth: self.auth.or(base.auth),
+            recovery: self.recovery.or(base.recovery),
+            key_header: self.key_header.or(base.key_header),
+            statuses: if is_plain(&self.statuses) { base.statuses } else { self.statuses },
+            errors: if self.errors.message.is_none() && self.errors.code.is_none() { base.errors } else { self.errors },
+            upload: self.upload.or(base.upload),
+            health: self.health.or(base.health),
+            stream: self.stream.or(base.stream),
+            ..self
+        }
+    }
+}

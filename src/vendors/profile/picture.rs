@@ -1,0 +1,172 @@
+//! Input pictures in templates, and the forms in which a vendor takes them.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use minijinja::value::{Enumerator, Object, ValueKind};
+use minijinja::{Error, ErrorKind, Value};
+use parking_lot::Mutex;
+
+use crate::domain::image::Picture;
+
+/// Reads the bytes of a picture. Blocks.
+pub(in crate::vendors) type ReadPicture = Arc<dyn Fn(&Picture) -> Option<Vec<u8>> + Send + Sync>;
+/// Returns the URL under which this service serves an input picture to the vendor.
+pub type PictureUrl = Arc<dyn Fn(&Picture) -> String + Send + Sync>;
+
+/// Access to the pictures of one request.
+pub(in crate::vendors) struct PictureAccess {
+    /// `None` in a trial, in which every form is empty.
+    read: Option<ReadPicture>,
+    url: Option<PictureUrl>,
+    /// Names that uploads gave to pictures.
+    uploads: Vec<(Picture, Value)>,
+    /// Pictures that templates want uploaded.
+    wanted: Mutex<Vec<Picture>>,
+    /// Forms that templates used.
+    forms: Mutex<BTreeSet<&'static str>>,
+}
+
+impl PictureAccess {
+    /// Returns the access of a trial, which only finds out what a request needs.
+    pub fn trial(url: Option<PictureUrl>) -> Arc<Self> {
+        let (wanted, forms) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { read: None, url, uploads: Vec::new(), wanted, forms })
+    }
+
+    /// Returns the access of a request.
+    pub fn new(read: ReadPicture, url: Option<PictureUrl>, uploads: Vec<(Picture, Value)>) -> Arc<Self> {
+        let (wanted, forms) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { read: Some(read), url, uploads, wanted, forms })
+    }
+
+    /// Returns the pictures to upload first, each once.
+    pub fn wanted_uploads(&self) -> Vec<Picture> {
+        self.wanted.lock().clone()
+    }
+
+    /// Returns the names of the forms that templates used.
+    pub fn used_forms(&self) -> BTreeSet<&'static str> {
+        self.forms.lock().clone()
+    }
+}
+
+/// A picture in a template.
+pub(in crate::vendors) struct PictureInput {
+    pub picture: Picture,
+    access: Arc<PictureAccess>,
+}
+
+impl PictureInput {
+    pub fn value(picture: Picture, access: &Arc<PictureAccess>) -> Value {
+        Value::from_object(Self { picture, access: Arc::clone(access) })
+    }
+
+    /// Returns the bytes; none in a trial.
+    pub fn bytes(&self) -> Result<Vec<u8>, Error> {
+        let Some(read) = &self.access.read else { return Ok(Vec::new()) };
+        read(&self.picture).ok_or_else(|| invalid("cannot read an input picture"))
+    }
+
+    fn note_form(&self, form: &'static str) {
+        self.access.forms.lock().insert(form);
+    }
+}
+
+impl fmt::Debug for PictureInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "picture {}", self.picture.file_name())
+    }
+}
+
+impl Object for PictureInput {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        Some(match key.as_str()? {
+            "width" => Value::from(self.picture.width),
+            "height" => Value::from(self.picture.height),
+            "bytes" => Value::from(self.picture.bytes),
+            "format" => Value::from(self.picture.format.as_str()),
+            "media_type" => Value::from(self.picture.format.media_type()),
+            "name" => Value::from(self.picture.file_name()),
+            _ => return None,
+        })
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Str(&["width", "height", "bytes", "format", "media_type", "name"])
+    }
+}
+
+/// Filter: bare base64.
+pub(super) fn base64(value: &Value) -> Result<Value, Error> {
+    map_pictures(value, &|picture| {
+        picture.note_form("base64");
+        Ok(Value::from(STANDARD.encode(picture.bytes()?)))
+    })
+}
+
+/// Filter: a `data:` URI.
+pub(super) fn data_uri(value: &Value) -> Result<Value, Error> {
+    map_pictures(value, &|picture| {
+        picture.note_form("data_uri");
+        let media_type = picture.picture.format.media_type();
+        Ok(Value::from(format!("data:{media_type};base64,{}", STANDARD.encode(picture.bytes()?))))
+    })
+}
+
+/// Filter: a URL of this service.
+pub(super) fn url(value: &Value) -> Result<Value, Error> {
+    map_pictures(value, &|picture| {
+        picture.note_form("url");
+        let url = picture.access.url.as_ref();
+        let url =
+            url.ok_or_else(|| invalid("the vendor fetches pictures from this service, which needs public_url"))?;
+        Ok(Value::from(url(&picture.picture)))
+    })
+}
+
+/// Filter: the name that an upload gave to the picture.
+pub(super) fn uploaded(value: &Value) -> Result<Value, Error> {
+    map_pictures(value, &|picture| {
+        picture.note_form("uploaded");
+        let access = &picture.access;
+        if access.read.is_none() {
+            let mut wanted = access.wanted.lock();
+            if !wanted.contains(&picture.picture) {
+                wanted.push(picture.picture);
+            }
+            return Ok(Value::from("uploaded"));
+        }
+        let upload = access.uploads.iter().find(|(uploaded, _)| *uploaded == picture.picture);
+        upload.map(|(_, name)| name.clone()).ok_or_else(|| invalid("an input picture was not uploaded"))
+    })
+}
+
+/// Converts a picture, or every picture in a list or table. Other values stay as they are.
+fn map_pictures(value: &Value, convert: &dyn Fn(&PictureInput) -> Result<Value, Error>) -> Result<Value, Error> {
+    if let Some(picture) = value.downcast_object_ref::<PictureInput>() {
+        return convert(picture);
+    }
+
+    Ok(match value.kind() {
+        ValueKind::Seq | ValueKind::Iterable => {
+            let items = value.try_iter()?.map(|item| map_pictures(&item, convert));
+            Value::from(items.collect::<Result<Vec<_>, _>>()?)
+        }
+        ValueKind::Map => {
+            let mut pairs = Vec::new();
+            for key in value.try_iter()? {
+                pairs.push((key.clone(), map_pictures(&value.get_item(&key)?, convert)?));
+            }
+            Value::from_pairs(pairs)
+        }
+        _ => value.clone(),
+    })
+}
+
+fn invalid(message: &'static str) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message)
+}

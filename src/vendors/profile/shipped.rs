@@ -1,0 +1,34 @@
+//! Profiles inside the binary.
+
+/// A file inside the binary.
+pub(super) struct ShippedFile {
+    /// Path below `data/vendors`.
+    pub path: &'static str,
+    pub text: &'static str,
+}
+
+/// Includes files of `data/vendors`.
+macro_rules! shipped {
+    ($($path:literal),+ $(,)?) => {
+        &[$(ShippedFile { path: $path, text: include_str!(concat!("../../../data/vendors/", $path)) }),+]
+    };
+}
+
+/// Every profile and every document.
+const FILES: &[ShippedFile] = shipped![
+    "comfyui.toml",
+    "comfyui/image-to-image.json",
+    "comfyui/upscale.json",
+    "magnific.toml",
+    "mediary.toml",
+    "sonilo.toml",
+    "vidu.toml",
+];
+
+/// Names of the shipped profiles.
+pub const SHIPPED_PROFILES: [&str; 5] = ["mediary", "magnific", "vidu", "sonilo", "comfyui"];
+
+/// Returns the text of a shipped file.
+pub(super) fn find(path: &str) -> Option<&'static str> {
+    FILES.iter().find(|file| file.path == path).map(|file| file.text)
+}

@@ -1,0 +1,590 @@
+//! Tests of the shipped profiles against recorded requests and responses, and of what a bad profile is told.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::answer::{JobReport, ResultItem, ResultPlace, SubmissionMeaning, VendorAnswer};
+use super::file::{FlowFile, PollFile};
+use super::music::VendorMusicLine;
+use super::picture::{PictureAccess, PictureUrl};
+use super::request::{EncodedBody, PreparedBody, PreparedRequest};
+use super::scope::{JOB_NAMES, job_name, parameter_names, work_scope};
+use super::template::TemplateScope;
+use super::{Profile, SHIPPED_PROFILES};
+use crate::domain::ids::TaskId;
+use crate::domain::image::{
+    ImageFormat, ImageJob, ImagePrompt, ImageWork, LightSource, Picture, PictureSource, PortraitBeautifier,
+    PortraitSettings, PortraitStyle, PrecisionUpscaleJob, RelightJob, SkinEnhanceJob, SkinFocus, SkinMode,
+    StyleTransferJob, UpscaleEngine, UpscaleJob,
+};
+use crate::domain::music::{MusicPrompt, MusicSeconds, MusicStreamItem, MusicWork};
+use crate::domain::task::{Gateway, TaskWork};
+use crate::domain::value::{CallbackUrl, Digest, Text};
+use crate::domain::video::{
+    AspectRatio, ExtendJob, ExtendModel, ExtendResolution, Footage, GenerateJob, KeyFrame, MultiframeJob, Seed,
+    VideoJob, VideoModel, VideoPrompt, VideoSeconds, VideoWork, Watermark, WatermarkPosition,
+};
+use crate::vendors::VendorError;
+
+const WEBHOOK: &str = "https://media.example/vendor-webhooks/t";
+const KEY: &str = "0193a0f0-0000-7000-8000-000000000001";
+
+fn own_interface() -> Arc<Profile> {
+    Profile::load("mediary", None).unwrap()
+}
+
+/// Returns a picture whose bytes are `content`.
+fn picture(content: &str) -> PictureSource {
+    let mut digest = [0; 32];
+    digest[..content.len()].copy_from_slice(content.as_bytes());
+    let bytes = content.len() as u64;
+    PictureSource::Stored(Picture { digest: Digest(digest), format: ImageFormat::Png, bytes, width: 8, height: 8 })
+}
+
+fn access(uploads: Vec<(Picture, minijinja::Value)>) -> Arc<PictureAccess> {
+    let read = |picture: &Picture| Some(picture.digest.0.iter().copied().take_while(|byte| *byte != 0).collect());
+    let url: PictureUrl = Arc::new(|picture| format!("https://media.example/inputs/{}", picture.bytes));
+    PictureAccess::new(Arc::new(read), Some(url), uploads)
+}
+
+/// Returns the submission of a job, with every upload answered by the name of the picture.
+fn build(profile: &Profile, work: &TaskWork) -> PreparedRequest {
+    let job = profile.job(job_name(work)).unwrap_or_else(|| panic!("{} has {}", profile.name(), job_name(work)));
+    let trial = PictureAccess::trial(None);
+    let scope = work_scope(work, &trial).unwrap();
+    let scope = profile.submission_scope(job, scope, KEY, Some(WEBHOOK.to_owned()));
+    let _ = profile.build_submission(job, &scope);
+
+    let uploads = trial.wanted_uploads().into_iter();
+    let uploads = uploads.map(|picture| (picture, format!("upload-{}", picture.bytes).into())).collect();
+    let scope = work_scope(work, &access(uploads)).unwrap();
+    let scope = profile.submission_scope(job, scope, KEY, Some(WEBHOOK.to_owned()));
+    profile.build_submission(job, &scope).unwrap_or_else(|error| panic!("{}: {error}", profile.name()))
+}
+
+/// Returns the path of the first poll of a job with this id.
+fn poll_path(profile: &Profile, work: &TaskWork, id: &str) -> Option<String> {
+    let name = job_name(work);
+    let job = profile.job(name)?;
+    let poll = profile.flow(job)?.poll.first()?;
+    let scope = profile.job_scope(Profile::family(name, job), job, id);
+    let request =
+        PreparedRequest::read(profile.prefix(), poll.method, (&poll.path, &poll.query), poll.json.as_ref(), &scope);
+    Some(request.unwrap().path)
+}
+
+fn image_work(job: ImageJob) -> TaskWork {
+    let reference = match &job {
+        ImageJob::StyleTransfer(_) => true,
+        ImageJob::Relight(job) => job.source != LightSource::Prompt,
+        _ => false,
+    };
+    TaskWork::Image(ImageWork {
+        job,
+        image: picture("image"),
+        reference: reference.then(|| picture("ref")),
+        seed: None,
+    })
+}
+
+fn image_jobs() -> Vec<TaskWork> {
+    let prompt = Some(ImagePrompt::from_recorded("soft light".to_owned()));
+    let portrait = PortraitSettings { beautifier: Some(PortraitBeautifier::FaceMax), style: PortraitStyle::Pop };
+    let style = StyleTransferJob { portrait: Some(portrait), fixed_generation: true, ..StyleTransferJob::default() };
+    let skin = |mode| ImageJob::SkinEnhance(SkinEnhanceJob::new(mode));
+
+    let jobs = [
+        ImageJob::Upscale(UpscaleJob { prompt: prompt.clone(), ..UpscaleJob::default() }),
+        ImageJob::Upscale(UpscaleJob::default()),
+        ImageJob::UpscalePrecision(PrecisionUpscaleJob::default()),
+        ImageJob::StyleTransfer(style),
+        ImageJob::StyleTransfer(StyleTransferJob { prompt: prompt.clone(), ..StyleTransferJob::default() }),
+        skin(SkinMode::Creative),
+        skin(SkinMode::Faithful { detail: SkinMode::DETAIL_DEFAULT }),
+        skin(SkinMode::Flexible { focus: SkinFocus::NoMakeUp }),
+        ImageJob::Relight(RelightJob { prompt, source: LightSource::Lightmap, ..RelightJob::default() }),
+        ImageJob::Relight(RelightJob { source: LightSource::Reference, ..RelightJob::default() }),
+    ];
+    jobs.map(image_work).to_vec()
+}
+
+fn video_jobs() -> Vec<TaskWork> {
+    let prompt = || Some(VideoPrompt::from_recorded("waves at night".to_owned()));
+    let watermark = Watermark { position: WatermarkPosition::BottomLeft, image: Some(picture("wm")) };
+    let full = GenerateJob {
+        aspect_ratio: AspectRatio::parse("9:16").ok(),
+        voice_id: Some(Text::from_recorded("narrator".to_owned())),
+        prompt: prompt(),
+        watermark: Some(watermark),
+        off_peak: true,
+        priority: -3,
+        ..GenerateJob::new(VideoModel::Vq2Pro)
+    };
+
+    let url = CallbackUrl::from_recorded("https://media.example/x.mp4".to_owned());
+    let video = |vendor_id| Footage { creation: Some(TaskId(Uuid::nil())), url: url.clone(), stored: None, vendor_id };
+    let extend_job = |vendor_id| ExtendJob {
+        model: ExtendModel::Vq2Pro,
+        resolution: ExtendResolution::P1080,
+        seconds: VideoSeconds::DEFAULT,
+        prompt: prompt(),
+        video: video(vendor_id),
+    };
+
+    let frame = |image: &str, prompt| KeyFrame { image: picture(image), seconds: VideoSeconds::DEFAULT, prompt };
+    let multiframe = MultiframeJob {
+        model: ExtendModel::Vq2Turbo,
+        resolution: ExtendResolution::P720,
+        start_image: Some(picture("start")),
+        key_frames: vec![frame("a", prompt()), frame("b", None)],
+    };
+
+    let jobs = [
+        (VideoJob::StartEnd(full), vec![picture("image")]),
+        (VideoJob::Reference(GenerateJob { prompt: prompt(), ..GenerateJob::default() }), Vec::new()),
+        (VideoJob::Extend(extend_job(None)), vec![picture("end")]),
+        (VideoJob::Extend(extend_job(Some(Text::from_recorded("v-7".to_owned())))), Vec::new()),
+        (VideoJob::Multiframe(multiframe), Vec::new()),
+    ];
+    let work = |(job, images)| {
+        let seed = Seed::from_random(7);
+        TaskWork::Video(VideoWork { job, images, seed, payload: None, meta_data: None, credits: 0 })
+    };
+    jobs.map(work).to_vec()
+}
+
+fn music_jobs() -> Vec<TaskWork> {
+    let jobs = [("calm piano", Some(30)), ("a \"quoted\" line, in Größe: 大", None), ("a mark in it", Some(360))];
+    let work = |(prompt, seconds): (&str, Option<i64>)| {
+        let prompt = MusicPrompt::from_recorded(prompt.to_owned());
+        let seconds = seconds.map(|seconds| MusicSeconds::new(seconds).unwrap());
+        TaskWork::Music(MusicWork { prompt, seconds })
+    };
+    jobs.map(work).to_vec()
+}
+
+fn all_jobs() -> Vec<TaskWork> {
+    [image_jobs(), video_jobs(), music_jobs()].concat()
+}
+
+/// Reads a file of recordings.
+fn recorded(file: &str) -> Vec<Value> {
+    let path = golden_path(file);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap()
+}
+
+fn golden_path(file: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/vendor").join(file)
+}
+
+fn json_of(request: &PreparedRequest) -> Value {
+    match &request.body {
+        PreparedBody::Json(json) => json.clone(),
+        other => panic!("JSON, not {other:?}"),
+    }
+}
+
+/// The expected requests are recorded by hand from the seed's interface.
+#[test]
+fn every_request_of_the_own_interface_is_as_recorded() {
+    let profile = own_interface();
+    for (file, jobs) in [("requests.json", image_jobs()), ("video-requests.json", video_jobs())] {
+        let requests: Vec<_> = jobs
+            .iter()
+            .map(|work| {
+                let request = build(&profile, work);
+                json!({"post": request.path, "body": json_of(&request), "get": poll_path(&profile, work, "3f2c")})
+            })
+            .collect();
+        assert_eq!(requests, recorded(file), "requested:\n{}", serde_json::to_string_pretty(&requests).unwrap());
+    }
+}
+
+#[test]
+fn every_form_of_music_is_as_recorded() {
+    let profile = own_interface();
+    let requests: Vec<_> = music_jobs()
+        .iter()
+        .map(|work| {
+            let request = build(&profile, work);
+            let EncodedBody { content_type, bytes } = request.body.encode("mark");
+            json!({"post": request.path, "content_type": content_type, "body": String::from_utf8_lossy(&bytes)})
+        })
+        .collect();
+    let expected = recorded("music-requests.json");
+    assert_eq!(requests, expected, "requested:\n{}", serde_json::to_string_pretty(&requests).unwrap());
+}
+
+/// The expected requests of the other profiles are recorded by hand from the documentation that they name.
+#[test]
+fn every_request_of_every_shipped_profile_is_as_recorded() {
+    let is_recording = std::env::var_os("RECORD_VENDOR_REQUESTS").is_some();
+    for name in SHIPPED_PROFILES.iter().filter(|name| **name != "mediary") {
+        let profile = Profile::load(name, None).unwrap();
+        let requests: Vec<_> = all_jobs()
+            .iter()
+            .filter(|work| profile.serves(work))
+            .map(|work| {
+                let request = build(&profile, work);
+                let body = match request.body.clone() {
+                    PreparedBody::Json(json) => json!({"json": json}),
+                    other => json!({"form": String::from_utf8_lossy(&other.encode("mark").bytes)}),
+                };
+                let headers: Vec<_> = request.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+                json!({
+                    "job": job_name(work),
+                    "method": request.method.as_str(),
+                    "path": request.path,
+                    "headers": headers,
+                    "body": body,
+                    "poll": poll_path(&profile, work, "3f2c"),
+                })
+            })
+            .collect();
+        let file = format!("{name}.json");
+        if is_recording {
+            std::fs::write(golden_path(&file), format!("{}\n", serde_json::to_string_pretty(&requests).unwrap()))
+                .unwrap();
+        }
+        assert_eq!(requests, recorded(&file), "{name}: {}", serde_json::to_string_pretty(&requests).unwrap());
+        // Every job of the profile is recorded.
+        for job in profile.jobs() {
+            assert!(requests.iter().any(|request| request["job"] == job), "{name}: {job} is not recorded");
+        }
+    }
+}
+
+#[test]
+fn an_id_stays_one_segment_of_the_path() {
+    let path = poll_path(&own_interface(), &image_jobs()[9], "a/../b?c#d%e é").unwrap();
+    assert_eq!(path, "/proxy/imagevendor/v1/ai/image-relight/a%2F..%2Fb%3Fc%23d%25e%20%C3%A9");
+}
+
+/// Returns flow and poll of a job.
+fn flow_of<'p>(profile: &'p Profile, job: &str) -> (&'p FlowFile, &'p PollFile) {
+    let flow = profile.flow(profile.job(job).unwrap()).unwrap();
+    (flow, &flow.poll[0])
+}
+
+fn describe<T>(meaning: Result<T, VendorError>, describe_value: impl FnOnce(T) -> String) -> String {
+    meaning.map_or_else(|error| format!("{:?}: {error}", error.kind), describe_value)
+}
+
+fn url_of(place: &ResultPlace) -> String {
+    match place {
+        ResultPlace::Url(url) => url.clone(),
+        other => panic!("a URL, not {other:?}"),
+    }
+}
+
+/// Describes a report as the recordings do.
+fn describe_report(report: JobReport, gateway: Gateway) -> String {
+    match (report, gateway) {
+        (JobReport::Running { .. }, Gateway::Image) => "Running".to_owned(),
+        (JobReport::Queued { .. }, _) => "Queued".to_owned(),
+        (JobReport::Done(items), Gateway::Image) => {
+            format!("Done({:?})", items.iter().map(|item| url_of(&item.file)).collect::<Vec<_>>())
+        }
+        (JobReport::Done(items), _) => {
+            let ResultItem { file, cover, watermarked, vendor_id } = &items[0];
+            let (cover, watermarked) = (cover.as_ref().map(url_of), watermarked.as_ref().map(url_of));
+            format!(
+                "Done(VideoResultUrls {{ id: {vendor_id:?}, url: {:?}, cover_url: {cover:?}, watermarked_url: \
+                 {watermarked:?} }})",
+                url_of(file)
+            )
+        }
+        (other, _) => format!("{other:?}"),
+    }
+}
+
+/// Returns a recorded body; text represents bodies that are not JSON.
+fn answer_of(recording: &Value) -> VendorAnswer {
+    let body = &recording["body"];
+    let body = if let Value::String(text) = body { text.clone() } else { body.to_string() };
+    VendorAnswer::new(u16::try_from(recording["status"].as_u64().unwrap()).unwrap(), body.into())
+}
+
+#[test]
+fn every_recorded_response_has_the_recorded_meaning() {
+    let profile = own_interface();
+    let files = [
+        ("answers.json", "image-upscaler", Gateway::Image, 20),
+        ("video-answers.json", "start-end2video", Gateway::Video, 15),
+    ];
+
+    for (file, job, gateway, at_least) in files {
+        let (flow, poll) = flow_of(&profile, job);
+        let recordings = recorded(file);
+        assert!(recordings.len() >= at_least);
+        let scope = TemplateScope::new();
+        let mut differences = Vec::new();
+
+        for recording in &recordings {
+            let answer = answer_of(recording);
+            let submitted = describe(profile.parse_submission(flow, &answer, &scope), |meaning| match meaning {
+                SubmissionMeaning::Accepted(id) => format!("{id:?}"),
+                finished @ SubmissionMeaning::Finished(_) => format!("{finished:?}"),
+            });
+            let polled = profile.parse_poll(flow, poll, &answer, ("3f2c", &scope));
+            let polled = describe(polled, |report| describe_report(report, gateway));
+            let mut meanings = vec![("submitted", submitted), ("polled", polled)];
+            if recording.get("found").is_some() {
+                let found = profile.parse_search(flow.search.as_ref().unwrap(), &answer, &scope);
+                meanings.push(("found", describe(found, |found| format!("{found:?}"))));
+            }
+            for (field, meaning) in meanings {
+                if recording[field] != meaning {
+                    differences.push(format!("{}: {field}: {meaning}", recording["name"]));
+                }
+            }
+        }
+
+        assert!(differences.is_empty(), "{file}:\n{}", differences.join("\n"));
+    }
+}
+
+#[test]
+fn a_health_check_passes_on_json_and_on_rejections() {
+    let profile = own_interface();
+    let is_healthy =
+        |status, body: &'static str| profile.parse_health_check(&VendorAnswer::new(status, body.into())).is_ok();
+    assert!(is_healthy(404, "<html>") && is_healthy(400, "") && is_healthy(200, r#"{"data": {"status": "FAILED"}}"#));
+    for (status, body) in [(200, "<html>"), (200, ""), (301, ""), (401, "{}"), (403, "{}"), (429, "{}"), (500, "{}")] {
+        assert!(!is_healthy(status, body), "{status} {body}");
+    }
+}
+
+#[test]
+fn no_meaningless_response_repeats_or_fails_a_task() {
+    let bodies = [
+        "",
+        "{",
+        "null",
+        "[]",
+        "{}",
+        "\"x\"",
+        "{\"data\":null}",
+        "{\"data\":[1]}",
+        "<html>",
+        "{\"state\":null}",
+        "{\"state\":\"success\"}",
+        "{\"status\":\"COMPLETED\"}",
+    ];
+    for name in SHIPPED_PROFILES {
+        let profile = Profile::load(name, None).unwrap();
+        for job in profile.jobs().filter(|job| *job != "music") {
+            let flow = profile.flow(profile.job(job).unwrap()).unwrap();
+            let scope = profile.job_scope(job, profile.job(job).unwrap(), "3f2c");
+            for (status, body) in (100..=599).flat_map(|status| bodies.map(|body| (status, body))) {
+                // A vendor that sends files instead of JSON may send anything.
+                if flow.results.body {
+                    continue;
+                }
+                let answer = VendorAnswer::new(status, body.into());
+                let context = format!("{name}: {job}: {status} {body}");
+                let submitted = profile.parse_submission(flow, &answer, &scope);
+                if (200..=299).contains(&status) {
+                    let kind = submitted.expect_err(&context).kind;
+                    assert_eq!(kind, crate::vendors::VendorErrorKind::Unknown, "{context}");
+                }
+                for poll in &flow.poll {
+                    let polled = profile.parse_poll(flow, poll, &answer, ("3f2c", &scope));
+                    assert!(!matches!(polled, Ok(JobReport::Done(_) | JobReport::Failed(_))), "{context}: {polled:?}");
+                    let is_refusal = |error: &VendorError| error.kind == crate::vendors::VendorErrorKind::Refused;
+                    assert!(!polled.as_ref().is_err_and(is_refusal), "{context}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_recorded_line_of_music_means_what_is_recorded() {
+    let profile = own_interface();
+    let stream = profile.file().stream.as_ref().unwrap();
+    let recordings = recorded("music-lines.json");
+    assert!(recordings.len() > 20);
+    let mut differences = Vec::new();
+
+    for recording in &recordings {
+        // Text represents lines that are not JSON.
+        let line = &recording["line"];
+        let line = if let Value::String(text) = line { text.clone() } else { line.to_string() };
+        let parsed = profile.parse_music_line(stream, None, line.as_bytes());
+        let meaning = parsed.map_or_else(|| "nothing".to_owned(), |parsed| format!("{parsed:?}"));
+        if recording["said"] != meaning {
+            differences.push(format!("{}: {meaning}", recording["name"]));
+        }
+    }
+
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+#[test]
+fn sound_without_an_encoding_has_that_of_the_profile() {
+    let profile = Profile::load("sonilo", None).unwrap();
+    let line = br#"{"type": "audio_chunk", "sample_rate": 48000, "channels": 2, "data": "aGVhcmQ="}"#;
+    let parsed = profile.parse_music_line(profile.file().stream.as_ref().unwrap(), None, line);
+    let Some(VendorMusicLine::Moment(MusicStreamItem::Sound { format, .. })) = parsed else { panic!("{parsed:?}") };
+    assert_eq!(format.encoding.as_str(), "m4a");
+}
+
+#[test]
+fn a_profile_does_not_serve_a_job_for_which_it_has_no_words() {
+    let magnific = Profile::load("magnific", None).unwrap();
+    let sharpy = UpscaleJob { engine: UpscaleEngine::Sharpy, ..UpscaleJob::default() };
+    let sharpy = image_work(ImageJob::Upscale(sharpy));
+    assert!(magnific.serves(&sharpy) && !magnific.serves(&video_jobs()[0]));
+    assert_eq!(json_of(&build(&magnific, &sharpy))["engine"], "magnific_sharpy");
+
+    let comfyui = Profile::load("comfyui", None).unwrap();
+    let factor = |factor| {
+        let scale_factor = crate::domain::image::PrecisionScaleFactor::new(factor).unwrap();
+        image_work(ImageJob::UpscalePrecision(PrecisionUpscaleJob { scale_factor, ..PrecisionUpscaleJob::default() }))
+    };
+    assert!(comfyui.serves(&factor(8)) && !comfyui.serves(&factor(9)));
+}
+
+#[test]
+fn every_shipped_profile_names_its_source_and_date() {
+    let mut digests = std::collections::HashSet::new();
+    for name in SHIPPED_PROFILES {
+        let profile = Profile::load(name, None).unwrap_or_else(|error| panic!("{error}"));
+        let (source, checked) = profile.source();
+        assert!(!source.is_empty() && checked.len() == 10, "{name}");
+        assert!(!profile.description().is_empty() && digests.insert(profile.identity().digest.0), "{name}");
+    }
+}
+
+#[test]
+fn the_parameters_of_every_job_are_known_to_the_check() {
+    let works = all_jobs();
+    for name in JOB_NAMES {
+        let known = parameter_names(name);
+        let of_job = works.iter().filter(|work| job_name(work) == name);
+        let used: Vec<_> = of_job.flat_map(|work| work_scope(work, &access(Vec::new())).unwrap().into_keys()).collect();
+        assert!(!used.is_empty(), "{name}");
+        for parameter in used {
+            assert!(known.contains(&parameter.as_str()), "{name}: {parameter}");
+        }
+    }
+}
+
+/// Returns the error of a profile file with this content.
+fn error_of(content: &str) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("own.toml");
+    std::fs::write(&path, content).unwrap();
+    let error = Profile::load_file(&path).expect_err(content);
+    format!("{}: {}", error.line.map_or_else(|| "-".to_owned(), |line| line.to_string()), error.message)
+}
+
+#[test]
+fn a_bad_profile_is_told_where_what_and_what_is_allowed() {
+    let cases = [
+        ("[jobs.image-upscaler]\npath = \"/x\"\ncolour = 1\n", "3: unknown field `colour`, expected one of `flow`"),
+        ("recovery = \"perhaps\"\n", "1: unknown variant `perhaps`, expected one of `key`, `search`, `nothing`"),
+        ("[jobs.image-upscaler]\npath = \"/{{ id\"\n", "2: syntax error"),
+        ("extends = \"mediary\"\n[jobs.paint]\npath = \"/x\"\n", "2: jobs.paint: there is no such job; the jobs are"),
+        (
+            "extends = \"mediary\"\n[jobs.image-upscaler]\nflow = \"image\"\npath = \"/x\"\njson = { a = \"{{ imag }}\" }\n",
+            "5: jobs.image-upscaler: `imag` is not a name here; the names are image, prompt",
+        ),
+        (
+            "extends = \"mediary\"\n[flows.image]\nid = \"data.id\"\n",
+            "3: `data.id` is neither a JSON pointer (RFC 6901), such as \"/data/id\", nor an expression",
+        ),
+        ("extends = \"nobody\"\n", "1: there is no profile `nobody`; shipped ones are mediary"),
+        ("url = \"ftp://x\"\nextends = \"mediary\"\n", "1: url: must be http or https"),
+        ("recovery = \"key\"\n[jobs.music]\npath = \"/\"\n", "1: recovery = \"key\": needs key_header"),
+        ("source = \"x\"\n", "-: a profile needs at least one job"),
+        (
+            "extends = \"comfyui\"\n[jobs.image-upscaler]\nflow = \"workflow\"\npath = \"/prompt\"\ndocument = \"../x.json\"\n",
+            "5: document `../x.json` of jobs.image-upscaler: must be a path below",
+        ),
+    ];
+    for (content, expected) in cases {
+        let error = error_of(content);
+        assert!(error.starts_with(expected), "{content}\nis refused with: {error}");
+    }
+}
+
+#[test]
+fn a_profile_extends_another_with_a_workflow_of_its_own() {
+    // Given a directory with a workflow, and a profile that uses it for one job
+    let directory = tempfile::tempdir().unwrap();
+    let workflow = r#"{"9": {"class_type": "LoadImage", "inputs": {"image": "x"}}}"#;
+    std::fs::write(directory.path().join("mine.json"), workflow).unwrap();
+    let profile = "extends = \"comfyui\"\nurl = \"http://10.0.0.5:8188\"\n\
+                   [jobs.\"skin-enhancer/creative\"]\nflow = \"workflow\"\npath = \"/prompt\"\n\
+                   document = \"mine.json\"\njson = { prompt = \"{{ document }}\", prompt_id = \"{{ key }}\" }\n\
+                   set = { \"/9/inputs/image\" = \"{{ image | uploaded }}\" }\n";
+    std::fs::write(directory.path().join("studio.toml"), profile).unwrap();
+
+    // When it is loaded by name
+    let profile = Profile::load("studio", Some(directory.path())).unwrap();
+
+    // Then it has that job and those of the shipped profile, and its own URL
+    assert_eq!(profile.url(), Some("http://10.0.0.5:8188"));
+    assert!(profile.jobs().any(|job| job == "image-upscaler"));
+    let skin = image_work(ImageJob::SkinEnhance(SkinEnhanceJob::new(SkinMode::Creative)));
+    let body = json_of(&build(&profile, &skin));
+    assert_eq!(body["prompt"]["9"]["inputs"]["image"], "upload-5");
+    assert_eq!(body["prompt_id"], KEY);
+
+    // And its hash changes with the workflow
+    let before = profile.identity();
+    std::fs::write(directory.path().join("mine.json"), workflow.replace('x', "y")).unwrap();
+    let after = Profile::load("studio", Some(directory.path())).unwrap().identity();
+    assert!(before.name == after.name && before.digest != after.digest);
+}
+
+/// Returns the report of the polls of a workflow, whose responses are these.
+fn workflow_report(responses: &[Value]) -> JobReport {
+    let profile = Profile::load("comfyui", None).unwrap();
+    let (flow, _) = flow_of(&profile, "image-upscaler");
+    let scope = profile.job_scope("image-upscaler", profile.job("image-upscaler").unwrap(), "a-b");
+    for (poll, response) in flow.poll.iter().zip(responses) {
+        let answer = VendorAnswer::new(200, response.to_string().into());
+        match profile.parse_poll(flow, poll, &answer, ("a-b", &scope)).unwrap() {
+            JobReport::Absent => {}
+            report => return report,
+        }
+    }
+    JobReport::Lost
+}
+
+#[test]
+fn a_workflow_is_looked_for_in_history_and_queue() {
+    let queue = |running: Value, pending: Value| json!({"queue_running": running, "queue_pending": pending});
+    let entry = json!([4, "a-b", {"1": {}}, {"client_id": "x"}, ["3"]]);
+    let other = json!([3, "c-d", {"1": {}}, {"client_id": "x"}, ["3"]]);
+    let report = |queue: Value| workflow_report(&[json!({}), queue, json!({})]);
+
+    assert_eq!(report(queue(json!([other]), json!([entry]))), JobReport::Queued { queue_position: None });
+    assert_eq!(report(queue(json!([entry]), json!([]))), JobReport::Running { permille: None });
+    assert_eq!(report(queue(json!([other]), json!([]))), JobReport::Lost);
+
+    let history = |status: Value, outputs: Value| json!({"a-b": {"status": status, "outputs": outputs}});
+    let images = json!({"3": {"images": [
+        {"filename": "x y.png", "subfolder": "mediary", "type": "output"},
+        {"filename": "preview.png", "subfolder": "", "type": "temp"},
+    ]}, "7": {"text": ["x"]}});
+    let done = workflow_report(&[history(json!({"status_str": "success"}), images)]);
+    let JobReport::Done(items) = done else { panic!("{done:?}") };
+    let [ResultItem { file: ResultPlace::Download(call), .. }] = &items[..] else { panic!("{items:?}") };
+    assert_eq!(call.0.path, "/view?filename=x+y.png&subfolder=mediary&type=output");
+
+    let message = json!(["execution_error", {"exception_message": "out of memory\n"}]);
+    let failed = json!({"status_str": "error", "messages": [["execution_start", {}], message]});
+    let JobReport::Failed(failure) = workflow_report(&[history(failed, json!({}))]) else { panic!("failed") };
+    assert_eq!(failure.message.as_str(), "the vendor failed: out of memory ");
+    let interrupted = json!({"status_str": "error", "messages": [["execution_interrupted", {}]]});
+    let JobReport::Failed(failure) = workflow_report(&[history(interrupted, json!({}))]) else { panic!("failed") };
+    assert_eq!(failure.message.as_str(), "the vendor failed: the workflow was interrupted");
+}

@@ -1,0 +1,520 @@
+//! Remote vendors, driven by a [`Profile`]. This file contains the vendor of images and videos, `music` that of music.
+//!
+//! The vendors are stateless but for results that could not be stored: the log contains the reference of a job,
+//! `<family>:<id at the vendor>`, or the bare id if the profile gives no family.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use minijinja::Value;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, Semaphore};
+
+use crate::domain::ids::TaskId;
+use crate::domain::image::{INPUT_BYTES_MAX, Picture, PictureSource};
+use crate::domain::task::{Gateway, TaskResults, TaskWork, VendorReference};
+use crate::domain::value::Text;
+use crate::domain::video::Clip;
+use crate::environment::Environment;
+use crate::media::store::{MediaArea, MediaStore};
+use crate::outbound::fetch::Fetcher;
+use crate::outbound::vendor_client::{RESPONSE_BYTES_MAX, VendorClient, VendorRequest};
+use crate::vendors::profile::answer::{JobReport, ResultItem, SubmissionMeaning};
+use crate::vendors::profile::file::{FlowFile, JobFile};
+use crate::vendors::profile::picture::{PictureAccess, PictureInput, ReadPicture};
+use crate::vendors::profile::request::PreparedRequest;
+use crate::vendors::profile::scope::{job_name, work_scope};
+use crate::vendors::profile::template::{TemplateError, TemplateScope, encode_segment, json_to_value};
+use crate::vendors::profile::{PictureUrl, Profile};
+use crate::vendors::{
+    JobProgress, ResultFetchError, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob,
+};
+
+mod connection;
+mod music;
+mod preview;
+mod result_fetcher;
+
+pub use music::{ProfileMusic, ProfileMusicOptions};
+pub use preview::{RequestPreview, preview_submission};
+
+use connection::{VendorConnection, to_answer, to_vendor_request};
+use result_fetcher::ResultFetcher;
+
+/// Maximum number of picture bytes being sent to the vendor. Each is held three times while its request is built (file,
+/// base64, body). A larger picture is sent alone.
+const IN_FLIGHT_BYTES_MAX: u64 = 128 << 20;
+/// Bytes per semaphore permit.
+const BYTES_PER_PERMIT: u64 = 64 << 10;
+/// Id of a job that does not exist, for health checks.
+const NONEXISTENT_JOB_ID: &str = "00000000-0000-0000-0000-000000000000";
+/// Maximum bytes of results that wait in memory to be stored. Beyond that, the oldest ones are lost.
+const IN_HAND_BYTES_MAX: usize = 512 << 20;
+
+const UNREADABLE_PICTURE: &str = "cannot read an input picture; nothing was sent";
+
+/// Options of a vendor, besides its profile.
+#[derive(Clone)]
+pub struct ProfileVendorOptions {
+    /// Name in logs, metrics and settings.
+    pub name: String,
+    /// Gateway whose jobs it does.
+    pub gateway: Gateway,
+    /// Instead of the profile's.
+    pub recovery: Option<SubmissionRecovery>,
+    /// Header with the key of a submission, instead of the profile's.
+    pub key_header: Option<String>,
+    /// Path for searches below the base URL, instead of the profile's; `{key}` is replaced by the key.
+    pub search_path: Option<String>,
+    /// Webhook URL of a task; without it, the vendor gets none.
+    pub webhook_url: Option<Arc<dyn Fn(TaskId) -> String + Send + Sync>>,
+    /// URL of an input picture, for vendors that fetch them.
+    pub picture_url: Option<PictureUrl>,
+    /// Masked in all messages of the vendor.
+    pub api_key: Option<String>,
+}
+
+/// Vendor of images or videos with the protocol of a profile. Cheap to clone.
+#[derive(Clone)]
+pub struct ProfileVendor {
+    profile: Arc<Profile>,
+    options: ProfileVendorOptions,
+    connection: VendorConnection,
+    store: MediaStore,
+    result_fetcher: ResultFetcher,
+    upload_budget: Arc<Semaphore>,
+    in_hand: Arc<Mutex<JobsInHand>>,
+    progress_notify: Arc<Notify>,
+}
+
+/// Results that were received and could not be stored yet.
+#[derive(Default)]
+struct JobsInHand {
+    jobs: HashMap<VendorReference, Vec<ResultItem>>,
+    order: Vec<VendorReference>,
+}
+
+impl JobsInHand {
+    fn keep(&mut self, reference: VendorReference, items: Vec<ResultItem>) {
+        let size = |items: &[ResultItem]| items.iter().map(|item| item.file.bytes_in_hand()).sum::<usize>();
+        let mut total = size(&items) + self.jobs.values().map(|items| size(items)).sum::<usize>();
+
+        while total > IN_HAND_BYTES_MAX && !self.order.is_empty() {
+            let oldest = self.order.remove(0);
+            total -= self.jobs.remove(&oldest).map_or(0, |items| size(&items));
+            tracing::error!(reference = oldest.as_str(), "result lost: not stored, and too many others wait for that");
+        }
+        self.order.push(reference.clone());
+        self.jobs.insert(reference, items);
+    }
+
+    fn discard(&mut self, reference: &VendorReference) {
+        self.jobs.remove(reference);
+        self.order.retain(|other| other != reference);
+    }
+}
+
+impl ProfileVendor {
+    /// Returns the vendor that `caller` reaches. Inputs are read from `store`; results are fetched by `fetcher` and
+    /// stored there.
+    #[must_use]
+    pub fn new(
+        profile: Arc<Profile>,
+        caller: VendorClient,
+        options: ProfileVendorOptions,
+        store: MediaStore,
+        fetcher: Fetcher,
+        environment: Environment,
+    ) -> Self {
+        let fail_points = environment.fail_points();
+        let connection = VendorConnection { caller, api_key: options.api_key.clone(), environment };
+        let result_fetcher = ResultFetcher::new(fetcher, connection.clone(), store.clone(), fail_points);
+        let upload_budget = Arc::new(Semaphore::new(permits(IN_FLIGHT_BYTES_MAX) as usize));
+        Self {
+            profile,
+            options,
+            connection,
+            store,
+            result_fetcher,
+            upload_budget,
+            in_hand: Arc::default(),
+            progress_notify: Arc::default(),
+        }
+    }
+
+    async fn submit_job(&self, job: VendorJob) -> Result<Submitted, VendorError> {
+        let name = job_name(&job.work);
+        let (definition, flow) = self.definition(&job.work)?;
+        let Ok(_permit) = self.upload_budget.acquire_many(permits(picture_bytes(&job.work))).await else {
+            return Err(VendorError::new(VendorErrorKind::Unreached, "the service is stopping"));
+        };
+
+        let uploads = self.upload_pictures(&job, definition).await?;
+        let family = Profile::family(name, definition).to_owned();
+        let key = job.key.clone();
+        let work = job.work.clone();
+        let (request, scope) = self.encode_submission(job, uploads, self.result_bytes(flow)).await?;
+        let response = self.connection.submit(request).await?;
+        let answer = to_answer(&response);
+
+        let meaning = self
+            .profile
+            .parse_submission(flow, &answer, &scope)
+            .map_err(|error| self.connection.complete_error(&response, error))?;
+        match meaning {
+            SubmissionMeaning::Accepted(id) => Ok(Submitted::Accepted(vendor_reference(&family, &id))),
+            SubmissionMeaning::Finished(items) => {
+                let reference = vendor_reference(&family, key.as_str());
+                Ok(self.store_in_hand(reference, items, work.gateway()).await)
+            }
+        }
+    }
+
+    fn definition(&self, work: &TaskWork) -> Result<(&JobFile, &FlowFile), VendorError> {
+        let name = job_name(work);
+        let job = self.profile.job(name).and_then(|job| Some((job, self.profile.flow(job)?)));
+        job.ok_or_else(|| {
+            let message = format!("{} does not do {name}", self.options.name);
+            VendorError::new(VendorErrorKind::Refused, message)
+        })
+    }
+
+    /// Uploads the pictures for which the templates of the submission want it, each once. An upload starts no job, so
+    /// its failure leaves nothing unknown.
+    async fn upload_pictures(
+        &self,
+        job: &VendorJob,
+        definition: &JobFile,
+    ) -> Result<Vec<(Picture, Value)>, VendorError> {
+        let trial = PictureAccess::trial(self.options.picture_url.clone());
+        let scope = self.scope(job, definition, &trial).ok_or_else(|| refused(UNREADABLE_PICTURE))?;
+        self.profile.build_submission(definition, &scope).map_err(|error| unbuildable(&error))?;
+        let wanted = trial.wanted_uploads();
+        let mut uploads = Vec::new();
+
+        for picture in wanted {
+            let upload = self.profile.file().upload.as_ref();
+            let upload = upload.ok_or_else(|| refused("the profile has no [upload]"))?;
+            let access = PictureAccess::new(self.read_picture(), None, Vec::new());
+            let mut scope = TemplateScope::new();
+            scope.insert("picture".to_owned(), PictureInput::value(picture, &access));
+            scope.insert("key".to_owned(), Value::from(job.key.as_str()));
+
+            let profile = Arc::clone(&self.profile);
+            let template = upload.clone();
+            let mark = job.key.as_str().to_owned();
+            let upload_scope = scope.clone();
+            let encoded = tokio::task::spawn_blocking(move || {
+                let request = PreparedRequest::upload(profile.prefix(), &template, &upload_scope)?;
+                Ok::<_, TemplateError>(to_vendor_request(request, &mark, RESPONSE_BYTES_MAX))
+            });
+            let request =
+                encoded.await.map_err(|_| refused(UNREADABLE_PICTURE))?.map_err(|error| unbuildable(&error))?;
+
+            let response = self.connection.submit(request).await.map_err(started_nothing)?;
+            let name = self
+                .profile
+                .parse_upload(&upload.name, &to_answer(&response), &scope)
+                .map_err(|error| self.connection.complete_error(&response, error))?;
+            uploads.push((picture, json_to_value(&name)));
+        }
+
+        Ok(uploads)
+    }
+
+    /// Returns the encoded submission; the pictures are read and encoded on a blocking thread.
+    async fn encode_submission(
+        &self,
+        job: VendorJob,
+        uploads: Vec<(Picture, Value)>,
+        response_bytes: usize,
+    ) -> Result<(VendorRequest, TemplateScope), VendorError> {
+        let vendor = self.clone();
+        let encoded = tokio::task::spawn_blocking(move || {
+            let (definition, _) = vendor.definition(&job.work)?;
+            let access = PictureAccess::new(vendor.read_picture(), vendor.options.picture_url.clone(), uploads);
+            let scope = vendor.scope(&job, definition, &access).ok_or_else(|| refused(UNREADABLE_PICTURE))?;
+            let mut request =
+                vendor.profile.build_submission(definition, &scope).map_err(|error| unbuildable(&error))?;
+            if let Some(header) = vendor.options.key_header.as_deref().or(vendor.profile.key_header()) {
+                request.headers.push((header.to_owned(), job.key.as_str().to_owned()));
+            }
+            let mut scope = scope;
+            scope.retain(|name, _| matches!(name.as_str(), "key" | "maps" | "vars"));
+            Ok((to_vendor_request(request, job.key.as_str(), response_bytes), scope))
+        });
+        encoded.await.map_err(|_| refused(UNREADABLE_PICTURE))?
+    }
+
+    fn scope(&self, job: &VendorJob, definition: &JobFile, access: &Arc<PictureAccess>) -> Option<TemplateScope> {
+        let webhook = self.options.webhook_url.as_ref().map(|url| url(job.task));
+        let scope = work_scope(&job.work, access)?;
+        Some(self.profile.submission_scope(definition, scope, job.key.as_str(), webhook))
+    }
+
+    fn read_picture(&self) -> ReadPicture {
+        let store = self.store.clone();
+        Arc::new(move |picture| match store.read(MediaArea::Input, picture) {
+            Ok(bytes) => Some(bytes),
+            Err(error) => {
+                tracing::error!(%error, "input picture unreadable");
+                None
+            }
+        })
+    }
+
+    /// Returns the maximum size of a response that may contain results.
+    fn result_bytes(&self, flow: &FlowFile) -> usize {
+        if flow.results.base64.is_none() && !flow.results.body {
+            return RESPONSE_BYTES_MAX;
+        }
+        // Base64 has four characters for three bytes.
+        self.file_bytes() / 3 * 4 + RESPONSE_BYTES_MAX
+    }
+
+    const fn file_bytes(&self) -> usize {
+        match self.options.gateway {
+            Gateway::Image | Gateway::Music => INPUT_BYTES_MAX,
+            Gateway::Video => Clip::BYTES_MAX,
+        }
+    }
+
+    /// Stores the results of a job that finished at once. What cannot be stored is kept for the next polls.
+    async fn store_in_hand(&self, reference: VendorReference, items: Vec<ResultItem>, gateway: Gateway) -> Submitted {
+        if let Ok(results) = self.fetch_results(&items, gateway, reference.as_str()).await {
+            return Submitted::Finished { reference, results };
+        }
+        self.in_hand.lock().keep(reference.clone(), items);
+        Submitted::Accepted(reference)
+    }
+
+    async fn fetch_results(
+        &self,
+        items: &[ResultItem],
+        gateway: Gateway,
+        job: &str,
+    ) -> Result<TaskResults, ResultFetchError> {
+        match gateway {
+            Gateway::Image | Gateway::Music => Ok(self.result_fetcher.fetch_pictures(items, job).await?.into()),
+            Gateway::Video => Ok(TaskResults::Video(self.result_fetcher.fetch_creation(items, job).await?)),
+        }
+    }
+
+    async fn poll_job(&self, reference: &VendorReference) -> Result<JobProgress, VendorError> {
+        // A reference of another vendor: this one never accepted the job.
+        let Some((family, id, job)) = self.parse_reference(reference) else { return Ok(JobProgress::Forgotten) };
+
+        let items = self.in_hand.lock().jobs.get(reference).cloned();
+        if let Some(items) = items {
+            return Ok(match self.fetch_results(&items, self.options.gateway, id).await {
+                Ok(results) => {
+                    self.in_hand.lock().discard(reference);
+                    JobProgress::Done(results)
+                }
+                Err(error) => JobProgress::FetchFailed(error),
+            });
+        }
+
+        match self.poll_report(family, job, id).await? {
+            JobReport::Queued { queue_position } => Ok(JobProgress::Queued { queue_position }),
+            JobReport::Running { permille } => Ok(JobProgress::Running { permille }),
+            JobReport::Lost | JobReport::Absent | JobReport::DoneElsewhere(_) => Ok(JobProgress::Lost),
+            JobReport::Failed(mut failure) => {
+                failure.message = Text::from_recorded(self.connection.mask_api_key(failure.message.as_str()));
+                Ok(JobProgress::Failed(failure))
+            }
+            JobReport::Done(items) => Ok(self
+                .fetch_results(&items, self.options.gateway, id)
+                .await
+                .map_or_else(JobProgress::FetchFailed, JobProgress::Done)),
+        }
+    }
+
+    /// Makes the requests of the profile until one tells the state.
+    async fn poll_report(&self, family: &str, job: &JobFile, id: &str) -> Result<JobReport, VendorError> {
+        let Some(flow) = self.profile.flow(job) else { return Ok(JobReport::Lost) };
+        let scope = self.profile.job_scope(family, job, id);
+
+        for poll in &flow.poll {
+            let parts = (&poll.path, &poll.query);
+            let request = PreparedRequest::read(self.profile.prefix(), poll.method, parts, poll.json.as_ref(), &scope);
+            let request = request.map_err(|error| unbuildable(&error))?;
+            let failed = "the vendor did not report the status of the task";
+            let response = self.connection.read(request, self.result_bytes(flow), failed).await?;
+            let report = self
+                .profile
+                .parse_poll(flow, poll, &to_answer(&response), (id, &scope))
+                .map_err(|error| self.connection.complete_error(&response, error))?;
+            match report {
+                JobReport::Absent => {}
+                JobReport::DoneElsewhere(call) => {
+                    let response = self.connection.read(call.0, self.result_bytes(flow), failed).await?;
+                    let report = self.profile.parse_results(flow, &to_answer(&response), &scope);
+                    return report.map_err(|error| self.connection.complete_error(&response, error));
+                }
+                report => return Ok(report),
+            }
+        }
+
+        Ok(JobReport::Lost)
+    }
+
+    /// Returns family, id and job of a reference; `None` if this vendor cannot have given it.
+    fn parse_reference<'r>(&self, reference: &'r VendorReference) -> Option<(&'r str, &'r str, &JobFile)> {
+        let text = reference.as_str();
+        let with_family = text.split_once(':').and_then(|(family, id)| {
+            let (_, job) = self.profile.job_of_family(family)?;
+            Some((family, id, job))
+        });
+        with_family.or_else(|| Some(("", text, self.profile.job_of_family("")?.1)))
+    }
+
+    async fn find_job(&self, job: VendorJob) -> Result<Option<VendorReference>, VendorError> {
+        let name = job_name(&job.work);
+        let (definition, flow) = self.definition(&job.work)?;
+        let family = Profile::family(name, definition);
+        let key = job.key.as_str();
+        let unsearchable = || {
+            let message = format!("{} cannot be searched for {key}", self.options.name);
+            VendorError::new(VendorErrorKind::Unserved, message)
+        };
+
+        let search = flow.search.as_ref().ok_or_else(unsearchable)?;
+        let scope = self.profile.submission_scope(definition, TemplateScope::new(), key, None);
+
+        if let Some(template) = &search.by_id {
+            let id = template.render(&scope).map_err(|error| unbuildable(&error))?;
+            let report = self.poll_report(family, definition, &id).await?;
+            return Ok((report != JobReport::Lost).then(|| vendor_reference(family, &id)));
+        }
+
+        let path = search.path.as_ref().ok_or_else(unsearchable)?;
+        let request = PreparedRequest::read(self.profile.prefix(), search.method, (path, &search.query), None, &scope);
+        let mut request = request.map_err(|error| unbuildable(&error))?;
+        if let Some(path) = &self.options.search_path {
+            request.path = path.replace("{key}", &encode_segment(key));
+        }
+
+        let failed = "the vendor did not report the status of the task";
+        let response = self.connection.read(request, RESPONSE_BYTES_MAX, failed).await?;
+        let found = self
+            .profile
+            .parse_search(search, &to_answer(&response), &scope)
+            .map_err(|error| self.connection.complete_error(&response, error))?;
+        Ok(found.map(|id| vendor_reference(family, &id)))
+    }
+
+    async fn cancel_job(&self, reference: &VendorReference) -> Result<(), VendorError> {
+        self.in_hand.lock().discard(reference);
+        let Some((family, id, job)) = self.parse_reference(reference) else { return Ok(()) };
+        let Some(flow) = self.profile.flow(job) else { return Ok(()) };
+        let scope = self.profile.job_scope(family, job, id);
+
+        for call in &flow.cancel {
+            let request = PreparedRequest::call(self.profile.prefix(), call, &scope);
+            let request = request.map_err(|error| unbuildable(&error))?;
+            let failed = "the vendor did not confirm that the task is cancelled";
+            let response = self.connection.read(request, RESPONSE_BYTES_MAX, failed).await?;
+            self.profile
+                .parse_cancel(&to_answer(&response))
+                .map_err(|error| self.connection.complete_error(&response, error))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the health check of the profile, or polls a job that does not exist.
+    async fn check_health(&self) -> Result<(), VendorError> {
+        let gateway = self.options.gateway;
+        let request = match &self.profile.file().health {
+            Some(call) => Some(PreparedRequest::call(self.profile.prefix(), call, &TemplateScope::new())),
+            None => self.profile.health_poll(gateway, NONEXISTENT_JOB_ID),
+        };
+        let Some(request) = request else { return Ok(()) };
+        let request = request.map_err(|error| unbuildable(&error))?;
+        let failed = "the vendor did not report the status of the task";
+        let response = self.connection.read(request, RESPONSE_BYTES_MAX, failed).await?;
+        self.profile
+            .parse_health_check(&to_answer(&response))
+            .map_err(|error| self.connection.complete_error(&response, error))
+    }
+}
+
+impl Vendor for ProfileVendor {
+    fn name(&self) -> &str {
+        &self.options.name
+    }
+
+    fn recovery(&self) -> SubmissionRecovery {
+        self.options.recovery.unwrap_or_else(|| self.profile.recovery())
+    }
+
+    fn serves(&self, work: &TaskWork) -> bool {
+        work.gateway() == self.options.gateway && self.profile.serves(work)
+    }
+
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
+        self.submit_job(job).boxed()
+    }
+
+    fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {
+        let reference = reference.clone();
+        async move { self.poll_job(&reference).await }.boxed()
+    }
+
+    fn find(&self, job: VendorJob) -> BoxFuture<'_, Result<Option<VendorReference>, VendorError>> {
+        self.find_job(job).boxed()
+    }
+
+    fn cancel(&self, reference: &VendorReference) -> BoxFuture<'_, Result<(), VendorError>> {
+        let reference = reference.clone();
+        async move { self.cancel_job(&reference).await }.boxed()
+    }
+
+    fn health_check(&self) -> BoxFuture<'_, Result<(), VendorError>> {
+        self.check_health().boxed()
+    }
+
+    fn progress_notify(&self) -> Arc<Notify> {
+        Arc::clone(&self.progress_notify)
+    }
+}
+
+fn vendor_reference(family: &str, id: &str) -> VendorReference {
+    Text::from_recorded(if family.is_empty() { id.to_owned() } else { format!("{family}:{id}") })
+}
+
+/// Returns the size of the input pictures.
+fn picture_bytes(work: &TaskWork) -> u64 {
+    let sum = |sources: &mut dyn Iterator<Item = &PictureSource>| {
+        sources.filter_map(PictureSource::stored).map(|picture| picture.bytes).sum()
+    };
+    match work {
+        TaskWork::Image(work) => sum(&mut work.sources()),
+        TaskWork::Video(work) => sum(&mut work.sources()),
+        TaskWork::Music(_) => 0,
+    }
+}
+
+fn refused(message: &str) -> VendorError {
+    VendorError::new(VendorErrorKind::Refused, message)
+}
+
+/// Returns the error of a request that the profile cannot express; nothing was sent.
+fn unbuildable(error: &TemplateError) -> VendorError {
+    refused(&format!("cannot express the job in the words of the vendor: {error}; nothing was sent"))
+}
+
+/// Returns the error of a call before the submission: no job was started, whatever happened.
+fn started_nothing(mut error: VendorError) -> VendorError {
+    if error.kind == VendorErrorKind::Unknown {
+        error.kind = VendorErrorKind::Unreached;
+    }
+    error
+}
+
+/// Returns the number of permits for pictures of this size, at most all.
+fn permits(bytes: u64) -> u32 {
+    u32::try_from(bytes.clamp(1, IN_FLIGHT_BYTES_MAX).div_ceil(BYTES_PER_PERMIT)).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,199 @@
+//! Results of remote vendors: fetched under the egress rules, checked like every picture, and stored. Only then is a
+//! task completed.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::connection::VendorConnection;
+use crate::domain::image::Picture;
+use crate::domain::task::TaskFailure;
+use crate::domain::value::{CallbackUrl, Text};
+use crate::domain::video::{Clip, Creation, VideoFormat};
+use crate::environment::{FailPoint, FailPoints, VendorStep};
+use crate::media::decoders::PictureDecodeError;
+use crate::media::input::PictureInfo;
+use crate::media::store::{MediaArea, MediaStore};
+use crate::outbound::fetch::{FetchFailure, FetchedFile, Fetcher, call_failure, status_failure};
+use crate::vendors::ResultFetchError;
+use crate::vendors::profile::answer::{ResultItem, ResultPlace};
+use crate::vendors::profile::request::PreparedRequest;
+
+/// Maximum number of pictures inspected at a time, within the memory limit of all decoders.
+const INSPECTIONS_MAX: usize = 2;
+
+/// Maximum number of files being downloaded from the vendor itself at a time.
+const DOWNLOADS_MAX: usize = 4;
+
+/// Fetches results. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct ResultFetcher {
+    fetcher: Fetcher,
+    connection: VendorConnection,
+    store: MediaStore,
+    fail_points: FailPoints,
+    inspections: Arc<Semaphore>,
+    downloads: Arc<Semaphore>,
+}
+
+/// Bytes of a result. They occupy their buffer space until dropped.
+enum ResultFile {
+    Fetched(FetchedFile),
+    InHand(Bytes),
+    Downloaded(Bytes, #[allow(dead_code, reason = "held until the file is stored")] OwnedSemaphorePermit),
+}
+
+impl ResultFile {
+    fn bytes(&self) -> &Bytes {
+        match self {
+            Self::Fetched(file) => &file.bytes,
+            Self::InHand(bytes) | Self::Downloaded(bytes, _) => bytes,
+        }
+    }
+}
+
+impl ResultFetcher {
+    pub(super) fn new(
+        fetcher: Fetcher,
+        connection: VendorConnection,
+        store: MediaStore,
+        fail_points: FailPoints,
+    ) -> Self {
+        let inspections = Arc::new(Semaphore::new(INSPECTIONS_MAX));
+        let downloads = Arc::new(Semaphore::new(DOWNLOADS_MAX));
+        Self { fetcher, connection, store, fail_points, inspections, downloads }
+    }
+
+    /// Fetches these pictures in order; `job` identifies the job for fail points.
+    pub(super) async fn fetch_pictures(
+        &self,
+        items: &[ResultItem],
+        job: &str,
+    ) -> Result<Vec<Picture>, ResultFetchError> {
+        let mut pictures = Vec::new();
+        for item in items {
+            pictures.push(self.fetch_picture(&item.file, job).await?);
+        }
+        Ok(pictures)
+    }
+
+    /// Fetches a video: the first one, because each job makes one. A missing cover is tolerated.
+    pub(super) async fn fetch_creation(&self, items: &[ResultItem], job: &str) -> Result<Creation, ResultFetchError> {
+        let missing = || ResultFetchError::Malformed(unavailable_failure("there is none"));
+        let item = items.first().ok_or_else(missing)?;
+        let video = self.fetch_clip(&item.file, job).await?;
+        let watermarked = match &item.watermarked {
+            Some(place) if *place == item.file => Some(video),
+            Some(place) => Some(self.fetch_clip(place, job).await?),
+            None => None,
+        };
+        let cover = match &item.cover {
+            Some(place) => self.fetch_picture(place, job).await.ok(),
+            None => None,
+        };
+        Ok(Creation { video, cover, watermarked, vendor_id: item.vendor_id.clone().map(Text::from_recorded) })
+    }
+
+    async fn fetch_clip(&self, place: &ResultPlace, job: &str) -> Result<Clip, ResultFetchError> {
+        let file = self.fetch(place).await?;
+        self.fail_points.hit(FailPoint::Vendor(VendorStep::ResultFetched), job);
+        let store = self.store.clone();
+        let stored = tokio::task::spawn_blocking(move || store_clip(&store, file.bytes()));
+        let stored =
+            stored.await.map_err(|_| ResultFetchError::Transient(unavailable_failure("storing it was interrupted")))?;
+        self.fail_points.hit(FailPoint::Vendor(VendorStep::ResultStored), job);
+        stored
+    }
+
+    async fn fetch_picture(&self, place: &ResultPlace, job: &str) -> Result<Picture, ResultFetchError> {
+        let file = self.fetch(place).await?;
+        self.fail_points.hit(FailPoint::Vendor(VendorStep::ResultFetched), job);
+        let Ok(_permit) = Arc::clone(&self.inspections).acquire_owned().await else {
+            return Err(ResultFetchError::Transient(unavailable_failure("the service is stopping")));
+        };
+        let store = self.store.clone();
+        let stored = tokio::task::spawn_blocking(move || store_picture(&store, file.bytes()));
+        let stored = stored
+            .await
+            .map_err(|_| ResultFetchError::Transient(unavailable_failure("checking it was interrupted")))?;
+        self.fail_points.hit(FailPoint::Vendor(VendorStep::ResultStored), job);
+        stored
+    }
+
+    async fn fetch(&self, place: &ResultPlace) -> Result<ResultFile, ResultFetchError> {
+        match place {
+            ResultPlace::Url(url) => self.fetch_url(url).await,
+            ResultPlace::InHand(bytes) => Ok(ResultFile::InHand(bytes.clone())),
+            ResultPlace::Download(call) => self.download(&call.0).await,
+        }
+    }
+
+    async fn fetch_url(&self, url: &str) -> Result<ResultFile, ResultFetchError> {
+        CallbackUrl::parse(url)
+            .map_err(|reason| ResultFetchError::Malformed(unavailable_failure(&format!("the URL {reason}"))))?;
+        self.fetcher.get(url).await.map(ResultFile::Fetched).map_err(classify_fetch_failure)
+    }
+
+    /// Downloads a file from the vendor itself. A redirect is followed without the API key.
+    async fn download(&self, request: &PreparedRequest) -> Result<ResultFile, ResultFetchError> {
+        let Ok(permit) = Arc::clone(&self.downloads).acquire_owned().await else {
+            return Err(ResultFetchError::Transient(unavailable_failure("the service is stopping")));
+        };
+        let response = self.connection.download(request.clone(), self.fetcher.body_bytes()).await;
+        let response = response.map_err(|failure| classify_fetch_failure(call_failure(failure)))?;
+        match (response.status, response.location) {
+            (200, _) => Ok(ResultFile::Downloaded(response.body, permit)),
+            (301 | 302 | 303 | 307 | 308, Some(url)) => self.fetch_url(&url).await,
+            (status, _) => Err(classify_fetch_failure(status_failure(status))),
+        }
+    }
+}
+
+/// Stores a picture. Blocks.
+fn store_picture(store: &MediaStore, bytes: &Bytes) -> Result<Picture, ResultFetchError> {
+    let PictureInfo { format, width, height } =
+        store.decoders().inspect(bytes).map_err(|error| invalid_picture(&error))?;
+    store.put(MediaArea::Result, bytes, format, width, height).map_err(|error| storage_error(&error))
+}
+
+/// Stores a video. Blocks.
+fn store_clip(store: &MediaStore, bytes: &Bytes) -> Result<Clip, ResultFetchError> {
+    let no_video = || {
+        ResultFetchError::Malformed(TaskFailure::new(
+            "result_invalid",
+            "a result of the vendor is not an mp4 or webm video",
+        ))
+    };
+    let format = VideoFormat::detect(bytes).ok_or_else(no_video)?;
+    store.put_clip(MediaArea::Result, bytes, format).map_err(|error| storage_error(&error))
+}
+
+/// A final error is still retried a few times, because the result may not be available at its URL yet.
+fn classify_fetch_failure(failure: FetchFailure) -> ResultFetchError {
+    match failure {
+        FetchFailure::Permanent(reason) => ResultFetchError::Malformed(unavailable_failure(&reason)),
+        FetchFailure::Transient(reason) => ResultFetchError::Transient(unavailable_failure(&reason)),
+        FetchFailure::BufferFull(reason) => ResultFetchError::Transient(unavailable_failure(&reason.to_string())),
+    }
+}
+
+fn invalid_picture(error: &PictureDecodeError) -> ResultFetchError {
+    match error {
+        PictureDecodeError::Invalid(reason) => {
+            ResultFetchError::Malformed(TaskFailure::new("result_invalid", &format!("a result of the vendor {reason}")))
+        }
+        PictureDecodeError::Busy => ResultFetchError::Transient(unavailable_failure(&error.to_string())),
+    }
+}
+
+/// Logs the cause, which is for the operator only.
+fn storage_error(error: &io::Error) -> ResultFetchError {
+    tracing::error!(%error, "result not stored");
+    ResultFetchError::Transient(TaskFailure::new("result_unwritable", "cannot store the result"))
+}
+
+fn unavailable_failure(reason: &str) -> TaskFailure {
+    TaskFailure::new("result_unavailable", &format!("cannot fetch a result of the vendor: {reason}"))
+}
