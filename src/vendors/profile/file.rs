@@ -1,5 +1,4 @@
-//! Format of a profile file. `docs/vendor-profiles.md` explains every key, `data/vendors/profile.schema.json` is its
-//! schema.
+//! Format of a profile file. `docs/vendor-profiles.md` explains its keys.
 
 use indexmap::IndexMap;
 use serde::Deserialize;
