@@ -13,7 +13,7 @@ use crate::actors::poller::breaker::BreakerOptions;
 use crate::actors::poller::{LANES, PollerOptions};
 use crate::actors::reactor::ReactorOptions;
 use crate::actors::vendor_webhooks::VendorWebhooks;
-use crate::config::{RecoverySetting, Secret, Settings, VendorSelection, VendorSettings};
+use crate::config::{RecoverySetting, Secret, Settings, VendorProfile, VendorSelection, VendorSettings};
 use crate::domain::ids::TaskId;
 use crate::domain::image::INPUT_BYTES_MAX;
 use crate::domain::task::{Gateway, JobFilter, RecordedVendor};
@@ -34,7 +34,7 @@ use crate::vendors::local::music::{LocalMusic, bed};
 use crate::vendors::local::video::{LocalVideo, VideoEngineOptions as LocalVideoOptions};
 use crate::vendors::metered_vendor::MeteredVendor;
 use crate::vendors::music::MusicVendor;
-use crate::vendors::profile::{Profile, ProfileError};
+use crate::vendors::profile::{Profile, ProfileAuth};
 use crate::vendors::profile_vendor::{ProfileMusic, ProfileMusicOptions, ProfileVendor, ProfileVendorOptions};
 use crate::vendors::traced_vendor::TracedVendor;
 use crate::vendors::webhook_ticket::{PURPOSE, WebhookTicketKey};
@@ -127,10 +127,10 @@ fn image_vendor(
     };
 
     let failed = |error: &dyn std::fmt::Display| StartError::part("the image vendor", error);
-    let client = VendorClient::new(&endpoint(url, vendor_settings)).map_err(|error| failed(&error))?;
+    let profile = remote_profile(&vendor_settings.selection).map_err(|error| failed(&error))?;
+    let client = VendorClient::new(&endpoint(url, vendor_settings, &profile)).map_err(|error| failed(&error))?;
     let fetcher =
         result_fetcher(settings, vendor_settings, INPUT_BYTES_MAX, environment).map_err(|error| failed(&error))?;
-    let profile = own_interface().map_err(|error| failed(&error))?;
     let identity = identity(&vendor_settings.selection, Some(&profile));
     let options = remote_options(Gateway::Image, settings, vendor_settings, key);
     let vendor = Arc::new(ProfileVendor::new(profile, client, options, store, fetcher, environment.clone()));
@@ -174,10 +174,10 @@ fn video_vendor(
     };
 
     let failed = |error: &dyn std::fmt::Display| StartError::part("the video vendor", error);
-    let client = VendorClient::new(&endpoint(url, vendor_settings)).map_err(|error| failed(&error))?;
+    let profile = remote_profile(&vendor_settings.selection).map_err(|error| failed(&error))?;
+    let client = VendorClient::new(&endpoint(url, vendor_settings, &profile)).map_err(|error| failed(&error))?;
     let fetcher =
         result_fetcher(settings, vendor_settings, Clip::BYTES_MAX, environment).map_err(|error| failed(&error))?;
-    let profile = own_interface().map_err(|error| failed(&error))?;
     let identity = identity(&vendor_settings.selection, Some(&profile));
     let options = remote_options(Gateway::Video, settings, vendor_settings, key);
     let vendor = Arc::new(ProfileVendor::new(profile, client, options, store, fetcher, environment.clone()));
@@ -240,9 +240,11 @@ fn music_vendor(
         return Ok(GuardedMusicVendor::new(metered(Arc::new(LocalMusic::new(threads))), None, environment.clone()));
     };
 
+    let profile =
+        remote_profile(&vendor_settings.selection).map_err(|error| StartError::part("the music vendor", &error))?;
     let endpoint = VendorEndpoint {
         base: url.clone(),
-        auth: header_auth(&vendor_settings.auth_header),
+        auth: auth(&vendor_settings.selection, &profile, &vendor_settings.auth_header),
         api_key: vendor_settings.api_key.as_ref().map(|key| key.expose().to_owned()),
         connect_timeout: vendor_settings.connect_timeout,
         submit_timeout: vendor_settings.line_timeout,
@@ -253,13 +255,12 @@ fn music_vendor(
     let client = VendorClient::new(&endpoint).map_err(|error| StartError::part("the music vendor", &error))?;
     let options = ProfileMusicOptions {
         name: vendor_settings.selection.name.clone(),
-        key_header: Some(vendor_settings.key_header.clone()),
+        key_header: unless_shipped(&vendor_settings.selection, &vendor_settings.key_header),
         line_timeout: vendor_settings.line_timeout,
         line_bytes: usize::try_from(vendor_settings.line_bytes).unwrap_or(usize::MAX),
         api_key: endpoint.api_key,
     };
 
-    let profile = own_interface().map_err(|error| StartError::part("the music vendor", &error))?;
     let missing = || StartError::part("the music vendor", &"its profile has no music");
     let vendor = Arc::new(ProfileMusic::new(profile, client, options, environment.clone()).ok_or_else(missing)?);
 
@@ -284,10 +285,10 @@ fn built_in_image_vendor(settings: &Settings, store: MediaStore, is_job_wanted: 
     Arc::new(LocalImage::new(store, options, Arc::clone(is_job_wanted)))
 }
 
-fn endpoint(url: &str, settings: &VendorSettings) -> VendorEndpoint {
+fn endpoint(url: &str, settings: &VendorSettings, profile: &Profile) -> VendorEndpoint {
     VendorEndpoint {
         base: url.to_owned(),
-        auth: header_auth(&settings.auth_header),
+        auth: auth(&settings.selection, profile, &settings.auth_header),
         api_key: settings.api_key.as_ref().map(|key| key.expose().to_owned()),
         connect_timeout: settings.connect_timeout,
         submit_timeout: settings.submit_timeout,
@@ -296,9 +297,26 @@ fn endpoint(url: &str, settings: &VendorSettings) -> VendorEndpoint {
     }
 }
 
-/// Returns the profile of this service's own interface.
-fn own_interface() -> Result<Arc<Profile>, ProfileError> {
-    Profile::load("mediary", None)
+/// Returns the profile of a remote vendor.
+fn remote_profile(selection: &VendorSelection) -> Result<Arc<Profile>, String> {
+    let name = selection.profile.name();
+    selection.profile.load().ok_or_else(|| format!("the profile {name} describes no remote vendor"))
+}
+
+/// Returns a setting that a shipped profile replaces by a value of its own.
+fn unless_shipped(selection: &VendorSelection, setting: &str) -> Option<String> {
+    (selection.profile == VendorProfile::Mediary).then(|| setting.to_owned())
+}
+
+/// Returns where the API key goes: where a shipped profile says, otherwise in the header of the settings.
+fn auth(selection: &VendorSelection, profile: &Profile, header: &str) -> VendorAuth {
+    match profile.auth() {
+        ProfileAuth::Header { name, scheme } if selection.profile != VendorProfile::Mediary => {
+            VendorAuth::Header { name, scheme }
+        }
+        ProfileAuth::Query { name } if selection.profile != VendorProfile::Mediary => VendorAuth::Query { name },
+        _ => header_auth(header),
+    }
 }
 
 /// Returns where the API key goes: in `Authorization` as a Bearer token, in any other header alone.
@@ -321,16 +339,17 @@ fn remote_options(
         url
     });
 
+    let selection = &vendor_settings.selection;
     ProfileVendorOptions {
         name: vendor_settings.selection.name.clone(),
         gateway,
-        recovery: Some(match vendor_settings.recovery {
+        recovery: (selection.profile == VendorProfile::Mediary).then_some(match vendor_settings.recovery {
             RecoverySetting::Key => SubmissionRecovery::Key,
             RecoverySetting::Search => SubmissionRecovery::Search,
             RecoverySetting::Nothing => SubmissionRecovery::Nothing,
         }),
-        key_header: Some(vendor_settings.key_header.clone()),
-        search_path: Some(vendor_settings.search_path.clone()),
+        key_header: unless_shipped(selection, &vendor_settings.key_header),
+        search_path: unless_shipped(selection, &vendor_settings.search_path),
         webhook_url,
         picture_url: None,
         api_key: vendor_settings.api_key.as_ref().map(Secret::expose).map(str::to_owned),

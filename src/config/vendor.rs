@@ -1,5 +1,6 @@
 //! Settings of vendors: the single table of a medium, or a list of several.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::setting_kinds::{
@@ -8,6 +9,7 @@ use super::setting_kinds::{
 };
 use super::settings::{Secret, Settings, SettingsReader};
 use crate::domain::task::{Gateway, JobFilter, VendorPrice};
+use crate::vendors::profile::Profile;
 
 /// Protocol of a vendor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,11 +18,20 @@ pub enum VendorProfile {
     BuiltIn,
     /// The API of this service below a URL.
     Mediary,
+    /// Another shipped profile (`docs/vendor-profiles.md`).
+    Shipped(&'static str),
 }
 
 impl VendorProfile {
     /// All profiles by their names.
-    const ALL: [(&'static str, Self); 2] = [("mediary", Self::Mediary), ("builtin", Self::BuiltIn)];
+    const ALL: [(&'static str, Self); 6] = [
+        ("mediary", Self::Mediary),
+        ("builtin", Self::BuiltIn),
+        ("magnific", Self::Shipped("magnific")),
+        ("vidu", Self::Shipped("vidu")),
+        ("sonilo", Self::Shipped("sonilo")),
+        ("comfyui", Self::Shipped("comfyui")),
+    ];
 
     /// Returns the name in settings, tasks and events.
     #[must_use]
@@ -28,6 +39,17 @@ impl VendorProfile {
         match self {
             Self::BuiltIn => "builtin",
             Self::Mediary => "mediary",
+            Self::Shipped(name) => name,
+        }
+    }
+
+    /// Returns the description of the protocol; `None` for the built-in engine.
+    #[must_use]
+    pub fn load(self) -> Option<Arc<Profile>> {
+        match self {
+            Self::BuiltIn => None,
+            // A test loads every shipped profile.
+            Self::Mediary | Self::Shipped(_) => Profile::load(self.name(), None).ok(),
         }
     }
 }
@@ -106,6 +128,11 @@ impl VendorSelection {
         let mut name = reader.read(&key("name"), &vendor_name());
         let profile = reader.read(&key("profile"), &choice(VendorProfile::ALL));
         let url = reader.read(&key("url"), &base_url());
+        let shipped = if let VendorProfile::Shipped(_) = profile { profile.load() } else { None };
+        if shipped.as_ref().is_some_and(|shipped| !shipped.serves_gateway(gateway)) {
+            reader.reject(&key("profile"), &format!("a profile with jobs of this medium, {}", medium(gateway)));
+        }
+        let url = url.or_else(|| shipped?.url().map(str::to_owned));
 
         let profile = match (profile, &url) {
             (VendorProfile::Mediary, None) if is_single => VendorProfile::BuiltIn,
@@ -117,7 +144,7 @@ impl VendorSelection {
                 reader.reject(&key("url"), "empty, because the profile \"builtin\" is the built-in engine");
                 profile
             }
-            (VendorProfile::BuiltIn, None) | (VendorProfile::Mediary, Some(_)) => profile,
+            (VendorProfile::BuiltIn, None) | (VendorProfile::Mediary | VendorProfile::Shipped(_), _) => profile,
         };
 
         if name.is_empty() {

@@ -100,7 +100,6 @@ pub struct VendorClient {
     base: String,
     headers: HeaderMap,
     auth_query: Option<String>,
-    api_key: Option<String>,
     submit_client: OutboundClient,
     poll_client: OutboundClient,
     download_client: OutboundClient,
@@ -120,7 +119,6 @@ impl VendorClient {
             base: endpoint.base.clone(),
             headers: default_headers(endpoint).ok_or(VendorEndpointError::Credentials)?,
             auth_query: auth_query(endpoint),
-            api_key: endpoint.api_key.clone(),
             download_client: OutboundClient::new(rules.clone(), limits(endpoint.download_timeout))?,
             submit_client: OutboundClient::new(rules.clone(), limits(endpoint.submit_timeout))?,
             poll_client: OutboundClient::with_idle_connections(
@@ -152,24 +150,6 @@ impl VendorClient {
         let method = method_of(&request);
         let response = client.exchange_within(method, &url, headers, request.body, request.response_bytes).await?;
         Ok(to_vendor_response(response, at))
-    }
-
-    /// Returns the request as it is sent, with the API key masked: the first line and the headers.
-    #[must_use]
-    pub fn describe(&self, request: &VendorRequest) -> Vec<String> {
-        let headers = self.headers_of(request).unwrap_or_default();
-        let masked = |value: &HeaderValue| match value.to_str() {
-            Ok(text) if value.is_sensitive() => match &self.api_key {
-                Some(key) => text.replace(key.as_str(), "********"),
-                None => "********".to_owned(),
-            },
-            Ok(text) => text.to_owned(),
-            Err(_) => "(not text)".to_owned(),
-        };
-        let url = self.url_of(&request.path);
-        let url = self.api_key.as_ref().map_or(url.clone(), |key| url.replace(key.as_str(), "********"));
-        let headers = headers.iter().map(|(name, value)| format!("{name}: {}", masked(value)));
-        std::iter::once(format!("{} {url}", request.method)).chain(headers).collect()
     }
 
     /// Sends a job and opens the streaming response. The returned [`VendorResponse`] has no body.

@@ -12,6 +12,7 @@ use crate::support::vendor_sim::{SimMode, SimOptions};
 mod breaker;
 mod charges;
 mod faults;
+mod profiles;
 mod webhooks;
 
 pub const API_KEY: &str = "vendor-secret-41";

@@ -1,6 +1,5 @@
 //! Input pictures in templates, and the forms in which a vendor takes them.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -26,31 +25,24 @@ pub(in crate::vendors) struct PictureAccess {
     uploads: Vec<(Picture, Value)>,
     /// Pictures that templates want uploaded.
     wanted: Mutex<Vec<Picture>>,
-    /// Forms that templates used.
-    forms: Mutex<BTreeSet<&'static str>>,
 }
 
 impl PictureAccess {
     /// Returns the access of a trial, which only finds out what a request needs.
     pub fn trial(url: Option<PictureUrl>) -> Arc<Self> {
-        let (wanted, forms) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { read: None, url, uploads: Vec::new(), wanted, forms })
+        let wanted = Mutex::default();
+        Arc::new(Self { read: None, url, uploads: Vec::new(), wanted })
     }
 
     /// Returns the access of a request.
     pub fn new(read: ReadPicture, url: Option<PictureUrl>, uploads: Vec<(Picture, Value)>) -> Arc<Self> {
-        let (wanted, forms) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { read: Some(read), url, uploads, wanted, forms })
+        let wanted = Mutex::default();
+        Arc::new(Self { read: Some(read), url, uploads, wanted })
     }
 
     /// Returns the pictures to upload first, each once.
     pub fn wanted_uploads(&self) -> Vec<Picture> {
         self.wanted.lock().clone()
-    }
-
-    /// Returns the names of the forms that templates used.
-    pub fn used_forms(&self) -> BTreeSet<&'static str> {
-        self.forms.lock().clone()
     }
 }
 
@@ -69,10 +61,6 @@ impl PictureInput {
     pub fn bytes(&self) -> Result<Vec<u8>, Error> {
         let Some(read) = &self.access.read else { return Ok(Vec::new()) };
         read(&self.picture).ok_or_else(|| invalid("cannot read an input picture"))
-    }
-
-    fn note_form(&self, form: &'static str) {
-        self.access.forms.lock().insert(form);
     }
 }
 
@@ -102,16 +90,12 @@ impl Object for PictureInput {
 
 /// Filter: bare base64.
 pub(super) fn base64(value: &Value) -> Result<Value, Error> {
-    map_pictures(value, &|picture| {
-        picture.note_form("base64");
-        Ok(Value::from(STANDARD.encode(picture.bytes()?)))
-    })
+    map_pictures(value, &|picture| Ok(Value::from(STANDARD.encode(picture.bytes()?))))
 }
 
 /// Filter: a `data:` URI.
 pub(super) fn data_uri(value: &Value) -> Result<Value, Error> {
     map_pictures(value, &|picture| {
-        picture.note_form("data_uri");
         let media_type = picture.picture.format.media_type();
         Ok(Value::from(format!("data:{media_type};base64,{}", STANDARD.encode(picture.bytes()?))))
     })
@@ -120,7 +104,6 @@ pub(super) fn data_uri(value: &Value) -> Result<Value, Error> {
 /// Filter: a URL of this service.
 pub(super) fn url(value: &Value) -> Result<Value, Error> {
     map_pictures(value, &|picture| {
-        picture.note_form("url");
         let url = picture.access.url.as_ref();
         let url =
             url.ok_or_else(|| invalid("the vendor fetches pictures from this service, which needs public_url"))?;
@@ -131,7 +114,6 @@ pub(super) fn url(value: &Value) -> Result<Value, Error> {
 /// Filter: the name that an upload gave to the picture.
 pub(super) fn uploaded(value: &Value) -> Result<Value, Error> {
     map_pictures(value, &|picture| {
-        picture.note_form("uploaded");
         let access = &picture.access;
         if access.read.is_none() {
             let mut wanted = access.wanted.lock();

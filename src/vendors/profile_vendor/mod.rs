@@ -34,11 +34,9 @@ use crate::vendors::{
 
 mod connection;
 mod music;
-mod preview;
 mod result_fetcher;
 
 pub use music::{ProfileMusic, ProfileMusicOptions};
-pub use preview::{RequestPreview, preview_submission};
 
 use connection::{VendorConnection, to_answer, to_vendor_request};
 use result_fetcher::ResultFetcher;

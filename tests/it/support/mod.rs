@@ -8,6 +8,7 @@ pub mod music_sim;
 pub mod picture;
 pub mod process;
 pub mod receiver;
+pub mod scripted_vendor;
 pub mod slow_log;
 pub mod vendor_sim;
 pub mod zip;

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 /// Received callback.
 #[derive(Debug, Clone)]
 pub struct Received {
+    pub method: String,
     pub path: String,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
@@ -135,15 +136,18 @@ async fn one_request(
     Ok(())
 }
 
-fn parse(bytes: &[u8]) -> Option<Received> {
+/// Returns the request in these bytes once it is complete.
+pub(super) fn parse(bytes: &[u8]) -> Option<Received> {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = String::from_utf8_lossy(&bytes[..end]);
     let mut lines = head.lines();
-    let path = lines.next()?.split(' ').nth(1)?.to_owned();
+    let mut request_line = lines.next()?.split(' ').map(str::to_owned);
+    let method = request_line.next()?;
+    let path = request_line.next()?;
     let split = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned()));
     let headers: Vec<_> = lines.filter_map(split).collect();
     let length = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
     let length: usize = length.and_then(|(_, value)| value.parse().ok()).unwrap_or(0);
     let body = bytes.get(end + 4..end + 4 + length)?.to_vec();
-    Some(Received { path, headers, body })
+    Some(Received { method, path, headers, body })
 }
