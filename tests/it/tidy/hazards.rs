@@ -28,7 +28,7 @@ fn every_hazard_names_tests_that_exist_or_says_that_there_is_none() {
     assert!(mismatches.is_empty(), "{mismatches:#?}");
 }
 
-/// `true` if a test of this name exists: `crash::name` in `tests/it/crash.rs`, `media::store::name` in
+/// `true` if a test of this name exists: `slow::crash::name` in `tests/it/slow/crash.rs`, `media::store::name` in
 /// `src/media/store.rs`, `mediary_music::mix::name` in `crates/music/src/mix`.
 fn exists(root: &Path, name: &str) -> bool {
     let (module, name) = name.rsplit_once("::").expect("a name in a module");
