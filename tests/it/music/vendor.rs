@@ -26,6 +26,7 @@ const FIELDS: [(&str, &str); 2] = [("prompt", "calm"), ("duration", "2")];
 pub fn remote(settings: &mut Settings, base: &str) {
     let vendor = &mut settings.music_vendors[0];
     vendor.selection.profile = mediary::config::VendorProfile::Mediary;
+    "remote-music".clone_into(&mut vendor.selection.name);
     vendor.url = Some(base.to_owned());
     vendor.api_key = Some(Secret::new(API_KEY));
     "X-Vendor-Key".clone_into(&mut vendor.auth_header);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mediary::config::Settings;
+use mediary::config::{Settings, VendorProfile};
 use mediary::domain::ids::TaskId;
 use mediary::environment::Environment;
 use mediary::media::archive::upload_token::UploadKey;
@@ -85,8 +85,10 @@ const FOREIGN: usize = 2;
 impl RightsWorld {
     pub async fn new() -> Self {
         // Videos wait for a vendor that never answers.
-        let unreachable =
-            |settings: &mut Settings| settings.video_vendors[0].url = Some("http://127.0.0.1:1".to_owned());
+        let unreachable = |settings: &mut Settings| {
+            settings.video_vendors[0].selection.profile = VendorProfile::Mediary;
+            settings.video_vendors[0].url = Some("http://127.0.0.1:1".to_owned());
+        };
         let app = TestApp::start_with(unreachable, Environment::system()).await;
         let (owner, stranger, member) = (app.user("owner").await, app.user("stranger").await, app.user("member").await);
         let (foreign_owner, banned) = (app.user("foreign").await, app.user("banned").await);
