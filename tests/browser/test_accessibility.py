@@ -39,7 +39,8 @@ def longest():
     """Pages of things whose every text is as long as it may be, and cannot be broken between words."""
     text, address = "W" * 200, "https://example.org/" + "w" * 2000
     publisher, node = name("p") + "p" * 50, (name("n") + "n" * 100)[:100]
-    send("POST", "/publishers", {"id": publisher, "name": text, "description": text, "support": text, "website": address, "source_code_repo": address})
+    send("POST", "/publishers", {"id": publisher, "name": text, "description": text, "support": text, "website": address[:1000],
+                                 "source_code_repo": address[:1000], "logo": address})
     fields = {"author": text, "license": text, "category": text, "repository": address, "icon": address, "tags": [text], "supported_os": [text],
               "supported_accelerators": [text], "supported_host_version": text, "description": text, "preempted_host_node_names": [text]}
     send("POST", f"/publishers/{publisher}/nodes", {"id": node, "name": text, **fields})

@@ -127,7 +127,7 @@ class Forms(BrowserTest):
 
     def test_addresses_are_fields_for_addresses(self):
         publisher, (node,) = registry()
-        for path, labels in ((f"/nodes/{node}", ("Repository", "Icon", "Banner URL")), (f"/publishers/{publisher}", ("Website", "Logo", "Source code repo"))):
+        for path, labels in ((f"/nodes/{node}", ("Repository", "Icon", "Banner URL")), (f"/publishers/{publisher}", ("Logo",))):
             page = self.page(path, token=ADMIN)
             page.get_by_role("button", name="Edit", exact=True).first.click()
             for label in labels:
