@@ -219,7 +219,7 @@ fn every_form_of_music_is_as_recorded() {
     assert_eq!(requests, expected, "requested:\n{}", serde_json::to_string_pretty(&requests).unwrap());
 }
 
-/// The expected requests of the other profiles are recorded by hand from the documentation that they name.
+/// The expected requests of the other profiles were written by the program (`RECORD_VENDOR_REQUESTS=1`) and then read.
 #[test]
 fn every_request_of_every_shipped_profile_is_as_recorded() {
     let is_recording = std::env::var_os("RECORD_VENDOR_REQUESTS").is_some();
