@@ -317,6 +317,8 @@ impl Poller {
             },
             Ok(JobProgress::Done(results)) => self.record_final(task, entry, TaskCommand::Complete { results }).await,
             Ok(JobProgress::Failed(failure)) => self.record_final(task, entry, TaskCommand::Fail { failure }).await,
+            // A remote vendor accepted the job: another submission might be charged again.
+            Ok(JobProgress::Forgotten) if is_at_remote_vendor(&entry.record) => self.handle_lost_job(task, entry).await,
             Ok(JobProgress::Forgotten) => self.record_final(task, entry, TaskCommand::RecordLostJob).await,
             Ok(JobProgress::FetchFailed(fetch_error)) => {
                 self.handle_fetch_failure(task, entry, fetch_error, past_deadline).await
@@ -504,4 +506,10 @@ impl Reactor for Poller {
             |task: &TaskId| models.tasks.gateway_of(*task).is_none_or(|gateway| gateway == self.options.gateway);
         webhooks.drain(is_own)
     }
+}
+
+/// Returns `true` if the task was submitted to a remote vendor.
+fn is_at_remote_vendor(record: &TaskRecord) -> bool {
+    let recorded = record.vendor.as_ref().and_then(|vendor| vendor.recorded.as_ref());
+    recorded.is_some_and(|vendor| !vendor.is_built_in())
 }
