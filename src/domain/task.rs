@@ -145,8 +145,8 @@ event_enum! {
         TaskSubmitted(Submission),
         /// The inputs given as URLs were stored, in the order in which the work lists them.
         InputsFetched { inputs: Vec<Picture> },
-        /// A vendor call is about to start; recorded before the call. Logs that were begun before there were several
-        /// vendors do not name the vendor.
+        /// A vendor call is about to start; recorded before the call. Music, and tasks of earlier releases, do not name
+        /// the vendor.
         SubmissionStarted { attempt: u32, key: VendorKey, vendor: Option<RecordedVendor> },
         /// The vendor accepted the job.
         VendorAccepted { reference: VendorReference },
