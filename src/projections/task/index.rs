@@ -1,7 +1,7 @@
 //! Index of all tasks ever submitted, for task lists and the retention of files.
 //!
 //! A task takes 64 bytes, plus 4 in the list of its owner. Entries are stored in blocks that a snapshot shares instead
-//! of copying (measurements: `docs/tasks.md`).
+//! of copying (measurements: `docs/limits.md`).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
