@@ -29,7 +29,7 @@ pub fn group() -> OperationGroup {
             get("/metrics", "getMetrics", "Get metrics")
                 .description(
                     "Returns metrics for Prometheus. The `# HELP` line of each metric describes it, and \
-                     docs/operations.md in the source repository names those to watch. No label contains input of \
+                     docs/metrics.md in the source repository explains them. No label contains input of \
                      callers.",
                 )
                 .content_response(
