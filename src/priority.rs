@@ -1,6 +1,6 @@
 //! Thread priorities: responding to requests precedes background work when the CPU is busy (ADR 20).
 //!
-//! Linux has a nice value per thread, which new threads inherit. `docs/performance.md` has the measured effect on
+//! Linux has a nice value per thread, which new threads inherit. `benches/RESULTS.md` has the measured effect on
 //! submissions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
