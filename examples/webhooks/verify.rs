@@ -9,15 +9,19 @@ use sha2::Sha256;
 
 /// `header` returns a header by its name; `key` is `whsec_…` or `whpk_…`.
 pub fn verify<'h>(header: impl Fn(&str) -> Option<&'h str>, body: &[u8], key: &str, tolerance: Duration) -> Option<()> {
-    let (id, at) = (header("webhook-id")?, header("webhook-timestamp")?);
+    let id = header("webhook-id")?;
+    let at = header("webhook-timestamp")?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
     (now.abs_diff(at.parse().ok()?) <= tolerance.as_secs()).then_some(())?;
+
     let signed_content = [format!("{id}.{at}.").as_bytes(), body].concat();
     let (kind, text) = key.split_once('_')?;
     let raw = STANDARD.decode(text).ok()?;
+
     let is_valid = |entry: &str| {
         let (version, signature) = entry.split_once(',')?;
         let signature_bytes = STANDARD.decode(signature).ok()?;
+
         match (version, kind) {
             ("v1", "whsec") => {
                 let mut mac = Hmac::<Sha256>::new_from_slice(&raw).ok()?;
@@ -31,5 +35,6 @@ pub fn verify<'h>(header: impl Fn(&str) -> Option<&'h str>, body: &[u8], key: &s
             _ => None,
         }
     };
+
     header("webhook-signature")?.split(' ').find_map(is_valid)
 }
