@@ -156,12 +156,21 @@ mod tests {
     #[test]
     fn the_documented_table_is_this_table() {
         let page = include_str!("../../docs/rights.md");
-        let documented: Vec<_> = page.lines().filter(|line| line.ends_with("| yes |")).collect();
+        // A row has all actions with the same cells.
+        let rows = page.lines().filter(|line| line.ends_with("| yes |"));
+        let rows = rows.filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
+        let mut documented: Vec<_> = rows
+            .flat_map(|(actions, cells)| actions.split(", ").map(move |action| (action, cells.to_owned())))
+            .collect();
+        documented.sort_unstable();
+
         let row = |action: &Action| {
             let cells = CallerRole::ALL.map(|role| if action.allows(role) { "yes" } else { "no" });
-            format!("| {} | {} |", action.as_str(), cells.join(" | "))
+            (action.as_str(), format!("{} |", cells.join(" | ")))
         };
-        assert_eq!(documented, Action::ALL.iter().map(row).collect::<Vec<_>>(), "docs/rights.md");
+        let mut expected: Vec<_> = Action::ALL.iter().map(row).collect();
+        expected.sort_unstable();
+        assert_eq!(documented, expected, "docs/rights.md");
     }
 
     #[test]
