@@ -39,7 +39,7 @@ fn webhook_operation(id: &str, summary: &str, when: &str, content: &Value) -> Va
     let about = format!(
         "{when} Delivery is at least once, and in order for each task.\n\n- **Verify the signature.** It follows \
          Standard Webhooks 1.0: the signed content is `<webhook-id>.<webhook-timestamp>.<body>`. Sample code in four \
-         languages is in docs/callbacks.md in the source repository.\n- **Respond within 15 s** (`callbacks.timeout`) \
+         languages is in examples/webhooks in the source repository.\n- **Respond within 15 s** (`callbacks.timeout`) \
          with 2xx. 410 stops the delivery; anything else, or no response, is retried on the schedule described under \
          Callbacks."
     );
