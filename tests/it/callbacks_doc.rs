@@ -94,7 +94,7 @@ fn in_rust(question: &Value) -> bool {
 }
 
 #[test]
-fn four_languages_are_shown() {
+fn the_page_has_code_in_four_languages() {
     assert!(include_str!("callbacks_rust.rs").ends_with(block("rust")), "what is shown is not what is tried");
     for language in ["python", "javascript", "go", "rust"] {
         assert!(block(language).contains("webhook-signature"), "{language}");
@@ -102,7 +102,7 @@ fn four_languages_are_shown() {
 }
 
 #[actix_web::test]
-async fn what_is_shown_tells_true_callbacks_from_others() {
+async fn the_sample_code_verifies_webhooks() {
     // Given a callback signed by the service and two secrets
     let (app, receiver) = (TestApp::start().await, Receiver::start().await);
     let ada = app.user("ada").await;
@@ -185,7 +185,7 @@ fn malformed(true_headers: &Value) -> Vec<(Value, bool)> {
 }
 
 #[actix_web::test]
-async fn what_is_malformed_is_refused_by_what_is_shown_and_nothing_fails() {
+async fn the_sample_code_rejects_malformed_webhooks_without_failing() {
     // Given a callback signed by the service and a secret
     let (app, receiver) = (TestApp::start().await, Receiver::start().await);
     let ada = app.user("ada").await;

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_lead_to_pages_that_exist() {
+    fn page_links_stay_within_the_list() {
         let rels = |page, pages| {
             let links = link_header("u", PageRequest { page, limit: 2 }, pages, "");
             links.split(", ").map(|link| link.trim_start_matches("<u?limit=2&page=").to_owned()).collect::<Vec<_>>()
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn links_ask_for_the_same_list() {
+    fn page_links_keep_the_query() {
         let links = link_header("u", PageRequest { page: 1, limit: 2 }, 1, "&include_banned=true");
         assert!(links.starts_with("<u?limit=2&page=1&include_banned=true>; rel=\"first\", "), "{links}");
     }

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn only_answers_that_stay_the_same_are_kept() {
+    fn only_final_responses_are_stored() {
         for status in [200, 201, 204, 400, 404, 409, 410] {
             assert!(stored_response(status, 0, false).is_some(), "{status}");
         }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn that_something_is_gone_by_now_is_not_kept() {
+    fn a_404_on_a_rerun_is_not_stored() {
         let is_stored = |status, is_rerun| stored_response(status, 0, is_rerun).is_some();
         assert!(is_stored(404, false) && !is_stored(404, true) && is_stored(200, true) && is_stored(409, true));
     }

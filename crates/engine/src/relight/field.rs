@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_and_values_are_each_other_s_inverse() {
+    fn ranks_and_values_are_inverse() {
         let scale = Scale::from_plane(&Plane::from_fn(101, 1, |x, _| (x as f32 / 100.0).powi(2)));
         for value in [0.0, 0.1, 0.5, 1.0] {
             assert!((scale.at(scale.rank(value)) - value).abs() < 0.02, "{value}");

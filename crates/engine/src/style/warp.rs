@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn waves_move_things_and_alpha_with_them() {
+    fn waves_displace_pixels_with_their_alpha() {
         let pixels = RgbaImage::from_fn(64, 64, |x, _| Rgba([90, 90, 90, if x < 32 { 255 } else { 0 }]));
         let waves = Bend { bulge: 0.0, waves: 6.0, ..BULGE };
         let Pixels::Transparent(bent) = bend(&Pixels::Transparent(pixels.clone()), &waves) else {

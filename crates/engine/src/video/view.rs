@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_moves_more_and_covers_what_is_far() {
+    fn near_pixels_move_more_and_occlude_far_ones() {
         // At a shift of a quarter of half the height, near objects move 8 pixels to the left and far ones 2.
         let frame = render_view(Pose { drift: [0.25, 0.0, 0.0], ..Pose::OWN });
         let row = frame.row(32);

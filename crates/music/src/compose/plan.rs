@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_genre_is_found_where_none_is_named() {
+    fn a_genre_is_inferred_if_none_is_named() {
         for (prompt, genre) in [
             ("saxophone at night", Genre::Jazz),
             ("calm", Genre::Ambient),

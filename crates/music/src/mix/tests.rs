@@ -85,7 +85,7 @@ fn a_piece_has_exactly_its_samples_and_no_peak_above_the_ceiling() {
 }
 
 #[test]
-fn loudness_is_where_it_should_be_and_nowhere_is_silence() {
+fn loudness_meets_the_target_without_silence() {
     for prompt in ["house", "calm solo piano", "epic orchestral"] {
         let sound = play(prompt, 4);
         let loud = lufs(&sound);

@@ -1,4 +1,4 @@
-// The console: what is around every page, and which page it is.
+// Application shell of the console: menu, routing, access checks and theme.
 import { html, render, useEffect, useRef, useState } from './core/dom.js';
 import { root } from './core/api.js';
 import { called } from './core/format.js';
@@ -21,8 +21,8 @@ import { TasksPage } from './pages/tasks.js';
 import { ThingPage } from './pages/thing.js';
 import { UsersPage } from './pages/users.js';
 
-// The first part of an address: its page, who may see it (everybody, whoever is signed in, administrators), and how many parts of
-// the address say which thing it is about. What follows is a part of the same page.
+// Pages by the first segment of the hash: component, access level, and number of segments that identify the page.
+// Further segments, such as a tab, belong to the same page.
 const EVERYBODY = 0;
 const SIGNED_IN = 1;
 const ADMINISTRATORS = 2;
@@ -43,7 +43,7 @@ const pageOf = (name) => (Object.hasOwn(PAGES, name) ? PAGES[name] : []);
 const MENU = [
   ['Registry', EVERYBODY, [['nodes', 'Nodes'], ['publishers', 'Publishers']]],
   ['Media', EVERYBODY, [['studio', 'Studio'], ['tasks', 'Tasks']]],
-  ['Operation', ADMINISTRATORS, [['state', 'State'], ['audit', 'Audit log'], ['moderation', 'Moderation'], ['users', 'Users']]],
+  ['Administration', ADMINISTRATORS, [['state', 'Status'], ['audit', 'Audit log'], ['moderation', 'Moderation'], ['users', 'Users']]],
   ['Reference', EVERYBODY, [['docs', 'API']]],
 ];
 
@@ -56,7 +56,7 @@ function App() {
   const first = useRef(true);
   const [open, setOpen] = useState(false);
   const fold = useRef(null);
-  // On a narrow screen the menu is folded; whoever went somewhere needs it no more.
+  // On a narrow screen the menu is collapsible. Navigation closes it.
   useEffect(() => setOpen(false), [path]);
   const onKey = (event) => { if (event.key === 'Escape' && open) { setOpen(false); fold.current.focus(); } };
   useEffect(() => {
@@ -125,7 +125,7 @@ function Theme() {
     <button key=${icon} type="button" aria-pressed=${(chosen ?? null) === VALUES[icon] ? 'true' : 'false'} aria-label=${name} title=${name} onClick=${() => choose(VALUES[icon])}><${Icon} name=${icon} /></button>`)}</div>`;
 }
 
-// People look for the reference at `docs`; the console has one address.
+// /docs` serves the same file; redirect to the reference page.
 if (location.pathname.endsWith('/docs')) location.replace(new URL('#/docs', root));
 recognise();
 render(html`<${App} />`, document.getElementById('app'));

@@ -1,4 +1,4 @@
-// What is filled in for each job and what is made of it: as long as the tab is open and the same user looks, wherever they go meanwhile.
+// Form values and results of each studio job. They live until the tab is closed or the user changes.
 import { call, open, Problem } from './api.js';
 import { newKey } from './identity.js';
 import { listen } from './music.js';
@@ -6,7 +6,7 @@ import { become } from './schema.js';
 import { onLeaving } from './session.js';
 import { store } from './store.js';
 
-// `run` is what was made last: of a `task`, or music that is `heard`, until it is `over`. `given` is the picture that was given.
+// `run` is the latest run: `task` or `heard` (music), whether it is `over`, and `given`, the input picture.
 const EMPTY = { values: {}, key: null, busy: false, problem: null, run: null, abort: null };
 const benches = new Map();
 let runs = 0;
@@ -16,7 +16,7 @@ export function benchOf(job) {
   return benches.get(job.operationId);
 }
 
-// What is filled in otherwise is another request, under another key.
+// Changed values are a new request, so the idempotency key is dropped.
 export function fill(bench, change) {
   bench.set({ ...bench.get(), values: become(change, bench.get().values), key: null });
 }
@@ -28,7 +28,7 @@ export function startAnew(bench) {
 
 onLeaving(() => benches.forEach(startAnew));
 
-// Has it made; `sent` is the body or the form. One at a time: its button is off while it is `busy`.
+// Submits the job; `sent` is the body or form. The submit button is disabled while `busy`.
 export async function make(bench, job, sent, given) {
   const abort = new AbortController();
   const key = bench.get().key ?? newKey();
@@ -53,7 +53,7 @@ export async function make(bench, job, sent, given) {
 
 export const streams = (job) => Object.values(job.responses).some((answer) => answer.content?.['application/x-ndjson']);
 
-// Music that broke off keeps its key: made again it is the same task.
+// After an interrupted stream the key is kept: a retry refers to the same task.
 async function hear(job, options, show, set) {
   const answer = await open('POST', job.path, options);
   const heard = await listen(answer, (heard) => show({ heard, over: false }), options.signal);

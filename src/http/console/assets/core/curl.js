@@ -1,15 +1,15 @@
-// The request of a form as a line for a POSIX shell, with the token as $TOKEN and files by their names.
+// The request of a form as a curl command for a POSIX shell, with $TOKEN for the token and files by name.
 
 const quoted = (text) => `'${String(text).replaceAll("'", "'\\''")}'`;
-// Inside a here-document without quotes: what the shell would read, it must not.
+// Escapes the characters that the shell expands in an unquoted here-document.
 const literal = (text) => text.replaceAll(/[\\$`]/g, (letter) => `\\${letter}`);
 
-// A file where the JSON has its base64.
+// File whose base64 replaces it in the JSON.
 class Contents {
   constructor(name) { this.name = name; }
 }
 
-// The files that a request reads. `of(picture)` stands for one in its body; `all` are those that there are, by names of their own.
+// Collects the files of a request. `of(picture)` returns the placeholder for the body; `all` maps unique names to files.
 export function files() {
   const all = new Map();
   const of = (picture) => {
@@ -23,7 +23,7 @@ export function files() {
   return { all, of };
 }
 
-// JSON in which the shell puts files. It is written here piece by piece: marks in a text that is ready might be anybody's words.
+// Serializes JSON with shell substitutions for files. It is built piece by piece, because placeholders in finished text could be user input.
 function written(value, margin = '\n') {
   if (value instanceof Contents) return `"$(base64 < ${quoted(value.name)} | tr -d '\\n')"`;
   if (value === null || typeof value !== 'object') return literal(JSON.stringify(value));
@@ -36,7 +36,7 @@ function written(value, margin = '\n') {
 
 export function curl(address, { json, form }) {
   const head = `curl -sN -X POST ${quoted(address)} \\\n  -H "Authorization: Bearer $TOKEN" \\\n`;
-  // Not `-F`, which takes a value that begins with @ for the name of a file.
+  // Not `-F`, which would read a value that begins with @ as a file name.
   if (form) return head + Object.entries(form).map(([name, value]) => `  --form-string ${quoted(`${name}=${value}`)}`).join(' \\\n');
   return `${head}  -H 'Content-Type: application/json' --data-binary @- <<BODY\n${written(json)}\nBODY`;
 }

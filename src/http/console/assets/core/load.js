@@ -1,8 +1,8 @@
-// What a page shows comes from somewhere: while it comes, when it came, when it did not.
+// Hooks for loading data and sending changes.
 import { useCallback, useEffect, useRef, useState } from './dom.js';
 
-// `ask(signal)` is asked again when one of `about` changes. What was there before stays until the new is, so that nothing jumps.
-// It may give a function of what is there by then.
+// `Loads data with `ask(signal)` whenever an entry of `about` changes. The previous data stays visible until the
+// new data arrives. `ask` may return a function of the current data.
 export function useLoad(ask, about) {
   const [state, set] = useState({ data: undefined, error: null, loading: true });
   const [turn, next] = useState(0);
@@ -25,15 +25,15 @@ export function useLoad(ask, about) {
     return () => abort.abort();
   }, [...about, turn]);
   const reload = useCallback(() => next((turn) => turn + 1), []);
-  // Looks again, but never gives up a question that is under way: whoever answers slower than one asks would never be heard.
+  // Reloads unless a request is in flight. Aborting it would starve a service that responds more slowly than the refresh interval.
   const refresh = useCallback(() => { if (!asking.current) reload(); }, []);
   const replace = useCallback((data) => set({ data, error: null, loading: false }), []);
   const change = useCallback((how) => set((before) => ({ ...before, data: how(before.data) })), []);
   return { ...state, reload, refresh, replace, change };
 }
 
-// A list that comes in parts: `ask({ next, there, signal })` gives one, with its `entries` and with `next` where there are more.
-// When the first is looked at again, `join(there, fresh)` says what the list is then.
+// Loads a paged list. `ask({ next, there, signal })` returns a page with `entries` and, if there are more, `next`.
+// When the first page is refreshed, `join(there, fresh)` merges it into the list.
 export function useParts(ask, about, join = (there, fresh) => fresh) {
   const key = JSON.stringify(about);
   const of = useRef(undefined);
@@ -50,7 +50,7 @@ export function useParts(ask, about, join = (there, fresh) => fresh) {
     set({ busy: false, problem: null });
     return () => abort.abort();
   }, [key]);
-  // Until the answer to another question is here, what is shown belongs to the one before.
+  // Until the new response arrives, the visible data belongs to the previous filter.
   const isCurrent = list.data?.key === key;
   const next = isCurrent ? list.data.next : undefined;
   const goOn = async () => {
@@ -65,7 +65,7 @@ export function useParts(ask, about, join = (there, fresh) => fresh) {
   return { ...list, ...going, isCurrent, next, goOn };
 }
 
-// Runs something that changes things: one at a time, its failure kept to be shown.
+// Runs one change at a time and keeps its error for display.
 export function useWork() {
   const [state, set] = useState({ busy: false, problem: null });
   const run = useCallback(async (work) => {
@@ -82,7 +82,7 @@ export function useWork() {
   return { ...state, run, clear: useCallback(() => set({ busy: false, problem: null }), []) };
 }
 
-// Does something again and again while the page is seen.
+// Calls `work` periodically while the page is visible.
 export function useEvery(ms, work) {
   const latest = useRef(work);
   latest.current = work;

@@ -1,16 +1,16 @@
-// Music comes as lines of JSON while it is made: sound is gathered from them, and can be heard before the last has come.
+// Reads the JSON lines of a music stream and collects the audio, which can be played before the stream ends.
 
 const TYPES = [['mp3', 'audio/mpeg'], ['mpeg', 'audio/mpeg'], ['ogg', 'audio/ogg'], ['opus', 'audio/ogg'], ['flac', 'audio/flac'], ['webm', 'audio/webm'], ['aac', 'audio/aac'], ['mp4', 'audio/mp4']];
 const BROKEN_OFF = { code: 'broken_off', message: 'The music ended early and is incomplete.' };
 
-// The media type of an encoding, however it is written: `opus`, `ogg/opus`, `audio/ogg; codecs=opus`.
+// Media type of an encoding such as `opus`, `ogg/opus` or `audio/ogg; codecs=opus`.
 export function typeOf(encoding = '') {
   const told = encoding.toLowerCase();
   return TYPES.find(([name]) => told.includes(name))?.[1] ?? 'audio/wav';
 }
 
-// Listens to the end, and tells what was heard whenever there is more. Music is whole only when its last line says so; whatever
-// else ends it is an `error`. Throws only when the signal is given.
+// Reads a stream to its end and reports each change. A stream without a `complete` line ends with an `error`.
+// Throws only if aborted.
 export async function listen(answer, onChange, signal) {
   const heard = {
     task: answer.headers.get('X-Task-Id'), titles: [], tags: [], parts: [], bytes: 0, come: 0, seconds: undefined, type: undefined, whole: false, error: undefined,
@@ -23,7 +23,7 @@ export async function listen(answer, onChange, signal) {
       if (heard.error) return heard;
     }
   } catch (failure) {
-    // The connection was lost, or what came is no music.
+    // The connection broke, or a line is invalid.
     if (signal.aborted) throw failure;
   }
   if (!heard.whole) heard.error = BROKEN_OFF;
@@ -68,7 +68,7 @@ const OGG_PAGE = 0x4f676753;
 const PAGE_HEADER = 27;
 const OPUS_RATE = 48000;
 
-// How many seconds have come by the end of these bytes, where they are pages of Ogg with Opus: the last of them tells it. Else 0.
+// Position in seconds at the end of these Ogg/Opus pages, from the last page header; 0 for other data.
 function secondsOf(bytes) {
   const view = new DataView(bytes.buffer);
   for (let at = bytes.length - PAGE_HEADER; at >= 0; at -= 1) {

@@ -1,28 +1,28 @@
-// What ids stand for, for administrators: names of users, publishers, nodes and tokens. They are asked for together, and kept while
-// the tab is open; what is kept for long is asked for again when somebody looks anew.
+// Cache of display names of users, publishers, nodes and tokens, for administrators. Lookups are batched, and
+// entries older than a minute are refreshed on use.
 import { useEffect } from './dom.js';
 import { get } from './api.js';
 import { nameOf } from './format.js';
 import { onLeaving } from './session.js';
 import { store, useStore } from './store.js';
 
-// So many ids are asked for together; more make addresses that are too long.
+// Ids per lookup; more would make the URL too long.
 const AT_ONCE = { user: 50, publisher: 50, node: 50, token: 1 };
 const KEPT_MS = 60000;
 
-// By kind: those of some ids, as pairs of an id and a name.
+// Lookup by kind, as pairs of id and name.
 const ASK = {
   user: async (ids) => (await get('/admin/users', { user_id: ids, limit: ids.length })).users.map((user) => [user.id, nameOf(user)]),
   publisher: async (ids) => (await get('/publishers', { publisher_id: ids, include_banned: true, limit: ids.length })).publishers.map(({ id, name }) => [id, name]),
   node: async (ids) => (await get('/nodes', { node_id: ids, include_banned: true, limit: ids.length })).nodes.map(({ id, name }) => [id, name]),
-  // There is no list of tokens of everybody: each is told by the event that made it.
+  // No endpoint lists all tokens, so the name comes from the event that issued the token.
   token: async ([id]) => (await get('/admin/events', { stream: `token/${id}`, type: 'TokenIssued', limit: 1 })).events.map(({ data }) => [id, data.name]),
 };
 
-// By `kind/id`: the name, or null where there is none besides the id, and when it was asked for.
+// By `kind/id`: the name, null if it has none, and the time of the lookup.
 const names = store(new Map());
 const asking = new Set();
-// Whoever is signed in next is told nothing of what another asked for.
+// Incremented at sign-out, so that responses to the previous user's lookups are dropped.
 let era = 0;
 
 onLeaving(() => {
@@ -39,7 +39,7 @@ async function learn(kind, things) {
   things.forEach((thing) => asking.add(thing));
   for (let at = 0; at < things.length; at += AT_ONCE[kind]) {
     const some = things.slice(at, at + AT_ONCE[kind]);
-    // What could not be learnt has no name for a while: the ids are shown all the same.
+    // Failed lookups count as unnamed for a while; the ids are shown.
     const found = new Map(await ASK[kind](some.map(idOf)).catch(() => []));
     if (begun !== era) return;
     some.forEach((thing) => asking.delete(thing));
@@ -52,17 +52,17 @@ function otherThan(id, found) {
   return name && name !== id ? name : null;
 }
 
-// What events tell of names by themselves, by `kind/id`.
+// Names contained in the events themselves, by `kind/id`.
 export const namesIn = (events) => new Map(events.filter(({ type }) => type === 'TokenIssued').map(({ stream, data }) => [stream, data.name]));
 
-// Gives a function of `kind/id`: its name, or null. Those of these things are asked for, as far as they are not `told`.
+// Returns a function from `kind/id` to name or null. Looks up the ids that are not in `told`.
 export function useNames(things, told = new Map()) {
   const known = useStore(names);
   const wanted = [...new Set(things)].filter((thing) => !told.has(thing)).sort().join(' ');
   useEffect(() => {
     const missing = wanted.split(' ').filter((thing) => thing && !isFresh(thing) && !asking.has(thing));
     for (const [kind, all] of Map.groupBy(missing, (thing) => thing.split('/')[0])) {
-      // A kind may come from the address.
+      // The kind may come from the URL.
       if (Object.hasOwn(ASK, kind)) learn(kind, all);
     }
   }, [wanted]);

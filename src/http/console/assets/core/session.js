@@ -1,9 +1,9 @@
-// Who is looking. The token lives as long as the tab, in its session storage, and is never part of an address.
+// Session of the tab. The token is in session storage and never in a URL.
 import { store } from './store.js';
 
 const KEY = 'mediary.token';
 
-// `user` is undefined until it is known, and null for nobody.
+// `user` is undefined while unknown and null without a valid token.
 export const session = store({ token: sessionStorage.getItem(KEY), user: sessionStorage.getItem(KEY) ? undefined : null });
 
 export const token = () => session.get().token;
@@ -18,7 +18,7 @@ export function end() {
   session.set({ token: null, user: null });
 }
 
-// What is to be done when a user who was known is no longer the one who looks.
+// Calls `work` after a sign-out or a change of user.
 export function onLeaving(work) {
   let last = session.get().user?.id;
   session.follow(({ user }) => {

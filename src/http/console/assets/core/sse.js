@@ -1,12 +1,13 @@
-// Server-sent events by fetch: the browser's own reader cannot present a token. Lost connections are taken up again where
-// they broke, by `Last-Event-ID`.
+// Server-sent events over fetch, because EventSource cannot send a token. Broken connections resume with
+// `Last-Event-ID`.
 import { open, Problem } from './api.js';
 
 const RETRY_MS = 2000;
 const RETRY_MAX_MS = 30000;
 
-// Reads until the stream has ended for good or the signal is given. `onEvent({ id, event, data })`;
-// `onState('live' | 'lost', why)`, where a connection that only ended has no reason.
+// 'lost', why)`, where a connection that only ended has no reason. | Reads until the stream ends or is aborted.
+// Calls `onEvent({ id, event, data })` and `onState('live' or 'lost', why)`; `why` is null if the connection only
+// ended. | 'lost', why)`, where a connection that only ended has no reason.
 export async function follow(path, { query, onEvent, onState = () => {}, signal, ended = () => false }) {
   const seen = { id: undefined, wait: RETRY_MS };
   for (let failures = 0; !signal.aborted; ) {
@@ -52,7 +53,7 @@ function take(block, seen, onEvent) {
   if (fields.id !== undefined) seen.id = fields.id;
   if (!fields.data.length) return;
   const data = JSON.parse(fields.data.join('\n'));
-  // It tells why the stream ends, which is then taken up again.
+  // A `failed` event states why the stream ends; reconnect.
   if (fields.event === 'failed') throw new Problem(data);
   onEvent({ id: fields.id, event: fields.event, data });
 }

@@ -1,4 +1,4 @@
-// The audit log: what happened, newest first, with filters, and live.
+// Audit log: events newest first, filters, live updates.
 import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { get } from '../core/api.js';
 import { count, words } from '../core/format.js';
@@ -7,14 +7,14 @@ import { openapi, operations, plain } from '../core/openapi.js';
 import { refine, to, useTitle } from '../core/router.js';
 import { follow } from '../core/sse.js';
 import { Empty, Icon, Loaded, Page, Skeleton, tell, Trouble } from '../parts/basic.js';
-import { Bookkeeping, isBookkeeping, Timeline } from '../parts/events.js';
+import { IdempotencyKeySwitch, isIdempotencyKey, Timeline } from '../parts/events.js';
 import { More } from '../parts/more.js';
 
-// The log is read forwards; the newest come first by asking for windows of it from its end, wider where little fits.
+// The API lists events oldest first. The page reads windows backwards from the end and widens them if few events match.
 const WINDOW = 100;
 const WINDOW_MAX = 50000;
 const ENOUGH = 60;
-// More are not shown at a time: older ones are asked for.
+// Maximum number of visible events; older ones are loaded on request.
 const SHOWN_MAX = 2000;
 const KINDS = ['user', 'publisher', 'token', 'node', 'task', 'delivery'];
 const TEXTS = ['stream', 'actor', 'request', 'from', 'to'];
@@ -23,20 +23,20 @@ const LABELS = { type: 'Type', stream: 'Resource', actor: 'Actor', request: 'Req
 export function AuditPage({ query }) {
   useTitle('Audit log');
   const filter = { type: query.getAll('type'), ...Object.fromEntries(TEXTS.map((name) => [name, query.get(name) ?? ''])) };
-  const bookkeeping = query.get('bookkeeping') === 'true';
-  // Whoever asks for a type is shown it.
-  const all = bookkeeping || filter.type.length > 0;
+  const showsKeys = query.get('idempotency_keys') === 'true';
+  // A type filter also shows hidden types.
+  const all = showsKeys || filter.type.length > 0;
   const list = useParts(({ next, signal }) => backwards(filter, all, next, signal), [filter, all]);
   const [tail, setTail] = useState(false);
   const live = useTail(tail, filter, all, list, () => setTail(false));
   const fresh = new Set(list.data?.entries.map((event) => event.position).filter((position) => position > list.data.head));
   return html`<${Page} title="Audit log" lead="All changes, with time, actor and cause."
       actions=${html`<button type="button" class="button ${tail ? '' : 'quiet'}" aria-pressed=${tail ? 'true' : 'false'} onClick=${() => setTail(!tail)}><span class="pulse ${tail ? live.line : ''}"></span>${tail ? 'Live' : 'Follow live'}</button>`}>
-    <${Filters} filter=${filter}>${filter.type.length === 0 && html`<${Bookkeeping} shown=${bookkeeping} />`}</${Filters}>
+    <${Filters} filter=${filter}>${filter.type.length === 0 && html`<${IdempotencyKeySwitch} shown=${showsKeys} />`}</${Filters}>
     <${Trouble} problem=${live.problem} labels=${LABELS} />
     <p class="unseen" role="status">${fresh.size > 0 ? count(fresh.size, 'new event') : ''}</p>
     <${Loaded} from=${list.error ? { ...list, data: undefined } : list} labels=${LABELS} bones=${html`<${Skeleton} lines=${10} />`}>${({ entries, head }) => html`
-      <p class="summary">${count(head, 'event')} in the log${!all && '; bookkeeping hidden'}</p>
+      <p class="summary">${count(head, 'event')} in the log${!all && '; idempotency keys hidden'}</p>
       ${entries.length === 0 ? html`<${Empty} icon="audit" title="No matching events" action=${html`<a class="button quiet" href=${to('audit')}>Clear filters</a>`}>No event in the searched part of the log matches these filters.</${Empty}>`
         : html`<${Timeline} events=${entries} fresh=${fresh} />`}
       <${More} of=${list}>Older events</${More}>`}</${Loaded}>
@@ -45,7 +45,7 @@ export function AuditPage({ query }) {
 
 const asked = ({ stream, type, actor, request, from, to }) => ({ stream, type, actor, request, from, to });
 
-// Events that fit, newest first, from position `before` (not included) or the end backwards; `next` tells where to go on.
+// Matching events, newest first, before position `before` (exclusive) or from the end; `next` is where to continue.
 async function backwards(filter, all, before, signal) {
   if (filter.from || filter.to || /\/./.test(filter.stream)) {
     return newestOf({ ...asked(filter), to: before ? before - 1 : filter.to }, all, signal);
@@ -61,13 +61,13 @@ async function backwards(filter, all, before, signal) {
   return { ...found, next: found.next > 1 ? found.next : undefined };
 }
 
-// The newest of a part of the log, which is read page after page; `next` where there were too many.
+// Newest events of a range, which is read page by page; `next` if some were dropped.
 async function newestOf(asked, all, signal) {
   let entries = [];
   let next;
   for (let after; ; ) {
     const page = await get('/admin/events', { ...asked, after, limit: 1000 }, signal);
-    entries.push(...page.events.filter((event) => all || !isBookkeeping(event)));
+    entries.push(...page.events.filter((event) => all || !isIdempotencyKey(event)));
     if (entries.length > SHOWN_MAX) {
       entries = entries.slice(-SHOWN_MAX);
       next = entries[0].position;
@@ -77,7 +77,7 @@ async function newestOf(asked, all, signal) {
   }
 }
 
-// What happens from now on comes to the top of the list, and stays there when nobody follows any more.
+// Adds new events at the top of the list while live mode is on.
 function useTail(on, filter, all, list, onEnd) {
   const [state, set] = useState({ line: 'lost', problem: null });
   const active = on && list.isCurrent && !list.error;
@@ -89,10 +89,10 @@ function useTail(on, filter, all, list, onEnd) {
     const { head, entries } = list.data;
     follow('/admin/events/stream', {
       query: { ...asked(filter), after: Math.max(head, entries[0]?.position ?? 0) }, signal: abort.signal,
-      // A part of the log that has an end has been seen when the stream ends.
+      // A range with an end is complete when the stream ends.
       ended: () => Boolean(filter.to),
       onState: (line, problem = null) => merge({ line, problem }),
-      onEvent: ({ data }) => { if (!abort.signal.aborted && (all || !isBookkeeping(data))) list.change((there) => grown(there, data)); },
+      onEvent: ({ data }) => { if (!abort.signal.aborted && (all || !isIdempotencyKey(data))) list.change((there) => grown(there, data)); },
     }).then(() => {
       if (abort.signal.aborted) return;
       tell('No more events: the end of the range was reached');
@@ -103,7 +103,7 @@ function useTail(on, filter, all, list, onEnd) {
   return state;
 }
 
-// A long list does not grow: its oldest events are among those that can be asked for.
+// Drops the oldest event of a full list; it can be loaded again.
 function grown(there, event) {
   const entries = [event, ...there.entries];
   if (entries.length <= Math.max(SHOWN_MAX, there.entries.length)) return { ...there, entries };
@@ -115,7 +115,7 @@ function Filters({ filter, children }) {
   const types = useLoad(async () => typesOf(await openapi()), []);
   const [typed, set] = useState(filter);
   const before = useRef(filter);
-  // What is typed stays until it is sent; only what the address says anew takes its place.
+  // Typed text stays until it is submitted, unless the URL changes.
   useEffect(() => {
     const changed = TEXTS.filter((name) => filter[name] !== before.current[name]);
     before.current = filter;

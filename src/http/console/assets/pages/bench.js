@@ -1,4 +1,4 @@
-// One job of the studio: its form, what comes of it beside that, and the same as a line of curl.
+// One studio job: form, result and curl command.
 import { html, useEffect, useMemo, useRef } from '../core/dom.js';
 import { root } from '../core/api.js';
 import { benchOf, fill, make, startAnew, streams } from '../core/bench.js';
@@ -49,7 +49,7 @@ export function Bench({ document, job, user }) {
   </div>`;
 }
 
-// Where the result is below the form, nobody would see that it has begun.
+// Scrolls to the result if it is below the form.
 function useIntoView(run) {
   const place = useRef(null);
   const seen = useRef(run?.number);
@@ -66,7 +66,7 @@ function formOf(json) {
   return form;
 }
 
-// The first picture that was given, to be shown beside the result.
+// First input picture, shown beside the result.
 const pictureOf = (values) => [values.image, values.start_image, values.images?.[0]].find((picture) => picture?.file)?.file;
 
 function Curl({ document, job, schema, values, isForm }) {

@@ -1,4 +1,4 @@
-// The reference of the interface, made from its document; nothing of it comes from elsewhere.
+// API reference, generated from the OpenAPI document.
 import { html, useEffect, useMemo, useRef, useState } from '../core/dom.js';
 import { root } from '../core/api.js';
 import { count } from '../core/format.js';
@@ -31,7 +31,7 @@ function Reference({ document, id }) {
   useTitle(shown ? shown.summary : 'API reference');
   const place = useRef(null);
   const before = useRef(id);
-  // What was chosen is gone to; the list stays as it is.
+  // Scrolls to the chosen operation; the list keeps its scroll position.
   useEffect(() => {
     if (before.current === id) return;
     before.current = id;

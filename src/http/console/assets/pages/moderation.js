@@ -1,4 +1,4 @@
-// What waits for a decision: versions that are pending or flagged.
+// Versions that await a decision: pending or flagged.
 import { html, useState } from '../core/dom.js';
 import { at, get, put } from '../core/api.js';
 import { count } from '../core/format.js';
@@ -12,7 +12,7 @@ import { Markdown } from '../parts/markdown.js';
 const PAGE_SIZE = 20;
 const status = (name) => `NodeVersionStatus${name}`;
 const LISTS = [['Waiting', ['Pending', 'Flagged']], ['Pending', ['Pending']], ['Flagged', ['Flagged']], ['Banned', ['Banned']]];
-// From each status, what may be decided.
+// Decisions by current status.
 const DECISIONS = { Pending: ['Active', 'Flagged', 'Banned'], Flagged: ['Active', 'Banned'], Banned: ['Active'] };
 const NAMES = { Active: 'Approve', Flagged: 'Flag', Banned: 'Ban' };
 
@@ -27,7 +27,7 @@ export function ModerationPage({ query }) {
       <input type="radio" name="list" checked=${name === list} onChange=${() => refine({ list: name, page: undefined })} /><span>${name}</span>
       </label>`)}</fieldset>
     <${Loaded} from=${versions} bones=${html`<${Skeleton} lines=${5} />`}>${(found) => found.versions.length === 0
-      ? html`<${Empty} icon="moderation" title="Nothing to review">Versions appear here while they wait for an archive or approval (<code>registry.moderation</code>), and when flagged.</${Empty}>`
+      ? html`<${Empty} icon="moderation" title="Nothing to review">Pending versions (without an archive, or awaiting approval under <code>registry.moderation</code>) and flagged versions appear here.</${Empty}>`
       : html`<${Paged} page=${found.page} label="Versions"><p class="summary">${count(found.total, 'version')}</p>
         <ol class="versions">${found.versions.map((version) => html`<${Waiting} key=${version.id} version=${version} reload=${versions.reload} />`)}
           </ol>

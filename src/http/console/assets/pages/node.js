@@ -1,4 +1,4 @@
-// One node: what it is, its versions with what changed, how to get it, what its people may do with it.
+// Page of a node: description, versions, installation, actions.
 import { html, useState } from '../core/dom.js';
 import { at, call, get, here, root } from '../core/api.js';
 import { count, number, words } from '../core/format.js';
@@ -78,19 +78,19 @@ function Summary({ node, user, onReviewed }) {
   </aside>`;
 }
 
-// One's own stars, to be given and changed; what they make of the rating comes with the node.
+// Review of the current user.
 function Review({ node, user, onDone }) {
   const own = useLoad((signal) => get(at`/nodes/${node.id}/reviews/mine`, {}, signal), [node.id, user.id]);
   const work = useWork();
   const given = own.data?.star ?? 0;
   const give = async (star) => {
     const { problem } = await work.run(() => call('POST', at`/nodes/${node.id}/reviews`, { query: { star } }));
-    if (!problem) { tell(`You gave ${count(star, 'star')}`); own.replace({ star }); onDone(); }
+    if (!problem) { tell(`Rated ${count(star, 'star')}`); own.replace({ star }); onDone(); }
   };
   return html`<div class="review" role="group" aria-label="Your review"><span class="muted small">Your review</span>
     <span class="stars">${[1, 2, 3, 4, 5].map((star) => html`<button key=${star} type="button" class="copy ${star <= given ? 'lit' : ''}" disabled=${work.busy} aria-pressed=${star === given ? 'true' : 'false'}
       aria-label=${count(star, 'star')} title=${count(star, 'star')} onClick=${() => give(star)}><${Icon} name="star" filled=${star <= given} /></button>`)}</span>
-    <span class="small muted">${own.data && (given ? `You gave ${count(given, 'star')}.` : 'Not reviewed yet.')}</span>
+    <span class="small muted">${own.data && (given ? `You rated it ${count(given, 'star')}.` : 'Not reviewed yet.')}</span>
     <${Trouble} problem=${own.error} again=${own.reload} /><${Trouble} problem=${work.problem} /></div>`;
 }
 
@@ -107,7 +107,7 @@ function Install({ node }) {
       <${Icon} name="download" />Download ${latest.version}</a></p>`}
     ${latest.downloadUrl
       ? html`<h2>Shell</h2><${Code} label="Download command" text=${`curl -fL -o '${file}' '${address}'`} />`
-      : html`<p class="muted">${latest.version} has no archive here: tools install it from the repository of the node, if it names one.</p>`}
+      : html`<p class="muted">${latest.version} has no archive on this service. Tools install it from the node's repository, if one is set.</p>`}
     <h2>API</h2><p class="muted">The response has the version, its dependencies and its archive URL, and counts as a download.</p>
     <${Code} label="Install request" text=${`curl -s '${new URL(at`/nodes/${node.id}/install`.slice(1), root).href}'`} />
     ${latest.dependencies?.length > 0 && html`<h2>Dependencies</h2><${Code} label="Dependencies" text=${latest.dependencies.join('\n')} />`}
@@ -133,12 +133,12 @@ function About({ node }) {
 
 const LANGUAGES = new Intl.DisplayNames('en', { type: 'language' });
 
-// Anybody may have named a language that nobody else knows.
+// The language code may be unknown to the browser.
 function languageOf(code) {
   try { return html`${LANGUAGES.of(code)} <code class="muted small">${code}</code>`; } catch { return html`<code>${code}</code>`; }
 }
 
-// First what a thing is called, then what it is.
+// Order of translated fields.
 const FIRST = ['description', 'name'];
 const inOrder = (texts) => Object.entries(texts).map(([field, text]) => [field, String(text)])
   .sort(([one], [other]) => FIRST.indexOf(other) - FIRST.indexOf(one));

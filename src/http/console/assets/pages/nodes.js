@@ -1,4 +1,4 @@
-// Browsing the registry: search, filters, order, pages. All of it is in the address.
+// List of nodes with search, filters, sorting and pages. Its state is in the URL.
 import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { get } from '../core/api.js';
 import { count, number } from '../core/format.js';
@@ -44,7 +44,7 @@ function address(query, page) {
 
 function Filters({ asked, admin }) {
   const [text, set] = useState(asked.search);
-  // What was asked for from here comes back as the address, while somebody goes on to type: only others may change the text.
+  // The page's own searches come back through the URL while the user keeps typing. Only other changes of the URL replace the text.
   const sent = useRef(asked.search);
   const send = (how) => { sent.current = text; refine({ search: text, page: undefined }, how); };
   useEffect(() => {

@@ -1,4 +1,4 @@
-// One publisher: its nodes, its members, its access tokens.
+// Page of a publisher: nodes, members, access tokens.
 import { html, useState } from '../core/dom.js';
 import { at, get, open, remove } from '../core/api.js';
 import { useLoad } from '../core/load.js';
@@ -17,7 +17,7 @@ import { NewToken } from '../parts/token.js';
 import { NodeCard } from './nodes.js';
 
 const PAGE_SIZE = 24;
-// What is found by searching is looked through in pages of this size, and so many of them.
+// Page size and maximum number of pages of the search for anonymous visitors.
 const SEARCHED = 200;
 const SEARCHED_MAX = 10;
 
@@ -57,7 +57,7 @@ function Actions({ publisher, user, mayEdit, isMember, isOwner, reload }) {
       <${BanButton} kind="publishers" id=${publisher.id} banned=${publisher.status === 'PublisherStatusBanned'} onDone=${reload} />`}
     ${open === 'node' && html`<${Dialog} title="Create node" onClose=${close}>
       <${OperationForm} id="createNode" path=${at`/publishers/${publisher.id}/nodes`} submit="Create"
-      onDone=${(node) => { tell(`${node.name} is there`); go(to('nodes', node.id)); }} onCancel=${close} /></${Dialog}>`}
+      onDone=${(node) => { tell(`${node.name} created`); go(to('nodes', node.id)); }} onCancel=${close} /></${Dialog}>`}
     ${open === 'edit' && html`<${Dialog} title=${`Edit ${publisher.name}`} onClose=${close}>
       <${OperationForm} id="updatePublisher" path=${at`/publishers/${publisher.id}`} start=${publisher} submit="Save"
       onDone=${() => { close(); tell('Saved'); reload(); }} onCancel=${close} /></${Dialog}>`}`;
@@ -82,7 +82,7 @@ async function listed(publisher, user, page, signal) {
   return { shown: await answer.json(), total: Number(answer.headers.get('X-Total-Count')), isAll: true };
 }
 
-// The list of a publisher's own route is for whoever is signed in; everybody may search by its id, which finds those of others too.
+// The list of a publisher's nodes needs a token. Anonymous visitors use the search by publisher id, which also finds other nodes.
 async function searched(publisher, page, signal) {
   const own = [];
   for (let at = 1, pages = 1; at <= Math.min(pages, SEARCHED_MAX); at += 1) {

@@ -1,4 +1,4 @@
-// All publishers, one's own first; and how one becomes a publisher.
+// List of publishers, the caller's own first.
 import { html, useState } from '../core/dom.js';
 import { get } from '../core/api.js';
 import { count } from '../core/format.js';
@@ -17,7 +17,7 @@ export function PublishersPage({ query, user }) {
   const all = useLoad((signal) => get('/publishers', { page, limit: PAGE_SIZE, include_banned: user?.isAdmin || undefined }, signal), [page, user?.id]);
   const own = useLoad((signal) => (user ? get('/users/publishers', {}, signal) : Promise.resolve([])), [user?.id]);
   const [open, set] = useState(false);
-  const created = (publisher) => { set(false); tell(`${publisher.name} is there`); go(to('publishers', publisher.id)); };
+  const created = (publisher) => { set(false); tell(`${publisher.name} created`); go(to('publishers', publisher.id)); };
   const create = html`<button type="button" class="button" onClick=${() => set(true)}><${Icon} name="plus" />Create publisher</button>`;
   return html`<${Page} title="Publishers" lead="People and teams who own nodes." actions=${user ? create : html`<${SignInButton}>Sign in to create</${SignInButton}>`}>
     ${own.data?.length > 0 && html`<section><h2>Yours</h2><${Cards} of=${own.data} /></section>`}

@@ -1,4 +1,4 @@
-// What comes of a job: a task that is followed, or music that is listened to.
+// Result of a job: a followed task, or a music stream.
 import { html } from '../core/dom.js';
 import { words } from '../core/format.js';
 import { to } from '../core/router.js';
@@ -28,7 +28,7 @@ function Made({ run }) {
       <${CancelTask} task=${task} small /></p>`;
 }
 
-// While it comes, the task tells how it is; how it ended, the music itself does.
+// While music is generated, the task shows the state; afterwards the stream does.
 function Heard({ run: { heard, over } }) {
   const { task, line } = useTask(heard.task);
   return html`${over ? html`<${End} heard=${heard} />`

@@ -1,4 +1,4 @@
-// How the service is: log, read models, queues, storage, vendors; and a signed line that says what the log is now.
+// Service status: log, read models, queues, storage, vendors, and signed checkpoints.
 import { html, useState } from '../core/dom.js';
 import { get } from '../core/api.js';
 import { bytes, number, words } from '../core/format.js';
@@ -10,12 +10,12 @@ const FRESH_MS = 3000;
 const CIRCUITS = { closed: 'In service', open: 'Paused', half_open: 'Trial call', held: 'Paused by vendor' };
 
 export function StatePage() {
-  useTitle('State');
+  useTitle('Service status');
   const state = useLoad(async (signal) => ({ ...await get('/admin/state', {}, signal), seen: new Date().toISOString() }), []);
   const ready = useLoad((signal) => fetch(new URL('ready', document.baseURI), { signal }).then((answer) => answer.ok), []);
   useEvery(FRESH_MS, () => { state.refresh(); ready.refresh(); });
   const [word, mood] = service(ready);
-  return html`<${Page} title="State" lead="Current state of the service, refreshed every few seconds.">
+  return html`<${Page} title="Service status" lead="Current state of the service, refreshed every few seconds.">
     <${Loaded} from=${state} bones=${html`<${Skeleton} kind="cards" lines=${6} />`}>${(now) => html`
       ${state.error && html`<p class="muted">Last update: <${Time} at=${now.seen} />.</p>`}
       <div class="gauges">
@@ -40,7 +40,7 @@ export function StatePage() {
   </${Page}>`;
 }
 
-// Whether it takes work; what does not answer is not called ready because it was.
+// Readiness. Without a response the previous value is not shown as current.
 function service({ data, error }) {
   if (error) return ['No response', 'bad'];
   if (data === undefined) return ['Checking'];
@@ -49,7 +49,7 @@ function service({ data, error }) {
 
 const TONES = { sound: 'good', checking: 'warn', damaged: 'bad' };
 
-// What is known of the soundness of the log, and of how much of it: nothing is called sound that was not read.
+// Verification of the log. Unverified parts are never called verified.
 function verdict({ state, position, until }) {
   if (state === 'damaged') return 'Damaged';
   if (state === 'unverified' || position === 0) return 'Not verified yet';

@@ -1,4 +1,4 @@
-// The studio: every job that the document of the interface has, as a form made from its schema, with its result beside it.
+// Studio: every job of the OpenAPI document as a form with its result.
 import { html } from '../core/dom.js';
 import { useLoad } from '../core/load.js';
 import { jobs, openapi } from '../core/openapi.js';
@@ -8,7 +8,7 @@ import { Bench } from './bench.js';
 
 const ICONS = { images: 'studio', videos: 'video', video: 'video', music: 'music' };
 
-// Whoever comes back finds what they were at.
+// Last opened job.
 let last;
 
 export function StudioPage({ parts: [id], user }) {

@@ -1,4 +1,4 @@
-// One task: how far it is, live; what it made; what happened to it; whom was told.
+// Page of a task: live state, results, request, history, webhooks.
 import { html } from '../core/dom.js';
 import { at, get, post } from '../core/api.js';
 import { count, endOf, leaves, number, span, stateName, words } from '../core/format.js';
@@ -34,12 +34,12 @@ export function TaskPage({ parts: [id], user }) {
   </${Page}>`;
 }
 
-// Every parameter by its name; those within others by all names on the way, each with its number where there are several.
+// Request parameters with their full path; list entries are numbered.
 const asked = (request) => leaves(request).map(([way, value]) => [nameOf(way), typeof value === 'object' ? undefined : said(value)]);
 const nameOf = (way) => way.map((name, at) => (/^\d+$/.test(name) ? ` ${Number(name) + 1}` : `${at ? ', ' : ''}${words(name)}`)).join('');
 const said = (value) => (typeof value === 'boolean' ? (value ? 'Yes' : 'No') : String(value));
 
-// Whose it is, which only administrators are told.
+// Owner, visible to administrators only.
 function Owner({ id }) {
   const name = useNames([`user/${id}`])(`user/${id}`);
   return html`<a href=${to('audit', 'user', id)} title=${id}>${name && `${name} `}<code class="end">${endOf(id)}</code></a>`;
@@ -50,12 +50,12 @@ function Actions({ task, user }) {
     ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'task', task.task_id)}><${Icon} name="audit" />History</a>`}`;
 }
 
-// Where a task is, told to those who cannot see the bar too.
+// State of a task, announced to screen readers.
 export function TaskState({ task, line }) {
   const over = isOver(task);
   return html`<div class="task-state">
     <div aria-live="polite" aria-atomic="true" class="row"><${State} of=${task.state} />
-      ${!over && task.queue_position && html`<span class="muted">number ${task.queue_position} in the queue</span>`}
+      ${!over && task.queue_position && html`<span class="muted">position ${task.queue_position} in the queue</span>`}
       ${over && html`<span class="muted">after ${span(task.created_at, task.updated_at)}</span>`}
       ${!over && line === 'lost' && html`<span class="state warn">Connection lost, reconnecting</span>`}</div>
     ${!over && html`<${Progress} value=${task.progress} label="Task progress" />`}
@@ -89,7 +89,7 @@ function Delivery({ delivery, reload }) {
   const again = async () => {
     const { problem } = await work.run(() => post(at`/deliveries/${delivery.id}/redeliver`));
     if (problem && problem.status !== 409) return;
-    // Somebody else was quicker: what was wanted is happening.
+    // A 409 means that the delivery was already queued.
     work.clear();
     tell(problem ? 'Already queued' : 'Queued again');
     reload();

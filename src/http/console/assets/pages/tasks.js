@@ -1,4 +1,4 @@
-// Media tasks, newest first.
+// List of tasks, newest first.
 import { html } from '../core/dom.js';
 import { get } from '../core/api.js';
 import { endOf, number, span, stateName } from '../core/format.js';
@@ -20,7 +20,7 @@ export function TasksPage({ query, user }) {
   const asked = { kind: query.getAll('kind'), state: query.getAll('state'), owner: query.get('mine') ? user.id : undefined,
     created_from: time(query.get('from')), created_to: time(query.get('to')) };
   const list = useParts(async ({ next, there, signal }) => {
-    // As many as are shown are looked at again.
+    // A refresh covers all visible tasks.
     const limit = Math.min(Math.max(there?.entries.length ?? 0, PAGE_SIZE), LOOKED_AT_MAX);
     const page = await get('/tasks', { ...asked, limit, cursor: next }, signal);
     return { entries: page.tasks, next: page.next_cursor };
@@ -61,15 +61,15 @@ export function TasksPage({ query, user }) {
   </${Page}>`;
 }
 
-// The newest tasks as they are now, before those older ones that are shown. Where they have nothing in common something would be
-// missing in between: the list begins anew.
+// Merges the refreshed first page into the list. Without an overlap, tasks in between could be missing, so the list
+// starts over.
 function joined(there, fresh) {
   const oldest = there.entries.findIndex((task) => task.task_id === fresh.entries.at(-1)?.task_id);
   if (oldest < 0 || oldest === there.entries.length - 1) return fresh;
   return { ...there, entries: [...fresh.entries, ...there.entries.slice(oldest + 1)] };
 }
 
-// For administrators, as the interface tells it to nobody else.
+// Owner column; the API returns owners to administrators only.
 function Whose({ task: { owner }, user, nameOf }) {
   if (!owner) return html`<span class="muted">Anonymous</span>`;
   const name = nameOf(`user/${owner}`);
@@ -83,7 +83,7 @@ function cost(task) {
 
 const time = (day) => (day ? `${day}T00:00:00Z` : undefined);
 
-// The states that the document knows. Some have two names, one of images and one of videos and music; either finds the tasks of all.
+// Task states. Equivalent states of different gateways are listed once; the API matches both.
 function statesOf(document) {
   const { state } = plain(document, pointer(document, '#/components/schemas/Task')).properties;
   return (plain(document, state).enum ?? []).filter((name, at, all) => all.findIndex((other) => stateName(other) === stateName(name)) === at);

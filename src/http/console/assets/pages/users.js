@@ -1,4 +1,4 @@
-// Users: who they are, what they may, their tokens.
+// Users, their permissions and tokens.
 import { html, useState } from '../core/dom.js';
 import { at, get } from '../core/api.js';
 import { called, count } from '../core/format.js';

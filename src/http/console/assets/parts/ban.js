@@ -1,4 +1,4 @@
-// Banning and unbanning users, publishers and nodes: for administrators, with a reason.
+// Ban and unban users, publishers and nodes. Needs a reason.
 import { html, useState } from '../core/dom.js';
 import { post } from '../core/api.js';
 import { tell } from './basic.js';
@@ -10,10 +10,10 @@ const WHAT = {
   users: ['user', 'The user can no longer change or submit anything. Published nodes stay.', 'The user gets all permissions back.'],
 };
 
-// The administrator of the bootstrap token, who has the same id in every service.
+// Id of the administrator of the first token, the same in every service.
 const FIRST_ADMINISTRATOR = '00000000-0000-4000-8000-000000000001';
 
-// Nobody bans themselves, nor the first administrator: the service refuses it, so that not everybody is locked out.
+// The service rejects bans of the caller and of the first administrator, so that an administrator always remains.
 export const isSpared = (id, user) => id === FIRST_ADMINISTRATOR || id === user?.id;
 
 export function BanButton({ kind, id, name, banned, onDone, small }) {
@@ -22,7 +22,7 @@ export function BanButton({ kind, id, name, banned, onDone, small }) {
   const act = banned ? 'unban' : 'ban';
   const done = () => { set(false); tell(banned ? 'Unbanned' : 'Banned'); onDone(); };
   return html`<button type="button" class="button quiet ${small ? 'small' : ''}" onClick=${() => set(true)}>${banned ? 'Unban' : 'Ban'}</button>
-    ${open && html`<${Confirm} title=${`${banned ? 'Unban' : 'Ban'} the ${what} ${name ?? id}?`} action=${banned ? 'Unban' : 'Ban'} reason="Recorded in the audit log and shown."
+    ${open && html`<${Confirm} title=${`${banned ? 'Unban' : 'Ban'} the ${what} ${name ?? id}?`} action=${banned ? 'Unban' : 'Ban'} reason="Recorded in the audit log and shown with the ban."
       onClose=${() => set(false)} work=${(reason) => post(`/admin/${kind}/${encodeURIComponent(id)}/${act}`, { reason })} onDone=${done}>
       ${banned ? unbanning : banning}
         </${Confirm}>`}`;

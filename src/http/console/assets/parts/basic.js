@@ -1,4 +1,4 @@
-// The small parts that every page is made of.
+// Basic components.
 import { html } from '../core/dom.js';
 import { ago, exact, monogram, stateName, webAddress } from '../core/format.js';
 import { Copy } from './copy.js';
@@ -9,7 +9,7 @@ export { Dialog } from './dialog.js';
 export { Icon } from './icon.js';
 export { Notes, tell } from './notes.js';
 
-// A page: its name, what it is for, what can be done, what is there.
+// Page layout: title, lead, actions, content.
 export function Page({ title, lead, actions, children, before, name }) {
   return html`<div class="page ${name ?? ''}">
     ${before}
@@ -33,7 +33,7 @@ export function Time({ at, children }) {
 export const Id = ({ children, label }) => html`
   <span class="id"><code>${children}</code><${Copy} text=${String(children)} label=${label ?? 'Copy id'} /></span>`;
 
-// An e-mail address breaks where its parts do.
+// Allows line breaks within an e-mail address.
 export const Address = ({ of }) => of.split(/(?<=[@.])/).map((part, at) => html`${at > 0 && html`<wbr />`}${part}`);
 
 export function Code({ text, label }) {
@@ -60,7 +60,7 @@ const TONES = {
   warn: ['flagged', 'stopped', 'deprecated', 'lost', 'held'],
 };
 
-// A state, by word and colour.
+// Status badge.
 export function State({ of, children }) {
   const word = stateName(of);
   const key = String(of).replace(/^(NodeVersionStatus|NodeStatus|PublisherStatus|UserStatus)/, '').toLowerCase();
@@ -78,19 +78,19 @@ export function Rating({ value }) {
     <span class="unseen"> of 5 stars</span></span>`;
 }
 
-// Pairs of names and values; those without a value are left out.
+// Definition list; entries without a value are omitted.
 export function Facts({ of, name }) {
   const rows = of.filter(([, value]) => value !== undefined && value !== null && value !== '' && value !== false);
   return html`<dl class="facts ${name ?? ''}">${rows.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
-// ── Conditions ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Loading and errors ──
 
 export function Empty({ icon, title, children, action }) {
   return html`<div class="empty"><${Icon} name=${icon} /><h2>${title}</h2><p>${children}</p>${action}</div>`;
 }
 
-// What is wrong with a field is told by what it is called, where the page says how (`labels`).
+// Error message. `labels` maps field names to labels.
 export function Trouble({ problem, again, labels = {} }) {
   if (!problem) return null;
   const gone = problem.status === 404;
@@ -117,7 +117,7 @@ export const Skeleton = ({ lines = 4, kind = 'rows' }) => html`
   <div class="skeleton ${kind}" aria-busy="true"><span class="unseen" role="status">Loading</span>
     ${Array.from({ length: lines }, (_, at) => html`<div key=${at} class="bone"></div>`)}</div>`;
 
-// What there is, or its bones, or why not.
+// Loaded content, a skeleton while loading, or the error.
 export function Loaded({ from, bones, labels, children }) {
   if (from.data !== undefined) {
     return html`${from.error && html`<${Trouble} problem=${from.error} again=${from.reload} labels=${labels} />`}${children(from.data)}`;
@@ -126,7 +126,7 @@ export function Loaded({ from, bones, labels, children }) {
   return bones ?? html`<${Skeleton} />`;
 }
 
-// The same for a whole page, which has its name and its way back in every case.
+// The same for a whole page, which always shows its title and back link.
 export function LoadedPage({ from, title, before, lines = 6, children }) {
   if (from.data !== undefined) return html`<${Loaded} from=${from}>${children}</${Loaded}>`;
   const inside = from.error ? html`<${Trouble} problem=${from.error} again=${from.reload} />` : html`<${Skeleton} lines=${lines} />`;
@@ -139,7 +139,7 @@ export function Progress({ value, label }) {
     <div style=${{ width: `${percent}%` }}></div></div>`;
 }
 
-// ── Going on ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Navigation ──
 
 export function Tabs({ tabs, current, address }) {
   return html`<nav class="tabs" aria-label="Sections">${tabs.map(([key, name, count]) => html`

@@ -1,4 +1,4 @@
-// Cancelling a task, asked back: it is final, and what it costs elsewhere is not known here.
+// Cancel a task, with a confirmation.
 import { html, useEffect, useState } from '../core/dom.js';
 import { at, post } from '../core/api.js';
 import { count } from '../core/format.js';
@@ -13,7 +13,7 @@ export function CancelTask({ task, small }) {
   const kinds = useKinds();
   const close = () => set(false);
   const done = (ended) => { close(); tell(ended.error?.code === 'cancelled' ? 'Cancelled' : 'Already ended'); };
-  // Somebody else was faster.
+  // The task was cancelled elsewhere meanwhile.
   const gone = open && over && task.error?.code === 'cancelled';
   useEffect(() => { if (gone) close(); }, [gone]);
   const ask = () => post(at`/tasks/${task.task_id}/cancel`);

@@ -1,4 +1,4 @@
-// Asking before something that cannot be undone, or that needs a reason.
+// Confirmation dialog, with a reason if required.
 import { html, useState } from '../core/dom.js';
 import { useWork } from '../core/load.js';
 import { Dialog } from './basic.js';

@@ -1,4 +1,4 @@
-// Deleting nodes and publishers: final, so it is asked back.
+// Delete nodes and publishers, with a confirmation.
 import { html, useState } from '../core/dom.js';
 import { at, get, remove } from '../core/api.js';
 import { useLoad } from '../core/load.js';
@@ -6,7 +6,7 @@ import { go, to } from '../core/router.js';
 import { tell } from './basic.js';
 import { Confirm } from './confirm.js';
 
-// For owners of its publisher, and administrators.
+// Visible to owners of the publisher and administrators.
 export function DeleteNode({ node, user }) {
   const owner = node.publisher.id;
   const publisher = useLoad((signal) => (user && !user.isAdmin ? get(at`/publishers/${owner}`, {}, signal) : Promise.resolve(null)), [owner, user?.id]);

@@ -1,17 +1,17 @@
-// Dialogs: the keyboard stays inside while one is open, and is back where it was when it is closed.
+// Modal dialog that traps the focus and returns it when closed.
 import { html, useLayoutEffect, useRef } from '../core/dom.js';
 import { useIdentity } from '../core/identity.js';
 import { Icon } from './icon.js';
 
 const FIELDS = ':is(input, select, textarea):not(:disabled)';
 
-// The first field of a dialog gets the keyboard, unless some field has it already.
+// Focuses the first field unless a field already has the focus.
 export function focusFirst(dialog) {
   if (dialog.contains(document.activeElement) && document.activeElement.matches(FIELDS)) return;
   (dialog.querySelector(FIELDS) ?? dialog.querySelector('h2')).focus();
 }
 
-// A dialog that is open as long as it is drawn. Without `onClose` only what is inside ends it.
+// Without `onClose`, only its content can close the dialog.
 export function Dialog({ title, onClose, children }) {
   const place = useRef(null);
   const filled = useRef(false);
@@ -23,15 +23,15 @@ export function Dialog({ title, onClose, children }) {
     if (!dialog.querySelector('[autofocus]')) focusFirst(dialog);
     return () => { dialog.close(); stay(opener); };
   }, []);
-  // The choice of a file is cancelled too, and that is none of this.
+  // Cancel events of file inputs bubble up; ignore them.
   const cancel = (event) => { if (event.target === place.current) { event.preventDefault(); onClose?.(); } };
-  // Browsers close a dialog on a second Escape, whatever the first did.
+  // Browsers close a dialog on the second Escape even if the first was prevented.
   const closed = (event) => {
     if (event.target !== place.current || !place.current.isConnected || place.current.open) return;
     if (onClose) onClose();
     else place.current.showModal();
   };
-  // Whoever filled something in does not lose it by a press beside.
+  // A click outside closes the dialog only while the form is untouched.
   const press = (event) => { if (!filled.current && isBeside(event, place.current)) onClose?.(); };
   return html`<dialog ref=${place} aria-labelledby=${id} onCancel=${cancel} onClose=${closed} onMouseDown=${press} onInput=${() => { filled.current = true; }} onChange=${() => { filled.current = true; }}>
     <div class="dialog">
@@ -44,7 +44,7 @@ export function Dialog({ title, onClose, children }) {
 
 const LATER_MS = 5000;
 
-// What a dialog was about may be gone when it is closed, or a moment later, and what opened it with it: the keyboard goes on from the page.
+// If the element that opened the dialog disappears, the focus moves to the page.
 function stay(opener) {
   const observer = new MutationObserver(look);
   function look() {

@@ -1,4 +1,4 @@
-// Fields made from a schema: ranges, defaults, choices and descriptions are those of the document.
+// Form fields with the limits, defaults, choices and descriptions of a schema.
 import { html, useEffect, useMemo, useState } from '../core/dom.js';
 import { count, words } from '../core/format.js';
 import { useIdentity } from '../core/identity.js';
@@ -8,13 +8,13 @@ import { Icon } from './basic.js';
 import { Picture } from './picture.js';
 import { inline } from './markdown.js';
 
-// From so many fields on, those that few people need are folded.
+// Number of fields from which rarely used ones are collapsed.
 const FOLDED_FROM = 13;
 
-// All fields of a schema. `pointer` is where they are in the body: faults of the problem are shown at their fields.
+// Fields of a schema. `pointer` is their location in the body, by which errors are matched.
 export function Fields({ document, schema, values, onChange, problem, pointer = '', skip = [] }) {
   const all = useMemo(() => fields(document, schema).filter((field) => !skip.includes(field.name)), [document, schema]);
-  // What is all of a form needs no frame and no name of its own.
+  // A single required group needs no frame.
   const [only, ...others] = all;
   if (only?.kind === 'group' && only.required && others.length === 0) {
     return html`<${Fields} ...${{ document, problem }} schema=${only.schema} pointer=${`${pointer}/${only.name}`} values=${values?.[only.name]}
@@ -30,7 +30,7 @@ export function Fields({ document, schema, values, onChange, problem, pointer = 
     <${Folded} name=${count(rest.length, 'more field')} open=${isFaulty} filled=${rest.some(({ name }) => !isUntouched(values?.[name]))}>${drawn(rest)}</${Folded}>`;
 }
 
-// Open at first where something is filled in, and whenever something is wrong inside.
+// Open if a field inside is filled in or invalid.
 function Folded({ name, open, filled, children }) {
   const [isOpen, set] = useState(filled);
   useEffect(() => { if (open) set(true); }, [open]);

@@ -1,4 +1,4 @@
-// A form that is sent: what is wrong with it above, and the form of any operation of the interface.
+// Form of an API operation, with its errors.
 import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { call } from '../core/api.js';
 import { count, words } from '../core/format.js';
@@ -11,7 +11,7 @@ import { focusFirst } from './dialog.js';
 import { Fields } from './fields.js';
 import { textOf } from './picture.js';
 
-// What is wrong, above the form: every field by its name.
+// Error summary above a form.
 export function FormTrouble({ problem }) {
   const place = useRef(null);
   useEffect(() => { if (problem) place.current?.focus(); }, [problem]);
@@ -23,14 +23,14 @@ export function FormTrouble({ problem }) {
     : html`<${Trouble} problem=${problem} />`}</div>`;
 }
 
-// `/image_settings/0/key_image` as the form has it.
+// `Label of `/image_settings/0/key_image`.
 const fieldOf = (pointer) => pointer.split('/').slice(1).map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
   .map((part) => (/^\d+$/.test(part) ? String(Number(part) + 1) : words(part))).join(', ') || 'The form';
 
-// The form of an operation of the interface, by its id. What changes a thing that is there (`start`) sends what differs.
+// Form of an operation by id. With `start`, only changed fields are sent.
 export function OperationForm({ id, start, skip = [], ...others }) {
   const document = useLoad(openapi, []);
-  // What it was when the form was opened: what is shown behind it may be loaded again meanwhile.
+  // Snapshot at opening: the page behind may reload meanwhile.
   const [before] = useState(start);
   return html`<${Loaded} from=${document}>${(document) => {
     const operation = operations(document).find((operation) => operation.operationId === id);

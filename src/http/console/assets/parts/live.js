@@ -1,14 +1,14 @@
-// A task as it goes on, live.
+// Live state of a task.
 import { useEffect, useState } from '../core/dom.js';
 import { at } from '../core/api.js';
 import { follow } from '../core/sse.js';
 
 export const isOver = (task) => ['COMPLETED', 'FAILED', 'success', 'failed'].includes(task?.state);
 
-// What it cost in the end: of a task that failed, or was cancelled, everything is given back.
+// Final cost: failed and cancelled tasks are refunded.
 export const costInTheEnd = ({ state, cost }) => (['FAILED', 'failed'].includes(state) ? { cost: 0, back: cost } : { cost, back: 0 });
 
-// The newest of the task that is known; `line` is 'live', 'lost' or 'over'.
+// Latest state of a task; `line` is 'live', 'lost' or 'over'.
 export function useTask(id) {
   const [state, set] = useState({ task: null, line: 'live', problem: null });
   useEffect(() => {

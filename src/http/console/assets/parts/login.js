@@ -1,4 +1,4 @@
-// Signing in with a token, and who is signed in.
+// Sign-in with a token.
 import { html, useState } from '../core/dom.js';
 import { at, get } from '../core/api.js';
 import { called } from '../core/format.js';
@@ -15,7 +15,7 @@ export function SignInButton({ children = 'Sign in' }) {
   return html`<button type="button" class="button" onClick=${askToSignIn}><${Icon} name="key" />${children}</button>`;
 }
 
-// Who the token of this tab belongs to; asked once, when the console opens.
+// Looks up the user of the stored token when the console opens.
 export async function recognise() {
   const { token } = session.get();
   if (!token) return;
@@ -52,7 +52,7 @@ export function SignIn() {
   };
   return html`<${Dialog} title="Sign in" onClose=${close}>
     <form class="form" onSubmit=${send}>
-      <p>Use a user token (<code>mdu_…</code>). That of the first administrator is the setting <code>admin_token</code>, or else in the file <code>admin-token</code> of the data directory. Administrators create further tokens.</p>
+      <p>Use a user token (<code>mdu_…</code>). The first administrator's token is the setting <code>admin_token</code> or, if that is empty, in the file <code>admin-token</code> in the data directory. Administrators create further tokens.</p>
       ${work.problem && html`<${Trouble} problem=${explained(work.problem)} />`}
       <div class="field"><label for="token">Token</label>
         <input id="token" type="password" autocomplete="off" spellcheck="false" autofocus value=${token} onInput=${(event) => set(event.target.value)} />

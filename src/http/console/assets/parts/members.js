@@ -1,4 +1,4 @@
-// Who belongs to a publisher, and what they may do in it.
+// Members of a publisher and their roles.
 import { html, useState } from '../core/dom.js';
 import { at, put, remove } from '../core/api.js';
 import { called, words } from '../core/format.js';
@@ -11,7 +11,7 @@ const ROLES = ['owner', 'member'];
 
 export function Members({ publisher, user, mayEdit, reload }) {
   const [leaving, set] = useState(null);
-  // Addresses are for members and administrators.
+  // E-mail addresses are visible to members and administrators.
   const sees = user?.isAdmin || publisher.members.some((member) => member.id === user?.id);
   const [open, setOpen] = useState(false);
   const work = useWork();
@@ -52,7 +52,7 @@ function AddMember({ publisher, onClose, onDone }) {
     <${FormTrouble} problem=${work.problem} />
     <div class="field"><label for="member">User id <span class="required">required</span></label>
       <input id="member" type="text" autocomplete="off" spellcheck="false" autofocus value=${id} onInput=${(event) => set(event.target.value)} />
-      <p class="hint">A UUID, which the user sees in the console.</p></div>
+      <p class="hint">The UUID below the user's name in the console.</p></div>
     <div class="field"><label for="role">Role</label><div class="select">
       <select id="role" value=${role} onChange=${(event) => setRole(event.target.value)}>${ROLES.map((name) => html`<option key=${name} value=${name} selected=${name === role}>${words(name)}</option>`)}</select></div>
       <p class="hint">Members can create and change nodes and versions; owners can do everything.</p></div>

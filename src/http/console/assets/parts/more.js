@@ -1,29 +1,29 @@
-// Where a list goes on: at its end, or on another page.
+// Loading more entries, and pages of a list.
 import { html, useEffect, useRef } from '../core/dom.js';
 import { Trouble } from './basic.js';
 
-// The next part of a list (`useParts`). It stays where it is while it is fetched, and so does the keyboard.
+// Button that loads the next page of a `useParts` list. It keeps its place and focus while loading.
 export function More({ of, children }) {
   if (of.next === undefined) return null;
   return html`<${Trouble} problem=${of.problem} /><p class="more-row">
     <button type="button" class="button quiet" aria-disabled=${of.busy ? 'true' : undefined} onClick=${of.goOn}>${of.busy ? 'Please wait' : children}</button></p>`;
 }
 
-// Whoever reads by eye or by keyboard goes on from here.
+// Moves focus and view to an element.
 export function beginAt(place) {
   place.focus({ preventScroll: true });
   const { top } = place.getBoundingClientRect();
   if (top < 0 || top > innerHeight / 2) place.scrollIntoView({ block: 'start' });
 }
 
-// A list in pages: whoever goes to another one by its pager begins at its top.
+// Paged list that starts at its top after a page change.
 export function Paged({ page, label, children }) {
   const place = useRef(null);
   const before = useRef(page);
   useEffect(() => {
     if (before.current === page) return;
     before.current = page;
-    // A filter leads to the first page too, and is to keep the keyboard.
+    // A filter also leads to the first page, but must keep the focus.
     const at = document.activeElement;
     if (at && at !== document.body && !at.closest('.pager')) return;
     beginAt(place.current);

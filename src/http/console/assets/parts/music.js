@@ -1,11 +1,11 @@
-// A player that plays while more comes: through a media source where the browser can, else as soon as all is here.
+// Audio player that plays while data arrives if the browser supports it, otherwise after the end.
 import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { bytes } from '../core/format.js';
 import { Icon, Tags } from './basic.js';
 
 const canGrow = (type) => Boolean(type && globalThis.MediaSource?.isTypeSupported(type));
 
-// One piece: what is drawn for another has another key.
+// Player of one piece; use a new key for another piece.
 export function Music({ heard, over }) {
   const player = useRef(null);
   const [address, set] = useState(null);
@@ -18,7 +18,7 @@ export function Music({ heard, over }) {
     set(whole);
     return () => URL.revokeObjectURL(whole);
   }, [over]);
-  // A player appears when there is something to play: of most types that is the whole, however it ended.
+  // Without streaming support the player appears after the end.
   return html`<figure class="result music">
     <div class="title"><${Icon} name="music" /><div><strong>${title ?? (over ? 'Music' : 'Composing')}</strong><${Tags} of=${heard.tags} label="Tags" /></div>
       </div>
@@ -29,7 +29,7 @@ export function Music({ heard, over }) {
   </figure>`;
 }
 
-// How much has come: seconds where they are told, else bytes.
+// Received seconds if known, otherwise bytes.
 function come({ come, bytes: size, seconds }) {
   if (!come) return `${bytes(size)}${seconds ? ` of ${Math.round(seconds)} s` : ''}`;
   return `${Math.floor(come)}${seconds ? ` of ${Math.round(seconds)}` : ''} s, ${bytes(size)}`;

@@ -1,4 +1,4 @@
-// Told in passing: notes that come and go by themselves.
+// Toast notifications.
 import { html } from '../core/dom.js';
 import { store, useStore } from '../core/store.js';
 import { Icon } from './icon.js';
@@ -6,7 +6,7 @@ import { Icon } from './icon.js';
 const SHOWN_MS = 5000;
 const told = store([]);
 
-// `tone` is 'good', or 'warn' for what did not work.
+// `tone` is 'good' or 'warn'.
 export function tell(text, tone = 'good') {
   const note = { text, tone, key: Symbol('note') };
   told.set([...told.get(), note]);

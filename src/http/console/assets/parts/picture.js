@@ -1,4 +1,4 @@
-// A picture that is given: dropped, pasted, chosen, at an address, or a sample made here.
+// Picture input: drop, paste, file, URL or sample.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/dom.js';
 import { bytes } from '../core/format.js';
 import { useIdentity } from '../core/identity.js';
@@ -6,7 +6,7 @@ import { Icon, tell } from './basic.js';
 
 const hasFiles = (event) => Boolean(event.dataTransfer?.types.includes('Files'));
 
-// What is dropped beside a place for it would be opened by the browser, in place of the page with all that is filled in.
+// Without this, a file dropped outside an input would replace the page.
 for (const kind of ['dragover', 'drop']) {
   addEventListener(kind, (event) => {
     if (event.defaultPrevented || !hasFiles(event) || event.target.closest?.('input[type=file]')) return;
@@ -15,7 +15,7 @@ for (const kind of ['dragover', 'drop']) {
   });
 }
 
-// What was given: { url } or { file, name, size, base64 }.
+// Reads a file. A picture is { url } or { file, name, size, base64 }.
 export async function given(file, name = file.name || 'picture') {
   const data = await new Promise((resolve, reject) => {
     const reader = new FileReader();
@@ -28,7 +28,7 @@ export async function given(file, name = file.name || 'picture') {
 
 export const textOf = (picture) => picture.url ?? picture.base64;
 
-// A small scene, so that the first result is one click away.
+// Generated sample picture for a first try.
 export async function sample() {
   const canvas = Object.assign(document.createElement('canvas'), { width: 480, height: 320 });
   const pen = canvas.getContext('2d');
@@ -50,24 +50,24 @@ export async function sample() {
   return given(await new Promise((resolve) => canvas.toBlob(resolve, 'image/png')), 'sample.png');
 }
 
-// The address of a file, as long as it is shown.
+// Object URL of a file while it is shown.
 export function useAddress(file) {
   const address = useMemo(() => file && URL.createObjectURL(file), [file]);
   useEffect(() => () => { if (address) URL.revokeObjectURL(address); }, [address]);
   return address;
 }
 
-// Saves what was given here, for whoever goes on elsewhere.
+// Downloads an input file.
 export function save(file, name) {
   const address = URL.createObjectURL(file);
   Object.assign(document.createElement('a'), { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), SAVED_MS);
 }
 
-// The browser has taken it by then.
+// The download has started by then.
 const SAVED_MS = 60000;
 
-// Word processors give a picture of the text that they copy.
+// Word processors copy a picture along with the text.
 const isText = ({ target, clipboardData }) => Boolean(target.closest?.('textarea, input:not([type=file])') && clipboardData.getData('text/plain'));
 
 export function Picture({ label, value, onChange, describedBy, invalid, withSample }) {
@@ -90,10 +90,10 @@ export function Picture({ label, value, onChange, describedBy, invalid, withSamp
       reading.current = false;
     }
   };
-  // The same file may be chosen again, when it has changed or could not be read.
+  // Allows choosing the same file again.
   const choose = ({ target }) => { take(target.files); target.value = ''; };
-  // What is pasted goes to the first place that has nothing. As soon as a place shows a picture it must not listen any more:
-  // an effect after painting would let a paste in between replace the picture.
+  // The first empty input takes a pasted picture. A layout effect removes the listener before the next paste; a
+  // normal effect would let it replace the picture.
   useLayoutEffect(() => {
     const pasted = (event) => {
       if (event.defaultPrevented || value || reading.current || !event.clipboardData?.files.length || isText(event)) return;

@@ -1,4 +1,4 @@
-// The versions of a node: what changed in each, and what its people may do with it.
+// Versions of a node with changelogs and actions.
 import { html, useState } from '../core/dom.js';
 import { at, here, remove } from '../core/api.js';
 import { count } from '../core/format.js';
