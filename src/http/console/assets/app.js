@@ -1,12 +1,12 @@
 // Application shell of the console: menu, routing, access checks and theme.
 import { html, render, useEffect, useRef, useState } from './core/dom.js';
 import { root } from './core/api.js';
-import { called } from './core/format.js';
+import { displayName } from './core/format.js';
 import { route, to } from './core/router.js';
 import { session } from './core/session.js';
 import { useStore } from './core/store.js';
-import { Empty, Icon, Notes, Page, Skeleton, Trouble } from './parts/basic.js';
-import { Account, SignIn, SignInButton, recognise } from './parts/login.js';
+import { Empty, Icon, Toasts, Page, Skeleton, ErrorMessage } from './parts/basic.js';
+import { AccountMenu, SignIn, SignInButton, loadUser } from './parts/login.js';
 import { AuditPage } from './pages/audit.js';
 import { DocsPage } from './pages/docs.js';
 import { ModerationPage } from './pages/moderation.js';
@@ -18,7 +18,7 @@ import { StatePage } from './pages/state.js';
 import { StudioPage } from './pages/studio.js';
 import { TaskPage } from './pages/task.js';
 import { TasksPage } from './pages/tasks.js';
-import { ThingPage } from './pages/thing.js';
+import { HistoryPage } from './pages/history.js';
 import { UsersPage } from './pages/users.js';
 
 // Pages by the first segment of the hash: component, access level, and number of segments that identify the page.
@@ -32,7 +32,7 @@ const PAGES = {
   studio: [() => StudioPage, EVERYBODY, 1],
   tasks: [([id]) => (id ? TaskPage : TasksPage), SIGNED_IN, 2],
   state: [() => StatePage, ADMINISTRATORS, 1],
-  audit: [([kind]) => (kind ? ThingPage : AuditPage), ADMINISTRATORS, 3],
+  audit: [([kind]) => (kind ? HistoryPage : AuditPage), ADMINISTRATORS, 3],
   moderation: [() => ModerationPage, ADMINISTRATORS, 1],
   users: [() => UsersPage, ADMINISTRATORS, 1],
   docs: [() => DocsPage, EVERYBODY, 1],
@@ -71,10 +71,10 @@ function App() {
         <${Icon} name=${open ? 'close' : 'menu'} />Menu</button>
       <a class="brand" href=${to('nodes')}><img src=${new URL('console/icon.svg', root).href} alt="" width="28" height="28" />Mediary</a>
       <${Menu} here=${parts[0] ?? 'nodes'} admin=${Boolean(user?.isAdmin)} onGone=${() => setOpen(false)} />
-      <div class="side-end"><${Account} /><${Theme} /></div>
+      <div class="side-end"><${AccountMenu} /><${Theme} /></div>
     </aside>
     <main ref=${main} id="main" tabindex="-1"><${Place} key=${key} ...${{ parts, query, user, problem }} /></main>
-    <${SignIn} /><${Notes} />`;
+    <${SignIn} /><${Toasts} />`;
 }
 
 function Menu({ here, admin, onGone }) {
@@ -95,7 +95,7 @@ function Place({ parts, query, user, problem }) {
   }
   if (who !== EVERYBODY && user === undefined) return html`<${Page} title=" "><${Skeleton} lines=${5} /></${Page}>`;
   if (who !== EVERYBODY && !user && problem) {
-    return html`<${Page} title="Sign-in failed" lead="The service could not look up the user of this token."><${Trouble} problem=${problem} again=${recognise} /></${Page}>`;
+    return html`<${Page} title="Sign-in failed" lead="The service could not look up the user of this token."><${ErrorMessage} problem=${problem} again=${loadUser} /></${Page}>`;
   }
   if (who !== EVERYBODY && !user) {
     return html`<${Page} title="Sign in"><${Empty} icon="key" title="Sign-in required" action=${html`<${SignInButton} />`}>
@@ -103,7 +103,7 @@ function Place({ parts, query, user, problem }) {
   }
   if (who === ADMINISTRATORS && !user.isAdmin) {
     return html`<${Page} title="Administrators only"><${Empty} icon="moderation" title="Administrator rights required">
-      You are signed in as ${called(user)}, who is not an administrator.</${Empty}></${Page}>`;
+      You are signed in as ${displayName(user)}, who is not an administrator.</${Empty}></${Page}>`;
   }
   const Found = find(rest);
   return html`<${Found} parts=${rest} query=${query} user=${user} />`;
@@ -127,5 +127,5 @@ function Theme() {
 
 // /docs` serves the same file; redirect to the reference page.
 if (location.pathname.endsWith('/docs')) location.replace(new URL('#/docs', root));
-recognise();
+loadUser();
 render(html`<${App} />`, document.getElementById('app'));

@@ -9,7 +9,7 @@ export const at = (texts, ...parts) =>
   texts.reduce((path, text, index) => path + encodeURIComponent(parts[index - 1]) + text);
 
 // Rewrites a media or archive URL of this service to the base URL of the page; null for other URLs.
-export function here(address) {
+export function toLocalUrl(address) {
   const found = /\/((?:media|nodes)\/.*)$/.exec(URL.canParse(address) ? new URL(address).pathname : '');
   return found ? new URL(found[1], root).href : null;
 }
@@ -44,7 +44,7 @@ export function search(query = {}) {
 }
 
 // Sends a request and returns the raw response; throws a Problem for errors.
-export async function open(method, path, { query, body, form, headers = {}, signal } = {}) {
+export async function send(method, path, { query, body, form, headers = {}, signal } = {}) {
   const sent = { ...headers };
   if (session.token()) sent.Authorization = `Bearer ${session.token()}`;
   if (body !== undefined) sent['Content-Type'] = 'application/json';
@@ -63,14 +63,14 @@ export async function open(method, path, { query, body, form, headers = {}, sign
 
 async function problem(answer) {
   const told = await answer.json().catch(() => ({}));
-  if (answer.status === 401 && session.token() && session.session.get().user) session.end();
+  if (answer.status === 401 && session.token() && session.session.get().user) session.endSession();
   const [retryAfter, request] = [answer.headers.get('Retry-After'), answer.headers.get('X-Request-Id')];
   return new Problem({ title: `The service responded with ${answer.status}`, ...told, status: answer.status, retryAfter, request });
 }
 
 // Sends a request and returns the JSON of the response; null for 204.
 export async function call(method, path, options) {
-  const answer = await open(method, path, options);
+  const answer = await send(method, path, options);
   return answer.status === 204 ? null : answer.json().catch((failure) => {
     if (options?.signal?.aborted) throw failure;
     throw new Problem({ error: 'broken', title: 'Unreadable response', detail: 'The response is incomplete or not from the service. Try again.' });

@@ -34,14 +34,14 @@ export function bytes(value) {
   return `${power && shown < 10 ? shown.toFixed(1) : Math.round(shown)} ${units[power]}`;
 }
 
-export function span(from, to) {
+export function duration(from, to) {
   const seconds = Math.max(0, (Date.parse(to) - Date.parse(from)) / 1000);
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   return seconds < 120 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
 }
 
 // `Converts identifiers such as `style_strength`, `NodeVersionStatusActive`, `webhookUrl` and `reference2video` to words.
-export function words(name) {
+export function toWords(name) {
   const spaced = String(name)
     .replace(/^(NodeVersionStatus|NodeStatus|PublisherStatus|UserStatus)/, '')
     .replace(/([a-z])2([a-z])/g, '$1 to $2').replace(/([a-z0-9])([A-Z])/g, '$1 $2').replaceAll(/[_-]+/g, ' ').trim().toLowerCase().replaceAll(/\bwm\b/g, 'watermark');
@@ -50,7 +50,7 @@ export function words(name) {
 
 // Image, video and music tasks use different names for the same state.
 const STATES = { success: 'completed', processing: 'in_progress' };
-export const stateName = (state) => words(STATES[state] ?? state);
+export const stateName = (state) => toWords(STATES[state] ?? state);
 
 // Short description of a stored file.
 export const fileOf = ({ digest, format, bytes: size, width, height }) =>
@@ -59,11 +59,11 @@ export const fileOf = ({ digest, format, bytes: size, width, height }) =>
 const isFile = (value) => typeof value.digest === 'string' && typeof value.bytes === 'number';
 
 // Returns every scalar of a JSON value with its path; a stored file counts as one value.
-export function leaves(value, way = []) {
-  if (value === null || typeof value !== 'object') return [[way, value]];
-  if (isFile(value)) return [[way, fileOf(value)]];
+export function flatten(value, path = []) {
+  if (value === null || typeof value !== 'object') return [[path, value]];
+  if (isFile(value)) return [[path, fileOf(value)]];
   const inside = Object.entries(value);
-  return inside.length ? inside.flatMap(([name, part]) => leaves(part, [...way, name])) : [[way, value]];
+  return inside.length ? inside.flatMap(([name, part]) => flatten(part, [...path, name])) : [[path, value]];
 }
 
 // Only http and https URLs become links.
@@ -74,12 +74,12 @@ export function webAddress(text) {
 }
 
 // Last characters of an id: ids created at the same time share their beginning.
-export const endOf = (id) => `…${id.slice(-6)}`;
+export const idSuffix = (id) => `…${id.slice(-6)}`;
 
 // Name or e-mail address of a user, null if neither is set.
-export const nameOf = (user) => (user.erased ? 'Erased' : user.name?.trim() || user.email || null);
+export const userName = (user) => (user.erased ? 'Erased' : user.name?.trim() || user.email || null);
 
-export const called = (user) => nameOf(user) ?? `User ${endOf(user.id)}`;
+export const displayName = (user) => userName(user) ?? `User ${idSuffix(user.id)}`;
 
 // Two letters and one of eight colours, derived from the id.
 export function monogram(id, name) {

@@ -1,5 +1,5 @@
 // Names of jobs and task kinds, taken from the OpenAPI document.
-import { words } from './format.js';
+import { toWords } from './format.js';
 import { useLoad } from './load.js';
 import { jobs, openapi, plain, pointer } from './openapi.js';
 
@@ -20,7 +20,7 @@ function kindsOf(document) {
   const all = jobs(document);
   return new Map((plain(document, kind).enum ?? []).map((name) => {
     const summaries = all.filter(areOf(name)).map((job) => job.summary);
-    return [name, summaries.length === 1 ? summaries[0] : summaries.length && common(summaries) || words(name)];
+    return [name, summaries.length === 1 ? summaries[0] : summaries.length && common(summaries) || toWords(name)];
   }));
 }
 
@@ -30,4 +30,4 @@ export function useKinds() {
   return error ? new Map() : data;
 }
 
-export const kindName = (kinds, kind) => kinds?.get(kind) ?? words(kind);
+export const kindName = (kinds, kind) => kinds?.get(kind) ?? toWords(kind);

@@ -62,8 +62,8 @@ function kindOfText(schema, name) {
 function isAddress(pattern) {
   if (!pattern) return false;
   const form = new RegExp(pattern);
-  const takes = (scheme) => form.test(`${scheme}://example.org/a`);
-  return takes('http') && takes('https') && !takes('ftp') && !form.test('a');
+  const accepts = (scheme) => form.test(`${scheme}://example.org/a`);
+  return accepts('http') && accepts('https') && !accepts('ftp') && !form.test('a');
 }
 
 function kindOfList(document, schema, name) {
@@ -76,13 +76,13 @@ function kindOfList(document, schema, name) {
 const isPicture = (schema) => /base64/i.test(schema.description ?? '');
 
 // Initial value of a field.
-export const initial = (field) => field.schema.default;
+export const initialValue = (field) => field.schema.default;
 
-export const isUntouched = (value) => value === undefined || value === '' || (Array.isArray(value) && value.length === 0);
+export const isEmpty = (value) => value === undefined || value === '' || (Array.isArray(value) && value.length === 0);
 
 // Applies a change: a new value, or a function of the current one. Functions are needed because other fields can
 // change while a picture is read.
-export const become = (change, before) => (typeof change === 'function' ? change(before) : change);
+export const applyChange = (change, before) => (typeof change === 'function' ? change(before) : change);
 
 // Builds the request body from values that differ from the defaults. `text(picture)` encodes a picture.
 export function body(document, schema, values, text, skip = []) {
@@ -95,7 +95,7 @@ export function body(document, schema, values, text, skip = []) {
 }
 
 function valueOf(document, { schema, kind }, value, text) {
-  if (isUntouched(value)) return undefined;
+  if (isEmpty(value)) return undefined;
   switch (kind) {
     case 'picture': return text(value);
     case 'pictures': return value.map(text);
@@ -135,19 +135,19 @@ export function valuesOf(document, schema, thing) {
 }
 
 // Describes the limits of a field.
-export function allowed({ schema, kind }) {
+export function describeLimits({ schema, kind }) {
   const told = [];
   if (schema.minimum !== undefined && schema.maximum !== undefined) told.push(`${schema.minimum} to ${schema.maximum}`);
   else if (schema.minimum !== undefined) told.push(`${schema.minimum} or more`);
   else if (schema.maximum !== undefined) told.push(`${schema.maximum} or less`);
   if (schema.maxLength) told.push(`at most ${schema.maxLength} characters`);
   const of = kind === 'pictures' ? 'picture' : 'entry';
-  if (schema.minItems || schema.maxItems) told.push(some(schema.minItems ?? 0, schema.maxItems, of));
+  if (schema.minItems || schema.maxItems) told.push(describeCount(schema.minItems ?? 0, schema.maxItems, of));
   return told.join(', ');
 }
 
 // Describes a number of entries.
-function some(least, most, one) {
+function describeCount(least, most, one) {
   const many = (number) => (number === 1 ? `1 ${one}` : `${number} ${one.replace(/y$/, 'ie')}s`);
   if (most === undefined) return `${many(least)} or more`;
   if (least === most) return many(most);

@@ -8,18 +8,18 @@ export const session = store({ token: sessionStorage.getItem(KEY), user: session
 
 export const token = () => session.get().token;
 
-export function begin(token, user) {
+export function openSession(token, user) {
   sessionStorage.setItem(KEY, token);
   session.set({ token, user });
 }
 
-export function end() {
+export function endSession() {
   sessionStorage.removeItem(KEY);
   session.set({ token: null, user: null });
 }
 
 // Calls `work` after a sign-out or a change of user.
-export function onLeaving(work) {
+export function onUserChange(work) {
   let last = session.get().user?.id;
   session.follow(({ user }) => {
     if (last && user?.id !== last) work();

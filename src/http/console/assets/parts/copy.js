@@ -1,7 +1,7 @@
 // Copy button.
 import { html, useRef, useState } from '../core/dom.js';
 import { Icon } from './icon.js';
-import { tell } from './notes.js';
+import { notify } from './notes.js';
 
 const SHOWN_MS = 1600;
 
@@ -13,7 +13,7 @@ export function Copy({ text, label = 'Copy', shown }) {
     set(isDone ? 'Copied' : 'Not copied');
     setTimeout(() => set(''), SHOWN_MS);
     if (isDone) return;
-    tell('Copying failed; the text is selected, copy it manually', 'warn');
+    notify('Copying failed; the text is selected, copy it manually', 'warn');
     const place = button.current.closest('.id, .code, .form')?.querySelector('code');
     if (place) getSelection().selectAllChildren(place);
   };

@@ -1,6 +1,6 @@
 // Modal dialog that traps the focus and returns it when closed.
 import { html, useLayoutEffect, useRef } from '../core/dom.js';
-import { useIdentity } from '../core/identity.js';
+import { useElementId } from '../core/identity.js';
 import { Icon } from './icon.js';
 
 const FIELDS = ':is(input, select, textarea):not(:disabled)';
@@ -15,13 +15,13 @@ export function focusFirst(dialog) {
 export function Dialog({ title, onClose, children }) {
   const place = useRef(null);
   const filled = useRef(false);
-  const id = useIdentity('dialog');
+  const id = useElementId('dialog');
   useLayoutEffect(() => {
     const dialog = place.current;
     const opener = document.activeElement;
     dialog.showModal();
     if (!dialog.querySelector('[autofocus]')) focusFirst(dialog);
-    return () => { dialog.close(); stay(opener); };
+    return () => { dialog.close(); restoreFocus(opener); };
   }, []);
   // Cancel events of file inputs bubble up; ignore them.
   const cancel = (event) => { if (event.target === place.current) { event.preventDefault(); onClose?.(); } };
@@ -32,8 +32,8 @@ export function Dialog({ title, onClose, children }) {
     else place.current.showModal();
   };
   // A click outside closes the dialog only while the form is untouched.
-  const press = (event) => { if (!filled.current && isBeside(event, place.current)) onClose?.(); };
-  return html`<dialog ref=${place} aria-labelledby=${id} onCancel=${cancel} onClose=${closed} onMouseDown=${press} onInput=${() => { filled.current = true; }} onChange=${() => { filled.current = true; }}>
+  const onPress = (event) => { if (!filled.current && isOutside(event, place.current)) onClose?.(); };
+  return html`<dialog ref=${place} aria-labelledby=${id} onCancel=${cancel} onClose=${closed} onMouseDown=${onPress} onInput=${() => { filled.current = true; }} onChange=${() => { filled.current = true; }}>
     <div class="dialog">
       <header><h2 id=${id} tabindex="-1">${title}</h2>
         ${onClose && html`<button type="button" class="copy" aria-label="Close" onClick=${onClose}><${Icon} name="close" /></button>`}</header>
@@ -42,10 +42,10 @@ export function Dialog({ title, onClose, children }) {
   </dialog>`;
 }
 
-const LATER_MS = 5000;
+const FOCUS_WATCH_MS = 5000;
 
 // If the element that opened the dialog disappears, the focus moves to the page.
-function stay(opener) {
+function restoreFocus(opener) {
   const observer = new MutationObserver(look);
   function look() {
     if (opener.isConnected) return;
@@ -53,11 +53,11 @@ function stay(opener) {
     if (document.activeElement === document.body) document.getElementById('main')?.focus({ preventScroll: true });
   }
   observer.observe(document.body, { childList: true, subtree: true });
-  setTimeout(() => observer.disconnect(), LATER_MS);
+  setTimeout(() => observer.disconnect(), FOCUS_WATCH_MS);
   look();
 }
 
-function isBeside({ target, clientX, clientY }, dialog) {
+function isOutside({ target, clientX, clientY }, dialog) {
   const { left, right, top, bottom } = dialog.getBoundingClientRect();
   return target === dialog && (clientX < left || clientX > right || clientY < top || clientY > bottom);
 }

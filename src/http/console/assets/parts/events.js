@@ -1,31 +1,31 @@
 // Timeline of recorded events.
 import { html, useState } from '../core/dom.js';
-import { clock, count, day, endOf, exact, leaves, number, words } from '../core/format.js';
+import { clock, count, day, idSuffix, exact, flatten, number, toWords } from '../core/format.js';
 import { namesIn, useNames } from '../core/names.js';
 import { refine, to } from '../core/router.js';
-import { Code, Facts } from './basic.js';
+import { Code, DefinitionList } from './basic.js';
 
-const thingLink = (thing) => {
+const resourceLink = (thing) => {
   const [kind, ...id] = thing.split('/');
   return to('audit', kind, id.join('/'));
 };
 
-export const sentence = (type) => words(type).toLowerCase().replace(/^./, (first) => first.toUpperCase());
+export const typeLabel = (type) => toWords(type).toLowerCase().replace(/^./, (first) => first.toUpperCase());
 
 // Actors other than users and tokens.
-const NOBODY = { system: 'the service', anonymous: 'anonymous' };
+const OTHER_ACTORS = { system: 'the service', anonymous: 'anonymous' };
 
 // Actor by name and end of the id, because names are not unique.
-function Who({ of, nameOf }) {
-  if (NOBODY[of]) return NOBODY[of];
+function ActorName({ of, nameOf }) {
+  if (OTHER_ACTORS[of]) return OTHER_ACTORS[of];
   const [kind, id] = of.split('/');
-  return html`${nameOf(of) ? html`<span class="name">${nameOf(of)}</span>` : kind} <code class="end">${endOf(id)}</code>`;
+  return html`${nameOf(of) ? html`<span class="name">${nameOf(of)}</span>` : kind} <code class="end">${idSuffix(id)}</code>`;
 }
 
 // Actor as a link to its history, with the full id as tooltip.
 export function Actor({ of, nameOf }) {
-  if (NOBODY[of]) return html`<span class="muted">${NOBODY[of]}</span>`;
-  return html`<a href=${thingLink(of)} title=${of}><${Who} of=${of} nameOf=${nameOf} /></a>`;
+  if (OTHER_ACTORS[of]) return html`<span class="muted">${OTHER_ACTORS[of]}</span>`;
+  return html`<a href=${resourceLink(of)} title=${of}><${ActorName} of=${of} nameOf=${nameOf} /></a>`;
 }
 
 // Idempotency keys, which do not change the resource of their stream.
@@ -54,17 +54,17 @@ function Event({ event, fresh, nameOf }) {
   const [kind, ...id] = event.stream.split('/');
   return html`<li class="event ${fresh ? 'fresh' : ''}"><details onToggle=${({ target }) => set(target.open)}>
     <summary><time datetime=${event.at} title=${exact(event.at)}>${clock(event.at)}</time>
-      <span class="what"><strong>${sentence(event.type)}</strong> <span class="kind">${kind}</span> ${nameOf(event.stream) && html`<span class="name">${nameOf(event.stream)}</span> `}<code>${id.join('/')}</code></span>
-      <span class="muted small" title=${event.actor}><${Who} of=${event.actor} nameOf=${nameOf} /></span><span class="muted small position">#${number(event.position)}</span></summary>
-    ${open && html`<${Inside} event=${event} nameOf=${nameOf} />`}</details></li>`;
+      <span class="what"><strong>${typeLabel(event.type)}</strong> <span class="kind">${kind}</span> ${nameOf(event.stream) && html`<span class="name">${nameOf(event.stream)}</span> `}<code>${id.join('/')}</code></span>
+      <span class="muted small" title=${event.actor}><${ActorName} of=${event.actor} nameOf=${nameOf} /></span><span class="muted small position">#${number(event.position)}</span></summary>
+    ${open && html`<${EventDetails} event=${event} nameOf=${nameOf} />`}</details></li>`;
 }
 
-function Inside({ event, nameOf }) {
+function EventDetails({ event, nameOf }) {
   const request = event.request && html`<a href=${to('audit', { request: event.request })}><code>${event.request}</code></a>`;
   return html`<div class="inside">
-    <${Facts} name="wide" of=${[
-      ['Resource', html`<a href=${thingLink(event.stream)}>${event.stream}</a>${nameOf(event.stream) && ` (${nameOf(event.stream)})`}, version ${event.version}`],
-      ['Actor', html`<${Actor} of=${event.actor} nameOf=${nameOf} />${!NOBODY[event.actor] && html` <code class="muted small">${event.actor}</code>`}`],
+    <${DefinitionList} name="wide" of=${[
+      ['Resource', html`<a href=${resourceLink(event.stream)}>${event.stream}</a>${nameOf(event.stream) && ` (${nameOf(event.stream)})`}, version ${event.version}`],
+      ['Actor', html`<${Actor} of=${event.actor} nameOf=${nameOf} />${!OTHER_ACTORS[event.actor] && html` <code class="muted small">${event.actor}</code>`}`],
       ['Time', html`<code>${exact(event.at)}</code>`],
       ['Request', request],
       ['Caused by', event.causation && html`<code>${event.causation}</code>`],
@@ -77,19 +77,19 @@ function Inside({ event, nameOf }) {
 // Changed values before and after.
 export function Changes({ of }) {
   if (of.length === 0) return html`<p class="muted">No visible change.</p>`;
-  return html`<dl class="changes">${of.flatMap(apart).map((change) => html`<div key=${change.path}><dt><code>${change.path ? breakable(change.path) : 'whole resource'}</code></dt>
-    <dd>${change.before !== undefined && html`<del><span class="unseen">before: </span>${shown(change.before)}</del>`}
-      ${change.after !== undefined && html`<ins><span class="unseen">after: </span>${shown(change.after)}</ins>`}</dd></div>`)}</dl>`;
+  return html`<dl class="changes">${of.flatMap(splitByField).map((change) => html`<div key=${change.path}><dt><code>${change.path ? breakable(change.path) : 'whole resource'}</code></dt>
+    <dd>${change.before !== undefined && html`<del><span class="unseen">before: </span>${formatValue(change.before)}</del>`}
+      ${change.after !== undefined && html`<ins><span class="unseen">after: </span>${formatValue(change.after)}</ins>`}</dd></div>`)}</dl>`;
 }
 
 // Allows line breaks between the parts of a path.
 const breakable = (path) => path.split(/(?<=[/_])/).map((part) => html`${part}<wbr />`);
 
 // Shows an added or removed object field by field, without empty values.
-function apart(change) {
+function splitByField(change) {
   const side = change.before === undefined ? 'after' : change.after === undefined ? 'before' : null;
   if (!side || isList(change[side])) return [change];
-  const filled = leaves(change[side]).filter(([, value]) => value !== '' && typeof value !== 'object');
+  const filled = flatten(change[side]).filter(([, value]) => value !== '' && typeof value !== 'object');
   return filled.length ? filled.map(([way, value]) => ({ path: [change.path, ...way].join('/'), [side]: value })) : [change];
 }
 
@@ -97,7 +97,7 @@ const isList = (value) => Array.isArray(value) && value.every((entry) => typeof 
 
 const LINES_MAX = 9;
 
-function shown(value) {
+function formatValue(value) {
   if (value === '') return '(empty)';
   if (isList(value) && value.length === 0) return '(none)';
   const text = isList(value) ? value.join('\n') : typeof value === 'string' ? value : JSON.stringify(value, null, 2);

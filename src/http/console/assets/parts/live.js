@@ -3,10 +3,10 @@ import { useEffect, useState } from '../core/dom.js';
 import { at } from '../core/api.js';
 import { follow } from '../core/sse.js';
 
-export const isOver = (task) => ['COMPLETED', 'FAILED', 'success', 'failed'].includes(task?.state);
+export const hasEnded = (task) => ['COMPLETED', 'FAILED', 'success', 'failed'].includes(task?.state);
 
 // Final cost: failed and cancelled tasks are refunded.
-export const costInTheEnd = ({ state, cost }) => (['FAILED', 'failed'].includes(state) ? { cost: 0, back: cost } : { cost, back: 0 });
+export const finalCost = ({ state, cost }) => (['FAILED', 'failed'].includes(state) ? { cost: 0, back: cost } : { cost, back: 0 });
 
 // Latest state of a task; `line` is 'live', 'lost' or 'over'.
 export function useTask(id) {
@@ -19,7 +19,7 @@ export function useTask(id) {
     const merge = (changes) => { if (!abort.signal.aborted) set((before) => ({ ...before, ...changes })); };
     follow(at`/tasks/${id}/events`, {
       signal: abort.signal,
-      ended: () => isOver(latest),
+      ended: () => hasEnded(latest),
       onState: (line, problem = null) => merge({ line, problem }),
       onEvent: ({ data }) => { latest = data; merge({ task: data, problem: null }); },
     }).then(() => merge({ line: 'over' }), (problem) => merge({ problem, line: 'over' }));

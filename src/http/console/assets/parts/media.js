@@ -1,6 +1,6 @@
 // Results: pictures (compared with the input), videos, audio.
 import { html, useState } from '../core/dom.js';
-import { here } from '../core/api.js';
+import { toLocalUrl } from '../core/api.js';
 import { Icon } from './basic.js';
 
 const SOUND = /\.(mp3|ogg|opus|oga|wav|flac|m4a|aac)$/i;
@@ -12,7 +12,7 @@ const kindOf = (address) => (FILM.test(address) ? 'film' : SOUND.test(address) ?
 export function Results({ task, before }) {
   if (task.expired) return html`<p class="muted">The results have expired and were deleted.</p>`;
   return html`<div class="results">
-    ${task.generated.map((address, at) => html`<${Result} key=${address} address=${here(address)} given=${address} before=${at === 0 ? before : null} />`)}</div>`;
+    ${task.generated.map((address, at) => html`<${Result} key=${address} address=${toLocalUrl(address)} given=${address} before=${at === 0 ? before : null} />`)}</div>`;
 }
 
 function Result({ address, given, before }) {

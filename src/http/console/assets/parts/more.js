@@ -1,23 +1,23 @@
 // Loading more entries, and pages of a list.
 import { html, useEffect, useRef } from '../core/dom.js';
-import { Trouble } from './basic.js';
+import { ErrorMessage } from './basic.js';
 
 // Button that loads the next page of a `useParts` list. It keeps its place and focus while loading.
-export function More({ of, children }) {
+export function LoadMore({ of, children }) {
   if (of.next === undefined) return null;
-  return html`<${Trouble} problem=${of.problem} /><p class="more-row">
-    <button type="button" class="button quiet" aria-disabled=${of.busy ? 'true' : undefined} onClick=${of.goOn}>${of.busy ? 'Please wait' : children}</button></p>`;
+  return html`<${ErrorMessage} problem=${of.problem} /><p class="more-row">
+    <button type="button" class="button quiet" aria-disabled=${of.busy ? 'true' : undefined} onClick=${of.loadMore}>${of.busy ? 'Please wait' : children}</button></p>`;
 }
 
 // Moves focus and view to an element.
-export function beginAt(place) {
+export function focusSection(place) {
   place.focus({ preventScroll: true });
   const { top } = place.getBoundingClientRect();
   if (top < 0 || top > innerHeight / 2) place.scrollIntoView({ block: 'start' });
 }
 
 // Paged list that starts at its top after a page change.
-export function Paged({ page, label, children }) {
+export function PagedSection({ page, label, children }) {
   const place = useRef(null);
   const before = useRef(page);
   useEffect(() => {
@@ -26,7 +26,7 @@ export function Paged({ page, label, children }) {
     // A filter also leads to the first page, but must keep the focus.
     const at = document.activeElement;
     if (at && at !== document.body && !at.closest('.pager')) return;
-    beginAt(place.current);
+    focusSection(place.current);
   }, [page]);
   return html`<section ref=${place} class="paged" tabindex="-1" aria-label=${label}>${children}</section>`;
 }

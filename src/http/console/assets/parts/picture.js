@@ -1,8 +1,8 @@
 // Picture input: drop, paste, file, URL or sample.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/dom.js';
 import { bytes } from '../core/format.js';
-import { useIdentity } from '../core/identity.js';
-import { Icon, tell } from './basic.js';
+import { useElementId } from '../core/identity.js';
+import { Icon, notify } from './basic.js';
 
 const hasFiles = (event) => Boolean(event.dataTransfer?.types.includes('Files'));
 
@@ -26,7 +26,7 @@ export async function given(file, name = file.name || 'picture') {
   return { file, name, size: file.size, base64: data.slice(data.indexOf(',') + 1) };
 }
 
-export const textOf = (picture) => picture.url ?? picture.base64;
+export const encodePicture = (picture) => picture.url ?? picture.base64;
 
 // Generated sample picture for a first try.
 export async function sample() {
@@ -58,7 +58,7 @@ export function useAddress(file) {
 }
 
 // Downloads an input file.
-export function save(file, name) {
+export function downloadFile(file, name) {
   const address = URL.createObjectURL(file);
   Object.assign(document.createElement('a'), { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), SAVED_MS);
@@ -73,32 +73,32 @@ const isText = ({ target, clipboardData }) => Boolean(target.closest?.('textarea
 export function Picture({ label, value, onChange, describedBy, invalid, withSample }) {
   const [over, setOver] = useState(false);
   const reading = useRef(false);
-  const id = useIdentity('picture');
+  const id = useElementId('picture');
   const address = useAddress(value?.file);
-  const take = async (files) => {
+  const acceptFiles = async (files) => {
     const file = [...(files ?? [])].find((file) => file.type.startsWith('image/'));
     if (!file) {
-      if (files?.length) tell(`${files[0].name} is not a picture`, 'warn');
+      if (files?.length) notify(`${files[0].name} is not a picture`, 'warn');
       return;
     }
     reading.current = true;
     try {
       onChange(await given(file));
     } catch {
-      tell(`${file.name} cannot be read`, 'warn');
+      notify(`${file.name} cannot be read`, 'warn');
     } finally {
       reading.current = false;
     }
   };
   // Allows choosing the same file again.
-  const choose = ({ target }) => { take(target.files); target.value = ''; };
+  const choose = ({ target }) => { acceptFiles(target.files); target.value = ''; };
   // The first empty input takes a pasted picture. A layout effect removes the listener before the next paste; a
   // normal effect would let it replace the picture.
   useLayoutEffect(() => {
     const pasted = (event) => {
       if (event.defaultPrevented || value || reading.current || !event.clipboardData?.files.length || isText(event)) return;
       event.preventDefault();
-      take(event.clipboardData.files);
+      acceptFiles(event.clipboardData.files);
     };
     addEventListener('paste', pasted);
     return () => removeEventListener('paste', pasted);
@@ -108,7 +108,7 @@ export function Picture({ label, value, onChange, describedBy, invalid, withSamp
     if (!hasFiles(event)) return;
     event.preventDefault();
     setOver(false);
-    take(event.dataTransfer.files);
+    acceptFiles(event.dataTransfer.files);
   };
   const dropping = { onDragOver: drag, onDragLeave: () => setOver(false), onDrop: drop };
   if (address) {

@@ -1,9 +1,9 @@
 // Publish a version in two steps: metadata, then the archive.
 import { html, useRef, useState } from '../core/dom.js';
 import { at, call, post } from '../core/api.js';
-import { newKey } from '../core/identity.js';
-import { useWork } from '../core/load.js';
-import { Dialog, Trouble } from './basic.js';
+import { newIdempotencyKey } from '../core/identity.js';
+import { useMutation } from '../core/load.js';
+import { Dialog, ErrorMessage } from './basic.js';
 import { OperationForm } from './form.js';
 
 // The first response has the upload URL. Closing the second step leaves the version pending.
@@ -23,8 +23,8 @@ export function SendArchive({ path, version, signedUrl, onClose, onSent }) {
   const [file, choose] = useState(null);
   const link = useRef(signedUrl);
   const key = useRef(null);
-  const work = useWork();
-  const choice = (event) => { key.current = newKey(); choose(event.target.files[0]); };
+  const work = useMutation();
+  const choice = (event) => { key.current = newIdempotencyKey(); choose(event.target.files[0]); };
   const upload = async () => {
     link.current ??= (await post(`${path}/upload`)).signedUrl;
     const ticket = new URL(link.current).pathname.split('/').at(-1);
@@ -39,7 +39,7 @@ export function SendArchive({ path, version, signedUrl, onClose, onSent }) {
   };
   return html`<${Dialog} title=${`Upload the archive of ${version}`} onClose=${onClose}>
     <form class="form" onSubmit=${send}><p>The version is created. Upload its archive, a zip of at most 100 MiB, within 15 minutes.</p>
-      <${Trouble} problem=${work.problem} />
+      <${ErrorMessage} problem=${work.problem} />
       <div class="field"><label for="archive">Archive</label>
         <input id="archive" type="file" accept=".zip,application/zip" onChange=${choice} /></div>
       <footer><button class="button" disabled=${!file || work.busy}>${work.busy ? 'Sending' : 'Upload archive'}</button>
