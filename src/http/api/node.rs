@@ -27,7 +27,7 @@ use crate::projections::page::{Page, PageRequest};
 pub const X_TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 
 /// Maximum size of each page cache, in bytes.
-const PAGE_CACHE_BYTES_MAX: usize = 16 << 20;
+const PAGE_CACHE_BYTES_MAX: u64 = 16 << 20;
 /// Size in bytes above which a page is joined after the read models are released.
 const BUILT_UNDER_LOCK_MAX: usize = 128 << 10;
 
@@ -80,10 +80,8 @@ fn reply_with_page(
     };
 
     let accepted = call.accepted_codings();
-    // A compressed page is expensive, so it is cached on first use.
-    let is_cacheable = !request.bypass_cache && !is_admin && (accepted.is_some() || cache.seen_recently(text));
-    if is_cacheable {
-        cache.insert(&text.into(), generation, page.clone(), page.memory_bytes() + text.len());
+    if !request.bypass_cache && !is_admin {
+        cache.insert(text.into(), generation, page.clone(), page.memory_bytes() + text.len());
     }
 
     page.reply(call.headers(), accepted.as_ref())
