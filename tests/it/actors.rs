@@ -193,7 +193,7 @@ async fn an_idle_aggregate_is_unloaded_and_reloaded_from_the_log() {
     assert_eq!(models.publishers.get(&id("acme")).unwrap().fields.name, Some(Name::parse("Acme").unwrap()));
 }
 
-/// Surroundings in which the actor of `acme` panics once at `place`.
+/// Environment in which the actor of `acme` panics once at `point`.
 fn panics_once_at(point: FailPoint) -> Environment {
     let armed = AtomicBool::new(true);
     Environment::system().with_fail_point_handler(Arc::new(move |hit, subject| {

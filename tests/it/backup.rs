@@ -171,7 +171,7 @@ async fn a_second_backup_copies_only_new_data_and_keeps_modes() {
     let name = backup.to_str().unwrap();
     run(data.path(), &["backup", name]).expect(0);
     // Without changes, nothing is copied
-    run(data.path(), &["backup", name]).expect(0).assert_contains(&["; new: 0 files, 0.0 MiB; old ones removed: 0"]);
+    run(data.path(), &["backup", name]).expect(0).assert_contains(&["; copied: 0 files, 0.0 MiB; removed: 0"]);
     assert!(
         files_below(&backup)
             .iter()
@@ -186,7 +186,7 @@ async fn a_second_backup_copies_only_new_data_and_keeps_modes() {
     run(data.path(), &["backup", name]).expect(0).assert_contains(&["; new: 1 file, "]);
     fs::rename(keys.join("one"), keys.join("two")).unwrap();
     fs::write(keys.join("two"), "key of two").unwrap();
-    run(data.path(), &["backup", name]).expect(0).assert_contains(&["; new: 1 file, ", "old ones removed: 1"]);
+    run(data.path(), &["backup", name]).expect(0).assert_contains(&["; copied: 1 file, ", "removed: 1"]);
     let is_stored = |text: &str| files_below(&backup).iter().any(|file| fs::read(file).unwrap() == text.as_bytes());
     assert!(is_stored("key of two") && !is_stored("key of one"));
     // After a restore every file is identical, readable only by its owner
@@ -264,7 +264,7 @@ async fn a_decayed_file_is_rewritten_by_the_next_backup() {
     assert_eq!(actual.out.matches(anew).count(), files_below(&backup.join("files")).len(), "{}", actual.out);
     // And it is complete, and the one after it copies nothing
     run(data.path(), &["backup", "--verify", name]).expect(0);
-    let actual = run(data.path(), &["backup", name]).expect(0).assert_contains(&["; new: 0 files, 0.0 MiB;"]);
+    let actual = run(data.path(), &["backup", name]).expect(0).assert_contains(&["; copied: 0 files, 0.0 MiB;"]);
     assert!(!actual.out.contains(anew), "{}", actual.out);
     // But a file that is corrupt on both sides is not reported as backed up
     let archive = file_below(&data.path().join("archives"));

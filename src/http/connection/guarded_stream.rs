@@ -161,7 +161,7 @@ pub struct ConnectionActivity {
     is_head_started: Cell<bool>,
     /// Deadline of the next head.
     head_deadline: Cell<Option<Instant>>,
-    /// Bytes received after the last answer or pause: the next head, or the rest of a body that nobody reads.
+    /// Bytes received after the last answer or pause: the next head, or the rest of an unread body.
     unanswered: Cell<usize>,
     /// Last bytes received.
     tail: Cell<[u8; 4]>,
@@ -194,7 +194,7 @@ impl ConnectionActivity {
         }
     }
 
-    /// Returns `true` if a client goes on sending a body that was answered without being read, and a pause is due.
+    /// Returns `true` if a client keeps sending an unread body after the response, and a pause is due.
     fn take_discard_pause(&self) -> bool {
         let is_due = self.has_served.get() && self.unanswered.get() >= DISCARD_BYTES;
         if is_due {

@@ -35,8 +35,8 @@ struct StoredResponseHead {
 }
 
 impl StoredResponse {
-    /// Returns the response to store, or `None` if the client may retry or the body is too large. `again` means that an
-    /// earlier run executed the request, so a 404 only says that its result is gone.
+    /// Returns the response to store, or `None` if the client may retry or the body is too large. `is_rerun` means
+    /// that an earlier run executed the request, so a 404 only says that its result is gone.
     #[must_use]
     pub fn new(
         at: Timestamp,

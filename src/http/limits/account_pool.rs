@@ -31,7 +31,7 @@ struct HeldPermits {
     by_account: HashMap<Account, usize>,
 }
 
-/// Place in a pool, given back on drop.
+/// Slot of a pool, released on drop.
 pub struct PoolPermit {
     pool: AccountPool,
     account: Account,

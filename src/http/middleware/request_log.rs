@@ -28,7 +28,7 @@ const HEADERS_MAX: usize = 32 * 1024;
 /// Header with the request id.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Handles a request with `answer` inside the common frame.
+/// Handles a request with `respond`, and adds the request id, common headers and log line.
 ///
 /// # Errors
 /// Errors of the framework, already in the common format.

@@ -27,7 +27,7 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// Returns the value of `Content-Range`; `of` is the length of the file.
+    /// Returns the value of `Content-Range`; `total` is the length of the file.
     #[must_use]
     pub fn content_range(self, total: u64) -> String {
         format!("bytes {}-{}/{total}", self.start, self.start + self.length - 1)

@@ -144,7 +144,7 @@ impl Problem {
         Self::new(Code::NotFound, format!("{resource} not found"))
     }
 
-    /// Creates the 404 for an unknown path; `near` are similar paths.
+    /// Creates the 404 for an unknown path; `suggestions` are similar paths.
     #[must_use]
     pub fn unknown_path(method: &Method, suggestions: &[&str]) -> Self {
         if suggestions.is_empty() {

@@ -1,6 +1,6 @@
 //! Video codec behind two traits, implemented by H.264 in Rust.
 //!
-//! The crate does not write the colour description, which the container contains (`mp4`), and the level is
+//! The codec crate does not write the colour description, so the container (`mp4`) has it, and the level is
 //! chosen here by size. Parameter sets precede every key frame, so separately encoded groups form one stream.
 
 use rusty_h264::{Decoder as Decoding, Encoder as Encoding, EncoderConfig, Preset, YuvFrame};

@@ -204,6 +204,6 @@ fn the_total_pixels_of_a_long_video_are_limited() {
 
     // Then nothing is drawn, and the error contains the numbers
     let reason =
-        "the film would have 7224 frames of 1080x1080, 8427 million pixels in all; at most 5000 million are allowed";
+        "the video would have 7224 frames of 1080x1080, 8427 million pixels in all; at most 5000 million are allowed";
     assert_eq!(result.unwrap_err(), Fault::Input { code: "video_too_large", reason: reason.to_owned() });
 }

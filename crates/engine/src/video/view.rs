@@ -22,7 +22,7 @@ pub struct View {
 }
 
 /// Displacement of positions in a picture before they are sampled.
-pub type Bend<'a> = &'a (dyn Fn(Vec2) -> Vec2 + Sync);
+pub type ViewBend<'a> = &'a (dyn Fn(Vec2) -> Vec2 + Sync);
 
 impl View {
     /// Creates a view with estimated depth.
@@ -38,7 +38,7 @@ impl View {
     }
 
     /// Draws the view from a pose.
-    pub fn draw(&self, pose: &Pose, bend: Option<Bend<'_>>, frame: &mut Raster) {
+    pub fn draw(&self, pose: &Pose, bend: Option<ViewBend<'_>>, frame: &mut Raster) {
         if *pose == Pose::OWN && bend.is_none() && frame.size() == self.picture.size() {
             frame.pixels_mut().copy_from_slice(self.picture.pixels());
             return;

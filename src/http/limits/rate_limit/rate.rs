@@ -43,8 +43,8 @@ impl Rate {
         self.interval.saturating_mul(self.burst)
     }
 
-    /// Checks a request at `now` and counts it if it is allowed. `whole_at`, the time at which the caller's burst is
-    /// whole, then moves forward. A value too far in the future means that the clock was set back, and is clamped.
+    /// Checks a request at `now` and counts it if it is allowed. `reset_at`, the time at which the caller's burst is
+    /// full again, then moves forward. A value too far in the future means that the clock was set back, and is clamped.
     pub fn check(&self, reset_at: &mut i64, now: i64) -> RateDecision {
         let window = self.window();
         let used = reset_at.saturating_sub(now).clamp(0, window);
