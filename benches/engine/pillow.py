@@ -1,4 +1,4 @@
-"""The nearest that Pillow does to each job of the engine: `pillow.py JOB PICTURE ROUNDS` prints seconds and peak KiB.
+"""Closest Pillow equivalent of each engine job: `pillow.py JOB PICTURE ROUNDS` prints seconds and peak KiB.
 
 One thread, as Pillow works; what is read and written is not counted, as in the bench that calls it.
 """

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use reader::{Pace, ReceivedStream, listen};
 use service::{Service, block_on};
 
-/// Length of a piece of `alone`, in seconds.
+/// Length of a piece of the sequential part, in seconds.
 const ALONE: u32 = 30;
 /// Length of a piece of the slow readers, in seconds.
 const SLOW: u32 = 60;

@@ -38,7 +38,7 @@ class Failure(Exception):
 
 
 class Api:
-    """One kept connection."""
+    """HTTP client with one persistent connection."""
 
     def __init__(self, base, token):
         self.connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=60)
@@ -61,7 +61,7 @@ class Api:
 
 
 class Copy:
-    """The copy: nodes by id, banned ones included."""
+    """Local copy: nodes by id, including banned ones."""
 
     def __init__(self, base, token, limit, overlap):
         self.api, self.limit, self.overlap = Api(base, token), limit, overlap
@@ -69,7 +69,7 @@ class Copy:
         self.pages, self.rounds, self.seen = 0, 0, 0
 
     def pull(self):
-        """One round: everything the first time, then what was touched since the round before."""
+        """Synchronizes once: everything the first time, later only what changed since the previous round."""
         query = {"limit": self.limit, "sort": "created_at", "include_banned": "true", "latest": "true"}
         if self.after is not None:
             moment = datetime.fromtimestamp(self.after - self.overlap, timezone.utc)
@@ -94,7 +94,7 @@ class Copy:
 
 
 class Churn(threading.Thread):
-    """Another client: publishes, revises, bans and lifts bans, so many times a second."""
+    """Client that publishes, revises, bans and unbans at a fixed rate."""
 
     def __init__(self, base, token, number, rate, ids, seed):
         super().__init__(daemon=True)
@@ -136,7 +136,7 @@ class Churn(threading.Thread):
 
 
 def fill(base, token, nodes, publishers):
-    """The catalogue that is there before anything happens; gives (publisher, node) pairs."""
+    """Creates the initial catalogue; returns (publisher, node) pairs."""
     api = Api(base, token)
     ids = []
     for number in range(publishers):
@@ -150,7 +150,7 @@ def fill(base, token, nodes, publishers):
 
 
 def start(binary, directory):
-    """The service on a directory of its own; gives the process and its base URL."""
+    """Starts the service on a fresh directory; returns the process and its base URL."""
     environment = dict(os.environ, MEDIARY_ADMIN_TOKEN=TOKEN)
     command = [binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", directory, "--log-level", "warn"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
@@ -163,7 +163,7 @@ def start(binary, directory):
 
 
 def differences(name, ours, theirs):
-    """Prints how two catalogues differ, and whether they do."""
+    """Prints the differences between two catalogues; returns whether there are any."""
     missing, extra = theirs.keys() - ours.keys(), ours.keys() - theirs.keys()
     other = [id for id in theirs.keys() & ours.keys() if ours[id] != theirs[id]]
     for what, ids in [("missing", missing), ("too much", extra), ("different", other)]:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plays films of a running service in headless Chromium and tells for each its size, its length, and how many of its frames were dropped.
+"""Plays videos of a running service in headless Chromium and prints size, length and dropped frames of each.
 
     benches/video/play.py URL...
 
@@ -34,7 +34,7 @@ def main(urls):
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         page = browser.new_page()
         for url in urls:
-            # Beside the film, so that no other origin has to be allowed.
+            # Same origin as the video, so no other origin has to be allowed.
             page.goto(urljoin(url, "/health"))
             width, height, seconds, frames, dropped = page.evaluate(PLAY, url)
             print(f"{width}x{height}, {seconds} s, {frames} frames, {dropped} dropped: {url}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the small files that mutants are made of: `python3 fuzz/seeds/make.py` (needs Pillow, and ffmpeg with libx264).
+"""Creates the small seed files of the mutants: `python3 fuzz/seeds/make.py` (needs Pillow, and ffmpeg with libx264).
 
 They are checked in, so nobody needs this but who adds one. `film/own.mp4` comes from the engine itself:
 `cargo run --bin test-child -- film fuzz/seeds/film/own.mp4`.

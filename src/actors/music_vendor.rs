@@ -120,7 +120,7 @@ impl GuardedMusicVendor {
         }
     }
 
-    /// Returns the music of a task. It is generated while it is read, at most one moment ahead; dropping the stream
+    /// Returns the music of a task. It is generated while it is read, at most one chunk ahead; dropping the stream
     /// stops the work.
     #[must_use]
     pub fn play(

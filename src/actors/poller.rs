@@ -1,7 +1,7 @@
 //! The poller: submits the tasks of one gateway to its vendor, polls their progress, and stores the results.
 //!
 //! The recorded stage alone determines the next step (`step`), so a restart resumes every unfinished task. A call to a
-//! vendor is recorded before it is made (DESIGN 4). A circuit breaker guards the vendor: tasks wait while it is open,
+//! vendor is recorded before it is made (ADR 13). A circuit breaker guards the vendor: tasks wait while it is open,
 //! and none fails because of it before its deadline.
 
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! Progress of running tasks, and the reasons why others are blocked.
 //!
-//! Progress changes too often for the log (DESIGN 3), so only the last report is kept, in memory. After a restart it is
+//! Progress changes too often for the log, so only the last report is kept, in memory. After a restart it is
 //! unknown until the next attempt.
 
 use std::collections::{BTreeMap, HashMap};

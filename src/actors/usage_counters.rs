@@ -175,7 +175,7 @@ fn is_settled<R: std::fmt::Debug>(result: Result<(), CommandError<R>>, subject: 
 impl Reactor for UsageRecorder {
     type Key = ();
     type Work = ();
-    const NAME: &'static str = "tally";
+    const NAME: &'static str = "usage counters";
 
     fn due(&self, slots: &mut WorkerSlots<()>) -> Vec<((), ())> {
         if self.counters.is_empty() || !slots.try_reserve(&(), Self::NAME) { Vec::new() } else { vec![((), ())] }

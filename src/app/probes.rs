@@ -11,7 +11,7 @@ use crate::domain::ids::UserId;
 use crate::domain::value::Timestamp;
 use crate::events::log::{EventLog, LogFailure};
 use crate::events::sled_log::{ScrubState, ScrubStatus, SledLog};
-use crate::http::api::state::{LogProbe, LogProber, LogVerification, LogVerificationState};
+use crate::http::api::state::{LogProbe, LogProber, LogVerificationState, VerificationView};
 use crate::http::request::as_of;
 use crate::http::server::{Checkpointer, Readiness, ReadinessFailure, ReadinessFailureKind, StorageProbe};
 use crate::pii::Keyring;
@@ -56,7 +56,7 @@ pub(super) fn build_prober(
 }
 
 /// Converts the state of verification for display.
-fn verification(status: ScrubStatus) -> LogVerification {
+fn verification(status: ScrubStatus) -> VerificationView {
     let ScrubStatus { state, position, until, since } = status;
     let (state, reason) = match state {
         ScrubState::Checking => (LogVerificationState::Checking, None),
@@ -65,7 +65,7 @@ fn verification(status: ScrubStatus) -> LogVerification {
         ScrubState::Intact => (LogVerificationState::Sound, None),
         ScrubState::Damaged { reason } => (LogVerificationState::Damaged, Some(reason)),
     };
-    LogVerification { state, position: position.0, until: until.0, since: since.to_string(), reason }
+    VerificationView { state, position: position.0, until: until.0, since: since.to_string(), reason }
 }
 
 /// Returns a function that signs the current state of the log.

@@ -23,7 +23,7 @@ use crate::projections::snapshot::{remove_draft, save, snapshot_dir, snapshot_pa
 
 /// Interval at which the position is checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Events since the last snapshot from which on a stop takes another one.
+/// Number of new events from which a clean stop writes a snapshot.
 const EVENTS_BEFORE_STOP: u64 = 5_000;
 
 /// Thread that takes snapshots.

@@ -19,7 +19,7 @@ impl AuditSubject {
         let (kind, id) = text.split_once('/').unwrap_or((text, ""));
         let kind = parse_kind(kind)?;
         if id.is_empty() {
-            return Err(InvalidValue::new(format!("must name one thing, such as {}", example(kind))));
+            return Err(InvalidValue::new(format!("must name one resource, such as {}", example(kind))));
         }
 
         let stream = match kind {
@@ -104,7 +104,7 @@ mod tests {
         for bad in ["", "nodes/a", "acme", "Node/a"] {
             assert!(message(bad).ends_with("user, publisher, token, node, task, delivery"), "{bad}: {}", message(bad));
         }
-        assert_eq!(message("node"), "must name one thing, such as node/face-tools");
+        assert_eq!(message("node"), "must name one resource, such as node/face-tools");
         assert_eq!(message("user/ann"), UserId::parse("ann").unwrap_err().to_string());
     }
 }

@@ -156,7 +156,7 @@ fn show(arguments: ShowArguments, outer: SettingFlags) -> Result<(), CliError> {
 fn as_of(arguments: AsOfArguments, outer: SettingFlags) -> Result<(), CliError> {
     let AsOfArguments { when, subject, output, target } = arguments;
     let subject = parse_subject(&subject)?;
-    let point_in_time = parse_point_in_time("the time", &when)?;
+    let point_in_time = parse_point_in_time("WHEN", &when)?;
     let target = AuditTarget::open(target, outer)?;
     let state = queries::as_of(&target, &subject, point_in_time, &when)?;
     output.printer().state(&state)?;

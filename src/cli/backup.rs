@@ -70,8 +70,8 @@ pub(super) fn backup(arguments: BackupArguments, outer: SettingFlags) -> Result<
         let report = check(&backup, &mut |done, total| progress.update(done, Some(total)));
         progress.finish();
         let report = report.map_err(|error| CliError::VerificationIncomplete(error.into()))?;
-        return verification_outcome(&report, "it cannot be restored; the next backup to this directory repairs it")
-            .report(false);
+        let consequence = "this backup cannot be restored; the next backup to this directory repairs it";
+        return verification_outcome(&report, consequence).report(false);
     }
     let root = directory.settings(outer)?.data_dir;
     let progress = ProgressLine::new("copying", ProgressUnit::Bytes);
@@ -81,7 +81,7 @@ pub(super) fn backup(arguments: BackupArguments, outer: SettingFlags) -> Result<
     let BackupReport { position, files, bytes, copied_files, copied_bytes, removed, findings, notes } =
         result.map_err(anyhow::Error::from)?;
     let summary = format!(
-        "backed up at position {position} in {seconds:.1} s: {}, {}; new: {}, {}; old ones removed: {removed}",
+        "backed up at position {position} in {seconds:.1} s: {}, {}; copied: {}, {}; removed: {removed}",
         pluralize(files, "file"),
         format_mib(bytes),
         pluralize(copied_files, "file"),

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_may_stand_before_or_after_the_command() {
+    fn flags_are_accepted_before_and_after_the_command() {
         let parse = |words: &[&str]| CliArguments::try_parse_from([&["mediary"], words].concat()).unwrap();
         let before = parse(&["--data-dir", "a", "--listen", "x", "serve"]);
         let Some(CliCommand::Serve(flags)) = before.command else { panic!() };

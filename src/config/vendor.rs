@@ -78,7 +78,7 @@ pub struct VendorSettings {
     pub auth_header: String,
     pub recovery: RecoverySetting,
     pub key_header: String,
-    /// Contains `{key}`.
+    /// Path of the search; contains `{key}`.
     pub search_path: String,
     pub search_settles: Duration,
     /// Jobs that the vendor takes.
@@ -96,7 +96,7 @@ pub struct VendorSettings {
     pub retry_min: Duration,
     pub retry_max: Duration,
     pub lost_after: Duration,
-    /// Consecutive failures.
+    /// Consecutive failures that open the circuit.
     pub breaker_failures: u32,
     pub breaker_pause: Duration,
     pub breaker_pause_max: Duration,
@@ -235,10 +235,10 @@ pub struct MusicVendorSettings {
     pub auth_header: String,
     pub key_header: String,
     pub connect_timeout: Duration,
-    /// Between two lines, and before the first one.
+    /// Timeout between two lines, and before the first one.
     pub line_timeout: Duration,
     pub line_bytes: u64,
-    /// Consecutive failures.
+    /// Consecutive failures that open the circuit.
     pub breaker_failures: u32,
     pub breaker_pause: Duration,
     pub breaker_pause_max: Duration,

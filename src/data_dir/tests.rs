@@ -13,7 +13,7 @@ fn a_directory_is_locked_by_one_process_at_a_time() {
 }
 
 #[test]
-fn a_check_for_a_running_service_does_not_keep_one_from_starting() {
+fn a_check_for_a_running_service_does_not_block_a_start() {
     let folder = tempfile::tempdir().unwrap();
     assert!(!DataDir::is_in_use(folder.path()).unwrap());
     drop(DataDir::open(folder.path()).unwrap());

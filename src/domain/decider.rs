@@ -14,8 +14,9 @@ pub trait Decider: Sized + 'static {
     type State: Default + Send + Unpin;
     type Command: Send;
     type Event: Clone + Send;
-    /// The reason for which a command was refused.
+    /// Reason why a command was rejected.
     type Rejection: Send;
+
     /// Returns the events that follow from `command`; none if nothing changes.
     ///
     /// # Errors

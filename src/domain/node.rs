@@ -109,7 +109,7 @@ pub enum Node {
     /// The id is free.
     #[default]
     Unclaimed,
-    /// The id was claimed; `status` tells whether the node is deleted.
+    /// The id was claimed; `status` shows whether it is deleted.
     Present(Box<NodeProfile>),
 }
 

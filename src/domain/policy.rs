@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_documented_table_is_this_table() {
+    fn the_documented_permissions_match_the_policy() {
         let page = include_str!("../../docs/rights.md");
         // A row has all actions with the same cells.
         let rows = page.lines().filter(|line| line.ends_with("| yes |"));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn everyone_may_do_what_anonymous_callers_may_except_videos_with_publisher_tokens() {
+    fn every_caller_has_the_anonymous_permissions_except_videos_for_publisher_tokens() {
         let video_actions = [Action::SubmitVideoTask, Action::ReadVideoTask, Action::CancelVideoTask];
         for action in Action::ALL.iter().filter(|action| action.allows(CallerRole::Anonymous)) {
             let is_allowed = |role: &CallerRole| action.allows(*role);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_may_do_whatever_a_member_may_and_a_member_whatever_a_user_may() {
+    fn owners_have_all_permissions_of_members_and_members_those_of_users() {
         let implies =
             |weaker, stronger| Action::ALL.iter().all(|action| !action.allows(weaker) || action.allows(stronger));
         assert!(implies(CallerRole::User, CallerRole::Member));

@@ -14,7 +14,7 @@ use super::webhook_secret::WebhookSecrets;
 pub type Email = SingleLineText<320>;
 
 named_values! {
-    /// States of a user. Only error messages contain them; the seed's `User` has no status.
+    /// States of a user. Only error messages contain them; the API's `User` has no status.
     UserStatus { Active = "UserStatusActive", Banned = "UserStatusBanned" }
 }
 

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_comes_back_as_it_was() {
+    fn commits_round_trip() {
         for commit in [commit(1, 0), commit(3, 100), commit(COMMIT_BYTES_MAX / EVENT_BYTES_MAX, EVENT_BYTES_MAX - 100)]
         {
             assert_eq!(decode(&encoded(&commit)), Ok(commit));

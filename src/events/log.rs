@@ -12,7 +12,7 @@
 use super::envelope::{Append, Commit, RecordedEvent};
 use super::stream::{Position, StreamId, Version};
 
-/// Maximum size of a stored event in bytes (DESIGN 3: small records; ADR 5: as small as the largest single field
+/// Maximum size of a stored event in bytes (ADR 5: as small as the largest single field
 /// allows).
 pub const EVENT_BYTES_MAX: usize = 96 * 1024;
 /// Maximum size of all stored events of one append in bytes.

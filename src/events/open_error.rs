@@ -20,7 +20,7 @@ pub enum OpenError {
     #[error("damage in {} at offset {offset}, position {position}: {reason}; {REMEDY}", file.display())]
     Damaged { file: PathBuf, offset: u64, position: Position, reason: String },
     /// A file that is necessary to verify the journal is unusable.
-    #[error("{} cannot vouch for the journal: {reason}; {REMEDY}", file.display())]
+    #[error("{} does not verify the journal: {reason}; {REMEDY}", file.display())]
     Unverifiable { file: PathBuf, reason: String },
     /// A snapshot proves that the log once held more events.
     #[error(

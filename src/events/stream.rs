@@ -7,7 +7,7 @@ pub use mediary_journal::Position;
 
 use crate::domain::ids::{DeliveryId, NodeKey, PublisherId, StreamKind, TaskId, TokenId, UserId};
 
-/// The name of a stream, for example `publisher/acme`. Cheap to clone. Contains no personal data (DESIGN 3).
+/// The name of a stream, for example `publisher/acme`. Cheap to clone. Contains no personal data (ADR 11).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId {
     kind: StreamKind,

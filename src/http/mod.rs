@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! connection ─▶ stack ─▶ compression ─▶ CORS ─▶ CSRF ─▶ router ─▶ pipeline ─▶ handler
-//!                 └──▶ (no Origin, no Accept-Encoding) ──▶──┘
+//!                 └──▶ (no Origin, Accept-Encoding or Sec-Fetch-Site) ──▶──┘
 //!
 //! stack     request id, log line, errors of the framework (`middleware::stack`)
 //! CSRF      rejects cross-origin writes (`middleware::csrf`)
@@ -10,7 +10,8 @@
 //! handler   `api`, one module for each noun
 //! ```
 //!
-//! A handler takes a `pipeline::Call`, which exists only after the gate has authorized the action in the handler's own
+//! A handler takes a `pipeline::Call`, which exists only after the pipeline has authorized the action in the handler's
+//! own
 //! signature. It sends commands to `Dispatch` and reads the read models.
 
 pub mod api;

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_has_an_id_of_its_own_and_an_answer() {
+    fn every_operation_has_a_unique_id_and_a_response() {
         let document: Value = serde_json::from_str(&document_json().unwrap()).unwrap();
         let webhooks = || document["webhooks"].as_object().unwrap().values().map(|webhook| &webhook["post"]);
         let all = || operations(&document).chain(webhooks());
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_asked_for_where_the_policy_asks_for_them() {
+    fn security_requirements_match_the_policy() {
         let document: Value = serde_json::from_str(&document_json().unwrap()).unwrap();
         for row in route_infos() {
             let security = &document["paths"][row.path][method_name(&row.method)]["security"];
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_have_every_field_that_is_read() {
+    fn body_schemas_have_every_field_that_is_read() {
         let document: Value = serde_json::from_str(&document_json().unwrap()).unwrap();
         let to_set = |names: &[&str]| -> BTreeSet<String> { names.iter().map(|name| (*name).to_owned()).collect() };
         let version_fields =
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_goes_without_a_description() {
+    fn everything_has_a_description() {
         // Given the document
         let document: Value = serde_json::from_str(&document_json().unwrap()).unwrap();
         let mut undescribed = Vec::new();
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn every_header_that_an_answer_has_is_described() {
+    fn every_response_header_is_described() {
         let document: Value = serde_json::from_str(&document_json().unwrap()).unwrap();
         let headers = |path: &str, method: &str, status: &str| {
             let response = &document["paths"][path][method]["responses"][status];
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reference_leads_somewhere() {
+    fn every_reference_resolves() {
         let document: Value = serde_json::from_str(&document_json().unwrap()).unwrap();
         let mut references = Vec::new();
         collect_references(&document, &mut references);

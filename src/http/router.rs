@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn written_segments_go_before_named_ones_and_paths_fit_whole() {
+    fn literal_segments_take_precedence_over_parameters() {
         let paths = paths();
         let matched = |path: &str| paths.find(path).map(|(value, _)| *value);
         for path in ["/", "/nodes", "/nodes/search", "/a/b/c"] {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_begins_alike() {
+    fn similar_paths_are_suggested() {
         let paths = paths();
         let near = |path: &str| {
             let mut near: Vec<_> = paths.values_near(path).into_iter().copied().collect();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn named_segments_are_decoded() {
+    fn path_parameters_are_percent_decoded() {
         let paths = paths();
         let (_, params) = paths.find("/nodes/a%2Fb/versions/1.0%2541").unwrap();
         assert_eq!((params.get("node"), params.get("version")), (Some("a/b"), Some("1.0%41")));

@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_route_is_there_once_and_answers_a_method() {
+    fn routes_are_unique_and_have_a_method() {
         let table = table();
         for route in &table {
             assert!(!methods_of(route).is_empty(), "{} {}", route.method, route.path);

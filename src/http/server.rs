@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_framework_takes_as_many_threads_as_may_be_set() {
+    fn the_framework_accepts_the_maximum_number_of_workers() {
         let _builder = Server::build().workers(usize::from(WORKERS_MAX));
     }
 }

@@ -15,7 +15,7 @@ use crate::telemetry::metrics::Metrics;
 const REFRESH_AFTER: Duration = Duration::from_hours(1);
 /// Minimum pause between fetches, for any token.
 const FETCH_INTERVAL_MIN: Duration = Duration::from_secs(30);
-/// The pause while no keys are known and nobody can sign in.
+/// Pause while no keys are known, so that no token can be verified.
 const FETCH_INTERVAL_WITHOUT_KEYS: Duration = Duration::from_secs(5);
 
 /// The keys, and the times of fetches.

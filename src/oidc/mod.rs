@@ -29,7 +29,7 @@ use crate::telemetry::metrics::Metrics;
 /// Label under which the key of user ids is derived, so that the derived key has no other use.
 pub const PURPOSE: &[u8] = b"mediary users of an issuer 1\n";
 
-/// Reason why a token identifies nobody. The details are for the log only, so that a forger learns nothing.
+/// Reason why a token is rejected. The details are for the log only, so that a forger learns nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OidcRejection {
     #[error("{0}")]

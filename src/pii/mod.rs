@@ -3,7 +3,6 @@
 //!
 //! A key is durable before the first event that needs it, and destroyed after the event of the user's erasure.
 
-mod key_cache;
 mod key_files;
 mod seal;
 
@@ -13,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
+use quick_cache::sync::Cache;
 use zeroize::Zeroizing;
 
-use self::key_cache::UserKeyCache;
 use self::key_files::KeyFiles;
 use self::seal::UserKey;
 use crate::data_dir::to_help;
@@ -52,7 +51,7 @@ pub struct Keyring(Arc<KeyringInner>);
 
 struct KeyringInner {
     files: KeyFiles,
-    cache: Mutex<UserKeyCache>,
+    cache: Cache<UserId, Arc<UserKey>>,
     /// Locks by user, held while a key file is created, read or destroyed.
     key_locks: Box<[Mutex<()>]>,
     erased: RwLock<HashSet<UserId>>,
@@ -64,7 +63,7 @@ impl Keyring {
     pub fn open(data_dir: &Path) -> Self {
         Self(Arc::new(KeyringInner {
             files: KeyFiles::new(data_dir.join("personal")),
-            cache: Mutex::new(UserKeyCache::new(CACHED_MAX)),
+            cache: Cache::new(CACHED_MAX),
             key_locks: (0..LOCK_COUNT).map(|_| Mutex::default()).collect(),
             erased: RwLock::default(),
         }))
@@ -113,8 +112,7 @@ impl Keyring {
     /// Returns the users whose keys are not cached.
     #[must_use]
     pub fn uncached(&self, users: impl IntoIterator<Item = UserId>) -> Vec<UserId> {
-        let mut cache = self.0.cache.lock();
-        users.into_iter().filter(|user| cache.get(*user).is_none()).collect()
+        users.into_iter().filter(|user| !self.0.cache.contains_key(user)).collect()
     }
 
     /// Reads existing keys into the cache. Blocks.
@@ -138,7 +136,7 @@ impl Keyring {
     /// Prevents reading and sealing of the user's data. The key stays on disk.
     pub fn mark_erased(&self, user: UserId) {
         self.0.erased.write().insert(user);
-        self.0.cache.lock().remove(user);
+        self.0.cache.remove(&user);
     }
 
     /// Returns `true` if the user was erased.
@@ -174,7 +172,7 @@ impl Keyring {
     }
 
     fn cached(&self, user: UserId) -> Option<Arc<UserKey>> {
-        self.0.cache.lock().get(user)
+        self.0.cache.get(&user)
     }
 
     fn read_key(&self, user: UserId) -> Option<Arc<UserKey>> {
@@ -213,7 +211,7 @@ impl Keyring {
         };
 
         let key = Arc::new(UserKey::new(user, &secret));
-        self.0.cache.lock().insert(user, Arc::clone(&key));
+        self.0.cache.insert(user, Arc::clone(&key));
         Ok(Some(key))
     }
 

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use bitset::Slot;
-use cache::GenerationCache;
+use cache::{GenerationCache, RecentKeys};
 use entry::NodeEntry;
 use index::{IndexedParts, Indexes, NodeIndexTerms};
 use list::Selection;
@@ -42,7 +42,7 @@ pub use list::{NodeFilter, NodeQuery};
 pub use snapshot_row::{NodeSnapshotRow, OwnerSnapshotRow};
 
 /// Maximum bytes of cached lists.
-const LIST_CACHE_BYTES: usize = 16 << 20;
+const LIST_CACHE_BYTES: u64 = 16 << 20;
 
 /// All nodes.
 #[derive(Clone)]
@@ -61,6 +61,7 @@ pub struct Nodes {
     generation: u64,
     indexes: OnceLock<Box<Indexes>>,
     list_cache: GenerationCache<Selection, Arc<[Slot]>>,
+    recent_selections: RecentKeys,
 }
 
 impl Nodes {
@@ -78,6 +79,7 @@ impl Nodes {
             generation: 0,
             indexes: OnceLock::new(),
             list_cache: GenerationCache::new(LIST_CACHE_BYTES),
+            recent_selections: RecentKeys::default(),
         }
     }
 

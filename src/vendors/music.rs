@@ -31,7 +31,7 @@ pub trait MusicVendor: Send + Sync + 'static {
         false
     }
 
-    /// Starts to play. Music is generated only as it is read, at most one item ahead, so a slow listener slows it
+    /// Starts the stream. Items are generated as they are read, at most one ahead, so a slow client slows the engine
     /// down.
     fn play(&self, job: MusicJob) -> VendorMusicStream;
 }

@@ -1,4 +1,4 @@
-"""What the tests share: the service, things to look at, and a browser that watches what pages do."""
+"""Shared fixtures: the service, sample resources, and a browser that records errors of the pages."""
 
 import base64
 import http.server
@@ -24,13 +24,13 @@ ADMIN = os.environ["BROWSER_TOKEN"]
 REPORTS = Path(os.environ["BROWSER_REPORTS"])
 WIDE = {"width": 1360, "height": 900}
 NARROW = {"width": 390, "height": 844}
-# Nothing takes this long; a busy machine and a service without optimisations do. It is waited for conditions, never for this.
+# Upper bound for conditions on a busy machine with a debug build; tests never sleep this long.
 PATIENCE_S = 90
 expect.set_options(timeout=PATIENCE_S * 1000)
 
 
 def send(method, path, body=None, token=ADMIN, content_type="application/json"):
-    """Sends a request that must succeed; gives the JSON of its answer, or all of its lines of JSON."""
+    """Sends a request that must succeed; returns the JSON of the response, or of all its lines."""
     data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
     url = path if path.startswith("http") else BASE + path
     request = urllib.request.Request(url, data=data, method=method, headers={"Content-Type": content_type})
@@ -51,28 +51,28 @@ def document():
 
 
 def submissions(tag):
-    """The jobs of a kind that the document has; none while the service does not offer them."""
+    """Jobs of a kind in the OpenAPI document."""
     paths = document()["paths"].items()
     posts = [(path, item["post"]) for path, item in paths if path.startswith(f"/proxy/{tag}/") and "post" in item]
     return [post["operationId"] for path, post in posts if "{" not in path and "requestBody" in post]
 
 
 def user(name, **fields):
-    """A new user with a token."""
+    """Creates a user with a token."""
     made = send("POST", "/admin/users", {"name": name, "email": f"{uuid.uuid4().hex[:8]}@example.org", **fields})
     token = send("POST", f"/admin/users/{made['id']}/tokens", {"name": "browser test"})["token"]
     return {**made, "token": token}
 
 
 def name(kind):
-    """An id that no other test has."""
+    """Returns an id that no other test uses."""
     return f"{kind}-{uuid.uuid4().hex[:8]}"
 
 
 def archive():
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as file:
-        # Of a fixed time, so that the bytes are always the same.
+        # A fixed time keeps the bytes identical.
         file.writestr(zipfile.ZipInfo("node.py", (2026, 1, 1, 0, 0, 0)), "VALUE = 1\n")
     return packed.getvalue()
 
@@ -85,7 +85,7 @@ def publish(publisher, node, version, token=ADMIN, **fields):
 
 
 def registry(nodes=1, **fields):
-    """A publisher with nodes that have a version each; gives their ids."""
+    """Creates a publisher with nodes of one version each; returns their ids."""
     publisher = name("publisher")
     send("POST", "/publishers", {"id": publisher, "name": publisher.title()})
     ids = [name("node") for _ in range(nodes)]
@@ -104,7 +104,7 @@ def png(width, height):
 
 
 def wait_until(true, seconds=PATIENCE_S):
-    """Waits for what nothing tells of."""
+    """Waits for a condition without an event."""
     until = time.monotonic() + seconds
     while not true():
         if time.monotonic() > until:
@@ -113,10 +113,10 @@ def wait_until(true, seconds=PATIENCE_S):
 
 
 def heard(browser, sound):
-    """What a browser decodes of a file: its length, and how loud it is (the root of the mean square)."""
+    """Length and RMS level of a file, as decoded by a browser."""
     page = browser.new_page()
     try:
-        # A page of nobody: those of the console may load nothing from data.
+        # A blank page, because the console's policy forbids data URLs.
         return page.evaluate("""async (text) => {
             const bytes = Uint8Array.from(atob(text), (letter) => letter.codePointAt(0));
             const sound = await new OfflineAudioContext(2, 48000, 48000).decodeAudioData(bytes.buffer);
@@ -128,7 +128,7 @@ def heard(browser, sound):
 
 
 class Receiver:
-    """Takes callbacks, and answers each with the next of its statuses, then with 204. It has nothing to give."""
+    """Webhook receiver that answers with the given statuses in order, then 204; GET returns 404."""
 
     def __init__(self, *statuses):
         taken, left = [], list(statuses)
@@ -154,7 +154,7 @@ class Receiver:
 
 
 class BrowserTest(unittest.TestCase):
-    """A test with a browser. Every page is watched: no error on the console, no dialog, no request to another host."""
+    """Test case with a browser. Fails on console errors, dialogs and requests to other hosts."""
 
     @classmethod
     def setUpClass(cls):
@@ -182,7 +182,7 @@ class BrowserTest(unittest.TestCase):
         self.assertEqual(self.seen, [], "what pages did that they must not do")
 
     def page(self, path="/nodes", token=None, theme="light", size=WIDE, allowed=(), **options):
-        """A page of the console, signed in with a token; failures with an `allowed` status, or by that name, are no fault of it."""
+        """Opens a console page with a token; responses with an `allowed` status or error name are expected."""
         context = self.browser.new_context(viewport=size, color_scheme=theme, base_url=BASE, reduced_motion="reduce", **options)
         context.set_default_timeout(PATIENCE_S * 1000)
         context.grant_permissions(["clipboard-read", "clipboard-write"], origin=BASE)
@@ -218,16 +218,16 @@ class BrowserTest(unittest.TestCase):
         page.context.on("page", lambda opened: self.seen.append(f"a window was opened: {opened.url}"))
 
     def show(self, page, path):
-        """Goes to another page of the console."""
+        """Navigates to another console page."""
         page.evaluate("address => { location.hash = address }", path)
         self.settle(page)
 
     def settle(self, page):
-        """Waits until everything that is asked for is there."""
+        """Waits until no request is in flight."""
         self.until(page, "!document.querySelector('[aria-busy=true], .bone')")
 
     def until(self, page, true, seconds=PATIENCE_S):
-        """Waits until an expression is true in the page. The browser's own waiting would evaluate text, which pages forbid."""
+        """Waits until an expression is true. The driver's own wait would need eval, which the policy forbids."""
         until = time.monotonic() + seconds
         while not page.evaluate(true):
             self.assertLess(time.monotonic(), until, f"never true: {true}")

@@ -1,4 +1,4 @@
-"""What axe-core finds on every page, light and dark, wide and narrow."""
+"""axe-core checks of every page in both themes and two widths."""
 
 import base64
 import unittest
@@ -13,7 +13,7 @@ PHONE = {"width": 360, "height": 740}
 
 
 def task(address="http://127.0.0.1:9/hook", **fields):
-    """A task that tries to tell somebody, who does not listen."""
+    """Creates a task whose webhook receiver fails."""
     picture = base64.b64encode(png(8, 8)).decode()
     sent = {"image": picture, "webhook_url": address, **fields}
     return send("POST", "/proxy/imagevendor/v1/ai/image-upscaler", sent)["data"]["task_id"]
@@ -36,7 +36,7 @@ def pages():
 
 
 def longest():
-    """Pages of things whose every text is as long as it may be, and cannot be broken between words."""
+    """Pages with the longest unbreakable text in every field."""
     text, address = "W" * 200, "https://example.org/" + "w" * 2000
     publisher, node = name("p") + "p" * 50, (name("n") + "n" * 100)[:100]
     send("POST", "/publishers", {"id": publisher, "name": text, "description": text, "support": text, "website": address[:1000],
@@ -56,7 +56,7 @@ def longest():
 
 class Accessibility(BrowserTest):
     def grave(self, page, where, **options):
-        """What axe-core finds that keeps people out."""
+        """Returns the serious and critical findings."""
         found = Axe().run(page, options=options or None).response["violations"]
         return [f"{where}: {it['id']}: {node['target']} {node['failureSummary']}" for it in found if it["impact"] in GRAVE for node in it["nodes"]]
 
@@ -64,14 +64,14 @@ class Accessibility(BrowserTest):
         self.assertEqual(self.grave(page, where), [])
 
     def test_every_page(self):
-        # Only colours differ in the dark; everything is where it was.
+        # The dark theme changes only colours, so one width is enough.
         colours = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
         paths, found = pages(), []
         for theme, size, options in (("light", WIDE, {}), ("dark", WIDE, colours), ("dark", PHONE, {})):
             page = self.page("/nodes", token=ADMIN, theme=theme, size=size, bypass_csp=True)
             for path in paths:
                 self.show(page, path)
-                # What is folded is looked at too.
+                # Checks collapsed parts too.
                 page.evaluate("document.querySelectorAll('main details').forEach(it => { it.open = true })")
                 found += self.grave(page, f"{path} {theme} {size['width']}", **options)
                 found += self.too_wide(page, path)
@@ -86,7 +86,7 @@ class Accessibility(BrowserTest):
         for path in paths:
             self.show(page, path)
             found += self.too_wide(page, path)
-        # Nor is a dialog that names such a thing, nor what waits for a decision on it.
+        # Also dialogs and the moderation list.
         self.show(page, f"/nodes/{node}")
         for button in ("Ban", "Delete", "Publish version"):
             page.locator(".actions").get_by_role("button", name=button, exact=True).click()

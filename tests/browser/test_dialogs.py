@@ -1,4 +1,4 @@
-"""Dialogs and their forms: where the keyboard is, what closes them, what they send."""
+"""Dialogs and forms: focus, closing, sent fields."""
 
 import json
 import re
@@ -10,25 +10,25 @@ from support import ADMIN, NARROW, BrowserTest, archive, name, registry, send, u
 
 
 def beside(page):
-    """Presses beside the dialog."""
+    """Clicks outside the dialog."""
     box = page.locator("dialog").last.bounding_box()
     page.mouse.click(box["x"] - 8, box["y"] + 20)
 
 
 class Dialogs(BrowserTest):
-    def test_the_keyboard_is_in_the_first_field_and_back_where_it_was_when_it_is_closed(self):
+    def test_a_dialog_focuses_its_first_field_and_restores_the_focus(self):
         # Given a form that is opened by keyboard
         page = self.page("/users", token=ADMIN)
         opener = page.get_by_role("button", name="Create user")
         opener.focus()
         page.keyboard.press("Enter")
-        # Then its first field has the keyboard, and whoever closes it is where they were
+        # Then the first field has the focus, and closing returns it
         expect(page.get_by_role("textbox", name="Name")).to_be_focused()
         page.keyboard.press("Escape")
         expect(page.get_by_role("dialog")).to_have_count(0)
         expect(opener).to_be_focused()
 
-    def test_the_keyboard_goes_on_from_the_page_when_what_opened_the_dialog_is_gone(self):
+    def test_the_focus_moves_to_the_page_if_the_opener_is_gone(self):
         publisher, _ = registry(0)
         send("POST", f"/publishers/{publisher}/tokens", {"name": "build machine"})
         page = self.page(f"/publishers/{publisher}/tokens", token=ADMIN)
@@ -37,16 +37,16 @@ class Dialogs(BrowserTest):
         expect(page.get_by_role("heading", name="No tokens")).to_be_visible()
         expect(page.get_by_role("main")).to_be_focused()
 
-    def test_a_press_beside_a_dialog_loses_nothing_that_was_filled_in(self):
+    def test_a_click_outside_does_not_discard_input(self):
         # Given a window so low that the form does not fit
         page = self.page("/users", token=ADMIN, size={"width": 1360, "height": 360})
         dialog, opener = page.get_by_role("dialog"), page.get_by_role("button", name="Create user")
         opener.click()
         expect(page.get_by_role("textbox", name="Name")).to_be_focused()
-        # Then what scrolls is inside: its scrollbar is no place of the dialog itself
+        # Then the content scrolls, not the dialog, so a click on the scrollbar is not outside
         self.assertFalse(page.evaluate("(({ scrollHeight, clientHeight }) => scrollHeight > clientHeight)(document.querySelector('dialog'))"))
         self.assertTrue(page.evaluate("(({ scrollHeight, clientHeight }) => scrollHeight > clientHeight)(document.querySelector('dialog > .dialog'))"))
-        # And a press beside closes it while it is empty, and no longer once something is filled in
+        # And a click outside closes the dialog only while the form is empty
         beside(page)
         expect(dialog).to_have_count(0)
         opener.click()
@@ -54,7 +54,7 @@ class Dialogs(BrowserTest):
         beside(page)
         expect(page.get_by_role("textbox", name="Name")).to_have_value("Ada")
 
-    def test_the_buttons_of_a_tall_form_stay_in_view_and_hide_no_field(self):
+    def test_sticky_buttons_do_not_cover_fields(self):
         publisher, _ = registry(0)
         for size in (NARROW, {"width": 1280, "height": 600}):
             page = self.page(f"/publishers/{publisher}", token=ADMIN, size=size)
@@ -62,7 +62,7 @@ class Dialogs(BrowserTest):
             dialog = page.get_by_role("dialog")
             create = dialog.get_by_role("button", name="Create", exact=True)
             expect(create).to_be_in_viewport(ratio=1)
-            # Whoever goes through it by keyboard sees every field that has it
+            # Each focused field is visible
             fields = dialog.locator("form").locator("input:visible, textarea:visible, select:visible")
             for field in fields.all():
                 field.focus()
@@ -70,7 +70,7 @@ class Dialogs(BrowserTest):
                 self.assertLess(middle, create.bounding_box()["y"], field.get_attribute("id"))
             expect(create).to_be_in_viewport(ratio=1)
 
-    def test_a_new_token_is_lost_by_no_key_and_no_press(self):
+    def test_a_new_token_dialog_closes_only_with_its_button(self):
         page = self.page(f"/publishers/{registry(0)[0]}/tokens", token=ADMIN)
         page.get_by_role("button", name="Create token").click()
         page.get_by_role("textbox", name=re.compile("^Name")).fill("build machine")
@@ -85,21 +85,21 @@ class Dialogs(BrowserTest):
         expect(page.get_by_role("dialog")).to_have_count(0)
         expect(page.get_by_role("button", name="Create token")).to_be_focused()
 
-    def test_a_version_gets_its_archive_later(self):
-        # Given a version that is registered, and somebody who cancels the choice of its archive
+    def test_an_archive_can_be_uploaded_later(self):
+        # Given a registered version, and a cancelled file choice
         publisher, (node,) = registry()
         page = self.page(f"/nodes/{node}", token=ADMIN)
         page.get_by_role("button", name="Publish version").click()
         page.get_by_role("textbox", name=re.compile("^Version")).fill("2.0.0")
         page.get_by_role("button", name="Continue to archive").click()
         page.get_by_label("Archive", exact=True).dispatch_event("cancel", {"bubbles": True})
-        # Then the dialog is still there; and when it is left, nothing says that the version is published
+        # Then the dialog stays open, and leaving it does not report a publication
         page.get_by_role("button", name="Later").click()
         expect(page.locator(".notes")).to_have_text(re.compile("Waiting for the archive"))
         expect(page.get_by_role("button", name="Publish version")).to_be_focused()
         release = page.locator(".release").filter(has_text="2.0.0")
         expect(release).to_contain_text("No archive yet")
-        # And the archive can be sent when it is there
+        # And the archive can be uploaded later
         release.get_by_role("button", name="Add archive").click()
         expect(page.get_by_label("Archive", exact=True)).to_be_focused()
         page.get_by_label("Archive", exact=True).set_input_files({"name": "node.zip", "mimeType": "application/zip", "buffer": archive()})
@@ -109,7 +109,7 @@ class Dialogs(BrowserTest):
 
 
 class Forms(BrowserTest):
-    def test_what_is_changed_is_sent_and_nothing_else(self):
+    def test_only_changed_fields_are_sent(self):
         # Given a node, and a form with its fields
         publisher, (node,) = registry(description="Before.", author="Ada", tags=["one"], license="LICENSE")
         page = self.page(f"/nodes/{node}", token=ADMIN)
@@ -117,7 +117,7 @@ class Forms(BrowserTest):
         page.get_by_label("Description").fill("After.")
         page.get_by_label("Author").fill("")
         page.get_by_label("Tags").fill("")
-        # And somebody else who changes another field meanwhile
+        # And another user who changes another field
         send("PUT", f"/publishers/{publisher}/nodes/{node}", {"license": "COPYING"})
         with page.expect_request(lambda request: request.method == "PUT") as sent:
             page.get_by_role("button", name="Save").click()
@@ -125,17 +125,17 @@ class Forms(BrowserTest):
         expect(page.get_by_text("Saved")).to_be_visible()
         self.assertEqual(send("GET", f"/nodes/{node}")["license"], "COPYING")
 
-    def test_addresses_are_fields_for_addresses(self):
+    def test_url_fields_have_url_inputs(self):
         publisher, (node,) = registry()
         for path, labels in ((f"/nodes/{node}", ("Repository", "Icon", "Banner URL")), (f"/publishers/{publisher}", ("Logo",))):
             page = self.page(path, token=ADMIN)
             page.get_by_role("button", name="Edit", exact=True).first.click()
             for label in labels:
                 self.assertEqual(page.get_by_role("dialog").get_by_label(label, exact=True).get_attribute("type"), "url", label)
-            # And other texts are none
+            # And other strings are not URL fields
             self.assertNotEqual(page.get_by_role("dialog").get_by_label("Description", exact=True).get_attribute("type"), "url")
 
-    def test_what_others_decide_on_is_in_no_form(self):
+    def test_admin_fields_are_not_in_forms(self):
         publisher, (node,) = registry()
         page = self.page(f"/nodes/{node}", token=ADMIN)
         page.get_by_role("button", name="Edit", exact=True).first.click()
@@ -143,7 +143,7 @@ class Forms(BrowserTest):
         for label in ("ID", "Created at", "Status", "Downloads", "Tags admin", "Translations"):
             expect(page.get_by_role("dialog").get_by_label(label, exact=True)).to_have_count(0)
 
-    def test_a_form_that_is_sent_again_is_known_again(self):
+    def test_a_resent_form_keeps_its_idempotency_key(self):
         # Given a service that does not answer the first time
         page = self.page("/users", token=ADMIN, allowed=(503,))
         keys = []
@@ -168,7 +168,7 @@ class Forms(BrowserTest):
             expect(create).to_be_enabled()
         create.click()
         expect(page.get_by_text("Saved")).to_be_visible()
-        # Then the same is the same request, and what was changed is another
+        # Then the same values have the same key, and changed values another
         self.assertEqual(keys[0], keys[1])
         self.assertNotEqual(keys[1], keys[2])
         self.assertEqual(keys[2], keys[3])
@@ -178,7 +178,7 @@ class Copying(BrowserTest):
     def without_clipboard(self, page):
         page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
 
-    def test_a_text_is_copied_on_plain_http_too(self):
+    def test_copying_works_on_plain_http(self):
         known = user("Ada of the copies")
         page = self.page("/nodes", token=known["token"])
         self.without_clipboard(page)
@@ -190,7 +190,7 @@ class Copying(BrowserTest):
         page.keyboard.press("ControlOrMeta+V")
         expect(page.get_by_label("Search nodes")).to_have_value(known["id"])
 
-    def test_what_cannot_be_copied_is_selected_and_said(self):
+    def test_a_failed_copy_selects_the_text_and_says_so(self):
         known = user("Ada of the copies")
         page = self.page("/nodes", token=known["token"])
         self.without_clipboard(page)

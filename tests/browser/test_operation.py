@@ -1,4 +1,4 @@
-"""For administrators: the audit log, the past, state, moderation, users."""
+"""Pages for administrators: audit log, history, status, moderation, users."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ def refuse(route):
 
 
 class Log:
-    """A log of so many events of one thing, as the service would tell it."""
+    """Mocked log with many events of one resource."""
 
     def __init__(self, head):
         self.head, self.refuses = head, False
@@ -45,7 +45,7 @@ class Log:
 
 
 class LogOfTokens(Log):
-    """A log of so many tokens that were issued, each by one of some older ones. Their names are told by who takes the look-ups."""
+    """Mocked log of many issued tokens, each by one of a few older tokens; lookups are recorded."""
 
     def __init__(self, head, actors):
         super().__init__(head)
@@ -69,7 +69,7 @@ class LogOfTokens(Log):
 
 
 class Audit(BrowserTest):
-    def test_the_timeline_shows_what_happened_newest_first_and_is_filtered(self):
+    def test_the_timeline_is_newest_first_and_filterable(self):
         publisher, (node,) = registry()
         page = self.page("/audit", token=ADMIN)
         expect(page.locator(".event").first).to_be_visible()
@@ -88,8 +88,8 @@ class Audit(BrowserTest):
         page.locator(".event .inside").get_by_role("link", name=f"node/{node}").click()
         expect(page.get_by_role("heading", name=f"node/{node}")).to_be_visible()
 
-    def test_no_event_of_a_long_history_is_left_out(self):
-        # Given more events than are shown at a time, of one thing and then of all
+    def test_a_long_history_is_complete(self):
+        # Given more events than fit on the page, of one resource and of all
         log = Log(4500)
         page = self.page("/nodes", token=ADMIN, allowed=(429,))
         page.route(re.compile("/admin/events[?]"), log.answer)
@@ -98,7 +98,7 @@ class Audit(BrowserTest):
         for path in ("/audit?stream=node/busy", "/audit?from=1", "/audit"):
             self.show(page, path)
             expect(older).to_be_visible()
-            # When going on fails once, then that is said until it succeeds
+            # When loading more fails once, then the error is shown until a retry succeeds
             log.refuses = True
             older.click()
             expect(page.get_by_role("alert")).to_contain_text("Ask less often.")
@@ -107,11 +107,11 @@ class Audit(BrowserTest):
                 before = len(shown())
                 older.click()
                 self.until(page, f"document.querySelectorAll('.event').length > {before}")
-            # Then every event is there, the newest first
+            # Then every event is shown, newest first
             self.assertEqual(shown(), list(range(log.head, 0, -1)), path)
             expect(page.get_by_role("alert")).to_have_count(0)
 
-    def test_who_acted_and_what_it_was_about_have_names(self):
+    def test_actors_and_resources_are_named(self):
         # Given two users whose ids begin alike, and many changes of a publisher by one of them
         ada, publisher = user(name("Ada")), name("names")
         send("POST", "/publishers", {"id": publisher, "name": "Nameable"}, token=ada["token"])
@@ -120,37 +120,37 @@ class Audit(BrowserTest):
         page = self.page("/nodes", token=ADMIN)
         asked_for = []
         page.on("request", lambda request: asked_for.append(request.url) if re.search("(user|publisher|node)_id=", request.url) else None)
-        # When the log is looked at
+        # When the log is opened
         self.show(page, f"/audit?stream=publisher/{publisher}")
         events = page.locator(".event")
         expect(events).to_have_count(6)
-        # Then every line has their names beside their ids, asked for once of each kind
+        # Then names are shown beside the ids, with one lookup per kind
         for event in events.all():
             expect(event.locator(".name")).to_have_text(["Nameable", ada["name"]])
             expect(event.locator("summary")).to_contain_text(f"…{ada['id'][-6:]}")
         self.assertEqual(len(asked_for), 2)
-        # And what it is of by its name too
+        # And the resource is named too
         page.locator(".event summary").first.click()
         page.locator(".event .inside").get_by_role("link", name=re.compile(ada["name"])).click()
         expect(page.locator(".lead")).to_contain_text(ada["name"])
 
-    def test_tokens_are_named_by_the_log_itself_and_asked_for_only_where_they_act(self):
+    def test_token_names_come_from_the_log_and_only_actors_are_looked_up(self):
         # Given a log of many tokens that were issued by two others
         log = LogOfTokens(30, ["token/first", "token/second"])
         page = self.page("/nodes", token=ADMIN, allowed=(429,))
         page.route("**/admin/events?*", log.answer)
         self.show(page, "/audit")
-        # When only the first of these cannot be looked up
+        # When only the lookup of the first one fails
         refuse(log.lookup(page))
         log.tell(log.lookup(page))
-        # Then all others have their names, and none of them was asked for
+        # Then the others are named without a lookup
         by_second = lambda position: ["The token/second"] if position % 2 else []
         names = [name for position in range(30, 0, -1) for name in [f"The token/{position}", *by_second(position)]]
         expect(page.locator(".event .name")).to_have_text(names)
         self.assertEqual(log.lookups, [])
 
-    def test_no_name_is_asked_for_with_the_token_of_the_next_who_signs_in(self):
-        # Given a look-up that is not answered while somebody else signs in
+    def test_lookups_stop_when_the_user_changes(self):
+        # Given a pending lookup during a change of user
         log, bob = LogOfTokens(30, ["token/first", "token/second"]), user(name("Bob"))
         page = self.page("/nodes", token=ADMIN)
         page.route("**/admin/events?*", log.answer)
@@ -161,43 +161,43 @@ class Audit(BrowserTest):
         page.get_by_label("Token", exact=True).fill(bob["token"])
         page.keyboard.press("Enter")
         expect(page.locator(".who")).to_contain_text(bob["name"])
-        # When it is answered, then the next is not asked for
+        # When it completes, then no further lookup is sent
         with page.expect_event("requestfinished", lambda request: request == lookup.request):
             log.tell(lookup)
         self.show(page, "/nodes")
         self.assertEqual(log.lookups, [])
 
-    def test_what_is_of_no_kind_is_not_there(self):
+    def test_an_unknown_kind_is_not_found(self):
         for kind in ("constructor", "nothing"):
             page = self.page(f"/audit/{kind}/x", token=ADMIN, allowed=(404,))
             expect(page.get_by_text("not found").first).to_be_visible()
 
-    def test_bookkeeping_is_shown_on_request(self):
+    def test_idempotency_keys_are_shown_on_request(self):
         publisher = name("keys")
         request = urllib.request.Request(f"{BASE}/publishers", method="POST", data=json.dumps({"id": publisher, "name": "Keys"}).encode(),
                                          headers={"Authorization": f"Bearer {ADMIN}", "Content-Type": "application/json", "Idempotency-Key": publisher})
         urllib.request.urlopen(request).close()
         claims = lambda: page.locator(".event, .history > li").filter(has_text="Key claimed")
         for path in (f"/audit?stream=publisher/{publisher}", f"/audit/publisher/{publisher}"):
-            # Given what was changed by a request with a key
+            # Given a change with an idempotency key
             page = self.page(path, token=ADMIN)
             expect(page.locator(".event, .history > li").first).to_be_visible()
             expect(claims()).to_have_count(0)
-            # When bookkeeping is asked for by keyboard, then it is there, also after a reload
-            switch = page.get_by_label("Show bookkeeping")
+            # When the switch is turned on by keyboard, then the events are shown, also after a reload
+            switch = page.get_by_label("Show idempotency keys")
             switch.focus()
             page.keyboard.press("Space")
             expect(claims()).to_have_count(1)
             expect(switch).to_be_focused()
             page.reload()
             expect(claims()).to_have_count(1)
-            page.get_by_label("Show bookkeeping").uncheck()
+            page.get_by_label("Show idempotency keys").uncheck()
             expect(claims()).to_have_count(0)
-        # Whoever asks for that type is shown it in any case
+        # A filter for that type always shows it
         self.show(page, f"/audit?stream=publisher/{publisher}&type=KeyClaimed")
         expect(claims()).to_have_count(1)
 
-    def test_filters_keep_what_is_typed_and_the_keyboard(self):
+    def test_filters_keep_typed_text_and_focus(self):
         page = self.page("/audit", token=ADMIN)
         who, type_ = page.get_by_label("Actor"), page.get_by_label("Type")
         who.fill("system")
@@ -212,16 +212,16 @@ class Audit(BrowserTest):
             expect(type_).to_have_value(chosen)
         expect(who).to_have_value("system")
         self.assertNotIn("actor", page.url)
-        # What the address says anew takes its place.
+        # A changed URL replaces the typed text.
         self.show(page, "/audit?actor=system&from=3")
         expect(page.get_by_label("From")).to_have_value("3")
         self.show(page, "/audit")
         expect(who).to_have_value("")
 
-    def test_a_part_of_the_log_is_filtered_by_positions_and_days(self):
+    def test_the_log_is_filtered_by_position_and_date(self):
         registry()
-        # With bookkeeping, as the first events may be any.
-        page = self.page("/audit?from=2&to=3&bookkeeping=true", token=ADMIN)
+        # With idempotency keys, because the first events may be of any type.
+        page = self.page("/audit?from=2&to=3&idempotency_keys=true", token=ADMIN)
         expect(page.locator(".event .position")).to_have_text(["#3", "#2"])
         page.get_by_label("From").fill("3")
         page.get_by_label("To", exact=True).fill("3")
@@ -232,7 +232,7 @@ class Audit(BrowserTest):
         self.show(page, "/audit?from=2001-01-01&stream=publisher/")
         expect(page.locator(".event").first).to_be_visible()
 
-    def test_a_filter_that_cannot_be_says_so_and_nothing_else(self):
+    def test_an_invalid_filter_shows_only_its_error(self):
         page = self.page("/audit", token=ADMIN, allowed=(400,))
         expect(page.locator(".event").first).to_be_visible()
         page.get_by_label("Actor").fill("nobody")
@@ -241,7 +241,7 @@ class Audit(BrowserTest):
         expect(page.get_by_role("alert").get_by_role("listitem")).to_have_count(0)
         expect(page.locator(".event, .empty")).to_have_count(0)
 
-    def test_it_is_followed_live(self):
+    def test_new_events_arrive_live(self):
         page = self.page("/audit?stream=publisher/", token=ADMIN)
         page.get_by_role("button", name="Follow live").click()
         expect(page.locator(".pulse.live")).to_be_visible()
@@ -249,7 +249,7 @@ class Audit(BrowserTest):
         send("POST", "/publishers", {"id": publisher, "name": "Live"})
         fresh = page.locator(".event.fresh").filter(has_text=publisher)
         expect(fresh.first).to_be_visible()
-        # What was seen stays, and what happens meanwhile comes when it is followed again.
+        # Shown events stay, and missed ones arrive when live mode is turned on again.
         page.get_by_role("button", name="Live").click()
         expect(page.locator(".pulse.live")).to_have_count(0)
         before = fresh.count()
@@ -260,14 +260,14 @@ class Audit(BrowserTest):
         expect(page.locator(".event.fresh").filter(has_text=later).first).to_be_visible()
         expect(fresh).to_have_count(before)
 
-    def test_following_a_part_of_the_log_ends_with_it(self):
+    def test_live_mode_ends_at_the_end_of_the_range(self):
         head = send("GET", "/admin/events?limit=1")["head"]
         page = self.page(f"/audit?stream=publisher/&to={head}", token=ADMIN)
         page.get_by_role("button", name="Follow live").click()
         expect(page.get_by_text("No more events")).to_be_visible()
         expect(page.get_by_role("button", name="Follow live")).to_be_visible()
 
-    def test_a_thing_as_it_was_and_what_changed(self):
+    def test_a_resource_at_a_point_in_time_and_its_changes(self):
         publisher, (node,) = registry(description="Before.")
         send("PUT", f"/publishers/{publisher}/nodes/{node}", {"description": "After."})
         page = self.page(f"/audit/node/{node}", token=ADMIN)
@@ -280,7 +280,7 @@ class Audit(BrowserTest):
         page.get_by_role("button", name=re.compile("As of")).last.click()
         expect(page.locator(".as-of pre")).to_contain_text('"description": "After."')
         page.get_by_label("Time (UTC)").fill("2001-01-01T00:00")
-        expect(page.locator(".as-of")).to_contain_text("It did not exist")
+        expect(page.locator(".as-of")).to_contain_text("Did not exist")
 
 
 class Operation(BrowserTest):
@@ -292,13 +292,13 @@ class Operation(BrowserTest):
         self.assertGreater(head, 0)
         for vendor in send("GET", "/admin/state")["vendors"]:
             expect(page.get_by_text(vendor["name"])).to_be_visible()
-        # The log of this service was begun by this very start: there was nothing to be verified.
+        # The log was created by this start, so nothing was verified.
         self.assertEqual(send("GET", "/admin/state")["verification"]["until"], 0)
         expect(page.locator(".gauge").filter(has_text="Verification")).to_contain_text("Not verified yet")
         page.get_by_role("button", name="Create checkpoint").click()
         expect(page.locator("pre")).to_contain_text('"signature"')
 
-    def test_circuits_queues_and_storage_are_told(self):
+    def test_circuits_queues_and_storage_are_shown(self):
         page = self.page("/nodes", token=ADMIN)
         told = send("GET", "/admin/state")
         told["vendors"] = [{"name": state, "circuit": state} for state in ("closed", "open", "half_open")]
@@ -317,10 +317,10 @@ class Operation(BrowserTest):
         expect(storage).to_contain_text("3.0 GiB")
         expect(storage).to_contain_text("below 1.0 MiB")
 
-    def test_what_does_not_answer_is_not_called_ready_and_what_is_slow_is_heard(self):
+    def test_an_unresponsive_service_is_not_ready_and_slow_responses_are_used(self):
         page = self.page("/nodes", token=ADMIN, allowed=("ERR_FAILED",))
         told = send("GET", "/admin/state")
-        # Given answers that take longer than the page waits before it asks again, on a clock that the test turns
+        # Given responses slower than the refresh interval, on a controlled clock
         page.clock.install()
         waiting = []
         page.route("**/admin/state", lambda route: waiting.append(route))
@@ -332,7 +332,7 @@ class Operation(BrowserTest):
         self.assertEqual(len(waiting), 1)
         waiting.pop().fulfill(json=told)
         expect(service).to_contain_text("Ready")
-        # When nothing answers any more, then that is said
+        # When the service stops responding, then the page says so
         page.unroute("**/admin/state")
         for path in ("**/admin/state", "**/ready"):
             page.route(path, lambda route: route.abort())
@@ -340,7 +340,7 @@ class Operation(BrowserTest):
         expect(service).to_contain_text("No response")
         expect(page.get_by_role("alert")).to_contain_text("No response.")
 
-    def test_a_task_that_cannot_be_heard_says_why(self):
+    def test_a_failed_task_stream_shows_its_error(self):
         page = self.page("/nodes", token=ADMIN, allowed=(503,))
         refusal = {"type": "about:blank", "title": "The service is stopping", "status": 503, "error": "stopping", "detail": "Come back soon."}
         page.route("**/tasks/*/events", lambda route: route.fulfill(status=503, content_type="application/problem+json", body=json.dumps(refusal)))
@@ -348,8 +348,8 @@ class Operation(BrowserTest):
         expect(page.get_by_role("alert")).to_contain_text("Come back soon.")
         expect(page.get_by_text("Retrying")).to_be_visible()
 
-    def test_older_tasks_go_on_where_newer_ones_came(self):
-        # Given two pages of tasks of which one is under way
+    def test_loading_more_tasks_continues_after_new_ones(self):
+        # Given two pages of tasks, one of which is running
         page = self.page("/nodes", token=ADMIN, allowed=(429,))
         page.clock.install()
         task = lambda at: {"task_id": f"00000000-0000-4000-8000-{at:012d}", "kind": "image-upscaler", "state": "COMPLETED", "generated": [], "history": [],
@@ -371,7 +371,7 @@ class Operation(BrowserTest):
         page.evaluate("location.hash = '/tasks'")
         rows, older = page.locator(".tasks tbody tr"), page.get_by_role("button", name="Older tasks")
         expect(rows).to_have_count(25)
-        # When going on fails, then that is said, and it can be tried again
+        # When loading more fails, then the error is shown and can be retried
         refusing.set()
         older.click()
         expect(page.get_by_role("alert")).to_contain_text("Ask less often.")
@@ -379,7 +379,7 @@ class Operation(BrowserTest):
         older.click()
         expect(rows).to_have_count(40)
         expect(page.get_by_role("alert")).to_have_count(0)
-        # And when tasks are submitted and end meanwhile, then every task is there, as it is now
+        # And when tasks are submitted and end, then every task is listed with its current state
         tasks[30]["state"] = "COMPLETED"
         tasks[:0] = [task(at) for at in range(59, 40, -1)]
         page.clock.run_for(4000)
@@ -387,7 +387,7 @@ class Operation(BrowserTest):
         self.assertEqual([row.split()[0] for row in page.locator(".tasks .id").all_inner_texts()], [it["task_id"] for it in tasks])
         expect(rows.get_by_role("progressbar")).to_have_count(1)
 
-    def test_administrators_see_whose_a_task_is_and_outcomes_have_one_name(self):
+    def test_administrators_see_owners_and_unified_states(self):
         # Given a picture and a video of two users
         ada, eve = user(name("Ada")), user(name("Eve"))
         upscale = {"image": base64.b64encode(png(8, 8)).decode()}
@@ -396,7 +396,7 @@ class Operation(BrowserTest):
         for task, token in ((picture, ada["token"]), (video, eve["token"])):
             wait_until(lambda: send("GET", f"/tasks/{task}", token=token)["state"] in ("COMPLETED", "success"))
         page = self.page("/tasks", token=ADMIN)
-        # Then each has its owner, and what is the same is called the same
+        # Then each has its owner, and equal outcomes have one name
         for task, owner, job in ((picture, ada, "Upscale an image"), (video, eve, "Make a video from a start frame")):
             row = page.get_by_role("row").filter(has_text=task)
             expect(row).to_contain_text(owner["name"])
@@ -407,16 +407,16 @@ class Operation(BrowserTest):
         states.select_option(label="Completed")
         for task in (picture, video):
             expect(page.get_by_role("row").filter(has_text=task)).to_be_visible()
-        # The name of any kind that an address has is the same choice
+        # Either name in the URL selects the same option
         self.show(page, "/tasks?state=success")
         self.assertEqual(states.evaluate("it => it.selectedOptions[0].label"), "Completed")
         expect(page.get_by_label("Kind").locator("option")).to_contain_text(["All", "Upscale an image"])
-        # And nobody else is told
+        # And other users do not see owners
         page = self.page("/tasks", token=ada["token"])
         expect(page.get_by_role("row").filter(has_text=picture)).to_be_visible()
         expect(page.get_by_role("columnheader", name="Owner")).to_have_count(0)
 
-    def test_only_what_was_verified_is_called_sound(self):
+    def test_only_verified_parts_are_called_verified(self):
         page = self.page("/nodes", token=ADMIN)
         told = send("GET", "/admin/state")
         page.route("**/admin/state", lambda route: route.fulfill(json=told))
@@ -428,7 +428,7 @@ class Operation(BrowserTest):
             ({"state": "sound", "position": 90}, "up to position 90"),
         ]:
             told["verification"] = {"until": 90, "since": "2026-02-01T09:00:00.000000Z", **said}
-            # The page looks again every few seconds.
+            # The page refreshes every few seconds.
             self.show(page, "/state")
             expect(gauge).to_contain_text(expected)
             self.assertEqual("Verified" in gauge.inner_text(), said["state"] == "sound")
@@ -445,7 +445,7 @@ class Operation(BrowserTest):
         expect(entry).to_have_count(0)
         self.assertEqual(send("GET", f"/nodes/{node}/versions/1.0.0")["status"], "NodeVersionStatusActive")
 
-    def test_approving_what_has_no_archive_says_what_that_means(self):
+    def test_approving_a_version_without_an_archive_warns(self):
         # Given a version with an archive and one without
         publisher, (node,) = registry()
         send("PUT", f"/admin/nodes/{node}/versions/1.0.0", {"status": "NodeVersionStatusFlagged", "status_reason": "Looks odd."})
@@ -458,7 +458,7 @@ class Operation(BrowserTest):
             expect(dialog).to_contain_text("Its status becomes Active.")
             self.assertEqual("It has no archive" in dialog.inner_text(), is_told)
             dialog.get_by_role("button", name="Cancel").click()
-        # And nothing of it is said of a ban
+        # And a ban shows no such warning
         entry.get_by_role("button", name="Ban").click()
         expect(dialog).to_contain_text("Its status becomes Banned.")
         expect(dialog).not_to_contain_text("It has no archive")
@@ -509,7 +509,7 @@ class Operation(BrowserTest):
         expect(row.get_by_role("button", name="Ban", exact=True)).to_be_visible()
         claim()
 
-    def test_nobody_is_offered_to_ban_themselves_or_the_first_administrator(self):
+    def test_self_and_first_administrator_cannot_be_banned(self):
         boss = user(name("Boss"), isAdmin=True)
         users = [user["id"] for user in send("GET", "/admin/users?limit=1000")["users"]]
         page = self.page("/users", token=boss["token"])
@@ -519,7 +519,7 @@ class Operation(BrowserTest):
             expect(row.get_by_role("button", name="Tokens")).to_be_visible()
             expect(row.get_by_role("button", name="Ban")).to_have_count(0)
 
-    def test_users_are_made_and_given_tokens(self):
+    def test_users_and_tokens_are_created(self):
         page = self.page("/users", token=ADMIN)
         who = name("Cleo")
         page.get_by_role("button", name="Create user").click()
@@ -536,7 +536,7 @@ class Operation(BrowserTest):
         token = page.locator(".secret").inner_text()
         self.assertEqual(send("GET", "/users", token=token)["name"], who)
 
-    def test_users_without_a_name_are_called_by_their_address_or_their_id(self):
+    def test_unnamed_users_are_shown_by_email_or_id(self):
         known, bare = send("POST", "/admin/users", {"email": "eve@example.org"}), send("POST", "/admin/users", {})
         users = [user["id"] for user in send("GET", "/admin/users?limit=1000")["users"]]
         page = self.page("/users", token=ADMIN)
@@ -545,7 +545,7 @@ class Operation(BrowserTest):
             row = page.get_by_role("row").filter(has_text=user["id"])
             expect(row.locator("strong")).to_have_text(called)
 
-    def test_what_is_for_administrators_is_not_shown_to_others(self):
+    def test_admin_pages_are_hidden_from_others(self):
         page = self.page("/audit", token=user("Dora")["token"])
         expect(page.get_by_role("heading", name="Administrators only").first).to_be_visible()
         expect(page.get_by_role("link", name="Audit log")).to_have_count(0)

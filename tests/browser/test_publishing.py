@@ -1,4 +1,4 @@
-"""Publishers and what they do: nodes, versions, members and tokens, made, changed and deleted."""
+"""Publishers: nodes, versions, members and tokens are created, changed and deleted."""
 
 import re
 import unittest
@@ -10,7 +10,7 @@ from support import ADMIN, BrowserTest, archive, name, publish, registry, send, 
 
 
 class Publishing(BrowserTest):
-    def test_a_version_that_is_published_by_the_interface_appears(self):
+    def test_a_version_published_over_the_api_appears(self):
         publisher, (node,) = registry()
         page = self.page(f"/nodes/{node}")
         expect(page.get_by_role("heading", name="1.0.0")).to_be_visible()
@@ -50,7 +50,7 @@ class Publishing(BrowserTest):
         send("PUT", f"/publishers/{publisher}/nodes/{node}", {"description": "Before.", "repository": "https://example.org/code"})
         page = self.page(f"/nodes/{node}", token=ADMIN, allowed=(404, 409))
         dialog = page.get_by_role("dialog")
-        # What is changed is changed, and what is emptied goes
+        # Changed fields change, and cleared fields become empty
         page.locator(".actions").get_by_role("button", name="Edit").click()
         dialog.get_by_label("Description").fill("After.")
         dialog.get_by_label("Repository").fill("")
@@ -58,7 +58,7 @@ class Publishing(BrowserTest):
         expect(page.locator(".lead-text")).to_have_text("After.")
         told = send("GET", f"/nodes/{node}")
         self.assertEqual((told["description"], told.get("repository", "")), ("After.", ""))
-        # A version is deleted, which is asked back
+        # Deleting a version asks for confirmation
         page.locator(".release").get_by_role("button", name="Delete").click()
         dialog.get_by_role("button", name="Cancel").click()
         expect(dialog).to_have_count(0)
@@ -67,13 +67,13 @@ class Publishing(BrowserTest):
         dialog.get_by_role("button", name="Delete").click()
         expect(dialog).to_have_count(0)
         self.assertEqual(send("GET", f"/nodes/{node}/versions"), [])
-        # A publisher that has a node stays, and says why
+        # A publisher with a node cannot be deleted, with the reason
         self.show(page, f"/publishers/{publisher}")
         page.locator(".actions").get_by_role("button", name="Delete").click()
         dialog.get_by_role("button", name="Delete").click()
         expect(dialog.get_by_role("alert")).to_contain_text("delete it first")
         dialog.get_by_role("button", name="Cancel").click()
-        # Without it, both can go
+        # Without the node, both are deleted
         self.show(page, f"/nodes/{node}")
         page.locator(".actions").get_by_role("button", name="Delete").click()
         dialog.get_by_role("button", name="Delete").click()
@@ -97,21 +97,21 @@ class Publishing(BrowserTest):
         page.reload()
         expect(delete).to_be_visible()
 
-    def test_everybody_sees_all_nodes_of_a_publisher(self):
-        # Given a publisher whose nodes fill a page, to the last place of it
+    def test_all_nodes_of_a_publisher_are_public(self):
+        # Given a publisher whose nodes fill a page exactly
         publisher, _ = registry(24)
         for token in (None, ADMIN):
             page = self.page(f"/publishers/{publisher}", token=token)
             expect(page.locator(".node-card")).to_have_count(24)
             expect(page.get_by_role("navigation", name="Pages")).to_have_count(0)
-        # When it has one more, then there is a second page with it
+        # When one is added, then there is a second page
         send("POST", f"/publishers/{publisher}/nodes", {"id": name("last"), "name": "Zzz"})
         for token in (None, ADMIN):
             page = self.page(f"/publishers/{publisher}", token=token)
             page.get_by_role("link", name="Page 2").click()
             expect(page.locator(".node-card")).to_have_count(1)
 
-    def test_where_a_search_finds_too_much_it_is_said_that_there_may_be_more(self):
+    def test_a_truncated_search_says_that_there_may_be_more(self):
         publisher, (node,) = registry()
         page = self.page("/nodes")
         told = send("GET", f"/nodes/search?search={node}")
@@ -143,7 +143,7 @@ class Publishing(BrowserTest):
         with self.assertRaisesRegex(AssertionError, "401"):
             publish(publisher, node, "1.0.2", token=token)
 
-    def test_members_come_and_go(self):
+    def test_members_are_added_and_removed(self):
         publisher, _ = registry()
         ada = user("Ada of the members")
         page = self.page(f"/publishers/{publisher}/members", token=ADMIN, allowed=(404,))
@@ -164,8 +164,8 @@ class Publishing(BrowserTest):
         page.get_by_role("dialog").get_by_role("button", name="Remove").click()
         expect(row).to_have_count(0)
 
-    def test_a_user_publishes_from_nothing_to_a_download(self):
-        # Given a user who is no administrator, and has nothing but a token
+    def test_a_new_user_publishes_a_downloadable_version(self):
+        # Given a user with only a token
         ida, publisher, node = user("Ida"), name("ida"), "Idas Masks " + name("n")
         page = self.page("/nodes", allowed=(400,))
         dialog = page.get_by_role("dialog")
@@ -174,9 +174,9 @@ class Publishing(BrowserTest):
         page.keyboard.press("Enter")
         expect(page.locator(".who")).to_contain_text("Ida")
         expect(page.get_by_role("link", name="Users")).to_have_count(0)
-        # When they make a publisher, and a node that they only name
+        # When they create a publisher, and a node with only a name
         page.get_by_role("link", name="Publishers").click()
-        # A list that is empty offers it in its midst, too
+        # The empty list offers the button as well
         page.get_by_role("button", name="Create publisher").first.click()
         dialog.get_by_role("textbox", name=re.compile("^ID")).fill(publisher)
         dialog.get_by_role("textbox", name=re.compile("^Name")).fill("Ida's")
@@ -196,11 +196,11 @@ class Publishing(BrowserTest):
         dialog.get_by_role("button", name="Continue to archive").click()
         page.get_by_label("Archive", exact=True).set_input_files({"name": "n.zip", "mimeType": "application/zip", "buffer": archive()})
         page.get_by_role("button", name="Upload archive").click()
-        # Then it can be had
+        # Then it can be installed
         with page.expect_download() as download:
             page.locator(".release").get_by_role("link", name="Download").click()
         self.assertEqual(Path(download.value.path()).read_bytes(), archive())
-        # And their token for a build machine does so too
+        # And a publisher token can publish too
         self.show(page, f"/publishers/{publisher}/tokens")
         page.get_by_role("button", name="Create token").click()
         dialog.get_by_role("textbox", name=re.compile("^Name")).fill("build machine")

@@ -29,7 +29,7 @@ class Registry(BrowserTest):
         expect(page.get_by_role("heading", name="Sign-in required")).to_be_visible()
         self.assertIsNone(page.evaluate("sessionStorage.getItem('mediary.token')"))
 
-    def test_a_token_that_cannot_be_looked_up_is_not_called_unknown(self):
+    def test_a_failed_token_lookup_is_not_reported_as_an_unknown_token(self):
         page = self.page("/nodes", token=ADMIN, allowed=(500,))
         broken = {"type": "about:blank", "title": "Something broke", "status": 500, "error": "internal", "detail": "It is being looked at."}
         page.route("**/users", lambda route: route.fulfill(status=500, content_type="application/problem+json", json=broken))
@@ -54,7 +54,7 @@ class Registry(BrowserTest):
         expect(page.get_by_text("page 2 of 2")).to_be_visible()
         expect(page.locator(".node-card")).to_have_count(2)
 
-        # What is found is in the address.
+        # The search is in the URL.
         page.reload()
         expect(page.locator(".node-card")).to_have_count(2)
         expect(page.get_by_label("Search nodes")).to_have_value(word)
@@ -76,7 +76,7 @@ class Registry(BrowserTest):
         expect(page.get_by_role("heading", name=other.title())).to_be_visible()
         expect(page.get_by_role("link", name=lonely.title())).to_be_visible()
 
-    def test_what_is_typed_while_a_search_goes_on_is_kept(self):
+    def test_typing_during_a_search_is_kept(self):
         page = self.page("/nodes")
         field = page.get_by_label("Search nodes")
         for gap in (215, 221, 227, 235):
@@ -95,7 +95,7 @@ class Registry(BrowserTest):
             self.until(page, "location.hash.endsWith('search=abcdefgh')")
             expect(field).to_have_value("abcdefgh")
 
-    def test_going_to_another_page_of_a_list_begins_at_its_top(self):
+    def test_a_page_change_scrolls_to_the_top(self):
         word = name("pages").replace("-", "")
         registry(30, description=word)
         page = self.page(f"/nodes?search={word}", size=NARROW)
@@ -104,7 +104,7 @@ class Registry(BrowserTest):
         expect(page.locator(".node-card")).to_have_count(6)
         expect(page.get_by_role("region", name="Nodes found")).to_be_focused()
         expect(page.locator(".node-card").first).to_be_in_viewport()
-        # But a filter that leads back to the first page leaves the keyboard where it is.
+        # A filter that leads back to the first page keeps the focus.
         page.get_by_role("checkbox", name="Linux").click()
         expect(page.get_by_role("heading", name="No matching nodes")).to_be_visible()
         expect(page.get_by_role("checkbox", name="Linux")).to_be_focused()
@@ -121,12 +121,12 @@ class Registry(BrowserTest):
         expect(tab).to_be_focused()
         self.assertEqual(asked, [])
 
-    def test_what_has_no_archive_is_not_offered_for_download(self):
+    def test_versions_without_an_archive_have_no_download(self):
         publisher, _ = registry(0)
         node = name("bare")
         send("POST", f"/publishers/{publisher}/nodes", {"id": node, "name": node.title(), "latest_version": {"version": "1.0.0"}})
         page = self.page(f"/nodes/{node}/install")
-        expect(page.get_by_text("1.0.0 has no archive here")).to_be_visible()
+        expect(page.get_by_text("1.0.0 has no archive on this service")).to_be_visible()
         expect(page.locator("pre")).to_have_count(1)
         expect(page.locator("pre").first).not_to_contain_text("curl -fL")
 
@@ -142,7 +142,7 @@ class Registry(BrowserTest):
         expect(page.locator(".node-card")).to_have_count(3)
         self.assertEqual(titles(), sorted(titles(), reverse=True))
 
-    def test_descriptions_are_markdown_without_anything_active(self):
+    def test_markdown_has_no_active_content(self):
         text = "\n".join([
             "Finds **zebras** in `frames`; see [the notes](https://notes.example/zebra) or [here](javascript:window.ran=1).", "",
             "| Model | Size |", "|---|---|", "| small | 40 MB |", "",
@@ -157,7 +157,7 @@ class Registry(BrowserTest):
         expect(shown.locator("ol li")).to_have_text(["Load", "Run"])
         expect(shown.locator("blockquote")).to_have_text("Needs a GPU.")
         expect(shown.get_by_text("<b>not bold</b>")).to_be_visible()
-        # Pictures of other hosts are links, and other schemes are no links.
+        # External pictures and other schemes are not loaded or linked.
         self.assertEqual(shown.locator("a").evaluate_all("all => all.map(it => it.getAttribute('href'))"), ["https://notes.example/zebra", "https://notes.example/z.png"])
         self.assertEqual(shown.locator("img, b").count(), 0)
 
@@ -172,20 +172,20 @@ class Registry(BrowserTest):
         page.get_by_role("button", name="4 stars").click()
         expect(page.locator(".rating")).to_contain_text("4.0")
 
-    def test_the_own_review_is_shown_to_be_changed(self):
-        # Given a node that somebody else has reviewed, and who signs in now
+    def test_the_own_review_can_be_changed(self):
+        # Given a node with a review by another user
         _, (node,) = registry()
         send("POST", f"/nodes/{node}/reviews?star=1")
         token = user("Rae")["token"]
         page = self.page(f"/nodes/{node}", token=token)
         review = page.get_by_role("group", name="Your review")
         pressed = review.locator("[aria-pressed=true]")
-        # Then there is no review of the own yet, which the page says and asks for
+        # Then the page says that the own review is missing
         expect(review).to_contain_text("Not reviewed yet")
         expect(pressed).to_have_count(0)
-        # And once it is given it is shown, after a reload too, until another is
+        # And a new review is shown, also after a reload, until it is changed
         review.get_by_role("button", name="4 stars").click()
-        expect(review).to_contain_text("You gave 4 stars")
+        expect(review).to_contain_text("You rated it 4 stars")
         page.reload()
         expect(pressed).to_have_accessible_name("4 stars")
         expect(review.locator(".lit")).to_have_count(4)
@@ -193,14 +193,14 @@ class Registry(BrowserTest):
         expect(pressed).to_have_accessible_name("2 stars")
         self.assertEqual(send("GET", f"/nodes/{node}/reviews/mine", token=token), {"star": 2})
 
-    def test_who_is_not_signed_in_is_invited_to_review(self):
+    def test_anonymous_visitors_are_asked_to_sign_in_for_a_review(self):
         _, (node,) = registry()
         page = self.page(f"/nodes/{node}")
         page.get_by_role("button", name="Sign in to review").click()
         expect(page.get_by_role("dialog", name="Sign in")).to_be_visible()
 
     def test_the_menu_is_folded_on_a_phone_and_fits(self):
-        # Given an administrator, who has the longest menu, at a telephone
+        # Given an administrator, who has the longest menu, on a phone
         page = self.page("/nodes", token=ADMIN, size={"width": 360, "height": 740})
         menu, fold = page.get_by_role("navigation", name="Console"), page.get_by_role("button", name="Menu")
         expect(menu).to_have_count(0)
@@ -211,7 +211,7 @@ class Registry(BrowserTest):
         expect(menu.get_by_role("link")).to_have_count(9)
         wide = "[document.documentElement, document.getElementById('menu')].some(it => it.scrollWidth > it.clientWidth)"
         self.assertFalse(page.evaluate(wide))
-        # And Escape folds it again, as does going somewhere
+        # And Escape and navigation close it
         page.keyboard.press("Escape")
         expect(menu).to_have_count(0)
         expect(fold).to_be_focused()
@@ -220,7 +220,7 @@ class Registry(BrowserTest):
         expect(page.get_by_role("heading", name="Audit log")).to_be_visible()
         expect(menu).to_have_count(0)
 
-    def test_what_a_node_is_comes_first_on_every_screen(self):
+    def test_the_description_comes_first_on_every_screen(self):
         _, (node,) = registry(description="Finds faces.")
         for size in (WIDE, NARROW):
             page = self.page(f"/nodes/{node}", size=size)
@@ -231,7 +231,7 @@ class Registry(BrowserTest):
                 self.assertLessEqual(about["y"] + about["height"], card["y"])
                 self.assertLessEqual(card["y"] + card["height"], tabs["y"])
 
-    def test_it_works_by_keyboard_and_narrow(self):
+    def test_keyboard_navigation_on_a_narrow_screen(self):
         _, (node,) = registry()
         page = self.page(f"/nodes?search={node}", size=NARROW)
         page.keyboard.press("Tab")
@@ -247,7 +247,7 @@ class Registry(BrowserTest):
         expect(page.get_by_role("heading", name=node.title())).to_be_visible()
         self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), NARROW["width"])
 
-    def test_what_is_not_there_says_so(self):
+    def test_missing_resources_show_not_found(self):
         page = self.page("/nodes/no-such-node", allowed=(404,))
         expect(page.get_by_role("alert").first).to_contain_text("Not found")
         self.show(page, "/nowhere")
@@ -257,7 +257,7 @@ class Registry(BrowserTest):
 
 
 class Reference(BrowserTest):
-    def test_it_is_at_docs_and_names_every_operation(self):
+    def test_the_reference_is_at_docs_and_lists_every_operation(self):
         page = self.page()
         page.goto(f"{BASE}/docs")
         expect(page.get_by_role("heading", name="API reference")).to_be_visible()
@@ -269,7 +269,7 @@ class Reference(BrowserTest):
         for text in ("/proxy/imagevendor/v1/ai/image-upscaler", "-10 to 10", "premium_sharpy", "Token required", "too_many_submissions"):
             expect(page.locator("article")).to_contain_text(text)
 
-    def test_the_list_stays_as_it_is_while_one_reads(self):
+    def test_the_operation_list_keeps_its_scroll_position(self):
         for size in (WIDE, NARROW):
             page = self.page("/docs", size=size)
             index = page.locator(".index")

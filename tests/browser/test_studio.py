@@ -1,4 +1,4 @@
-"""Having things made: forms from the document, results decoded, tasks live."""
+"""Studio: generated forms, decoded results, live tasks."""
 
 import base64
 import json
@@ -20,7 +20,7 @@ UPSCALE = "/proxy/imagevendor/v1/ai/image-upscaler"
 
 
 class NoPicture(socketserver.BaseRequestHandler):
-    """Answers with something that is no picture."""
+    """Serves content that is not a picture."""
 
     def handle(self):
         self.request.recv(65536)
@@ -44,7 +44,7 @@ class Studio(BrowserTest):
             schema = known["components"]["schemas"][schema["$ref"].split("/")[-1]] if "$ref" in schema else schema
             self.show(page, f"/studio/{job['operationId']}")
             expect(page.locator("section[aria-label=Job] h2")).to_have_text(job["summary"])
-            # Those that few people need are folded, which is no field; what is inside a group is counted with the group.
+            # Collapsed groups count as one field.
             fields = page.locator("form .field:not(.folded):not(:is(.group, .groups) .field)")
             expect(fields).to_have_count(len(schema["properties"]))
 
@@ -56,7 +56,7 @@ class Studio(BrowserTest):
         self.assertEqual(factors.locator("option").evaluate_all("all => all.map(it => it.value)"), ["2x", "4x", "8x", "16x"])
         self.assertEqual(factors.input_value(), "2x")
 
-    def test_an_image_is_made_and_shown_beside_what_was_given(self):
+    def test_an_image_result_is_compared_with_its_input(self):
         page = self.page("/studio/upscaleImage", token=ADMIN)
         picture(page).set_input_files(IMAGE)
         page.get_by_role("button", name="Generate").click()
@@ -77,15 +77,15 @@ class Studio(BrowserTest):
         page.get_by_role("link", name="Task details").click()
         expect(page.get_by_role("heading", name="Upscale an image")).to_be_visible()
         expect(page.locator(".course .state")).to_have_text(["Created", "In progress", "Completed"])
-        # The studio still has what was made, and the task is there after a reload.
+        # The studio keeps the result, and the task is listed after a reload.
         page.go_back()
         expect(page.locator("img[data-result]")).to_be_visible()
         page.go_forward()
         page.reload()
         self.until(page, "document.querySelector('img.shown')?.naturalWidth === 240")
 
-    def test_no_more_pictures_are_asked_for_than_the_service_takes(self):
-        # Given a service that takes one picture for a video, and one that takes two
+    def test_the_number_of_picture_inputs_matches_the_limit(self):
+        # Given services that accept one picture and two pictures
         page = self.page("/studio/startEndToVideo", token=ADMIN)
         places = page.locator(".pictures > *")
         page.get_by_role("button", name="Use sample").click()
@@ -99,7 +99,7 @@ class Studio(BrowserTest):
         page.get_by_role("button", name="Use sample").click()
         expect(places).to_have_count(2)
         expect(page.get_by_text("at most 2 pictures")).to_be_visible()
-        # And choices are those of the interface, letter by letter
+        # And options have the exact API values
         expect(page.get_by_label("Model").locator("option")).to_contain_text(["vq3-pro (default)", "vq2-pro-fast"])
 
     def test_on_a_phone_a_job_is_chosen_from_a_list_and_its_result_comes_into_view(self):
@@ -123,7 +123,7 @@ class Studio(BrowserTest):
         self.assertEqual({**body, "image": ""}, {"image": "", "scale_factor": "4x", "creativity": 7, "prompt": "hills"})
         self.until(page, "document.querySelector('img[data-result]')?.naturalWidth === 1920", seconds=2 * PATIENCE_S)
 
-    def test_no_field_that_has_the_keyboard_is_below_the_buttons_that_stay_in_view(self):
+    def test_focused_fields_are_not_covered_by_sticky_buttons(self):
         for size in (WIDE, NARROW):
             page = self.page("/studio/upscaleImage", token=ADMIN, size=size)
             make = page.get_by_role("button", name="Generate")
@@ -147,7 +147,7 @@ class Studio(BrowserTest):
         expect(page.locator(".given")).to_have_text([re.compile("drop.png")])
         page.get_by_role("button", name="Remove drop.png").click()
         expect(page.locator(".given")).to_have_count(0)
-        # Pasted in the very moment in which the dropped one appears: it goes to the next place, and replaces nothing.
+        # A paste at the moment the dropped picture appears goes to the next input.
         page.evaluate('''() => new MutationObserver((_, observer) => {
             if (!document.querySelector('.given')) return;
             observer.disconnect();
@@ -159,11 +159,11 @@ class Studio(BrowserTest):
         page.get_by_role("button", name="Remove drop.png").click()
         expect(page.locator(".given")).to_have_count(1)
 
-    def test_a_text_with_its_picture_is_pasted_as_text_and_a_file_beside_the_place_opens_nothing(self):
+    def test_rich_text_is_pasted_as_text_and_stray_drops_are_ignored(self):
         page = self.page("/studio/upscaleImage", token=ADMIN)
         page.locator(".drop").first.wait_for()
         page.get_by_label("Prompt").focus()
-        # Given what word processors copy: a text, and a picture of it
+        # Given the clipboard of a word processor: text and a picture of it
         prevented = page.evaluate("""() => {
             const data = new DataTransfer();
             data.setData('text/plain', 'hills');
@@ -173,7 +173,7 @@ class Studio(BrowserTest):
             return event.defaultPrevented;
         }""")
         self.assertFalse(prevented)
-        # And a file that is dropped beside the place for it, or that cannot be read
+        # And a file dropped outside the input, or an unreadable one
         drop = """([where, name, type]) => {
             const data = new DataTransfer();
             data.items.add(new File([new Uint8Array(1)], name, { type }));
@@ -201,7 +201,7 @@ class Studio(BrowserTest):
         expect(page.locator(".given strong")).to_have_text("other.png")
         self.until(page, "document.querySelector('.given img').naturalWidth === 8")
 
-    def test_the_address_of_a_picture_ends_when_it_is_shown_no_more(self):
+    def test_object_urls_are_revoked(self):
         page = self.page("/studio/upscaleImage", token=ADMIN)
         page.evaluate("""() => {
             window.held = new Set();
@@ -212,13 +212,13 @@ class Studio(BrowserTest):
         picture(page).set_input_files(IMAGE)
         page.get_by_role("button", name="Generate").click()
         expect(page.locator("img[data-result]")).to_be_visible()
-        # Given a picture that is shown in the form and beside its result
+        # Given a picture shown in the form and beside its result
         self.assertEqual(page.evaluate("window.held.size"), 2)
         page.get_by_role("button", name="Reset").click()
         self.until(page, "window.held.size === 0")
 
-    def test_a_job_goes_on_while_one_is_elsewhere(self):
-        # Given a submission whose answer takes its time, and somebody who leaves the studio meanwhile
+    def test_a_job_continues_while_another_page_is_open(self):
+        # Given a slow submission, and a user who leaves the studio
         page = self.page("/studio/upscaleImage", token=ADMIN)
         held = []
         page.route("**" + UPSCALE, lambda route: held.append(route))
@@ -229,12 +229,12 @@ class Studio(BrowserTest):
         wait_until(lambda: (page.wait_for_timeout(20), held)[1])
         with page.expect_response("**" + UPSCALE):
             held[0].continue_()
-        # Then what it made is there when they come back
+        # Then the result is there when they return
         self.show(page, "/studio/upscaleImage")
         expect(page.locator("img[data-result]")).to_be_visible()
         expect(page.get_by_role("button", name="Generate")).to_be_enabled()
 
-    def test_the_same_again_is_the_same_request(self):
+    def test_a_retry_reuses_the_idempotency_key(self):
         page = self.page("/studio/upscaleImage", token=ADMIN, allowed=(503,))
         busy = json.dumps({"title": "Busy", "status": 503, "error": "overloaded"})
         keys = []
@@ -248,7 +248,7 @@ class Studio(BrowserTest):
         page.route("**" + UPSCALE, refuse)
         picture(page).set_input_files(IMAGE)
         make = page.get_by_role("button", name="Generate")
-        # When it is sent with the first answer lost, sent again, changed, and asked for once more
+        # When it is sent with a lost first response, resent, changed, and sent again
         for number, prompt in enumerate((None, None, "hills", None), start=1):
             if prompt:
                 page.get_by_label("Prompt").fill(prompt)
@@ -256,12 +256,12 @@ class Studio(BrowserTest):
                 make.click()
             expect(make).to_be_enabled()
             self.assertEqual(len(keys), number)
-        # Then only what may have been carried out is asked for under the same name
+        # Then only requests with an unknown outcome reuse the key
         self.assertEqual(keys[0], keys[1])
         self.assertEqual(len(set(keys)), 3)
 
-    def test_nothing_is_left_for_the_next_who_signs_in(self):
-        # Given somebody who filled in a form, and follows a task that is not over
+    def test_a_change_of_user_clears_the_studio(self):
+        # Given a filled form and a running task
         silent = socketserver.TCPServer(("127.0.0.1", 0), None, bind_and_activate=True)
         ada, bob = user("Ada of the studio"), user("Bob of the studio")
         page = self.page("/studio/upscaleImage", token=ada["token"])
@@ -273,7 +273,7 @@ class Studio(BrowserTest):
         page.get_by_role("button", name="Generate").click()
         expect(page.locator(".task-state .state")).to_have_text("Created")
         self.assertEqual(ended, [])
-        # When they sign out, and somebody else signs in
+        # When another user signs in
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_label("Prompt")).to_have_value("")
         wait_until(lambda: (page.wait_for_timeout(20), ended)[1])
@@ -282,13 +282,13 @@ class Studio(BrowserTest):
         page.get_by_label("Token", exact=True).fill(bob["token"])
         page.keyboard.press("Enter")
         expect(page.locator(".who")).to_contain_text("Bob")
-        # Then there is what they filled in themselves, and nothing else
+        # Then only their own values are shown
         expect(page.locator(".task-state")).to_have_count(0)
         expect(page.get_by_label("Image: URL").first).to_have_value("")
         expect(page.get_by_label("Prompt")).to_have_value("of nobody yet")
         silent.server_close()
 
-    def test_faults_are_shown_at_their_fields(self):
+    def test_errors_are_shown_at_their_fields(self):
         page = self.page("/studio/relightImage", token=ADMIN, allowed=(400,))
         page.get_by_role("button", name="Generate").click()
         expect(page.locator(".field.faulty")).to_have_count(1)
@@ -302,7 +302,7 @@ class Studio(BrowserTest):
         expect(page.get_by_role("alert").first).to_contain_text("2 invalid fields")
         expect(page.get_by_label("Whites", exact=True)).to_be_visible()
 
-    def test_the_curl_line_does_the_same_in_a_shell(self):
+    def test_the_curl_command_works_in_a_shell(self):
         page = self.page("/studio/upscaleImage", token=ADMIN)
         picture(page).set_input_files(IMAGE)
         prompt = "it's $HOME `id` \\ \"quoted\"\n$(id)"
@@ -320,7 +320,7 @@ class Studio(BrowserTest):
         submitted = send("GET", f"/admin/events?stream=task/{task}&type=TaskSubmitted")["events"][0]["data"]
         self.assertIn(prompt, flat(submitted))
 
-    def test_the_curl_line_reads_what_was_made_or_pasted_here_and_nothing_else(self):
+    def test_the_curl_command_reads_only_saved_files(self):
         # Given two pictures of the same name that are in no folder, and words that look like marks
         page = self.page("/studio/transferStyle", token=ADMIN)
         prompt = "\\u0001secret\\u0001 $(cat secret)"
@@ -347,7 +347,7 @@ class Studio(BrowserTest):
         self.assertIn(prompt, submitted)
         self.assertNotIn(base64.b64encode(b"not to be read").decode(), submitted)
 
-    def test_the_copy_button_stands_beside_a_long_line_and_not_on_it(self):
+    def test_the_copy_button_does_not_cover_long_lines(self):
         for size in (WIDE, NARROW):
             page = self.page("/studio/upscaleImage", token=ADMIN, size=size)
             page.get_by_label("Prompt").fill("a long prompt without an end " * 8)
@@ -359,7 +359,7 @@ class Studio(BrowserTest):
 
 
 def flat(value):
-    """All texts in a value, one after the other."""
+    """Yields all strings in a value."""
     if isinstance(value, dict):
         return "\0".join(flat(inner) for inner in value.values())
     return "\0".join(map(flat, value)) if isinstance(value, list) else str(value)
@@ -371,7 +371,7 @@ class Tasks(BrowserTest):
         return send("POST", UPSCALE, body, token=token)["data"]["task_id"]
 
     def test_a_task_is_followed_live(self):
-        # What is fetched from somebody who does not answer keeps a task from going on until it is cancelled.
+        # An input server that never responds keeps the task running until it is cancelled.
         silent = socketserver.TCPServer(("127.0.0.1", 0), None, bind_and_activate=True)
         task = send("POST", UPSCALE, {"image": f"http://127.0.0.1:{silent.server_address[1]}/a.png"})["data"]["task_id"]
         page = self.page(f"/tasks/{task}", token=ADMIN)
@@ -381,28 +381,28 @@ class Tasks(BrowserTest):
         expect(page.get_by_role("alert")).to_contain_text("Cancelled")
         silent.server_close()
 
-    def test_cancelling_asks_first_and_says_what_is_lost(self):
-        # Given a film that waits for its picture, and holds credits
+    def test_cancelling_asks_for_confirmation(self):
+        # Given a video that waits for its picture and holds credits
         silent = socketserver.TCPServer(("127.0.0.1", 0), None, bind_and_activate=True)
         film = {"images": [f"http://127.0.0.1:{silent.server_address[1]}/a.png"], "model": "vq2-turbo", "duration": 1}
         made = send("POST", "/proxy/videovendor/start-end2video", film)
         state = lambda: send("GET", f"/tasks/{made['task_id']}")["state"]
         page = self.page(f"/tasks/{made['task_id']}", token=ADMIN)
         dialog = page.get_by_role("dialog")
-        # When somebody begins to cancel it by keyboard, then nothing is done yet, and it is said what is lost
+        # When the user opens the confirmation by keyboard, then nothing is cancelled yet, and the loss is stated
         page.get_by_role("button", name="Cancel task").focus()
         page.keyboard.press("Enter")
         for said in ("cannot be resumed", f"{made['credits']} credits", "may still charge for it"):
             expect(dialog).to_contain_text(said)
         expect(dialog.get_by_role("button", name="Keep running")).to_be_focused()
-        # And Enter, and Escape, let it go on
+        # And Enter and Escape keep it running
         for key in ("Enter", "Escape"):
             page.keyboard.press(key)
             expect(dialog).to_have_count(0)
             self.assertEqual(state(), "created")
             page.get_by_role("button", name="Cancel task").click()
             expect(dialog.get_by_role("button", name="Keep running")).to_be_focused()
-        # But who insists gets it
+        # And confirming cancels it
         dialog.get_by_role("button", name="Cancel task").click()
         expect(dialog).to_have_count(0)
         expect(page.locator(".task-state .state")).to_have_text("Failed")
@@ -410,12 +410,12 @@ class Tasks(BrowserTest):
         self.assertEqual(state(), "failed")
         silent.server_close()
 
-    def test_a_task_that_ended_while_one_was_asked_is_not_cancelled(self):
+    def test_a_task_that_ended_during_the_confirmation_is_not_cancelled(self):
         silent = socketserver.TCPServer(("127.0.0.1", 0), None, bind_and_activate=True)
         task = send("POST", UPSCALE, {"image": f"http://127.0.0.1:{silent.server_address[1]}/a.png"})["data"]["task_id"]
         page = self.page(f"/tasks/{task}", token=ADMIN)
         page.get_by_role("button", name="Cancel task").click()
-        # What is not a picture ends the task by itself.
+        # An invalid picture ends the task.
         silent.RequestHandlerClass = NoPicture
         threading.Thread(target=silent.serve_forever, daemon=True).start()
         expect(page.get_by_role("dialog")).to_contain_text("Task already ended")
@@ -424,7 +424,7 @@ class Tasks(BrowserTest):
         silent.shutdown()
         silent.server_close()
 
-    def test_what_a_cancelled_film_cost_in_the_end_is_shown(self):
+    def test_a_cancelled_video_shows_its_refund(self):
         silent = socketserver.TCPServer(("127.0.0.1", 0), None, bind_and_activate=True)
         film = {"images": [f"http://127.0.0.1:{silent.server_address[1]}/a.png"], "model": "vq2-turbo", "duration": 1}
         made = send("POST", "/proxy/videovendor/start-end2video", film)
@@ -440,7 +440,7 @@ class Tasks(BrowserTest):
         expect(page.get_by_text(f"0 credits, {credits} refunded")).to_be_visible()
         silent.server_close()
 
-    def test_a_lost_connection_is_taken_up_where_it_broke(self):
+    def test_a_lost_event_stream_resumes(self):
         silent = socketserver.TCPServer(("127.0.0.1", 0), None, bind_and_activate=True)
         task = send("POST", UPSCALE, {"image": f"http://127.0.0.1:{silent.server_address[1]}/a.png"})["data"]["task_id"]
         page = self.page("/nodes", token=ADMIN, allowed=("failed",))
@@ -462,8 +462,8 @@ class Tasks(BrowserTest):
         expect(page.locator(".task-state .state")).to_have_text("Failed")
         silent.server_close()
 
-    def test_deliveries_are_listed_and_made_again(self):
-        # A receiver that fails once: the first change is told again after five seconds, and the second one waits for it.
+    def test_deliveries_are_listed_and_redelivered(self):
+        # A receiver that fails once: the first delivery is retried after five seconds, and the second waits for it.
         receiver = Receiver(500)
         task = self.submit(webhook_url=receiver.url)
         page = self.page(f"/tasks/{task}", token=ADMIN)
@@ -482,14 +482,14 @@ class Tasks(BrowserTest):
         self.assertEqual(len(receiver.taken), before + 1)
         self.assertEqual(receiver.taken[-1], receiver.taken[0])
 
-    def test_what_is_still_to_be_delivered_is_not_asked_for_again(self):
+    def test_pending_deliveries_cannot_be_redelivered(self):
         gone = Receiver(500)
         task = self.submit(webhook_url=gone.url)
         page = self.page(f"/tasks/{task}", token=ADMIN, allowed=(409,))
         first = page.locator(".deliveries > li").first
         expect(first.locator(".state")).to_have_text("Pending")
         expect(first.get_by_role("button", name="Redeliver")).to_have_count(0)
-        # When somebody else was quicker, then that is said and is no fault.
+        # When it was already redelivered, then the page says so without an error.
         expect(first.locator(".state")).to_have_text("Delivered")
         refused = {"type": "about:blank", "title": "Conflict", "status": 409, "error": "delivery_pending", "detail": "It is still to be made."}
         page.route("**/redeliver", lambda route: route.fulfill(status=409, content_type="application/problem+json", body=json.dumps(refused)))
@@ -532,7 +532,7 @@ class Video(BrowserTest):
         film = page.locator("video")
         film.wait_for(timeout=3 * PATIENCE_S * 1000)
         film.evaluate("it => { it.muted = true; return it.play() }")
-        # It was followed live: the bar was there, and only went forward.
+        # The progress bar was shown and never went back.
         progress = page.evaluate("window.progress")
         self.assertTrue(progress)
         self.assertEqual(progress, sorted(progress))
@@ -541,7 +541,7 @@ class Video(BrowserTest):
         self.assertGreater(told["width"], 0)
         self.assertAlmostEqual(told["seconds"], 1, delta=0.2)
         self.assertIsNone(told["error"])
-        # What is shown is the picture that was given: its corners differ as they did.
+        # The video shows the input picture: the corners have its colours.
         corners = film.evaluate("""it => {
             const canvas = Object.assign(document.createElement('canvas'), { width: it.videoWidth, height: it.videoHeight });
             const draw = canvas.getContext('2d', { willReadFrequently: true });
@@ -565,7 +565,7 @@ class Music(BrowserTest):
         sound.evaluate("it => { it.muted = true; return it.play() }")
         self.until(page, "document.querySelector('audio').currentTime > 0.2")
         self.assertIsNone(sound.evaluate("it => it.error"))
-        # What a browser decodes of it is four seconds that are not silent.
+        # A browser decodes four seconds of audible sound.
         with page.expect_download() as download:
             page.get_by_role("link", name="Download").click()
         with open(download.value.path(), "rb") as file:
@@ -573,31 +573,31 @@ class Music(BrowserTest):
         self.assertAlmostEqual(told["seconds"], 4, delta=0.5)
         self.assertGreater(told["loudness"], 0.005)
 
-    def test_music_is_followed_left_and_cancelled_while_it_is_made(self):
-        # Given music that takes a while
+    def test_music_is_followed_in_the_background_and_cancelled(self):
+        # Given a long piece of music
         page = self.page("/studio/generateMusic", token=ADMIN)
         page.get_by_label("Prompt").fill("epic orchestral battle")
         page.get_by_label("Duration", exact=True).fill("300")
         page.get_by_role("button", name="Generate").click()
         come = page.locator(".music figcaption span")
         expect(come).to_have_text(re.compile(r"^[1-9]\d* of 300 s, "))
-        # Then there is no player as long as there is nothing to play, and how far it is
+        # Then progress is shown, and the player only once there is audio
         expect(page.locator("audio")).to_have_count(0)
         expect(page.get_by_role("progressbar", name="Task progress")).to_be_visible()
-        # And it goes on while one is elsewhere
+        # And it continues while another page is open
         before = come.inner_text()
         self.show(page, "/nodes")
         self.show(page, "/studio/generateMusic")
         expect(come).not_to_have_text(before)
         expect(page.get_by_role("button", name="Generating")).to_be_disabled()
-        # And is cancelled like any task
+        # And it can be cancelled
         page.get_by_role("button", name="Cancel task").click()
         page.get_by_role("dialog").get_by_role("button", name="Cancel task").click()
         expect(page.locator(".result-panel .state").first).to_have_text("Failed")
         expect(page.locator(".result-panel .trouble strong")).to_have_text("Cancelled")
         expect(page.get_by_role("button", name="Generate")).to_be_enabled()
 
-    def test_starting_anew_ends_the_music_that_is_being_made(self):
+    def test_reset_stops_the_music(self):
         page = self.page("/studio/generateMusic", token=ADMIN)
         page.get_by_label("Prompt").fill("calm piano")
         page.get_by_label("Duration", exact=True).fill("300")
@@ -611,7 +611,7 @@ class Music(BrowserTest):
         wait_until(lambda: send("GET", f"/tasks/{task}")["state"] == "failed")
         self.assertEqual(send("GET", f"/tasks/{task}")["error"]["code"], "client_gone")
 
-    def test_music_is_whole_only_with_its_last_line(self):
+    def test_music_without_its_last_line_is_incomplete(self):
         chunk = lambda data: {"type": "audio_chunk", "stream_index": 0, "encoding": "mp3", "data": base64.b64encode(data).decode()}
         title, end = {"type": "title", "title": "Song", "display_tags": []}, {"type": "complete", "task_id": "1"}
         page = self.page("/studio/generateMusic", token=ADMIN, allowed=(404,))
@@ -626,12 +626,12 @@ class Music(BrowserTest):
             return page.locator(".result-panel .state").first, page.locator(".result-panel .trouble strong")
 
         lines = lambda *events: "\n".join(map(json.dumps, events))
-        # An end without its line, a line without its end, what is no line, and what is no sound
+        # A stream without `complete`, a truncated line, an invalid line, and invalid audio
         for body in (lines(title, chunk(b"one")), lines(title, chunk(b"one")) + '\n{"type": "compl', lines(title) + "\n<html>\n", lines(title, {**chunk(b""), "data": "?"}, end)):
             state, trouble = make(body)
             expect(state).to_have_text("Failed")
             expect(trouble).to_have_text("Broken off")
-        # And a piece after a piece is the second and not the first
+        # And a second piece replaces the first
         heard = []
         for data in (b"one", b"other"):
             state, trouble = make(lines(title, chunk(data), end))

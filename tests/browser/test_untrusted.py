@@ -1,5 +1,5 @@
-"""Untrusted text never runs: payloads in every field of every resource, with the policy of the page switched off, so that it is
-the pages that are proven and not the policy."""
+"""Untrusted text is never executed: payloads in every field of every resource, with the content security policy
+switched off, so that the pages themselves are tested."""
 
 import json
 import re
@@ -25,7 +25,7 @@ PAYLOADS = [
     "[x](javascript:window.ran=1) `<b onclick=window.ran=1>`",
     "${window.ran=1}{{constructor.constructor('window.ran=1')()}}<math><mtext><style><img src onerror=window.ran=1>",
 ]
-# Addresses must begin with http(s); the rest of them is free.
+# URLs must begin with http(s); the rest is arbitrary.
 ADDRESS = "https://x.example/"
 
 
@@ -33,7 +33,7 @@ FORM = "multipart/form-data"
 
 
 def multipart(fields):
-    """A form as it is sent, and its media type."""
+    """Encodes a multipart form; returns body and content type."""
     boundary = uuid.uuid4().hex
     parts = [f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in fields.items()]
     return "".join([*parts, f"--{boundary}--\r\n"]).encode(), f"{FORM}; boundary={boundary}"
@@ -44,8 +44,8 @@ def address(payload, base=ADDRESS):
 
 
 class Forms:
-    """Bodies with a payload in every field that takes text. The fields are those of the document, so that no field is left out,
-    whatever comes to be there."""
+    """Builds request bodies with a payload in every text field of the OpenAPI document, so that new fields are
+    covered automatically."""
 
     def __init__(self):
         self.schemas = document()["components"]["schemas"]
@@ -59,7 +59,7 @@ class Forms:
         return schema
 
     def body(self, operation, text, /, **given):
-        """The body of an operation: what is given, and payloads in the rest; None leaves a field out."""
+        """Body of an operation: the given fields, and payloads in all others; None omits a field."""
         content = self.operations[operation][2]["requestBody"]["content"]
         schema = self.schema(content.get("application/json", content.get(FORM))["schema"])
         return self.object(operation, schema, text, given) if "properties" in schema else self.value(operation, schema, text)
@@ -76,7 +76,7 @@ class Forms:
         return made
 
     def value(self, where, schema, payload, given=MappingProxyType({})):
-        """What goes into a field; None where it takes no text."""
+        """Payload for a field; None if it takes no text."""
         schema = next((self.schema(it) for it in schema.get("anyOf", []) if it.get("type") != "null"), schema)
         kinds = schema.get("type", [])
         if "enum" in schema or schema.get("format") in ("date-time", "binary") or "boolean" in kinds or "integer" in kinds or "number" in kinds:
@@ -96,7 +96,7 @@ class Forms:
         return payload
 
     def submit(self, operation, text, /, token=ADMIN, at=(), **given):
-        """Sends what an operation takes; `at` are the parts of its path, `given` what is not left to chance."""
+        """Sends an operation; `at` are its path parameters, `given` the fixed fields."""
         method, path, _ = self.operations[operation]
         self.sent.add(operation)
         for part in at:
@@ -108,7 +108,7 @@ class Forms:
         return send(method, path, body, token=token)
 
     def taking_text(self):
-        """The operations that take text of any sort."""
+        """Operations with free text fields."""
         found = set()
         for operation, (_, _, told) in self.operations.items():
             for media_type, content in told.get("requestBody", {}).get("content", {}).items():
@@ -123,10 +123,10 @@ class Forms:
         return is_text or any(self.takes_text(self.schema(it)) for it in inside)
 
 
-# Operations whose fields are those of others in `fill`, or that make nothing.
+# Operations covered by others in `fill`, or without a result.
 SAME_FIELDS = {"updateUser", "updatePublisher", "updateNode", "updateVersion", "unbanUser", "unbanPublisher", "unbanNode", "getVersions"}
 IMAGE_JOBS = ["upscaleImage", "upscaleImagePrecisely", "transferStyle", "enhanceSkinCreatively", "enhanceSkinFaithfully", "enhanceSkinFlexibly", "relightImage"]
-# Further pictures of each; a reference and a map of light exclude each other.
+# Additional pictures per job; a reference and a light map exclude each other.
 PICTURES = {"transferStyle": ["reference_image"], "relightImage": ["transfer_light_from_reference_image"]}
 VIDEO_JOBS = ["startEndToVideo", "referenceToVideo", "extendVideo", "multiframeToVideo"]
 
@@ -136,11 +136,11 @@ class Untrusted(BrowserTest):
     def setUpClass(cls):
         super().setUpClass()
         cls.forms = Forms()
-        # Takes callbacks, and has none of the pictures that it is asked for.
+        # Accepts webhooks and returns 404 for pictures.
         cls.elsewhere = Receiver()
 
     def fill(self, payload):
-        """Everything that there can be, with the payload in every field; gives the pages that show it."""
+        """Creates every kind of resource with payloads; returns the pages that show them."""
         forms, publisher, node = self.forms, name("xss"), name("xss")
         owner = forms.submit("createUser", payload, email=f"{payload.replace(' ', '')[:60]}@x.example")
         token = forms.submit("createUserToken", payload, at=[owner["id"]])["token"]
@@ -165,7 +165,7 @@ class Untrusted(BrowserTest):
         ]
 
     def film(self):
-        """The id of a film that can be extended, made once."""
+        """Id of a video that can be extended, created once."""
         if not hasattr(type(self), "made_film"):
             job = {"prompt": "a calm sea", "model": "vq1", "duration": 1, "resolution": "360p"}
             task = send("POST", "/proxy/videovendor/start-end2video", job)["task_id"]
@@ -175,7 +175,7 @@ class Untrusted(BrowserTest):
         return self.made_film
 
     def jobs(self, payload):
-        """A task of every job; they fail soon, as their pictures are not there."""
+        """Submits a task of every job; they fail because their pictures are missing."""
         forms, picture = self.forms, address(payload, self.elsewhere.base)
         made = []
         for job in IMAGE_JOBS:
@@ -200,9 +200,9 @@ class Untrusted(BrowserTest):
             self.assertIn("".join(payload.split()), "".join(page.evaluate("document.body.innerText").split()), f"{path} does not show it")
 
     def harmless(self, page, path):
-        """Nothing runs on this page, and nothing is there that could."""
+        """Asserts that nothing was executed and no active element exists."""
         page.evaluate("document.querySelectorAll('details').forEach(it => { it.open = true })")
-        # What is inside is made once it is open.
+        # Collapsed parts are rendered when opened.
         page.wait_for_timeout(30)
         odd = page.evaluate("""() => [...document.querySelectorAll('#app *')].filter(it => /^(SCRIPT|IFRAME|OBJECT|EMBED|MATH|STYLE|BASE|META)$/i.test(it.tagName)
             || [...it.attributes].some(({ name, value }) => name.startsWith('on') || /^(href|src|srcdoc|srcset|data|action|formaction|poster|xlink:href)$/.test(name) && /^javascript:/i.test(value.replace(/[\\u0000-\\u0020]/g, '')))
@@ -214,11 +214,11 @@ class Untrusted(BrowserTest):
         page = self.page("/nodes", token=ADMIN, bypass_csp=True, allowed=(404,))
         for payload in PAYLOADS:
             paths = self.fill(payload)
-            # Where prose gives text a form, the payload with marks of its own does not read as it was written.
+            # Markdown changes payloads that contain markup.
             shown = None if "`" in payload else payload
             for path in paths:
                 self.holds(page, path, shown if path.count("/") == 2 and path.startswith("/nodes") else None)
-        # Nothing that takes text was left out.
+        # Every text operation was used.
         self.assertEqual(self.forms.taking_text() - self.forms.sent - SAME_FIELDS, set())
         for path in ("/nodes?banned=true", "/publishers", "/users", "/audit", "/moderation", "/tasks"):
             self.holds(page, path)
@@ -233,15 +233,15 @@ class Untrusted(BrowserTest):
                          f"/audit?actor={part}&stream={part}", f"/docs/{part}", f"/studio/{part}", f"/moderation?list={part}"):
                 self.holds(page, path)
 
-    def test_what_is_filled_in_is_text(self):
-        """Words in every field and names of files, as the form shows them, the line of curl has them, and what was wrong is told of them."""
+    def test_form_input_is_rendered_as_text(self):
+        """Payloads in form fields and file names, as shown in the form, the curl command and the errors."""
         page = self.page("/studio/relightImage", token=ADMIN, bypass_csp=True, allowed=(400,))
         page.evaluate("document.querySelectorAll('details').forEach(it => { it.open = true })")
         page.get_by_label("Prompt").wait_for()
         for payload in PAYLOADS:
             page.get_by_role("button", name="Reset").click()
             page.locator("input[type=file]").first.set_input_files({"name": payload, "mimeType": "image/png", "buffer": b"no picture"})
-            # A browser writes the name of a file a little otherwise.
+            # Browsers normalize file names.
             expect(page.locator(".given strong")).to_have_text(re.compile(re.escape(payload[:6])))
             for field in page.locator("form :is(input[type=text], input[type=url], textarea)").all():
                 field.fill(payload)
@@ -250,8 +250,8 @@ class Untrusted(BrowserTest):
             expect(page.get_by_role("alert").first).to_contain_text(re.compile("invalid fields?"))
             self.harmless(page, payload)
 
-    def test_what_a_vendor_says_is_text(self):
-        """Titles, tags and reasons come from vendors, which may be anybody."""
+    def test_vendor_messages_are_rendered_as_text(self):
+        """Titles, tags and messages of a malicious vendor."""
         page = self.page("/studio/generateMusic", token=ADMIN, bypass_csp=True)
         for payload in PAYLOADS:
             lines = [
@@ -267,7 +267,7 @@ class Untrusted(BrowserTest):
             expect(page.locator(".music strong")).to_have_text(payload)
             self.harmless(page, payload)
 
-    def test_what_a_task_says_is_text(self):
+    def test_task_messages_are_rendered_as_text(self):
         page = self.page("/nodes", token=ADMIN, bypass_csp=True, allowed=(404,))
         now = "2026-01-01T00:00:00.000000Z"
         for payload in PAYLOADS:
@@ -285,7 +285,7 @@ class Untrusted(BrowserTest):
             expect(page.locator(".deliveries code").first).to_have_text(payload)
             self.harmless(page, payload)
 
-    def test_the_policy_would_stop_what_the_pages_let_through(self):
+    def test_the_policy_blocks_injected_scripts(self):
         page = self.page("/nodes")
         tried = page.evaluate("""() => new Promise((resolve) => {
             const found = [];
@@ -300,7 +300,7 @@ class Untrusted(BrowserTest):
         self.assertIsNone(page.evaluate("window.ran ?? null"))
         for directive in ("TypeError", "connect-src", "img-src"):
             self.assertIn(directive, tried)
-        # All of this was meant, and is told on the console.
+        # These violations are expected and logged on the console.
         self.seen.clear()
 
 

@@ -1,11 +1,11 @@
-"""Looks at a client that openapi-python-client made: every operation is there, and it warned of nothing but what is known."""
+"""Checks the generated client: it has every operation, and the generator gave only known warnings."""
 
 import json
 import re
 import sys
 from pathlib import Path
 
-# Types of bodies that the generator has no type for. The operation is there all the same, and `Response.content` has the bytes.
+# Body types that the generator does not support. The operation exists; `Response.content` has the bytes.
 KNOWN = {
     "GET /media/{file}": "content_type */*",  # pictures and films of nine formats
     "GET /metrics": "content_type application/openmetrics-text",  # for Prometheus
@@ -17,7 +17,7 @@ METHODS = ("get", "put", "post", "delete")
 
 
 def warnings(said):
-    """What the generator warned of: what it was at, and what it said first of it."""
+    """Warnings of the generator: subject and first line of each."""
     for part in re.split(r"^(?=WARNING|ERROR)", said, flags=re.MULTILINE)[1:]:
         head, *rest = [line for line in part.splitlines() if line.strip()]
         at = re.match(r"WARNING parsing (\w+ \S+) within", head)
@@ -25,12 +25,12 @@ def warnings(said):
 
 
 def operations_of(client):
-    """The modules of the client with an operation each."""
+    """Modules of the client that contain an operation."""
     return [module for module in client.glob("api/*/*.py") if module.stem != "__init__"]
 
 
 def faults(document, client, said):
-    """What is wrong with the client, in sentences."""
+    """Problems of the client, one sentence each."""
     heard = list(warnings(said))
     for at, what in heard:
         if at not in KNOWN or KNOWN[at] not in what:

@@ -1,4 +1,4 @@
-"""Uses the client that was made, from a new user to an installed node and a picture, by its types."""
+"""Uses the generated client, from a new user to an installed node and a picture, through its types."""
 
 import base64
 import io
@@ -57,14 +57,14 @@ def archive():
 
 
 def a_user(admin):
-    """Somebody new, signed in."""
+    """Creates a user and returns a client with its token."""
     made = create_user.sync(client=admin, body=UserBody(name="Ada", email="ada@acme.example", is_approved=True))
     token = create_user_token.sync(client=admin, user_id=made.id, body=TokenBody(name="generated"))
     return AuthenticatedClient(base_url=BASE, token=token.token, timeout=WAIT_MAX)
 
 
 def publish(ada):
-    """A publisher, a node with its first version, and a second one with its archive."""
+    """Creates a publisher and a node with a first version and an uploaded second one."""
     assert create_publisher.sync(client=ada, body=NewPublisherBody(id="acme", name="Acme")).id == "acme"
     node = NewNodeBody(id="face-tools", name="Face tools", tags=["portrait"], latest_version=FirstVersionBody(version="1.0.0"))
     made = create_node.sync_detailed("acme", client=ada, body=node)
@@ -80,7 +80,7 @@ def publish(ada):
 
 
 def find_and_install(anybody):
-    """What everybody does with it."""
+    """Reads the registry without a token."""
     page = list_nodes.sync(client=anybody, sort=["updated_at;desc"])
     assert [node.id for node in page.nodes] == ["face-tools"] and page.total == 1, page
     installed = install_node.sync("face-tools", client=anybody)
@@ -90,7 +90,7 @@ def find_and_install(anybody):
 
 
 def make_a_picture(ada):
-    """A task, followed to its end, and its result."""
+    """Runs a task to its end and downloads the result."""
     body = UpscaleBody(image=picture(), scale_factor=UpscaleBodyScaleFactorType0("2x"))
     task = upscale_image.sync(client=ada, body=body).data
     until = time.monotonic() + WAIT_MAX
@@ -107,7 +107,7 @@ def make_a_picture(ada):
 
 
 def meet_failures(ada, anybody, admin):
-    """Each is a problem with its code."""
+    """Checks that errors are parsed as problems with their code."""
     missing = get_node.sync("nowhere", client=anybody)
     assert isinstance(missing, Problem) and missing.error is ProblemError.NOT_FOUND, missing
     refused = create_node.sync("acme", client=ada, body=NewNodeBody())

@@ -1,5 +1,5 @@
-"""Checks a document that was read from a service: it is OpenAPI 3.1, every example in it has the form that it shows, and every URL
-that the service takes has the form of URLs."""
+"""Checks the document of a running service: it is valid OpenAPI 3.1, every example matches its schema, and every
+URL that the service accepts matches the URL pattern."""
 
 import json
 import os
@@ -14,7 +14,7 @@ METHODS = ("get", "put", "post", "delete")
 
 
 def resolve(document, value):
-    """What a reference leads to; anything else as it is."""
+    """Resolves a reference; returns other values unchanged."""
     while "$ref" in value:
         target = document
         for step in value["$ref"].removeprefix("#/").split("/"):
@@ -24,7 +24,7 @@ def resolve(document, value):
 
 
 def contents(document):
-    """Every content that may have examples: where it is, its schema, its examples."""
+    """Yields every media type object: location, schema, examples."""
     for path, operations in [*document["paths"].items(), *document["webhooks"].items()]:
         for method in METHODS:
             operation = operations.get(method)
@@ -42,7 +42,7 @@ def contents(document):
 
 
 def lines(document):
-    """The lines of examples that are streams of JSON values, as contents."""
+    """Yields the lines of JSON-line examples as separate contents."""
     for at, content in contents(document):
         schema = content["schema"]
         if schema.get("contentMediaType") == "application/x-ndjson":
@@ -51,7 +51,7 @@ def lines(document):
 
 
 def urls(document):
-    """The fields that hold URLs, with each that src/http/openapi/schema.rs knows the service to take."""
+    """Yields the URL fields with each URL that src/http/openapi/schema.rs lists as accepted."""
     schemas = document["components"]["schemas"]
     with open(os.path.join(os.path.dirname(__file__), "urls.txt"), encoding="utf-8") as file:
         taken = file.read().splitlines()

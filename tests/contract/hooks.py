@@ -1,4 +1,4 @@
-"""What the document does not say and the test still holds the service to."""
+"""Schemathesis hooks: constraints that the document cannot express, and additional checks."""
 
 import io
 import itertools
@@ -29,7 +29,7 @@ CONTROL = re.compile("[\\x00-\\x1f\\x7f-\\x9f]")
 PATTERNS = {}
 UUID = re.compile("[0-9a-f-]{36}")
 TAKEN = [*EXAMPLES.values(), *itertools.chain.from_iterable(THERE["spares"].values())]
-# What has the form of URLs that the document tells, of at most so many characters; and of those, ones that surely are URLs.
+# Strings that match the documented URL pattern, and among them ones that are certainly valid.
 URL = re.compile("[Hh][Tt][Tt][Pp][Ss]?:[^\\x00-\\x20\\x7f-\\xa0]{1,2040}")
 SURE_URL = re.compile("https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,4})?([/?#][!-~]*)?")
 NODE_ID = re.compile("[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
@@ -38,7 +38,7 @@ SPARES = {name: itertools.cycle(spares) for name, spares in THERE["spares"].item
 
 @schemathesis.hook
 def before_load_schema(context, raw_schema):
-    """Answers are closed; examples of ids that the service made up are ids that are there."""
+    """Closes response schemas, and replaces example ids by existing ones."""
     list_codes(raw_schema)
     close_answers(raw_schema)
     leave_to_administrators(raw_schema["components"]["schemas"])
@@ -58,8 +58,8 @@ def before_load_schema(context, raw_schema):
 
 
 def leave_to_administrators(schema):
-    """What counts from administrators only is not asked for: others may send anything there, which no schema says.
-    administerNode and administerVersion have the same fields."""
+    """Removes fields that only administrators set: other callers may send anything there. administerNode and
+    administerVersion have the same fields."""
     if isinstance(schema, list):
         for part in schema:
             leave_to_administrators(part)
@@ -72,7 +72,7 @@ def leave_to_administrators(schema):
 
 
 def list_codes(document):
-    """The codes of failures by path, method and status."""
+    """Error codes by path, method and status."""
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             for status, answer in operation["responses"].items():
@@ -82,16 +82,16 @@ def list_codes(document):
 
 
 def take_first_versions_without_number(schemas):
-    """Without a number there is no first version, and nothing else of it is looked at. Clients are told so in words: generators make
-    two classes of two alternatives."""
+    """Drops a first version without a number, whose other fields are not validated. The schema does not say so,
+    because generators make two classes of two alternatives."""
     nothing = {"type": "object", "properties": {"version": {"type": "null"}}}
     schemas["FirstVersionBody"] = {"anyOf": [schemas["FirstVersionBody"], nothing]}
 
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """What is written is something fresh. Otherwise the first request that bans or deletes the example is the last that finds
-    it, an id is free once, and so is a key."""
+    """Uses fresh resources for writes. Otherwise the first request that bans or deletes the example is the last
+    that finds it, and ids and keys are used up."""
     fresh = next(COUNTER)
     key = (case.headers or {}).get("Idempotency-Key")
     if isinstance(key, str) and re.fullmatch("[!-~]{1,255}", key):
@@ -106,7 +106,7 @@ def before_call(context, case, kwargs):
 
 
 def freshen_path(operation, named):
-    """Names a spare in place of the example, and brings together what belongs together."""
+    """Replaces the example by a spare resource, and keeps related parameters consistent."""
     if operation in ("deletePublisher", "banPublisher", "unbanPublisher"):
         take_spare(named, "publisherId")
         return
@@ -126,7 +126,7 @@ def take_spare(named, parameter):
 
 
 def freshen_body(body, fresh):
-    """An id or number that is taken becomes one that is free."""
+    """Replaces a taken id or number by a free one."""
     if body.get("id") in TAKEN:
         body["id"] = f"fresh-{fresh}"
     version = body.get("node_version")
@@ -135,7 +135,7 @@ def freshen_body(body, fresh):
 
 
 def make_urls_sure(value):
-    """Not everything that has the form of a URL is one, which no pattern can say: what may be none becomes one that is."""
+    """Replaces strings that match the URL pattern but are not URLs."""
     for at, part in list(value.items() if isinstance(value, dict) else enumerate(value)):
         if isinstance(part, (dict, list)):
             make_urls_sure(part)
@@ -144,7 +144,7 @@ def make_urls_sure(value):
 
 
 def name_node_of_path(node, named):
-    """A node that a body names is that of the path, which no schema says; what can be no id stays as it is."""
+    """Sets the node id in the body to that of the path; invalid ids stay."""
     given = node.get("id") if isinstance(node, dict) else None
     if "nodeId" in named and isinstance(given, str) and NODE_ID.fullmatch(given):
         node["id"] = named["nodeId"]
@@ -152,8 +152,8 @@ def name_node_of_path(node, named):
 
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
-    """Lookups repeat what was asked for, also what can be no id. A link that carries such text into a path or a query (a dot,
-    which the client takes out, or a control character) makes no request that the document allows, although it counts as one."""
+    """Skips links that would carry echoed invalid ids (dots, control characters) into a path or query, where they
+    form no valid request."""
     named = case.path_parameters or {}
     no_id = any(name in PATTERNS and not PATTERNS[name].search(unquote(str(value))) for name, value in named.items())
     no_text = any(CONTROL.search(str(value)) for value in flat(list((case.query or {}).values())))
@@ -161,13 +161,13 @@ def filter_failure(context, failure, case, response):
 
 
 def flat(values):
-    """The values, and those of lists among them."""
+    """Yields all values, including those in lists."""
     return itertools.chain.from_iterable(value if isinstance(value, list) else [value] for value in values)
 
 
 @schemathesis.serializer("application/zip", "application/octet-stream")
 def zipped(context, value):
-    """Archives hold something arbitrary; what no archive is, tests/it sends."""
+    """Sends valid archives; tests/it covers invalid ones."""
     content = value if isinstance(value, bytes) else json.dumps(value, default=str).encode()
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as writer:
@@ -177,7 +177,7 @@ def zipped(context, value):
 
 @schemathesis.check
 def failures_have_one_shape(ctx, response, case):
-    """Every failure is a problem of RFC 9457 that names its request, whatever was asked and whoever answers."""
+    """Checks that every error is an RFC 9457 problem with the request id."""
     if response.status_code < 400:
         return
     kind = response.headers.get("content-type", [""])[0]
@@ -190,7 +190,7 @@ def failures_have_one_shape(ctx, response, case):
 
 @schemathesis.check
 def failures_have_codes_of_their_operation(ctx, response, case):
-    """The code of a failure is listed for its operation and status; whether the status is, another check tells."""
+    """Checks that the error code is documented for the operation and status."""
     listed = CODES.get((case.operation.path, case.operation.method.lower(), response.status_code))
     if listed is None or response.request.method == "HEAD":
         return
@@ -200,19 +200,19 @@ def failures_have_codes_of_their_operation(ctx, response, case):
 
 @schemathesis.check
 def every_answer_names_its_request(ctx, response, case):
-    """The name of a request is in every answer."""
+    """Checks that every response has X-Request-Id."""
     assert response.headers.get("x-request-id"), "an answer without X-Request-Id"
 
 
 @schemathesis.check
 def nothing_secret_is_repeated(ctx, response, case):
-    """No answer has the token of its request in it."""
+    """Checks that no response contains the token of its request."""
     token = (response.request.headers.get("Authorization") or "").removeprefix("Bearer ")
     assert len(token) < 16 or token.encode() not in response.content, "the answer repeats the token of the request"
 
 
 @schemathesis.check
 def unprocessable_means_a_key_used_twice(ctx, response, case):
-    """422 has one meaning only (contract 2)."""
+    """Checks that 422 is used for idempotency conflicts only (contract 2)."""
     if response.status_code == 422:
         assert response.json()["error"] == "idempotency_key_reused"

@@ -1,4 +1,4 @@
-"""Fills a fresh service with what the contract test asks for, and prints the tokens of its callers for the shell.
+"""Fills a fresh service for the contract test, and prints the tokens of its callers as shell variables.
 
 Names are those of the examples in the document, so that operations which need something to be there find it; ids that the
 service makes up are written to a file, from which hooks.py makes examples. Of what is changed and deleted there are spares.
@@ -19,7 +19,7 @@ BASE, ADMIN, THERE = sys.argv[1:4]
 
 
 def send(method, path, body=None, token=ADMIN, content_type="application/json"):
-    """Sends a request that must succeed; gives the JSON of its answer."""
+    """Sends a request that must succeed; returns the JSON of the response."""
     data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
     url = path if path.startswith("http") else BASE + path
     request = urllib.request.Request(url, data=data, method=method)
@@ -31,20 +31,20 @@ def send(method, path, body=None, token=ADMIN, content_type="application/json"):
 
 
 def user(name):
-    """A new user and a token that speaks for it."""
+    """Creates a user; returns its id and a token."""
     made = send("POST", "/admin/users", {"name": name, "email": f"{name}@acme.example", "isApproved": True})
     token = send("POST", f"/admin/users/{made['id']}/tokens", {"name": "contract test"})
     return made["id"], token["token"]
 
 
 def create_node(node):
-    """A node of acme with a version."""
+    """Creates a node of acme with a version."""
     first = {"id": node, "name": node, "latest_version": {"version": "1.2.0"}, "supported_os": ["Linux"]}
     send("POST", "/publishers/acme/nodes", first, owner_token)
 
 
 def upload_url(node, number):
-    """A new version of a node of acme: where its archive goes."""
+    """Publishes a version of a node of acme; returns its upload URL."""
     version = {"node_version": {"version": number, "changelog": f"Everything new in {number}"}}
     return send("POST", f"/publishers/acme/nodes/{node}/versions", version, owner_token)["signedUrl"]
 
@@ -58,7 +58,7 @@ def upload(url):
 
 
 class Content(http.server.BaseHTTPRequestHandler):
-    """A receiver of callbacks that takes everything."""
+    """Webhook receiver that accepts everything."""
 
     def do_POST(self):
         self.rfile.read(int(self.headers["content-length"]))
@@ -70,7 +70,7 @@ class Content(http.server.BaseHTTPRequestHandler):
 
 
 def delivered():
-    """A callback of the owner that was made."""
+    """Returns a finished delivery of the owner."""
     receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Content)
     threading.Thread(target=receiver.serve_forever, daemon=True).start()
     # The smallest bitmap: one pixel.

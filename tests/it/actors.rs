@@ -83,7 +83,7 @@ async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
 }
 
 #[actix_web::test]
-async fn nothing_comes_between_decide_and_append() {
+async fn decide_and_append_are_atomic() {
     // Given a record of the order in which commands of one publisher are decided and appended
     let order = Arc::new(Mutex::new(Vec::new()));
     let recorded = order.clone();
@@ -104,7 +104,7 @@ async fn nothing_comes_between_decide_and_append() {
 }
 
 #[actix_web::test]
-async fn commands_that_come_together_share_a_sync() {
+async fn concurrent_commands_share_a_sync() {
     let ActorFixture { log, actors, models } = start_fixture(Environment::system(), OPTIONS).await;
     // Given one append in progress
     log.hold();
@@ -127,7 +127,7 @@ async fn commands_that_come_together_share_a_sync() {
 }
 
 #[actix_web::test]
-async fn a_full_mailbox_is_told_and_nothing_is_half_done() {
+async fn a_full_mailbox_rejects_commands_without_effect() {
     let ActorFixture { log, actors, models } = start_fixture(Environment::system(), OPTIONS).await;
     send_command(&actors.dispatch, "acme", create("acme")).await.unwrap();
     // Given a blocked log
@@ -150,7 +150,7 @@ async fn a_full_mailbox_is_told_and_nothing_is_half_done() {
 }
 
 #[actix_web::test]
-async fn a_full_writer_queue_is_told_and_the_state_stays_right() {
+async fn a_full_writer_queue_rejects_commands_and_keeps_the_state() {
     let options = ActorOptions { writer_queue: 1, ..OPTIONS };
     let ActorFixture { log, actors, .. } = start_fixture(Environment::system(), options).await;
     log.hold();
@@ -180,7 +180,7 @@ async fn a_full_writer_queue_is_told_and_the_state_stays_right() {
 }
 
 #[actix_web::test]
-async fn an_idle_aggregate_goes_to_sleep_and_comes_back_from_the_log() {
+async fn an_idle_aggregate_is_unloaded_and_reloaded_from_the_log() {
     let ActorFixture { actors, models, .. } = start_fixture(Environment::system(), OPTIONS).await;
     send_command(&actors.dispatch, "acme", create("acme")).await.unwrap();
     eventually("the aggregate is idle", async || actors.dispatch.live_publishers().await == 0).await;
@@ -193,7 +193,7 @@ async fn an_idle_aggregate_goes_to_sleep_and_comes_back_from_the_log() {
     assert_eq!(models.publishers.get(&id("acme")).unwrap().fields.name, Some(Name::parse("Acme").unwrap()));
 }
 
-/// Surroundings in which the actor of `acme` panics once at `place`.
+/// Environment in which the actor of `acme` panics once at `point`.
 fn panics_once_at(point: FailPoint) -> Environment {
     let armed = AtomicBool::new(true);
     Environment::system().with_fail_point_handler(Arc::new(move |hit, subject| {
@@ -203,7 +203,7 @@ fn panics_once_at(point: FailPoint) -> Environment {
 }
 
 #[actix_web::test]
-async fn an_actor_that_panicked_lives_again_from_the_log() {
+async fn an_actor_is_rebuilt_from_the_log_after_a_panic() {
     for point in [FailPoint::Decide, FailPoint::Append] {
         let ActorFixture { log, actors, .. } = start_fixture(panics_once_at(point), OPTIONS).await;
         send_command(&actors.dispatch, "other", create("other")).await.unwrap();
@@ -231,7 +231,7 @@ async fn a_failed_append_fails_every_command_of_the_group_and_changes_nothing() 
 }
 
 #[actix_web::test]
-async fn who_was_answered_reads_what_was_written() {
+async fn acknowledged_writes_are_visible() {
     let ActorFixture { actors, models, .. } = start_fixture(Environment::system(), OPTIONS).await;
     for n in 0..200 {
         let name = format!("p{n}");
@@ -250,7 +250,7 @@ async fn a_command_that_changes_nothing_records_nothing() {
 }
 
 #[actix_web::test]
-async fn a_claimed_command_is_not_carried_out_again() {
+async fn a_claimed_command_is_not_executed_again() {
     // Given the commands of one request, recorded with its idempotency key
     let ActorFixture { log, actors, models } = start_fixture(Environment::system(), OPTIONS).await;
     let start = Timestamp::from_micros(1);
@@ -282,7 +282,7 @@ async fn a_claimed_command_is_not_carried_out_again() {
 }
 
 #[actix_web::test]
-async fn no_publisher_goes_while_a_node_of_it_comes() {
+async fn a_publisher_is_not_deleted_while_a_node_is_created() {
     // Given a publisher without nodes that receives a deletion and a new node at once: the earlier checks allow both
     for deletion_first in [true, false] {
         let ActorFixture { log, actors, models } = start_fixture(Environment::system(), OPTIONS).await;

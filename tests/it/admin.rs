@@ -56,7 +56,7 @@ async fn users_are_looked_up_by_their_ids() {
 }
 
 #[actix_web::test]
-async fn an_administrator_makes_administrators() {
+async fn administrators_can_appoint_administrators() {
     let app = TestApp::start().await;
     let body = json!({"name": "root", "isAdmin": true, "isApproved": true, "id": "ignored"});
     let user = app.post_as(app.admin_token(), "/admin/users", body).await.expect(201).json();
@@ -86,7 +86,7 @@ async fn a_token_is_shown_once_with_its_description() {
 }
 
 #[actix_web::test]
-async fn tokens_are_for_users_who_exist() {
+async fn tokens_require_an_existing_user() {
     let app = TestApp::start().await;
     for id in ["nonsense", "00000000-0000-4000-8000-00000000abcd"] {
         let path = format!("/admin/users/{id}/tokens");
@@ -104,7 +104,7 @@ async fn tokens_are_for_users_who_exist() {
 }
 
 #[actix_web::test]
-async fn an_account_changes_in_what_is_present() {
+async fn an_update_changes_only_present_fields() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let path = format!("/admin/users/{}", alice.id);
@@ -121,7 +121,7 @@ async fn an_account_changes_in_what_is_present() {
 }
 
 #[actix_web::test]
-async fn the_right_of_an_administrator_counts_at_once_both_ways() {
+async fn changes_of_administrator_rights_apply_immediately() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let path = format!("/admin/users/{}", alice.id);
@@ -133,7 +133,7 @@ async fn the_right_of_an_administrator_counts_at_once_both_ways() {
 }
 
 #[actix_web::test]
-async fn an_update_of_an_account_names_every_bad_field() {
+async fn an_invalid_user_update_reports_every_field() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let invalid = json!({"email": 1, "name": "x".repeat(201), "isAdmin": "yes", "isApproved": 0});
@@ -148,7 +148,7 @@ async fn an_update_of_an_account_names_every_bad_field() {
 }
 
 #[actix_web::test]
-async fn the_list_of_users_tells_who_is_banned() {
+async fn the_user_list_shows_bans() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let path = format!("/admin/users/{}/ban", alice.id);

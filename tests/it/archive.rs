@@ -60,7 +60,7 @@ fn archives(app: &TestApp) -> usize {
 }
 
 #[actix_web::test]
-async fn an_upload_makes_the_version_active_and_is_downloaded_as_it_was() {
+async fn an_upload_activates_the_version_and_is_downloaded_unchanged() {
     let (app, alice) = app().await;
     let body = json!({"node_version": {"version": "1.0.0"}});
     let published = app.post_as(&alice.token, VERSIONS, body).await.expect(201).json();
@@ -104,7 +104,7 @@ async fn an_upload_makes_the_version_active_and_is_downloaded_as_it_was() {
 }
 
 #[actix_web::test]
-async fn downloads_find_the_node_in_any_case_and_say_what_is_not_there() {
+async fn downloads_ignore_case_and_report_missing_resources() {
     let (app, alice) = app().await;
     publish(&app, &alice.token, "1.0.0").await;
     app.get_as(&alice.token, DOWNLOAD).await.expect(404);
@@ -118,7 +118,7 @@ async fn downloads_find_the_node_in_any_case_and_say_what_is_not_there() {
 }
 
 #[actix_web::test]
-async fn moderation_holds_what_was_uploaded_until_an_administrator_lets_it_go() {
+async fn under_moderation_an_upload_waits_for_an_administrator() {
     let app = TestApp::start_with(|settings| settings.registry.moderation = true, Environment::system()).await;
     let (app, alice) = with_publisher(app).await;
     let link = publish(&app, &alice.token, "1.0.0").await;
@@ -134,7 +134,7 @@ async fn moderation_holds_what_was_uploaded_until_an_administrator_lets_it_go() 
 }
 
 #[actix_web::test]
-async fn a_version_released_without_an_archive_takes_none_while_uploads_are_moderated() {
+async fn an_activated_version_accepts_no_archive_under_moderation() {
     // Given an Active version in a service without moderation, and a link for its archive
     let (app, alice) = app().await;
     let node = json!({"id": "face-tools", "latest_version": {"version": "1.0.0"}});
@@ -157,7 +157,7 @@ async fn a_version_released_without_an_archive_takes_none_while_uploads_are_mode
 }
 
 #[actix_web::test]
-async fn a_link_is_good_for_one_archive() {
+async fn an_upload_link_accepts_one_archive() {
     let (app, alice) = app().await;
     let first = publish(&app, &alice.token, "1.0.0").await;
     let upload_path = format!("{VERSIONS}/1.0.0/upload");
@@ -179,7 +179,7 @@ async fn a_link_is_good_for_one_archive() {
 }
 
 #[actix_web::test]
-async fn a_link_is_valid_for_a_quarter_of_an_hour() {
+async fn an_upload_link_expires_after_15_minutes() {
     let clock = Environment::manual(Timestamp::from_micros(1_800_000_000_000_000), 7);
     let (app, alice) = with_publisher(TestApp::start_with(|_| {}, clock.clone()).await).await;
     let link = publish(&app, &alice.token, "1.0.0").await;
@@ -195,7 +195,7 @@ async fn a_link_is_valid_for_a_quarter_of_an_hour() {
 }
 
 #[actix_web::test]
-async fn a_link_outlives_a_restart() {
+async fn an_upload_link_survives_a_restart() {
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
@@ -209,7 +209,7 @@ async fn a_link_outlives_a_restart() {
 }
 
 #[actix_web::test]
-async fn a_link_that_was_not_made_here_opens_nothing() {
+async fn a_forged_upload_link_is_rejected() {
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;
     let changed = link.replace("/uploads/A", "/uploads/B");
@@ -224,7 +224,7 @@ async fn a_link_that_was_not_made_here_opens_nothing() {
 }
 
 #[actix_web::test]
-async fn a_link_is_worth_what_its_holder_is() {
+async fn an_upload_link_has_the_rights_of_its_holder() {
     let (app, alice) = app().await;
     let bob = app.user("bob").await;
     app.put_as(&alice.token, &format!("/publishers/acme/members/{}", bob.id), json!({})).await.expect(200);
@@ -243,7 +243,7 @@ async fn a_link_is_worth_what_its_holder_is() {
 }
 
 #[actix_web::test]
-async fn nothing_is_uploaded_to_what_is_banned_or_deleted() {
+async fn banned_and_deleted_versions_accept_no_archive() {
     let (app, alice) = app().await;
     let (first, second) = (publish(&app, &alice.token, "1.0.0").await, publish(&app, &alice.token, "1.0.1").await);
     app.delete_as(&alice.token, &format!("{VERSIONS}/1.0.0")).await.expect(204);
@@ -259,7 +259,7 @@ async fn nothing_is_uploaded_to_what_is_banned_or_deleted() {
 }
 
 #[actix_web::test]
-async fn a_bad_archive_names_what_is_wrong_and_leaves_the_link_as_it_was() {
+async fn an_invalid_archive_is_explained_and_keeps_the_link_valid() {
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;
     let invalid = zip(&[
@@ -298,7 +298,7 @@ async fn begin_upload(app: &TestApp, link: &str, length: u64) -> TcpStream {
 }
 
 #[actix_web::test]
-async fn what_is_too_large_is_refused_before_it_is_sent() {
+async fn an_oversized_archive_is_rejected_before_its_body() {
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;
     let mut connection = begin_upload(&app, &link, (100 << 20) + 1).await;
@@ -310,7 +310,7 @@ async fn what_is_too_large_is_refused_before_it_is_sent() {
 }
 
 #[actix_web::test]
-async fn of_an_upload_that_breaks_off_nothing_is_left() {
+async fn an_interrupted_upload_leaves_no_file() {
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;
     let mut connection = begin_upload(&app, &link, 1_000_000).await;
@@ -323,7 +323,7 @@ async fn of_an_upload_that_breaks_off_nothing_is_left() {
 }
 
 #[actix_web::test]
-async fn a_ban_during_an_upload_counts() {
+async fn a_ban_during_an_upload_rejects_it() {
     // Given a half-finished upload
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;
@@ -345,7 +345,7 @@ async fn a_ban_during_an_upload_counts() {
 }
 
 #[actix_web::test]
-async fn an_upload_whose_answer_was_lost_is_repeated_with_a_key() {
+async fn an_upload_can_be_retried_with_an_idempotency_key() {
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;
     let keyed = |archive| app.send(app.request(Method::PUT, &link).header("idempotency-key", "k").body(archive));
@@ -365,7 +365,7 @@ async fn an_upload_whose_answer_was_lost_is_repeated_with_a_key() {
 }
 
 #[actix_web::test]
-async fn what_is_no_key_is_refused_before_anything_is_stored() {
+async fn an_invalid_idempotency_key_is_rejected_before_anything_is_stored() {
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;
     let with_key = |key| app.send(app.request(Method::PUT, &link).header("idempotency-key", key).body(valid_archive()));
@@ -376,7 +376,7 @@ async fn what_is_no_key_is_refused_before_anything_is_stored() {
 }
 
 #[actix_web::test]
-async fn a_version_takes_one_upload_at_a_time() {
+async fn a_version_accepts_one_upload_at_a_time() {
     let (app, alice) = app().await;
     let link = publish(&app, &alice.token, "1.0.0").await;
     let connection = begin_upload(&app, &link, 1_000_000).await;

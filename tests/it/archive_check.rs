@@ -38,7 +38,7 @@ fn zeros(bytes: u64) -> impl Read {
 }
 
 #[test]
-fn what_tools_make_is_taken() {
+fn archives_of_common_tools_are_accepted() {
     is_good(&valid_archive());
     let mut bytes = valid_archive();
     // With a comment: some tools store the revision there.
@@ -55,7 +55,7 @@ fn what_tools_make_is_taken() {
 }
 
 #[test]
-fn archives_of_the_library_are_taken_plain_streamed_and_in_the_large_form() {
+fn plain_streamed_and_zip64_archives_are_accepted() {
     let write = |mut archive: ZipWriter<Cursor<Vec<u8>>>, options: SimpleFileOptions| {
         archive.add_directory("src", options).unwrap();
         archive.start_file("src/ä.py", options).unwrap();
@@ -73,7 +73,7 @@ fn archives_of_the_library_are_taken_plain_streamed_and_in_the_large_form() {
 }
 
 #[test]
-fn what_is_no_zip_or_a_damaged_one() {
+fn invalid_and_damaged_zips_are_rejected() {
     for no_zip in [&b""[..], b"PK", b"hello", &vec![0; 70_000]] {
         assert_eq!(single_flaw(no_zip), "the file is not a zip archive");
     }
@@ -92,7 +92,7 @@ fn what_is_no_zip_or_a_damaged_one() {
 }
 
 #[test]
-fn no_byte_can_be_changed_into_a_panic() {
+fn no_changed_byte_causes_a_panic() {
     let archive = valid_archive();
     for at in 0..archive.len() {
         for bit in [1, 0x80] {
@@ -105,7 +105,7 @@ fn no_byte_can_be_changed_into_a_panic() {
 }
 
 #[test]
-fn names_that_lead_out_are_named() {
+fn entries_outside_the_archive_are_reported() {
     for (name, expected) in [
         ("../evil", "\"../evil\" leads out of its directory"),
         ("a/../../evil", "\"a/../../evil\" leads out of its directory"),
@@ -125,7 +125,7 @@ fn names_that_lead_out_are_named() {
 }
 
 #[test]
-fn links_that_leave_or_are_gone_through() {
+fn links_that_escape_or_are_traversed_are_rejected() {
     let leaves = "is a symbolic link that leaves the archive";
     for (name, target) in [("link", "/etc"), ("link", ".."), ("dir/link", "../../x"), ("a/link", "b/../../../x")] {
         assert_eq!(single_flaw(&zip(&[ZipTestEntry::link(name, target)])), format!("\"{name}\" {leaves}"));
@@ -142,7 +142,7 @@ fn links_that_leave_or_are_gone_through() {
 }
 
 #[test]
-fn names_that_are_there_twice() {
+fn duplicate_names_are_rejected() {
     let flaw_of_duplicate =
         |a: &str, b: &str| single_flaw(&zip(&[ZipTestEntry::stored(a, b"1"), ZipTestEntry::stored(b, b"2")]));
     assert_eq!(flaw_of_duplicate("a", "a"), "\"a\" exists twice");
@@ -159,7 +159,7 @@ fn names_that_are_there_twice() {
 }
 
 #[test]
-fn conflicts_of_many_deep_entries_are_counted_and_the_first_are_told() {
+fn many_conflicts_are_counted_and_the_first_reported() {
     let deep = |depth: usize| vec!["a"; depth].join("/");
     let mut entries: Vec<_> = (1..=480).map(|depth| ZipTestEntry::stored(&deep(depth), b"")).collect();
     entries.extend((0..9_500).map(|n| ZipTestEntry::stored(&format!("{}/{n}", deep(480)), b"")));
@@ -170,7 +170,7 @@ fn conflicts_of_many_deep_entries_are_counted_and_the_first_are_told() {
 }
 
 #[test]
-fn bombs_are_refused_whether_they_say_it_or_not() {
+fn zip_bombs_are_rejected_with_true_and_false_headers() {
     let bomb = ZipTestEntry::deflated("bomb", zeros(GIB));
     assert!(bomb.packed.len() < 8 << 20);
     assert_eq!(single_flaw(&zip(from_ref(&bomb))), "\"bomb\" unpacks to more than 200 times its size");
@@ -185,7 +185,7 @@ fn bombs_are_refused_whether_they_say_it_or_not() {
 }
 
 #[test]
-fn many_small_bombs_are_one() {
+fn the_expansion_limit_covers_all_entries_together() {
     let small = ZipTestEntry::deflated("0", zeros(1 << 20));
     let bombs: Vec<_> =
         (0..1024).map(|n: u32| ZipTestEntry { name: n.to_string().into_bytes(), ..small.clone() }).collect();
@@ -194,7 +194,7 @@ fn many_small_bombs_are_one() {
 }
 
 #[test]
-fn headers_that_lie() {
+fn contradictory_headers_are_rejected() {
     let entry = ZipTestEntry::stored("a", b"abc");
     for (lie, expected) in [
         (ZipTestEntry { size: 7, ..entry.clone() }, "\"a\" declares 7 bytes but has 3"),
@@ -222,7 +222,7 @@ fn headers_that_lie() {
 }
 
 #[test]
-fn entries_that_share_bytes_or_are_hidden() {
+fn overlapping_and_hidden_entries_are_rejected() {
     // The directory lists only the first entry; a reader that scans from the start finds the second as well.
     let (first, second) = (ZipTestEntry::stored("a", b"1"), ZipTestEntry::stored("hidden", b"2"));
     let (single, both) = (zip(from_ref(&first)), zip(&[first.clone(), second]));
@@ -241,7 +241,7 @@ fn entries_that_share_bytes_or_are_hidden() {
 }
 
 #[test]
-fn there_may_be_many_entries_but_not_too_many_and_twenty_flaws_are_told() {
+fn the_number_of_entries_is_limited_and_twenty_flaws_are_reported() {
     let entries = |count: usize| (0..count).map(|n| ZipTestEntry::stored(&format!("{n}"), b"")).collect::<Vec<_>>();
     is_good(&zip(&entries(10_000)));
     assert_eq!(single_flaw(&zip(&entries(10_001))), "the archive has 10001 entries; at most 10000 are allowed");

@@ -94,7 +94,7 @@ impl AuditFixture {
 }
 
 #[actix_web::test]
-async fn every_thing_is_shown_as_it_was_shown_then() {
+async fn as_of_returns_the_responses_of_that_time() {
     let fixture = AuditFixture::new().await;
     for (position, subjects) in &fixture.snapshots {
         for (subject, expected) in subjects {
@@ -113,7 +113,7 @@ async fn every_thing_is_shown_as_it_was_shown_then() {
 }
 
 #[actix_web::test]
-async fn a_difference_of_two_moments_is_the_difference_of_what_was_shown() {
+async fn a_diff_equals_the_difference_of_two_responses() {
     let fixture = AuditFixture::new().await;
     for (at, (from, before)) in fixture.snapshots.iter().enumerate() {
         for (to, after) in &fixture.snapshots[at..] {
@@ -152,7 +152,7 @@ async fn a_difference_of_two_moments_is_the_difference_of_what_was_shown() {
 }
 
 #[actix_web::test]
-async fn a_history_tells_what_each_event_changed_and_nothing_else() {
+async fn a_history_has_exactly_the_changes_of_each_event() {
     let fixture = AuditFixture::new().await;
     let history = fixture.get_admin("/admin/history/node/face-tools").await;
     let entries = history["entries"].as_array().unwrap();
@@ -198,7 +198,7 @@ fn text(event: &Value, name: &str) -> String {
 }
 
 #[actix_web::test]
-async fn filters_select_what_they_say_and_pages_join_without_gap_or_double() {
+async fn filters_apply_and_pages_have_no_gaps_or_duplicates() {
     let fixture = AuditFixture::new().await;
     // Token uses are recorded with a delay: ignore events after this position.
     let head = head(&fixture.app).await;
@@ -247,7 +247,7 @@ async fn filters_select_what_they_say_and_pages_join_without_gap_or_double() {
 }
 
 #[actix_web::test]
-async fn what_cannot_be_asked_is_refused_with_what_can() {
+async fn invalid_queries_are_rejected_with_the_allowed_values() {
     let app = TestApp::start().await;
     let get = |path: &'static str| app.get_as(app.admin_token(), path);
     for (path, pointers) in [
@@ -274,7 +274,7 @@ async fn what_cannot_be_asked_is_refused_with_what_can() {
 }
 
 #[actix_web::test]
-async fn no_answer_holds_a_secret() {
+async fn no_audit_response_contains_a_secret() {
     let app = TestApp::start().await;
     let owner = app.user("ann").await;
     app.publisher("acme", &owner).await;
@@ -300,7 +300,7 @@ async fn no_answer_holds_a_secret() {
 }
 
 #[actix_web::test]
-async fn the_state_tells_how_far_everything_is() {
+async fn the_state_reports_all_positions() {
     let app = TestApp::start().await;
     let owner = app.user("ann").await;
     app.publisher("acme", &owner).await;

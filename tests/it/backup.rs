@@ -89,7 +89,7 @@ fn append_again(event: &RecordedEvent) -> Append {
 }
 
 #[actix_web::test]
-async fn a_backup_under_load_restores_to_what_was_at_its_position() {
+async fn a_backup_under_load_restores_the_state_at_its_position() {
     // Given a service with 16 writing clients
     let (data, other_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let service = Process::start(data.path());
@@ -165,13 +165,13 @@ impl TempDirOf {
 }
 
 #[actix_web::test]
-async fn a_second_backup_copies_what_is_new_and_keeps_modes() {
+async fn a_second_backup_copies_only_new_data_and_keeps_modes() {
     let (data, other_dir) = (inhabited().await, tempfile::tempdir().unwrap());
     let backup = other_dir.path().join("backup");
     let name = backup.to_str().unwrap();
     run(data.path(), &["backup", name]).expect(0);
     // Without changes, nothing is copied
-    run(data.path(), &["backup", name]).expect(0).assert_contains(&["; new: 0 files, 0.0 MiB; old ones removed: 0"]);
+    run(data.path(), &["backup", name]).expect(0).assert_contains(&["; copied: 0 files, 0.0 MiB; removed: 0"]);
     assert!(
         files_below(&backup)
             .iter()
@@ -186,7 +186,7 @@ async fn a_second_backup_copies_what_is_new_and_keeps_modes() {
     run(data.path(), &["backup", name]).expect(0).assert_contains(&["; new: 1 file, "]);
     fs::rename(keys.join("one"), keys.join("two")).unwrap();
     fs::write(keys.join("two"), "key of two").unwrap();
-    run(data.path(), &["backup", name]).expect(0).assert_contains(&["; new: 1 file, ", "old ones removed: 1"]);
+    run(data.path(), &["backup", name]).expect(0).assert_contains(&["; copied: 1 file, ", "removed: 1"]);
     let is_stored = |text: &str| files_below(&backup).iter().any(|file| fs::read(file).unwrap() == text.as_bytes());
     assert!(is_stored("key of two") && !is_stored("key of one"));
     // After a restore every file is identical, readable only by its owner
@@ -212,7 +212,7 @@ async fn a_second_backup_copies_what_is_new_and_keeps_modes() {
 }
 
 #[actix_web::test]
-async fn a_damaged_backup_is_not_put_back() {
+async fn a_damaged_backup_is_not_restored() {
     let (data, other_dir) = (inhabited().await, tempfile::tempdir().unwrap());
     let (backup, target) = (other_dir.path().join("backup"), other_dir.path().join("target"));
     let name = backup.to_str().unwrap();
@@ -246,7 +246,7 @@ async fn a_damaged_backup_is_not_put_back() {
 }
 
 #[actix_web::test]
-async fn what_rots_in_a_backup_is_written_anew_by_the_next_one() {
+async fn a_decayed_file_is_rewritten_by_the_next_backup() {
     // Given a backup whose copies are all corrupt, with their lengths unchanged
     let (data, other_dir) = (inhabited().await, tempfile::tempdir().unwrap());
     let backup = other_dir.path().join("backup");
@@ -264,7 +264,7 @@ async fn what_rots_in_a_backup_is_written_anew_by_the_next_one() {
     assert_eq!(actual.out.matches(anew).count(), files_below(&backup.join("files")).len(), "{}", actual.out);
     // And it is complete, and the one after it copies nothing
     run(data.path(), &["backup", "--verify", name]).expect(0);
-    let actual = run(data.path(), &["backup", name]).expect(0).assert_contains(&["; new: 0 files, 0.0 MiB;"]);
+    let actual = run(data.path(), &["backup", name]).expect(0).assert_contains(&["; copied: 0 files, 0.0 MiB;"]);
     assert!(!actual.out.contains(anew), "{}", actual.out);
     // But a file that is corrupt on both sides is not reported as backed up
     let archive = file_below(&data.path().join("archives"));
@@ -278,7 +278,7 @@ async fn what_rots_in_a_backup_is_written_anew_by_the_next_one() {
 }
 
 #[test]
-fn nothing_is_overwritten_and_no_history_is_mixed() {
+fn a_restore_overwrites_nothing_and_a_backup_keeps_one_history() {
     let (data, other_dir) = (with_log(20), tempfile::tempdir().unwrap());
     let backup = other_dir.path().join("backup");
     let name = backup.to_str().unwrap();
@@ -312,7 +312,7 @@ fn nothing_is_overwritten_and_no_history_is_mixed() {
 }
 
 #[test]
-fn a_backup_or_a_restore_that_is_killed_leaves_nothing_half() {
+fn a_killed_backup_or_restore_is_never_accepted_as_complete() {
     let (data, other_dir) = (with_log(40), tempfile::tempdir().unwrap());
     let backup = other_dir.path().join("backup");
     let name = backup.to_str().unwrap();
@@ -343,7 +343,7 @@ fn a_backup_or_a_restore_that_is_killed_leaves_nothing_half() {
 }
 
 #[test]
-fn a_history_that_head_contradicts_is_not_backed_up() {
+fn a_journal_that_contradicts_head_is_not_backed_up() {
     // Given a log and its backup
     let (data, other) = two_histories();
     let other_dir = tempfile::tempdir().unwrap();
@@ -366,7 +366,7 @@ fn a_history_that_head_contradicts_is_not_backed_up() {
 }
 
 #[test]
-fn no_service_starts_on_a_directory_that_is_being_copied() {
+fn a_service_does_not_start_during_a_backup() {
     let (data, other_dir) = (with_log(10), tempfile::tempdir().unwrap());
     drop(DataDir::open(data.path()).unwrap());
     let mut rejections = 0;
@@ -382,7 +382,7 @@ fn no_service_starts_on_a_directory_that_is_being_copied() {
 }
 
 #[test]
-fn the_key_of_ids_that_a_directory_has_lost_stays_in_its_backup() {
+fn a_lost_url_key_stays_in_the_backup() {
     // Given a backup of a service that loses a file while it runs
     let (data, other_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let service = Process::start(data.path());

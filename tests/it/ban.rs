@@ -32,7 +32,7 @@ fn listed(page: &Value) -> Vec<&str> {
 }
 
 #[actix_web::test]
-async fn a_banned_user_reads_and_changes_nothing_until_the_ban_is_taken_back() {
+async fn a_banned_user_can_read_but_not_write_until_unbanned() {
     let (app, alice, token) = acme().await;
     let user = format!("/admin/users/{}", alice.id);
     rule(&app, &format!("{user}/ban")).await.expect(204);
@@ -57,7 +57,7 @@ async fn a_banned_user_reads_and_changes_nothing_until_the_ban_is_taken_back() {
 }
 
 #[actix_web::test]
-async fn a_banned_publisher_is_changed_by_administrators_alone() {
+async fn only_administrators_change_a_banned_publisher() {
     let (app, alice, token) = acme().await;
     rule(&app, "/admin/publishers/acme/ban").await.expect(204);
 
@@ -86,7 +86,7 @@ async fn a_banned_publisher_is_changed_by_administrators_alone() {
 }
 
 #[actix_web::test]
-async fn a_banned_publisher_is_listed_for_administrators_who_ask() {
+async fn administrators_can_list_banned_publishers() {
     let (app, alice, _) = acme().await;
     app.publisher("good", &alice).await;
     rule(&app, "/admin/publishers/acme/ban").await.expect(204);
@@ -110,7 +110,7 @@ async fn a_banned_publisher_is_listed_for_administrators_who_ask() {
 }
 
 #[actix_web::test]
-async fn a_banned_node_takes_no_changes_and_leaves_the_lists() {
+async fn a_banned_node_rejects_changes_and_leaves_the_lists() {
     let (app, alice, token) = acme().await;
     app.node("acme", "good", &alice).await;
     // Ids are case-insensitive: this is the same node.
@@ -131,7 +131,7 @@ async fn a_banned_node_takes_no_changes_and_leaves_the_lists() {
 }
 
 #[actix_web::test]
-async fn sending_back_a_node_of_a_banned_publisher_does_not_ban_the_node() {
+async fn writing_back_a_node_of_a_banned_publisher_does_not_ban_it() {
     let (app, _, _) = acme().await;
     let paths = ["/admin/nodes/face-tools", "/publishers/acme/nodes/face-tools"];
     for path in paths {
@@ -154,7 +154,7 @@ async fn sending_back_a_node_of_a_banned_publisher_does_not_ban_the_node() {
 }
 
 #[actix_web::test]
-async fn a_ban_that_does_not_apply_says_what_the_status_is_already() {
+async fn a_redundant_ban_reports_the_current_status() {
     let (app, alice, _) = acme().await;
     for (resource, kind) in [
         (format!("/admin/users/{}", alice.id), "UserStatus"),
@@ -174,7 +174,7 @@ async fn a_ban_that_does_not_apply_says_what_the_status_is_already() {
 }
 
 #[actix_web::test]
-async fn every_ban_has_a_reason() {
+async fn a_ban_requires_a_reason() {
     const REASON: &str =
         "must be a string of at most 1000 characters, without control characters except tabs and line breaks";
     let (app, alice, _) = acme().await;
@@ -202,7 +202,7 @@ async fn every_ban_has_a_reason() {
 }
 
 #[actix_web::test]
-async fn a_status_of_banned_has_a_reason_too() {
+async fn the_status_banned_requires_a_reason() {
     let (app, _, _) = acme().await;
     let token = app.admin_token();
     for (path, kind, field) in [

@@ -45,7 +45,7 @@ async fn until_submitted(app: &TestApp, count: usize) {
 }
 
 #[actix_web::test]
-async fn requests_that_wait_hold_nothing_that_keeps_others_out() {
+async fn waiting_requests_do_not_block_others() {
     // Given a service on which thirteen anonymous callers wait for videos, with bodies full of unknown fields
     let app = idle().await;
     let body = with_junk(&json!({"prompt": "a cat", "model": "vq2-turbo", "duration": 1}));
@@ -70,7 +70,7 @@ async fn requests_that_wait_hold_nothing_that_keeps_others_out() {
 }
 
 #[actix_web::test]
-async fn an_answer_that_waited_repeats_what_was_given() {
+async fn a_delayed_response_echoes_the_request() {
     let app = TestApp::start().await;
     let image = base64_png(16, 16);
     let body = with_junk(&json!({"images": [image], "model": "vq2-turbo", "duration": 1, "payload": "p"}));
@@ -87,7 +87,7 @@ async fn an_answer_that_waited_repeats_what_was_given() {
 }
 
 #[actix_web::test]
-async fn a_caller_that_holds_its_share_keeps_nobody_else_out() {
+async fn a_caller_at_its_share_does_not_block_others() {
     // Given a service behind a proxy, which distinguishes callers
     let trusting = |settings: &mut Settings| {
         settings.limits.trusted_proxies = vec![Network::parse("127.0.0.1").unwrap()];

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::TestApp;
 
 #[actix_web::test]
-async fn identifiers_are_answered_in_order_and_duplicates_each() {
+async fn results_are_in_request_order_with_duplicates() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     app.publisher("acme", &alice).await;
@@ -42,7 +42,7 @@ async fn identifiers_are_answered_in_order_and_duplicates_each() {
 }
 
 #[actix_web::test]
-async fn a_thousand_are_answered_and_one_more_is_not() {
+async fn at_most_1000_identifiers_are_accepted() {
     let app = TestApp::start().await;
     let body_with = |count: usize| json!({"node_versions": vec![json!({"node_id": "a", "version": "1.0.0"}); count]});
     let response = app.post("/bulk/nodes/versions", body_with(1000)).await.expect(200).json();
@@ -54,7 +54,7 @@ async fn a_thousand_are_answered_and_one_more_is_not() {
 }
 
 #[actix_web::test]
-async fn build_metadata_and_case_do_not_matter_and_deleted_versions_are_gone() {
+async fn build_metadata_and_case_are_ignored_and_deleted_versions_missing() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     app.publisher("acme", &alice).await;
@@ -74,7 +74,7 @@ async fn build_metadata_and_case_do_not_matter_and_deleted_versions_are_gone() {
 }
 
 #[actix_web::test]
-async fn a_large_answer_is_whole_plain_and_compressed() {
+async fn a_large_response_is_complete_plain_and_compressed() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     app.publisher("acme", &alice).await;

@@ -89,7 +89,7 @@ fn in_rust(question: &Value) -> bool {
 }
 
 #[actix_web::test]
-async fn what_is_shown_tells_true_callbacks_from_others() {
+async fn the_sample_code_verifies_webhooks() {
     // Given a callback signed by the service and two secrets
     let (app, receiver) = (TestApp::start().await, Receiver::start().await);
     let ada = app.user("ada").await;
@@ -172,7 +172,7 @@ fn malformed(true_headers: &Value) -> Vec<(Value, bool)> {
 }
 
 #[actix_web::test]
-async fn what_is_malformed_is_refused_by_what_is_shown_and_nothing_fails() {
+async fn the_sample_code_rejects_malformed_webhooks_without_failing() {
     // Given a callback signed by the service and a secret
     let (app, receiver) = (TestApp::start().await, Receiver::start().await);
     let ada = app.user("ada").await;

@@ -35,7 +35,7 @@ fn policy_of(response: &TestResponse) -> BTreeSet<&str> {
 }
 
 #[actix_web::test]
-async fn the_page_is_at_the_root_and_where_the_reference_is_looked_for() {
+async fn the_console_is_served_at_the_root_and_at_docs() {
     let app = TestApp::start().await;
 
     let (root, docs) = (app.get("/").await.expect(200), app.get("/docs").await.expect(200));
@@ -47,7 +47,7 @@ async fn the_page_is_at_the_root_and_where_the_reference_is_looked_for() {
 }
 
 #[actix_web::test]
-async fn every_file_is_bound_to_this_service_and_is_what_it_says() {
+async fn every_file_has_its_type_and_security_headers() {
     let app = TestApp::start().await;
     let page = app.get("/").await.expect(200).text();
     let files = named_by(&page);
@@ -78,7 +78,7 @@ async fn every_file_is_bound_to_this_service_and_is_what_it_says() {
 }
 
 #[actix_web::test]
-async fn what_did_not_change_is_not_sent_again() {
+async fn unchanged_files_return_304() {
     let app = TestApp::start().await;
     for path in ["/", "/console/app.js", "/console/style.css"] {
         let first = app.get(path).await.expect(200);
@@ -100,7 +100,7 @@ async fn what_did_not_change_is_not_sent_again() {
 }
 
 #[actix_web::test]
-async fn files_are_compressed_for_whoever_asks() {
+async fn files_are_compressed_on_request() {
     let app = TestApp::start().await;
     let plain = app.get("/console/style.css").await.expect(200);
     for coding in ["gzip", "br"] {
@@ -115,7 +115,7 @@ async fn files_are_compressed_for_whoever_asks() {
 }
 
 #[actix_web::test]
-async fn nothing_is_served_but_the_files_and_nothing_can_be_done_to_them() {
+async fn only_the_files_are_served_read_only() {
     let app = TestApp::start().await;
     for path in [
         "/console",
@@ -146,7 +146,7 @@ async fn nothing_is_served_but_the_files_and_nothing_can_be_done_to_them() {
 }
 
 #[actix_web::test]
-async fn the_pages_are_for_everybody_whatever_token_they_come_with() {
+async fn console_files_ignore_tokens() {
     let app = TestApp::start().await;
     app.get_as("mdu_nonsense", "/").await.expect(200);
     app.stop().await;

@@ -33,7 +33,7 @@ fn manual_clock() -> Environment {
 }
 
 #[actix_web::test]
-async fn a_receiver_is_told_of_every_change_of_status_in_order() {
+async fn webhooks_report_every_status_change_in_order() {
     let (app, receiver) = (TestApp::start().await, Receiver::start().await);
     let task = submit(&app, &receiver.url("/hook?x=1")).await;
 
@@ -49,7 +49,7 @@ async fn a_receiver_is_told_of_every_change_of_status_in_order() {
 }
 
 #[actix_web::test]
-async fn callbacks_are_signed_with_the_key_that_the_service_shows() {
+async fn webhooks_are_signed_with_the_published_key() {
     let (app, receiver) = (TestApp::start().await, Receiver::start().await);
     submit(&app, &receiver.url("/hook")).await;
     let received = receiver.wait_until(|received| received.len() == 2).await;
@@ -79,7 +79,7 @@ fn decoded(base64: &str) -> Vec<u8> {
 }
 
 #[actix_web::test]
-async fn a_receiver_that_fails_is_told_again_later_with_the_same_id_and_nothing_overtakes() {
+async fn a_failed_delivery_is_retried_with_its_id_before_later_ones() {
     // Given a receiver that fails twice
     let receiver = Receiver::with_replies(|attempt, _| match attempt {
         1 => "HTTP/1.1 500 Internal Server Error".to_owned(),
@@ -106,7 +106,7 @@ async fn a_receiver_that_fails_is_told_again_later_with_the_same_id_and_nothing_
 }
 
 #[actix_web::test]
-async fn a_receiver_that_is_gone_is_not_told_again() {
+async fn a_410_stops_a_delivery() {
     let receiver = Receiver::with_replies(|attempt, _| match attempt {
         1 => "HTTP/1.1 410 Gone".to_owned(),
         _ => "HTTP/1.1 200 OK".to_owned(),
@@ -119,7 +119,7 @@ async fn a_receiver_that_is_gone_is_not_told_again() {
 }
 
 #[actix_web::test]
-async fn one_dead_receiver_delays_nobody() {
+async fn a_dead_receiver_does_not_delay_others() {
     // Given a receiver that accepts connections and never answers, with more callbacks than the global limit of
     // concurrent ones; one more than the 8 that a single receiver may have
     let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -141,7 +141,7 @@ async fn one_dead_receiver_delays_nobody() {
 }
 
 #[actix_web::test]
-async fn what_was_not_told_before_a_stop_is_told_after_the_next_start() {
+async fn pending_deliveries_continue_after_a_restart() {
     // Given a receiver that is down
     let down = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = down.local_addr().unwrap();
@@ -163,7 +163,7 @@ async fn what_was_not_told_before_a_stop_is_told_after_the_next_start() {
 }
 
 #[actix_web::test]
-async fn a_private_address_is_not_called_when_private_addresses_are_denied() {
+async fn denied_private_addresses_are_not_called() {
     let receiver = Receiver::start().await;
     let deny =
         |settings: &mut mediary::config::Settings| settings.egress.private = mediary::config::PrivateAccess::Deny;

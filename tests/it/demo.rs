@@ -42,7 +42,7 @@ async fn state(app: &TestApp) -> Vec<Value> {
 }
 
 #[actix_web::test]
-async fn the_demo_fills_a_service_once() {
+async fn a_second_demo_run_changes_nothing() {
     let app = TestApp::start().await;
     let folder = tempfile::tempdir().unwrap();
     let music = folder.path().join("waltz.opus");
@@ -91,7 +91,7 @@ async fn the_demo_fills_a_service_once() {
 }
 
 #[actix_web::test]
-async fn the_demo_says_what_keeps_it_from_running() {
+async fn the_demo_reports_why_it_cannot_run() {
     let app = TestApp::start().await;
     let user = app.user("ada").await;
     let unused_address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -36,7 +36,7 @@ const TEXT_CHARACTERS: usize = 19_000;
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 
 #[test]
-fn a_log_without_room_refuses_reads_on_and_takes_up_again() {
+fn a_full_log_rejects_writes_serves_reads_and_recovers() {
     // Given a log whose free disk space is set by the test
     let free_bytes = Arc::new(AtomicU64::new(u64::MAX));
     let measured_bytes = Arc::clone(&free_bytes);
@@ -68,7 +68,7 @@ fn a_log_without_room_refuses_reads_on_and_takes_up_again() {
 }
 
 #[test]
-fn a_segment_that_finds_no_room_leaves_the_log_as_it_was() {
+fn a_failed_segment_creation_leaves_the_log_unchanged() {
     // Given space for the reserve, but not for another segment
     let free_bytes = Arc::new(AtomicU64::new(u64::MAX));
     let measured_bytes = Arc::clone(&free_bytes);
@@ -101,7 +101,7 @@ fn a_segment_that_finds_no_room_leaves_the_log_as_it_was() {
 }
 
 #[actix_web::test]
-async fn a_limit_of_file_sizes_is_a_full_disk() {
+async fn a_file_size_limit_counts_as_a_full_disk() {
     let data = tempfile::tempdir().unwrap();
     let service = LimitedService::start(data.path(), 0);
     service.fill_registry().await;
@@ -117,7 +117,7 @@ async fn a_limit_of_file_sizes_is_a_full_disk() {
 }
 
 #[actix_web::test]
-async fn a_result_without_room_waits_for_it() {
+async fn a_result_waits_for_disk_space() {
     // Given a service whose limit of file sizes suffices for its log
     let data = tempfile::tempdir().unwrap();
     let service = LimitedService::start(data.path(), 0);
@@ -138,7 +138,7 @@ async fn a_result_without_room_waits_for_it() {
 }
 
 #[actix_web::test]
-async fn too_many_open_files_refuse_changes_until_some_are_closed() {
+async fn writes_are_rejected_while_no_file_descriptor_is_free() {
     let data = tempfile::tempdir().unwrap();
     let service = LimitedService::start(data.path(), 0);
     service.fill_registry().await;
@@ -157,7 +157,7 @@ async fn too_many_open_files_refuse_changes_until_some_are_closed() {
 }
 
 #[actix_web::test]
-async fn a_full_file_system_refuses_changes_and_takes_them_again() {
+async fn a_full_file_system_rejects_writes_until_it_has_space() {
     let Some(disk) = SmallDisk::mount(40) else {
         eprintln!("SKIPPED: no small file system can be mounted here; the limit of file sizes is tested instead");
         return;

@@ -99,7 +99,7 @@ async fn outcome(app: &TestApp, url: &str) -> EgressOutcome {
 }
 
 #[actix_web::test]
-async fn no_way_to_write_a_forbidden_address_leads_there() {
+async fn no_notation_of_a_forbidden_address_is_called() {
     let canary = Canary::start();
     let redirecting = canary::redirecting(canary.port()).await;
     let rows = rows(canary.port(), redirecting);
@@ -119,7 +119,7 @@ async fn no_way_to_write_a_forbidden_address_leads_there() {
 }
 
 #[actix_web::test]
-async fn a_name_that_leads_elsewhere_the_second_time_is_looked_at_the_second_time() {
+async fn addresses_are_checked_at_every_resolution() {
     let canary = Canary::start();
     let redirecting = canary::redirecting(canary.port()).await;
     let app =
@@ -134,7 +134,7 @@ async fn a_name_that_leads_elsewhere_the_second_time_is_looked_at_the_second_tim
 }
 
 #[actix_web::test]
-async fn the_canary_is_reached_when_that_is_allowed() {
+async fn the_canary_is_reachable_if_allowed() {
     let canary = Canary::start();
     let app = TestApp::start_with(open, Environment::system().with_host_resolver(Arc::new(names))).await;
     for host in ["127.0.0.1", "2130706433", "0x7f.1", "[::1]", "[::ffff:127.0.0.1]", "１２７.1", "loopback.example"]
@@ -148,7 +148,7 @@ async fn the_canary_is_reached_when_that_is_allowed() {
 }
 
 #[actix_web::test]
-async fn a_proxy_of_the_environment_is_not_asked() {
+async fn proxy_environment_variables_are_ignored() {
     let (canary, receiver) = (Canary::start(), Receiver::start().await);
     let data = tempfile::tempdir().unwrap();
     let mut command = command(data.path());

@@ -64,7 +64,7 @@ fn key_of(dir: &TempDir, user: &TestUser) -> PathBuf {
 }
 
 #[actix_web::test]
-async fn an_erased_user_is_an_id_and_nothing_more() {
+async fn an_erased_user_is_shown_as_an_id_only() {
     // Given an owner of a publisher, who created one of its tokens and reviewed a node
     let app = TestApp::start().await;
     let (ada, bob) = (distinctive(&app).await, app.user("bob").await);
@@ -111,7 +111,7 @@ async fn an_erased_user_is_an_id_and_nothing_more() {
 }
 
 #[actix_web::test]
-async fn users_erase_themselves() {
+async fn users_can_erase_themselves() {
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
     app.delete_as(&ada.token, "/users").await.expect(204);
@@ -124,7 +124,7 @@ async fn users_erase_themselves() {
 }
 
 #[actix_web::test]
-async fn there_is_always_an_administrator() {
+async fn the_first_administrator_cannot_be_erased() {
     let app = TestApp::start().await;
     let (root, other) = (app.user("root").await, app.user("other").await);
     for user in [&root, &other] {
@@ -144,7 +144,7 @@ async fn there_is_always_an_administrator() {
 }
 
 #[actix_web::test]
-async fn the_last_owner_is_told_of_which_publishers() {
+async fn erasing_a_last_owner_lists_the_publishers() {
     let app = TestApp::start().await;
     let (ada, bob) = (app.user("ada").await, app.user("bob").await);
     for publisher in ["acme", "zeta", "shared"] {
@@ -169,7 +169,7 @@ async fn the_last_owner_is_told_of_which_publishers() {
 }
 
 #[actix_web::test]
-async fn no_file_holds_a_name_or_an_email_address_before_or_after() {
+async fn no_file_contains_personal_data_in_plain_text() {
     // Given a user whose name was set in every way, also with an idempotency key, and shown in every way
     let app = TestApp::start().await;
     let (ada, bob) = (distinctive(&app).await, app.user("bob").await);
@@ -209,7 +209,7 @@ async fn no_file_holds_a_name_or_an_email_address_before_or_after() {
 }
 
 #[actix_web::test]
-async fn a_request_that_made_a_user_does_not_bring_it_back() {
+async fn a_replayed_request_does_not_restore_an_erased_user() {
     let app = TestApp::start().await;
     let create_user = || {
         let request = app.request(Method::POST, "/admin/users").bearer_auth(app.admin_token());
@@ -226,7 +226,7 @@ async fn a_request_that_made_a_user_does_not_bring_it_back() {
 }
 
 #[actix_web::test]
-async fn what_a_crash_left_of_an_erasure_is_finished_by_the_next_start() {
+async fn an_interrupted_erasure_is_finished_by_the_next_start() {
     // Given a service that dies between the event and the deletion of the key
     let handler = Arc::new(|point, _: &str| assert!(point != FailPoint::BeforeKeyDestroyed, "killed here"));
     let app = TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(handler)).await;
@@ -263,7 +263,7 @@ async fn what_a_crash_left_of_an_erasure_is_finished_by_the_next_start() {
 }
 
 #[actix_web::test]
-async fn an_answer_that_was_on_its_way_is_not_kept_after_an_erasure() {
+async fn a_pending_response_is_not_stored_after_an_erasure() {
     // Given a change of a user with an idempotency key, whose response exists but is not stored yet
     let (reached_sender, mut reached_receiver) = unbounded_channel();
     let (go_sender, go_receiver) = std::sync::mpsc::channel::<()>();
@@ -302,7 +302,7 @@ async fn an_answer_that_was_on_its_way_is_not_kept_after_an_erasure() {
 }
 
 #[actix_web::test]
-async fn an_answer_that_cannot_be_removed_leaves_the_erasure_unfinished() {
+async fn an_undeletable_response_leaves_the_erasure_incomplete() {
     // Given a stored response that cannot be removed
     let app = TestApp::start().await;
     let ada = distinctive(&app).await;
@@ -322,7 +322,7 @@ async fn an_answer_that_cannot_be_removed_leaves_the_erasure_unfinished() {
 }
 
 #[actix_web::test]
-async fn without_keys_the_service_goes_on_without_names() {
+async fn without_user_keys_the_service_runs_without_names() {
     let app = TestApp::start().await;
     let ada = distinctive(&app).await;
     app.publisher("acme", &ada).await;
@@ -363,7 +363,7 @@ async fn a_lost_key_is_not_replaced_by_a_change() {
 }
 
 #[actix_web::test]
-async fn saying_the_same_again_records_nothing() {
+async fn an_unchanged_update_records_nothing() {
     let app = TestApp::start().await;
     let ada = distinctive(&app).await;
     let before = recorded(&app, "UserRevised");

@@ -29,7 +29,7 @@ fn problem(response: &TestResponse, status: u16, code: &str) -> Value {
 }
 
 #[actix_web::test]
-async fn unknown_paths_and_odd_ones() {
+async fn unknown_and_malformed_paths() {
     let app = TestApp::start().await;
     for path in ["//", "/none", "/nodes/", "/nodes/a/b", "/publishers/acme/none", "/NODES", "/nodes/%2e%2e%2fusers"] {
         assert_eq!(problem(&app.get(path).await, 404, "not_found")["instance"], path);
@@ -42,7 +42,7 @@ async fn unknown_paths_and_odd_ones() {
 }
 
 #[actix_web::test]
-async fn credentials_that_are_missing_or_wrong() {
+async fn missing_and_invalid_credentials() {
     let app = TestApp::start().await;
     let response = app.get("/users").await;
     problem(&response, 401, "unauthorized");
@@ -72,7 +72,7 @@ async fn a_token_may_be_sent_in_either_header() {
 }
 
 #[actix_web::test]
-async fn bodies_that_are_no_json() {
+async fn bodies_that_are_not_json() {
     let app = TestApp::start().await;
     let post = |body: Vec<u8>| {
         let request = app.request(Method::POST, "/bulk/nodes/versions").header("content-type", "application/json");
@@ -94,7 +94,7 @@ async fn bodies_that_are_no_json() {
 }
 
 #[actix_web::test]
-async fn bodies_of_another_type() {
+async fn bodies_with_another_content_type() {
     let app = TestApp::start().await;
     let post = |name: &'static str, value: &'static str| {
         let request = app.request(Method::POST, "/bulk/nodes/versions").header(name, value);
@@ -110,7 +110,7 @@ async fn bodies_of_another_type() {
 }
 
 #[actix_web::test]
-async fn bodies_and_headers_that_are_too_large() {
+async fn oversized_bodies_and_headers() {
     let app = TestApp::start().await;
     let large = format!("{{\"x\": \"{}\"}}", "x".repeat(2 << 20));
     let request = app.request(Method::POST, "/bulk/nodes/versions").header("content-type", "application/json");
@@ -123,7 +123,7 @@ async fn bodies_and_headers_that_are_too_large() {
 }
 
 #[actix_web::test]
-async fn what_is_no_request_is_answered_with_a_bare_status_as_the_page_of_errors_says() {
+async fn malformed_http_gets_the_documented_bare_status() {
     let app = TestApp::start().await;
     let many_headers = format!("GET /nodes HTTP/1.1\r\n{}\r\n", "x-many: x\r\n".repeat(97));
     for (request, status) in
@@ -160,7 +160,7 @@ async fn a_chunked_body_without_a_length_is_limited_too() {
 }
 
 #[actix_web::test]
-async fn failures_that_the_framework_makes() {
+async fn framework_errors_are_problem_responses() {
     let app = TestApp::start().await;
     let request = app.request(Method::GET, "/nodes").header("accept-encoding", "identity;q=0, *;q=0");
     problem(&app.send(request).await, 406, "not_acceptable");
@@ -171,7 +171,7 @@ async fn failures_that_the_framework_makes() {
 }
 
 #[actix_web::test]
-async fn a_panic_in_a_handler_is_one_500_and_the_connection_lives() {
+async fn a_handler_panic_is_a_500_and_keeps_the_connection() {
     let handler = |point, path: &str| assert!(point != FailPoint::Handler || path != "/ready", "made to fail");
     let app = TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(Arc::new(handler))).await;
     let body = problem(&app.get("/ready").await, 500, "internal_error");
@@ -197,7 +197,7 @@ async fn status_of_get(connection: &mut TcpStream, path: &str) -> String {
 }
 
 #[actix_web::test]
-async fn every_bad_field_is_named_at_once() {
+async fn every_invalid_field_is_reported_at_once() {
     let app = TestApp::start().await;
     let owner = app.user("owner").await;
     let body = json!({"id": "No Such", "name": 7, "logo": "ftp://x", "website": "x".repeat(3000), "support": ["a"]});
@@ -211,7 +211,7 @@ async fn every_bad_field_is_named_at_once() {
 }
 
 #[actix_web::test]
-async fn requests_keep_their_sane_names() {
+async fn valid_request_ids_are_kept() {
     let app = TestApp::start().await;
     let request_with_id = |id: &'static str| app.send(app.request(Method::GET, "/none").header("x-request-id", id));
     assert_eq!(request_with_id("mine-1").await.header("x-request-id"), Some("mine-1"));
@@ -221,7 +221,7 @@ async fn requests_keep_their_sane_names() {
     app.stop().await;
 }
 
-/// Surroundings in which the `nth` command for the publisher `acme` runs `mishap` before it is decided.
+/// Environment that calls `handler` before the command number `count` for the publisher `acme` is decided.
 fn at_decision(count: usize, handler: impl Fn() + Send + Sync + 'static) -> Environment {
     let decisions = AtomicUsize::new(0);
     Environment::system().with_fail_point_handler(Arc::new(move |point, subject| {
@@ -233,7 +233,7 @@ fn at_decision(count: usize, handler: impl Fn() + Send + Sync + 'static) -> Envi
 }
 
 #[actix_web::test]
-async fn an_actor_that_panics_is_one_500_and_lives_again() {
+async fn an_actor_panic_is_one_500_and_the_actor_restarts() {
     let app = TestApp::start_with(|_| {}, at_decision(1, || panic!("a mishap made by the test"))).await;
     let acme = || app.post_as(app.admin_token(), "/publishers", json!({"id": "acme"}));
 
@@ -247,7 +247,7 @@ async fn an_actor_that_panics_is_one_500_and_lives_again() {
 }
 
 #[actix_web::test]
-async fn overload_is_a_503_that_says_when_to_come_back_and_nothing_is_half_done() {
+async fn overload_is_a_503_with_retry_after_and_no_effect() {
     // Given a publisher with a mailbox of one command, whose actor is slow
     let slow = at_decision(2, || std::thread::sleep(std::time::Duration::from_secs(1)));
     let app = TestApp::start_with(|settings| settings.actors.mailbox = 1, slow).await;

@@ -54,7 +54,7 @@ fn key_of(text: &str) -> [u8; 32] {
 }
 
 #[test]
-fn an_export_is_the_same_for_ever() {
+fn exports_match_the_golden_file() {
     let text = exported(same_log(&[1, 3, 1, 2]).path());
     if std::env::var_os("UPDATE_GOLDEN").is_some() && !golden().exists() {
         fs::create_dir_all(golden().parent().unwrap()).unwrap();
@@ -67,7 +67,7 @@ fn an_export_is_the_same_for_ever() {
 }
 
 #[test]
-fn the_program_exports_and_verifies_elsewhere() {
+fn an_export_is_verified_on_another_machine() {
     let (data, other_dir) = (with_log(20), tempfile::tempdir().unwrap());
     let file = other_dir.path().join("log.jsonl");
     let name = file.to_str().unwrap();
@@ -107,7 +107,7 @@ fn the_program_exports_and_verifies_elsewhere() {
 }
 
 #[test]
-fn a_history_that_went_on_in_another_way_does_not_contain_the_checkpoint() {
+fn a_diverged_history_does_not_contain_the_checkpoint() {
     let (first, other) = (exported(same_log(&[1, 1, 1]).path()), exported(same_log(&[1, 2, 1]).path()));
     let checkpoint = |text: &str| {
         let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
@@ -124,7 +124,7 @@ fn a_history_that_went_on_in_another_way_does_not_contain_the_checkpoint() {
 }
 
 #[test]
-fn a_changed_byte_is_found_and_its_line_is_named() {
+fn a_changed_byte_is_reported_with_its_line() {
     let text = exported(same_log(&[1, 3, 1, 2]).path());
     let key = ExportTrust::Key(key_of(&text));
     let mut line = 1;
@@ -151,7 +151,7 @@ fn a_changed_byte_is_found_and_its_line_is_named() {
 }
 
 #[test]
-fn lines_that_are_dropped_added_or_moved_are_found() {
+fn dropped_added_and_moved_lines_are_reported() {
     let text = exported(same_log(&[1, 3, 1, 2]).path());
     let key = ExportTrust::Key(key_of(&text));
     let lines: Vec<&str> = text.lines().collect();
@@ -188,7 +188,7 @@ fn lines_that_are_dropped_added_or_moved_are_found() {
 }
 
 #[test]
-fn a_long_export_has_checkpoints_and_cannot_end_at_one() {
+fn a_long_export_cannot_be_truncated_at_a_checkpoint() {
     let text = exported(same_log(&[100; 201]).path());
     let report = verified(&text, ExportTrust::Key(key_of(&text)));
     assert_eq!((report.findings, report.events, report.checkpoints, report.lines), (vec![], 20_100, 3, 205));

@@ -45,7 +45,7 @@ fn a_failed_sync_makes_the_log_read_only() {
 }
 
 #[test]
-fn of_a_group_whose_sync_failed_whole_commands_come_back_up_to_the_first_gap() {
+fn after_a_failed_sync_complete_commands_before_the_first_gap_are_kept() {
     // Given a group of three whose sync failed, of which the disk has only the first and the last
     let (log_fixture, is_broken) = fixture_with_breakable_disk();
     let (log, _) = log_fixture.open();
@@ -70,7 +70,7 @@ fn of_a_group_whose_sync_failed_whole_commands_come_back_up_to_the_first_gap() {
 }
 
 #[test]
-fn what_no_head_vouches_for_is_written_again_by_a_start() {
+fn an_unsigned_group_is_rewritten_once_by_the_next_start() {
     // Given a group that is complete in memory but may not be on the disk
     let log_fixture = LogFixture::with_groups(1);
     let (segment, end) = log_fixture.end();

@@ -76,7 +76,7 @@ impl OriginFixture {
 }
 
 #[actix_web::test]
-async fn a_page_that_is_not_named_changes_nothing() {
+async fn an_unlisted_origin_cannot_write() {
     for (allowed, readable) in [
         (AllowedOrigins::Any, true),
         (AllowedOrigins::Listed(vec![NAMED.to_owned()]), false),
@@ -123,7 +123,7 @@ impl ExpectRefusal for TestResponse {
 }
 
 #[actix_web::test]
-async fn a_page_that_is_named_changes_everything() {
+async fn a_listed_origin_can_write() {
     let fixture = OriginFixture::with_named_origin().await;
     for (response, expected) in fixture.change_all(NAMED, &[("sec-fetch-site", "cross-site")]).await {
         assert_eq!(response.header("access-control-allow-origin"), Some(NAMED));
@@ -133,7 +133,7 @@ async fn a_page_that_is_named_changes_everything() {
 }
 
 #[actix_web::test]
-async fn the_pages_of_the_service_itself_change_everything() {
+async fn same_origin_pages_can_write() {
     let post = |app: &TestApp| app.request(Method::POST, START_END).json(&of_prompt("p"));
     // Given a service without a public URL: reached by its address, by another name, and behind an unknown proxy
     let fixture = OriginFixture::with_origins(AllowedOrigins::Listed(Vec::new())).await;
@@ -160,7 +160,7 @@ async fn the_pages_of_the_service_itself_change_everything() {
 }
 
 #[actix_web::test]
-async fn pages_that_may_not_change_anything_may_read_as_before() {
+async fn read_only_origins_can_read() {
     let (any_origin, listed) = (TestApp::start().await, OriginFixture::with_named_origin().await);
     for (app, readable) in [(&any_origin, Some("*")), (&listed.app, None)] {
         for method in [Method::GET, Method::HEAD] {
@@ -173,7 +173,7 @@ async fn pages_that_may_not_change_anything_may_read_as_before() {
 }
 
 #[actix_web::test]
-async fn a_browser_that_asks_for_a_page_is_told_what_it_may_not() {
+async fn preflights_are_answered_with_the_allowed_methods() {
     let (any_origin, listed) = (TestApp::start().await, OriginFixture::with_named_origin().await);
     let preflight_from = async |app: &TestApp, origin: &str, method: &str| {
         let request = app.request(Method::OPTIONS, "/nodes").header("origin", origin);
@@ -197,7 +197,7 @@ async fn a_browser_that_asks_for_a_page_is_told_what_it_may_not() {
 }
 
 #[actix_web::test]
-async fn pages_read_the_headers_that_clients_need() {
+async fn cors_exposes_the_headers_that_clients_need() {
     let app = TestApp::start().await;
     let plain = app.get("/nodes").await;
     let page = app.send(app.request(Method::GET, "/nodes").header("origin", FOREIGN)).await;
@@ -211,7 +211,7 @@ async fn pages_read_the_headers_that_clients_need() {
 }
 
 #[actix_web::test]
-async fn every_operation_that_changes_something_refuses_foreign_pages_and_says_so_in_the_document() {
+async fn every_write_operation_rejects_cross_origin_requests_and_documents_it() {
     let app = TestApp::start().await;
     let document = app.get("/openapi.json").await.expect(200).json();
     let mut attempts = 0;

@@ -102,7 +102,7 @@ fn from_hex(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn every_kind_of_event_is_stored_as_ever() {
+fn stored_events_match_the_golden_files() {
     for sample in samples() {
         let GoldenSample { name, commit } = &sample;
         let (file, bytes) = (golden_file(&sample), encoded(commit));
@@ -116,7 +116,7 @@ fn every_kind_of_event_is_stored_as_ever() {
 }
 
 #[test]
-fn every_kind_of_event_is_told_as_ever() {
+fn event_json_matches_the_golden_files() {
     for sample in samples() {
         let GoldenSample { name, commit } = &sample;
         let file = json_file(&sample);
@@ -139,7 +139,7 @@ fn every_kind_of_event_is_told_as_ever() {
 }
 
 #[test]
-fn no_golden_file_is_without_its_kind() {
+fn every_golden_file_belongs_to_an_event() {
     for path_of in [golden_file, json_file] {
         let known_paths: Vec<_> = samples().iter().map(path_of).collect();
         let directory = known_paths[0].parent().unwrap();
@@ -151,7 +151,7 @@ fn no_golden_file_is_without_its_kind() {
 }
 
 #[test]
-fn a_name_that_was_never_recorded_is_an_error() {
+fn an_unknown_event_name_is_an_error() {
     let submitted = samples().into_iter().find(|sample| sample.name == "TaskSubmitted").unwrap();
     let mut bytes = encoded(&submitted.commit);
     let at = bytes.windows(4).position(|window| window == b"webp").unwrap();
@@ -160,7 +160,7 @@ fn a_name_that_was_never_recorded_is_an_error() {
 }
 
 #[test]
-fn what_version_1_wrote_is_read_as_it_was_meant() {
+fn version_1_events_keep_their_meaning() {
     let samples = samples();
     let written = written_in(1);
     assert_eq!(written.len(), 43, "none is lost");
@@ -172,7 +172,7 @@ fn what_version_1_wrote_is_read_as_it_was_meant() {
 }
 
 #[test]
-fn what_version_1_wrote_is_written_in_the_newest_version_without_loss() {
+fn version_1_events_convert_to_the_newest_version_without_loss() {
     for (name, bytes) in written_in(1) {
         let commit = codec::decode(&bytes).unwrap();
         let reencoded = encoded(&commit);
@@ -183,7 +183,7 @@ fn what_version_1_wrote_is_written_in_the_newest_version_without_loss() {
 
 /// Chain and CRC of the journal detect all damage before a record is decoded; the decoder must not panic anyway.
 #[test]
-fn damaged_bytes_of_every_version_are_an_error_or_something_else_but_never_pass_for_the_event() {
+fn damaged_bytes_never_decode_to_the_original_event() {
     for (name, bytes) in (1..=VERSION).flat_map(written_in) {
         let intact = codec::decode(&bytes).unwrap();
         for length in 0..bytes.len() {

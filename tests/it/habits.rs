@@ -30,7 +30,7 @@ fn ids_in(page: &Value) -> Vec<String> {
 }
 
 #[actix_web::test]
-async fn a_tool_that_asks_for_everything_at_once_is_told_how_much_it_gets() {
+async fn an_oversized_limit_is_clamped_and_reported() {
     // Given more nodes than a page holds
     let app = TestApp::start().await;
     let owner = app.user("owner").await;
@@ -47,7 +47,7 @@ async fn a_tool_that_asks_for_everything_at_once_is_told_how_much_it_gets() {
 }
 
 #[actix_web::test]
-async fn a_tool_that_pages_through_5000_nodes_while_nodes_are_added_misses_none() {
+async fn paging_by_creation_time_misses_no_node_during_writes() {
     // Given 5,000 nodes, and an author who publishes continuously
     let app = TestApp::start().await;
     let owner = app.user("owner").await;
@@ -101,7 +101,7 @@ async fn page_through(app: &TestApp, sort: &str) -> BTreeMap<String, u32> {
 }
 
 #[actix_web::test]
-async fn a_tool_that_looks_up_1000_installed_packages_at_every_start_gets_each_in_order() {
+async fn a_bulk_lookup_of_1000_packages_is_complete_and_ordered() {
     // Given a tool with 1,000 packages, some of them unknown, and one with an invalid version
     let app = TestApp::start().await;
     let owner = app.user("owner").await;

@@ -11,7 +11,7 @@ use crate::support::eventually::eventually;
 use crate::support::{TestApp, TestResponse};
 
 #[actix_web::test]
-async fn the_service_says_that_it_lives() {
+async fn the_liveness_check_succeeds() {
     let app = TestApp::start().await;
     assert_eq!(app.get("/health").await.expect(200).text(), "OK");
     app.get("/ready").await.expect(200);
@@ -20,7 +20,7 @@ async fn the_service_says_that_it_lives() {
 }
 
 #[actix_web::test]
-async fn a_disk_that_hangs_is_seen_while_it_hangs() {
+async fn a_hanging_disk_is_reported() {
     // Given a disk whose next sync hangs until the test releases it
     let hung = Arc::new((Mutex::new(false), Condvar::new()));
     let gate = Arc::clone(&hung);
@@ -56,7 +56,7 @@ async fn a_disk_that_hangs_is_seen_while_it_hangs() {
 }
 
 #[actix_web::test]
-async fn a_page_that_the_caller_has_already_is_not_sent_again() {
+async fn a_known_etag_returns_304() {
     let app = TestApp::start().await;
     let owner = app.user("owner").await;
     app.publisher("acme", &owner).await;
@@ -75,7 +75,7 @@ async fn a_page_that_the_caller_has_already_is_not_sent_again() {
 }
 
 #[actix_web::test]
-async fn compressed_answers_have_tags_of_their_own() {
+async fn compressed_responses_have_their_own_etag() {
     let app = TestApp::start().await;
     let owner = app.user("owner").await;
     app.publisher("acme", &owner).await;
@@ -108,7 +108,7 @@ async fn compressed_answers_have_tags_of_their_own() {
 }
 
 #[actix_web::test]
-async fn pages_of_other_origins_may_read() {
+async fn other_origins_may_read() {
     let app = TestApp::start().await;
     let response = app.send(app.request(Method::GET, "/nodes").header("origin", "https://a.example")).await.expect(200);
     assert_eq!(response.header("access-control-allow-origin"), Some("*"));
@@ -123,7 +123,7 @@ async fn pages_of_other_origins_may_read() {
 }
 
 #[actix_web::test]
-async fn the_short_way_through_adds_the_same_headers() {
+async fn the_fast_path_adds_the_same_headers() {
     let app = TestApp::start().await;
     let sorted = |response: &TestResponse, name: &str| {
         let values = response.headers.get_all(name).iter().flat_map(|value| value.to_str().unwrap().split(','));
@@ -143,7 +143,7 @@ async fn the_short_way_through_adds_the_same_headers() {
 }
 
 #[actix_web::test]
-async fn a_command_repeated_changes_nothing() {
+async fn a_repeated_command_changes_nothing() {
     let app = TestApp::start().await;
     let owner = app.user("owner").await;
     app.publisher("acme", &owner).await;

@@ -32,7 +32,7 @@ async fn start(change: impl FnOnce(&mut Settings)) -> TestApp {
 }
 
 #[actix_web::test]
-async fn on_loopback_only_local_hosts_and_that_of_the_public_url_are_answered() {
+async fn on_loopback_only_local_and_public_hosts_are_served() {
     // Given a service on loopback that has a public URL
     let app = start(|settings| settings.public_url = Some("https://media.example/base".to_owned())).await;
     let port = app.app.address().port();
@@ -54,7 +54,7 @@ async fn on_loopback_only_local_hosts_and_that_of_the_public_url_are_answered() 
 }
 
 #[actix_web::test]
-async fn a_refused_host_is_a_problem_that_says_what_is_allowed() {
+async fn a_rejected_host_is_a_problem_with_the_remedy() {
     let app = TestApp::start().await;
 
     let response = app.send(app.request(reqwest::Method::POST, "/publishers").header("host", "evil.example")).await;
@@ -69,7 +69,7 @@ async fn a_refused_host_is_a_problem_that_says_what_is_allowed() {
 }
 
 #[actix_web::test]
-async fn the_host_in_the_target_and_every_host_header_count() {
+async fn the_request_target_and_every_host_header_are_checked() {
     let app = TestApp::start().await;
     for (request, expected) in [
         ("GET http://evil.example/nodes HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 421),
@@ -88,7 +88,7 @@ async fn the_host_in_the_target_and_every_host_header_count() {
 }
 
 #[actix_web::test]
-async fn beyond_loopback_probes_are_answered_whatever_their_host() {
+async fn beyond_loopback_probes_accept_any_host() {
     // Given a service on a public address, with a public URL and another allowed host
     let app = start(|settings| {
         settings.listen.set_ip([0, 0, 0, 0].into());
@@ -110,7 +110,7 @@ async fn beyond_loopback_probes_are_answered_whatever_their_host() {
 }
 
 #[actix_web::test]
-async fn a_service_that_knows_no_name_of_its_own_takes_any() {
+async fn without_configured_names_any_host_is_accepted() {
     let app = start(|settings| settings.listen.set_ip([0, 0, 0, 0].into())).await;
     assert_eq!(status(&app, "/nodes", "media.example").await, 200);
     app.stop().await;

@@ -76,7 +76,7 @@ fn counters(app: &TestApp) -> Vec<u64> {
 }
 
 #[actix_web::test]
-async fn the_latest_version_is_installed_unless_another_is_asked_for() {
+async fn install_returns_the_latest_or_requested_version() {
     let (app, _) = app_with(&["1.0.0+build.7", "1.1.0", "2.0.0-rc.1"]).await;
     let version = async |query: &str| app.get(&format!("{INSTALL}{query}")).await.expect(200).json()["version"].clone();
     assert_eq!(version("").await, "1.1.0");
@@ -95,7 +95,7 @@ async fn the_latest_version_is_installed_unless_another_is_asked_for() {
 }
 
 #[actix_web::test]
-async fn there_may_be_nothing_to_install() {
+async fn a_node_without_active_versions_cannot_be_installed() {
     let (app, _) = app_with(&[]).await;
     app.get(INSTALL).await.expect(404);
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
@@ -104,7 +104,7 @@ async fn there_may_be_nothing_to_install() {
 }
 
 #[actix_web::test]
-async fn installs_are_counted_together() {
+async fn install_counts_are_batched() {
     let (app, _) = app_in(TestApp::start_with(trust_the_tests, Environment::system()).await, &["1.0.0"]).await;
     for client in 0..20 {
         install_from(&app, client).await;
@@ -149,7 +149,7 @@ async fn an_account_counts_once_a_day_whichever_token_it_installs_with() {
 }
 
 #[actix_web::test]
-async fn what_was_counted_is_recorded_when_the_service_stops() {
+async fn pending_counts_are_recorded_at_shutdown() {
     let (app, alice) = app_with(&["1.0.0"]).await;
     for caller in [alice.token.as_str(), app.admin_token()] {
         app.get_as(caller, INSTALL).await.expect(200);
@@ -161,7 +161,7 @@ async fn what_was_counted_is_recorded_when_the_service_stops() {
 }
 
 #[actix_web::test]
-async fn counts_that_could_not_be_recorded_are_recorded_later() {
+async fn failed_count_recordings_are_retried() {
     let (is_broken, failures) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let (breaks, counter) = (is_broken.clone(), failures.clone());
     let environment = Environment::system().with_fail_point_handler(Arc::new(move |point, subject| {
@@ -182,7 +182,7 @@ async fn counts_that_could_not_be_recorded_are_recorded_later() {
 }
 
 #[actix_web::test]
-async fn flagged_and_pending_versions_are_for_those_who_made_them() {
+async fn only_members_install_flagged_and_pending_versions() {
     let (app, alice) = app_with(&["1.0.0"]).await;
     let bob = app.user("bob").await;
     let token = app.access_token("acme", &alice).await;
@@ -228,7 +228,7 @@ async fn links_shown(app: &TestApp) -> Vec<Value> {
 }
 
 #[actix_web::test]
-async fn what_is_banned_is_not_installed() {
+async fn banned_nodes_and_versions_cannot_be_installed() {
     let (app, alice) = app_with(&["1.0.0"]).await;
     let versions = "/publishers/acme/nodes/face-tools/versions/1.0.0/upload";
     let link = app.post_as(&alice.token, versions, json!({})).await.expect(200).json();
@@ -258,7 +258,7 @@ async fn what_is_banned_is_not_installed() {
 }
 
 #[actix_web::test]
-async fn what_was_deleted_has_no_link_where_it_is_still_listed() {
+async fn deleted_versions_have_no_download_link() {
     // Given a version with an archive
     let (app, alice) = app_with(&["1.0.0"]).await;
     let version = "/publishers/acme/nodes/face-tools/versions/1.0.0";
@@ -291,7 +291,7 @@ fn uses(app: &TestApp, token: TokenId) -> Vec<Timestamp> {
 }
 
 #[actix_web::test]
-async fn the_use_of_a_token_is_noted_once_a_minute() {
+async fn token_uses_are_recorded_once_a_minute() {
     let start = Timestamp::from_micros(1_800_000_000_000_000);
     let clock = Environment::manual(start, 7);
     let app = TestApp::start_with(|_| {}, clock.clone()).await;

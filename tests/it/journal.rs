@@ -132,7 +132,7 @@ fn a_torn_tail_is_cut_and_reported() {
 }
 
 #[test]
-fn the_remains_of_one_group_are_cut_whatever_order_the_disk_wrote_them_in() {
+fn an_incomplete_group_is_truncated_in_any_write_order() {
     let log_fixture = LogFixture::with_groups(2);
     let (segment, end) = log_fixture.end();
     log_fixture.without_head(|| {
@@ -155,7 +155,7 @@ fn whole_records_after_head_are_kept() {
 }
 
 #[test]
-fn a_flipped_bit_before_head_stops_the_start() {
+fn a_flipped_bit_before_head_fails_the_start() {
     let log_fixture = LogFixture::with_groups(3);
     let segment = &log_fixture.segments()[0];
     fs::remove_dir_all(log_fixture.path("sled")).unwrap();
@@ -181,7 +181,7 @@ fn every_damaged_byte_of_the_acknowledged_records_is_found() {
 }
 
 #[test]
-fn a_bad_record_before_a_later_group_stops_the_start() {
+fn a_damaged_record_before_a_later_group_fails_the_start() {
     // Given a stale HEAD (power was lost), and damage in a record that was synced after it
     let log_fixture = LogFixture::with_groups(2);
     let (segment, end) = log_fixture.end();
@@ -197,7 +197,7 @@ fn a_bad_record_before_a_later_group_stops_the_start() {
 }
 
 #[test]
-fn a_cut_segment_stops_the_start() {
+fn a_truncated_segment_fails_the_start() {
     let log_fixture = LogFixture::with_groups(3);
     let (segment, end) = log_fixture.end();
     OpenOptions::new().write(true).open(&segment).unwrap().set_len(end - 1).unwrap();
@@ -206,7 +206,7 @@ fn a_cut_segment_stops_the_start() {
 }
 
 #[test]
-fn a_missing_segment_stops_the_start() {
+fn a_missing_segment_fails_the_start() {
     let log_fixture = LogFixture::with_groups(200);
     let segments = log_fixture.segments();
     assert!(segments.len() > 2);
@@ -222,7 +222,7 @@ fn a_missing_segment_stops_the_start() {
 }
 
 #[test]
-fn a_journal_put_back_to_an_older_state_stops_the_start() {
+fn an_older_journal_fails_the_start() {
     let log_fixture = LogFixture::with_groups(2);
     let (segment, end) = log_fixture.end();
     write_group(&log_fixture.open().0, 2);
@@ -234,7 +234,7 @@ fn a_journal_put_back_to_an_older_state_stops_the_start() {
 }
 
 #[test]
-fn sled_ahead_of_the_journal_stops_the_start() {
+fn sled_ahead_of_the_journal_fails_the_start() {
     let log_fixture = LogFixture::with_groups(2);
     let (segment, end) = log_fixture.end();
     log_fixture.without_head(|| {
@@ -249,7 +249,7 @@ fn sled_ahead_of_the_journal_stops_the_start() {
 }
 
 #[test]
-fn a_bad_tail_that_sled_knows_is_not_cut() {
+fn a_damaged_tail_known_to_sled_is_not_truncated() {
     // Given a stale HEAD, and damage in the last acknowledged record and its chain hash, which sled already had
     let log_fixture = LogFixture::with_groups(2);
     log_fixture.without_head(|| {
@@ -278,7 +278,7 @@ fn a_torn_head_slot_leaves_the_other() {
 }
 
 #[test]
-fn a_missing_or_forged_head_stops_the_start() {
+fn a_missing_or_forged_head_fails_the_start() {
     let log_fixture = LogFixture::with_groups(2);
     let head = log_fixture.path("journal/HEAD");
     let head_bytes = fs::read(&head).unwrap();
@@ -296,7 +296,7 @@ fn a_missing_or_forged_head_stops_the_start() {
 }
 
 #[test]
-fn a_first_start_killed_anywhere_starts_again() {
+fn a_first_start_killed_at_any_step_can_be_repeated() {
     // Killed after the segment, before HEAD.
     let log_fixture = LogFixture::with_groups(0);
     fs::remove_file(log_fixture.path("journal/HEAD")).unwrap();
@@ -313,7 +313,7 @@ fn a_first_start_killed_anywhere_starts_again() {
 }
 
 #[test]
-fn a_kill_while_a_segment_is_prepared_or_begun_loses_nothing() {
+fn a_kill_during_segment_preparation_loses_nothing() {
     let log_fixture = LogFixture::with_groups(100);
     let head = log_fixture.open().0.head();
     // Half-way through preparation, with a header or without.
@@ -361,7 +361,7 @@ fn a_group_is_synced_once() {
 }
 
 #[test]
-fn a_closed_log_refuses_appends_and_goes_on_reading() {
+fn a_closed_log_rejects_appends_and_serves_reads() {
     let log_fixture = LogFixture::with_groups(1);
     let (log, _) = log_fixture.open();
     log.close().unwrap();

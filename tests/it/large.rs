@@ -83,7 +83,7 @@ fn creation() -> NodeCommand {
 }
 
 #[test]
-fn all_ten_lists_and_the_longest_changelog_fit_into_the_log() {
+fn the_largest_version_fits_into_the_log() {
     let mut events = decide(&[], creation());
     let administered = NodeCommand::AdministerVersion {
         version: VersionRef::Id(VersionId(samples::id(1))),
@@ -133,7 +133,7 @@ fn the_longest_dependencies_are_recorded_over_several_events() {
 }
 
 #[test]
-fn a_language_of_the_largest_texts_fits_into_an_event() {
+fn the_largest_translation_fits_into_an_event() {
     let field = |index: usize| Text::parse(format!("{index:04}{}", WIDE.repeat(196))).unwrap();
     let texts: LocalizedTexts = (0..TEXTS_MAX).map(|index| (field(index), widest())).collect();
     let event = NodeEvent::NodeTranslated { language: widest(), texts };
@@ -141,7 +141,7 @@ fn a_language_of_the_largest_texts_fits_into_an_event() {
 }
 
 #[actix_web::test]
-async fn the_largest_fields_come_back_as_they_were_sent_also_after_a_restart() {
+async fn the_largest_fields_survive_a_restart_unchanged() {
     let app = TestApp::start().await;
     let admin = app.admin_token().to_owned();
     let list = vec![WIDE.repeat(200); LIST_MAX];

@@ -42,7 +42,7 @@ async fn forwarded(app: &TestApp, header: &str, value: &str) -> u16 {
 }
 
 #[actix_web::test]
-async fn a_burst_is_answered_then_refused_and_comes_back_with_time() {
+async fn a_burst_is_admitted_then_rejected_and_refills() {
     let environment = noon();
     let app = TestApp::start_with(allow_two_reads, environment.clone()).await;
 
@@ -105,7 +105,7 @@ async fn metrics_and_the_document_count_as_reads_and_probes_do_not() {
 }
 
 #[actix_web::test]
-async fn callers_and_kinds_are_counted_apart_and_unknown_tokens_by_address() {
+async fn callers_and_request_kinds_are_counted_separately() {
     let change = |settings: &mut Settings| {
         allow_two_reads(settings);
         settings.limits.changes = RateSetting { per_minute: 1, burst: 4 };
@@ -138,7 +138,7 @@ async fn callers_and_kinds_are_counted_apart_and_unknown_tokens_by_address() {
 }
 
 #[actix_web::test]
-async fn without_limits_nothing_is_told() {
+async fn without_limits_no_headers_are_sent() {
     let app = TestApp::start().await;
     for _ in 0..50 {
         assert_eq!(rate_headers(&app.get("/nodes").await.expect(200)), ["", "", ""]);
@@ -147,7 +147,7 @@ async fn without_limits_nothing_is_told() {
 }
 
 #[actix_web::test]
-async fn only_a_trusted_proxy_says_where_a_request_began() {
+async fn only_trusted_proxies_determine_the_client_address() {
     // No proxy is trusted: all requests have the address of the tests, whatever their headers say.
     let app = TestApp::start_with(allow_two_reads, noon()).await;
     assert_eq!(forwarded(&app, "x-forwarded-for", "203.0.113.1").await, 200);
@@ -189,7 +189,7 @@ async fn only_a_trusted_proxy_says_where_a_request_began() {
 }
 
 #[actix_web::test]
-async fn tasks_of_a_day_are_counted_from_the_log_so_that_a_restart_forgets_nothing() {
+async fn daily_task_quotas_survive_a_restart() {
     let environment = idle_noon();
     let change = |settings: &mut Settings| {
         (settings.limits.submissions_per_day, settings.limits.bytes_per_day) = (2, 0);
@@ -213,7 +213,7 @@ async fn tasks_of_a_day_are_counted_from_the_log_so_that_a_restart_forgets_nothi
 }
 
 #[actix_web::test]
-async fn credits_of_a_day_are_counted_but_not_those_that_were_given_back() {
+async fn refunded_credits_do_not_count_towards_the_daily_quota() {
     let change = |settings: &mut Settings| {
         settings.limits.credits_per_day = 15;
         (settings.limits.submissions_per_day, settings.limits.bytes_per_day) = (0, 0);
@@ -297,7 +297,7 @@ async fn bytes_of_a_day_are_limited_per_account() {
 }
 
 #[actix_web::test]
-async fn archives_count_towards_the_bytes_of_the_person_behind_the_token() {
+async fn archives_count_towards_the_daily_bytes_of_the_token_owner() {
     // Given a limit with room for one archive, and a publisher with two versions
     let archive = valid_archive();
     let size = archive.len() as u64;
@@ -324,7 +324,7 @@ async fn archives_count_towards_the_bytes_of_the_person_behind_the_token() {
 }
 
 #[actix_web::test]
-async fn nodes_and_versions_of_a_publisher_are_limited_per_day_also_over_a_restart() {
+async fn daily_node_and_version_limits_survive_a_restart() {
     let environment = noon();
     let change = |settings: &mut Settings| {
         (settings.limits.nodes_per_day, settings.limits.versions_per_day) = (2, 2);

@@ -97,7 +97,7 @@ async fn limits_are_clamped_and_pages_past_the_end_are_empty() {
 }
 
 #[actix_web::test]
-async fn systems_and_accelerators_are_those_of_the_node_or_its_latest_version() {
+async fn node_filters_use_the_node_and_its_latest_version() {
     let (app, _) = app_with(&[
         json!({"id": "a", "supported_os": ["Linux"], "supported_accelerators": ["CUDA"]}),
         json!({"id": "b", "supported_os": ["windows", "macOS"]}),
@@ -131,7 +131,7 @@ async fn systems_and_accelerators_are_those_of_the_node_or_its_latest_version() 
 }
 
 #[actix_web::test]
-async fn a_platform_leaves_out_those_who_exclude_it() {
+async fn a_platform_filter_omits_nodes_that_exclude_it() {
     let (app, _) = app_with(&[
         json!({"id": "any"}),
         json!({"id": "independent", "supported_os": ["OS Independent"]}),
@@ -157,7 +157,7 @@ async fn a_platform_leaves_out_those_who_exclude_it() {
 }
 
 #[actix_web::test]
-async fn ranges_admit_hosts_and_unknown_ones_admit_all() {
+async fn host_ranges_are_applied_and_unreadable_ones_admit_all() {
     let range = |id: &str, range: &str| json!({"id": id, "supported_host_version": range});
     let (app, _) = app_with(&[
         range("a", ">=1.2, <2"),
@@ -182,7 +182,7 @@ async fn ranges_admit_hosts_and_unknown_ones_admit_all() {
 }
 
 #[actix_web::test]
-async fn a_time_leaves_what_was_created_updated_or_published_after() {
+async fn timestamp_selects_nodes_changed_after_it() {
     let (app, alice) = app_with(&[json!({"id": "a"}), json!({"id": "b"}), json!({"id": "c"})]).await;
     let body = app.get("/nodes?sort=updated_at;desc&limit=1").await.expect(200).json();
     let newest = body["nodes"][0]["created_at"].as_str().unwrap().to_owned();
@@ -203,7 +203,7 @@ async fn a_time_leaves_what_was_created_updated_or_published_after() {
 }
 
 #[actix_web::test]
-async fn search_finds_words_wherever_they_stand() {
+async fn search_covers_every_text_field() {
     let (app, alice) = app_with(&[
         json!({"id": "face-tools", "name": "Portraits", "description": "Swaps what you see", "tags": ["mask"]}),
         json!({"id": "mask", "author": "Bob"}),
@@ -229,7 +229,7 @@ async fn search_finds_words_wherever_they_stand() {
 }
 
 #[actix_web::test]
-async fn who_has_a_page_is_told_so_until_it_changes() {
+async fn pages_return_304_until_they_change() {
     let (app, alice) = app_with(&[
         json!({"id": "a", "description": "x".repeat(900)}),
         json!({"id": "b", "description": "y".repeat(900)}),
@@ -273,7 +273,7 @@ async fn who_has_a_page_is_told_so_until_it_changes() {
 }
 
 #[actix_web::test]
-async fn pages_that_are_kept_ready_are_never_older_than_the_last_change() {
+async fn cached_pages_are_never_stale() {
     let (app, alice) = app_with(&[]).await;
     let paths = [
         "/nodes?limit=1000&latest=false",
@@ -299,7 +299,7 @@ async fn pages_that_are_kept_ready_are_never_older_than_the_last_change() {
 }
 
 #[actix_web::test]
-async fn all_parameters_that_are_wrong_are_named_at_once() {
+async fn all_invalid_parameters_are_reported_at_once() {
     let (app, _) = app_with(&[]).await;
     let path = "/nodes?page=0&limit=x&sort=secret&timestamp=1&include_banned=maybe&latest=1";
     let problem = app.get(path).await.expect(400).json();
@@ -311,7 +311,7 @@ async fn all_parameters_that_are_wrong_are_named_at_once() {
 }
 
 #[actix_web::test]
-async fn banned_nodes_are_listed_for_administrators_who_ask() {
+async fn administrators_can_list_banned_nodes() {
     let (app, alice) = app_with(&[json!({"id": "a", "name": "z"}), json!({"id": "b"}), json!({"id": "c"})]).await;
     let admin = app.admin_token().to_owned();
     let ban = |ban_path: &'static str| app.post_as(&admin, ban_path, json!({"reason": "Malware"}));
@@ -352,7 +352,7 @@ async fn banned_nodes_are_listed_for_administrators_who_ask() {
 }
 
 #[actix_web::test]
-async fn what_administrators_set_sorts_lists_at_once() {
+async fn admin_fields_affect_sorting_immediately() {
     let (app, _) = app_with(&[json!({"id": "a"}), json!({"id": "b"}), json!({"id": "c"})]).await;
     let admin = app.admin_token().to_owned();
     let facts = json!({"downloads": 9, "github_stars": 3, "rating": 4.5, "search_ranking": -2});

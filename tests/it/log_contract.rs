@@ -32,12 +32,12 @@ const SCENARIOS: &[(&str, ContractScenario)] = &[
 ];
 
 #[test]
-fn memory_log_keeps_the_contract() {
+fn the_memory_log_meets_the_log_contract() {
     run_all(|scenario| scenario(&MemoryLog::default()));
 }
 
 #[test]
-fn sled_log_keeps_the_contract() {
+fn the_sled_log_meets_the_log_contract() {
     run_all(on_sled);
 }
 

@@ -9,7 +9,7 @@ use crate::support::client;
 use crate::support::process::{Process, command, faulty_service};
 
 #[actix_web::test]
-async fn every_request_has_a_line_of_json_with_what_came_of_it_and_who_asked() {
+async fn every_request_is_logged_with_outcome_and_caller() {
     let data = tempfile::tempdir().unwrap();
     let mut command = command(data.path());
     command.env_remove("MEDIARY_ADMIN_TOKEN").args(["--log-format", "json"]);
@@ -78,7 +78,7 @@ async fn lines_of_a_panic(client_address: &str) -> Vec<Value> {
 }
 
 #[actix_web::test]
-async fn a_panic_is_a_line_like_others_and_found_by_the_request_in_which_it_happened() {
+async fn panics_are_logged_with_the_request_id() {
     let lines = lines_of_a_panic("full").await;
     let panic = lines.iter().find(|line| line["message"] == "panicked").expect("the line of the panic");
     assert_eq!((&panic["reason"], &panic["span"]["id"]), (&json!("made to\nfail"), &json!("r-panic")), "{panic}");

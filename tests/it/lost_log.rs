@@ -52,7 +52,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[actix_web::test]
-async fn a_used_directory_without_its_log_is_not_begun_anew() {
+async fn a_used_directory_without_a_log_fails_the_start() {
     let (app, _) = with_an_archive().await;
     let mut dir = app.stop().await;
     let other_dir = tempfile::tempdir().unwrap();
@@ -87,7 +87,7 @@ async fn a_used_directory_without_its_log_is_not_begun_anew() {
 }
 
 #[actix_web::test]
-async fn a_first_start_that_was_killed_early_goes_on() {
+async fn an_interrupted_first_start_continues() {
     // Given the files that a first start creates before its log
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir_all(dir.path().join("media/inputs/ab")).unwrap();
@@ -100,7 +100,7 @@ async fn a_first_start_that_was_killed_early_goes_on() {
 }
 
 #[actix_web::test]
-async fn an_older_copy_of_the_log_costs_no_archive() {
+async fn an_older_log_deletes_no_archive() {
     // Given an older copy of a log, and an archive uploaded since
     let (app, alice) = with_an_archive().await;
     let dir = app.stop().await;

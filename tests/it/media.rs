@@ -21,7 +21,7 @@ async fn get_with_headers(app: &TestApp, path: &str, headers: &[(&'static str, &
 }
 
 #[actix_web::test]
-async fn a_file_is_served_whole_for_ever_under_its_hash() {
+async fn files_are_immutable() {
     let (app, path, bytes) = app_with_result().await;
     let full = get_with_headers(&app, &path, &[("accept-encoding", "gzip, br")]).await.expect(200);
     assert!(full.body == bytes, "the bytes are those that were stored");
@@ -62,7 +62,7 @@ async fn parts_of_a_file_are_served() {
 }
 
 #[actix_web::test]
-async fn several_parts_come_with_their_places() {
+async fn multiple_ranges_are_multipart() {
     let (app, path, bytes) = app_with_result().await;
     let parts = get_with_headers(&app, &path, &[("range", "bytes=0-9, 70000-140000")]).await.expect(206);
     let content_type = parts.header("content-type").unwrap();
@@ -83,7 +83,7 @@ async fn several_parts_come_with_their_places() {
 }
 
 #[actix_web::test]
-async fn ranges_that_cannot_be_served_or_understood() {
+async fn unsatisfiable_and_unknown_ranges() {
     let (app, path, _) = app_with_result().await;
     let problem = get_with_headers(&app, &path, &[("range", "bytes=200000-")]).await.expect(416);
     assert_eq!(problem.header("content-range"), Some("bytes */200000"));
@@ -95,7 +95,7 @@ async fn ranges_that_cannot_be_served_or_understood() {
 }
 
 #[actix_web::test]
-async fn conditions_are_about_the_hash() {
+async fn conditional_requests_compare_the_hash() {
     let (app, path, _) = app_with_result().await;
     let tag = get_with_headers(&app, &path, &[]).await.header("etag").unwrap().to_owned();
     let not_modified =

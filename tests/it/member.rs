@@ -22,7 +22,7 @@ fn roles(publisher: &Value) -> Vec<(&str, &str)> {
 }
 
 #[actix_web::test]
-async fn a_member_publishes_and_manages_nothing() {
+async fn members_can_publish_but_not_manage() {
     let (app, alice, bob) = acme().await;
     app.post_as(&bob.token, "/publishers/acme/nodes", json!({"id": "a"})).await.expect(403);
 
@@ -44,7 +44,7 @@ async fn a_member_publishes_and_manages_nothing() {
 }
 
 #[actix_web::test]
-async fn a_role_counts_from_the_next_request_on() {
+async fn role_changes_apply_to_the_next_request() {
     let (app, alice, bob) = acme().await;
     let rename = || json!({"name": "Acme Ltd"});
     app.put_as(&alice.token, &membership(&bob), json!({"role": "owner"})).await.expect(200);
@@ -59,7 +59,7 @@ async fn a_role_counts_from_the_next_request_on() {
 }
 
 #[actix_web::test]
-async fn the_last_owner_stays_owner() {
+async fn the_last_owner_cannot_be_removed() {
     let (app, alice, bob) = acme().await;
     app.put_as(&alice.token, &membership(&bob), json!({"role": "member"})).await.expect(200);
     for token in [alice.token.as_str(), app.admin_token()] {
@@ -73,7 +73,7 @@ async fn the_last_owner_stays_owner() {
 }
 
 #[actix_web::test]
-async fn without_a_role_a_member_keeps_the_own_one() {
+async fn an_update_without_a_role_keeps_the_role() {
     let (app, alice, bob) = acme().await;
     app.put_as(&alice.token, &membership(&bob), json!({"role": "owner"})).await.expect(200);
     for user in [&alice, &bob] {
@@ -84,7 +84,7 @@ async fn without_a_role_a_member_keeps_the_own_one() {
 }
 
 #[actix_web::test]
-async fn members_are_users_with_a_role_that_exists() {
+async fn members_need_an_existing_user_and_a_valid_role() {
     let (app, alice, bob) = acme().await;
     let reason = "must be one of owner member";
     for role in [json!("admin"), json!(1)] {
@@ -102,7 +102,7 @@ async fn members_are_users_with_a_role_that_exists() {
 }
 
 #[actix_web::test]
-async fn a_user_finds_the_publishers_to_which_it_belongs() {
+async fn users_can_list_their_publishers() {
     let (app, alice, bob) = acme().await;
     app.publisher("zeta", &bob).await;
     app.put_as(&alice.token, &membership(&bob), json!({})).await.expect(200);
@@ -123,7 +123,7 @@ async fn a_user_finds_the_publishers_to_which_it_belongs() {
 }
 
 #[actix_web::test]
-async fn a_member_may_leave_and_remove_nobody_else() {
+async fn members_can_remove_only_themselves() {
     let (app, alice, bob) = acme().await;
     let carol = app.user("carol").await;
     app.delete_as(&bob.token, &membership(&bob)).await.expect(403);

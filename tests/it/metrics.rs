@@ -27,7 +27,7 @@ async fn samples(app: &TestApp) -> BTreeMap<String, f64> {
 }
 
 #[actix_web::test]
-async fn what_was_done_is_counted_and_where_the_log_stands_is_told() {
+async fn metrics_count_requests_and_report_positions() {
     // Given a service
     let app = TestApp::start().await;
     let before = samples(&app).await;
@@ -66,7 +66,7 @@ async fn what_was_done_is_counted_and_where_the_log_stands_is_told() {
 }
 
 #[actix_web::test]
-async fn a_task_that_fails_is_counted_by_its_kind_and_why() {
+async fn failed_tasks_are_counted_by_kind_and_code() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let server = FileServer::with_replies(|_| status("404 Not Found", "")).await;
@@ -80,7 +80,7 @@ async fn a_task_that_fails_is_counted_by_its_kind_and_why() {
 }
 
 #[actix_web::test]
-async fn what_may_happen_is_told_with_0_before_it_has() {
+async fn counters_are_registered_at_zero() {
     // Given a service without any request
     let app = TestApp::start().await;
     let samples_by_name = samples(&app).await;
@@ -119,7 +119,7 @@ fn family<'n>(name: &'n str, families: &BTreeSet<String>) -> Option<&'n str> {
 }
 
 #[actix_web::test]
-async fn every_metric_is_documented_and_none_is_named_that_there_is_not() {
+async fn exactly_the_existing_metrics_are_documented() {
     // Given a service that has served requests and made a picture
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
@@ -145,7 +145,7 @@ fn document(path: &str) -> String {
 }
 
 #[test]
-fn every_alarm_is_explained_and_told_in_a_story_and_knows_the_codes_that_it_passes_over() {
+fn every_alert_is_documented_and_tested() {
     let (page, rules) = (document("docs/alerts.md"), document("contrib/alerts.yml"));
     let alarms: BTreeSet<_> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
     let explained = page.lines().filter_map(|line| line.strip_prefix("| `Mediary")?.split_once('`'));

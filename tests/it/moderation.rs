@@ -34,7 +34,7 @@ fn way_to(name: &str) -> &[&str] {
 }
 
 #[actix_web::test]
-async fn every_transition_of_a_version_is_legal_or_a_conflict_that_names_both_states() {
+async fn illegal_version_transitions_are_conflicts_with_both_states() {
     let (app, alice) = app_with_publisher().await;
     app.node("acme", "n", &alice).await;
     let legal = [
@@ -76,7 +76,7 @@ async fn every_transition_of_a_version_is_legal_or_a_conflict_that_names_both_st
 }
 
 #[actix_web::test]
-async fn every_transition_of_a_node_is_legal_or_a_conflict_that_names_both_states() {
+async fn illegal_node_transitions_are_conflicts_with_both_states() {
     let (app, alice) = app_with_publisher().await;
     let node = |name: &str| json!({"status": format!("NodeStatus{name}"), "status_detail": "because"});
     for (index, (from, to, legal)) in [
@@ -112,7 +112,7 @@ async fn every_transition_of_a_node_is_legal_or_a_conflict_that_names_both_state
 }
 
 #[actix_web::test]
-async fn a_ruling_takes_effect_in_every_list_at_once() {
+async fn moderation_applies_to_every_list_immediately() {
     let (app, alice) = app_with_publisher().await;
     let node = json!({"id": "n", "latest_version": {"version": "1.0.0"}});
     app.post_as(&alice.token, NODES, node).await.expect(201);
@@ -150,7 +150,7 @@ async fn a_ruling_takes_effect_in_every_list_at_once() {
 }
 
 #[actix_web::test]
-async fn administrators_set_every_field_of_a_version() {
+async fn administrators_can_set_every_version_field() {
     let (app, alice) = app_with_publisher().await;
     let node = json!({"id": "n", "latest_version": {"version": "1.0.0", "changelog": "first", "tags": ["a"]}});
     app.post_as(&alice.token, NODES, node).await.expect(201);
@@ -185,7 +185,7 @@ async fn administrators_set_every_field_of_a_version() {
 }
 
 #[actix_web::test]
-async fn administrators_set_every_field_of_a_node() {
+async fn administrators_can_set_every_node_field() {
     let (app, alice) = app_with_publisher().await;
     app.node("acme", "n", &alice).await;
     let body = json!({
@@ -216,7 +216,7 @@ async fn administrators_set_every_field_of_a_node() {
 }
 
 #[actix_web::test]
-async fn a_banned_node_is_changed_by_administrators_alone() {
+async fn only_administrators_change_a_banned_node() {
     let (app, alice) = app_with_publisher().await;
     let node = json!({"id": "n", "latest_version": {"version": "1.0.0"}});
     app.post_as(&alice.token, NODES, node).await.expect(201);

@@ -50,7 +50,7 @@ async fn fill(service: &Process) {
 }
 
 #[actix_web::test]
-async fn what_is_kept_is_its_owners_alone() {
+async fn all_files_are_private() {
     // Given a data directory that others may enter, and a umask that hides nothing
     let folder = tempfile::tempdir().unwrap();
     let path_of = |name: &str| folder.path().join(name);
@@ -83,7 +83,7 @@ async fn what_is_kept_is_its_owners_alone() {
 }
 
 #[actix_web::test]
-async fn a_directory_that_others_can_read_is_told_at_the_start() {
+async fn a_readable_data_directory_is_reported_at_startup() {
     let data = tempfile::tempdir().unwrap();
     Process::start(data.path()).terminate();
     for part in ["", "log"] {

@@ -54,7 +54,7 @@ async fn a_node_is_shown_with_everything_that_clients_read() {
 }
 
 #[actix_web::test]
-async fn an_id_is_taken_once_whatever_its_case_and_whoever_asks() {
+async fn node_ids_are_unique_regardless_of_case() {
     let (app, alice) = app_with_publisher().await;
     let bob = app.user("bob").await;
     app.publisher("other", &bob).await;
@@ -67,7 +67,7 @@ async fn an_id_is_taken_once_whatever_its_case_and_whoever_asks() {
 }
 
 #[actix_web::test]
-async fn of_two_who_claim_an_id_at_once_one_gets_it() {
+async fn one_of_two_concurrent_claims_wins() {
     let (app, alice) = app_with_publisher().await;
     for round in 0..1000 {
         let create_node =
@@ -83,7 +83,7 @@ async fn of_two_who_claim_an_id_at_once_one_gets_it() {
 }
 
 #[actix_web::test]
-async fn the_wrong_case_is_sent_to_the_right_one() {
+async fn ids_in_the_wrong_case_redirect() {
     let (app, alice) = app_with_publisher().await;
     app.node("acme", "Face-Tools", &alice).await;
     let redirect = app.get("/nodes/face-TOOLS?x=1").await.expect(302);
@@ -96,7 +96,7 @@ async fn the_wrong_case_is_sent_to_the_right_one() {
 }
 
 #[actix_web::test]
-async fn pages_of_any_order_hold_every_node_once() {
+async fn pages_of_any_order_contain_every_node_once() {
     let (app, alice) = app_with_publisher().await;
     for n in 0..7 {
         let body = json!({"id": format!("n{n}"), "name": format!("{}", n % 3), "author": format!("{}", n / 4)});
@@ -143,7 +143,7 @@ async fn the_list_is_strict_about_pages_and_columns_and_lenient_about_the_rest()
 }
 
 #[actix_web::test]
-async fn the_list_can_be_narrowed_to_some_ids() {
+async fn the_list_can_be_filtered_by_id() {
     let (app, alice) = app_with_publisher().await;
     for id in ["a", "B", "c"] {
         app.node("acme", id, &alice).await;
@@ -181,7 +181,7 @@ async fn the_nodes_of_a_publisher_come_as_an_array_with_links() {
 }
 
 #[actix_web::test]
-async fn who_wrote_sees_it_at_once() {
+async fn writes_are_visible_immediately() {
     let (app, alice) = app_with_publisher().await;
     for n in 0..50 {
         let id = format!("node-{n}");
@@ -196,7 +196,7 @@ async fn who_wrote_sees_it_at_once() {
 }
 
 #[actix_web::test]
-async fn more_than_one_change_may_hold_is_refused_whole() {
+async fn an_oversized_change_is_rejected_completely() {
     let (app, alice) = app_with_publisher().await;
     let texts: Map<_, _> = (0..20).map(|index| (format!("field-{index}"), json!("x".repeat(1000)))).collect();
     let languages: Map<_, _> = (0..60).map(|index| (format!("de-{index}"), json!(texts))).collect();

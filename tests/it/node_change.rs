@@ -26,7 +26,7 @@ fn without<'v>(node: &'v Value, names: &[&str]) -> Vec<(&'v String, &'v Value)> 
 }
 
 #[actix_web::test]
-async fn a_change_touches_only_what_is_present() {
+async fn an_update_changes_only_present_fields() {
     let (app, alice, _) = app_with_node().await;
     let before = app.get("/nodes/face-tools").await.expect(200).json();
 
@@ -43,7 +43,7 @@ async fn a_change_touches_only_what_is_present() {
 }
 
 #[actix_web::test]
-async fn a_node_is_changed_by_its_publisher_alone() {
+async fn only_its_publisher_can_change_a_node() {
     let (app, alice, bob) = app_with_node().await;
     let (own_token, other_token) = (app.access_token("acme", &alice).await, app.access_token("other", &bob).await);
     let body = || json!({"name": "Mine"});
@@ -69,7 +69,7 @@ async fn a_node_is_changed_by_its_publisher_alone() {
 }
 
 #[actix_web::test]
-async fn permissions_tell_who_may_edit() {
+async fn permissions_report_edit_rights() {
     let (app, alice, bob) = app_with_node().await;
     let (own_token, other_token) = (app.access_token("acme", &alice).await, app.access_token("other", &bob).await);
     let path = format!("{NODE}/permissions");
@@ -99,7 +99,7 @@ async fn an_id_in_the_body_must_be_that_of_the_path() {
 }
 
 #[actix_web::test]
-async fn a_deleted_node_is_gone_and_its_id_is_never_given_again() {
+async fn a_deleted_node_is_not_found_and_its_id_is_never_reused() {
     let (app, alice, bob) = app_with_node().await;
     let version = app.get("/nodes/face-tools").await.json()["latest_version"]["id"].as_str().unwrap().to_owned();
     let deleted = app.delete_as(&alice.token, NODE).await.expect(204);
@@ -131,7 +131,7 @@ async fn a_deleted_node_is_gone_and_its_id_is_never_given_again() {
 }
 
 #[actix_web::test]
-async fn what_only_administrators_may_say_is_not_even_looked_at_from_others() {
+async fn admin_fields_from_others_are_ignored_even_if_invalid() {
     let (app, alice, _) = app_with_node().await;
     let before = app.get("/nodes/face-tools").await.expect(200).json();
     let facts = json!({
@@ -151,7 +151,7 @@ async fn what_only_administrators_may_say_is_not_even_looked_at_from_others() {
 }
 
 #[actix_web::test]
-async fn administrators_create_and_change_nodes_with_their_facts() {
+async fn administrators_can_set_admin_fields_of_nodes() {
     let (app, ..) = app_with_node().await;
     let facts = json!({
         "created_at": "2024-02-29T12:00:00+02:00", "downloads": 1234, "rating": 4.5, "github_stars": 77, "search_ranking": -3,
@@ -187,7 +187,7 @@ async fn administrators_create_and_change_nodes_with_their_facts() {
 }
 
 #[actix_web::test]
-async fn a_node_needs_an_id_or_a_name_and_that_is_what_is_said() {
+async fn a_node_without_id_and_name_is_rejected() {
     let (app, alice, _) = app_with_node().await;
     let problem = app.post_as(&alice.token, NODES, json!({"description": "Finds faces."})).await.expect(400).json();
     let expected = json!([{"pointer": "/id", "reason": "is required if there is no name to derive it from"}]);
@@ -242,7 +242,7 @@ async fn texts_are_limited_in_characters() {
 }
 
 #[actix_web::test]
-async fn administrators_publish_with_what_only_they_may_say() {
+async fn administrators_can_publish_with_admin_fields() {
     let (app, alice, _) = app_with_node().await;
     let body = |version: &str| {
         json!({

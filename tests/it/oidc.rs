@@ -82,7 +82,7 @@ impl OidcFixture {
 }
 
 #[actix_web::test]
-async fn whoever_the_issuer_knows_has_an_account_from_the_first_request_on() {
+async fn the_first_oidc_request_creates_an_account() {
     for key in [SigningKey::rsa(), SigningKey::p256()] {
         let fixture = OidcFixture::with_key(key).await;
 
@@ -105,7 +105,7 @@ async fn whoever_the_issuer_knows_has_an_account_from_the_first_request_on() {
 }
 
 #[actix_web::test]
-async fn requests_at_the_same_time_open_one_account_and_a_restart_keeps_it() {
+async fn concurrent_first_requests_create_one_account() {
     let fixture = OidcFixture::with_key(SigningKey::p256()).await;
     let token = fixture.token(&fixture.claims());
 
@@ -122,7 +122,7 @@ async fn requests_at_the_same_time_open_one_account_and_a_restart_keeps_it() {
 }
 
 #[actix_web::test]
-async fn nothing_else_is_believed() {
+async fn invalid_oidc_tokens_are_rejected() {
     let fixture = OidcFixture::with_key(SigningKey::rsa()).await;
     let (valid_claims, foreign_key) = (fixture.claims(), SigningKey::p256());
     assert_eq!(fixture.status(&fixture.token(&valid_claims)).await, 200);
@@ -190,7 +190,7 @@ async fn nothing_else_is_believed() {
 }
 
 #[actix_web::test]
-async fn times_have_a_leeway_and_audiences_may_be_several() {
+async fn claims_allow_clock_skew_and_several_audiences() {
     let fixture = OidcFixture::with_key(SigningKey::p256()).await;
     for (claim, value) in [
         ("exp", json!(NOON - 59)),
@@ -213,7 +213,7 @@ async fn times_have_a_leeway_and_audiences_may_be_several() {
 }
 
 #[actix_web::test]
-async fn names_that_do_not_fit_or_are_not_verified_are_left_out() {
+async fn invalid_names_and_unverified_emails_are_ignored() {
     let fixture = OidcFixture::with_key(SigningKey::p256()).await;
     let me = |number: u32, extra_claims: Value| {
         let mut claims = fixture.claims_with("sub", json!(format!("n-{number}")));
@@ -229,7 +229,7 @@ async fn names_that_do_not_fit_or_are_not_verified_are_left_out() {
 }
 
 #[actix_web::test]
-async fn the_banned_stay_banned_and_the_erased_come_back_as_somebody_new() {
+async fn bans_persist_and_erased_users_get_a_new_account() {
     let fixture = OidcFixture::with_key(SigningKey::p256()).await;
     let (app, admin) = (&fixture.app, fixture.app.admin_token());
     let first = fixture.me(&fixture.claims()).await;
@@ -250,7 +250,7 @@ async fn the_banned_stay_banned_and_the_erased_come_back_as_somebody_new() {
 }
 
 #[actix_web::test]
-async fn who_erases_an_account_has_not_the_whole_day_again() {
+async fn erasing_an_account_does_not_reset_daily_quotas() {
     // Given a quota of two tasks a day, and a user who submits one and erases the account, twice
     let fixture = OidcFixture::limited(SigningKey::p256(), |limits| limits.submissions_per_day = 2).await;
     let job = || json!({"image": base64_png(8, 8)});
@@ -273,7 +273,7 @@ async fn who_erases_an_account_has_not_the_whole_day_again() {
 }
 
 #[actix_web::test]
-async fn who_erases_an_account_goes_on_with_the_same_rate() {
+async fn erasing_an_account_does_not_reset_rate_limits() {
     let one_per_minute = RateSetting { per_minute: 1, burst: 1 };
     let fixture = OidcFixture::limited(SigningKey::p256(), |limits| limits.reads = one_per_minute).await;
     let token = fixture.token(&fixture.claims());
@@ -284,7 +284,7 @@ async fn who_erases_an_account_goes_on_with_the_same_rate() {
 }
 
 #[actix_web::test]
-async fn new_keys_are_asked_for_but_forged_tokens_do_not_have_them_asked_for_again_and_again() {
+async fn issuer_keys_are_refreshed_at_a_limited_rate() {
     let fixture = OidcFixture::with_key(SigningKey::p256()).await;
     let valid_token = fixture.token(&fixture.claims());
     assert_eq!(fixture.status(&valid_token).await, 200);
@@ -310,7 +310,7 @@ async fn new_keys_are_asked_for_but_forged_tokens_do_not_have_them_asked_for_aga
 }
 
 #[actix_web::test]
-async fn an_issuer_that_is_away_keeps_nobody_out_whose_keys_are_known() {
+async fn known_keys_work_while_the_issuer_is_down() {
     let fixture = OidcFixture::with_key(SigningKey::p256()).await;
     let token_expiring_after = |seconds: i64| fixture.token(&fixture.claims_with("exp", json!(NOON + seconds)));
     fixture.issuer.set_unavailable(true);
@@ -346,7 +346,7 @@ async fn an_issuer_that_is_away_keeps_nobody_out_whose_keys_are_known() {
 }
 
 #[actix_web::test]
-async fn a_lost_key_of_their_ids_does_not_make_everybody_somebody_new() {
+async fn a_missing_url_key_fails_the_start_if_oidc_accounts_exist() {
     // Given a banned user with an account of the issuer
     let fixture = OidcFixture::with_key(SigningKey::p256()).await;
     let banned = fixture.me(&fixture.claims()).await;
@@ -377,7 +377,7 @@ async fn a_lost_key_of_their_ids_does_not_make_everybody_somebody_new() {
 }
 
 #[actix_web::test]
-async fn where_nobody_came_from_an_issuer_a_lost_key_is_made_anew_and_one_made_by_hand_is_taken() {
+async fn a_missing_url_key_is_recreated_without_oidc_accounts() {
     // Given accounts created by administrators
     let app = TestApp::start().await;
     app.user("ada").await;
@@ -394,7 +394,7 @@ async fn where_nobody_came_from_an_issuer_a_lost_key_is_made_anew_and_one_made_b
 }
 
 #[actix_web::test]
-async fn without_an_issuer_such_a_token_is_like_any_other_that_nobody_knows() {
+async fn without_an_issuer_jwts_are_unknown_tokens() {
     let key = SigningKey::p256();
     let app = TestApp::start().await;
     app.get_as(&key.token("1", &json!({"iss": "x"})), "/users").await.expect(401);

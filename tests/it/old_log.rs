@@ -78,7 +78,7 @@ fn holds(directory: &Path, text: &str) -> bool {
 }
 
 #[actix_web::test]
-async fn an_old_log_gives_the_answers_that_it_gave_with_and_without_sled() {
+async fn an_old_log_gives_the_recorded_responses_with_and_without_sled() {
     for sled in [true, false] {
         let dir = old_directory();
         if !sled {
@@ -91,7 +91,7 @@ async fn an_old_log_gives_the_answers_that_it_gave_with_and_without_sled() {
 }
 
 #[actix_web::test]
-async fn an_old_log_goes_on_in_the_newest_version() {
+async fn an_old_log_continues_in_the_newest_schema() {
     // Given an old log to which the newest version has appended
     let app = start(old_directory()).await;
     let user = |name: &str| format!("/admin/users/{}", old_answers()["users"][name]["id"].as_str().unwrap());
@@ -122,7 +122,7 @@ async fn an_old_log_goes_on_in_the_newest_version() {
 }
 
 #[actix_web::test]
-async fn what_an_old_log_says_in_plain_of_an_erased_user_is_shown_nowhere() {
+async fn plain_text_of_an_erased_user_in_an_old_log_is_never_shown() {
     // Given an old log, with a snapshot of its content
     let snapshot_always = |settings: &mut Settings| {
         settings.snapshots.every_events = 3;

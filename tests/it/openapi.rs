@@ -11,7 +11,7 @@ use crate::support::TestApp;
 const CHECKED_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
 
 #[test]
-fn the_document_that_is_checked_in_is_that_of_the_code() {
+fn openapi_json_is_current() {
     let checked_in = std::fs::read_to_string(CHECKED_IN).unwrap_or_default();
     let generated = mediary::http::openapi::document_json().unwrap();
 
@@ -77,7 +77,7 @@ fn objects<'v>(value: &'v Value, at: &str, found: &mut Vec<(String, &'v Value)>)
 
 /// Constructs of the document that break the generated client of tests/clients/run.
 #[test]
-fn generators_of_clients_can_make_something_of_every_schema() {
+fn every_schema_suits_client_generators() {
     let document = document();
     let mut schema_names = Vec::new();
     objects(&document, "", &mut schema_names);
@@ -103,7 +103,7 @@ fn generators_of_clients_can_make_something_of_every_schema() {
 }
 
 #[test]
-fn what_receivers_are_asked_has_a_tag_of_its_own() {
+fn webhook_operations_have_their_own_tag() {
     let document = document();
     let tags = |kind: &str| {
         let items = document[kind].as_object().expect("an object").values();
@@ -119,7 +119,7 @@ fn what_receivers_are_asked_has_a_tag_of_its_own() {
 }
 
 #[test]
-fn every_failure_lists_its_codes_for_programs() {
+fn error_responses_list_their_codes() {
     let document = document();
     let known_codes =
         document["components"]["schemas"]["Problem"]["properties"]["error"]["enum"].as_array().expect("a list");
@@ -143,7 +143,7 @@ fn every_failure_lists_its_codes_for_programs() {
 }
 
 #[test]
-fn files_that_are_not_served_are_told_to_be_of_the_sources() {
+fn references_to_repository_files_say_so() {
     let text = mediary::http::openapi::document_json().unwrap();
     for (at, _) in text.match_indices("docs/").chain(text.match_indices("data/pricing")) {
         let line = text[at..].split(['\n', ':', ';', ')']).next().unwrap_or_default();

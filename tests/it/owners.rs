@@ -35,7 +35,7 @@ fn give_away(path: &Path) {
 }
 
 #[test]
-fn whoever_may_not_look_is_told_whose_it_is_and_not_that_it_is_nothing() {
+fn an_inaccessible_directory_is_reported_with_its_owner() {
     let data = with_log(5);
     fs::set_permissions(data.path(), Permissions::from_mode(0o700)).unwrap();
     for (arguments, code) in [
@@ -59,7 +59,7 @@ fn whoever_may_not_look_is_told_whose_it_is_and_not_that_it_is_nothing() {
 }
 
 #[test]
-fn a_start_by_the_wrong_user_says_as_whom_to_run_it() {
+fn a_start_by_the_wrong_user_prints_the_right_command() {
     // Given a directory of root that others may enter
     let data = tempfile::tempdir().unwrap();
     Process::start(data.path()).terminate();
@@ -88,7 +88,7 @@ fn a_start_by_the_wrong_user_says_as_whom_to_run_it() {
 }
 
 #[test]
-fn a_restore_where_nothing_can_be_made_names_what_is_there() {
+fn a_restore_without_write_permission_names_the_directory() {
     let (data, other_dir) = (with_log(5), tempfile::tempdir().unwrap());
     open_to_all(other_dir.path());
     let backup = other_dir.path().join("backup");

@@ -10,7 +10,7 @@ use crate::support::TestApp;
 use crate::support::eventually::eventually;
 
 #[actix_web::test]
-async fn the_writers_death_is_told_and_a_restart_finds_what_was_durable() {
+async fn the_death_of_the_writer_is_reported_and_a_restart_recovers() {
     // Given a service whose writer dies after a commit is durable and before the response
     let armed = Arc::new(AtomicBool::new(false));
     let dies = Arc::clone(&armed);

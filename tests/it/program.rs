@@ -54,7 +54,7 @@ async fn pasted(line: &str) -> reqwest::Response {
 }
 
 #[actix_web::test]
-async fn the_console_is_where_the_greeting_says() {
+async fn the_greeting_has_the_console_url() {
     let dir = tempfile::tempdir().unwrap();
     let service = Process::from_command(&mut command(&dir.path().join("data")));
 
@@ -67,7 +67,7 @@ async fn the_console_is_where_the_greeting_says() {
 }
 
 #[actix_web::test]
-async fn the_first_start_makes_a_token_and_the_printed_request_works() {
+async fn the_first_start_creates_a_token_and_prints_a_working_request() {
     // Given an empty directory and nothing configured
     let dir = tempfile::tempdir().unwrap();
     let mut command = command(&dir.path().join("data"));
@@ -98,7 +98,7 @@ async fn the_first_start_makes_a_token_and_the_printed_request_works() {
 }
 
 #[actix_web::test]
-async fn a_configured_token_counts_and_the_start_says_that_the_kept_one_does_not() {
+async fn a_configured_token_overrides_the_stored_one_and_the_start_reports_it() {
     // Given a directory with the token of an earlier start
     let dir = tempfile::tempdir().unwrap();
     let first = Process::from_command(command(dir.path()).env_remove("MEDIARY_ADMIN_TOKEN"));
@@ -115,7 +115,7 @@ async fn a_configured_token_counts_and_the_start_says_that_the_kept_one_does_not
 }
 
 #[test]
-fn a_token_that_can_be_guessed_stops_the_start_with_2() {
+fn a_weak_token_exits_with_2() {
     let dir = tempfile::tempdir().unwrap();
     let output = run(&["serve"], &[("MEDIARY_ADMIN_TOKEN", "opensesame")], dir.path());
     let errors = text(&output.stderr);
@@ -127,7 +127,7 @@ fn a_token_that_can_be_guessed_stops_the_start_with_2() {
 }
 
 #[test]
-fn a_secret_that_is_made_anew_is_told_in_the_log() {
+fn a_recreated_secret_is_logged() {
     // Given a directory in which a first start has silently created its secrets
     let dir = tempfile::tempdir().unwrap();
     let logged = || Process::from_command(command(dir.path()).env_remove("MEDIARY_ADMIN_TOKEN")).terminate().1;
@@ -147,7 +147,7 @@ fn a_secret_that_is_made_anew_is_told_in_the_log() {
 }
 
 #[test]
-fn the_version_is_told_with_the_commit_of_the_build_if_that_is_known() {
+fn the_version_includes_the_build_commit() {
     let dir = tempfile::tempdir().unwrap();
     let version_text = text(&run(&["--version"], &[], dir.path()).stdout);
     let (version, commit) = (env!("CARGO_PKG_VERSION"), env!("BUILD_COMMIT"));
@@ -156,7 +156,7 @@ fn the_version_is_told_with_the_commit_of_the_build_if_that_is_known() {
 }
 
 #[actix_web::test]
-async fn a_second_service_on_the_same_directory_stops_with_a_clear_message() {
+async fn a_second_service_on_the_same_directory_fails_with_a_clear_message() {
     let dir = tempfile::tempdir().unwrap();
     let first = Process::start(dir.path());
     let second = command(dir.path()).output().unwrap();
@@ -168,7 +168,7 @@ async fn a_second_service_on_the_same_directory_stops_with_a_clear_message() {
 }
 
 #[test]
-fn a_taken_port_stops_the_start_with_1() {
+fn a_port_in_use_exits_with_1() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let dir = tempfile::tempdir().unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -178,7 +178,7 @@ fn a_taken_port_stops_the_start_with_1() {
 }
 
 #[test]
-fn a_first_start_on_a_taken_port_leaves_nothing_and_the_next_one_is_the_first() {
+fn a_first_start_on_a_port_in_use_leaves_nothing() {
     // Given a first start on a port in use
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -213,7 +213,7 @@ fn greeting(stdout: impl Read) -> String {
 }
 
 #[test]
-fn a_service_on_all_addresses_warns_that_results_lead_nowhere_unless_it_knows_its_own() {
+fn an_unspecified_listen_address_without_public_url_warns() {
     let dir = tempfile::tempdir().unwrap();
     let warning = "set public_url";
     for (listen, url, warns) in [
@@ -232,7 +232,7 @@ fn a_service_on_all_addresses_warns_that_results_lead_nowhere_unless_it_knows_it
 }
 
 #[test]
-fn everything_that_is_wrong_with_the_settings_is_told_at_once_with_2() {
+fn all_invalid_settings_are_reported_with_exit_code_2() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("mediary.toml"), "lissten = \"x\"\n[journal]\nqueue = 0\n").unwrap();
     let output = run(&["serve"], &[("MEDIARY_TASKS__DEADLINE", "soon")], dir.path());
@@ -259,7 +259,7 @@ fn the_effective_configuration_shows_sources_and_no_secrets() {
 }
 
 #[test]
-fn wrong_usage_ends_with_2() {
+fn wrong_usage_exits_with_2() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(run(&["serve", "--no-such-flag"], &[], dir.path()).status.code(), Some(2));
     // Also with an argument that is not UTF-8
@@ -269,7 +269,7 @@ fn wrong_usage_ends_with_2() {
 }
 
 #[actix_web::test]
-async fn a_rebuild_makes_everything_anew_unless_the_service_is_running() {
+async fn a_rebuild_recreates_derived_data_of_a_stopped_service() {
     // Given a running service with a publisher
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
@@ -294,7 +294,7 @@ async fn a_rebuild_makes_everything_anew_unless_the_service_is_running() {
 }
 
 #[test]
-fn a_rebuild_of_nothing_is_refused_and_makes_nothing() {
+fn a_rebuild_of_a_missing_directory_is_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let result = run(&["projections", "rebuild", "--data-dir", "nowhere"], &[], dir.path());
     assert_eq!(result.status.code(), Some(1));
@@ -307,7 +307,7 @@ fn a_rebuild_of_nothing_is_refused_and_makes_nothing() {
 }
 
 #[test]
-fn a_start_with_too_few_files_says_how_many_it_needs() {
+fn a_low_file_limit_fails_the_start_with_the_required_number() {
     let data = tempfile::tempdir().unwrap();
     // Given a limit of open files too low to serve any request
     let mut service = command(data.path());

@@ -30,7 +30,7 @@ async fn the_creator_owns_a_publisher() {
 }
 
 #[actix_web::test]
-async fn addresses_of_members_are_for_members_and_administrators() {
+async fn only_members_and_administrators_see_email_addresses() {
     let app = TestApp::start().await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     app.publisher("acme", &alice).await;
@@ -55,7 +55,7 @@ async fn addresses_of_members_are_for_members_and_administrators() {
 }
 
 #[actix_web::test]
-async fn an_update_changes_what_is_present() {
+async fn an_update_changes_only_present_fields() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     app.publisher("acme", &alice).await;
@@ -71,7 +71,7 @@ async fn an_update_changes_what_is_present() {
 }
 
 #[actix_web::test]
-async fn what_does_not_exist_is_not_found_before_it_is_forbidden() {
+async fn missing_resources_are_404_before_403() {
     let app = TestApp::start().await;
     let bob = app.user("bob").await;
     for id in ["none", "No-Such", "a%2Fb"] {
@@ -86,7 +86,7 @@ async fn what_does_not_exist_is_not_found_before_it_is_forbidden() {
 }
 
 #[actix_web::test]
-async fn a_publisher_token_is_answered_alone_and_opens_only_nodes() {
+async fn a_publisher_token_works_for_its_nodes_only() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     app.publisher("acme", &alice).await;
@@ -112,7 +112,7 @@ async fn can_edit(app: &TestApp, token: Option<&str>) -> Value {
 }
 
 #[actix_web::test]
-async fn who_can_edit_is_told_to_everybody_who_asks() {
+async fn permissions_are_visible_to_every_user() {
     let app = TestApp::start().await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     app.publisher("acme", &alice).await;
@@ -179,7 +179,7 @@ async fn addresses_of_members_stay_hidden_in_lists() {
 }
 
 #[actix_web::test]
-async fn an_id_says_whether_it_can_be_claimed() {
+async fn the_validate_endpoint_reports_available_ids() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     app.publisher("taken", &alice).await;
@@ -205,7 +205,7 @@ async fn an_id_says_whether_it_can_be_claimed() {
 }
 
 #[actix_web::test]
-async fn what_a_path_of_the_service_is_called_no_publisher_is() {
+async fn path_segments_are_reserved_as_publisher_ids() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let problem = app.post_as(&alice.token, "/publishers", json!({"id": "validate"})).await.expect(400).json();
@@ -215,7 +215,7 @@ async fn what_a_path_of_the_service_is_called_no_publisher_is() {
 }
 
 #[actix_web::test]
-async fn a_publisher_is_deleted_without_nodes_and_its_id_is_never_given_again() {
+async fn only_publishers_without_nodes_are_deleted_and_ids_never_reused() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     app.publisher("acme", &alice).await;
@@ -243,7 +243,7 @@ async fn a_publisher_is_deleted_without_nodes_and_its_id_is_never_given_again() 
 }
 
 #[actix_web::test]
-async fn a_publishers_facts_are_read_from_administrators_only() {
+async fn admin_fields_of_publishers_are_ignored_from_others() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let old = || json!({"id": "acme", "createdAt": "1999-01-01T00:00:00Z", "status": 7});

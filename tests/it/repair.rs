@@ -101,7 +101,7 @@ fn garbage((segment, offset, length): &RecordRange) {
 }
 
 #[test]
-fn a_damaged_record_is_healed_by_the_chain_hash_in_its_own_frame() {
+fn a_damaged_record_is_repaired_if_its_own_chain_hash_proves_the_copy() {
     let case = RepairCase::with_groups(3);
     let (segment, offset, length) = case.records(&case.segments()[0])[2].clone();
     // Every byte of the frame except the chain hash, and some of the payload including its last byte.
@@ -116,7 +116,7 @@ fn a_damaged_record_is_healed_by_the_chain_hash_in_its_own_frame() {
 }
 
 #[test]
-fn a_record_that_is_all_garbage_is_healed_by_the_record_after_it() {
+fn a_garbage_record_is_repaired_if_the_next_record_proves_the_copy() {
     let case = RepairCase::with_groups(3);
     for record in &case.records(&case.segments()[0])[..5] {
         garbage(record);
@@ -131,7 +131,7 @@ fn a_record_that_is_all_garbage_is_healed_by_the_record_after_it() {
 }
 
 #[test]
-fn the_last_record_is_healed_by_the_signed_head() {
+fn the_last_record_is_repaired_if_head_proves_the_copy() {
     let case = RepairCase::with_groups(3);
     let last = case.records(&case.segments()[0]).pop().unwrap();
     garbage(&last);
@@ -141,7 +141,7 @@ fn the_last_record_is_healed_by_the_signed_head() {
 }
 
 #[test]
-fn the_last_record_of_a_segment_is_healed_by_the_header_of_the_next() {
+fn the_last_record_of_a_segment_is_repaired_if_the_next_header_proves_the_copy() {
     let case = RepairCase::with_groups(60);
     let segments = case.segments();
     assert!(segments.len() > 1);
@@ -151,7 +151,7 @@ fn the_last_record_of_a_segment_is_healed_by_the_header_of_the_next() {
 }
 
 #[test]
-fn neighbouring_damaged_records_are_healed_together() {
+fn adjacent_damaged_records_are_repaired_together() {
     let case = RepairCase::with_groups(60);
     for segment in &case.segments()[..2] {
         let records = case.records(segment);
@@ -166,7 +166,7 @@ fn neighbouring_damaged_records_are_healed_together() {
 }
 
 #[test]
-fn an_older_copy_of_the_last_segment_is_brought_up_to_head() {
+fn an_outdated_last_segment_is_completed_up_to_head() {
     let case = RepairCase::with_groups(3);
     let segment = case.segments().pop().unwrap();
     let from = case.records(&segment)[3].1;
@@ -177,7 +177,7 @@ fn an_older_copy_of_the_last_segment_is_brought_up_to_head() {
 }
 
 #[test]
-fn a_cut_segment_is_healed() {
+fn a_truncated_segment_is_repaired() {
     let case = RepairCase::with_groups(60);
     for segment in case.segments() {
         let (_, offset, length) = case.records(&segment).pop().unwrap();
@@ -188,7 +188,7 @@ fn a_cut_segment_is_healed() {
 }
 
 #[test]
-fn a_damaged_header_is_made_anew() {
+fn a_damaged_segment_header_is_recomputed() {
     let case = RepairCase::with_groups(60);
     for segment in &case.segments()[..2] {
         for byte in [9, 30, 70] {
@@ -206,7 +206,7 @@ fn a_damaged_header_is_made_anew() {
 }
 
 #[test]
-fn a_missing_segment_is_made_anew_from_sled() {
+fn a_missing_segment_is_rebuilt_from_sled() {
     let case = RepairCase::with_groups(200);
     let segments = case.segments();
     assert!(segments.len() > 3);
@@ -244,7 +244,7 @@ fn damage_last_copy(sled: &Path) {
 }
 
 #[test]
-fn a_journal_is_healed_also_from_a_sled_that_is_to_be_made_anew() {
+fn a_sled_with_a_damaged_last_copy_can_still_repair_the_journal() {
     let case = RepairCase::with_groups(3);
     garbage(&case.records(&case.segments()[0])[1]);
     // Its last copy is damaged, so it cannot be used as an index.
@@ -257,7 +257,7 @@ fn a_journal_is_healed_also_from_a_sled_that_is_to_be_made_anew() {
 }
 
 #[test]
-fn what_no_copy_proves_stops_the_start_and_says_what_to_do() {
+fn unprovable_damage_fails_the_start_with_instructions() {
     const REST: &str = "and no copy in the index is proven by the chain; keep a copy of the data directory, list all \
                         damage with `mediary audit verify`, then restore a backup into a new data directory with \
                         `mediary restore`";
@@ -315,7 +315,7 @@ fn started_with_damage(data: &Path) -> Result<Process, String> {
 }
 
 #[test]
-fn only_a_copy_that_reached_the_disk_heals() {
+fn only_durable_copies_repair_records() {
     // Given a new log after a kill: sled has written nothing yet
     let dir = tempfile::tempdir().unwrap();
     start_and_kill(dir.path());
@@ -339,7 +339,7 @@ fn only_a_copy_that_reached_the_disk_heals() {
 }
 
 #[test]
-fn a_lost_tail_that_no_head_vouches_for_stops_the_start() {
+fn a_lost_tail_beyond_head_fails_the_start() {
     // Given a stale HEAD, a journal cut to it, and a sled with more records
     let case = RepairCase::with_groups(2);
     let segment = case.segments().pop().unwrap();
@@ -364,7 +364,7 @@ fn write_more_and_forget(fixture: &LogFixture, segment: &Path) {
 }
 
 #[test]
-fn damage_in_every_byte_is_healed_or_named_and_never_served() {
+fn damage_in_any_byte_is_repaired_or_reported_and_never_served() {
     // Given two segments, sled and HEAD, with any byte of the journal damaged
     let case = RepairCase::with_groups(40);
     let mut healed = 0;

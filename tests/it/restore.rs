@@ -34,7 +34,7 @@ fn all_below(path: &Path) -> Vec<fs::Metadata> {
 }
 
 #[actix_web::test]
-async fn a_restore_goes_where_a_symbolic_link_leads_and_nobody_else_may_look() {
+async fn a_restore_follows_a_symbolic_link_and_stays_private() {
     // Given a data directory that is a symbolic link, as service managers create it, to an empty or missing directory
     let data = inhabited().await;
     let (other_dir, backup) = backed_up(data.path());
@@ -56,7 +56,7 @@ async fn a_restore_goes_where_a_symbolic_link_leads_and_nobody_else_may_look() {
 }
 
 #[test]
-fn a_restore_by_root_leaves_an_empty_directory_to_its_owner() {
+fn a_restore_by_root_keeps_the_owner_of_the_directory() {
     let data = with_log(5);
     let (other_dir, backup) = backed_up(data.path());
     let to = other_dir.path().join("data");
@@ -80,7 +80,7 @@ fn a_restore_by_root_leaves_an_empty_directory_to_its_owner() {
 }
 
 #[test]
-fn a_mount_point_is_refused_before_anything_is_verified_and_a_directory_below_it_is_taken() {
+fn a_mount_point_is_rejected_and_a_subdirectory_accepted() {
     let Some(disk) = SmallDisk::mount(40) else {
         eprintln!("SKIPPED: no small file system can be mounted here");
         return;
@@ -103,7 +103,7 @@ fn a_mount_point_is_refused_before_anything_is_verified_and_a_directory_below_it
 }
 
 #[test]
-fn a_place_beside_which_nothing_can_be_made_is_told_as_that_and_leaves_nothing() {
+fn a_blocked_temporary_directory_is_reported_by_name() {
     let data = with_log(5);
     let (other_dir, backup) = backed_up(data.path());
     // Given a file in place of the temporary directory
@@ -118,7 +118,7 @@ fn a_place_beside_which_nothing_can_be_made_is_told_as_that_and_leaves_nothing()
 }
 
 #[test]
-fn a_backup_that_is_not_there_is_told_before_anything_else() {
+fn a_missing_backup_is_reported_first() {
     // Given a data directory that is not empty
     let data = with_log(5);
     let nowhere = data.path().join("nowhere");

@@ -36,7 +36,7 @@ async fn the_mean_has_two_decimals() {
 }
 
 #[actix_web::test]
-async fn reviews_are_of_users_and_of_1_to_5_stars() {
+async fn only_users_review_with_1_to_5_stars() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     app.publisher("acme", &alice).await;
@@ -56,7 +56,7 @@ async fn reviews_are_of_users_and_of_1_to_5_stars() {
 }
 
 #[actix_web::test]
-async fn everybody_is_shown_the_own_review_and_nobody_that_of_others() {
+async fn users_see_only_their_own_review() {
     // Given a node that two users have reviewed, one of them twice
     let app = TestApp::start().await;
     let (alice, bob, carol) = (app.user("alice").await, app.user("bob").await, app.user("carol").await);

@@ -117,7 +117,7 @@ fn expected(case: &RightsCase, caller: RightsCaller) -> RightsOutcome {
 }
 
 #[test]
-fn every_route_has_a_case_and_every_case_a_route() {
+fn every_route_has_exactly_one_case() {
     let served: BTreeSet<_> =
         route_infos().iter().map(|row| format!("{} {}: {:?}", row.method, row.path, row.action)).collect();
     let cases = cases();
@@ -131,7 +131,7 @@ fn every_route_has_a_case_and_every_case_a_route() {
 }
 
 #[actix_web::test]
-async fn every_caller_is_let_through_or_refused_as_the_policy_says() {
+async fn every_caller_is_authorized_as_the_policy_states() {
     let world = RightsWorld::new().await;
     let cases = cases();
     let cells = cases.iter().flat_map(|case| RightsCaller::ALL.map(|caller| (case, caller)));
@@ -173,7 +173,7 @@ fn outcome_of(response: &TestResponse) -> (u16, Option<String>) {
 }
 
 #[actix_web::test]
-async fn nothing_is_reached_through_a_path_that_names_somebody_elses_publisher() {
+async fn a_path_with_another_publisher_gives_no_access() {
     let world = RightsWorld::new().await;
     for case in cases().iter().filter(|case| case.path.contains("{publisherId}/nodes/{nodeId}")) {
         let (own_ground, foreign_ground) = (world.shared_ground(false), world.foreign_ground());
@@ -186,7 +186,7 @@ async fn nothing_is_reached_through_a_path_that_names_somebody_elses_publisher()
 }
 
 #[actix_web::test]
-async fn nothing_is_reached_through_a_path_that_names_another_node_of_the_same_publisher() {
+async fn a_path_with_another_node_gives_no_access() {
     let world = RightsWorld::new().await;
     let (ground, second) = (world.shared_ground(false), world.second_node().await);
     for case in cases().iter().filter(|case| case.path.contains("{versionId}")) {
@@ -198,7 +198,7 @@ async fn nothing_is_reached_through_a_path_that_names_another_node_of_the_same_p
 }
 
 #[actix_web::test]
-async fn what_is_not_there_is_not_found_by_administrators_either() {
+async fn missing_resources_are_404_for_administrators() {
     let world = RightsWorld::new().await;
     for case in cases().iter().filter(|case| case.path.contains('{')) {
         let response = world.send(&RightsGround::nowhere(), case, RightsCaller::Admin).await;
@@ -210,7 +210,7 @@ async fn what_is_not_there_is_not_found_by_administrators_either() {
 }
 
 #[actix_web::test]
-async fn a_bad_token_is_refused_even_where_none_is_needed() {
+async fn an_invalid_token_is_rejected_even_on_public_routes() {
     let world = RightsWorld::new().await;
     for case in cases() {
         let response = world.send_with(world.shared_ground(false), &case, Some("mdu_nonsense")).await.expect(401);

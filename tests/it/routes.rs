@@ -5,7 +5,7 @@ use reqwest::Method;
 use crate::support::TestApp;
 
 #[actix_web::test]
-async fn a_method_that_a_path_does_not_have_is_answered_with_those_it_has() {
+async fn an_unsupported_method_is_405_with_allow() {
     let app = TestApp::start().await;
     for (method, path, allow) in [
         (Method::DELETE, "/nodes", "GET, HEAD"),
@@ -23,7 +23,7 @@ async fn a_method_that_a_path_does_not_have_is_answered_with_those_it_has() {
 }
 
 #[actix_web::test]
-async fn a_path_that_is_misspelt_is_not_there_and_those_that_begin_alike_are_named() {
+async fn a_misspelled_path_is_404_with_suggestions() {
     const IMAGES: &str = "/proxy/imagevendor/v1/ai";
     let app = TestApp::start().await;
     let modes =
@@ -53,7 +53,7 @@ async fn a_path_that_is_misspelt_is_not_there_and_those_that_begin_alike_are_nam
 }
 
 #[actix_web::test]
-async fn head_answers_as_get_does_without_the_body() {
+async fn head_equals_get_without_a_body() {
     let app = TestApp::start().await;
     for path in ["/health", "/nodes", "/.well-known/webhook-key"] {
         let (get, head) = (app.get(path).await, app.send(app.request(Method::HEAD, path)).await);

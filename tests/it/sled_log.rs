@@ -41,7 +41,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn sled_is_rebuilt_whatever_happened_to_it() {
+fn a_damaged_or_missing_sled_is_rebuilt() {
     let log_fixture = LogFixture::with_groups(50);
     let before = all(&log_fixture.open().0);
     let check = |label: &str| {
@@ -119,7 +119,7 @@ fn sled_of_another_log_is_rebuilt() {
 }
 
 #[test]
-fn a_refill_of_sled_killed_anywhere_is_continued() {
+fn an_interrupted_rebuild_of_sled_continues() {
     // Given a log of several runs
     let directory = tempfile::tempdir().unwrap();
     let options = SledLogOptions::new(directory.path());
@@ -178,7 +178,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_durable_log_is_as_the_one_in_memory(steps in steps()) {
+    fn the_durable_log_equals_the_memory_log(steps in steps()) {
         let mut house = LogFixture::new();
         house.options.journal.segment_bytes = 2 * 1024;
         let (mut log, model) = (house.open().0, MemoryLog::default());

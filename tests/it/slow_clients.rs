@@ -43,7 +43,7 @@ async fn until_closed(connection: &mut TcpStream) -> String {
 }
 
 #[actix_web::test]
-async fn every_head_of_a_kept_connection_has_a_deadline() {
+async fn request_heads_on_kept_alive_connections_have_a_deadline() {
     // Given connections with one response, and half a head sent after that response, or directly behind the request
     let app = TestApp::start().await;
     for together in [false, true] {
@@ -62,7 +62,7 @@ async fn every_head_of_a_kept_connection_has_a_deadline() {
 }
 
 #[actix_web::test]
-async fn a_kept_connection_without_a_head_stays_and_a_head_in_time_is_answered() {
+async fn an_idle_connection_stays_open_and_a_timely_head_is_served() {
     let app = TestApp::start().await;
     let mut connection = connect(&app).await;
     connection.write_all(WHOLE).await.unwrap();
@@ -78,7 +78,7 @@ async fn a_kept_connection_without_a_head_stays_and_a_head_in_time_is_answered()
 }
 
 #[actix_web::test]
-async fn hundreds_of_half_heads_keep_nobody_out_for_longer_than_promised() {
+async fn hundreds_of_incomplete_heads_block_new_clients_only_until_the_deadline() {
     // Given a service whose connections are all used by half heads, most of them on persistent connections
     let connection_count = 300;
     let app = start(|settings| {
@@ -104,7 +104,7 @@ async fn hundreds_of_half_heads_keep_nobody_out_for_longer_than_promised() {
 }
 
 #[actix_web::test]
-async fn one_address_has_a_share_of_the_connections() {
+async fn one_address_gets_at_most_its_share_of_connections() {
     // Given an address with its maximum of connections
     let app = start(|settings| settings.limits.connections_per_address = 3).await;
     let mut open_connections = Vec::new();
@@ -142,7 +142,7 @@ async fn asks_for_much(app: &TestApp) -> TcpStream {
 }
 
 #[actix_web::test]
-async fn a_client_that_takes_nothing_is_let_go() {
+async fn a_client_that_reads_nothing_is_disconnected() {
     // Given a client that requests a large response and reads none of it
     let app = start(|settings| settings.limits.write_timeout = Duration::from_secs(1)).await;
     let connection = asks_for_much(&app).await;
@@ -156,7 +156,7 @@ async fn a_client_that_takes_nothing_is_let_go() {
 }
 
 #[actix_web::test]
-async fn a_slow_client_that_goes_on_is_waited_for() {
+async fn a_slow_but_reading_client_is_served() {
     // Given a client whose pauses are each shorter than the timeout, and longer in total
     let write_timeout = Duration::from_secs(2);
     let app = start(|settings| settings.limits.write_timeout = write_timeout).await;

@@ -79,7 +79,7 @@ async fn is_whole(app: &TestApp, new_publisher: &str) {
 }
 
 #[actix_web::test]
-async fn a_start_from_a_snapshot_is_as_one_from_the_whole_log() {
+async fn a_start_from_a_snapshot_equals_a_full_replay() {
     let dir = lived_in().await;
     let before = fs::read(snapshot(dir.path())).expect("a snapshot was taken at the stop");
     let app = start(dir).await;
@@ -94,7 +94,7 @@ async fn a_start_from_a_snapshot_is_as_one_from_the_whole_log() {
 }
 
 #[actix_web::test]
-async fn a_damaged_snapshot_is_named_and_not_used() {
+async fn a_damaged_snapshot_is_reported_and_ignored() {
     let dir = lived_in().await;
     for at in [3, 40, 500, usize::MAX] {
         let copied = tempfile::tempdir().unwrap();
@@ -113,7 +113,7 @@ async fn a_damaged_snapshot_is_named_and_not_used() {
 }
 
 #[actix_web::test]
-async fn a_snapshot_that_is_ahead_of_the_log_proves_a_loss_and_stops_the_start() {
+async fn a_snapshot_ahead_of_the_log_fails_the_start() {
     // Given a copy of the log, and a newer snapshot
     let dir = lived_in().await;
     let (older_log, log) = (tempfile::tempdir().unwrap(), dir.path().join("log"));
@@ -144,7 +144,7 @@ async fn a_snapshot_that_is_ahead_of_the_log_proves_a_loss_and_stops_the_start()
 }
 
 #[actix_web::test]
-async fn what_a_crash_left_of_a_snapshot_is_removed() {
+async fn an_unfinished_snapshot_is_removed() {
     let dir = lived_in().await;
     let draft = dir.path().join("snapshots/models.draft");
     fs::write(&draft, "half").unwrap();
@@ -154,7 +154,7 @@ async fn what_a_crash_left_of_a_snapshot_is_removed() {
 }
 
 #[actix_web::test]
-async fn damage_before_the_snapshot_is_found_later_and_stops_all_writing() {
+async fn damage_before_the_snapshot_is_found_in_the_background_and_stops_writes() {
     // Given a journal whose first record was damaged after the snapshot
     let dir = lived_in().await;
     let segment = dir.path().join("log/journal/00000000000000000001.seg");
@@ -196,7 +196,7 @@ async fn verification(app: &TestApp) -> serde_json::Value {
 }
 
 #[actix_web::test]
-async fn what_is_not_verified_yet_is_not_called_sound() {
+async fn unverified_events_are_not_reported_as_sound() {
     // Given a start from a snapshot, whose check of the older part is blocked
     let (release, release_signal) = std::sync::mpsc::channel::<()>();
     let release_signal = Mutex::new(release_signal);
@@ -255,7 +255,7 @@ async fn the_verification_compares_a_snapshot_with_the_log() {
 }
 
 #[actix_web::test]
-async fn a_snapshot_of_another_log_is_named_and_not_used() {
+async fn a_snapshot_of_another_log_is_reported_and_ignored() {
     let (dir, other) = (lived_in().await, lived_in().await);
     fs::copy(snapshot(other.path()), snapshot(dir.path())).unwrap();
     let app = start(dir).await;
@@ -265,7 +265,7 @@ async fn a_snapshot_of_another_log_is_named_and_not_used() {
 }
 
 #[actix_web::test]
-async fn a_log_below_the_limit_is_read_and_checked_whole() {
+async fn a_small_log_is_verified_completely() {
     let dir = lived_in().await;
     let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     assert_eq!(app.app.log().verification().state, ScrubState::Intact);

@@ -67,7 +67,7 @@ impl Drop for WaitingStart {
 }
 
 #[actix_web::test]
-async fn a_start_says_that_it_lives_and_is_not_ready_until_it_is() {
+async fn a_start_reports_liveness_before_readiness() {
     // Given a start in progress
     let start = WaitingStart::start();
     // Then it is healthy, and answers other requests that it is starting
@@ -91,7 +91,7 @@ async fn a_start_says_that_it_lives_and_is_not_ready_until_it_is() {
 }
 
 #[actix_web::test]
-async fn a_start_that_is_told_to_stop_stops_with_0_and_the_next_one_goes_on() {
+async fn sigterm_during_startup_exits_with_0_and_the_next_start_continues() {
     for signal in [Signal::TERM, Signal::INT] {
         // Given a start in progress
         let mut start = WaitingStart::start();
@@ -109,7 +109,7 @@ async fn a_start_that_is_told_to_stop_stops_with_0_and_the_next_one_goes_on() {
 }
 
 #[test]
-fn nobody_there_is_not_healthy() {
+fn an_unreachable_service_is_unhealthy() {
     let data = tempfile::tempdir().unwrap();
     let unused_address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let stderr = run(data.path(), &["health", "--url", &format!("http://{unused_address}")]).expect(1).err;
@@ -117,7 +117,7 @@ fn nobody_there_is_not_healthy() {
 }
 
 #[test]
-fn who_answers_at_the_address_of_a_service_that_died_is_not_taken_for_it() {
+fn health_does_not_trust_the_address_of_a_dead_service() {
     // Given a crashed service, and another one that listens on its port
     let (died, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let service = Process::start(died.path());
@@ -135,7 +135,7 @@ fn who_answers_at_the_address_of_a_service_that_died_is_not_taken_for_it() {
 }
 
 #[test]
-fn whoever_stops_a_start_at_once_sees_it_end_with_0() {
+fn an_immediate_sigterm_exits_with_0() {
     // Given a start that is still reading its settings
     let dir = tempfile::tempdir().unwrap();
     let settings = dir.path().join("settings.toml");
@@ -152,7 +152,7 @@ fn whoever_stops_a_start_at_once_sees_it_end_with_0() {
 }
 
 #[test]
-fn a_service_that_is_told_to_stop_says_that_it_does() {
+fn a_shutdown_is_logged() {
     let data = tempfile::tempdir().unwrap();
     let (status, actual) = Process::start(data.path()).terminate();
     assert!(status.code() == Some(0) && actual.contains("stopping"), "{actual}");

@@ -52,7 +52,7 @@ async fn end_of(mut response: Response) {
 }
 
 #[actix_web::test]
-async fn a_stream_of_a_task_ends_with_its_token_and_with_a_ban() {
+async fn a_task_stream_ends_with_token_revocation_and_ban() {
     for is_banned in [false, true] {
         // Given a reader of a task whose picture does not arrive
         let app = silent().await;
@@ -74,7 +74,7 @@ async fn a_stream_of_a_task_ends_with_its_token_and_with_a_ban() {
 }
 
 #[actix_web::test]
-async fn a_stream_of_the_log_ends_with_its_token() {
+async fn an_event_stream_ends_with_token_revocation() {
     let app = silent().await;
     let operator = app.user("operator").await;
     let path = format!("/admin/users/{}", operator.id);
@@ -90,7 +90,7 @@ async fn a_stream_of_the_log_ends_with_its_token() {
 }
 
 #[actix_web::test]
-async fn a_stream_of_music_ends_with_its_token_and_says_so() {
+async fn a_music_stream_ends_with_token_revocation_and_an_error_line() {
     let app = silent().await;
     let user = app.user("listener").await;
     let mut listener =

@@ -98,7 +98,7 @@ async fn change(app: &TestApp, owner: &TestUser, index: usize) {
 }
 
 #[actix_web::test]
-async fn a_copy_that_is_kept_up_is_the_catalogue() {
+async fn a_synchronized_copy_equals_the_catalogue() {
     // Given a catalogue
     let clock = Environment::manual(Timestamp::from_micros(1_800_000_000_000_000), 7);
     let app = TestApp::start_with(|_| {}, clock.clone()).await;

@@ -18,7 +18,7 @@ const LONELY: &str = "a folder that holds one file is a file";
 const UNREACHED: &str = "a file in src is part of its crate";
 
 #[test]
-fn the_house_is_tidy() {
+fn the_source_follows_its_conventions() {
     let paths = files(&["src", "crates", "tests", "benches"]);
     // The samples below break the rules on purpose.
     let is_source = |path: &&String| is_rust(path) && !path.starts_with("tests/it/tidy");
@@ -139,7 +139,7 @@ const BAD: &[(&str, &str, &str, usize)] = &[
 ];
 
 #[test]
-fn what_breaks_a_rule_is_found_and_nothing_else() {
+fn every_rule_detects_its_sample_violation() {
     for (rule, path, text, line) in BAD.iter().copied() {
         let found = broken_rules(&SourceFile::new(path, text));
 
@@ -153,7 +153,7 @@ fn what_breaks_a_rule_is_found_and_nothing_else() {
 }
 
 #[test]
-fn what_only_looks_like_breaking_a_rule_is_not_found() {
+fn lookalikes_are_not_violations() {
     let harmless = r##"//! Never write `.unwrap()`, nor todo!().
 use super::stream::Position;
 use crate::{domain::{a, b}, events::c};
@@ -193,7 +193,7 @@ mod tests {
 }
 
 #[test]
-fn lonely_files_are_found() {
+fn directories_with_a_single_file_are_reported() {
     let paths =
         ["src/main.rs", "src/a/mod.rs", "src/b/mod.rs", "src/b/c.rs", "src/d/e/f.rs", "src/d/e/g.rs", "tests/it.rs"];
 
@@ -204,7 +204,7 @@ fn lonely_files_are_found() {
 }
 
 #[test]
-fn files_outside_the_crate_are_found() {
+fn files_without_a_mod_declaration_are_reported() {
     let files = [
         ("src/lib.rs", "pub mod a;\nmod b;\n// mod c;\n"),
         ("src/a.rs", ""),

@@ -65,7 +65,7 @@ async fn a_revoked_token_is_refused_on_the_very_next_request() {
 }
 
 #[actix_web::test]
-async fn a_token_in_the_body_that_is_no_text_is_bad_input() {
+async fn a_token_in_the_body_must_be_a_string() {
     let (app, alice) = acme().await;
     app.node("acme", "a", &alice).await;
     let version = json!({"personal_access_token": 5, "node_version": {"version": "1.0.0"}});
@@ -75,7 +75,7 @@ async fn a_token_in_the_body_that_is_no_text_is_bad_input() {
 }
 
 #[actix_web::test]
-async fn a_token_is_revoked_only_by_those_to_whom_it_belongs() {
+async fn only_owners_of_the_publisher_can_revoke_its_tokens() {
     let (app, alice) = acme().await;
     let bob = app.user("bob").await;
     app.publisher("other", &bob).await;
@@ -94,7 +94,7 @@ async fn a_token_is_revoked_only_by_those_to_whom_it_belongs() {
 }
 
 #[actix_web::test]
-async fn administrators_list_and_revoke_tokens_of_users() {
+async fn administrators_can_list_and_revoke_user_tokens() {
     let app = TestApp::start().await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     let tokens_path = |user: &TestUser| format!("/admin/users/{}/tokens", user.id);
@@ -113,7 +113,7 @@ async fn administrators_list_and_revoke_tokens_of_users() {
 }
 
 #[actix_web::test]
-async fn the_tokens_of_a_deleted_publisher_open_nothing() {
+async fn tokens_of_a_deleted_publisher_are_invalid() {
     let (app, alice) = acme().await;
     let token = issue(&app, &alice, json!({"name": "ci"})).await;
     app.get_as(&token, "/publishers/acme").await.expect(200);
@@ -123,7 +123,7 @@ async fn the_tokens_of_a_deleted_publisher_open_nothing() {
 }
 
 #[actix_web::test]
-async fn a_token_tells_when_it_was_last_used_and_the_stop_loses_no_use() {
+async fn the_last_use_of_a_token_survives_a_shutdown() {
     let (app, alice) = acme().await;
     let token = issue(&app, &alice, json!({"name": "ci"})).await;
     issue(&app, &alice, json!({"name": "never used"})).await;

@@ -67,7 +67,7 @@ async fn metrics(app: &TestApp) -> String {
 }
 
 #[actix_web::test]
-async fn a_trace_goes_from_the_request_to_the_callback_and_says_who_has_begun_it() {
+async fn a_trace_spans_request_and_callback_and_keeps_the_callers_parent() {
     let (collector, receiver) = (Receiver::start().await, Receiver::start().await);
     let app = traced(&collector, Environment::system()).await;
     let alice = app.user("alice").await;
@@ -124,7 +124,7 @@ async fn a_trace_goes_from_the_request_to_the_callback_and_says_who_has_begun_it
 }
 
 #[actix_web::test]
-async fn failures_are_told_as_such_and_traces_that_the_caller_does_not_want_are_not() {
+async fn failed_spans_are_errors_and_unsampled_traces_are_not_exported() {
     let collector = Receiver::start().await;
     let handler = |point, path: &str| assert!(point != FailPoint::Handler || path != "/publishers", "made to fail");
     let app = traced(&collector, Environment::system().with_fail_point_handler(Arc::new(handler))).await;
@@ -145,7 +145,7 @@ async fn failures_are_told_as_such_and_traces_that_the_caller_does_not_want_are_
 }
 
 #[actix_web::test]
-async fn a_collector_that_is_busy_is_asked_again_and_one_that_refuses_costs_only_the_spans() {
+async fn a_busy_collector_is_retried_and_a_rejecting_one_loses_only_spans() {
     // The collector is busy the first time.
     let reply =
         |attempt: usize, _: &Received| if attempt == 1 { "HTTP/1.1 503 Busy" } else { "HTTP/1.1 200 OK" }.to_owned();
@@ -167,7 +167,7 @@ async fn a_collector_that_is_busy_is_asked_again_and_one_that_refuses_costs_only
 }
 
 #[actix_web::test]
-async fn what_waits_is_sent_when_the_service_stops() {
+async fn queued_spans_are_sent_at_shutdown() {
     let collector = Receiver::start().await;
     let app = traced(&collector, Environment::system()).await;
     app.get("/versions?limit=1").await;

@@ -3,7 +3,7 @@
 use crate::support::TestApp;
 
 #[actix_web::test]
-async fn a_user_sees_the_own_account() {
+async fn users_can_read_their_account() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let account = app.get_as(&alice.token, "/users").await.expect(200).json();

@@ -38,7 +38,7 @@ fn verify(data: &Path) -> CommandOutput {
 }
 
 #[test]
-fn a_history_that_head_contradicts_answers_no_question() {
+fn a_journal_that_contradicts_head_rejects_audit_queries() {
     // Given a stopped log with the segments of a fork
     let (data, other) = two_histories();
     exchange_segments(other.path(), data.path());
@@ -74,7 +74,7 @@ fn a_history_that_head_contradicts_answers_no_question() {
 }
 
 #[test]
-fn an_export_that_fails_leaves_the_one_before() {
+fn a_failed_export_keeps_the_previous_file() {
     let (data, other_dir) = (with_log(100), tempfile::tempdir().unwrap());
     let file = other_dir.path().join("log.jsonl");
     let name = file.to_str().unwrap();
@@ -105,7 +105,7 @@ async fn erase(app: &TestApp, user: &TestUser) {
 }
 
 #[actix_web::test]
-async fn keys_that_do_not_open_what_is_sealed_are_named() {
+async fn user_keys_that_do_not_decrypt_are_reported() {
     // Given two users, and an erased one
     let app = TestApp::start().await;
     let (alice, bob, carol) = (app.user("alice").await, app.user("bob").await, app.user("carol").await);
@@ -144,7 +144,7 @@ async fn keys_that_do_not_open_what_is_sealed_are_named() {
 }
 
 #[actix_web::test]
-async fn keys_of_a_running_service_are_looked_at() {
+async fn user_keys_of_a_running_service_are_verified() {
     let app = TestApp::start().await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     fs::remove_file(key_of(app.dir.path(), &alice)).unwrap();
@@ -156,7 +156,7 @@ async fn keys_of_a_running_service_are_looked_at() {
 }
 
 #[test]
-fn a_sled_that_nobody_could_look_into_is_not_called_clean() {
+fn an_unreadable_sled_is_not_reported_as_clean() {
     let data = with_log(20);
     // Without space for a copy
     let unable = |arguments: &[&str]| {
@@ -179,7 +179,7 @@ fn a_sled_that_nobody_could_look_into_is_not_called_clean() {
 }
 
 #[test]
-fn a_sled_of_random_bytes_is_named() {
+fn a_sled_of_random_bytes_is_reported() {
     let data = with_log(20);
     let mut bytes = vec![0; 100_000];
     StdRng::seed_from_u64(0x51ED).fill_bytes(&mut bytes);
@@ -196,7 +196,7 @@ fn a_sled_of_random_bytes_is_named() {
 }
 
 #[actix_web::test]
-async fn a_young_log_whose_service_was_killed_is_clean() {
+async fn a_new_log_after_a_kill_is_clean() {
     let data = tempfile::tempdir().unwrap();
     let service = Process::start(data.path());
     let request = client().post(service.url("/publishers")).bearer_auth(TOKEN).json(&json!({"id": "acme"}));

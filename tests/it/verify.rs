@@ -118,7 +118,7 @@ pub fn file_below(folder: &Path) -> PathBuf {
 }
 
 #[actix_web::test]
-async fn a_sound_directory_is_clean_and_nothing_in_it_is_touched() {
+async fn verifying_an_intact_directory_reports_clean_and_changes_nothing() {
     // Given the data directory of a stopped service
     let data = inhabited().await;
     let before = directory_state(data.path());
@@ -138,7 +138,7 @@ async fn a_sound_directory_is_clean_and_nothing_in_it_is_touched() {
 }
 
 #[actix_web::test]
-async fn damaged_and_missing_files_are_named() {
+async fn damaged_and_missing_files_are_reported() {
     let data = inhabited().await;
     let archive = file_below(&data.path().join("archives"));
     let input = file_below(&data.path().join("media/inputs"));
@@ -259,7 +259,7 @@ const HARMS: &[VerifyHarm] = &[
 ];
 
 #[test]
-fn every_kind_of_damage_of_the_log_is_named() {
+fn every_kind_of_log_damage_is_reported() {
     let sound = with_log(100);
     run(sound.path(), &["audit", "verify"]).expect(0).assert_contains(&["clean: 200 events up to position 200"]);
     for (label, harm, words) in HARMS {
@@ -274,7 +274,7 @@ fn every_kind_of_damage_of_the_log_is_named() {
 }
 
 #[test]
-fn what_a_start_mends_by_itself_is_no_damage() {
+fn self_repairing_defects_are_notes_and_not_damage() {
     // Given an unfinished write after HEAD, and a sled that is behind or missing
     let sound = with_log(20);
     let data = tempfile::tempdir().unwrap();
@@ -309,7 +309,7 @@ fn positions_that_no_signature_covers_are_reported() {
 }
 
 #[test]
-fn what_is_no_data_directory_cannot_be_verified() {
+fn other_directories_cannot_be_verified() {
     let empty = tempfile::tempdir().unwrap();
     let actual = run(&empty.path().join("nowhere"), &["audit", "verify"]).expect(2);
     assert!(actual.err.contains("is not a data directory"), "{}", actual.err);
@@ -321,7 +321,7 @@ fn what_is_no_data_directory_cannot_be_verified() {
 }
 
 #[test]
-fn a_checkpoint_tells_a_rewritten_a_cut_and_a_foreign_history() {
+fn a_checkpoint_detects_rewritten_truncated_and_foreign_histories() {
     // Given a checkpoint stored elsewhere
     let (data, other_dir) = (with_log(10), tempfile::tempdir().unwrap());
     let file = other_dir.path().join("checkpoint");

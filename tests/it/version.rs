@@ -19,7 +19,7 @@ fn publication(version: &str) -> Value {
 }
 
 #[actix_web::test]
-async fn publishing_registers_node_and_version_which_waits_for_its_archive() {
+async fn publishing_creates_a_pending_version() {
     let (app, alice) = app_with_publisher().await;
     let published = app.post_as(&alice.token, VERSIONS, publication("1.0.0")).await.expect(201).json();
     let version = &published["node_version"];
@@ -33,7 +33,7 @@ async fn publishing_registers_node_and_version_which_waits_for_its_archive() {
 }
 
 #[actix_web::test]
-async fn publishing_without_a_body_lacks_credentials_first() {
+async fn publishing_without_a_body_is_401_before_400() {
     let (app, alice) = app_with_publisher().await;
     app.post_as(&alice.token, VERSIONS, publication("1.0.0")).await.expect(201);
 
@@ -45,7 +45,7 @@ async fn publishing_without_a_body_lacks_credentials_first() {
 }
 
 #[actix_web::test]
-async fn a_token_in_the_body_stands_in_for_the_header() {
+async fn a_token_in_the_body_replaces_the_header() {
     let (app, alice) = app_with_publisher().await;
     let bob = app.user("bob").await;
     app.publisher("other", &bob).await;
@@ -80,7 +80,7 @@ async fn a_token_in_the_body_stands_in_for_the_header() {
 }
 
 #[actix_web::test]
-async fn a_number_is_published_once() {
+async fn a_version_number_is_used_once() {
     let (app, alice) = app_with_publisher().await;
     app.post_as(&alice.token, VERSIONS, publication("1.0.0")).await.expect(201);
     for published_number in ["1.0.0", "1.0.0+build.2"] {
@@ -93,7 +93,7 @@ async fn a_number_is_published_once() {
 }
 
 #[actix_web::test]
-async fn a_publication_names_every_bad_field() {
+async fn an_invalid_publication_reports_every_field() {
     let (app, alice) = app_with_publisher().await;
     let body = json!({
         "node": {"id": "other", "tags": ["x".repeat(201)]},
@@ -177,7 +177,7 @@ async fn a_version_belongs_to_one_node_of_one_publisher() {
 }
 
 #[actix_web::test]
-async fn a_deleted_version_is_gone_and_its_number_is_never_given_again() {
+async fn a_deleted_version_is_not_found_and_its_number_never_reused() {
     let (app, alice) = app_with_publisher().await;
     let body = json!({"id": "face-tools", "latest_version": {"version": "1.0.0"}});
     let node = app.post_as(&alice.token, "/publishers/acme/nodes", body).await.expect(201).json();
@@ -216,7 +216,7 @@ async fn a_changelog_may_have_20_000_characters_of_any_width() {
 }
 
 #[actix_web::test]
-async fn what_only_administrators_may_say_of_a_version_counts_from_them_alone() {
+async fn admin_fields_of_versions_are_ignored_from_others() {
     let (app, alice) = app_with_publisher().await;
     let body = json!({"id": "face-tools", "latest_version": {"version": "1.0.0", "status": 1, "tags_admin": 2, "createdAt": 3}});
     app.post_as(&alice.token, "/publishers/acme/nodes", body).await.expect(201);

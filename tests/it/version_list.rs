@@ -68,7 +68,7 @@ async fn the_versions_of_a_node_come_highest_first_and_by_status() {
 }
 
 #[actix_web::test]
-async fn the_reason_of_a_status_is_shown_when_it_is_asked_for() {
+async fn the_status_reason_is_shown_on_request() {
     let (app, alice) = app_with_publisher().await;
     node_with_versions(&app, &alice, "n", &["1.0.0"]).await;
     for neither in ["", "yes", "1", "%20true"] {
@@ -118,7 +118,7 @@ async fn a_version_is_read_by_its_number() {
 }
 
 #[actix_web::test]
-async fn lists_are_tagged_and_the_wrong_case_is_sent_to_the_right_one() {
+async fn lists_have_etags_and_wrong_case_redirects() {
     let (app, alice) = app_with_publisher().await;
     node_with_versions(&app, &alice, "Face-Tools", &["1.0.0"]).await;
     for path in ["/nodes/Face-Tools/versions", "/nodes/Face-Tools/versions/1.0.0", "/versions"] {

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_survive_the_way_there_and_back() {
+    fn colours_round_trip() {
         for colour in [[0, 0, 0], [255, 255, 255], [255, 0, 0], [1, 128, 254], [17, 230, 3]] {
             let [luma, blue, red] = split(colour.map(unit));
             let mut pixel = [[0; 3]];

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_goes_and_edges_and_stripes_stay() {
+    fn noise_is_removed_and_edges_and_stripes_kept() {
         let clean = Plane::from_fn(96, 150, |x, y| {
             let stripes = if y > 75 { 0.2 * (x as f32 * 0.8).sin() } else { 0.0 };
             stripes + if x < 40 { 0.3 } else { 0.7 }

@@ -7,7 +7,7 @@ use multiversion::multiversion;
 
 use crate::colour::Planes;
 use crate::filters::smooth;
-use crate::flow::{Directions, Flow};
+use crate::flow::{Directions, EdgeFlow};
 use crate::invent::Model;
 use crate::noise;
 use crate::plane::{Plane, Region};
@@ -32,7 +32,7 @@ pub struct Detailer<'a> {
     margin: usize,
     lanczos: Enlarger,
     linear: Enlarger,
-    flow: Flow,
+    flow: EdgeFlow,
     model: Option<Model>,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Detailer<'a> {
             margin: (MARGIN + corrected).max(COMBING_MARGIN + 1),
             lanczos: Enlarger::new(Kernel::Lanczos, factor),
             linear: Enlarger::new(Kernel::Linear, factor),
-            flow: Flow::from_luma(&source.luma, noise),
+            flow: EdgeFlow::from_luma(&source.luma, noise),
             model: textured.then(|| Model::from_luma(&source.luma, noise)),
         }
     }

@@ -15,7 +15,7 @@ use crate::resample::Enlarger;
 /// Axis of the gradient at every source pixel as a doubled angle. The length is the agreement of the environment, 0 to
 /// 1.
 #[derive(Debug)]
-pub struct Flow {
+pub struct EdgeFlow {
     /// Length times the cosine of twice the angle.
     cosine: Plane,
     /// Length times the sine of twice the angle.
@@ -25,7 +25,7 @@ pub struct Flow {
 /// Agreement below which a direction is random.
 const AGREEMENT_MIN: f32 = 0.3;
 
-impl Flow {
+impl EdgeFlow {
     /// Computes the vectors. `noise` is the noise of the source; weaker slopes have no direction.
     #[must_use]
     pub fn from_luma(luma: &Plane, noise: f32) -> Self {
@@ -280,7 +280,7 @@ mod tests {
         let region = Region::covering(&source);
         let enlarged = Enlarger::new(Kernel::Lanczos, 4).enlarge(&source, region);
         let smoothed =
-            Flow::from_luma(&source, 0.0).in_region(region, &Enlarger::new(Kernel::Linear, 4)).follow(&enlarged);
+            EdgeFlow::from_luma(&source, 0.0).in_region(region, &Enlarger::new(Kernel::Linear, 4)).follow(&enlarged);
         // The result should be constant along a line parallel to the edge.
         let unevenness = |plane: &Plane| {
             let line: Vec<f32> = (24..72).map(|x| sample(plane, x as f32, x as f32 / 2.0 + 0.5)).collect();

@@ -233,7 +233,7 @@ mod tests {
     use crate::sample;
 
     #[test]
-    fn noise_drawings_and_photographs_are_told_apart() {
+    fn noise_drawings_and_photographs_are_distinguished() {
         let photo = Statistics::from_luma(&Planes::from_pixels(&sample::photo(64)).luma);
         assert!(!photo.is_noisy() && !photo.is_drawn(), "{photo:?}");
         let drawing = Statistics::from_luma(&Planes::from_pixels(&sample::drawing(64)).luma);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_smaller_than_a_square_has_statistics() {
+    fn a_picture_smaller_than_a_block_has_statistics() {
         assert_eq!(Statistics::from_luma(&Plane::new(3, 2)).noise.to_bits(), 0.0_f32.to_bits());
     }
 

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mirrors_have_no_edge() {
+    fn mirrored_indices_stay_in_range() {
         assert_eq!([-2, -1, 0, 1, 2, 3, 4, 5, 6].map(|at| mirrored(at, 3)), [1, 0, 0, 1, 2, 2, 1, 0, 0]);
     }
 }

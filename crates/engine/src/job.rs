@@ -233,7 +233,7 @@ choices! {
 choices! {
     /// Method of a style transfer.
     StyleMethod {
-        /// The style as it is.
+        /// The unmodified style.
         Faithful,
         /// Neon colours, colour fringes and grain.
         GenZ,

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_reduced_four_times_comes_back_nearer_than_by_bicubic() {
+    fn precision_restores_better_than_bicubic() {
         for picture in [sample::photo(128), sample::drawing(128)] {
             let original = opaque(picture);
             let original_luma = Planes::from_pixels(&Pixels::Opaque(original.clone())).luma;
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn ultra_detail_makes_the_small_intricate() {
+    fn ultra_detail_adds_fine_structure() {
         assert_fine_rises(|job, share| job.ultra_detail = share);
     }
 

@@ -8,7 +8,7 @@
 //! Memory: 6 or 8 bytes per pixel, 3 or 4 per pixel of the reference, plus about 30 MB for the small copies and 20 MB
 //! per core.
 
-use self::field::Field;
+use self::field::LightField;
 use self::plan::RelightPlan;
 use self::subject::subject;
 use self::words::Wish;
@@ -58,17 +58,23 @@ pub fn relight(
 }
 
 /// Computes the requested light.
-fn field(overview: &Overview, source: Option<&Overview>, job: &PictureRelight, subject: &Plane, seed: u32) -> Field {
+fn field(
+    overview: &Overview,
+    source: Option<&Overview>,
+    job: &PictureRelight,
+    subject: &Plane,
+    seed: u32,
+) -> LightField {
     let wishes = job.prompt.as_ref().map_or(Wish::NONE, |prompt| Wish::from_prompt(prompt.as_str()));
 
     let mut field = match (job.source, source) {
-        (LightOrigin::Prompt, _) | (_, None) => return Field::from_wish(overview, &wishes, subject, Some(seed)),
-        (LightOrigin::Reference, Some(reference)) => Field::from_reference(overview, reference),
-        (LightOrigin::Lightmap, Some(map)) => Field::from_map(overview, map),
+        (LightOrigin::Prompt, _) | (_, None) => return LightField::from_wish(overview, &wishes, subject, Some(seed)),
+        (LightOrigin::Reference, Some(reference)) => LightField::from_reference(overview, reference),
+        (LightOrigin::Lightmap, Some(map)) => LightField::from_map(overview, map),
     };
 
     if wishes != Wish::NONE {
-        field.add(&Field::from_wish(overview, &wishes, subject, None), BESIDE);
+        field.add(&LightField::from_wish(overview, &wishes, subject, None), BESIDE);
     }
     field
 }

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flat_stays_flat_and_slopes_stay_slopes() {
+    fn resampling_keeps_constants_and_slopes() {
         for (kernel, factor) in [(Kernel::Lanczos, 2), (Kernel::Lanczos, 4), (Kernel::Linear, 2), (Kernel::Linear, 4)] {
             let flat = Plane::from_fn(5, 4, |_, _| 0.7);
             let large = Enlarger::new(kernel, factor).enlarge(&flat, Region::covering(&flat));

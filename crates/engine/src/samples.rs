@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_back_is_used_again_and_zeros_are_zeros() {
+    fn returned_buffers_are_reused_and_zeroed() {
         let first = Samples::from(vec![7.0; PIECE_MIN + 9]);
         let pointer = first.as_ptr();
         drop(first);

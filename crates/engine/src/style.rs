@@ -33,7 +33,7 @@ use focus::Focus;
 use recipe::Recipe;
 use render::Renderer;
 use scene::{ReferenceFeatures, Scene};
-use warp::Bend;
+use warp::Distortion;
 use working::Working;
 
 /// Magnification of the focus in a caricature.
@@ -85,14 +85,14 @@ pub fn style(input: DecodedPicture, reference: Option<&DecodedPicture>, job: &St
 }
 
 /// Returns the distortion of the picture, if the recipe has one.
-fn bend_of(recipe: &Recipe, working: &Working, strength: f32, seed: u32) -> Option<Bend> {
+fn bend_of(recipe: &Recipe, working: &Working, strength: f32, seed: u32) -> Option<Distortion> {
     if recipe.bulge <= 0.0 && recipe.waves <= 0.0 {
         return None;
     }
 
     let Focus { centre, radius } = Focus::from_working(working);
     let factor = working.factor as f32;
-    Some(Bend {
+    Some(Distortion {
         centre: centre.map(|part| part * factor),
         radius: radius * factor,
         bulge: (BULGE * recipe.bulge * strength).min(0.6),

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn resemblance_goes_a_visible_way_to_both_sides() {
+    fn resemblance_has_a_visible_effect_in_both_directions() {
         // Given usual parameters, and some that style
         let styled = PictureUpscale { engine: UpscaleCharacter::Sharpy, hdr: 0.8, ..plain_job(UpscaleFactor::X2) };
         for (base, minimum) in [(plain_job(UpscaleFactor::X2), 0.5), (styled, 2.0)] {
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_out_has_no_fringe() {
+    fn cut_outs_have_no_fringe() {
         let input =
             RgbaImage::from_fn(16, 16, |x, _| if x < 8 { Rgba([0, 200, 0, 255]) } else { Rgba([255, 0, 255, 0]) });
         for scale in [UpscaleFactor::X4, UpscaleFactor::X8] {

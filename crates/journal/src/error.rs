@@ -33,7 +33,7 @@ pub enum JournalError {
         reason: String,
     },
     /// A file that is necessary to verify the journal is unusable.
-    #[error("{} cannot vouch for the journal: {reason}", file.display())]
+    #[error("{} does not verify the journal: {reason}", file.display())]
     Unverifiable {
         /// The unusable file.
         file: PathBuf,

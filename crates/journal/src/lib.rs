@@ -16,7 +16,7 @@
 //! A full disk is different: the remains of the failed write are wiped, so that nothing of the group exists, and the
 //! next group is tried normally.
 //!
-//! The journal stores bytes. A [`PayloadDecoder`] tells how many events a payload holds, and an [`Environment`]
+//! The journal stores bytes. A [`PayloadDecoder`] counts the events of a payload, and an [`Environment`]
 //! supplies random numbers, free disk space and fail points.
 //!
 //! - [`Journal`] appends, and repairs at the start what the hash chain proves.

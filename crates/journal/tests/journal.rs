@@ -195,7 +195,7 @@ fn segments_follow_each_other() {
 }
 
 #[test]
-fn a_payload_that_is_too_large_leaves_the_group_as_it_was() {
+fn an_oversized_payload_leaves_the_group_unchanged() {
     let mut log = TestLog::new();
     let mut journal = log.open().journal;
 
@@ -248,7 +248,7 @@ fn a_damaged_record_is_repaired_from_a_proven_copy_only() {
 }
 
 #[test]
-fn a_full_disk_refuses_a_group_and_accepts_it_later() {
+fn a_full_disk_rejects_a_group_and_accepts_it_later() {
     // Given a full disk, and a segment without room for another group
     let mut log = TestLog::new();
     let mut journal = log.open().journal;
@@ -270,7 +270,7 @@ fn a_full_disk_refuses_a_group_and_accepts_it_later() {
 }
 
 #[test]
-fn a_history_that_was_cut_does_not_contain_its_checkpoint() {
+fn a_truncated_history_does_not_contain_its_checkpoint() {
     let log = TestLog::with_groups(2);
     let checkpoint = log.open().journal.checkpoint(0);
     assert_eq!(log.verify(Some(&checkpoint)), [""; 0]);
@@ -282,7 +282,7 @@ fn a_history_that_was_cut_does_not_contain_its_checkpoint() {
 }
 
 #[test]
-fn single_records_are_read_at_their_place() {
+fn single_records_are_read_by_location() {
     // Given records in several segments, each with its place
     let log = TestLog::with_groups(60);
     assert!(log.segments().len() > 2);

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_seed_choose_it() {
+    fn prompt_and_seed_select_the_bed() {
         let samples = RATE as usize;
         let render = |prompt, seed| bed(prompt, seed, samples);
         assert!(render("techno", 1) == render("techno", 1));

@@ -29,7 +29,7 @@ pub struct Piece {
 pub struct Part {
     pub instrument: Instrument,
     /// Drum sounds; used by drum parts only.
-    pub kit: Kit,
+    pub kit: DrumKit,
     /// Notes in order of their start.
     pub notes: Vec<Note>,
     /// Level in decibels relative to a lead.
@@ -92,7 +92,7 @@ pub enum Texture {
 
 /// Drum kit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kit {
+pub enum DrumKit {
     /// Acoustic drums.
     Acoustic,
     /// Acoustic drums played with brushes, dry.

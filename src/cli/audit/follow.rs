@@ -14,7 +14,7 @@ const RECONNECT_ATTEMPTS: u32 = 10;
 /// Pause before each attempt.
 const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Prints all matching events until the service is gone for good.
+/// Prints all matching events until the service stays unreachable.
 pub(super) fn run(service: &ServiceClient, filter: &str, printer: &mut Printer) -> Result<(), CliError> {
     app::block_on(follow(service, &format!("/admin/events/stream?{filter}"), printer))
 }

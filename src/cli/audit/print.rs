@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::file_notation::{is_input, shorten_files};
 use super::text::{printable, printable_json, truncate};
 use crate::audit::record::canonical;
+use crate::pluralize::pluralize;
 
 /// Maximum characters of a value in a table, of a value in a change, and of a summary.
 const VALUE_MAX: usize = 40;
@@ -43,7 +44,7 @@ impl Printer {
             return self.json_line(event);
         }
         if self.events == 1 {
-            self.columns(["TIME", "POSITION", "ACTOR", "TYPE", "STREAM", "WHAT"].map(str::to_owned))?;
+            self.columns(["TIME", "POSITION", "ACTOR", "TYPE", "STREAM", "DATA"].map(str::to_owned))?;
         }
         let text = |name: &str| printable(event[name].as_str().unwrap_or_default());
         let time = text("at").replace('T', " ");
@@ -110,15 +111,15 @@ impl Printer {
         }
         let text = |name: &str| printable(subject[name].as_str().unwrap_or_default());
         let events = subject["events"].as_u64().unwrap_or_default();
-        let plural = if events == 1 { "" } else { "s" };
-        self.write_line(&format!("{:<9}  {}  ({events} event{plural})", text("change"), text("thing")))?;
+        self.write_line(&format!("{:<9}  {}  ({})", text("change"), text("thing"), pluralize(events, "event")))?;
         self.changes(subject["changes"].as_array().map_or(&[][..], Vec::as_slice))
     }
 
     /// Prints the summary line of a diff.
     pub(super) fn diff_end(&mut self, (from, to, count): (u64, u64, usize)) -> anyhow::Result<()> {
         if !self.json {
-            self.write_line(&format!("{count} resources have events after position {from}, up to position {to}"))?;
+            let resources = pluralize(count as u64, "resource");
+            self.write_line(&format!("{resources} with events after position {from}, up to position {to}"))?;
         }
         self.flush()
     }

@@ -69,7 +69,7 @@ pub(super) fn run(arguments: VerifyArguments, outer: SettingFlags) -> Result<(),
 }
 
 fn read_checkpoint(file: &Path) -> anyhow::Result<SignedCheckpoint> {
-    let text = fs::read_to_string(file).with_context(|| format!("the checkpoint {}", file.display()))?;
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read the checkpoint {}", file.display()))?;
     SignedCheckpoint::parse(&text).with_context(|| format!("{} is not a valid checkpoint", file.display()))
 }
 
@@ -139,7 +139,7 @@ fn verify_file(
     let (input, total): (Box<dyn Read>, _) = if file == Path::new("-") {
         (Box::new(io::stdin().lock()), None)
     } else {
-        let opened = File::open(file).with_context(|| format!("the export {}", file.display()))?;
+        let opened = File::open(file).with_context(|| format!("cannot read the export {}", file.display()))?;
         let total = opened.metadata().map(|metadata| metadata.len()).ok();
         (Box::new(opened), total)
     };
@@ -152,7 +152,7 @@ fn verify_file(
     });
     progress.finish();
 
-    let report = report.with_context(|| format!("the export {}", file.display()))?;
+    let report = report.with_context(|| format!("cannot verify the export {}", file.display()))?;
     let findings = report.findings.iter().map(|finding| format!("line {}: {}", finding.line, finding.problem));
     Ok(VerificationOutcome {
         json: report.to_json(),

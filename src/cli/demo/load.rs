@@ -169,7 +169,7 @@ pub(super) fn ensure_success(reply: &ServiceResponse, label: impl FnOnce() -> St
 /// Returns the error with the detail of the service.
 pub(super) fn rejection(reply: &ServiceResponse, label: String) -> SampleLoadError {
     let body = reply.json();
-    let detail = body["detail"].as_str().unwrap_or("no reason was given");
+    let detail = body["detail"].as_str().unwrap_or("no reason given");
     SampleLoadError::Rejected { label, reason: format!("{} {detail}", reply.status) }
 }
 
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(outcome(ServiceResponse { replayed: true, ..reply(201, "") }), Ok(false));
         assert_eq!(outcome(reply(409, "")), Ok(false));
         assert_eq!(outcome(reply(400, r#"{"detail": "/id is bad"}"#)), Err("node a: 400 /id is bad".to_owned()));
-        assert_eq!(outcome(reply(502, "<html>")), Err("node a: 502 no reason was given".to_owned()));
+        assert_eq!(outcome(reply(502, "<html>")), Err("node a: 502 no reason given".to_owned()));
     }
 
     #[test]

@@ -140,7 +140,7 @@ async fn ensure_admin(api: &ApiClient, base: &str) -> anyhow::Result<()> {
     let reply = api.get("/users").await.with_context(|| format!("the service at {base} stopped responding"))?;
     match reply.status {
         200 if reply.json()["isAdmin"] == true => Ok(()),
-        200 => bail!("the sample registry needs the token of an administrator"),
+        200 => bail!("`mediary demo` needs the token of an administrator"),
         401 => bail!(
             "the service at {base} rejects this token: does it use another data directory or MEDIARY_ADMIN_TOKEN?"
         ),

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_a_small_picture_with_a_sun_and_hills() {
+    fn the_picture_is_small_and_shows_a_sun_and_hills() {
         let file = png().unwrap();
         let picture = image::load_from_memory(&file).unwrap().into_rgb8();
         assert_eq!(picture.dimensions(), (WIDTH, HEIGHT));

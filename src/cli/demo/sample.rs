@@ -19,7 +19,7 @@ const FILES: &[(&str, &str)] = files! {
 /// A publisher with its nodes.
 #[derive(Debug, Deserialize)]
 pub(super) struct SamplePublisher {
-    /// The seed's `Publisher`.
+    /// The API's `Publisher`.
     pub(super) publisher: Value,
     pub(super) nodes: Vec<SampleNode>,
 }
@@ -30,7 +30,7 @@ pub(super) struct SampleNode {
     pub(super) id: String,
     /// Oldest first.
     pub(super) versions: Vec<SampleVersion>,
-    /// The other fields of the seed's `Node`.
+    /// The other fields of the API's `Node`.
     #[serde(flatten)]
     pub(super) other_fields: Map<String, Value>,
 }
@@ -45,7 +45,7 @@ pub(super) struct SampleVersion {
     /// Status other than active; pending versions get no archive.
     pub(super) status: Option<String>,
     pub(super) status_reason: Option<String>,
-    /// The other fields of the seed's `NodeVersion`.
+    /// The other fields of the API's `NodeVersion`.
     #[serde(flatten)]
     pub(super) other_fields: Map<String, Value>,
 }

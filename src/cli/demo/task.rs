@@ -57,7 +57,7 @@ async fn wait_for_end(
     submitted: &ServiceResponse,
     on_progress: &mut impl FnMut(f64),
 ) -> anyhow::Result<DemoJobResult> {
-    ensure_success(submitted, || "the job was rejected".to_owned())?;
+    ensure_success(submitted, || "submission".to_owned())?;
     let submitted = submitted.json();
     let submitted = submitted.get("data").unwrap_or(&submitted);
     let task = submitted["task_id"].as_str().context("the response has no task id")?.to_owned();

@@ -1,4 +1,4 @@
-//! `image-upscaler-precision-v2`: every parameter of the seed except the picture and the webhook.
+//! `image-upscaler-precision-v2`: every parameter of the request except the picture and the webhook.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! `image-style-transfer`: every parameter of the seed except the pictures and the webhook.
+//! `image-style-transfer`: every parameter of the request except the pictures and the webhook.
 
 use serde::{Deserialize, Serialize};
 

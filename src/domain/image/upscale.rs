@@ -1,4 +1,4 @@
-//! `image-upscaler`: every parameter of the seed except the picture and the webhook.
+//! `image-upscaler`: every parameter of the request except the picture and the webhook.
 
 use serde::{Deserialize, Serialize};
 
@@ -78,7 +78,7 @@ impl SignedStrength {
     }
 }
 
-/// An image-upscaler job: every parameter of the seed except the picture and the webhook.
+/// An image-upscaler job: every parameter of the request except the picture and the webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpscaleJob {
     pub scale_factor: ScaleFactor,

@@ -41,8 +41,8 @@ impl From<ExtendResolution> for Resolution {
     }
 }
 
-/// An `extend` job: every parameter of the seed except the picture of the end frame, the callback, and the payload and
-/// metadata.
+/// An `extend` job: every parameter of the request except the picture of the end frame, the callback, and the payload
+/// and metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExtendJob {
     pub model: ExtendModel,

@@ -109,7 +109,7 @@ pub struct Watermark<P = PictureSource> {
     pub image: Option<P>,
 }
 
-/// A `start-end2video` or `reference2video` job: every parameter of the seed except the pictures, the seed, the
+/// A `start-end2video` or `reference2video` job: every parameter of the request except the pictures, the seed, the
 /// callback, and the payload and metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of the interface")]

@@ -21,7 +21,7 @@ mod registry;
 mod values;
 
 /// A domain value that is stored as `S`.
-trait Stored<'a, S>: Sized {
+trait StoredForm<'a, S>: Sized {
     fn store(&'a self) -> S;
 
     /// # Errors
@@ -63,11 +63,11 @@ macro_rules! stored {
     ($domain:ty => $shape:ident $(<$lifetime:lifetime>)? {
         $(($($name:ident)*) { $($value:tt)+ } = { $($stored:tt)+ },)+
     }) => {
-        impl<'a> Stored<'a, $shape $(<$lifetime>)?> for $domain {
+        impl<'a> StoredForm<'a, $shape $(<$lifetime>)?> for $domain {
             fn store(&'a self) -> $shape $(<$lifetime>)? {
                 match self {
                     $($($value)+ => {
-                        $(let $name = Stored::store($name);)*
+                        $(let $name = StoredForm::store($name);)*
                         $($stored)+
                     })+
                 }
@@ -79,7 +79,7 @@ macro_rules! stored {
             ) -> Result<Self, CommitDecodeError> {
                 Ok(match stored {
                     $($($stored)+ => {
-                        $(let $name = Stored::restore($name, stringify!($name))?;)*
+                        $(let $name = StoredForm::restore($name, stringify!($name))?;)*
                         $($value)+
                     })+
                 })
@@ -144,10 +144,10 @@ pub fn restore_commit(stored: CommitV2<'_>) -> Result<Commit, CommitDecodeError>
         field: "stream",
         reason: format!("{} has no known kind", stored.stream),
     })?;
-    let request: Option<RequestId> = Stored::restore(stored.request, "request")?;
-    let causation = Stored::restore(stored.causation, "causation")?;
+    let request: Option<RequestId> = StoredForm::restore(stored.request, "request")?;
+    let causation = StoredForm::restore(stored.causation, "causation")?;
     let at = Timestamp::from_micros(stored.at_micros);
-    let actor = Stored::restore(stored.actor, "actor")?;
+    let actor = StoredForm::restore(stored.actor, "actor")?;
 
     let mut events = Vec::with_capacity(stored.events.len());
     for (offset, entry) in (0..).zip(stored.events) {
@@ -155,12 +155,12 @@ pub fn restore_commit(stored: CommitV2<'_>) -> Result<Commit, CommitDecodeError>
             position: Position(stored.position.saturating_add(offset)),
             stream: stream.clone(),
             version: Version(stored.version.saturating_add(offset)),
-            id: Stored::restore(entry.id, "id")?,
+            id: StoredForm::restore(entry.id, "id")?,
             at,
             actor,
             request: request.clone(),
             causation,
-            event: Stored::restore(entry.event, "event")?,
+            event: StoredForm::restore(entry.event, "event")?,
         });
     }
 

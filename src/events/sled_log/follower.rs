@@ -59,7 +59,7 @@ impl SharedLogState {
         }
     }
 
-    /// Inserts runs until sled has everything, or the follower is told to end at once.
+    /// Inserts runs until sled is complete or an immediate stop is requested.
     fn fill_to_head(&self) -> Result<(), String> {
         let mut is_new = false;
         loop {

@@ -35,7 +35,7 @@ impl DeferredCheck {
     }
 }
 
-/// The check was told to stop.
+/// The check was stopped.
 struct ScrubStopped;
 
 /// Reason why the check ends early.

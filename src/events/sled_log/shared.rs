@@ -49,7 +49,7 @@ pub(super) struct SharedLogState {
 /// Places of records by stream and position.
 pub(super) type PlaceMap = BTreeMap<(StreamHash, Position), RecordPlace>;
 
-/// Where the records of each stream are. Sled knows the places up to `indexed`, memory the later ones.
+/// Locations of the records of each stream: in sled up to `indexed`, in memory after it.
 pub(super) struct LogIndex {
     /// The last acknowledged event.
     pub head: Position,
@@ -57,7 +57,7 @@ pub(super) struct LogIndex {
     pub sled: Option<Arc<SledIndex>>,
     pub indexed: Position,
     pub recent: PlaceMap,
-    /// Number of events per stream; `None` until the start has told it.
+    /// Number of events per stream; `None` until the start has counted them.
     pub counts: Option<StreamCounts>,
 }
 

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bad_identifier_is_named() {
+    fn every_invalid_identifier_is_reported() {
         let body = json!({"node_versions": [{"node_id": "a"}, {"node_id": 1, "version": "1.0.0"}, 7]});
         assert_eq!(
             read(&body).unwrap_err().to_string(),

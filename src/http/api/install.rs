@@ -69,8 +69,8 @@ pub async fn download(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiR
     response.ok_or_else(|| Problem::internal(format!("the recorded archive {} is missing", archive.digest)))
 }
 
-/// Returns the requested version if the caller may have it. Banned versions are for nobody, pending and flagged ones
-/// for members and administrators.
+/// Returns the requested version if the caller may have it. No one can install banned versions; only
+/// members and administrators can install pending and flagged ones.
 fn installable_version<'e>(
     call: &RequestContext,
     entry: &'e NodeEntry,

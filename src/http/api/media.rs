@@ -58,14 +58,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_in_the_largest_unit_that_fits() {
+    fn durations_use_the_largest_exact_unit() {
         let formatted =
             [86_400, 604_800, 90_000, 3_660, 61].map(|seconds| format_duration(Duration::from_secs(seconds)));
         assert_eq!(formatted, ["1 day", "7 days", "25 hours", "61 minutes", "61 seconds"]);
     }
 
     #[test]
-    fn only_names_of_results_name_files() {
+    fn only_result_names_map_to_files() {
         let digest = "a5".repeat(32);
         for (extension, media_type) in [("png", "image/png"), ("mp4", "video/mp4")] {
             assert_eq!(parse_file_name(&format!("{digest}.{extension}")).map(|(_, known)| known), Some(media_type));

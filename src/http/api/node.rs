@@ -27,7 +27,7 @@ use crate::projections::page::{Page, PageRequest};
 pub const X_TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 
 /// Maximum size of each page cache, in bytes.
-const PAGE_CACHE_BYTES_MAX: usize = 16 << 20;
+const PAGE_CACHE_BYTES_MAX: u64 = 16 << 20;
 /// Size in bytes above which a page is joined after the read models are released.
 const BUILT_UNDER_LOCK_MAX: usize = 128 << 10;
 
@@ -80,10 +80,8 @@ fn reply_with_page(
     };
 
     let accepted = call.accepted_codings();
-    // A compressed page is expensive, so it is cached on first use.
-    let is_cacheable = !request.bypass_cache && !is_admin && (accepted.is_some() || cache.seen_recently(text));
-    if is_cacheable {
-        cache.insert(&text.into(), generation, page.clone(), page.memory_bytes() + text.len());
+    if !request.bypass_cache && !is_admin {
+        cache.insert(text.into(), generation, page.clone(), page.memory_bytes() + text.len());
     }
 
     page.reply(call.headers(), accepted.as_ref())
@@ -195,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_lead_to_pages_that_exist() {
+    fn page_links_stay_within_the_list() {
         let rels = |page, pages| {
             let links = link_header("u", PageRequest { page, limit: 2 }, pages, "");
             links.split(", ").map(|link| link.trim_start_matches("<u?limit=2&page=").to_owned()).collect::<Vec<_>>()
@@ -207,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn links_ask_for_the_same_list() {
+    fn page_links_keep_the_query() {
         let links = link_header("u", PageRequest { page: 1, limit: 2 }, 1, "&include_banned=true");
         assert!(links.starts_with("<u?limit=2&page=1&include_banned=true>; rel=\"first\", "), "{links}");
     }

@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_comes_from_the_name_when_it_is_absent() {
+    fn a_missing_id_is_derived_from_the_name() {
         let id = |body| new_node(&body).map(|node| node.id.to_string());
         assert_eq!(id(json!({"name": "Face Tools"})).unwrap(), "face-tools");
         assert_eq!(id(json!({"id": "Ab", "name": "Face Tools"})).unwrap(), "Ab");
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_a_path_is_not_given_out() {
+    fn ids_that_are_path_segments_are_rejected() {
         for reserved in [json!({"id": "search"}), json!({"id": "SEARCH"}), json!({"name": "Search!"})] {
             assert!(new_node(&reserved).unwrap_err().to_string().contains("GET /nodes/search"), "{reserved}");
         }
@@ -371,14 +371,14 @@ mod tests {
     }
 
     #[test]
-    fn a_token_in_a_publication_is_text_even_where_it_is_not_needed() {
+    fn a_token_in_the_body_must_be_a_string_even_if_unused() {
         let body = json!({"node_version": {"version": "1.0.0"}, "personal_access_token": 1});
         let problem = read_publication(&body, "a", false, &Environment::system()).unwrap_err();
         assert_eq!(problem.to_string(), "/personal_access_token must be a string");
     }
 
     #[test]
-    fn a_first_version_needs_a_number_to_be_one() {
+    fn a_first_version_without_a_number_is_ignored() {
         let version = |body| new_node(&body).map(|node| node.first_version.is_some()).ok();
         assert_eq!(version(json!({"id": "a", "latest_version": {"version": "1.0.0"}})), Some(true));
         assert_eq!(version(json!({"id": "a", "latest_version": {"changelog": "x"}})), Some(false));
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn translations_are_read_to_the_last_text() {
+    fn every_text_of_a_translation_is_validated() {
         let body = json!({"id": "a", "translations": {"de": {"name": "Gesicht"}, "fr": {"name": 1}, "it": []}});
         let problem = new_node(&body).unwrap_err();
         let message = problem.to_string();
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn languages_have_the_form_of_language_tags() {
+    fn languages_must_be_language_tags() {
         for good in ["de", "pt-BR", "zh-Hant-TW", "abcdefgh-1", "de-1996"] {
             assert!(parse_language(good).is_ok(), "{good}");
         }
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_count_from_administrators_only() {
+    fn admin_fields_are_ignored_from_other_callers() {
         let body = json!({"id": "a", "downloads": "many", "status": "no such", "created_at": 1, "rating": 6,
             "latest_version": {"version": "1.0.0", "status": 1, "tags_admin": 2, "createdAt": "today"}});
         assert!(

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_column_and_a_bad_direction_are_both_named() {
+    fn invalid_columns_and_directions_are_both_reported() {
         let allowed = "must be one of id name author publisher created_at updated_at downloads github_stars rating \
                        search_ranking, alone or followed by ;asc or ;desc";
         for (text, expected) in [
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_question_in_other_words_is_the_same() {
+    fn equivalent_queries_are_equal() {
         let (one, other) = (
             request("supported_os=Linux&supported_os=windows&node_id=b,A&page=1", false),
             request("node_id=a&node_id=B&supported_os=WINDOWS,linux,Linux&other=1", false),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn banned_nodes_are_for_administrators() {
+    fn only_administrators_can_list_banned_nodes() {
         let banned = |is_admin| request("include_banned=true", is_admin).query.selection.include_banned;
         assert_eq!((banned(false), banned(true)), (false, true));
     }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_hosts_and_platforms_filter_nothing() {
+    fn unknown_hosts_and_platforms_do_not_filter() {
         let filter = request("host_version=unknown&form_factor=phone", false).query.selection.filter;
         assert_eq!(filter, NodeFilter::default());
     }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bad_parameter_is_named_with_what_is_allowed() {
+    fn every_invalid_parameter_is_reported_with_the_allowed_values() {
         assert!(error_message("timestamp=yesterday").starts_with("/timestamp must be a date or a time"));
         assert!(error_message("latest=maybe").starts_with("/latest must be true or false"));
         let many = error_message("page=0&limit=x&sort=secret&timestamp=1");

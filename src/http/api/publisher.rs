@@ -102,7 +102,7 @@ impl<'m> PublisherView<'m> {
         Self::render(publisher, is_insider, &call.services().keyring)
     }
 
-    /// Renders the publisher, with e-mail addresses if `insider`.
+    /// Renders the publisher, with e-mail addresses if `is_insider`.
     #[must_use]
     pub fn render(
         PublisherWithMembers { profile, users }: &'m PublisherWithMembers,

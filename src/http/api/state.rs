@@ -30,14 +30,14 @@ pub struct LogProbe {
     pub index_bytes: Option<u64>,
     /// Position up to which the end of the journal is signed.
     pub signed: u64,
-    pub verification: LogVerification,
+    pub verification: VerificationView,
     /// Time that the current commit has been waiting for the disk; zero if there is none.
     pub sync_pending: Duration,
 }
 
 /// Progress and result of the verification of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LogVerification {
+pub struct VerificationView {
     pub state: LogVerificationState,
     /// Position up to which all events were verified; 0 if none.
     pub position: u64,
@@ -64,7 +64,7 @@ pub enum LogVerificationState {
 }
 
 impl LogVerificationState {
-    /// All kinds.
+    /// All states.
     pub const ALL: [Self; 4] = [Self::Checking, Self::Sound, Self::Damaged, Self::Unverified];
 
     /// Returns the name in responses.
@@ -85,11 +85,11 @@ pub type LogProber = Arc<dyn Fn() -> LogProbe + Send + Sync>;
 #[derive(Serialize)]
 struct StateView {
     log: LogView,
-    verification: LogVerification,
+    verification: VerificationView,
     /// Position of the read models.
-    read_models: ReachView,
+    read_models: PositionView,
     /// Position of the log index, which follows the journal.
-    index: ReachView,
+    index: PositionView,
     queues: QueuesView,
     storage: StorageView,
     /// Circuit state of each vendor.
@@ -105,7 +105,7 @@ struct LogView {
 }
 
 #[derive(Serialize)]
-struct ReachView {
+struct PositionView {
     position: u64,
     /// Number of events not applied yet.
     lag: u64,
@@ -196,7 +196,7 @@ pub(in crate::http) async fn show(call: Call<{ Action::Administer as u8 }>) -> R
     let vendors = services.vendors.iter();
     let vendors =
         vendors.map(|vendor| VendorView { name: vendor.name.to_string(), circuit: vendor.circuit().name() }).collect();
-    let reach = |position: u64| ReachView { position, lag: head.saturating_sub(position) };
+    let reach = |position: u64| PositionView { position, lag: head.saturating_sub(position) };
 
     ApiResponse::ok(&StateView {
         log: LogView { head, signed },

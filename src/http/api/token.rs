@@ -116,7 +116,7 @@ pub async fn revoke(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Resu
 /// Revokes the token of the path.
 ///
 /// # Errors
-/// 404 if there is no such token, or `belongs` returns `false` for its subject.
+/// 404 if there is no such token, or `is_owned` returns `false` for its subject.
 pub async fn revoke_token(
     call: &RequestContext,
     is_owned: impl FnOnce(&TokenSubject) -> bool,

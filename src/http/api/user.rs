@@ -80,7 +80,7 @@ pub async fn show_own(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Ap
 /// Responds with a user.
 ///
 /// # Errors
-/// Errors of `answer`.
+/// Errors of `respond`, or 404 if the user was erased.
 pub async fn reply_with_user(
     call: &RequestContext,
     profile: UserProfile,

@@ -18,7 +18,7 @@ use crate::projections::version::{VersionHandle, VersionQuery};
 /// Default page size.
 const LIMIT_DEFAULT: u64 = 10;
 
-/// Renders a version, with the reason of its status if `reasoned`.
+/// Renders a version, with the reason of its status if `include_reason`.
 pub fn version_view<'m>(
     entry: &NodeEntry,
     node: &'m NodeProfile,
@@ -125,7 +125,7 @@ pub enum NodeLookup {
     Redirect(ApiResponse),
 }
 
-/// Looks up the node of the path, or returns a redirect to the right case; `rest` is the end of the path.
+/// Looks up the node of the path, or returns a redirect to the right case; `path_suffix` is the rest of the path.
 ///
 /// # Errors
 /// 404 if the node does not exist.

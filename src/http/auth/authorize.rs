@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scheme_may_be_written_in_any_case() {
+    fn the_scheme_is_case_insensitive() {
         for good in ["Bearer abc", "bearer abc", "BEARER   abc "] {
             assert_eq!(bearer_of(&[good]), Ok(Some("abc".to_owned())), "{good}");
         }
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_in_the_header_is_refused() {
+    fn other_authorization_headers_are_rejected() {
         for bad in ["", "Bearer", "Bearer ", "Basic abc", "abc", "Bearer a b", "Bearer\tabc"] {
             assert_eq!(bearer_of(&[bad]), Err(()), "{bad}");
         }
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn standing_follows_role_and_token() {
+    fn the_caller_role_depends_on_membership_and_token() {
         let person = |n: u128, is_admin| {
             let id = UserId(Uuid::from_u128(n));
             let email = None;

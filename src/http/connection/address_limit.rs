@@ -70,7 +70,7 @@ mod tests {
     use crate::http::limits::rate_limit::ForwardedHeader;
 
     #[test]
-    fn an_address_has_so_many_places_and_gets_them_back() {
+    fn connections_per_address_are_limited_and_released() {
         let networks = vec![Network::parse("10.0.0.0/8").unwrap()];
         let proxies = TrustedProxies { networks, header: ForwardedHeader::XForwardedFor };
         let limit = ConnectionLimit::new(2, proxies);

@@ -161,7 +161,7 @@ pub struct ConnectionActivity {
     is_head_started: Cell<bool>,
     /// Deadline of the next head.
     head_deadline: Cell<Option<Instant>>,
-    /// Bytes received after the last answer or pause: the next head, or the rest of a body that nobody reads.
+    /// Bytes received after the last answer or pause: the next head, or the rest of an unread body.
     unanswered: Cell<usize>,
     /// Last bytes received.
     tail: Cell<[u8; 4]>,
@@ -194,7 +194,7 @@ impl ConnectionActivity {
         }
     }
 
-    /// Returns `true` if a client goes on sending a body that was answered without being read, and a pause is due.
+    /// Returns `true` if a client keeps sending an unread body after the response, and a pause is due.
     fn take_discard_pause(&self) -> bool {
         let is_due = self.has_served.get() && self.unanswered.get() >= DISCARD_BYTES;
         if is_due {
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_behind_a_request_must_become_a_head_in_time() {
+    fn pipelined_bytes_must_complete_a_head_before_the_deadline() {
         assert_eq!(due_after(HEAD, b"", false), None);
         assert_eq!(due_after(&[HEAD, b"GET"].concat(), b"", false), Some(HEAD_TIMEOUT.as_secs()));
         assert_eq!(due_after(HEAD, b"G", false), Some(HEAD_TIMEOUT.as_secs()));
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_an_answered_body_is_discarded_with_pauses() {
+    fn an_unread_body_is_discarded_with_pauses() {
         let activity = ConnectionActivity::default();
         let chunk = vec![b'x'; DISCARD_BYTES];
         activity.record_bytes(HEAD);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_byte_after_an_answer_starts_the_deadline_and_the_next_ones_do_not_move_it() {
+    fn the_head_deadline_starts_with_the_first_byte_and_is_not_extended() {
         let activity = ConnectionActivity::default();
         activity.record_bytes(HEAD);
         assert_eq!(activity.head_deadline.get(), None, "the framework waits for the first head");

@@ -33,14 +33,14 @@ fn is_script(name: &str) -> bool {
 }
 
 #[test]
-fn every_file_is_in_the_program() {
+fn every_console_file_is_embedded() {
     let on_disk: BTreeSet<String> = list_files(Path::new(ASSETS), "").into_iter().collect();
     let embedded: BTreeSet<String> = FILES.iter().map(|(name, _)| (*name).to_owned()).collect();
     assert_eq!(on_disk, embedded, "left: src/http/console/assets, right: src/http/console/files.rs");
 }
 
 #[test]
-fn what_is_not_ours_is_what_the_lock_says() {
+fn vendored_files_match_the_lock_file() {
     let files: BTreeMap<&str, &[u8]> = FILES.iter().copied().collect();
     let lock = std::str::from_utf8(files["vendor/vendor.lock"]).expect("UTF-8");
     let locked: BTreeMap<&str, &str> =
@@ -61,7 +61,7 @@ fn what_is_not_ours_is_what_the_lock_says() {
 }
 
 #[test]
-fn nothing_makes_markup_of_text_runs_text_or_leaves_the_service() {
+fn scripts_use_no_unsafe_dom_or_network_api() {
     let forbidden = [
         "innerHTML",
         "outerHTML",
@@ -92,7 +92,7 @@ fn nothing_makes_markup_of_text_runs_text_or_leaves_the_service() {
 }
 
 #[test]
-fn the_page_names_every_script_and_every_import_is_there() {
+fn every_script_is_preloaded_and_every_import_exists() {
     let names: BTreeSet<&str> = FILES.iter().map(|(name, _)| *name).collect();
     let index = own_files().find(|(name, _)| *name == INDEX).expect("the page").1;
     for script in names.iter().filter(|name| is_script(name)) {
@@ -122,7 +122,7 @@ fn resolve(folder: &str, import: &str) -> String {
 }
 
 #[test]
-fn files_are_of_types_that_browsers_know() {
+fn files_have_known_content_types() {
     for (name, _) in FILES.iter().filter(|(name, _)| !name.starts_with(VENDORED)) {
         assert!(!media_type(name).starts_with("text/plain"), "{name}");
     }

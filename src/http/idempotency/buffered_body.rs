@@ -82,14 +82,14 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_body_in_pieces_is_kept_and_sent_whole() {
+    async fn a_chunked_body_is_buffered_and_sent() {
         let (body, full_body) = buffer_body(streamed(3, 2)).await;
         assert_eq!(full_body.as_deref(), Some(&b"aabbcc"[..]));
         assert_eq!(to_bytes(body).await.ok().as_deref(), Some(&b"aabbcc"[..]));
     }
 
     #[actix_web::test]
-    async fn a_body_that_is_too_large_is_sent_and_not_kept() {
+    async fn an_oversized_body_is_sent_but_not_buffered() {
         let piece = STORED_BODY_MAX / 4;
         let (body, full_body) = buffer_body(streamed(6, piece)).await;
         assert_eq!(full_body, None);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_body_that_fails_fails_where_it_did() {
+    async fn a_failing_body_fails_at_the_same_chunk() {
         let failing = stream::iter([Ok(Bytes::from_static(b"a")), Err(std::io::Error::other("gone"))]);
         let (body, full_body) = buffer_body(BoxBody::new(BodyStream::new(failing))).await;
         assert!(full_body.is_none() && to_bytes(body).await.is_err());

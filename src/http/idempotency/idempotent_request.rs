@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_one_header_of_visible_characters() {
+    fn a_key_is_a_single_header_of_visible_ascii() {
         assert_eq!(key_of(&[]), Ok(None));
         let longest = "x".repeat(KEY_MAX);
         for good in ["1", "a-b_c", "\"8e03978e-40d5-43dd-bc93-6894a57f9324\"", &longest] {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn every_part_of_a_request_makes_it_another() {
+    async fn the_fingerprint_covers_every_part_of_a_request() {
         let request = |uri: &str, kind: &'static str| {
             TestRequest::post().uri(uri).insert_header((CONTENT_TYPE, kind)).to_http_request()
         };
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_form_is_the_same_whatever_line_is_between_its_parts() {
+    async fn the_fingerprint_of_a_form_ignores_the_boundary() {
         let fingerprint_of = async |boundary: &str, parts: &[(&str, &str)]| {
             let part = |(name, value): &(&str, &str)| {
                 format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")

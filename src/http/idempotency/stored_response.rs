@@ -35,8 +35,8 @@ struct StoredResponseHead {
 }
 
 impl StoredResponse {
-    /// Returns the response to store, or `None` if the client may retry or the body is too large. `again` means that an
-    /// earlier run executed the request, so a 404 only says that its result is gone.
+    /// Returns the response to store, or `None` if the client may retry or the body is too large. `is_rerun` means
+    /// that an earlier run executed the request, so a 404 only says that its result is gone.
     #[must_use]
     pub fn new(
         at: Timestamp,
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn only_answers_that_stay_the_same_are_kept() {
+    fn only_final_responses_are_stored() {
         for status in [200, 201, 204, 400, 404, 409, 410] {
             assert!(stored_response(status, 0, false).is_some(), "{status}");
         }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn that_something_is_gone_by_now_is_not_kept() {
+    fn a_404_on_a_rerun_is_not_stored() {
         let is_stored = |status, is_rerun| stored_response(status, 0, is_rerun).is_some();
         assert!(is_stored(404, false) && !is_stored(404, true) && is_stored(200, true) && is_stored(409, true));
     }

@@ -31,7 +31,7 @@ struct HeldPermits {
     by_account: HashMap<Account, usize>,
 }
 
-/// Place in a pool, given back on drop.
+/// Slot of a pool, released on drop.
 pub struct PoolPermit {
     pool: AccountPool,
     account: Account,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_of_one_place_serves_one_account_at_a_time() {
+    fn a_pool_of_one_slot_serves_one_account_at_a_time() {
         let pool = AccountPool::new(1, Code::TooManyStreams, "streams");
         let permit = pool.try_acquire(account(1)).ok().unwrap();
         assert_eq!(refusal(&pool, 1), Some(Code::TooManyStreams));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smaller_share_than_half_is_kept() {
+    fn a_share_below_half_is_respected() {
         let pool = AccountPool::with_share(8, 2, Code::TooManyTransfers, "uploads");
         let _permits = [pool.try_acquire(account(1)), pool.try_acquire(account(1))];
         assert_eq!(refusal(&pool, 1), Some(Code::TooManyTransfers));

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_tell_what_is_left_and_refusals_when_to_come_back() {
+    fn responses_report_the_remaining_requests_and_rejections_the_delay() {
         let limits = limits(30, 2);
         let headers = |remaining: i64, reset_after: i64, retry: &str| {
             [format!("\"reads\";r={remaining};t={reset_after}"), "\"reads\";q=2;w=4".to_owned(), retry.to_owned()]
@@ -236,13 +236,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_nothing_is_counted_or_told() {
+    fn without_a_limit_nothing_is_counted_or_reported() {
         let no_headers = (None, [String::new(), String::new(), String::new()]);
         assert!((0..100).all(|_| send(&limits(0, 1), 0) == no_headers));
     }
 
     #[test]
-    fn probes_are_never_limited_and_what_changes_nothing_is_a_read() {
+    fn probes_are_exempt_and_safe_methods_count_as_reads() {
         let kind = |action, only_reads| RateClass::classify(action, "/path", only_reads);
         for probe in ["/health", "/ready"] {
             assert_eq!(RateClass::classify(Action::ReadServiceState, probe, true), None);

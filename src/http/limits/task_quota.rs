@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_has_a_number_of_places_and_gets_them_back() {
+    fn unfinished_tasks_are_limited_per_caller_and_released() {
         let submissions = PendingSubmissions::default();
         let tasks = Tasks::default();
         let quotas = TaskQuotas { unfinished: 2, ..TaskQuotas::default() };
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_and_credits_of_a_day_are_counted_while_they_are_being_checked() {
+    fn pending_submissions_count_towards_the_daily_quotas() {
         let submissions = PendingSubmissions::default();
         let tasks = Tasks::default();
         let quotas = TaskQuotas { unfinished: 10, tasks_a_day: 2, credits_a_day: 100, ..TaskQuotas::default() };
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_erased_account_has_under_way_counts_for_the_next_one() {
+    fn pending_submissions_of_an_erased_account_count_for_the_next_one() {
         let submissions = PendingSubmissions::default();
         let tasks = Tasks::default();
         let quotas = TaskQuotas { unfinished: 2, ..TaskQuotas::default() };
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_when_the_day_ends() {
+    fn a_rejection_states_the_time_until_midnight() {
         let response =
             daily_quota_exceeded(&QuotaAccounts { owner: None, former: Vec::new() }, "1 tasks", NOON).to_response("/");
         assert_eq!(response.headers().get("retry-after").unwrap(), "43201");

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_takes_one_upload_at_a_time_and_an_account_a_few() {
+    fn uploads_are_limited_per_version_and_account() {
         let uploads = UploadLimiter::default();
         let mut active: Vec<_> = (1..=4).map(|version| start(&uploads, 1, version).ok().unwrap()).collect();
         assert_eq!(refusal(&uploads, 1, 5), Some(Code::TooManyTransfers));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_the_same_bytes_removes_what_nobody_names() {
+    fn the_last_upload_of_the_same_bytes_removes_an_unreferenced_file() {
         let root = tempfile::tempdir().unwrap();
         let archives = ArchiveStore::open(root.path()).unwrap();
         let uploads = UploadLimiter::default();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn all_together_have_their_bound_too() {
+    fn the_total_number_of_uploads_is_limited() {
         let uploads = UploadLimiter::default();
         let active: Vec<_> = (0..32).map(|n| start(&uploads, n, n).ok().unwrap()).collect();
         assert_eq!(refusal(&uploads, 99, 99), Some(Code::Overloaded));

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_takes_local_names_and_the_public_one() {
+    fn on_loopback_only_local_names_and_the_public_host_are_allowed() {
         let hosts = hosts("127.0.0.1:8080", Some("https://Media.Example.org/base"), &["proxy.internal"]);
 
         for good in [
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_loopback_the_known_names_decide() {
+    fn beyond_loopback_configured_names_are_allowed() {
         assert_eq!(hosts("0.0.0.0:80", None, &[]), AllowedHosts::Any);
         assert_eq!(hosts("127.0.0.1:80", None, &["*"]), AllowedHosts::Any);
 

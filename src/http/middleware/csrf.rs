@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_own_by_the_public_url_by_the_browser_or_by_where_it_is_sent() {
+    fn same_origin_is_recognized_by_public_url_fetch_metadata_or_host() {
         let policy = policy(&[]);
         for (origin, others) in [
             ("https://media.example.org", vec![(HOST, "127.0.0.1:8080")]),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_page_is_foreign() {
+    fn other_origins_are_cross_origin() {
         let policy = policy(&[]);
         for (origin, others) in [
             ("null", vec![(HOST, "null")]),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_browser_whose_origin_was_taken_out_is_believed_and_programs_are_not_looked_at() {
+    fn fetch_metadata_decides_without_an_origin_and_programs_are_exempt() {
         let policy = policy(&[]);
         let may_write = |site: Option<&'static str>| {
             let headers: HeaderMap =
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_are_named_may_do_everything_and_all_is_no_name() {
+    fn listed_origins_may_write_and_the_wildcard_may_not() {
         let policy = policy(&["https://app.example"]);
         assert!(may_post(&policy, "https://app.example", &[(SEC_FETCH_SITE, "cross-site")]));
         assert!(!may_post(&policy, "https://app.example:8443", &[]));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_back_is_short() {
+    fn echoed_origins_are_truncated() {
         let long = HeaderValue::from_str(&format!("https://{}", "x".repeat(5000))).unwrap();
         assert_eq!(truncate_for_message(&long).len(), SHOWN_CHARS);
     }

@@ -28,7 +28,7 @@ const HEADERS_MAX: usize = 32 * 1024;
 /// Header with the request id.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Handles a request with `answer` inside the common frame.
+/// Handles a request with `respond`, and adds the request id, common headers and log line.
 ///
 /// # Errors
 /// Errors of the framework, already in the common format.
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn tickets_are_not_told() {
+    fn tickets_are_redacted_in_logged_paths() {
         const ODD: [&str; 6] =
             ["//uploads/AbC", "///uploads//AbC", "/./uploads/AbC", "/%2Fuploads/AbC", "/uploads%2FAbC", "/UPLOADS/AbC"];
         for path in ["/uploads/AbC", "/%75ploads/AbC", "/uploads/AbC/x", "/uploads/"].into_iter().chain(ODD) {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_body_has_its_own_tag_and_identity_is_not_named() {
+    fn compressed_bodies_have_their_own_tag_and_identity_has_no_content_encoding() {
         let headers_after = |encoding: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn only_sane_request_ids_are_taken_over() {
+    fn only_valid_client_request_ids_are_used() {
         let environment = Environment::system();
         let id_for = |value: &'static str| {
             let mut headers = HeaderMap::new();

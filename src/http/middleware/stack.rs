@@ -1,5 +1,5 @@
-//! Outermost middleware, with a fast path: requests without `Origin`, `Accept-Encoding` and `Sec-Fetch-Site` skip CORS,
-//! the CSRF check and compression, which would only add the headers added here.
+//! Outermost middleware, with a fast path: requests without `Origin`, `Accept-Encoding` and `Sec-Fetch-Site` skip
+//! CORS, the CSRF check and compression. This module adds the CORS headers itself.
 
 use std::rc::Rc;
 use std::sync::Arc;

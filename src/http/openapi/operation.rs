@@ -390,7 +390,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_of_an_answer_are_there_whatever_is_said_first() {
+    fn response_headers_are_added_in_any_order() {
         let [first, last] = [
             get("/tasks/{task_id}", "", "").prefer_wait().ok_response("", "Task", &json!({})),
             get("/tasks/{task_id}", "", "").ok_response("", "Task", &json!({})).prefer_wait(),
@@ -402,13 +402,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "of a response 201 that is not declared")]
-    fn a_header_of_an_answer_that_is_not_there_is_a_mistake() {
+    fn a_header_of_an_undeclared_response_panics() {
         let operation = get("/nodes", "listNodes", "").ok_response("", "Node", &json!({})).with_header(201, "Location");
         drop(operation.into_object("", Action::ReadRegistry, BodyLimit::None));
     }
 
     #[test]
-    fn what_follows_from_a_route_is_added() {
+    fn statuses_common_to_a_route_are_added() {
         let statuses = |operation: Operation, action| {
             operation.into_object("", action, BodyLimit::None).responses.keys().copied().collect::<Vec<_>>()
         };

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_may_is_told_as_the_policy_has_it() {
+    fn allowed_callers_match_the_policy() {
         for (action, expected) in [
             (Action::ReadRegistry, "everyone"),
             (Action::SubmitVideoTask, "everyone except personal access tokens"),
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_told_as_large_as_they_may_be() {
+    fn documented_body_limits_match_the_routes() {
         let [none, json, images, archive, form] =
             [BodyLimit::None, BodyLimit::Json, BodyLimit::Images, BodyLimit::Archive, BodyLimit::Form]
                 .map(describe_body_limit);

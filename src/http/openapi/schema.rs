@@ -218,14 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn limits_come_from_the_types_that_check_them() {
+    fn schema_limits_equal_those_of_the_types() {
         assert_eq!(schema_of::<Name>()["maxLength"], 200);
         assert_eq!(schema_of::<Labels>()["maxItems"], 100);
         assert_eq!(schema_of::<ScaleFactor>()["enum"], json!(["2x", "4x", "8x", "16x"]));
     }
 
     #[test]
-    fn urls_of_every_notation_are_taken() {
+    fn the_url_pattern_accepts_every_valid_notation() {
         // tests/contract/document.py checks the schema against the same list.
         for url in include_str!("../../../tests/contract/urls.txt").lines() {
             assert!(Link::parse(url).is_ok() && CallbackUrl::parse(url).is_ok(), "{url}");
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn optional_fields_of_a_request_may_be_null_and_those_of_an_answer_not() {
+    fn optional_request_fields_are_nullable_and_response_fields_are_not() {
         let fields = || [field::<Name>("a", "").required(), field::<MemberRole>("b", "")];
         let body = request_object(fields());
         assert_eq!(body["required"], json!(["a"]));

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_errors_page_has_the_limits() {
+    fn the_documented_body_limits_are_current() {
         let format_limit = |limit: BodyLimit| match limit.bytes() {
             bytes if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
             bytes => format!("{} KiB", bytes >> 10),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn shape_counts_brackets_and_commas_outside_strings() {
+    fn json_complexity_ignores_strings() {
         assert_eq!(measure_json(br#"{"a": ["[[[,", "\",[", {"b": []}]}"#), (4, 6));
         assert_eq!(measure_json(b"]]]["), (1, 1));
     }
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn parsed_fields_stay_charged_and_their_bytes_do_not() {
+    fn parsed_fields_stay_charged_and_raw_bytes_are_released() {
         let budget = BodyBudget::default();
         let mut charge = charge(&budget);
         charge.grow(5).unwrap();
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_wait_leave_the_pool_that_bodies_arrive_in() {
+    fn fields_of_waiting_requests_move_to_another_pool() {
         let budget = BodyBudget::default();
         let body =
             RequestBody { bytes: Bytes::from(b"[1,2]".to_vec()), charge: charge(&budget), shape: &JsonShape::Whole };
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_place() {
+    fn syntax_errors_have_line_and_column() {
         let parse = |bytes: &'static [u8]| body(bytes).parse().map(drop);
         let detail = parse(b"{\n  \"a\": x}").unwrap_err().to_string();
         assert!(detail.ends_with("line 2 column 8"), "{detail}");
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn only_json_is_taken() {
+    fn only_json_content_types_are_accepted() {
         let is_accepted = |value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(value));

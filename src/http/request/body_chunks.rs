@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_body_earns_more_than_the_grace_in_advance() {
+    fn early_bytes_extend_the_deadline_by_at_most_the_grace_period() {
         let start = Instant::now();
         let mut deadline = TransferDeadline::new(start);
         // However much came at once, only the grace period is left for the rest.
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_may_have_an_end_that_no_bytes_put_off() {
+    fn a_deadline_is_not_extended_by_received_bytes() {
         let start = Instant::now();
         let mut deadline = TransferDeadline::new(start);
         let end = start + Duration::from_mins(15);

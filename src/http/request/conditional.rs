@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_tag_is_found_among_others_weak_or_compressed() {
+    fn if_none_match_accepts_lists_weak_tags_and_encodings() {
         for known in ["\"a\"", "\"b\", \"a\"", "W/\"a\"", "*", "\"a-gzip\"", "\"b\",\"a-br\""] {
             assert!(current(known), "{known}");
         }

@@ -67,7 +67,7 @@ pub fn read<'v, T>(body: &'v Value, read: impl FnOnce(&mut Fields<'v, '_>) -> Op
     read_in(BodyContext::default(), body, read)
 }
 
-/// What decides how a body is read, beside the body.
+/// Options for reading a body.
 #[derive(Debug, Clone, Copy)]
 pub struct BodyContext {
     /// `true` if the fields for administrators are read.

@@ -1,4 +1,4 @@
-//! What is read from a request: body, fields, query, ranges and preconditions.
+//! Parsing of requests: body, fields, query, ranges and preconditions.
 
 pub mod as_of;
 pub(super) mod body;

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_preference_is_found_in_every_form() {
+    fn prefer_wait_is_parsed_in_every_notation() {
         for preferences in
             [&["wait=10"][..], &["Wait = 10"], &["respond-async, wait=10"], &["wait=10;x=1"], &["a", "wait=\"10\""]]
         {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_ignored() {
+    fn unsupported_values_are_ignored() {
         for preferences in [&[][..], &["wait"], &["wait=-1"], &["wait=soon"], &["waiting=10"], &["wait="]] {
             assert_eq!(wait_seconds(preferences), None, "{preferences:?}");
         }

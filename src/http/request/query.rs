@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arrays_repeat_or_have_commas_or_brackets() {
+    fn arrays_are_repeated_comma_separated_or_bracketed() {
         let query = Query::parse("sort=a&sort=b;desc&sort[]=c&sort%5B%5D=d,e,&other=x").unwrap();
         assert_eq!(query.values("sort"), ["a", "b;desc", "c", "d", "e"]);
     }
@@ -163,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn a_query_must_decode() {
+    fn an_undecodable_query_is_rejected() {
         assert!(Query::parse("a=%ff").is_err());
         assert!(Query::parse("a=%zz").is_err());
         assert!(Query::parse("a=%C3%A4+b").is_ok());
     }
 
     #[test]
-    fn every_bad_parameter_is_named() {
+    fn every_invalid_parameter_is_reported() {
         let mut query = Query::parse("page=0&limit=x").unwrap();
         query.page(10);
         let detail = query.finish().unwrap_err().to_string();

@@ -27,7 +27,7 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// Returns the value of `Content-Range`; `of` is the length of the file.
+    /// Returns the value of `Content-Range`; `total` is the length of the file.
     #[must_use]
     pub fn content_range(self, total: u64) -> String {
         format!("bytes {}-{}/{total}", self.start, self.start + self.length - 1)
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_ignored() {
+    fn unsupported_values_are_ignored() {
         for header in
             ["", "bytes", "items=0-1", "bytes=", "bytes=a-b", "bytes=5-1", "bytes=1", "bytes=--1", "bytes=+1-2"]
         {
@@ -156,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn a_range_behind_the_end_cannot_be_satisfied() {
+    fn a_range_past_the_end_is_not_satisfiable() {
         assert_eq!(parse("bytes=100-", 100), ByteRangeSelection::Unsatisfiable);
         assert_eq!(parse("bytes=-0", 100), ByteRangeSelection::Unsatisfiable);
         assert_eq!(parse("bytes=0-", 0), ByteRangeSelection::Unsatisfiable);
     }
 
     #[test]
-    fn a_multipart_body_has_a_head_for_each_part() {
+    fn multipart_ranges_have_a_header_per_part() {
         let spans = [ByteRange { start: 0, length: 2 }, ByteRange { start: 5, length: 1 }];
         let pieces = multipart(&spans, 9, "image/png", "b");
         let text: Vec<u8> = pieces

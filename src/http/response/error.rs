@@ -144,7 +144,7 @@ impl Problem {
         Self::new(Code::NotFound, format!("{resource} not found"))
     }
 
-    /// Creates the 404 for an unknown path; `near` are similar paths.
+    /// Creates the 404 for an unknown path; `suggestions` are similar paths.
     #[must_use]
     pub fn unknown_path(method: &Method, suggestions: &[&str]) -> Self {
         if suggestions.is_empty() {
@@ -320,7 +320,7 @@ mod tests {
     use crate::domain::node::NodeRejection;
 
     #[test]
-    fn every_code_is_an_error_and_named_once() {
+    fn codes_are_unique_error_statuses() {
         for code in Code::ALL {
             assert!((400..600).contains(&code.status()), "{code:?}");
             assert_eq!(Code::ALL.iter().filter(|other| other.as_str() == code.as_str()).count(), 1);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_is_explained_with_its_status_and_no_other_is() {
+    fn exactly_the_error_codes_are_documented_with_their_status() {
         let explained = include_str!("../../../docs/errors.md").split("\n## `").skip(1);
         let mut explained: Vec<_> = explained.filter_map(|section| section.split_once("`\n\n")).collect();
         for code in Code::ALL {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_right_without_another_request_is_in_the_table_of_who_must_act() {
+    fn temporary_codes_are_in_the_retry_table() {
         let page = include_str!("../../../docs/errors.md");
         let table = page.split("| Temporary: retry later").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
         let codes: Vec<_> = table.split('`').skip(1).step_by(2).collect();
@@ -350,21 +350,21 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_status_finds_its_code() {
+    fn framework_statuses_map_to_codes() {
         assert_eq!(Problem::from_status(StatusCode::NOT_FOUND).code(), Code::NotFound);
         assert_eq!(Problem::from_status(StatusCode::IM_A_TEAPOT).code(), Code::MalformedRequest);
         assert_eq!(Problem::from_status(StatusCode::BAD_GATEWAY).code(), Code::Internal);
     }
 
     #[test]
-    fn the_inside_of_a_failure_stays_inside() {
+    fn internal_errors_hide_their_cause() {
         let problem = Problem::from(CommandError::<NodeRejection>::Failed { reason: "/secret/path".to_owned() });
         assert_eq!(problem.code(), Code::Internal);
         assert!(!problem.to_string().contains("secret"));
     }
 
     #[test]
-    fn commands_that_were_not_carried_out_say_when_to_come_back() {
+    fn unexecuted_commands_have_retry_after() {
         for (error, code) in [
             (CommandError::Overloaded, Code::Overloaded),
             (CommandError::ReadOnly { reason: "disk full".to_owned() }, Code::ReadOnly),
@@ -385,14 +385,14 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_no_fault_of_ours() {
+    fn a_full_disk_is_507_and_not_500() {
         let code = |kind: std::io::ErrorKind| Problem::from_io_error(&kind.into(), &DiskSpace::default()).code();
         let full = [std::io::ErrorKind::StorageFull, std::io::ErrorKind::Other].map(code);
         assert_eq!(full, [Code::InsufficientStorage, Code::Internal]);
     }
 
     #[test]
-    fn the_detail_names_the_first_faults_and_counts_the_rest() {
+    fn the_detail_lists_the_first_errors_and_counts_the_rest() {
         let errors = (0..5).map(|n| FieldError { pointer: format!("/{n}"), reason: "is bad".to_owned() }).collect();
         assert_eq!(Problem::invalid(errors).to_string(), "/0 is bad; /1 is bad; /2 is bad; and 2 more");
     }

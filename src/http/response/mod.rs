@@ -1,4 +1,4 @@
-//! What responses are made of: JSON, errors, pages and event streams.
+//! Building blocks of responses: JSON, errors, pages and event streams.
 
 pub(super) mod api_response;
 pub(super) mod error;

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_joined_is_json() {
+    fn joined_fragments_are_valid_json() {
         let read = |builder: &PageBuilder<NodeFragment>| match builder.body() {
             ResponseBody::Whole(body) => serde_json::from_slice::<Value>(&body).unwrap(),
             ResponseBody::Pieces { .. } => panic!("a small body in pieces"),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bodies_have_other_tags() {
+    fn different_bodies_have_different_tags() {
         let tags =
             [page(&[1, 2], 5), page(&[2, 1], 5), page(&[1], 5), page(&[1, 2], 6)].map(|builder| builder.entity_tag());
         assert!((0..tags.len()).all(|index| !tags[index + 1..].contains(&tags[index])), "{tags:?}");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tag_of_a_fragment_is_that_of_its_bytes() {
+    fn fragment_tags_hash_their_bytes() {
         use sha2::{Digest, Sha256};
         let json = b"{}";
         let mut hash = [0; 16];

@@ -110,7 +110,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn what_is_compressed_is_the_same() {
+    fn compressed_pages_decompress_to_the_page() {
         let body: Vec<u8> = (0..40_000_u32).flat_map(|n| (n % 977).to_string().into_bytes()).collect();
         let mut brotli = Vec::new();
         let mut gzip = Vec::new();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn each_coding_is_made_when_it_is_asked_for() {
+    fn encodings_are_created_on_demand() {
         let page = CachedPage::new(Bytes::from(vec![b'x'; 5000]), "\"t\"".to_owned());
         fetch(&page, Encoding::identity());
         assert!(page.0.gzip.get().is_none() && page.0.brotli.get().is_none());
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn small_and_large_ones_are_left_as_they_are() {
+    fn small_and_large_pages_are_not_compressed() {
         for size in [COMPRESSION_MIN_BYTES - 1, COMPRESSED_INLINE_MAX + 1] {
             let page = CachedPage::new(Bytes::from(vec![b'x'; size]), "\"t\"".to_owned());
             fetch(&page, Encoding::gzip());

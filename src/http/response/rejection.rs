@@ -127,7 +127,7 @@ mod tests {
     use crate::domain::value::Reason;
 
     #[test]
-    fn refusals_by_state_are_conflicts_and_bans_are_forbidden() {
+    fn state_rejections_are_409_and_bans_403() {
         let transition =
             |to| NodeRejection::IllegalTransition(Transition { subject: "node", from: "NodeStatusActive", to });
         let reason = Reason::parse("malware").ok();

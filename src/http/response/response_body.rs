@@ -94,7 +94,7 @@ mod tests {
     use actix_web::body::to_bytes;
 
     #[actix_web::test]
-    async fn large_bodies_share_their_pieces_and_say_the_same() {
+    async fn large_bodies_share_their_chunks() {
         let piece = Bytes::from(vec![b'x'; WHOLE_MAX / 2]);
         let large = ResponseBody::from_pieces(vec![piece.clone(), Bytes::from_static(b","), piece.clone()]);
         let ResponseBody::Pieces { pieces, bytes } = &large else { panic!("in one piece") };
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn small_bodies_are_one_piece() {
+    async fn small_bodies_are_one_chunk() {
         let small = ResponseBody::from_pieces(vec![Bytes::from_static(b"a"), Bytes::from_static(b"b")]);
         assert!(matches!(&small, ResponseBody::Whole(whole) if whole == "ab"));
         assert_eq!(to_bytes(small.into_body()).await.unwrap(), "ab");

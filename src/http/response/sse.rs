@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ends_a_stream_is_told_as_every_failure_is() {
+    fn the_failed_event_is_a_problem_response() {
         let event = failed_event(&Problem::internal("a test"), "/admin/events/stream");
         let data = event.strip_prefix("event: failed\ndata: ").and_then(|rest| rest.strip_suffix("\n\n")).unwrap();
         let problem: serde_json::Value = serde_json::from_str(data).unwrap();

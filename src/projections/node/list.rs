@@ -101,7 +101,7 @@ impl Nodes {
             // Relevance needs the score of every candidate. Other selections are sorted completely only if a second
             // page is requested.
             None if selection.search_query().is_some()
-                || !fresh && self.list_cache.seen_recently(&(selection, self.generation)) =>
+                || !fresh && self.recent_selections.contains_or_insert(&(selection, self.generation)) =>
             {
                 self.select(selection, fresh)
             }
@@ -133,7 +133,7 @@ impl Nodes {
         let slots: Arc<[Slot]> = self.select_uncached(selection).into();
         if !fresh {
             let weight = slots.len() * size_of::<Slot>() + selection.weight();
-            self.list_cache.insert(selection, self.generation, slots.clone(), weight);
+            self.list_cache.insert(selection.clone(), self.generation, slots.clone(), weight);
         }
         slots
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use super::bitset::Slot;
-use super::cache::GenerationCache;
+use super::cache::{GenerationCache, RecentKeys};
 use super::entry::NodeEntry;
 use super::owners::Owners;
 use super::{LIST_CACHE_BYTES, Nodes};
@@ -64,6 +64,7 @@ impl Nodes {
             generation: self.generation,
             indexes: OnceLock::new(),
             list_cache: GenerationCache::new(LIST_CACHE_BYTES),
+            recent_selections: RecentKeys::default(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! JSON views of nodes and versions: the seed's `Node` and `NodeVersion`.
+//! JSON views of nodes and versions: the API's `Node` and `NodeVersion`.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ impl Links {
     }
 }
 
-/// The seed's `NodeVersion`.
+/// The API's `NodeVersion`.
 #[derive(Debug, Serialize)]
 pub struct VersionView<'m> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,7 +106,7 @@ struct OwnerView<'m> {
     name: &'m str,
 }
 
-/// The seed's `Node`.
+/// The API's `Node`.
 #[derive(Debug, Serialize)]
 pub struct NodeView<'m> {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ use crate::domain::image::Picture;
 use crate::domain::task::{TaskFailure, TaskRecord, TaskResults, TaskStage, TaskStatus};
 use crate::domain::video::{Clip, Credits};
 
-/// View of an image task: the seed's `ImageTask`, extended by the failure.
+/// View of an image task: the API's `ImageTask`, extended by the failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImageTaskView {
     /// URLs of the results.

@@ -13,7 +13,7 @@ const ODD: [u64; 14] =
 /// Largest mutant, in bytes: repeated doubling would only be slow.
 const BYTES_MAX: usize = 256 << 10;
 
-/// Mutant of a file; `others` are of the same kind.
+/// Mutant of a file; `other_files` are of the same kind.
 pub fn mutant(file: &[u8], other_files: &[Vec<u8>], rng: &mut StdRng) -> Vec<u8> {
     let format = FileFormat::detect(file);
     let mut mutant = file.to_vec();

@@ -60,7 +60,7 @@ fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[actix_web::test]
-async fn a_running_service_and_its_directory_give_the_same_answers() {
+async fn a_running_service_and_its_directory_return_the_same_results() {
     // Given a service with a history
     let fixture = AuditFixture::new().await;
     let last = head(&fixture.app).await;
@@ -115,7 +115,7 @@ async fn a_running_service_and_its_directory_give_the_same_answers() {
 }
 
 #[actix_web::test]
-async fn what_is_wrong_is_said_and_has_its_exit_code() {
+async fn errors_have_a_message_and_an_exit_code() {
     let app = TestApp::start().await;
     let running = app.dir.path().to_owned();
     let cases: [(&[&str], i32, &str); 8] = [
@@ -162,7 +162,7 @@ fn start_stranger() -> (String, JoinHandle<String>) {
 }
 
 #[actix_web::test]
-async fn the_token_of_the_directory_is_told_to_the_service_of_the_directory_alone() {
+async fn the_stored_token_is_sent_only_to_its_own_service() {
     // Given a service with its token in its data directory, another token in a settings file, and a foreign server
     let app = TestApp::start().await;
     let data_dir = app.dir.path().to_owned();
@@ -190,7 +190,7 @@ async fn the_token_of_the_directory_is_told_to_the_service_of_the_directory_alon
 }
 
 #[actix_web::test]
-async fn a_task_is_shown_with_what_was_asked_and_progress_that_does_not_fall() {
+async fn audit_show_prints_a_task_with_its_request_and_progress() {
     // Given a finished picture task, and a video task cancelled in progress
     let sim = vendor(Duration::ZERO, behavior).await;
     let fixture = VideoFixture::with_vendor(sim, |_| {}).await;
@@ -226,7 +226,7 @@ async fn a_task_is_shown_with_what_was_asked_and_progress_that_does_not_fall() {
 }
 
 #[actix_web::test]
-async fn following_goes_on_over_a_restart_without_gap_or_double() {
+async fn follow_continues_over_a_restart_without_gaps_or_duplicates() {
     // Given a service on its own port, and a follower
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let app = TestApp::start_with(|settings| settings.listen.set_port(port), Environment::system()).await;

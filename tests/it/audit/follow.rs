@@ -55,7 +55,7 @@ async fn publisher(app: &TestApp, id: &str) {
 }
 
 #[actix_web::test]
-async fn events_come_as_they_happen_and_a_reader_goes_on_where_it_was() {
+async fn events_arrive_live_and_a_reader_resumes() {
     let app = TestApp::start().await;
     // Given a reader from the beginning
     let mut reader = AuditStreamReader::open(&app, app.admin_token(), "after=0", None).await;
@@ -89,7 +89,7 @@ async fn events_come_as_they_happen_and_a_reader_goes_on_where_it_was() {
 }
 
 #[actix_web::test]
-async fn a_stream_has_what_its_filter_lets_through_and_ends_where_it_says() {
+async fn a_stream_applies_its_filter_and_ends_at_its_limit() {
     let app = TestApp::start().await;
     let mut reader =
         AuditStreamReader::open(&app, app.admin_token(), "stream=publisher/b&type=PublisherCreated", None).await;
@@ -140,7 +140,7 @@ async fn a_stream_has_what_its_filter_lets_through_and_ends_where_it_says() {
 }
 
 #[actix_web::test]
-async fn while_nothing_is_recorded_there_are_heartbeats_that_say_how_far_was_looked() {
+async fn heartbeats_report_the_scanned_position() {
     // Given a reader of a kind of event that does not occur, with a short heartbeat interval
     let short = |settings: &mut Settings| settings.streams.heartbeat = Duration::from_millis(100);
     let app = TestApp::start_with(short, Environment::system()).await;

@@ -183,7 +183,7 @@ async fn at_rest(app: &TestApp, task: &str, now: &str) -> Value {
 }
 
 #[actix_web::test]
-async fn whatever_a_receiver_does_has_its_outcome() {
+async fn every_receiver_behaviour_has_its_documented_outcome() {
     let receivers = receivers().await;
     let connections = AtomicUsize::new(0);
     let turning = move |name: &str| -> Vec<IpAddr> {
@@ -250,7 +250,7 @@ fn compare(row: &DeliveryFaultRow, delivery: &Value) {
 
 /// SIGKILL after the receiver has read the callback and before it answers, so before the attempt is recorded.
 #[actix_web::test]
-async fn killed_between_sending_and_recording_the_service_tells_again_under_the_same_id() {
+async fn a_webhook_sent_before_a_kill_is_resent_with_the_same_id() {
     let pid = Arc::new(OnceLock::<Pid>::new());
     let victim = Arc::clone(&pid);
     let receiver = Receiver::with_replies(move |attempt, _| {
@@ -277,7 +277,7 @@ async fn killed_between_sending_and_recording_the_service_tells_again_under_the_
 }
 
 #[actix_web::test]
-async fn one_receiver_has_a_bounded_number_of_callbacks_whichever_accounts_they_belong_to() {
+async fn connections_per_receiver_are_limited_across_accounts() {
     // Given a receiver that accepts connections and never answers, and two accounts with more callbacks than its limit
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     silent.set_nonblocking(true).unwrap();

@@ -55,7 +55,7 @@ async fn every_attempt_of_every_delivery_is_listed() {
 }
 
 #[actix_web::test]
-async fn a_delivery_that_has_ended_is_made_again_under_its_old_id() {
+async fn a_redelivery_keeps_its_id() {
     // Given a receiver that first rejects every callback and later accepts all
     let receiver = Receiver::with_replies(|attempt, _| match attempt {
         1 | 2 => "HTTP/1.1 410 Gone".to_owned(),
@@ -86,7 +86,7 @@ async fn a_delivery_that_has_ended_is_made_again_under_its_old_id() {
 }
 
 #[actix_web::test]
-async fn what_is_made_again_is_made_in_the_order_of_the_changes() {
+async fn redeliveries_keep_the_order_of_changes() {
     // Given a task whose two deliveries were stopped
     let receiver = Receiver::with_replies(|attempt, _| match attempt {
         1 | 2 => "HTTP/1.1 410 Gone".to_owned(),
@@ -113,7 +113,7 @@ async fn what_is_made_again_is_made_in_the_order_of_the_changes() {
 }
 
 #[actix_web::test]
-async fn deliveries_are_their_owners_alone_and_there_are_none_without_a_webhook() {
+async fn only_the_owner_sees_deliveries() {
     let (app, receiver) = (TestApp::start().await, Receiver::start().await);
     let (ada, bob) = (app.user("ada").await, app.user("bob").await);
     let body = json!({"image": picture::base64_png(8, 8), "webhook_url": receiver.url("/hook")});
@@ -133,7 +133,7 @@ async fn deliveries_are_their_owners_alone_and_there_are_none_without_a_webhook(
 }
 
 #[actix_web::test]
-async fn what_waits_for_a_receiver_that_is_down_is_read_from_the_log_again() {
+async fn delivery_contents_are_reread_from_the_log() {
     // Given a receiver that is down while tasks end
     let down = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = down.local_addr().unwrap();
@@ -165,7 +165,7 @@ async fn what_waits_for_a_receiver_that_is_down_is_read_from_the_log_again() {
 }
 
 #[actix_web::test]
-async fn so_much_may_wait_for_receivers_of_one_account_and_no_more() {
+async fn pending_deliveries_per_account_are_limited() {
     let down = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let few = |settings: &mut mediary::config::Settings| settings.callbacks.pending_per_account = 1;
     let app = TestApp::start_with(few, manual_clock()).await;

@@ -40,7 +40,7 @@ fn expected(callback: &Received, secret: &Value) -> String {
 }
 
 #[actix_web::test]
-async fn the_new_secret_signs_and_for_a_day_the_old_one_too() {
+async fn a_rotated_secret_signs_for_another_day() {
     let environment = manual_clock();
     let (app, receiver) = (TestApp::start_with(|_| {}, environment.clone()).await, Receiver::start().await);
     let (ada, bob) = (app.user("ada").await, app.user("bob").await);
@@ -83,7 +83,7 @@ async fn at_most_four_older_secrets_sign() {
 }
 
 #[actix_web::test]
-async fn the_same_key_gives_the_same_secret() {
+async fn an_idempotent_rotation_returns_the_same_secret() {
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
     let keyed = || app.request(reqwest::Method::POST, SECRET).bearer_auth(&ada.token).header("Idempotency-Key", "k-1");
@@ -93,7 +93,7 @@ async fn the_same_key_gives_the_same_secret() {
 }
 
 #[actix_web::test]
-async fn a_user_without_any_personal_field_has_a_secret_and_erasing_the_user_ends_it() {
+async fn a_webhook_secret_ends_with_the_erasure_of_its_user() {
     let (app, receiver) = (TestApp::start().await, Receiver::start().await);
     // Given a user without other encrypted data
     let id = app.post_as(app.admin_token(), "/admin/users", json!({})).await.expect(201).json()["id"].clone();

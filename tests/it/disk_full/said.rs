@@ -10,7 +10,7 @@ fn count(log: &str, text: &str) -> usize {
 }
 
 #[actix_web::test]
-async fn a_full_disk_is_told_unasked_and_once() {
+async fn a_full_disk_is_logged_once() {
     let Some(disk) = SmallDisk::mount(40) else {
         eprintln!("SKIPPED: no small file system can be mounted here");
         return;
@@ -35,7 +35,7 @@ async fn a_full_disk_is_told_unasked_and_once() {
 }
 
 #[actix_web::test]
-async fn a_start_on_a_full_disk_says_so_and_nothing_else() {
+async fn a_start_on_a_full_disk_reports_only_that() {
     let Some(disk) = SmallDisk::mount(40) else {
         eprintln!("SKIPPED: no small file system can be mounted here");
         return;

@@ -53,7 +53,7 @@ async fn send_without_length(mut to: OwnedWriteHalf, bytes: u64) {
 }
 
 #[actix_web::test]
-async fn an_archive_that_would_touch_the_reserve_is_refused() {
+async fn an_archive_larger_than_the_free_space_is_rejected() {
     let Some(disk) = SmallDisk::mount(DISK) else {
         eprintln!("SKIPPED: no small file system can be mounted here; the unit tests of `space` say the same");
         return;

@@ -32,7 +32,7 @@ async fn try_both(app: &TestApp, canary: &Canary, host: &str) -> String {
 }
 
 #[actix_web::test]
-async fn a_service_behind_a_proxy_reaches_nothing_private() {
+async fn a_service_behind_a_proxy_does_not_call_private_addresses() {
     for (change, host) in PROXIED {
         // Given a service on loopback whose settings indicate a proxy
         let canary = Canary::start();
@@ -57,7 +57,7 @@ async fn a_service_behind_a_proxy_reaches_nothing_private() {
 }
 
 #[actix_web::test]
-async fn a_plainly_local_service_reaches_them_for_requests_with_a_local_host_alone() {
+async fn a_local_service_calls_private_addresses_only_for_local_hosts() {
     // Given a service with the default settings
     let canary = Canary::start();
     let app = TestApp::start().await;

@@ -59,7 +59,7 @@ async fn with_door() -> (TestApp, Arc<Door>) {
 }
 
 #[actix_web::test]
-async fn only_one_of_many_at_a_time_is_carried_out() {
+async fn concurrent_requests_with_one_key_execute_once() {
     let app = TestApp::start_with(|settings| settings.workers = 2, Environment::system()).await;
     for round in 0..10 {
         let (key, body) = (format!("k-{round}"), user_body("ada"));
@@ -78,7 +78,7 @@ async fn only_one_of_many_at_a_time_is_carried_out() {
 }
 
 #[actix_web::test]
-async fn while_the_first_is_carried_out_others_are_told_so() {
+async fn a_key_in_use_returns_409() {
     // Given a request that waits for the disk
     let (app, door) = with_door().await;
     let (ada, body) = (app.user("ada").await, json!({"id": "acme"}));
@@ -104,7 +104,7 @@ async fn while_the_first_is_carried_out_others_are_told_so() {
 }
 
 #[actix_web::test]
-async fn a_caller_who_goes_away_finds_the_answer_when_they_come_back() {
+async fn a_disconnected_client_can_fetch_the_response_later() {
     // Given a request that waits for the disk
     let (app, door) = with_door().await;
     let (admin, body) = (app.admin_token(), user_body("ada"));
@@ -161,7 +161,7 @@ fn requests(user: &str) -> Vec<(&'static str, String, Value, &'static str)> {
 }
 
 #[actix_web::test]
-async fn a_death_between_commit_and_answer_does_not_do_it_twice() {
+async fn a_crash_between_commit_and_response_does_not_repeat_the_command() {
     // Given a service that dies once in every request after its commands
     let dies = Arc::new(AtomicBool::new(false));
     let armed = dies.clone();
@@ -206,7 +206,7 @@ fn lasting(response: &TestResponse) -> Value {
 }
 
 #[actix_web::test]
-async fn a_lost_answer_is_made_anew_with_the_same_ids() {
+async fn a_lost_response_is_rebuilt_with_the_same_ids() {
     // Given requests with responses
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
@@ -245,7 +245,7 @@ async fn a_lost_answer_is_made_anew_with_the_same_ids() {
 }
 
 #[actix_web::test]
-async fn a_submission_that_comes_again_is_one_task_and_takes_one_place() {
+async fn a_repeated_submission_is_one_task() {
     // Given a caller with a limit of one unfinished task, and a vendor that never starts it
     let environment = Environment::system().with_fail_point_handler(Arc::new(|point, _| {
         assert!(point != FailPoint::Reactor, "a mishap on purpose");
@@ -270,7 +270,7 @@ async fn a_submission_that_comes_again_is_one_task_and_takes_one_place() {
 }
 
 #[actix_web::test]
-async fn damaged_answers_are_as_good_as_none() {
+async fn damaged_stored_responses_count_as_missing() {
     let app = TestApp::start().await;
     let body = user_body("ada");
     let first = app.post_once("k", app.admin_token(), "/admin/users", &body).await.expect(201);

@@ -13,7 +13,7 @@ use crate::support::TestApp;
 use crate::support::eventually::eventually;
 
 #[actix_web::test]
-async fn a_replay_has_the_same_bytes_and_headers_whatever_happened_since() {
+async fn a_replay_has_the_same_bytes_and_headers() {
     // Given a publisher created with a key, and changed since
     let app = TestApp::start().await;
     let (ada, body) = (app.user("ada").await, json!({"id": "acme", "name": "Acme"}));
@@ -36,7 +36,7 @@ async fn a_replay_has_the_same_bytes_and_headers_whatever_happened_since() {
 }
 
 #[actix_web::test]
-async fn a_put_that_comes_again_does_not_undo_what_came_after_it() {
+async fn a_replayed_put_does_not_undo_later_changes() {
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
     app.publisher("acme", &ada).await;
@@ -50,7 +50,7 @@ async fn a_put_that_comes_again_does_not_undo_what_came_after_it() {
 }
 
 #[actix_web::test]
-async fn a_refusal_is_replayed_even_when_its_reason_is_gone() {
+async fn a_rejection_is_replayed_after_its_cause_is_gone() {
     // Given requests that are rejected for various reasons
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
@@ -75,7 +75,7 @@ async fn a_refusal_is_replayed_even_when_its_reason_is_gone() {
 }
 
 #[actix_web::test]
-async fn an_answer_without_body_is_replayed_too() {
+async fn a_response_without_a_body_is_replayed() {
     // Given a ban that has been lifted since
     let app = TestApp::start().await;
     let (ada, reason) = (app.user("ada").await, json!({"reason": "spam"}));
@@ -93,7 +93,7 @@ async fn an_answer_without_body_is_replayed_too() {
 }
 
 #[actix_web::test]
-async fn a_look_up_by_post_is_replayed_too() {
+async fn a_post_lookup_is_replayed() {
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
     app.publisher("acme", &ada).await;
@@ -108,7 +108,7 @@ async fn a_look_up_by_post_is_replayed_too() {
 }
 
 #[actix_web::test]
-async fn refusals_that_may_change_are_not_kept() {
+async fn temporary_rejections_are_not_stored() {
     // Given a caller without permission
     let app = TestApp::start().await;
     let (ada, bob) = (app.user("ada").await, app.user("bob").await);
@@ -126,7 +126,7 @@ async fn refusals_that_may_change_are_not_kept() {
 }
 
 #[actix_web::test]
-async fn a_key_means_one_request() {
+async fn a_reused_key_with_another_request_is_rejected() {
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
     let body = json!({"id": "acme"});
@@ -155,7 +155,7 @@ async fn a_key_means_one_request() {
 }
 
 #[actix_web::test]
-async fn keys_are_their_callers_own() {
+async fn keys_belong_to_their_caller() {
     // Given a user and two tokens, all with the same key
     let app = TestApp::start().await;
     let (ada, bob) = (app.user("ada").await, app.user("bob").await);
@@ -182,7 +182,7 @@ async fn keys_are_their_callers_own() {
 }
 
 #[actix_web::test]
-async fn a_new_token_is_replayed_and_lies_nowhere_in_plain() {
+async fn a_new_token_is_replayed_and_never_stored_in_plain_text() {
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
     app.publisher("acme", &ada).await;
@@ -218,7 +218,7 @@ fn visit(directory: &Path, see: &mut impl FnMut(&[u8])) {
 }
 
 #[actix_web::test]
-async fn a_key_is_forgotten_after_a_day() {
+async fn a_key_expires_after_a_day() {
     // Given a user created with a key, and a manual clock
     let environment = Environment::manual(START, 7);
     let app = TestApp::start_with(|_| {}, environment.clone()).await;
@@ -254,7 +254,7 @@ async fn a_key_is_forgotten_after_a_day() {
 }
 
 #[actix_web::test]
-async fn what_is_no_key_is_refused_where_keys_mean_something() {
+async fn an_invalid_key_is_rejected_where_keys_apply() {
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
     let long = "x".repeat(256);
@@ -276,7 +276,7 @@ async fn what_is_no_key_is_refused_where_keys_mean_something() {
 }
 
 #[actix_web::test]
-async fn an_answer_that_is_sent_in_pieces_is_replayed_too() {
+async fn a_streamed_response_is_replayed() {
     // Given a lookup whose response is streamed
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
@@ -300,7 +300,7 @@ async fn an_answer_that_is_sent_in_pieces_is_replayed_too() {
 }
 
 #[actix_web::test]
-async fn large_answers_are_replayed_in_the_coding_that_is_asked_for() {
+async fn large_responses_are_replayed_in_the_requested_encoding() {
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
     let body = json!({"id": "acme", "description": "x".repeat(5000)});
@@ -317,7 +317,7 @@ async fn large_answers_are_replayed_in_the_coding_that_is_asked_for() {
 }
 
 #[actix_web::test]
-async fn keys_of_callers_without_credentials_are_their_addresss_own() {
+async fn anonymous_keys_belong_to_the_address() {
     // Given a service behind a proxy, which distinguishes addresses
     let trusting = |settings: &mut mediary::config::Settings| {
         settings.limits.trusted_proxies = vec![mediary::domain::network::Network::parse("127.0.0.1").unwrap()];

@@ -11,7 +11,7 @@ use crate::support::TestApp;
 use crate::support::picture::base64_png;
 
 #[actix_web::test]
-async fn a_task_is_seen_by_its_owner_and_administrators() {
+async fn only_the_owner_and_administrators_see_a_task() {
     let app = TestApp::start().await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     let task = submit(&app, &alice, UPSCALER, json!({"image": base64_png(8, 8)})).await;
@@ -26,7 +26,7 @@ async fn a_task_is_seen_by_its_owner_and_administrators() {
 }
 
 #[actix_web::test]
-async fn a_task_is_read_where_its_family_is_read_and_nowhere_else() {
+async fn a_task_is_served_only_by_its_own_endpoint_family() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let creative = format!("{SKIN}/creative");

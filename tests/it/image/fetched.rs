@@ -34,7 +34,7 @@ fn failure_of(finished: &Value) -> (String, String) {
 }
 
 #[actix_web::test]
-async fn a_picture_is_fetched_after_the_answer_and_worked_on() {
+async fn a_picture_url_is_fetched_after_the_response() {
     let (app, server) = (TestApp::start().await, pictures().await);
     let alice = app.user("alice").await;
     // Given a server that does not answer yet
@@ -53,7 +53,7 @@ async fn a_picture_is_fetched_after_the_answer_and_worked_on() {
 }
 
 #[actix_web::test]
-async fn every_picture_of_a_job_may_be_at_a_url() {
+async fn every_picture_field_accepts_a_url() {
     let (app, server) = (TestApp::start().await, pictures().await);
     let alice = app.user("alice").await;
     for (path, body) in [
@@ -114,7 +114,7 @@ async fn a_few_redirects_are_followed() {
 }
 
 #[actix_web::test]
-async fn what_is_not_there_or_no_picture_fails_the_task_with_the_reason() {
+async fn missing_and_invalid_pictures_fail_the_task_with_a_reason() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let full_picture = png(20, 10);
@@ -143,7 +143,7 @@ async fn what_is_not_there_or_no_picture_fails_the_task_with_the_reason() {
 }
 
 #[actix_web::test]
-async fn a_size_that_is_learned_late_fails_the_task() {
+async fn an_oversized_fetched_picture_fails_the_task() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let server = FileServer::with_replies(|_| {
@@ -163,7 +163,7 @@ async fn a_size_that_is_learned_late_fails_the_task() {
 }
 
 #[actix_web::test]
-async fn a_file_over_50_mb_is_left_alone() {
+async fn a_file_over_50_mb_is_not_fetched() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let server = FileServer::with_replies(|path| match path {
@@ -180,7 +180,7 @@ async fn a_file_over_50_mb_is_left_alone() {
 }
 
 #[actix_web::test]
-async fn a_server_in_trouble_is_asked_again() {
+async fn temporary_server_errors_are_retried() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let times = Arc::new(AtomicUsize::new(0));
@@ -196,7 +196,7 @@ async fn a_server_in_trouble_is_asked_again() {
 }
 
 #[actix_web::test]
-async fn a_server_that_stays_in_trouble_is_given_up() {
+async fn permanent_server_errors_fail_the_task() {
     // Given a server whose every answer takes ten minutes by the service's clock
     let clock = Environment::manual(Timestamp::from_micros(1_800_000_000_000_000), 7);
     let app = TestApp::start_with(|_| {}, clock.clone()).await;
@@ -220,7 +220,7 @@ async fn a_server_that_stays_in_trouble_is_given_up() {
 }
 
 #[actix_web::test]
-async fn addresses_that_the_service_may_not_call_are_not_called() {
+async fn forbidden_addresses_are_not_called() {
     // Given a service that may call one address of this machine, and a listener on another one
     let server = FileServer::with_replies(|_| status("302 Found", "location: http://127.0.0.2:1/\r\n")).await;
     let listener = TcpListener::bind("127.0.0.2:0").await.expect("a free port");

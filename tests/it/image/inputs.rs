@@ -43,7 +43,7 @@ async fn rejection_reason(bytes: &[u8]) -> String {
 }
 
 #[actix_web::test]
-async fn every_format_comes_back_as_a_picture() {
+async fn every_input_format_gives_a_result() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     for format in
@@ -57,7 +57,7 @@ async fn every_format_comes_back_as_a_picture() {
 }
 
 #[actix_web::test]
-async fn a_picture_that_lies_is_set_upright_by_its_exif_orientation() {
+async fn exif_orientation_is_applied() {
     // Given a JPEG lying on its side, red on its left, whose EXIF orientation turns it clockwise
     let mut exif = b"MM\x00\x2a\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00".to_vec();
     exif.extend([6, 0, 0, 0, 0, 0, 0]);
@@ -92,7 +92,7 @@ async fn sixteen_bits_become_eight_and_grey_becomes_rgb() {
 }
 
 #[actix_web::test]
-async fn of_an_animation_the_first_frame_is_worked_on() {
+async fn the_first_frame_of_an_animation_is_used() {
     let mut bytes = Vec::new();
     let mut encoder = GifEncoder::new(&mut bytes);
     for colour in [[255, 0, 0, 255], [0, 255, 0, 255]] {

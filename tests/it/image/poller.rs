@@ -168,7 +168,7 @@ impl PollerFixture {
 }
 
 #[actix_web::test]
-async fn what_did_not_arrive_is_sent_again_under_the_same_key() {
+async fn an_undelivered_submission_is_resent_with_the_same_key() {
     for kind in [VendorErrorKind::Unreached, VendorErrorKind::Busy] {
         let fixture = start_fixture(false, &[Some(kind), Some(kind)], &[]).await;
         fixture.reaches(TaskStatus::Completed).await;
@@ -187,7 +187,7 @@ async fn what_did_not_arrive_is_sent_again_under_the_same_key() {
 }
 
 #[actix_web::test]
-async fn an_unknown_outcome_ends_the_task_where_a_repetition_could_be_a_second_job() {
+async fn an_unknown_outcome_fails_the_task_if_a_retry_could_duplicate_it() {
     let fixture = start_fixture(false, &[Some(VendorErrorKind::Unknown)], &[]).await;
     let record = fixture.reaches(TaskStatus::Failed).await;
     assert_eq!(fixture.history(), ["TaskSubmitted", "SubmissionStarted", "OutcomeUnknown", "TaskFailed"]);
@@ -197,7 +197,7 @@ async fn an_unknown_outcome_ends_the_task_where_a_repetition_could_be_a_second_j
 }
 
 #[actix_web::test]
-async fn a_refusal_ends_the_task_with_what_the_vendor_said() {
+async fn a_vendor_rejection_fails_the_task_with_its_message() {
     let fixture = start_fixture(true, &[Some(VendorErrorKind::Refused)], &[]).await;
     let record = fixture.reaches(TaskStatus::Failed).await;
     assert_eq!(fixture.history(), ["TaskSubmitted", "SubmissionStarted", "VendorRefused", "TaskFailed"]);
@@ -230,7 +230,7 @@ async fn a_vendor_whose_answer_is_the_result_is_not_polled() {
 }
 
 #[actix_web::test]
-async fn a_job_that_the_vendor_forgot_is_submitted_again() {
+async fn a_job_lost_by_the_vendor_is_resubmitted() {
     let fixture = start_fixture(true, &[], &[JobProgress::Forgotten]).await;
     fixture.reaches(TaskStatus::Completed).await;
     let expected = [
@@ -246,7 +246,7 @@ async fn a_job_that_the_vendor_forgot_is_submitted_again() {
 }
 
 #[actix_web::test]
-async fn a_cancelled_task_fails_at_once_and_what_comes_of_its_job_is_not_taken() {
+async fn a_cancelled_task_fails_and_its_result_is_discarded() {
     // Given a task in progress at the vendor
     let running = vec![JobProgress::Running { permille: None }; 1000];
     let fixture = start_fixture(true, &[], &running).await;

@@ -28,7 +28,7 @@ fn reason(rejected: &TestResponse, pointer: &str) -> String {
 }
 
 #[actix_web::test]
-async fn every_bad_field_is_named_before_anything_is_written() {
+async fn every_invalid_field_is_reported_before_anything_is_stored() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let head = app.app.models().read().position;
@@ -69,7 +69,7 @@ async fn every_bad_field_is_named_before_anything_is_written() {
 }
 
 #[actix_web::test]
-async fn every_endpoint_names_all_its_bad_fields_at_once() {
+async fn every_endpoint_reports_all_invalid_fields() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let too_long = || "x".repeat(10_001);
@@ -141,7 +141,7 @@ async fn a_picture_is_required_and_null_means_absent() {
 }
 
 #[actix_web::test]
-async fn ranges_and_allowed_values_are_told() {
+async fn errors_state_ranges_and_allowed_values() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     for (path, field, value, expected) in [
@@ -164,7 +164,7 @@ async fn ranges_and_allowed_values_are_told() {
 }
 
 #[actix_web::test]
-async fn light_comes_from_one_place() {
+async fn reference_and_lightmap_are_mutually_exclusive() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let both_sources = json!({"image": base64_png(8, 8), "transfer_light_from_reference_image": base64_png(8, 8),
@@ -175,7 +175,7 @@ async fn light_comes_from_one_place() {
 }
 
 #[actix_web::test]
-async fn fields_of_portraits_are_checked_but_ignored_without_a_portrait() {
+async fn portrait_fields_are_validated_and_ignored_without_a_portrait() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let body =
@@ -193,7 +193,7 @@ fn stored_inputs(app: &TestApp) -> usize {
 }
 
 #[actix_web::test]
-async fn pictures_come_in_many_forms_and_nothing_else_is_one() {
+async fn pictures_are_base64_data_uris_or_urls() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let png = base64_png(8, 8);
@@ -210,7 +210,7 @@ async fn pictures_come_in_many_forms_and_nothing_else_is_one() {
 }
 
 #[actix_web::test]
-async fn a_result_that_would_be_too_large_is_refused_where_it_can_be_mended() {
+async fn an_oversized_result_is_rejected_at_its_field() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     for (path, width, height, factor, field) in [

@@ -75,7 +75,7 @@ async fn size_of_result(app: &TestApp, user: &TestUser, path: &str, read_path: &
 }
 
 #[actix_web::test]
-async fn every_job_ends_with_a_picture_whatever_is_asked_for() {
+async fn every_job_variant_gives_a_picture() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     for ResultCase { path, read_path: read, mut body, times } in cases() {
@@ -89,7 +89,7 @@ async fn every_job_ends_with_a_picture_whatever_is_asked_for() {
 }
 
 #[actix_web::test]
-async fn a_picture_alone_is_enough_for_every_job() {
+async fn every_job_needs_only_a_picture() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     for ResultCase { path, read_path: read, .. } in cases() {
@@ -101,7 +101,7 @@ async fn a_picture_alone_is_enough_for_every_job() {
 }
 
 #[actix_web::test]
-async fn answers_are_wrapped_but_for_the_submission_of_a_style_transfer() {
+async fn responses_are_wrapped_except_style_transfer_submissions() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     for ResultCase { path, read_path: read, .. } in cases() {
@@ -125,7 +125,7 @@ async fn seed_of(app: &TestApp, user: &TestUser, path: &str, body: Value) -> Opt
 }
 
 #[actix_web::test]
-async fn chance_decides_only_where_nothing_else_is_asked_for() {
+async fn results_are_random_only_without_fixed_generation() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let image = base64_png(8, 8);
@@ -167,7 +167,7 @@ async fn a_fixed_generation_gives_the_same_file_again() {
 }
 
 #[actix_web::test]
-async fn webhooks_get_the_task_not_wrapped_and_the_precision_upscaler_tells_the_end_only() {
+async fn webhook_bodies_are_unwrapped_and_precision_upscaling_sends_only_the_end() {
     let (app, receiver) = (TestApp::start().await, Receiver::start().await);
     let alice = app.user("alice").await;
     let statuses_at = |received: &[Received], path: &str| -> Vec<String> {

@@ -40,7 +40,7 @@ async fn a_task_of_any_kind_is_shown_with_its_history() {
 }
 
 #[actix_web::test]
-async fn a_cancelled_task_fails_tells_its_webhook_and_stays_so() {
+async fn a_cancelled_task_fails_and_sends_its_webhook() {
     // Given a task whose picture does not arrive
     let (app, server, receiver) =
         (TestApp::start().await, FileServer::with_replies(|_| file(&png(8, 8))).await, Receiver::start().await);
@@ -67,7 +67,7 @@ async fn a_cancelled_task_fails_tells_its_webhook_and_stays_so() {
 }
 
 #[actix_web::test]
-async fn a_task_that_has_ended_stays_as_it_is() {
+async fn cancelling_an_ended_task_changes_nothing() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let task = submit(&app, &alice, UPSCALER, json!({"image": base64_png(8, 8)})).await;
@@ -78,7 +78,7 @@ async fn a_task_that_has_ended_stays_as_it_is() {
 }
 
 #[actix_web::test]
-async fn whoever_prefers_to_wait_is_answered_with_the_end() {
+async fn prefer_wait_returns_the_final_state() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let body = json!({"image": base64_png(8, 8)});
@@ -133,7 +133,7 @@ async fn every_submission_and_every_status_read_waits_at_most_a_minute() {
 }
 
 #[actix_web::test]
-async fn waiting_ends_with_the_time_that_was_asked_for_and_keeps_no_place() {
+async fn prefer_wait_ends_on_time_and_holds_no_slot() {
     // Given a user with a limit of one unfinished task, and a picture that does not arrive
     let one_submission = |settings: &mut Settings| settings.limits.submissions_per_caller = 1;
     let app = TestApp::start_with(one_submission, mediary::environment::Environment::system()).await;

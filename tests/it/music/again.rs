@@ -55,7 +55,7 @@ async fn events(app: &TestApp) -> usize {
 }
 
 #[actix_web::test]
-async fn the_same_form_is_the_same_task_and_the_same_music_also_after_a_restart() {
+async fn a_repeated_form_replays_the_task_and_music_after_a_restart() {
     // Given music that was played to its end
     let app = TestApp::start().await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
@@ -80,7 +80,7 @@ async fn the_same_form_is_the_same_task_and_the_same_music_also_after_a_restart(
 }
 
 #[actix_web::test]
-async fn while_it_is_sent_the_key_is_in_use_and_who_went_away_hears_it_from_the_beginning() {
+async fn a_key_is_in_use_while_streaming_and_replays_after_a_disconnect() {
     // Given a client that has read one line
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
@@ -112,7 +112,7 @@ async fn while_it_is_sent_the_key_is_in_use_and_who_went_away_hears_it_from_the_
 }
 
 #[actix_web::test]
-async fn an_end_that_was_told_is_told_again_and_a_refused_form_is_refused_again() {
+async fn failures_and_rejections_are_replayed() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let fields = [("prompt", "a long drone"), ("duration", "300")];
@@ -131,7 +131,7 @@ async fn an_end_that_was_told_is_told_again_and_a_refused_form_is_refused_again(
 }
 
 #[actix_web::test]
-async fn what_a_crash_cut_off_is_heard_whole_and_is_one_task() {
+async fn an_interrupted_stream_is_regenerated_as_the_same_task() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let fields = [("prompt", "a soft sting"), ("duration", "20")];
     let submit = |process: &Process| {
@@ -154,7 +154,7 @@ async fn what_a_crash_cut_off_is_heard_whole_and_is_one_task() {
 }
 
 #[actix_web::test]
-async fn of_a_vendor_the_music_is_not_kept_and_nothing_is_asked_for_twice() {
+async fn vendor_music_is_not_stored_and_not_requested_twice() {
     let vendor = MusicSim::with_behavior(|request| match request.field("prompt") {
         Some("refused") => error_response("400 Bad Request", "{}"),
         _ => lines(&normal_lines()),
@@ -175,7 +175,7 @@ async fn of_a_vendor_the_music_is_not_kept_and_nothing_is_asked_for_twice() {
 }
 
 #[actix_web::test]
-async fn what_a_vendor_made_is_not_made_by_the_engine_after_the_vendor_has_gone_nor_the_other_way_round() {
+async fn music_is_not_regenerated_by_another_source() {
     // Given music from the vendor, and music from the built-in engine after the vendor was removed
     let vendor = MusicSim::with_behavior(|_| lines(&normal_lines())).await;
     let base = vendor.base();

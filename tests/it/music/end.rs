@@ -13,7 +13,7 @@ use crate::support::{TestApp, client};
 const LONG: [(&str, &str); 2] = [("prompt", "a long calm drone"), ("duration", "360")];
 
 #[actix_web::test]
-async fn a_client_that_goes_away_stops_the_work_and_that_is_recorded() {
+async fn a_disconnect_stops_the_work_and_is_recorded() {
     // Given a client that receives music
     let app = TestApp::start().await;
     let user = app.user("listener").await;
@@ -30,7 +30,7 @@ async fn a_client_that_goes_away_stops_the_work_and_that_is_recorded() {
 }
 
 #[actix_web::test]
-async fn a_cancelled_stream_ends_with_a_line_that_says_so() {
+async fn a_cancelled_stream_ends_with_an_error_line() {
     let app = TestApp::start().await;
     let user = app.user("listener").await;
     let mut listener = MusicListener::request(&app, &user, &LONG).await;
@@ -45,7 +45,7 @@ async fn a_cancelled_stream_ends_with_a_line_that_says_so() {
 }
 
 #[actix_web::test]
-async fn a_service_that_stops_ends_its_streams_and_records_it() {
+async fn a_shutdown_ends_and_records_streams() {
     let app = TestApp::start().await;
     let user = app.user("listener").await;
     let mut listener = MusicListener::request(&app, &user, &LONG).await;
@@ -61,7 +61,7 @@ async fn a_service_that_stops_ends_its_streams_and_records_it() {
 }
 
 #[actix_web::test]
-async fn after_a_crash_a_stream_that_was_being_sent_has_failed_and_says_why() {
+async fn an_open_stream_fails_as_interrupted_after_a_crash() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let task = crash_while_playing(dir.path()).await;
     let process = Process::start(dir.path());
@@ -84,7 +84,7 @@ async fn crash_while_playing(dir: &Path) -> String {
 }
 
 #[actix_web::test]
-async fn a_reader_who_does_not_read_is_waited_for_and_loses_nothing() {
+async fn a_slow_reader_loses_nothing() {
     // Given a client that reads one line, and then nothing for as long as others need for their music
     let app = TestApp::start().await;
     let (slow, quick) = (app.user("slow").await, app.user("quick").await);

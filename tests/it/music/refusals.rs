@@ -20,7 +20,7 @@ async fn tasks(app: &TestApp, user: &TestUser) -> Value {
 }
 
 #[actix_web::test]
-async fn every_bad_field_is_named_and_nothing_is_done() {
+async fn every_invalid_field_is_reported_without_effect() {
     let app = TestApp::start().await;
     let user = app.user("listener").await;
     let (too_long, far_too_long) = ("日".repeat(2_001), "x".repeat(20_000));
@@ -53,7 +53,7 @@ async fn every_bad_field_is_named_and_nothing_is_done() {
 }
 
 #[actix_web::test]
-async fn two_thousand_characters_of_any_alphabet_are_music() {
+async fn prompts_of_2000_characters_are_accepted_in_any_alphabet() {
     let app = TestApp::start().await;
     let user = app.user("listener").await;
     let longest_prompt = format!("  {}\n", "𝄞".repeat(2_000));
@@ -63,7 +63,7 @@ async fn two_thousand_characters_of_any_alphabet_are_music() {
 }
 
 #[actix_web::test]
-async fn what_is_no_form_is_refused_for_what_it_is() {
+async fn other_bodies_than_forms_are_rejected() {
     let app = TestApp::start().await;
     let user = app.user("listener").await;
     let post = || app.request(Method::POST, GENERATE).bearer_auth(&user.token);
@@ -85,7 +85,7 @@ async fn what_is_no_form_is_refused_for_what_it_is() {
 }
 
 #[actix_web::test]
-async fn nobody_unknown_is_played_to_and_there_are_only_so_many_places() {
+async fn music_needs_a_token_and_streams_are_limited() {
     // Given a service with one stream slot, which a client uses
     let app = TestApp::start_with(|settings| settings.music.streams = 1, Environment::system()).await;
     let user = app.user("listener").await;

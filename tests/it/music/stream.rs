@@ -36,7 +36,7 @@ fn decode_length_and_peak(file: &[u8]) -> (usize, f32) {
 }
 
 #[actix_web::test]
-async fn lines_come_in_their_order_and_chunks_make_one_file_of_the_told_length() {
+async fn lines_are_ordered_and_chunks_form_a_file_of_the_announced_length() {
     // Given a user
     let app = TestApp::start_with(
         |settings| settings.music.billing_rate_per_sec = 3,
@@ -84,7 +84,7 @@ async fn lines_come_in_their_order_and_chunks_make_one_file_of_the_told_length()
 }
 
 #[actix_web::test]
-async fn the_length_is_inferred_from_the_prompt_when_none_or_an_empty_one_is_given() {
+async fn the_length_is_inferred_from_the_prompt_if_absent() {
     let app = TestApp::start().await;
     let user = app.user("listener").await;
     for fields in [&[("prompt", "three seconds of rain")][..], &[("prompt", "three seconds of rain"), ("duration", "")]]
@@ -96,7 +96,7 @@ async fn the_length_is_inferred_from_the_prompt_when_none_or_an_empty_one_is_giv
 }
 
 #[actix_web::test]
-async fn the_same_words_give_the_same_music_to_everybody_and_are_not_compressed_on_their_way() {
+async fn the_same_prompt_gives_identical_uncompressed_bytes() {
     let app = TestApp::start().await;
     let (first_user, second_user) = (app.user("one").await, app.user("other").await);
     let fields = [("prompt", "a bright sting"), ("duration", "1"), ("unknown", "ignored")];

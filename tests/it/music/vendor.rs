@@ -45,7 +45,7 @@ fn audio_text(lines: &[Value]) -> String {
 }
 
 #[actix_web::test]
-async fn a_vendor_is_asked_by_the_same_interface_and_its_music_passed_on() {
+async fn a_vendor_is_called_with_the_same_api_and_its_music_passed_on() {
     // Given a service with a vendor
     let vendor = MusicSim::with_behavior(|_| lines(&normal_lines())).await;
     let base = vendor.base();
@@ -80,7 +80,7 @@ async fn a_vendor_is_asked_by_the_same_interface_and_its_music_passed_on() {
 }
 
 #[actix_web::test]
-async fn each_line_is_passed_on_before_the_next_is_there() {
+async fn lines_are_passed_on_as_they_arrive() {
     let vendor = MusicSim::with_behavior(|_| {
         [lines(&[duration(), title(), sound("one")]), vec![StreamAction::Silence]].concat()
     })
@@ -102,7 +102,7 @@ async fn each_line_is_passed_on_before_the_next_is_there() {
 }
 
 #[actix_web::test]
-async fn a_cancelled_stream_closes_the_connection_to_the_vendor_even_before_it_has_answered() {
+async fn cancelling_closes_the_vendor_connection_at_any_time() {
     let vendor = MusicSim::with_behavior(|_| vec![StreamAction::Silence]).await;
     let app = served_by(&vendor).await;
     let user = app.user("listener").await;
@@ -117,7 +117,7 @@ async fn a_cancelled_stream_closes_the_connection_to_the_vendor_even_before_it_h
 }
 
 #[actix_web::test]
-async fn a_slow_reader_slows_the_vendor() {
+async fn a_slow_reader_slows_the_vendor_down() {
     // Given a vendor with endless music, and a client that reads one line and then nothing
     let chunk = sound(&"x".repeat(40_000)).to_string() + "\n";
     let vendor = MusicSim::with_behavior(move |_| {
@@ -153,7 +153,7 @@ async fn a_slow_reader_slows_the_vendor() {
 }
 
 #[actix_web::test]
-async fn a_reader_who_takes_nothing_keeps_neither_the_vendor_nor_the_place_beyond_the_deadline() {
+async fn a_stalled_reader_releases_the_vendor_and_slot_at_the_deadline() {
     // Given the only slot, held by a client that reads one line of endless music and then nothing
     let chunk = sound(&"x".repeat(40_000)).to_string() + "\n";
     let vendor = MusicSim::with_behavior(move |_| {
@@ -183,7 +183,7 @@ async fn a_reader_who_takes_nothing_keeps_neither_the_vendor_nor_the_place_beyon
 }
 
 #[actix_web::test]
-async fn the_key_is_told_to_nobody_even_where_the_vendor_tells_it() {
+async fn the_vendor_key_is_never_disclosed_even_if_the_vendor_echoes_it() {
     let with_key = json!({"type": "title", "title": format!("for {API_KEY}"), "display_tags": [API_KEY]});
     let failing = json!({"type": "error", "code": API_KEY, "message": format!("{API_KEY} has no credit")});
     let vendor = MusicSim::with_behavior(move |request| match request.field("prompt") {
@@ -209,7 +209,7 @@ async fn the_key_is_told_to_nobody_even_where_the_vendor_tells_it() {
 }
 
 #[actix_web::test]
-async fn a_vendor_that_keeps_failing_is_left_alone_for_a_while_and_nothing_is_recorded_then() {
+async fn an_open_circuit_rejects_requests_without_recording_them() {
     // Given a vendor that fails
     let vendor = MusicSim::with_behavior(|_| error_response("500 Internal Server Error", "{}")).await;
     let base = vendor.base();
@@ -257,7 +257,7 @@ async fn a_vendor_that_keeps_failing_is_left_alone_for_a_while_and_nothing_is_re
 }
 
 #[actix_web::test]
-async fn after_a_crash_while_the_vendor_was_asked_nobody_asks_it_again_and_the_task_says_that_it_is_unknown() {
+async fn a_crash_during_a_vendor_call_gives_outcome_unknown_without_a_retry() {
     // Given a service that is killed while its vendor processes a request, and another while it receives the response
     let vendor = MusicSim::with_behavior(|asked| match asked.field("prompt") {
         Some("heard") => [lines(&[duration()]), vec![StreamAction::Silence]].concat(),
@@ -290,7 +290,7 @@ async fn after_a_crash_while_the_vendor_was_asked_nobody_asks_it_again_and_the_t
 }
 
 #[actix_web::test]
-async fn what_comes_after_the_end_is_not_read() {
+async fn lines_after_complete_are_ignored() {
     let vendor = MusicSim::with_behavior(|_| {
         [lines(&[duration(), title(), sound("one"), complete(), sound("two")]), vec![StreamAction::Silence]].concat()
     })

@@ -192,16 +192,16 @@ fn check(
 }
 
 #[actix_web::test]
-async fn what_is_odd_but_whole_is_music() {
+async fn unusual_but_complete_streams_succeed() {
     holds(valid_rows(), true).await;
 }
 
 #[actix_web::test]
-async fn every_answer_without_a_first_line_has_its_outcome() {
+async fn every_response_without_a_first_line_has_its_outcome() {
     holds(rejected_rows(), false).await;
 }
 
 #[actix_web::test]
-async fn every_stream_that_goes_wrong_has_its_outcome() {
+async fn every_broken_stream_has_its_outcome() {
     holds(broken_rows(), true).await;
 }

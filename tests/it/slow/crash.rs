@@ -30,7 +30,7 @@ const SNAPSHOT_EVERY: u64 = 4;
 const PLAIN_EVERY: u64 = 5;
 
 #[actix_web::test]
-async fn answered_commands_survive_kill_9() {
+async fn acknowledged_commands_survive_kill_9() {
     let rounds: u64 = std::env::var("CRASH_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(10);
     let data = tempfile::tempdir().unwrap();
     let receiver = Receiver::start().await;

@@ -76,7 +76,7 @@ enum Outcome {
 }
 
 #[test]
-fn damage_is_mended_or_named_and_never_served() {
+fn damage_is_repaired_or_reported_and_never_served() {
     // Given a log
     let full = std::env::var("DAMAGE_CASES").is_ok_and(|cases| cases == "full");
     let plan = if full {

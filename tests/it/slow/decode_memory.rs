@@ -112,7 +112,7 @@ fn encoded(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_weighed_is_enough_for_every_format() {
+fn the_memory_estimate_suffices_for_every_format() {
     const SIDES: (u32, u32) = (4000, 2500);
     let (width, height) = SIDES;
     let rgb = DynamicImage::new_rgb8(width, height);
@@ -145,7 +145,7 @@ fn what_is_weighed_is_enough_for_every_format() {
 }
 
 #[test]
-fn rows_of_a_png_are_checked_without_keeping_them() {
+fn png_rows_are_checked_without_buffering() {
     let deep = figures("deep", &deep_png(5000, 4000, false, b""));
     assert!(deep.is_good && deep.inspecting <= SLACK, "{} bytes", deep.inspecting);
 }
@@ -201,7 +201,7 @@ async fn eight_submissions_of_large_pictures_stay_within_the_memory_of_the_decod
 }
 
 #[test]
-fn a_picture_that_needs_more_than_all_of_the_memory_is_refused_with_the_figures() {
+fn a_picture_beyond_the_memory_budget_is_rejected_with_the_figures() {
     let decoders = PictureDecoders::new(64 << 20);
     let message = decoders.inspect(&deep_png(8000, 5000, false, b"")).unwrap_err().to_string();
     assert_eq!(message, "requires 181 MB of memory to decode; at most 68 MB are allowed");

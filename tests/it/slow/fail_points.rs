@@ -63,7 +63,7 @@ fn assert_it_ended_itself(status: ExitStatus, step: CommitStep) {
 }
 
 #[actix_web::test]
-async fn a_first_start_killed_after_any_step_starts_again() {
+async fn a_first_start_killed_after_any_step_can_be_repeated() {
     for step in FIRST {
         // Given a first start that ends after a step; HEAD is first synced at a change of segments or at a stop
         let data = tempfile::tempdir().unwrap();

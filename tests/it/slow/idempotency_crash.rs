@@ -105,7 +105,7 @@ impl KeyedWriter {
 }
 
 #[actix_web::test]
-async fn every_key_leads_to_one_thing_over_kill_9() {
+async fn every_idempotency_key_has_one_effect_over_kill_9() {
     let rounds: u64 = std::env::var("CRASH_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(8);
     let data = tempfile::tempdir().unwrap();
     let mut writers: Vec<_> = (0..WRITERS).map(KeyedWriter::new).collect();

@@ -87,7 +87,7 @@ fn number_in(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn the_registry_agrees_with_a_simple_model() {
+fn the_registry_matches_its_model() {
     let [cases, seed, steps] = ["MODEL_CASES", "MODEL_SEED", "MODEL_STEPS"].map(number_in);
     let first = seed.unwrap_or(0x5EED);
     let steps = steps.map_or(STEPS, |steps| usize::try_from(steps).expect("a number of steps"));
@@ -196,7 +196,7 @@ fn routes_never_asked(asked_routes: &BTreeSet<(Method, String)>) -> Vec<String> 
 }
 
 #[test]
-fn a_route_that_no_life_asks_is_found() {
+fn routes_missing_from_the_model_are_detected() {
     // Given cases that requested only one route
     let asked_routes = [(Method::GET, "/nodes/gamma/versions".to_owned())].into();
     // Then exactly the other routes of the registry are reported

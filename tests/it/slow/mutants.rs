@@ -49,7 +49,7 @@ fn try_mutants_of(kind: &str, count: u64) {
 }
 
 #[test]
-fn harm_is_noticed() {
+fn harmful_mutants_are_detected() {
     // Without a resettable peak in the kernel, only unbounded memory use is detected.
     let is_measured = std::fs::write("/proc/self/clear_refs", "5").is_ok();
     for (kind, noticed) in HARMFUL.into_iter().filter(|(kind, _)| is_measured || *kind != "a glutton") {
@@ -59,7 +59,7 @@ fn harm_is_noticed() {
 }
 
 #[test]
-fn every_seed_is_taken_but_the_film_in_another_codec() {
+fn every_seed_except_the_unsupported_video_is_accepted() {
     for kind in ["png", "jpeg", "webp", "gif", "bmp", "tiff", "film", "archive", "text", "form", "commit"] {
         let output = test_child(&["rejected-seeds", kind]).output().unwrap();
         let expected = if kind == "film" { "1\n" } else { "0\n" };
@@ -82,7 +82,7 @@ fn mutants_of_other_pictures_do_no_harm() {
 }
 
 #[test]
-fn mutants_of_films_do_no_harm() {
+fn mutants_of_videos_do_no_harm() {
     try_mutants_of("film", 150);
 }
 

@@ -44,7 +44,7 @@ fn disk(cuts: u64) -> Option<SimulatedDisk> {
 }
 
 #[actix_web::test]
-async fn answered_commands_survive_a_power_cut() {
+async fn acknowledged_commands_survive_a_power_cut() {
     let cuts: u64 = std::env::var("POWER_CUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let Some(mut disk) = disk(cuts) else { return };
     let receiver = Receiver::start().await;

@@ -259,16 +259,16 @@ async fn crashes(mode: SimMode) {
 }
 
 #[actix_web::test]
-async fn nothing_is_paid_for_twice_where_the_vendor_honours_keys() {
+async fn no_job_is_charged_twice_with_recovery_by_key() {
     crashes(SimMode::HonoursKeys).await;
 }
 
 #[actix_web::test]
-async fn nothing_is_paid_for_twice_where_the_vendor_can_be_searched() {
+async fn no_job_is_charged_twice_with_recovery_by_search() {
     crashes(SimMode::Searchable).await;
 }
 
 #[actix_web::test]
-async fn nothing_is_paid_for_twice_where_nothing_can_be_found_out() {
+async fn no_job_is_charged_twice_without_recovery() {
     crashes(SimMode::Neither).await;
 }

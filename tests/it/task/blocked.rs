@@ -36,7 +36,7 @@ async fn goes_on(app: &TestApp, user: &TestUser, task: &str) {
 }
 
 #[actix_web::test]
-async fn a_picture_that_cannot_be_fetched_yet_is_told_with_the_reason_and_no_place_in_a_queue() {
+async fn an_unfetched_picture_is_shown_in_blocked_by_without_a_queue_position() {
     // Given a picture at an address without a listener
     let (socket, address) = vacant_port();
     let url = format!("http://{address}/image.png");
@@ -62,7 +62,7 @@ async fn a_picture_that_cannot_be_fetched_yet_is_told_with_the_reason_and_no_pla
 }
 
 #[actix_web::test]
-async fn a_deadline_says_what_kept_the_task_last() {
+async fn deadline_exceeded_includes_the_last_blocker() {
     // Given a short deadline, and a picture at an address without a listener
     let (_socket, address) = vacant_port();
     let url = format!("http://{address}/image.png");
@@ -80,7 +80,7 @@ async fn a_deadline_says_what_kept_the_task_last() {
 }
 
 #[actix_web::test]
-async fn a_server_of_pictures_in_trouble_is_told_by_its_status() {
+async fn blocked_by_has_the_status_of_the_picture_server() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let server = FileServer::with_replies(|_| status("503 Service Unavailable", "")).await;
@@ -96,7 +96,7 @@ async fn a_server_of_pictures_in_trouble_is_told_by_its_status() {
 }
 
 #[actix_web::test]
-async fn whoever_comes_while_a_task_is_hindered_is_told_when_that_is_over() {
+async fn a_stream_reports_when_a_task_is_unblocked() {
     // Given a task in progress at a vendor that then cannot be polled
     let down = Arc::new(AtomicBool::new(false));
     let fails = down.clone();
@@ -138,7 +138,7 @@ async fn whoever_comes_while_a_task_is_hindered_is_told_when_that_is_over() {
 }
 
 #[actix_web::test]
-async fn a_vendor_that_is_not_reached_is_told_without_what_only_the_operator_knows() {
+async fn blocked_by_hides_vendor_internals() {
     // Given a vendor at an address without a listener
     let (socket, address) = vacant_port();
     let base = format!("http://{address}");

@@ -37,7 +37,7 @@ async fn some_tasks(app: &TestApp, user: &TestUser, count: u32) -> Vec<String> {
 }
 
 #[actix_web::test]
-async fn pages_of_own_tasks_join_without_gap_or_double_also_after_a_restart() {
+async fn task_pages_have_no_gaps_or_duplicates_after_a_restart() {
     // Given tasks of two users
     let app = TestApp::start().await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
@@ -61,7 +61,7 @@ async fn pages_of_own_tasks_join_without_gap_or_double_also_after_a_restart() {
 }
 
 #[actix_web::test]
-async fn administrators_are_told_whose_a_task_is_and_nobody_else() {
+async fn only_administrators_see_task_owners() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let task = some_tasks(&app, &alice, 1).await.remove(0);
@@ -77,7 +77,7 @@ async fn administrators_are_told_whose_a_task_is_and_nobody_else() {
 }
 
 #[actix_web::test]
-async fn streams_and_cancels_tell_administrators_whose_a_task_is_and_nobody_else() {
+async fn streams_and_cancellations_show_owners_to_administrators_only() {
     // Given a task whose picture does not arrive, followed by its owner and by an administrator
     let (app, server) = (TestApp::start().await, FileServer::with_replies(|_| file(&png(8, 8))).await);
     let alice = app.user("alice").await;
@@ -105,7 +105,7 @@ async fn streams_and_cancels_tell_administrators_whose_a_task_is_and_nobody_else
 }
 
 #[actix_web::test]
-async fn filters_select_what_they_say() {
+async fn task_filters_apply() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let tasks = some_tasks(&app, &alice, 6).await;
@@ -135,7 +135,7 @@ async fn filters_select_what_they_say() {
 }
 
 #[actix_web::test]
-async fn every_parameter_that_is_wrong_is_named() {
+async fn every_invalid_parameter_is_reported() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let query = "kind=image&state=DONE&created_from=now&created_to=then&cursor=1042&limit=0&owner=me";
@@ -150,7 +150,7 @@ async fn every_parameter_that_is_wrong_is_named() {
 }
 
 #[actix_web::test]
-async fn what_belongs_to_somebody_else_is_forbidden_in_tasks_and_credits_alike() {
+async fn other_users_task_lists_and_credits_are_forbidden() {
     let app = TestApp::start().await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     for path in [format!("/tasks?owner={}", bob.id), format!("/users/credits?user={}", bob.id)] {

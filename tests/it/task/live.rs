@@ -19,7 +19,7 @@ fn progress(view: &Value) -> f64 {
 }
 
 #[actix_web::test]
-async fn what_a_vendor_says_of_its_progress_is_told_live_and_never_falls() {
+async fn vendor_progress_is_reported_live_and_never_decreases() {
     // Given a vendor that reports progress for some seconds, once with a lower value
     let started_at = OnceLock::new();
     let sim = vendor(Duration::ZERO, move |request| {
@@ -70,7 +70,7 @@ async fn what_a_vendor_says_of_its_progress_is_told_live_and_never_falls() {
     fixture.app.stop().await;
 }
 
-/// Surroundings in which files are stored only after the sender is dropped.
+/// Environment in which files are stored only after the sender is dropped.
 fn held_environment() -> (Environment, Sender<()>) {
     let (sender, receiver) = channel::<()>();
     let receiver = Mutex::new(receiver);
@@ -83,7 +83,7 @@ fn held_environment() -> (Environment, Sender<()>) {
 }
 
 #[actix_web::test]
-async fn the_engine_inside_tells_how_many_pictures_are_drawn() {
+async fn the_built_in_engine_reports_rendered_frames() {
     // Given a film that is drawn but not stored
     let (environment, hold) = held_environment();
     let app = TestApp::start_with(|_| {}, environment).await;

@@ -40,7 +40,7 @@ async fn follow_with_script(app: &TestApp, token: &str, task: &str, last: &str) 
 }
 
 #[actix_web::test]
-async fn the_lines_that_are_shown_follow_a_task_and_come_back() {
+async fn the_documented_script_follows_a_task_and_reconnects() {
     // Given a completed task
     let app = TestApp::start().await;
     let ada = app.user("ada").await;

@@ -105,7 +105,7 @@ fn jobs(picture: &str, video: &Value) -> Vec<(String, Value)> {
 }
 
 #[actix_web::test]
-async fn a_task_tells_every_field_that_it_was_asked_for() {
+async fn a_task_returns_every_requested_parameter() {
     // Given a job of each kind with every field of its form
     let fixture = VideoFixture::start().await;
     let (app, token) = (&fixture.app, fixture.alice.token.as_str());
@@ -141,7 +141,7 @@ async fn a_task_tells_every_field_that_it_was_asked_for() {
 }
 
 #[actix_web::test]
-async fn what_was_not_given_is_told_as_it_is_by_default() {
+async fn omitted_parameters_are_returned_with_their_defaults() {
     let fixture = VideoFixture::start().await;
     let (app, token) = (&fixture.app, fixture.alice.token.as_str());
     let server = FileServer::with_replies(|_| file(&png(8, 8))).await;

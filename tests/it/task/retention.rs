@@ -36,7 +36,7 @@ async fn result_is_gone(app: &TestApp, task: &Value) -> TestResponse {
 }
 
 #[actix_web::test]
-async fn results_are_removed_when_their_time_is_over_unless_a_younger_task_needs_them() {
+async fn expired_files_are_removed_unless_shared_with_a_newer_task() {
     // Given a retention of a day, two tasks that share their files, 12 hours apart, and one with its own files
     let environment = Environment::manual(Timestamp::parse("2026-03-01T00:00:00Z").unwrap(), 7);
     let a_day = |settings: &mut Settings| settings.media.retention = 24 * HOUR;

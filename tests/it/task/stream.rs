@@ -93,7 +93,7 @@ impl TaskStreamReader {
 }
 
 #[actix_web::test]
-async fn a_task_is_followed_from_its_snapshot_to_its_end_and_no_change_is_told_twice() {
+async fn a_task_stream_starts_with_a_snapshot_and_repeats_no_change() {
     // Given a task whose picture does not arrive, and a reader
     let (app, server) = (TestApp::start().await, FileServer::with_replies(|_| file(&png(8, 8))).await);
     let (alice, bob, client) = (app.user("alice").await, app.user("bob").await, client());
@@ -125,7 +125,7 @@ async fn a_task_is_followed_from_its_snapshot_to_its_end_and_no_change_is_told_t
 }
 
 #[actix_web::test]
-async fn a_task_that_has_ended_is_told_at_once_and_only_so_many_streams_are_open() {
+async fn an_ended_task_streams_its_state_and_streams_are_limited() {
     let (app, server) = (TestApp::start().await, FileServer::with_replies(|_| file(&png(8, 8))).await);
     let (alice, bob, client) = (app.user("alice").await, app.user("bob").await, client());
     let finished_task = submit(&app, &alice, UPSCALER, json!({"image": base64_png(8, 8)})).await;
@@ -167,7 +167,7 @@ async fn a_task_that_has_ended_is_told_at_once_and_only_so_many_streams_are_open
 }
 
 #[actix_web::test]
-async fn while_nothing_happens_there_are_heartbeats() {
+async fn idle_streams_send_heartbeats() {
     // Given a reader of a task whose picture does not arrive, with a short heartbeat interval
     assert_eq!(Settings::default().streams.heartbeat, Duration::from_secs(15));
     let short = |settings: &mut Settings| settings.streams.heartbeat = Duration::from_millis(100);
@@ -188,7 +188,7 @@ async fn while_nothing_happens_there_are_heartbeats() {
 }
 
 #[actix_web::test]
-async fn a_reader_goes_on_over_a_killed_service() {
+async fn a_reader_resumes_after_kill_9() {
     // Given a reader of a task whose picture does not arrive
     let (dir, server) = (tempfile::tempdir().unwrap(), FileServer::with_replies(|_| file(&png(8, 8))).await);
     server.release(false);

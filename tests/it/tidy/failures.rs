@@ -16,7 +16,7 @@ const HEADS: [&str; 6] =
 const NAMED: [&str; 3] = ["cancelled", "client_gone", TaskFailure::INTERRUPTED];
 
 #[test]
-fn tasks_fail_with_the_codes_that_are_listed_and_no_others() {
+fn exactly_the_listed_failure_codes_are_used() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut emitted_codes: BTreeSet<_> = NAMED.map(str::to_owned).into();
     for path in files(&["src", "crates"]).iter().filter(|path| is_rust(path)) {

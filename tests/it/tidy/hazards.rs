@@ -7,7 +7,7 @@ use std::path::Path;
 const UNGUARDED: &str = "not guarded";
 
 #[test]
-fn every_hazard_names_tests_that_exist_or_says_that_there_is_none() {
+fn every_hazard_names_existing_tests() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("docs/hazards.md")).expect("the page of hazards");
     // The second table has the numbers of runs.

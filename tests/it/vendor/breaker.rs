@@ -33,7 +33,7 @@ async fn circuit_becomes(app: &TestApp, expected: &[&str]) {
 }
 
 #[actix_web::test]
-async fn a_vendor_that_nobody_answers_for_fails_no_task() {
+async fn an_unreachable_vendor_fails_no_task() {
     // Given an address without a listener
     let (socket, address) = vacant_port();
     let base = format!("http://{address}");
@@ -66,7 +66,7 @@ async fn a_vendor_that_nobody_answers_for_fails_no_task() {
 }
 
 #[actix_web::test]
-async fn a_vendor_that_fails_is_given_no_job_before_it_has_answered_a_question() {
+async fn a_failing_vendor_gets_a_probe_before_the_next_job() {
     // Given a vendor that accepts submissions and fails every request
     let down = Arc::new(AtomicBool::new(true));
     let fails = down.clone();
@@ -108,7 +108,7 @@ async fn a_vendor_that_fails_is_given_no_job_before_it_has_answered_a_question()
 }
 
 #[actix_web::test]
-async fn a_vendor_that_asks_for_a_pause_is_left_alone_by_every_task() {
+async fn retry_after_pauses_all_calls_to_the_vendor() {
     // Given a vendor that is busy at its first request
     let vendor = VendorSim::with_behavior(sim(SimMode::Neither, Duration::ZERO), |request| {
         if request.kind == SimRequestKind::Submission && request.count == 1 && request.prompt == "first" {

@@ -25,7 +25,7 @@ async fn is_with_the_vendor(app: &TestApp, user: &TestUser, task: &str) {
 }
 
 #[actix_web::test]
-async fn every_kind_of_job_is_done_by_the_vendor_and_its_result_served_by_us() {
+async fn every_job_runs_at_the_vendor_and_its_result_is_served_locally() {
     let vendor = VendorSim::start(sim(SimMode::Neither, Duration::from_millis(30))).await;
     let app = app(&vendor, SimMode::Neither).await;
     let user = app.user("u").await;
@@ -54,7 +54,7 @@ async fn every_kind_of_job_is_done_by_the_vendor_and_its_result_served_by_us() {
 }
 
 #[actix_web::test]
-async fn a_restart_resumes_what_the_vendor_has_and_submits_nothing_twice() {
+async fn a_restart_resumes_vendor_jobs_without_resubmission() {
     for mode in [SimMode::HonoursKeys, SimMode::Searchable, SimMode::Neither] {
         // Given tasks in progress at the vendor, for longer than the service runs
         let vendor = VendorSim::start(sim(mode, Duration::from_hours(1))).await;
@@ -84,7 +84,7 @@ async fn a_restart_resumes_what_the_vendor_has_and_submits_nothing_twice() {
 }
 
 #[actix_web::test]
-async fn a_cancelled_task_is_not_asked_after_any_more() {
+async fn a_cancelled_task_is_no_longer_polled() {
     // Given a task in progress at the vendor
     let vendor = VendorSim::start(sim(SimMode::Neither, Duration::from_hours(1))).await;
     let app = app(&vendor, SimMode::Neither).await;
@@ -106,7 +106,7 @@ async fn a_cancelled_task_is_not_asked_after_any_more() {
 }
 
 #[actix_web::test]
-async fn the_key_of_the_vendor_is_shown_nowhere() {
+async fn the_vendor_key_is_never_disclosed() {
     // Given a vendor that repeats the API key in its rejection
     let vendor = VendorSim::with_behavior(sim(SimMode::Neither, Duration::ZERO), |_| {
         let body = json!({"error": {"message": format!("key {API_KEY} has no credit")}});

@@ -244,20 +244,20 @@ impl FaultTable {
 }
 
 #[actix_web::test]
-async fn every_fault_has_its_outcome_where_the_vendor_honours_keys() {
+async fn every_fault_has_its_outcome_with_recovery_by_key() {
     let rows = submissions().into_iter().chain(polls()).chain(results()).collect();
     let (table, outcomes) = table(SimMode::HonoursKeys, rows, Duration::from_hours(1)).await;
     table.holds(outcomes).await;
 }
 
 #[actix_web::test]
-async fn every_fault_of_a_submission_has_its_outcome_where_the_vendor_can_be_searched() {
+async fn every_submission_fault_has_its_outcome_with_recovery_by_search() {
     let (table, outcomes) = table(SimMode::Searchable, submissions(), Duration::from_hours(1)).await;
     table.holds(outcomes).await;
 }
 
 #[actix_web::test]
-async fn every_fault_has_its_outcome_where_nothing_can_be_found_out() {
+async fn every_fault_has_its_outcome_without_recovery() {
     let rows = submissions().into_iter().chain(polls()).collect();
     let (table, outcomes) = table(SimMode::Neither, rows, Duration::from_hours(1)).await;
     table.holds(outcomes).await;
@@ -265,7 +265,7 @@ async fn every_fault_has_its_outcome_where_nothing_can_be_found_out() {
 
 #[actix_web::test]
 #[rustfmt::skip]
-async fn what_never_gets_better_ends_at_the_deadline() {
+async fn persistent_faults_end_at_the_deadline() {
     use SimRequestKind::{Poll as P, Search, Submission as S};
     let deadline_outcome = |paid| FaultOutcome::Fails("deadline_exceeded", paid);
     let rows = vec![

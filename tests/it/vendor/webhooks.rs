@@ -13,7 +13,7 @@ use crate::support::eventually::eventually;
 use crate::support::vendor_sim::{SimMode, SimRequestKind, VendorSim};
 
 #[actix_web::test]
-async fn a_hint_only_has_the_vendor_asked() {
+async fn a_vendor_webhook_only_triggers_a_status_read() {
     // Given a service that polls once an hour, and an unfinished job
     let vendor = VendorSim::start(sim(SimMode::Neither, Duration::from_hours(2))).await;
     let base = vendor.base();

@@ -20,7 +20,7 @@ async fn a_remote_vendor_works_for_callers_with_a_token_only() {
 }
 
 #[actix_web::test]
-async fn videos_of_others_are_not_there_and_administrators_see_them() {
+async fn other_users_videos_are_404_except_for_administrators() {
     let fixture = VideoFixture::start().await;
     let task = fixture.submit(START_END, of_prompt("p")).await;
     fixture.wait_for_end(&task).await;
@@ -39,7 +39,7 @@ async fn videos_of_others_are_not_there_and_administrators_see_them() {
 }
 
 #[actix_web::test]
-async fn a_task_of_another_gateway_is_none_of_the_video_gateway() {
+async fn tasks_of_other_gateways_are_404() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let picture = json!({"image": crate::support::picture::base64_png(4, 4)});
@@ -49,7 +49,7 @@ async fn a_task_of_another_gateway_is_none_of_the_video_gateway() {
 }
 
 #[actix_web::test]
-async fn a_caller_has_so_many_tasks_unfinished() {
+async fn unfinished_videos_are_limited_per_caller() {
     let sim = vendor(Duration::from_hours(1), |_| SimBehavior::Normal).await;
     let fixture = VideoFixture::with_vendor(sim, |settings| settings.limits.submissions_per_caller = 2).await;
     fixture.submit(START_END, of_prompt("a")).await;

@@ -28,7 +28,7 @@ fn sums(ledger: &Value) -> [i64; 4] {
 }
 
 #[actix_web::test]
-async fn credits_are_held_then_charged_or_given_back_and_a_restart_changes_nothing() {
+async fn credits_are_held_charged_or_refunded_across_a_restart() {
     let sim = vendor(Duration::ZERO, behavior).await;
     let fixture = VideoFixture::with_vendor(sim, |_| {}).await;
     // Given a completed task, two failed ones, and two running ones of which one is cancelled; each costs 8

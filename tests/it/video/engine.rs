@@ -33,7 +33,7 @@ async fn fetched(app: &TestApp, url: &Value) -> (String, Vec<u8>) {
 }
 
 #[actix_web::test]
-async fn a_film_is_made_as_it_was_asked_for_and_goes_on_only_where_it_can_be_read() {
+async fn a_video_has_the_requested_format_and_can_be_extended() {
     let app = TestApp::start_with(|_| {}, Environment::system()).await;
     let alice = app.user("alice").await;
     let mut body = smallest("pan right in the rain");
@@ -63,7 +63,7 @@ async fn a_film_is_made_as_it_was_asked_for_and_goes_on_only_where_it_can_be_rea
 }
 
 #[actix_web::test]
-async fn background_music_is_heard_where_the_model_heeds_it() {
+async fn background_music_is_added_if_the_model_supports_it() {
     let app = TestApp::start_with(|_| {}, Environment::system()).await;
     let alice = app.user("alice").await;
     let film = async |model: &str, prompt: &str, bgm: bool, audio: bool| {
@@ -93,7 +93,7 @@ async fn background_music_is_heard_where_the_model_heeds_it() {
 }
 
 #[actix_web::test]
-async fn without_a_remote_vendor_no_token_is_needed_and_words_are_enough() {
+async fn the_built_in_engine_needs_no_token_and_no_picture() {
     let app = TestApp::start_with(|_| {}, Environment::system()).await;
     let body =
         json!({"prompt": "a calm sea", "model": "vq1", "duration": 1, "resolution": "360p", "aspect_ratio": "1:1"});

@@ -7,7 +7,7 @@ use crate::support::files::{FileServer, file};
 use crate::support::vendor_sim::CLIP;
 
 #[actix_web::test]
-async fn an_own_video_goes_on_and_the_vendor_is_told_its_own_name_for_it() {
+async fn an_extension_sends_the_vendor_its_own_creation_id() {
     let fixture = VideoFixture::start().await;
     let first = fixture.submit(START_END, of_prompt("first")).await;
     let creation = fixture.wait_for_end(&first).await["creations"][0].clone();
@@ -54,7 +54,7 @@ async fn a_video_made_elsewhere_is_extended_under_the_id_that_the_client_gives()
 }
 
 #[actix_web::test]
-async fn what_is_fetched_must_be_a_video() {
+async fn a_fetched_input_must_be_a_video() {
     let fixture = VideoFixture::start().await;
     let first = fixture.submit(START_END, of_prompt("first")).await;
     let own_video = fixture.wait_for_end(&first).await["creations"][0]["id"].clone();

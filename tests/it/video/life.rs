@@ -10,7 +10,7 @@ use crate::support::receiver::{Received, Receiver};
 use crate::support::vendor_sim::{CLIP, SimBehavior};
 
 #[actix_web::test]
-async fn every_endpoint_echoes_what_the_seed_lists_and_makes_a_video() {
+async fn every_endpoint_echoes_its_parameters_and_makes_a_video() {
     let fixture = VideoFixture::start().await;
     let picture = base64_png(8, 8);
     let frames = json!([{"key_image": picture, "prompt": "up"}, {"key_image": picture, "duration": 8}]);
@@ -50,7 +50,7 @@ async fn every_endpoint_echoes_what_the_seed_lists_and_makes_a_video() {
 }
 
 #[actix_web::test]
-async fn what_is_not_given_is_what_the_contract_says() {
+async fn omitted_parameters_have_the_contract_defaults() {
     let fixture = VideoFixture::start().await;
     let first = fixture.submit(START_END, json!({"prompt": "p"})).await;
     let second = fixture.submit(START_END, json!({"prompt": "p"})).await;
@@ -79,7 +79,7 @@ async fn what_is_not_given_is_what_the_contract_says() {
 }
 
 #[actix_web::test]
-async fn a_video_goes_through_every_state_and_its_callback_hears_of_each() {
+async fn a_video_passes_every_state_with_a_callback_each() {
     let fixture = VideoFixture::start().await;
     let receiver = Receiver::start().await;
     let body = json!({"prompt": "p", "callback_url": receiver.url("/hook"), "payload": "order \"41\"\n\u{1F3B5}"});
@@ -121,7 +121,7 @@ async fn lists_show_videos_by_kind_and_by_the_state_of_any_kind() {
 }
 
 #[actix_web::test]
-async fn a_submission_waits_when_it_is_asked_to_and_is_made_once_for_a_key() {
+async fn a_submission_supports_prefer_wait_and_idempotency_keys() {
     let fixture = VideoFixture::with_vendor(vendor(Duration::ZERO, |_| SimBehavior::Normal).await, |_| {}).await;
     let submission_request = || fixture.app.request(reqwest::Method::POST, START_END).bearer_auth(&fixture.alice.token);
     let keyed_request =

@@ -109,7 +109,7 @@ fn short_text(value: &Value) -> String {
 }
 
 #[actix_web::test]
-async fn every_limit_holds_at_its_edge_and_not_beyond() {
+async fn every_limit_is_inclusive() {
     let fixture = waiting_fixture().await;
     let own_video = fixture.submit(START_END, json!({"prompt": "own"})).await;
     let own_video_id = fixture.wait_for_end(&own_video).await["creations"][0]["id"].clone();
@@ -159,7 +159,7 @@ async fn each_model_has_its_longest_video() {
 }
 
 #[actix_web::test]
-async fn a_setting_lets_images_be_more_where_an_endpoint_can_use_them() {
+async fn max_images_raises_the_image_limit_up_to_that_of_the_endpoint() {
     let sim = vendor(Duration::ZERO, |_| SimBehavior::Reject("503 Busy", String::new())).await;
     let fixture = VideoFixture::with_vendor(sim, |settings| settings.video.max_images = 7).await;
     let images = |count: usize| json!(vec![base64_png(2, 2); count]);

@@ -63,7 +63,7 @@ async fn a_backlog_of_one_account_delays_another_by_one_job() {
 }
 
 #[actix_web::test]
-async fn high_priority_goes_first_then_age_and_what_is_off_peak_last() {
+async fn videos_are_ordered_by_priority_then_age_with_off_peak_last() {
     // Given one slot, which a video holds until all jobs have been submitted
     let (fixture, open, first) = gated_fixture().await;
     // When they are submitted in an order that differs from their priority

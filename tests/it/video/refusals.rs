@@ -15,7 +15,7 @@ async fn pointers(fixture: &VideoFixture, path: &str, body: Value) -> Vec<String
 }
 
 #[actix_web::test]
-async fn every_bad_field_is_named_in_one_answer() {
+async fn every_invalid_field_is_reported_at_once() {
     let fixture = VideoFixture::start().await;
     let body = json!({"images": ["%"], "model": "vq9", "duration": 99, "resolution": "4K", "seed": -1, "wm_position": 9,
         "wm_url": "%", "meta_data": "{", "callback_url": "x", "prompt": 7, "audio": "yes"});
@@ -52,7 +52,7 @@ async fn every_bad_field_is_named_in_one_answer() {
 }
 
 #[actix_web::test]
-async fn what_has_the_wrong_type_is_told_what_is_allowed() {
+async fn type_errors_state_what_is_allowed() {
     let fixture = VideoFixture::start().await;
     let errors_told = async |path: &str, body: Value| {
         let errors = fixture.app.post_as(&fixture.alice.token, path, body).await.expect(400).json()["errors"].clone();
@@ -80,7 +80,7 @@ async fn what_has_the_wrong_type_is_told_what_is_allowed() {
 }
 
 #[actix_web::test]
-async fn there_is_a_picture_or_a_prompt() {
+async fn a_picture_or_a_prompt_is_required() {
     let fixture = VideoFixture::start().await;
     for missing in [json!({}), json!({"images": []}), json!({"prompt": " "}), json!({"prompt": null, "images": null})] {
         assert_eq!(pointers(&fixture, START_END, missing.clone()).await, ["/prompt"], "{missing}");
@@ -90,7 +90,7 @@ async fn there_is_a_picture_or_a_prompt() {
 }
 
 #[actix_web::test]
-async fn an_extension_names_its_video_twice() {
+async fn an_extension_needs_creation_id_and_url() {
     let fixture = VideoFixture::start().await;
     let id = "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11";
     let url = "https://a.example/v.mp4";
@@ -108,7 +108,7 @@ async fn an_extension_names_its_video_twice() {
 }
 
 #[actix_web::test]
-async fn a_price_list_says_what_is_made_and_a_bad_one_stops_the_start() {
+async fn an_invalid_price_list_fails_the_start() {
     let sim = vendor(Duration::ZERO, |_| SimBehavior::Normal).await;
     let dir = tempfile::tempdir().unwrap();
     let prices = dir.path().join("prices.toml");

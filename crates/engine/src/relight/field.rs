@@ -9,7 +9,7 @@ use crate::plane::{Plane, Region};
 
 /// Change of light for every place.
 #[derive(Debug, Clone)]
-pub struct Field {
+pub struct LightField {
     /// Change of exposure in stops.
     pub stops: Plane,
     /// Additional change of red, green and blue in stops.
@@ -23,7 +23,7 @@ const STOPS_MAX: f32 = 4.0;
 /// Maximum change of colour in stops.
 const TINT_MAX: f32 = 1.3;
 
-impl Field {
+impl LightField {
     /// Returns a field without change.
     #[must_use]
     pub fn none(overview: &Overview) -> Self {
@@ -224,7 +224,7 @@ fn lit(overview: &Overview, wish: &Wish, subject: &Plane, seed: Option<u32>) -> 
         let edge = slope(&round, x, y);
         let bump = slope(&relief, x, y);
         let subject_share = subject.row(y)[x];
-        // The factor `inside` limits this to the subject; the background beside it has no such shape.
+        // `subject_share` limits this to the subject, because the background has no such shape.
         let facing = -subject_share * (edge[0] * from[0] + edge[1] * from[1]);
         let bumps = -(bump[0] * from[0] + bump[1] * from[1]).clamp(-0.4, 0.4) * (0.3 + 0.7 * subject_share);
 
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_and_values_are_each_other_s_inverse() {
+    fn ranks_and_values_are_inverse() {
         let scale = Scale::from_plane(&Plane::from_fn(101, 1, |x, _| (x as f32 / 100.0).powi(2)));
         for value in [0.0, 0.1, 0.5, 1.0] {
             assert!((scale.at(scale.rank(value)) - value).abs() < 0.02, "{value}");

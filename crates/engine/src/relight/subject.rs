@@ -107,7 +107,7 @@ mod tests {
     use crate::picture::Pixels;
 
     #[test]
-    fn what_stands_before_a_gradient_is_the_subject() {
+    fn an_object_in_front_of_a_gradient_is_the_subject() {
         let picture = RgbImage::from_fn(120, 90, |x, y| {
             if (40..80).contains(&x) && y > 25 && y < 85 { Rgb([160, 60, 40]) } else { Rgb([90, 120 + y as u8, 200]) }
         });

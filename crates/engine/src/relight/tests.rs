@@ -129,7 +129,7 @@ fn assert_all_differ(variants: &[Planes]) {
 }
 
 #[test]
-fn white_of_a_map_is_lit_and_black_is_not_and_its_colour_is_that_of_the_light() {
+fn a_light_map_sets_brightness_and_colour() {
     let before = original();
     let after = by_map(&mapped());
     assert!(mean(&after.luma, LEFT) > mean(&before.luma, LEFT) + 0.05);
@@ -139,7 +139,7 @@ fn white_of_a_map_is_lit_and_black_is_not_and_its_colour_is_that_of_the_light() 
 }
 
 #[test]
-fn the_light_of_a_reference_is_taken_over() {
+fn the_light_of_a_reference_is_transferred() {
     let job = PictureRelight { source: LightOrigin::Reference, ..PictureRelight::default() };
     let before = original();
     let after = lit_by(&evening(), &job);
@@ -151,7 +151,7 @@ fn the_light_of_a_reference_is_taken_over() {
 }
 
 #[test]
-fn words_say_where_light_comes_from_and_what_it_is_like() {
+fn prompt_words_set_direction_and_character_of_the_light() {
     let by_default = by_words("a portrait");
     assert!(sides(&by_words("light from the left")) > 0.05 && sides(&by_words("light from the right")) < -0.05);
     assert!(mean_value(&by_words("dark night").luma) < mean_value(&by_default.luma) - 0.1);
@@ -174,7 +174,7 @@ fn a_prompt_has_an_effect_in_addition_to_a_map() {
 }
 
 #[test]
-fn the_seed_chooses_where_light_comes_from_if_nobody_says() {
+fn the_seed_chooses_the_direction_if_the_prompt_does_not() {
     let relight_with = |seed: u32| relight(portrait(), None, &PictureRelight::default(), seed);
     assert!(relight_with(1) == relight_with(1) && (2..6).any(|seed| relight_with(seed) != relight_with(1)));
     let map = map();
@@ -183,7 +183,7 @@ fn the_seed_chooses_where_light_comes_from_if_nobody_says() {
 }
 
 #[test]
-fn strength_goes_from_nothing_to_all() {
+fn strength_scales_the_effect_from_none_to_full() {
     let change = [0.0, 0.5, 1.0].map(|strength| {
         let job = PictureRelight { light_transfer_strength: strength, ..mapped() };
         distance(&by_map(&job), &original())
@@ -200,7 +200,7 @@ fn interpolation_keeps_near_the_original() {
 }
 
 #[test]
-fn the_background_is_lit_only_if_it_is_to_change() {
+fn the_background_is_relit_only_if_requested() {
     let job = PictureRelight { change_background: false, ..mapped() };
     let before = original();
     let only_face = by_map(&job);
@@ -287,7 +287,7 @@ fn wedge(curve: LightCurve) -> [f32; 3] {
 }
 
 #[test]
-fn the_course_of_the_transfer_goes_from_dark_to_bright_as_it_is_called() {
+fn transfer_curves_are_ordered_from_dark_to_bright() {
     let wedge_of = wedge;
     let straight = wedge_of(LightCurve::Straight);
     let relative = |curve| {

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_light_are_heard_once_and_turned_by_a_no() {
+    fn light_words_count_once_and_are_negated() {
         assert!(Wish::from_prompt("Sunset from the left").lit[2] < -0.5);
         assert_eq!(Wish::from_prompt("warm, cosy lamp"), Wish::from_prompt("warm"));
         assert!(Wish::from_prompt("not too dark").stops > 0.0 && Wish::from_prompt("dark").stops < 0.0);

@@ -2,7 +2,7 @@
 
 use multiversion::multiversion;
 
-use super::field::Field;
+use super::field::LightField;
 use super::plan::{RelightPlan, share};
 use crate::colour::Planes;
 use crate::filters::smooth;
@@ -47,7 +47,7 @@ impl<'a> RelightContext<'a> {
         overview: &'a Overview,
         job: &PictureRelight,
         plan: RelightPlan,
-        field: Field,
+        field: LightField,
         face: &Plane,
         subject: &Plane,
     ) -> Self {
@@ -210,13 +210,13 @@ fn go_half_way(values: &mut [f32], before: &[f32]) {
 
 /// Applies the plan to the light.
 fn shaped(
-    mut field: Field,
+    mut field: LightField,
     job: &PictureRelight,
     plan: &RelightPlan,
     luma: &Plane,
     face: &Plane,
     subject: &Plane,
-) -> Field {
+) -> LightField {
     let wide = (luma.width().max(luma.height()) / 10).max(1);
     spread(&mut field.stops, plan.spread, wide);
     harden(&mut field.stops, plan.hardness);

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_connected_has_one_average() {
+    fn connected_regions_have_one_average() {
         let drawing = ["##..#", "#.#.#", "###.#", "....."];
         let weights = Plane::from_fn(5, 4, |x, y| if drawing[y].as_bytes()[x] == b'#' { 1.0 } else { 0.0 });
         let values = Plane::from_fn(5, 4, |x, y| if x == 4 { 7.0 } else { (x + y) as f32 });

@@ -89,7 +89,7 @@ fn blotches(plane: &Plane) -> f32 {
 }
 
 #[test]
-fn skin_detail_goes_from_porcelain_over_what_is_there_to_every_pore() {
+fn skin_detail_ranges_from_smooth_to_every_pore() {
     let details = [0.0, 0.25, 0.5, 0.8, 1.0];
     let results = details.map(|detail| retouched(faithful(detail)));
     // The skin texture increases with the detail; at the default it equals that of the photograph.
@@ -107,7 +107,7 @@ fn skin_detail_goes_from_porcelain_over_what_is_there_to_every_pore() {
 }
 
 #[test]
-fn blemishes_go_and_what_is_not_skin_stays() {
+fn blemishes_are_removed_and_other_areas_kept() {
     let before = original();
     let after = retouched(faithful(0.8));
     let measures = [&before.luma, &after.luma, &before.red, &after.red].map(blotches);
@@ -234,7 +234,7 @@ fn any_size_and_any_picture_is_accepted() {
 }
 
 #[test]
-fn what_is_wide_follows_the_picture_at_any_size() {
+fn wide_filters_scale_with_the_picture() {
     // Beyond the size of the overview: a picture three times as large is retouched in the same way.
     let large = image::imageops::resize(&portrait(), 3 * SIDE, 3 * SIDE, image::imageops::FilterType::CatmullRom);
     let result = skin(

@@ -57,12 +57,12 @@ pub fn reduce(source: &Plane, factor: usize) -> Plane {
 
 /// Plane stored at `1 / factor` of its size.
 #[derive(Debug)]
-pub struct Field {
+pub struct EnlargedField {
     plane: Plane,
     factor: usize,
 }
 
-impl Field {
+impl EnlargedField {
     /// Creates a field from one sample for each square with a side of `factor` samples.
     pub fn new(plane: Plane, factor: usize) -> Self {
         Self { plane, factor }
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_slope_is_enlarged_to_a_slope() {
-        let field = Field::new(Plane::from_fn(10, 10, |x, y| (x + 2 * y) as f32), 4);
+        let field = EnlargedField::new(Plane::from_fn(10, 10, |x, y| (x + 2 * y) as f32), 4);
         let plane = field.to_plane(38, 40);
         for (x, y) in [(8, 8), (20, 13), (30, 30)] {
             let expected = ((x as f32 + 0.5) + 2.0 * (y as f32 + 0.5)) / 4.0 - 1.5;

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn smoothing_along_the_flow_takes_noise_and_leaves_stripes() {
+    fn smoothing_along_the_flow_removes_noise_and_keeps_stripes() {
         let stripe = |x: usize| 0.5 + 0.3 * (0.7 * x as f32).sin();
         let noise = noise::white(Region { left: 0, top: 0, width: 60, height: 60 }, 1);
         let rough = Plane::from_fn(60, 60, |x, y| stripe(x) + 0.05 * noise.row(y)[x]);

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_attention_goes_to_the_face() {
+    fn the_focus_is_on_the_face() {
         let pixels = RgbImage::from_fn(200, 160, |x, y| {
             let in_face = (x as f32 - 60.0).powi(2) + (y as f32 - 70.0).powi(2) < 900.0;
             let in_eye = (x % 20 < 6) && (y % 20 < 6);

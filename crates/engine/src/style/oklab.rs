@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_out_of_reach_keep_their_lightness() {
+    fn out_of_gamut_colours_keep_their_lightness() {
         let light = to_light([0.6, 0.4, -0.3]);
         assert!(light.iter().all(|part| (-1e-5..=1.0 + 1e-5).contains(part)), "{light:?}");
     }

@@ -164,7 +164,7 @@ mod tests {
     use crate::presets::Look;
 
     #[test]
-    fn a_plain_recipe_changes_no_colour() {
+    fn the_plain_recipe_is_the_identity() {
         let palette = PictureColours::new(&Recipe::PLAIN, &[], None);
         for colour in [[0.1, 0.0, 0.0], [0.5, 0.1, -0.15], [0.9, -0.12, 0.15]] {
             let away: f32 = palette.apply(colour).iter().zip(colour).map(|(one, other)| (one - other).abs()).sum();

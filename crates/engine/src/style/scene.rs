@@ -1,6 +1,6 @@
 //! Analysis of a picture before drawing: its palette and the fields of lines, areas, light and texture.
 
-use super::bands::{self, Field, draw_plane, reduce, smooth, smooth_between_edges};
+use super::bands::{self, EnlargedField, draw_plane, reduce, smooth, smooth_between_edges};
 use super::flow::Tangents;
 use super::focus;
 use super::oklab::Lab;
@@ -24,17 +24,17 @@ pub struct Scene {
     pub recipe: Recipe,
     pub palette: PictureColours,
     /// Picture without its fine detail.
-    pub base: [Field; 3],
+    pub base: [EnlargedField; 3],
     /// Lightness of the base after local contrast.
-    pub shaped: Field,
-    pub lines: Option<Field>,
+    pub shaped: EnlargedField,
+    pub lines: Option<EnlargedField>,
     /// Values at which a line begins and is fully drawn.
     pub line_range: (f32, f32),
-    pub relief: Option<Field>,
+    pub relief: Option<EnlargedField>,
     /// Bloom.
-    pub glow: Option<Field>,
-    pub texture: Option<Field>,
-    pub skin: Option<Field>,
+    pub glow: Option<EnlargedField>,
+    pub texture: Option<EnlargedField>,
+    pub skin: Option<EnlargedField>,
     pub seed: u32,
 }
 
@@ -83,7 +83,7 @@ impl Scene {
         let relief = (recipe.relief > 0.0).then(|| paint::relief(&base.l, working.radius(9.0)));
 
         let factor = working.factor;
-        let field = |plane: Plane| Field::new(plane, factor);
+        let field = |plane: Plane| EnlargedField::new(plane, factor);
         let Colours { l, a, b } = base;
 
         Self {
@@ -94,7 +94,7 @@ impl Scene {
             lines: lines.map(field),
             line_range: (threshold, 2.2 * threshold + 0.01),
             relief: relief.map(field),
-            glow: glow.map(|plane| Field::new(plane, WIDE * factor)),
+            glow: glow.map(|plane| EnlargedField::new(plane, WIDE * factor)),
             texture: texture.map(field),
             skin: skin.map(field),
             seed,
@@ -176,7 +176,7 @@ fn shape(lightness: &Plane, amount: f32, working: &Working) -> Plane {
     let small = reduce(lightness, WIDE);
     let radius = (working.radius(24.0) / WIDE).max(2);
     let even = bands::filtered(&small, 2 * radius, |plane| filters::smooth_between_edges(plane, radius, 0.2));
-    let wide = Field::new(even, WIDE).to_plane(lightness.width(), lightness.height());
+    let wide = EnlargedField::new(even, WIDE).to_plane(lightness.width(), lightness.height());
 
     let mut shaped = lightness.clone();
     shaped.combine(&wide, |value, wide| {

@@ -1,6 +1,6 @@
 //! Texture of the reference: the strength of its fine and coarse detail, and a grain sample for texture synthesis.
 
-use super::bands::{Field, draw_plane, reduce, smooth};
+use super::bands::{EnlargedField, draw_plane, reduce, smooth};
 use super::paint::deviation;
 use super::working::Working;
 use crate::noise;
@@ -91,7 +91,7 @@ fn scaled(plane: &Plane, ratio: f32) -> Plane {
     let factor = |value: f32| (value + 0.5) as usize;
     if ratio >= 1.5 {
         let times = factor(ratio).min(4);
-        Field::new(plane.clone(), times).to_plane(plane.width() * times, plane.height() * times)
+        EnlargedField::new(plane.clone(), times).to_plane(plane.width() * times, plane.height() * times)
     } else if ratio > 0.0 && ratio <= 0.67 {
         reduce(plane, factor(1.0 / ratio).min(plane.width().min(plane.height())).max(1))
     } else {

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn one_colour_moves_as_a_whole_and_nothing_without_samples() {
+    fn a_single_colour_is_shifted_and_empty_samples_give_the_identity() {
         let transfer = Transfer::learn(vec![[0.5, 0.0, 0.0]; 10], &[[0.7, 0.1, 0.1]; 5]);
         assert!((transfer.apply([0.5, 0.0, 0.0])[0] - 0.7).abs() < 0.01);
         assert!(Transfer::learn(Vec::new(), &[[0.7; 3]]).slices.is_empty());

@@ -8,7 +8,7 @@ use crate::picture::Pixels;
 
 /// Distortion in pixels of the full size.
 #[derive(Debug, Clone, Copy)]
-pub struct Bend {
+pub struct Distortion {
     /// Centre of the magnification.
     pub centre: [f32; 2],
     /// Radius of the magnification.
@@ -24,7 +24,7 @@ pub struct Bend {
 /// Number of waves along the longer side.
 const WAVES: f32 = 4.5;
 
-impl Bend {
+impl Distortion {
     /// Returns the source position of a pixel.
     fn source(&self, x: f32, y: f32, [width, height]: [f32; 2]) -> [f32; 2] {
         let [right, down] = [x - self.centre[0], y - self.centre[1]];
@@ -55,7 +55,7 @@ impl Bend {
 }
 
 /// Returns the distorted picture. Pixels are interpolated in linear light, weighted by alpha.
-pub fn bend(pixels: &Pixels, bend: &Bend) -> Pixels {
+pub fn bend(pixels: &Pixels, bend: &Distortion) -> Pixels {
     match pixels {
         Pixels::Opaque(pixels) => Pixels::Opaque(warp(pixels, bend, opaque)),
         Pixels::Transparent(pixels) => Pixels::Transparent(warp(pixels, bend, transparent)),
@@ -64,7 +64,7 @@ pub fn bend(pixels: &Pixels, bend: &Bend) -> Pixels {
 
 fn warp<P>(
     pixels: &ImageBuffer<P, Vec<u8>>,
-    bend: &Bend,
+    bend: &Distortion,
     mix: impl Fn(&ImageBuffer<P, Vec<u8>>, f32, f32) -> P + Sync,
 ) -> ImageBuffer<P, Vec<u8>>
 where
@@ -130,7 +130,7 @@ fn transparent(pixels: &RgbaImage, x: f32, y: f32) -> Rgba<u8> {
 mod tests {
     use super::*;
 
-    const BULGE: Bend = Bend { centre: [32.0, 32.0], radius: 28.0, bulge: 0.4, waves: 0.0, phase: 0.0 };
+    const BULGE: Distortion = Distortion { centre: [32.0, 32.0], radius: 28.0, bulge: 0.4, waves: 0.0, phase: 0.0 };
 
     fn disc() -> Pixels {
         Pixels::Opaque(RgbImage::from_fn(64, 64, |x, y| {
@@ -152,9 +152,9 @@ mod tests {
     }
 
     #[test]
-    fn waves_move_things_and_alpha_with_them() {
+    fn waves_displace_pixels_with_their_alpha() {
         let pixels = RgbaImage::from_fn(64, 64, |x, _| Rgba([90, 90, 90, if x < 32 { 255 } else { 0 }]));
-        let waves = Bend { bulge: 0.0, waves: 6.0, ..BULGE };
+        let waves = Distortion { bulge: 0.0, waves: 6.0, ..BULGE };
         let Pixels::Transparent(bent) = bend(&Pixels::Transparent(pixels.clone()), &waves) else {
             panic!("the picture is transparent")
         };

@@ -329,14 +329,14 @@ mod tests {
     }
 
     #[test]
-    fn going_around_keeps_the_middle_distance_in_its_place() {
+    fn an_orbit_keeps_the_middle_distance_in_place() {
         let pose = track("orbit right", MotionAmount::Medium).at(1.0);
         let [near, middle, far] = [NEAR, PIVOT, FAR].map(|near| pose.source([0.0, 0.0], near)[0]);
         assert!(near > 0.02 && middle.abs() < 1e-5 && far < -0.02);
     }
 
     #[test]
-    fn the_lens_closes_in_at_the_border() {
+    fn the_lens_zooms_in_at_the_border() {
         let pose = track("pan right", MotionAmount::Large).at(1.0).limited_to(1.5, 1.5, |_| 0.5);
         for corner in [[1.5, 1.0], [1.5, -1.0], [-1.5, 1.0]] {
             let [x, y] = pose.source(corner, 0.5);

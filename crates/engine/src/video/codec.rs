@@ -1,6 +1,6 @@
 //! Video codec behind two traits, implemented by H.264 in Rust.
 //!
-//! The crate does not write the colour description, which the container contains (`mp4`), and the level is
+//! The codec crate does not write the colour description, so the container (`mp4`) has it, and the level is
 //! chosen here by size. Parameter sets precede every key frame, so separately encoded groups form one stream.
 
 use rusty_h264::{Decoder as Decoding, Encoder as Encoding, EncoderConfig, Preset, YuvFrame};
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_survive_the_way_there_and_back() {
+    fn colours_round_trip() {
         for colour in [[0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0], [0.8, 0.1, 0.1, 1.0], [0.1, 0.3, 0.9, 1.0]] {
             let original = Raster::from_fn(SIZE, |_, _| colour);
             let decoded = Yuv::from_raster(&original).to_raster();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_can_be_decoded() {
+    fn encoded_video_can_be_decoded() {
         let mut encoder = H264.encoder(SIZE, Effort::Fine).unwrap();
         let mut decoder = H264.decoder();
         for shift in 0..4 {

@@ -159,7 +159,7 @@ mod tests {
     use crate::video::raster::Size;
 
     #[test]
-    fn what_stands_before_the_sky_is_nearer() {
+    fn objects_in_front_of_the_sky_are_nearer() {
         let size = Size { width: 96, height: 64 };
         let picture = Raster::from_fn(size, |x, y| match (x, y) {
             (36..60, 24..64) => [0.5, 0.25, 0.15, 1.0],

@@ -6,7 +6,7 @@ use super::Fault;
 use super::camera::{Pose, Track};
 use super::codec::{Codec, FPS, Yuv};
 use super::mp4::{Reel, Sound};
-use super::optical::Flow;
+use super::optical::OpticalFlow;
 use super::plan::size_of;
 use super::raster::{Raster, Size};
 use super::shots::{Morph, Shot, Still};
@@ -241,7 +241,7 @@ struct Velocity {
 impl Velocity {
     /// Estimates the velocity from two pictures; `rate` is the number of such intervals per second.
     fn between(before: &Raster, last: &Raster, rate: f32) -> Self {
-        let (shift, zoom_rate, rotation_rate) = Flow::between(before, last).global_motion();
+        let (shift, zoom_rate, rotation_rate) = OpticalFlow::between(before, last).global_motion();
         // Objects that move to the left mean a camera that moves to the right.
         Self {
             shift: shift.map(|part| -rate * part),

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_stand_in_their_corners() {
+    fn marks_are_drawn_in_their_corners() {
         for (position, across, down) in [
             (MarkCorner::TopLeft, 0.0, 0.0),
             (MarkCorner::TopRight, 1.0, 0.0),

@@ -55,7 +55,7 @@ pub enum Fault {
         reason: String,
     },
     /// The task was cancelled.
-    #[error("the film was cancelled")]
+    #[error("the video was cancelled")]
     Cancelled,
     /// Defect of the engine.
     #[error("{0}")]

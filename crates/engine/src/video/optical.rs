@@ -20,7 +20,7 @@ const STEPS: usize = 3;
 
 /// Displacement from every position of one picture to the other.
 #[derive(Debug, Clone)]
-pub struct Flow {
+pub struct OpticalFlow {
     across: Plane,
     down: Plane,
     aspect: f32,
@@ -29,13 +29,13 @@ pub struct Flow {
 /// Flow in both directions between two pictures, and its quality.
 #[derive(Debug, Clone)]
 pub struct Match {
-    pub forward: Flow,
-    pub backward: Flow,
+    pub forward: OpticalFlow,
+    pub backward: OpticalFlow,
     /// Similarity from 0, for pictures of different content, to 1.
     pub likeness: f32,
 }
 
-impl Flow {
+impl OpticalFlow {
     /// Returns the displacement at a position.
     #[must_use]
     pub fn at(&self, point: Vec2) -> Vec2 {
@@ -123,7 +123,7 @@ impl Match {
         let to = pyramid(other);
         let aspect = one.size().aspect();
         let (forward, backward) =
-            rayon::join(|| Flow::estimate(&from, &to, aspect), || Flow::estimate(&to, &from, aspect));
+            rayon::join(|| OpticalFlow::estimate(&from, &to, aspect), || OpticalFlow::estimate(&to, &from, aspect));
         let likeness = likeness(&from[0], &to[0], &forward, &backward);
         Self { forward, backward, likeness }
     }
@@ -131,7 +131,7 @@ impl Match {
 
 /// Returns the fraction of a picture that the flow finds again in the other one and that returns from there, reduced by
 /// the remaining difference.
-fn likeness(from: &Plane, to: &Plane, forward: &Flow, backward: &Flow) -> f32 {
+fn likeness(from: &Plane, to: &Plane, forward: &OpticalFlow, backward: &OpticalFlow) -> f32 {
     let width = from.width();
     let height = from.height();
 

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_covered_is_white_in_bytes() {
+    fn uncovered_pixels_are_white() {
         let mut raster = steps(2, 2);
         raster.pixels_mut()[0] = [0.0, 0.0, 0.0, 0.0];
         assert_eq!(raster.to_image().get_pixel(0, 0).0, [255; 3]);

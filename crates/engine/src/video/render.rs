@@ -281,7 +281,7 @@ fn check_drawn(frames: usize, size: Size) -> Result<(), Fault> {
     if pixels <= DRAWN_PIXELS_MAX {
         return Ok(());
     }
-    let description = format!("the film would have {frames} frames of {size}");
+    let description = format!("the video would have {frames} frames of {size}");
     Err(Fault::Input { code: "video_too_large", reason: mp4::too_many_pixels(&description, pixels, DRAWN_PIXELS_MAX) })
 }
 

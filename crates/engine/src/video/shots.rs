@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn things_that_are_alike_move_instead_of_fading() {
+    fn similar_objects_move_instead_of_fading() {
         let yellow = [0.9, 0.8, 0.1];
         let morph = Morph::between(picture(20, yellow), picture(26, yellow), &Track::standing());
         let middle = frame(&morph, 0.5);

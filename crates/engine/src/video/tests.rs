@@ -71,7 +71,7 @@ fn the_same_plan_gives_the_same_bytes_whatever_the_number_of_threads() {
 }
 
 #[test]
-fn amplitude_prompt_and_style_change_the_film_and_the_first_frame_is_the_picture() {
+fn amplitude_prompt_and_style_change_the_video() {
     let base = render_plan(still_plan("pan right"));
     let large = render_plan(VideoPlan { amplitude: MotionAmount::Large, ..still_plan("pan right") });
     let rain = render_plan(still_plan("pan right in the rain"));
@@ -100,7 +100,7 @@ fn the_watermark_is_in_the_video_and_not_on_the_cover() {
 }
 
 #[test]
-fn sound_is_as_long_as_the_film() {
+fn sound_is_as_long_as_the_video() {
     let sound = SoundPlan { audio: Some(SoundContent::All), voice_id: None, bed: None };
     let film = render_plan(VideoPlan { sound: Some(sound), ..still_plan("a storm") });
     let sound = Reel::parse(&film.bytes).unwrap().sound.unwrap();
@@ -110,7 +110,7 @@ fn sound_is_as_long_as_the_film() {
 }
 
 #[test]
-fn legs_follow_each_other_and_words_alone_are_enough() {
+fn legs_are_concatenated_and_a_prompt_alone_suffices() {
     let leg = |seed, seconds| Leg { picture: picture(seed), seconds, prompt: String::new() };
     let film = render_plan(plan(Material::Legs { start: picture(0), legs: vec![leg(1, 1), leg(2, 2)] }, "zoom in"));
     assert_eq!(film.frames, 72);
@@ -170,7 +170,7 @@ fn code_of(file: Vec<u8>) -> &'static str {
 }
 
 #[test]
-fn what_is_no_film_is_refused_by_name() {
+fn other_files_are_rejected_with_a_code() {
     let film = render_plan(still_plan("")).bytes;
     let other = |from: &[u8], to: &[u8]| {
         let mut other = film.clone();
@@ -186,7 +186,7 @@ fn what_is_no_film_is_refused_by_name() {
 }
 
 #[test]
-fn the_frames_of_a_long_film_are_bounded_by_their_size() {
+fn the_total_pixels_of_a_long_video_are_limited() {
     // Given a video of 300 seconds in a few kilobytes
     let size = Size { width: 16, height: 16 };
     let picture = Yuv::from_raster(&Raster::new(size));
@@ -204,6 +204,6 @@ fn the_frames_of_a_long_film_are_bounded_by_their_size() {
 
     // Then nothing is drawn, and the error contains the numbers
     let reason =
-        "the film would have 7224 frames of 1080x1080, 8427 million pixels in all; at most 5000 million are allowed";
+        "the video would have 7224 frames of 1080x1080, 8427 million pixels in all; at most 5000 million are allowed";
     assert_eq!(result.unwrap_err(), Fault::Input { code: "video_too_large", reason: reason.to_owned() });
 }

@@ -22,7 +22,7 @@ pub struct View {
 }
 
 /// Displacement of positions in a picture before they are sampled.
-pub type Bend<'a> = &'a (dyn Fn(Vec2) -> Vec2 + Sync);
+pub type ViewBend<'a> = &'a (dyn Fn(Vec2) -> Vec2 + Sync);
 
 impl View {
     /// Creates a view with estimated depth.
@@ -38,7 +38,7 @@ impl View {
     }
 
     /// Draws the view from a pose.
-    pub fn draw(&self, pose: &Pose, bend: Option<Bend<'_>>, frame: &mut Raster) {
+    pub fn draw(&self, pose: &Pose, bend: Option<ViewBend<'_>>, frame: &mut Raster) {
         if *pose == Pose::OWN && bend.is_none() && frame.size() == self.picture.size() {
             frame.pixels_mut().copy_from_slice(self.picture.pixels());
             return;
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_moves_more_and_covers_what_is_far() {
+    fn near_pixels_move_more_and_occlude_far_ones() {
         // At a shift of a quarter of half the height, near objects move 8 pixels to the left and far ones 2.
         let frame = render_view(Pose { drift: [0.25, 0.0, 0.0], ..Pose::OWN });
         let row = frame.row(32);

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn weather_light_and_places_are_heard() {
+    fn weather_light_and_places_are_parsed() {
         let wishes = Wishes::from_prompt("A stormy sea at night, heavy rain, no snow, fast");
         assert_eq!((&wishes.weather[..], &wishes.moods[..]), (&[Weather::Rain][..], &[Mood::Storm][..]));
         assert_eq!((wishes.ground, wishes.hour), (Some(Ground::Sea), Some(Hour::Night)));

@@ -44,7 +44,7 @@ pub fn write_comp(score: &Score, instrument: Instrument) -> Vec<Note> {
         };
 
         for span in score.spans_in(phrase) {
-            Hands { score, span, voices: struck(span, instrument, comping) }.play(
+            ChordPlayer { score, span, voices: struck(span, instrument, comping) }.play(
                 &mut pen,
                 comping,
                 dynamic(0.72, phrase.intensity),
@@ -82,13 +82,13 @@ fn voices(span: &Span, instrument: Instrument, shift: i32) -> Vec<i32> {
     transposed.filter(|pitch| (low..=high).contains(pitch)).collect()
 }
 
-struct Hands<'a> {
+struct ChordPlayer<'a> {
     score: &'a Score,
     span: &'a Span,
     voices: Vec<i32>,
 }
 
-impl Hands<'_> {
+impl ChordPlayer<'_> {
     fn play(&self, pen: &mut Pen, comping: Comping, velocity: f32) {
         let steps = self.span.steps;
         let beat = self.score.clock().metre.beat;

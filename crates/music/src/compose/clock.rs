@@ -17,12 +17,12 @@ pub struct Pace {
     pub swing: f32,
     /// Length in steps of the notes that swing.
     pub swing_steps: u32,
-    pub ending: Ending,
+    pub ending: PieceEnding,
 }
 
 /// Ending of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum PieceEnding {
     /// Last chord that rings out.
     Chord {
         /// `true` if the last bar slows down.
@@ -42,7 +42,7 @@ pub struct Clock {
     pub metre: Metre,
     /// Length in samples.
     pub frames: u32,
-    pub ending: Ending,
+    pub ending: PieceEnding,
     /// Seconds per step.
     step: f64,
     /// Step at which the ritardando begins.
@@ -70,13 +70,13 @@ impl Clock {
         let mut slowing = 0.0;
 
         let steps = match pace.ending {
-            Ending::Seamless => {
+            PieceEnding::Seamless => {
                 let bars = (seconds / (step * bar_steps)).round().max(1.0);
                 step = seconds / (bars * bar_steps);
                 bars * bar_steps
             }
-            Ending::Fade => (seconds / (step * bar_steps)).ceil().max(1.0) * bar_steps,
-            Ending::Chord { ritards } => {
+            PieceEnding::Fade => (seconds / (step * bar_steps)).ceil().max(1.0) * bar_steps,
+            PieceEnding::Chord { ritards } => {
                 let ring = (seconds * 0.07).clamp(0.6, 5.0).max((step * f64::from(beat) * 2.0).min(seconds * 0.4));
                 let available = seconds - ring;
                 let (unit, rounded) = if available < step * bar_steps {
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use crate::prompt::lexicon::{FOUR, SIX, THREE};
 
-    fn pace(seconds: u16, bpm: f32, ending: Ending) -> Pace {
+    fn pace(seconds: u16, bpm: f32, ending: PieceEnding) -> Pace {
         Pace { seconds, bpm, fixed: false, metre: FOUR, swing: 0.0, swing_steps: 2, ending }
     }
 
@@ -171,7 +171,7 @@ mod tests {
     fn the_last_chord_can_ring_out_at_any_length_and_tempo() {
         for (seconds, bpm, metre) in (1..=360).flat_map(|s| [(s, 48.0, SIX), (s, 90.0, THREE), (s, 174.0, FOUR)]) {
             for (fixed, ritards) in [(false, true), (true, false), (true, true)] {
-                let clock = Clock::new(&Pace { fixed, metre, ..pace(seconds, bpm, Ending::Chord { ritards }) });
+                let clock = Clock::new(&Pace { fixed, metre, ..pace(seconds, bpm, PieceEnding::Chord { ritards }) });
                 let ring = f64::from(seconds) - clock.seconds_at(f64::from(clock.steps));
                 assert!(ring >= 0.25 && ring <= 5.5 + 60.0 / f64::from(bpm) * 6.0, "{seconds} {bpm}: {ring}");
                 assert!(clock.frames == u32::from(seconds) * RATE && clock.steps.is_multiple_of(metre.beat));
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_loop_is_whole_bars_and_ends_where_it_began() {
         for seconds in 4..=60 {
-            let clock = Clock::new(&pace(seconds, 100.0, Ending::Seamless));
+            let clock = Clock::new(&pace(seconds, 100.0, PieceEnding::Seamless));
             assert_eq!(clock.steps % 16, 0);
             assert_eq!(clock.frame_at(f64::from(clock.steps)), clock.frames);
         }
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_clock_is_monotonic() {
-        let swings = Pace { swing: 0.66, ..pace(20, 120.0, Ending::Chord { ritards: true }) };
+        let swings = Pace { swing: 0.66, ..pace(20, 120.0, PieceEnding::Chord { ritards: true }) };
         let clock = Clock::new(&swings);
         let times: Vec<_> = (0..4 * clock.steps).map(|quarter| clock.seconds_at(f64::from(quarter) / 4.0)).collect();
         assert!(times.is_sorted());
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn the_last_bar_slows_down_where_that_is_usual() {
         let bar = |ritards, bars_before: f64| {
-            let clock = Clock::new(&pace(30, 100.0, Ending::Chord { ritards }));
+            let clock = Clock::new(&pace(30, 100.0, PieceEnding::Chord { ritards }));
             let end = f64::from(clock.steps) - 16.0 * bars_before;
             clock.seconds_at(end) - clock.seconds_at(end - 16.0)
         };

@@ -15,7 +15,7 @@ pub fn write(score: &Score) -> Vec<Note> {
     let mut played = score.phrases.is_empty();
 
     for phrase in score.phrases_of(Role::Drums) {
-        let kit = Kit { score, groove, phrase, full: phrase.intensity >= 0.55 || score.is_permanent };
+        let kit = DrumPattern { score, groove, phrase, full: phrase.intensity >= 0.55 || score.is_permanent };
         kit.write(&mut pen);
         played = phrase.last;
     }
@@ -27,14 +27,14 @@ pub fn write(score: &Score) -> Vec<Note> {
     pen.finish()
 }
 
-struct Kit<'a> {
+struct DrumPattern<'a> {
     score: &'a Score,
     groove: &'a Groove,
     phrase: &'a Phrase,
     full: bool,
 }
 
-impl Kit<'_> {
+impl DrumPattern<'_> {
     fn write(&self, pen: &mut Pen) {
         let bar = self.score.clock().metre.bar;
         let seed = format!("bar {}", self.phrase.start);

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn wishes_change_the_form() {
+    fn requested_sections_change_the_form() {
         let intro = phrases(&Shape { intro: true, ..shape(128) });
         assert_eq!((intro[0].label, phrases(&shape(128))[0].label), (Label::Intro, Label::Verse));
         let built = phrases(&Shape { build: true, ..shape(640) });

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn parallel_fifths_and_octaves_are_rare_where_rules_are_old() {
+    fn classical_genres_avoid_parallel_fifths_and_octaves() {
         let mut moves = 0;
         let mut faults = 0;
         for (seed, mode) in

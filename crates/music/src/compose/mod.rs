@@ -15,7 +15,7 @@ mod title;
 #[cfg(test)]
 mod tests;
 
-use clock::Ending;
+use clock::PieceEnding;
 use ensemble::Player;
 use form::Shape;
 use harmony::Harmony;
@@ -23,7 +23,7 @@ use plan::PiecePlan;
 use score::Score;
 
 use crate::instrument::{Instrument, Role};
-use crate::piece::{Drum, Kit, Note, Part, Piece, RATE, Space};
+use crate::piece::{Drum, DrumKit, Note, Part, Piece, RATE, Space};
 use crate::prompt::{self, Brief};
 
 /// Composes a piece. `seconds` takes precedence over a length in the prompt and is clamped to 1 to 360.
@@ -57,7 +57,7 @@ fn score(brief: &Brief, plan: PiecePlan, players: &[Player]) -> Score {
         bar: clock.metre.bar,
         intro: brief.form.intro,
         build: brief.form.build,
-        seamless: clock.ending == Ending::Seamless,
+        seamless: clock.ending == PieceEnding::Seamless,
         energy: plan.feeling.energy,
     });
 
@@ -66,7 +66,7 @@ fn score(brief: &Brief, plan: PiecePlan, players: &[Player]) -> Score {
         palette: plan.style.palette,
         extension: plan.style.extension,
         bar: clock.metre.bar,
-        closes: matches!(clock.ending, Ending::Chord { .. }),
+        closes: matches!(clock.ending, PieceEnding::Chord { .. }),
     };
     let spans = harmony.spans(&phrases, &mut brief.rng.fork("harmony"));
 
@@ -122,8 +122,8 @@ fn part(score: &Score, (role, instrument): Player) -> Part {
 /// Returns the drum level in decibels. Drums carry dance music and accompany other genres.
 fn drum_level(score: &Score) -> f32 {
     match score.plan.style.kit {
-        Kit::Brushes => -7.0,
-        Kit::Dusty => -4.0,
+        DrumKit::Brushes => -7.0,
+        DrumKit::Dusty => -4.0,
         _ => -1.0 + score.plan.feeling.energy.clamp(-1.0, 1.0),
     }
 }
@@ -143,10 +143,10 @@ fn space(brief: &Brief, plan: &PiecePlan) -> Space {
     let rate = RATE as f32;
 
     let fade = match clock.ending {
-        Ending::Fade => (frames as f32 * 0.25).min(12.0 * rate),
-        Ending::Seamless => 0.0,
+        PieceEnding::Fade => (frames as f32 * 0.25).min(12.0 * rate),
+        PieceEnding::Seamless => 0.0,
         // The last chord sustains for the first part of its time and then fades.
-        Ending::Chord { .. } => {
+        PieceEnding::Chord { .. } => {
             let ring = frames.saturating_sub(clock.frame_at(f64::from(clock.steps)));
             (ring as f32 * 0.6).min(3.0 * rate)
         }
@@ -158,7 +158,7 @@ fn space(brief: &Brief, plan: &PiecePlan) -> Space {
         echo_feedback: 0.38,
         tape_hertz: style.tape_hertz,
         fade_frames: fade as u32,
-        seamless: clock.ending == Ending::Seamless,
+        seamless: clock.ending == PieceEnding::Seamless,
         texture: brief.texture.or(style.texture),
     }
 }

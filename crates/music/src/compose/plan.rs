@@ -1,6 +1,6 @@
 //! Decisions for a whole piece: the wishes of the prompt, completed by the defaults of the genre.
 
-use super::clock::{Clock, Ending, Pace};
+use super::clock::{Clock, Pace, PieceEnding};
 use crate::instrument::Instrument;
 use crate::prompt::lexicon::{FOUR, Feeling, Metre, THREE};
 use crate::prompt::{Brief, length::SECONDS_MAX};
@@ -39,9 +39,9 @@ impl PiecePlan {
         let seconds = seconds.or(brief.seconds).unwrap_or_else(|| usual_length(brief, style, metre, bpm));
 
         let ending = match brief.form {
-            form if form.seamless => Ending::Seamless,
-            form if form.fade_out => Ending::Fade,
-            _ => Ending::Chord { ritards: style.ritards && !brief.form.build },
+            form if form.seamless => PieceEnding::Seamless,
+            form if form.fade_out => PieceEnding::Fade,
+            _ => PieceEnding::Chord { ritards: style.ritards && !brief.form.build },
         };
 
         let clock = Clock::new(&Pace {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_genre_is_found_where_none_is_named() {
+    fn a_genre_is_inferred_if_none_is_named() {
         for (prompt, genre) in [
             ("saxophone at night", Genre::Jazz),
             ("calm", Genre::Ambient),
@@ -216,6 +216,6 @@ mod tests {
         assert_eq!(plan("ambient for 20 seconds").clock.frames, 20 * 48_000);
         let round = plan("a house loop");
         assert!(round.clock.frames <= 20 * 48_000);
-        assert_eq!((round.clock.ending, round.clock.steps), (Ending::Seamless, 8 * 16));
+        assert_eq!((round.clock.ending, round.clock.steps), (PieceEnding::Seamless, 8 * 16));
     }
 }

@@ -1,6 +1,6 @@
 //! State shared by all parts during composition, and the pen that places notes in time.
 
-use super::clock::{Clock, Ending};
+use super::clock::{Clock, PieceEnding};
 use super::form::Phrase;
 use super::harmony::Span;
 use super::plan::PiecePlan;
@@ -72,7 +72,7 @@ impl Score {
     /// Returns the chord that rings out, if the piece ends with one.
     #[must_use]
     pub fn last_chord(&self) -> Option<&Span> {
-        self.spans.last().filter(|_| matches!(self.clock().ending, Ending::Chord { .. }))
+        self.spans.last().filter(|_| matches!(self.clock().ending, PieceEnding::Chord { .. }))
     }
 
     /// Creates a pen for one part.

@@ -1,6 +1,6 @@
 //! Title and tags of a piece.
 
-use super::clock::Ending;
+use super::clock::PieceEnding;
 use super::ensemble::Player;
 use super::plan::PiecePlan;
 use crate::instrument::{Instrument, Role};
@@ -160,7 +160,7 @@ pub fn tags(brief: &Brief, plan: &PiecePlan, players: &[Player]) -> Vec<String> 
     if plan.clock.metre.name != "4/4" {
         add(plan.clock.metre.name.to_owned());
     }
-    if plan.clock.ending == Ending::Seamless {
+    if plan.clock.ending == PieceEnding::Seamless {
         add("loop".to_owned());
     }
 

@@ -42,10 +42,10 @@ fn parse_at(words: &[Word], at: usize) -> Option<SaidKey> {
         text(at) == "a" && next == at + 1 && (mode_name.is_none() || is_kind(text(next + 1)) && before != "of");
 
     let short = match ending {
-        Ending::None => mode_name,
-        Ending::Minor if text(at) == "am" && !introduced => return None,
-        Ending::Minor => Some(Mode::Aeolian),
-        Ending::Major => Some(Mode::Ionian),
+        KeySuffix::None => mode_name,
+        KeySuffix::Minor if text(at) == "am" && !introduced => return None,
+        KeySuffix::Minor => Some(Mode::Aeolian),
+        KeySuffix::Major => Some(Mode::Ionian),
     };
 
     let accidental = text(at).len() > 1 || next > at + 1;
@@ -58,14 +58,14 @@ fn is_kind(word: &str) -> bool {
     matches!(word, "key" | "mode" | "scale" | "mood" | "feel" | "tonality" | "chord" | "chords" | "piece" | "song")
 }
 
-enum Ending {
+enum KeySuffix {
     None,
     Minor,
     Major,
 }
 
 /// Parses `c`, `c#`, `bb`, `c#m` or `ebmaj` into a pitch class and a mode.
-fn letter(word: &str) -> Option<(i32, Ending)> {
+fn letter(word: &str) -> Option<(i32, KeySuffix)> {
     let mut letters = word.chars();
     let natural = match letters.next()? {
         'c' => 0,
@@ -86,9 +86,9 @@ fn letter(word: &str) -> Option<(i32, Ending)> {
     };
 
     let ending = match remaining {
-        "" => Ending::None,
-        "m" | "min" => Ending::Minor,
-        "maj" => Ending::Major,
+        "" => KeySuffix::None,
+        "m" | "min" => KeySuffix::Minor,
+        "maj" => KeySuffix::Major,
         _ => return None,
     };
     Some((natural + accidental, ending))

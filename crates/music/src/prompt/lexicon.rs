@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_word_stands_for_two_things_of_a_kind() {
+    fn words_are_unique_within_each_category() {
         fn unique<'a>(phrases: impl Iterator<Item = &'a [&'a str]>) {
             let mut seen = std::collections::HashSet::new();
             for phrase in phrases.flatten() {

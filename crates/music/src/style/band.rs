@@ -3,7 +3,7 @@
 use super::progression::Palette;
 use super::{BassLine, Comping, Genre, Style, groove};
 use crate::instrument::Instrument as I;
-use crate::piece::Kit;
+use crate::piece::DrumKit;
 use crate::prompt::lexicon::{FOUR, Feeling, SIX};
 
 /// Base of the other styles in this file, and the fallback.
@@ -15,7 +15,7 @@ pub const POP: Style = Style {
     swing: 0.0,
     swing_steps: 2,
     groove: Some(&groove::BACKBEAT),
-    kit: Kit::Acoustic,
+    kit: DrumKit::Acoustic,
     bass: BassLine::RootFifth,
     comping: Comping::Beats,
     leads: &[I::Piano, I::SawLead, I::ElectricGuitar, I::Violin],
@@ -113,7 +113,7 @@ pub const STYLES: &[Style] = &[
         names: &["folk", "acoustic", "celtic", "irish", "medieval", "campfire", "tavern", "pirate", "nordic", "world"],
         tempo: (88.0, 112.0),
         groove: Some(&groove::FOLK),
-        kit: Kit::Dusty,
+        kit: DrumKit::Dusty,
         bass: BassLine::RootFifth,
         comping: Comping::Strummed,
         leads: &[I::Flute, I::Violin, I::Accordion, I::PanFlute],
@@ -171,7 +171,7 @@ pub const STYLES: &[Style] = &[
         names: &["bossa nova", "bossa", "latin", "samba", "salsa", "tango", "flamenco", "rumba", "cumbia", "reggaeton"],
         tempo: (112.0, 138.0),
         groove: Some(&groove::BOSSA),
-        kit: Kit::Brushes,
+        kit: DrumKit::Brushes,
         bass: BassLine::Tresillo,
         comping: Comping::Tresillo,
         leads: &[I::Flute, I::NylonGuitar, I::Saxophone, I::Trumpet],
@@ -202,7 +202,7 @@ pub const STYLES: &[Style] = &[
         tempo: (108.0, 152.0),
         swing: 0.6,
         groove: Some(&groove::SWING),
-        kit: Kit::Brushes,
+        kit: DrumKit::Brushes,
         bass: BassLine::Walking,
         comping: Comping::Charleston,
         leads: &[I::Saxophone, I::Trumpet, I::Piano, I::Vibraphone, I::Clarinet],
@@ -267,7 +267,7 @@ pub const STYLES: &[Style] = &[
         ],
         tempo: (78.0, 112.0),
         groove: Some(&groove::EPIC),
-        kit: Kit::Orchestral,
+        kit: DrumKit::Orchestral,
         bass: BassLine::Held,
         comping: Comping::Pulse,
         leads: &[I::Horns, I::Violin, I::Trumpet, I::Strings],

@@ -3,7 +3,7 @@
 use super::progression::Palette;
 use super::{BassLine, Comping, Genre, Style, groove};
 use crate::instrument::Instrument as I;
-use crate::piece::{Kit, Texture};
+use crate::piece::{DrumKit, Texture};
 use crate::prompt::lexicon::{FOUR, Feeling};
 
 /// Base of the other styles in this file.
@@ -15,7 +15,7 @@ const BASE: Style = Style {
     swing: 0.0,
     swing_steps: 1,
     groove: Some(&groove::HOUSE),
-    kit: Kit::Electronic,
+    kit: DrumKit::Electronic,
     bass: BassLine::OffBeats,
     comping: Comping::OffBeats,
     leads: &[I::SynthPluck, I::SawLead, I::Piano],
@@ -78,7 +78,7 @@ pub const STYLES: &[Style] = &[
         names: &["drum and bass", "drum bass", "drum n bass", "drumnbass", "dnb", "jungle", "liquid"],
         tempo: (170.0, 176.0),
         groove: Some(&groove::BREAK),
-        kit: Kit::Acoustic,
+        kit: DrumKit::Acoustic,
         bass: BassLine::Sparse,
         comping: Comping::Held,
         leads: &[I::SynthPluck, I::SawLead, I::ElectricPiano],
@@ -124,7 +124,7 @@ pub const STYLES: &[Style] = &[
         tempo: (70.0, 86.0),
         swing: 0.3,
         groove: Some(&groove::BOOM_BAP),
-        kit: Kit::Dusty,
+        kit: DrumKit::Dusty,
         bass: BassLine::Sparse,
         comping: Comping::Charleston,
         leads: &[I::ElectricPiano, I::Vibraphone, I::NylonGuitar, I::MusicBox],
@@ -149,7 +149,7 @@ pub const STYLES: &[Style] = &[
         tempo: (84.0, 96.0),
         swing: 0.22,
         groove: Some(&groove::BOOM_BAP),
-        kit: Kit::Acoustic,
+        kit: DrumKit::Acoustic,
         bass: BassLine::Sparse,
         comping: Comping::Charleston,
         leads: &[I::ElectricPiano, I::Flute, I::Trumpet, I::SynthPluck],
@@ -169,7 +169,7 @@ pub const STYLES: &[Style] = &[
         names: &["trap", "drill", "phonk", "dubstep", "hyperpop"],
         tempo: (132.0, 146.0),
         groove: Some(&groove::TRAP),
-        kit: Kit::Deep,
+        kit: DrumKit::Deep,
         bass: BassLine::Sparse,
         comping: Comping::Held,
         leads: &[I::Bells, I::SynthPluck, I::Flute, I::Piano],
@@ -211,7 +211,7 @@ pub const STYLES: &[Style] = &[
         names: &["chiptune", "8 bit", "8bit", "video game", "retro game", "arcade", "game music"],
         tempo: (126.0, 158.0),
         groove: Some(&groove::CHIP),
-        kit: Kit::Electronic,
+        kit: DrumKit::Electronic,
         bass: BassLine::Octaves,
         comping: Comping::Pulse,
         leads: &[I::Chip],
@@ -235,7 +235,7 @@ pub const STYLES: &[Style] = &[
         names: &["disco", "nu disco", "boogie", "70s", "seventies"],
         tempo: (112.0, 124.0),
         groove: Some(&groove::DISCO),
-        kit: Kit::Acoustic,
+        kit: DrumKit::Acoustic,
         bass: BassLine::Octaves,
         comping: Comping::OffBeats,
         leads: &[I::Strings, I::Trumpet, I::SawLead],

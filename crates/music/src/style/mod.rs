@@ -9,7 +9,7 @@ use groove::Groove;
 use progression::Palette;
 
 use crate::instrument::Instrument;
-use crate::piece::{Kit, Texture};
+use crate::piece::{DrumKit, Texture};
 use crate::prompt::lexicon::{Feeling, Metre};
 use crate::prompt::words::{self, Word};
 
@@ -104,7 +104,7 @@ pub struct Style {
     /// Drum pattern, if the genre has drums.
     pub groove: Option<&'static Groove>,
     /// Drum sounds.
-    pub kit: Kit,
+    pub kit: DrumKit,
     pub bass: BassLine,
     pub comping: Comping,
     /// Instruments for the melody.

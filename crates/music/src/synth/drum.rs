@@ -1,7 +1,7 @@
 //! Drum sounds: a falling sine, coloured noise and, for cymbals, inharmonic square waves.
 
 use super::dsp::{Filter, Noise, SAMPLES, decay, sine};
-use crate::piece::{Drum, Kit};
+use crate::piece::{Drum, DrumKit};
 
 /// Parameters of a drum sound.
 #[derive(Debug, Clone, Copy)]
@@ -39,45 +39,45 @@ const NONE: DrumPatch = DrumPatch {
 const METAL: [f32; 6] = [317.0, 465.0, 587.0, 829.0, 1_117.0, 1_493.0];
 
 /// Returns the parameters of a drum in a kit.
-fn patch(kit: Kit, drum: Drum) -> DrumPatch {
+fn patch(kit: DrumKit, drum: Drum) -> DrumPatch {
     let base = base_patch(drum);
     match (kit, drum) {
-        (Kit::Electronic, Drum::Kick) => DrumPatch {
+        (DrumKit::Electronic, Drum::Kick) => DrumPatch {
             tone: (240.0, 48.0, 0.045),
             ring: (1.1, 0.42),
             noise: (0.12, 0.02),
             colour: (3_000.0, 0.7),
             ..base
         },
-        (Kit::Electronic, Drum::Snare) => DrumPatch { ring: (0.4, 0.14), noise: (0.75, 0.24), ..base },
-        (Kit::Deep, Drum::Kick) => {
+        (DrumKit::Electronic, Drum::Snare) => DrumPatch { ring: (0.4, 0.14), noise: (0.75, 0.24), ..base },
+        (DrumKit::Deep, Drum::Kick) => {
             DrumPatch { tone: (160.0, 41.0, 0.05), ring: (1.15, 1.1), noise: (0.1, 0.02), ..base }
         }
-        (Kit::Deep, Drum::Snare) => DrumPatch { tone: (260.0, 200.0, 0.03), noise: (0.8, 0.18), ..base },
-        (Kit::Deep | Kit::Electronic, Drum::HatClosed) => DrumPatch { noise: (0.3, 0.06), metal: 0.5, ..base },
-        (Kit::Dusty, Drum::Kick) => DrumPatch {
+        (DrumKit::Deep, Drum::Snare) => DrumPatch { tone: (260.0, 200.0, 0.03), noise: (0.8, 0.18), ..base },
+        (DrumKit::Deep | DrumKit::Electronic, Drum::HatClosed) => DrumPatch { noise: (0.3, 0.06), metal: 0.5, ..base },
+        (DrumKit::Dusty, Drum::Kick) => DrumPatch {
             tone: (120.0, 52.0, 0.05),
             ring: (0.95, 0.28),
             noise: (0.1, 0.03),
             colour: (900.0, 0.7),
             ..base
         },
-        (Kit::Dusty, Drum::Snare) => DrumPatch { noise: (0.6, 0.18), colour: (1_400.0, 1.1), level: 0.8, ..base },
-        (Kit::Dusty, Drum::HatClosed) => DrumPatch { noise: (0.35, 0.05), metal: 0.15, level: 0.3, ..base },
-        (Kit::Brushes, Drum::Kick) => DrumPatch { ring: (0.7, 0.25), noise: (0.05, 0.02), level: 0.6, ..base },
-        (Kit::Brushes, Drum::Snare) => {
+        (DrumKit::Dusty, Drum::Snare) => DrumPatch { noise: (0.6, 0.18), colour: (1_400.0, 1.1), level: 0.8, ..base },
+        (DrumKit::Dusty, Drum::HatClosed) => DrumPatch { noise: (0.35, 0.05), metal: 0.15, level: 0.3, ..base },
+        (DrumKit::Brushes, Drum::Kick) => DrumPatch { ring: (0.7, 0.25), noise: (0.05, 0.02), level: 0.6, ..base },
+        (DrumKit::Brushes, Drum::Snare) => {
             DrumPatch { ring: (0.12, 0.1), noise: (0.6, 0.3), colour: (2_600.0, 0.7), level: 0.6, ..base }
         }
-        (Kit::Orchestral, Drum::Kick) => {
+        (DrumKit::Orchestral, Drum::Kick) => {
             DrumPatch { tone: (85.0, 47.0, 0.08), ring: (1.0, 1.2), noise: (0.25, 0.08), colour: (220.0, 1.5), ..base }
         }
-        (Kit::Orchestral, Drum::TomLow) => {
+        (DrumKit::Orchestral, Drum::TomLow) => {
             DrumPatch { tone: (105.0, 72.0, 0.07), ring: (1.0, 0.8), noise: (0.4, 0.09), colour: (380.0, 1.5), ..base }
         }
-        (Kit::Orchestral, Drum::TomMiddle) => {
+        (DrumKit::Orchestral, Drum::TomMiddle) => {
             DrumPatch { tone: (150.0, 104.0, 0.06), ring: (1.0, 0.6), noise: (0.4, 0.08), colour: (520.0, 1.5), ..base }
         }
-        (Kit::Orchestral, Drum::Snare) => DrumPatch { ring: (0.3, 0.16), noise: (0.7, 0.35), level: 0.55, ..base },
+        (DrumKit::Orchestral, Drum::Snare) => DrumPatch { ring: (0.3, 0.16), noise: (0.7, 0.35), level: 0.55, ..base },
         _ => base,
     }
 }
@@ -179,7 +179,7 @@ const BURST: u32 = 480;
 impl DrumHit {
     /// Starts a hit.
     #[must_use]
-    pub fn new(kit: Kit, drum: Drum, velocity: f32, seed: u64) -> Self {
+    pub fn new(kit: DrumKit, drum: Drum, velocity: f32, seed: u64) -> Self {
         let patch = patch(kit, drum);
         let (from, _, seconds) = patch.tone;
 

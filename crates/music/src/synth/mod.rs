@@ -12,7 +12,7 @@ pub mod texture;
 pub mod wind;
 
 use crate::instrument::Instrument;
-use crate::piece::{Drum, Kit, Note};
+use crate::piece::{Drum, DrumKit, Note};
 use crate::theory::hertz;
 use sound::Method;
 
@@ -40,7 +40,7 @@ const TOUCH: f32 = 1.4;
 impl Voice {
     /// Starts a note.
     #[must_use]
-    pub fn start(instrument: Instrument, kit: Kit, note: &Note, seed: u64) -> Self {
+    pub fn start(instrument: Instrument, kit: DrumKit, note: &Note, seed: u64) -> Self {
         let velocity = note.velocity;
         let held_frames = note.frames;
         let seed = seed ^ (u64::from(note.start) << 20) ^ u64::from(note.pitch.to_bits());

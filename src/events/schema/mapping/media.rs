@@ -1,6 +1,6 @@
 //! Stored shapes of tasks, their jobs and results, and of deliveries.
 
-use super::{Stored, stored, stored_enum, stored_struct};
+use super::{StoredForm, stored, stored_enum, stored_struct};
 use crate::domain::delivery::{AttemptOutcome, DeliveryEvent, Redelivery};
 use crate::domain::image::{
     ImageJob, ImageWork, LightSettings, Picture, PictureSource, PortraitSettings, PrecisionUpscaleJob, RelightJob,

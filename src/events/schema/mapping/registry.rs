@@ -1,6 +1,6 @@
 //! Stored shapes of users, publishers, tokens, nodes and versions.
 
-use super::{Stored, stored, stored_enum, stored_struct};
+use super::{StoredForm, stored, stored_enum, stored_struct};
 use crate::domain::node::{NodeAdminFields, NodeEvent, NodeFields};
 use crate::domain::personal::PersonalValue;
 use crate::domain::publisher::{PublisherAdminFields, PublisherEvent, PublisherFields};

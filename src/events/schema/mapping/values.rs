@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::Stored;
+use super::StoredForm;
 use crate::domain::ids::{DeliveryId, EventId, NodeId, PublisherId, RequestId, TaskId, TokenId, UserId, VersionId};
 use crate::domain::image::{
     ImageFormat, LightSource, OptimizedFor, Percent, PortraitBeautifier, PortraitStyle, PrecisionFlavor,
@@ -28,48 +28,50 @@ use crate::events::schema::bytes::{StoredId, StoredSha256};
 use crate::events::schema::v1::{Str, Strs};
 use crate::events::schema::v2::SealedV2;
 
-type Restored<T> = Result<T, CommitDecodeError>;
+type RestoredValue<T> = Result<T, CommitDecodeError>;
 
-fn check<T>(field: &'static str, value: Result<T, InvalidValue>) -> Restored<T> {
+fn check<T>(field: &'static str, value: Result<T, InvalidValue>) -> RestoredValue<T> {
     value.map_err(|reason| CommitDecodeError::Value { field, reason: reason.to_string() })
 }
 
-impl<'a, S, T: Stored<'a, S>> Stored<'a, Option<S>> for Option<T> {
+impl<'a, S, T: StoredForm<'a, S>> StoredForm<'a, Option<S>> for Option<T> {
     fn store(&'a self) -> Option<S> {
         self.as_ref().map(T::store)
     }
 
-    fn restore(stored: Option<S>, field: &'static str) -> Restored<Self> {
+    fn restore(stored: Option<S>, field: &'static str) -> RestoredValue<Self> {
         stored.map(|value| T::restore(value, field)).transpose()
     }
 }
 
-impl<'a, S, T: Stored<'a, S>> Stored<'a, Vec<S>> for Vec<T> {
+impl<'a, S, T: StoredForm<'a, S>> StoredForm<'a, Vec<S>> for Vec<T> {
     fn store(&'a self) -> Vec<S> {
         self.iter().map(T::store).collect()
     }
 
-    fn restore(stored: Vec<S>, field: &'static str) -> Restored<Self> {
+    fn restore(stored: Vec<S>, field: &'static str) -> RestoredValue<Self> {
         stored.into_iter().map(|value| T::restore(value, field)).collect()
     }
 }
 
-impl<'a, S, T: Stored<'a, S>> Stored<'a, Box<S>> for T {
+impl<'a, S, T: StoredForm<'a, S>> StoredForm<'a, Box<S>> for T {
     fn store(&'a self) -> Box<S> {
         Box::new(self.store())
     }
 
-    fn restore(stored: Box<S>, field: &'static str) -> Restored<Self> {
+    fn restore(stored: Box<S>, field: &'static str) -> RestoredValue<Self> {
         T::restore(*stored, field)
     }
 }
 
-impl<'a, SK: Ord, SV, K: Ord + Stored<'a, SK>, V: Stored<'a, SV>> Stored<'a, BTreeMap<SK, SV>> for BTreeMap<K, V> {
+impl<'a, SK: Ord, SV, K: Ord + StoredForm<'a, SK>, V: StoredForm<'a, SV>> StoredForm<'a, BTreeMap<SK, SV>>
+    for BTreeMap<K, V>
+{
     fn store(&'a self) -> BTreeMap<SK, SV> {
         self.iter().map(|(key, value)| (key.store(), value.store())).collect()
     }
 
-    fn restore(stored: BTreeMap<SK, SV>, field: &'static str) -> Restored<Self> {
+    fn restore(stored: BTreeMap<SK, SV>, field: &'static str) -> RestoredValue<Self> {
         stored.into_iter().map(|(key, value)| Ok((K::restore(key, field)?, V::restore(value, field)?))).collect()
     }
 }
@@ -80,13 +82,13 @@ macro_rules! stored_values {
         $($domain:ty),+ as $shape:ty: |$value:ident| $store:expr, |$stored:ident, $field:pat_param| $restore:expr;
     )+) => {
         $($(
-            impl<'a> Stored<'a, $shape> for $domain {
+            impl<'a> StoredForm<'a, $shape> for $domain {
                 fn store(&'a self) -> $shape {
                     let $value = self;
                     $store
                 }
 
-                fn restore($stored: $shape, $field: &'static str) -> Restored<Self> {
+                fn restore($stored: $shape, $field: &'static str) -> RestoredValue<Self> {
                     $restore
                 }
             }
@@ -129,33 +131,33 @@ stored_values! {
 }
 
 /// The task that made a video, stored as the nil UUID if it was made elsewhere.
-impl<'a> Stored<'a, StoredId> for Option<TaskId> {
+impl<'a> StoredForm<'a, StoredId> for Option<TaskId> {
     fn store(&'a self) -> StoredId {
         self.map_or(Uuid::nil(), |task| task.0).into()
     }
 
-    fn restore(stored: StoredId, _field: &'static str) -> Restored<Self> {
+    fn restore(stored: StoredId, _field: &'static str) -> RestoredValue<Self> {
         let id = Uuid::from_bytes(stored.0);
         Ok((!id.is_nil()).then_some(TaskId(id)))
     }
 }
 
-impl<'a, const ENTRIES: usize, const CHARS: usize> Stored<'a, Strs<'a>> for TextList<ENTRIES, CHARS> {
+impl<'a, const ENTRIES: usize, const CHARS: usize> StoredForm<'a, Strs<'a>> for TextList<ENTRIES, CHARS> {
     fn store(&'a self) -> Strs<'a> {
         self.iter().map(Cow::Borrowed).collect()
     }
 
-    fn restore(stored: Strs<'a>, _field: &'static str) -> Restored<Self> {
+    fn restore(stored: Strs<'a>, _field: &'static str) -> RestoredValue<Self> {
         Ok(Self::from_recorded(stored.into_iter().map(Cow::into_owned).collect()))
     }
 }
 
-impl<'a, const MAX: usize, const MULTILINE: bool> Stored<'a, Str<'a>> for Text<MAX, MULTILINE> {
+impl<'a, const MAX: usize, const MULTILINE: bool> StoredForm<'a, Str<'a>> for Text<MAX, MULTILINE> {
     fn store(&'a self) -> Str<'a> {
         Cow::Borrowed(self.as_str())
     }
 
-    fn restore(stored: Str<'a>, _field: &'static str) -> Restored<Self> {
+    fn restore(stored: Str<'a>, _field: &'static str) -> RestoredValue<Self> {
         Ok(Self::from_recorded(stored.into_owned()))
     }
 }

@@ -140,7 +140,7 @@ fn a_damaged_copy_in_sled_repairs_nothing() {
 }
 
 #[test]
-fn readers_and_appends_go_on_while_sled_cannot_be_filled() {
+fn reads_and_appends_continue_while_sled_cannot_be_filled() {
     // Given a log whose sled directory cannot be recreated
     let directory = tempfile::tempdir().unwrap();
     drop(log_with_events(directory.path()));
@@ -185,7 +185,7 @@ fn flip_last_journal_bit(directory: &std::path::Path) -> std::path::PathBuf {
 }
 
 #[test]
-fn damage_that_a_reader_met_in_the_journal_is_told_until_a_start_has_read_all_of_it() {
+fn damage_found_by_a_reader_is_reported_until_a_start_has_verified_the_journal() {
     // Given a log that was started from a snapshot, and a flipped bit in the journal
     let directory = tempfile::tempdir().unwrap();
     let log = log_with_events(directory.path());
@@ -218,7 +218,7 @@ fn damage_that_a_reader_met_in_the_journal_is_told_until_a_start_has_read_all_of
 }
 
 #[test]
-fn damage_that_a_snapshot_met_in_the_journal_is_told() {
+fn damage_found_by_a_snapshot_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let log = log_with_events(directory.path());
     flip_last_journal_bit(directory.path());

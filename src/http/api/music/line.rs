@@ -101,7 +101,7 @@ mod tests {
     use serde_json::Value;
 
     #[test]
-    fn every_line_has_the_fields_that_the_document_says() {
+    fn every_line_matches_its_documented_schema() {
         // Given the document and a line of each kind
         let document: Value = serde_json::from_str(&crate::http::openapi::document_json().unwrap()).unwrap();
         let schemas = &document["components"]["schemas"];

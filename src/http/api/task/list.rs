@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cursors_round_trip_and_nothing_else_is_one() {
+    fn cursors_round_trip_and_other_text_is_rejected() {
         for position in [0, 1, 1042, u64::MAX].map(Position) {
             assert_eq!(decode_cursor(&encode_cursor(position)), Ok(position));
         }

@@ -106,7 +106,7 @@ impl<'s> TaskRenderer<'s> {
         }
     }
 
-    /// Returns the task as of `moment`, with its current queue position and blocking reason.
+    /// Returns the task as of `snapshot`, with its current queue position and blocking reason.
     pub fn view(&self, snapshot: &TaskAt) -> TaskView {
         let request = Some(request_parameters(&snapshot.record.submission));
         TaskView { request, ..self.list_item(snapshot) }

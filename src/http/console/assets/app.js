@@ -1,12 +1,12 @@
-// The console: what is around every page, and which page it is.
+// Application shell of the console: menu, routing, access checks and theme.
 import { html, render, useEffect, useRef, useState } from './core/dom.js';
 import { root } from './core/api.js';
-import { called } from './core/format.js';
+import { displayName } from './core/format.js';
 import { route, to } from './core/router.js';
 import { session } from './core/session.js';
 import { useStore } from './core/store.js';
-import { Empty, Icon, Notes, Page, Skeleton, Trouble } from './parts/basic.js';
-import { Account, SignIn, SignInButton, recognise } from './parts/login.js';
+import { Empty, Icon, Toasts, Page, Skeleton, ErrorMessage } from './parts/basic.js';
+import { AccountMenu, SignIn, SignInButton, loadUser } from './parts/login.js';
 import { AuditPage } from './pages/audit.js';
 import { DocsPage } from './pages/docs.js';
 import { ModerationPage } from './pages/moderation.js';
@@ -18,11 +18,11 @@ import { StatePage } from './pages/state.js';
 import { StudioPage } from './pages/studio.js';
 import { TaskPage } from './pages/task.js';
 import { TasksPage } from './pages/tasks.js';
-import { ThingPage } from './pages/thing.js';
+import { HistoryPage } from './pages/history.js';
 import { UsersPage } from './pages/users.js';
 
-// The first part of an address: its page, who may see it (everybody, whoever is signed in, administrators), and how many parts of
-// the address say which thing it is about. What follows is a part of the same page.
+// Pages by the first segment of the hash: component, access level, and number of segments that identify the page.
+// Further segments, such as a tab, belong to the same page.
 const EVERYBODY = 0;
 const SIGNED_IN = 1;
 const ADMINISTRATORS = 2;
@@ -32,7 +32,7 @@ const PAGES = {
   studio: [() => StudioPage, EVERYBODY, 1],
   tasks: [([id]) => (id ? TaskPage : TasksPage), SIGNED_IN, 2],
   state: [() => StatePage, ADMINISTRATORS, 1],
-  audit: [([kind]) => (kind ? ThingPage : AuditPage), ADMINISTRATORS, 3],
+  audit: [([kind]) => (kind ? HistoryPage : AuditPage), ADMINISTRATORS, 3],
   moderation: [() => ModerationPage, ADMINISTRATORS, 1],
   users: [() => UsersPage, ADMINISTRATORS, 1],
   docs: [() => DocsPage, EVERYBODY, 1],
@@ -43,7 +43,7 @@ const pageOf = (name) => (Object.hasOwn(PAGES, name) ? PAGES[name] : []);
 const MENU = [
   ['Registry', EVERYBODY, [['nodes', 'Nodes'], ['publishers', 'Publishers']]],
   ['Media', EVERYBODY, [['studio', 'Studio'], ['tasks', 'Tasks']]],
-  ['Operation', ADMINISTRATORS, [['state', 'State'], ['audit', 'Audit log'], ['moderation', 'Moderation'], ['users', 'Users']]],
+  ['Administration', ADMINISTRATORS, [['state', 'Status'], ['audit', 'Audit log'], ['moderation', 'Moderation'], ['users', 'Users']]],
   ['Reference', EVERYBODY, [['docs', 'API']]],
 ];
 
@@ -56,7 +56,7 @@ function App() {
   const first = useRef(true);
   const [open, setOpen] = useState(false);
   const fold = useRef(null);
-  // On a narrow screen the menu is folded; whoever went somewhere needs it no more.
+  // On a narrow screen the menu is collapsible. Navigation closes it.
   useEffect(() => setOpen(false), [path]);
   const onKey = (event) => { if (event.key === 'Escape' && open) { setOpen(false); fold.current.focus(); } };
   useEffect(() => {
@@ -71,10 +71,10 @@ function App() {
         <${Icon} name=${open ? 'close' : 'menu'} />Menu</button>
       <a class="brand" href=${to('nodes')}><img src=${new URL('console/icon.svg', root).href} alt="" width="28" height="28" />Mediary</a>
       <${Menu} here=${parts[0] ?? 'nodes'} admin=${Boolean(user?.isAdmin)} onGone=${() => setOpen(false)} />
-      <div class="side-end"><${Account} /><${Theme} /></div>
+      <div class="side-end"><${AccountMenu} /><${Theme} /></div>
     </aside>
     <main ref=${main} id="main" tabindex="-1"><${Place} key=${key} ...${{ parts, query, user, problem }} /></main>
-    <${SignIn} /><${Notes} />`;
+    <${SignIn} /><${Toasts} />`;
 }
 
 function Menu({ here, admin, onGone }) {
@@ -95,7 +95,7 @@ function Place({ parts, query, user, problem }) {
   }
   if (who !== EVERYBODY && user === undefined) return html`<${Page} title=" "><${Skeleton} lines=${5} /></${Page}>`;
   if (who !== EVERYBODY && !user && problem) {
-    return html`<${Page} title="Sign-in failed" lead="The service could not look up the user of this token."><${Trouble} problem=${problem} again=${recognise} /></${Page}>`;
+    return html`<${Page} title="Sign-in failed" lead="The service could not look up the user of this token."><${ErrorMessage} problem=${problem} again=${loadUser} /></${Page}>`;
   }
   if (who !== EVERYBODY && !user) {
     return html`<${Page} title="Sign in"><${Empty} icon="key" title="Sign-in required" action=${html`<${SignInButton} />`}>
@@ -103,7 +103,7 @@ function Place({ parts, query, user, problem }) {
   }
   if (who === ADMINISTRATORS && !user.isAdmin) {
     return html`<${Page} title="Administrators only"><${Empty} icon="moderation" title="Administrator rights required">
-      You are signed in as ${called(user)}, who is not an administrator.</${Empty}></${Page}>`;
+      You are signed in as ${displayName(user)}, who is not an administrator.</${Empty}></${Page}>`;
   }
   const Found = find(rest);
   return html`<${Found} parts=${rest} query=${query} user=${user} />`;
@@ -125,7 +125,7 @@ function Theme() {
     <button key=${icon} type="button" aria-pressed=${(chosen ?? null) === VALUES[icon] ? 'true' : 'false'} aria-label=${name} title=${name} onClick=${() => choose(VALUES[icon])}><${Icon} name=${icon} /></button>`)}</div>`;
 }
 
-// People look for the reference at `docs`; the console has one address.
+// /docs` serves the same file; redirect to the reference page.
 if (location.pathname.endsWith('/docs')) location.replace(new URL('#/docs', root));
-recognise();
+loadUser();
 render(html`<${App} />`, document.getElementById('app'));

@@ -1,4 +1,4 @@
-// Before anything is painted: the appearance that was chosen here, if one was.
+// Applies the stored theme before the first paint.
 {
   const chosen = localStorage.getItem('mediary.theme');
   if (chosen === 'light' || chosen === 'dark') document.documentElement.dataset.theme = chosen;

@@ -28,7 +28,7 @@ fn stored_response(bytes: usize) -> StoredResponse {
 }
 
 #[test]
-fn an_answer_opens_with_its_key_and_secret_alone() {
+fn a_response_opens_only_with_its_key_and_secret() {
     let (folder, store) = open_store();
     let response = stored_response(3);
     store.write(&request(1, "key"), &response, [7; NONCE_BYTES], (true, PurgeEpoch(0))).unwrap();
@@ -49,7 +49,7 @@ fn an_answer_opens_with_its_key_and_secret_alone() {
 }
 
 #[test]
-fn a_secret_is_kept_and_a_damaged_one_is_not_replaced() {
+fn a_secret_is_reused_and_a_damaged_one_is_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let data = DataDir::open(folder.path()).unwrap();
     let first = ResponseStore::open(&data, &Environment::manual(AT, 1)).unwrap();
@@ -60,7 +60,7 @@ fn a_secret_is_kept_and_a_damaged_one_is_not_replaced() {
 }
 
 #[test]
-fn a_sweep_takes_what_is_too_old_and_gives_room_back() {
+fn a_sweep_removes_expired_responses_and_frees_space() {
     let (_folder, store) = open_store();
     let later = stored_response_at(AT.saturating_add(Duration::from_secs(1)), 3);
     store.write(&request(1, "old"), &stored_response(3), [7; NONCE_BYTES], (true, PurgeEpoch(0))).unwrap();
@@ -72,7 +72,7 @@ fn a_sweep_takes_what_is_too_old_and_gives_room_back() {
 }
 
 #[test]
-fn there_is_room_for_a_gibibyte_and_less_for_requests_without_commands() {
+fn the_store_is_limited_to_one_gib_and_less_without_commands() {
     let (_folder, store) = open_store();
     let response = stored_response(3);
     assert!(store.reserve(ResponseStoreUsage::from_file_size(WITHOUT_COMMANDS_MAX, false)));
@@ -91,7 +91,7 @@ fn there_is_room_for_a_gibibyte_and_less_for_requests_without_commands() {
 }
 
 #[test]
-fn what_was_kept_before_a_start_counts() {
+fn responses_stored_before_a_start_count_towards_the_limit() {
     let (folder, store) = open_store();
     store.write(&request(1, "k"), &stored_response(10_000), [7; NONCE_BYTES], (true, PurgeEpoch(0))).unwrap();
     store.write(&request(2, "k"), &stored_response(20_000), [7; NONCE_BYTES], (false, PurgeEpoch(0))).unwrap();
@@ -102,7 +102,7 @@ fn what_was_kept_before_a_start_counts() {
 }
 
 #[test]
-fn what_is_forgotten_is_not_written_again_by_a_request_that_had_begun() {
+fn a_purge_rejects_responses_to_requests_that_began_before_it() {
     let (_folder, store) = open_store();
     let epoch = store.epoch();
     store.write(&request(1, "k"), &stored_response(3), [7; NONCE_BYTES], (true, epoch)).unwrap();
@@ -119,7 +119,7 @@ fn what_is_forgotten_is_not_written_again_by_a_request_that_had_begun() {
 }
 
 #[test]
-fn that_an_answer_cannot_be_removed_is_told_and_all_others_are() {
+fn an_undeletable_response_is_reported_and_the_others_are_deleted() {
     let (_folder, store) = open_store();
     store.write(&request(2, "k"), &stored_response(3), [7; NONCE_BYTES], (true, PurgeEpoch(0))).unwrap();
     // A directory cannot be removed as a file, not even by root.

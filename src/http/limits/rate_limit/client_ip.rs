@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_trusted_proxy_is_believed() {
+    fn forwarded_headers_count_only_from_trusted_proxies() {
         assert_eq!(x_forwarded_for("192.0.2.1:9", "203.0.113.7"), "192.0.2.1");
         assert_eq!(x_forwarded_for("10.0.0.1:9", "203.0.113.7"), "203.0.113.7");
         assert_eq!(x_forwarded_for("[::1]:9", "203.0.113.7"), "203.0.113.7");
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_client_wrote_before_the_proxies_counts_for_nothing() {
+    fn entries_before_the_trusted_proxies_are_ignored() {
         for spoofed in
             ["1.1.1.1, 203.0.113.7", "10.0.0.9, 203.0.113.7", "1.1.1.1,203.0.113.7, 10.0.0.2", "x, 203.0.113.7"]
         {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_do_not_hide_what_the_proxy_wrote_behind_them() {
+    fn invalid_utf8_does_not_hide_later_entries() {
         let proxies = TrustedProxies {
             networks: vec![Network::parse("10.0.0.0/8").unwrap()],
             header: ForwardedHeader::XForwardedFor,
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_leads_no_further_than_the_proxy_that_wrote_it() {
+    fn an_invalid_entry_ends_at_the_proxy_that_added_it() {
         for odd in ["", "unknown", "_hidden", "203.0.113.7, ", "999.1.1.1"] {
             assert_eq!(x_forwarded_for("10.0.0.1:9", odd), "10.0.0.1", "{odd}");
         }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_header_is_read_when_it_is_the_one() {
+    fn the_forwarded_header_is_read_if_configured() {
         let forwarded = |line| client_ip(ForwardedHeader::Forwarded, "10.0.0.1:9", &[(FORWARDED, line)]);
         for line in [
             "for=203.0.113.7",
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_header_is_not_looked_at() {
+    fn the_unconfigured_header_is_ignored() {
         let both = [(FORWARDED, "for=1.1.1.1"), (X_FORWARDED_FOR, "203.0.113.7")];
         assert_eq!(client_ip(ForwardedHeader::XForwardedFor, "10.0.0.1:9", &both), "203.0.113.7");
         assert_eq!(client_ip(ForwardedHeader::Forwarded, "10.0.0.1:9", &both), "1.1.1.1");

@@ -43,8 +43,8 @@ impl Rate {
         self.interval.saturating_mul(self.burst)
     }
 
-    /// Checks a request at `now` and counts it if it is allowed. `whole_at`, the time at which the caller's burst is
-    /// whole, then moves forward. A value too far in the future means that the clock was set back, and is clamped.
+    /// Checks a request at `now` and counts it if it is allowed. `reset_at`, the time at which the caller's burst is
+    /// full again, then moves forward. A value too far in the future means that the clock was set back, and is clamped.
     pub fn check(&self, reset_at: &mut i64, now: i64) -> RateDecision {
         let window = self.window();
         let used = reset_at.saturating_sub(now).clamp(0, window);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_goes_through_and_then_the_rate_holds() {
+    fn a_burst_is_admitted_and_then_the_rate_applies() {
         let rate = rate();
         let mut reset_at = 0;
         let remaining: Vec<_> =
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_has_the_whole_burst_again_and_never_more() {
+    fn the_burst_refills_up_to_its_size() {
         let rate = rate();
         let mut reset_at = 0;
         while rate.check(&mut reset_at, 0).retry_after.is_none() {}
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn over_a_long_time_as_many_go_through_as_the_rate_says() {
+    fn the_long_term_rate_is_exact() {
         let rate = Rate::new(600, 10).unwrap();
         let mut reset_at = 0;
         let allowed = (0..60 * 1000).filter(|millis| rate.check(&mut reset_at, millis * 1000).retry_after.is_none());
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_locks_nobody_out() {
+    fn a_clock_set_back_does_not_block_callers() {
         let rate = rate();
         let mut reset_at = 3600 * SECOND;
         assert_eq!(rate.check(&mut reset_at, 0).retry_after, Some(SECOND));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn none_a_minute_is_no_rate() {
+    fn a_rate_of_zero_means_no_limit() {
         assert_eq!(Rate::new(0, 5), None);
         assert_eq!(Rate::new(u32::MAX, 0).unwrap().window(), 1);
     }

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_do_not_count_for_each_other() {
+    fn callers_are_counted_separately() {
         let store = RateStore::default();
         let rate = Rate::new(60, 1).unwrap();
         assert_eq!(store.check(&rate, caller("10.0.0.1"), 0).retry_after, None);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn however_many_there_are_memory_is_bounded_and_who_has_used_most_is_still_known() {
+    fn memory_is_bounded_and_the_heaviest_callers_are_kept() {
         let store = RateStore::default();
         let rate = Rate::new(60, 100).unwrap();
         let busy = caller("192.0.2.1");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_burst_is_whole_is_forgotten_first() {
+    fn callers_with_a_full_burst_are_evicted_first() {
         let store = RateStore::default();
         let rate = Rate::new(60, 2).unwrap();
         for number in 0..200_000_u32 {

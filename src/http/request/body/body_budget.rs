@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn no_caller_holds_more_than_a_share() {
+    fn a_caller_holds_at_most_its_share() {
         let budget = BodyBudget::default();
         let mut greedy = budget.charge(BodyLimit::Images, account(1));
         assert!(greedy.grow(IMAGES_BYTES / ACCOUNT_SHARE_DIVISOR).is_ok());
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn all_callers_together_hold_no_more_than_the_pool_and_kinds_do_not_keep_each_other_out() {
+    fn the_pools_are_bounded_and_independent() {
         let budget = BodyBudget::default();
         let mut charges: Vec<_> = (0..2).map(|number| budget.charge(BodyLimit::Images, account(number))).collect();
         for charge in &mut charges {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_waits_leaves_the_pool_of_those_that_arrive() {
+    fn a_waiting_body_moves_to_another_pool() {
         let budget = BodyBudget::default();
         let mut charge = budget.charge(BodyLimit::Images, account(1));
         charge.grow(1000).unwrap();

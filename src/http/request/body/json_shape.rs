@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_are_not_built_and_known_ones_stay_as_they_are() {
+    fn unknown_fields_are_skipped_and_known_ones_unchanged() {
         let body = json!({
             "image": "abc", "scale_factor": 7, "prompt": null, "creativity": [1, {"a": 2}], "hdr": {"b": 3},
             "junk": [[0, 1], {"c": 4}], "": {}
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn known_objects_and_arrays_keep_what_is_known_in_them() {
+    fn known_objects_and_arrays_keep_their_known_members() {
         let body = json!({"advanced_settings": {"whites": 5, "junk": [1]}});
         assert_eq!(parse_body(RELIGHT, &body), json!({"advanced_settings": {"whites": 5}}));
         let body = json!({"node_versions": [{"node_id": "a", "junk": {}}, 5, [6], {"version": "1"}]});
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn every_json_body_of_the_document_has_a_shape_with_fields() {
+    fn every_documented_json_body_has_a_shape() {
         let (bodies, _) = openapi::body_schemas();
         assert!(bodies.len() > 20, "{}", bodies.len());
         for (method, path, _) in bodies {
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn junk_costs_nothing_and_is_still_parsed() {
+    fn junk_uses_no_memory_but_must_be_valid_json() {
         let parsed = |text: &str| {
             let mut charge =
                 BodyBudget::default().charge(BodyLimit::Json, Account::from_address([192, 0, 2, 1].into()));
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_beyond_the_budget_is_refused() {
+    fn a_value_beyond_the_budget_is_rejected() {
         let mut charge = BodyBudget::default().charge(BodyLimit::Json, Account::from_address([192, 0, 2, 1].into()));
         charge.grow((64 << 20) - 1000).unwrap();
         let body = json!({"node_versions": vec![json!({"node_id": "a"}); 10]}).to_string();

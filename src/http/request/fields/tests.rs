@@ -27,7 +27,7 @@ fn required_name(fields: &mut Fields<'_, '_>, name: &str) -> Option<()> {
 }
 
 #[test]
-fn every_bad_field_is_named() {
+fn every_invalid_field_is_reported() {
     let body = json!({"hdr": 11, "scale": "3x", "on": "yes", "tags": ["a", 1, {}], "n": {"a/b": 1}, "half": 0.5});
     let errors = errors_of(&body, |fields| {
         fields.integer("hdr", SignedStrength::new);
@@ -62,18 +62,18 @@ fn null_is_absent_and_unknown_fields_are_ignored() {
 }
 
 #[test]
-fn a_field_of_the_wrong_type_is_one_fault_even_when_it_is_required() {
+fn a_required_field_of_the_wrong_type_is_one_error() {
     let errors = errors_of(&json!({"id": 7}), |fields| required_name(fields, "id"));
     assert_eq!(errors, [format!("/id {NAME}")]);
 }
 
 #[test]
-fn a_body_that_is_no_object_is_refused() {
+fn a_body_must_be_an_object() {
     assert_eq!(errors_of(&json!([1]), |_| Some(())), ["the body must be a JSON object"]);
 }
 
 #[test]
-fn whole_numbers_may_be_written_as_floats() {
+fn integers_may_be_written_as_floats() {
     let number = |body| read(&body, |f| f.integer("n", SignedStrength::new)).map(SignedStrength::get).ok();
     assert_eq!(number(json!({"n": 2.0})), Some(2));
     assert_eq!(number(json!({"n": 1e300})), None);
@@ -81,7 +81,7 @@ fn whole_numbers_may_be_written_as_floats() {
 }
 
 #[test]
-fn lists_have_an_end() {
+fn lists_have_a_maximum_length() {
     let body = json!({"tags": vec!["x"; LIST_MAX + 1], "few": ["a", "b"], "none": {}, "nodes": [{}, 1]});
     let errors = errors_of(&body, |fields| {
         fields.text_list::<LIST_MAX, 200>("tags");
@@ -100,7 +100,7 @@ fn lists_have_an_end() {
 }
 
 #[test]
-fn what_has_the_wrong_type_is_told_what_is_allowed() {
+fn type_errors_state_what_is_allowed() {
     // Given one field for each kind of check, with a type that no check accepts
     let names = ["hdr", "rating", "any", "scale", "url", "free", "nodes"];
     let body = Value::Object(names.iter().map(|name| ((*name).to_owned(), json!(true))).collect());

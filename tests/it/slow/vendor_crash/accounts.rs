@@ -158,7 +158,7 @@ async fn settle(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &Kn
 }
 
 #[actix_web::test]
-async fn every_account_balances_over_submissions_failures_cancels_and_crashes() {
+async fn credits_balance_over_submissions_failures_cancellations_and_crashes() {
     let rounds: usize = std::env::var("ACCOUNT_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(5);
     let data = tempfile::tempdir().unwrap();
     let vendor = VendorSim::with_behavior(sim(SimMode::HonoursKeys, Duration::from_millis(10)), behavior).await;

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_too_early_says_nothing() {
+    fn truncated_parameter_sets_have_no_size() {
         assert_eq!(coded(&[]), None);
         assert_eq!(coded(&[0x67, 100, 0, 30]), None);
         assert_eq!(coded(&[0x67, 66, 0, 30, 0, 0, 0, 0, 0, 0, 0]), None);

@@ -27,7 +27,7 @@ pub fn write(strip: &Strip, sound: Option<&Sound>) -> Result<Vec<u8>, CodecError
     let frames: usize = strip.groups.iter().map(Vec::len).sum();
     let packets = sound.map_or(0, |sound| sound.packets.len());
     let first =
-        strip.groups.first().and_then(|group| group.first()).ok_or_else(|| muxer_error("a film has no pictures"))?;
+        strip.groups.first().and_then(|group| group.first()).ok_or_else(|| muxer_error("the video has no pictures"))?;
     let options = Mp4FileMuxerOptions {
         reserved_moov_box_size: estimate_maximum_moov_box_size(&[frames, packets]),
         ..Mp4FileMuxerOptions::default()
@@ -154,7 +154,7 @@ impl MuxedVideo {
     fn end(mut self) -> Result<Vec<u8>, CodecError> {
         let boxes = self.muxer.finalize().map_err(muxer_error)?;
         if !boxes.is_faststart_enabled() {
-            return Err(muxer_error("the index of the film has no room at its beginning"));
+            return Err(muxer_error("no room for the index at the beginning of the video"));
         }
         for (offset, part) in boxes.offset_and_bytes_pairs() {
             let offset = usize::try_from(offset).map_err(muxer_error)?;

@@ -1,37 +1,37 @@
-// The public interface, and nothing else: every page asks through here.
+// Client of the public API. All requests of the console go through this module.
 import * as session from './session.js';
 
-// The page is at the root of the service or behind a prefix of a proxy; everything is found from where it is.
+// Base URL of the console, which may be below a path prefix of a proxy.
 export const root = new URL('.', document.baseURI);
 
-// A path with its parts encoded: at`/nodes/${id}`.
+// Builds a path with encoded segments: at`/nodes/${id}`.
 export const at = (texts, ...parts) =>
   texts.reduce((path, text, index) => path + encodeURIComponent(parts[index - 1]) + text);
 
-// What an address of the service's own results is from here, whatever name the service gives itself.
-export function here(address) {
+// Rewrites a media or archive URL of this service to the base URL of the page; null for other URLs.
+export function toLocalUrl(address) {
   const found = /\/((?:media|nodes)\/.*)$/.exec(URL.canParse(address) ? new URL(address).pathname : '');
   return found ? new URL(found[1], root).href : null;
 }
 
-// A failure as the service tells it (RFC 9457), or as the network does.
+// Error of a request: a problem response (RFC 9457) or a network failure.
 export class Problem extends Error {
   constructor({ status = 0, error = 'unreachable', title, detail, errors = [], retryAfter, request }) {
     super(detail || title || 'Something went wrong.');
     Object.assign(this, { status, code: error, title: title || 'Service unreachable', errors, retryAfter, request });
   }
 
-  // Any failure as one of these, so that it can be shown like them.
+  // Wraps any exception as a Problem.
   static of(failure) {
     return failure instanceof Problem ? failure : new Problem({ error: 'unknown', title: 'Something went wrong', detail: failure?.message });
   }
 
-  // Whether it tells what became of the request. Otherwise that may have been carried out all the same, and coming again it must be known again.
+  // true` if the outcome of the request is known. Otherwise it may have been executed, and a retry must use the same idempotency key.
   get isFinal() {
     return this.status >= 400 && this.status < 500 && this.code !== 'idempotency_key_in_use';
   }
 
-  // What is wrong with a field, by its JSON pointer.
+  // Returns the errors of the field at a JSON pointer.
   at(pointer) {
     return this.errors.filter((fault) => fault.pointer === pointer).map((fault) => fault.reason).join('; ');
   }
@@ -43,8 +43,8 @@ export function search(query = {}) {
   return given.length ? `?${new URLSearchParams(given)}` : '';
 }
 
-// The answer as it comes; failures are thrown as problems.
-export async function open(method, path, { query, body, form, headers = {}, signal } = {}) {
+// Sends a request and returns the raw response; throws a Problem for errors.
+export async function send(method, path, { query, body, form, headers = {}, signal } = {}) {
   const sent = { ...headers };
   if (session.token()) sent.Authorization = `Bearer ${session.token()}`;
   if (body !== undefined) sent['Content-Type'] = 'application/json';
@@ -55,7 +55,7 @@ export async function open(method, path, { query, body, form, headers = {}, sign
     answer = await fetch(address, { method, headers: sent, body: content, signal, credentials: 'omit' });
   } catch (failure) {
     if (signal?.aborted) throw failure;
-    throw new Problem({ detail: 'No response. Is the service running? Try again.' });
+    throw new Problem({ detail: 'The service does not respond. Check that it is running, then try again.' });
   }
   if (answer.status >= 400) throw await problem(answer);
   return answer;
@@ -63,14 +63,14 @@ export async function open(method, path, { query, body, form, headers = {}, sign
 
 async function problem(answer) {
   const told = await answer.json().catch(() => ({}));
-  if (answer.status === 401 && session.token() && session.session.get().user) session.end();
+  if (answer.status === 401 && session.token() && session.session.get().user) session.endSession();
   const [retryAfter, request] = [answer.headers.get('Retry-After'), answer.headers.get('X-Request-Id')];
   return new Problem({ title: `The service responded with ${answer.status}`, ...told, status: answer.status, retryAfter, request });
 }
 
-// The JSON of an answer, with its total where the answer tells it apart; null where there is nothing.
+// Sends a request and returns the JSON of the response; null for 204.
 export async function call(method, path, options) {
-  const answer = await open(method, path, options);
+  const answer = await send(method, path, options);
   return answer.status === 204 ? null : answer.json().catch((failure) => {
     if (options?.signal?.aborted) throw failure;
     throw new Problem({ error: 'broken', title: 'Unreadable response', detail: 'The response is incomplete or not from the service. Try again.' });

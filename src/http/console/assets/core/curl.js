@@ -1,16 +1,16 @@
-// The request of a form as a line for a POSIX shell, with the token as $TOKEN and files by their names.
+// The request of a form as a curl command for a POSIX shell, with $TOKEN for the token and files by name.
 
-const quoted = (text) => `'${String(text).replaceAll("'", "'\\''")}'`;
-// Inside a here-document without quotes: what the shell would read, it must not.
-const literal = (text) => text.replaceAll(/[\\$`]/g, (letter) => `\\${letter}`);
+const shellQuote = (text) => `'${String(text).replaceAll("'", "'\\''")}'`;
+// Escapes the characters that the shell expands in an unquoted here-document.
+const escapeHeredoc = (text) => text.replaceAll(/[\\$`]/g, (letter) => `\\${letter}`);
 
-// A file where the JSON has its base64.
-class Contents {
+// File whose base64 replaces it in the JSON.
+class FilePlaceholder {
   constructor(name) { this.name = name; }
 }
 
-// The files that a request reads. `of(picture)` stands for one in its body; `all` are those that there are, by names of their own.
-export function files() {
+// Collects the files of a request. `of(picture)` returns the placeholder for the body; `all` maps unique names to files.
+export function collectFiles() {
   const all = new Map();
   const of = (picture) => {
     if (picture.url !== undefined) return picture.url;
@@ -18,25 +18,25 @@ export function files() {
     const names = [...Array(all.size + 1).keys()].map((at) => `${stem}${at ? `-${at + 1}` : ''}${ending ?? ''}`);
     const name = names.find((name) => [undefined, picture].includes(all.get(name)));
     all.set(name, picture);
-    return new Contents(name);
+    return new FilePlaceholder(name);
   };
   return { all, of };
 }
 
-// JSON in which the shell puts files. It is written here piece by piece: marks in a text that is ready might be anybody's words.
-function written(value, margin = '\n') {
-  if (value instanceof Contents) return `"$(base64 < ${quoted(value.name)} | tr -d '\\n')"`;
-  if (value === null || typeof value !== 'object') return literal(JSON.stringify(value));
+// Serializes JSON with shell substitutions for files. It is built piece by piece, because placeholders in finished text could be user input.
+function toShellJson(value, margin = '\n') {
+  if (value instanceof FilePlaceholder) return `"$(base64 < ${shellQuote(value.name)} | tr -d '\\n')"`;
+  if (value === null || typeof value !== 'object') return escapeHeredoc(JSON.stringify(value));
   const inner = `${margin}  `;
   const [first, last] = Array.isArray(value) ? '[]' : '{}';
-  const parts = Array.isArray(value) ? value.map((entry) => written(entry, inner))
-    : Object.entries(value).map(([name, entry]) => `${literal(JSON.stringify(name))}: ${written(entry, inner)}`);
+  const parts = Array.isArray(value) ? value.map((entry) => toShellJson(entry, inner))
+    : Object.entries(value).map(([name, entry]) => `${escapeHeredoc(JSON.stringify(name))}: ${toShellJson(entry, inner)}`);
   return parts.length ? `${first}${inner}${parts.join(`,${inner}`)}${margin}${last}` : first + last;
 }
 
 export function curl(address, { json, form }) {
-  const head = `curl -sN -X POST ${quoted(address)} \\\n  -H "Authorization: Bearer $TOKEN" \\\n`;
-  // Not `-F`, which takes a value that begins with @ for the name of a file.
-  if (form) return head + Object.entries(form).map(([name, value]) => `  --form-string ${quoted(`${name}=${value}`)}`).join(' \\\n');
-  return `${head}  -H 'Content-Type: application/json' --data-binary @- <<BODY\n${written(json)}\nBODY`;
+  const head = `curl -sN -X POST ${shellQuote(address)} \\\n  -H "Authorization: Bearer $TOKEN" \\\n`;
+  // Not `-F`, which would read a value that begins with @ as a file name.
+  if (form) return head + Object.entries(form).map(([name, value]) => `  --form-string ${shellQuote(`${name}=${value}`)}`).join(' \\\n');
+  return `${head}  -H 'Content-Type: application/json' --data-binary @- <<BODY\n${toShellJson(json)}\nBODY`;
 }

@@ -1,4 +1,4 @@
-// The one file that knows what draws the pages.
+// The only module that imports the rendering library.
 export {
   html, render, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState,
 } from '../vendor/preact-htm.js';

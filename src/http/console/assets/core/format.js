@@ -1,4 +1,4 @@
-// How values read.
+// Formatting of values.
 
 const NUMBERS = new Intl.NumberFormat('en');
 const AGO = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
@@ -18,7 +18,7 @@ export function ago(iso) {
   return AGO.format(Math.round(seconds / length), unit);
 }
 
-// To the millisecond, in UTC.
+// UTC time with milliseconds.
 export function exact(iso) {
   const time = new Date(iso);
   return Number.isNaN(time.getTime()) ? String(iso) : time.toISOString().replace('T', ' ').replace('Z', ' UTC');
@@ -34,54 +34,54 @@ export function bytes(value) {
   return `${power && shown < 10 ? shown.toFixed(1) : Math.round(shown)} ${units[power]}`;
 }
 
-export function span(from, to) {
+export function duration(from, to) {
   const seconds = Math.max(0, (Date.parse(to) - Date.parse(from)) / 1000);
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   return seconds < 120 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
 }
 
-// `style_strength`, `NodeVersionStatusActive`, `webhookUrl` and `reference2video` as people write.
-export function words(name) {
+// `Converts identifiers such as `style_strength`, `NodeVersionStatusActive`, `webhookUrl` and `reference2video` to words.
+export function toWords(name) {
   const spaced = String(name)
     .replace(/^(NodeVersionStatus|NodeStatus|PublisherStatus|UserStatus)/, '')
     .replace(/([a-z])2([a-z])/g, '$1 to $2').replace(/([a-z0-9])([A-Z])/g, '$1 $2').replaceAll(/[_-]+/g, ' ').trim().toLowerCase().replaceAll(/\bwm\b/g, 'watermark');
   return spaced.replace(/^./, (first) => first.toUpperCase()).replaceAll(/\b(url|os|id|hdr|bgm|api)\b/gi, (word) => word.toUpperCase());
 }
 
-// What ended, or goes on, has one name, whichever gateway tells it.
+// Image, video and music tasks use different names for the same state.
 const STATES = { success: 'completed', processing: 'in_progress' };
-export const stateName = (state) => words(STATES[state] ?? state);
+export const stateName = (state) => toWords(STATES[state] ?? state);
 
-// A file that is known by its hash, in a few words.
+// Short description of a stored file.
 export const fileOf = ({ digest, format, bytes: size, width, height }) =>
   [format, width && `${width} × ${height}`, bytes(size), digest.slice(0, 12)].filter(Boolean).join(', ');
 
 const isFile = (value) => typeof value.digest === 'string' && typeof value.bytes === 'number';
 
-// Every value of a JSON value that holds no others, with the way to it; a file is one value.
-export function leaves(value, way = []) {
-  if (value === null || typeof value !== 'object') return [[way, value]];
-  if (isFile(value)) return [[way, fileOf(value)]];
+// Returns every scalar of a JSON value with its path; a stored file counts as one value.
+export function flatten(value, path = []) {
+  if (value === null || typeof value !== 'object') return [[path, value]];
+  if (isFile(value)) return [[path, fileOf(value)]];
   const inside = Object.entries(value);
-  return inside.length ? inside.flatMap(([name, part]) => leaves(part, [...way, name])) : [[way, value]];
+  return inside.length ? inside.flatMap(([name, part]) => flatten(part, [...path, name])) : [[path, value]];
 }
 
-// Only what leads to the web may be a link.
+// Only http and https URLs become links.
 export function webAddress(text) {
   if (!text || !URL.canParse(text)) return null;
   const url = new URL(text);
   return url.protocol === 'https:' || url.protocol === 'http:' ? url.href : null;
 }
 
-// The end of an id: those of one time begin alike.
-export const endOf = (id) => `…${id.slice(-6)}`;
+// Last characters of an id: ids created at the same time share their beginning.
+export const idSuffix = (id) => `…${id.slice(-6)}`;
 
-// The name of a user besides the id, if there is one: accounts need none.
-export const nameOf = (user) => (user.erased ? 'Erased' : user.name?.trim() || user.email || null);
+// Name or e-mail address of a user, null if neither is set.
+export const userName = (user) => (user.erased ? 'Erased' : user.name?.trim() || user.email || null);
 
-export const called = (user) => nameOf(user) ?? `User ${endOf(user.id)}`;
+export const displayName = (user) => userName(user) ?? `User ${idSuffix(user.id)}`;
 
-// Two letters and one of eight tones, always the same for the same id.
+// Two letters and one of eight colours, derived from the id.
 export function monogram(id, name) {
   const parts = String(name || id || '?').split(/[^\p{L}\p{N}]+/u).filter(Boolean);
   const letters = parts.length > 1 ? [...parts[0]][0] + [...parts[1]][0] : [...(parts[0] ?? '?')].slice(0, 2).join('');

@@ -1,14 +1,14 @@
-// Ids for what has to be named: labels by elements of the page, requests by the service.
+// Element ids and idempotency keys.
 import { useRef } from './dom.js';
 
 let ids = 0;
 
-// An id of an element, the same at every drawing.
-export function useIdentity(kind) {
+// Element id that stays the same across renders.
+export function useElementId(kind) {
   const id = useRef(null);
   id.current ??= `${kind}-${(ids += 1)}`;
   return id.current;
 }
 
-// A name for a request (`Idempotency-Key`). Not by `randomUUID`, which pages on plain http do not have.
-export const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+// Creates an idempotency key. `crypto.randomUUID` is not available on plain http.
+export const newIdempotencyKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');

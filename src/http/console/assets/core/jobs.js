@@ -1,12 +1,12 @@
-// What jobs are called: by the document of the interface, in the studio and wherever their tasks are.
-import { words } from './format.js';
+// Names of jobs and task kinds, taken from the OpenAPI document.
+import { toWords } from './format.js';
 import { useLoad } from './load.js';
 import { jobs, openapi, plain, pointer } from './openapi.js';
 
-// The jobs of a kind of task: it is a part of their path, or of all that their gateway makes there is one kind.
+// Matches jobs to a task kind by path segment, or by tag for gateways with a single kind.
 const areOf = (kind) => (job) => job.path.split('/').includes(kind) || job.tags?.[0]?.toLowerCase() === kind;
 
-// Several jobs of one kind are called by the words with which all of them begin.
+// Common leading words of several job summaries.
 function common(names) {
   const [first, ...others] = names.map((name) => name.split(' '));
   const differ = first.findIndex((word, at) => others.some((other) => bare(other[at]) !== bare(word)));
@@ -20,14 +20,14 @@ function kindsOf(document) {
   const all = jobs(document);
   return new Map((plain(document, kind).enum ?? []).map((name) => {
     const summaries = all.filter(areOf(name)).map((job) => job.summary);
-    return [name, summaries.length === 1 ? summaries[0] : summaries.length && common(summaries) || words(name)];
+    return [name, summaries.length === 1 ? summaries[0] : summaries.length && common(summaries) || toWords(name)];
   }));
 }
 
-// Every kind with what it is called; undefined until that is known.
+// Map from task kind to name; undefined while loading.
 export function useKinds() {
   const { data, error } = useLoad(async () => kindsOf(await openapi()), []);
   return error ? new Map() : data;
 }
 
-export const kindName = (kinds, kind) => kinds?.get(kind) ?? words(kind);
+export const kindName = (kinds, kind) => kinds?.get(kind) ?? toWords(kind);

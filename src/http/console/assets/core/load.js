@@ -1,11 +1,11 @@
-// What a page shows comes from somewhere: while it comes, when it came, when it did not.
+// Hooks for loading data and sending changes.
 import { useCallback, useEffect, useRef, useState } from './dom.js';
 
-// `ask(signal)` is asked again when one of `about` changes. What was there before stays until the new is, so that nothing jumps.
-// It may give a function of what is there by then.
+// `Loads data with `ask(signal)` whenever an entry of `about` changes. The previous data stays visible until the
+// new data arrives. `ask` may return a function of the current data.
 export function useLoad(ask, about) {
   const [state, set] = useState({ data: undefined, error: null, loading: true });
-  const [turn, next] = useState(0);
+  const [requestCount, next] = useState(0);
   const latest = useRef(null);
   latest.current = ask;
   const asking = useRef(false);
@@ -23,18 +23,18 @@ export function useLoad(ask, about) {
       (error) => over(() => ({ error })),
     );
     return () => abort.abort();
-  }, [...about, turn]);
-  const reload = useCallback(() => next((turn) => turn + 1), []);
-  // Looks again, but never gives up a question that is under way: whoever answers slower than one asks would never be heard.
+  }, [...about, requestCount]);
+  const reload = useCallback(() => next((requestCount) => requestCount + 1), []);
+  // Reloads unless a request is in flight. Aborting it would starve a service that responds more slowly than the refresh interval.
   const refresh = useCallback(() => { if (!asking.current) reload(); }, []);
   const replace = useCallback((data) => set({ data, error: null, loading: false }), []);
   const change = useCallback((how) => set((before) => ({ ...before, data: how(before.data) })), []);
   return { ...state, reload, refresh, replace, change };
 }
 
-// A list that comes in parts: `ask({ next, there, signal })` gives one, with its `entries` and with `next` where there are more.
-// When the first is looked at again, `join(there, fresh)` says what the list is then.
-export function useParts(ask, about, join = (there, fresh) => fresh) {
+// Loads a paged list. `ask({ next, there, signal })` returns a page with `entries` and, if there are more, `next`.
+// When the first page is refreshed, `join(there, fresh)` merges it into the list.
+export function usePagedList(ask, about, join = (there, fresh) => fresh) {
   const key = JSON.stringify(about);
   const of = useRef(undefined);
   const list = useLoad(async (signal) => {
@@ -42,7 +42,7 @@ export function useParts(ask, about, join = (there, fresh) => fresh) {
     return (there) => ({ ...(there?.key === key ? join(there, fresh) : fresh), key });
   }, [key]);
   of.current = list.data;
-  const [going, set] = useState({ busy: false, problem: null });
+  const [loadingMore, set] = useState({ busy: false, problem: null });
   const ending = useRef(null);
   useEffect(() => {
     const abort = new AbortController();
@@ -50,11 +50,11 @@ export function useParts(ask, about, join = (there, fresh) => fresh) {
     set({ busy: false, problem: null });
     return () => abort.abort();
   }, [key]);
-  // Until the answer to another question is here, what is shown belongs to the one before.
+  // Until the new response arrives, the visible data belongs to the previous filter.
   const isCurrent = list.data?.key === key;
   const next = isCurrent ? list.data.next : undefined;
-  const goOn = async () => {
-    if (going.busy || next === undefined) return;
+  const loadMore = async () => {
+    if (loadingMore.busy || next === undefined) return;
     const signal = ending.current;
     set({ busy: true, problem: null });
     const { more, problem = null } = await ask({ next, signal }).then((more) => ({ more }), (problem) => ({ problem }));
@@ -62,11 +62,11 @@ export function useParts(ask, about, join = (there, fresh) => fresh) {
     set({ busy: false, problem });
     if (more) list.change((there) => (there.next === next ? { ...there, entries: [...there.entries, ...more.entries], next: more.next } : there));
   };
-  return { ...list, ...going, isCurrent, next, goOn };
+  return { ...list, ...loadingMore, isCurrent, next, loadMore };
 }
 
-// Runs something that changes things: one at a time, its failure kept to be shown.
-export function useWork() {
+// Runs one change at a time and keeps its error for display.
+export function useMutation() {
   const [state, set] = useState({ busy: false, problem: null });
   const run = useCallback(async (work) => {
     set({ busy: true, problem: null });
@@ -82,8 +82,8 @@ export function useWork() {
   return { ...state, run, clear: useCallback(() => set({ busy: false, problem: null }), []) };
 }
 
-// Does something again and again while the page is seen.
-export function useEvery(ms, work) {
+// Calls `work` periodically while the page is visible.
+export function useInterval(ms, work) {
   const latest = useRef(work);
   latest.current = work;
   useEffect(() => {

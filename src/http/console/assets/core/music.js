@@ -1,33 +1,33 @@
-// Music comes as lines of JSON while it is made: sound is gathered from them, and can be heard before the last has come.
+// Reads the JSON lines of a music stream and collects the audio, which can be played before the stream ends.
 
 const TYPES = [['mp3', 'audio/mpeg'], ['mpeg', 'audio/mpeg'], ['ogg', 'audio/ogg'], ['opus', 'audio/ogg'], ['flac', 'audio/flac'], ['webm', 'audio/webm'], ['aac', 'audio/aac'], ['mp4', 'audio/mp4']];
-const BROKEN_OFF = { code: 'broken_off', message: 'The music ended early and is incomplete.' };
+const INTERRUPTED = { code: 'broken_off', message: 'The music ended early and is incomplete.' };
 
-// The media type of an encoding, however it is written: `opus`, `ogg/opus`, `audio/ogg; codecs=opus`.
+// Media type of an encoding such as `opus`, `ogg/opus` or `audio/ogg; codecs=opus`.
 export function typeOf(encoding = '') {
   const told = encoding.toLowerCase();
   return TYPES.find(([name]) => told.includes(name))?.[1] ?? 'audio/wav';
 }
 
-// Listens to the end, and tells what was heard whenever there is more. Music is whole only when its last line says so; whatever
-// else ends it is an `error`. Throws only when the signal is given.
-export async function listen(answer, onChange, signal) {
-  const heard = {
-    task: answer.headers.get('X-Task-Id'), titles: [], tags: [], parts: [], bytes: 0, come: 0, seconds: undefined, type: undefined, whole: false, error: undefined,
+// Reads a stream to its end and reports each change. A stream without a `complete` line ends with an `error`.
+// Throws only if aborted.
+export async function readMusic(answer, onChange, signal) {
+  const music = {
+    task: answer.headers.get('X-Task-Id'), titles: [], tags: [], parts: [], bytes: 0, secondsLoaded: 0, seconds: undefined, type: undefined, isComplete: false, error: undefined,
   };
-  onChange({ ...heard });
+  onChange({ ...music });
   try {
     for await (const line of lines(answer.body)) {
-      take(JSON.parse(line), heard);
-      onChange({ ...heard });
-      if (heard.error) return heard;
+      applyLine(JSON.parse(line), music);
+      onChange({ ...music });
+      if (music.error) return music;
     }
   } catch (failure) {
-    // The connection was lost, or what came is no music.
+    // The connection broke, or a line is invalid.
     if (signal.aborted) throw failure;
   }
-  if (!heard.whole) heard.error = BROKEN_OFF;
-  return heard;
+  if (!music.isComplete) music.error = INTERRUPTED;
+  return music;
 }
 
 async function* lines(body) {
@@ -45,22 +45,22 @@ async function* lines(body) {
   }
 }
 
-function take(event, heard) {
+function applyLine(event, music) {
   switch (event.type) {
-    case 'duration': heard.seconds = event.duration_sec; break;
-    case 'title': heard.titles.push(event.title); heard.tags = event.display_tags ?? []; break;
+    case 'duration': music.seconds = event.duration_sec; break;
+    case 'title': music.titles.push(event.title); music.tags = event.display_tags ?? []; break;
     case 'audio_chunk': {
       if (event.stream_index > 0) break;
-      heard.type ??= typeOf(event.encoding);
+      music.type ??= typeOf(event.encoding);
       const bytes = Uint8Array.from(atob(event.data), (letter) => letter.codePointAt(0));
-      heard.parts.push(bytes);
-      heard.bytes += bytes.length;
-      heard.come = Math.max(heard.come, secondsOf(bytes));
+      music.parts.push(bytes);
+      music.bytes += bytes.length;
+      music.secondsLoaded = Math.max(music.secondsLoaded, secondsOf(bytes));
       break;
     }
-    case 'generated_audio': heard.seconds ??= event.duration_sec_by_stream?.[0]; break;
-    case 'complete': heard.whole = true; heard.task ??= event.task_id; break;
-    case 'error': heard.error = { code: event.code ?? 'failed', message: event.message ?? '' }; break;
+    case 'generated_audio': music.seconds ??= event.duration_sec_by_stream?.[0]; break;
+    case 'complete': music.isComplete = true; music.task ??= event.task_id; break;
+    case 'error': music.error = { code: event.code ?? 'failed', message: event.message ?? '' }; break;
   }
 }
 
@@ -68,7 +68,7 @@ const OGG_PAGE = 0x4f676753;
 const PAGE_HEADER = 27;
 const OPUS_RATE = 48000;
 
-// How many seconds have come by the end of these bytes, where they are pages of Ogg with Opus: the last of them tells it. Else 0.
+// Position in seconds at the end of these Ogg/Opus pages, from the last page header; 0 for other data.
 function secondsOf(bytes) {
   const view = new DataView(bytes.buffer);
   for (let at = bytes.length - PAGE_HEADER; at >= 0; at -= 1) {

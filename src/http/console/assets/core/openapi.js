@@ -1,9 +1,9 @@
-// The document of the interface: what there is, and of what form.
+// Access to the OpenAPI document of the service.
 import { get } from './api.js';
 
 let asked;
 
-// Asked for once; after a failure again.
+// Loaded once; a failure is not cached.
 export function openapi() {
   asked ??= get('/openapi.json').catch((failure) => { asked = undefined; throw failure; });
   return asked;
@@ -11,13 +11,13 @@ export function openapi() {
 
 const METHODS = ['get', 'post', 'put', 'delete'];
 
-// Every operation, in the order of the document.
+// All operations in document order.
 export function operations(document) {
   return Object.entries(document.paths).flatMap(([path, item]) =>
     METHODS.filter((method) => item[method]).map((method) => ({ path, method, ...item[method] })));
 }
 
-// The jobs that a studio can offer: what is submitted to a vendor, and is about nothing that is there already.
+// Operations that submit a job: POST below /proxy/ without path parameters.
 export function jobs(document) {
   return operations(document).filter(({ method, path, requestBody }) =>
     method === 'post' && path.startsWith('/proxy/') && !path.includes('{') && requestBody);
@@ -27,13 +27,13 @@ export function pointer(document, reference) {
   return reference.replace(/^#\//, '').split('/').reduce((value, part) => value?.[part.replaceAll('~1', '/').replaceAll('~0', '~')], document);
 }
 
-// A schema without references, and without the alternative of being null, which means absent.
+// Resolves references and removes the null alternative, which means absent.
 export function plain(document, schema = {}) {
   if (schema.$ref) return { ...plain(document, pointer(document, schema.$ref)), ...rest(schema) };
   if (schema.anyOf || schema.oneOf) {
     const choices = (schema.anyOf ?? schema.oneOf).filter((choice) => choice.type !== 'null' && choice.maxLength !== 0);
     if (choices.length === 1) return { ...plain(document, choices[0]), ...rest(schema) };
-    // One enumeration or another is one of all their values.
+    // Alternatives that are all enumerations are merged.
     const forms = choices.map((choice) => plain(document, choice));
     if (forms.every((form) => form.enum)) return { type: forms[0].type, enum: forms.flatMap((form) => form.enum), ...rest(schema) };
   }

@@ -1,4 +1,4 @@
-// Where one is: behind the `#`, so that a reload and a link lead to the same page and the paths of the interface stay free.
+// Hash router. The hash keeps API paths free and survives reloads.
 import { useEffect } from './dom.js';
 import { search } from './api.js';
 import { store } from './store.js';
@@ -14,7 +14,7 @@ function read() {
 export const route = store(read());
 addEventListener('hashchange', () => route.set(read()));
 
-// The address of a page: to('nodes', id) or to('nodes', { search }).
+// Builds the link to a page: to('nodes', id) or to('nodes', { search }).
 export function to(...parts) {
   const query = typeof parts.at(-1) === 'object' ? parts.pop() : {};
   return `#/${parts.map(encodeURIComponent).join('/')}${search(query)}`;
@@ -24,7 +24,7 @@ export function go(address) {
   location.hash = address;
 }
 
-// Changes the query of this page, without a step in the history where `quiet`.
+// Changes the query of the current page; `quiet` replaces the history entry.
 export function refine(changes, { quiet = false } = {}) {
   const { path, query } = route.get();
   const kept = Object.fromEntries([...new Set(query.keys())].map((name) => [name, query.getAll(name)]));

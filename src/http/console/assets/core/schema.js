@@ -1,15 +1,15 @@
-// Forms follow from schemas: what kind of field a property is, what it begins with, what is sent of it.
+// Derives forms from JSON schemas: kinds of fields, initial values, request bodies.
 import { plain } from './openapi.js';
 
-// What most people fill in, in the order in which they think of it; all else comes after.
+// Most used fields, in form order; all others follow.
 const FIRST = ['id', 'name', 'email', 'version', 'image', 'images', 'start_image', 'image_settings', 'video_creation_id', 'video_url',
   'reference_image', 'prompt', 'description', 'changelog', 'model', 'duration', 'resolution', 'aspect_ratio', 'scale_factor', 'engine',
   'style', 'flavor', 'repository', 'tags', 'supported_os'];
-// What has a place of its own elsewhere in these pages; what counts from administrators only, the document says.
+// Fields edited elsewhere in the console. The schema marks those that only administrators can set.
 const ELSEWHERE = ['latest_version', 'personal_access_token', 'translations'];
 const KINDS = { picture: -1, pictures: -1, group: 1, url: 2 };
 
-// The properties of a body as fields, those that are required first. `either` names those of which one is required.
+// Fields of a body, required ones first. `either` lists fields of which one is required.
 export function fields(document, schema) {
   const required = schema.required ?? [];
   const choices = schema['x-needs-one-of'] ?? [];
@@ -23,7 +23,7 @@ export function fields(document, schema) {
   return all.map((field, at) => [field, [...rank(field), at]]).sort(([, one], [, other]) => inOrder(one, other)).map(([field]) => field);
 }
 
-// Details of the watermark stay with the watermark, of whatever kind they are.
+// Watermark options stay next to the watermark.
 function rank({ name, required, kind }) {
   const place = FIRST.indexOf(name);
   return [required ? 0 : 1, place < 0 ? FIRST.length : place, name.startsWith('wm_') ? 0 : KINDS[kind] ?? 0];
@@ -34,7 +34,7 @@ function inOrder(one, other) {
   return at < 0 ? 0 : one[at] - other[at];
 }
 
-// From so many characters on a text gets several lines.
+// Maximum length from which a text field has several lines.
 const LONG_FROM = 500;
 
 export function kindOf(document, schema, name) {
@@ -58,12 +58,12 @@ function kindOfText(schema, name) {
   return 'text';
 }
 
-// What a pattern takes tells whether it is one of addresses: how it is written may change.
+// Tests the pattern with sample URLs instead of comparing its text, which may change.
 function isAddress(pattern) {
   if (!pattern) return false;
   const form = new RegExp(pattern);
-  const takes = (scheme) => form.test(`${scheme}://example.org/a`);
-  return takes('http') && takes('https') && !takes('ftp') && !form.test('a');
+  const accepts = (scheme) => form.test(`${scheme}://example.org/a`);
+  return accepts('http') && accepts('https') && !accepts('ftp') && !form.test('a');
 }
 
 function kindOfList(document, schema, name) {
@@ -72,19 +72,19 @@ function kindOfList(document, schema, name) {
   return isPicture(item) || isPicture(schema) || name === 'images' ? 'pictures' : 'list';
 }
 
-// A picture comes as base64 or from an address; the document says so in words.
+// The description states that a field takes base64 or a URL.
 const isPicture = (schema) => /base64/i.test(schema.description ?? '');
 
-// What a field shows before anybody touched it.
-export const initial = (field) => field.schema.default;
+// Initial value of a field.
+export const initialValue = (field) => field.schema.default;
 
-export const isUntouched = (value) => value === undefined || value === '' || (Array.isArray(value) && value.length === 0);
+export const isEmpty = (value) => value === undefined || value === '' || (Array.isArray(value) && value.length === 0);
 
-// What a value becomes: a new one, or one that follows from the one before. A picture takes a moment to read, in which other
-// fields change: so what is changed is always what is there by then.
-export const become = (change, before) => (typeof change === 'function' ? change(before) : change);
+// Applies a change: a new value, or a function of the current one. Functions are needed because other fields can
+// change while a picture is read.
+export const applyChange = (change, before) => (typeof change === 'function' ? change(before) : change);
 
-// What is sent: what was given and is not the default anyway. `text(picture)` says how a picture is written.
+// Builds the request body from values that differ from the defaults. `text(picture)` encodes a picture.
 export function body(document, schema, values, text, skip = []) {
   const sent = {};
   for (const field of fields(document, schema).filter(({ name }) => !skip.includes(name))) {
@@ -95,7 +95,7 @@ export function body(document, schema, values, text, skip = []) {
 }
 
 function valueOf(document, { schema, kind }, value, text) {
-  if (isUntouched(value)) return undefined;
+  if (isEmpty(value)) return undefined;
   switch (kind) {
     case 'picture': return text(value);
     case 'pictures': return value.map(text);
@@ -111,7 +111,7 @@ function valueOf(document, { schema, kind }, value, text) {
   }
 }
 
-// What of a body differs from the one that was there. What is gone is sent as empty, or it would stay as it was.
+// Fields that differ from `before`. Cleared fields are sent as empty values, because absent ones stay unchanged.
 export function changes(before, after) {
   const differs = (name) => JSON.stringify(after[name]) !== JSON.stringify(before[name]);
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(differs);
@@ -123,7 +123,7 @@ function emptyOf(value) {
   return typeof value === 'boolean' ? false : '';
 }
 
-// What a thing has already, as the values of a form that changes it.
+// Values of an existing resource for an edit form.
 export function valuesOf(document, schema, thing) {
   const values = {};
   for (const { name, kind } of fields(document, schema)) {
@@ -134,20 +134,20 @@ export function valuesOf(document, schema, thing) {
   return values;
 }
 
-// What a field allows, in words.
-export function allowed({ schema, kind }) {
+// Describes the limits of a field.
+export function describeLimits({ schema, kind }) {
   const told = [];
   if (schema.minimum !== undefined && schema.maximum !== undefined) told.push(`${schema.minimum} to ${schema.maximum}`);
   else if (schema.minimum !== undefined) told.push(`${schema.minimum} or more`);
   else if (schema.maximum !== undefined) told.push(`${schema.maximum} or less`);
   if (schema.maxLength) told.push(`at most ${schema.maxLength} characters`);
   const of = kind === 'pictures' ? 'picture' : 'entry';
-  if (schema.minItems || schema.maxItems) told.push(some(schema.minItems ?? 0, schema.maxItems, of));
+  if (schema.minItems || schema.maxItems) told.push(describeCount(schema.minItems ?? 0, schema.maxItems, of));
   return told.join(', ');
 }
 
-// How many there may be of something.
-function some(least, most, one) {
+// Describes a number of entries.
+function describeCount(least, most, one) {
   const many = (number) => (number === 1 ? `1 ${one}` : `${number} ${one.replace(/y$/, 'ie')}s`);
   if (most === undefined) return `${many(least)} or more`;
   if (least === most) return many(most);

@@ -1,25 +1,25 @@
-// Who is looking. The token lives as long as the tab, in its session storage, and is never part of an address.
+// Session of the tab. The token is in session storage and never in a URL.
 import { store } from './store.js';
 
 const KEY = 'mediary.token';
 
-// `user` is undefined until it is known, and null for nobody.
+// `user` is undefined while unknown and null without a valid token.
 export const session = store({ token: sessionStorage.getItem(KEY), user: sessionStorage.getItem(KEY) ? undefined : null });
 
 export const token = () => session.get().token;
 
-export function begin(token, user) {
+export function openSession(token, user) {
   sessionStorage.setItem(KEY, token);
   session.set({ token, user });
 }
 
-export function end() {
+export function endSession() {
   sessionStorage.removeItem(KEY);
   session.set({ token: null, user: null });
 }
 
-// What is to be done when a user who was known is no longer the one who looks.
-export function onLeaving(work) {
+// Calls `work` after a sign-out or a change of user.
+export function onUserChange(work) {
   let last = session.get().user?.id;
   session.follow(({ user }) => {
     if (last && user?.id !== last) work();

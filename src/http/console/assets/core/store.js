@@ -1,4 +1,4 @@
-// A value that components follow.
+// Observable value.
 import { useEffect, useState } from './dom.js';
 
 export function store(value) {
@@ -19,7 +19,7 @@ export function store(value) {
 export function useStore(followed) {
   const [value, set] = useState(followed.get());
   useEffect(() => {
-    // It may have changed between the first drawing and now.
+    // The value may have changed between the first render and the subscription.
     set(followed.get());
     return followed.follow(set);
   }, [followed]);

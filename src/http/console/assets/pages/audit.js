@@ -1,21 +1,21 @@
-// The audit log: what happened, newest first, with filters, and live.
+// Audit log: events newest first, filters, live updates.
 import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { get } from '../core/api.js';
-import { count, words } from '../core/format.js';
-import { useLoad, useParts } from '../core/load.js';
+import { count, toWords } from '../core/format.js';
+import { useLoad, usePagedList } from '../core/load.js';
 import { openapi, operations, plain } from '../core/openapi.js';
 import { refine, to, useTitle } from '../core/router.js';
 import { follow } from '../core/sse.js';
-import { Empty, Icon, Loaded, Page, Skeleton, tell, Trouble } from '../parts/basic.js';
-import { Bookkeeping, isBookkeeping, Timeline } from '../parts/events.js';
-import { More } from '../parts/more.js';
+import { Empty, Icon, Loaded, Page, Skeleton, notify, ErrorMessage } from '../parts/basic.js';
+import { IdempotencyKeySwitch, isIdempotencyKey, Timeline } from '../parts/events.js';
+import { LoadMore } from '../parts/more.js';
 
-// The log is read forwards; the newest come first by asking for windows of it from its end, wider where little fits.
+// The API lists events oldest first. The page reads windows backwards from the end and widens them if few events match.
 const WINDOW = 100;
 const WINDOW_MAX = 50000;
-const ENOUGH = 60;
-// More are not shown at a time: older ones are asked for.
-const SHOWN_MAX = 2000;
+const PAGE_TARGET = 60;
+// Maximum number of visible events; older ones are loaded on request.
+const VISIBLE_MAX = 2000;
 const KINDS = ['user', 'publisher', 'token', 'node', 'task', 'delivery'];
 const TEXTS = ['stream', 'actor', 'request', 'from', 'to'];
 const LABELS = { type: 'Type', stream: 'Resource', actor: 'Actor', request: 'Request', from: 'From', to: 'To' };
@@ -23,53 +23,53 @@ const LABELS = { type: 'Type', stream: 'Resource', actor: 'Actor', request: 'Req
 export function AuditPage({ query }) {
   useTitle('Audit log');
   const filter = { type: query.getAll('type'), ...Object.fromEntries(TEXTS.map((name) => [name, query.get(name) ?? ''])) };
-  const bookkeeping = query.get('bookkeeping') === 'true';
-  // Whoever asks for a type is shown it.
-  const all = bookkeeping || filter.type.length > 0;
-  const list = useParts(({ next, signal }) => backwards(filter, all, next, signal), [filter, all]);
+  const showsKeys = query.get('idempotency_keys') === 'true';
+  // A type filter also shows hidden types.
+  const all = showsKeys || filter.type.length > 0;
+  const list = usePagedList(({ next, signal }) => loadOlder(filter, all, next, signal), [filter, all]);
   const [tail, setTail] = useState(false);
-  const live = useTail(tail, filter, all, list, () => setTail(false));
+  const live = useLiveEvents(tail, filter, all, list, () => setTail(false));
   const fresh = new Set(list.data?.entries.map((event) => event.position).filter((position) => position > list.data.head));
   return html`<${Page} title="Audit log" lead="All changes, with time, actor and cause."
       actions=${html`<button type="button" class="button ${tail ? '' : 'quiet'}" aria-pressed=${tail ? 'true' : 'false'} onClick=${() => setTail(!tail)}><span class="pulse ${tail ? live.line : ''}"></span>${tail ? 'Live' : 'Follow live'}</button>`}>
-    <${Filters} filter=${filter}>${filter.type.length === 0 && html`<${Bookkeeping} shown=${bookkeeping} />`}</${Filters}>
-    <${Trouble} problem=${live.problem} labels=${LABELS} />
+    <${Filters} filter=${filter}>${filter.type.length === 0 && html`<${IdempotencyKeySwitch} shown=${showsKeys} />`}</${Filters}>
+    <${ErrorMessage} problem=${live.problem} labels=${LABELS} />
     <p class="unseen" role="status">${fresh.size > 0 ? count(fresh.size, 'new event') : ''}</p>
-    <${Loaded} from=${list.error ? { ...list, data: undefined } : list} labels=${LABELS} bones=${html`<${Skeleton} lines=${10} />`}>${({ entries, head }) => html`
-      <p class="summary">${count(head, 'event')} in the log${!all && '; bookkeeping hidden'}</p>
+    <${Loaded} from=${list.error ? { ...list, data: undefined } : list} labels=${LABELS} skeleton=${html`<${Skeleton} lines=${10} />`}>${({ entries, head }) => html`
+      <p class="summary">${count(head, 'event')} in the log${!all && '; idempotency keys hidden'}</p>
       ${entries.length === 0 ? html`<${Empty} icon="audit" title="No matching events" action=${html`<a class="button quiet" href=${to('audit')}>Clear filters</a>`}>No event in the searched part of the log matches these filters.</${Empty}>`
         : html`<${Timeline} events=${entries} fresh=${fresh} />`}
-      <${More} of=${list}>Older events</${More}>`}</${Loaded}>
+      <${LoadMore} of=${list}>Older events</${LoadMore}>`}</${Loaded}>
   </${Page}>`;
 }
 
 const asked = ({ stream, type, actor, request, from, to }) => ({ stream, type, actor, request, from, to });
 
-// Events that fit, newest first, from position `before` (not included) or the end backwards; `next` tells where to go on.
-async function backwards(filter, all, before, signal) {
+// Matching events, newest first, before position `before` (exclusive) or from the end; `next` is where to continue.
+async function loadOlder(filter, all, before, signal) {
   if (filter.from || filter.to || /\/./.test(filter.stream)) {
-    return newestOf({ ...asked(filter), to: before ? before - 1 : filter.to }, all, signal);
+    return newestIn({ ...asked(filter), to: before ? before - 1 : filter.to }, all, signal);
   }
   const { head } = await get('/admin/events', { limit: 1 }, signal);
   const found = { entries: [], head, next: before ?? head + 1 };
-  for (let width = WINDOW; found.next > 1 && found.entries.length < ENOUGH && found.looked !== WINDOW_MAX; width = Math.min(width * 4, WINDOW_MAX)) {
+  for (let width = WINDOW; found.next > 1 && found.entries.length < PAGE_TARGET && found.looked !== WINDOW_MAX; width = Math.min(width * 4, WINDOW_MAX)) {
     const from = Math.max(1, found.next - width);
-    const { entries, next = from } = await newestOf({ ...asked(filter), from, to: found.next - 1 }, all, signal);
+    const { entries, next = from } = await newestIn({ ...asked(filter), from, to: found.next - 1 }, all, signal);
     found.entries.push(...entries);
     Object.assign(found, { next, looked: width });
   }
   return { ...found, next: found.next > 1 ? found.next : undefined };
 }
 
-// The newest of a part of the log, which is read page after page; `next` where there were too many.
-async function newestOf(asked, all, signal) {
+// Newest events of a range, which is read page by page; `next` if some were dropped.
+async function newestIn(asked, all, signal) {
   let entries = [];
   let next;
   for (let after; ; ) {
     const page = await get('/admin/events', { ...asked, after, limit: 1000 }, signal);
-    entries.push(...page.events.filter((event) => all || !isBookkeeping(event)));
-    if (entries.length > SHOWN_MAX) {
-      entries = entries.slice(-SHOWN_MAX);
+    entries.push(...page.events.filter((event) => all || !isIdempotencyKey(event)));
+    if (entries.length > VISIBLE_MAX) {
+      entries = entries.slice(-VISIBLE_MAX);
       next = entries[0].position;
     }
     after = page.next;
@@ -77,8 +77,8 @@ async function newestOf(asked, all, signal) {
   }
 }
 
-// What happens from now on comes to the top of the list, and stays there when nobody follows any more.
-function useTail(on, filter, all, list, onEnd) {
+// Adds new events at the top of the list while live mode is on.
+function useLiveEvents(on, filter, all, list, onEnd) {
   const [state, set] = useState({ line: 'lost', problem: null });
   const active = on && list.isCurrent && !list.error;
   useEffect(() => {
@@ -89,13 +89,13 @@ function useTail(on, filter, all, list, onEnd) {
     const { head, entries } = list.data;
     follow('/admin/events/stream', {
       query: { ...asked(filter), after: Math.max(head, entries[0]?.position ?? 0) }, signal: abort.signal,
-      // A part of the log that has an end has been seen when the stream ends.
+      // A range with an end is complete when the stream ends.
       ended: () => Boolean(filter.to),
       onState: (line, problem = null) => merge({ line, problem }),
-      onEvent: ({ data }) => { if (!abort.signal.aborted && (all || !isBookkeeping(data))) list.change((there) => grown(there, data)); },
+      onEvent: ({ data }) => { if (!abort.signal.aborted && (all || !isIdempotencyKey(data))) list.change((there) => prepend(there, data)); },
     }).then(() => {
       if (abort.signal.aborted) return;
-      tell('No more events: the end of the range was reached');
+      notify('No more events: the end of the range was reached');
       onEnd();
     }, (problem) => merge({ problem, line: 'lost' }));
     return () => abort.abort();
@@ -103,10 +103,10 @@ function useTail(on, filter, all, list, onEnd) {
   return state;
 }
 
-// A long list does not grow: its oldest events are among those that can be asked for.
-function grown(there, event) {
+// Drops the oldest event of a full list; it can be loaded again.
+function prepend(there, event) {
   const entries = [event, ...there.entries];
-  if (entries.length <= Math.max(SHOWN_MAX, there.entries.length)) return { ...there, entries };
+  if (entries.length <= Math.max(VISIBLE_MAX, there.entries.length)) return { ...there, entries };
   entries.pop();
   return { ...there, entries, next: entries.at(-1).position };
 }
@@ -115,7 +115,7 @@ function Filters({ filter, children }) {
   const types = useLoad(async () => typesOf(await openapi()), []);
   const [typed, set] = useState(filter);
   const before = useRef(filter);
-  // What is typed stays until it is sent; only what the address says anew takes its place.
+  // Typed text stays until it is submitted, unless the URL changes.
   useEffect(() => {
     const changed = TEXTS.filter((name) => filter[name] !== before.current[name]);
     before.current = filter;
@@ -131,11 +131,11 @@ function Filters({ filter, children }) {
     <label class="order"><span>Kind</span><div class="select">
       <select value=${filter.stream.endsWith('/') ? filter.stream : ''} onChange=${(event) => refine({ stream: event.target.value })}>
       <option value="">All</option>${KINDS.map((kind) => html`<option key=${kind} value=${`${kind}/`} selected=${filter.stream === `${kind}/`}>
-        ${words(kind)}</option>`)}</select></div></label>
+        ${toWords(kind)}</option>`)}</select></div></label>
     <label class="order"><span>Type</span><div class="select">
       <select value=${filter.type[0] ?? ''} onChange=${(event) => refine({ type: event.target.value })}>
       <option value="">All</option>${(types.data ?? []).map((type) => html`<option key=${type} value=${type} selected=${type === filter.type[0]}>
-        ${words(type)}</option>`)}</select></div></label>
+        ${toWords(type)}</option>`)}</select></div></label>
     ${text('stream', 'node/face-tools')}${text('actor', 'user/… or system')}${text('request', 'request id')}
     ${text('from', 'time, position')}${text('to', 'time, position')}
     <button class="button quiet"><${Icon} name="search" />Filter</button>

@@ -1,13 +1,13 @@
-// The reference of the interface, made from its document; nothing of it comes from elsewhere.
+// API reference, generated from the OpenAPI document.
 import { html, useEffect, useMemo, useRef, useState } from '../core/dom.js';
 import { root } from '../core/api.js';
 import { count } from '../core/format.js';
 import { useLoad } from '../core/load.js';
 import { openapi, operations, plain, pointer } from '../core/openapi.js';
 import { to, useTitle } from '../core/router.js';
-import { allowed } from '../core/schema.js';
+import { describeLimits } from '../core/schema.js';
 import { Code, Empty, Icon, LoadedPage, Page } from '../parts/basic.js';
-import { beginAt } from '../parts/more.js';
+import { focusSection } from '../parts/more.js';
 import { Markdown } from '../parts/markdown.js';
 
 const DEEPEST = 4;
@@ -31,11 +31,11 @@ function Reference({ document, id }) {
   useTitle(shown ? shown.summary : 'API reference');
   const place = useRef(null);
   const before = useRef(id);
-  // What was chosen is gone to; the list stays as it is.
+  // Scrolls to the chosen operation; the list keeps its scroll position.
   useEffect(() => {
     if (before.current === id) return;
     before.current = id;
-    beginAt(place.current);
+    focusSection(place.current);
   }, [id]);
   return html`<div class="bench reference">
     <nav class="panel index" aria-label="Operations">
@@ -97,7 +97,7 @@ function Limits({ document, schema }) {
   const items = schema.items && plain(document, schema.items);
   const choices = schema.enum ?? items?.enum;
   const form = [schema.format, items && `list of ${items.type ?? 'values'}`].filter(Boolean);
-  const told = [schema.type, ...form, allowed({ schema }), schema.default !== undefined && `default ${JSON.stringify(schema.default)}`].filter(Boolean);
+  const told = [schema.type, ...form, describeLimits({ schema }), schema.default !== undefined && `default ${JSON.stringify(schema.default)}`].filter(Boolean);
   return html`<p class="muted small">${told.join(' · ')}</p>
     ${choices && html`<p class="choices">${choices.map((choice) => html`<code key=${choice}>${String(choice)}</code> `)}</p>`}
     ${schema.pattern && schema.pattern.length < 90 && html`<p class="muted small">pattern <code>${schema.pattern}</code></p>`}`;

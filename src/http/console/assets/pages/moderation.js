@@ -1,18 +1,18 @@
-// What waits for a decision: versions that are pending or flagged.
+// Versions that await a decision: pending or flagged.
 import { html, useState } from '../core/dom.js';
 import { at, get, put } from '../core/api.js';
 import { count } from '../core/format.js';
 import { useLoad } from '../core/load.js';
 import { to, refine, useTitle } from '../core/router.js';
-import { Empty, Loaded, Page, Pager, Skeleton, State, Time, tell } from '../parts/basic.js';
+import { Empty, Loaded, Page, Pager, Skeleton, State, Time, notify } from '../parts/basic.js';
 import { Confirm } from '../parts/confirm.js';
-import { Paged } from '../parts/more.js';
+import { PagedSection } from '../parts/more.js';
 import { Markdown } from '../parts/markdown.js';
 
 const PAGE_SIZE = 20;
 const status = (name) => `NodeVersionStatus${name}`;
 const LISTS = [['Waiting', ['Pending', 'Flagged']], ['Pending', ['Pending']], ['Flagged', ['Flagged']], ['Banned', ['Banned']]];
-// From each status, what may be decided.
+// Decisions by current status.
 const DECISIONS = { Pending: ['Active', 'Flagged', 'Banned'], Flagged: ['Active', 'Banned'], Banned: ['Active'] };
 const NAMES = { Active: 'Approve', Flagged: 'Flag', Banned: 'Ban' };
 
@@ -26,12 +26,12 @@ export function ModerationPage({ query }) {
     <fieldset class="chips"><legend class="unseen">List</legend>${LISTS.map(([name]) => html`<label key=${name} class="chip">
       <input type="radio" name="list" checked=${name === list} onChange=${() => refine({ list: name, page: undefined })} /><span>${name}</span>
       </label>`)}</fieldset>
-    <${Loaded} from=${versions} bones=${html`<${Skeleton} lines=${5} />`}>${(found) => found.versions.length === 0
-      ? html`<${Empty} icon="moderation" title="Nothing to review">Versions appear here while they wait for an archive or approval (<code>registry.moderation</code>), and when flagged.</${Empty}>`
-      : html`<${Paged} page=${found.page} label="Versions"><p class="summary">${count(found.total, 'version')}</p>
+    <${Loaded} from=${versions} skeleton=${html`<${Skeleton} lines=${5} />`}>${(found) => found.versions.length === 0
+      ? html`<${Empty} icon="moderation" title="Nothing to review">Pending versions (without an archive, or awaiting approval under <code>registry.moderation</code>) and flagged versions appear here.</${Empty}>`
+      : html`<${PagedSection} page=${found.page} label="Versions"><p class="summary">${count(found.total, 'version')}</p>
         <ol class="versions">${found.versions.map((version) => html`<${Waiting} key=${version.id} version=${version} reload=${versions.reload} />`)}
           </ol>
-        <${Pager} page=${found.page} pages=${found.totalPages} address=${(page) => to('moderation', { list, page })} /></${Paged}>`}</${Loaded}>
+        <${Pager} page=${found.page} pages=${found.totalPages} address=${(page) => to('moderation', { list, page })} /></${PagedSection}>`}</${Loaded}>
   </${Page}>`;
 }
 
@@ -48,5 +48,5 @@ function Waiting({ version, reload }) {
     ${isEmpty && html`<p class="muted">No archive.</p>`}
     <${Markdown} text=${version.changelog} />
     ${decision && html`<${Confirm} title=${`${NAMES[decision]} ${version.node_id} ${version.version}?`} action=${NAMES[decision]} reason="Recorded in the audit log and shown with the version." onClose=${() => set(null)} work=${decide}
-      onDone=${() => { set(null); tell('Saved'); reload(); }}>Its status becomes ${decision}.${isEmpty && decision === 'Active' && html` <strong>It has no archive</strong>: it is released without one, and cannot get one later if <code>registry.moderation</code> is on.`}</${Confirm}>`}</li>`;
+      onDone=${() => { set(null); notify('Saved'); reload(); }}>Its status becomes ${decision}.${isEmpty && decision === 'Active' && html` <strong>It has no archive</strong>: it is released without one, and cannot get one later if <code>registry.moderation</code> is on.`}</${Confirm}>`}</li>`;
 }

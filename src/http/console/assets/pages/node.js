@@ -1,11 +1,11 @@
-// One node: what it is, its versions with what changed, how to get it, what its people may do with it.
+// Page of a node: description, versions, installation, actions.
 import { html, useState } from '../core/dom.js';
-import { at, call, get, here, root } from '../core/api.js';
-import { count, number, words } from '../core/format.js';
-import { useLoad, useWork } from '../core/load.js';
+import { at, call, get, toLocalUrl, root } from '../core/api.js';
+import { count, number, toWords } from '../core/format.js';
+import { useLoad, useMutation } from '../core/load.js';
 import { to, useTitle } from '../core/router.js';
 import {
-  Back, Code, Dialog, Empty, Facts, Icon, Id, LoadedPage, Monogram, Out, Page, Rating, State, Tabs, Tags, tell, Time, Trouble,
+  BackLink, Code, Dialog, Empty, DefinitionList, Icon, Id, LoadedPage, Monogram, ExternalLink, Page, Rating, State, Tabs, Tags, notify, Time, ErrorMessage,
 } from '../parts/basic.js';
 import { BanButton } from '../parts/ban.js';
 import { DeleteNode } from '../parts/delete.js';
@@ -24,13 +24,13 @@ export function NodePage({ parts: [id, tab = 'versions'], user }) {
   const mayEdit = Boolean(rights.data?.canEdit);
   const versions = useLoad((signal) => get(at`/nodes/${id}/versions`, { statuses: mayEdit || user?.isAdmin ? STATUSES : undefined, include_status_reason: true }, signal), [id, mayEdit, user?.id]);
   useTitle(loaded.data?.name || id);
-  const back = html`<${Back} href=${to('nodes')}>Nodes</${Back}>`;
+  const back = html`<${BackLink} href=${to('nodes')}>Nodes</${BackLink}>`;
   return html`<${LoadedPage} from=${loaded} title=${id} before=${back}>${(node) => html`
     <${Page} name="node" before=${back}
       title=${html`<${Monogram} id=${node.id} name=${node.name} large />${node.name}`}
       lead=${html`<${Id}>${node.id}</${Id}> by <a href=${to('publishers', node.publisher.id)}>${node.publisher.name || node.publisher.id}</a>`}
       actions=${html`<${Actions} node=${node} mayEdit=${mayEdit} user=${user} reload=${() => { loaded.reload(); versions.reload(); }} />`}>
-      ${node.status !== 'NodeStatusActive' && html`<div class="trouble"><${Icon} name="warn" /><div><strong>${words(node.status)}</strong><p>
+      ${node.status !== 'NodeStatusActive' && html`<div class="trouble"><${Icon} name="warn" /><div><strong>${toWords(node.status)}</strong><p>
         ${node.status_detail || 'No reason given.'}</p></div></div>`}
       ${node.tags_admin?.length > 0 && html`<p><${Tags} of=${node.tags_admin} label="Administrator tags" /></p>`}
       <div class="columns">
@@ -50,7 +50,7 @@ function Actions({ node, mayEdit, user, reload }) {
   const [open, set] = useState(null);
   const close = () => set(null);
   const owner = node.publisher.id;
-  const done = (text) => () => { close(); tell(text); reload(); };
+  const done = (text) => () => { close(); notify(text); reload(); };
   return html`
     ${mayEdit && html`<button type="button" class="button" onClick=${() => set('publish')}><${Icon} name="upload" />Publish version</button>
       <button type="button" class="button quiet" onClick=${() => set('edit')}>Edit</button>
@@ -64,7 +64,7 @@ function Actions({ node, mayEdit, user, reload }) {
 
 function Summary({ node, user, onReviewed }) {
   return html`<aside class="summary-card" aria-label="Summary">
-    <${Facts} of=${[
+    <${DefinitionList} of=${[
       ['Latest', node.latest_version && html`<strong>${node.latest_version.version}</strong>, <${Time} at=${node.latest_version.createdAt} />`],
       ['Downloads', number(node.downloads ?? 0)],
       ['Repository stars', node.github_stars ? number(node.github_stars) : undefined],
@@ -72,26 +72,26 @@ function Summary({ node, user, onReviewed }) {
       ['Operating systems', node.supported_os?.length > 0 && html`<${Tags} of=${node.supported_os} />`],
       ['Accelerators', node.supported_accelerators?.length > 0 && html`<${Tags} of=${node.supported_accelerators} />`],
       ['Host', node.supported_host_version && html`<code>${node.supported_host_version}</code>`],
-      ['Repository', node.repository && html`<${Out} href=${node.repository} />`],
+      ['Repository', node.repository && html`<${ExternalLink} href=${node.repository} />`],
     ]} />
     ${user ? html`<${Review} node=${node} user=${user} onDone=${onReviewed} />` : html`<${ReviewInvitation} />`}
   </aside>`;
 }
 
-// One's own stars, to be given and changed; what they make of the rating comes with the node.
+// Review of the current user.
 function Review({ node, user, onDone }) {
   const own = useLoad((signal) => get(at`/nodes/${node.id}/reviews/mine`, {}, signal), [node.id, user.id]);
-  const work = useWork();
+  const work = useMutation();
   const given = own.data?.star ?? 0;
   const give = async (star) => {
     const { problem } = await work.run(() => call('POST', at`/nodes/${node.id}/reviews`, { query: { star } }));
-    if (!problem) { tell(`You gave ${count(star, 'star')}`); own.replace({ star }); onDone(); }
+    if (!problem) { notify(`Rated ${count(star, 'star')}`); own.replace({ star }); onDone(); }
   };
   return html`<div class="review" role="group" aria-label="Your review"><span class="muted small">Your review</span>
     <span class="stars">${[1, 2, 3, 4, 5].map((star) => html`<button key=${star} type="button" class="copy ${star <= given ? 'lit' : ''}" disabled=${work.busy} aria-pressed=${star === given ? 'true' : 'false'}
       aria-label=${count(star, 'star')} title=${count(star, 'star')} onClick=${() => give(star)}><${Icon} name="star" filled=${star <= given} /></button>`)}</span>
-    <span class="small muted">${own.data && (given ? `You gave ${count(given, 'star')}.` : 'Not reviewed yet.')}</span>
-    <${Trouble} problem=${own.error} again=${own.reload} /><${Trouble} problem=${work.problem} /></div>`;
+    <span class="small muted">${own.data && (given ? `You rated it ${count(given, 'star')}.` : 'Not reviewed yet.')}</span>
+    <${ErrorMessage} problem=${own.error} again=${own.reload} /><${ErrorMessage} problem=${work.problem} /></div>`;
 }
 
 const ReviewInvitation = () => html`<div class="review"><span class="muted small">Your review</span>
@@ -103,11 +103,11 @@ function Install({ node }) {
   const address = new URL(at`/nodes/${node.id}/versions/${latest.version}/download`.slice(1), root).href;
   const file = `${node.id}-${latest.version}.zip`;
   return html`<section class="install">
-    ${here(latest.downloadUrl) && html`<p><a class="button" href=${here(latest.downloadUrl)} download=${file}>
+    ${toLocalUrl(latest.downloadUrl) && html`<p><a class="button" href=${toLocalUrl(latest.downloadUrl)} download=${file}>
       <${Icon} name="download" />Download ${latest.version}</a></p>`}
     ${latest.downloadUrl
       ? html`<h2>Shell</h2><${Code} label="Download command" text=${`curl -fL -o '${file}' '${address}'`} />`
-      : html`<p class="muted">${latest.version} has no archive here: tools install it from the repository of the node, if it names one.</p>`}
+      : html`<p class="muted">${latest.version} has no archive on this service. Tools install it from the node's repository, if one is set.</p>`}
     <h2>API</h2><p class="muted">The response has the version, its dependencies and its archive URL, and counts as a download.</p>
     <${Code} label="Install request" text=${`curl -s '${new URL(at`/nodes/${node.id}/install`.slice(1), root).href}'`} />
     ${latest.dependencies?.length > 0 && html`<h2>Dependencies</h2><${Code} label="Dependencies" text=${latest.dependencies.join('\n')} />`}
@@ -116,10 +116,10 @@ function Install({ node }) {
 
 function About({ node }) {
   return html`<section class="about-node">
-    <${Facts} name="wide" of=${[
+    <${DefinitionList} name="wide" of=${[
       ['Author', node.author], ['Licence', node.license && html`<code>${node.license}</code>`], ['Category', node.category],
-      ['Repository', node.repository && html`<${Out} href=${node.repository} />`],
-      ['Icon', node.icon && html`<${Out} href=${node.icon} />`], ['Banner', node.banner_url && html`<${Out} href=${node.banner_url} />`],
+      ['Repository', node.repository && html`<${ExternalLink} href=${node.repository} />`],
+      ['Icon', node.icon && html`<${ExternalLink} href=${node.icon} />`], ['Banner', node.banner_url && html`<${ExternalLink} href=${node.banner_url} />`],
       ['Host version', node.supported_host_version && html`<code>${node.supported_host_version}</code>`],
       ['Host frontend version', node.supported_host_frontend_version && html`<code>${node.supported_host_frontend_version}</code>`],
       ['Replaces', node.preempted_host_node_names?.length > 0 && html`<${Tags} of=${node.preempted_host_node_names} />`],
@@ -127,18 +127,18 @@ function About({ node }) {
     ]} />
     ${Object.keys(node.translations ?? {}).length > 0 && html`<h2>Translations</h2>
       ${Object.entries(node.translations).map(([language, texts]) => html`<section key=${language}><h3>${languageOf(language)}</h3>
-        <${Facts} name="wide" of=${inOrder(texts).map(([field, text]) => [words(field), html`<span lang=${language}>${text}</span>`])} /></section>`)}`}
+        <${DefinitionList} name="wide" of=${inOrder(texts).map(([field, text]) => [toWords(field), html`<span lang=${language}>${text}</span>`])} /></section>`)}`}
   </section>`;
 }
 
 const LANGUAGES = new Intl.DisplayNames('en', { type: 'language' });
 
-// Anybody may have named a language that nobody else knows.
+// The language code may be unknown to the browser.
 function languageOf(code) {
   try { return html`${LANGUAGES.of(code)} <code class="muted small">${code}</code>`; } catch { return html`<code>${code}</code>`; }
 }
 
-// First what a thing is called, then what it is.
+// Order of translated fields.
 const FIRST = ['description', 'name'];
 const inOrder = (texts) => Object.entries(texts).map(([field, text]) => [field, String(text)])
   .sort(([one], [other]) => FIRST.indexOf(other) - FIRST.indexOf(one));

@@ -1,39 +1,39 @@
-// Browsing the registry: search, filters, order, pages. All of it is in the address.
+// List of nodes with search, filters, sorting and pages. Its state is in the URL.
 import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { get } from '../core/api.js';
 import { count, number } from '../core/format.js';
 import { useLoad } from '../core/load.js';
 import { refine, to, useTitle } from '../core/router.js';
 import { Empty, Icon, Loaded, Monogram, Page, Pager, Rating, Skeleton, State, Tags, Time } from '../parts/basic.js';
-import { Paged } from '../parts/more.js';
+import { PagedSection } from '../parts/more.js';
 
 const PAGE_SIZE = 24;
 const SYSTEMS = ['Linux', 'Windows', 'macOS'];
 const ACCELERATORS = ['CUDA', 'ROCm', 'DirectML', 'Metal'];
-const ORDERS = [
+const SORT_OPTIONS = [
   ['', 'Best match'], ['downloads;desc', 'Most downloaded'], ['rating;desc', 'Highest rated'], ['updated_at;desc', 'Recently updated'],
   ['created_at;desc', 'Newest'], ['name', 'Name'],
 ];
 
 export function NodesPage({ query, user }) {
   useTitle('Nodes');
-  const asked = {
+  const nodeQuery = {
     search: query.get('search') ?? '', supported_os: query.getAll('os'), supported_accelerator: query.getAll('accelerator'),
     sort: query.get('sort') ?? '', page: Number(query.get('page')) || 1, include_banned: query.get('banned') || undefined,
   };
-  const sorted = asked.sort || (asked.search ? undefined : 'downloads;desc');
-  const found = useLoad((signal) => get('/nodes/search', { ...asked, sort: sorted, limit: PAGE_SIZE }, signal), [query.toString()]);
-  const filtered = asked.search || asked.supported_os.length || asked.supported_accelerator.length;
+  const sorted = nodeQuery.sort || (nodeQuery.search ? undefined : 'downloads;desc');
+  const found = useLoad((signal) => get('/nodes/search', { ...nodeQuery, sort: sorted, limit: PAGE_SIZE }, signal), [query.toString()]);
+  const filtered = nodeQuery.search || nodeQuery.supported_os.length || nodeQuery.supported_accelerator.length;
   return html`<${Page} title="Nodes" lead="Custom nodes for the host application.">
-    <${Filters} asked=${asked} admin=${user?.isAdmin} />
-    <${Loaded} from=${found} bones=${html`<p class="summary"><span class="bone text"></span></p><${Skeleton} kind="cards" lines=${9} />`}>
-      ${(list) => html`<${Paged} page=${list.page} label="Nodes found">
+    <${Filters} asked=${nodeQuery} admin=${user?.isAdmin} />
+    <${Loaded} from=${found} skeleton=${html`<p class="summary"><span class="bone text"></span></p><${Skeleton} kind="cards" lines=${9} />`}>
+      ${(list) => html`<${PagedSection} page=${list.page} label="Nodes found">
       <p class="summary" role="status">
         ${count(list.total, 'node')}${list.totalPages > 1 && html`<span class="muted">, page ${list.page} of ${number(list.totalPages)}</span>`}</p>
-      ${list.nodes.length === 0 ? html`<${Nothing} filtered=${filtered} page=${asked.page} />` : html`
+      ${list.nodes.length === 0 ? html`<${EmptyList} filtered=${filtered} page=${nodeQuery.page} />` : html`
         <ul class="cards ${found.loading ? 'stale' : ''}">${list.nodes.map((node) => html`<li key=${node.id}><${NodeCard} node=${node} /></li>`)}
           </ul>`}
-      <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => address(query, page)} /></${Paged}>`}</${Loaded}>
+      <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => address(query, page)} /></${PagedSection}>`}</${Loaded}>
   </${Page}>`;
 }
 
@@ -42,16 +42,16 @@ function address(query, page) {
   return to('nodes', { ...kept, page: page > 1 ? page : undefined });
 }
 
-function Filters({ asked, admin }) {
-  const [text, set] = useState(asked.search);
-  // What was asked for from here comes back as the address, while somebody goes on to type: only others may change the text.
-  const sent = useRef(asked.search);
+function Filters({ asked: nodeQuery, admin }) {
+  const [text, set] = useState(nodeQuery.search);
+  // The page's own searches come back through the URL while the user keeps typing. Only other changes of the URL replace the text.
+  const sent = useRef(nodeQuery.search);
   const send = (how) => { sent.current = text; refine({ search: text, page: undefined }, how); };
   useEffect(() => {
-    if (asked.search === sent.current) return;
-    sent.current = asked.search;
-    set(asked.search);
-  }, [asked.search]);
+    if (nodeQuery.search === sent.current) return;
+    sent.current = nodeQuery.search;
+    set(nodeQuery.search);
+  }, [nodeQuery.search]);
   useEffect(() => {
     if (text === sent.current) return undefined;
     const timer = setTimeout(() => send({ quiet: true }), 220);
@@ -61,18 +61,18 @@ function Filters({ asked, admin }) {
     <div class="search"><${Icon} name="search" />
       <input type="search" aria-label="Search nodes" placeholder="Search by name, tag, author or publisher" maxlength="200"
       value=${text} onInput=${(event) => set(event.target.value)} /></div>
-    <${Choices} legend="System" name="os" all=${SYSTEMS} chosen=${asked.supported_os} />
-    <${Choices} legend="Accelerator" name="accelerator" all=${ACCELERATORS} chosen=${asked.supported_accelerator} />
+    <${FilterChips} legend="System" name="os" all=${SYSTEMS} chosen=${nodeQuery.supported_os} />
+    <${FilterChips} legend="Accelerator" name="accelerator" all=${ACCELERATORS} chosen=${nodeQuery.supported_accelerator} />
     <label class="order"><span>Sort</span><div class="select">
-      <select value=${asked.sort} onChange=${(event) => refine({ sort: event.target.value, page: undefined })}>
-      ${ORDERS.map(([value, name]) => html`<option key=${value} value=${value} selected=${value === asked.sort}>
-        ${value === '' && !asked.search ? 'Default' : name}</option>`)}</select></div></label>
+      <select value=${nodeQuery.sort} onChange=${(event) => refine({ sort: event.target.value, page: undefined })}>
+      ${SORT_OPTIONS.map(([value, name]) => html`<option key=${value} value=${value} selected=${value === nodeQuery.sort}>
+        ${value === '' && !nodeQuery.search ? 'Default' : name}</option>`)}</select></div></label>
     ${admin && html`<label class="chip">
-      <input type="checkbox" checked=${Boolean(asked.include_banned)} onChange=${(event) => refine({ banned: event.target.checked ? 'true' : undefined, page: undefined })} /><span>Include banned</span></label>`}
+      <input type="checkbox" checked=${Boolean(nodeQuery.include_banned)} onChange=${(event) => refine({ banned: event.target.checked ? 'true' : undefined, page: undefined })} /><span>Include banned</span></label>`}
   </form>`;
 }
 
-function Choices({ legend, name, all, chosen }) {
+function FilterChips({ legend, name, all, chosen }) {
   const shown = [...all, ...chosen.filter((value) => !all.includes(value))];
   const toggle = (value) => refine({ [name]: chosen.includes(value) ? chosen.filter((other) => other !== value) : [...chosen, value], page: undefined });
   return html`<fieldset class="chips"><legend>${legend}</legend>${shown.map((value) => html`
@@ -96,7 +96,7 @@ export function NodeCard({ node }) {
   </article>`;
 }
 
-function Nothing({ filtered, page }) {
+function EmptyList({ filtered, page }) {
   if (page > 1) return html`<${Empty} icon="nodes" title="Page not found" action=${html`<a class="button quiet" href=${to('nodes')}>First page</a>`}>The list has fewer pages.</${Empty}>`;
   if (filtered) {
     return html`<${Empty} icon="search" title="No matching nodes" action=${html`<a class="button quiet" href=${to('nodes')}>Clear search and filters</a>`}>

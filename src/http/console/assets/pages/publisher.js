@@ -1,23 +1,23 @@
-// One publisher: its nodes, its members, its access tokens.
+// Page of a publisher: nodes, members, access tokens.
 import { html, useState } from '../core/dom.js';
-import { at, get, open, remove } from '../core/api.js';
+import { at, get, send, remove } from '../core/api.js';
 import { useLoad } from '../core/load.js';
 import { go, to, useTitle } from '../core/router.js';
 import {
-  Back, Dialog, Empty, Facts, Icon, Id, Loaded, LoadedPage, Monogram, Out, Page, Pager, Skeleton, Tabs, tell, Time,
+  BackLink, Dialog, Empty, DefinitionList, Icon, Id, Loaded, LoadedPage, Monogram, ExternalLink, Page, Pager, Skeleton, Tabs, notify, Time,
 } from '../parts/basic.js';
 import { BanButton } from '../parts/ban.js';
 import { Confirm } from '../parts/confirm.js';
 import { DeletePublisher } from '../parts/delete.js';
 import { OperationForm } from '../parts/form.js';
 import { Members } from '../parts/members.js';
-import { Paged } from '../parts/more.js';
+import { PagedSection } from '../parts/more.js';
 import { Markdown } from '../parts/markdown.js';
 import { NewToken } from '../parts/token.js';
 import { NodeCard } from './nodes.js';
 
 const PAGE_SIZE = 24;
-// What is found by searching is looked through in pages of this size, and so many of them.
+// Page size and maximum number of pages of the search for anonymous visitors.
 const SEARCHED = 200;
 const SEARCHED_MAX = 10;
 
@@ -25,7 +25,7 @@ export function PublisherPage({ parts: [id, tab = 'nodes'], query, user }) {
   const loaded = useLoad((signal) => get(at`/publishers/${id}`, {}, signal), [id, user?.id]);
   const rights = useLoad((signal) => (user ? get(at`/publishers/${id}/permissions`, {}, signal).catch(() => ({})) : Promise.resolve({})), [id, user?.id]);
   useTitle(loaded.data?.name || id);
-  const back = html`<${Back} href=${to('publishers')}>Publishers</${Back}>`;
+  const back = html`<${BackLink} href=${to('publishers')}>Publishers</${BackLink}>`;
   return html`<${LoadedPage} from=${loaded} title=${id} before=${back}>${(publisher) => {
     const role = publisher.members?.find((member) => member.id === user?.id)?.role;
     const isOwner = role === 'owner' || user?.isAdmin;
@@ -37,8 +37,8 @@ export function PublisherPage({ parts: [id, tab = 'nodes'], query, user }) {
       ${publisher.status !== 'PublisherStatusActive' && html`<div class="trouble"><${Icon} name="warn" /><div><strong>Banned</strong><p>
         ${publisher.status_detail || 'No reason given.'}</p></div></div>`}
       <${Markdown} text=${publisher.description} name="lead-text" />
-      <${Facts} of=${[['Website', publisher.website && html`<${Out} href=${publisher.website} />`], ['Source code', publisher.source_code_repo && html`<${Out} href=${publisher.source_code_repo} />`],
-        ['Support', publisher.support && html`<${Out} href=${publisher.support} />`], ['Since', html`<${Time} at=${publisher.createdAt} />`]]} />
+      <${DefinitionList} of=${[['Website', publisher.website && html`<${ExternalLink} href=${publisher.website} />`], ['Source code', publisher.source_code_repo && html`<${ExternalLink} href=${publisher.source_code_repo} />`],
+        ['Support', publisher.support && html`<${ExternalLink} href=${publisher.support} />`], ['Since', html`<${Time} at=${publisher.createdAt} />`]]} />
       <${Tabs} tabs=${tabs} current=${tab} address=${(key) => to('publishers', publisher.id, key)} />
       ${tab === 'members' ? html`<${Members} ...${{ publisher, user }} mayEdit=${isOwner} reload=${loaded.reload} />`
         : tab === 'tokens' ? html`<${Tokens} publisher=${publisher} mayManage=${isOwner} />` : html`<${Nodes} ...${{ publisher, user, query }} isMember=${Boolean(role)} />`}
@@ -57,20 +57,20 @@ function Actions({ publisher, user, mayEdit, isMember, isOwner, reload }) {
       <${BanButton} kind="publishers" id=${publisher.id} banned=${publisher.status === 'PublisherStatusBanned'} onDone=${reload} />`}
     ${open === 'node' && html`<${Dialog} title="Create node" onClose=${close}>
       <${OperationForm} id="createNode" path=${at`/publishers/${publisher.id}/nodes`} submit="Create"
-      onDone=${(node) => { tell(`${node.name} is there`); go(to('nodes', node.id)); }} onCancel=${close} /></${Dialog}>`}
+      onDone=${(node) => { notify(`${node.name} created`); go(to('nodes', node.id)); }} onCancel=${close} /></${Dialog}>`}
     ${open === 'edit' && html`<${Dialog} title=${`Edit ${publisher.name}`} onClose=${close}>
       <${OperationForm} id="updatePublisher" path=${at`/publishers/${publisher.id}`} start=${publisher} submit="Save"
-      onDone=${() => { close(); tell('Saved'); reload(); }} onCancel=${close} /></${Dialog}>`}`;
+      onDone=${() => { close(); notify('Saved'); reload(); }} onCancel=${close} /></${Dialog}>`}`;
 }
 
 function Nodes({ publisher, user, query, isMember }) {
   const page = Number(query.get('page')) || 1;
   const nodes = useLoad((signal) => (user ? listed(publisher, user, page, signal) : searched(publisher, page, signal)), [publisher.id, page, user?.id]);
   const pages = Math.ceil((nodes.data?.total ?? 0) / PAGE_SIZE);
-  return html`<${Loaded} from=${nodes} bones=${html`<${Skeleton} kind="cards" lines=${3} />`}>${({ shown, isAll }) => html`
-    ${shown.length > 0 ? html`<${Paged} page=${page} label="Nodes of this publisher">
+  return html`<${Loaded} from=${nodes} skeleton=${html`<${Skeleton} kind="cards" lines=${3} />`}>${({ shown, isAll }) => html`
+    ${shown.length > 0 ? html`<${PagedSection} page=${page} label="Nodes of this publisher">
         <ul class="cards">${shown.map((node) => html`<li key=${node.id}><${NodeCard} node=${node} /></li>`)}</ul>
-        <${Pager} page=${page} pages=${pages} address=${(page) => to('publishers', publisher.id, { page })} /></${Paged}>`
+        <${Pager} page=${page} pages=${pages} address=${(page) => to('publishers', publisher.id, { page })} /></${PagedSection}>`
     : page > 1 ? html`<${Empty} icon="nodes" title="Page not found" action=${html`<a class="button quiet" href=${to('publishers', publisher.id)}>First page</a>`}>The list has fewer pages.</${Empty}>`
     : isAll && html`<${Empty} icon="nodes" title="No nodes yet">
       ${isMember ? 'Create the first one, then publish a version.' : 'This publisher has no nodes yet.'}</${Empty}>`}
@@ -78,11 +78,11 @@ function Nodes({ publisher, user, query, isMember }) {
 }
 
 async function listed(publisher, user, page, signal) {
-  const answer = await open('GET', at`/publishers/${publisher.id}/nodes`, { query: { page, limit: PAGE_SIZE, include_banned: user.isAdmin || undefined }, signal });
+  const answer = await send('GET', at`/publishers/${publisher.id}/nodes`, { query: { page, limit: PAGE_SIZE, include_banned: user.isAdmin || undefined }, signal });
   return { shown: await answer.json(), total: Number(answer.headers.get('X-Total-Count')), isAll: true };
 }
 
-// The list of a publisher's own route is for whoever is signed in; everybody may search by its id, which finds those of others too.
+// The list of a publisher's nodes needs a token. Anonymous visitors use the search by publisher id, which also finds other nodes.
 async function searched(publisher, page, signal) {
   const own = [];
   for (let at = 1, pages = 1; at <= Math.min(pages, SEARCHED_MAX); at += 1) {
@@ -116,6 +116,6 @@ export function TokenTable({ tokens, path, reload }) {
       <td data-label="Created"><${Time} at=${token.createdAt} /></td><td data-label="Last used">
         ${token.lastUsedAt ? html`<${Time} at=${token.lastUsedAt} />` : html`<span class="muted">Never</span>`}</td>
       <td><button type="button" class="button quiet small" onClick=${() => set(token)}>Revoke</button></td></tr>`)}</tbody></table>
-    ${ending && html`<${Confirm} title=${`Revoke ${ending.name}?`} action="Revoke" onClose=${() => set(null)} work=${() => remove(path(ending.id))} onDone=${() => { set(null); tell('Revoked'); reload(); }}>
+    ${ending && html`<${Confirm} title=${`Revoke ${ending.name}?`} action="Revoke" onClose=${() => set(null)} work=${() => remove(path(ending.id))} onDone=${() => { set(null); notify('Revoked'); reload(); }}>
       Programs that use it lose access immediately. This cannot be undone.</${Confirm}>`}`;
 }

@@ -1,13 +1,13 @@
-// All publishers, one's own first; and how one becomes a publisher.
+// List of publishers, the caller's own first.
 import { html, useState } from '../core/dom.js';
 import { get } from '../core/api.js';
 import { count } from '../core/format.js';
 import { useLoad } from '../core/load.js';
 import { go, to, useTitle } from '../core/router.js';
-import { Dialog, Empty, Icon, Loaded, Monogram, Page, Pager, Skeleton, State, Time, tell } from '../parts/basic.js';
+import { Dialog, Empty, Icon, Loaded, Monogram, Page, Pager, Skeleton, State, Time, notify } from '../parts/basic.js';
 import { OperationForm } from '../parts/form.js';
 import { SignInButton } from '../parts/login.js';
-import { Paged } from '../parts/more.js';
+import { PagedSection } from '../parts/more.js';
 
 const PAGE_SIZE = 30;
 
@@ -17,15 +17,15 @@ export function PublishersPage({ query, user }) {
   const all = useLoad((signal) => get('/publishers', { page, limit: PAGE_SIZE, include_banned: user?.isAdmin || undefined }, signal), [page, user?.id]);
   const own = useLoad((signal) => (user ? get('/users/publishers', {}, signal) : Promise.resolve([])), [user?.id]);
   const [open, set] = useState(false);
-  const created = (publisher) => { set(false); tell(`${publisher.name} is there`); go(to('publishers', publisher.id)); };
+  const created = (publisher) => { set(false); notify(`${publisher.name} created`); go(to('publishers', publisher.id)); };
   const create = html`<button type="button" class="button" onClick=${() => set(true)}><${Icon} name="plus" />Create publisher</button>`;
   return html`<${Page} title="Publishers" lead="People and teams who own nodes." actions=${user ? create : html`<${SignInButton}>Sign in to create</${SignInButton}>`}>
     ${own.data?.length > 0 && html`<section><h2>Yours</h2><${Cards} of=${own.data} /></section>`}
     <section>${own.data?.length > 0 && html`<h2>All</h2>`}
-    <${Loaded} from=${all} bones=${html`<${Skeleton} kind="cards" lines=${9} />`}>${(list) => list.publishers.length === 0
+    <${Loaded} from=${all} skeleton=${html`<${Skeleton} kind="cards" lines=${9} />`}>${(list) => list.publishers.length === 0
       ? html`<${Empty} icon="publishers" title="No publishers yet" action=${user ? create : html`<${SignInButton} />`}>A publisher owns nodes, members and access tokens. Create the first one.</${Empty}>`
-      : html`<${Paged} page=${list.page} label="Publishers"><p class="summary">${count(list.total, 'publisher')}</p><${Cards} of=${list.publishers} />
-        <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => to('publishers', { page })} /></${Paged}>`}</${Loaded}></section>
+      : html`<${PagedSection} page=${list.page} label="Publishers"><p class="summary">${count(list.total, 'publisher')}</p><${Cards} of=${list.publishers} />
+        <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => to('publishers', { page })} /></${PagedSection}>`}</${Loaded}></section>
     ${open && html`<${Dialog} title="Create publisher" onClose=${() => set(false)}>
       <${OperationForm} id="createPublisher" path="/publishers" submit="Create" onDone=${created} onCancel=${() => set(false)} /></${Dialog}>`}
   </${Page}>`;

@@ -1,45 +1,45 @@
-// What comes of a job: a task that is followed, or music that is listened to.
+// Result of a job: a followed task, or a music stream.
 import { html } from '../core/dom.js';
-import { words } from '../core/format.js';
+import { toWords } from '../core/format.js';
 import { to } from '../core/router.js';
-import { Icon, Skeleton, State, Trouble } from '../parts/basic.js';
+import { Icon, Skeleton, State, ErrorMessage } from '../parts/basic.js';
 import { CancelTask } from '../parts/cancel.js';
-import { isOver, useTask } from '../parts/live.js';
+import { hasEnded, useTask } from '../parts/live.js';
 import { Results } from '../parts/media.js';
 import { Music } from '../parts/music.js';
 import { useAddress } from '../parts/picture.js';
 import { TaskState } from './task.js';
 
-export function Run({ run, busy, beside }) {
-  if (run?.heard) return html`<${Heard} run=${run} />`;
-  if (run?.task) return html`<${Made} run=${run} />`;
+export function JobResult({ run, busy, beside: showsInput }) {
+  if (run?.heard) return html`<${MusicResult} run=${run} />`;
+  if (run?.task) return html`<${TaskResult} run=${run} />`;
   return html`<div class="idle">${busy ? html`<${Skeleton} lines=${2} />` : html`<${Icon} name="studio" />
-    <p>Results appear here${beside && ', beside your picture'}.</p>`}</div>`;
+    <p>Results appear here${showsInput && ', beside your picture'}.</p>`}</div>`;
 }
 
-function Made({ run }) {
+function TaskResult({ run }) {
   const { task, line, problem } = useTask(run.task);
   const given = useAddress(run.given);
-  if (!task) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Skeleton} lines=${2} />`;
+  if (!task) return problem ? html`<${ErrorMessage} problem=${problem} />` : html`<${Skeleton} lines=${2} />`;
   return html`<${TaskState} task=${task} line=${line} />
-    ${isOver(task) ? html`<${Results} task=${task} before=${given} />`
+    ${hasEnded(task) ? html`<${Results} task=${task} before=${given} />`
       : given && html`<img class="shown waiting" src=${given} alt="Input" />`}
     <p class="row"><a href=${to('tasks', task.task_id)}>Task details</a>
       <${CancelTask} task=${task} small /></p>`;
 }
 
-// While it comes, the task tells how it is; how it ended, the music itself does.
-function Heard({ run: { heard, over } }) {
+// While music is generated, the task shows the state; afterwards the stream does.
+function MusicResult({ run: { heard, over } }) {
   const { task, line } = useTask(heard.task);
-  return html`${over ? html`<${End} heard=${heard} />`
-    : task ? html`<${TaskState} task=${{ ...task, progress: heard.seconds ? Math.min(heard.come / heard.seconds, 1) : task.progress }} line=${line} />`
+  return html`${over ? html`<${MusicOutcome} heard=${heard} />`
+    : task ? html`<${TaskState} task=${{ ...task, progress: heard.seconds ? Math.min(heard.secondsLoaded / heard.seconds, 1) : task.progress }} line=${line} />`
       : html`<div class="task-state"><div class="row"><${State} of="processing">Composing</${State}></div></div>`}
     <${Music} heard=${heard} over=${over} />
     ${heard.task && html`<p class="row"><a href=${to('tasks', heard.task)}>Task details</a>
       ${task && html`<${CancelTask} task=${task} small />`}</p>`}`;
 }
 
-function End({ heard: { error } }) {
+function MusicOutcome({ heard: { error } }) {
   return html`<div class="task-state"><div aria-live="polite" class="row"><${State} of=${error ? 'failed' : 'completed'} /></div></div>
-    ${error && html`<div class="trouble" role="alert"><${Icon} name="warn" /><div><strong>${words(error.code)}</strong><p>${error.message}</p></div></div>`}`;
+    ${error && html`<div class="trouble" role="alert"><${Icon} name="warn" /><div><strong>${toWords(error.code)}</strong><p>${error.message}</p></div></div>`}`;
 }

@@ -1,35 +1,35 @@
-// How the service is: log, read models, queues, storage, vendors; and a signed line that says what the log is now.
+// Service status: log, read models, queues, storage, vendors, and signed checkpoints.
 import { html, useState } from '../core/dom.js';
 import { get } from '../core/api.js';
-import { bytes, number, words } from '../core/format.js';
-import { useEvery, useLoad } from '../core/load.js';
+import { bytes, number, toWords } from '../core/format.js';
+import { useInterval, useLoad } from '../core/load.js';
 import { to, useTitle } from '../core/router.js';
-import { Code, Facts, Icon, Loaded, Page, Skeleton, State, Time } from '../parts/basic.js';
+import { Code, DefinitionList, Icon, Loaded, Page, Skeleton, State, Time } from '../parts/basic.js';
 
 const FRESH_MS = 3000;
 const CIRCUITS = { closed: 'In service', open: 'Paused', half_open: 'Trial call', held: 'Paused by vendor' };
 
 export function StatePage() {
-  useTitle('State');
+  useTitle('Service status');
   const state = useLoad(async (signal) => ({ ...await get('/admin/state', {}, signal), seen: new Date().toISOString() }), []);
   const ready = useLoad((signal) => fetch(new URL('ready', document.baseURI), { signal }).then((answer) => answer.ok), []);
-  useEvery(FRESH_MS, () => { state.refresh(); ready.refresh(); });
-  const [word, mood] = service(ready);
-  return html`<${Page} title="State" lead="Current state of the service, refreshed every few seconds.">
-    <${Loaded} from=${state} bones=${html`<${Skeleton} kind="cards" lines=${6} />`}>${(now) => html`
+  useInterval(FRESH_MS, () => { state.refresh(); ready.refresh(); });
+  const [word, mood] = readiness(ready);
+  return html`<${Page} title="Service status" lead="Current state of the service, refreshed every few seconds.">
+    <${Loaded} from=${state} skeleton=${html`<${Skeleton} kind="cards" lines=${6} />`}>${(now) => html`
       ${state.error && html`<p class="muted">Last update: <${Time} at=${now.seen} />.</p>`}
       <div class="gauges">
         <${Gauge} name="Service" of=${word} tone=${mood}>started <${Time} at=${now.start.at} /></${Gauge}>
         <${Gauge} name="Log" of=${number(now.log.head)}>events recorded, signed up to ${number(now.log.signed)}</${Gauge}>
-        <${Gauge} name="Verification" of=${verdict(now.verification)} tone=${tone(now.verification)}>${verified(now.verification)}</${Gauge}>
-        <${Gauge} name="Read models" of=${behind(now.read_models.lag)} tone=${now.read_models.lag > 1000 ? 'warn' : 'good'}>at position ${number(now.read_models.position)}</${Gauge}>
-        <${Gauge} name="Log index" of=${behind(now.index.lag)} tone=${now.index.lag > 100000 ? 'warn' : 'good'}>at position ${number(now.index.position)}</${Gauge}>
-        <${Gauge} name="Storage" of=${now.storage.state === 'ok' ? bytes(now.storage.free_bytes ?? 0) : words(now.storage.state)} tone=${now.storage.state === 'ok' ? 'good' : 'bad'}>
+        <${Gauge} name="Verification" of=${verificationLabel(now.verification)} tone=${tone(now.verification)}>${verificationDetail(now.verification)}</${Gauge}>
+        <${Gauge} name="Read models" of=${lagLabel(now.read_models.lag)} tone=${now.read_models.lag > 1000 ? 'warn' : 'good'}>at position ${number(now.read_models.position)}</${Gauge}>
+        <${Gauge} name="Log index" of=${lagLabel(now.index.lag)} tone=${now.index.lag > 100000 ? 'warn' : 'good'}>at position ${number(now.index.position)}</${Gauge}>
+        <${Gauge} name="Storage" of=${now.storage.state === 'ok' ? bytes(now.storage.free_bytes ?? 0) : toWords(now.storage.state)} tone=${now.storage.state === 'ok' ? 'good' : 'bad'}>
           ${now.storage.reason ?? `free; changes stop below ${bytes(now.storage.reserve_bytes)}`}</${Gauge}>
       </div>
       <div class="columns even">
         <section class="panel"><h2>Queues</h2>
-          <${Facts} name="ledger" of=${[['Changes to write', number(now.queues.appends)], ['Unfinished tasks', number(now.queues.tasks)], ['Pending webhooks', number(now.queues.deliveries)]]} /></section>
+          <${DefinitionList} name="ledger" of=${[['Changes to write', number(now.queues.appends)], ['Unfinished tasks', number(now.queues.tasks)], ['Pending webhooks', number(now.queues.deliveries)]]} /></section>
         <section class="panel"><h2>Vendors</h2><ul class="plain-list">${now.vendors.map((vendor) => html`<li key=${vendor.name} class="row"><strong>
           ${vendor.name}</strong><span class="spread"></span>${vendor.circuit !== 'closed' && html`<a class="small" href=${to('audit', { type: 'SubmissionUndelivered' })}>Undelivered submissions</a>`}<${State} of=${vendor.circuit}>${CIRCUITS[vendor.circuit] ?? vendor.circuit}</${State}>
           </li>`)}</ul></section>
@@ -40,8 +40,8 @@ export function StatePage() {
   </${Page}>`;
 }
 
-// Whether it takes work; what does not answer is not called ready because it was.
-function service({ data, error }) {
+// Readiness. Without a response the previous value is not shown as current.
+function readiness({ data, error }) {
   if (error) return ['No response', 'bad'];
   if (data === undefined) return ['Checking'];
   return data ? ['Ready', 'good'] : ['Not ready', 'bad'];
@@ -49,8 +49,8 @@ function service({ data, error }) {
 
 const TONES = { sound: 'good', checking: 'warn', damaged: 'bad' };
 
-// What is known of the soundness of the log, and of how much of it: nothing is called sound that was not read.
-function verdict({ state, position, until }) {
+// Verification of the log. Unverified parts are never called verified.
+function verificationLabel({ state, position, until }) {
   if (state === 'damaged') return 'Damaged';
   if (state === 'unverified' || position === 0) return 'Not verified yet';
   return state === 'sound' ? 'Verified' : `${Math.floor((100 * position) / until)} % verified`;
@@ -58,14 +58,14 @@ function verdict({ state, position, until }) {
 
 const tone = ({ state }) => TONES[state];
 
-function verified({ state, position, until, since, reason }) {
+function verificationDetail({ state, position, until, since, reason }) {
   if (state === 'damaged') return html`${reason}. Found <${Time} at=${since} />`;
   if (state === 'unverified') return 'new log; the next start verifies it';
   if (state === 'checking') return html`in progress up to ${number(until)}, started <${Time} at=${since} />`;
   return html`up to position ${number(position)}, verified <${Time} at=${since} />; later events were written since the start`;
 }
 
-const behind = (lag) => (lag === 0 ? 'Up to date' : `${number(lag)} behind`);
+const lagLabel = (lag) => (lag === 0 ? 'Up to date' : `${number(lag)} behind`);
 
 const Gauge = ({ name, of, tone, children }) => html`<div class="gauge ${tone ?? ''}"><span class="name">${name}</span><strong>${of}</strong>
   <span class="muted small">${children}</span></div>`;
@@ -77,7 +77,7 @@ function Checkpoint() {
     <p class="muted">A checkpoint is a signed hash of the log. Kept elsewhere, it proves later that the history up to it was not rewritten: <code>mediary audit verify --since FILE</code>.
       <code>mediary audit verify</code> verifies the hash chain and the files, even while the service runs.</p>
     <p><button type="button" class="button quiet" onClick=${() => next(turn + 1)}><${Icon} name="moderation" />Create checkpoint</button></p>
-    <${Loaded} from=${taken} bones=${null}>
-      ${(line) => line && html`<${Facts} name="wide" of=${[['Position', number(line.position)], ['Taken', html`<${Time} at=${line.at} />`], ['Chain', html`<code>${line.chain}</code>`], ['Key', html`<code>${line.public_key}</code>`]]} />
+    <${Loaded} from=${taken} skeleton=${null}>
+      ${(line) => line && html`<${DefinitionList} name="wide" of=${[['Position', number(line.position)], ['Taken', html`<${Time} at=${line.at} />`], ['Chain', html`<code>${line.chain}</code>`], ['Key', html`<code>${line.public_key}</code>`]]} />
       <${Code} label="Checkpoint" text=${JSON.stringify(line)} />`}</${Loaded}></section>`;
 }

@@ -1,14 +1,14 @@
-// The studio: every job that the document of the interface has, as a form made from its schema, with its result beside it.
+// Studio: every job of the OpenAPI document as a form with its result.
 import { html } from '../core/dom.js';
 import { useLoad } from '../core/load.js';
 import { jobs, openapi } from '../core/openapi.js';
 import { go, to } from '../core/router.js';
 import { Empty, Icon, LoadedPage, Page } from '../parts/basic.js';
-import { Bench } from './bench.js';
+import { JobForm } from './job.js';
 
 const ICONS = { images: 'studio', videos: 'video', video: 'video', music: 'music' };
 
-// Whoever comes back finds what they were at.
+// Last opened job.
 let last;
 
 export function StudioPage({ parts: [id], user }) {
@@ -21,7 +21,7 @@ export function StudioPage({ parts: [id], user }) {
       <${Empty} icon="studio" title="No jobs">The OpenAPI document has no jobs.</${Empty}></${Page}>`;
     return html`<${Page} name="studio" title="Studio" lead="Generate images, videos and music.">
       <${Jobs} jobs=${all} current=${job} />
-      <${Bench} key=${job.operationId} document=${document} job=${job} user=${user} />
+      <${JobForm} key=${job.operationId} document=${document} job=${job} user=${user} />
     </${Page}>`;
   }}</${LoadedPage}>`;
 }

@@ -1,14 +1,14 @@
-// One task: how far it is, live; what it made; what happened to it; whom was told.
+// Page of a task: live state, results, request, history, webhooks.
 import { html } from '../core/dom.js';
 import { at, get, post } from '../core/api.js';
-import { count, endOf, leaves, number, span, stateName, words } from '../core/format.js';
+import { count, idSuffix, flatten, number, duration, stateName, toWords } from '../core/format.js';
 import { kindName, useKinds } from '../core/jobs.js';
-import { useEvery, useLoad, useWork } from '../core/load.js';
+import { useInterval, useLoad, useMutation } from '../core/load.js';
 import { useNames } from '../core/names.js';
 import { to, useTitle } from '../core/router.js';
-import { Back, Facts, Icon, Id, Loaded, Page, Progress, Skeleton, State, Time, Trouble, tell } from '../parts/basic.js';
+import { BackLink, DefinitionList, Icon, Id, Loaded, Page, Progress, Skeleton, State, Time, ErrorMessage, notify } from '../parts/basic.js';
 import { CancelTask } from '../parts/cancel.js';
-import { costInTheEnd, isOver, useTask } from '../parts/live.js';
+import { finalCost, hasEnded, useTask } from '../parts/live.js';
 import { Results } from '../parts/media.js';
 
 const PENDING_MS = 5000;
@@ -18,9 +18,9 @@ export function TaskPage({ parts: [id], user }) {
   const kinds = useKinds();
   const name = task && kinds ? kindName(kinds, task.kind) : 'Task';
   useTitle(name);
-  const back = html`<${Back} href=${to('tasks')}>Tasks</${Back}>`;
+  const back = html`<${BackLink} href=${to('tasks')}>Tasks</${BackLink}>`;
   if (!task) {
-    return html`<${Page} title="Task" before=${back}><${Trouble} problem=${problem} />
+    return html`<${Page} title="Task" before=${back}><${ErrorMessage} problem=${problem} />
       ${line === 'lost' && html`<p class="muted" role="status">Retrying…</p>`}
       ${!problem && html`<${Skeleton} lines=${6} />`}</${Page}>`;
   }
@@ -28,21 +28,21 @@ export function TaskPage({ parts: [id], user }) {
     <${TaskState} task=${task} line=${line} />
     ${task.kind === 'music' && task.state === 'success' && html`<p class="muted">Music is streamed to the client and not stored.</p>`}
     ${task.generated.length > 0 && html`<section><h2>Result</h2><${Results} task=${task} /></section>`}
-    ${task.request && html`<section><h2>Request</h2><${Facts} name="wide" of=${asked(task.request)} /></section>`}
-    <section><h2>History</h2><${Course} task=${task} /></section>
+    ${task.request && html`<section><h2>Request</h2><${DefinitionList} name="wide" of=${requestFields(task.request)} /></section>`}
+    <section><h2>History</h2><${TaskHistory} task=${task} /></section>
     <section><h2>Webhook deliveries</h2><${Deliveries} task=${task} /></section>
   </${Page}>`;
 }
 
-// Every parameter by its name; those within others by all names on the way, each with its number where there are several.
-const asked = (request) => leaves(request).map(([way, value]) => [nameOf(way), typeof value === 'object' ? undefined : said(value)]);
-const nameOf = (way) => way.map((name, at) => (/^\d+$/.test(name) ? ` ${Number(name) + 1}` : `${at ? ', ' : ''}${words(name)}`)).join('');
-const said = (value) => (typeof value === 'boolean' ? (value ? 'Yes' : 'No') : String(value));
+// Request parameters with their full path; list entries are numbered.
+const requestFields = (request) => flatten(request).map(([way, value]) => [nameOf(way), typeof value === 'object' ? undefined : formatParameter(value)]);
+const nameOf = (way) => way.map((name, at) => (/^\d+$/.test(name) ? ` ${Number(name) + 1}` : `${at ? ', ' : ''}${toWords(name)}`)).join('');
+const formatParameter = (value) => (typeof value === 'boolean' ? (value ? 'Yes' : 'No') : String(value));
 
-// Whose it is, which only administrators are told.
+// Owner, visible to administrators only.
 function Owner({ id }) {
   const name = useNames([`user/${id}`])(`user/${id}`);
-  return html`<a href=${to('audit', 'user', id)} title=${id}>${name && `${name} `}<code class="end">${endOf(id)}</code></a>`;
+  return html`<a href=${to('audit', 'user', id)} title=${id}>${name && `${name} `}<code class="end">${idSuffix(id)}</code></a>`;
 }
 
 function Actions({ task, user }) {
@@ -50,55 +50,55 @@ function Actions({ task, user }) {
     ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'task', task.task_id)}><${Icon} name="audit" />History</a>`}`;
 }
 
-// Where a task is, told to those who cannot see the bar too.
+// State of a task, announced to screen readers.
 export function TaskState({ task, line }) {
-  const over = isOver(task);
+  const over = hasEnded(task);
   return html`<div class="task-state">
     <div aria-live="polite" aria-atomic="true" class="row"><${State} of=${task.state} />
-      ${!over && task.queue_position && html`<span class="muted">number ${task.queue_position} in the queue</span>`}
-      ${over && html`<span class="muted">after ${span(task.created_at, task.updated_at)}</span>`}
+      ${!over && task.queue_position && html`<span class="muted">position ${task.queue_position} in the queue</span>`}
+      ${over && html`<span class="muted">after ${duration(task.created_at, task.updated_at)}</span>`}
       ${!over && line === 'lost' && html`<span class="state warn">Connection lost, reconnecting</span>`}</div>
     ${!over && html`<${Progress} value=${task.progress} label="Task progress" />`}
     ${!over && task.blocked_by && html`<p class="muted">Blocked: ${task.blocked_by.message}. Last attempt <${Time} at=${task.blocked_by.since} />,
       the next attempt is <${Time} at=${task.blocked_by.next_attempt_at} />.</p>`}
-    ${task.error && html`<div class="trouble" role="alert"><${Icon} name="warn" /><div><strong>${words(task.error.code)}</strong><p>
+    ${task.error && html`<div class="trouble" role="alert"><${Icon} name="warn" /><div><strong>${toWords(task.error.code)}</strong><p>
       ${task.error.message}</p></div></div>`}
   </div>`;
 }
 
-function Course({ task }) {
-  const { cost, back } = costInTheEnd(task);
+function TaskHistory({ task }) {
+  const { cost, back } = finalCost(task);
   return html`<ol class="course">${task.history.map((step, index) => html`<li key=${index}><${State} of=${step.state} /><span class="muted">
     <${Time} at=${step.at} /></span>
-      ${index > 0 && html`<span class="muted small">+${span(task.history[index - 1].at, step.at)}</span>`}</li>`)}</ol>
-    <${Facts} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Cost', `${count(cost, 'credit')}${back > 0 ? `, ${number(back)} refunded` : ''}`], ['Results kept until', task.expires_at && html`<${Time} at=${task.expires_at} />`]]} />`;
+      ${index > 0 && html`<span class="muted small">+${duration(task.history[index - 1].at, step.at)}</span>`}</li>`)}</ol>
+    <${DefinitionList} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Cost', `${count(cost, 'credit')}${back > 0 ? `, ${number(back)} refunded` : ''}`], ['Results kept until', task.expires_at && html`<${Time} at=${task.expires_at} />`]]} />`;
 }
 
 function Deliveries({ task }) {
   const deliveries = useLoad((signal) => get(at`/tasks/${task.task_id}/deliveries`, {}, signal), [task.task_id, task.state]);
   const pending = deliveries.data?.deliveries.some((delivery) => delivery.state === 'pending');
-  useEvery(pending ? PENDING_MS : 0, deliveries.refresh);
-  return html`<${Loaded} from=${deliveries} bones=${html`<${Skeleton} lines=${2} />`}>${({ deliveries: list }) => list.length === 0
+  useInterval(pending ? PENDING_MS : 0, deliveries.refresh);
+  return html`<${Loaded} from=${deliveries} skeleton=${html`<${Skeleton} lines=${2} />`}>${({ deliveries: list }) => list.length === 0
     ? html`<p class="muted">No webhook: the task was submitted without one.</p>`
     : html`<ul class="deliveries">
       ${list.map((delivery) => html`<${Delivery} key=${delivery.id} delivery=${delivery} reload=${deliveries.reload} />`)}</ul>`}</${Loaded}>`;
 }
 
 function Delivery({ delivery, reload }) {
-  const work = useWork();
+  const work = useMutation();
   const again = async () => {
     const { problem } = await work.run(() => post(at`/deliveries/${delivery.id}/redeliver`));
     if (problem && problem.status !== 409) return;
-    // Somebody else was quicker: what was wanted is happening.
+    // A 409 means that the delivery was already queued.
     work.clear();
-    tell(problem ? 'Already queued' : 'Queued again');
+    notify(problem ? 'Already queued' : 'Queued again');
     reload();
   };
   return html`<li class="release"><header><${State} of=${delivery.state} /><strong>${stateName(delivery.status)}</strong>
       <span class="muted">to <code>${delivery.url}</code></span><span class="spread"></span>
       ${delivery.state !== 'pending' && html`<button type="button" class="button quiet small" disabled=${work.busy} onClick=${again}>
         <${Icon} name="refresh" />Redeliver</button>`}</header>
-    <${Trouble} problem=${work.problem} />
+    <${ErrorMessage} problem=${work.problem} />
     ${delivery.waits_for && html`<p class="muted small">Waits for the previous delivery.</p>`}
     <table class="table small"><thead><tr><th>Attempt</th><th>Response</th><th>When</th></tr></thead><tbody>
       ${delivery.attempts.map((attempt) => html`<tr key=${attempt.number}><td data-label="Attempt">${attempt.number}</td>

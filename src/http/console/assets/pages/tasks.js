@@ -1,41 +1,41 @@
-// Media tasks, newest first.
+// List of tasks, newest first.
 import { html } from '../core/dom.js';
 import { get } from '../core/api.js';
-import { endOf, number, span, stateName } from '../core/format.js';
+import { idSuffix, number, duration, stateName } from '../core/format.js';
 import { kindName, useKinds } from '../core/jobs.js';
-import { useEvery, useLoad, useParts } from '../core/load.js';
-import { costInTheEnd, isOver } from '../parts/live.js';
+import { useInterval, useLoad, usePagedList } from '../core/load.js';
+import { finalCost, hasEnded } from '../parts/live.js';
 import { useNames } from '../core/names.js';
 import { openapi, plain, pointer } from '../core/openapi.js';
 import { refine, to, useTitle } from '../core/router.js';
 import { Empty, Icon, Id, Loaded, Page, Progress, Skeleton, State, Time } from '../parts/basic.js';
-import { More } from '../parts/more.js';
+import { LoadMore } from '../parts/more.js';
 
 const PAGE_SIZE = 25;
-const LOOKED_AT_MAX = 100;
+const REFRESH_MAX = 100;
 const FRESH_MS = 4000;
 
 export function TasksPage({ query, user }) {
   useTitle('Tasks');
   const asked = { kind: query.getAll('kind'), state: query.getAll('state'), owner: query.get('mine') ? user.id : undefined,
     created_from: time(query.get('from')), created_to: time(query.get('to')) };
-  const list = useParts(async ({ next, there, signal }) => {
-    // As many as are shown are looked at again.
-    const limit = Math.min(Math.max(there?.entries.length ?? 0, PAGE_SIZE), LOOKED_AT_MAX);
+  const list = usePagedList(async ({ next, there, signal }) => {
+    // A refresh covers all visible tasks.
+    const limit = Math.min(Math.max(there?.entries.length ?? 0, PAGE_SIZE), REFRESH_MAX);
     const page = await get('/tasks', { ...asked, limit, cursor: next }, signal);
     return { entries: page.tasks, next: page.next_cursor };
-  }, [asked, user.id], joined);
+  }, [asked, user.id], mergePages);
   const states = useLoad(async () => statesOf(await openapi()), []);
   const kinds = useKinds();
   const nameOf = useNames(user.isAdmin ? (list.data?.entries ?? []).flatMap((task) => (task.owner ? [`user/${task.owner}`] : [])) : []);
   const tasks = list.data?.entries ?? [];
-  const running = tasks.slice(0, LOOKED_AT_MAX).some((task) => !isOver(task));
-  useEvery(running ? FRESH_MS : 0, list.refresh);
+  const running = tasks.slice(0, REFRESH_MAX).some((task) => !hasEnded(task));
+  useInterval(running ? FRESH_MS : 0, list.refresh);
   return html`<${Page} title="Tasks" lead=${user.isAdmin ? 'Tasks of all users.' : 'Your tasks.'}
       actions=${html`<a class="button" href=${to('studio')}><${Icon} name="studio" />Open studio</a>`}>
     <form class="filters" onSubmit=${(event) => event.preventDefault()}>
-      <${Chosen} label="Kind" name="kind" all=${[...kinds?.keys() ?? []]} chosen=${asked.kind} called=${(kind) => kindName(kinds, kind)} />
-      <${Chosen} label="State" name="state" all=${states.data ?? []} chosen=${asked.state} called=${stateName} />
+      <${FilterSelect} label="Kind" name="kind" all=${[...kinds?.keys() ?? []]} chosen=${asked.kind} called=${(kind) => kindName(kinds, kind)} />
+      <${FilterSelect} label="State" name="state" all=${states.data ?? []} chosen=${asked.state} called=${stateName} />
       <label class="order"><span>From</span>
         <input type="date" value=${query.get('from') ?? ''} onChange=${(event) => refine({ from: event.target.value })} /></label>
       <label class="order"><span>Before</span>
@@ -44,52 +44,52 @@ export function TasksPage({ query, user }) {
         <input type="checkbox" checked=${Boolean(asked.owner)} onChange=${(event) => refine({ mine: event.target.checked ? 'true' : undefined })} />
         <span>Only my tasks</span></label>`}
     </form>
-    <${Loaded} from=${list} bones=${html`<${Skeleton} lines=${8} />`}>${() => tasks.length === 0
+    <${Loaded} from=${list} skeleton=${html`<${Skeleton} lines=${8} />`}>${() => tasks.length === 0
       ? html`<${Empty} icon="tasks" title=${query.toString() ? 'No matching tasks' : 'No tasks yet'} action=${html`<a class="button" href=${to('studio')}>Open studio</a>`}>
           ${query.toString() ? 'No task matches these filters.' : 'Tasks from the studio and the API appear here.'}</${Empty}>`
       : html`<table class="table tasks"><thead><tr><th>Task</th>${user.isAdmin && html`<th>Owner</th>`}<th>State</th><th>Submitted</th><th>Duration</th><th>Cost</th></tr></thead>
         <tbody>${tasks.map((task) => html`<tr key=${task.task_id}>
           <td data-label="Task"><a href=${to('tasks', task.task_id)}><strong>${kinds ? kindName(kinds, task.kind) : '…'}</strong></a><br /><${Id}>${task.task_id}</${Id}></td>
-          ${user.isAdmin && html`<td data-label="Owner"><${Whose} task=${task} user=${user} nameOf=${nameOf} /></td>`}
+          ${user.isAdmin && html`<td data-label="Owner"><${OwnerCell} task=${task} user=${user} nameOf=${nameOf} /></td>`}
           <td data-label="State"><div><${State} of=${task.state} />
-            ${!isOver(task) && html`<${Progress} value=${task.progress} label=${`Progress of ${task.task_id}`} />`}${task.error && html`<br />
+            ${!hasEnded(task) && html`<${Progress} value=${task.progress} label=${`Progress of ${task.task_id}`} />`}${task.error && html`<br />
             <span class="muted small">${task.error.code}</span>`}</div></td>
           <td data-label="Submitted"><${Time} at=${task.created_at} /></td>
-          <td data-label="Duration">${isOver(task) ? span(task.created_at, task.updated_at) : html`<span class="muted">–</span>`}</td>
+          <td data-label="Duration">${hasEnded(task) ? duration(task.created_at, task.updated_at) : html`<span class="muted">–</span>`}</td>
           <td data-label="Cost"><div>${cost(task)}</div></td></tr>`)}</tbody></table>
-        <${More} of=${list}>Older tasks</${More}>`}</${Loaded}>
+        <${LoadMore} of=${list}>Older tasks</${LoadMore}>`}</${Loaded}>
   </${Page}>`;
 }
 
-// The newest tasks as they are now, before those older ones that are shown. Where they have nothing in common something would be
-// missing in between: the list begins anew.
-function joined(there, fresh) {
+// Merges the refreshed first page into the list. Without an overlap, tasks in between could be missing, so the list
+// starts over.
+function mergePages(there, fresh) {
   const oldest = there.entries.findIndex((task) => task.task_id === fresh.entries.at(-1)?.task_id);
   if (oldest < 0 || oldest === there.entries.length - 1) return fresh;
   return { ...there, entries: [...fresh.entries, ...there.entries.slice(oldest + 1)] };
 }
 
-// For administrators, as the interface tells it to nobody else.
-function Whose({ task: { owner }, user, nameOf }) {
+// Owner column; the API returns owners to administrators only.
+function OwnerCell({ task: { owner }, user, nameOf }) {
   if (!owner) return html`<span class="muted">Anonymous</span>`;
   const name = nameOf(`user/${owner}`);
-  return html`<span title=${owner}>${name && html`<span class="name">${name}</span> `}${owner === user.id ? html`<span class="muted">(you)</span>` : html`<code class="end muted small">${endOf(owner)}</code>`}</span>`;
+  return html`<span title=${owner}>${name && html`<span class="name">${name}</span> `}${owner === user.id ? html`<span class="muted">(you)</span>` : html`<code class="end muted small">${idSuffix(owner)}</code>`}</span>`;
 }
 
 function cost(task) {
-  const { cost, back } = costInTheEnd(task);
+  const { cost, back } = finalCost(task);
   return html`${number(cost)}${back > 0 && html`<br /><span class="muted small">${number(back)} refunded</span>`}`;
 }
 
 const time = (day) => (day ? `${day}T00:00:00Z` : undefined);
 
-// The states that the document knows. Some have two names, one of images and one of videos and music; either finds the tasks of all.
+// Task states. Equivalent states of different gateways are listed once; the API matches both.
 function statesOf(document) {
   const { state } = plain(document, pointer(document, '#/components/schemas/Task')).properties;
   return (plain(document, state).enum ?? []).filter((name, at, all) => all.findIndex((other) => stateName(other) === stateName(name)) === at);
 }
 
-function Chosen({ label, name, all, chosen, called }) {
+function FilterSelect({ label, name, all, chosen, called }) {
   const isChosen = (value) => chosen.length > 0 && called(value) === called(chosen[0]);
   return html`<label class="order"><span>${label}</span><div class="select">
     <select value=${all.find(isChosen) ?? ''} onChange=${(event) => refine({ [name]: event.target.value })}>

@@ -1,29 +1,29 @@
-// Banning and unbanning users, publishers and nodes: for administrators, with a reason.
+// Ban and unban users, publishers and nodes. Needs a reason.
 import { html, useState } from '../core/dom.js';
 import { post } from '../core/api.js';
-import { tell } from './basic.js';
+import { notify } from './basic.js';
 import { Confirm } from './confirm.js';
 
-const WHAT = {
+const TEXTS = {
   nodes: ['node', 'It is hidden from lists, and only administrators can change it.', 'It is listed again, and its members can change it.'],
   publishers: ['publisher', 'It and its nodes are hidden from lists, and only administrators can change them.', 'It and its nodes are listed again, and its members can change them.'],
   users: ['user', 'The user can no longer change or submit anything. Published nodes stay.', 'The user gets all permissions back.'],
 };
 
-// The administrator of the bootstrap token, who has the same id in every service.
+// Id of the administrator of the first token, the same in every service.
 const FIRST_ADMINISTRATOR = '00000000-0000-4000-8000-000000000001';
 
-// Nobody bans themselves, nor the first administrator: the service refuses it, so that not everybody is locked out.
-export const isSpared = (id, user) => id === FIRST_ADMINISTRATOR || id === user?.id;
+// The service rejects bans of the caller and of the first administrator, so that an administrator always remains.
+export const isProtected = (id, user) => id === FIRST_ADMINISTRATOR || id === user?.id;
 
 export function BanButton({ kind, id, name, banned, onDone, small }) {
   const [open, set] = useState(false);
-  const [what, banning, unbanning] = WHAT[kind];
-  const act = banned ? 'unban' : 'ban';
-  const done = () => { set(false); tell(banned ? 'Unbanned' : 'Banned'); onDone(); };
+  const [what, banning, unbanning] = TEXTS[kind];
+  const performAction = banned ? 'unban' : 'ban';
+  const done = () => { set(false); notify(banned ? 'Unbanned' : 'Banned'); onDone(); };
   return html`<button type="button" class="button quiet ${small ? 'small' : ''}" onClick=${() => set(true)}>${banned ? 'Unban' : 'Ban'}</button>
-    ${open && html`<${Confirm} title=${`${banned ? 'Unban' : 'Ban'} the ${what} ${name ?? id}?`} action=${banned ? 'Unban' : 'Ban'} reason="Recorded in the audit log and shown."
-      onClose=${() => set(false)} work=${(reason) => post(`/admin/${kind}/${encodeURIComponent(id)}/${act}`, { reason })} onDone=${done}>
+    ${open && html`<${Confirm} title=${`${banned ? 'Unban' : 'Ban'} the ${what} ${name ?? id}?`} action=${banned ? 'Unban' : 'Ban'} reason="Recorded in the audit log and shown with the ban."
+      onClose=${() => set(false)} work=${(reason) => post(`/admin/${kind}/${encodeURIComponent(id)}/${performAction}`, { reason })} onDone=${done}>
       ${banned ? unbanning : banning}
         </${Confirm}>`}`;
 }

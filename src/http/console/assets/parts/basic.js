@@ -1,4 +1,4 @@
-// The small parts that every page is made of.
+// Basic components.
 import { html } from '../core/dom.js';
 import { ago, exact, monogram, stateName, webAddress } from '../core/format.js';
 import { Copy } from './copy.js';
@@ -7,9 +7,9 @@ import { Icon } from './icon.js';
 export { Copy } from './copy.js';
 export { Dialog } from './dialog.js';
 export { Icon } from './icon.js';
-export { Notes, tell } from './notes.js';
+export { Toasts, notify } from './notes.js';
 
-// A page: its name, what it is for, what can be done, what is there.
+// Page layout: title, lead, actions, content.
 export function Page({ title, lead, actions, children, before, name }) {
   return html`<div class="page ${name ?? ''}">
     ${before}
@@ -21,7 +21,7 @@ export function Page({ title, lead, actions, children, before, name }) {
   </div>`;
 }
 
-export const Back = ({ href, children }) => html`<a class="back" href=${href}><${Icon} name="left" />${children}</a>`;
+export const BackLink = ({ href, children }) => html`<a class="back" href=${href}><${Icon} name="left" />${children}</a>`;
 
 // ── Values ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -33,15 +33,15 @@ export function Time({ at, children }) {
 export const Id = ({ children, label }) => html`
   <span class="id"><code>${children}</code><${Copy} text=${String(children)} label=${label ?? 'Copy id'} /></span>`;
 
-// An e-mail address breaks where its parts do.
-export const Address = ({ of }) => of.split(/(?<=[@.])/).map((part, at) => html`${at > 0 && html`<wbr />`}${part}`);
+// Allows line breaks within an e-mail address.
+export const EmailAddress = ({ of }) => of.split(/(?<=[@.])/).map((part, at) => html`${at > 0 && html`<wbr />`}${part}`);
 
 export function Code({ text, label }) {
   return html`<div class="code"><pre tabindex="0" aria-label=${label}><code>${text}</code></pre><${Copy} text=${text} label=${`Copy: ${label}`} />
     </div>`;
 }
 
-export function Out({ href, children }) {
+export function ExternalLink({ href, children }) {
   const address = webAddress(href);
   if (!address) return html`<span class="plain">${children ?? href}</span>`;
   return html`<a href=${address} target="_blank" rel="noopener noreferrer">${children ?? address.replace(/^https?:\/\//, '').replace(/\/$/, '')}
@@ -60,7 +60,7 @@ const TONES = {
   warn: ['flagged', 'stopped', 'deprecated', 'lost', 'held'],
 };
 
-// A state, by word and colour.
+// Status badge.
 export function State({ of, children }) {
   const word = stateName(of);
   const key = String(of).replace(/^(NodeVersionStatus|NodeStatus|PublisherStatus|UserStatus)/, '').toLowerCase();
@@ -78,20 +78,20 @@ export function Rating({ value }) {
     <span class="unseen"> of 5 stars</span></span>`;
 }
 
-// Pairs of names and values; those without a value are left out.
-export function Facts({ of, name }) {
+// Definition list; entries without a value are omitted.
+export function DefinitionList({ of, name }) {
   const rows = of.filter(([, value]) => value !== undefined && value !== null && value !== '' && value !== false);
   return html`<dl class="facts ${name ?? ''}">${rows.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
-// ── Conditions ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Loading and errors ──
 
 export function Empty({ icon, title, children, action }) {
   return html`<div class="empty"><${Icon} name=${icon} /><h2>${title}</h2><p>${children}</p>${action}</div>`;
 }
 
-// What is wrong with a field is told by what it is called, where the page says how (`labels`).
-export function Trouble({ problem, again, labels = {} }) {
+// Error message. `labels` maps field names to labels.
+export function ErrorMessage({ problem, again, labels = {} }) {
   if (!problem) return null;
   const gone = problem.status === 404;
   const faults = problem.errors ?? [];
@@ -99,8 +99,8 @@ export function Trouble({ problem, again, labels = {} }) {
     <${Icon} name="warn" />
     <div>
       <strong>${gone ? 'Not found' : problem.title ?? 'Something went wrong'}</strong>
-      ${faults.length === 0 ? html`<p>${problem.message}</p>` : faults.length === 1 ? html`<p><${Fault} of=${faults[0]} labels=${labels} /></p>`
-        : html`<ul>${faults.map((fault) => html`<li><${Fault} of=${fault} labels=${labels} /></li>`)}</ul>`}
+      ${faults.length === 0 ? html`<p>${problem.message}</p>` : faults.length === 1 ? html`<p><${FieldError} of=${faults[0]} labels=${labels} /></p>`
+        : html`<ul>${faults.map((fault) => html`<li><${FieldError} of=${fault} labels=${labels} /></li>`)}</ul>`}
       ${problem.retryAfter && html`<p class="muted">Try again in ${problem.retryAfter} s.</p>`}
       ${problem.request && html`<p class="muted small">Request <code>${problem.request}</code></p>`}
     </div>
@@ -108,7 +108,7 @@ export function Trouble({ problem, again, labels = {} }) {
   </div>`;
 }
 
-function Fault({ of: { pointer, reason }, labels }) {
+function FieldError({ of: { pointer, reason }, labels }) {
   const label = labels[pointer.slice(1)];
   return html`${label ? html`<strong>${label}</strong>` : html`<code>${pointer}</code>`} ${reason}`;
 }
@@ -117,19 +117,19 @@ export const Skeleton = ({ lines = 4, kind = 'rows' }) => html`
   <div class="skeleton ${kind}" aria-busy="true"><span class="unseen" role="status">Loading</span>
     ${Array.from({ length: lines }, (_, at) => html`<div key=${at} class="bone"></div>`)}</div>`;
 
-// What there is, or its bones, or why not.
-export function Loaded({ from, bones, labels, children }) {
+// Loaded content, a skeleton while loading, or the error.
+export function Loaded({ from, skeleton, labels, children }) {
   if (from.data !== undefined) {
-    return html`${from.error && html`<${Trouble} problem=${from.error} again=${from.reload} labels=${labels} />`}${children(from.data)}`;
+    return html`${from.error && html`<${ErrorMessage} problem=${from.error} again=${from.reload} labels=${labels} />`}${children(from.data)}`;
   }
-  if (from.error) return html`<${Trouble} problem=${from.error} again=${from.reload} labels=${labels} />`;
-  return bones ?? html`<${Skeleton} />`;
+  if (from.error) return html`<${ErrorMessage} problem=${from.error} again=${from.reload} labels=${labels} />`;
+  return skeleton ?? html`<${Skeleton} />`;
 }
 
-// The same for a whole page, which has its name and its way back in every case.
+// The same for a whole page, which always shows its title and back link.
 export function LoadedPage({ from, title, before, lines = 6, children }) {
   if (from.data !== undefined) return html`<${Loaded} from=${from}>${children}</${Loaded}>`;
-  const inside = from.error ? html`<${Trouble} problem=${from.error} again=${from.reload} />` : html`<${Skeleton} lines=${lines} />`;
+  const inside = from.error ? html`<${ErrorMessage} problem=${from.error} again=${from.reload} />` : html`<${Skeleton} lines=${lines} />`;
   return html`<${Page} title=${title} before=${before}>${inside}</${Page}>`;
 }
 
@@ -139,7 +139,7 @@ export function Progress({ value, label }) {
     <div style=${{ width: `${percent}%` }}></div></div>`;
 }
 
-// ── Going on ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Navigation ──
 
 export function Tabs({ tabs, current, address }) {
   return html`<nav class="tabs" aria-label="Sections">${tabs.map(([key, name, count]) => html`

@@ -1,19 +1,19 @@
-// Cancelling a task, asked back: it is final, and what it costs elsewhere is not known here.
+// Cancel a task, with a confirmation.
 import { html, useEffect, useState } from '../core/dom.js';
 import { at, post } from '../core/api.js';
 import { count } from '../core/format.js';
 import { kindName, useKinds } from '../core/jobs.js';
-import { Dialog, tell } from './basic.js';
+import { Dialog, notify } from './basic.js';
 import { Confirm } from './confirm.js';
-import { isOver } from './live.js';
+import { hasEnded } from './live.js';
 
 export function CancelTask({ task, small }) {
   const [open, set] = useState(false);
-  const over = isOver(task);
+  const over = hasEnded(task);
   const kinds = useKinds();
   const close = () => set(false);
-  const done = (ended) => { close(); tell(ended.error?.code === 'cancelled' ? 'Cancelled' : 'Already ended'); };
-  // Somebody else was faster.
+  const done = (ended) => { close(); notify(ended.error?.code === 'cancelled' ? 'Cancelled' : 'Already ended'); };
+  // The task was cancelled elsewhere meanwhile.
   const gone = open && over && task.error?.code === 'cancelled';
   useEffect(() => { if (gone) close(); }, [gone]);
   const ask = () => post(at`/tasks/${task.task_id}/cancel`);

@@ -1,12 +1,12 @@
-// Asking before something that cannot be undone, or that needs a reason.
+// Confirmation dialog, with a reason if required.
 import { html, useState } from '../core/dom.js';
-import { useWork } from '../core/load.js';
+import { useMutation } from '../core/load.js';
 import { Dialog } from './basic.js';
 import { FormTrouble } from './form.js';
 
 export function Confirm({ title, action, children, onClose, work, onDone, reason, keep = 'Cancel' }) {
   const [text, set] = useState('');
-  const done = useWork();
+  const done = useMutation();
   const send = async (event) => {
     event.preventDefault();
     const { problem, done: answer } = await done.run(() => work(text.trim()));

@@ -1,7 +1,7 @@
-// A button that copies a text.
+// Copy button.
 import { html, useRef, useState } from '../core/dom.js';
 import { Icon } from './icon.js';
-import { tell } from './notes.js';
+import { notify } from './notes.js';
 
 const SHOWN_MS = 1600;
 
@@ -13,7 +13,7 @@ export function Copy({ text, label = 'Copy', shown }) {
     set(isDone ? 'Copied' : 'Not copied');
     setTimeout(() => set(''), SHOWN_MS);
     if (isDone) return;
-    tell('Copying failed; the text is selected, copy it manually', 'warn');
+    notify('Copying failed; the text is selected, copy it manually', 'warn');
     const place = button.current.closest('.id, .code, .form')?.querySelector('code');
     if (place) getSelection().selectAllChildren(place);
   };
@@ -23,10 +23,10 @@ export function Copy({ text, label = 'Copy', shown }) {
   </button>`;
 }
 
-// Pages on plain http have no clipboard, and others may be refused it.
+// The clipboard API is missing on plain http and can be denied.
 const written = (text) => Promise.resolve(navigator.clipboard?.writeText(text).then(() => true, () => false));
 
-// The old way: from a field that is selected. It stands beside the button, as nothing outside an open dialog can be selected.
+// Fallback: selects a hidden field and copies it. The field must be inside an open dialog to be selectable.
 function copied(text, button) {
   const field = Object.assign(document.createElement('textarea'), { value: text, readOnly: true, className: 'unseen' });
   button.after(field);

@@ -1,12 +1,12 @@
-// Deleting nodes and publishers: final, so it is asked back.
+// Delete nodes and publishers, with a confirmation.
 import { html, useState } from '../core/dom.js';
 import { at, get, remove } from '../core/api.js';
 import { useLoad } from '../core/load.js';
 import { go, to } from '../core/router.js';
-import { tell } from './basic.js';
+import { notify } from './basic.js';
 import { Confirm } from './confirm.js';
 
-// For owners of its publisher, and administrators.
+// Visible to owners of the publisher and administrators.
 export function DeleteNode({ node, user }) {
   const owner = node.publisher.id;
   const publisher = useLoad((signal) => (user && !user.isAdmin ? get(at`/publishers/${owner}`, {}, signal) : Promise.resolve(null)), [owner, user?.id]);
@@ -22,7 +22,7 @@ export const DeletePublisher = ({ publisher }) => html`
 
 function Delete({ title, path, next, children }) {
   const [open, set] = useState(false);
-  const done = () => { set(false); tell('Deleted'); go(next); };
+  const done = () => { set(false); notify('Deleted'); go(next); };
   return html`<button type="button" class="button quiet" onClick=${() => set(true)}>Delete</button>
     ${open && html`<${Confirm} title=${title} action="Delete" onClose=${() => set(false)} onDone=${done} work=${() => remove(path)}>${children}</${Confirm}>`}`;
 }

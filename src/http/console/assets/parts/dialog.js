@@ -1,39 +1,39 @@
-// Dialogs: the keyboard stays inside while one is open, and is back where it was when it is closed.
+// Modal dialog that traps the focus and returns it when closed.
 import { html, useLayoutEffect, useRef } from '../core/dom.js';
-import { useIdentity } from '../core/identity.js';
+import { useElementId } from '../core/identity.js';
 import { Icon } from './icon.js';
 
 const FIELDS = ':is(input, select, textarea):not(:disabled)';
 
-// The first field of a dialog gets the keyboard, unless some field has it already.
+// Focuses the first field unless a field already has the focus.
 export function focusFirst(dialog) {
   if (dialog.contains(document.activeElement) && document.activeElement.matches(FIELDS)) return;
   (dialog.querySelector(FIELDS) ?? dialog.querySelector('h2')).focus();
 }
 
-// A dialog that is open as long as it is drawn. Without `onClose` only what is inside ends it.
+// Without `onClose`, only its content can close the dialog.
 export function Dialog({ title, onClose, children }) {
   const place = useRef(null);
   const filled = useRef(false);
-  const id = useIdentity('dialog');
+  const id = useElementId('dialog');
   useLayoutEffect(() => {
     const dialog = place.current;
     const opener = document.activeElement;
     dialog.showModal();
     if (!dialog.querySelector('[autofocus]')) focusFirst(dialog);
-    return () => { dialog.close(); stay(opener); };
+    return () => { dialog.close(); restoreFocus(opener); };
   }, []);
-  // The choice of a file is cancelled too, and that is none of this.
+  // Cancel events of file inputs bubble up; ignore them.
   const cancel = (event) => { if (event.target === place.current) { event.preventDefault(); onClose?.(); } };
-  // Browsers close a dialog on a second Escape, whatever the first did.
+  // Browsers close a dialog on the second Escape even if the first was prevented.
   const closed = (event) => {
     if (event.target !== place.current || !place.current.isConnected || place.current.open) return;
     if (onClose) onClose();
     else place.current.showModal();
   };
-  // Whoever filled something in does not lose it by a press beside.
-  const press = (event) => { if (!filled.current && isBeside(event, place.current)) onClose?.(); };
-  return html`<dialog ref=${place} aria-labelledby=${id} onCancel=${cancel} onClose=${closed} onMouseDown=${press} onInput=${() => { filled.current = true; }} onChange=${() => { filled.current = true; }}>
+  // A click outside closes the dialog only while the form is untouched.
+  const onPress = (event) => { if (!filled.current && isOutside(event, place.current)) onClose?.(); };
+  return html`<dialog ref=${place} aria-labelledby=${id} onCancel=${cancel} onClose=${closed} onMouseDown=${onPress} onInput=${() => { filled.current = true; }} onChange=${() => { filled.current = true; }}>
     <div class="dialog">
       <header><h2 id=${id} tabindex="-1">${title}</h2>
         ${onClose && html`<button type="button" class="copy" aria-label="Close" onClick=${onClose}><${Icon} name="close" /></button>`}</header>
@@ -42,10 +42,10 @@ export function Dialog({ title, onClose, children }) {
   </dialog>`;
 }
 
-const LATER_MS = 5000;
+const FOCUS_WATCH_MS = 5000;
 
-// What a dialog was about may be gone when it is closed, or a moment later, and what opened it with it: the keyboard goes on from the page.
-function stay(opener) {
+// If the element that opened the dialog disappears, the focus moves to the page.
+function restoreFocus(opener) {
   const observer = new MutationObserver(look);
   function look() {
     if (opener.isConnected) return;
@@ -53,11 +53,11 @@ function stay(opener) {
     if (document.activeElement === document.body) document.getElementById('main')?.focus({ preventScroll: true });
   }
   observer.observe(document.body, { childList: true, subtree: true });
-  setTimeout(() => observer.disconnect(), LATER_MS);
+  setTimeout(() => observer.disconnect(), FOCUS_WATCH_MS);
   look();
 }
 
-function isBeside({ target, clientX, clientY }, dialog) {
+function isOutside({ target, clientX, clientY }, dialog) {
   const { left, right, top, bottom } = dialog.getBoundingClientRect();
   return target === dialog && (clientX < left || clientX > right || clientY < top || clientY > bottom);
 }

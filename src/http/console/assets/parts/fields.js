@@ -1,36 +1,36 @@
-// Fields made from a schema: ranges, defaults, choices and descriptions are those of the document.
+// Form fields with the limits, defaults, choices and descriptions of a schema.
 import { html, useEffect, useMemo, useState } from '../core/dom.js';
-import { count, words } from '../core/format.js';
-import { useIdentity } from '../core/identity.js';
-import { allowed, become, fields, initial, isUntouched } from '../core/schema.js';
+import { count, toWords } from '../core/format.js';
+import { useElementId } from '../core/identity.js';
+import { describeLimits, applyChange, fields, initialValue, isEmpty } from '../core/schema.js';
 import { plain } from '../core/openapi.js';
 import { Icon } from './basic.js';
 import { Picture } from './picture.js';
 import { inline } from './markdown.js';
 
-// From so many fields on, those that few people need are folded.
+// Number of fields from which rarely used ones are collapsed.
 const FOLDED_FROM = 13;
 
-// All fields of a schema. `pointer` is where they are in the body: faults of the problem are shown at their fields.
+// Fields of a schema. `pointer` is their location in the body, by which errors are matched.
 export function Fields({ document, schema, values, onChange, problem, pointer = '', skip = [] }) {
   const all = useMemo(() => fields(document, schema).filter((field) => !skip.includes(field.name)), [document, schema]);
-  // What is all of a form needs no frame and no name of its own.
+  // A single required group needs no frame.
   const [only, ...others] = all;
   if (only?.kind === 'group' && only.required && others.length === 0) {
     return html`<${Fields} ...${{ document, problem }} schema=${only.schema} pointer=${`${pointer}/${only.name}`} values=${values?.[only.name]}
-      onChange=${(value) => onChange((before) => ({ ...before, [only.name]: become(value, before?.[only.name] ?? {}) }))} />`;
+      onChange=${(value) => onChange((before) => ({ ...before, [only.name]: applyChange(value, before?.[only.name] ?? {}) }))} />`;
   }
-  const change = (name) => (value) => onChange((before) => ({ ...before, [name]: become(value, before?.[name]) }));
+  const change = (name) => (value) => onChange((before) => ({ ...before, [name]: applyChange(value, before?.[name]) }));
   const drawn = (fields) => fields.map((field) => html`<${Field} key=${field.name} ...${{ document, field, problem }} pointer=${`${pointer}/${field.name}`}
     value=${values?.[field.name]} onChange=${change(field.name)} />`);
   const rest = all.length < FOLDED_FROM ? [] : all.filter((field) => !field.first);
   if (rest.length === 0) return drawn(all);
   const isFaulty = rest.some(({ name }) => problem?.errors?.some((fault) => `${fault.pointer}/`.startsWith(`${pointer}/${name}/`)));
   return html`${drawn(all.filter((field) => field.first))}
-    <${Folded} name=${count(rest.length, 'more field')} open=${isFaulty} filled=${rest.some(({ name }) => !isUntouched(values?.[name]))}>${drawn(rest)}</${Folded}>`;
+    <${Folded} name=${count(rest.length, 'more field')} open=${isFaulty} filled=${rest.some(({ name }) => !isEmpty(values?.[name]))}>${drawn(rest)}</${Folded}>`;
 }
 
-// Open at first where something is filled in, and whenever something is wrong inside.
+// Open if a field inside is filled in or invalid.
 function Folded({ name, open, filled, children }) {
   const [isOpen, set] = useState(filled);
   useEffect(() => { if (open) set(true); }, [open]);
@@ -39,16 +39,16 @@ function Folded({ name, open, filled, children }) {
 }
 
 function Field({ document, field, value, onChange, problem, pointer }) {
-  const id = useIdentity('field');
+  const id = useElementId('field');
   const fault = problem?.at?.(pointer);
-  const about = [field.schema.description, allowed(field)].filter(Boolean).join(' · ');
+  const about = [field.schema.description, describeLimits(field)].filter(Boolean).join(' · ');
   const hints = html`
     ${about && html`<p class="hint" id=${`${id}-about`}>${inline(about)}</p>`}
     ${fault && html`<p class="fault" id=${`${id}-fault`}><${Icon} name="warn" />${fault}</p>`}`;
   const described = [about && `${id}-about`, fault && `${id}-fault`].filter(Boolean).join(' ') || undefined;
   const shared = { id, 'aria-describedby': described, 'aria-invalid': fault ? 'true' : undefined };
-  const name = words(field.name);
-  const needed = field.required ? 'required' : field.either && `${field.either.map(words).join(' or ')} is required`;
+  const name = toWords(field.name);
+  const needed = field.required ? 'required' : field.either && `${field.either.map(toWords).join(' or ')} is required`;
   const label = html`${name}${needed && html` <span class="required">${needed}</span>`}`;
   if (field.kind === 'group' || field.kind === 'groups') {
     const Inner = field.kind === 'group' ? Group : Groups;
@@ -56,7 +56,7 @@ function Field({ document, field, value, onChange, problem, pointer }) {
   }
   if (field.kind === 'flag') {
     return html`<div class="field flag ${fault ? 'faulty' : ''}">
-      <label><input type="checkbox" ...${shared} checked=${value ?? initial(field) ?? false} onChange=${(event) => onChange(event.target.checked)} />
+      <label><input type="checkbox" ...${shared} checked=${value ?? initialValue(field) ?? false} onChange=${(event) => onChange(event.target.checked)} />
         <span>${label}</span></label>${hints}</div>`;
   }
   if (field.kind === 'picture' || field.kind === 'pictures') {
@@ -83,7 +83,7 @@ function Input({ field: { kind, schema, required, name }, value, onChange, share
       return html`<div class="slider">
         <input type="range" ...${shared} min=${schema.minimum} max=${schema.maximum} step=${schema.type === 'integer' ? 1 : 'any'}
           value=${value ?? middle} onInput=${take} />
-        <input type="number" aria-label=${`${words(name)}, as a number`} min=${schema.minimum} max=${schema.maximum} value=${value ?? preset ?? ''} placeholder="–" onInput=${take} /></div>`;
+        <input type="number" aria-label=${`${toWords(name)}, as a number`} min=${schema.minimum} max=${schema.maximum} value=${value ?? preset ?? ''} placeholder="–" onInput=${take} /></div>`;
     }
     case 'number':
       return html`<input type="number" ...${shared} min=${schema.minimum} max=${schema.maximum} value=${value ?? ''} placeholder=${preset ?? ''} onInput=${take} />`;
@@ -113,7 +113,7 @@ function Groups({ document, field, value, onChange, problem, pointer, label, hin
   const least = field.schema.minItems ?? 0;
   const filled = (value) => (value?.length ? value : Array.from({ length: least }, () => ({})));
   const entries = filled(value);
-  const put = (at, entry) => onChange((before) => filled(before).map((other, index) => (index === at ? become(entry, other) : other)));
+  const put = (at, entry) => onChange((before) => filled(before).map((other, index) => (index === at ? applyChange(entry, other) : other)));
   const most = field.schema.maxItems ?? Infinity;
   return html`<fieldset class="field groups"><legend>${label}</legend>${hints}
     ${entries.map((entry, at) => html`<fieldset key=${at}><legend>${at + 1}</legend>

@@ -1,17 +1,17 @@
-// A form that is sent: what is wrong with it above, and the form of any operation of the interface.
+// Form of an API operation, with its errors.
 import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { call } from '../core/api.js';
-import { count, words } from '../core/format.js';
-import { newKey } from '../core/identity.js';
-import { useLoad, useWork } from '../core/load.js';
+import { count, toWords } from '../core/format.js';
+import { newIdempotencyKey } from '../core/identity.js';
+import { useLoad, useMutation } from '../core/load.js';
 import { bodyOf, openapi, operations } from '../core/openapi.js';
-import { become, body, changes, valuesOf } from '../core/schema.js';
-import { Icon, Loaded, Trouble } from './basic.js';
+import { applyChange, body, changes, valuesOf } from '../core/schema.js';
+import { Icon, Loaded, ErrorMessage } from './basic.js';
 import { focusFirst } from './dialog.js';
 import { Fields } from './fields.js';
-import { textOf } from './picture.js';
+import { encodePicture } from './picture.js';
 
-// What is wrong, above the form: every field by its name.
+// Error summary above a form.
 export function FormTrouble({ problem }) {
   const place = useRef(null);
   useEffect(() => { if (problem) place.current?.focus(); }, [problem]);
@@ -19,30 +19,30 @@ export function FormTrouble({ problem }) {
   const number = problem.errors?.length ?? 0;
   return html`<div ref=${place} tabindex="-1">${number
     ? html`<div class="trouble" role="alert"><${Icon} name="warn" /><div><strong>${count(number, 'invalid field', 'invalid fields')}</strong>
-        <ul>${problem.errors.map((fault) => html`<li><strong>${fieldOf(fault.pointer)}</strong> ${fault.reason}</li>`)}</ul></div></div>`
-    : html`<${Trouble} problem=${problem} />`}</div>`;
+        <ul>${problem.errors.map((fault) => html`<li><strong>${fieldLabel(fault.pointer)}</strong> ${fault.reason}</li>`)}</ul></div></div>`
+    : html`<${ErrorMessage} problem=${problem} />`}</div>`;
 }
 
-// `/image_settings/0/key_image` as the form has it.
-const fieldOf = (pointer) => pointer.split('/').slice(1).map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
-  .map((part) => (/^\d+$/.test(part) ? String(Number(part) + 1) : words(part))).join(', ') || 'The form';
+// `Label of `/image_settings/0/key_image`.
+const fieldLabel = (pointer) => pointer.split('/').slice(1).map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+  .map((part) => (/^\d+$/.test(part) ? String(Number(part) + 1) : toWords(part))).join(', ') || 'The form';
 
-// The form of an operation of the interface, by its id. What changes a thing that is there (`start`) sends what differs.
+// Form of an operation by id. With `start`, only changed fields are sent.
 export function OperationForm({ id, start, skip = [], ...others }) {
   const document = useLoad(openapi, []);
-  // What it was when the form was opened: what is shown behind it may be loaded again meanwhile.
+  // Snapshot at opening: the page behind may reload meanwhile.
   const [before] = useState(start);
   return html`<${Loaded} from=${document}>${(document) => {
     const operation = operations(document).find((operation) => operation.operationId === id);
     const { schema } = bodyOf(document, operation);
-    return html`<${FilledIn} ...${{ document, operation, schema, before, ...others }} skip=${before ? ['id', ...skip] : skip} />`;
+    return html`<${OperationFields} ...${{ document, operation, schema, before, ...others }} skip=${before ? ['id', ...skip] : skip} />`;
   }}</${Loaded}>`;
 }
 
-function FilledIn({ document, operation, schema, before, skip, path, query, submit, onDone, onCancel }) {
-  const begun = valuesOf(document, schema, before);
-  const [values, set] = useState(begun);
-  const work = useWork();
+function OperationFields({ document, operation, schema, before, skip, path, query, submit, onDone, onCancel }) {
+  const initialValues = valuesOf(document, schema, before);
+  const [values, set] = useState(initialValues);
+  const work = useMutation();
   const form = useRef(null);
   const key = useRef(null);
   useEffect(() => {
@@ -50,12 +50,12 @@ function FilledIn({ document, operation, schema, before, skip, path, query, subm
     if (dialog) focusFirst(dialog);
   }, []);
   useEffect(() => { key.current = null; }, [path]);
-  const fill = (change) => { key.current = null; set((before) => become(change, before)); };
-  const written = (values) => body(document, schema, values, textOf, skip);
+  const fill = (change) => { key.current = null; set((before) => applyChange(change, before)); };
+  const toBody = (values) => body(document, schema, values, encodePicture, skip);
   const send = async (event) => {
     event.preventDefault();
-    key.current ??= newKey();
-    const options = { body: before ? changes(written(begun), written(values)) : written(values), query, headers: { 'Idempotency-Key': key.current } };
+    key.current ??= newIdempotencyKey();
+    const options = { body: before ? changes(toBody(initialValues), toBody(values)) : toBody(values), query, headers: { 'Idempotency-Key': key.current } };
     const { problem, done } = await work.run(() => call(operation.method.toUpperCase(), path, options));
     if (!problem || problem.isFinal) key.current = null;
     if (!problem) onDone(done);

@@ -1,4 +1,4 @@
-// Icons, drawn here: lines of one weight on a field of 24.
+// Icons as SVG paths on a 24 x 24 grid.
 import { html } from '../core/dom.js';
 
 const ICONS = {

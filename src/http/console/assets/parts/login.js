@@ -1,28 +1,28 @@
-// Signing in with a token, and who is signed in.
+// Sign-in with a token.
 import { html, useState } from '../core/dom.js';
 import { at, get } from '../core/api.js';
-import { called } from '../core/format.js';
-import { begin, end, session } from '../core/session.js';
+import { displayName } from '../core/format.js';
+import { openSession, endSession, session } from '../core/session.js';
 import { store, useStore } from '../core/store.js';
-import { useWork } from '../core/load.js';
-import { Dialog, Icon, Id, Trouble, tell } from './basic.js';
+import { useMutation } from '../core/load.js';
+import { Dialog, Icon, Id, ErrorMessage, notify } from './basic.js';
 
-const asked = store(false);
+const isOpen = store(false);
 
-export const askToSignIn = () => asked.set(true);
+export const askToSignIn = () => isOpen.set(true);
 
 export function SignInButton({ children = 'Sign in' }) {
   return html`<button type="button" class="button" onClick=${askToSignIn}><${Icon} name="key" />${children}</button>`;
 }
 
-// Who the token of this tab belongs to; asked once, when the console opens.
-export async function recognise() {
+// Looks up the user of the stored token when the console opens.
+export async function loadUser() {
   const { token } = session.get();
   if (!token) return;
   try {
-    begin(token, await get(at`/users`));
+    openSession(token, await get(at`/users`));
   } catch (problem) {
-    if (problem.status === 401 || problem.status === 403) end();
+    if (problem.status === 401 || problem.status === 403) endSession();
     else session.set({ token, user: null, problem });
   }
 }
@@ -30,30 +30,30 @@ export async function recognise() {
 async function signIn(token) {
   session.set({ token, user: null });
   try {
-    begin(token, await get(at`/users`));
+    openSession(token, await get(at`/users`));
   } catch (problem) {
-    end();
+    endSession();
     throw problem;
   }
 }
 
 export function SignIn() {
-  const open = useStore(asked);
+  const open = useStore(isOpen);
   const [token, set] = useState('');
-  const work = useWork();
+  const work = useMutation();
   if (!open) return null;
-  const close = () => { asked.set(false); set(''); work.clear(); };
+  const close = () => { isOpen.set(false); set(''); work.clear(); };
   const send = async (event) => {
     event.preventDefault();
     const { problem } = await work.run(() => signIn(token.trim()));
     if (problem) return;
     close();
-    tell('Signed in');
+    notify('Signed in');
   };
   return html`<${Dialog} title="Sign in" onClose=${close}>
     <form class="form" onSubmit=${send}>
-      <p>Use a user token (<code>mdu_…</code>). That of the first administrator is the setting <code>admin_token</code>, or else in the file <code>admin-token</code> of the data directory. Administrators create further tokens.</p>
-      ${work.problem && html`<${Trouble} problem=${explained(work.problem)} />`}
+      <p>Use a user token (<code>mdu_…</code>). The first administrator's token is the setting <code>admin_token</code> or, if that is empty, in the file <code>admin-token</code> in the data directory. Administrators create further tokens.</p>
+      ${work.problem && html`<${ErrorMessage} problem=${explainError(work.problem)} />`}
       <div class="field"><label for="token">Token</label>
         <input id="token" type="password" autocomplete="off" spellcheck="false" autofocus value=${token} onInput=${(event) => set(event.target.value)} />
         <p class="hint">Stored until this tab is closed, and sent only to this service.</p></div>
@@ -63,17 +63,17 @@ export function SignIn() {
   </${Dialog}>`;
 }
 
-function explained(problem) {
+function explainError(problem) {
   if (problem.status === 401) return Object.assign(problem, { title: 'Unknown token', retryAfter: null });
   if (problem.status !== 403) return problem;
   return Object.assign(problem, { title: 'Publisher tokens cannot sign in' });
 }
 
-export function Account() {
+export function AccountMenu() {
   const { user, token } = useStore(session);
   if (user === undefined) return html`<div class="account"><span class="bone"></span></div>`;
   if (!user || !token) return html`<div class="account"><${SignInButton} /></div>`;
-  return html`<div class="account"><div class="who"><strong>${called(user)}</strong><${Id} label="Copy your user id">${user.id}</${Id}>
+  return html`<div class="account"><div class="who"><strong>${displayName(user)}</strong><${Id} label="Copy your user id">${user.id}</${Id}>
     </div>
-    <button type="button" class="button quiet small" onClick=${() => { end(); tell('Signed out'); }}>Sign out</button></div>`;
+    <button type="button" class="button quiet small" onClick=${() => { endSession(); notify('Signed out'); }}>Sign out</button></div>`;
 }

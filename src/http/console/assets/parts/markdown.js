@@ -2,7 +2,7 @@
 // become links, and links lead only to http(s).
 import { html } from '../core/dom.js';
 import { Lexer } from '../vendor/marked.js';
-import { Code, Out } from './basic.js';
+import { Code, ExternalLink } from './basic.js';
 
 // Text nested deeper is shown as it was written; thousands of levels would exhaust the stack.
 const DEPTH_MAX = 20;
@@ -13,8 +13,8 @@ const INLINE = {
   del: ({ tokens }, depth) => html`<del>${inlines(tokens, depth)}</del>`,
   em: ({ tokens }, depth) => html`<em>${inlines(tokens, depth)}</em>`,
   escape: ({ text }) => text,
-  image: ({ href, text, raw }) => html`<${Out} href=${href}>${text || raw}</${Out}>`,
-  link: ({ href, tokens }, depth) => html`<${Out} href=${href}>${inlines(tokens, depth)}</${Out}>`,
+  image: ({ href, text, raw }) => html`<${ExternalLink} href=${href}>${text || raw}</${ExternalLink}>`,
+  link: ({ href, tokens }, depth) => html`<${ExternalLink} href=${href}>${inlines(tokens, depth)}</${ExternalLink}>`,
   strong: ({ tokens }, depth) => html`<strong>${inlines(tokens, depth)}</strong>`,
   text: ({ text, tokens }, depth) => (tokens ? inlines(tokens, depth) : text),
 };

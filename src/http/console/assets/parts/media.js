@@ -1,6 +1,6 @@
-// Results: pictures beside what they were made of, films, sound.
+// Results: pictures (compared with the input), videos, audio.
 import { html, useState } from '../core/dom.js';
-import { here } from '../core/api.js';
+import { toLocalUrl } from '../core/api.js';
 import { Icon } from './basic.js';
 
 const SOUND = /\.(mp3|ogg|opus|oga|wav|flac|m4a|aac)$/i;
@@ -8,15 +8,15 @@ const FILM = /\.(mp4|webm|mov)$/i;
 
 const kindOf = (address) => (FILM.test(address) ? 'film' : SOUND.test(address) ? 'sound' : 'picture');
 
-// What a task made. `before` is the picture that was given, where it is known here.
+// Results of a task. `before` is the input picture, if known.
 export function Results({ task, before }) {
   if (task.expired) return html`<p class="muted">The results have expired and were deleted.</p>`;
   return html`<div class="results">
-    ${task.generated.map((address, at) => html`<${Result} key=${address} address=${here(address)} given=${address} before=${at === 0 ? before : null} />`)}</div>`;
+    ${task.generated.map((address, at) => html`<${Result} key=${address} address=${toLocalUrl(address)} given=${address} before=${at === 0 ? before : null} />`)}</div>`;
 }
 
 function Result({ address, given, before }) {
-  // A result that is served elsewhere is not loaded into this page.
+  // Results on other hosts are linked, not embedded.
   if (!address) return html`<p><code>${given}</code></p>`;
   const kind = kindOf(new URL(address).pathname);
   return html`<figure class="result">
@@ -27,7 +27,7 @@ function Result({ address, given, before }) {
   </figure>`;
 }
 
-// Two pictures over each other, and a slider between them; beside each other when their forms differ.
+// Compares two pictures with a slider, or side by side if their aspect ratios differ.
 export function Compare({ before, after }) {
   const [at, set] = useState(50);
   const [forms, know] = useState({});

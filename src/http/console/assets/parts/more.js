@@ -1,32 +1,32 @@
-// Where a list goes on: at its end, or on another page.
+// Loading more entries, and pages of a list.
 import { html, useEffect, useRef } from '../core/dom.js';
-import { Trouble } from './basic.js';
+import { ErrorMessage } from './basic.js';
 
-// The next part of a list (`useParts`). It stays where it is while it is fetched, and so does the keyboard.
-export function More({ of, children }) {
+// Button that loads the next page of a `useParts` list. It keeps its place and focus while loading.
+export function LoadMore({ of, children }) {
   if (of.next === undefined) return null;
-  return html`<${Trouble} problem=${of.problem} /><p class="more-row">
-    <button type="button" class="button quiet" aria-disabled=${of.busy ? 'true' : undefined} onClick=${of.goOn}>${of.busy ? 'Please wait' : children}</button></p>`;
+  return html`<${ErrorMessage} problem=${of.problem} /><p class="more-row">
+    <button type="button" class="button quiet" aria-disabled=${of.busy ? 'true' : undefined} onClick=${of.loadMore}>${of.busy ? 'Please wait' : children}</button></p>`;
 }
 
-// Whoever reads by eye or by keyboard goes on from here.
-export function beginAt(place) {
+// Moves focus and view to an element.
+export function focusSection(place) {
   place.focus({ preventScroll: true });
   const { top } = place.getBoundingClientRect();
   if (top < 0 || top > innerHeight / 2) place.scrollIntoView({ block: 'start' });
 }
 
-// A list in pages: whoever goes to another one by its pager begins at its top.
-export function Paged({ page, label, children }) {
+// Paged list that starts at its top after a page change.
+export function PagedSection({ page, label, children }) {
   const place = useRef(null);
   const before = useRef(page);
   useEffect(() => {
     if (before.current === page) return;
     before.current = page;
-    // A filter leads to the first page too, and is to keep the keyboard.
+    // A filter also leads to the first page, but must keep the focus.
     const at = document.activeElement;
     if (at && at !== document.body && !at.closest('.pager')) return;
-    beginAt(place.current);
+    focusSection(place.current);
   }, [page]);
   return html`<section ref=${place} class="paged" tabindex="-1" aria-label=${label}>${children}</section>`;
 }

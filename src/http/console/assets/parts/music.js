@@ -1,11 +1,11 @@
-// A player that plays while more comes: through a media source where the browser can, else as soon as all is here.
+// Audio player that plays while data arrives if the browser supports it, otherwise after the end.
 import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { bytes } from '../core/format.js';
 import { Icon, Tags } from './basic.js';
 
 const canGrow = (type) => Boolean(type && globalThis.MediaSource?.isTypeSupported(type));
 
-// One piece: what is drawn for another has another key.
+// Player of one piece; use a new key for another piece.
 export function Music({ heard, over }) {
   const player = useRef(null);
   const [address, set] = useState(null);
@@ -14,25 +14,25 @@ export function Music({ heard, over }) {
   useGrowing(player, heard, over, grows);
   useEffect(() => {
     if (!over || !heard.bytes) return undefined;
-    const whole = URL.createObjectURL(new Blob(heard.parts, { type: heard.type }));
-    set(whole);
-    return () => URL.revokeObjectURL(whole);
+    const url = URL.createObjectURL(new Blob(heard.parts, { type: heard.type }));
+    set(url);
+    return () => URL.revokeObjectURL(url);
   }, [over]);
-  // A player appears when there is something to play: of most types that is the whole, however it ended.
+  // Without streaming support the player appears after the end.
   return html`<figure class="result music">
     <div class="title"><${Icon} name="music" /><div><strong>${title ?? (over ? 'Music' : 'Composing')}</strong><${Tags} of=${heard.tags} label="Tags" /></div>
       </div>
     ${(grows || address) && html`<audio ref=${player} controls src=${grows ? undefined : address} aria-label=${title ?? 'Result'}></audio>`}
-    <figcaption><span class="muted">${come(heard)}</span>
+    <figcaption><span class="muted">${loadedSize(heard)}</span>
       ${address && html`<a class="button quiet small" href=${address} download=${`${title ?? 'music'}.${extension(heard.type)}`}>
         <${Icon} name="download" />Download</a>`}</figcaption>
   </figure>`;
 }
 
-// How much has come: seconds where they are told, else bytes.
-function come({ come, bytes: size, seconds }) {
-  if (!come) return `${bytes(size)}${seconds ? ` of ${Math.round(seconds)} s` : ''}`;
-  return `${Math.floor(come)}${seconds ? ` of ${Math.round(seconds)}` : ''} s, ${bytes(size)}`;
+// Received seconds if known, otherwise bytes.
+function loadedSize({ secondsLoaded, bytes: size, seconds }) {
+  if (!secondsLoaded) return `${bytes(size)}${seconds ? ` of ${Math.round(seconds)} s` : ''}`;
+  return `${Math.floor(secondsLoaded)}${seconds ? ` of ${Math.round(seconds)}` : ''} s, ${bytes(size)}`;
 }
 
 const extension = (type) => ({ 'audio/mpeg': 'mp3', 'audio/wav': 'wav', 'audio/ogg': 'ogg', 'audio/flac': 'flac', 'audio/webm': 'webm', 'audio/aac': 'aac', 'audio/mp4': 'm4a' })[type] ?? 'audio';

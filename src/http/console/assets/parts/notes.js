@@ -1,19 +1,19 @@
-// Told in passing: notes that come and go by themselves.
+// Toast notifications.
 import { html } from '../core/dom.js';
 import { store, useStore } from '../core/store.js';
 import { Icon } from './icon.js';
 
 const SHOWN_MS = 5000;
-const told = store([]);
+const toasts = store([]);
 
-// `tone` is 'good', or 'warn' for what did not work.
-export function tell(text, tone = 'good') {
+// `tone` is 'good' or 'warn'.
+export function notify(text, tone = 'good') {
   const note = { text, tone, key: Symbol('note') };
-  told.set([...told.get(), note]);
-  setTimeout(() => told.set(told.get().filter((other) => other !== note)), SHOWN_MS);
+  toasts.set([...toasts.get(), note]);
+  setTimeout(() => toasts.set(toasts.get().filter((other) => other !== note)), SHOWN_MS);
 }
 
-export function Notes() {
-  return html`<div class="notes" role="status" aria-live="polite">${useStore(told).map(({ text, tone, key }) => html`<p key=${key} class=${tone}>
+export function Toasts() {
+  return html`<div class="notes" role="status" aria-live="polite">${useStore(toasts).map(({ text, tone, key }) => html`<p key=${key} class=${tone}>
     <${Icon} name=${tone === 'warn' ? 'warn' : 'check'} />${text}</p>`)}</div>`;
 }

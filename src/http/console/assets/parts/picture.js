@@ -1,12 +1,12 @@
-// A picture that is given: dropped, pasted, chosen, at an address, or a sample made here.
+// Picture input: drop, paste, file, URL or sample.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/dom.js';
 import { bytes } from '../core/format.js';
-import { useIdentity } from '../core/identity.js';
-import { Icon, tell } from './basic.js';
+import { useElementId } from '../core/identity.js';
+import { Icon, notify } from './basic.js';
 
 const hasFiles = (event) => Boolean(event.dataTransfer?.types.includes('Files'));
 
-// What is dropped beside a place for it would be opened by the browser, in place of the page with all that is filled in.
+// Without this, a file dropped outside an input would replace the page.
 for (const kind of ['dragover', 'drop']) {
   addEventListener(kind, (event) => {
     if (event.defaultPrevented || !hasFiles(event) || event.target.closest?.('input[type=file]')) return;
@@ -15,7 +15,7 @@ for (const kind of ['dragover', 'drop']) {
   });
 }
 
-// What was given: { url } or { file, name, size, base64 }.
+// Reads a file. A picture is { url } or { file, name, size, base64 }.
 export async function given(file, name = file.name || 'picture') {
   const data = await new Promise((resolve, reject) => {
     const reader = new FileReader();
@@ -26,9 +26,9 @@ export async function given(file, name = file.name || 'picture') {
   return { file, name, size: file.size, base64: data.slice(data.indexOf(',') + 1) };
 }
 
-export const textOf = (picture) => picture.url ?? picture.base64;
+export const encodePicture = (picture) => picture.url ?? picture.base64;
 
-// A small scene, so that the first result is one click away.
+// Generated sample picture for a first try.
 export async function sample() {
   const canvas = Object.assign(document.createElement('canvas'), { width: 480, height: 320 });
   const pen = canvas.getContext('2d');
@@ -50,55 +50,55 @@ export async function sample() {
   return given(await new Promise((resolve) => canvas.toBlob(resolve, 'image/png')), 'sample.png');
 }
 
-// The address of a file, as long as it is shown.
+// Object URL of a file while it is shown.
 export function useAddress(file) {
   const address = useMemo(() => file && URL.createObjectURL(file), [file]);
   useEffect(() => () => { if (address) URL.revokeObjectURL(address); }, [address]);
   return address;
 }
 
-// Saves what was given here, for whoever goes on elsewhere.
-export function save(file, name) {
+// Downloads an input file.
+export function downloadFile(file, name) {
   const address = URL.createObjectURL(file);
   Object.assign(document.createElement('a'), { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), SAVED_MS);
 }
 
-// The browser has taken it by then.
+// The download has started by then.
 const SAVED_MS = 60000;
 
-// Word processors give a picture of the text that they copy.
+// Word processors copy a picture along with the text.
 const isText = ({ target, clipboardData }) => Boolean(target.closest?.('textarea, input:not([type=file])') && clipboardData.getData('text/plain'));
 
 export function Picture({ label, value, onChange, describedBy, invalid, withSample }) {
   const [over, setOver] = useState(false);
   const reading = useRef(false);
-  const id = useIdentity('picture');
+  const id = useElementId('picture');
   const address = useAddress(value?.file);
-  const take = async (files) => {
+  const acceptFiles = async (files) => {
     const file = [...(files ?? [])].find((file) => file.type.startsWith('image/'));
     if (!file) {
-      if (files?.length) tell(`${files[0].name} is not a picture`, 'warn');
+      if (files?.length) notify(`${files[0].name} is not a picture`, 'warn');
       return;
     }
     reading.current = true;
     try {
       onChange(await given(file));
     } catch {
-      tell(`${file.name} cannot be read`, 'warn');
+      notify(`${file.name} cannot be read`, 'warn');
     } finally {
       reading.current = false;
     }
   };
-  // The same file may be chosen again, when it has changed or could not be read.
-  const choose = ({ target }) => { take(target.files); target.value = ''; };
-  // What is pasted goes to the first place that has nothing. As soon as a place shows a picture it must not listen any more:
-  // an effect after painting would let a paste in between replace the picture.
+  // Allows choosing the same file again.
+  const choose = ({ target }) => { acceptFiles(target.files); target.value = ''; };
+  // The first empty input takes a pasted picture. A layout effect removes the listener before the next paste; a
+  // normal effect would let it replace the picture.
   useLayoutEffect(() => {
     const pasted = (event) => {
       if (event.defaultPrevented || value || reading.current || !event.clipboardData?.files.length || isText(event)) return;
       event.preventDefault();
-      take(event.clipboardData.files);
+      acceptFiles(event.clipboardData.files);
     };
     addEventListener('paste', pasted);
     return () => removeEventListener('paste', pasted);
@@ -108,7 +108,7 @@ export function Picture({ label, value, onChange, describedBy, invalid, withSamp
     if (!hasFiles(event)) return;
     event.preventDefault();
     setOver(false);
-    take(event.dataTransfer.files);
+    acceptFiles(event.dataTransfer.files);
   };
   const dropping = { onDragOver: drag, onDragLeave: () => setOver(false), onDrop: drop };
   if (address) {

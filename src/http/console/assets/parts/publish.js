@@ -1,30 +1,30 @@
-// Publishing a version: what it is, and then its archive.
+// Publish a version in two steps: metadata, then the archive.
 import { html, useRef, useState } from '../core/dom.js';
 import { at, call, post } from '../core/api.js';
-import { newKey } from '../core/identity.js';
-import { useWork } from '../core/load.js';
-import { Dialog, Trouble } from './basic.js';
+import { newIdempotencyKey } from '../core/identity.js';
+import { useMutation } from '../core/load.js';
+import { Dialog, ErrorMessage } from './basic.js';
 import { OperationForm } from './form.js';
 
-// What the first answers says where the archive goes. Once the version is registered, closing is leaving the archive for later.
+// The first response has the upload URL. Closing the second step leaves the version pending.
 export function Publish({ node, onClose, onLater, onSent }) {
   const [publication, set] = useState(null);
   const path = at`/publishers/${node.publisher.id}/nodes/${node.id}/versions`;
   if (!publication) {
-    return html`<${Dialog} key="version" title=${`A new version of ${node.name}`} onClose=${onClose}>
+    return html`<${Dialog} key="version" title=${`Publish a version of ${node.name}`} onClose=${onClose}>
       <${OperationForm} id="publishVersion" path=${path} skip=${['node']} submit="Continue to archive" onDone=${set} onCancel=${onClose} /></${Dialog}>`;
   }
   const { node_version: { id, version }, signedUrl } = publication;
   return html`<${SendArchive} key="archive" path=${path + at`/${id}`} ...${{ version, signedUrl, onSent }} onClose=${onLater} />`;
 }
 
-// The archive of the version at `path`, by the link that there is or by a fresh one.
+// Uploads the archive of the version at `path`, with the given upload URL or a new one.
 export function SendArchive({ path, version, signedUrl, onClose, onSent }) {
   const [file, choose] = useState(null);
   const link = useRef(signedUrl);
   const key = useRef(null);
-  const work = useWork();
-  const choice = (event) => { key.current = newKey(); choose(event.target.files[0]); };
+  const work = useMutation();
+  const choice = (event) => { key.current = newIdempotencyKey(); choose(event.target.files[0]); };
   const upload = async () => {
     link.current ??= (await post(`${path}/upload`)).signedUrl;
     const ticket = new URL(link.current).pathname.split('/').at(-1);
@@ -34,12 +34,12 @@ export function SendArchive({ path, version, signedUrl, onClose, onSent }) {
     event.preventDefault();
     const { problem } = await work.run(upload);
     if (!problem) return onSent();
-    // It may have expired. Where no answer came, the archive may be there all the same, which only the same link tells.
+    // A final error may mean that the URL expired. Without a response the upload may have succeeded, which only the same URL reveals.
     if (problem.isFinal) link.current = null;
   };
-  return html`<${Dialog} title=${`The archive of ${version}`} onClose=${onClose}>
+  return html`<${Dialog} title=${`Upload the archive of ${version}`} onClose=${onClose}>
     <form class="form" onSubmit=${send}><p>The version is created. Upload its archive, a zip of at most 100 MiB, within 15 minutes.</p>
-      <${Trouble} problem=${work.problem} />
+      <${ErrorMessage} problem=${work.problem} />
       <div class="field"><label for="archive">Archive</label>
         <input id="archive" type="file" accept=".zip,application/zip" onChange=${choice} /></div>
       <footer><button class="button" disabled=${!file || work.busy}>${work.busy ? 'Sending' : 'Upload archive'}</button>

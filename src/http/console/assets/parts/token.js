@@ -1,4 +1,4 @@
-// A new token: asked for, and shown this once.
+// Create a token and show it once.
 import { html, useState } from '../core/dom.js';
 import { Copy, Dialog, Icon } from './basic.js';
 import { OperationForm } from './form.js';

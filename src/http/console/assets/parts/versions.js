@@ -1,8 +1,8 @@
-// The versions of a node: what changed in each, and what its people may do with it.
+// Versions of a node with changelogs and actions.
 import { html, useState } from '../core/dom.js';
-import { at, here, remove } from '../core/api.js';
+import { at, toLocalUrl, remove } from '../core/api.js';
 import { count } from '../core/format.js';
-import { Dialog, Empty, Icon, Loaded, State, tell, Time } from './basic.js';
+import { Dialog, Empty, Icon, Loaded, State, notify, Time } from './basic.js';
 import { Confirm } from './confirm.js';
 import { OperationForm } from './form.js';
 import { Markdown } from './markdown.js';
@@ -21,7 +21,7 @@ function Version({ node, version, mayEdit, reload }) {
   const [open, set] = useState(null);
   const close = () => set(null);
   const path = at`/publishers/${node.publisher.id}/nodes/${node.id}/versions/${version.id}`;
-  const done = (text) => () => { close(); tell(text); reload(); };
+  const done = (text) => () => { close(); notify(text); reload(); };
   const waits = version.status === 'NodeVersionStatusPending' && !version.downloadUrl;
   return html`<li class="release">
     <header><h2>${version.version}</h2>
@@ -29,7 +29,7 @@ function Version({ node, version, mayEdit, reload }) {
       ${version.deprecated && html`<${State} of="deprecated" />`}
       <span class="muted"><${Time} at=${version.createdAt} /></span>
       <span class="spread"></span>
-      <span class="row decisions">${version.downloadUrl && here(version.downloadUrl) && html`<a class="button quiet small" href=${here(version.downloadUrl)} download>
+      <span class="row decisions">${version.downloadUrl && toLocalUrl(version.downloadUrl) && html`<a class="button quiet small" href=${toLocalUrl(version.downloadUrl)} download>
         <${Icon} name="download" />Download</a>`}
       ${mayEdit && waits && html`<button type="button" class="button small" onClick=${() => set('archive')}><${Icon} name="upload" />Add archive</button>`}
       ${mayEdit && version.status !== 'NodeVersionStatusDeleted' && html`<button type="button" class="button quiet small" onClick=${() => set('edit')}>Edit</button>

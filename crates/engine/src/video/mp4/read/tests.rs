@@ -76,7 +76,7 @@ fn long_film(width: usize, height: usize, pictures: usize) -> Vec<u8> {
 }
 
 #[test]
-fn pixels_times_pictures_are_bounded_whatever_the_size_of_the_file() {
+fn total_pixels_are_limited_regardless_of_file_size() {
     // Given a picture of 1280 by 720 pixels: 10,850 of them are ten billion pixels
     let allowed = long_film(1280, 720, 5000);
     assert!(Reel::parse(&allowed).is_ok());

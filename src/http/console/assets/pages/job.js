@@ -1,8 +1,8 @@
-// One job of the studio: its form, what comes of it beside that, and the same as a line of curl.
+// One studio job: form, result and curl command.
 import { html, useEffect, useMemo, useRef } from '../core/dom.js';
 import { root } from '../core/api.js';
-import { benchOf, fill, make, startAnew, streams } from '../core/bench.js';
-import { curl, files } from '../core/curl.js';
+import { jobState, setValues, submit, reset, streams } from '../core/job_state.js';
+import { curl, collectFiles } from '../core/curl.js';
 import { bodyOf } from '../core/openapi.js';
 import { to, useTitle } from '../core/router.js';
 import { body } from '../core/schema.js';
@@ -11,22 +11,22 @@ import { Code, Icon } from '../parts/basic.js';
 import { Fields } from '../parts/fields.js';
 import { FormTrouble } from '../parts/form.js';
 import { askToSignIn } from '../parts/login.js';
-import { save, textOf } from '../parts/picture.js';
+import { downloadFile, encodePicture } from '../parts/picture.js';
 import { Markdown } from '../parts/markdown.js';
-import { Run } from './run.js';
+import { JobResult } from './run.js';
 
-export function Bench({ document, job, user }) {
+export function JobForm({ document, job, user }) {
   useTitle(job.summary);
   const { schema, mediaType } = useMemo(() => bodyOf(document, job), [job]);
-  const bench = benchOf(job);
+  const bench = jobState(job);
   const { values, busy, problem, run } = useStore(bench);
   const result = useIntoView(run);
   const isForm = mediaType === 'multipart/form-data';
   const send = (event) => {
     event.preventDefault();
     if (!user) return askToSignIn();
-    const json = body(document, schema, values, textOf);
-    return make(bench, job, isForm ? { form: formOf(json) } : { body: json }, pictureOf(values));
+    const json = body(document, schema, values, encodePicture);
+    return submit(bench, job, isForm ? { form: formOf(json) } : { body: json }, pictureOf(values));
   };
   return html`<div class="bench">
     <section class="panel" aria-label="Job">
@@ -35,21 +35,21 @@ export function Bench({ document, job, user }) {
         <p><a href=${to('docs', job.operationId)}>API reference</a></p></details>
       <form class="form" onSubmit=${send} novalidate>
         <${FormTrouble} problem=${problem} />
-        <${Fields} ...${{ document, schema, values, problem }} onChange=${(change) => fill(bench, change)} />
+        <${Fields} ...${{ document, schema, values, problem }} onChange=${(change) => setValues(bench, change)} />
         <footer class="sticky"><button class="button" disabled=${busy}>
           ${busy ? (streams(job) ? 'Generating' : 'Sending') : user ? 'Generate' : 'Sign in and generate'}</button>
-          <button type="button" class="button quiet" onClick=${() => startAnew(bench)}>Reset</button></footer>
+          <button type="button" class="button quiet" onClick=${() => reset(bench)}>Reset</button></footer>
       </form>
     </section>
     <section ref=${result} class="panel result-panel" aria-label="Result">
       <h2>Result</h2>
-      <${Run} key=${run?.number} run=${run} busy=${busy} beside=${Boolean(schema.properties.image)} />
+      <${JobResult} key=${run?.number} run=${run} busy=${busy} beside=${Boolean(schema.properties.image)} />
       <details class="more curl"><summary>As curl command</summary><${Curl} ...${{ document, job, schema, values, isForm }} /></details>
     </section>
   </div>`;
 }
 
-// Where the result is below the form, nobody would see that it has begun.
+// Scrolls to the result if it is below the form.
 function useIntoView(run) {
   const place = useRef(null);
   const seen = useRef(run?.number);
@@ -66,15 +66,15 @@ function formOf(json) {
   return form;
 }
 
-// The first picture that was given, to be shown beside the result.
+// First input picture, shown beside the result.
 const pictureOf = (values) => [values.image, values.start_image, values.images?.[0]].find((picture) => picture?.file)?.file;
 
 function Curl({ document, job, schema, values, isForm }) {
-  const { all, of } = files();
+  const { all, of } = collectFiles();
   const json = body(document, schema, values, of);
   const line = curl(new URL(job.path.slice(1), root).href, isForm ? { form: json } : { json });
   return html`<${Code} label="curl command" text=${line} />
     ${all.size > 0 && html`<p class="row files"><span class="muted small">Files to save beside it:</span>
-      ${[...all].map(([name, { file }]) => html`<button key=${name} type="button" class="button quiet small" onClick=${() => save(file, name)}>
+      ${[...all].map(([name, { file }]) => html`<button key=${name} type="button" class="button quiet small" onClick=${() => downloadFile(file, name)}>
         <${Icon} name="download" />${name}</button>`)}</p>`}`;
 }

@@ -1,44 +1,44 @@
-// One thing through time: each of its events with what it changed, and how the thing was at a moment.
+// History of a resource, and its state at a point in time.
 import { html, useRef } from '../core/dom.js';
 import { at, get } from '../core/api.js';
-import { count, exact, number, words } from '../core/format.js';
-import { useLoad, useParts } from '../core/load.js';
+import { count, exact, number, toWords } from '../core/format.js';
+import { useLoad, usePagedList } from '../core/load.js';
 import { useNames } from '../core/names.js';
 import { refine, to, useTitle } from '../core/router.js';
-import { Back, Code, Icon, Loaded, Page, Skeleton, Time } from '../parts/basic.js';
-import { Actor, Bookkeeping, Changes, isBookkeeping, sentence } from '../parts/events.js';
-import { More } from '../parts/more.js';
+import { BackLink, Code, Icon, Loaded, Page, Skeleton, Time } from '../parts/basic.js';
+import { Actor, IdempotencyKeySwitch, Changes, isIdempotencyKey, typeLabel } from '../parts/events.js';
+import { LoadMore } from '../parts/more.js';
 
 const PAGES = { node: 'nodes', publisher: 'publishers', task: 'tasks' };
 
-export function ThingPage({ parts: [kind, ...rest], query }) {
+export function HistoryPage({ parts: [kind, ...rest], query }) {
   const id = rest.join('/');
   useTitle(`History of ${id}`);
-  const history = useParts(({ next, signal }) => get(at`/admin/history/${kind}/${id}`, { limit: 100, after: next }, signal), [kind, id]);
-  const bookkeeping = query.get('bookkeeping') === 'true';
-  const entries = (history.data?.entries ?? []).filter(({ event }) => bookkeeping || !isBookkeeping(event));
+  const history = usePagedList(({ next, signal }) => get(at`/admin/history/${kind}/${id}`, { limit: 100, after: next }, signal), [kind, id]);
+  const showsKeys = query.get('idempotency_keys') === 'true';
+  const entries = (history.data?.entries ?? []).filter(({ event }) => showsKeys || !isIdempotencyKey(event));
   const nameOf = useNames([`${kind}/${id}`, ...entries.map(({ event }) => event.actor)]);
   const name = nameOf(`${kind}/${id}`);
   const moment = query.get('time') ? { time: query.get('time') } : query.get('position') ? { position: query.get('position') } : null;
   const panel = useRef(null);
-  // Beside the history it is in view; above it, on a narrow screen, it has to be gone to.
+  // On a narrow screen the panel is below the history and must be scrolled to.
   const choose = (position) => {
     refine({ position, time: undefined });
     if (matchMedia('(max-width: 68rem)').matches) panel.current.scrollIntoView({ block: 'start' });
   };
-  return html`<${Page} before=${html`<${Back} href=${to('audit')}>Audit log</${Back}>`} title=${html`<code class="thing">${kind}/${id}</code>`}
+  return html`<${Page} before=${html`<${BackLink} href=${to('audit')}>Audit log</${BackLink}>`} title=${html`<code class="thing">${kind}/${id}</code>`}
       lead=${html`${name && html`<strong>${name}</strong>${history.data && ': '}`}${history.data ? `${count(entries.length, 'event')}${history.next ? ' and more' : ''}, oldest first` : ' '}`}
       actions=${html`${PAGES[kind] && html`<a class="button quiet" href=${to(PAGES[kind], id)}>Current state</a>`}
-        <a class="button quiet" href=${to('audit', { stream: `${kind}/${id}` })}>View in log</a>`}>
+        <a class="button quiet" href=${to('audit', { stream: `${kind}/${id}` })}>View in audit log</a>`}>
     <div class="columns even">
-      <section><div class="row"><h2>History</h2><span class="spread"></span><${Bookkeeping} shown=${bookkeeping} /></div>
-        <${Loaded} from=${history} bones=${html`<${Skeleton} lines=${6} />`}>${() => html`
+      <section><div class="row"><h2>History</h2><span class="spread"></span><${IdempotencyKeySwitch} shown=${showsKeys} /></div>
+        <${Loaded} from=${history} skeleton=${html`<${Skeleton} lines=${6} />`}>${() => html`
           <ol class="history">${entries.map(({ event, changes }) => html`<li key=${event.position} class="release ${moment?.position === String(event.position) ? 'chosen' : ''}">
-            <header><strong>${sentence(event.type)}</strong><span class="muted"><${Time} at=${event.at} /> by <${Actor} of=${event.actor} nameOf=${nameOf} /></span>
+            <header><strong>${typeLabel(event.type)}</strong><span class="muted"><${Time} at=${event.at} /> by <${Actor} of=${event.actor} nameOf=${nameOf} /></span>
               <span class="spread"></span>
               <button type="button" class="button quiet small" aria-pressed=${moment?.position === String(event.position) ? 'true' : 'false'} onClick=${() => choose(event.position)}>As of #${number(event.position)}</button></header>
             <${Changes} of=${changes} /></li>`)}</ol>
-          <${More} of=${history}>Later events</${More}>`}</${Loaded}></section>
+          <${LoadMore} of=${history}>Later events</${LoadMore}>`}</${Loaded}></section>
       <section ref=${panel} class="panel as-of"><h2>As of</h2><${AsOf} kind=${kind} id=${id} moment=${moment} /></section>
     </div>
   </${Page}>`;
@@ -49,10 +49,10 @@ function AsOf({ kind, id, moment }) {
   const choose = (event) => { if (event.target.value) refine({ time: `${event.target.value}:00Z`, position: undefined }); };
   return html`<label class="order"><span>Time (UTC)</span>
     <input type="datetime-local" value=${moment?.time?.slice(0, 16) ?? ''} onChange=${choose} /></label>
-    <${Loaded} from=${state} bones=${html`<${Skeleton} lines=${4} />`}>${(state) => {
+    <${Loaded} from=${state} skeleton=${html`<${Skeleton} lines=${4} />`}>${(state) => {
       if (!state) return html`<p class="muted">Choose an event or a time to see the resource as it was directly after it.</p>`;
-      if (!state.exists) return html`<p><${Icon} name="warn" /> It did not exist${state.at ? ` at ${exact(state.at)}` : ' yet'}.</p>`;
+      if (!state.exists) return html`<p><${Icon} name="warn" /> Did not exist${state.at ? ` at ${exact(state.at)}` : ' at this position'}.</p>`;
       return html`<p class="muted">At position ${number(state.position)}, recorded ${exact(state.at)}.</p>
-        <${Code} label=${`${words(kind)} as it was`} text=${JSON.stringify(state.state, null, 2)} />`;
+        <${Code} label=${`${toWords(kind)} at that time`} text=${JSON.stringify(state.state, null, 2)} />`;
     }}</${Loaded}>`;
 }
