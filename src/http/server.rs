@@ -4,7 +4,6 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::App;
 use actix_web::dev::Server;
 use actix_web::web::Data;
 use serde_json::Value;
@@ -36,11 +35,10 @@ use crate::http::limits::task_quota::PendingSubmissions;
 use crate::http::limits::upload_limiter::UploadLimiter;
 use crate::http::middleware::allowed_hosts::AllowedHosts;
 use crate::http::middleware::csrf::OriginPolicy;
-use crate::http::middleware::stack::MiddlewareStack;
+use crate::http::middleware::stack::application;
 use crate::http::request::body::BodyBudget;
 use crate::http::response::error::Code;
 use crate::http::response::sse::{TASK_STREAMS_MAX, TASK_STREAMS_PER_ACCOUNT};
-use crate::http::routes;
 use crate::media::archive::store::ArchiveStore;
 use crate::media::archive::upload_token::UploadKey;
 use crate::media::store::MediaStore;
@@ -318,10 +316,7 @@ pub fn serve(listener: TcpListener, services: Services) -> std::io::Result<Serve
         write_timeout: options.write_timeout,
     };
 
-    connection::serve(listener, connection_options, move || {
-        let middleware = MiddlewareStack { shared: shared.clone(), origins: Arc::clone(&origins) };
-        App::new().wrap(middleware).configure(|config| routes::register(config, shared.clone()))
-    })
+    connection::serve(listener, connection_options, move || application(&shared, &origins))
 }
 
 #[cfg(test)]

@@ -1,19 +1,11 @@
 //! CSRF protection: rejects writes from pages of other origins. CORS only keeps such a page from reading the response;
 //! a browser still sends forms and bodies without a content type. The check runs before routing.
 
-use std::rc::Rc;
-use std::sync::Arc;
-
-use actix_web::Error;
-use actix_web::body::BoxBody;
-use actix_web::dev::{Service, ServiceRequest, ServiceResponse, forward_ready};
 use actix_web::http::Method;
 use actix_web::http::header::{ACCESS_CONTROL_REQUEST_METHOD, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
-use futures_util::future::{Either, Ready, ready};
 
 use crate::http::response::error::{Code, Problem};
 use crate::http::server::CorsOrigins;
-use crate::telemetry::metrics::Metrics;
 
 /// Methods for pages of any origin under [`CorsOrigins::Any`].
 pub const READ_METHODS: [Method; 2] = [Method::GET, Method::HEAD];
@@ -44,7 +36,7 @@ impl OriginPolicy {
     }
 
     /// Returns the error for a write from a page of another origin.
-    fn reject_write(&self, method: &Method, headers: &HeaderMap) -> Option<Problem> {
+    pub fn reject_write(&self, method: &Method, headers: &HeaderMap) -> Option<Problem> {
         let is_allowed = match headers.get(ORIGIN) {
             Some(origin) => self.is_configured(origin) || self.is_same_origin(origin, headers),
             None => !is_cross_site(headers),
@@ -129,35 +121,6 @@ fn matches_host(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
 /// Returns a client's header value, truncated for error messages.
 fn truncate_for_message(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).chars().take(SHOWN_CHARS).collect()
-}
-
-/// Middleware that rejects cross-origin writes. It runs inside of CORS, so that pages that may read see the error.
-pub struct CsrfProtection<S> {
-    pub origins: Arc<OriginPolicy>,
-    pub metrics: Metrics,
-    pub inner: Rc<S>,
-}
-
-impl<S> Service<ServiceRequest> for CsrfProtection<S>
-where
-    S: Service<ServiceRequest, Response = ServiceResponse<BoxBody>, Error = Error>,
-{
-    type Response = ServiceResponse<BoxBody>;
-    type Error = Error;
-    type Future = Either<Ready<Result<Self::Response, Error>>, S::Future>;
-
-    forward_ready!(inner);
-
-    fn call(&self, request: ServiceRequest) -> Self::Future {
-        match self.origins.reject_write(request.method(), request.headers()) {
-            None => Either::Right(self.inner.call(request)),
-            Some(problem) => {
-                self.metrics.count_unmatched(problem.code().status());
-                let response = problem.to_response(request.path());
-                Either::Left(ready(Ok(request.into_response(response))))
-            }
-        }
-    }
 }
 
 #[cfg(test)]
