@@ -183,7 +183,7 @@ async fn a_second_backup_copies_only_new_data_and_keeps_modes() {
     fs::set_permissions(data.path().join("personal"), fs::Permissions::from_mode(0o700)).unwrap();
     fs::write(keys.join("one"), "key of one").unwrap();
     fs::set_permissions(keys.join("one"), fs::Permissions::from_mode(0o600)).unwrap();
-    run(data.path(), &["backup", name]).expect(0).assert_contains(&["; new: 1 file, "]);
+    run(data.path(), &["backup", name]).expect(0).assert_contains(&["; copied: 1 file, "]);
     fs::rename(keys.join("one"), keys.join("two")).unwrap();
     fs::write(keys.join("two"), "key of two").unwrap();
     run(data.path(), &["backup", name]).expect(0).assert_contains(&["; copied: 1 file, ", "removed: 1"]);
@@ -255,7 +255,7 @@ async fn a_decayed_file_is_rewritten_by_the_next_backup() {
     for file in files_below(&backup.join("files")) {
         flip(&file, 0);
     }
-    let actual = run(data.path(), &["backup", "--verify", name]).expect(1).assert_contains(&["it cannot be restored"]);
+    let actual = run(data.path(), &["backup", "--verify", name]).expect(1).assert_contains(&["this backup cannot be restored"]);
     assert!(!actual.out.contains("put back"), "nothing was to be put back: {}", actual.out);
     // When the next backup runs, then it names them
     let anew = "its copy in the backup was damaged and has been rewritten";
