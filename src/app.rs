@@ -41,6 +41,7 @@ mod span_export;
 mod startup;
 mod tariff;
 mod upload_key;
+mod vendor_tools;
 mod vendors;
 
 pub use address_file::{expected_local_url, read_address_file};
@@ -51,6 +52,7 @@ pub use process::StopSignals;
 pub use recovery::{OpenedLog, SnapshotPolicy, log_options, open_models};
 pub use startup::open_data_dir;
 pub use upload_key::MissingUploadKey;
+pub use vendor_tools::{MadeFile, VendorTool, VendorToolOverrides, video_tariff};
 
 use address_file::{remove_address_file, write_address_file};
 use bootstrap::create_bootstrap_admin;

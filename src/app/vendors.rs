@@ -132,7 +132,7 @@ fn image_vendor(
     let fetcher =
         result_fetcher(settings, vendor_settings, INPUT_BYTES_MAX, environment).map_err(|error| failed(&error))?;
     let identity = identity(&vendor_settings.selection, Some(&profile));
-    let options = remote_options(Gateway::Image, settings, vendor_settings, key);
+    let options = remote_options(Gateway::Image, settings, vendor_settings, (key, is_job_wanted));
     let vendor = Arc::new(ProfileVendor::new(profile, client, options, store, fetcher, environment.clone()));
     let poller_options =
         poller_options(Gateway::Image, vendor_settings.slots.unwrap_or(usize::MAX), settings, vendor_settings);
@@ -179,7 +179,7 @@ fn video_vendor(
     let fetcher =
         result_fetcher(settings, vendor_settings, Clip::BYTES_MAX, environment).map_err(|error| failed(&error))?;
     let identity = identity(&vendor_settings.selection, Some(&profile));
-    let options = remote_options(Gateway::Video, settings, vendor_settings, key);
+    let options = remote_options(Gateway::Video, settings, vendor_settings, (key, is_job_wanted));
     let vendor = Arc::new(ProfileVendor::new(profile, client, options, store, fetcher, environment.clone()));
     let poller_options = poller_options(
         Gateway::Video,
@@ -213,7 +213,7 @@ fn identity(selection: &VendorSelection, profile: Option<&Profile>) -> RecordedV
 }
 
 /// Returns a fetcher of results of at most `body_bytes`.
-fn result_fetcher(
+pub(super) fn result_fetcher(
     settings: &Settings,
     vendor_settings: &VendorSettings,
     body_bytes: usize,
@@ -285,7 +285,7 @@ fn built_in_image_vendor(settings: &Settings, store: MediaStore, is_job_wanted: 
     Arc::new(LocalImage::new(store, options, Arc::clone(is_job_wanted)))
 }
 
-fn endpoint(url: &str, settings: &VendorSettings, profile: &Profile) -> VendorEndpoint {
+pub(super) fn endpoint(url: &str, settings: &VendorSettings, profile: &Profile) -> VendorEndpoint {
     VendorEndpoint {
         base: url.to_owned(),
         auth: auth(&settings.selection, profile, &settings.auth_header),
@@ -304,12 +304,12 @@ fn remote_profile(selection: &VendorSelection) -> Result<Arc<Profile>, String> {
 }
 
 /// Returns a setting that a shipped profile replaces by a value of its own.
-fn unless_shipped(selection: &VendorSelection, setting: &str) -> Option<String> {
+pub(super) fn unless_shipped(selection: &VendorSelection, setting: &str) -> Option<String> {
     (selection.profile == VendorProfile::Mediary).then(|| setting.to_owned())
 }
 
 /// Returns where the API key goes: where a shipped profile says, otherwise in the header of the settings.
-fn auth(selection: &VendorSelection, profile: &Profile, header: &str) -> VendorAuth {
+pub(super) fn auth(selection: &VendorSelection, profile: &Profile, header: &str) -> VendorAuth {
     match profile.auth() {
         ProfileAuth::Header { name, scheme } if selection.profile != VendorProfile::Mediary => {
             VendorAuth::Header { name, scheme }
@@ -330,7 +330,7 @@ fn remote_options(
     gateway: Gateway,
     settings: &Settings,
     vendor_settings: &VendorSettings,
-    key: &UploadKey,
+    (key, is_job_wanted): (&UploadKey, &IsJobWanted),
 ) -> ProfileVendorOptions {
     let webhook_url = settings.public_url.clone().map(|base| {
         let key = webhook_ticket_key(key);
@@ -351,8 +351,8 @@ fn remote_options(
         key_header: unless_shipped(selection, &vendor_settings.key_header),
         search_path: unless_shipped(selection, &vendor_settings.search_path),
         webhook_url,
-        picture_url: None,
         api_key: vendor_settings.api_key.as_ref().map(Secret::expose).map(str::to_owned),
+        is_wanted: Arc::clone(is_job_wanted),
     }
 }
 

@@ -16,6 +16,7 @@ mod projections;
 mod serve;
 mod suggestions;
 mod token;
+mod vendors;
 
 use std::fmt;
 use std::io::{self, Write};
@@ -104,6 +105,9 @@ enum CliCommand {
     /// Manage read models and the index of the log
     #[command(subcommand, after_help = projections::HELP)]
     Projections(projections::ProjectionsCommand),
+    /// List and check vendor profiles, show the requests of a job, and send one
+    #[command(subcommand, after_help = vendors::HELP)]
+    Vendors(vendors::VendorsCommand),
     /// Query, verify and export the audit log
     #[command(subcommand, after_help = audit::HELP)]
     Audit(audit::AuditCommand),
@@ -253,6 +257,7 @@ impl CliCommand {
             | Self::Demo(_)
             | Self::Completions(_)
             | Self::Man(_)
+            | Self::Vendors(_)
             | Self::Audit(_) => false,
         }
     }
@@ -280,6 +285,7 @@ pub fn run() -> ExitCode {
         CliCommand::Completions(arguments) => completions::completions(&arguments),
         CliCommand::Man(arguments) => completions::man(&arguments),
         CliCommand::Projections(command) => projections::run(command, outer),
+        CliCommand::Vendors(command) => vendors::run(command, outer),
         CliCommand::Audit(command) => audit::run(command, outer),
         CliCommand::Backup(arguments) => backup::backup(arguments, outer),
         CliCommand::Restore(arguments) => backup::restore(arguments, outer),

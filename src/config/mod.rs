@@ -296,7 +296,7 @@ mod tests {
         let configuration = builder().file(&file).environment(&variables).configuration();
 
         let [vendor] = &configuration.settings.image_vendors[..] else { panic!("one vendor") };
-        assert_eq!((vendor.selection.name.as_str(), vendor.selection.profile), ("studio-1", VendorProfile::Mediary));
+        assert_eq!((vendor.selection.name.as_str(), &vendor.selection.profile), ("studio-1", &VendorProfile::Mediary));
         assert_eq!(vendor.selection.price.to_string(), "0.035");
         assert_eq!(vendor.jobs.except, [("is_portrait".to_owned(), vec!["true".to_owned()])]);
         assert_eq!((vendor.jobs.kinds.len(), vendor.concurrency, vendor.slots), (1, 64, None));
@@ -352,11 +352,67 @@ mod tests {
     fn a_single_table_without_a_url_is_the_built_in_engine() {
         let names = |settings: &Settings| {
             let VendorSelection { name, profile, .. } = &settings.image_vendors[0].selection;
-            (name.clone(), profile.name())
+            (name.clone(), profile.name().to_owned())
         };
-        assert_eq!(names(&Settings::default()), ("local-image".to_owned(), "builtin"));
+        let named = |name: &str, profile: &str| (name.to_owned(), profile.to_owned());
+        assert_eq!(names(&Settings::default()), named("local-image", "builtin"));
         let remote = builder().environment(&[("MEDIARY_VENDORS__IMAGE__URL", "http://v")]).configuration().settings;
-        assert_eq!(names(&remote), ("remote-image".to_owned(), "mediary"));
+        assert_eq!(names(&remote), named("remote-image", "mediary"));
+    }
+
+    #[test]
+    fn a_setting_that_the_profile_decides_is_refused() {
+        let file = "[vendors.image]\nprofile = 'magnific'\nauth_header = 'X-Key'\nrecovery = 'key'\n\
+                    key_header = 'X-Id'\nsearch_path = '/x?k={key}'\n[vendors.music]\nprofile = 'sonilo'\nkey_header = 'X'\n";
+        let problems = builder().file(file).problems();
+        for (line, setting) in [
+            (3, "image.auth_header = \"X-Key\""),
+            (4, "image.recovery = \"key\""),
+            (6, "image.search_path = \"/x?k={key}\""),
+        ] {
+            let expected = format!(
+                "vendors.{setting} (mediary.toml:{line}): must be absent, because the profile \"magnific\" decides it"
+            );
+            assert!(problems.contains(&expected), "{expected}\nnot in\n{problems}");
+        }
+        // The value of `key_header` is masked like every setting whose name looks like a secret's.
+        assert!(problems.contains("vendors.image.key_header") && problems.contains("vendors.music.key_header"));
+        assert_eq!(problems.matches("must be absent").count(), 5, "{problems}");
+
+        // With the API of this service, they say how it is offered.
+        let own = "[vendors.image]\nurl = 'http://a'\nauth_header = 'X-Key'\nrecovery = 'key'\n";
+        assert_eq!(builder().file(own).configuration().settings.image_vendors[0].auth_header, "X-Key");
+    }
+
+    #[test]
+    fn a_profile_of_the_operator_is_loaded_and_a_bad_one_is_refused_with_its_line() {
+        // Given a directory with a good and a bad profile
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        std::fs::write(path("studio.toml"), "extends = \"comfyui\"\nurl = \"http://10.0.0.5:8188\"\n").unwrap();
+        std::fs::write(path("bad.toml"), "extends = \"comfyui\"\ncolour = 1\n").unwrap();
+        let file = |profile: &str| {
+            format!("[vendors]\nprofiles = '{}'\n[vendors.image]\nprofile = '{profile}'\n", directory.path().display())
+        };
+
+        // When one of them is named
+        let studio = builder().file(&file("studio")).configuration().settings;
+        let bad = builder().file(&file("bad")).problems();
+        let none = builder().file(&file("nobody")).problems();
+
+        // Then the good one is used, and the others are refused with the reason
+        assert_eq!(studio.image_vendors[0].selection.profile.name(), "studio");
+        assert_eq!(studio.image_vendors[0].url.as_deref(), Some("http://10.0.0.5:8188"));
+        let expected = format!(
+            "vendors.image.profile = \"bad\" (mediary.toml:4): must be the name of a valid profile, but {}:2: unknown field `colour`",
+            path("bad.toml").display()
+        );
+        assert!(bad.contains(&expected), "{expected}\nnot in\n{bad}");
+        assert!(none.contains("must be one of \"mediary\", \"builtin\"") && none.contains("\"studio\""), "{none}");
+
+        // And so is a directory that does not exist
+        let problems = builder().environment(&[("MEDIARY_VENDORS__PROFILES", "/no/such")]).problems();
+        assert!(problems.contains("must be the path of an existing directory"), "{problems}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Kinds of setting values: how each is parsed, and the text that describes the allowed values.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toml::Value;
@@ -12,6 +12,7 @@ use crate::domain::network::Network;
 use crate::domain::task::{FilterableParameter, Gateway, TaskKind, VendorPrice};
 use crate::outbound::address::AllowEntry;
 use crate::telemetry::LogFilter;
+use crate::vendors::profile::{Profile, SHIPPED_PROFILES};
 
 /// A kind of value.
 pub(super) struct SettingKind<T> {
@@ -107,6 +108,28 @@ pub(super) fn address() -> SettingKind<SocketAddr> {
 pub(super) fn directory() -> SettingKind<PathBuf> {
     SettingKind::new("the path of a directory", |value| {
         value.as_str().filter(|path| !path.is_empty() && !path.contains('\0')).map(PathBuf::from)
+    })
+}
+
+/// An existing directory, or empty for none.
+pub(super) fn existing_directory() -> SettingKind<Option<PathBuf>> {
+    SettingKind::new("the path of an existing directory, or empty", |value| match value.as_str()? {
+        "" => Some(None),
+        path => Some(PathBuf::from(path)).filter(|path| path.is_dir()).map(Some),
+    })
+}
+
+/// The name of a vendor profile: a shipped one or one in the directory.
+pub(super) fn vendor_profile(directory: Option<&Path>) -> SettingKind<String> {
+    let own = directory.map(Profile::names_in).unwrap_or_default();
+    let shipped = SHIPPED_PROFILES.iter().filter(|name| **name != "mediary").map(|name| (*name).to_owned());
+    let mut names: Vec<_> = ["mediary", "builtin"].map(str::to_owned).into_iter().chain(shipped).collect();
+    names.extend(own.into_iter().filter(|name| !SHIPPED_PROFILES.contains(&name.as_str())));
+
+    let listed = names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+    let directory = directory.map_or_else(|| "vendors.profiles".to_owned(), |path| path.display().to_string());
+    SettingKind::new(format!("one of {listed}, or the name of a profile in {directory}"), move |value| {
+        value.as_str().filter(|name| names.iter().any(|known| known == name)).map(str::to_owned)
     })
 }
 

@@ -10,10 +10,10 @@ use super::limits::LimitSettings;
 use super::oidc::OidcSettings;
 use super::problem::{ConfigProblem, ConfigProblems, format_masked};
 use super::setting_kinds::{
-    SettingKind, address, base_url, boolean, choice, directory, duration, file, hosts, integer, log_filter, origins,
-    size, token,
+    SettingKind, address, base_url, boolean, choice, directory, duration, existing_directory, file, hosts, integer,
+    log_filter, origins, size, token,
 };
-use super::source::{SettingEntry, SettingLayers};
+use super::source::{SettingEntry, SettingLayers, SettingSource};
 use super::telemetry::TelemetrySettings;
 use super::vendor::{MusicVendorSettings, VendorSettings, reject_repeated_names};
 use crate::domain::task::Gateway;
@@ -47,6 +47,8 @@ pub struct Settings {
     pub local_image: LocalImageSettings,
     pub tasks: TaskSettings,
     pub media: MediaSettings,
+    /// Directory with the operator's vendor profiles.
+    pub vendor_profiles: Option<PathBuf>,
     /// `vendors.image`; never empty.
     pub image_vendors: Vec<VendorSettings>,
     /// `vendors.video`; never empty.
@@ -283,6 +285,7 @@ impl SettingsReader {
                 retention: self.read("media.retention", &duration("1m", "3650d")),
                 decode_memory: self.read("media.decode_memory", &size("64MiB", "1024GiB")),
             },
+            vendor_profiles: self.read("vendors.profiles", &existing_directory()),
             image_vendors: VendorSettings::read_all(self, Gateway::Image),
             video_vendors: VendorSettings::read_all(self, Gateway::Video),
             music_vendors: MusicVendorSettings::read_all(self),
@@ -333,6 +336,24 @@ impl SettingsReader {
             from: entry.source.clone(),
             allowed: allowed.to_owned(),
         }));
+    }
+
+    /// Rejects a setting that is given although another one decides it.
+    pub(super) fn reject_if_given(&mut self, key: &str, allowed: &str) {
+        if self.is_given(key) {
+            self.reject(key, allowed);
+        }
+    }
+
+    /// Returns `true` if a setting does not have its built-in default.
+    pub(super) fn is_given(&self, key: &str) -> bool {
+        self.0.entries.iter().any(|entry| entry.key == key && entry.source != SettingSource::Default)
+    }
+
+    /// Returns the value of a setting that is read elsewhere too; its default if it is not allowed.
+    pub(super) fn peek<T: Default>(&self, key: &str, kind: &SettingKind<T>) -> T {
+        let entry = self.0.entries.iter().find(|entry| entry.key == key);
+        entry.and_then(|entry| kind.read(&entry.value)).unwrap_or_default()
     }
 
     /// Returns the value of a setting. If it is not allowed, records the problem and returns the default.

@@ -1,18 +1,19 @@
 //! Settings of vendors: the single table of a medium, or a list of several.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::setting_kinds::{
-    base_url, choice, credential, duration, header_name, integer, parameter_values, path_with_key, price, size,
-    task_kinds, vendor_name,
+    base_url, choice, credential, duration, existing_directory, header_name, integer, parameter_values, path_with_key,
+    price, size, task_kinds, vendor_name, vendor_profile,
 };
 use super::settings::{Secret, Settings, SettingsReader};
 use crate::domain::task::{Gateway, JobFilter, VendorPrice};
-use crate::vendors::profile::Profile;
+use crate::vendors::profile::{Profile, ProfileAuth, ProfileError, SHIPPED_PROFILES};
 
 /// Protocol of a vendor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum VendorProfile {
     /// The built-in engine.
     BuiltIn,
@@ -20,36 +21,60 @@ pub enum VendorProfile {
     Mediary,
     /// Another shipped profile (`docs/vendor-profiles.md`).
     Shipped(&'static str),
+    /// A profile of the operator's directory.
+    Own(Arc<Profile>),
+}
+
+impl PartialEq for VendorProfile {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Own(one), Self::Own(other)) => one.identity() == other.identity(),
+            (Self::Own(_), _) | (_, Self::Own(_)) => false,
+            _ => self.name() == other.name(),
+        }
+    }
 }
 
 impl VendorProfile {
-    /// All profiles by their names.
-    const ALL: [(&'static str, Self); 6] = [
-        ("mediary", Self::Mediary),
-        ("builtin", Self::BuiltIn),
-        ("magnific", Self::Shipped("magnific")),
-        ("vidu", Self::Shipped("vidu")),
-        ("sonilo", Self::Shipped("sonilo")),
-        ("comfyui", Self::Shipped("comfyui")),
-    ];
+    /// Returns the profile of this name. One of the operator's directory takes precedence.
+    ///
+    /// # Errors
+    /// If there is no such profile, or it is invalid.
+    pub fn find(name: &str, directory: Option<&Path>) -> Result<Self, ProfileError> {
+        let shipped = SHIPPED_PROFILES.iter().find(|shipped| **shipped == name);
+        let is_own = directory.is_some_and(|directory| directory.join(format!("{name}.toml")).is_file());
+        match (name, shipped) {
+            ("builtin" | "mediary", _) if is_own => {
+                let file = format!("{name}.toml");
+                let message = "this name is reserved; rename the file".to_owned();
+                Err(ProfileError { file, line: None, message })
+            }
+            ("builtin", _) => Ok(Self::BuiltIn),
+            ("mediary", _) => Ok(Self::Mediary),
+            (_, Some(shipped)) if !is_own => Ok(Self::Shipped(shipped)),
+            _ => Profile::load(name, directory).map(Self::Own),
+        }
+    }
 
     /// Returns the name in settings, tasks and events.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Self::BuiltIn => "builtin",
             Self::Mediary => "mediary",
             Self::Shipped(name) => name,
+            Self::Own(profile) => profile.name(),
         }
     }
 
     /// Returns the description of the protocol; `None` for the built-in engine.
     #[must_use]
-    pub fn load(self) -> Option<Arc<Profile>> {
+    pub fn load(&self) -> Option<Arc<Profile>> {
         match self {
             Self::BuiltIn => None,
             // A test loads every shipped profile.
             Self::Mediary | Self::Shipped(_) => Profile::load(self.name(), None).ok(),
+            Self::Own(profile) => Some(Arc::clone(profile)),
         }
     }
 }
@@ -126,32 +151,46 @@ impl VendorSelection {
         let key = |setting: &str| format!("{item}.{setting}");
         let is_single = !item.ends_with(']');
         let mut name = reader.read(&key("name"), &vendor_name());
-        let profile = reader.read(&key("profile"), &choice(VendorProfile::ALL));
+        let profile = Self::read_profile(reader, &key("profile"), gateway);
         let url = reader.read(&key("url"), &base_url());
-        let shipped = if let VendorProfile::Shipped(_) = profile { profile.load() } else { None };
-        if shipped.as_ref().is_some_and(|shipped| !shipped.serves_gateway(gateway)) {
-            reader.reject(&key("profile"), &format!("a profile with jobs of this medium, {}", medium(gateway)));
+        let described = match profile {
+            VendorProfile::BuiltIn | VendorProfile::Mediary => None,
+            VendorProfile::Shipped(_) | VendorProfile::Own(_) => profile.load(),
+        };
+        if let Some(described) = &described {
+            // These say how the interface of this service is offered; the profile says it for its own.
+            let has_auth = described.auth() != ProfileAuth::None;
+            let decided =
+                ["recovery", "key_header", "search_path"].into_iter().chain(has_auth.then_some("auth_header"));
+            for setting in decided {
+                let allowed = format!("absent, because the profile \"{}\" decides it", described.name());
+                reader.reject_if_given(&key(setting), &allowed);
+            }
+            if url.is_none() && described.url().is_none() {
+                let allowed = format!("set, because the profile \"{}\" has no default", described.name());
+                reader.reject(&key("url"), &allowed);
+            }
         }
-        let url = url.or_else(|| shipped?.url().map(str::to_owned));
+        let url = url.or_else(|| described?.url().map(str::to_owned));
 
         let profile = match (profile, &url) {
             (VendorProfile::Mediary, None) if is_single => VendorProfile::BuiltIn,
             (VendorProfile::Mediary, None) => {
                 reader.reject(&key("url"), "set, because the profile \"mediary\" has no default");
-                profile
+                VendorProfile::Mediary
             }
             (VendorProfile::BuiltIn, Some(_)) => {
                 reader.reject(&key("url"), "empty, because the profile \"builtin\" is the built-in engine");
-                profile
+                VendorProfile::BuiltIn
             }
-            (VendorProfile::BuiltIn, None) | (VendorProfile::Mediary | VendorProfile::Shipped(_), _) => profile,
+            (profile, _) => profile,
         };
 
         if name.is_empty() {
             if !is_single {
                 reader.reject(&key("name"), &format!("{}; each vendor of a list needs a name", vendor_name().allowed));
             }
-            name = Self::default_name(gateway, profile);
+            name = Self::default_name(gateway, &profile);
         }
 
         let priority = reader.read(&key("priority"), &integer(-1000, 1000));
@@ -160,8 +199,30 @@ impl VendorSelection {
         (Self { name, profile, priority, weight, price }, url)
     }
 
-    fn default_name(gateway: Gateway, profile: VendorProfile) -> String {
-        let place = if profile == VendorProfile::BuiltIn { "local" } else { "remote" };
+    /// Reads the name of a profile and loads it. A bad profile is a problem of the setting that names it.
+    fn read_profile(reader: &mut SettingsReader, key: &str, gateway: Gateway) -> VendorProfile {
+        let directory = reader.peek("vendors.profiles", &existing_directory());
+        let name = reader.read(key, &vendor_profile(directory.as_deref()));
+        let profile = match VendorProfile::find(&name, directory.as_deref()) {
+            Ok(profile) => profile,
+            Err(error) => {
+                reader.reject(key, &format!("the name of a valid profile, but {error}"));
+                return VendorProfile::BuiltIn;
+            }
+        };
+
+        let is_other_medium = match &profile {
+            VendorProfile::BuiltIn | VendorProfile::Mediary => false,
+            described => described.load().is_some_and(|described| !described.serves_gateway(gateway)),
+        };
+        if is_other_medium {
+            reader.reject(key, &format!("a profile with jobs of this medium, {}", medium(gateway)));
+        }
+        profile
+    }
+
+    fn default_name(gateway: Gateway, profile: &VendorProfile) -> String {
+        let place = if *profile == VendorProfile::BuiltIn { "local" } else { "remote" };
         format!("{place}-{}", medium(gateway))
     }
 }
@@ -176,7 +237,11 @@ impl VendorSettings {
     }
 
     fn read_checked(reader: &mut SettingsReader, gateway: Gateway, item: &str) -> Self {
-        let settings = Self::read(reader, gateway, item);
+        let mut settings = Self::read(reader, gateway, item);
+        let of_profile = settings.selection.profile.load().and_then(|profile| profile.submit_timeout());
+        let is_given = reader.is_given(&format!("{item}.submit_timeout"));
+        settings.submit_timeout = of_profile.filter(|_| !is_given).unwrap_or(settings.submit_timeout);
+
         // The submission timeout includes the connection. If it expired first, an unreachable vendor would count as one
         // that may have the job.
         if settings.submit_timeout < settings.connect_timeout {

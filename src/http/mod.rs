@@ -19,6 +19,7 @@ mod auth;
 mod connection;
 mod console;
 mod idempotency;
+pub mod job_body;
 mod limits;
 pub mod middleware;
 pub mod openapi;

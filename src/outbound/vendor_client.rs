@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
@@ -20,6 +22,8 @@ use crate::domain::value::Timestamp;
 pub const RESPONSE_BYTES_MAX: usize = 1024 * 1024;
 /// Maximum number of idle connections for polls.
 const IDLE_CONNECTIONS_MAX: usize = 64;
+
+const MASK: &str = "********";
 
 /// Address and timeouts of a vendor.
 #[derive(Clone)]
@@ -41,7 +45,7 @@ pub struct VendorEndpoint {
 /// Where the API key goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VendorAuth {
-    /// In a header, after the scheme if there is one.
+    /// In a header, after the scheme if there is one. With `Basic`, the key is `user:password`.
     Header { name: String, scheme: Option<String> },
     /// In a query parameter.
     Query { name: String },
@@ -152,6 +156,23 @@ impl VendorClient {
         Ok(to_vendor_response(response, at))
     }
 
+    /// Returns the request as it is sent: the first line and the headers. Credentials are in it, except the key in a
+    /// header, which is masked.
+    #[must_use]
+    pub fn describe(&self, request: &VendorRequest) -> Vec<String> {
+        let headers = self.headers_of(request).unwrap_or_default();
+        let masked = |value: &HeaderValue| match value.to_str() {
+            Ok(text) if value.is_sensitive() => match text.split_once(' ') {
+                Some((scheme, _)) => format!("{scheme} {MASK}"),
+                None => MASK.to_owned(),
+            },
+            Ok(text) => text.to_owned(),
+            Err(_) => "(not text)".to_owned(),
+        };
+        let headers = headers.iter().map(|(name, value)| format!("{name}: {}", masked(value)));
+        std::iter::once(format!("{} {}", request.method, self.url_of(&request.path))).chain(headers).collect()
+    }
+
     /// Sends a job and opens the streaming response. The returned [`VendorResponse`] has no body.
     ///
     /// # Errors
@@ -197,7 +218,11 @@ fn default_headers(endpoint: &VendorEndpoint) -> Option<HeaderMap> {
     let mut headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
     if let (VendorAuth::Header { name, scheme }, Some(key)) = (&endpoint.auth, &endpoint.api_key) {
         let name = HeaderName::try_from(name).ok()?;
-        let value = scheme.as_ref().map_or_else(|| key.clone(), |scheme| format!("{scheme} {key}"));
+        let value = match scheme.as_deref() {
+            Some("Basic") => format!("Basic {}", STANDARD.encode(key)),
+            Some(scheme) => format!("{scheme} {key}"),
+            None => key.clone(),
+        };
         let mut value = HeaderValue::from_str(&value).ok()?;
         value.set_sensitive(true);
         headers.insert(name, value);

@@ -10,6 +10,7 @@ use crate::domain::image::ImageWork;
 use crate::domain::task::{Submission, TaskFailure, TaskResults, TaskWork, VendorKey, VendorReference};
 use crate::domain::video::VideoWork;
 
+pub mod credential_mask;
 pub mod error;
 pub mod local;
 pub mod metered_vendor;

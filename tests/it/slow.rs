@@ -9,4 +9,5 @@ mod idempotency_crash;
 mod model;
 mod mutants;
 mod power_cut;
+mod profile_crash;
 mod vendor_crash;

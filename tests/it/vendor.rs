@@ -11,7 +11,9 @@ use crate::support::vendor_sim::{SimMode, SimOptions};
 
 mod breaker;
 mod charges;
+mod command;
 mod faults;
+mod profile_faults;
 mod profiles;
 mod webhooks;
 

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::domain::ids::{TaskId, UserId};
-use crate::domain::image::ImageFamily;
+use crate::domain::image::{ImageFamily, ImageWork};
 use crate::domain::policy::Action;
 use crate::domain::task::{Submission, TaskCommand, TaskRecord, TaskStatus, TaskWork};
+use crate::http::job_body::JobPlace;
 use crate::http::pipeline::Call;
 use crate::http::request::prefer_wait::PreferWait;
 use crate::http::response::api_response::ApiResponse;
@@ -145,6 +147,27 @@ async fn submit<T: ImageBody>(mut call: ImageSubmitCall) -> Result<(ImageTaskVie
     let ended = if wait.is_requested() { wait.until_ended(services, task).await? } else { None };
     let created = || ImageTaskView::new(task, TaskStatus::Created, None, None, public_url);
     Ok((ended.map_or_else(created, |record| ImageTaskView::from_record(&record, public_url)), wait))
+}
+
+/// Reads the body of a submission that is no request, and stores its pictures. Returns `None` if there is no such job.
+/// Blocks.
+pub(in crate::http) fn read_work(job: &str, body: &Value, place: &JobPlace<'_>) -> Option<Result<ImageWork, Problem>> {
+    let read = match job {
+        "image-upscaler" => read_body::<UpscaleBody>,
+        "image-upscaler-precision-v2" => read_body::<PrecisionBody>,
+        "image-style-transfer" => read_body::<StyleTransferBody>,
+        "skin-enhancer/creative" => read_body::<CreativeSkinBody>,
+        "skin-enhancer/faithful" => read_body::<FaithfulSkinBody>,
+        "skin-enhancer/flexible" => read_body::<FlexibleSkinBody>,
+        "image-relight" => read_body::<RelightBody>,
+        _ => return None,
+    };
+    Some(read(body, place))
+}
+
+fn read_body<T: ImageBody>(body: &Value, place: &JobPlace<'_>) -> Result<ImageWork, Problem> {
+    let submission = check::check::<T>(body, place.store.decoders())?;
+    submission.store_in(place.store, place.space, place.seed).map(|(work, _)| work)
 }
 
 /// Limits the pending webhook deliveries of an account, so that unreachable receivers do not affect other accounts.

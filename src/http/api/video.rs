@@ -11,10 +11,11 @@ use tokio::time::timeout;
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::policy::Action;
 use crate::domain::task::{Gateway, Submission, TaskCommand, TaskRecord, TaskResults, TaskStage, TaskStatus, TaskWork};
-use crate::domain::video::VendorCreationId;
+use crate::domain::video::{VendorCreationId, VideoWork};
 use crate::http::api::image::{check_pending_deliveries, derive_seed, inspect};
 use crate::http::api::task::combined_progress;
 use crate::http::auth::authorize;
+use crate::http::job_body::JobPlace;
 use crate::http::pipeline::{Call, RequestContext};
 use crate::http::request::body::JsonBody;
 use crate::http::request::fields::BodyContext;
@@ -107,6 +108,27 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
     let ended = if wait.is_requested() { wait.until_ended(services, task).await? } else { None };
     let state = ended.map_or(TaskStatus::Created, |record| record.status);
     wait.add_preference_applied(ApiResponse::ok(&echo::submission_view(task, at, &work, &body, state))?)
+}
+
+/// Reads the body of a submission that is no request, and stores its pictures. Returns `None` if there is no such job.
+/// Blocks.
+pub(in crate::http) fn read_work(job: &str, body: &Value, place: &JobPlace<'_>) -> Option<Result<VideoWork, Problem>> {
+    let read = match job {
+        "start-end2video" => read_body::<StartEndVideoBody>,
+        "reference2video" => read_body::<ReferenceVideoBody>,
+        "extend" => read_body::<ExtendVideoBody>,
+        "multiframe" => read_body::<MultiframeBody>,
+        _ => return None,
+    };
+    Some(read(body, place))
+}
+
+fn read_body<T: VideoBody>(body: &Value, place: &JobPlace<'_>) -> Result<VideoWork, Problem> {
+    let id = body.get("video_creation_id").and_then(Value::as_str);
+    let video = VideoToExtend { creation: None, vendor_id: id.and_then(|id| VendorCreationId::parse(id).ok()) };
+    let context = BodyContext::default();
+    let submission = check::check::<T>(body, context, &video, place.tariff, place.store.decoders())?;
+    submission.store_in(place.store, place.space, place.seed)
 }
 
 /// Returns the owner of a new task; `None` for anonymous callers, where those are allowed.

@@ -13,6 +13,7 @@ use super::file::{FlowFile, PollFile, ResultsFile, SearchFile, StateFile};
 use super::request::PreparedRequest;
 use super::template::{ResponseSources, TemplateScope, json_to_value};
 use crate::domain::task::TaskFailure;
+use crate::vendors::credential_mask::CredentialMask;
 use crate::vendors::{VendorError, VendorErrorKind};
 
 /// Maximum length of a vendor's job id, in characters.
@@ -32,12 +33,18 @@ pub(in crate::vendors) struct VendorAnswer {
     pub body: Bytes,
     /// The body, if it is JSON.
     pub json: Option<Json>,
+    /// Applied to all texts of the response.
+    mask: CredentialMask,
 }
 
 impl VendorAnswer {
     pub fn new(status: u16, body: Bytes) -> Self {
         let json = serde_json::from_slice(&body).ok();
-        Self { status, body, json }
+        Self { status, body, json, mask: CredentialMask::default() }
+    }
+
+    pub fn with_mask(self, mask: &CredentialMask) -> Self {
+        Self { mask: mask.clone(), ..self }
     }
 }
 
@@ -46,7 +53,7 @@ impl VendorAnswer {
 pub(in crate::vendors) enum SubmissionMeaning {
     /// Accepted under this id.
     Accepted(String),
-    /// The response is the result.
+    /// The response is the result; none of it is usable if the list is empty.
     Finished(Vec<ResultItem>),
 }
 
@@ -64,6 +71,8 @@ pub(in crate::vendors) enum JobReport {
     Done(Vec<ResultItem>),
     /// Done; another request names the results.
     DoneElsewhere(Box<PreparedCall>),
+    /// Done, but the response names no usable result.
+    DoneWithoutResult(TaskFailure),
     Failed(TaskFailure),
     /// Unknown to the vendor.
     Lost,
@@ -103,6 +112,15 @@ impl ResultPlace {
     }
 }
 
+/// Effect of a request at the vendor, on which the meaning of some statuses depends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RequestEffect {
+    /// It may start a job.
+    StartsJob,
+    /// It starts nothing, so it may be repeated whatever its outcome.
+    StartsNothing,
+}
+
 /// Effect of a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StatusClass {
@@ -121,21 +139,29 @@ impl Profile {
         answer: &VendorAnswer,
         scope: &TemplateScope,
     ) -> Result<SubmissionMeaning, VendorError> {
-        if self.status_class(answer) != StatusClass::Success {
+        if self.status_class(answer, RequestEffect::StartsJob) != StatusClass::Success {
             return Err(self.submission_error(answer));
+        }
+        let scope = &scope_with_status(scope, answer.status);
+        let task = content(flow, answer);
+
+        let refusal = flow.refusal.as_ref().zip(task).and_then(|(refusal, task)| refusal.find_text(task, scope));
+        if let Some(reason) = refusal {
+            let message = format!("the vendor rejected the job ({})", shorten(&reason, &answer.mask));
+            return Err(VendorError::new(VendorErrorKind::Refused, message));
         }
 
         let Some(id) = &flow.id else {
-            let items = self.parse_items(&flow.results, answer, content(flow, answer), scope);
-            let missing = || {
+            let items = self.parse_items(&flow.results, answer, task, scope);
+            let is_about_results = task.is_some_and(|task| has_results(&flow.results, task, scope));
+            let items = items.or_else(|| is_about_results.then(Vec::new));
+            return items.map(SubmissionMeaning::Finished).ok_or_else(|| {
                 let description = self.describe(answer);
                 unknown_outcome(format!("the response to the submission has no result ({description})"))
-            };
-            return items.map(SubmissionMeaning::Finished).ok_or_else(missing);
+            });
         };
 
-        let scope = &scope_with_status(scope, answer.status);
-        let found = id.find(content(flow, answer).unwrap_or(&Json::Null), scope).and_then(usable_id);
+        let found = id.find(task.unwrap_or(&Json::Null), scope).and_then(usable_id);
         found.map(SubmissionMeaning::Accepted).ok_or_else(|| {
             let description = self.describe(answer);
             unknown_outcome(format!("the response to the submission has no task id ({description})"))
@@ -144,8 +170,12 @@ impl Profile {
 
     /// Returns the error for a submission without a status of success.
     pub(in crate::vendors) fn submission_error(&self, answer: &VendorAnswer) -> VendorError {
+        self.error_of_class(answer, self.status_class(answer, RequestEffect::StartsJob))
+    }
+
+    fn error_of_class(&self, answer: &VendorAnswer, class: StatusClass) -> VendorError {
         let description = self.describe(answer);
-        match self.status_class(answer) {
+        match class {
             StatusClass::Busy => busy_error(&description),
             StatusClass::Unserved => unserved_error(&description),
             StatusClass::Refused => {
@@ -159,7 +189,7 @@ impl Profile {
 
     /// Returns the error of an upload. It started nothing, whatever its outcome.
     pub(in crate::vendors) fn upload_error(&self, answer: &VendorAnswer) -> VendorError {
-        let mut error = self.submission_error(answer);
+        let mut error = self.error_of_class(answer, self.status_class(answer, RequestEffect::StartsNothing));
         if error.kind == VendorErrorKind::Unknown {
             error.kind = VendorErrorKind::Unreached;
         }
@@ -173,7 +203,7 @@ impl Profile {
         answer: &VendorAnswer,
         scope: &TemplateScope,
     ) -> Result<Json, VendorError> {
-        if self.status_class(answer) != StatusClass::Success {
+        if self.status_class(answer, RequestEffect::StartsNothing) != StatusClass::Success {
             return Err(self.upload_error(answer));
         }
         let found = answer.json.as_ref().and_then(|json| name.find(json, scope));
@@ -194,6 +224,9 @@ impl Profile {
     ) -> Result<JobReport, VendorError> {
         if self.is_lost(answer.status) {
             return Ok(if poll.next_if_absent { JobReport::Absent } else { JobReport::Lost });
+        }
+        if let Some(failure) = self.coded_failure(answer) {
+            return Ok(JobReport::Failed(failure));
         }
         self.check_read(answer, "the vendor failed to report the status of the task")?;
         let scope = &scope_with_status(scope, answer.status);
@@ -218,7 +251,13 @@ impl Profile {
             return None;
         }
 
-        let state = match poll.state.find(task, scope) {
+        let is_valid = |valid: &ResponseSources| valid.try_find(task, scope) == Ok(Some(Json::Bool(true)));
+        if poll.valid.as_ref().is_some_and(|valid| !is_valid(valid)) {
+            return None;
+        }
+
+        // An expression that does not fit the response says nothing about the job, in particular not that it is absent.
+        let state = match poll.state.try_find(task, scope).ok()? {
             Some(Json::String(state)) => state,
             Some(Json::Bool(state)) => state.to_string(),
             None if poll.next_if_absent => return Some(JobReport::Absent),
@@ -234,13 +273,13 @@ impl Profile {
                     .and_then(|position| u32::try_from(position).ok()),
             },
             StateFile::Running => JobReport::Running { permille: parse_permille(poll, task, scope) },
-            StateFile::Failed => JobReport::Failed(self.failure(poll.failure.as_ref(), task, scope)),
+            StateFile::Failed => JobReport::Failed(self.failure(poll.failure.as_ref(), task, scope, &answer.mask)),
             StateFile::Done => match &flow.results.request {
                 Some(call) => {
                     let request = PreparedRequest::call(self.prefix(), call, scope).ok()?;
                     JobReport::DoneElsewhere(Box::new(PreparedCall(request)))
                 }
-                None => JobReport::Done(self.parse_items(&flow.results, answer, Some(task), scope)?),
+                None => self.done(answer, self.parse_items(&flow.results, answer, Some(task), scope)),
             },
         })
     }
@@ -253,17 +292,28 @@ impl Profile {
         scope: &TemplateScope,
     ) -> Result<JobReport, VendorError> {
         // The vendor reports here why the job failed.
-        if self.status_class(answer) == StatusClass::Refused {
+        if let Some(failure) = self.coded_failure(answer) {
+            return Ok(JobReport::Failed(failure));
+        }
+        if self.status_class(answer, RequestEffect::StartsNothing) == StatusClass::Refused {
             let json = answer.json.as_ref().unwrap_or(&Json::Null);
-            return Ok(JobReport::Failed(self.failure(None, json, scope)));
+            return Ok(JobReport::Failed(self.failure(None, json, scope, &answer.mask)));
         }
         self.check_read(answer, "the vendor failed to report the results of the task")?;
-        let items = self.parse_items(&flow.results, answer, content(flow, answer), scope);
-        items.map(JobReport::Done).ok_or_else(|| self.unreadable_job(answer))
+        let task = content(flow, answer);
+        if task.is_none() && !flow.results.body {
+            return Err(self.unreadable_job(answer));
+        }
+        Ok(self.done(answer, self.parse_items(&flow.results, answer, task, scope)))
+    }
+
+    /// Returns the report of a finished job. One without a usable result is no outage of the vendor.
+    fn done(&self, answer: &VendorAnswer, items: Option<Vec<ResultItem>>) -> JobReport {
+        items.map_or_else(|| JobReport::DoneWithoutResult(no_result_failure(&self.describe(answer))), JobReport::Done)
     }
 
     /// Returns the id of the job that the vendor found by a key; `None` if it found none. Several jobs mean that the
-    /// vendor ignored the key.
+    /// vendor ignored the key. A response of another form does not say that there is no job.
     pub(in crate::vendors) fn parse_search(
         &self,
         search: &SearchFile,
@@ -279,13 +329,12 @@ impl Profile {
         let unreadable = || unknown_outcome(format!("the response to the search is unreadable ({description})"));
         let json = answer.json.as_ref().ok_or_else(unreadable)?;
         let found = match &search.found {
-            Some(found) => found.find(json, scope).unwrap_or(Json::Null),
+            Some(found) => found.try_find(json, scope).ok().flatten().ok_or_else(unreadable)?,
             None => json.clone(),
         };
         let id = |job: &Json| search.id.as_ref().and_then(|id| id.find(job, scope)).and_then(usable_id);
 
         match &found {
-            Json::Null => Ok(None),
             Json::Array(jobs) if jobs.is_empty() => Ok(None),
             Json::Array(jobs) if jobs.len() > 1 => {
                 Err(unknown_outcome(format!("the vendor found {} tasks with one key", jobs.len())))
@@ -310,7 +359,7 @@ impl Profile {
 
     /// Returns `Ok` if a job was cancelled, or the vendor says that it cannot be.
     pub(in crate::vendors) fn parse_cancel(&self, answer: &VendorAnswer) -> Result<(), VendorError> {
-        match self.status_class(answer) {
+        match self.status_class(answer, RequestEffect::StartsNothing) {
             StatusClass::Success | StatusClass::Refused => Ok(()),
             _ if self.is_lost(answer.status) => Ok(()),
             _ => self.check_read(answer, "the vendor failed to cancel the task"),
@@ -320,7 +369,7 @@ impl Profile {
     /// Checks the status of a request that only reads.
     fn check_read(&self, answer: &VendorAnswer, failed: &str) -> Result<(), VendorError> {
         let description = || self.describe(answer);
-        match self.status_class(answer) {
+        match self.status_class(answer, RequestEffect::StartsNothing) {
             StatusClass::Success => Ok(()),
             StatusClass::Busy => Err(busy_error(&description())),
             StatusClass::Unserved => Err(unserved_error(&description())),
@@ -339,17 +388,29 @@ impl Profile {
         self.file().statuses.lost.as_ref().map_or(matches!(status, 404 | 410), |lost| lost.contains(&status))
     }
 
+    /// Returns the failure of a job, if the error code of a response about it means one.
+    fn coded_failure(&self, answer: &VendorAnswer) -> Option<TaskFailure> {
+        let is_error = (400..=599).contains(&answer.status);
+        let code = self.error_code(answer).filter(|code| is_error && self.file().errors.failed.contains(code));
+        let json = answer.json.as_ref()?;
+        code.map(|_| self.failure(None, json, &TemplateScope::new(), &answer.mask))
+    }
+
+    fn error_code(&self, answer: &VendorAnswer) -> Option<String> {
+        self.file().errors.code.as_ref()?.find_text(answer.json.as_ref()?, &TemplateScope::new())
+    }
+
     /// Returns the effect of a response by its error code, the statuses of the profile, and the usual ones.
-    fn status_class(&self, answer: &VendorAnswer) -> StatusClass {
+    fn status_class(&self, answer: &VendorAnswer, effect: RequestEffect) -> StatusClass {
         let status = answer.status;
         if (200..=299).contains(&status) {
             return StatusClass::Success;
         }
 
         let errors = &self.file().errors;
-        let scope = TemplateScope::new();
-        let code = errors.code.as_ref().zip(answer.json.as_ref()).and_then(|(code, json)| code.find_text(json, &scope));
-        if let Some(code) = code.filter(|_| (400..=499).contains(&status)) {
+        let code = self.error_code(answer);
+        let statuses_with_code = if effect == RequestEffect::StartsJob { 400..=499 } else { 400..=599 };
+        if let Some(code) = code.filter(|_| statuses_with_code.contains(&status)) {
             let classes = [
                 (&errors.refused, StatusClass::Refused),
                 (&errors.busy, StatusClass::Busy),
@@ -368,7 +429,7 @@ impl Profile {
             (&statuses.unknown, StatusClass::Unknown),
         ];
         let class = classes.into_iter().find(|(listed, _)| listed.contains(&status)).map(|(_, class)| class);
-        class.unwrap_or_else(|| usual_class(status))
+        class.unwrap_or_else(|| usual_class(status, effect))
     }
 
     /// Returns the failure reported by the vendor.
@@ -377,27 +438,28 @@ impl Profile {
         places: Option<&ResponseSources>,
         json: &Json,
         scope: &TemplateScope,
+        mask: &CredentialMask,
     ) -> TaskFailure {
-        let message = places.and_then(|places| places.find_text(json, scope)).map(|text| shorten(&text));
-        let message = message.or_else(|| self.message(json)).unwrap_or_else(|| "no reason given".to_owned());
+        let message = places.and_then(|places| places.find_text(json, scope)).map(|text| shorten(&text, mask));
+        let message = message.or_else(|| self.message(json, mask)).unwrap_or_else(|| "no reason given".to_owned());
         TaskFailure::new("vendor_failed", &format!("the vendor failed: {message}"))
     }
 
     /// Describes a response: its status, and its message if there is one.
     fn describe(&self, answer: &VendorAnswer) -> String {
-        let message = answer.json.as_ref().and_then(|json| self.message(json));
+        let message = answer.json.as_ref().and_then(|json| self.message(json, &answer.mask));
         let status = answer.status;
         message.map_or_else(|| format!("status {status}"), |message| format!("status {status}: {message}"))
     }
 
-    fn message(&self, json: &Json) -> Option<String> {
+    fn message(&self, json: &Json, mask: &CredentialMask) -> Option<String> {
         let own = self.file().errors.message.as_ref();
         let text = own.and_then(|places| places.find_text(json, &TemplateScope::new()));
         let usual = || {
             let texts = MESSAGE_POINTERS.iter().filter_map(|pointer| json.pointer(pointer)?.as_str());
             texts.into_iter().find(|text| !text.trim().is_empty()).map(str::to_owned)
         };
-        text.or_else(usual).map(|text| shorten(&text))
+        text.or_else(usual).map(|text| shorten(&text, mask))
     }
 
     /// Returns the results that a response names; `None` if there is none, or one of a wrong type.
@@ -459,6 +521,12 @@ fn content<'j>(flow: &FlowFile, answer: &'j VendorAnswer) -> Option<&'j Json> {
     root.pointers().find_map(|pointer| json.pointer(pointer))
 }
 
+/// Returns `true` if a response names results in the form of the profile, usable or not.
+fn has_results(results: &ResultsFile, content: &Json, scope: &TemplateScope) -> bool {
+    let sources = [&results.items, &results.base64, &results.url];
+    sources.into_iter().flatten().next().is_some_and(|source| source.find(content, scope).is_some())
+}
+
 fn scope_with_status(scope: &TemplateScope, status: u16) -> TemplateScope {
     let mut scope = scope.clone();
     scope.insert("status".to_owned(), status.into());
@@ -492,16 +560,23 @@ fn parse_permille(poll: &PollFile, task: &Json, scope: &TemplateScope) -> Option
     (0.0..=1.0).contains(&progress).then_some((progress * 1000.0) as u16)
 }
 
-const fn usual_class(status: u16) -> StatusClass {
-    match status {
-        200..=299 => StatusClass::Success,
-        408 | 425 | 429 | 503 => StatusClass::Busy,
+const fn usual_class(status: u16, effect: RequestEffect) -> StatusClass {
+    match (status, effect) {
+        (200..=299, _) => StatusClass::Success,
+        (425 | 429, _) | (408 | 503, RequestEffect::StartsNothing) => StatusClass::Busy,
         // Wrong credentials, credit or address: nothing was started, and the task is not at fault.
-        300..=399 | 401 | 402 | 403 | 404 | 405 | 407 => StatusClass::Unserved,
-        // A vendor that supports keys may answer 409 while the first call with the key is in progress.
-        409 | 500..=599 => StatusClass::Unknown,
-        _ => StatusClass::Refused,
+        (401 | 402 | 403 | 404 | 405 | 407, _) | (300..=399, RequestEffect::StartsNothing) => StatusClass::Unserved,
+        // A redirect may follow a started job, 408 and 503 may come from a proxy that had passed the request on, and a
+        // vendor that supports keys may answer 409 while the first call with the key is in progress.
+        (0..=399 | 408 | 409 | 500.., _) => StatusClass::Unknown,
+        (400..=499, _) => StatusClass::Refused,
     }
+}
+
+/// Returns the failure of a job that the vendor reports as done, without a usable result.
+pub(in crate::vendors) fn no_result_failure(description: &str) -> TaskFailure {
+    let message = format!("the vendor reports the job as done, but without a usable result ({description})");
+    TaskFailure::new("result_invalid", &message)
 }
 
 fn unserved_error(message: &str) -> VendorError {
@@ -516,7 +591,7 @@ pub(in crate::vendors) fn unknown_outcome(message: String) -> VendorError {
     VendorError::new(VendorErrorKind::Unknown, message)
 }
 
-/// Shortens text of a vendor and puts it in one line.
-fn shorten(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MESSAGE_MAX).collect()
+/// Shortens text of a vendor and puts it in one line, without credentials.
+fn shorten(text: &str, mask: &CredentialMask) -> String {
+    mask.apply(text).chars().map(|c| if c.is_control() { ' ' } else { c }).take(MESSAGE_MAX).collect()
 }

@@ -379,16 +379,18 @@ fn check_flow(name: &str, flow: &FlowFile, findings: &mut Vec<Finding>) {
         findings.push((near.clone(), format!("{place}: `poll` needs `id`, the place of the vendor's id")));
     }
 
-    let mut names = Vec::new();
-    flow.id.iter().for_each(|id| id.variables(&mut names));
-    check_names(&format!("{place}.id"), names, &["response", "status", "key", "maps", "vars"], &[], findings);
+    for (part, source) in [("id", &flow.id), ("refusal", &flow.refusal)] {
+        let mut names = Vec::new();
+        source.iter().for_each(|source| source.variables(&mut names));
+        check_names(&format!("{place}.{part}"), names, &["response", "status", "key", "maps", "vars"], &[], findings);
+    }
 
     for poll in &flow.poll {
         let mut names = Vec::new();
         poll.path.variables(&mut names);
         poll.query.values().chain(&poll.json).for_each(|template| template.variables(&mut names));
         check_names(&format!("{place}.poll"), names, &JOB_SCOPE_NAMES, &[], findings);
-        let sources = [&poll.echo, &poll.progress, &poll.queue_position, &poll.failure];
+        let sources = [&poll.valid, &poll.echo, &poll.progress, &poll.queue_position, &poll.failure];
         let sources = sources.into_iter().flatten().chain([&poll.state]);
         check_sources(&format!("{place}.poll"), sources, findings);
     }

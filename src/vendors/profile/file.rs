@@ -21,6 +21,8 @@ pub(in crate::vendors) struct ProfileFile {
     pub headers: IndexMap<String, String>,
     pub recovery: Option<RecoveryFile>,
     pub key_header: Option<String>,
+    /// Time that a submission may take, unless the settings say otherwise. For vendors whose response is the result.
+    pub submit_seconds: Option<u32>,
     pub statuses: StatusesFile,
     pub errors: ErrorsFile,
     pub maps: IndexMap<String, IndexMap<String, Json>>,
@@ -36,6 +38,7 @@ pub(in crate::vendors) struct ProfileFile {
 #[serde(deny_unknown_fields)]
 pub(in crate::vendors) struct AuthFile {
     pub header: Option<String>,
+    /// `Basic` means that the key is `user:password`.
     pub scheme: Option<String>,
     pub query: Option<String>,
 }
@@ -79,6 +82,8 @@ pub(in crate::vendors) struct ErrorsFile {
     pub refused: Vec<String>,
     pub busy: Vec<String>,
     pub unserved: Vec<String>,
+    /// In a response about a job: it has failed.
+    pub failed: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -164,6 +169,8 @@ pub(in crate::vendors) struct FlowFile {
     pub root: Option<ResponseSources>,
     /// The vendor's id; without it, the response to the submission is the result.
     pub id: Option<ResponseSources>,
+    /// In a successful response to the submission: why there is no job.
+    pub refusal: Option<ResponseSources>,
     #[serde(default)]
     pub poll: Vec<PollFile>,
     pub results: ResultsFile,
@@ -191,6 +198,8 @@ pub(in crate::vendors) struct PollFile {
     #[serde(default)]
     pub query: IndexMap<String, BodyTemplate>,
     pub json: Option<BodyTemplate>,
+    /// Must be true; otherwise the response is unreadable.
+    pub valid: Option<ResponseSources>,
     pub state: ResponseSources,
     pub states: IndexMap<String, StateFile>,
     /// Meaning of a state that is not in `states`.
@@ -223,6 +232,8 @@ pub(in crate::vendors) struct ResultsFile {
     pub items: Option<ResponseSources>,
     /// In an item: the URL.
     pub url: Option<ResponseSources>,
+    /// `true` if the URL may be a `data:` URI, so that the response is as large as a file.
+    pub inline: bool,
     /// In an item: the file in base64, or as a `data:` URI.
     pub base64: Option<ResponseSources>,
     /// Request whose response is the file of an item.
@@ -335,6 +346,7 @@ impl ProfileFile {
             auth: self.auth.or(base.auth),
             recovery: self.recovery.or(base.recovery),
             key_header: self.key_header.or(base.key_header),
+            submit_seconds: self.submit_seconds.or(base.submit_seconds),
             statuses: if is_plain(&self.statuses) { base.statuses } else { self.statuses },
             errors: if self.errors.message.is_none() && self.errors.code.is_none() { base.errors } else { self.errors },
             upload: self.upload.or(base.upload),

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use minijinja::Value;
 use serde_json::Value as Json;
@@ -24,7 +25,7 @@ pub(in crate::vendors) mod scope;
 mod shipped;
 pub(in crate::vendors) mod template;
 
-pub use picture::PictureUrl;
+pub use scope::JOB_NAMES;
 pub use shipped::SHIPPED_PROFILES;
 
 use file::{FlowFile, JobFile, ProfileFile};
@@ -172,9 +173,21 @@ impl Profile {
         self.file.key_header.as_deref()
     }
 
+    /// Returns the time that a submission may take, if it is longer than usual.
+    #[must_use]
+    pub fn submit_timeout(&self) -> Option<Duration> {
+        self.file.submit_seconds.map(u64::from).map(Duration::from_secs)
+    }
+
     /// Returns the names of its jobs.
     pub fn jobs(&self) -> impl Iterator<Item = &str> {
         self.file.jobs.keys().map(String::as_str)
+    }
+
+    /// Returns the gateway of a job; `None` if there is no job of this name in any profile.
+    #[must_use]
+    pub fn gateway_of_job(name: &str) -> Option<Gateway> {
+        scope::JOB_NAMES.contains(&name).then(|| check::gateway_of(name))
     }
 
     /// Returns `true` if the profile has a job of this gateway.
@@ -191,8 +204,8 @@ impl Profile {
             return self.file.jobs.contains_key(name) && self.file.stream.is_some();
         }
         let Some(job) = self.file.jobs.get(name) else { return false };
-        // URLs of pictures that have still to be fetched do not matter, nor does the URL of this service.
-        let access = picture::PictureAccess::trial(Some(Arc::new(|_| String::new())));
+        // Pictures that have still to be fetched do not matter.
+        let access = picture::PictureAccess::trial();
         let Some(scope) = scope::work_scope(work, &access) else { return true };
         let scope = self.submission_scope(job, scope, "key", None);
         PreparedRequest::submission(self.prefix(), job, self.document(job), &scope).is_ok()

@@ -10,6 +10,7 @@ use super::template::{ResponseSources, TemplateScope};
 use crate::domain::music::{MusicStreamItem, SoundFileIndex, SoundFormat, TitleIndex};
 use crate::domain::task::TaskFailure;
 use crate::domain::value::Text;
+use crate::vendors::credential_mask::CredentialMask;
 
 /// Maximum length of a piece in seconds: one day, so that sums stay small.
 const SECONDS_MAX: f64 = 86_400.0;
@@ -43,6 +44,7 @@ impl Profile {
         stream: &StreamFile,
         event: Option<&str>,
         line: &[u8],
+        mask: &CredentialMask,
     ) -> Option<VendorMusicLine> {
         if stream.end.as_ref().is_some_and(|end| end.as_bytes() == line.trim_ascii()) {
             return Some(VendorMusicLine::Complete);
@@ -58,12 +60,12 @@ impl Profile {
             None => event.unwrap_or_default().to_owned(),
         };
 
-        let message = Message { stream, json: &message, scope: &scope };
+        let message = Message { stream, json: &message, scope: &scope, mask };
         let item = match stream.kinds.get(&kind) {
             None => return Some(VendorMusicLine::Other),
             Some(MessageFile::Complete) => return Some(VendorMusicLine::Complete),
             Some(MessageFile::Error) => {
-                return Some(VendorMusicLine::Failed(self.failure(None, message.json, &scope)));
+                return Some(VendorMusicLine::Failed(self.failure(None, message.json, &scope, mask)));
             }
             Some(MessageFile::Length) => message.length(),
             Some(MessageFile::Title) => message.title(),
@@ -79,6 +81,7 @@ struct Message<'m> {
     stream: &'m StreamFile,
     json: &'m Json,
     scope: &'m TemplateScope,
+    mask: &'m CredentialMask,
 }
 
 impl Message<'_> {
@@ -102,7 +105,7 @@ impl Message<'_> {
         let tags = match self.find(self.stream.tags.as_ref()) {
             None => Vec::new(),
             Some(Json::Array(tags)) => {
-                let tags = tags.iter().take(TAGS_MAX).map(|tag| Some(truncate(tag.as_str()?, TAG_MAX)));
+                let tags = tags.iter().take(TAGS_MAX).map(|tag| Some(self.truncate(tag.as_str()?, TAG_MAX)));
                 tags.collect::<Option<_>>()?
             }
             Some(_) => return None,
@@ -112,7 +115,11 @@ impl Message<'_> {
             prompt: self.index(self.stream.prompt_index.as_ref(), 0)?,
             copy: self.index(self.stream.copy_index.as_ref(), 0)?,
         };
-        Some(MusicStreamItem::Title { index, title: Text::from_recorded(truncate(title.as_str()?, TITLE_MAX)), tags })
+        Some(MusicStreamItem::Title {
+            index,
+            title: Text::from_recorded(self.truncate(title.as_str()?, TITLE_MAX)),
+            tags,
+        })
     }
 
     /// Parses a chunk of sound. One without sample rate or channels cannot be played and is invalid. The encoding is
@@ -125,7 +132,7 @@ impl Message<'_> {
         let sample_rate = self.number(self.stream.sample_rate.as_ref())?;
         let channels = u8::try_from(self.number(self.stream.channels.as_ref())?).ok()?;
         let encoding = match self.find(self.stream.encoding.as_ref()) {
-            Some(Json::String(encoding)) => truncate(&encoding, ENCODING_MAX),
+            Some(Json::String(encoding)) => self.truncate(&encoding, ENCODING_MAX),
             Some(_) => return None,
             None => self.stream.default_encoding.clone().unwrap_or_default(),
         };
@@ -135,6 +142,12 @@ impl Message<'_> {
         let data = STANDARD.decode(data.as_str()?).ok().filter(|data| is_valid && !data.is_empty())?;
         let format = SoundFormat { sample_rate, channels, encoding: Text::from_recorded(encoding) };
         Some(MusicStreamItem::Sound { index, format, data })
+    }
+
+    /// Shortens text of a vendor and puts it in one line, without credentials.
+    fn truncate(&self, text: &str, characters: usize) -> String {
+        let text = self.mask.apply(text.trim());
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(characters).collect()
     }
 
     fn index(&self, source: Option<&ResponseSources>, absent: u16) -> Option<u16> {
@@ -170,10 +183,4 @@ pub(in crate::vendors) fn detect_encoding(bytes: &[u8]) -> &'static str {
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within the range that is checked")]
 fn millis(seconds: f64) -> Option<u64> {
     (0.0..=SECONDS_MAX).contains(&seconds).then(|| (seconds * 1000.0).round() as u64)
-}
-
-/// Shortens text of a vendor and puts it in one line.
-fn truncate(text: &str, characters: usize) -> String {
-    let one_line = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
-    one_line.take(characters).collect()
 }

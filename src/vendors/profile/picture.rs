@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,31 +14,34 @@ use crate::domain::image::Picture;
 
 /// Reads the bytes of a picture. Blocks.
 pub(in crate::vendors) type ReadPicture = Arc<dyn Fn(&Picture) -> Option<Vec<u8>> + Send + Sync>;
-/// Returns the URL under which this service serves an input picture to the vendor.
-pub type PictureUrl = Arc<dyn Fn(&Picture) -> String + Send + Sync>;
 
 /// Access to the pictures of one request.
 pub(in crate::vendors) struct PictureAccess {
     /// `None` in a trial, in which every form is empty.
     read: Option<ReadPicture>,
-    url: Option<PictureUrl>,
     /// Names that uploads gave to pictures.
     uploads: Vec<(Picture, Value)>,
     /// Pictures that templates want uploaded.
     wanted: Mutex<Vec<Picture>>,
+    has_failed: AtomicBool,
 }
 
 impl PictureAccess {
     /// Returns the access of a trial, which only finds out what a request needs.
-    pub fn trial(url: Option<PictureUrl>) -> Arc<Self> {
-        let wanted = Mutex::default();
-        Arc::new(Self { read: None, url, uploads: Vec::new(), wanted })
+    pub fn trial() -> Arc<Self> {
+        let (wanted, has_failed) = (Mutex::default(), AtomicBool::default());
+        Arc::new(Self { read: None, uploads: Vec::new(), wanted, has_failed })
     }
 
     /// Returns the access of a request.
-    pub fn new(read: ReadPicture, url: Option<PictureUrl>, uploads: Vec<(Picture, Value)>) -> Arc<Self> {
-        let wanted = Mutex::default();
-        Arc::new(Self { read: Some(read), url, uploads, wanted })
+    pub fn new(read: ReadPicture, uploads: Vec<(Picture, Value)>) -> Arc<Self> {
+        let (wanted, has_failed) = (Mutex::default(), AtomicBool::default());
+        Arc::new(Self { read: Some(read), uploads, wanted, has_failed })
+    }
+
+    /// Returns `true` if a picture could not be read. The templates are not at fault then.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
     }
 
     /// Returns the pictures to upload first, each once.
@@ -60,7 +64,10 @@ impl PictureInput {
     /// Returns the bytes; none in a trial.
     pub fn bytes(&self) -> Result<Vec<u8>, Error> {
         let Some(read) = &self.access.read else { return Ok(Vec::new()) };
-        read(&self.picture).ok_or_else(|| invalid("cannot read an input picture"))
+        read(&self.picture).ok_or_else(|| {
+            self.access.has_failed.store(true, Ordering::Relaxed);
+            invalid("cannot read an input picture")
+        })
     }
 }
 
@@ -98,16 +105,6 @@ pub(super) fn data_uri(value: &Value) -> Result<Value, Error> {
     map_pictures(value, &|picture| {
         let media_type = picture.picture.format.media_type();
         Ok(Value::from(format!("data:{media_type};base64,{}", STANDARD.encode(picture.bytes()?))))
-    })
-}
-
-/// Filter: a URL of this service.
-pub(super) fn url(value: &Value) -> Result<Value, Error> {
-    map_pictures(value, &|picture| {
-        let url = picture.access.url.as_ref();
-        let url =
-            url.ok_or_else(|| invalid("the vendor fetches pictures from this service, which needs public_url"))?;
-        Ok(Value::from(url(&picture.picture)))
     })
 }
 

@@ -10,7 +10,7 @@ use url::form_urlencoded;
 
 use super::file::{CallFile, HttpMethod, JobFile, UploadFile};
 use super::picture::PictureInput;
-use super::template::{BodyTemplate, TemplateError, TemplateScope, TextTemplate, json_to_value};
+use super::template::{BodyTemplate, TemplateError, TemplateScope, TextTemplate, json_to_value, value_to_text};
 
 /// A request to a vendor, below its base URL and without credentials.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,7 +111,7 @@ fn path(
 
     for (name, template) in query {
         for value in template.to_values(scope)? {
-            pairs.append_pair(name, &value.to_string());
+            pairs.append_pair(name, &value_to_text(&value));
             is_empty = false;
         }
     }
@@ -144,7 +144,7 @@ fn body(
 
 fn form_content(value: &Value) -> Result<FormContent, TemplateError> {
     let Some(picture) = value.downcast_object_ref::<PictureInput>() else {
-        return Ok(FormContent::Text(value.to_string()));
+        return Ok(FormContent::Text(value_to_text(value)));
     };
     let bytes = picture.bytes().map_err(|error| TemplateError::from(&error))?;
     let media_type = picture.picture.format.media_type();
@@ -152,23 +152,24 @@ fn form_content(value: &Value) -> Result<FormContent, TemplateError> {
 }
 
 impl PreparedBody {
-    /// Encodes the body. The boundary of a form is `mark`, extended until no text contains it.
-    pub fn encode(self, mark: &str) -> EncodedBody {
+    /// Encodes the body. The boundary of a form is the given one, which must be random, extended until no content
+    /// contains it.
+    pub fn encode(self, boundary: &str) -> EncodedBody {
         match self {
             Self::Empty => EncodedBody { content_type: None, bytes: Bytes::new() },
             Self::Json(json) => {
                 EncodedBody { content_type: Some("application/json".to_owned()), bytes: json.to_string().into() }
             }
-            Self::Form(parts) => encode_form(parts, mark),
+            Self::Form(parts) => encode_form(parts, boundary),
         }
     }
 }
 
-fn encode_form(parts: Vec<FormPart>, mark: &str) -> EncodedBody {
-    let mut boundary = mark.to_owned();
+fn encode_form(parts: Vec<FormPart>, boundary: &str) -> EncodedBody {
+    let mut boundary = boundary.to_owned();
     let has_boundary = |part: &FormPart, boundary: &str| match &part.content {
         FormContent::Text(text) => text.contains(boundary),
-        // The key of a submission is not known before, so no picture contains it.
+        // A picture was chosen before the boundary, so it contains a random one only by chance.
         FormContent::File { .. } => false,
     };
     while parts.iter().any(|part| has_boundary(part, &boundary)) {

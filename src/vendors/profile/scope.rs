@@ -7,14 +7,14 @@ use minijinja::{Error, ErrorKind, Value};
 use serde_json::Value as Json;
 
 use super::picture::{PictureAccess, PictureInput};
-use super::template::{TemplateScope, json_to_value};
+use super::template::{TemplateScope, json_to_value, value_to_text};
 use crate::domain::image::{ImageJob, Picture, PictureSource, SkinMode};
 use crate::domain::parameter::{JobParameter, JobParameters};
 use crate::domain::task::{TaskKind, TaskWork};
 use crate::domain::video::VideoJob;
 
 /// Names of all jobs in profiles: the submission endpoints of this service, and `music`.
-pub(in crate::vendors) const JOB_NAMES: [&str; 12] = [
+pub const JOB_NAMES: [&str; 12] = [
     "image-upscaler",
     "image-upscaler-precision-v2",
     "image-style-transfer",
@@ -226,7 +226,7 @@ impl Object for ValueMap {
         if key.is_undefined() {
             return None;
         }
-        let key = key.to_string();
+        let key = value_to_text(key);
         let entry = self.entries.iter().find(|(name, _)| *name == key);
         Some(entry.map_or_else(
             || {

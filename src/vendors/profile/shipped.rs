@@ -16,17 +16,23 @@ macro_rules! shipped {
 
 /// Every profile and every document.
 const FILES: &[ShippedFile] = shipped![
+    "a1111.toml",
     "comfyui.toml",
     "comfyui/image-to-image.json",
     "comfyui/upscale.json",
+    "fal.toml",
     "magnific.toml",
     "mediary.toml",
+    "openai.toml",
+    "replicate.toml",
     "sonilo.toml",
+    "stability.toml",
     "vidu.toml",
 ];
 
 /// Names of the shipped profiles.
-pub const SHIPPED_PROFILES: [&str; 5] = ["mediary", "magnific", "vidu", "sonilo", "comfyui"];
+pub const SHIPPED_PROFILES: [&str; 10] =
+    ["mediary", "magnific", "vidu", "sonilo", "comfyui", "a1111", "replicate", "fal", "openai", "stability"];
 
 /// Returns the text of a shipped file.
 pub(super) fn find(path: &str) -> Option<&'static str> {

@@ -25,7 +25,7 @@ static PATH: LazyLock<Environment<'static>> = LazyLock::new(|| {
         if value.is_undefined() {
             return minijinja::escape_formatter(out, state, value);
         }
-        out.write_str(&encode_segment(&value.to_string())).map_err(Error::from)
+        out.write_str(&encode_segment(&value_to_text(value))).map_err(Error::from)
     });
     environment
 });
@@ -34,10 +34,13 @@ fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    environment.set_formatter(|out, state, value| match value.kind() {
+        ValueKind::Bool => out.write_str(&value_to_text(value)).map_err(Error::from),
+        _ => minijinja::escape_formatter(out, state, value),
+    });
     environment.add_filter("flatten", join_lists);
     environment.add_filter("base64", picture::base64);
     environment.add_filter("data_uri", picture::data_uri);
-    environment.add_filter("url", picture::url);
     environment.add_filter("uploaded", picture::uploaded);
     environment
 }
@@ -56,6 +59,7 @@ impl TemplateExpression {
 
     fn parse(inner: &str) -> Result<Self, String> {
         TEXT.compile_expression(inner).map_err(|error| describe(&error))?;
+        check_filters(inner)?;
         Ok(Self(inner.to_owned()))
     }
 
@@ -79,6 +83,7 @@ pub(in crate::vendors) struct TextTemplate(String);
 impl TextTemplate {
     pub fn parse(text: &str) -> Result<Self, String> {
         TEXT.template_from_str(text).map_err(|error| describe(&error))?;
+        check_filters(text)?;
         Ok(Self(text.to_owned()))
     }
 
@@ -199,17 +204,22 @@ impl ResponseSource {
         TextTemplate::parse(text).map(Self::Pointer)
     }
 
-    /// Returns the value at this place; `None` if there is none or it is `null`.
-    fn find(&self, root: &Json, scope: &TemplateScope) -> Option<Json> {
+    /// Returns the value at this place; `None` if there is none or it is `null`. An error means that an expression does
+    /// not fit the response.
+    fn try_find(&self, root: &Json, scope: &TemplateScope) -> Result<Option<Json>, TemplateError> {
         let found = match self {
-            Self::Pointer(pointer) => root.pointer(&pointer.render(scope).ok()?)?.clone(),
+            Self::Pointer(pointer) => root.pointer(&pointer.render(scope)?).cloned(),
             Self::Expression(expression) => {
                 let mut scope = scope.clone();
                 scope.entry("response".to_owned()).or_insert_with(|| json_to_value(root));
-                value_to_json(&expression.evaluate(&scope).ok()?).ok()??
+                value_to_json(&expression.evaluate(&scope)?)?
             }
         };
-        Some(found).filter(|found| !found.is_null())
+        Ok(found.filter(|found| !found.is_null()))
+    }
+
+    fn find(&self, root: &Json, scope: &TemplateScope) -> Option<Json> {
+        self.try_find(root, scope).ok().flatten()
     }
 
     fn variables(&self, names: &mut Vec<String>) {
@@ -227,6 +237,16 @@ pub(in crate::vendors) struct ResponseSources(pub Vec<ResponseSource>);
 impl ResponseSources {
     pub fn find(&self, root: &Json, scope: &TemplateScope) -> Option<Json> {
         self.0.iter().find_map(|source| source.find(root, scope))
+    }
+
+    /// Returns the first value, or an error if an expression before it does not fit the response.
+    pub fn try_find(&self, root: &Json, scope: &TemplateScope) -> Result<Option<Json>, TemplateError> {
+        for source in &self.0 {
+            if let Some(found) = source.try_find(root, scope)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the first text that is not blank.
@@ -274,6 +294,46 @@ fn describe(error: &Error) -> String {
     }
 }
 
+/// Checks that all filters exist, which the template engine does only when it applies them.
+fn check_filters(template: &str) -> Result<(), String> {
+    for name in filter_names(template) {
+        if name == "url" {
+            return Err(
+                "there is no filter `url`, because this service serves no pictures to vendors; the forms of a \
+                        picture are base64, data_uri and uploaded"
+                    .to_owned(),
+            );
+        }
+        let applied = TEXT.compile_expression(&format!("'' | {name}")).and_then(|filter| filter.eval(()).map(|_| ()));
+        if applied.is_err_and(|error| error.kind() == ErrorKind::UnknownFilter) {
+            return Err(format!(
+                "there is no filter `{name}`; those of MiniJinja and flatten, base64, data_uri, uploaded"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the names after each `|`, except in strings.
+fn filter_names(template: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut quote = None;
+    for (index, character) in template.char_indices() {
+        match (quote, character) {
+            (Some(open), _) if open == character => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(character),
+            (None, '|') => {
+                let rest = template[index + 1..].trim_start();
+                let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+                names.extend((end > 0).then(|| &rest[..end]));
+            }
+            (None, _) => {}
+        }
+    }
+    names
+}
+
 /// Filter: the items of all lists in a list.
 fn join_lists(lists: &Value) -> Result<Value, Error> {
     let mut items = Vec::new();
@@ -292,10 +352,18 @@ fn flatten(value: Value) -> Vec<Value> {
     }
 }
 
+/// Returns a value as text. Booleans are written as in JSON, not as the template engine writes them.
+pub(in crate::vendors) fn value_to_text(value: &Value) -> String {
+    match value.kind() {
+        ValueKind::Bool => value.is_true().to_string(),
+        _ => value.to_string(),
+    }
+}
+
 /// Converts a value to JSON; `None` if it is undefined. A picture needs a filter that says in which form.
 pub(in crate::vendors) fn value_to_json(value: &Value) -> Result<Option<Json>, TemplateError> {
     if value.downcast_object_ref::<PictureInput>().is_some() {
-        let filters = "base64, data_uri, url or uploaded";
+        let filters = "base64, data_uri or uploaded";
         return Err(TemplateError(format!("a picture in JSON needs a filter that says in which form: {filters}")));
     }
 

@@ -3,6 +3,7 @@
 use crate::environment::Environment;
 use crate::outbound::client::CallFailure;
 use crate::outbound::vendor_client::{VendorCallKind, VendorClient, VendorRequest, VendorResponse};
+use crate::vendors::credential_mask::CredentialMask;
 use crate::vendors::profile::answer::VendorAnswer;
 use crate::vendors::profile::request::PreparedRequest;
 use crate::vendors::{VendorError, VendorErrorKind};
@@ -11,7 +12,8 @@ use crate::vendors::{VendorError, VendorErrorKind};
 #[derive(Clone)]
 pub(super) struct VendorConnection {
     pub caller: VendorClient,
-    pub api_key: Option<String>,
+    /// Applied to all messages of the vendor.
+    pub mask: CredentialMask,
     pub environment: Environment,
 }
 
@@ -28,7 +30,8 @@ impl VendorConnection {
         response_bytes: usize,
         failed: &str,
     ) -> Result<VendorResponse, VendorError> {
-        self.send(VendorCallKind::Read, to_vendor_request(request, "mediary", response_bytes), failed).await
+        let request = self.to_vendor_request(request, response_bytes);
+        self.send(VendorCallKind::Read, request, failed).await
     }
 
     /// Downloads a file from the vendor itself.
@@ -37,7 +40,7 @@ impl VendorConnection {
         request: PreparedRequest,
         response_bytes: usize,
     ) -> Result<VendorResponse, CallFailure> {
-        let request = to_vendor_request(request, "mediary", response_bytes);
+        let request = self.to_vendor_request(request, response_bytes);
         self.caller.send(VendorCallKind::Download, request, self.environment.now()).await
     }
 
@@ -49,6 +52,17 @@ impl VendorConnection {
     ) -> Result<VendorResponse, VendorError> {
         let result = self.caller.send(kind, request, self.environment.now()).await;
         result.map_err(|failure| self.mask_error(no_response_error(&failure, failed)))
+    }
+
+    /// Encodes a request. The boundary of a form is random, so that no content can be made to contain it.
+    pub fn to_vendor_request(&self, request: PreparedRequest, response_bytes: usize) -> VendorRequest {
+        let boundary = self.environment.random_uuid().simple().to_string();
+        to_vendor_request(request, &boundary, response_bytes)
+    }
+
+    /// Returns a response without its head.
+    pub fn to_answer(&self, response: &VendorResponse) -> VendorAnswer {
+        VendorAnswer::new(response.status, response.body.clone()).with_mask(&self.mask)
     }
 
     /// Completes an error with data of its response.
@@ -64,26 +78,13 @@ impl VendorConnection {
 
     /// Returns text of a vendor with credentials masked.
     pub fn mask_api_key(&self, text: &str) -> String {
-        match &self.api_key {
-            Some(key) => text.replace(key.as_str(), "********"),
-            None => text.to_owned(),
-        }
+        self.mask.apply(text)
     }
 }
 
-/// Returns a response without its head.
-pub(super) fn to_answer(response: &VendorResponse) -> VendorAnswer {
-    VendorAnswer::new(response.status, response.body.clone())
-}
-
-/// Encodes a request; `mark` is the boundary of a form.
-pub(in crate::vendors) fn to_vendor_request(
-    request: PreparedRequest,
-    mark: &str,
-    response_bytes: usize,
-) -> VendorRequest {
+fn to_vendor_request(request: PreparedRequest, boundary: &str, response_bytes: usize) -> VendorRequest {
     let PreparedRequest { method, path, headers, body } = request;
-    let encoded = body.encode(mark);
+    let encoded = body.encode(boundary);
     let content_type = encoded.content_type;
     VendorRequest { method: method.as_str(), path, headers, content_type, body: encoded.bytes, response_bytes }
 }

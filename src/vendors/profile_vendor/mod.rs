@@ -3,8 +3,8 @@
 //! The vendors are stateless but for results that could not be stored: the log contains the reference of a job,
 //! `<family>:<id at the vendor>`, or the bare id if the profile gives no family.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -14,31 +14,37 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::domain::ids::TaskId;
 use crate::domain::image::{INPUT_BYTES_MAX, Picture, PictureSource};
-use crate::domain::task::{Gateway, TaskResults, TaskWork, VendorReference};
+use crate::domain::task::{Gateway, TaskResults, TaskWork, VendorKey, VendorReference};
 use crate::domain::value::Text;
 use crate::domain::video::Clip;
 use crate::environment::Environment;
 use crate::media::store::{MediaArea, MediaStore};
 use crate::outbound::fetch::Fetcher;
 use crate::outbound::vendor_client::{RESPONSE_BYTES_MAX, VendorClient, VendorRequest};
+use crate::vendors::credential_mask::CredentialMask;
+use crate::vendors::local::IsJobWanted;
+use crate::vendors::profile::Profile;
 use crate::vendors::profile::answer::{JobReport, ResultItem, SubmissionMeaning};
 use crate::vendors::profile::file::{FlowFile, JobFile};
 use crate::vendors::profile::picture::{PictureAccess, PictureInput, ReadPicture};
 use crate::vendors::profile::request::PreparedRequest;
 use crate::vendors::profile::scope::{job_name, work_scope};
 use crate::vendors::profile::template::{TemplateError, TemplateScope, encode_segment, json_to_value};
-use crate::vendors::profile::{PictureUrl, Profile};
 use crate::vendors::{
     JobProgress, ResultFetchError, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob,
 };
 
 mod connection;
+mod in_hand;
 mod music;
+mod preview;
 mod result_fetcher;
 
 pub use music::{ProfileMusic, ProfileMusicOptions};
+pub use preview::{PreviewTarget, ReadPictureBytes, preview_submission};
 
-use connection::{VendorConnection, to_answer, to_vendor_request};
+use connection::VendorConnection;
+use in_hand::JobsInHand;
 use result_fetcher::ResultFetcher;
 
 /// Maximum number of picture bytes being sent to the vendor. Each is held three times while its request is built (file,
@@ -48,10 +54,6 @@ const IN_FLIGHT_BYTES_MAX: u64 = 128 << 20;
 const BYTES_PER_PERMIT: u64 = 64 << 10;
 /// Id of a job that does not exist, for health checks.
 const NONEXISTENT_JOB_ID: &str = "00000000-0000-0000-0000-000000000000";
-/// Maximum bytes of results that wait in memory to be stored. Beyond that, the oldest ones are lost.
-const IN_HAND_BYTES_MAX: usize = 512 << 20;
-
-const UNREADABLE_PICTURE: &str = "cannot read an input picture; nothing was sent";
 
 /// Options of a vendor, besides its profile.
 #[derive(Clone)]
@@ -68,10 +70,10 @@ pub struct ProfileVendorOptions {
     pub search_path: Option<String>,
     /// Webhook URL of a task; without it, the vendor gets none.
     pub webhook_url: Option<Arc<dyn Fn(TaskId) -> String + Send + Sync>>,
-    /// URL of an input picture, for vendors that fetch them.
-    pub picture_url: Option<PictureUrl>,
     /// Masked in all messages of the vendor.
     pub api_key: Option<String>,
+    /// Returns `false` for a job whose task has ended.
+    pub is_wanted: IsJobWanted,
 }
 
 /// Vendor of images or videos with the protocol of a profile. Cheap to clone.
@@ -84,34 +86,10 @@ pub struct ProfileVendor {
     result_fetcher: ResultFetcher,
     upload_budget: Arc<Semaphore>,
     in_hand: Arc<Mutex<JobsInHand>>,
+    /// `true` once the vendor accepted a job under another id than the one of the profile's search. Then a search finds
+    /// nothing out.
+    ignores_ids: Arc<AtomicBool>,
     progress_notify: Arc<Notify>,
-}
-
-/// Results that were received and could not be stored yet.
-#[derive(Default)]
-struct JobsInHand {
-    jobs: HashMap<VendorReference, Vec<ResultItem>>,
-    order: Vec<VendorReference>,
-}
-
-impl JobsInHand {
-    fn keep(&mut self, reference: VendorReference, items: Vec<ResultItem>) {
-        let size = |items: &[ResultItem]| items.iter().map(|item| item.file.bytes_in_hand()).sum::<usize>();
-        let mut total = size(&items) + self.jobs.values().map(|items| size(items)).sum::<usize>();
-
-        while total > IN_HAND_BYTES_MAX && !self.order.is_empty() {
-            let oldest = self.order.remove(0);
-            total -= self.jobs.remove(&oldest).map_or(0, |items| size(&items));
-            tracing::error!(reference = oldest.as_str(), "result lost: not stored, and too many others wait for that");
-        }
-        self.order.push(reference.clone());
-        self.jobs.insert(reference, items);
-    }
-
-    fn discard(&mut self, reference: &VendorReference) {
-        self.jobs.remove(reference);
-        self.order.retain(|other| other != reference);
-    }
 }
 
 impl ProfileVendor {
@@ -127,7 +105,8 @@ impl ProfileVendor {
         environment: Environment,
     ) -> Self {
         let fail_points = environment.fail_points();
-        let connection = VendorConnection { caller, api_key: options.api_key.clone(), environment };
+        let mask = CredentialMask::new(options.api_key.as_deref());
+        let connection = VendorConnection { caller, mask, environment };
         let result_fetcher = ResultFetcher::new(fetcher, connection.clone(), store.clone(), fail_points);
         let upload_budget = Arc::new(Semaphore::new(permits(IN_FLIGHT_BYTES_MAX) as usize));
         Self {
@@ -138,6 +117,7 @@ impl ProfileVendor {
             result_fetcher,
             upload_budget,
             in_hand: Arc::default(),
+            ignores_ids: Arc::default(),
             progress_notify: Arc::default(),
         }
     }
@@ -152,21 +132,32 @@ impl ProfileVendor {
         let uploads = self.upload_pictures(&job, definition).await?;
         let family = Profile::family(name, definition).to_owned();
         let key = job.key.clone();
-        let work = job.work.clone();
         let (request, scope) = self.encode_submission(job, uploads, self.result_bytes(flow)).await?;
         let response = self.connection.submit(request).await?;
-        let answer = to_answer(&response);
+        let answer = self.connection.to_answer(&response);
 
         let meaning = self
             .profile
             .parse_submission(flow, &answer, &scope)
             .map_err(|error| self.connection.complete_error(&response, error))?;
         match meaning {
-            SubmissionMeaning::Accepted(id) => Ok(Submitted::Accepted(vendor_reference(&family, &id))),
+            SubmissionMeaning::Accepted(id) => {
+                self.note_ignored_id(flow, &scope, &id);
+                Ok(Submitted::Accepted(vendor_reference(&family, &id)))
+            }
             SubmissionMeaning::Finished(items) => {
                 let reference = vendor_reference(&family, key.as_str());
-                Ok(self.store_in_hand(reference, items, work.gateway()).await)
+                Ok(self.store_in_hand(reference, key, items).await)
             }
+        }
+    }
+
+    /// Notices a vendor that gives jobs ids of its own where the profile says that ours counts. A search by our id would
+    /// find nothing there, and the job would be submitted and paid for again.
+    fn note_ignored_id(&self, flow: &FlowFile, scope: &TemplateScope, id: &str) {
+        let own_id = flow.search.as_ref().and_then(|search| search.by_id.as_ref()?.render(scope).ok());
+        if own_id.is_some_and(|own_id| own_id != id) && !self.ignores_ids.swap(true, Ordering::Relaxed) {
+            tracing::error!(vendor = self.options.name, "job ids ignored by the vendor, unknown outcomes stay unknown");
         }
     }
 
@@ -186,8 +177,8 @@ impl ProfileVendor {
         job: &VendorJob,
         definition: &JobFile,
     ) -> Result<Vec<(Picture, Value)>, VendorError> {
-        let trial = PictureAccess::trial(self.options.picture_url.clone());
-        let scope = self.scope(job, definition, &trial).ok_or_else(|| refused(UNREADABLE_PICTURE))?;
+        let trial = PictureAccess::trial();
+        let scope = self.scope(job, definition, &trial).ok_or_else(unreadable_picture)?;
         self.profile.build_submission(definition, &scope).map_err(|error| unbuildable(&error))?;
         let wanted = trial.wanted_uploads();
         let mut uploads = Vec::new();
@@ -195,26 +186,26 @@ impl ProfileVendor {
         for picture in wanted {
             let upload = self.profile.file().upload.as_ref();
             let upload = upload.ok_or_else(|| refused("the profile has no [upload]"))?;
-            let access = PictureAccess::new(self.read_picture(), None, Vec::new());
+            let access = PictureAccess::new(self.read_picture(), Vec::new());
             let mut scope = TemplateScope::new();
             scope.insert("picture".to_owned(), PictureInput::value(picture, &access));
             scope.insert("key".to_owned(), Value::from(job.key.as_str()));
 
             let profile = Arc::clone(&self.profile);
             let template = upload.clone();
-            let mark = job.key.as_str().to_owned();
+            let connection = self.connection.clone();
             let upload_scope = scope.clone();
             let encoded = tokio::task::spawn_blocking(move || {
-                let request = PreparedRequest::upload(profile.prefix(), &template, &upload_scope)?;
-                Ok::<_, TemplateError>(to_vendor_request(request, &mark, RESPONSE_BYTES_MAX))
+                let request = PreparedRequest::upload(profile.prefix(), &template, &upload_scope)
+                    .map_err(|error| unbuildable_with(&access, &error))?;
+                Ok(connection.to_vendor_request(request, RESPONSE_BYTES_MAX))
             });
-            let request =
-                encoded.await.map_err(|_| refused(UNREADABLE_PICTURE))?.map_err(|error| unbuildable(&error))?;
+            let request = encoded.await.map_err(|_| unreadable_picture())??;
 
             let response = self.connection.submit(request).await.map_err(started_nothing)?;
             let name = self
                 .profile
-                .parse_upload(&upload.name, &to_answer(&response), &scope)
+                .parse_upload(&upload.name, &self.connection.to_answer(&response), &scope)
                 .map_err(|error| self.connection.complete_error(&response, error))?;
             uploads.push((picture, json_to_value(&name)));
         }
@@ -232,18 +223,18 @@ impl ProfileVendor {
         let vendor = self.clone();
         let encoded = tokio::task::spawn_blocking(move || {
             let (definition, _) = vendor.definition(&job.work)?;
-            let access = PictureAccess::new(vendor.read_picture(), vendor.options.picture_url.clone(), uploads);
-            let scope = vendor.scope(&job, definition, &access).ok_or_else(|| refused(UNREADABLE_PICTURE))?;
-            let mut request =
-                vendor.profile.build_submission(definition, &scope).map_err(|error| unbuildable(&error))?;
+            let access = PictureAccess::new(vendor.read_picture(), uploads);
+            let scope = vendor.scope(&job, definition, &access).ok_or_else(unreadable_picture)?;
+            let request = vendor.profile.build_submission(definition, &scope);
+            let mut request = request.map_err(|error| unbuildable_with(&access, &error))?;
             if let Some(header) = vendor.options.key_header.as_deref().or(vendor.profile.key_header()) {
                 request.headers.push((header.to_owned(), job.key.as_str().to_owned()));
             }
             let mut scope = scope;
             scope.retain(|name, _| matches!(name.as_str(), "key" | "maps" | "vars"));
-            Ok((to_vendor_request(request, job.key.as_str(), response_bytes), scope))
+            Ok((vendor.connection.to_vendor_request(request, response_bytes), scope))
         });
-        encoded.await.map_err(|_| refused(UNREADABLE_PICTURE))?
+        encoded.await.map_err(|_| unreadable_picture())?
     }
 
     fn scope(&self, job: &VendorJob, definition: &JobFile, access: &Arc<PictureAccess>) -> Option<TemplateScope> {
@@ -265,7 +256,8 @@ impl ProfileVendor {
 
     /// Returns the maximum size of a response that may contain results.
     fn result_bytes(&self, flow: &FlowFile) -> usize {
-        if flow.results.base64.is_none() && !flow.results.body {
+        let results = &flow.results;
+        if results.base64.is_none() && !results.body && !results.inline {
             return RESPONSE_BYTES_MAX;
         }
         // Base64 has four characters for three bytes.
@@ -280,11 +272,13 @@ impl ProfileVendor {
     }
 
     /// Stores the results of a job that finished at once. What cannot be stored is kept for the next polls.
-    async fn store_in_hand(&self, reference: VendorReference, items: Vec<ResultItem>, gateway: Gateway) -> Submitted {
-        if let Ok(results) = self.fetch_results(&items, gateway, reference.as_str()).await {
+    async fn store_in_hand(&self, reference: VendorReference, key: VendorKey, items: Vec<ResultItem>) -> Submitted {
+        if let Ok(results) = self.fetch_results(&items, self.options.gateway, reference.as_str()).await {
             return Submitted::Finished { reference, results };
         }
-        self.in_hand.lock().keep(reference.clone(), items);
+        let mut in_hand = self.in_hand.lock();
+        in_hand.discard_unwanted(&self.options.is_wanted);
+        in_hand.keep(reference.clone(), key, items);
         Submitted::Accepted(reference)
     }
 
@@ -304,7 +298,11 @@ impl ProfileVendor {
         // A reference of another vendor: this one never accepted the job.
         let Some((family, id, job)) = self.parse_reference(reference) else { return Ok(JobProgress::Forgotten) };
 
-        let items = self.in_hand.lock().jobs.get(reference).cloned();
+        let items = {
+            let mut in_hand = self.in_hand.lock();
+            in_hand.discard_unwanted(&self.options.is_wanted);
+            in_hand.get(reference)
+        };
         if let Some(items) = items {
             return Ok(match self.fetch_results(&items, self.options.gateway, id).await {
                 Ok(results) => {
@@ -319,10 +317,8 @@ impl ProfileVendor {
             JobReport::Queued { queue_position } => Ok(JobProgress::Queued { queue_position }),
             JobReport::Running { permille } => Ok(JobProgress::Running { permille }),
             JobReport::Lost | JobReport::Absent | JobReport::DoneElsewhere(_) => Ok(JobProgress::Lost),
-            JobReport::Failed(mut failure) => {
-                failure.message = Text::from_recorded(self.connection.mask_api_key(failure.message.as_str()));
-                Ok(JobProgress::Failed(failure))
-            }
+            JobReport::Failed(failure) => Ok(JobProgress::Failed(failure)),
+            JobReport::DoneWithoutResult(failure) => Ok(JobProgress::FetchFailed(ResultFetchError::Malformed(failure))),
             JobReport::Done(items) => Ok(self
                 .fetch_results(&items, self.options.gateway, id)
                 .await
@@ -343,13 +339,13 @@ impl ProfileVendor {
             let response = self.connection.read(request, self.result_bytes(flow), failed).await?;
             let report = self
                 .profile
-                .parse_poll(flow, poll, &to_answer(&response), (id, &scope))
+                .parse_poll(flow, poll, &self.connection.to_answer(&response), (id, &scope))
                 .map_err(|error| self.connection.complete_error(&response, error))?;
             match report {
                 JobReport::Absent => {}
                 JobReport::DoneElsewhere(call) => {
                     let response = self.connection.read(call.0, self.result_bytes(flow), failed).await?;
-                    let report = self.profile.parse_results(flow, &to_answer(&response), &scope);
+                    let report = self.profile.parse_results(flow, &self.connection.to_answer(&response), &scope);
                     return report.map_err(|error| self.connection.complete_error(&response, error));
                 }
                 report => return Ok(report),
@@ -399,7 +395,7 @@ impl ProfileVendor {
         let response = self.connection.read(request, RESPONSE_BYTES_MAX, failed).await?;
         let found = self
             .profile
-            .parse_search(search, &to_answer(&response), &scope)
+            .parse_search(search, &self.connection.to_answer(&response), &scope)
             .map_err(|error| self.connection.complete_error(&response, error))?;
         Ok(found.map(|id| vendor_reference(family, &id)))
     }
@@ -416,7 +412,7 @@ impl ProfileVendor {
             let failed = "the vendor did not confirm that the task is cancelled";
             let response = self.connection.read(request, RESPONSE_BYTES_MAX, failed).await?;
             self.profile
-                .parse_cancel(&to_answer(&response))
+                .parse_cancel(&self.connection.to_answer(&response))
                 .map_err(|error| self.connection.complete_error(&response, error))?;
         }
         Ok(())
@@ -434,7 +430,7 @@ impl ProfileVendor {
         let failed = "the vendor did not report the status of the task";
         let response = self.connection.read(request, RESPONSE_BYTES_MAX, failed).await?;
         self.profile
-            .parse_health_check(&to_answer(&response))
+            .parse_health_check(&self.connection.to_answer(&response))
             .map_err(|error| self.connection.complete_error(&response, error))
     }
 }
@@ -445,6 +441,9 @@ impl Vendor for ProfileVendor {
     }
 
     fn recovery(&self) -> SubmissionRecovery {
+        if self.ignores_ids.load(Ordering::Relaxed) {
+            return SubmissionRecovery::Nothing;
+        }
         self.options.recovery.unwrap_or_else(|| self.profile.recovery())
     }
 
@@ -497,6 +496,15 @@ fn picture_bytes(work: &TaskWork) -> u64 {
 
 fn refused(message: &str) -> VendorError {
     VendorError::new(VendorErrorKind::Refused, message)
+}
+
+/// Returns the error of a job with an input that cannot be read. Nothing was sent, so it is tried again.
+fn unreadable_picture() -> VendorError {
+    VendorError::new(VendorErrorKind::Unreached, "cannot read an input picture; nothing was sent")
+}
+
+fn unbuildable_with(access: &PictureAccess, error: &TemplateError) -> VendorError {
+    if access.has_failed() { unreadable_picture() } else { unbuildable(error) }
 }
 
 /// Returns the error of a request that the profile cannot express; nothing was sent.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 
-use super::connection::{VendorConnection, no_response_error, to_vendor_request};
+use super::connection::{VendorConnection, no_response_error};
 use crate::domain::ids::TaskId;
 use crate::domain::music::{MusicJob, MusicStreamItem, MusicWork, SoundFileIndex, SoundFormat};
 use crate::domain::task::{TaskFailure, TaskWork};
@@ -19,6 +19,7 @@ use crate::outbound::ndjson::NdjsonReader;
 use crate::outbound::sse::SseReader;
 use crate::outbound::vendor_client::{RESPONSE_BYTES_MAX, VendorClient};
 use crate::vendors::VendorError;
+use crate::vendors::credential_mask::CredentialMask;
 use crate::vendors::music::{MusicStreamError, MusicVendor, VendorMusicStream};
 use crate::vendors::profile::Profile;
 use crate::vendors::profile::answer::{VendorAnswer, unknown_outcome};
@@ -65,7 +66,8 @@ impl ProfileMusic {
         environment: Environment,
     ) -> Option<Self> {
         profile.job("music").zip(profile.file().stream.as_ref())?;
-        let connection = VendorConnection { caller, api_key: options.api_key.clone(), environment };
+        let mask = CredentialMask::new(options.api_key.as_deref());
+        let connection = VendorConnection { caller, mask, environment };
         Some(Self { profile, connection, options })
     }
 
@@ -84,7 +86,7 @@ impl ProfileMusic {
         let missing = || super::refused("the profile has no music");
         let (job, stream) = self.profile.job("music").zip(self.profile.file().stream.as_ref()).ok_or_else(missing)?;
         let key = task.to_string();
-        let scope = work_scope(&TaskWork::Music(work), &PictureAccess::trial(None)).ok_or_else(missing)?;
+        let scope = work_scope(&TaskWork::Music(work), &PictureAccess::trial()).ok_or_else(missing)?;
         let scope = self.profile.submission_scope(job, scope, &key, None);
         let mut request = self.profile.build_submission(job, &scope).map_err(|error| super::unbuildable(&error))?;
         request.headers.push(("accept".to_owned(), accepted_media(stream.format).to_owned()));
@@ -93,7 +95,7 @@ impl ProfileMusic {
         }
 
         let idle_timeout = self.options.line_timeout;
-        let request = to_vendor_request(request, &key, RESPONSE_BYTES_MAX);
+        let request = self.connection.to_vendor_request(request, RESPONSE_BYTES_MAX);
         let at = self.connection.environment.now();
         let result = self.connection.caller.open_stream(request, idle_timeout, at).await;
         let (response, body) = result.map_err(|failure| no_response_error(&failure, "the vendor is unreachable"))?;
@@ -104,13 +106,15 @@ impl ProfileMusic {
         let lines = NdjsonReader::new(body, ERROR_BODY_BYTES_MAX);
         let error_body =
             tokio::time::timeout(idle_timeout, lines.read_prefix(ERROR_BODY_BYTES_MAX)).await.unwrap_or_default();
-        let mut error = self.profile.submission_error(&VendorAnswer::new(response.status, error_body));
+        let mut error = self
+            .profile
+            .submission_error(&VendorAnswer::new(response.status, error_body).with_mask(&self.connection.mask));
         error.retry_after = response.retry_after;
         Err(error)
     }
 }
 
-const fn accepted_media(format: StreamFormat) -> &'static str {
+pub(super) const fn accepted_media(format: StreamFormat) -> &'static str {
     match format {
         StreamFormat::Ndjson => "application/x-ndjson",
         StreamFormat::Sse => "text/event-stream",
@@ -226,10 +230,7 @@ impl ProfileMusicStream {
                     return Err(self.interrupted("it was complete without sound"));
                 }
                 VendorMusicLine::Complete => return Ok(None),
-                VendorMusicLine::Failed(mut failure) => {
-                    failure.message = Text::from_recorded(self.mask_api_key(failure.message.as_str()));
-                    return Err(MusicStreamError::Failed(failure));
-                }
+                VendorMusicLine::Failed(failure) => return Err(MusicStreamError::Failed(failure)),
             }
         }
 
@@ -246,7 +247,10 @@ impl ProfileMusicStream {
         match message {
             StreamMessage::Json { event, data } => {
                 let profile = Arc::clone(&self.vendor.profile);
-                parse_line_off_thread(profile, event, data).await.map(Some).ok_or_else(unreadable)
+                parse_line_off_thread(profile, event, data, self.vendor.connection.mask.clone())
+                    .await
+                    .map(Some)
+                    .ok_or_else(unreadable)
             }
             StreamMessage::Sound(bytes) => self.raw_sound(&bytes).map(Some).ok_or_else(unreadable),
             StreamMessage::End => Ok(Some(VendorMusicLine::Complete)),
@@ -269,7 +273,7 @@ impl ProfileMusicStream {
         Some(VendorMusicLine::Moment(MusicStreamItem::Sound { index, format, data: bytes.to_vec() }))
     }
 
-    /// Checks that all chunks of a file have the same format, and masks credentials.
+    /// Checks that all chunks of a file have the same format.
     fn check_item(&mut self, item: MusicStreamItem) -> Result<MusicStreamItem, MusicStreamError> {
         Ok(match item {
             MusicStreamItem::Sound { index, format, data } => {
@@ -277,14 +281,8 @@ impl ProfileMusicStream {
                 if self.format.get_or_insert_with(|| format.clone()) != &format {
                     return Err(self.interrupted("the audio format changed"));
                 }
-                let encoding = Text::from_recorded(self.mask_api_key(format.encoding.as_str()));
-                MusicStreamItem::Sound { index, format: SoundFormat { encoding, ..format }, data }
+                MusicStreamItem::Sound { index, format, data }
             }
-            MusicStreamItem::Title { index, title, tags } => MusicStreamItem::Title {
-                index,
-                title: Text::from_recorded(self.mask_api_key(title.as_str())),
-                tags: tags.iter().map(|tag| self.mask_api_key(tag)).collect(),
-            },
             other => other,
         })
     }
@@ -313,12 +311,17 @@ impl ProfileMusicStream {
 }
 
 /// Parses a message; a large one on a blocking thread.
-async fn parse_line_off_thread(profile: Arc<Profile>, event: Option<String>, line: Bytes) -> Option<VendorMusicLine> {
+async fn parse_line_off_thread(
+    profile: Arc<Profile>,
+    event: Option<String>,
+    line: Bytes,
+    mask: CredentialMask,
+) -> Option<VendorMusicLine> {
     const PARSE_IN_PLACE_MAX: usize = 64 * 1024;
     let is_large = line.len() > PARSE_IN_PLACE_MAX;
     let parse = move || {
         let stream: &StreamFile = profile.file().stream.as_ref()?;
-        profile.parse_music_line(stream, event.as_deref(), &line)
+        profile.parse_music_line(stream, event.as_deref(), &line, &mask)
     };
     if is_large { tokio::task::spawn_blocking(parse).await.ok().flatten() } else { parse() }
 }

@@ -16,9 +16,10 @@ use crate::environment::{FailPoint, FailPoints, VendorStep};
 use crate::media::decoders::PictureDecodeError;
 use crate::media::input::PictureInfo;
 use crate::media::store::{MediaArea, MediaStore};
+use crate::outbound::client::CallFailure;
 use crate::outbound::fetch::{FetchFailure, FetchedFile, Fetcher, call_failure, status_failure};
 use crate::vendors::ResultFetchError;
-use crate::vendors::profile::answer::{ResultItem, ResultPlace};
+use crate::vendors::profile::answer::{ResultItem, ResultPlace, no_result_failure};
 use crate::vendors::profile::request::PreparedRequest;
 
 /// Maximum number of pictures inspected at a time, within the memory limit of all decoders.
@@ -26,6 +27,8 @@ const INSPECTIONS_MAX: usize = 2;
 
 /// Maximum number of files being downloaded from the vendor itself at a time.
 const DOWNLOADS_MAX: usize = 4;
+
+const NOTHING_USABLE: &str = "there is none in its response";
 
 /// Fetches results. Cheap to clone.
 #[derive(Clone)]
@@ -72,6 +75,10 @@ impl ResultFetcher {
         items: &[ResultItem],
         job: &str,
     ) -> Result<Vec<Picture>, ResultFetchError> {
+        if items.is_empty() {
+            return Err(ResultFetchError::Malformed(no_result_failure(NOTHING_USABLE)));
+        }
+
         let mut pictures = Vec::new();
         for item in items {
             pictures.push(self.fetch_picture(&item.file, job).await?);
@@ -81,7 +88,7 @@ impl ResultFetcher {
 
     /// Fetches a video: the first one, because each job makes one. A missing cover is tolerated.
     pub(super) async fn fetch_creation(&self, items: &[ResultItem], job: &str) -> Result<Creation, ResultFetchError> {
-        let missing = || ResultFetchError::Malformed(unavailable_failure("there is none"));
+        let missing = || ResultFetchError::Malformed(no_result_failure(NOTHING_USABLE));
         let item = items.first().ok_or_else(missing)?;
         let video = self.fetch_clip(&item.file, job).await?;
         let watermarked = match &item.watermarked {
@@ -123,10 +130,33 @@ impl ResultFetcher {
     }
 
     async fn fetch(&self, place: &ResultPlace) -> Result<ResultFile, ResultFetchError> {
-        match place {
+        let file = match place {
             ResultPlace::Url(url) => self.fetch_url(url).await,
-            ResultPlace::InHand(bytes) => Ok(ResultFile::InHand(bytes.clone())),
+            ResultPlace::InHand(bytes) => self.check_size(bytes).map(ResultFile::InHand),
             ResultPlace::Download(call) => self.download(&call.0).await,
+        };
+        file.map_err(|error| self.mask_error(error))
+    }
+
+    /// Applies the limit of fetched files to a file that was in a response.
+    fn check_size(&self, bytes: &Bytes) -> Result<Bytes, ResultFetchError> {
+        let limit = self.fetcher.body_bytes();
+        if bytes.len() > limit {
+            let failure = unavailable_failure(&CallFailure::TooLarge(limit).to_string());
+            return Err(ResultFetchError::Malformed(failure));
+        }
+        Ok(bytes.clone())
+    }
+
+    /// Masks credentials: the key may be in the URL of a request or of a redirect.
+    fn mask_error(&self, error: ResultFetchError) -> ResultFetchError {
+        let mask = |mut failure: TaskFailure| {
+            failure.message = Text::from_recorded(self.connection.mask_api_key(failure.message.as_str()));
+            failure
+        };
+        match error {
+            ResultFetchError::Transient(failure) => ResultFetchError::Transient(mask(failure)),
+            ResultFetchError::Malformed(failure) => ResultFetchError::Malformed(mask(failure)),
         }
     }
 

@@ -7,6 +7,7 @@ pub mod issuer;
 pub mod music_sim;
 pub mod picture;
 pub mod process;
+pub mod profile_sim;
 pub mod receiver;
 pub mod scripted_vendor;
 pub mod slow_log;

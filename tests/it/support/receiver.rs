@@ -115,15 +115,7 @@ async fn one_request(
     reply: &ReplyFn,
     notify: &watch::Sender<usize>,
 ) -> std::io::Result<()> {
-    let mut bytes = Vec::new();
-    let request = loop {
-        if stream.read_buf(&mut bytes).await? == 0 {
-            return Ok(());
-        }
-        if let Some(request) = parse(&bytes) {
-            break request;
-        }
-    };
+    let Some(request) = read_request(&mut stream).await? else { return Ok(()) };
     let count = {
         let mut recorded = recorded.lock();
         recorded.push(request.clone());
@@ -136,8 +128,21 @@ async fn one_request(
     Ok(())
 }
 
+/// Reads a request; `None` if the client closes the connection before it is complete.
+pub(super) async fn read_request(stream: &mut TcpStream) -> std::io::Result<Option<Received>> {
+    let mut bytes = Vec::new();
+    loop {
+        if stream.read_buf(&mut bytes).await? == 0 {
+            return Ok(None);
+        }
+        if let Some(request) = parse(&bytes) {
+            return Ok(Some(request));
+        }
+    }
+}
+
 /// Returns the request in these bytes once it is complete.
-pub(super) fn parse(bytes: &[u8]) -> Option<Received> {
+fn parse(bytes: &[u8]) -> Option<Received> {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = String::from_utf8_lossy(&bytes[..end]);
     let mut lines = head.lines();

@@ -1,27 +1,59 @@
 //! HTTP server whose responses a test scripts, for vendors with a protocol of their own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::receiver::{Received, parse};
+use super::receiver::{Received, read_request};
+
+/// Longest time for which a silent server keeps a connection open.
+const SILENCE_MAX: Duration = Duration::from_mins(1);
 
 /// Response of a scripted vendor.
+#[derive(Debug, Clone)]
 pub struct ScriptedReply {
     pub status: u16,
-    pub content_type: &'static str,
+    pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
+    pub delivery: Delivery,
+}
+
+/// Delivery of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    Whole,
+    /// Half of the body, then the end of the connection.
+    Cut,
+    /// The end of the connection, without a response.
+    HangUp,
+    /// An open connection without a response.
+    Silence,
 }
 
 impl ScriptedReply {
+    pub fn new(status: u16, content_type: &str, body: Vec<u8>) -> Self {
+        let headers = vec![("content-type".to_owned(), content_type.to_owned())];
+        Self { status, headers, body, delivery: Delivery::Whole }
+    }
+
     pub fn json(status: u16, body: &serde_json::Value) -> Self {
-        Self { status, content_type: "application/json", body: body.to_string().into_bytes() }
+        Self::new(status, "application/json", body.to_string().into_bytes())
     }
 
     pub fn png(body: Vec<u8>) -> Self {
-        Self { status: 200, content_type: "image/png", body }
+        Self::new(200, "image/png", body)
+    }
+
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub fn delivered(self, delivery: Delivery) -> Self {
+        Self { delivery, ..self }
     }
 }
 
@@ -70,26 +102,21 @@ impl ScriptedVendor {
 }
 
 async fn exchange(mut stream: TcpStream, recorded: &Mutex<Vec<Received>>, reply: &ScriptFn) -> std::io::Result<()> {
-    let mut bytes = Vec::new();
-    let request = loop {
-        if stream.read_buf(&mut bytes).await? == 0 {
-            return Ok(());
-        }
-        if let Some(request) = parse(&bytes) {
-            break request;
-        }
-    };
-
-    let ScriptedReply { status, content_type, body } = {
+    let Some(request) = read_request(&mut stream).await? else { return Ok(()) };
+    let ScriptedReply { status, headers, body, delivery } = {
         let mut recorded = recorded.lock();
         recorded.push(request);
         reply(&recorded)
     };
+
+    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let length = body.len();
-    let head = format!(
-        "HTTP/1.1 {status} Scripted\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\n\
-         connection: close\r\n\r\n"
-    );
-    stream.write_all(&[head.as_bytes(), &body].concat()).await?;
+    let head = format!("HTTP/1.1 {status} Scripted\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n");
+    match delivery {
+        Delivery::Whole => stream.write_all(&[head.as_bytes(), &body].concat()).await?,
+        Delivery::Cut => stream.write_all(&[head.as_bytes(), &body[..length / 2]].concat()).await?,
+        Delivery::HangUp => {}
+        Delivery::Silence => tokio::time::sleep(SILENCE_MAX).await,
+    }
     stream.shutdown().await
 }

@@ -1,5 +1,6 @@
 //! Shipped profiles against servers that answer in the shapes of their documentation.
 
+use std::path::Path;
 use std::time::Duration;
 
 use mediary::config::{Secret, Settings, VendorProfile};
@@ -8,20 +9,37 @@ use serde_json::{Value, json};
 
 use super::API_KEY;
 use crate::image::{PRECISION, UPSCALER, submit, wait_for_end};
+use crate::support::eventually::eventually;
 use crate::support::receiver::Received;
-use crate::support::scripted_vendor::{ScriptedReply, ScriptedVendor};
+use crate::support::scripted_vendor::{Delivery, ScriptedReply, ScriptedVendor};
 use crate::support::{TestApp, TestUser, picture};
+
+/// Sends images to the vendor at this address, with short waits.
+fn made_with(settings: &mut Settings, profile: VendorProfile, base: &str) {
+    let vendor = &mut settings.image_vendors[0];
+    vendor.selection.profile = profile;
+    "studio".clone_into(&mut vendor.selection.name);
+    vendor.url = Some(base.to_owned());
+    vendor.api_key = Some(Secret::new(API_KEY));
+    (vendor.poll_min, vendor.poll_max) = (Duration::from_millis(10), Duration::from_millis(50));
+    (vendor.retry_min, vendor.retry_max) = (Duration::from_millis(10), Duration::from_millis(50));
+    (vendor.lost_after, vendor.search_settles) = (Duration::from_secs(1), Duration::from_millis(100));
+}
 
 /// Service whose images are made by a vendor with this profile.
 async fn service_with(profile: &'static str, vendor: &ScriptedVendor) -> (TestApp, TestUser) {
+    changed_service_with(profile, vendor, |_| {}).await
+}
+
+async fn changed_service_with(
+    profile: &'static str,
+    vendor: &ScriptedVendor,
+    change: impl FnOnce(&mut Settings),
+) -> (TestApp, TestUser) {
     let base = vendor.base();
-    let change = move |settings: &mut Settings| {
-        let vendor = &mut settings.image_vendors[0];
-        vendor.selection.profile = VendorProfile::Shipped(profile);
-        vendor.url = Some(base);
-        vendor.api_key = Some(Secret::new(API_KEY));
-        (vendor.poll_min, vendor.poll_max) = (Duration::from_millis(10), Duration::from_millis(50));
-        (vendor.retry_min, vendor.retry_max) = (Duration::from_millis(10), Duration::from_millis(50));
+    let change = |settings: &mut Settings| {
+        made_with(settings, VendorProfile::Shipped(profile), &base);
+        change(settings);
     };
     let app = TestApp::start_with(change, Environment::system()).await;
     let user = app.user("u").await;
@@ -152,5 +170,216 @@ async fn work_that_a_profile_cannot_express_is_refused_before_it_is_sent() {
     let ended = wait_for_end(&app, &user, UPSCALER, &task).await;
     assert_eq!((&ended["status"], &ended["error"]["code"]), (&json!("FAILED"), &json!("vendor_refused")));
     assert!(vendor.requests("POST", "/").is_empty());
+    app.stop().await;
+}
+
+/// Returns the name of a task's error.
+fn code_of(ended: &Value) -> &str {
+    ended["error"]["code"].as_str().unwrap_or_default()
+}
+
+#[actix_web::test]
+async fn a_server_that_ignores_our_ids_is_not_searched_by_them() {
+    // Given a server that gives jobs ids of its own, and loses the connection of the second submission
+    let vendor = ScriptedVendor::start(|_| {
+        |requests: &[Received]| {
+            let last = requests.last().expect("a request");
+            match (last.method.as_str(), last.path.as_str()) {
+                ("POST", "/upload/image") => {
+                    ScriptedReply::json(200, &json!({"name": "input.png", "subfolder": "", "type": "input"}))
+                }
+                ("POST", "/prompt") if earlier(requests) == 0 => {
+                    ScriptedReply::json(200, &json!({"prompt_id": "of-the-server", "number": 1, "node_errors": {}}))
+                }
+                ("POST", "/prompt") => ScriptedReply::json(200, &json!({})).delivered(Delivery::HangUp),
+                ("GET", "/queue") => ScriptedReply::json(200, &json!({"queue_running": [], "queue_pending": []})),
+                ("GET", "/history/of-the-server") => {
+                    let image = json!({"filename": "out.png", "subfolder": "", "type": "output"});
+                    let outputs = json!({"9": {"images": [image]}});
+                    let status = json!({"status_str": "success", "completed": true, "messages": []});
+                    ScriptedReply::json(200, &json!({"of-the-server": {"outputs": outputs, "status": status}}))
+                }
+                ("GET", path) if path.starts_with("/history/") => ScriptedReply::json(200, &json!({})),
+                ("GET", path) if path.starts_with("/view?") => ScriptedReply::png(picture::png(16, 16)),
+                _ => ScriptedReply::json(404, &json!({})),
+            }
+        }
+    })
+    .await;
+    let (app, user) = service_with("comfyui", &vendor).await;
+
+    // When a job is done under the id of the server, and another one gets no response
+    let body = || json!({"image": picture::base64_png(8, 8), "scale_factor": "2x"});
+    let first = submit(&app, &user, UPSCALER, body()).await;
+    assert_eq!(wait_for_end(&app, &user, UPSCALER, &first).await["status"], "COMPLETED");
+    let second = submit(&app, &user, UPSCALER, body()).await;
+
+    // Then the search, which would find nothing, is not trusted, and the job is not submitted again
+    assert_eq!(code_of(&wait_for_end(&app, &user, UPSCALER, &second).await), "outcome_unknown");
+    assert_eq!(vendor.requests("POST", "/prompt").len(), 2);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_search_that_gets_json_of_another_shape_finds_nothing_out() {
+    // Given a server whose queue is not readable, and that takes a job without a response
+    let vendor = ScriptedVendor::start(|_| {
+        |requests: &[Received]| {
+            let last = requests.last().expect("a request");
+            match (last.method.as_str(), last.path.as_str()) {
+                ("POST", "/upload/image") => {
+                    ScriptedReply::json(200, &json!({"name": "input.png", "subfolder": "", "type": "input"}))
+                }
+                ("POST", "/prompt") => ScriptedReply::json(200, &json!({})).delivered(Delivery::HangUp),
+                ("GET", "/queue") => ScriptedReply::json(200, &json!({"message": "maintenance"})),
+                _ => ScriptedReply::json(200, &json!({})),
+            }
+        }
+    })
+    .await;
+    let change = |settings: &mut Settings| settings.tasks.deadline = Duration::from_secs(3);
+    let (app, user) = changed_service_with("comfyui", &vendor, change).await;
+
+    // When a job is submitted
+    let body = json!({"image": picture::base64_png(8, 8), "scale_factor": "2x"});
+    let task = submit(&app, &user, UPSCALER, body).await;
+
+    // Then it is never submitted again, and its outcome stays unknown
+    assert_eq!(code_of(&wait_for_end(&app, &user, UPSCALER, &task).await), "outcome_unknown");
+    assert_eq!(vendor.requests("POST", "/prompt").len(), 1);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn jobs_without_a_usable_result_fail_and_leave_the_circuit_closed() {
+    // Given a server that sends an empty picture for the first three jobs
+    let vendor = ScriptedVendor::start(|_| {
+        |requests: &[Received]| {
+            let is_empty = earlier(requests) < 3;
+            let image = if is_empty { String::new() } else { picture::base64_png(16, 16) };
+            ScriptedReply::json(200, &json!({"html_info": "", "image": image}))
+        }
+    })
+    .await;
+    let change = |settings: &mut Settings| {
+        let vendor = &mut settings.image_vendors[0];
+        (vendor.breaker_failures, vendor.breaker_pause) = (2, Duration::from_hours(1));
+    };
+    let (app, user) = changed_service_with("a1111", &vendor, change).await;
+
+    // When four jobs are submitted, one after another
+    let body = || json!({"image": picture::base64_png(8, 8), "scale_factor": 2});
+    let mut codes = Vec::new();
+    for _ in 0..4 {
+        let task = submit(&app, &user, PRECISION, body()).await;
+        codes.push(code_of(&wait_for_end(&app, &user, PRECISION, &task).await).to_owned());
+    }
+
+    // Then three fail with that reason, and the fourth is made
+    assert_eq!(codes, ["result_invalid", "result_invalid", "result_invalid", ""]);
+    assert_eq!(vendor.requests("POST", "/").len(), 4);
+    app.stop().await;
+}
+
+/// Writes a profile of the operator, whose references begin with this family.
+fn write_profile(directory: &Path, family: &str) -> VendorProfile {
+    let profile = format!(
+        "extends = \"magnific\"\n[jobs.image-upscaler]\nflow = \"task\"\nfamily = \"{family}\"\npath = \"/image-upscaler\"\n\
+         vars = {{ status = \"image-upscaler\" }}\njson = {{ image = \"{{{{ image | base64 }}}}\" }}\n"
+    );
+    std::fs::write(directory.join("own.toml"), profile).expect("a writable directory");
+    VendorProfile::find("own", Some(directory)).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[actix_web::test]
+async fn an_accepted_job_that_the_profile_no_longer_knows_is_not_submitted_again() {
+    // Given a task at a vendor with a profile of the operator
+    let vendor = ScriptedVendor::start(|_| {
+        |_: &[Received]| {
+            let task = json!({"data": {"task_id": "job-1", "status": "IN_PROGRESS", "generated": []}});
+            ScriptedReply::json(200, &task)
+        }
+    })
+    .await;
+    let base = vendor.base();
+    let profiles = tempfile::tempdir().expect("a directory");
+    let first = write_profile(profiles.path(), "first");
+    let app = TestApp::start_with(|settings| made_with(settings, first, &base), Environment::system()).await;
+    let user = app.user("u").await;
+    let task = submit(&app, &user, UPSCALER, json!({"image": picture::base64_png(8, 8)})).await;
+    eventually("the job is polled", async || !vendor.requests("GET", "/").is_empty()).await;
+
+    // When the service starts again with a profile that does not know the reference of the job
+    let directory = app.stop().await;
+    let second = write_profile(profiles.path(), "second");
+    let change = |settings: &mut Settings| made_with(settings, second, &base);
+    let app = TestApp::start_in(directory, change, Environment::system()).await;
+
+    // Then the job is lost and not submitted a second time
+    assert_eq!(code_of(&wait_for_end(&app, &user, UPSCALER, &task).await), "vendor_lost");
+    assert_eq!(vendor.requests("POST", "/").len(), 1);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_boundary_of_a_form_is_not_known_before() {
+    // Given a vendor that gets its pictures in forms
+    let vendor = ScriptedVendor::start(|_| {
+        |_: &[Received]| {
+            let body = json!({"image": picture::base64_png(16, 16), "seed": 1, "finish_reason": "SUCCESS"});
+            ScriptedReply::json(200, &body)
+        }
+    })
+    .await;
+    let (app, user) = service_with("stability", &vendor).await;
+
+    // When two equal jobs are submitted
+    let mut tasks = Vec::new();
+    for _ in 0..2 {
+        let body = json!({"image": picture::base64_png(8, 8), "scale_factor": 4});
+        let task = submit(&app, &user, PRECISION, body).await;
+        assert_eq!(wait_for_end(&app, &user, PRECISION, &task).await["status"], "COMPLETED");
+        tasks.push(task);
+    }
+
+    // Then their forms have different boundaries, which are not the ids of the tasks
+    let boundaries: Vec<_> = vendor.requests("POST", "/").iter().map(|form| header(form, "content-type")).collect();
+    assert_eq!(boundaries.len(), 2);
+    assert_ne!(boundaries[0], boundaries[1]);
+    assert!(tasks.iter().all(|task| !boundaries.concat().contains(task.as_str())), "{boundaries:?}");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_stored_picture_that_cannot_be_read_is_tried_again() {
+    // Given a service whose vendor was not reached before the input of a task was lost
+    let vendor = ScriptedVendor::start(|_| {
+        |requests: &[Received]| {
+            if earlier(requests) == 0 {
+                return ScriptedReply::json(429, &json!({})).with_header("retry-after", "1");
+            }
+            ScriptedReply::json(200, &json!({"html_info": "", "image": picture::base64_png(16, 16)}))
+        }
+    })
+    .await;
+    let change = |settings: &mut Settings| settings.image_vendors[0].breaker_failures = 1_000_000;
+    let (app, user) = changed_service_with("a1111", &vendor, change).await;
+    let body = json!({"image": picture::base64_png(8, 8), "scale_factor": 2});
+    let task = submit(&app, &user, PRECISION, body).await;
+    eventually("the vendor is asked", async || !vendor.requests("POST", "/").is_empty()).await;
+    let inputs = app.dir.path().join("media/inputs");
+    let hidden = app.dir.path().join("media/hidden");
+    std::fs::rename(&inputs, &hidden).expect("a directory of inputs");
+
+    // When the input is there again, after attempts without it
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let waiting = app.get_as(&user.token, &format!("/tasks/{task}")).await.expect(200).json();
+    let _ = std::fs::remove_dir_all(&inputs);
+    std::fs::rename(&hidden, &inputs).expect("it was moved there");
+
+    // Then the task waited meanwhile, and is made
+    assert_eq!(waiting["error"], Value::Null, "{waiting}");
+    assert_eq!(wait_for_end(&app, &user, PRECISION, &task).await["status"], "COMPLETED");
+    assert_eq!(vendor.requests("POST", "/").len(), 2);
     app.stop().await;
 }

@@ -2,12 +2,13 @@
 
 use std::cell::Cell;
 
+use serde_json::Value;
+
 use super::jobs::{ImageBody, ParsedImageSubmission};
 use crate::disk_space::DiskSpace;
 use crate::domain::ids::TaskId;
 use crate::domain::image::{ImageJob, ImageWork, PictureSource, UpscaleJob};
 use crate::domain::value::{CallbackUrl, InvalidValue};
-use crate::http::request::body::JsonBody;
 use crate::http::request::fields::{self, Fields};
 use crate::http::response::error::Problem;
 use crate::media::decoders::{PictureDecodeError, PictureDecoders, read_picture_info};
@@ -30,10 +31,7 @@ enum CheckedImageInput {
 }
 
 /// Checks the fields, then the pictures. The main picture is decoded only if its result would be small enough. Blocks.
-pub(super) fn check<T: ImageBody>(
-    body: &JsonBody,
-    decoders: &PictureDecoders,
-) -> Result<CheckedImageSubmission, Problem> {
+pub(super) fn check<T: ImageBody>(body: &Value, decoders: &PictureDecoders) -> Result<CheckedImageSubmission, Problem> {
     let is_busy = Cell::new(false);
     let inspect = |bytes: &[u8]| inspect(decoders, bytes, &is_busy);
     let checked = fields::read(body, |fields| {

@@ -3,13 +3,14 @@
 use std::cell::Cell;
 use std::convert::Infallible;
 
+use serde_json::Value;
+
 use super::inspect;
 use super::jobs::{ParsedVideoSubmission, VideoBody, VideoPictureField, VideoToExtend};
 use crate::disk_space::DiskSpace;
 use crate::domain::image::PictureSource;
 use crate::domain::value::{CallbackUrl, InvalidValue};
 use crate::domain::video::{Credits, Seed, Tariff, VideoJob, VideoWork};
-use crate::http::request::body::JsonBody;
 use crate::http::request::fields::{self, BodyContext, Fields};
 use crate::http::response::error::Problem;
 use crate::media::decoders::PictureDecoders;
@@ -35,7 +36,7 @@ enum CheckedVideoInput {
 
 /// Checks the fields, the price, then the pictures. Blocks.
 pub(super) fn check<T: VideoBody>(
-    body: &JsonBody,
+    body: &Value,
     context: BodyContext,
     video: &VideoToExtend,
     tariff: &Tariff,

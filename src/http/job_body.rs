@@ -1,0 +1,41 @@
+//! Bodies of submissions that are no requests: of the commands that show and try what a vendor is sent. They are read
+//! exactly like those of requests.
+
+use serde_json::Value;
+
+use crate::disk_space::DiskSpace;
+use crate::domain::music::{MusicPrompt, MusicSeconds, MusicWork};
+use crate::domain::task::TaskWork;
+use crate::domain::video::Tariff;
+use crate::http::api::{image, video};
+use crate::http::request::fields::{self, Fields};
+use crate::media::store::MediaStore;
+
+/// Where the pictures of a job go, and what its values depend on.
+pub struct JobPlace<'p> {
+    pub store: &'p MediaStore,
+    pub space: &'p DiskSpace,
+    pub tariff: &'p Tariff,
+    /// Seed of jobs that give none.
+    pub seed: u32,
+}
+
+/// Reads the body of a job and stores its pictures. Blocks.
+///
+/// # Errors
+/// If there is no such job, or a field is invalid; the message names each such field.
+pub fn read_work(job: &str, body: &Value, place: &JobPlace<'_>) -> Result<TaskWork, String> {
+    let image = || image::read_work(job, body, place).map(|work| work.map(TaskWork::Image));
+    let video = || video::read_work(job, body, place).map(|work| work.map(TaskWork::Video));
+    let music = || (job == "music").then(|| fields::read(body, read_music).map(TaskWork::Music));
+
+    let work = image().or_else(video).or_else(music);
+    work.ok_or_else(|| format!("there is no job {job}"))?.map_err(|problem| problem.to_string())
+}
+
+fn read_music(fields: &mut Fields<'_, '_>) -> Option<MusicWork> {
+    let prompt = fields.text("prompt", MusicPrompt::parse);
+    let prompt = fields.required("prompt", prompt);
+    let seconds = fields.integer("duration", MusicSeconds::new);
+    Some(MusicWork { prompt: prompt?, seconds })
+}

@@ -1,0 +1,110 @@
+//! Results that were received and could not be stored yet.
+
+use std::collections::VecDeque;
+
+use crate::domain::task::{VendorKey, VendorReference};
+use crate::vendors::local::IsJobWanted;
+use crate::vendors::profile::answer::ResultItem;
+
+/// Maximum bytes of results that wait in memory to be stored. Beyond that, the oldest ones are lost.
+const IN_HAND_BYTES_MAX: usize = 512 << 20;
+
+/// Results that were received and could not be stored yet, the oldest first.
+#[derive(Default)]
+pub(super) struct JobsInHand(VecDeque<JobInHand>);
+
+struct JobInHand {
+    reference: VendorReference,
+    key: VendorKey,
+    items: Vec<ResultItem>,
+}
+
+impl JobInHand {
+    fn bytes(&self) -> usize {
+        self.items.iter().map(|item| item.file.bytes_in_hand()).sum()
+    }
+}
+
+impl JobsInHand {
+    /// Keeps the results of a job, instead of those that it had before.
+    pub(super) fn keep(&mut self, reference: VendorReference, key: VendorKey, items: Vec<ResultItem>) {
+        self.keep_within(IN_HAND_BYTES_MAX, JobInHand { reference, key, items });
+    }
+
+    fn keep_within(&mut self, limit: usize, job: JobInHand) {
+        self.discard(&job.reference);
+        self.0.push_back(job);
+        let mut total: usize = self.0.iter().map(JobInHand::bytes).sum();
+
+        while total > limit && self.0.len() > 1 {
+            let Some(oldest) = self.0.pop_front() else { break };
+            total -= oldest.bytes();
+            let reference = oldest.reference.as_str();
+            tracing::error!(reference, "result lost: not stored, and too many others wait for that");
+        }
+    }
+
+    /// Returns the results of a job.
+    pub(super) fn get(&self, reference: &VendorReference) -> Option<Vec<ResultItem>> {
+        self.0.iter().find(|job| job.reference == *reference).map(|job| job.items.clone())
+    }
+
+    pub(super) fn discard(&mut self, reference: &VendorReference) {
+        self.0.retain(|job| job.reference != *reference);
+    }
+
+    /// Discards the results of jobs whose tasks have ended, because they are polled no more.
+    pub(super) fn discard_unwanted(&mut self, is_wanted: &IsJobWanted) {
+        self.0.retain(|job| is_wanted(&job.key));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::domain::value::Text;
+    use crate::vendors::profile::answer::ResultPlace;
+
+    fn job(name: &str, bytes: usize) -> JobInHand {
+        let file = ResultPlace::InHand(Bytes::from(vec![0; bytes]));
+        let items = vec![ResultItem { file, cover: None, watermarked: None, vendor_id: None }];
+        JobInHand { reference: text(name), key: text(name), items }
+    }
+
+    fn text<const N: usize>(name: &str) -> Text<N> {
+        Text::from_recorded(name.to_owned())
+    }
+
+    fn names(jobs: &JobsInHand) -> Vec<&str> {
+        jobs.0.iter().map(|job| job.reference.as_str()).collect()
+    }
+
+    #[test]
+    fn a_job_that_is_kept_again_counts_once() {
+        // Given room for two jobs, one of which is kept twice
+        let mut jobs = JobsInHand::default();
+        jobs.keep_within(20, job("a", 10));
+        jobs.keep_within(20, job("b", 10));
+        jobs.keep_within(20, job("b", 10));
+
+        // Then both are there, and a third one displaces the oldest
+        assert_eq!(names(&jobs), ["a", "b"]);
+        jobs.keep_within(20, job("c", 10));
+        assert_eq!(names(&jobs), ["b", "c"]);
+    }
+
+    #[test]
+    fn jobs_of_ended_tasks_are_discarded() {
+        let mut jobs = JobsInHand::default();
+        jobs.keep_within(100, job("ended", 10));
+        jobs.keep_within(100, job("open", 10));
+        let is_wanted: IsJobWanted = Arc::new(|key: &VendorKey| key.as_str() == "open");
+        jobs.discard_unwanted(&is_wanted);
+        assert_eq!(names(&jobs), ["open"]);
+        assert!(jobs.get(&text("ended")).is_none() && jobs.get(&text("open")).is_some());
+    }
+}
