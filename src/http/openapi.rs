@@ -1,7 +1,7 @@
 //! OpenAPI 3.1 document of all served routes, generated from the code.
 //!
-//! To find the text of an operation, look up the file of its tag in `groups`; each operation is one entry with its
-//! path. `operation` adds the error responses that follow from the route, `route` adds access rules and body limits,
+//! To find the text of an operation, look up the file of its tag in `groups`; each operation is one entry with
+//! the id that the route table names. `operation` adds the error responses that follow from the route, `route` adds access rules and body limits,
 //! and `schema` takes value ranges from the types of the domain. `openapi.json` at the root of the repository is this
 //! document.
 
@@ -31,6 +31,7 @@ mod video;
 mod video_submission;
 mod webhook;
 
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use actix_web::http::Method;
@@ -128,14 +129,13 @@ impl OpenApiDocument {
         let mut responses = Map::new();
         let mut paths: Vec<(&'static str, OrderedMap<OperationObject>)> = Vec::new();
         for row in rows {
-            let is_same_route =
-                |(_, operation): &(&str, Operation)| (&operation.method, operation.path) == (&row.method, row.path);
-            let Some(index) = remaining.iter().position(is_same_route) else { continue };
+            let index = remaining.iter().position(|(_, operation)| operation.id == row.operation_id);
+            let Some(index) = index else { continue };
             let (tag, operation) = remaining.swap_remove(index);
-            for group in operation.errors_by_status(row.action).values() {
+            for group in operation.errors_by_status(row).values() {
                 responses.insert(group.name(), group.component());
             }
-            let entry = (method_name(&row.method), operation.into_object(tag, row.action, row.body_limit));
+            let entry = (method_name(&row.method), operation.into_object(tag, row));
             match paths.iter_mut().find(|(path, _)| *path == row.path) {
                 Some((_, OrderedMap(methods))) => methods.push(entry),
                 None => paths.push((row.path, OrderedMap(vec![entry]))),
@@ -215,13 +215,18 @@ pub(in crate::http) type BodySchema = (Method, &'static str, Value);
 
 /// Returns the JSON schemas of request bodies and the components that they refer to.
 pub(in crate::http) fn body_schemas() -> (Vec<BodySchema>, Map<String, Value>) {
-    let mut bodies = Vec::new();
+    let mut by_operation = HashMap::new();
     let mut components = Map::new();
     for mut group in groups(REFERENCE_IMAGES_MAX) {
         components.extend(group.take_components());
-        bodies.extend(group.operations.iter().filter_map(Operation::json_body_schema));
+        by_operation.extend(group.operations.into_iter().map(|operation| (operation.id, operation)));
     }
-    (bodies, components)
+
+    let bodies = route_infos().into_iter().filter_map(|route| {
+        let schema = by_operation.get(route.operation_id)?.json_body_schema()?.clone();
+        Some((route.method, route.path, schema))
+    });
+    (bodies.collect(), components)
 }
 
 /// Serves `GET /openapi.json` and `GET /openapi`: the document with the limits of this service, cached per limit.
@@ -247,16 +252,11 @@ mod tests {
     use crate::domain::publisher::PublisherFields;
     use crate::domain::version::VersionFields;
 
-    fn described_operations() -> Vec<(String, &'static str)> {
-        let operations = groups(MAX_IMAGES_DEFAULT).into_iter().flat_map(|group| group.operations);
-        operations.map(|operation| (operation.method.to_string(), operation.path)).collect()
-    }
-
     #[test]
     fn every_route_has_an_operation_and_every_operation_a_route() {
-        let mut documented = described_operations();
-        let rows = route_infos();
-        let mut routed: Vec<_> = rows.iter().map(|row| (row.method.to_string(), row.path)).collect();
+        let operations = groups(MAX_IMAGES_DEFAULT).into_iter().flat_map(|group| group.operations);
+        let mut documented: Vec<_> = operations.map(|operation| operation.id).collect();
+        let mut routed: Vec<_> = route_infos().iter().map(|row| row.operation_id).collect();
         documented.sort();
         routed.sort();
         assert_eq!(documented, routed, "left: operations in src/http/openapi/, right: the route table");

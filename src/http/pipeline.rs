@@ -84,6 +84,8 @@ pub struct ApiEndpoint {
     pub method: Method,
     /// Path with parameters such as `{publisherId}` and `{nodeId}`.
     pub path: &'static str,
+    /// Id of the operation in the `OpenAPI` document, declared in `openapi/`.
+    pub operation_id: &'static str,
     pub action: Action,
     pub body_limit: BodyLimit,
     handler: RouteHandler,
@@ -94,6 +96,7 @@ impl ApiEndpoint {
     pub fn new<const ACTION: u8, F>(
         method: Method,
         path: &'static str,
+        operation_id: &'static str,
         limit: BodyLimit,
         handler: impl Fn(Call<ACTION>) -> F + 'static,
     ) -> Self
@@ -102,7 +105,7 @@ impl ApiEndpoint {
     {
         let action = Action::ALL[usize::from(ACTION)];
         let handler: RouteHandler = Box::new(move |context| handler(Call(context)).boxed_local());
-        Self { method, path, action, body_limit: limit, handler }
+        Self { method, path, operation_id, action, body_limit: limit, handler }
     }
 
     /// Handles a request. A panic in the handler becomes a 500 and leaves the connection open.

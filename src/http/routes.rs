@@ -1,4 +1,4 @@
-//! Route table: every path of the API with its method, action and handler. Other paths may be files of the `console`.
+//! Route table: every path of the API with its method, operation id, action and handler. Other paths may be files of the `console`.
 //!
 //! The action of a route is part of its handler's signature, so the two cannot differ. A test walks [`route_infos`] and
 //! fails for a route with unknown permissions.
@@ -31,6 +31,9 @@ use crate::http::server::AppState;
 
 /// Former path of vendor webhooks. Served for tickets that vendors have already received, and not documented.
 const FORMER_VENDOR_WEBHOOK: &str = "/hints/{vendor_ticket}";
+
+/// Operation id of routes that the OpenAPI document omits.
+const UNDOCUMENTED: &str = "";
 
 /// Returns all routes.
 fn table() -> Vec<ApiEndpoint> {
@@ -67,138 +70,138 @@ fn delete() -> Method {
 #[rustfmt::skip]
 fn service_routes() -> Vec<ApiEndpoint> {
     vec![
-        ApiEndpoint::new(get(), "/health", NoBody, health::health),
-        ApiEndpoint::new(get(), "/ready", NoBody, health::ready),
-        ApiEndpoint::new(get(), "/metrics", NoBody, metrics::show),
-        ApiEndpoint::new(get(), "/.well-known/webhook-key", NoBody, health::webhook_key),
-        ApiEndpoint::new(get(), "/openapi.json", NoBody, openapi::show),
-        ApiEndpoint::new(get(), "/openapi", NoBody, openapi::show),
-        ApiEndpoint::new(get(), "/media/{file}", NoBody, media::file),
+        ApiEndpoint::new(get(), "/health", "getHealth", NoBody, health::health),
+        ApiEndpoint::new(get(), "/ready", "getReadiness", NoBody, health::ready),
+        ApiEndpoint::new(get(), "/metrics", "getMetrics", NoBody, metrics::show),
+        ApiEndpoint::new(get(), "/.well-known/webhook-key", "getWebhookKey", NoBody, health::webhook_key),
+        ApiEndpoint::new(get(), "/openapi.json", "getOpenApiJson", NoBody, openapi::show),
+        ApiEndpoint::new(get(), "/openapi", "getOpenApi", NoBody, openapi::show),
+        ApiEndpoint::new(get(), "/media/{file}", "getResult", NoBody, media::file),
     ]
 }
 
 #[rustfmt::skip]
 fn account_routes() -> Vec<ApiEndpoint> {
     vec![
-        ApiEndpoint::new(get(), "/users", NoBody, user::show_own),
-        ApiEndpoint::new(delete(), "/users", NoBody, erase::erase_own),
-        ApiEndpoint::new(get(), "/users/credits", NoBody, credits::show),
-        ApiEndpoint::new(get(), "/users/publishers", NoBody, publisher::list_own),
-        ApiEndpoint::new(post(), "/users/webhook-secret", Json, webhook_secret::rotate),
-        ApiEndpoint::new(delete(), "/users/webhook-secret", NoBody, webhook_secret::revoke),
-        ApiEndpoint::new(get(), "/admin/users", NoBody, admin::list_users),
-        ApiEndpoint::new(post(), "/admin/users", Json, admin::create_user),
-        ApiEndpoint::new(put(), "/admin/users/{userId}", Json, admin::update_user),
-        ApiEndpoint::new(delete(), "/admin/users/{userId}", NoBody, erase::erase_user),
-        ApiEndpoint::new(get(), "/admin/users/{userId}/tokens", NoBody, admin::list_tokens),
-        ApiEndpoint::new(post(), "/admin/users/{userId}/tokens", Json, admin::issue_token),
-        ApiEndpoint::new(delete(), "/admin/users/{userId}/tokens/{tokenId}", NoBody, admin::revoke_token),
-        ApiEndpoint::new(post(), "/admin/users/{userId}/ban", Json, admin::ban_user),
-        ApiEndpoint::new(post(), "/admin/users/{userId}/unban", Json, admin::unban_user),
-        ApiEndpoint::new(post(), "/admin/publishers/{publisherId}/ban", Json, admin::ban_publisher),
-        ApiEndpoint::new(post(), "/admin/publishers/{publisherId}/unban", Json, admin::unban_publisher),
-        ApiEndpoint::new(post(), "/admin/nodes/{nodeId}/ban", Json, admin::ban_node),
-        ApiEndpoint::new(post(), "/admin/nodes/{nodeId}/unban", Json, admin::unban_node),
+        ApiEndpoint::new(get(), "/users", "getOwnUser", NoBody, user::show_own),
+        ApiEndpoint::new(delete(), "/users", "eraseOwnUser", NoBody, erase::erase_own),
+        ApiEndpoint::new(get(), "/users/credits", "getCredits", NoBody, credits::show),
+        ApiEndpoint::new(get(), "/users/publishers", "listOwnPublishers", NoBody, publisher::list_own),
+        ApiEndpoint::new(post(), "/users/webhook-secret", "rotateWebhookSecret", Json, webhook_secret::rotate),
+        ApiEndpoint::new(delete(), "/users/webhook-secret", "revokeWebhookSecrets", NoBody, webhook_secret::revoke),
+        ApiEndpoint::new(get(), "/admin/users", "listUsers", NoBody, admin::list_users),
+        ApiEndpoint::new(post(), "/admin/users", "createUser", Json, admin::create_user),
+        ApiEndpoint::new(put(), "/admin/users/{userId}", "updateUser", Json, admin::update_user),
+        ApiEndpoint::new(delete(), "/admin/users/{userId}", "eraseUser", NoBody, erase::erase_user),
+        ApiEndpoint::new(get(), "/admin/users/{userId}/tokens", "listUserTokens", NoBody, admin::list_tokens),
+        ApiEndpoint::new(post(), "/admin/users/{userId}/tokens", "createUserToken", Json, admin::issue_token),
+        ApiEndpoint::new(delete(), "/admin/users/{userId}/tokens/{tokenId}", "revokeUserToken", NoBody, admin::revoke_token),
+        ApiEndpoint::new(post(), "/admin/users/{userId}/ban", "banUser", Json, admin::ban_user),
+        ApiEndpoint::new(post(), "/admin/users/{userId}/unban", "unbanUser", Json, admin::unban_user),
+        ApiEndpoint::new(post(), "/admin/publishers/{publisherId}/ban", "banPublisher", Json, admin::ban_publisher),
+        ApiEndpoint::new(post(), "/admin/publishers/{publisherId}/unban", "unbanPublisher", Json, admin::unban_publisher),
+        ApiEndpoint::new(post(), "/admin/nodes/{nodeId}/ban", "banNode", Json, admin::ban_node),
+        ApiEndpoint::new(post(), "/admin/nodes/{nodeId}/unban", "unbanNode", Json, admin::unban_node),
     ]
 }
 
 #[rustfmt::skip]
 fn audit_routes() -> Vec<ApiEndpoint> {
     vec![
-        ApiEndpoint::new(get(), "/admin/checkpoint", NoBody, checkpoint::checkpoint),
-        ApiEndpoint::new(get(), "/admin/events", NoBody, audit::events),
-        ApiEndpoint::new(get(), "/admin/events/stream", NoBody, audit_stream::stream),
-        ApiEndpoint::new(get(), "/admin/history/{kind}/{id}", NoBody, audit::history),
-        ApiEndpoint::new(get(), "/admin/as-of/{kind}/{id}", NoBody, audit::as_of),
-        ApiEndpoint::new(get(), "/admin/diff", NoBody, audit::diff),
-        ApiEndpoint::new(get(), "/admin/state", NoBody, state::show),
+        ApiEndpoint::new(get(), "/admin/checkpoint", "getCheckpoint", NoBody, checkpoint::checkpoint),
+        ApiEndpoint::new(get(), "/admin/events", "listEvents", NoBody, audit::events),
+        ApiEndpoint::new(get(), "/admin/events/stream", "streamEvents", NoBody, audit_stream::stream),
+        ApiEndpoint::new(get(), "/admin/history/{kind}/{id}", "getHistory", NoBody, audit::history),
+        ApiEndpoint::new(get(), "/admin/as-of/{kind}/{id}", "getAsOf", NoBody, audit::as_of),
+        ApiEndpoint::new(get(), "/admin/diff", "getDiff", NoBody, audit::diff),
+        ApiEndpoint::new(get(), "/admin/state", "getServiceState", NoBody, state::show),
     ]
 }
 
 #[rustfmt::skip]
 fn registry_routes() -> Vec<ApiEndpoint> {
     vec![
-        ApiEndpoint::new(get(), "/publishers", NoBody, publisher::list),
-        ApiEndpoint::new(post(), "/publishers", Json, publisher::create),
-        ApiEndpoint::new(get(), "/publishers/validate", NoBody, publisher::validate),
-        ApiEndpoint::new(get(), "/publishers/{publisherId}", NoBody, publisher::show),
-        ApiEndpoint::new(put(), "/publishers/{publisherId}", Json, publisher::update),
-        ApiEndpoint::new(delete(), "/publishers/{publisherId}", NoBody, publisher::delete),
-        ApiEndpoint::new(get(), "/publishers/{publisherId}/permissions", NoBody, publisher::permissions),
-        ApiEndpoint::new(put(), "/publishers/{publisherId}/members/{userId}", Json, member::set),
-        ApiEndpoint::new(delete(), "/publishers/{publisherId}/members/{userId}", NoBody, member::remove),
-        ApiEndpoint::new(get(), "/publishers/{publisherId}/tokens", NoBody, token::list),
-        ApiEndpoint::new(post(), "/publishers/{publisherId}/tokens", Json, token::issue),
-        ApiEndpoint::new(delete(), "/publishers/{publisherId}/tokens/{tokenId}", NoBody, token::revoke),
-        ApiEndpoint::new(get(), "/publishers/{publisherId}/nodes", NoBody, node::list_of_publisher),
-        ApiEndpoint::new(post(), "/publishers/{publisherId}/nodes", Json, node_change::create),
-        ApiEndpoint::new(put(), "/publishers/{publisherId}/nodes/{nodeId}", Json, node_change::update),
-        ApiEndpoint::new(delete(), "/publishers/{publisherId}/nodes/{nodeId}", NoBody, node_change::delete),
-        ApiEndpoint::new(get(), "/publishers/{publisherId}/nodes/{nodeId}/permissions", NoBody, node_change::permissions),
-        ApiEndpoint::new(post(), "/publishers/{publisherId}/nodes/{nodeId}/versions", Json, version::publish),
-        ApiEndpoint::new(put(), "/publishers/{publisherId}/nodes/{nodeId}/versions/{versionId}", Json, version::revise),
-        ApiEndpoint::new(post(), "/publishers/{publisherId}/nodes/{nodeId}/versions/{versionId}/upload", Json, upload::renew),
-        ApiEndpoint::new(put(), "/uploads/{ticket}", Archive, upload::receive),
-        ApiEndpoint::new(delete(), "/publishers/{publisherId}/nodes/{nodeId}/versions/{versionId}", NoBody, version::delete),
+        ApiEndpoint::new(get(), "/publishers", "listPublishers", NoBody, publisher::list),
+        ApiEndpoint::new(post(), "/publishers", "createPublisher", Json, publisher::create),
+        ApiEndpoint::new(get(), "/publishers/validate", "validatePublisherId", NoBody, publisher::validate),
+        ApiEndpoint::new(get(), "/publishers/{publisherId}", "getPublisher", NoBody, publisher::show),
+        ApiEndpoint::new(put(), "/publishers/{publisherId}", "updatePublisher", Json, publisher::update),
+        ApiEndpoint::new(delete(), "/publishers/{publisherId}", "deletePublisher", NoBody, publisher::delete),
+        ApiEndpoint::new(get(), "/publishers/{publisherId}/permissions", "getPublisherPermissions", NoBody, publisher::permissions),
+        ApiEndpoint::new(put(), "/publishers/{publisherId}/members/{userId}", "setMember", Json, member::set),
+        ApiEndpoint::new(delete(), "/publishers/{publisherId}/members/{userId}", "removeMember", NoBody, member::remove),
+        ApiEndpoint::new(get(), "/publishers/{publisherId}/tokens", "listPublisherTokens", NoBody, token::list),
+        ApiEndpoint::new(post(), "/publishers/{publisherId}/tokens", "createPublisherToken", Json, token::issue),
+        ApiEndpoint::new(delete(), "/publishers/{publisherId}/tokens/{tokenId}", "revokePublisherToken", NoBody, token::revoke),
+        ApiEndpoint::new(get(), "/publishers/{publisherId}/nodes", "listPublisherNodes", NoBody, node::list_of_publisher),
+        ApiEndpoint::new(post(), "/publishers/{publisherId}/nodes", "createNode", Json, node_change::create),
+        ApiEndpoint::new(put(), "/publishers/{publisherId}/nodes/{nodeId}", "updateNode", Json, node_change::update),
+        ApiEndpoint::new(delete(), "/publishers/{publisherId}/nodes/{nodeId}", "deleteNode", NoBody, node_change::delete),
+        ApiEndpoint::new(get(), "/publishers/{publisherId}/nodes/{nodeId}/permissions", "getNodePermissions", NoBody, node_change::permissions),
+        ApiEndpoint::new(post(), "/publishers/{publisherId}/nodes/{nodeId}/versions", "publishVersion", Json, version::publish),
+        ApiEndpoint::new(put(), "/publishers/{publisherId}/nodes/{nodeId}/versions/{versionId}", "updateVersion", Json, version::revise),
+        ApiEndpoint::new(post(), "/publishers/{publisherId}/nodes/{nodeId}/versions/{versionId}/upload", "renewUpload", Json, upload::renew),
+        ApiEndpoint::new(put(), "/uploads/{ticket}", "uploadArchive", Archive, upload::receive),
+        ApiEndpoint::new(delete(), "/publishers/{publisherId}/nodes/{nodeId}/versions/{versionId}", "deleteVersion", NoBody, version::delete),
 
-        ApiEndpoint::new(get(), "/nodes", NoBody, node::list),
-        ApiEndpoint::new(get(), "/nodes/search", NoBody, node::search),
-        ApiEndpoint::new(get(), "/nodes/{nodeId}", NoBody, node::show),
-        ApiEndpoint::new(get(), "/nodes/{nodeId}/versions", NoBody, version_list::list_of_node),
-        ApiEndpoint::new(get(), "/nodes/{nodeId}/versions/{version}", NoBody, version_list::show),
-        ApiEndpoint::new(get(), "/nodes/{nodeId}/versions/{version}/download", NoBody, install::download),
-        ApiEndpoint::new(get(), "/nodes/{nodeId}/install", NoBody, install::install),
-        ApiEndpoint::new(get(), "/versions", NoBody, version_list::list_all),
-        ApiEndpoint::new(post(), "/nodes/{nodeId}/reviews", Json, review::submit),
-        ApiEndpoint::new(get(), "/nodes/{nodeId}/reviews/mine", NoBody, review::show_own),
-        ApiEndpoint::new(post(), "/nodes/{nodeId}/translations", Json, translation::merge),
-        ApiEndpoint::new(put(), "/admin/nodes/{nodeId}", Json, moderation::node),
-        ApiEndpoint::new(put(), "/admin/nodes/{nodeId}/versions/{version}", Json, moderation::version),
-        ApiEndpoint::new(post(), "/bulk/nodes/versions", Json, bulk::look_up),
+        ApiEndpoint::new(get(), "/nodes", "listNodes", NoBody, node::list),
+        ApiEndpoint::new(get(), "/nodes/search", "searchNodes", NoBody, node::search),
+        ApiEndpoint::new(get(), "/nodes/{nodeId}", "getNode", NoBody, node::show),
+        ApiEndpoint::new(get(), "/nodes/{nodeId}/versions", "listNodeVersions", NoBody, version_list::list_of_node),
+        ApiEndpoint::new(get(), "/nodes/{nodeId}/versions/{version}", "getNodeVersion", NoBody, version_list::show),
+        ApiEndpoint::new(get(), "/nodes/{nodeId}/versions/{version}/download", "downloadArchive", NoBody, install::download),
+        ApiEndpoint::new(get(), "/nodes/{nodeId}/install", "installNode", NoBody, install::install),
+        ApiEndpoint::new(get(), "/versions", "listVersions", NoBody, version_list::list_all),
+        ApiEndpoint::new(post(), "/nodes/{nodeId}/reviews", "reviewNode", Json, review::submit),
+        ApiEndpoint::new(get(), "/nodes/{nodeId}/reviews/mine", "getOwnReview", NoBody, review::show_own),
+        ApiEndpoint::new(post(), "/nodes/{nodeId}/translations", "translateNode", Json, translation::merge),
+        ApiEndpoint::new(put(), "/admin/nodes/{nodeId}", "administerNode", Json, moderation::node),
+        ApiEndpoint::new(put(), "/admin/nodes/{nodeId}/versions/{version}", "administerVersion", Json, moderation::version),
+        ApiEndpoint::new(post(), "/bulk/nodes/versions", "getVersions", Json, bulk::look_up),
     ]
 }
 
 #[rustfmt::skip]
 fn image_routes() -> Vec<ApiEndpoint> {
     vec![
-        ApiEndpoint::new(get(), "/tasks", NoBody, task::list),
-        ApiEndpoint::new(get(), "/tasks/{task_id}", NoBody, task::show),
-        ApiEndpoint::new(get(), "/tasks/{task_id}/events", NoBody, task::stream),
-        ApiEndpoint::new(post(), "/tasks/{task_id}/cancel", Json, task::cancel),
-        ApiEndpoint::new(get(), "/tasks/{task_id}/deliveries", NoBody, delivery::list),
-        ApiEndpoint::new(post(), "/deliveries/{delivery_id}/redeliver", Json, delivery::redeliver),
-        ApiEndpoint::new(post(), "/vendor-webhooks/{vendor_ticket}", Json, vendor_webhook::receive),
-        ApiEndpoint::new(post(), FORMER_VENDOR_WEBHOOK, Json, vendor_webhook::receive),
+        ApiEndpoint::new(get(), "/tasks", "listTasks", NoBody, task::list),
+        ApiEndpoint::new(get(), "/tasks/{task_id}", "getTask", NoBody, task::show),
+        ApiEndpoint::new(get(), "/tasks/{task_id}/events", "streamTask", NoBody, task::stream),
+        ApiEndpoint::new(post(), "/tasks/{task_id}/cancel", "cancelTask", Json, task::cancel),
+        ApiEndpoint::new(get(), "/tasks/{task_id}/deliveries", "listDeliveries", NoBody, delivery::list),
+        ApiEndpoint::new(post(), "/deliveries/{delivery_id}/redeliver", "redeliver", Json, delivery::redeliver),
+        ApiEndpoint::new(post(), "/vendor-webhooks/{vendor_ticket}", "receiveVendorWebhook", Json, vendor_webhook::receive),
+        ApiEndpoint::new(post(), FORMER_VENDOR_WEBHOOK, UNDOCUMENTED, Json, vendor_webhook::receive),
 
-        ApiEndpoint::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler", Images, image::upscale),
-        ApiEndpoint::new(get(), "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}", NoBody, image::show_upscale),
-        ApiEndpoint::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2", Images, image::upscale_precisely),
-        ApiEndpoint::new(get(), "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2/{task_id}", NoBody, image::show_upscale),
-        ApiEndpoint::new(post(), "/proxy/imagevendor/v1/ai/image-style-transfer", Images, image::transfer_style),
-        ApiEndpoint::new(get(), "/proxy/imagevendor/v1/ai/image-style-transfer/{task_id}", NoBody, image::show_style_transfer),
-        ApiEndpoint::new(post(), "/proxy/imagevendor/v1/ai/skin-enhancer/creative", Images, image::enhance_skin_creatively),
-        ApiEndpoint::new(post(), "/proxy/imagevendor/v1/ai/skin-enhancer/faithful", Images, image::enhance_skin_faithfully),
-        ApiEndpoint::new(post(), "/proxy/imagevendor/v1/ai/skin-enhancer/flexible", Images, image::enhance_skin_flexibly),
-        ApiEndpoint::new(get(), "/proxy/imagevendor/v1/ai/skin-enhancer/{task_id}", NoBody, image::show_skin_enhancer),
-        ApiEndpoint::new(post(), "/proxy/imagevendor/v1/ai/image-relight", Images, image::relight),
-        ApiEndpoint::new(get(), "/proxy/imagevendor/v1/ai/image-relight/{task_id}", NoBody, image::show_relight),
+        ApiEndpoint::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler", "upscaleImage", Images, image::upscale),
+        ApiEndpoint::new(get(), "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}", "getUpscaleTask", NoBody, image::show_upscale),
+        ApiEndpoint::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2", "upscaleImagePrecisely", Images, image::upscale_precisely),
+        ApiEndpoint::new(get(), "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2/{task_id}", "getPrecisionUpscaleTask", NoBody, image::show_upscale),
+        ApiEndpoint::new(post(), "/proxy/imagevendor/v1/ai/image-style-transfer", "transferStyle", Images, image::transfer_style),
+        ApiEndpoint::new(get(), "/proxy/imagevendor/v1/ai/image-style-transfer/{task_id}", "getStyleTransferTask", NoBody, image::show_style_transfer),
+        ApiEndpoint::new(post(), "/proxy/imagevendor/v1/ai/skin-enhancer/creative", "enhanceSkinCreatively", Images, image::enhance_skin_creatively),
+        ApiEndpoint::new(post(), "/proxy/imagevendor/v1/ai/skin-enhancer/faithful", "enhanceSkinFaithfully", Images, image::enhance_skin_faithfully),
+        ApiEndpoint::new(post(), "/proxy/imagevendor/v1/ai/skin-enhancer/flexible", "enhanceSkinFlexibly", Images, image::enhance_skin_flexibly),
+        ApiEndpoint::new(get(), "/proxy/imagevendor/v1/ai/skin-enhancer/{task_id}", "getSkinEnhancerTask", NoBody, image::show_skin_enhancer),
+        ApiEndpoint::new(post(), "/proxy/imagevendor/v1/ai/image-relight", "relightImage", Images, image::relight),
+        ApiEndpoint::new(get(), "/proxy/imagevendor/v1/ai/image-relight/{task_id}", "getRelightTask", NoBody, image::show_relight),
     ]
 }
 
 #[rustfmt::skip]
 fn video_routes() -> Vec<ApiEndpoint> {
     vec![
-        ApiEndpoint::new(post(), "/proxy/videovendor/start-end2video", Images, video::start_end),
-        ApiEndpoint::new(post(), "/proxy/videovendor/reference2video", Images, video::reference),
-        ApiEndpoint::new(post(), "/proxy/videovendor/extend", Images, video::extend),
-        ApiEndpoint::new(post(), "/proxy/videovendor/multiframe", Images, video::multiframe),
-        ApiEndpoint::new(get(), "/proxy/videovendor/tasks/{task_id}/creations", NoBody, video::creations),
-        ApiEndpoint::new(post(), "/proxy/videovendor/tasks/{task_id}/cancel", Json, video::cancel),
+        ApiEndpoint::new(post(), "/proxy/videovendor/start-end2video", "startEndToVideo", Images, video::start_end),
+        ApiEndpoint::new(post(), "/proxy/videovendor/reference2video", "referenceToVideo", Images, video::reference),
+        ApiEndpoint::new(post(), "/proxy/videovendor/extend", "extendVideo", Images, video::extend),
+        ApiEndpoint::new(post(), "/proxy/videovendor/multiframe", "multiframeToVideo", Images, video::multiframe),
+        ApiEndpoint::new(get(), "/proxy/videovendor/tasks/{task_id}/creations", "getCreations", NoBody, video::creations),
+        ApiEndpoint::new(post(), "/proxy/videovendor/tasks/{task_id}/cancel", "cancelVideo", Json, video::cancel),
     ]
 }
 
 fn music_routes() -> Vec<ApiEndpoint> {
-    vec![ApiEndpoint::new(post(), "/proxy/musicvendor/t2m/generate", Form, music::generate)]
+    vec![ApiEndpoint::new(post(), "/proxy/musicvendor/t2m/generate", "generateMusic", Form, music::generate)]
 }
 
 /// Public view of a route.
@@ -207,14 +210,24 @@ pub struct RouteInfo {
     pub method: Method,
     pub path: &'static str,
     pub action: Action,
+    pub(in crate::http) operation_id: &'static str,
     pub(in crate::http) body_limit: BodyLimit,
 }
 
 /// Returns all documented routes.
 #[must_use]
 pub fn route_infos() -> Vec<RouteInfo> {
-    let row = |ApiEndpoint { method, path, action, body_limit, .. }| RouteInfo { method, path, action, body_limit };
-    table().into_iter().filter(|endpoint| endpoint.path != FORMER_VENDOR_WEBHOOK).map(row).collect()
+    table()
+        .into_iter()
+        .filter(|endpoint| endpoint.operation_id != UNDOCUMENTED)
+        .map(|ApiEndpoint { method, path, operation_id, action, body_limit, .. }| RouteInfo {
+            method,
+            path,
+            operation_id,
+            action,
+            body_limit,
+        })
+        .collect()
 }
 
 /// Registers all routes. An unknown method of a path is a 405 with `Allow`, an unknown path a 404.

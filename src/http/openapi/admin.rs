@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::node::node_example;
-use super::operation::{Operation, delete, get, post, put};
+use super::operation::{Operation, operation};
 use super::parameter::{allow_empty, paging_parameters, repeatable_query_parameter};
 use super::schema::{HasSchema, array, component_ref, field, page_of, response_object};
 use super::token::{token_example, token_fields};
@@ -48,7 +48,7 @@ pub fn group() -> OperationGroup {
 fn user_operations() -> Vec<Operation> {
     let page = json!({"limit": 10, "page": 1, "total": 1, "totalPages": 1, "users": [user_example()]});
     vec![
-        get("/admin/users", "listUsers", "List users")
+        operation("listUsers", "List users")
             .description("Returns a page of users, oldest first. Erased users are listed with their id only.")
             .query(paging_parameters(10, LIMIT_MAX))
             .query([repeatable_query_parameter(
@@ -57,11 +57,11 @@ fn user_operations() -> Vec<Operation> {
                 &allow_empty(&UserId::schema()),
             )])
             .ok_response("A page of users.", "UserPage", &page),
-        post("/admin/users", "createUser", "Create a user")
+        operation("createUser", "Create a user")
             .description("Creates a user without a token. Create one with `POST /admin/users/{userId}/tokens`.")
             .json_object::<UserBody>(&json!({"email": "ada@acme.example", "name": "Ada", "isApproved": true}))
             .created_response("The new user.", "User", &user_example()),
-        put("/admin/users/{userId}", "updateUser", "Update a user")
+        operation("updateUser", "Update a user")
             .description("Changes the fields that are present.")
             .json_object::<UserBody>(&json!({"isApproved": true}))
             .ok_response("The updated user.", "User", &user_example())
@@ -69,7 +69,7 @@ fn user_operations() -> Vec<Operation> {
                 Code::Conflict,
                 "administrators cannot remove their own rights, and the bootstrap administrator cannot lose them",
             ),
-        delete("/admin/users/{userId}", "eraseUser", "Erase a user")
+        operation("eraseUser", "Erase a user")
             .description(
                 "Erases a user for good, with the effects of `DELETE /users`. The list of users keeps the id with \
                  `erased: true`. After an error, retry: the service finishes the remaining steps, and 404 means that \
@@ -84,7 +84,7 @@ fn token_operations() -> Vec<Operation> {
     let mut issued = token_example();
     issued["token"] = "mdu_hQ2oZ9Zc1yXb0QmJrS5uT8vW3xY6zA1bC4dE7fG0hI2jK3l".into();
     vec![
-        get("/admin/users/{userId}/tokens", "listUserTokens", "List the tokens of a user")
+        operation("listUserTokens", "List the tokens of a user")
             .description("Returns the valid tokens, oldest first, without their secrets.")
             .json_response(
                 200,
@@ -92,59 +92,57 @@ fn token_operations() -> Vec<Operation> {
                 &array(&component_ref("PersonalAccessToken")),
                 &json!([token_example()]),
             ),
-        post("/admin/users/{userId}/tokens", "createUserToken", "Create a token for a user")
+        operation("createUserToken", "Create a token for a user")
             .description(
                 "Creates a token that authenticates as the user. The service stores only a hash, so the token is not \
                  shown again.",
             )
             .json_object::<TokenBody>(&json!({"name": "laptop"}))
             .created_response("The token; it is not shown again.", "IssuedToken", &issued),
-        delete("/admin/users/{userId}/tokens/{tokenId}", "revokeUserToken", "Revoke a token of a user")
+        operation("revokeUserToken", "Revoke a token of a user")
             .description("Revokes the token immediately and for good.")
             .empty_response(204, "The token was revoked."),
     ]
 }
 
 fn ban_operations() -> Vec<Operation> {
-    let ban = |path, id, summary, about| {
-        post(path, id, summary)
+    let ban = |id, summary, about| {
+        operation(id, summary)
             .description(about)
             .json_object::<ReasonBody>(&json!({"reason": "Spread malware"}))
             .empty_response(204, "The ban is in effect.")
             .error(Code::Conflict, "it is already banned, or cannot be banned")
     };
-    let unban = |path, id, summary| {
-        post(path, id, summary)
+    let unban = |id, summary| {
+        operation(id, summary)
             .description("Lifts the ban and restores everything it took away.")
             .json_object::<ReasonBody>(&json!({"reason": "Cleared up"}))
             .empty_response(204, "The ban was lifted.")
             .error(Code::Conflict, "it is not banned")
     };
     vec![
-        ban("/admin/users/{userId}/ban", "banUser", "Ban a user", "Bans a user, who can then read but not write."),
-        unban("/admin/users/{userId}/unban", "unbanUser", "Unban a user"),
+        ban("banUser", "Ban a user", "Bans a user, who can then read but not write."),
+        unban("unbanUser", "Unban a user"),
         ban(
-            "/admin/publishers/{publisherId}/ban",
             "banPublisher",
             "Ban a publisher",
             "Bans a publisher. Only administrators can then change it, its nodes and their versions; its nodes are \
              omitted from lists and searches and cannot be installed.",
         ),
-        unban("/admin/publishers/{publisherId}/unban", "unbanPublisher", "Unban a publisher"),
+        unban("unbanPublisher", "Unban a publisher"),
         ban(
-            "/admin/nodes/{nodeId}/ban",
             "banNode",
             "Ban a node",
             "Bans a node. Only administrators can then change it and its versions; it is omitted from lists and \
              searches and cannot be installed.",
         ),
-        unban("/admin/nodes/{nodeId}/unban", "unbanNode", "Unban a node"),
+        unban("unbanNode", "Unban a node"),
     ]
 }
 
 fn moderation_operations() -> Vec<Operation> {
     vec![
-        put("/admin/nodes/{nodeId}", "administerNode", "Update a node as administrator")
+        operation("administerNode", "Update a node as administrator")
             .description("Changes the fields that are present, including those that other callers cannot set.")
             .json_body(
                 "AdministeredNodeBody",
@@ -153,7 +151,7 @@ fn moderation_operations() -> Vec<Operation> {
             .ok_response("The updated node.", "Node", &node_example())
             .empty_response(204, "The node was deleted by its new status.")
             .error(Code::Conflict, node::UPDATE_CONFLICT),
-        put("/admin/nodes/{nodeId}/versions/{version}", "administerVersion", "Update a version as administrator")
+        operation("administerVersion", "Update a version as administrator")
             .description("Changes the fields that are present, including those that other callers cannot set.")
             .json_object::<AdministeredVersionBody>(
                 &json!({"status": "NodeVersionStatusFlagged", "status_reason": "Under review"}),
@@ -177,7 +175,7 @@ fn checkpoint_operations() -> Vec<Operation> {
         "signature": "a7".repeat(64),
     });
     vec![
-        get("/admin/checkpoint", "getCheckpoint", "Get a signed checkpoint of the log")
+        operation("getCheckpoint", "Get a signed checkpoint of the log")
             .description(
                 "Returns the position and hash of the last acknowledged event, signed with the Ed25519 key of the \
                  log. A checkpoint kept elsewhere proves later, with `mediary audit verify --since`, that the history \

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::OperationGroup;
-use super::operation::{Operation, get, post, put};
+use super::operation::{Operation, operation};
 use super::parameter::{allow_empty, query_parameter};
 use super::schema::{HasSchema, UrlSchema, component_ref, field, field_with_schema, response_object};
 use super::version::version_example;
@@ -41,7 +41,7 @@ fn publish_operations() -> Vec<Operation> {
     let upload_url = "https://registry.example/uploads/9fQ2v7";
     let version = json!({"node_version": {"version": "1.2.0", "changelog": "Fixed the mask"}});
     vec![
-        post("/publishers/{publisherId}/nodes/{nodeId}/versions", "publishVersion", "Publish a version")
+        operation("publishVersion", "Publish a version")
             .description(
                 "Creates a pending version, which is activated by the upload of its archive. A new node is created; \
                  an existing one is updated with the fields of `node`, whose `id` must match the path. A personal \
@@ -57,8 +57,7 @@ fn publish_operations() -> Vec<Operation> {
             .error(Code::AlreadyExists, "the version exists or existed, or another publisher owns the node")
             .error(Code::Conflict, "the node would have more than 100 languages")
             .error(Code::PayloadTooLarge, "the body exceeds 2 MiB, or all fields together exceed 1 MiB"),
-        post(
-            "/publishers/{publisherId}/nodes/{nodeId}/versions/{versionId}/upload",
+        operation(
             "renewUpload",
             "Get a new upload URL",
         )
@@ -69,7 +68,7 @@ fn publish_operations() -> Vec<Operation> {
         .ok_response("The upload URL.", "SignedUpload", &json!({"signedUrl": upload_url}))
         .error(Code::NotFound, "the publisher, node or version does not exist")
         .error(Code::Conflict, "the version already has an archive, or its status does not allow one"),
-        put("/uploads/{ticket}", "uploadArchive", "Upload an archive")
+        operation("uploadArchive", "Upload an archive")
             .description(
                 "Uploads the zip archive of a version. The URL is the credential; the content type is not \
                  checked.\n\n- The archive may have at most 100 MiB. Paths that lead outside of it and contents that \
@@ -111,7 +110,7 @@ fn download_operations() -> Vec<Operation> {
         )
     };
     vec![
-        rules(get("/nodes/{nodeId}/versions/{version}/download", "downloadArchive", "Download an archive"))
+        rules(operation("downloadArchive", "Download an archive"))
             .description(
                 "Returns the zip archive of a version. The `ETag` is the SHA-256 of the archive; ranges are \
                  supported.",
@@ -119,7 +118,7 @@ fn download_operations() -> Vec<Operation> {
             .file_response("The archive.", "application/zip", &["Content-Disposition"])
             .error(Code::TooManyTransfers, "the account has reached its limit of concurrent downloads")
             .error(Code::NotFound, "the node or version does not exist, or it has no archive yet"),
-        rules(get("/nodes/{nodeId}/install", "installNode", "Get the version to install"))
+        rules(operation("installNode", "Get the version to install"))
             .description(
                 "Returns the version to install, with its `downloadUrl`, and counts a download, once per account (or \
                  client address), node and day. HEAD does not count. Counts are written at most once a second, so a \

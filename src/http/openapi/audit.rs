@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::OperationGroup;
-use super::operation::{Operation, get};
+use super::operation::{Operation, operation};
 use super::parameter::{
     ParameterObject, allow_empty, last_event_id, query_parameter, repeatable_query_parameter, required_query_parameter,
 };
@@ -24,7 +24,7 @@ pub fn group() -> OperationGroup {
         tag: "Audit",
         description: "Audit log: who changed what, when and why. Every change is an immutable event, and states are \
                 computed from events. For administrators.",
-        operations: vec![events(), follow(), history(), as_of(), diff(), state::operation()],
+        operations: vec![events(), follow(), history(), as_of(), diff(), state::state_operation()],
         components: components(),
     }
 }
@@ -221,7 +221,7 @@ fn after_parameter() -> ParameterObject {
 
 fn events() -> Operation {
     let page = json!({"events": [event_example()], "next": 1042, "head": 20_177});
-    get("/admin/events", "listEvents", "List events")
+    operation("listEvents", "List events")
         .description(format!(
             "Returns events, oldest first. A page searches at most {SCANNED_MAX} events unless `stream` names one \
              resource, so it can have few events or none and still have a `next`. Event times are those of the \
@@ -236,7 +236,7 @@ fn follow() -> Operation {
     let last = last_event_id(
         "Last position received; browsers send it when they reconnect. It takes precedence over `after`.",
     );
-    get("/admin/events/stream", "streamEvents", "Follow events")
+    operation("streamEvents", "Follow events")
         .description(
             "Streams events as they are recorded, as server-sent events: `id` is the position of the event, `data` \
              its JSON on one line.\n\n- Without `after` and `Last-Event-ID`, the stream starts at `from`, and without \
@@ -258,7 +258,7 @@ fn history() -> Operation {
         "changes": [{"path": "/description", "before": "Finds faces.", "after": "Finds and swaps faces."}],
     });
     let history = json!({"thing": "node/face-tools", "entries": [entry], "head": 20_177});
-    get("/admin/history/{kind}/{id}", "getHistory", "Get the history of a resource")
+    operation("getHistory", "Get the history of a resource")
         .description("Returns the events of a resource, oldest first, each with the changes to its representation.")
         .query([after_parameter(), limit_parameter()])
         .ok_response("A page of the history.", "History", &history)
@@ -280,7 +280,7 @@ fn as_of() -> Operation {
         "state": publisher,
     });
     let time = json!({"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]});
-    get("/admin/as-of/{kind}/{id}", "getAsOf", "Get a resource at a point in time")
+    operation("getAsOf", "Get a resource at a point in time")
         .description(
             "Returns the resource as an administrator would have seen it directly after the event at a position, or \
              at a time. Exactly one of the two is required.",
@@ -306,7 +306,7 @@ fn diff() -> Operation {
     let required_parameter = |name, about, example: u64| {
         required_query_parameter(name, about, &point_in_time_schema(), &json!(example.to_string()))
     };
-    get("/admin/diff", "getDiff", "Compare two points in time")
+    operation("getDiff", "Compare two points in time")
         .description(format!(
             "Returns the resources that had events after `from` up to `to`, each with the differences of its \
              representation. A resource can also change with another one, such as a node with the name of its \

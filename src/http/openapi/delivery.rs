@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::OperationGroup;
-use super::operation::{Operation, delete, get, post};
+use super::operation::{Operation, operation};
 use super::schema::{array, component_ref, field, field_with_schema, one_of, response_object};
 use crate::domain::ids::{DeliveryId, TaskId};
 use crate::domain::task::TaskStatus;
@@ -30,7 +30,7 @@ pub fn group() -> OperationGroup {
 }
 
 fn list_deliveries() -> Operation {
-    get("/tasks/{task_id}/deliveries", "listDeliveries", "List the webhook deliveries of a task")
+    operation("listDeliveries", "List the webhook deliveries of a task")
         .description(
             "Returns one delivery with all its attempts for each change sent to the webhook, in order; none if the \
              task has no webhook. Tasks of other users are a 404, except for administrators.",
@@ -39,7 +39,7 @@ fn list_deliveries() -> Operation {
 }
 
 fn redeliver() -> Operation {
-    post("/deliveries/{delivery_id}/redeliver", "redeliver", "Redeliver a webhook")
+    operation("redeliver", "Redeliver a webhook")
         .description(
             "Queues a `delivered`, `stopped` or `dead` delivery again, with the same `webhook-id` and the full retry \
              schedule. Deliveries of later changes of the same task wait for it. The request needs no body.",
@@ -51,7 +51,7 @@ fn redeliver() -> Operation {
 fn rotate_secret() -> Operation {
     let example = json!({"secret": "whsec_BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=",
         "previous_until": "2026-03-02T09:30:00.000000Z"});
-    post("/users/webhook-secret", "rotateWebhookSecret", "Rotate the webhook secret")
+    operation("rotateWebhookSecret", "Rotate the webhook secret")
         .description(
             "Creates a secret that signs the webhooks of all tasks of the account with `v1` from now on. The previous \
              secret also signs for 24 h. The request needs no body.",
@@ -61,7 +61,7 @@ fn rotate_secret() -> Operation {
 }
 
 fn revoke_secrets() -> Operation {
-    delete("/users/webhook-secret", "revokeWebhookSecrets", "Revoke all webhook secrets")
+    operation("revokeWebhookSecrets", "Revoke all webhook secrets")
         .description(
             "Revokes all secrets immediately, including older ones; from then on, only the key of the service signs. \
              Succeeds if there is no secret.",

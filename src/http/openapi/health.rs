@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::OperationGroup;
-use super::operation::get;
+use super::operation::operation;
 use super::schema::{field, field_with_schema, response_object};
 use crate::http::response::error::Code;
 use crate::telemetry::metrics::OPENMETRICS;
@@ -13,20 +13,20 @@ pub fn group() -> OperationGroup {
         tag: "Service",
         description: "Health, readiness and metrics, the public key of webhooks, and this document.",
         operations: vec![
-            get("/health", "getHealth", "Check liveness")
+            operation("getHealth", "Check liveness")
                 .description(
                     "Liveness probe: responds as long as the process runs. `GET /ready` reports whether the service \
                      can do its work.",
                 )
                 .text_response("The process runs.", "OK"),
-            get("/ready", "getReadiness", "Check readiness")
+            operation("getReadiness", "Check readiness")
                 .description(
                     "Readiness probe, for load balancers. `detail` of the error names the cause; the log of the \
                      service has more.",
                 )
                 .text_response("The service is ready.", "OK")
                 .error(Code::NotReady, "the log cannot be written, or a part of the service is down"),
-            get("/metrics", "getMetrics", "Get metrics")
+            operation("getMetrics", "Get metrics")
                 .description(
                     "Returns metrics for Prometheus. The `# HELP` line of each metric describes it, and \
                      docs/metrics.md in the source repository explains them. No label contains input of \
@@ -38,7 +38,7 @@ pub fn group() -> OperationGroup {
                     OPENMETRICS,
                     &json!({"schema": {"type": "string"}, "example": "mediary_log_position 1042\n# EOF\n"}),
                 ),
-            get("/.well-known/webhook-key", "getWebhookKey", "Get the public key of webhooks")
+            operation("getWebhookKey", "Get the public key of webhooks")
                 .description(
                     "Returns the Ed25519 public key that verifies the `v1a` signature of every webhook (Standard \
                      Webhooks).",
@@ -47,8 +47,8 @@ pub fn group() -> OperationGroup {
                     "The key: `whpk_` and the base64 of 32 bytes.",
                     "whpk_zgfSExGYWBlNCzlGfMVkFLAVWkZcNzu0z3YEzcHcvWk=",
                 ),
-            document("/openapi.json", "getOpenApiJson", "Get the OpenAPI document"),
-            document("/openapi", "getOpenApi", "Get the OpenAPI document (short path)"),
+            document("getOpenApiJson", "Get the OpenAPI document"),
+            document("getOpenApi", "Get the OpenAPI document (short path)"),
         ],
         components: vec![(
             "Document",
@@ -64,9 +64,9 @@ pub fn group() -> OperationGroup {
     }
 }
 
-fn document(path: &'static str, id: &'static str, summary: &'static str) -> super::Operation {
+fn document(id: &'static str, summary: &'static str) -> super::Operation {
     let example = json!({"openapi": "3.1.0", "info": {"title": "Mediary", "version": env!("CARGO_PKG_VERSION")}, "paths": {}, "components": {}});
-    get(path, id, summary).description("Returns the OpenAPI 3.1 document of the service.").ok_response(
+    operation(id, summary).description("Returns the OpenAPI 3.1 document of the service.").ok_response(
         "The OpenAPI document.",
         "Document",
         &example,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::operation::{Operation, get};
+use super::operation::{Operation, operation};
 use super::schema::{HasSchema, UrlSchema, array, component_ref, field, field_with_schema, response_object};
 use super::{OperationGroup, image_submission};
 use crate::domain::ids::TaskId;
@@ -24,8 +24,8 @@ pub fn group() -> OperationGroup {
 }
 
 fn status_operations() -> [Operation; 5] {
-    let read = |path, id, summary, whose: &str| {
-        get(path, id, summary)
+    let read = |id, summary, whose: &str| {
+        operation(id, summary)
             .description(format!(
                 "{whose} Tasks of other kinds are a 404, and so are tasks of other users, except for administrators."
             ))
@@ -34,31 +34,15 @@ fn status_operations() -> [Operation; 5] {
     };
     let about = "Returns a task of either upscaler.";
     [
-        read("/proxy/imagevendor/v1/ai/image-upscaler/{task_id}", "getUpscaleTask", "Get an upscaling task", about),
+        read("getUpscaleTask", "Get an upscaling task", about),
+        read("getPrecisionUpscaleTask", "Get a precision upscaling task", about),
         read(
-            "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2/{task_id}",
-            "getPrecisionUpscaleTask",
-            "Get a precision upscaling task",
-            about,
-        ),
-        read(
-            "/proxy/imagevendor/v1/ai/image-style-transfer/{task_id}",
             "getStyleTransferTask",
             "Get a style transfer task",
             "Returns a style transfer task, wrapped in `data` unlike the response to its submission.",
         ),
-        read(
-            "/proxy/imagevendor/v1/ai/skin-enhancer/{task_id}",
-            "getSkinEnhancerTask",
-            "Get a skin enhancer task",
-            "Returns a skin enhancer task of any mode.",
-        ),
-        read(
-            "/proxy/imagevendor/v1/ai/image-relight/{task_id}",
-            "getRelightTask",
-            "Get a relight task",
-            "Returns a relight task.",
-        ),
+        read("getSkinEnhancerTask", "Get a skin enhancer task", "Returns a skin enhancer task of any mode."),
+        read("getRelightTask", "Get a relight task", "Returns a relight task."),
     ]
 }
 
@@ -71,7 +55,7 @@ pub fn failure_schema() -> Value {
 }
 
 fn result() -> Operation {
-    get("/media/{file}", "getResult", "Download a result")
+    operation("getResult", "Download a result")
         .description(
             "Returns a result file. Its content never changes, and ranges are supported. Files are deleted some time \
              after the end of their task (`expires_at` of the task) and are a 404 from then on.",

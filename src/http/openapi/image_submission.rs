@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::image::created_example;
-use super::operation::{Operation, post};
+use super::operation::{Operation, operation};
 use crate::http::api::image::jobs::{
     CreativeSkinBody, FaithfulSkinBody, FlexibleSkinBody, PrecisionBody, RelightBody, StyleTransferBody, UpscaleBody,
 };
@@ -20,18 +20,16 @@ pub(super) fn operations() -> Vec<Operation> {
 }
 
 fn upscale() -> Operation {
-    let path = "/proxy/imagevendor/v1/ai/image-upscaler";
     let example = json!({"image": PIXEL, "scale_factor": "2x", "optimized_for": "soft_portraits"});
-    with_enveloped_response(submission::<UpscaleBody>(path, "upscaleImage", "Upscale an image", &example))
+    with_enveloped_response(submission::<UpscaleBody>("upscaleImage", "Upscale an image", &example))
         .description(WEBHOOK_EVERY_CHANGE)
         .error(Code::InvalidInput, INVALID_OR_TOO_LARGE)
 }
 
 fn upscale_precisely() -> Operation {
-    let path = "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2";
     let example = json!({"image": PIXEL, "scale_factor": 3, "flavor": "photo", "sharpen": 20});
     let summary = "Upscale an image with precision settings";
-    with_enveloped_response(submission::<PrecisionBody>(path, "upscaleImagePrecisely", summary, &example))
+    with_enveloped_response(submission::<PrecisionBody>("upscaleImagePrecisely", summary, &example))
         .description(
             "Upscales an image and can add detail. The webhook receives only the end of the task, signed according to \
              Standard Webhooks.",
@@ -40,10 +38,9 @@ fn upscale_precisely() -> Operation {
 }
 
 fn transfer_style() -> Operation {
-    let path = "/proxy/imagevendor/v1/ai/image-style-transfer";
     let example =
         json!({"image": PIXEL, "reference_image": "https://pictures.example/harbour.webp", "engine": "softy"});
-    submission::<StyleTransferBody>(path, "transferStyle", "Transfer a style to an image", &example)
+    submission::<StyleTransferBody>("transferStyle", "Transfer a style to an image", &example)
         .description(format!(
             "Applies the style of a reference picture, or without one the style of engine, flavor and prompt. The \
              response is the task itself, not wrapped in `data`. {WEBHOOK_EVERY_CHANGE}"
@@ -54,9 +51,8 @@ fn transfer_style() -> Operation {
 }
 
 fn relight() -> Operation {
-    let path = "/proxy/imagevendor/v1/ai/image-relight";
     let example = json!({"image": PIXEL, "prompt": "late sun from the left", "advanced_settings": {"whites": 60}});
-    with_enveloped_response(submission::<RelightBody>(path, "relightImage", "Relight an image", &example))
+    with_enveloped_response(submission::<RelightBody>("relightImage", "Relight an image", &example))
         .description(format!(
             "Changes the lighting of an image to that of a reference picture or a light map, or according to prompt \
              and style alone. {WEBHOOK_EVERY_CHANGE}"
@@ -69,17 +65,14 @@ fn relight() -> Operation {
 }
 
 fn enhance_skin() -> [Operation; 3] {
-    let path = "/proxy/imagevendor/v1/ai/skin-enhancer/creative";
     let example = json!({"image": PIXEL, "sharpen": 10, "smart_grain": 5});
-    let creative = submission::<CreativeSkinBody>(path, "enhanceSkinCreatively", "Enhance skin (creative)", &example);
+    let creative = submission::<CreativeSkinBody>("enhanceSkinCreatively", "Enhance skin (creative)", &example);
 
-    let path = "/proxy/imagevendor/v1/ai/skin-enhancer/faithful";
     let example = json!({"image": PIXEL, "skin_detail": 90});
-    let faithful = submission::<FaithfulSkinBody>(path, "enhanceSkinFaithfully", "Enhance skin (faithful)", &example);
+    let faithful = submission::<FaithfulSkinBody>("enhanceSkinFaithfully", "Enhance skin (faithful)", &example);
 
-    let path = "/proxy/imagevendor/v1/ai/skin-enhancer/flexible";
     let example = json!({"image": PIXEL, "optimized_for": "improve_lighting"});
-    let flexible = submission::<FlexibleSkinBody>(path, "enhanceSkinFlexibly", "Enhance skin (flexible)", &example);
+    let flexible = submission::<FlexibleSkinBody>("enhanceSkinFlexibly", "Enhance skin (flexible)", &example);
 
     [creative, faithful, flexible].map(|operation| {
         with_enveloped_response(operation).description(WEBHOOK_EVERY_CHANGE).error(Code::InvalidInput, INVALID_INPUT)
@@ -87,13 +80,8 @@ fn enhance_skin() -> [Operation; 3] {
 }
 
 /// Declares a submission with the parts that all submissions share.
-fn submission<T: JsonObject>(
-    path: &'static str,
-    id: &'static str,
-    summary: &'static str,
-    example: &Value,
-) -> Operation {
-    post(path, id, summary)
+fn submission<T: JsonObject>(id: &'static str, summary: &'static str, example: &Value) -> Operation {
+    operation(id, summary)
         .json_object::<T>(example)
         .error(Code::ApprovalRequired, "the service requires approved accounts")
         .error(Code::TooManySubmissions, "the caller has reached the limit of unfinished tasks")

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::OperationGroup;
 use super::image::TASK_ID_EXAMPLE;
-use super::operation::{Operation, post};
+use super::operation::{Operation, operation};
 use super::schema::{SchemaField, array, component_ref, field, field_with_schema, response_object};
 use crate::domain::ids::TaskId;
 use crate::domain::music::MusicSeconds;
@@ -24,7 +24,7 @@ pub fn group() -> OperationGroup {
 }
 
 fn generate() -> Operation {
-    post("/proxy/musicvendor/t2m/generate", "generateMusic", "Generate music")
+    operation("generateMusic", "Generate music")
         .description(
             "Generates music from a prompt and streams it as JSON lines: `duration`, `title`, any number of \
              `audio_chunk`, `generated_audio`, `complete`.\n\n- The `data` of all chunks, decoded and concatenated, \

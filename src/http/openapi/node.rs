@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::OperationGroup;
-use super::operation::{Operation, delete, get, post, put};
+use super::operation::{Operation, operation};
 use super::parameter::{
     ParameterObject, allow_empty, bool_query_parameter, paging_parameters, query_parameter, query_text_schema,
     repeatable_query_parameter, required_query_parameter,
@@ -57,7 +57,7 @@ fn list_operations() -> Vec<Operation> {
     search["maxLength"] = QUERY_MAX.into();
     let page = || json!({"limit": 10, "nodes": [node_example()], "page": 1, "total": 1, "totalPages": 1});
     vec![
-        get("/nodes", "listNodes", "List nodes across all publishers")
+        operation("listNodes", "List nodes across all publishers")
             .description(
                 "Returns a page of nodes, sorted by id unless `sort` is given. Ties are sorted by id, so pages do not \
                  overlap while nothing changes; a page past the end is empty, with correct totals. Banned nodes and \
@@ -67,7 +67,7 @@ fn list_operations() -> Vec<Operation> {
             .query([sort_parameter()])
             .query(filter_parameters())
             .ok_response("A page of nodes.", "NodePage", &page()),
-        get("/nodes/search", "searchNodes", "Search nodes")
+        operation("searchNodes", "Search nodes")
             .description(
                 "Returns nodes in which every word occurs in the id, name, description, author, publisher or \
                  tags.\n\n- The last word also matches the beginning of a word.\n- Case and separators are ignored: \
@@ -81,7 +81,7 @@ fn list_operations() -> Vec<Operation> {
             .query([sort_parameter()])
             .query(filter_parameters())
             .ok_response("A page of nodes.", "NodePage", &page()),
-        get("/publishers/{publisherId}/nodes", "listPublisherNodes", "List the nodes of a publisher")
+        operation("listPublisherNodes", "List the nodes of a publisher")
             .description(format!(
                 "Returns the nodes of a publisher, sorted by id. Without `page` and `limit`, up to {LIMIT_MAX} nodes \
                  are returned; `X-Total-Count` and `Link` describe the rest. Banned nodes are omitted; members and \
@@ -97,23 +97,19 @@ fn list_operations() -> Vec<Operation> {
 
 fn read_operations() -> Vec<Operation> {
     vec![
-        get("/nodes/{nodeId}", "getNode", "Get a node")
+        operation("getNode", "Get a node")
             .description(
                 "Returns a node. An id in a different case is redirected. A banned node is returned with the reason \
                  of its ban.",
             )
             .ok_response("The node.", "Node", &node_example())
             .redirect_response(),
-        get(
-            "/publishers/{publisherId}/nodes/{nodeId}/permissions",
-            "getNodePermissions",
-            "Check permission to edit a node",
-        )
-        .description(
-            "Reports whether the caller may use `PUT` on the node. A banned node cannot be edited until an \
+        operation("getNodePermissions", "Check permission to edit a node")
+            .description(
+                "Reports whether the caller may use `PUT` on the node. A banned node cannot be edited until an \
              administrator lifts the ban.",
-        )
-        .ok_response("Permission of the caller.", "Permissions", &json!({"canEdit": true})),
+            )
+            .ok_response("Permission of the caller.", "Permissions", &json!({"canEdit": true})),
     ]
 }
 
@@ -121,7 +117,7 @@ fn write_operations() -> Vec<Operation> {
     let body =
         json!({"id": "face-tools", "name": "Face tools", "tags": ["portrait"], "latest_version": {"version": "1.0.0"}});
     vec![
-        post("/publishers/{publisherId}/nodes", "createNode", "Create a node")
+        operation("createNode", "Create a node")
             .description(format!(
                 "Creates a node. If `id` is absent, it is derived from `name`. If the body has \
                  `latest_version.version`, that version is created as well and is active at once. {ADMIN_FIELDS_IGNORED}"
@@ -134,7 +130,7 @@ fn write_operations() -> Vec<Operation> {
             .error(Code::AlreadyExists, "the id is in use or was used before, by any publisher and in any case")
             .error(Code::Conflict, UPDATE_CONFLICT)
             .error(Code::PayloadTooLarge, "the body exceeds 2 MiB, or all fields together exceed 1 MiB"),
-        put("/publishers/{publisherId}/nodes/{nodeId}", "updateNode", "Update a node")
+        operation("updateNode", "Update a node")
             .description(format!(
                 "Changes the fields that are present; an empty URL removes the value. An `id` in the body must match \
                  the path. {ADMIN_FIELDS_IGNORED}"
@@ -144,7 +140,7 @@ fn write_operations() -> Vec<Operation> {
             .empty_response(204, "An administrator set the status to deleted.")
             .error(Code::Conflict, UPDATE_CONFLICT)
             .error(Code::NotFound, "the publisher or node does not exist"),
-        delete("/publishers/{publisherId}/nodes/{nodeId}", "deleteNode", "Delete a node")
+        operation("deleteNode", "Delete a node")
             .description("Deletes the node and its versions for good. Its id is never reused.")
             .empty_response(204, "The node was deleted.")
             .error(Code::NotFound, "the publisher or node does not exist"),
@@ -154,20 +150,20 @@ fn write_operations() -> Vec<Operation> {
 fn review_operations() -> Vec<Operation> {
     let star = required_query_parameter("star", "Number of stars.", &stars(), &json!(5));
     vec![
-        post("/nodes/{nodeId}/reviews", "reviewNode", "Review a node")
+        operation("reviewNode", "Review a node")
             .description(
                 "Sets the caller's review, replacing an earlier one. `rating` is the mean of all reviews. The request \
                  has no body.",
             )
             .query([star])
             .ok_response("The node with its new rating.", "Node", &node_example()),
-        get("/nodes/{nodeId}/reviews/mine", "getOwnReview", "Get the caller's review of a node")
+        operation("getOwnReview", "Get the caller's review of a node")
             .description(
                 "Returns the caller's review, or an empty object if there is none. Reviews of other users are visible \
                  only as `rating`.",
             )
             .ok_response("The caller's review.", "OwnReview", &json!({"star": 4})),
-        post("/nodes/{nodeId}/translations", "translateNode", "Translate a node")
+        operation("translateNode", "Translate a node")
             .description(
                 "Replaces the texts of each language in the body; a language without texts is removed, and other \
                  languages stay unchanged. The body maps language to field to text, directly or as `translations`.",

@@ -15,18 +15,16 @@ use super::route::{allowed_callers, describe_body_limit, security_requirements};
 use super::schema::component_ref;
 use crate::domain::policy::{Action, CallerRole};
 use crate::http::limits::rate_limit::RateClass;
-use crate::http::request::body::BodyLimit;
 use crate::http::request::json_object::JsonObject;
 use crate::http::response::error::Code;
+use crate::http::routes::RouteInfo;
 
 /// Headers that report the rate limits of the caller.
 pub const RATE_LIMIT_HEADERS: [&str; 2] = ["RateLimit", "RateLimit-Policy"];
 
 /// An operation, as declared in the file of its tag.
 pub struct Operation {
-    pub method: Method,
-    pub path: &'static str,
-    id: &'static str,
+    pub id: &'static str,
     summary: &'static str,
     description: String,
     parameters: Vec<ParameterObject>,
@@ -57,45 +55,24 @@ pub struct OperationObject {
     security: Value,
 }
 
-/// Starts the declaration of a GET operation.
-pub fn get(path: &'static str, id: &'static str, summary: &'static str) -> Operation {
-    Operation::new(Method::GET, path, id, summary)
-}
-
-/// Starts the declaration of a POST operation.
-pub fn post(path: &'static str, id: &'static str, summary: &'static str) -> Operation {
-    Operation::new(Method::POST, path, id, summary)
-}
-
-/// Starts the declaration of a PUT operation.
-pub fn put(path: &'static str, id: &'static str, summary: &'static str) -> Operation {
-    Operation::new(Method::PUT, path, id, summary)
-}
-
-/// Starts the declaration of a DELETE operation.
-pub fn delete(path: &'static str, id: &'static str, summary: &'static str) -> Operation {
-    Operation::new(Method::DELETE, path, id, summary)
+/// Starts the declaration of the operation with this id in the route table.
+pub fn operation(id: &'static str, summary: &'static str) -> Operation {
+    Operation {
+        id,
+        summary,
+        description: String::new(),
+        parameters: Vec::new(),
+        body: None,
+        components: Vec::new(),
+        is_streamed: false,
+        request_headers: Vec::new(),
+        responses: BTreeMap::new(),
+        response_headers: Vec::new(),
+        errors: Vec::new(),
+    }
 }
 
 impl Operation {
-    fn new(method: Method, path: &'static str, id: &'static str, summary: &'static str) -> Self {
-        Self {
-            method,
-            path,
-            id,
-            summary,
-            description: String::new(),
-            parameters: Vec::new(),
-            body: None,
-            components: Vec::new(),
-            is_streamed: false,
-            request_headers: Vec::new(),
-            responses: BTreeMap::new(),
-            response_headers: Vec::new(),
-            errors: Vec::new(),
-        }
-    }
-
     /// Sets the description for client developers: effects, exceptions and limits. Markdown.
     #[must_use]
     pub fn description(mut self, about: impl Into<String>) -> Self {
@@ -239,7 +216,7 @@ impl Operation {
     }
 
     /// All error codes by status: those of the operation and those that follow from its route.
-    pub fn errors_by_status(&self, action: Action) -> BTreeMap<u16, ErrorResponse> {
+    pub fn errors_by_status(&self, RouteInfo { method, path, action, .. }: &RouteInfo) -> BTreeMap<u16, ErrorResponse> {
         let mut codes = vec![
             Code::MalformedRequest,
             Code::Unauthorized,
@@ -252,14 +229,14 @@ impl Operation {
         if CallerRole::ALL.iter().any(|role| *role != CallerRole::Anonymous && !action.allows(*role)) {
             codes.push(Code::Forbidden);
         }
-        if self.path.contains('{') {
+        if path.contains('{') {
             codes.push(Code::NotFound);
         }
         if self.body.is_some() || !self.parameters.is_empty() {
             codes.push(Code::InvalidInput);
         }
         // Publishing accepts a token in the body, so the body is parsed even if it is optional.
-        if self.body.is_some() || action == Action::PublishVersion {
+        if self.body.is_some() || *action == Action::PublishVersion {
             codes.extend([
                 Code::MalformedBody,
                 Code::RequestTimeout,
@@ -269,56 +246,55 @@ impl Operation {
             ]);
         }
         // Cross-origin writes from origins that are not allowed.
-        if self.method != Method::GET {
+        if *method != Method::GET {
             codes.push(Code::Forbidden);
         }
-        if self.method != Method::GET && action.is_write() {
+        if *method != Method::GET && action.is_write() {
             codes.extend([Code::Banned, Code::Overloaded, Code::ReadOnly, Code::InsufficientStorage]);
         }
-        if RateClass::classify(action, self.path, self.method == Method::GET).is_some() {
+        if RateClass::classify(*action, path, *method == Method::GET).is_some() {
             codes.push(Code::RateLimited);
         }
-        if self.accepts_idempotency_key() {
+        if self.accepts_idempotency_key(method) {
             codes.extend([Code::IdempotencyKeyInUse, Code::IdempotencyKeyReused]);
             // With a key, the body is buffered even if the operation ignores it.
             codes.extend([Code::RequestTimeout, Code::PayloadTooLarge, Code::UnsupportedMedia, Code::Overloaded]);
         }
         let failures: Vec<_> = self.errors.iter().copied().chain(codes.into_iter().map(|code| (code, ""))).collect();
-        group_by_status(&failures, self.accepts_idempotency_key())
+        group_by_status(&failures, self.accepts_idempotency_key(method))
     }
 
-    /// Returns the schema of the JSON body, with method and path.
-    pub fn json_body_schema(&self) -> Option<(Method, &'static str, Value)> {
-        let schema = self.body.as_ref()?["content"].get("application/json")?.get("schema")?;
-        Some((self.method.clone(), self.path, schema.clone()))
+    /// Returns the schema of the JSON body.
+    pub fn json_body_schema(&self) -> Option<&Value> {
+        self.body.as_ref()?["content"].get("application/json")?.get("schema")
     }
 
     /// Serializes the operation for the document.
-    pub fn into_object(self, tag: &'static str, action: Action, limit: BodyLimit) -> OperationObject {
-        let failures = self.errors_by_status(action);
-        let parameters = self.all_parameters();
-        let mut responses = self.success_responses(action);
+    pub fn into_object(self, tag: &'static str, route: &RouteInfo) -> OperationObject {
+        let failures = self.errors_by_status(route);
+        let parameters = self.all_parameters(route);
+        let mut responses = self.success_responses(route);
         responses.extend(failures.into_iter().map(|(status, group)| (status, group.reference())));
-        let body = self.body.as_ref().map(|_| describe_body_limit(limit)).unwrap_or_default();
+        let body = self.body.as_ref().map(|_| describe_body_limit(route.body_limit)).unwrap_or_default();
         OperationObject {
             tags: [tag],
             operation_id: self.id,
             summary: self.summary,
-            description: format!("{}\n\nAllowed callers: {}.{body}", self.description, allowed_callers(action))
+            description: format!("{}\n\nAllowed callers: {}.{body}", self.description, allowed_callers(route.action))
                 .trim_start()
                 .to_owned(),
             parameters,
             request_body: self.body,
             responses,
-            security: security_requirements(action),
+            security: security_requirements(route.action),
         }
     }
 
-    fn all_parameters(&self) -> Vec<ParameterObject> {
-        let in_path = path_parameter_names(self.path).map(path_parameter);
+    fn all_parameters(&self, route: &RouteInfo) -> Vec<ParameterObject> {
+        let in_path = path_parameter_names(route.path).map(path_parameter);
         let mut parameters: Vec<_> = in_path.chain(self.parameters.iter().cloned()).collect();
-        let conditional_header = (self.method == Method::GET && self.has_etag()).then_some("If-None-Match");
-        let key_header = (self.accepts_idempotency_key() || self.is_streamed).then_some("Idempotency-Key");
+        let conditional_header = (route.method == Method::GET && self.has_etag()).then_some("If-None-Match");
+        let key_header = (self.accepts_idempotency_key(&route.method) || self.is_streamed).then_some("Idempotency-Key");
         let headers = conditional_header
             .into_iter()
             .chain(key_header)
@@ -329,8 +305,8 @@ impl Operation {
     }
 
     /// Returns `true` if the operation accepts an `Idempotency-Key`.
-    fn accepts_idempotency_key(&self) -> bool {
-        (self.method == Method::POST || self.method == Method::PUT) && !self.is_streamed
+    fn accepts_idempotency_key(&self, method: &Method) -> bool {
+        (*method == Method::POST || *method == Method::PUT) && !self.is_streamed
     }
 
     /// Returns `true` if the response has an `ETag`: every JSON response does.
@@ -338,9 +314,9 @@ impl Operation {
         self.responses.get(&200).is_some_and(|response| response["content"].get("application/json").is_some())
     }
 
-    fn success_responses(&self, action: Action) -> BTreeMap<u16, Value> {
+    fn success_responses(&self, route: &RouteInfo) -> BTreeMap<u16, Value> {
         let mut responses = self.responses.clone();
-        if self.method == Method::GET && self.has_etag() {
+        if route.method == Method::GET && self.has_etag() {
             responses.insert(304, json!({"description": "The cached response is current."}));
         }
         for (status, name) in &self.response_headers {
@@ -351,10 +327,10 @@ impl Operation {
             );
         }
         for (status, response) in &mut responses {
-            let is_tagged = self.method == Method::GET && self.has_etag() && matches!(status, 200 | 304);
-            let replayed_header = self.accepts_idempotency_key().then_some("Idempotent-Replayed");
+            let is_tagged = route.method == Method::GET && self.has_etag() && matches!(status, 200 | 304);
+            let replayed_header = self.accepts_idempotency_key(&route.method).then_some("Idempotent-Replayed");
             let rate_limit_headers =
-                RateClass::classify(action, self.path, self.method == Method::GET).map(|_| RATE_LIMIT_HEADERS);
+                RateClass::classify(route.action, route.path, route.method == Method::GET).map(|_| RATE_LIMIT_HEADERS);
             let always = ["X-Request-Id"].into_iter().chain(rate_limit_headers.into_iter().flatten());
             let extra_headers = self
                 .response_headers
@@ -388,14 +364,22 @@ fn path_parameter_names(path: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::request::body::BodyLimit;
+
+    fn route(method: Method, path: &'static str, action: Action) -> RouteInfo {
+        RouteInfo { method, path, operation_id: "", action, body_limit: BodyLimit::None }
+    }
 
     #[test]
     fn response_headers_are_added_in_any_order() {
         let [first, last] = [
-            get("/tasks/{task_id}", "", "").prefer_wait().ok_response("", "Task", &json!({})),
-            get("/tasks/{task_id}", "", "").ok_response("", "Task", &json!({})).prefer_wait(),
+            operation("", "").prefer_wait().ok_response("", "Task", &json!({})),
+            operation("", "").ok_response("", "Task", &json!({})).prefer_wait(),
         ]
-        .map(|operation| operation.into_object("", Action::ReadTask, BodyLimit::None).responses[&200].clone());
+        .map(|operation| {
+            let route = route(Method::GET, "/tasks/{task_id}", Action::ReadTask);
+            operation.into_object("", &route).responses[&200].clone()
+        });
         assert_eq!(first["headers"]["Preference-Applied"]["$ref"], "#/components/headers/Preference-Applied");
         assert_eq!(first, last);
     }
@@ -403,21 +387,22 @@ mod tests {
     #[test]
     #[should_panic(expected = "of a response 201 that is not declared")]
     fn a_header_of_an_undeclared_response_panics() {
-        let operation = get("/nodes", "listNodes", "").ok_response("", "Node", &json!({})).with_header(201, "Location");
-        drop(operation.into_object("", Action::ReadRegistry, BodyLimit::None));
+        let operation = operation("listNodes", "").ok_response("", "Node", &json!({})).with_header(201, "Location");
+        drop(operation.into_object("", &route(Method::GET, "/nodes", Action::ReadRegistry)));
     }
 
     #[test]
     fn statuses_common_to_a_route_are_added() {
-        let statuses = |operation: Operation, action| {
-            operation.into_object("", action, BodyLimit::None).responses.keys().copied().collect::<Vec<_>>()
+        let statuses = |operation: Operation, route: &RouteInfo| {
+            operation.into_object("", route).responses.keys().copied().collect::<Vec<_>>()
         };
-        let read = get("/nodes/{nodeId}", "", "").ok_response("", "Node", &json!({}));
-        assert_eq!(statuses(read, Action::ReadRegistry), [200, 304, 400, 401, 404, 406, 421, 429, 431, 500, 503]);
-        let write = delete("/publishers/{publisherId}", "", "").empty_response(204, "");
-        assert_eq!(
-            statuses(write, Action::DeletePublisher),
-            [204, 400, 401, 403, 404, 406, 421, 429, 431, 500, 503, 507]
-        );
+
+        let read = operation("", "").ok_response("", "Node", &json!({}));
+        let read_route = route(Method::GET, "/nodes/{nodeId}", Action::ReadRegistry);
+        assert_eq!(statuses(read, &read_route), [200, 304, 400, 401, 404, 406, 421, 429, 431, 500, 503]);
+
+        let write = operation("", "").empty_response(204, "");
+        let write_route = route(Method::DELETE, "/publishers/{publisherId}", Action::DeletePublisher);
+        assert_eq!(statuses(write, &write_route), [204, 400, 401, 403, 404, 406, 421, 429, 431, 500, 503, 507]);
     }
 }

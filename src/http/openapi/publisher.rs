@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::OperationGroup;
-use super::operation::{Operation, delete, get, post, put};
+use super::operation::{Operation, operation};
 use super::parameter::{paging_parameters, query_text_schema, repeatable_query_parameter, required_query_parameter};
 use super::schema::{array, component_ref, field, field_with_schema, page_of, response_object};
 use crate::domain::ids::{PublisherId, UserId};
@@ -42,7 +42,7 @@ pub fn group() -> OperationGroup {
 
 fn read_operations() -> Vec<Operation> {
     vec![
-        get("/publishers", "listPublishers", "List publishers")
+        operation("listPublishers", "List publishers")
             .description(
                 "Returns a page of publishers, sorted by id. Banned publishers are omitted; administrators can \
                  include them.",
@@ -53,7 +53,7 @@ fn read_operations() -> Vec<Operation> {
                 repeatable_query_parameter("publisher_id", "Only publishers with these ids.", &query_text_schema()),
             ])
             .ok_response("A page of publishers.", "PublisherPage", &page_example()),
-        get("/publishers/validate", "validatePublisherId", "Check whether a publisher id is available")
+        operation("validatePublisherId", "Check whether a publisher id is available")
             .description(
                 "Returns 200 in every case. For an id that is taken, reserved or malformed, `reason` states why it is \
                  not available.",
@@ -64,16 +64,16 @@ fn read_operations() -> Vec<Operation> {
                 "Availability",
                 &json!({"isAvailable": false, "reason": "the id is taken"}),
             ),
-        get("/publishers/{publisherId}", "getPublisher", "Get a publisher")
+        operation("getPublisher", "Get a publisher")
             .description(
                 "Returns a publisher with its members. Only members and administrators see the email addresses of \
                  members. A banned publisher is returned with its ban.",
             )
             .ok_response("The publisher.", "Publisher", &publisher_example()),
-        get("/users/publishers", "listOwnPublishers", "List the caller's publishers")
+        operation("listOwnPublishers", "List the caller's publishers")
             .description("Returns the publishers of which the caller is a member, sorted by id.")
             .json_response(200, "The publishers.", &array(&component_ref("Publisher")), &json!([publisher_example()])),
-        get("/publishers/{publisherId}/permissions", "getPublisherPermissions", "Check permission to edit a publisher")
+        operation("getPublisherPermissions", "Check permission to edit a publisher")
             .description("Reports whether the caller may use `PUT` on the publisher.")
             .ok_response("Permission of the caller.", "Permissions", &json!({"canEdit": true})),
     ]
@@ -81,7 +81,7 @@ fn read_operations() -> Vec<Operation> {
 
 fn write_operations() -> Vec<Operation> {
     vec![
-        post("/publishers", "createPublisher", "Create a publisher")
+        operation("createPublisher", "Create a publisher")
             .description(
                 "Creates a publisher with the caller as its owner. `status` in the body is ignored, and so is \
                  `createdAt` unless the caller is an administrator.",
@@ -91,7 +91,7 @@ fn write_operations() -> Vec<Operation> {
             .with_header(201, "Location")
             .error(Code::QuotaExceeded, "the account has reached its daily limit of new publishers")
             .error(Code::AlreadyExists, "the id is in use, or was used before"),
-        put("/publishers/{publisherId}", "updatePublisher", "Update a publisher")
+        operation("updatePublisher", "Update a publisher")
             .description(
                 "Changes the fields that are present; an empty URL removes the value. `id`, `members`, `createdAt` \
                  and `status` in the body are ignored. From administrators, `createdAt` is applied and `status` must \
@@ -101,7 +101,7 @@ fn write_operations() -> Vec<Operation> {
                 &json!({"description": "Nodes for portraits", "support": "help@acme.example"}),
             )
             .ok_response("The updated publisher.", "Publisher", &publisher_example()),
-        delete("/publishers/{publisherId}", "deletePublisher", "Delete a publisher")
+        operation("deletePublisher", "Delete a publisher")
             .description(
                 "Deletes the publisher for good and revokes its tokens. A publisher that still has nodes cannot be \
                  deleted.",
@@ -113,7 +113,7 @@ fn write_operations() -> Vec<Operation> {
 
 fn member_operations() -> Vec<Operation> {
     vec![
-        put("/publishers/{publisherId}/members/{userId}", "setMember", "Add a member or change a role")
+        operation("setMember", "Add a member or change a role")
             .description(
                 "Adds a user to the publisher or changes the user's role. Owners may do everything; members may \
                  create and change nodes and versions. Without `role`, an existing member keeps the current role and \
@@ -123,7 +123,7 @@ fn member_operations() -> Vec<Operation> {
             .ok_response("The updated publisher.", "Publisher", &publisher_example())
             .error(Code::NotFound, "the publisher or the user does not exist")
             .error(Code::Conflict, "the user is the last owner"),
-        delete("/publishers/{publisherId}/members/{userId}", "removeMember", "Remove a member or leave a publisher")
+        operation("removeMember", "Remove a member or leave a publisher")
             .description(
                 "Removes a user from the publisher. Owners can remove any member, other members only themselves. \
                  Tokens of the publisher that the user knows stay valid: revoke them.",

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::audit::position_schema;
-use super::operation::{Operation, get};
+use super::operation::{Operation, operation};
 use super::schema::{array, field, field_with_schema, one_of, response_object};
 use crate::actors::poller::breaker::CircuitState;
 use crate::domain::value::Timestamp;
 use crate::http::api::state::{STORAGE_STATES, VERIFICATION_STATES};
 
-pub(super) fn operation() -> Operation {
+pub(super) fn state_operation() -> Operation {
     let reach = |position: u64, lag: u64| json!({"position": position, "lag": lag});
     let example = json!({
         "log": {"head": 20_177, "signed": 20_177},
@@ -21,7 +21,7 @@ pub(super) fn operation() -> Operation {
         "vendors": [{"name": "remote-image", "circuit": "closed"}],
         "start": {"at": "2026-02-01T09:00:00.000000Z", "mended": []},
     });
-    get("/admin/state", "getServiceState", "Get the state of the service")
+    operation("getServiceState", "Get the state of the service")
         .description(
             "Returns positions of the log and read models, log verification, queue lengths, storage, the circuit \
              breakers of vendors and the repairs of the last start.",

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::image::{TASK_ID_EXAMPLE, failure_schema};
-use super::operation::{Operation, get, post};
+use super::operation::{Operation, operation};
 use super::parameter::{allow_empty, last_event_id, query_parameter, repeatable_query_parameter};
 use super::schema::{HasSchema, UrlSchema, array, component_ref, field, field_with_schema, one_of, response_object};
 use super::{OperationGroup, event_stream};
@@ -60,7 +60,7 @@ fn listed_task_example() -> Value {
 fn list() -> Operation {
     let time = allow_empty(&Timestamp::schema());
     let limit = format!("Page size; values above {LIMIT_MAX} are reduced to {LIMIT_MAX}.");
-    get("/tasks", "listTasks", "List tasks")
+    operation("listTasks", "List tasks")
         .description(
             "Returns the caller's tasks, newest first; administrators get the tasks of all users. Following \
              `next_cursor` neither skips nor repeats tasks, even while new ones are submitted.",
@@ -99,7 +99,7 @@ fn list() -> Operation {
 }
 
 fn vendor_webhook() -> Operation {
-    post("/vendor-webhooks/{vendor_ticket}", "receiveVendorWebhook", "Notify the service of a vendor update")
+    operation("receiveVendorWebhook", "Notify the service of a vendor update")
         .description(
             "For vendors: the `webhook_url` of a job that the service submitted. The service queries the vendor about \
              the task sooner; the request body is not read and can be omitted. The URL is the credential.",
@@ -109,7 +109,7 @@ fn vendor_webhook() -> Operation {
 }
 
 fn show() -> Operation {
-    get("/tasks/{task_id}", "getTask", "Get a task")
+    operation("getTask", "Get a task")
         .description(
             "Returns a task of any kind with its history. Tasks of other users are a 404, except for administrators.",
         )
@@ -119,7 +119,7 @@ fn show() -> Operation {
 
 fn follow() -> Operation {
     let example = format!("retry: 2000\n\nid: 1042\nevent: snapshot\ndata: {}\n\n", task_example());
-    get("/tasks/{task_id}/events", "streamTask", "Follow a task")
+    operation("streamTask", "Follow a task")
         .description(
             "Streams the changes of a task as server-sent events.\n\n- `snapshot` comes first: the current task, as \
              `GET /tasks/{task_id}` returns it.\n- `change` follows each change of state, and the arrival of all \
@@ -143,7 +143,7 @@ fn cancel() -> Operation {
     let cancelled = json!({"task_id": TASK_ID_EXAMPLE, "kind": "skin-enhancer", "state": "FAILED", "progress": 0.1, "cost": 0, "created_at": CREATED_AT_EXAMPLE,
         "updated_at": UPDATED_AT_EXAMPLE, "history": [{"state": "CREATED", "at": CREATED_AT_EXAMPLE}, {"state": "FAILED", "at": UPDATED_AT_EXAMPLE}], "generated": [],
         "error": {"code": "cancelled", "message": "cancelled on request"}});
-    post("/tasks/{task_id}/cancel", "cancelTask", "Cancel a task")
+    operation("cancelTask", "Cancel a task")
         .description(
             "Fails the task immediately with the code `cancelled` and sends its webhook. A task that has ended stays \
              unchanged, which is not an error. The request needs no body.",

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::OperationGroup;
-use super::operation::{delete, get, post};
+use super::operation::operation;
 use super::schema::{SchemaField, array, component_ref, field, response_object};
 use crate::domain::ids::TokenId;
 use crate::domain::value::{Label, Name, Timestamp};
@@ -15,7 +15,7 @@ pub fn group() -> OperationGroup {
         description: "Personal access tokens of publishers, for build servers and other programs that publish. The service \
                 stores only a hash; the token is shown once, when it is created.",
         operations: vec![
-            get("/publishers/{publisherId}/tokens", "listPublisherTokens", "List the tokens of a publisher")
+            operation("listPublisherTokens", "List the tokens of a publisher")
                 .description("Returns the valid tokens, oldest first, without their secrets.")
                 .json_response(
                     200,
@@ -23,7 +23,7 @@ pub fn group() -> OperationGroup {
                     &array(&component_ref("PersonalAccessToken")),
                     &json!([token_example()]),
                 ),
-            post("/publishers/{publisherId}/tokens", "createPublisherToken", "Create a personal access token")
+            operation("createPublisherToken", "Create a personal access token")
                 .description(
                     "Creates a token that can read and can create and change nodes and versions of this publisher. \
                      `id`, `createdAt` and `token` in the body are ignored.",
@@ -36,13 +36,9 @@ pub fn group() -> OperationGroup {
                     "NewToken",
                     &json!({"token": "mdp_hQ2oZ9Zc1yXb0QmJrS5uT8vW3xY6zA1bC4dE7fG0hI2jK3l"}),
                 ),
-            delete(
-                "/publishers/{publisherId}/tokens/{tokenId}",
-                "revokePublisherToken",
-                "Revoke a personal access token",
-            )
-            .description("Revokes the token immediately and for good.")
-            .empty_response(204, "The token was revoked."),
+            operation("revokePublisherToken", "Revoke a personal access token")
+                .description("Revokes the token immediately and for good.")
+                .empty_response(204, "The token was revoked."),
         ],
         components: vec![
             ("PersonalAccessToken", response_object(token_fields())),

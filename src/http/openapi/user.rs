@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::OperationGroup;
-use super::operation::{delete, get};
+use super::operation::operation;
 use super::schema::{field, field_with_schema, one_of, response_object};
 use crate::domain::ids::UserId;
 use crate::domain::user::Email;
@@ -15,10 +15,10 @@ pub fn group() -> OperationGroup {
         tag: "Users",
         description: "Account of the calling user.",
         operations: vec![
-            get("/users", "getOwnUser", "Get the current user")
+            operation("getOwnUser", "Get the current user")
                 .description("Returns the user whose token the request carries. Personal access tokens have no user.")
                 .ok_response("The user.", "User", &user_example()),
-            delete("/users", "eraseOwnUser", "Erase the current user")
+            operation("eraseOwnUser", "Erase the current user")
                 .description(
                     "Erases the account for good:\n\n- Name and email address become unreadable in every copy of the \
                      log.\n- All tokens of the user, and those the user created for publishers, are rejected from the \

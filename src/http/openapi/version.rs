@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::OperationGroup;
-use super::operation::{Operation, delete, get, post, put};
+use super::operation::{Operation, operation};
 use super::parameter::{
     ParameterObject, allow_empty, bool_query_parameter, paging_parameters, query_text_schema,
     repeatable_query_parameter,
@@ -69,7 +69,7 @@ fn version_components() -> Vec<(&'static str, Value)> {
 
 fn read_operations() -> Vec<Operation> {
     vec![
-        get("/nodes/{nodeId}/versions", "listNodeVersions", "List the versions of a node")
+        operation("listNodeVersions", "List the versions of a node")
             .description(
                 "Returns the versions of a node, highest number first: the active ones, unless `statuses` selects \
                  others.",
@@ -77,12 +77,12 @@ fn read_operations() -> Vec<Operation> {
             .query([statuses_parameter(), include_reason_parameter()])
             .json_response(200, "The versions.", &array(&component_ref("NodeVersion")), &json!([version_example()]))
             .redirect_response(),
-        get("/nodes/{nodeId}/versions/{version}", "getNodeVersion", "Get a version")
+        operation("getNodeVersion", "Get a version")
             .description("Returns a version of any status except deleted. Build metadata in the number is ignored.")
             .query([include_reason_parameter()])
             .ok_response("The version.", "NodeVersion", &version_example())
             .redirect_response(),
-        get("/versions", "listVersions", "List versions across all nodes")
+        operation("listVersions", "List versions across all nodes")
             .description(
                 "Returns versions of all nodes, newest first, for moderation. Includes every status unless `statuses` \
                  selects some.",
@@ -103,7 +103,7 @@ fn read_operations() -> Vec<Operation> {
 
 fn write_operations() -> Vec<Operation> {
     vec![
-        put("/publishers/{publisherId}/nodes/{nodeId}/versions/{versionId}", "updateVersion", "Update a version")
+        operation("updateVersion", "Update a version")
             .description(
                 "Changes `changelog` and `deprecated`, if present. Other fields are ignored, except from \
                  administrators.",
@@ -116,7 +116,7 @@ fn write_operations() -> Vec<Operation> {
                  both",
             )
             .error(Code::NotFound, "the publisher, node or version does not exist"),
-        delete("/publishers/{publisherId}/nodes/{nodeId}/versions/{versionId}", "deleteVersion", "Delete a version")
+        operation("deleteVersion", "Delete a version")
             .description("Deletes the version for good. Its status becomes deleted, and its number is never reused.")
             .empty_response(204, "The version was deleted.")
             .error(Code::NotFound, "the publisher, node or version does not exist"),
@@ -127,7 +127,7 @@ fn bulk_lookup() -> Operation {
     let identifier = json!({"node_id": "face-tools", "version": "1.2.0"});
     let example =
         json!({"node_versions": [{"identifier": identifier, "status": "success", "node_version": version_example()}]});
-    post("/bulk/nodes/versions", "getVersions", "Look up versions in bulk")
+    operation("getVersions", "Look up versions in bulk")
         .description("Returns one result for each identifier, in order and including duplicates. Changes nothing.")
         .json_object::<VersionLookupBody>(&json!({"node_versions": [identifier]}))
         .ok_response("One result for each identifier.", "VersionLookup", &example)

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::image::TASK_ID_EXAMPLE;
-use super::operation::{Operation, get, post};
+use super::operation::{Operation, operation};
 use super::parameter::{allow_empty, query_parameter};
 use super::schema::{HasSchema, UrlSchema, array, field, field_with_schema, response_object};
 use super::task::CURSOR_PATTERN;
@@ -47,7 +47,7 @@ pub fn finished_example() -> Value {
 }
 
 fn creations() -> Operation {
-    get("/proxy/videovendor/tasks/{task_id}/creations", "getCreations", "Get the creations of a video task")
+    operation("getCreations", "Get the creations of a video task")
         .description(
             "Returns the state and results of a video task. The `callback_url` receives the same body at every change \
              of state. Tasks of other kinds are a 404, and so are tasks of other users, except for administrators. \
@@ -60,7 +60,7 @@ fn creations() -> Operation {
 fn cancel() -> Operation {
     let cancelled = json!({"id": TASK_ID_EXAMPLE, "state": "failed", "err_code": "cancelled", "message": "cancelled on request",
         "credits": 150, "progress": 0.1, "creations": []});
-    post("/proxy/videovendor/tasks/{task_id}/cancel", "cancelVideo", "Cancel a video task")
+    operation("cancelVideo", "Cancel a video task")
         .description(
             "Fails the task immediately with the code `cancelled`, refunds its credits and sends its webhook. A task \
              that has ended stays unchanged, which is not an error. The request needs no body.",
@@ -73,7 +73,7 @@ fn credits() -> Operation {
     let entry = json!({"task_id": TASK_ID_EXAMPLE, "kind": "start-end2video", "credits": 150, "state": "charged", "held_at": CREATED_AT_EXAMPLE, "settled_at": SETTLED_AT_EXAMPLE});
     let example =
         json!({"balance": -150, "held": 0, "charged": 150, "refunded": 0, "entries": [entry], "limit": LIMIT_DEFAULT});
-    get("/users/credits", "getCredits", "Get the credits spent")
+    operation("getCredits", "Get the credits spent")
         .description(
             "Returns the caller's credits: one entry for each task that has a price, newest first. `held`, `charged` \
              and `refunded` are totals over all entries; each credit is counted in exactly one of them.",
