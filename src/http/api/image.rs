@@ -9,6 +9,7 @@ use crate::domain::ids::{TaskId, UserId};
 use crate::domain::image::ImageFamily;
 use crate::domain::policy::Action;
 use crate::domain::task::{Submission, TaskCommand, TaskRecord, TaskStatus, TaskWork};
+use crate::http::api::input_file::InputFiles;
 use crate::http::pipeline::Call;
 use crate::http::request::prefer_wait::PreferWait;
 use crate::http::response::api_response::ApiResponse;
@@ -121,10 +122,11 @@ async fn submit<T: ImageBody>(mut call: ImageSubmitCall) -> Result<(ImageTaskVie
     let store = services.store.clone();
     let space = services.space.clone();
     let seed = check::derive_seed(task);
+    let files = InputFiles::new(services, Some(owner));
     // The thread continues if the client disconnects; it holds the place and the body's memory charge until it ends.
     let work = move || {
         let body = body.parse()?;
-        let submission = check::check::<T>(&body, store.decoders())?;
+        let submission = check::check::<T>(&body, store.decoders(), &files)?;
         // Release the decoder before writing, which waits for the disk.
         drop(decoder_permit);
         let stored = submission.store_in(&store, &space, seed);

@@ -13,6 +13,7 @@ use crate::domain::policy::Action;
 use crate::domain::task::{Gateway, Submission, TaskCommand, TaskRecord, TaskResults, TaskStage, TaskStatus, TaskWork};
 use crate::domain::video::VendorCreationId;
 use crate::http::api::image::{check_pending_deliveries, derive_seed, inspect};
+use crate::http::api::input_file::InputFiles;
 use crate::http::api::task::combined_progress;
 use crate::http::auth::authorize;
 use crate::http::pipeline::{Call, RequestContext};
@@ -80,9 +81,10 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
     let space = services.space.clone();
     let tariff = Arc::clone(&services.tariff);
     let seed = derive_seed(task);
+    let files = InputFiles::new(services, owner);
     // The thread continues if the client disconnects; it holds the turn and the place until it ends.
     let work = move || {
-        let submission = check::check::<T>(&body, context, &video, &tariff, store.decoders())?;
+        let submission = check::check::<T>(&body, context, &video, &tariff, store.decoders(), &files)?;
         let callback = submission.callback.clone();
         let stored = submission.store_in(&store, &space, seed);
         drop(decoder_permit);

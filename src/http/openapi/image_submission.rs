@@ -94,7 +94,7 @@ fn submission<T: JsonObject>(
     example: &Value,
 ) -> Operation {
     post(path, id, summary)
-        .json_object::<T>(example)
+        .json_or_form::<T>(example)
         .error(Code::ApprovalRequired, "the service requires approved accounts")
         .error(Code::TooManySubmissions, "the caller has reached the limit of unfinished tasks")
         .error(Code::QuotaExceeded, "the caller has reached the daily limit of tasks")

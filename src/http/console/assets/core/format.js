@@ -18,6 +18,9 @@ export function ago(iso) {
   return AGO.format(Math.round(seconds / length), unit);
 }
 
+// A moment to come; one that has passed while the page was open is about to be acted on.
+export const until = (iso) => (Date.parse(iso) - Date.now() < 1000 ? 'due now' : ago(iso));
+
 // To the millisecond, in UTC.
 export function exact(iso) {
   const time = new Date(iso);
