@@ -13,12 +13,16 @@
     reason = "figures of a few digits"
 )]
 
+#[path = "shared/data_dir.rs"]
+mod data_dir;
+
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use data_dir::data_dir;
 use mediary::actors::CommandContext;
 use mediary::actors::router::RouterOptions;
 use mediary::actors::system::{ActorOptions, Actors, Dispatch};
@@ -79,7 +83,7 @@ impl Options {
             clients: clients.split(',').map(|clients| clients.parse().expect("a number")).collect(),
             seconds: number_of("--seconds", 2.0),
             rounds: number_of("--rounds", 5.0) as usize,
-            dir: value("--dir").map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from),
+            dir: data_dir(value("--dir").map(String::as_str)),
         }
     }
 }

@@ -13,6 +13,9 @@
 
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
 
+#[path = "../shared/data_dir.rs"]
+mod data_dir;
+
 #[path = "../shared/http.rs"]
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod http;
@@ -31,6 +34,7 @@ mod submissions;
 #[allow(dead_code, reason = "shared with the tests")]
 mod vendor_sim;
 
+use data_dir::data_dir;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -62,7 +66,7 @@ impl Options {
             |name, default| values(name).next().map_or(default, |text| text.parse::<usize>().expect("a whole number"));
         let settings = values("--set").map(|text| text.split_once('=').expect("NAME=VALUE"));
         Self {
-            dir: values("--dir").next().map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from),
+            dir: data_dir(values("--dir").next().map(String::as_str)),
             tasks: number_of("--tasks", 10_000),
             rate: u32::try_from(number_of("--rate", 0)).expect("a rate that can be kept"),
             time: Duration::from_secs(number_of("--seconds", 20) as u64),

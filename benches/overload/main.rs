@@ -21,6 +21,9 @@
 
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
 
+#[path = "../shared/data_dir.rs"]
+mod data_dir;
+
 mod accounts;
 mod capacity;
 mod fairness;
@@ -49,6 +52,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use data_dir::data_dir;
 use service::{Service, apart};
 
 /// Command line options.
@@ -95,7 +99,7 @@ impl Options {
         let settings = values("--set").map(|text| text.split_once('=').expect("NAME=VALUE"));
 
         Self {
-            dir: text("--dir").map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from),
+            dir: data_dir(text("--dir").map(String::as_str)),
             time: Duration::from_secs_f64(decimal("--seconds").unwrap_or(10.0)),
             rounds: number_of("--rounds", 3),
             only: text("--only").cloned().unwrap_or_default(),

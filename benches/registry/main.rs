@@ -11,6 +11,9 @@
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
 #![allow(clippy::doc_markdown, reason = "names of databases are no code")]
 
+#[path = "../shared/data_dir.rs"]
+mod data_dir;
+
 mod catalogue;
 #[path = "../shared/http.rs"]
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
@@ -29,6 +32,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use catalogue::Size;
+use data_dir::data_dir;
 
 /// Command line options.
 #[derive(Debug, Clone)]
@@ -60,7 +64,7 @@ impl Options {
         let connections = value("--connections");
         let seconds = value("--seconds").map_or(2.0, |text| text.parse().expect("a number of seconds"));
         Self {
-            dir: value("--dir").map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from),
+            dir: data_dir(value("--dir").map(String::as_str)),
             size: Size {
                 publishers: number_of("--publishers").unwrap_or(1000),
                 nodes: number_of("--nodes").unwrap_or(100_000),

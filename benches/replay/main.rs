@@ -1,11 +1,14 @@
 //! Replay: time to rebuild the read models from the log, and time until a service with a long log is ready.
 //!
-//! `cargo bench --bench replay -- --dir <a directory on the disk> [--events 1000000] [--rounds 3]`
+//! `cargo bench --bench replay -- [--dir <a directory on the disk>] [--events 1000000] [--rounds 3]`
 //!
 //! The log is created once and kept in the directory, with a snapshot of the read models 10,000 events before its end.
 //! Every value is measured in its own process; prints the medians as a table.
 
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
+
+#[path = "../shared/data_dir.rs"]
+mod data_dir;
 
 mod history;
 mod service;
@@ -24,6 +27,7 @@ use mediary::events::sled_log::{SledLog, SledLogOptions};
 use mediary::events::stream::Position;
 use mediary::projections::read_models::Models;
 
+use data_dir::data_dir;
 use history::History;
 use service::ReplayService;
 
@@ -50,7 +54,7 @@ fn main() {
     let value = |name: &str| arguments.iter().position(|a| a == name).and_then(|at| arguments.get(at + 1));
     let number_of = |name: &str, default: u64| value(name).map_or(default, |text| text.parse().expect("a number"));
     let events = number_of("--events", 1_000_000);
-    let directory = value("--dir").map(PathBuf::from).expect("--dir <a directory on the disk>");
+    let directory = data_dir(value("--dir").map(String::as_str));
     let data = directory.join(format!("replay-{events}"));
     match value("--part").map(String::as_str) {
         Some("read") => read_log(&data),

@@ -24,6 +24,9 @@ pub enum InputFailure {
     Permanent(TaskFailure),
     /// A retry may succeed. Contains the failure of a task that is not retried.
     Transient(TaskFailure),
+    /// The host name of the URL has no address. A retry may succeed, within a short time. Contains the failure of a task
+    /// that is not retried.
+    Unresolved(TaskFailure),
     /// The service has a problem; the task waits.
     Internal(String),
 }
@@ -188,6 +191,7 @@ fn fetch_failure(url: &CallbackUrl, failure: FetchFailure) -> InputFailure {
     match failure {
         FetchFailure::Permanent(reason) => InputFailure::Permanent(task_failure(reason)),
         FetchFailure::Transient(reason) => InputFailure::Transient(task_failure(reason)),
+        FetchFailure::Unresolved(reason) => InputFailure::Unresolved(task_failure(reason)),
         FetchFailure::BufferFull(reason) => InputFailure::Internal(reason.to_string()),
     }
 }

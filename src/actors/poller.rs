@@ -55,6 +55,10 @@ use vendor_guard::VendorGuard;
 const INPUT_RETRY_WINDOW: Duration = Duration::from_mins(2);
 /// Shortest and longest pause between such retries; in between, the pause is the age of the task.
 const INPUT_RETRY_DELAYS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// The same for an input whose host name has no address: three attempts.
+const NAME_RETRY_WINDOW: Duration = Duration::from_secs(12);
+/// Pause between such retries.
+const NAME_RETRY_DELAY: Duration = Duration::from_secs(6);
 /// Pause of a task whose outcome could not be recorded.
 const RECORD_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// Pause of a task whose vendor is not configured; only a restart with other settings helps.
@@ -154,22 +158,32 @@ impl Poller {
             }
             Err(InputFailure::Transient(failure)) => {
                 let elapsed = self.environment.now().since(entry.record.created_at);
-                if elapsed >= INPUT_RETRY_WINDOW {
-                    return self.record_and_continue(task, entry, TaskCommand::Fail { failure }).await;
-                }
-                tracing::info!(%task, reason = failure.message.as_str(), "input fetch failed, will retry");
-                self.block(
-                    task,
-                    entry,
-                    BlockedReason::InputUnavailable(failure),
-                    elapsed.clamp(INPUT_RETRY_DELAYS.0, INPUT_RETRY_DELAYS.1),
-                )
+                let delay = elapsed.clamp(INPUT_RETRY_DELAYS.0, INPUT_RETRY_DELAYS.1);
+                self.retry_inputs(task, entry, failure, (INPUT_RETRY_WINDOW, delay)).await
+            }
+            Err(InputFailure::Unresolved(failure)) => {
+                self.retry_inputs(task, entry, failure, (NAME_RETRY_WINDOW, NAME_RETRY_DELAY)).await
             }
             Err(InputFailure::Internal(reason)) => {
                 tracing::warn!(%task, reason, "inputs not stored, will retry");
                 self.block(task, entry, BlockedReason::InputStorageFailed, RECORD_RETRY_DELAY)
             }
         }
+    }
+
+    /// Waits for the next attempt; fails the task if it is older than `window`.
+    async fn retry_inputs(
+        &self,
+        task: TaskId,
+        entry: &TaskEntry,
+        failure: TaskFailure,
+        (window, delay): (Duration, Duration),
+    ) -> Reschedule {
+        if self.environment.now().since(entry.record.created_at) >= window {
+            return self.record_and_continue(task, entry, TaskCommand::Fail { failure }).await;
+        }
+        tracing::info!(%task, reason = failure.message.as_str(), "input fetch failed, will retry");
+        self.block(task, entry, BlockedReason::InputUnavailable(failure), delay)
     }
 
     async fn submit(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {

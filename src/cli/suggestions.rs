@@ -8,6 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory, Error};
 
 use crate::config::edit_distance;
+use crate::domain::event;
 
 /// Maximum edit distance of a suggestion.
 const SUGGESTION_DISTANCE_MAX: usize = 2;
@@ -25,6 +26,22 @@ impl TypedValueParser for SuggestedValues {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new(self.0.iter().map(PossibleValue::new)))
+    }
+}
+
+/// Value parser that offers the event types for completion and accepts any other text; the command validates it.
+#[derive(Clone)]
+pub(super) struct SuggestedEventTypes;
+
+impl TypedValueParser for SuggestedEventTypes {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, argument: Option<&Arg>, value: &OsStr) -> Result<String, Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(event::names().map(PossibleValue::new)))
     }
 }
 

@@ -65,6 +65,10 @@ uuid_id!(
     TaskId
 );
 uuid_id!(
+    /// A file that a client uploaded as an input.
+    FileId
+);
+uuid_id!(
     /// A webhook delivery. Equals the id of the event that it reports, so it stays the same across restarts.
     DeliveryId
 );

@@ -26,6 +26,8 @@ named_values! {
         DeleteVersion = "delete versions of this publisher",
         UploadArchive = "upload an archive",
         ReviewNode = "review nodes",
+        CreateFile = "upload input files",
+        UploadFile = "use an upload link of an input file",
         SubmitImageTask = "submit image tasks",
         ReadImageTask = "read image tasks",
         SubmitVideoTask = "submit video tasks",
@@ -132,6 +134,8 @@ impl Action {
             Self::DeleteVersion         => [N,         N,    N,      Y,     N,        N,          Y],
             Self::UploadArchive         => [Y,         Y,    Y,      Y,     Y,        Y,          Y],
             Self::ReviewNode            => [N,         Y,    Y,      Y,     N,        N,          Y],
+            Self::CreateFile            => [N,         Y,    Y,      Y,     N,        N,          Y],
+            Self::UploadFile            => [Y,         Y,    Y,      Y,     Y,        Y,          Y],
             Self::SubmitImageTask       => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::ReadImageTask         => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::SubmitVideoTask       => [Y,         Y,    Y,      Y,     N,        N,          Y],
@@ -220,11 +224,19 @@ mod tests {
             PublishVersion,
             ReviseVersion,
             UploadArchive,
+            UploadFile,
             ReceiveVendorWebhook,
         ];
         assert_eq!(actions_allowed(CallerRole::OwnToken), expected);
-        let expected_other =
-            [ReadServiceState, ReadResult, ReadRegistry, ListPublisherNodes, UploadArchive, ReceiveVendorWebhook];
+        let expected_other = [
+            ReadServiceState,
+            ReadResult,
+            ReadRegistry,
+            ListPublisherNodes,
+            UploadArchive,
+            UploadFile,
+            ReceiveVendorWebhook,
+        ];
         assert_eq!(actions_allowed(CallerRole::OtherToken), expected_other);
     }
 
@@ -232,9 +244,12 @@ mod tests {
     fn anonymous_callers_can_read_use_videos_and_use_secret_urls() {
         use Action::*;
         let video = [SubmitVideoTask, ReadVideoTask, CancelVideoTask];
-        let expected =
-            [&[ReadServiceState, ReadResult, ReadRegistry, UploadArchive][..], &video, &[ReceiveVendorWebhook]]
-                .concat();
+        let expected = [
+            &[ReadServiceState, ReadResult, ReadRegistry, UploadArchive, UploadFile][..],
+            &video,
+            &[ReceiveVendorWebhook],
+        ]
+        .concat();
         assert_eq!(actions_allowed(CallerRole::Anonymous), expected);
     }
 

@@ -15,6 +15,7 @@ mod field;
 mod health;
 mod image;
 mod image_submission;
+mod input_file;
 mod music;
 mod node;
 mod operation;
@@ -81,6 +82,7 @@ fn groups(max_images: usize) -> Vec<OperationGroup> {
         user::group(),
         admin::group(),
         audit::group(),
+        input_file::group(),
         image::group(),
         video::group(max_images),
         music::group(),

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use actix_web::dev::Payload;
+use actix_web::http::header::HeaderMap;
 use actix_web::http::{Method, StatusCode};
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpMessage, HttpRequest, HttpResponse, rt};
@@ -170,7 +171,11 @@ impl ApiEndpoint {
         let identity = rate_limit(self.rate_class(), &routed.request, &routed.shared, identity)?;
         let context = self.authorize(routed, identity, body)?;
 
-        let key = if self.accepts_idempotency_key() { idempotency::parse_key(context.headers())? } else { None };
+        let key = if self.accepts_idempotency_key(context.headers()) {
+            idempotency::parse_key(context.headers())?
+        } else {
+            None
+        };
         match key {
             Some(key) => self.handle_idempotent(context, &key).await,
             None => Ok(self.handle(context).await),
@@ -197,10 +202,10 @@ impl ApiEndpoint {
         RateClass::classify(self.action, self.path, self.method == Method::GET)
     }
 
-    fn body_spec(&self) -> BodySpec {
+    fn body_spec(&self, headers: &HeaderMap) -> BodySpec {
         let is_bare = self.body_limit == BodyLimit::None;
         let shape = if is_bare { &JsonShape::Whole } else { JsonShape::for_route(&self.method, self.path) };
-        BodySpec { limit: self.body_limit, shape }
+        BodySpec { limit: self.body_limit.for_headers(headers), shape }
     }
 
     /// Returns `true` if requests write, which requires free disk space.
@@ -209,8 +214,9 @@ impl ApiEndpoint {
     }
 
     /// Returns `true` if requests accept an idempotency key. Other routes ignore the header.
-    fn accepts_idempotency_key(&self) -> bool {
-        matches!(self.method, Method::POST | Method::PUT) && self.body_limit.accepts_idempotency_key()
+    fn accepts_idempotency_key(&self, headers: &HeaderMap) -> bool {
+        let limit = self.body_limit.for_headers(headers);
+        matches!(self.method, Method::POST | Method::PUT) && limit.accepts_idempotency_key()
     }
 
     /// Like [`ApiEndpoint::handle`], but a repeated request is not executed again. Once begun, the request runs to its
@@ -263,7 +269,7 @@ impl ApiEndpoint {
         }
         // The token is in the body, so read the body before authorization.
         let payer = (&shared.body_budget, account_of(&Identity::Anonymous, request, &shared.services.options.proxies));
-        let body = body::receive(request.headers(), payload, self.body_spec(), payer).await?;
+        let body = body::receive(request.headers(), payload, self.body_spec(request.headers()), payer).await?;
         let bytes = body.bytes().clone();
         if bytes.is_empty() {
             return Err(authorize::missing_credentials());
@@ -287,16 +293,8 @@ impl ApiEndpoint {
         }
         let publisher = self.authorized_publisher(&routed, &identity)?;
         let RoutedRequest { request, shared, path_params } = routed;
-        Ok(RequestContext {
-            request,
-            shared,
-            path_params,
-            identity,
-            publisher,
-            body,
-            body_spec: self.body_spec(),
-            idempotent: None,
-        })
+        let body_spec = self.body_spec(request.headers());
+        Ok(RequestContext { request, shared, path_params, identity, publisher, body, body_spec, idempotent: None })
     }
 
     /// Returns the publisher that the request is about, after the permission checks.

@@ -15,16 +15,16 @@ use futures_util::future::LocalBoxFuture;
 
 use crate::domain::policy::Action;
 use crate::http::api::{
-    admin, audit, audit_stream, bulk, checkpoint, credits, delivery, erase, health, image, install, media, member,
-    metrics, moderation, music, node, node_change, publisher, review, state, task, token, translation, upload, user,
-    vendor_webhook, version, version_list, video, webhook_secret,
+    admin, audit, audit_stream, bulk, checkpoint, credits, delivery, erase, health, image, input_file, install, media,
+    member, metrics, moderation, music, node, node_change, publisher, review, state, task, token, translation, upload,
+    user, vendor_webhook, version, version_list, video, webhook_secret,
 };
 use crate::http::auth::authorize::Identity;
 use crate::http::console;
 use crate::http::limits::rate_limit::{self, RateClass};
 use crate::http::openapi;
 use crate::http::pipeline::{ApiEndpoint, RoutedRequest};
-use crate::http::request::body::BodyLimit::{self, Archive, Form, Images, Json, None as NoBody};
+use crate::http::request::body::BodyLimit::{self, Archive, Form, Images, InputFile, InputForm, Json, None as NoBody};
 use crate::http::response::error::Problem;
 use crate::http::router::PathRouter;
 use crate::http::server::AppState;
@@ -77,6 +77,9 @@ fn service_routes() -> Vec<ApiEndpoint> {
         ApiEndpoint::new(get(), "/openapi.json", "getOpenApiJson", NoBody, openapi::show),
         ApiEndpoint::new(get(), "/openapi", "getOpenApi", NoBody, openapi::show),
         ApiEndpoint::new(get(), "/media/{file}", "getResult", NoBody, media::file),
+        ApiEndpoint::new(post(), "/files", "createFile", InputForm, input_file::create),
+        ApiEndpoint::new(put(), "/uploads/files/{fileTicket}", "uploadFile", InputFile, input_file::receive),
+        ApiEndpoint::new(get(), "/files/{fileId}", "downloadFile", NoBody, input_file::show),
     ]
 }
 

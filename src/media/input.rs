@@ -174,6 +174,11 @@ fn catch_decoder_panic<T>(decode: impl FnOnce() -> Result<T, InvalidValue>) -> R
         .unwrap_or_else(|_| Err(InvalidValue::new("cannot be decoded: the file is damaged")))
 }
 
+/// Detects the format of a picture from its first bytes.
+pub(super) fn detect_picture(head: &[u8]) -> Option<ImageFormat> {
+    detect_format(head).map(|(format, _)| format).ok()
+}
+
 fn detect_format(bytes: &[u8]) -> Result<(ImageFormat, image::ImageFormat), InvalidValue> {
     let codec = image::guess_format(bytes).ok();
     let format = match codec {

@@ -3,6 +3,9 @@
 pub mod archive;
 pub mod content_check;
 pub mod decoders;
+pub mod file_ticket;
+pub mod incoming_file;
 pub mod input;
 pub mod picture_input;
 pub mod store;
+pub mod uploaded_files;

@@ -23,6 +23,7 @@ use crate::domain::video::{AttachedDocument, Clip, VideoFormat};
 use crate::environment::{CommitStep, Environment};
 
 use super::decoders::PictureDecoders;
+use super::uploaded_files::{UploadedFile, UploadedFiles};
 
 /// Area of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -66,6 +67,7 @@ pub struct MediaStore {
     recent_files: Arc<Mutex<HashMap<PathBuf, Timestamp>>>,
     environment: Environment,
     decoders: PictureDecoders,
+    uploads: UploadedFiles,
 }
 
 impl MediaStore {
@@ -90,8 +92,9 @@ impl MediaStore {
         let part_file_counter = Arc::default();
         let recent_files = Arc::default();
         let decoders = PictureDecoders::default();
+        let uploads = UploadedFiles::open(&root.join("uploads"))?;
 
-        Ok(Self { root: root.into(), part_file_counter, recent_files, environment, decoders })
+        Ok(Self { root: root.into(), part_file_counter, recent_files, environment, decoders, uploads })
     }
 
     /// Replaces the clock and the fail points.
@@ -110,6 +113,12 @@ impl MediaStore {
     #[must_use]
     pub fn decoders(&self) -> &PictureDecoders {
         &self.decoders
+    }
+
+    /// Returns the files that clients uploaded to use them as inputs.
+    #[must_use]
+    pub fn uploads(&self) -> &UploadedFiles {
+        &self.uploads
     }
 
     /// Stores a picture durably and returns its name. An existing file is kept.
@@ -139,6 +148,23 @@ impl MediaStore {
         Ok(clip)
     }
 
+    /// Stores an uploaded video as the input of a task, without a copy where the file system has hard links.
+    ///
+    /// # Errors
+    /// As [`MediaStore::put`]; `NotFound` if the upload has been removed.
+    pub fn put_uploaded_clip(&self, upload: &UploadedFile, format: VideoFormat) -> io::Result<Clip> {
+        let clip = Clip { digest: upload.digest, format, bytes: upload.bytes };
+        let path = self.path(MediaArea::Input, &clip.file_name());
+        let source = self.uploads.path_of(upload);
+        self.place_file(&path, clip.bytes, |unfinished| {
+            fs::hard_link(&source, unfinished).or_else(|_| {
+                fs::copy(&source, unfinished)?;
+                File::open(unfinished)?.sync_all()
+            })
+        })?;
+        Ok(clip)
+    }
+
     /// Stores text that a client sent, as [`MediaStore::put`].
     ///
     /// # Errors
@@ -152,15 +178,20 @@ impl MediaStore {
     /// Stores a file. `file_name` must begin with the hash of `bytes`.
     fn put_file(&self, area: MediaArea, bytes: &[u8], file_name: &str) -> io::Result<()> {
         let path = self.path(area, file_name);
+        self.place_file(&path, bytes.len() as u64, |unfinished| self.write_synced(unfinished, bytes))
+    }
+
+    /// Makes a file of this length durable, unless it exists; `write` writes it under a temporary name.
+    fn place_file(&self, path: &Path, length: u64, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
         let directory = path.parent().unwrap_or(&self.root);
 
         // From here on a sweep skips the file. If it was removed just before, it is written again.
-        self.recent_files.lock().insert(path.clone(), self.environment.now());
+        self.recent_files.lock().insert(path.to_owned(), self.environment.now());
 
-        if !is_complete(&path, bytes.len() as u64)? {
+        if !is_complete(path, length)? {
             let sequence = self.part_file_counter.fetch_add(1, Ordering::Relaxed);
             let unfinished = path.with_extension(format!("{sequence}{PART_SUFFIX}"));
-            if let Err(error) = self.write_synced(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, &path)) {
+            if let Err(error) = write(&unfinished).and_then(|()| fs::rename(&unfinished, path)) {
                 let _ = fs::remove_file(&unfinished);
                 return Err(error);
             }
@@ -206,7 +237,8 @@ impl MediaStore {
         Ok(bytes)
     }
 
-    /// Removes the files for which `is_referenced` returns `false`, except those stored within [`GRACE_PERIOD`].
+    /// Removes the expired uploads, and the files for which `is_referenced` returns `false`, except those stored within
+    /// [`GRACE_PERIOD`].
     ///
     /// # Errors
     /// If a directory cannot be read or a file cannot be removed.
@@ -214,7 +246,9 @@ impl MediaStore {
         let now = self.environment.now();
         self.recent_files.lock().retain(|_, put_at| now.since(*put_at) < GRACE_PERIOD);
 
-        let mut report = MediaSweepReport::default();
+        let expired = self.uploads.sweep(now)?;
+        let bytes = expired.iter().map(|upload| upload.bytes).sum();
+        let mut report = MediaSweepReport { files: expired.len() as u64, bytes };
 
         for directory in MediaArea::ALL.iter().flat_map(|area| self.directories(*area)) {
             for entry in fs::read_dir(directory)? {

@@ -25,6 +25,9 @@ pub enum FetchFailure {
     /// A retry may succeed.
     #[error("{0}")]
     Transient(String),
+    /// The host name has no address. A retry may succeed, but hardly ever does.
+    #[error("{0}")]
+    Unresolved(String),
     /// The buffer space of this service is exhausted.
     #[error("{0}")]
     BufferFull(CallFailure),
@@ -127,10 +130,10 @@ pub fn call_failure(failure: CallFailure) -> FetchFailure {
         CallFailure::InvalidUrl(_) | CallFailure::Forbidden | CallFailure::TooLarge(_) => {
             FetchFailure::Permanent(failure.to_string())
         }
-        CallFailure::Unresolved
-        | CallFailure::ConnectFailed(_)
-        | CallFailure::TimedOut(_)
-        | CallFailure::BrokenResponse(_) => FetchFailure::Transient(failure.to_string()),
+        CallFailure::Unresolved => FetchFailure::Unresolved(failure.to_string()),
+        CallFailure::ConnectFailed(_) | CallFailure::TimedOut(_) | CallFailure::BrokenResponse(_) => {
+            FetchFailure::Transient(failure.to_string())
+        }
         CallFailure::BufferFull => FetchFailure::BufferFull(failure),
     }
 }

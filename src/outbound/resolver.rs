@@ -32,6 +32,9 @@ impl Resolve for FilteringResolver {
                 Some(resolver) => resolver(name.as_str()).into_iter().map(|ip| SocketAddr::new(ip, 0)).collect(),
                 None => tokio::net::lookup_host((name.as_str(), 0)).await?.collect(),
             };
+            if found.is_empty() {
+                return Err(CallFailure::Unresolved.into());
+            }
             let addresses = filter_permitted(&rules, name.as_str(), found.into_iter())?;
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })

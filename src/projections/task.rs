@@ -20,7 +20,9 @@ mod view;
 
 use index::TaskIndex;
 pub use task_at::TaskAt;
-pub use view::{CreationView, CreationsView, FailureView, ImageTaskView, VideoTaskState, progress, result_urls};
+pub use view::{
+    CreationView, CreationsView, FailureView, ImageTaskView, VideoTaskState, cover_url, progress, result_urls,
+};
 
 /// Finished tasks kept in memory.
 const RECENT_MAX: usize = 10_000;

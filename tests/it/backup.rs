@@ -255,7 +255,8 @@ async fn a_decayed_file_is_rewritten_by_the_next_backup() {
     for file in files_below(&backup.join("files")) {
         flip(&file, 0);
     }
-    let actual = run(data.path(), &["backup", "--verify", name]).expect(1).assert_contains(&["this backup cannot be restored"]);
+    let actual =
+        run(data.path(), &["backup", "--verify", name]).expect(1).assert_contains(&["this backup cannot be restored"]);
     assert!(!actual.out.contains("put back"), "nothing was to be put back: {}", actual.out);
     // When the next backup runs, then it names them
     let anew = "its copy in the backup was damaged and has been rewritten";

@@ -8,6 +8,7 @@ use crate::support::{TestApp, TestUser};
 
 mod access;
 mod fetched;
+mod forms;
 mod inputs;
 mod parameters;
 mod poller;

@@ -31,6 +31,7 @@ mod health;
 mod hosts;
 mod idempotency;
 mod image;
+mod input_file;
 mod install;
 mod journal;
 mod large;

@@ -14,6 +14,7 @@ use crate::audit::filter::{ActorFilter, AuditFilter, StreamFilter, parse_event_t
 use crate::audit::page::LIMIT_MAX;
 use crate::audit::point_in_time::{DayEdge, PointInTime};
 use crate::audit::{Audit, Position};
+use crate::cli::suggestions::SuggestedEventTypes;
 use crate::cli::{CliError, SettingFlags};
 use crate::domain::ids::RequestId;
 use crate::domain::value::InvalidValue;
@@ -24,7 +25,7 @@ pub(in crate::cli) struct LogArguments {
     #[arg(long, value_name = "STREAM")]
     stream: Option<String>,
     /// Only events of this type (repeatable)
-    #[arg(long = "type", value_name = "TYPE")]
+    #[arg(long = "type", value_name = "TYPE", value_parser = SuggestedEventTypes, hide_possible_values = true)]
     types: Vec<String>,
     /// Only events caused by this actor: system, user/<uuid>, token/<uuid> or a UUID
     #[arg(long, value_name = "ACTOR")]

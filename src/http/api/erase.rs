@@ -93,11 +93,12 @@ async fn complete_erasure(user: UserId, services: &Services) -> Result<(), Probl
     web::block(move || delete_remains(user, &services)).await.map_err(Problem::internal)?
 }
 
-/// Deletes what an erased user left behind: stored responses, snapshots with plain-text fields of an older release, and
+/// Deletes what an erased user left behind: stored responses, uploaded files, snapshots with plain-text fields of an older release, and
 /// the key. Blocks.
 fn delete_remains(user: UserId, services: &Services) -> Result<(), Problem> {
     // The key goes last: while it exists, the next start knows that the erasure is unfinished.
     services.idempotency_keys.purge_responses().map_err(Problem::internal)?;
+    services.store.uploads().remove_all_of(user).map_err(Problem::internal)?;
     if services.audit.had_plain_text(user).map_err(Problem::internal)? {
         (services.drop_snapshots)().map_err(Problem::internal)?;
     }

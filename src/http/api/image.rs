@@ -10,6 +10,7 @@ use crate::domain::ids::{TaskId, UserId};
 use crate::domain::image::{ImageFamily, ImageWork};
 use crate::domain::policy::Action;
 use crate::domain::task::{Submission, TaskCommand, TaskRecord, TaskStatus, TaskWork};
+use crate::http::api::input_file::InputFiles;
 use crate::http::job_body::JobPlace;
 use crate::http::pipeline::Call;
 use crate::http::request::prefer_wait::PreferWait;
@@ -123,10 +124,11 @@ async fn submit<T: ImageBody>(mut call: ImageSubmitCall) -> Result<(ImageTaskVie
     let store = services.store.clone();
     let space = services.space.clone();
     let seed = check::derive_seed(task);
+    let files = InputFiles::new(services, Some(owner));
     // The thread continues if the client disconnects; it holds the place and the body's memory charge until it ends.
     let work = move || {
         let body = body.parse()?;
-        let submission = check::check::<T>(&body, store.decoders())?;
+        let submission = check::check::<T>(&body, store.decoders(), &files)?;
         // Release the decoder before writing, which waits for the disk.
         drop(decoder_permit);
         let stored = submission.store_in(&store, &space, seed);
@@ -166,7 +168,7 @@ pub(in crate::http) fn read_work(job: &str, body: &Value, place: &JobPlace<'_>) 
 }
 
 fn read_body<T: ImageBody>(body: &Value, place: &JobPlace<'_>) -> Result<ImageWork, Problem> {
-    let submission = check::check::<T>(body, place.store.decoders())?;
+    let submission = check::check::<T>(body, place.store.decoders(), &InputFiles::default())?;
     submission.store_in(place.store, place.space, place.seed).map(|(work, _)| work)
 }
 

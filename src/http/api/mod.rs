@@ -11,6 +11,7 @@ pub(super) mod erase;
 pub(super) mod file;
 pub(super) mod health;
 pub(super) mod image;
+pub(super) mod input_file;
 pub(super) mod install;
 pub(super) mod media;
 pub(super) mod member;

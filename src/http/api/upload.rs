@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::rt;
-use actix_web::web::{self, BytesMut};
+use actix_web::web;
 use serde::Serialize;
 use tracing::Instrument;
 
 use crate::actors::{Actor, CommandContext};
-use crate::disk_space::DiskSpace;
 use crate::domain::ids::{NodeKey, VersionId};
 use crate::domain::node::{NodeCommand, NodeProfile, NodeRejection, NodeStatus};
 use crate::domain::policy::Action;
@@ -23,20 +22,18 @@ use crate::http::idempotency::{self, IDEMPOTENT_REPLAYED};
 use crate::http::limits::upload_limiter::PendingRecording;
 use crate::http::pipeline::{Call, RequestContext};
 use crate::http::request::body_chunks::BodyChunks;
+use crate::http::request::disk_writer::{DiskWriter, UploadPurpose};
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::{Code, Problem};
-use crate::http::server::{AppState, Services};
+use crate::http::server::AppState;
 use crate::media::archive::check::{self, ArchiveError};
-use crate::media::archive::store::ArchiveUpload;
 use crate::media::archive::upload_token::{UPLOAD_TOKEN_VALIDITY, UploadGrant, UploadTokenError, UploadTokenHolder};
-use crate::priority::BackgroundThreads;
+use crate::media::incoming_file::IncomingFile;
 use crate::projections::read_models::Models;
 use crate::quota::Account;
 
 /// Maximum duration of an upload (contract 10).
 const UPLOAD_TIME_MAX: Duration = Duration::from_mins(15);
-/// Size of a write to disk, in bytes.
-const WRITE_BYTES: usize = 256 * 1024;
 
 /// New upload link.
 #[derive(Serialize)]
@@ -107,7 +104,7 @@ async fn store_and_record(
     account: Account,
     node: &NodeKey,
     grant: &UploadGrant,
-    upload: ArchiveUpload,
+    upload: IncomingFile,
 ) -> Result<ApiResponse, Problem> {
     let services = call.services();
 
@@ -246,57 +243,26 @@ fn check_not_deleted_or_banned(node: &NodeProfile, version: &NodeVersion) -> Res
     Ok(())
 }
 
-/// Streams the body to disk, while the disk reserve is respected. Hashing and writing run on threads of lower priority:
-/// a client sends as fast as they write, so uploads get only the processor time that other requests leave.
+/// Streams the body to disk.
 async fn stream_to_disk(
     call: &RequestContext,
     account: Account,
     mut chunks: BodyChunks,
-) -> Result<ArchiveUpload, Problem> {
-    let Services { archives, space, .. } = call.services();
-    let archives = archives.clone();
+) -> Result<IncomingFile, Problem> {
+    let archives = call.services().archives.clone();
+    let create = move || archives.create_upload();
+    let purpose = UploadPurpose { whole: "the archive", rest: "the rest of the archive" };
 
-    // Charge an announced length first, so that no client sends 100 MiB in vain.
-    let content_length = chunks.content_length();
-    call.charge_bytes(account, content_length.unwrap_or(0))?;
-
-    let label = if chunks.content_length().is_some() { "the archive" } else { "the rest of the archive" };
-    let mut reservation =
-        space.claim(label, chunks.content_length().unwrap_or(0) as u64).map_err(Problem::disk_full)?;
-    let writers = &call.shared().archive_writers;
-    let mut upload = write_in_background(writers, space, move || archives.create_upload()).await?;
-
-    let mut buffer = BytesMut::with_capacity(WRITE_BYTES);
-
-    loop {
-        let chunk = chunks.next().await?;
-        buffer.extend_from_slice(chunk.as_deref().unwrap_or_default());
-        if buffer.len() >= WRITE_BYTES || (chunk.is_none() && !buffer.is_empty()) {
-            reservation.consume(buffer.len() as u64).map_err(Problem::disk_full)?;
-            if content_length.is_none() {
-                call.charge_bytes(account, buffer.len())?;
-            }
-            let bytes = buffer.split().freeze();
-            let write = move || upload.write(&bytes).map(|()| upload);
-            upload = write_in_background(writers, space, write).await?;
-        }
-        if chunk.is_none() {
-            return Ok(upload);
-        }
+    let mut writer = DiskWriter::start(call, account, chunks.content_length(), purpose, create).await?;
+    while let Some(chunk) = chunks.next().await? {
+        writer.write(&chunk).await?;
     }
-}
-
-async fn write_in_background<T: Send + 'static>(
-    writers: &BackgroundThreads,
-    space: &DiskSpace,
-    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
-) -> Result<T, Problem> {
-    writers.run(work).await.map_err(Problem::internal)?.map_err(|error| Problem::from_io_error(&error, space))
+    writer.finish().await
 }
 
 /// Checks and stores the upload. Waits for a turn first, because unpacking takes CPU time.
 async fn check_and_store(
-    mut upload: ArchiveUpload,
+    mut upload: IncomingFile,
     account: Account,
     shared: &AppState,
 ) -> Result<(Archive, PendingRecording), Problem> {

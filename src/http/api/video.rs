@@ -13,6 +13,7 @@ use crate::domain::policy::Action;
 use crate::domain::task::{Gateway, Submission, TaskCommand, TaskRecord, TaskResults, TaskStage, TaskStatus, TaskWork};
 use crate::domain::video::{VendorCreationId, VideoWork};
 use crate::http::api::image::{check_pending_deliveries, derive_seed, inspect};
+use crate::http::api::input_file::InputFiles;
 use crate::http::api::task::combined_progress;
 use crate::http::auth::authorize;
 use crate::http::job_body::JobPlace;
@@ -81,9 +82,10 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
     let space = services.space.clone();
     let tariff = Arc::clone(&services.tariff);
     let seed = derive_seed(task);
+    let files = InputFiles::new(services, owner);
     // The thread continues if the client disconnects; it holds the turn and the place until it ends.
     let work = move || {
-        let submission = check::check::<T>(&body, context, &video, &tariff, store.decoders())?;
+        let submission = check::check::<T>(&body, context, &video, &tariff, store.decoders(), &files)?;
         let callback = submission.callback.clone();
         let stored = submission.store_in(&store, &space, seed);
         drop(decoder_permit);
@@ -127,7 +129,7 @@ fn read_body<T: VideoBody>(body: &Value, place: &JobPlace<'_>) -> Result<VideoWo
     let id = body.get("video_creation_id").and_then(Value::as_str);
     let video = VideoToExtend { creation: None, vendor_id: id.and_then(|id| VendorCreationId::parse(id).ok()) };
     let context = BodyContext::default();
-    let submission = check::check::<T>(body, context, &video, place.tariff, place.store.decoders())?;
+    let submission = check::check::<T>(body, context, &video, place.tariff, place.store.decoders(), &InputFiles::default())?;
     submission.store_in(place.store, place.space, place.seed)
 }
 

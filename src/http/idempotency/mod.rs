@@ -250,7 +250,8 @@ fn key_in_use() -> Problem {
     Problem::new(Code::IdempotencyKeyInUse, detail).retry_after(1)
 }
 
-fn key_reused() -> Problem {
+/// Returns the error for a key that was used for another request.
+pub fn key_reused() -> Problem {
     let detail = "this Idempotency-Key was used for another request in the last 24 hours; use a new key";
     Problem::new(Code::IdempotencyKeyReused, detail)
 }

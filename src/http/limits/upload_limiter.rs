@@ -67,6 +67,14 @@ impl UploadLimiter {
         Ok(ActiveUpload { in_progress: Arc::clone(&self.in_progress), version, _permit: permit })
     }
 
+    /// Begins the upload of an input file, which ends when the permit is dropped.
+    ///
+    /// # Errors
+    /// As [`UploadLimiter::start`], except the 409.
+    pub fn start_file(&self, account: Account) -> Result<PoolPermit, Problem> {
+        self.account_pool.try_acquire(account)
+    }
+
     /// Protects files with this digest from removal until the recording has ended. Call it before the file gets its
     /// name. A recording dropped without an end leaves the file; the next start removes it if no version refers to it.
     #[must_use]

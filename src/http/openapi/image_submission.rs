@@ -82,7 +82,7 @@ fn enhance_skin() -> [Operation; 3] {
 /// Declares a submission with the parts that all submissions share.
 fn submission<T: JsonObject>(id: &'static str, summary: &'static str, example: &Value) -> Operation {
     operation(id, summary)
-        .json_object::<T>(example)
+        .json_or_form::<T>(example)
         .error(Code::ApprovalRequired, "the service requires approved accounts")
         .error(Code::TooManySubmissions, "the caller has reached the limit of unfinished tasks")
         .error(Code::QuotaExceeded, "the caller has reached the daily limit of tasks")

@@ -94,6 +94,12 @@ impl Operation {
         self.json_body(T::NAME, example)
     }
 
+    /// Sets a JSON body that can also be sent as a form, with an example.
+    #[must_use]
+    pub fn json_or_form<T: JsonObject>(self, example: &Value) -> Self {
+        self.json_object::<T>(example).or_form(&component_ref(T::NAME))
+    }
+
     /// Limits `images` of the JSON body to the setting of the service.
     #[must_use]
     pub fn max_images(mut self, max: usize) -> Self {
@@ -128,6 +134,15 @@ impl Operation {
     pub fn form_body(self, component: &str, example: &Value) -> Self {
         let content = json!({"schema": component_ref(component), "example": example});
         self.body_content("multipart/form-data", &content)
+    }
+
+    /// Admits a multipart form beside the JSON body.
+    #[must_use]
+    pub fn or_form(mut self, schema: &Value) -> Self {
+        if let Some(body) = &mut self.body {
+            body["content"]["multipart/form-data"] = json!({"schema": schema});
+        }
+        self
     }
 
     /// Declares `Prefer: wait=n`, which holds the response until a task ends.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::schema::{HasSchema, array, one_of};
-use crate::domain::ids::{DeliveryId, NodeId, PublisherId, StreamKind, TaskId, TokenId, UserId};
+use crate::domain::ids::{DeliveryId, FileId, NodeId, PublisherId, StreamKind, TaskId, TokenId, UserId};
 use crate::domain::image::ImageFormat;
 use crate::domain::version::SemVer;
 use crate::domain::video::VideoFormat;
@@ -31,6 +31,10 @@ pub fn path_parameter(name: &str) -> ParameterObject {
         "id" => ("Id of the resource.", json!({"type": "string", "pattern": "^[A-Za-z0-9._-]+$"}), "face-tools"),
         "file" => ("File name: the SHA-256 of its content and its format.", file_name_schema(), ""),
         "ticket" => ("Last segment of the signed URL.", json!({"type": "string", "pattern": "^[A-Za-z0-9._-]+$"}), ""),
+        "fileTicket" => {
+            ("Last segment of the upload URL.", json!({"type": "string", "pattern": "^[A-Za-z0-9_-]+$"}), "")
+        }
+        "fileId" => ("Id of the file.", FileId::schema(), "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c12"),
         "vendor_ticket" => (
             "Last segment of the webhook URL that was sent to the vendor.",
             json!({"type": "string", "pattern": "^[A-Za-z0-9_-]+$"}),

@@ -39,6 +39,10 @@ pub fn allowed_callers(action: Action) -> String {
     allowed.map(|(_, name)| *name).chain(["administrators"]).collect::<Vec<_>>().join(", ")
 }
 
+/// Sentence about bodies that can be forms.
+const FORM: &str =
+    " The body can also be a form, with pictures as files or text, and numbers, booleans and objects as JSON.";
+
 /// Returns a sentence with the body limits, to be appended to a description.
 pub fn describe_body_limit(limit: BodyLimit) -> String {
     let size = match limit.bytes() {
@@ -52,7 +56,8 @@ pub fn describe_body_limit(limit: BodyLimit) -> String {
         }
         _ => String::new(),
     };
-    format!(" Body limit: {size}{shape}.")
+    let form = if limit.takes_form() { FORM } else { "" };
+    format!(" Body limit: {size}{shape}.{form}")
 }
 
 #[cfg(test)]

@@ -201,6 +201,7 @@ fn task_schema() -> Value {
         field::<Timestamp>("updated_at", "Time of the last recorded change.").required(),
         field_with_schema("history", "Changes of state, oldest first.", array(&change)).required(),
         field_with_schema("generated", "URLs of the results.", array(&UrlSchema::schema())).required(),
+        field::<UrlSchema>("cover_url", "URL of a still picture of the video."),
         field::<Timestamp>("expires_at", "Time at which the results are deleted; present for tasks with results only."),
         field::<bool>("expired", "`true` if the results have been deleted; their URLs are a 404."),
         field_with_schema("error", "Error; present for failed tasks only.", failure_schema()),

@@ -44,7 +44,7 @@ pub(super) fn operations(max_images: usize) -> [Operation; 4] {
                 "Makes a video that starts with the picture. A second picture, where the service accepts two, is the \
                  last frame. Without pictures, the prompt alone describes the video.\n\n{PRICE_RULE} {RELATED_PAGES}"
             ))
-            .json_object::<StartEndVideoBody>(&generate)
+            .json_or_form::<StartEndVideoBody>(&generate)
             .max_images(max_images.min(START_END_IMAGES_MAX))
             .ok_response("The task.", "GeneratedVideo", &generated_example(picture)),
         submission( "referenceToVideo", "Make a video from reference pictures")
@@ -53,7 +53,7 @@ pub(super) fn operations(max_images: usize) -> [Operation; 4] {
                  the pictures are not frames of it. Without pictures, the prompt alone describes the \
                  video.\n\n{PRICE_RULE} {RELATED_PAGES}"
             ))
-            .json_object::<ReferenceVideoBody>(&generate)
+            .json_or_form::<ReferenceVideoBody>(&generate)
             .max_images(max_images.min(REFERENCE_IMAGES_MAX))
             .ok_response("The task.", "GeneratedVideo", &generated_example(picture)),
         submission( "extendVideo", "Extend a video")
@@ -62,7 +62,7 @@ pub(super) fn operations(max_images: usize) -> [Operation; 4] {
                  frame. Both `video_creation_id`, a finished video of the caller, and `video_url`, the location of \
                  the video to extend, are required.\n\nThe price depends on the seconds that are added. {RELATED_PAGES}"
             ))
-            .json_object::<ExtendVideoBody>(
+            .json_or_form::<ExtendVideoBody>(
                 &json!({"model": "vq2-turbo", "duration": 4, "video_creation_id": TASK_ID_EXAMPLE, "video_url": VIDEO_URL_EXAMPLE}),
             )
             .ok_response(
@@ -78,7 +78,7 @@ pub(super) fn operations(max_images: usize) -> [Operation; 4] {
                  video.\n\nThe price is that of one second of an extension for each key frame, plus that of a further \
                  second for every second of the video. {RELATED_PAGES}"
             ))
-            .json_object::<MultiframeBody>(&json!({"image_settings": frames_example(picture)}))
+            .json_or_form::<MultiframeBody>(&json!({"image_settings": frames_example(picture)}))
             .ok_response(
                 "The task.",
                 "MultiframeVideo",

@@ -5,7 +5,7 @@ use actix_web::web::Bytes;
 use super::{BodyState, Call, RequestContext};
 use crate::domain::policy::Action;
 use crate::http::auth::account::account_of;
-use crate::http::request::body::{self, JsonBody, RequestBody};
+use crate::http::request::body::{self, BodyLimit, JsonBody, RequestBody};
 use crate::http::request::body_chunks::BodyChunks;
 use crate::http::request::fields;
 use crate::http::request::json_object::JsonObject;
@@ -74,6 +74,12 @@ impl<const ACTION: u8> Call<ACTION> {
 }
 
 impl RequestContext {
+    /// Returns the limit of the body, which may depend on its content type.
+    #[must_use]
+    pub fn body_limit(&self) -> BodyLimit {
+        self.body_spec.limit
+    }
+
     /// Buffers the body if necessary and returns its bytes; the handler can still read it.
     pub(super) async fn buffer_body(&mut self) -> Result<Bytes, Problem> {
         self.body = match std::mem::replace(&mut self.body, BodyState::Consumed) {

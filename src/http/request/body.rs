@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use actix_web::dev::Payload;
-use actix_web::http::header::{CONTENT_TYPE, HeaderMap};
+use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use actix_web::web::{self, Bytes, BytesMut};
 use serde_json::Value;
 
@@ -11,9 +11,11 @@ use self::body_budget::BodyCharge;
 use self::json_shape::{BodyParseError, JsonShape};
 use crate::http::request::body_chunks::BodyChunks;
 use crate::http::response::error::{Code, Problem};
+use crate::media::uploaded_files::UPLOADED_BYTES_MAX;
 use crate::quota::Account;
 
 pub mod body_budget;
+mod form_body;
 pub mod json_shape;
 
 pub use body_budget::BodyBudget;
@@ -25,6 +27,9 @@ pub const ELEMENTS_MAX: usize = 100_000;
 /// Size in bytes above which JSON is parsed on a blocking thread.
 const PARSED_IN_PLACE_MAX: usize = 128 * 1024;
 
+/// Maximum size of the other parts of a form with a file, and of the lines between the parts, in bytes.
+const FORM_OVERHEAD_BYTES: usize = 64 << 10;
+
 /// Maximum size and format of the body of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyLimit {
@@ -32,12 +37,17 @@ pub enum BodyLimit {
     None,
     /// JSON without images, 2 MiB.
     Json,
-    /// JSON with base64 images, 70 MiB.
+    /// JSON with base64 images, or a form with the images as files, 70 MiB.
     Images,
     /// Archive of a version, of any content type, 100 MiB; always streamed.
     Archive,
     /// Form (`multipart/form-data`), 256 KiB.
     Form,
+    /// Picture or video, of any content type, 512 MiB; always streamed.
+    InputFile,
+    /// Form with a picture or video, 512 MiB and the rest of the form; always streamed. A request with JSON has the limit
+    /// [`BodyLimit::Json`], see [`BodyLimit::for_headers`].
+    InputForm,
 }
 
 impl BodyLimit {
@@ -50,7 +60,21 @@ impl BodyLimit {
             Self::Images => 70 << 20,
             Self::Archive => 100 << 20,
             Self::Form => 256 << 10,
+            Self::InputFile => UPLOADED_BYTES_MAX,
+            Self::InputForm => UPLOADED_BYTES_MAX + FORM_OVERHEAD_BYTES,
         }
+    }
+
+    /// Returns the limit of a request with these headers.
+    #[must_use]
+    pub fn for_headers(self, headers: &HeaderMap) -> Self {
+        if self == Self::InputForm && check_json_type(headers).is_ok() { Self::Json } else { self }
+    }
+
+    /// Returns `true` if a form is accepted in place of JSON.
+    #[must_use]
+    pub const fn takes_form(self) -> bool {
+        matches!(self, Self::Images)
     }
 
     /// Returns `true` if requests accept an idempotency key. Streamed bodies do not: their content is not available for
@@ -59,7 +83,7 @@ impl BodyLimit {
     pub const fn accepts_idempotency_key(self) -> bool {
         match self {
             Self::None | Self::Json | Self::Images | Self::Form => true,
-            Self::Archive => false,
+            Self::Archive | Self::InputFile | Self::InputForm => false,
         }
     }
 }
@@ -77,6 +101,8 @@ pub struct RequestBody {
     bytes: Bytes,
     charge: BodyCharge,
     shape: &'static JsonShape,
+    /// Content type of a form that is read like JSON.
+    form: Option<HeaderValue>,
 }
 
 /// Known fields of a body. They count against the memory budget until dropped.
@@ -109,7 +135,7 @@ impl RequestBody {
         &self.bytes
     }
 
-    /// Parses the body as JSON, on a blocking thread if it is large.
+    /// Parses the body, JSON or a form, on a blocking thread if it is large.
     ///
     /// # Errors
     /// See [`RequestBody::parse`].
@@ -123,11 +149,17 @@ impl RequestBody {
     /// Parses the known fields of the body. Blocks.
     ///
     /// # Errors
-    /// If the body is not JSON, is nested too deeply, has too many elements, or exceeds the memory budget.
+    /// If the body is neither JSON nor a form, is nested too deeply, has too many elements, or exceeds the memory
+    /// budget.
     pub fn parse(self) -> Result<JsonBody, Problem> {
-        let Self { bytes, mut charge, shape } = self;
-        check_json_complexity(&bytes)?;
-        let (value, value_bytes) = parse(&bytes, shape, &mut charge)?;
+        let Self { bytes, mut charge, shape, form } = self;
+        let (value, value_bytes) = match form {
+            Some(content_type) => form_body::parse(&content_type, &bytes, shape, &mut charge)?,
+            None => {
+                check_json_complexity(&bytes)?;
+                parse(&bytes, shape, &mut charge)?
+            }
+        };
 
         // This function drops the bytes and their charge, unless the caller holds another reference.
         let shared_bytes = if bytes.is_unique() { 0 } else { bytes.len() };
@@ -147,10 +179,12 @@ pub async fn receive(
     BodySpec { limit, shape }: BodySpec,
     (budget, account): (&BodyBudget, Account),
 ) -> Result<RequestBody, Problem> {
+    let form = headers.get(CONTENT_TYPE).filter(|_| limit.takes_form() && is_form(headers)).cloned();
     if limit == BodyLimit::Form {
         check_form_type(headers)?;
-    } else {
-        check_json_type(headers)?;
+    } else if form.is_none() {
+        check_json_type(headers)
+            .map_err(|problem| if limit.takes_form() { neither_json_nor_form() } else { problem })?;
     }
 
     let mut bytes = BytesMut::new();
@@ -161,7 +195,7 @@ pub async fn receive(
         charge.grow(chunk.len())?;
         bytes.extend_from_slice(&chunk);
     }
-    Ok(RequestBody { bytes: bytes.freeze(), charge, shape })
+    Ok(RequestBody { bytes: bytes.freeze(), charge, shape, form })
 }
 
 /// Checks for JSON in UTF-8. A body without a content type counts as JSON.
@@ -185,14 +219,36 @@ fn check_json_type(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
+fn neither_json_nor_form() -> Problem {
+    Problem::new(Code::UnsupportedMedia, "the body must be application/json in UTF-8, or multipart/form-data")
+}
+
+/// Checks for `multipart/form-data` on a route that also accepts JSON, which is handled elsewhere.
+///
+/// # Errors
+/// 415.
+pub fn require_form(headers: &HeaderMap) -> Result<(), Problem> {
+    if is_form(headers) { Ok(()) } else { Err(neither_json_nor_form()) }
+}
+
 /// Checks for `multipart/form-data`.
 fn check_form_type(headers: &HeaderMap) -> Result<(), Problem> {
-    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("multipart/form-data") {
+    if is_form(headers) {
         return Ok(());
     }
     Err(Problem::new(Code::UnsupportedMedia, "the body must be multipart/form-data"))
+}
+
+/// Returns `true` if the body is `multipart/form-data`.
+fn is_form(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("multipart/form-data")
+}
+
+/// Returns the error for an unreadable form.
+pub fn malformed_form(reason: &dyn std::fmt::Display) -> Problem {
+    Problem::new(Code::MalformedBody, format!("the body is not a valid form: {reason}"))
 }
 
 /// Rejects bodies that would need much more memory than their size once parsed.
@@ -252,10 +308,9 @@ fn measure_json(bytes: &[u8]) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use actix_web::http::header::HeaderValue;
 
     fn body(text: impl Into<Bytes>) -> RequestBody {
-        RequestBody { bytes: text.into(), charge: charge(&BodyBudget::default()), shape: &JsonShape::Whole }
+        RequestBody { bytes: text.into(), charge: charge(&BodyBudget::default()), shape: &JsonShape::Whole, form: None }
     }
 
     fn charge(budget: &BodyBudget) -> BodyCharge {
@@ -302,7 +357,7 @@ mod tests {
         let budget = BodyBudget::default();
         let mut charge = charge(&budget);
         charge.grow(5).unwrap();
-        let json = RequestBody { bytes: Bytes::from(b"[1,2]".to_vec()), charge, shape: &JsonShape::Whole }
+        let json = RequestBody { bytes: Bytes::from(b"[1,2]".to_vec()), charge, shape: &JsonShape::Whole, form: None }
             .parse()
             .expect("JSON");
         assert_eq!(budget.held_bytes(), [2 * 64, 0, 0]);
@@ -313,8 +368,12 @@ mod tests {
     #[test]
     fn fields_of_waiting_requests_move_to_another_pool() {
         let budget = BodyBudget::default();
-        let body =
-            RequestBody { bytes: Bytes::from(b"[1,2]".to_vec()), charge: charge(&budget), shape: &JsonShape::Whole };
+        let body = RequestBody {
+            bytes: Bytes::from(b"[1,2]".to_vec()),
+            charge: charge(&budget),
+            shape: &JsonShape::Whole,
+            form: None,
+        };
         let mut json = body.parse().expect("JSON");
         assert!(json.move_charge_to_waiting(&budget));
         assert_eq!(budget.held_bytes(), [0, 0, 2 * 64]);

@@ -4,6 +4,7 @@ pub mod as_of;
 pub(super) mod body;
 pub(super) mod body_chunks;
 pub(super) mod conditional;
+pub(super) mod disk_writer;
 pub(super) mod fields;
 pub(super) mod json_object;
 pub(super) mod json_value;

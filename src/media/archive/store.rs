@@ -4,18 +4,17 @@
 //! a crash left in `incoming/`. All calls block on the disk; call them from a blocking thread.
 
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use sha2::{Digest as _, Sha256};
 
 use crate::data_dir::create_durably;
 use crate::domain::value::Digest;
 use crate::domain::version::Archive;
 use crate::environment::{CommitStep, FailPoints};
+use crate::media::incoming_file::IncomingFile;
 use crate::media::store::{is_complete, sync_directory};
 
 /// Directory of uploads that are incomplete or unchecked.
@@ -69,24 +68,22 @@ impl ArchiveStore {
     ///
     /// # Errors
     /// If the file cannot be created.
-    pub fn create_upload(&self) -> io::Result<ArchiveUpload> {
+    pub fn create_upload(&self) -> io::Result<IncomingFile> {
         let sequence = self.upload_counter.fetch_add(1, Ordering::Relaxed);
-        let path = self.root.join(INCOMING).join(format!("{sequence}.part"));
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-        Ok(ArchiveUpload { file, path, hash: Sha256::new(), bytes: 0 })
+        IncomingFile::create(self.root.join(INCOMING).join(format!("{sequence}.part")))
     }
 
     /// Makes an upload an archive, durable when this returns. An existing archive is kept.
     ///
     /// # Errors
     /// If it cannot be synced or renamed.
-    pub fn commit_upload(&self, upload: &ArchiveUpload) -> io::Result<Archive> {
-        upload.file.sync_all()?;
+    pub fn commit_upload(&self, upload: &IncomingFile) -> io::Result<Archive> {
+        upload.sync()?;
         self.fail_points.hit_after(CommitStep::ArchiveSynced);
-        let archive = Archive { digest: upload.digest(), bytes: upload.bytes };
+        let archive = Archive { digest: upload.digest(), bytes: upload.bytes() };
         let path = self.path_of(&archive.digest);
         if !is_complete(&path, archive.bytes)? {
-            fs::rename(&upload.path, &path)?;
+            fs::rename(upload.path(), &path)?;
             self.fail_points.hit_after(CommitStep::ArchiveRenamed);
         }
         sync_directory(path.parent().unwrap_or(&self.root))?;
@@ -170,50 +167,6 @@ fn list_archives(directory: &Path) -> io::Result<Vec<(PathBuf, Digest)>> {
     Ok(found)
 }
 
-/// An upload in progress; removed on drop unless it was committed.
-#[derive(Debug)]
-pub struct ArchiveUpload {
-    file: File,
-    path: PathBuf,
-    hash: Sha256,
-    bytes: u64,
-}
-
-impl ArchiveUpload {
-    /// Appends a chunk.
-    ///
-    /// # Errors
-    /// If it cannot be written, for example because the disk is full.
-    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all(bytes)?;
-        self.hash.update(bytes);
-        self.bytes += bytes.len() as u64;
-        Ok(())
-    }
-
-    /// Returns the SHA-256 of the bytes so far.
-    #[must_use]
-    pub fn digest(&self) -> Digest {
-        Digest(self.hash.clone().finalize().into())
-    }
-
-    /// Returns the file, positioned at its beginning.
-    ///
-    /// # Errors
-    /// If the position cannot be set.
-    pub fn reader(&mut self) -> io::Result<&mut File> {
-        self.file.rewind()?;
-        Ok(&mut self.file)
-    }
-}
-
-impl Drop for ArchiveUpload {
-    fn drop(&mut self) {
-        // A committed upload no longer has this name.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,7 +174,7 @@ mod tests {
 
     const NAME: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-    fn start_upload(archives: &ArchiveStore, bytes: &[u8]) -> ArchiveUpload {
+    fn start_upload(archives: &ArchiveStore, bytes: &[u8]) -> IncomingFile {
         let mut upload = archives.create_upload().unwrap();
         for byte in bytes {
             upload.write(&[*byte]).unwrap();

@@ -110,9 +110,25 @@ impl UploadKey {
     /// Returns the text of a link, safe for a URL path.
     #[must_use]
     pub fn issue_token(&self, grant: &UploadGrant) -> String {
-        let bytes = grant.to_bytes();
-        let code = self.mac(&bytes).finalize().into_bytes();
-        URL_SAFE_NO_PAD.encode([&bytes[..], &code[..]].concat())
+        self.seal(TOKEN_CONTEXT, &grant.to_bytes())
+    }
+
+    /// Returns `bytes` with a MAC, as text that is safe for a URL path. Text sealed in one context is invalid in every
+    /// other.
+    #[must_use]
+    pub fn seal(&self, context: &[u8], bytes: &[u8]) -> String {
+        let code = self.mac(context, bytes).finalize().into_bytes();
+        URL_SAFE_NO_PAD.encode([bytes, &code[..]].concat())
+    }
+
+    /// Returns the bytes that [`UploadKey::seal`] was given; `None` if the MAC is wrong.
+    #[must_use]
+    pub fn unseal(&self, context: &[u8], text: &str) -> Option<Vec<u8>> {
+        let mut bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let mac = bytes.split_off(bytes.len().checked_sub(MAC_BYTES)?);
+        // Compares in constant time.
+        self.mac(context, &bytes).verify_slice(&mac).ok()?;
+        Some(bytes)
     }
 
     /// Verifies a link and returns its permission.
@@ -125,16 +141,13 @@ impl UploadKey {
     }
 
     fn decode_token(&self, token: &str) -> Option<UploadGrant> {
-        let bytes = URL_SAFE_NO_PAD.decode(token).ok().filter(|bytes| bytes.len() == GRANT_BYTES + MAC_BYTES)?;
-        let (grant, mac) = bytes.split_at(GRANT_BYTES);
-        // Compares in constant time.
-        self.mac(grant).verify_slice(mac).ok()?;
-        UploadGrant::from_bytes(grant)
+        let bytes = self.unseal(TOKEN_CONTEXT, token).filter(|bytes| bytes.len() == GRANT_BYTES)?;
+        UploadGrant::from_bytes(&bytes)
     }
 
-    fn mac(&self, grant: &[u8]) -> Hmac<Sha256> {
+    fn mac(&self, context: &[u8], bytes: &[u8]) -> Hmac<Sha256> {
         let hmac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of every length");
-        hmac.chain_update(TOKEN_CONTEXT).chain_update(grant)
+        hmac.chain_update(context).chain_update(bytes)
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::domain::ids::TaskId;
 use crate::domain::image::Picture;
 use crate::domain::task::{TaskFailure, TaskRecord, TaskResults, TaskStage, TaskStatus};
-use crate::domain::video::{Clip, Credits};
+use crate::domain::video::{Clip, Creation, Credits};
 
 /// View of an image task: the API's `ImageTask`, extended by the failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -68,6 +68,13 @@ pub fn result_urls(results: &TaskResults, public_url: &str) -> Vec<String> {
         TaskResults::Music(_) => Vec::new(),
     };
     names.into_iter().map(|name| format!("{public_url}/media/{name}")).collect()
+}
+
+/// Returns the URL of the still picture of a video, as [`result_urls`].
+#[must_use]
+pub fn cover_url(results: &TaskResults, public_url: &str) -> Option<String> {
+    let TaskResults::Video(Creation { cover: Some(cover), .. }) = results else { return None };
+    Some(format!("{public_url}/media/{}", cover.file_name()))
 }
 
 /// View of a video task: the response of `creations` (contract 7).
@@ -162,8 +169,8 @@ fn creations(task: TaskId, results: Option<&TaskResults>, public_url: &str) -> V
 pub fn progress(status: TaskStatus, reached: TaskStatus) -> f64 {
     match (status, reached) {
         (TaskStatus::Completed, _) => 1.0,
-        (_, TaskStatus::InProgress) => 0.5,
-        (_, TaskStatus::Queueing) => 0.1,
+        (_, TaskStatus::InProgress) => 0.1,
+        (_, TaskStatus::Queueing) => 0.05,
         _ => 0.0,
     }
 }

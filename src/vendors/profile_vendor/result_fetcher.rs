@@ -204,7 +204,9 @@ fn store_clip(store: &MediaStore, bytes: &Bytes) -> Result<Clip, ResultFetchErro
 fn classify_fetch_failure(failure: FetchFailure) -> ResultFetchError {
     match failure {
         FetchFailure::Permanent(reason) => ResultFetchError::Malformed(unavailable_failure(&reason)),
-        FetchFailure::Transient(reason) => ResultFetchError::Transient(unavailable_failure(&reason)),
+        FetchFailure::Transient(reason) | FetchFailure::Unresolved(reason) => {
+            ResultFetchError::Transient(unavailable_failure(&reason))
+        }
         FetchFailure::BufferFull(reason) => ResultFetchError::Transient(unavailable_failure(&reason.to_string())),
     }
 }

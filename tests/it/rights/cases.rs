@@ -4,7 +4,7 @@ use mediary::domain::policy::Action::{self, *};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::picture::base64_png;
+use crate::support::picture::{base64_png, png};
 use crate::support::zip::{ZipTestEntry, zip};
 
 /// Route with a sample request.
@@ -233,6 +233,9 @@ fn media() -> Vec<RightsCase> {
     vec![
         get(ReadResult, "/media/{file}"),
         post(ReceiveVendorWebhook, "/vendor-webhooks/{vendor_ticket}", 200, json!({})),
+        post(CreateFile, "/files", 200, json!({"bytes": 7})),
+        case(UploadFile, Method::PUT, "/uploads/files/{fileTicket}", 200, CaseBody::Bytes(png(4, 4))),
+        get(ReadResult, "/files/{fileId}"),
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-upscaler", 200, picture()),
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2", 200, picture()),
         post(SubmitImageTask, "/proxy/imagevendor/v1/ai/image-style-transfer", 200, picture()),

@@ -17,7 +17,7 @@ use super::cases::{CaseBody, RightsCase, SetupStep, archive};
 use crate::delivery::wait_until_settled;
 use crate::image::{RELIGHT, SKIN, STYLE, UPSCALER, submit, wait_for_end};
 use crate::support::form::form;
-use crate::support::picture::base64_png;
+use crate::support::picture::{base64_png, png};
 use crate::support::receiver::Receiver;
 use crate::support::{TestApp, TestResponse, TestUser};
 use crate::video::START_END;
@@ -64,6 +64,8 @@ pub struct RightsGround {
     delivery: String,
     /// Ticket with which the owner may upload the archive of the version.
     upload_ticket: String,
+    /// Input file of the owner, and the ticket with which its content was uploaded.
+    input_file: [String; 2],
     /// Ticket of a vendor's webhook for a task.
     vendor_webhook: String,
     /// Secret of the publisher's token.
@@ -186,6 +188,7 @@ impl RightsWorld {
             file: self.file.clone(),
             delivery: self.deliveries[0].clone(),
             upload_ticket: String::new(),
+            input_file: self.upload_input_file(owner).await,
             vendor_webhook: self.vendor_webhook_ticket(),
             secret,
         };
@@ -231,6 +234,15 @@ impl RightsWorld {
     async fn create_upload_ticket(&self, path: &str, token: &str) -> String {
         let link = self.app.post_as(token, path, json!({})).await.expect(200).json();
         text(&link["signedUrl"]).rsplit('/').next().expect("a ticket").to_owned()
+    }
+
+    /// Id of a new input file, and the ticket of its upload.
+    async fn upload_input_file(&self, owner: &TestUser) -> [String; 2] {
+        let file = self.app.post_as(&owner.token, "/files", json!({})).await.expect(200).json();
+        let ticket = text(&file["upload_url"]).rsplit('/').next().expect("a ticket").to_owned();
+        let request = self.app.request(Method::PUT, &format!("/uploads/files/{ticket}"));
+        self.upload(request, png(4, 4)).await.expect(200);
+        [text(&file["id"]), ticket]
     }
 
     pub async fn send(&self, ground: &RightsGround, case: &RightsCase, caller: RightsCaller) -> TestResponse {
@@ -303,6 +315,7 @@ impl RightsGround {
             file,
             delivery,
             upload_ticket: ticket,
+            input_file: [NOBODY, "nothing"].map(str::to_owned),
             vendor_webhook: hint,
             secret,
         }
@@ -335,6 +348,8 @@ impl RightsGround {
             ("{file}", &self.file),
             ("{delivery_id}", &self.delivery),
             ("{ticket}", &self.upload_ticket),
+            ("{fileId}", &self.input_file[0]),
+            ("{fileTicket}", &self.input_file[1]),
             ("{vendor_ticket}", &self.vendor_webhook),
         ];
         names.into_iter().fold(template.to_owned(), |path, (name, value)| path.replace(name, value))

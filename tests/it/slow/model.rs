@@ -60,13 +60,15 @@ const LISTS: usize = 25;
 const SHRINKS: u32 = 60;
 
 /// Path prefixes that the model leaves out.
-const EXCUSED: [(&str, &str); 14] = [
+const EXCUSED: [(&str, &str); 16] = [
     ("/health", "of the service"),
     ("/ready", "of the service"),
     ("/.well-known/", "of callbacks"),
     ("/openapi", "of the service"),
     ("/docs", "of the service"),
     ("/media/", "of media tasks"),
+    ("/files", "of media tasks"),
+    ("/uploads/files/", "of media tasks"),
     ("/proxy/", "of media tasks"),
     ("/tasks", "of media tasks"),
     ("/vendor-webhooks", "of vendors"),

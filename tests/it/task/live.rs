@@ -55,7 +55,7 @@ async fn vendor_progress_is_reported_live_and_never_decreases() {
     let shares: Vec<f64> = stream_events.iter().map(|event| progress(&event.task)).collect();
     for values in [&shares, &progress_read] {
         assert!(values.is_sorted(), "{values:?}");
-        assert!(values.iter().any(|value| (0.51..=0.99).contains(value)), "{values:?}");
+        assert!(values.iter().any(|value| (0.11..=0.99).contains(value)), "{values:?}");
     }
     let live: Vec<_> = stream_events.iter().filter(|event| event.name == "progress").collect();
     assert!((2..=5).contains(&live.len()), "{} in four seconds", live.len());
@@ -106,9 +106,9 @@ async fn the_built_in_engine_reports_rendered_frames() {
         replayed.push(second_reader.next().await.expect("it is not done"));
     }
     let now = replayed.pop().expect("an event");
-    assert!(now.name == "progress" && progress(&now.task) > 0.5, "{} {}", now.name, now.task);
+    assert!(now.name == "progress" && progress(&now.task) > 0.1, "{} {}", now.name, now.task);
     let changes: Vec<_> = replayed.iter().map(|event| (event.state().1, progress(&event.task))).collect();
-    assert_eq!(changes, [("created", 0.1), ("queueing", 0.1), ("processing", 0.5)]);
+    assert_eq!(changes, [("created", 0.05), ("queueing", 0.05), ("processing", 0.1)]);
     // And it gets further progress, and the complete task at the end
     drop(hold);
     events.extend(reader.collect().await);

@@ -9,6 +9,7 @@ use crate::disk_space::DiskSpace;
 use crate::domain::ids::TaskId;
 use crate::domain::image::{ImageJob, ImageWork, PictureSource, UpscaleJob};
 use crate::domain::value::{CallbackUrl, InvalidValue};
+use crate::http::api::input_file::InputFiles;
 use crate::http::request::fields::{self, Fields};
 use crate::http::response::error::Problem;
 use crate::media::decoders::{PictureDecodeError, PictureDecoders, read_picture_info};
@@ -31,16 +32,21 @@ enum CheckedImageInput {
 }
 
 /// Checks the fields, then the pictures. The main picture is decoded only if its result would be small enough. Blocks.
-pub(super) fn check<T: ImageBody>(body: &Value, decoders: &PictureDecoders) -> Result<CheckedImageSubmission, Problem> {
+pub(super) fn check<T: ImageBody>(
+    body: &Value,
+    decoders: &PictureDecoders,
+    files: &InputFiles,
+) -> Result<CheckedImageSubmission, Problem> {
     let is_busy = Cell::new(false);
     let inspect = |bytes: &[u8]| inspect(decoders, bytes, &is_busy);
     let checked = fields::read(body, |fields| {
         let submission = T::read_fields(fields)?.into_submission(fields);
         let ParsedImageSubmission { job, image, reference, is_random, webhook } = submission;
         let reference =
-            reference.map(|(field, picture)| check_picture(fields, field, picture, inspect, |_, _| Some(())));
-        let image =
-            check_picture(fields, "image", image?, inspect, |fields, measured| check_output(fields, &job, measured))?;
+            reference.map(|(field, picture)| check_picture(fields, field, picture, files, inspect, |_, _| Some(())));
+        let image = check_picture(fields, "image", image?, files, inspect, |fields, measured| {
+            check_output(fields, &job, measured)
+        })?;
 
         // An invalid picture was reported already.
         let reference = match reference {
@@ -69,16 +75,25 @@ pub(in crate::http) fn inspect(
     })
 }
 
-/// Decodes an inline picture if its header passes `check_measured`. A picture at a URL is checked when it is fetched.
+/// Decodes an inline or uploaded picture if its header passes `check_measured`. A picture at another URL is checked when
+/// it is fetched.
 fn check_picture(
     fields: &mut Fields<'_, '_>,
     field: &'static str,
     picture: PictureInput,
+    files: &InputFiles,
     inspect: impl Fn(&[u8]) -> Result<PictureInfo, InvalidValue>,
     check_measured: impl FnOnce(&mut Fields<'_, '_>, &PictureInfo) -> Option<()>,
 ) -> Option<CheckedImageInput> {
     let bytes = match picture {
-        PictureInput::Url(url) => return Some(CheckedImageInput::Remote(url)),
+        PictureInput::Url(url) => match files.read_picture(&url) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Some(CheckedImageInput::Remote(url)),
+            Err(reason) => {
+                fields.add_error(field, reason);
+                return None;
+            }
+        },
         PictureInput::Bytes(bytes) => bytes,
     };
 

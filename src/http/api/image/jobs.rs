@@ -7,6 +7,7 @@ use crate::domain::image::{
     PrecisionUpscaleJob, RelightJob, SkinEnhanceJob, SkinFocus, SkinMode, StyleTransferJob, UpscaleJob,
 };
 use crate::domain::value::CallbackUrl;
+use crate::http::request::body::json_shape::PICTURE_MARK;
 use crate::http::request::fields::Fields;
 use crate::http::request::json_object::{Flattened, JsonObject, JsonValue, Required, json_object};
 use crate::http::request::json_value::WebhookUrl;
@@ -43,7 +44,7 @@ impl JsonValue for PictureInput {
                                  http(s) URL without user name and password.";
 
     fn schema() -> Value {
-        json!({"type": "string", "minLength": 1})
+        json!({"type": "string", "minLength": 1, PICTURE_MARK: true})
     }
 
     fn read(fields: &mut Fields<'_, '_>, name: &str) -> Option<Self> {

@@ -10,8 +10,9 @@ use futures_util::{StreamExt, stream};
 
 use crate::domain::music::{MusicPrompt, MusicSeconds, MusicWork};
 use crate::domain::value::InvalidValue;
+use crate::http::request::body::malformed_form;
 use crate::http::request::fields::FieldErrors;
-use crate::http::response::error::{Code, Problem};
+use crate::http::response::error::Problem;
 
 /// Maximum size of a prompt in bytes: 2000 characters of four bytes, and surrounding white space.
 const PROMPT_BYTES_MAX: usize = 16 * 1024;
@@ -34,10 +35,10 @@ pub async fn read(headers: &HeaderMap, body: Bytes) -> Result<MusicWork, Problem
     let mut count = 0;
 
     while let Some(part) = parts.next().await {
-        let mut part = part.map_err(|error| malformed(&error))?;
+        let mut part = part.map_err(|error| malformed_form(&error))?;
         count += 1;
         if count > PARTS_MAX {
-            return Err(malformed(&format!("more than {PARTS_MAX} parts")));
+            return Err(malformed_form(&format!("more than {PARTS_MAX} parts")));
         }
 
         let (field, bytes_max) = match part.name() {
@@ -46,14 +47,14 @@ pub async fn read(headers: &HeaderMap, body: Bytes) -> Result<MusicWork, Problem
             _ => {
                 // Drain the part; its bytes are in memory already.
                 while let Some(chunk) = part.next().await {
-                    chunk.map_err(|error| malformed(&error))?;
+                    chunk.map_err(|error| malformed_form(&error))?;
                 }
                 continue;
             }
         };
 
         let text = match part.bytes(bytes_max).await {
-            Ok(bytes) => decode_utf8(&bytes.map_err(|error| malformed(&error))?),
+            Ok(bytes) => decode_utf8(&bytes.map_err(|error| malformed_form(&error))?),
             Err(_) => Ok(INVALID_TEXT.to_owned()),
         };
 
@@ -104,8 +105,4 @@ fn parse_seconds(text: &str) -> Result<MusicSeconds, InvalidValue> {
     // A number that overflows is too long in any case.
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     MusicSeconds::new(if digits { text.parse().unwrap_or(i64::MAX) } else { -1 })
-}
-
-fn malformed(reason: &dyn std::fmt::Display) -> Problem {
-    Problem::new(Code::MalformedBody, format!("the body is not a valid form: {reason}"))
 }

@@ -12,11 +12,11 @@ use crate::domain::task::{TaskRecord, TaskStage, TaskStatus};
 use crate::domain::value::Timestamp;
 use crate::http::server::Services;
 use crate::projections::ReadModels;
-use crate::projections::task::{FailureView, TaskAt, result_urls};
+use crate::projections::task::{FailureView, TaskAt, cover_url, result_urls};
 
 /// Progress of a task whose inputs are stored, and of one that a vendor works on.
-const PROGRESS_INPUTS_STORED: f64 = 0.1;
-const PROGRESS_RUNNING: f64 = 0.5;
+const PROGRESS_INPUTS_STORED: f64 = 0.05;
+const PROGRESS_RUNNING: f64 = 0.1;
 
 /// A task of any kind.
 #[derive(Serialize)]
@@ -46,6 +46,9 @@ pub struct TaskView {
     history: Vec<TaskStateChange>,
     /// URLs of the results.
     generated: Vec<String>,
+    /// Still picture of a video.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cover_url: Option<String>,
     /// End of the retention of the results.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
@@ -169,6 +172,7 @@ impl<'s> TaskRenderer<'s> {
                 .map(|(state, at)| TaskStateChange { state: state.name(gateway), at: at.to_string() })
                 .collect(),
             generated,
+            cover_url: record.results().and_then(|results| cover_url(results, self.public_url)),
             expires_at: expires_at.map(|time| time.to_string()),
             expired: expires_at.map(|time| self.now >= time),
             error: failure.map(FailureView::from_failure),
@@ -185,14 +189,14 @@ impl TaskRenderer<'_> {
     }
 }
 
-/// Combines the recorded progress with the vendor's, in thousandths. A running task is between 0.5 and 0.99; 1.0 is
+/// Combines the recorded progress with the vendor's, in thousandths. A running task is between 0.1 and 0.99; 1.0 is
 /// reserved for stored results.
 #[must_use]
 pub fn combined_progress(recorded: f64, permille: Option<u16>) -> f64 {
     match permille {
         Some(permille) if (PROGRESS_RUNNING..1.0).contains(&recorded) => {
             // Rounded to thousandths, to avoid long fractions in JSON.
-            (500.0 + (f64::from(permille.min(1000)) * 0.49).floor()) / 1000.0
+            (100.0 + (f64::from(permille.min(1000)) * 0.89).floor()) / 1000.0
         }
         _ => recorded,
     }

@@ -10,12 +10,14 @@ use super::jobs::{ParsedVideoSubmission, VideoBody, VideoPictureField, VideoToEx
 use crate::disk_space::DiskSpace;
 use crate::domain::image::PictureSource;
 use crate::domain::value::{CallbackUrl, InvalidValue};
-use crate::domain::video::{Credits, Seed, Tariff, VideoJob, VideoWork};
+use crate::domain::video::{Credits, Seed, Tariff, VideoFormat, VideoJob, VideoWork};
+use crate::http::api::input_file::InputFiles;
 use crate::http::request::fields::{self, BodyContext, Fields};
 use crate::http::response::error::Problem;
 use crate::media::decoders::PictureDecoders;
 use crate::media::input::{PictureInfo, PictureInput};
 use crate::media::store::{MediaArea, MediaStore};
+use crate::media::uploaded_files::{InputFormat, UploadedFile};
 
 /// Submission that passed all checks; nothing is stored yet.
 pub(super) struct CheckedVideoSubmission {
@@ -26,6 +28,8 @@ pub(super) struct CheckedVideoSubmission {
     meta_data: Option<String>,
     pub callback: Option<CallbackUrl>,
     credits: Credits,
+    /// Uploaded file that is the video to extend.
+    footage: Option<(UploadedFile, VideoFormat)>,
 }
 
 /// Checked picture, or the URL of one still to be fetched.
@@ -41,22 +45,25 @@ pub(super) fn check<T: VideoBody>(
     video: &VideoToExtend,
     tariff: &Tariff,
     decoders: &PictureDecoders,
+    files: &InputFiles,
 ) -> Result<CheckedVideoSubmission, Problem> {
     let is_busy = Cell::new(false);
-    let check_field =
-        |fields: &mut Fields<'_, '_>, field| check_picture(fields, field, |bytes| inspect(decoders, bytes, &is_busy));
+    let check_field = |fields: &mut Fields<'_, '_>, field| {
+        check_picture(fields, field, files, |bytes| inspect(decoders, bytes, &is_busy))
+    };
 
     let checked = fields::read_in(context, body, |fields| {
         let submission = T::read_fields(fields)?.into_submission(fields, video)?;
         let ParsedVideoSubmission { job, images, seed, payload, meta_data, callback } = submission;
         let credits = price(fields, &job, tariff);
+        let footage = find_footage(fields, &job, files);
 
         // Check all pictures before failing, so that every invalid one is reported.
         let images: Vec<_> = images.into_iter().map(|field| check_field(fields, field)).collect();
         let Ok(job) = job.try_map_pictures(&mut |field| Ok::<_, Infallible>(check_field(fields, field)));
         let images = images.into_iter().collect::<Option<Vec<_>>>()?;
         let job = job.try_map_pictures(&mut |input| input.ok_or(())).ok()?;
-        Some(CheckedVideoSubmission { job, images, seed, payload, meta_data, callback, credits: credits? })
+        Some(CheckedVideoSubmission { job, images, seed, payload, meta_data, callback, credits: credits?, footage })
     });
 
     if is_busy.get() { Err(Problem::overloaded()) } else { checked }
@@ -77,22 +84,41 @@ fn price(fields: &mut Fields<'_, '_>, job: &VideoJob<VideoPictureField>, tariff:
     credits
 }
 
-/// Decodes an inline picture. A picture at a URL is checked when it is fetched.
+/// Returns the uploaded file that is the video of a job. A video at another URL is checked when it is fetched.
+fn find_footage(
+    fields: &mut Fields<'_, '_>,
+    job: &VideoJob<VideoPictureField>,
+    files: &InputFiles,
+) -> Option<(UploadedFile, VideoFormat)> {
+    let VideoJob::Extend(job) = job else { return None };
+    let file = files.find(&job.video.url).map_err(|reason| fields.add_error("video_url", reason)).ok()??;
+    match file.format {
+        InputFormat::Video(format) => Some((file, format)),
+        InputFormat::Picture(format) => {
+            fields.add_error("video_url", format!("must be a video; the file is {}", format.media_type()));
+            None
+        }
+    }
+}
+
+/// Decodes an inline or uploaded picture. A picture at another URL is checked when it is fetched.
 fn check_picture(
     fields: &mut Fields<'_, '_>,
     VideoPictureField { pointer, input }: VideoPictureField,
+    files: &InputFiles,
     inspect: impl FnOnce(&[u8]) -> Result<PictureInfo, InvalidValue>,
 ) -> Option<CheckedVideoInput> {
-    match input {
-        PictureInput::Url(url) => Some(CheckedVideoInput::Remote(url)),
-        PictureInput::Bytes(bytes) => match inspect(&bytes) {
-            Ok(inspected) => Some(CheckedVideoInput::Inline { bytes, info: inspected }),
-            Err(reason) => {
-                fields.add_error_at(&pointer, reason);
-                None
-            }
-        },
-    }
+    let check = || {
+        let bytes = match input {
+            PictureInput::Bytes(bytes) => bytes,
+            PictureInput::Url(url) => match files.read_picture(&url)? {
+                Some(bytes) => bytes,
+                None => return Ok(CheckedVideoInput::Remote(url)),
+            },
+        };
+        inspect(&bytes).map(|info| CheckedVideoInput::Inline { bytes, info })
+    };
+    check().map_err(|reason| fields.add_error_at(&pointer, reason)).ok()
 }
 
 impl CheckedVideoSubmission {
@@ -113,7 +139,11 @@ impl CheckedVideoSubmission {
         let payload = document(self.payload)?;
         let meta_data = document(self.meta_data)?;
         let seed = self.seed.unwrap_or(Seed::from_random(default_seed));
-        Ok(VideoWork { job, images, seed, payload, meta_data, credits: self.credits })
+        let mut work = VideoWork { job, images, seed, payload, meta_data, credits: self.credits };
+        if let Some((file, format)) = self.footage {
+            work.set_footage(&store.put_uploaded_clip(&file, format).map_err(to_problem)?);
+        }
+        Ok(work)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::domain::video::{
     PAYLOAD_CHARS_MAX, Seed, VendorCreationId, VideoJob, VideoModel, VideoPrompt, VideoSeconds, Watermark,
     WatermarkPosition,
 };
+use crate::http::request::body::json_shape::PICTURE_MARK;
 use crate::http::request::fields::Fields;
 use crate::http::request::json_object::{Flattened, JsonObject, JsonValue, Required, json_object};
 use crate::http::request::json_value::{Objects, WebhookUrl};
@@ -295,7 +296,7 @@ impl JsonValue for VideoPictureField {
         "As base64, as a data URI with base64, or as an http(s) URL without user name and password.";
 
     fn schema() -> Value {
-        json!({"type": "string", "minLength": 1})
+        json!({"type": "string", "minLength": 1, PICTURE_MARK: true})
     }
 
     fn read(fields: &mut Fields<'_, '_>, name: &str) -> Option<Self> {
@@ -326,7 +327,7 @@ pub struct WatermarkPicture(Option<VideoPictureField>);
 
 impl JsonValue for WatermarkPicture {
     fn schema() -> Value {
-        String::schema()
+        json!({"type": "string", PICTURE_MARK: true})
     }
 
     fn read(fields: &mut Fields<'_, '_>, name: &str) -> Option<Self> {

@@ -48,7 +48,7 @@ impl BodyBudget {
     pub fn charge(&self, limit: BodyLimit, account: Account) -> BodyCharge {
         let pool = match limit {
             BodyLimit::None | BodyLimit::Json | BodyLimit::Form => &self.json,
-            BodyLimit::Images | BodyLimit::Archive => &self.images,
+            BodyLimit::Images | BodyLimit::Archive | BodyLimit::InputFile | BodyLimit::InputForm => &self.images,
         };
         BodyCharge { pool: Arc::clone(pool), account, bytes: 0 }
     }

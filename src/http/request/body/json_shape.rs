@@ -16,6 +16,9 @@ use super::body_budget::BodyCharge;
 use crate::http::openapi;
 use crate::http::response::error::Problem;
 
+/// Keyword of the schema of a string that may be a picture in base64.
+pub const PICTURE_MARK: &str = "x-picture";
+
 /// Maximum depth of the schema; deeper values are kept whole.
 const SCHEMA_DEPTH_MAX: usize = 16;
 
@@ -44,6 +47,10 @@ pub struct KnownJsonMembers {
     /// Shape of members whose names the client chooses.
     others: Option<Box<JsonShape>>,
     entries: Option<Box<JsonShape>>,
+    /// `true` if the value may be a string.
+    is_text: bool,
+    /// `true` if the string may be a file in base64, see [`PICTURE_MARK`].
+    takes_file: bool,
 }
 
 impl JsonShape {
@@ -92,6 +99,8 @@ impl JsonShape {
                 Some(entries) => Some(Box::new(read(entries))),
                 None => has_type("array").then(|| Box::new(Self::Whole)),
             },
+            is_text: has_type("string"),
+            takes_file: schema[PICTURE_MARK] == true,
         };
 
         is_described |= schema.get("type").is_some() || properties.is_some();
@@ -115,12 +124,33 @@ impl JsonShape {
                 };
                 let others = merge_options(one.others, other.others);
                 let entries = merge_options(one.entries, other.entries);
-                Self::Known(KnownJsonMembers { fields: one.fields, others, entries })
+                let is_text = one.is_text || other.is_text;
+                let takes_file = one.takes_file || other.takes_file;
+                Self::Known(KnownJsonMembers { fields: one.fields, others, entries, is_text, takes_file })
             }
         }
     }
 
-    fn member(&self, name: &str) -> &Self {
+    /// Returns `true` if the value is an array.
+    pub(super) fn is_array(&self) -> bool {
+        matches!(self, Self::Known(KnownJsonMembers { entries: Some(_), .. }))
+    }
+
+    /// Returns `true` if the value may be a string.
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self, Self::Known(KnownJsonMembers { is_text: true, .. }))
+    }
+
+    /// Returns `true` if the value, or an entry of the array, may be a file in base64.
+    pub(super) fn takes_file(&self) -> bool {
+        match self {
+            Self::Known(known) => known.takes_file || known.entries.as_deref().is_some_and(Self::takes_file),
+            Self::Whole | Self::Skipped => false,
+        }
+    }
+
+    /// Returns the shape of a member.
+    pub(super) fn member(&self, name: &str) -> &Self {
         match self {
             Self::Known(KnownJsonMembers { fields, others, .. }) => {
                 fields.get(name).or(others.as_deref()).unwrap_or(&Self::Skipped)

@@ -18,6 +18,9 @@ export function ago(iso) {
   return AGO.format(Math.round(seconds / length), unit);
 }
 
+// A future moment; once it has passed while the page was open, it is due.
+export const until = (iso) => (Date.parse(iso) - Date.now() < 1000 ? 'due now' : ago(iso));
+
 // UTC time with milliseconds.
 export function exact(iso) {
   const time = new Date(iso);

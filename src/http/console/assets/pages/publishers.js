@@ -36,5 +36,5 @@ const Cards = ({ of }) => html`<ul class="cards">${of.map((publisher) => html`<l
     <p class="muted small"><code>${publisher.id}</code></p></div>
       ${publisher.status !== 'PublisherStatusActive' && html`<${State} of=${publisher.status} />`}</header>
   <p class="about">${publisher.description || html`<span class="muted">No description.</span>`}</p>
-  <footer><span class="muted">${count(publisher.members?.length ?? 0, 'member')}, since <${Time} at=${publisher.createdAt} /></span></footer>
+  <footer><span class="muted">${count(publisher.members?.length ?? 0, 'member')}, created <${Time} at=${publisher.createdAt} /></span></footer>
 </article></li>`)}</ul>`;

@@ -12,15 +12,15 @@ const kindOf = (address) => (FILM.test(address) ? 'film' : SOUND.test(address) ?
 export function Results({ task, before }) {
   if (task.expired) return html`<p class="muted">The results have expired and were deleted.</p>`;
   return html`<div class="results">
-    ${task.generated.map((address, at) => html`<${Result} key=${address} address=${toLocalUrl(address)} given=${address} before=${at === 0 ? before : null} />`)}</div>`;
+    ${task.generated.map((address, at) => html`<${Result} key=${address} address=${toLocalUrl(address)} given=${address} before=${at === 0 ? before : null} cover=${task.cover_url && toLocalUrl(task.cover_url)} />`)}</div>`;
 }
 
-function Result({ address, given, before }) {
+function Result({ address, given, before, cover }) {
   // Results on other hosts are linked, not embedded.
   if (!address) return html`<p><code>${given}</code></p>`;
   const kind = kindOf(new URL(address).pathname);
   return html`<figure class="result">
-    ${kind === 'film' ? html`<video controls playsinline preload="metadata" src=${address} aria-label="Result"></video>`
+    ${kind === 'film' ? html`<video controls playsinline preload="metadata" src=${address} poster=${cover || null} aria-label="Result"></video>`
       : kind === 'sound' ? html`<audio controls preload="metadata" src=${address} aria-label="Result"></audio>`
         : before ? html`<${Compare} before=${before} after=${address} />` : html`<img class="shown" src=${address} alt="Result" />`}
     <figcaption><a class="button quiet small" href=${address} download><${Icon} name="download" />Download</a></figcaption>

@@ -1,0 +1,412 @@
+//! Files that clients upload to use them as inputs (contract 11). The URL of a file stands for it wherever a picture or
+//! video is; it is read from the store, without a request to the network.
+
+use std::time::Duration;
+
+use actix_multipart::Multipart;
+use actix_web::error::PayloadError;
+use actix_web::http::header::HeaderMap;
+use actix_web::web::{self, Bytes};
+use futures_util::{Stream, StreamExt, stream};
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
+use uuid::Builder;
+
+use crate::actors::Actor;
+use crate::domain::ids::{FileId, UserId};
+use crate::domain::policy::Action;
+use crate::domain::value::{CallbackUrl, InvalidValue, Text, Timestamp};
+use crate::http::api::file::{self, DownloadMetadata};
+use crate::http::auth::authorize::{self, Identity};
+use crate::http::idempotency::{self, IDEMPOTENT_REPLAYED};
+use crate::http::limits::account_pool::PoolPermit;
+use crate::http::pipeline::{Call, RequestContext};
+use crate::http::request::body::{BodyLimit, malformed_form, require_form};
+use crate::http::request::body_chunks::BodyChunks;
+use crate::http::request::disk_writer::{DiskWriter, UploadPurpose};
+use crate::http::request::fields::{FieldError, Fields};
+use crate::http::request::json_object::{JsonValue, json_object};
+use crate::http::response::api_response::ApiResponse;
+use crate::http::response::error::{Code, Problem};
+use crate::http::server::Services;
+use crate::media::archive::upload_token::UploadTokenError;
+use crate::media::file_ticket::FileTicket;
+use crate::media::incoming_file::IncomingFile;
+use crate::media::uploaded_files::{InputFormat, UPLOADED_BYTES_MAX, UploadError, UploadedFile, UploadedFiles};
+use crate::quota::Account;
+
+/// Time for which a file can be uploaded and used, unless `media.retention` is shorter.
+const VALIDITY: Duration = Duration::from_hours(24);
+/// Maximum duration of an upload.
+const UPLOAD_TIME_MAX: Duration = Duration::from_hours(1);
+/// Name of the part of a form that is the file.
+const FILE_PART: &str = "file";
+/// Maximum number of parts of a form, including ignored ones.
+const PARTS_MAX: usize = 64;
+/// Prefix of the hash that becomes the id of a file uploaded with an idempotency key.
+const ID_CONTEXT: &[u8] = b"mediary input file id 1\n";
+const PURPOSE: UploadPurpose = UploadPurpose { whole: "the file", rest: "the rest of the file" };
+/// Files are private to those who know the URL; their content never changes.
+const CACHE_CONTROL: &str = "private, max-age=3600, immutable";
+
+json_object! {
+    /// Body of `POST /files`.
+    pub struct FileBody {
+        /// Name of the file, for the reader of the request; it is not stored.
+        name: Option<Text<255>>,
+        /// Media type of the file. The content must have it.
+        content_type: Option<InputContentType>,
+        /// Number of bytes. The content must have this length.
+        bytes: Option<InputLength>,
+    }
+}
+
+/// Media type of an input; `None` if the content alone decides.
+pub struct InputContentType(Option<InputFormat>);
+
+impl JsonValue for InputContentType {
+    fn schema() -> Value {
+        let names: Vec<_> = InputFormat::all().map(InputFormat::media_type).chain([UNKNOWN_TYPE]).collect();
+        json!({"type": "string", "enum": names})
+    }
+
+    fn read(fields: &mut Fields<'_, '_>, name: &str) -> Option<Self> {
+        fields.text(name, |text| {
+            let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+            let format = InputFormat::all().find(|format| format.media_type() == essence);
+            if format.is_some() || essence == UNKNOWN_TYPE {
+                return Ok(Self(format));
+            }
+            let allowed: Vec<_> = InputFormat::all().map(InputFormat::media_type).collect();
+            Err(InvalidValue::new(format!("must be one of {}", allowed.join(", "))))
+        })
+    }
+}
+
+const UNKNOWN_TYPE: &str = "application/octet-stream";
+
+/// Length of an input in bytes.
+pub struct InputLength(u64);
+
+impl JsonValue for InputLength {
+    fn schema() -> Value {
+        json!({"type": "integer", "format": "int64", "minimum": 1, "maximum": UPLOADED_BYTES_MAX})
+    }
+
+    fn read(fields: &mut Fields<'_, '_>, name: &str) -> Option<Self> {
+        let invalid = || InvalidValue::new(format!("must be an integer from 1 to {UPLOADED_BYTES_MAX} (512 MiB)"));
+        let parse = |bytes| u64::try_from(bytes).ok().filter(|bytes| (1..=UPLOADED_BYTES_MAX as u64).contains(bytes));
+        fields.integer(name, |bytes| parse(bytes).map(Self).ok_or_else(invalid))
+    }
+}
+
+/// A file, or the announcement of one.
+#[derive(Serialize)]
+struct FileView {
+    id: String,
+    /// Link for the upload, while there is no content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upload_url: Option<String>,
+    url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    expires_at: String,
+}
+
+impl FileView {
+    fn from_file(call: &RequestContext, file: &UploadedFile) -> Self {
+        let UploadedFile { id, format, bytes, expires_at, .. } = file;
+        Self {
+            id: id.to_string(),
+            upload_url: None,
+            url: call.url(&format!("/files/{id}")),
+            content_type: Some(format.media_type()),
+            bytes: Some(*bytes),
+            expires_at: expires_at.to_string(),
+        }
+    }
+}
+
+/// `POST /files`: stores the file of a form, or announces a file and returns the link for its upload.
+pub async fn create(mut call: Call<{ Action::CreateFile as u8 }>) -> Result<ApiResponse, Problem> {
+    let owner = call.user()?.id;
+    if call.body_limit() == BodyLimit::InputForm {
+        let chunks = call.chunks()?.with_deadline(UPLOAD_TIME_MAX);
+        return receive_form(&call, owner, chunks).await;
+    }
+
+    let FileBody { content_type, bytes, .. } = call.json_object().await?;
+    let services = call.services();
+    let file = FileId(services.environment.random_uuid());
+    let expires_at = expiry(&call);
+
+    let format = content_type.and_then(|InputContentType(format)| format);
+    let ticket = FileTicket { file, owner, bytes: bytes.map(|InputLength(bytes)| bytes), format, expires_at };
+    let upload_url = call.url(&format!("/uploads/files/{}", ticket.issue(&services.upload_key)));
+    let url = call.url(&format!("/files/{file}"));
+    let content_type = format.map(InputFormat::media_type);
+    ApiResponse::ok(&FileView {
+        id: file.to_string(),
+        upload_url: Some(upload_url),
+        url,
+        content_type,
+        bytes: ticket.bytes,
+        expires_at: expires_at.to_string(),
+    })
+}
+
+/// `PUT /uploads/files/{fileTicket}`: uploads an announced file. A repetition with the same content has no effect.
+pub async fn receive(mut call: Call<{ Action::UploadFile as u8 }>) -> Result<ApiResponse, Problem> {
+    let services = call.services();
+    let verified = FileTicket::verify(&services.upload_key, &call.path_param("fileTicket"), services.environment.now());
+    let ticket = verified.map_err(|error| match error {
+        UploadTokenError::Invalid => invalid_link("this service did not issue this upload link"),
+        UploadTokenError::Expired => {
+            Problem::new(Code::UploadLinkExpired, "this upload link has expired: request a new one with POST /files")
+        }
+    })?;
+
+    call.set_actor(Actor::User(ticket.owner));
+    let owner = services.models.read().users.get(ticket.owner).cloned().map(Identity::User);
+    let owner = owner.ok_or_else(|| invalid_link("the holder of this upload link has lost access"))?;
+    authorize::permit(Action::CreateFile, &owner, None)?;
+
+    let account = Account::User(ticket.owner);
+    let permit = call.shared().upload_limiter.start_file(account)?;
+    let mut chunks = call.chunks()?.with_deadline(UPLOAD_TIME_MAX);
+    check_length(ticket.bytes, chunks.content_length().map(|length| length as u64))?;
+    let mut writer = start_writer(&call, account, chunks.content_length()).await?;
+    while let Some(chunk) = chunks.next().await? {
+        writer.write(&chunk).await?;
+    }
+
+    let upload = writer.finish().await?;
+    check_length(ticket.bytes, Some(upload.bytes()))?;
+    let file = store(&call, upload, permit, ticket).await?;
+    ApiResponse::ok(&FileView::from_file(&call, &file))
+}
+
+/// `GET /files/{fileId}`: the content, for everyone who knows the URL, as for results.
+pub async fn show(call: Call<{ Action::ReadResult as u8 }>) -> Result<ApiResponse, Problem> {
+    let not_found = || Problem::new(Code::NotFound, "file not found, or expired");
+    let uploads = call.services().store.uploads();
+    let id = FileId::parse(&call.path_param("fileId")).ok();
+    let found = id.and_then(|id| uploads.get(id, call.services().environment.now())).ok_or_else(not_found)?;
+
+    let content_type = found.format.media_type();
+    let metadata =
+        DownloadMetadata { digest: found.digest, content_type, cache_control: CACHE_CONTROL, headers: Vec::new() };
+    file::send(&call, &uploads.path_of(&found), metadata).await?.ok_or_else(not_found)
+}
+
+/// Receives the file of a form. With an idempotency key, the id of the file follows from the key, so that a repetition
+/// finds the file and is compared with it.
+async fn receive_form(call: &RequestContext, owner: UserId, chunks: BodyChunks) -> Result<ApiResponse, Problem> {
+    require_form(call.headers())?;
+    let key = idempotency::parse_key(call.headers())?;
+    let id = key.map_or_else(|| FileId(call.services().environment.random_uuid()), |key| derive_id(owner, &key));
+    let account = call.account();
+    let permit = call.shared().upload_limiter.start_file(account)?;
+
+    let upload = read_file_part(call, account, chunks).await?;
+    let ticket = FileTicket { file: id, owner, bytes: None, format: None, expires_at: expiry(call) };
+    let is_repetition = call.services().store.uploads().get(id, call.services().environment.now()).is_some();
+    let file = store(call, upload, permit, ticket).await.map_err(|problem| {
+        let is_reused = is_repetition && problem.code() == Code::Conflict;
+        if is_reused { idempotency::key_reused() } else { problem }
+    })?;
+
+    let response = ApiResponse::ok(&FileView::from_file(call, &file))?;
+    if is_repetition { response.with_header(IDEMPOTENT_REPLAYED, "true") } else { Ok(response) }
+}
+
+/// Streams the file of a form to disk. Other parts are ignored.
+async fn read_file_part(call: &RequestContext, account: Account, chunks: BodyChunks) -> Result<IncomingFile, Problem> {
+    let mut writer = Some(start_writer(call, account, chunks.content_length()).await?);
+    let failure = Arc::default();
+    let mut parts = Multipart::new(&form_headers(call.headers()), into_stream(chunks, Arc::clone(&failure)));
+    // A failure of the body, such as a timeout, takes precedence over what the form reader makes of it.
+    let to_problem = |error: &dyn std::fmt::Display| failure.lock().take().unwrap_or_else(|| malformed_form(error));
+
+    let mut upload = None;
+    let mut count = 0;
+    while let Some(part) = parts.next().await {
+        let mut part = part.map_err(|error| to_problem(&error))?;
+        count += 1;
+        if count > PARTS_MAX {
+            return Err(malformed_form(&format!("more than {PARTS_MAX} parts")));
+        }
+
+        let is_file = part.name() == Some(FILE_PART);
+        let mut target = if is_file { writer.take() } else { None };
+        if is_file && target.is_none() {
+            return Err(invalid_file("must be given at most once"));
+        }
+        while let Some(chunk) = part.next().await {
+            let chunk = chunk.map_err(|error| to_problem(&error))?;
+            if let Some(target) = &mut target {
+                target.write(&chunk).await?;
+            }
+        }
+        if let Some(target) = target {
+            upload = Some(target.finish().await?);
+        }
+    }
+
+    upload.ok_or_else(|| invalid_file("is required: the part of the form that is the file"))
+}
+
+/// Returns the headers that the form reader needs.
+fn form_headers(headers: &HeaderMap) -> HeaderMap {
+    let mut content_type = HeaderMap::new();
+    if let Some(value) = headers.get(actix_web::http::header::CONTENT_TYPE) {
+        content_type.insert(actix_web::http::header::CONTENT_TYPE, value.clone());
+    }
+    content_type
+}
+
+/// Returns the body as a stream that ends at the first failure, which is left in `failure`.
+fn into_stream(
+    chunks: BodyChunks,
+    failure: Arc<Mutex<Option<Problem>>>,
+) -> impl Stream<Item = Result<Bytes, PayloadError>> {
+    stream::try_unfold((chunks, failure), |(mut chunks, failure)| async move {
+        match chunks.next().await {
+            Ok(chunk) => Ok(chunk.map(|chunk| (chunk, (chunks, failure)))),
+            Err(problem) => {
+                *failure.lock() = Some(problem);
+                Err(PayloadError::Incomplete(None))
+            }
+        }
+    })
+}
+
+async fn start_writer(
+    call: &RequestContext,
+    account: Account,
+    announced: Option<usize>,
+) -> Result<DiskWriter<'_>, Problem> {
+    let uploads = call.services().store.uploads().clone();
+    DiskWriter::start(call, account, announced, PURPOSE, move || uploads.create_upload()).await
+}
+
+/// Stores a complete upload. Blocks other threads only.
+async fn store(
+    call: &RequestContext,
+    upload: IncomingFile,
+    permit: PoolPermit,
+    ticket: FileTicket,
+) -> Result<UploadedFile, Problem> {
+    let uploads = call.services().store.uploads().clone();
+    let FileTicket { file, owner, format: announced, expires_at, .. } = ticket;
+
+    let work = move || {
+        let _permit = permit;
+        if let (Some(announced), Ok(found)) = (announced, InputFormat::detect(upload.head()))
+            && announced != found
+        {
+            let reason = format!("is {}, but {} was announced", found.media_type(), announced.media_type());
+            return Err(UploadError::Invalid(InvalidValue::new(reason)));
+        }
+        uploads.commit_upload(&upload, file, owner, expires_at)
+    };
+
+    web::block(work).await.map_err(Problem::internal)?.map_err(|error| match error {
+        UploadError::Invalid(reason) => invalid_file(reason),
+        UploadError::Conflict => Problem::new(Code::Conflict, "this file has been uploaded with a different content"),
+        UploadError::TooMany => {
+            let detail = format!("{error}, the maximum; each is removed when it expires");
+            Problem::new(Code::TooManyTransfers, detail).retry_after(60)
+        }
+        UploadError::Io(error) => Problem::from_io_error(&error, &call.services().space),
+    })
+}
+
+fn check_length(announced: Option<u64>, length: Option<u64>) -> Result<(), Problem> {
+    match (announced, length) {
+        (Some(announced), Some(length)) if announced != length => {
+            Err(invalid_file(format!("has {length} bytes, but {announced} were announced")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn invalid_file(reason: impl std::fmt::Display) -> Problem {
+    Problem::invalid(vec![FieldError::new(format!("/{FILE_PART}"), reason)])
+}
+
+fn invalid_link(detail: &str) -> Problem {
+    Problem::new(Code::UploadLinkInvalid, detail)
+}
+
+fn expiry(call: &RequestContext) -> Timestamp {
+    let services = call.services();
+    services.environment.now().saturating_add(VALIDITY.min(services.options.media_retention))
+}
+
+/// Returns the id of the file that an owner uploads with an idempotency key.
+fn derive_id(owner: UserId, key: &str) -> FileId {
+    let hash = Sha256::new().chain_update(ID_CONTEXT).chain_update(owner.0.as_bytes()).chain_update(key).finalize();
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash[..16]);
+    FileId(Builder::from_random_bytes(bytes).into_uuid())
+}
+
+/// Finds the uploaded files that the URLs of a submission name. The default finds none.
+#[derive(Clone, Default)]
+pub struct InputFiles(Option<CallerInputFiles>);
+
+#[derive(Clone)]
+struct CallerInputFiles {
+    uploads: UploadedFiles,
+    prefix: String,
+    owner: Option<UserId>,
+    now: Timestamp,
+}
+
+impl InputFiles {
+    /// Returns the files of a caller.
+    #[must_use]
+    pub fn new(services: &Services, owner: Option<UserId>) -> Self {
+        Self(Some(CallerInputFiles {
+            uploads: services.store.uploads().clone(),
+            prefix: format!("{}/files/", services.options.public_url),
+            owner,
+            now: services.environment.now(),
+        }))
+    }
+
+    /// Returns the file that a URL names; `None` if the URL leads elsewhere.
+    ///
+    /// # Errors
+    /// If the URL names a file that the caller does not have.
+    pub fn find(&self, url: &CallbackUrl) -> Result<Option<UploadedFile>, InvalidValue> {
+        let Some(files) = &self.0 else { return Ok(None) };
+        let Some(id) = url.as_str().strip_prefix(&files.prefix) else { return Ok(None) };
+        let file = FileId::parse(id).ok().and_then(|id| files.uploads.get(id, files.now));
+        let own = file.filter(|file| Some(file.owner) == files.owner);
+        let missing =
+            || InvalidValue::new("names a file that was not uploaded, has expired, or belongs to another account");
+        own.map(Some).ok_or_else(missing)
+    }
+
+    /// Reads the picture that a URL names; `None` if the URL leads elsewhere. Blocks.
+    ///
+    /// # Errors
+    /// If the URL names a file that the caller does not have, or a video.
+    pub fn read_picture(&self, url: &CallbackUrl) -> Result<Option<Vec<u8>>, InvalidValue> {
+        let (Some(files), Some(file)) = (&self.0, self.find(url)?) else { return Ok(None) };
+        if !matches!(file.format, InputFormat::Picture(_)) {
+            return Err(InvalidValue::new(format!("must be a picture; the file is {}", file.format.media_type())));
+        }
+        std::fs::read(files.uploads.path_of(&file)).map(Some).map_err(|error| {
+            tracing::error!(%error, file = %file.id, "uploaded file unreadable");
+            InvalidValue::new("names a file that cannot be read; upload it again")
+        })
+    }
+}

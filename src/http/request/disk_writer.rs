@@ -1,0 +1,107 @@
+//! Streams a request body to a file, while the disk reserve and the daily quota of bytes are respected.
+//!
+//! Hashing and writing run on threads of lower priority: a client sends as fast as they write, so uploads get only the
+//! processor time that other requests leave.
+
+use std::io;
+
+use actix_web::web::BytesMut;
+
+use crate::disk_space::{DiskSpace, SpaceClaim};
+use crate::http::pipeline::RequestContext;
+use crate::http::response::error::Problem;
+use crate::media::incoming_file::IncomingFile;
+use crate::priority::BackgroundThreads;
+use crate::quota::Account;
+
+/// Size of a write to disk, in bytes.
+const WRITE_BYTES: usize = 256 * 1024;
+
+/// Purposes of the disk space of an upload, for error messages.
+#[derive(Debug, Clone, Copy)]
+pub struct UploadPurpose {
+    /// For an upload of announced length.
+    pub whole: &'static str,
+    /// For an upload that turns out to be longer.
+    pub rest: &'static str,
+}
+
+/// Upload in progress.
+pub struct DiskWriter<'c> {
+    call: &'c RequestContext,
+    account: Account,
+    /// `true` if the quota was charged in advance.
+    is_charged: bool,
+    reservation: SpaceClaim,
+    buffer: BytesMut,
+    /// `None` while a chunk is being written.
+    file: Option<IncomingFile>,
+}
+
+impl<'c> DiskWriter<'c> {
+    /// Begins an upload. An announced length is charged and reserved first, so that no client sends it in vain.
+    ///
+    /// # Errors
+    /// 429 if the account has fewer bytes left today; 507 if the disk is full.
+    pub async fn start(
+        call: &'c RequestContext,
+        account: Account,
+        announced: Option<usize>,
+        purpose: UploadPurpose,
+        create: impl FnOnce() -> io::Result<IncomingFile> + Send + 'static,
+    ) -> Result<Self, Problem> {
+        let space = &call.services().space;
+        call.charge_bytes(account, announced.unwrap_or(0))?;
+        let label = if announced.is_some() { purpose.whole } else { purpose.rest };
+        let reservation = space.claim(label, announced.unwrap_or(0) as u64).map_err(Problem::disk_full)?;
+        let file = Some(write_in_background(&call.shared().archive_writers, space, create).await?);
+        let buffer = BytesMut::with_capacity(WRITE_BYTES);
+        Ok(Self { call, account, is_charged: announced.is_some(), reservation, buffer, file })
+    }
+
+    /// Appends a chunk.
+    ///
+    /// # Errors
+    /// As [`DiskWriter::start`].
+    pub async fn write(&mut self, chunk: &[u8]) -> Result<(), Problem> {
+        self.buffer.extend_from_slice(chunk);
+        if self.buffer.len() >= WRITE_BYTES { self.flush().await } else { Ok(()) }
+    }
+
+    /// Writes the rest and returns the file, which is not synced.
+    ///
+    /// # Errors
+    /// As [`DiskWriter::start`].
+    pub async fn finish(mut self) -> Result<IncomingFile, Problem> {
+        if !self.buffer.is_empty() {
+            self.flush().await?;
+        }
+        self.file.ok_or_else(lost_file)
+    }
+
+    async fn flush(&mut self) -> Result<(), Problem> {
+        self.reservation.consume(self.buffer.len() as u64).map_err(Problem::disk_full)?;
+        if !self.is_charged {
+            self.call.charge_bytes(self.account, self.buffer.len())?;
+        }
+
+        let bytes = self.buffer.split().freeze();
+        let mut file = self.file.take().ok_or_else(lost_file)?;
+        let write = move || file.write(&bytes).map(|()| file);
+        let space = &self.call.services().space;
+        self.file = Some(write_in_background(&self.call.shared().archive_writers, space, write).await?);
+        Ok(())
+    }
+}
+
+fn lost_file() -> Problem {
+    Problem::internal("an upload continued after a failed write")
+}
+
+async fn write_in_background<T: Send + 'static>(
+    writers: &BackgroundThreads,
+    space: &DiskSpace,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, Problem> {
+    writers.run(work).await.map_err(Problem::internal)?.map_err(|error| Problem::from_io_error(&error, space))
+}

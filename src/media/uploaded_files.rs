@@ -1,0 +1,332 @@
+//! Files that clients uploaded to use them as inputs: owned by one user, and kept until they expire.
+//!
+//! A file has a directory of its owner and a name that holds everything known about it:
+//! `<owner>/<id>.<expiry in microseconds>.<hash>.<extension>`. So a rename makes an upload complete, and a scan at the
+//! start finds all of them; no event is recorded until a task uses the content. A task that uses a file gets its own
+//! link to the content (`MediaStore`), so it does not depend on the expiry. All calls block on the disk.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::incoming_file::IncomingFile;
+use super::store::sync_directory;
+use crate::data_dir::create_durably;
+use crate::domain::ids::{FileId, UserId};
+use crate::domain::image::{INPUT_BYTES_MAX, ImageFormat};
+use crate::domain::value::{Digest, InvalidValue, Timestamp};
+use crate::domain::video::VideoFormat;
+
+/// Maximum size of an uploaded file in bytes (contract 11).
+pub const UPLOADED_BYTES_MAX: usize = 512 << 20;
+/// Maximum number of files of one owner.
+pub const FILES_PER_OWNER_MAX: usize = 1000;
+
+/// Directory of uploads that are incomplete.
+const INCOMING: &str = "incoming";
+
+/// Format of a file that a task can use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputFormat {
+    Picture(ImageFormat),
+    Video(VideoFormat),
+}
+
+impl InputFormat {
+    /// All formats.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let videos = VideoFormat::ALL.iter().copied().map(Self::Video);
+        ImageFormat::ALL.iter().copied().map(Self::Picture).chain(videos)
+    }
+
+    /// Returns the extension of file names.
+    #[must_use]
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::Picture(format) => format.as_str(),
+            Self::Video(format) => format.as_str(),
+        }
+    }
+
+    /// Returns the media type for `Content-Type`.
+    #[must_use]
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Self::Picture(format) => format.media_type(),
+            Self::Video(format) => format.media_type(),
+        }
+    }
+
+    /// Returns the format of an extension.
+    #[must_use]
+    pub fn from_extension(extension: &str) -> Option<Self> {
+        Self::all().find(|format| format.extension() == extension)
+    }
+
+    /// Detects the format from the first bytes of a file.
+    ///
+    /// # Errors
+    /// If no task can use the file.
+    pub fn detect(head: &[u8]) -> Result<Self, InvalidValue> {
+        let video = || VideoFormat::detect(head).map(Self::Video);
+        let found = super::input::detect_picture(head).map(Self::Picture).or_else(video);
+        found.ok_or_else(|| {
+            InvalidValue::new("must be a PNG, JPEG, WebP, GIF, BMP or TIFF picture, or an mp4 or webm video")
+        })
+    }
+}
+
+/// A complete file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UploadedFile {
+    pub id: FileId,
+    pub owner: UserId,
+    pub format: InputFormat,
+    pub digest: Digest,
+    /// File size in bytes.
+    pub bytes: u64,
+    /// Time from which the file cannot be used any more.
+    pub expires_at: Timestamp,
+}
+
+impl UploadedFile {
+    fn file_name(&self) -> String {
+        let Self { id, format, digest, expires_at, .. } = self;
+        format!("{id}.{}.{digest}.{}", expires_at.micros(), format.extension())
+    }
+
+    fn from_file_name(owner: UserId, name: &str, bytes: u64) -> Option<Self> {
+        let mut parts = name.split('.');
+        let id = FileId::parse(parts.next()?).ok()?;
+        let expires_at = Timestamp::from_micros(parts.next()?.parse().ok()?);
+        let digest = Digest::parse(parts.next()?).ok()?;
+        let format = InputFormat::from_extension(parts.next()?)?;
+        Some(Self { id, owner, format, digest, bytes, expires_at })
+    }
+}
+
+/// Reason why an upload was not stored.
+#[derive(Debug, thiserror::Error)]
+pub enum UploadError {
+    /// The content is not acceptable.
+    #[error("{0}")]
+    Invalid(InvalidValue),
+    /// The id has another content already.
+    #[error("the file has been uploaded with a different content")]
+    Conflict,
+    /// The owner has too many files.
+    #[error("the account has {FILES_PER_OWNER_MAX} files")]
+    TooMany,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Store of uploaded files. Cheap to clone; only one process may use a root.
+#[derive(Debug, Clone)]
+pub struct UploadedFiles {
+    root: Arc<Path>,
+    upload_counter: Arc<AtomicU64>,
+    files: Arc<Mutex<HashMap<FileId, UploadedFile>>>,
+}
+
+impl UploadedFiles {
+    /// Opens or creates the store below `root`, and removes interrupted uploads.
+    ///
+    /// # Errors
+    /// If a directory cannot be created or read.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        let incoming = root.join(INCOMING);
+        create_durably(&incoming)?;
+        for leftover in fs::read_dir(&incoming)? {
+            fs::remove_file(leftover?.path())?;
+        }
+
+        let mut files = HashMap::new();
+        for directory in fs::read_dir(root)? {
+            let directory = directory?;
+            let Some(Ok(owner)) = directory.file_name().to_str().map(UserId::parse) else { continue };
+            for entry in fs::read_dir(directory.path())? {
+                let entry = entry?;
+                let bytes = entry.metadata()?.len();
+                let name = entry.file_name();
+                let file = name.to_str().and_then(|name| UploadedFile::from_file_name(owner, name, bytes));
+                files.extend(file.map(|file| (file.id, file)));
+            }
+        }
+
+        Ok(Self { root: root.into(), upload_counter: Arc::default(), files: Arc::new(Mutex::new(files)) })
+    }
+
+    /// Creates an empty upload.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub fn create_upload(&self) -> io::Result<IncomingFile> {
+        let sequence = self.upload_counter.fetch_add(1, Ordering::Relaxed);
+        IncomingFile::create(self.root.join(INCOMING).join(format!("{sequence}.part")))
+    }
+
+    /// Stores an upload durably. The same content under the same id is stored once; the earlier file is returned then.
+    ///
+    /// # Errors
+    /// If no task can use the content, if the id has another content, if the owner has too many files, or if the file
+    /// cannot be synced or renamed.
+    pub fn commit_upload(
+        &self,
+        upload: &IncomingFile,
+        id: FileId,
+        owner: UserId,
+        expires_at: Timestamp,
+    ) -> Result<UploadedFile, UploadError> {
+        let format = InputFormat::detect(upload.head()).map_err(UploadError::Invalid)?;
+        if matches!(format, InputFormat::Picture(_)) && upload.bytes() > INPUT_BYTES_MAX as u64 {
+            let reason = format!("must be at most {} MB, as a picture", INPUT_BYTES_MAX / 1_000_000);
+            return Err(UploadError::Invalid(InvalidValue::new(reason)));
+        }
+
+        let file = UploadedFile { id, owner, format, digest: upload.digest(), bytes: upload.bytes(), expires_at };
+        upload.sync()?;
+        let directory = self.directory_of(owner);
+
+        // Held until the file has its name, so that an id has one content and the count is exact.
+        let mut files = self.files.lock();
+        if let Some(earlier) = files.get(&id) {
+            let is_same = (earlier.owner, earlier.digest) == (owner, file.digest);
+            return if is_same { Ok(*earlier) } else { Err(UploadError::Conflict) };
+        }
+        if files.values().filter(|file| file.owner == owner).count() >= FILES_PER_OWNER_MAX {
+            return Err(UploadError::TooMany);
+        }
+
+        create_durably(&directory)?;
+        fs::rename(upload.path(), self.path_of(&file))?;
+        sync_directory(&directory)?;
+        files.insert(id, file);
+        Ok(file)
+    }
+
+    /// Returns a file that has not expired.
+    #[must_use]
+    pub fn get(&self, id: FileId, now: Timestamp) -> Option<UploadedFile> {
+        self.files.lock().get(&id).copied().filter(|file| now < file.expires_at)
+    }
+
+    /// Returns the path of a file.
+    #[must_use]
+    pub fn path_of(&self, file: &UploadedFile) -> PathBuf {
+        self.directory_of(file.owner).join(file.file_name())
+    }
+
+    fn directory_of(&self, owner: UserId) -> PathBuf {
+        self.root.join(owner.to_string())
+    }
+
+    /// Removes the expired files; returns those removed.
+    ///
+    /// # Errors
+    /// If a file cannot be removed; it stays listed, and the next sweep tries again.
+    pub fn sweep(&self, now: Timestamp) -> io::Result<Vec<UploadedFile>> {
+        self.remove_where(|file| now >= file.expires_at)
+    }
+
+    /// Removes all files of an owner.
+    ///
+    /// # Errors
+    /// If a file cannot be removed.
+    pub fn remove_all_of(&self, owner: UserId) -> io::Result<()> {
+        self.remove_where(|file| file.owner == owner).map(drop)
+    }
+
+    fn remove_where(&self, is_removed: impl Fn(&UploadedFile) -> bool) -> io::Result<Vec<UploadedFile>> {
+        let removed: Vec<_> = self.files.lock().values().copied().filter(is_removed).collect();
+
+        for file in &removed {
+            match fs::remove_file(self.path_of(file)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            self.files.lock().remove(&file.id);
+            // Succeeds for the last file of an owner.
+            let _ = fs::remove_dir(self.directory_of(file.owner));
+        }
+
+        Ok(removed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n and more";
+    const LATER: Timestamp = Timestamp::from_micros(1000);
+
+    fn upload(files: &UploadedFiles, bytes: &[u8]) -> IncomingFile {
+        let mut upload = files.create_upload().unwrap();
+        bytes.iter().for_each(|byte| upload.write(&[*byte]).unwrap());
+        upload
+    }
+
+    fn commit(files: &UploadedFiles, id: u128, owner: u128, bytes: &[u8]) -> Result<UploadedFile, UploadError> {
+        let (id, owner) = (FileId(Uuid::from_u128(id)), UserId(Uuid::from_u128(owner)));
+        files.commit_upload(&upload(files, bytes), id, owner, LATER)
+    }
+
+    #[test]
+    fn a_file_is_found_after_a_restart_until_it_expires() {
+        let root = tempfile::tempdir().unwrap();
+        let files = UploadedFiles::open(root.path()).unwrap();
+        let file = commit(&files, 1, 2, PNG).unwrap();
+        std::mem::forget(upload(&files, b"half"));
+
+        let files = UploadedFiles::open(root.path()).unwrap();
+        assert_eq!(files.get(file.id, Timestamp::from_micros(999)), Some(file));
+        assert_eq!(fs::read(files.path_of(&file)).unwrap(), PNG);
+        assert_eq!(files.get(file.id, LATER), None);
+        assert_eq!(fs::read_dir(root.path().join(INCOMING)).unwrap().count(), 0);
+
+        assert_eq!(files.sweep(Timestamp::from_micros(999)).unwrap(), []);
+        assert_eq!(files.sweep(LATER).unwrap(), [file]);
+        assert!(!files.path_of(&file).exists() && !files.directory_of(file.owner).exists());
+    }
+
+    #[test]
+    fn an_id_has_one_content() {
+        let root = tempfile::tempdir().unwrap();
+        let files = UploadedFiles::open(root.path()).unwrap();
+        let file = commit(&files, 1, 2, PNG).unwrap();
+        assert_eq!(commit(&files, 1, 2, PNG).unwrap(), file);
+        assert!(matches!(commit(&files, 1, 2, b"\x89PNG\r\n\x1a\n"), Err(UploadError::Conflict)));
+        assert!(matches!(commit(&files, 1, 3, PNG), Err(UploadError::Conflict)));
+        assert_eq!(fs::read_dir(root.path().join(INCOMING)).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn only_pictures_and_videos_are_stored() {
+        let root = tempfile::tempdir().unwrap();
+        let files = UploadedFiles::open(root.path()).unwrap();
+        for bytes in [&b""[..], b"text", b"PK\x03\x04"] {
+            assert!(matches!(commit(&files, 1, 2, bytes), Err(UploadError::Invalid(_))));
+        }
+        let video = commit(&files, 1, 2, b"\0\0\0\x20ftypisom").unwrap();
+        assert_eq!(video.format, InputFormat::Video(VideoFormat::Mp4));
+    }
+
+    #[test]
+    fn the_files_of_an_owner_are_removed_together() {
+        let root = tempfile::tempdir().unwrap();
+        let files = UploadedFiles::open(root.path()).unwrap();
+        let [first, second, others] =
+            [(1, 7), (2, 7), (3, 8)].map(|(id, owner)| commit(&files, id, owner, PNG).unwrap());
+        files.remove_all_of(first.owner).unwrap();
+        let known = [first, second, others].map(|file| files.get(file.id, Timestamp::from_micros(0)).is_some());
+        assert_eq!(known, [false, false, true]);
+        assert!(files.path_of(&others).exists());
+    }
+}

@@ -1,0 +1,249 @@
+//! Uploaded input files: both ways to upload, use by URL without egress, ownership, expiry.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use mediary::config::PrivateAccess;
+use mediary::domain::value::Timestamp;
+use mediary::environment::Environment;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::image::{UPSCALER, submit, wait_for_end};
+use crate::support::form::form_of_bytes;
+use crate::support::picture::png;
+use crate::support::vendor_sim::CLIP;
+use crate::support::{TestApp, TestResponse, TestUser};
+use crate::video::{EXTEND, START_END, wait_for_task_end};
+
+async fn upload_form(app: &TestApp, user: &TestUser, bytes: &[u8]) -> TestResponse {
+    let request = app.request(Method::POST, "/files").bearer_auth(&user.token);
+    app.send(form_of_bytes(request, &[("file", bytes)])).await
+}
+
+/// Uploads a file and returns its URL.
+async fn upload(app: &TestApp, user: &TestUser, bytes: &[u8]) -> String {
+    text(&upload_form(app, user, bytes).await.expect(200).json()["url"])
+}
+
+async fn put(app: &TestApp, url: &str, bytes: &[u8]) -> TestResponse {
+    let path = url.strip_prefix(&app.url("")).expect("a URL of this service");
+    app.send(app.request(Method::PUT, path).body(bytes.to_vec())).await
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().expect("a text").to_owned()
+}
+
+fn error_of(problem: &Value) -> (&str, &str) {
+    let error = &problem["errors"][0];
+    (error["pointer"].as_str().expect("a pointer"), error["reason"].as_str().expect("a reason"))
+}
+
+#[actix_web::test]
+async fn an_announced_file_is_uploaded_by_its_link_and_used_without_egress() {
+    // Given a service that may not connect to its own address
+    let private = |settings: &mut mediary::config::Settings| {
+        settings.egress.private = PrivateAccess::Deny;
+    };
+    let app = TestApp::start_with(private, Environment::system()).await;
+    let alice = app.user("alice").await;
+    let picture = png(12, 8);
+
+    // When a picture is announced and uploaded
+    let body = json!({"name": "a.png", "content_type": "image/png", "bytes": picture.len()});
+    let announced = app.post_as(&alice.token, "/files", body).await.expect(200).json();
+    let upload_url = text(&announced["upload_url"]);
+    let stored = put(&app, &upload_url, &picture).await.expect(200).json();
+
+    // Then the answer names the same file, without the link
+    let expected = json!({"id": announced["id"], "url": announced["url"], "content_type": "image/png",
+        "bytes": picture.len(), "expires_at": announced["expires_at"]});
+    assert_eq!(stored, expected);
+    // And the content can be read, and uploaded again, but not replaced
+    let path = text(&stored["url"]).replace(&app.url(""), "");
+    let download = app.get(&path).await.expect(200);
+    assert_eq!((download.header("content-type"), &download.body), (Some("image/png"), &picture));
+    put(&app, &upload_url, &picture).await.expect(200);
+    assert_eq!(put(&app, &upload_url, &png(3, 3)).await.expect(400).json()["error"], "invalid_input");
+    // And a task takes the URL for the picture
+    let task = submit(&app, &alice, UPSCALER, json!({"image": stored["url"]})).await;
+    assert_eq!(wait_for_end(&app, &alice, UPSCALER, &task).await["status"], "COMPLETED");
+    let request = app.get_as(&alice.token, &format!("/tasks/{task}")).await.expect(200).json()["request"].take();
+    assert_eq!(request["image"]["width"], 12, "the picture was known at the submission: {request}");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_file_stands_for_pictures_watermarks_and_videos() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let picture = upload(&app, &alice, &png(32, 32)).await;
+
+    // When the URL of a picture is the first frame and the watermark of a video
+    let body = json!({"images": [picture], "watermark": true, "wm_url": picture, "duration": 1, "resolution": "360p",
+        "model": "vq2-turbo"});
+    let first = app.post_as(&alice.token, START_END, body).await.expect(200).json();
+    let first = text(&first["task_id"]);
+    wait_for_task_end(&app, &first).await;
+    let creations = format!("/proxy/videovendor/tasks/{first}/creations");
+    let made = app.get_as(&alice.token, &creations).await.expect(200).json();
+    assert_eq!(made["state"], "success", "{made}");
+
+    // And the video is uploaded and extended by the URL of the file
+    let video = app.get(&text(&made["creations"][0]["url"]).replace(&app.url(""), "")).await.expect(200).body;
+    let url = upload(&app, &alice, &video).await;
+    let body = json!({"model": "vq2-turbo", "video_creation_id": "mine", "video_url": url, "duration": 1});
+    let extension = app.post_as(&alice.token, EXTEND, body).await.expect(200).json();
+    let extension = text(&extension["task_id"]);
+    wait_for_task_end(&app, &extension).await;
+    let task = app.get_as(&alice.token, &format!("/tasks/{extension}")).await.expect(200).json();
+    assert_eq!(task["state"], "success", "{task}");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_file_belongs_to_its_owner() {
+    let app = TestApp::start().await;
+    let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+    let picture = upload(&app, &alice, &png(8, 8)).await;
+    let missing = format!("{}/files/5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c12", app.url(""));
+
+    for (user, url) in [(&bob, &picture), (&alice, &missing), (&alice, &format!("{picture}x"))] {
+        let problem = app.post_as(&user.token, UPSCALER, json!({"image": url, "hdr": 99})).await.expect(400).json();
+        let reasons: Vec<_> = problem["errors"].as_array().expect("errors").iter().map(|e| &e["pointer"]).collect();
+        assert_eq!(reasons, ["/hdr", "/image"], "{problem}");
+        let reason = problem["errors"][1]["reason"].as_str().expect("a reason");
+        assert!(reason.starts_with("names a file that was not uploaded, has expired, or belongs"), "{reason}");
+    }
+    // Anonymous callers own no file
+    let problem = app.post(START_END, json!({"images": [picture]})).await.expect(400).json();
+    assert_eq!(error_of(&problem).0, "/images/0");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_kind_of_a_file_must_fit_the_field() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let picture = upload(&app, &alice, &png(8, 8)).await;
+    let video = upload(&app, &alice, CLIP).await;
+
+    let problem = app.post_as(&alice.token, UPSCALER, json!({"image": video})).await.expect(400).json();
+    assert_eq!(error_of(&problem), ("/image", "must be a picture; the file is video/mp4"));
+    let body = json!({"model": "vq2-turbo", "video_creation_id": "mine", "video_url": picture});
+    let problem = app.post_as(&alice.token, EXTEND, body).await.expect(400).json();
+    assert_eq!(error_of(&problem), ("/video_url", "must be a video; the file is image/png"));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn what_no_task_can_use_is_refused_with_the_reason() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let allowed = "must be a PNG, JPEG, WebP, GIF, BMP or TIFF picture, or an mp4 or webm video";
+
+    let problem = upload_form(&app, &alice, b"just text").await.expect(400).json();
+    assert_eq!(error_of(&problem), ("/file", allowed));
+    let request = app.request(Method::POST, "/files").bearer_auth(&alice.token);
+    let problem = app.send(form_of_bytes(request, &[("picture", &png(2, 2))])).await.expect(400).json();
+    assert_eq!(error_of(&problem), ("/file", "is required: the part of the form that is the file"));
+    let request = app.request(Method::POST, "/files").bearer_auth(&alice.token);
+    let twice = [("file", &png(2, 2)[..]), ("file", b"x")];
+    let problem = app.send(form_of_bytes(request, &twice)).await.expect(400).json();
+    assert_eq!(error_of(&problem), ("/file", "must be given at most once"));
+
+    // Announcements
+    let body = json!({"content_type": "text/plain", "bytes": 536_870_913});
+    let problem = app.post_as(&alice.token, "/files", body).await.expect(400).json();
+    let reasons = [0, 1].map(|index| problem["errors"][index]["reason"].as_str().expect("a reason").to_owned());
+    assert!(reasons[0].starts_with("must be one of image/png, image/jpeg"), "{reasons:?}");
+    assert_eq!(reasons[1], "must be an integer from 1 to 536870912 (512 MiB)");
+
+    // Contents that differ from the announcement
+    let announce =
+        async |body: Value| text(&app.post_as(&alice.token, "/files", body).await.expect(200).json()["upload_url"]);
+    let problem = put(&app, &announce(json!({"bytes": 5})).await, &png(2, 2)).await.expect(400).json();
+    assert!(error_of(&problem).1.ends_with("but 5 were announced"), "{problem}");
+    let problem =
+        put(&app, &announce(json!({"content_type": "image/jpeg"})).await, &png(2, 2)).await.expect(400).json();
+    assert_eq!(error_of(&problem), ("/file", "is image/png, but image/jpeg was announced"));
+    let forged = app.url("/uploads/files/bm90aGluZw");
+    assert_eq!(put(&app, &forged, &png(2, 2)).await.expect(403).json()["error"], "upload_link_invalid");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_form_with_an_idempotency_key_is_stored_once() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let send = async |bytes: &[u8]| {
+        let request = app.request(Method::POST, "/files").bearer_auth(&alice.token).header("idempotency-key", "k");
+        app.send(form_of_bytes(request, &[("file", bytes)])).await
+    };
+
+    let first = send(&png(4, 4)).await.expect(200);
+    let again = send(&png(4, 4)).await.expect(200);
+    assert_eq!((first.json()["id"].clone(), first.header("idempotent-replayed")), (again.json()["id"].clone(), None));
+    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    assert_eq!(send(&png(5, 5)).await.expect(422).json()["error"], "idempotency_key_reused");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_file_survives_a_restart_and_expires_but_its_tasks_keep_their_input() {
+    // Given a file that a task uses
+    let environment = Environment::manual(Timestamp::parse("2026-11-22T12:00:00Z").expect("a time"), 7);
+    let app = TestApp::start_with(|_| {}, environment.clone()).await;
+    let alice = app.user("alice").await;
+    let stored = upload_form(&app, &alice, &png(8, 8)).await.expect(200).json();
+    assert_eq!(stored["expires_at"], "2026-11-23T12:00:00.000000Z");
+    let path = text(&stored["url"]).replace(&app.url(""), "");
+    let owner_directory = format!("media/uploads/{}", alice.id);
+
+    // When the service restarts
+    let dir = app.stop().await;
+    let app = TestApp::start_in(dir, |_| {}, environment.clone()).await;
+    let url = app.url(&path);
+    app.get(&path).await.expect(200);
+    submit(&app, &alice, UPSCALER, json!({"image": url})).await;
+
+    // And a day passes
+    environment.advance(Duration::from_hours(24));
+    app.get(&path).await.expect(404);
+    let problem = app.post_as(&alice.token, UPSCALER, json!({"image": url})).await.expect(400).json();
+    assert_eq!(error_of(&problem).0, "/image");
+    let directory = app.dir.path().join(owner_directory);
+    crate::support::eventually::eventually("the file is removed", async || !directory.exists()).await;
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn an_erased_user_leaves_no_file() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let url = upload(&app, &alice, &png(8, 8)).await;
+    app.delete_as(&alice.token, "/users").await.expect(204);
+    app.get(&url.replace(&app.url(""), "")).await.expect(404);
+    assert!(!app.dir.path().join("media/uploads").join(&alice.id).exists());
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_large_video_is_streamed_and_counted_in_the_daily_quota() {
+    // Given a quota of one large file a day
+    let size = 8 << 20;
+    let app = TestApp::start_with(|settings| settings.limits.bytes_per_day = 10 << 20, Environment::system()).await;
+    let alice = app.user("alice").await;
+    let mut video = CLIP.to_vec();
+    video.resize(size, 7);
+
+    let stored = upload_form(&app, &alice, &video).await.expect(200).json();
+    assert_eq!(stored["bytes"], size);
+    let refused = upload_form(&app, &alice, &video).await.expect(429).json();
+    assert_eq!(refused["error"], "quota_exceeded");
+    let body = json!({"image": STANDARD.encode(png(2, 2))});
+    app.post_as(&alice.token, UPSCALER, body).await.expect(200);
+    app.stop().await;
+}
