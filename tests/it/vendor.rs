@@ -12,6 +12,7 @@ use crate::support::vendor_sim::{SimMode, SimOptions};
 mod breaker;
 mod charges;
 mod faults;
+mod pool;
 mod profiles;
 mod webhooks;
 
@@ -30,7 +31,7 @@ pub fn remote(settings: &mut Settings, base: &str, mode: SimMode) {
     settings.limits.submissions_per_caller = 100_000;
 }
 
-fn remote_vendor(vendor: &mut VendorSettings, base: &str, mode: SimMode) {
+pub fn remote_vendor(vendor: &mut VendorSettings, base: &str, mode: SimMode) {
     vendor.selection.profile = VendorProfile::Mediary;
     vendor.url = Some(base.to_owned());
     vendor.api_key = Some(Secret::new(API_KEY));

@@ -13,7 +13,7 @@ use crate::domain::policy::Action;
 use crate::domain::task::{Gateway, Submission, TaskCommand, TaskRecord, TaskResults, TaskStage, TaskStatus, TaskWork};
 use crate::domain::video::VendorCreationId;
 use crate::http::api::image::{check_pending_deliveries, derive_seed, inspect};
-use crate::http::api::task::combined_progress;
+use crate::http::api::task::{cancel_task, combined_progress};
 use crate::http::auth::authorize;
 use crate::http::pipeline::{Call, RequestContext};
 use crate::http::request::body::JsonBody;
@@ -147,7 +147,7 @@ pub async fn creations(call: Call<{ Action::ReadVideoTask as u8 }>) -> Result<Ap
 /// `POST /proxy/videovendor/tasks/{task_id}/cancel`: no effect on a task that has ended.
 pub async fn cancel(call: Call<{ Action::CancelVideoTask as u8 }>) -> Result<ApiResponse, Problem> {
     let id = visible_video_task(&call).await?;
-    call.services().dispatch.task(id, TaskCommand::Cancel, call.command_context()).await?;
+    cancel_task(&call, id).await?;
     creations_response(&call, id).await
 }
 

@@ -71,8 +71,11 @@ function Course({ task }) {
   return html`<ol class="course">${task.history.map((step, index) => html`<li key=${index}><${State} of=${step.state} /><span class="muted">
     <${Time} at=${step.at} /></span>
       ${index > 0 && html`<span class="muted small">+${span(task.history[index - 1].at, step.at)}</span>`}</li>`)}</ol>
-    <${Facts} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Cost', `${count(cost, 'credit')}${back > 0 ? `, ${number(back)} refunded` : ''}`], ['Results kept until', task.expires_at && html`<${Time} at=${task.expires_at} />`]]} />`;
+    <${Facts} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Cost', `${count(cost, 'credit')}${back > 0 ? `, ${number(back)} refunded` : ''}`], ['Vendor', task.vendor && vendorOf(task.vendor)], ['Results kept until', task.expires_at && html`<${Time} at=${task.expires_at} />`]]} />`;
 }
+
+// Who makes it, under which number there, and for how much: in a unit that the operator chose.
+const vendorOf = ({ name, reference, cost }) => html`${name}${reference && html` <code>${reference}</code>`}${cost > 0 && `, costs ${cost} there`}`;
 
 function Deliveries({ task }) {
   const deliveries = useLoad((signal) => get(at`/tasks/${task.task_id}/deliveries`, {}, signal), [task.task_id, task.state]);
