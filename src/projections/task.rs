@@ -221,6 +221,13 @@ impl Tasks {
         counts
     }
 
+    /// Returns the number of streams of the built-in music engine, which no event names.
+    #[must_use]
+    pub fn built_in_stream_count(&self) -> usize {
+        let streams = self.unfinished(Gateway::Music);
+        streams.filter(|(_, entry)| matches!(entry.record.stage, TaskStage::Streaming)).count()
+    }
+
     /// Returns the ids of [`Tasks::unfinished`].
     pub fn queued_ids(&self, gateway: Gateway) -> impl Iterator<Item = TaskId> {
         self.unfinished.range(TaskQueueRank::first(gateway)..=TaskQueueRank::last(gateway)).map(|(_, id)| *id)

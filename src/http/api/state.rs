@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::actors::poller::{VendorDescription, VendorState};
 use crate::disk_space::{StorageState, StorageStatus};
 use crate::domain::policy::Action;
+use crate::domain::task::{Gateway, RecordedVendor};
 use crate::domain::value::Timestamp;
 use crate::http::pipeline::Call;
 use crate::http::response::api_response::ApiResponse;
@@ -205,6 +206,10 @@ fn count_vendor_tasks(tasks: &Tasks, vendors: &[VendorState]) -> Vec<VendorTaskC
         by_gateway.entry(gateway).or_insert_with(|| tasks.count_by_vendor(gateway));
     }
     let count = |description: &VendorDescription| {
+        if description.gateway == Gateway::Music && &*description.profile == RecordedVendor::BUILT_IN_PROFILE {
+            let streams = tasks.built_in_stream_count();
+            return Some(VendorTaskCount { tasks: streams, in_slots: streams });
+        }
         let counts: &HashMap<String, VendorTaskCount> = by_gateway.get(&description.gateway)?;
         counts.get(&*description.name).copied()
     };
