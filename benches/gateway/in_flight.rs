@@ -70,7 +70,7 @@ fn measure(options: &Options, with_hints: bool) -> Vec<(&'static str, String)> {
 pub fn start(options: &Options, outside: &OutsideProcess, with_hints: bool, data_dir: &std::path::Path) -> Service {
     let mut settings: Vec<(String, String)> = [
         ("MEDIARY_LIMITS__SUBMISSIONS_PER_CALLER", "1000000"),
-        ("MEDIARY_VENDORS__IMAGE__URL", &outside.vendor),
+        ("MEDIARY_VENDORS__IMAGE__URL", &outside.vendors[0]),
         ("MEDIARY_VENDORS__IMAGE__RECOVERY", "key"),
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()))

@@ -3,6 +3,7 @@
 //! - `in-flight`: many concurrent tasks at the vendor; processor share and memory of the service while it polls, and
 //!   the time from the end of a job until its callback arrives, without and with webhooks of the vendor
 //! - `submissions`: submissions at a constant rate, alternating with a cheap read at the same rate
+//! - `pool`: tasks over three vendors, first all healthy, then one of them failing half of the time
 //!
 //! Three processes: the service as shipped; the remote side, which is the vendor and the receiver of callbacks; the
 //! load. The results for the service are its own processor time and memory.
@@ -23,6 +24,7 @@ mod in_flight;
 mod outside;
 mod pace;
 mod picture;
+mod pool;
 #[path = "../../tests/it/support/receiver.rs"]
 #[allow(dead_code, reason = "shared with the tests")]
 mod receiver;
@@ -37,6 +39,8 @@ mod vendor_sim;
 use data_dir::data_dir;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use outside::VendorGroup;
 
 /// Command line options.
 #[derive(Debug, Clone)]
@@ -89,9 +93,13 @@ fn main() {
     match arguments.first().map(String::as_str) {
         Some("in-flight") => in_flight::run(&options),
         Some("submissions") => submissions::run(&options),
-        Some("outside") => outside::serve(options.job_duration, arguments.iter().any(|argument| argument == "--hints")),
+        Some("pool") => pool::run(&options),
+        Some("outside") => {
+            let with_hints = arguments.iter().any(|argument| argument == "--hints");
+            outside::serve(options.job_duration, with_hints, VendorGroup::from_arguments(&arguments));
+        }
         // `cargo bench` without a name runs every benchmark with `--bench`.
-        _ => println!("in-flight or submissions: cargo bench --bench gateway -- in-flight"),
+        _ => println!("in-flight, submissions or pool: cargo bench --bench gateway -- in-flight"),
     }
 }
 

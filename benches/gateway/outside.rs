@@ -17,7 +17,7 @@ use crate::picture::png;
 use crate::quantile;
 use crate::receiver::Receiver;
 use crate::service::{block_on, processor_time_of};
-use crate::vendor_sim::{SimJob, SimMode, SimOptions, SimRequestKind, VendorSim};
+use crate::vendor_sim::{SimBehavior, SimJob, SimMode, SimOptions, SimRequestKind, VendorSim};
 
 /// Interval at which the vendor checks for jobs whose webhook is due.
 const LOOK: Duration = Duration::from_millis(20);
@@ -26,8 +26,51 @@ const COMPLETED: &str = "COMPLETED";
 
 type Arrivals = Arc<Mutex<HashMap<String, Instant>>>;
 
+/// Duration of the windows in which a failing vendor fails, and of those in which it does not.
+const FAILURE_WINDOW: Duration = Duration::from_secs(2);
+/// Response of a failing vendor.
+const FAILURE: &str = "503 Service Unavailable";
+
+/// Vendors of the remote side.
+#[derive(Debug, Clone, Copy)]
+pub struct VendorGroup {
+    pub count: usize,
+    /// `true` if the last one fails half of the time.
+    pub has_failing: bool,
+}
+
+impl VendorGroup {
+    pub const SINGLE: Self = Self { count: 1, has_failing: false };
+
+    /// Reads it from the arguments of [`OutsideProcess::start_group`].
+    pub fn from_arguments(arguments: &[String]) -> Self {
+        let count = arguments.iter().skip_while(|argument| *argument != "--vendors").nth(1);
+        let count = count.map_or(1, |text| text.parse().expect("a whole number"));
+        Self { count, has_failing: arguments.iter().any(|argument| argument == "--failing") }
+    }
+
+    async fn start(self, job_duration: Duration) -> Vec<Rc<VendorSim>> {
+        let mut vendors = Vec::new();
+        for number in 1..=self.count {
+            let options = SimOptions { mode: SimMode::HonoursKeys, job_duration, result: png(0) };
+            let is_failing = self.has_failing && number == self.count;
+            let started = Instant::now();
+            let vendor = VendorSim::with_behavior(options, move |_| {
+                let window = started.elapsed().as_millis() / FAILURE_WINDOW.as_millis();
+                if is_failing && !window.is_multiple_of(2) {
+                    SimBehavior::Reject(FAILURE, "{}".to_owned())
+                } else {
+                    SimBehavior::Normal
+                }
+            });
+            vendors.push(Rc::new(vendor.await));
+        }
+        vendors
+    }
+}
+
 /// Runs the remote side until its input ends.
-pub fn serve(job_duration: Duration, with_hints: bool) {
+pub fn serve(job_duration: Duration, with_hints: bool, group: VendorGroup) {
     block_on(async move {
         let arrivals = Arrivals::default();
         let recorded = arrivals.clone();
@@ -39,10 +82,10 @@ pub fn serve(job_duration: Duration, with_hints: bool) {
             "HTTP/1.1 204 No Content".to_owned()
         });
         let receiver = receiver.await;
-        let options = SimOptions { mode: SimMode::HonoursKeys, job_duration, result: png(0) };
-        let vendor = Rc::new(VendorSim::start(options).await);
-        println!("{}", json!({"vendor": vendor.base(), "receiver": receiver.url("/")}));
-        if with_hints {
+        let vendors = group.start(job_duration).await;
+        let bases: Vec<String> = vendors.iter().map(|vendor| vendor.base()).collect();
+        println!("{}", json!({"vendors": bases, "receiver": receiver.url("/")}));
+        for vendor in vendors.iter().filter(|_| with_hints) {
             tokio::task::spawn_local(notify_all(vendor.clone()));
         }
         let (question_sender, mut questions) = tokio::sync::mpsc::unbounded_channel();
@@ -50,26 +93,44 @@ pub fn serve(job_duration: Duration, with_hints: bool) {
             std::io::stdin().lines().map_while(Result::ok).try_for_each(|question| question_sender.send(question))
         });
         while let Some(question) = questions.recv().await {
-            println!("{}", answer_question(&question, &vendor, &arrivals));
+            println!("{}", answer_question(&question, &vendors, &arrivals));
         }
     });
 }
 
-fn answer_question(question: &str, vendor: &VendorSim, arrivals: &Arrivals) -> Value {
-    if question == "delays" {
-        return delays(vendor, arrivals);
+fn answer_question(question: &str, vendors: &[Rc<VendorSim>], arrivals: &Arrivals) -> Value {
+    match question {
+        "delays" => return delays(vendors, arrivals),
+        "charges" => return charges(vendors),
+        _ => {}
     }
-    let (jobs, now) = (vendor.jobs_after(0), Instant::now());
+    let (jobs, now) = (all_jobs(vendors), Instant::now());
     let running = jobs.iter().filter(|job| job.completed_at > now).count();
-    json!({"taken": jobs.len(), "running": running, "told": arrivals.lock().len(), "polls": vendor.request_count(SimRequestKind::Poll)})
+    let polls: u32 = vendors.iter().map(|vendor| vendor.request_count(SimRequestKind::Poll)).sum();
+    json!({"taken": jobs.len(), "running": running, "told": arrivals.lock().len(), "polls": polls})
+}
+
+fn all_jobs(vendors: &[Rc<VendorSim>]) -> Vec<SimJob> {
+    vendors.iter().flat_map(|vendor| vendor.jobs_after(0)).collect()
+}
+
+/// Number of charges of each vendor, and of tasks that were charged more than once.
+fn charges(vendors: &[Rc<VendorSim>]) -> Value {
+    let charges: Vec<_> = vendors.iter().map(|vendor| vendor.charges()).collect();
+    let counts: Vec<_> = charges.iter().map(Vec::len).collect();
+    let mut by_task = HashMap::<&str, usize>::new();
+    for charge in charges.iter().flatten() {
+        *by_task.entry(&charge.key).or_default() += 1;
+    }
+    json!({"by_vendor": counts, "doubled": by_task.values().filter(|count| **count > 1).count()})
 }
 
 /// Times from the end of each job to the arrival of its callback, in milliseconds.
-fn delays(vendor: &VendorSim, arrivals: &Arrivals) -> Value {
+fn delays(vendors: &[Rc<VendorSim>], arrivals: &Arrivals) -> Value {
     let arrivals = arrivals.lock();
     let waited =
         |job: &SimJob| Some(arrivals.get(&job.key)?.saturating_duration_since(job.completed_at).as_secs_f64() * 1000.0);
-    let mut delays: Vec<f64> = vendor.jobs_after(0).iter().filter_map(waited).collect();
+    let mut delays: Vec<f64> = all_jobs(vendors).iter().filter_map(waited).collect();
     delays.sort_by(f64::total_cmp);
     let [p50, p99, maximum] = [0.5, 0.99, 1.0].map(|share| quantile(&delays, share));
     json!({"count": delays.len(), "p50": p50, "p99": p99, "max": maximum})
@@ -101,24 +162,32 @@ pub struct OutsideProcess {
     child: Child,
     questions: ChildStdin,
     replies: BufReader<ChildStdout>,
-    pub vendor: String,
+    pub vendors: Vec<String>,
     pub receiver: String,
 }
 
 impl OutsideProcess {
     /// Starts it. With `hints` the vendor calls webhooks.
     pub fn start(job_duration: Duration, with_hints: bool) -> Self {
+        Self::start_group(job_duration, with_hints, VendorGroup::SINGLE)
+    }
+
+    /// The same with several vendors.
+    pub fn start_group(job_duration: Duration, with_hints: bool, group: VendorGroup) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("the path of this program"));
         command
             .args(["outside", "--work", &job_duration.as_millis().to_string()])
-            .args(with_hints.then_some("--hints"));
+            .args(["--vendors", &group.count.to_string()])
+            .args(with_hints.then_some("--hints"))
+            .args(group.has_failing.then_some("--failing"));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
         let questions = child.stdin.take().expect("a pipe");
         let mut replies = BufReader::new(child.stdout.take().expect("a pipe"));
         let greeting = line(&mut replies);
-        let url_of = |name: &str| greeting[name].as_str().expect("a URL").to_owned();
-        let (vendor, receiver) = (url_of("vendor"), url_of("receiver"));
-        Self { child, questions, replies, vendor, receiver }
+        let url = |value: &Value| value.as_str().expect("a URL").to_owned();
+        let vendors = greeting["vendors"].as_array().expect("a list").iter().map(url).collect();
+        let receiver = url(&greeting["receiver"]);
+        Self { child, questions, replies, vendors, receiver }
     }
 
     /// Sends a query.

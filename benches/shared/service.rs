@@ -35,11 +35,25 @@ impl Service {
 
     /// The same on a given address and with operator settings, each by the name of its environment variable.
     pub fn start_with(data_dir: &Path, workers: usize, listen: Option<&str>, settings: &[(String, String)]) -> Self {
+        Self::start_configured(data_dir, workers, listen, settings, None)
+    }
+
+    /// The same with a settings file.
+    pub fn start_configured(
+        data_dir: &Path,
+        workers: usize,
+        listen: Option<&str>,
+        settings: &[(String, String)],
+        file: Option<&Path>,
+    ) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
         let listen = listen.unwrap_or("127.0.0.1:0");
         command.args(["serve", "--listen", listen, "--log-level", "warn", "--workers", &workers.to_string()]);
         command.arg("--data-dir").arg(data_dir).env("MEDIARY_ADMIN_TOKEN", TOKEN);
         command.envs(settings.iter().cloned());
+        if let Some(file) = file {
+            command.arg("--config").arg(file);
+        }
         Self::spawn(&mut command)
     }
 

@@ -255,9 +255,9 @@ impl Reactor for CallbackDispatcher {
         }
     }
 
-    async fn changed(&mut self) -> bool {
+    async fn changed(&mut self) -> Vec<String> {
         // An error means that the read models were dropped: the service is stopping.
         let _ = self.changes.changed().await;
-        false
+        Vec::new()
     }
 }

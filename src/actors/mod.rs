@@ -21,6 +21,7 @@ pub mod router;
 pub mod system;
 pub mod task_progress;
 pub mod usage_counters;
+pub mod vendor_cancellations;
 pub mod vendor_webhooks;
 pub mod writer;
 

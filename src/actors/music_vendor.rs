@@ -1,21 +1,24 @@
-//! The music vendor behind a circuit breaker.
+//! The music vendors, each behind a circuit breaker.
 //!
 //! Music is streamed while it is generated, so nothing waits and nothing is retried: an interrupted stream has failed,
-//! and this module decides which commands record that.
+//! and this module decides which commands record that. Only a call that certainly did not arrive is followed by one to
+//! another vendor.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, unfold};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::poller::VendorState;
 use super::poller::backoff::Backoff;
 use super::poller::breaker::{Admission, BreakerOptions};
+use super::poller::pick_by_weight;
 use super::poller::vendor_guard::VendorGuard;
+use super::poller::{VendorDescription, VendorState};
 use crate::domain::ids::TaskId;
 use crate::domain::music::{MusicJob, MusicStreamItem};
-use crate::domain::task::{TaskCommand, TaskFailure, VendorKey};
+use crate::domain::task::{Gateway, RecordedVendor, TaskCommand, TaskFailure, VendorKey};
 use crate::environment::Environment;
 use crate::vendors::music::{MusicStreamError, MusicVendor, VendorMusicStream};
 use crate::vendors::{VendorError, VendorErrorKind};
@@ -23,11 +26,115 @@ use crate::vendors::{VendorError, VendorErrorKind};
 /// No pauses between attempts: while the breaker is open, callers get the time after which to retry.
 const NO_BACKOFF: Backoff = Backoff { min: Duration::ZERO, max: Duration::ZERO };
 
+/// Pause of a caller if all vendors are at capacity.
+const FULL_PAUSE: Duration = Duration::from_secs(1);
+
+/// A music vendor as configured.
+#[derive(Clone)]
+pub struct PoolMusicVendor {
+    pub vendor: Arc<dyn MusicVendor>,
+    /// Recorded with each call.
+    pub identity: RecordedVendor,
+    /// Vendors with the lowest one come first.
+    pub priority: i32,
+    /// Share among vendors with the same priority.
+    pub weight: u32,
+    /// Maximum number of concurrent streams; `None`: unlimited.
+    pub slots: Option<usize>,
+    /// `None`: the vendor is called however often it failed.
+    pub breaker: Option<BreakerOptions>,
+}
+
 /// A music vendor with its guard. Cheap to clone.
 #[derive(Clone)]
 pub struct GuardedMusicVendor {
     vendor: Arc<dyn MusicVendor>,
+    identity: RecordedVendor,
+    priority: i32,
+    weight: u32,
+    slots: Option<Arc<Semaphore>>,
     guard: VendorGuard,
+}
+
+/// The music vendors of the service. Cheap to clone.
+#[derive(Clone)]
+pub struct MusicPool {
+    vendors: Arc<Vec<GuardedMusicVendor>>,
+    environment: Environment,
+}
+
+/// Admission of one call: the vendor, and the permission to call it.
+pub struct MusicCall {
+    /// Number of the vendor in the pool.
+    pub vendor_index: usize,
+    pub vendor: GuardedMusicVendor,
+    pub permit: CallPermit,
+}
+
+/// Reason why no vendor can be called now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MusicUnavailable {
+    /// The circuits of all vendors that have a free slot are open or held; the shortest time to wait.
+    Paused(Duration),
+    /// All vendors are at capacity.
+    Full(Duration),
+}
+
+impl MusicPool {
+    /// Returns a pool, in order of configuration.
+    #[must_use]
+    pub fn new(vendors: Vec<PoolMusicVendor>, environment: Environment) -> Self {
+        let guarded = vendors.into_iter().map(|vendor| GuardedMusicVendor::new(vendor, environment.clone()));
+        Self { vendors: Arc::new(guarded.collect()), environment }
+    }
+
+    /// Returns the observable states of the vendors.
+    #[must_use]
+    pub fn vendor_states(&self) -> Vec<VendorState> {
+        self.vendors.iter().map(GuardedMusicVendor::vendor_state).collect()
+    }
+
+    /// Admits a call of the first vendor by priority that has a free slot and whose circuit admits it, except those
+    /// with the numbers `tried`. Vendors of the same priority share by weight.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn admit(&self, tried: &[usize]) -> Result<MusicCall, MusicUnavailable> {
+        let mut candidates: Vec<usize> = (0..self.vendors.len()).filter(|index| !tried.contains(index)).collect();
+        let mut paused: Option<Duration> = None;
+
+        while let Some(position) = self.pick(&candidates) {
+            let vendor_index = candidates.swap_remove(position);
+            let vendor = &self.vendors[vendor_index];
+            match vendor.admit() {
+                Ok(permit) => return Ok(MusicCall { vendor_index, vendor: vendor.clone(), permit }),
+                Err(MusicUnavailable::Paused(wait)) => paused = Some(paused.map_or(wait, |other| other.min(wait))),
+                Err(MusicUnavailable::Full(_)) => {}
+            }
+        }
+        Err(paused.map_or(MusicUnavailable::Full(FULL_PAUSE), MusicUnavailable::Paused))
+    }
+
+    /// Admits a call of the built-in engine, which generates the same music again for another client at no cost.
+    /// `None` if it is not in the pool.
+    #[must_use]
+    pub fn admit_built_in(&self) -> Option<Result<MusicCall, MusicUnavailable>> {
+        let vendor_index = self.vendors.iter().position(|vendor| !vendor.vendor.is_remote())?;
+        let vendor = &self.vendors[vendor_index];
+        Some(vendor.admit().map(|permit| MusicCall { vendor_index, vendor: vendor.clone(), permit }))
+    }
+
+    /// Returns the position of the next candidate.
+    fn pick(&self, candidates: &[usize]) -> Option<usize> {
+        let vendor = |position: usize| &self.vendors[candidates[position]];
+        let first_priority = (0..candidates.len()).map(|position| vendor(position).priority).min()?;
+        let mut same: Vec<usize> =
+            (0..candidates.len()).filter(|position| vendor(*position).priority == first_priority).collect();
+        same.sort_by_key(|position| candidates[*position]);
+        let weights: Vec<u32> = same.iter().map(|position| vendor(*position).weight).collect();
+        let random = if same.len() > 1 { self.environment.random_f64() } else { 0.0 };
+        same.get(pick_by_weight(&weights, random)).copied()
+    }
 }
 
 /// Permission for one call. If the call is a probe and is dropped before its outcome is known, the next caller gets the
@@ -35,6 +142,8 @@ pub struct GuardedMusicVendor {
 pub struct CallPermit {
     guard: VendorGuard,
     is_probe: bool,
+    /// Released with the permission.
+    _slot: Option<OwnedSemaphorePermit>,
 }
 
 impl CallPermit {
@@ -62,48 +171,53 @@ impl Drop for CallPermit {
 pub struct MusicInterruption {
     pub failure: TaskFailure,
     pub commands: Vec<TaskCommand>,
+    /// `true` if the call certainly did not arrive: after the first command, another vendor may be called.
+    pub is_undelivered: bool,
 }
 
 impl From<TaskFailure> for MusicInterruption {
     /// Fails the task without any other command.
     fn from(failure: TaskFailure) -> Self {
-        Self { commands: vec![TaskCommand::Fail { failure: failure.clone() }], failure }
+        let commands = vec![TaskCommand::Fail { failure: failure.clone() }];
+        Self { failure, commands, is_undelivered: false }
     }
 }
 
 impl GuardedMusicVendor {
-    /// Guards `vendor`. Without breaker options, calls are always admitted.
-    #[must_use]
-    pub fn new(vendor: Arc<dyn MusicVendor>, breaker: Option<BreakerOptions>, environment: Environment) -> Self {
-        let guard = VendorGuard::new(vendor.name(), breaker, NO_BACKOFF, environment);
-        Self { vendor, guard }
+    fn new(configured: PoolMusicVendor, environment: Environment) -> Self {
+        let PoolMusicVendor { vendor, identity, priority, weight, slots, breaker } = configured;
+        let description = VendorDescription {
+            name: identity.name.as_str().into(),
+            profile: identity.profile.as_str().into(),
+            gateway: Gateway::Music,
+            slots,
+        };
+        let guard = VendorGuard::new(description, breaker, NO_BACKOFF, environment);
+        let slots = slots.map(|slots| Arc::new(Semaphore::new(slots)));
+        Self { vendor, identity, priority, weight, slots, guard }
     }
 
-    /// Returns the observable state of the vendor.
-    #[must_use]
-    pub fn vendor_state(&self) -> VendorState {
+    fn vendor_state(&self) -> VendorState {
         self.guard.state()
     }
 
-    /// Asks the breaker for permission to call the vendor.
-    ///
-    /// # Errors
-    /// Returns the time to wait while the breaker is open or held.
-    pub fn admit(&self) -> Result<CallPermit, Duration> {
-        let permit = |is_probe| CallPermit { guard: self.guard.clone(), is_probe };
-        match self.guard.admission() {
-            Admission::Allow => Ok(permit(false)),
-            // Music vendors have no health check: the next stream is the probe.
-            Admission::Probe => Ok(permit(true)),
-            Admission::Wait(wait) => Err(wait),
-        }
-    }
+    /// Takes a slot and asks the breaker for permission to call the vendor.
+    fn admit(&self) -> Result<CallPermit, MusicUnavailable> {
+        let slot = match &self.slots {
+            Some(slots) => {
+                let slot = Arc::clone(slots).try_acquire_owned();
+                Some(slot.map_err(|_| MusicUnavailable::Full(FULL_PAUSE))?)
+            }
+            None => None,
+        };
 
-    /// Returns `true` if the same job yields the same music at no cost, so it can be generated again for another
-    /// client.
-    #[must_use]
-    pub fn is_repeatable(&self) -> bool {
-        !self.vendor.is_remote()
+        let is_probe = match self.guard.admission() {
+            Admission::Allow => false,
+            // Music vendors have no health check: the next stream is the probe.
+            Admission::Probe => true,
+            Admission::Wait(wait) => return Err(MusicUnavailable::Paused(wait)),
+        };
+        Ok(CallPermit { guard: self.guard.clone(), is_probe, _slot: slot })
     }
 
     /// Returns the command to record before the call: for a remote vendor, the intent to submit.
@@ -113,7 +227,7 @@ impl GuardedMusicVendor {
             TaskCommand::StartSubmission {
                 key: VendorKey::from_recorded(task.to_string()),
                 repeatable: false,
-                vendor: None,
+                vendor: Some(self.identity.clone()),
             }
         } else {
             TaskCommand::RecordWorkStarted
@@ -162,8 +276,8 @@ impl MonitoredMusicStream {
     }
 }
 
-/// Returns what to record of a stream that ended prematurely. A call is never repeated, whatever its outcome: the
-/// client already has the response to this one.
+/// Returns what to record of a stream that ended prematurely. A call is never repeated at the same vendor, whatever its
+/// outcome: the client already has the beginning of the response.
 fn interruption_from(stream_error: MusicStreamError) -> MusicInterruption {
     let error = match stream_error {
         MusicStreamError::Failed(failure) | MusicStreamError::Interrupted(failure) => return failure.into(),
@@ -175,17 +289,19 @@ fn interruption_from(stream_error: MusicStreamError) -> MusicInterruption {
     match error.kind {
         VendorErrorKind::Refused => {
             let failure = failure("vendor_refused");
-            MusicInterruption { commands: vec![TaskCommand::RecordRefusal { failure: failure.clone() }], failure }
+            let commands = vec![TaskCommand::RecordRefusal { failure: failure.clone() }];
+            MusicInterruption { failure, commands, is_undelivered: false }
         }
         VendorErrorKind::Unknown => {
             let failure = failure("outcome_unknown");
             let command = TaskCommand::RecordUnknownOutcome { reason: failure.message.clone(), repeatable: false };
-            MusicInterruption { failure, commands: vec![command] }
+            MusicInterruption { failure, commands: vec![command], is_undelivered: false }
         }
         VendorErrorKind::Unreached | VendorErrorKind::Busy | VendorErrorKind::Unserved => {
             let failure = failure("vendor_unavailable");
             let command = TaskCommand::RecordUndelivered { reason: failure.message.clone() };
-            MusicInterruption { commands: vec![command, TaskCommand::Fail { failure: failure.clone() }], failure }
+            let commands = vec![command, TaskCommand::Fail { failure: failure.clone() }];
+            MusicInterruption { failure, commands, is_undelivered: true }
         }
     }
 }
@@ -195,7 +311,8 @@ mod tests {
     use super::*;
     use crate::actors::poller::breaker::CircuitState;
     use crate::domain::music::{MusicPrompt, MusicWork};
-    use crate::domain::value::Timestamp;
+    use crate::domain::task::VendorPrice;
+    use crate::domain::value::{Text, Timestamp};
     use futures_util::stream;
     use parking_lot::Mutex;
     use uuid::Uuid;
@@ -224,7 +341,24 @@ mod tests {
         environment: Environment,
     ) -> GuardedMusicVendor {
         let options = BreakerOptions { failures: 2, pause: MINUTE, pause_max: MINUTE };
-        GuardedMusicVendor::new(Arc::new(ScriptedMusicVendor(Mutex::new(streams))), Some(options), environment)
+        let vendor = Arc::new(ScriptedMusicVendor(Mutex::new(streams)));
+        GuardedMusicVendor::new(music_vendor(vendor, "scripted", 0, None, Some(options)), environment)
+    }
+
+    fn music_vendor(
+        vendor: Arc<dyn MusicVendor>,
+        name: &str,
+        priority: i32,
+        slots: Option<usize>,
+        breaker: Option<BreakerOptions>,
+    ) -> PoolMusicVendor {
+        let identity = RecordedVendor {
+            name: Text::from_recorded(name.to_owned()),
+            profile: Text::from_recorded("mediary".to_owned()),
+            profile_hash: None,
+            price: VendorPrice::default(),
+        };
+        PoolMusicVendor { vendor, identity, priority, weight: 1, slots, breaker }
     }
 
     fn job() -> MusicJob {
@@ -238,7 +372,7 @@ mod tests {
         let vendor = guarded_vendor(streams, Environment::system());
         let mut circuits = Vec::new();
         for _ in 0..count {
-            let permit = CallPermit { guard: vendor.guard.clone(), is_probe: false };
+            let permit = CallPermit { guard: vendor.guard.clone(), is_probe: false, _slot: None };
             let _: Vec<_> = vendor.play(permit, job()).collect().await;
             circuits.push(vendor.vendor_state().circuit());
         }
@@ -322,15 +456,45 @@ mod tests {
     fn the_outcome_of_a_call_is_recorded_as_not_repeatable() {
         let interruption = |kind| interruption_from(MusicStreamError::NotAccepted(VendorError::new(kind, "m")));
         for kind in [VendorErrorKind::Unreached, VendorErrorKind::Busy, VendorErrorKind::Unserved] {
-            let MusicInterruption { failure, commands } = interruption(kind);
+            let MusicInterruption { failure, commands, is_undelivered } = interruption(kind);
             assert_eq!(failure.code.as_str(), "vendor_unavailable");
             assert!(matches!(commands[..], [TaskCommand::RecordUndelivered { .. }, TaskCommand::Fail { .. }]));
+            assert!(is_undelivered);
         }
-        let MusicInterruption { failure, commands } = interruption(VendorErrorKind::Unknown);
+        let MusicInterruption { failure, commands, is_undelivered } = interruption(VendorErrorKind::Unknown);
         assert_eq!(failure.code.as_str(), "outcome_unknown");
-        assert!(matches!(commands[..], [TaskCommand::RecordUnknownOutcome { repeatable: false, .. }]));
-        let MusicInterruption { failure, commands } = interruption(VendorErrorKind::Refused);
+        assert!(
+            matches!(commands[..], [TaskCommand::RecordUnknownOutcome { repeatable: false, .. }]) && !is_undelivered
+        );
+        let MusicInterruption { failure, commands, is_undelivered } = interruption(VendorErrorKind::Refused);
         assert_eq!(failure.code.as_str(), "vendor_refused");
-        assert!(matches!(commands[..], [TaskCommand::RecordRefusal { .. }]));
+        assert!(matches!(commands[..], [TaskCommand::RecordRefusal { .. }]) && !is_undelivered);
+    }
+
+    #[test]
+    fn the_first_music_vendor_with_a_free_slot_and_a_closed_circuit_is_called() {
+        // Given a vendor with one slot, one of lower priority, and one that failed
+        let options = BreakerOptions { failures: 1, pause: MINUTE, pause_max: MINUTE };
+        let scripted = || Arc::new(ScriptedMusicVendor(Mutex::default()));
+        let vendors = vec![
+            music_vendor(scripted(), "second", 5, None, None),
+            music_vendor(scripted(), "first", 0, Some(1), None),
+            music_vendor(scripted(), "failed", -5, None, Some(options)),
+        ];
+        let pool = MusicPool::new(vendors, Environment::system());
+        pool.vendors[2].guard.record_failure(&VendorError::new(VendorErrorKind::Unreached, "m"));
+
+        // When calls are admitted
+        let admitted = |tried: &[usize]| pool.admit(tried);
+        let first = admitted(&[]).expect("a vendor");
+        let second = admitted(&[]).expect("a vendor");
+
+        // Then the first one gets one, the next gets the others, and none is tried again
+        assert_eq!((first.vendor_index, second.vendor_index), (1, 0));
+        assert!(matches!(admitted(&[0]), Err(MusicUnavailable::Paused(_))));
+        assert!(matches!(admitted(&[0, 2]), Err(MusicUnavailable::Full(_))));
+        drop(first);
+        assert_eq!(admitted(&[0]).ok().map(|call| call.vendor_index), Some(1));
+        assert!(pool.admit_built_in().is_none());
     }
 }

@@ -1,8 +1,9 @@
-//! The poller: submits the tasks of one gateway to its vendor, polls their progress, and stores the results.
+//! The poller: submits the tasks of one gateway to its vendors, polls their progress, and stores the results.
 //!
 //! The recorded stage alone determines the next step (`step`), so a restart resumes every unfinished task. A call to a
-//! vendor is recorded before it is made (ADR 13). A circuit breaker guards the vendor: tasks wait while it is open,
-//! and none fails because of it before its deadline.
+//! vendor is recorded before it is made (ADR 13). A task moves to another vendor of the pool only if the former
+//! certainly did not take it. A circuit breaker guards each vendor: tasks that no other vendor takes wait while it is
+//! open, and none fails because of it before its deadline.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,14 +15,14 @@ use super::CommandContext;
 use super::aggregate::CommandOutcome;
 use super::error::CommandError;
 use super::input_fetcher::{InputFailure, InputFetcher};
-use super::reactor::{Reactor, Reschedule, WorkerSlots};
+use super::reactor::{Reactor, ReactorOptions, Reschedule, WorkerSlots};
 use super::system::Dispatch;
 use super::task_progress::TaskProgress;
+use super::vendor_cancellations::VendorCancellations;
 use super::vendor_webhooks::VendorWebhooks;
 use crate::domain::ids::TaskId;
 use crate::domain::task::{
-    JobFilter, RecordedVendor, Task, TaskCommand, TaskFailure, TaskRecord, TaskRejection, TaskStatus, VendorKey,
-    VendorReference,
+    Task, TaskCommand, TaskFailure, TaskRecord, TaskRejection, TaskStatus, VendorKey, VendorReference,
 };
 use crate::domain::value::Text;
 use crate::environment::{Environment, FailPoint, VendorStep};
@@ -29,27 +30,29 @@ use crate::events::stream::Position;
 use crate::projections::ReadModels;
 use crate::projections::task::TaskEntry;
 use crate::vendors::{
-    JobProgress, ResultFetchError, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob,
+    JobProgress, ResultFetchError, SubmissionRecovery, Submitted, VendorError, VendorErrorKind, VendorJob,
 };
 
 pub mod backoff;
 mod blocked;
 pub mod breaker;
 mod options;
+mod pool;
 mod queue;
 mod step;
 pub(in crate::actors) mod vendor_guard;
 
-pub use options::PollerOptions;
-pub use step::LANES;
-pub use vendor_guard::VendorState;
+pub use options::{PollerOptions, PoolVendorOptions};
+pub use pool::PoolVendor;
+pub(in crate::actors) use pool::pick_by_weight;
+pub use vendor_guard::{VendorDescription, VendorState};
 
 use backoff::add_jitter;
 use blocked::BlockedReason;
 use breaker::Admission;
-use queue::TaskTurns;
-use step::{PollerStep, attempts, next_step, removed_vendor_step};
-use vendor_guard::VendorGuard;
+use pool::{PoolMember, TaskHolder, VendorChoice, VendorPool};
+use queue::{DueTask, DueVendor, TaskQueue, TaskTurns};
+use step::{PollerStep, RemovedVendorStep, next_step, removed_vendor_step};
 
 /// Longest time during which an input with a temporary fetch error is retried, counted from the submission of the task.
 const INPUT_RETRY_WINDOW: Duration = Duration::from_mins(2);
@@ -66,40 +69,37 @@ const REMOVED_VENDOR_DELAY: Duration = Duration::from_mins(5);
 /// Number of fetches after which invalid results fail the task.
 const MALFORMED_RESULTS_MAX: u32 = 4;
 
-/// Reactor that processes the tasks of one gateway at one vendor.
+/// Reactor that processes the tasks of one gateway at its vendors.
 #[derive(Clone)]
 pub struct Poller {
     dispatch: Dispatch,
     models: ReadModels,
     environment: Environment,
-    vendor: Arc<dyn Vendor>,
-    /// Identity of the vendor, recorded with each submission; not recorded if `None`.
-    identity: Option<RecordedVendor>,
-    /// Jobs that the vendor takes.
-    jobs: Arc<JobFilter>,
+    pool: VendorPool,
     inputs: InputFetcher,
     options: PollerOptions,
-    guard: VendorGuard,
     task_progress: TaskProgress,
     webhooks: Option<VendorWebhooks>,
+    cancellations: VendorCancellations,
     changes: tokio::sync::watch::Receiver<Position>,
     account_turns: Arc<Mutex<TaskTurns>>,
 }
 
 impl Poller {
-    /// Returns a poller of `vendor`.
+    /// Returns a poller of `vendors`, in order of configuration.
     #[must_use]
     pub fn new(
         dispatch: Dispatch,
         models: ReadModels,
         environment: Environment,
-        vendor: Arc<dyn Vendor>,
+        vendors: Vec<PoolVendor>,
         inputs: InputFetcher,
         options: PollerOptions,
     ) -> Self {
         let changes = models.task_changes();
-        let guard = VendorGuard::new(vendor.name(), options.breaker, options.retry, environment.clone());
+        let pool = VendorPool::new(options.gateway, vendors, &environment);
         let task_progress = TaskProgress::default();
+        let cancellations = VendorCancellations::default();
         let webhooks = None;
         let account_turns = Arc::default();
 
@@ -107,14 +107,12 @@ impl Poller {
             dispatch,
             models,
             environment,
-            vendor,
-            identity: None,
-            jobs: Arc::default(),
+            pool,
             inputs,
             options,
-            guard,
             task_progress,
             webhooks,
+            cancellations,
             changes,
             account_turns,
         }
@@ -126,28 +124,31 @@ impl Poller {
         Self { task_progress, ..self }
     }
 
-    /// Records this identity of the vendor with each submission. Tasks of other vendors are left alone.
-    #[must_use]
-    pub fn with_identity(self, identity: RecordedVendor) -> Self {
-        Self { identity: Some(identity), ..self }
-    }
-
-    /// Fails all other jobs instead of submitting them.
-    #[must_use]
-    pub fn with_jobs(self, jobs: JobFilter) -> Self {
-        Self { jobs: Arc::new(jobs), ..self }
-    }
-
     /// Polls a task immediately after a webhook of the vendor.
     #[must_use]
     pub fn with_webhooks(self, webhooks: VendorWebhooks) -> Self {
         Self { webhooks: Some(webhooks), ..self }
     }
 
-    /// Returns the observable state of the vendor.
+    /// Passes on cancellations of tasks that a vendor accepted after they were cancelled.
     #[must_use]
-    pub fn vendor_state(&self) -> VendorState {
-        self.guard.state()
+    pub fn with_cancellations(self, cancellations: VendorCancellations) -> Self {
+        Self { cancellations, ..self }
+    }
+
+    /// Returns the observable states of the vendors.
+    #[must_use]
+    pub fn vendor_states(&self) -> Vec<VendorState> {
+        self.pool.members().iter().map(|member| member.guard.state()).collect()
+    }
+
+    /// Returns the options of its reactor: each vendor has its own lanes for submissions and for polls.
+    #[must_use]
+    pub fn reactor_options(&self) -> ReactorOptions {
+        let concurrencies = || self.pool.members().iter().map(|member| member.options.concurrency);
+        let lane = concurrencies().max().unwrap_or(1);
+        // The lanes of inputs and of open tasks come in addition.
+        ReactorOptions { concurrency: 2 * lane + 2 * concurrencies().sum::<usize>(), lane }
     }
 
     async fn fetch_inputs(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
@@ -186,106 +187,140 @@ impl Poller {
         self.block(task, entry, BlockedReason::InputUnavailable(failure), delay)
     }
 
-    async fn submit(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
-        let work = &entry.record.submission.work;
+    async fn submit(&self, member: &PoolMember, task: TaskId, entry: &TaskEntry) -> Reschedule {
         let is_first = entry.record.vendor.is_none();
-        let is_served = self.jobs.takes(work) && self.vendor.serves(work);
-        if is_first && !is_served {
-            let failure = TaskFailure::new("vendor_refused", "no vendor of this service takes this job");
-            return self.record_and_continue(task, entry, TaskCommand::Fail { failure }).await;
+        if is_first && !member.accepts(&entry.record.submission.work) {
+            member.mark_unserved(task);
+            return Reschedule::WhenDue;
         }
 
-        if let Err((reason, delay)) = self.check_admission().await {
-            return self.block(task, entry, reason, delay);
+        if let Err((reason, delay)) = self.check_admission(member).await {
+            let pause = self.block(task, entry, reason, delay);
+            // The next search chooses another vendor, or this pause.
+            return if is_first { Reschedule::WhenDue } else { pause };
         }
 
-        let recovery = self.vendor.recovery();
+        let recovery = member.vendor.recovery();
         let key = VendorKey::from_recorded(task.to_string());
         let repeatable = recovery == SubmissionRecovery::Key;
         self.hit_fail_point(VendorStep::BeforeIntent, task);
-        let start = TaskCommand::StartSubmission { key: key.clone(), repeatable, vendor: self.identity.clone() };
+        let vendor = Some(member.identity.clone());
+        let start = TaskCommand::StartSubmission { key: key.clone(), repeatable, vendor };
         if self.record(task, entry, start).await.is_err() {
             return self.block(task, entry, BlockedReason::RecordingFailed, RECORD_RETRY_DELAY);
         }
         self.hit_fail_point(VendorStep::IntentRecorded, task);
 
-        let result = self.vendor.submit(VendorJob::from_submission(entry.record.submission.clone(), key)).await;
+        let result = member.vendor.submit(VendorJob::from_submission(entry.record.submission.clone(), key)).await;
         self.hit_fail_point(VendorStep::Responded, task);
 
         match result {
             Ok(submitted) => {
-                self.guard.record_success();
-                let command = match submitted {
-                    Submitted::Accepted(reference) => TaskCommand::RecordAcceptance { reference },
-                    Submitted::Finished { reference, results } => TaskCommand::RecordFinished { reference, results },
-                };
-                let next = self.record_and_continue(task, entry, command).await;
-                self.hit_fail_point(VendorStep::AcceptanceRecorded, task);
-                next
+                member.guard.record_success();
+                member.forget_refusals(task);
+                self.record_taken(member, task, entry, submitted).await
             }
-            Err(error) => self.handle_submission_failure(task, entry, error).await,
+            Err(error) => self.handle_submission_failure(member, task, entry, error).await,
         }
     }
 
+    /// Records that a vendor took a job. If the task was cancelled in the meantime, the vendor is told.
+    async fn record_taken(
+        &self,
+        member: &PoolMember,
+        task: TaskId,
+        entry: &TaskEntry,
+        submitted: Submitted,
+    ) -> Reschedule {
+        let (reference, command) = match submitted {
+            Submitted::Accepted(reference) => (Some(reference.clone()), TaskCommand::RecordAcceptance { reference }),
+            Submitted::Finished { reference, results } => (None, TaskCommand::RecordFinished { reference, results }),
+        };
+
+        let next = self.record_and_continue(task, entry, command).await;
+        self.hit_fail_point(VendorStep::AcceptanceRecorded, task);
+
+        let was_cancelled = self.models.read().tasks.get(task).is_none_or(|entry| entry.record.is_terminal());
+        if let Some(reference) = reference.filter(|_| was_cancelled) {
+            self.cancellations.push(task, member.identity.clone(), reference);
+        }
+        next
+    }
+
     /// Asks the breaker. A probe is a health check, so that a failing vendor is not given a job.
-    async fn check_admission(&self) -> Result<(), (BlockedReason, Duration)> {
-        match self.guard.admission() {
+    async fn check_admission(&self, member: &PoolMember) -> Result<(), (BlockedReason, Duration)> {
+        let guard = &member.guard;
+        match guard.admission() {
             Admission::Allow => Ok(()),
-            Admission::Wait(wait) => Err((BlockedReason::CircuitOpen, self.guard.admission_delay(wait))),
-            Admission::Probe => match self.vendor.health_check().await {
+            Admission::Wait(wait) => Err((BlockedReason::CircuitOpen, guard.admission_delay(wait))),
+            Admission::Probe => match member.vendor.health_check().await {
                 Ok(()) => {
-                    self.guard.record_success();
+                    guard.record_success();
                     Ok(())
                 }
                 Err(error) => {
-                    self.guard.record_failure(&error);
-                    Err((BlockedReason::VendorError(error.kind), self.guard.admission_delay(self.options.retry.min)))
+                    guard.record_failure(&error);
+                    Err((BlockedReason::VendorError(error.kind), guard.admission_delay(member.options.retry.min)))
                 }
             },
         }
     }
 
-    async fn handle_submission_failure(&self, task: TaskId, entry: &TaskEntry, error: VendorError) -> Reschedule {
-        self.guard.record_failure(&error);
-        let delay = self.guard.retry_delay(&error, attempts(&entry.record.stage).saturating_add(1));
+    async fn handle_submission_failure(
+        &self,
+        member: &PoolMember,
+        task: TaskId,
+        entry: &TaskEntry,
+        error: VendorError,
+    ) -> Reschedule {
+        member.guard.record_failure(&error);
+        if error.kind == VendorErrorKind::Refused {
+            member.forget_refusals(task);
+            let failure = TaskFailure::new("vendor_refused", &error.message);
+            return self.record_and_continue(task, entry, TaskCommand::RecordRefusal { failure }).await;
+        }
+
+        let delay = member.record_refusal(task, &error);
         let kind = error.kind;
-        let message = Text::from_recorded(error.message);
-        let command = match kind {
-            VendorErrorKind::Refused => {
-                let failure = TaskFailure::new("vendor_refused", message.as_str());
-                return self.record_and_continue(task, entry, TaskCommand::RecordRefusal { failure }).await;
-            }
-            VendorErrorKind::Unreached | VendorErrorKind::Busy | VendorErrorKind::Unserved => {
-                TaskCommand::RecordUndelivered { reason: message }
-            }
-            VendorErrorKind::Unknown => {
-                let repeatable = self.vendor.recovery() != SubmissionRecovery::Nothing;
-                TaskCommand::RecordUnknownOutcome { reason: message, repeatable }
-            }
+        let reason = Text::from_recorded(error.message);
+        let command = if kind.is_repeatable() {
+            TaskCommand::RecordUndelivered { reason }
+        } else {
+            let repeatable = member.vendor.recovery() != SubmissionRecovery::Nothing;
+            TaskCommand::RecordUnknownOutcome { reason, repeatable }
         };
 
         // Pause even if this was not recorded, so that the submission is not repeated immediately.
-        if let Err(error) = self.record(task, entry, command).await {
+        let recorded = self.record(task, entry, command).await;
+        if let Err(error) = &recorded {
             tracing::warn!(%task, %error, "submission outcome not recorded");
         }
 
-        self.block(task, entry, BlockedReason::VendorError(kind), delay)
+        let pause = self.block(task, entry, BlockedReason::VendorError(kind), delay);
+        // The next search chooses another vendor, or the pause until the first one may be called again.
+        if recorded.is_ok() && kind.is_repeatable() { Reschedule::WhenDue } else { pause }
     }
 
     /// Asks the vendor whether it received a submission whose outcome is unknown.
-    async fn search_submission(&self, task: TaskId, entry: &TaskEntry, key: VendorKey) -> Reschedule {
-        if let Admission::Wait(wait) = self.guard.admission() {
-            return self.block(task, entry, BlockedReason::CircuitOpen, self.guard.admission_delay(wait));
+    async fn search_submission(
+        &self,
+        member: &PoolMember,
+        task: TaskId,
+        entry: &TaskEntry,
+        key: VendorKey,
+    ) -> Reschedule {
+        if let Admission::Wait(wait) = member.guard.admission() {
+            return self.block(task, entry, BlockedReason::CircuitOpen, member.guard.admission_delay(wait));
         }
 
-        match self.vendor.find(VendorJob::from_submission(entry.record.submission.clone(), key)).await {
+        match member.vendor.find(VendorJob::from_submission(entry.record.submission.clone(), key)).await {
             Ok(Some(reference)) => {
-                self.guard.record_success();
+                member.guard.record_success();
                 self.record_and_continue(task, entry, TaskCommand::RecordAcceptance { reference }).await
             }
             Ok(None) => {
-                self.guard.record_success();
-                let remaining = self.options.search_grace_period.saturating_sub(self.age_of_stage(&entry.record));
+                member.guard.record_success();
+                let remaining = member.options.search_grace_period.saturating_sub(self.age_of_stage(&entry.record));
                 if !remaining.is_zero() {
                     self.task_progress.unblock(task);
                     return Reschedule::After(add_jitter(remaining, self.environment.random_f64()));
@@ -294,24 +329,30 @@ impl Poller {
                 let command = TaskCommand::RecordUndelivered { reason: Text::from_recorded(reason.to_owned()) };
                 self.record_and_continue(task, entry, command).await
             }
-            Err(error) => self.handle_poll_failure(task, entry, &error),
+            Err(error) => self.handle_poll_failure(member, task, entry, &error),
         }
     }
 
-    async fn poll(&self, task: TaskId, entry: &TaskEntry, reference: &VendorReference) -> Reschedule {
+    async fn poll(
+        &self,
+        member: &PoolMember,
+        task: TaskId,
+        entry: &TaskEntry,
+        reference: &VendorReference,
+    ) -> Reschedule {
         let past_deadline = self.is_past_deadline(&entry.record);
 
-        if let Admission::Wait(wait) = self.guard.admission() {
+        if let Admission::Wait(wait) = member.guard.admission() {
             if past_deadline {
                 return self.fail_expired(task, entry).await;
             }
-            return self.block(task, entry, BlockedReason::CircuitOpen, self.guard.admission_delay(wait));
+            return self.block(task, entry, BlockedReason::CircuitOpen, member.guard.admission_delay(wait));
         }
 
-        let progress = self.vendor.poll(reference).await;
+        let progress = member.vendor.poll(reference).await;
         self.hit_fail_point(VendorStep::Polled, task);
         if let Ok(progress) = &progress {
-            self.guard.record_success();
+            member.guard.record_success();
             self.task_progress.record(task, progress);
         }
 
@@ -321,70 +362,83 @@ impl Poller {
             {
                 self.fail_expired(task, entry).await
             }
-            Ok(JobProgress::Queued { .. }) => self.schedule_next_poll(task, entry),
+            Ok(JobProgress::Queued { .. }) => self.schedule_next_poll(member, task, entry),
             Ok(JobProgress::Running { .. }) if entry.record.status == TaskStatus::InProgress => {
-                self.schedule_next_poll(task, entry)
+                self.schedule_next_poll(member, task, entry)
             }
             Ok(JobProgress::Running { .. }) => match self.record(task, entry, TaskCommand::RecordWorkStarted).await {
-                Ok(_) => self.schedule_next_poll(task, entry),
+                Ok(_) => self.schedule_next_poll(member, task, entry),
                 Err(_) => self.block(task, entry, BlockedReason::RecordingFailed, RECORD_RETRY_DELAY),
             },
-            Ok(JobProgress::Done(results)) => self.record_final(task, entry, TaskCommand::Complete { results }).await,
-            Ok(JobProgress::Failed(failure)) => self.record_final(task, entry, TaskCommand::Fail { failure }).await,
-            // A remote vendor accepted the job: another submission might be charged again.
-            Ok(JobProgress::Forgotten) if is_at_remote_vendor(&entry.record) => self.handle_lost_job(task, entry).await,
-            Ok(JobProgress::Forgotten) => self.record_final(task, entry, TaskCommand::RecordLostJob).await,
-            Ok(JobProgress::FetchFailed(fetch_error)) => {
-                self.handle_fetch_failure(task, entry, fetch_error, past_deadline).await
+            Ok(JobProgress::Done(results)) => {
+                self.record_final(member, task, entry, TaskCommand::Complete { results }).await
             }
-            Ok(JobProgress::Lost) => self.handle_lost_job(task, entry).await,
-            Err(error) => self.handle_poll_failure(task, entry, &error),
+            Ok(JobProgress::Failed(failure)) => {
+                self.record_final(member, task, entry, TaskCommand::Fail { failure }).await
+            }
+            // A remote vendor accepted the job: another submission might be charged again.
+            Ok(JobProgress::Forgotten) if is_at_remote_vendor(&entry.record) => {
+                self.handle_lost_job(member, task, entry).await
+            }
+            Ok(JobProgress::Forgotten) => self.record_final(member, task, entry, TaskCommand::RecordLostJob).await,
+            Ok(JobProgress::FetchFailed(fetch_error)) => {
+                self.handle_fetch_failure(member, task, entry, fetch_error, past_deadline).await
+            }
+            Ok(JobProgress::Lost) => self.handle_lost_job(member, task, entry).await,
+            Err(error) => self.handle_poll_failure(member, task, entry, &error),
         }
     }
 
     /// Schedules the next poll of a task that the vendor has not finished.
-    fn schedule_next_poll(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
-        self.guard.reset_failures(task);
+    fn schedule_next_poll(&self, member: &PoolMember, task: TaskId, entry: &TaskEntry) -> Reschedule {
+        member.guard.reset_failures(task);
         self.task_progress.unblock(task);
         let age = self.environment.now().since(entry.record.created_at);
-        Reschedule::After(self.options.poll.poll_interval(age, self.environment.random_f64()))
+        Reschedule::After(member.options.poll.poll_interval(age, self.environment.random_f64()))
     }
 
-    fn handle_poll_failure(&self, task: TaskId, entry: &TaskEntry, error: &VendorError) -> Reschedule {
-        self.guard.record_failure(error);
-        tracing::warn!(vendor = self.vendor.name(), %task, error = error.message, "vendor poll failed");
-        let delay = self.guard.retry_delay(error, self.guard.count_failure(task));
+    fn handle_poll_failure(
+        &self,
+        member: &PoolMember,
+        task: TaskId,
+        entry: &TaskEntry,
+        error: &VendorError,
+    ) -> Reschedule {
+        member.guard.record_failure(error);
+        tracing::warn!(vendor = member.vendor.name(), %task, error = error.message, "vendor poll failed");
+        let delay = member.guard.retry_delay(error, member.guard.count_failure(task));
         self.block(task, entry, BlockedReason::VendorError(error.kind), delay)
     }
 
     async fn handle_fetch_failure(
         &self,
+        member: &PoolMember,
         task: TaskId,
         entry: &TaskEntry,
         fetch_error: ResultFetchError,
         past_deadline: bool,
     ) -> Reschedule {
-        let failures = self.guard.count_failure(task);
+        let failures = member.guard.count_failure(task);
         let (failure, is_final) = match fetch_error {
             ResultFetchError::Transient(failure) => (failure, past_deadline),
             ResultFetchError::Malformed(failure) => (failure, past_deadline || failures >= MALFORMED_RESULTS_MAX),
         };
         tracing::warn!(%task, reason = failure.message.as_str(), "result fetch failed");
         if is_final {
-            return self.record_final(task, entry, TaskCommand::Fail { failure }).await;
+            return self.record_final(member, task, entry, TaskCommand::Fail { failure }).await;
         }
-        self.block(task, entry, BlockedReason::ResultsUnavailable(failure), self.guard.backoff_after(failures))
+        self.block(task, entry, BlockedReason::ResultsUnavailable(failure), member.guard.backoff_after(failures))
     }
 
     /// A vendor may not list a task right after accepting it. The task is never submitted again.
-    async fn handle_lost_job(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
-        if self.age_of_stage(&entry.record) < self.options.lost_after {
-            let failures = self.guard.count_failure(task);
-            return self.block(task, entry, BlockedReason::UnknownToVendor, self.guard.backoff_after(failures));
+    async fn handle_lost_job(&self, member: &PoolMember, task: TaskId, entry: &TaskEntry) -> Reschedule {
+        if self.age_of_stage(&entry.record) < member.options.lost_after {
+            let failures = member.guard.count_failure(task);
+            return self.block(task, entry, BlockedReason::UnknownToVendor, member.guard.backoff_after(failures));
         }
         let message = "the vendor accepted the task but no longer knows it; it was not submitted again";
         let failure = TaskFailure::new("vendor_lost", message);
-        self.record_final(task, entry, TaskCommand::Fail { failure }).await
+        self.record_final(member, task, entry, TaskCommand::Fail { failure }).await
     }
 
     fn is_past_deadline(&self, record: &TaskRecord) -> bool {
@@ -401,13 +455,19 @@ impl Poller {
         if let Some(blocker) = self.task_progress.blocker(task) {
             let _ = write!(message, "; last blocked by: {}", blocker.reason.message);
         }
-        self.record_final(task, entry, TaskCommand::Fail { failure: TaskFailure::new("deadline_exceeded", &message) })
-            .await
+        let failure = TaskFailure::new("deadline_exceeded", &message);
+        self.record_and_continue(task, entry, TaskCommand::Fail { failure }).await
     }
 
     /// Records the last command of a job, after which the vendor is not polled again.
-    async fn record_final(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> Reschedule {
-        self.guard.reset_failures(task);
+    async fn record_final(
+        &self,
+        member: &PoolMember,
+        task: TaskId,
+        entry: &TaskEntry,
+        command: TaskCommand,
+    ) -> Reschedule {
+        member.guard.reset_failures(task);
         self.record_and_continue(task, entry, command).await
     }
 
@@ -432,71 +492,97 @@ impl Poller {
         self.dispatch.task(task, command, CommandContext::from_system(causation, at)).await
     }
 
-    /// Returns the vendor that has, or may have, the task, if it is another one than that of this poller.
-    fn removed_vendor_of<'r>(&self, record: &'r TaskRecord) -> Option<&'r RecordedVendor> {
-        let recorded = record.vendor.as_ref()?.recorded.as_ref()?;
-        let is_own = self.identity.as_ref().is_none_or(|identity| identity.is_same_vendor(recorded));
-        (!is_own).then_some(recorded)
-    }
-
     fn hit_fail_point(&self, step: VendorStep, task: TaskId) {
         self.environment.hit(FailPoint::Vendor(step), &task.to_string());
     }
 
-    async fn run_next_step(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
-        let now = self.environment.now();
-        let deadline = self.options.deadline_of(&entry.record);
-
-        let step = match self.removed_vendor_of(&entry.record) {
-            Some(vendor) => removed_vendor_step(&entry.record, vendor, now, deadline),
-            None => next_step(&entry.record, now, deadline, self.vendor.recovery()),
-        };
-
-        match step {
-            PollerStep::Nothing => Reschedule::WhenDue,
-            PollerStep::Fetch => self.fetch_inputs(task, entry).await,
-            PollerStep::Submit => self.submit(task, entry).await,
-            PollerStep::Search { key } => self.search_submission(task, entry, key).await,
-            PollerStep::Poll { reference } => self.poll(task, entry, &reference).await,
-            PollerStep::GiveUpUnknown { reason } => {
-                let command = TaskCommand::RecordUnknownOutcome {
-                    reason: Text::from_recorded(reason.to_owned()),
-                    repeatable: false,
-                };
-                self.record_final(task, entry, command).await
+    async fn run_next_step(&self, due: &DueTask) -> Reschedule {
+        let DueTask { id: task, entry, choice } = due;
+        match choice {
+            DueVendor::Member(member) => match self.pool.members().get(*member) {
+                Some(member) => self.run_vendor_step(member, *task, entry).await,
+                None => Reschedule::WhenDue,
+            },
+            DueVendor::NotNeeded => self.run_open_step(*task, entry).await,
+            DueVendor::Removed => self.run_removed_vendor_step(*task, entry).await,
+            DueVendor::Missing(VendorChoice::Blocked(obstacle)) => {
+                self.block(*task, entry, obstacle.reason.clone(), obstacle.delay)
             }
+            DueVendor::Missing(_) => {
+                let failure = TaskFailure::new("vendor_refused", "no vendor of this service takes this job");
+                self.record_and_continue(*task, entry, TaskCommand::Fail { failure }).await
+            }
+        }
+    }
+
+    /// Runs the next step of a task that a vendor has, may have, or is to get.
+    async fn run_vendor_step(&self, member: &PoolMember, task: TaskId, entry: &TaskEntry) -> Reschedule {
+        let deadline = self.options.deadline_of(&entry.record);
+        match next_step(&entry.record, self.environment.now(), deadline, member.vendor.recovery()) {
+            PollerStep::Submit => self.submit(member, task, entry).await,
+            PollerStep::Search { key } => self.search_submission(member, task, entry, key).await,
+            PollerStep::Poll { reference } => self.poll(member, task, entry, &reference).await,
+            PollerStep::GiveUpUnknown { reason } => self.give_up_unknown(task, entry, reason).await,
             PollerStep::Expire => self.fail_expired(task, entry).await,
-            PollerStep::Forget => self.record_final(task, entry, TaskCommand::RecordLostJob).await,
-            PollerStep::Release => {
+            PollerStep::Nothing | PollerStep::Fetch => Reschedule::WhenDue,
+        }
+    }
+
+    /// Runs the next step of a task that needs no vendor.
+    async fn run_open_step(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
+        if self.is_past_deadline(&entry.record) {
+            return self.fail_expired(task, entry).await;
+        }
+        self.fetch_inputs(task, entry).await
+    }
+
+    /// Runs the next step of a task whose vendor is no longer configured.
+    async fn run_removed_vendor_step(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
+        let TaskHolder::Removed(vendor) = self.pool.holder_of(&entry.record) else { return Reschedule::WhenDue };
+        let deadline = self.options.deadline_of(&entry.record);
+        match removed_vendor_step(&entry.record, vendor, self.environment.now(), deadline) {
+            RemovedVendorStep::Forget => self.record_and_continue(task, entry, TaskCommand::RecordLostJob).await,
+            RemovedVendorStep::Release => {
                 let reason = "the built-in engine that had the job is no longer in use";
                 let command = TaskCommand::RecordUndelivered { reason: Text::from_recorded(reason.to_owned()) };
-                self.record_final(task, entry, command).await
+                self.record_and_continue(task, entry, command).await
             }
-            PollerStep::AwaitVendor => self.block(task, entry, BlockedReason::VendorRemoved, REMOVED_VENDOR_DELAY),
+            RemovedVendorStep::GiveUpUnknown { reason } => self.give_up_unknown(task, entry, reason).await,
+            RemovedVendorStep::Expire => self.fail_expired(task, entry).await,
+            RemovedVendorStep::AwaitVendor => {
+                self.block(task, entry, BlockedReason::VendorRemoved, REMOVED_VENDOR_DELAY)
+            }
         }
+    }
+
+    async fn give_up_unknown(&self, task: TaskId, entry: &TaskEntry, reason: &str) -> Reschedule {
+        let reason = Text::from_recorded(reason.to_owned());
+        let command = TaskCommand::RecordUnknownOutcome { reason, repeatable: false };
+        self.record_and_continue(task, entry, command).await
     }
 }
 
 impl Reactor for Poller {
     type Key = TaskId;
-    type Work = (TaskId, TaskEntry);
+    type Work = DueTask;
     const NAME: &'static str = "poller";
 
-    fn due(&self, slots: &mut WorkerSlots<TaskId>) -> Vec<(TaskId, Self::Work)> {
+    fn due(&self, slots: &mut WorkerSlots<TaskId>) -> Vec<(TaskId, DueTask)> {
+        let models = self.models.read();
         let now = self.environment.now();
-        let due = queue::due(&self.models.read().tasks, &self.options, now, &mut self.account_turns.lock(), slots);
-        due.into_iter().map(|(task, entry)| (task, (task, entry))).collect()
+        let queue = TaskQueue { tasks: &models.tasks, pool: &self.pool, options: &self.options, now };
+        let due = queue.due(&mut self.account_turns.lock(), slots, || self.environment.random_f64());
+        due.into_iter().map(|task| (task.id, task)).collect()
     }
 
-    async fn act(&self, (task, entry): Self::Work) -> Reschedule {
-        match self.run_next_step(task, &entry).await {
-            Reschedule::After(delay) => Reschedule::After(self.limit_to_deadline(&entry.record, delay)),
+    async fn act(&self, due: DueTask) -> Reschedule {
+        match self.run_next_step(&due).await {
+            Reschedule::After(delay) => Reschedule::After(self.limit_to_deadline(&due.entry.record, delay)),
             next @ Reschedule::WhenDue => next,
         }
     }
 
-    async fn changed(&mut self) -> bool {
-        let progressed = self.vendor.progress_notify();
+    async fn changed(&mut self) -> Vec<String> {
         let webhook = async {
             match &self.webhooks {
                 Some(webhooks) => webhooks.received().await,
@@ -505,10 +591,9 @@ impl Reactor for Poller {
         };
 
         tokio::select! {
-            _ = self.changes.changed() => false,
-            () = webhook => false,
-            () = progressed.notified() => true,
-            () = self.guard.wait_until_closed() => true,
+            _ = self.changes.changed() => Vec::new(),
+            () = webhook => Vec::new(),
+            lanes = self.pool.wait_for_change() => lanes,
         }
     }
 

@@ -44,8 +44,8 @@ pub trait Reactor: Clone + Send + Unpin + 'static {
     /// Performs one piece of work and records the outcome.
     fn act(&self, work: Self::Work) -> impl Future<Output = Reschedule> + Send;
 
-    /// Completes when there may be new work. `true` ends all pauses, because their reason may be gone.
-    fn changed(&mut self) -> impl Future<Output = bool> + Send;
+    /// Completes when there may be new work. Returns the lanes whose pauses end, because their reason may be gone.
+    fn changed(&mut self) -> impl Future<Output = Vec<String>> + Send;
 
     /// Returns the work that was woken since the last call, such as by a webhook; its pauses end.
     fn take_woken(&self) -> Vec<Self::Key> {
@@ -69,18 +69,25 @@ pub struct WorkerSlots<K> {
     /// Work in progress, with its lane.
     in_progress: HashMap<K, String>,
     lanes: HashMap<String, usize>,
-    /// End of each pause. Expired entries are removed by [`WorkerSlots::prune_expired_pauses`].
-    paused_until: HashMap<K, Instant>,
+    /// Expired entries are removed by [`WorkerSlots::prune_expired_pauses`].
+    pauses: HashMap<K, WorkPause>,
     pruned_at: Instant,
+}
+
+/// Pause of a piece of work.
+struct WorkPause {
+    until: Instant,
+    /// Lane of the attempt before the pause.
+    lane: Option<String>,
 }
 
 impl<K: Clone + Eq + Hash> WorkerSlots<K> {
     pub(super) fn new(options: ReactorOptions) -> Self {
         let in_progress = HashMap::new();
         let lanes = HashMap::new();
-        let paused_until = HashMap::new();
+        let pauses = HashMap::new();
         let now = Instant::now();
-        Self { options, now, in_progress, lanes, paused_until, pruned_at: now }
+        Self { options, now, in_progress, lanes, pauses, pruned_at: now }
     }
 
     /// Returns `true` if the work is in progress, so [`WorkerSlots::try_reserve`] would reject it.
@@ -89,10 +96,16 @@ impl<K: Clone + Eq + Hash> WorkerSlots<K> {
         self.in_progress.contains_key(key)
     }
 
+    /// Returns the lane of work in progress.
+    #[must_use]
+    pub fn lane_of(&self, key: &K) -> Option<&str> {
+        self.in_progress.get(key).map(String::as_str)
+    }
+
     /// Returns `true` if the work is paused, so [`WorkerSlots::try_reserve`] would reject it.
     #[must_use]
     pub fn is_paused(&self, key: &K) -> bool {
-        self.paused_until.get(key).is_some_and(|until| *until > self.now)
+        self.pauses.get(key).is_some_and(|pause| pause.until > self.now)
     }
 
     /// Returns `true` if the work is in progress or paused. Cheaper than trying to reserve a slot.
@@ -104,8 +117,13 @@ impl<K: Clone + Eq + Hash> WorkerSlots<K> {
     /// Reserves a slot for the work and returns `true`, unless all slots or those of its lane are in use. No lane gets
     /// more than [`ReactorOptions::lane`] slots, so that one slow receiver does not delay the others.
     pub fn try_reserve(&mut self, key: &K, lane: &str) -> bool {
+        self.try_reserve_within(key, lane, self.options.lane)
+    }
+
+    /// Like [`WorkerSlots::try_reserve`], for a lane with its own number of slots.
+    pub fn try_reserve_within(&mut self, key: &K, lane: &str, lane_slots: usize) -> bool {
         let used = self.lanes.get(lane).copied().unwrap_or(0);
-        if self.is_full() || used >= self.options.lane || self.is_busy_or_paused(key) {
+        if self.is_full() || used >= lane_slots || self.is_busy_or_paused(key) {
             return false;
         }
         self.lanes.insert(lane.to_owned(), used + 1);
@@ -117,20 +135,28 @@ impl<K: Clone + Eq + Hash> WorkerSlots<K> {
         self.in_progress.len() >= self.options.concurrency
     }
 
-    fn release(&mut self, key: &K) {
-        let Some(lane) = self.in_progress.remove(key) else { return };
+    /// Releases the slot of the work and returns its lane.
+    fn release(&mut self, key: &K) -> Option<String> {
+        let lane = self.in_progress.remove(key)?;
         let remaining = self.lanes.get(&lane).map_or(0, |count| count - 1);
         if remaining == 0 {
             self.lanes.remove(&lane);
         } else {
-            self.lanes.insert(lane, remaining);
+            self.lanes.insert(lane.clone(), remaining);
+        }
+        Some(lane)
+    }
+
+    fn end_pauses_of(&mut self, lanes: &[String]) {
+        if !lanes.is_empty() {
+            self.pauses.retain(|_, pause| pause.lane.as_ref().is_none_or(|lane| !lanes.contains(lane)));
         }
     }
 
     fn prune_expired_pauses(&mut self) {
         if self.now.saturating_duration_since(self.pruned_at) >= TICK {
             let now = self.now;
-            self.paused_until.retain(|_, until| *until > now);
+            self.pauses.retain(|_, pause| pause.until > now);
             self.pruned_at = now;
         }
     }
@@ -150,9 +176,10 @@ pub struct ReactorActor<R: Reactor> {
 }
 
 /// Wakes the actor to look for work.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct WakeReactor {
-    ends_pauses: bool,
+    /// Lanes whose pauses end.
+    resumed_lanes: Vec<String>,
 }
 
 impl Message for WakeReactor {
@@ -170,14 +197,15 @@ pub fn spawn_supervised<R: Reactor>(reactor: R, options: ReactorOptions, environ
 
     actix::spawn(async move {
         let mut address = start();
-        let mut ends_pauses = false;
+        let mut resumed_lanes = Vec::new();
         loop {
-            if let Err(SendError::Closed(_)) = address.try_send(WakeReactor { ends_pauses }) {
+            if let Err(SendError::Closed(_)) = address.try_send(WakeReactor { resumed_lanes }) {
                 tracing::error!(reactor = R::NAME, "reactor died, restarting");
                 address = start();
+                resumed_lanes = Vec::new();
                 continue;
             }
-            ends_pauses = tokio::time::timeout(TICK, changes.changed()).await.unwrap_or(false);
+            resumed_lanes = tokio::time::timeout(TICK, changes.changed()).await.unwrap_or_default();
         }
     });
 }
@@ -219,8 +247,8 @@ impl<R: Reactor> ReactorActor<R> {
         }
     }
 
-    fn back_off(&mut self, context: &mut Context<Self>, key: R::Key, delay: Duration) {
-        self.slots.paused_until.insert(key, Instant::now() + delay);
+    fn back_off(&mut self, context: &mut Context<Self>, key: R::Key, lane: Option<String>, delay: Duration) {
+        self.slots.pauses.insert(key, WorkPause { until: Instant::now() + delay, lane });
         if delay < TICK {
             context.run_later(delay, Self::poll);
         }
@@ -233,7 +261,7 @@ impl<R: Reactor> ReactorActor<R> {
             if self.slots.in_progress.contains_key(&key) {
                 self.woken_in_progress.insert(key);
             } else {
-                self.slots.paused_until.remove(&key);
+                self.slots.pauses.remove(&key);
             }
         }
     }
@@ -249,7 +277,7 @@ impl<R: Reactor> ReactorActor<R> {
         });
 
         let finished = handle.into_actor(self).map(move |next, actor, context| {
-            actor.slots.release(&key);
+            let lane = actor.slots.release(&key);
             let delay = match next {
                 Ok(Reschedule::WhenDue) => None,
                 Ok(Reschedule::After(delay)) => Some(delay),
@@ -260,7 +288,7 @@ impl<R: Reactor> ReactorActor<R> {
             };
             let was_woken = actor.woken_in_progress.remove(&key);
             match delay {
-                Some(delay) if !was_woken => actor.back_off(context, key, delay),
+                Some(delay) if !was_woken => actor.back_off(context, key, lane, delay),
                 _ => actor.poll(context),
             }
         });
@@ -277,9 +305,7 @@ impl<R: Reactor> Handler<WakeReactor> for ReactorActor<R> {
     type Result = ();
 
     fn handle(&mut self, wake: WakeReactor, context: &mut Context<Self>) {
-        if wake.ends_pauses {
-            self.slots.paused_until.clear();
-        }
+        self.slots.end_pauses_of(&wake.resumed_lanes);
         self.end_pauses_of_woken();
         self.poll(context);
     }

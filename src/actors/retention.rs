@@ -74,7 +74,7 @@ impl Reactor for RetentionSweeper {
     }
 
     /// Sweeps are not urgent: the reactor's own timer is enough.
-    async fn changed(&mut self) -> bool {
+    async fn changed(&mut self) -> Vec<String> {
         std::future::pending().await
     }
 }

@@ -187,7 +187,7 @@ impl Reactor for UsageRecorder {
     }
 
     /// Counts are not urgent: the reactor's own timer is enough.
-    async fn changed(&mut self) -> bool {
+    async fn changed(&mut self) -> Vec<String> {
         std::future::pending().await
     }
 }

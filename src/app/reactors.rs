@@ -6,16 +6,17 @@ use std::time::Duration;
 use actix::Arbiter;
 
 use super::StartError;
-use super::vendors::{GatewayVendor, VendorSet};
+use super::vendors::{GatewayVendors, VendorSet};
 use crate::actors::callback_dispatcher::{CallbackDeps, CallbackDispatcher};
 use crate::actors::input_fetcher::InputFetcher;
-use crate::actors::music_vendor::GuardedMusicVendor;
+use crate::actors::music_vendor::MusicPool;
 use crate::actors::poller::{Poller, VendorState};
 use crate::actors::reactor::{ReactorOptions, spawn_supervised};
 use crate::actors::retention::RetentionSweeper;
 use crate::actors::system::Dispatch;
 use crate::actors::task_progress::TaskProgress;
 use crate::actors::usage_counters::{UsageCounters, UsageRecorder};
+use crate::actors::vendor_cancellations::{VendorCancellations, VendorCanceller};
 use crate::actors::vendor_webhooks::VendorWebhooks;
 use crate::config::Settings;
 use crate::domain::image::INPUT_BYTES_MAX;
@@ -59,8 +60,10 @@ pub(super) struct Reactors {
     usage_recorder: UsageRecorder,
     /// Observable state of the vendors.
     pub vendors: Vec<VendorState>,
-    /// Music vendor; used directly, not by a reactor.
-    pub music_vendor: GuardedMusicVendor,
+    /// Music vendors; used directly, not by a reactor.
+    pub music_pool: MusicPool,
+    /// Passes cancellations on to vendors.
+    pub cancellations: VendorCancellations,
     /// Progress of their tasks.
     pub task_progress: TaskProgress,
 }
@@ -146,19 +149,20 @@ impl Reactors {
             .with_video_fetcher(footage_fetcher, &public_url)
             .with_daily_bytes(daily_bytes);
 
-        let pollers = [vendor_set.image, vendor_set.video].map(
-            |GatewayVendor { vendor, identity, jobs, poller_options, reactor_options }| {
-                let models = models.clone();
-                let inputs = inputs.clone();
-                let poller = Poller::new(dispatch.clone(), models, environment.clone(), vendor, inputs, poller_options);
-                let poller = poller.with_identity(identity).with_jobs(jobs);
-                (poller.with_webhooks(webhooks.clone()).with_task_progress(task_progress.clone()), reactor_options)
-            },
-        );
+        let cancellations = VendorCancellations::default();
+        let polled_vendors = vendor_set.image.vendors.iter().chain(&vendor_set.video.vendors);
+        let canceller = VendorCanceller::new(cancellations.clone(), polled_vendors, environment.clone());
 
-        let music_vendor = vendor_set.music_vendor;
-        let vendors =
-            pollers.iter().map(|(poller, _)| poller.vendor_state()).chain([music_vendor.vendor_state()]).collect();
+        let pollers = [vendor_set.image, vendor_set.video].map(|GatewayVendors { vendors, options }| {
+            let models = models.clone();
+            let inputs = inputs.clone();
+            let poller = Poller::new(dispatch.clone(), models, environment.clone(), vendors, inputs, options);
+            let poller = poller.with_webhooks(webhooks.clone()).with_task_progress(task_progress.clone());
+            poller.with_cancellations(cancellations.clone())
+        });
+
+        let music_pool = vendor_set.music_pool;
+        let vendors = pollers.iter().flat_map(Poller::vendor_states).chain(music_pool.vendor_states()).collect();
 
         arbiter.spawn(async move {
             lower_priority(BackgroundWork::OutboundCalls);
@@ -166,9 +170,11 @@ impl Reactors {
             let sweeper = RetentionSweeper::new(store.clone(), models.clone(), environment.clone(), retention);
             spawn_supervised(sweeper, ReactorOptions { concurrency: 1, lane: 1 }, environment.clone());
 
-            for (poller, reactor_options) in pollers {
+            for poller in pollers {
+                let reactor_options = poller.reactor_options();
                 spawn_supervised(poller, reactor_options, environment.clone());
             }
+            spawn_supervised(canceller, VendorCanceller::OPTIONS, environment.clone());
 
             let per_account = (concurrency / 4 * 3).max(per_receiver + 1);
             let callback_deps = CallbackDeps { sender, tracer, store, keyring, public_url };
@@ -180,7 +186,7 @@ impl Reactors {
             spawn_supervised(recorder, ReactorOptions { concurrency: 1, lane: 1 }, environment);
         });
 
-        Self { arbiter, usage_recorder, vendors, music_vendor, task_progress }
+        Self { arbiter, usage_recorder, vendors, music_pool, cancellations, task_progress }
     }
 
     /// Records the counts, then waits for the reactors, but not for jobs in progress: those are repeated after the next

@@ -1,5 +1,6 @@
-//! Selects and configures the vendor of each gateway.
+//! Creates and configures the vendors of each gateway.
 
+use std::fmt::Display;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -7,16 +8,17 @@ use std::time::Duration;
 
 use super::StartError;
 use super::reactors::{FETCHED_BYTES_MAX, address_rules};
-use crate::actors::music_vendor::GuardedMusicVendor;
+use crate::actors::music_vendor::{MusicPool, PoolMusicVendor};
 use crate::actors::poller::backoff::Backoff;
 use crate::actors::poller::breaker::BreakerOptions;
-use crate::actors::poller::{LANES, PollerOptions};
-use crate::actors::reactor::ReactorOptions;
+use crate::actors::poller::{PollerOptions, PoolVendor, PoolVendorOptions};
 use crate::actors::vendor_webhooks::VendorWebhooks;
-use crate::config::{RecoverySetting, Secret, Settings, VendorProfile, VendorSelection, VendorSettings};
+use crate::config::{
+    MusicVendorSettings, RecoverySetting, Secret, Settings, VendorProfile, VendorSelection, VendorSettings,
+};
 use crate::domain::ids::TaskId;
 use crate::domain::image::INPUT_BYTES_MAX;
-use crate::domain::task::{Gateway, JobFilter, RecordedVendor};
+use crate::domain::task::{Gateway, RecordedVendor};
 use crate::domain::value::Text;
 use crate::domain::video::Clip;
 use crate::environment::Environment;
@@ -40,39 +42,32 @@ use crate::vendors::traced_vendor::TracedVendor;
 use crate::vendors::webhook_ticket::{PURPOSE, WebhookTicketKey};
 use crate::vendors::{SubmissionRecovery, Vendor};
 
-/// Maximum number of tasks in a built-in engine, and of inputs fetched for it.
-const BUILT_IN_CONCURRENCY: usize = 256;
-
-/// Vendor of one gateway with its options.
-pub(super) struct GatewayVendor {
-    pub vendor: Arc<dyn Vendor>,
-    pub identity: RecordedVendor,
-    /// Jobs that the vendor takes.
-    pub jobs: JobFilter,
-    pub poller_options: PollerOptions,
-    pub reactor_options: ReactorOptions,
+/// Vendors of one gateway, in order of configuration.
+pub(super) struct GatewayVendors {
+    pub vendors: Vec<PoolVendor>,
+    pub options: PollerOptions,
 }
 
 /// Vendors of all gateways.
 pub(super) struct VendorSet {
-    pub image: GatewayVendor,
-    pub video: GatewayVendor,
-    pub music_vendor: GuardedMusicVendor,
+    pub image: GatewayVendors,
+    pub video: GatewayVendors,
+    pub music_pool: MusicPool,
 }
 
 impl VendorSet {
     /// Adds spans to the calls, if tracing is on.
     pub(super) fn with_tracing(mut self, tracer: &Tracer) -> Self {
         if tracer.is_enabled() {
-            for gateway_vendor in [&mut self.image, &mut self.video] {
-                gateway_vendor.vendor = Arc::new(TracedVendor::new(Arc::clone(&gateway_vendor.vendor), tracer.clone()));
+            for pooled in self.image.vendors.iter_mut().chain(&mut self.video.vendors) {
+                pooled.vendor = Arc::new(TracedVendor::new(Arc::clone(&pooled.vendor), tracer.clone()));
             }
         }
         self
     }
 }
 
-/// Returns for each gateway the remote vendor, if configured, or the built-in engine. Their calls are measured.
+/// Returns the configured vendors of each gateway. Their calls are measured.
 pub(super) fn build_vendors(
     settings: &Settings,
     store: &MediaStore,
@@ -80,15 +75,12 @@ pub(super) fn build_vendors(
     (models, metrics): (&ReadModels, &Metrics),
     environment: &Environment,
 ) -> Result<VendorSet, StartError> {
-    let is_job_wanted = is_wanted(models);
-    let mut image = image_vendor(settings, store.clone(), key, &is_job_wanted, environment)?;
-    let mut video = video_vendor(settings, store.clone(), key, &is_job_wanted, environment)?;
-
-    for gateway_vendor in [&mut image, &mut video] {
-        gateway_vendor.vendor = Arc::new(MeteredVendor::new(Arc::clone(&gateway_vendor.vendor), metrics.clone()));
-    }
-
-    Ok(VendorSet { image, video, music_vendor: music_vendor(settings, environment, metrics)? })
+    let builder = VendorBuilder { settings, store, key, metrics, environment, is_job_wanted: is_wanted(models) };
+    Ok(VendorSet {
+        image: builder.gateway_vendors(Gateway::Image, &settings.image_vendors)?,
+        video: builder.gateway_vendors(Gateway::Video, &settings.video_vendors)?,
+        music_pool: builder.music_pool()?,
+    })
 }
 
 /// Returns a check that lets built-in engines skip jobs of ended tasks. The key of a job is the id of its task.
@@ -106,100 +98,140 @@ fn webhook_ticket_key(key: &UploadKey) -> WebhookTicketKey {
     WebhookTicketKey::new(key.derive_key(PURPOSE))
 }
 
-fn image_vendor(
-    settings: &Settings,
-    store: MediaStore,
-    key: &UploadKey,
-    is_job_wanted: &IsJobWanted,
-    environment: &Environment,
-) -> Result<GatewayVendor, StartError> {
-    let vendor_settings = only_vendor(&settings.image_vendors);
-    let Some(url) = &vendor_settings.url else {
-        let poller_options = PollerOptions::built_in(Gateway::Image, settings.tasks.deadline);
-        let poller_options = PollerOptions { slots: vendor_settings.slots.unwrap_or(usize::MAX), ..poller_options };
-        return Ok(GatewayVendor {
-            vendor: built_in_image_vendor(settings, store, is_job_wanted),
-            identity: identity(&vendor_settings.selection, None),
-            jobs: vendor_settings.jobs.clone(),
-            poller_options,
-            reactor_options: reactor_options(BUILT_IN_CONCURRENCY),
-        });
-    };
-
-    let failed = |error: &dyn std::fmt::Display| StartError::part("the image vendor", error);
-    let profile = remote_profile(&vendor_settings.selection).map_err(|error| failed(&error))?;
-    let client = VendorClient::new(&endpoint(url, vendor_settings, &profile)).map_err(|error| failed(&error))?;
-    let fetcher =
-        result_fetcher(settings, vendor_settings, INPUT_BYTES_MAX, environment).map_err(|error| failed(&error))?;
-    let identity = identity(&vendor_settings.selection, Some(&profile));
-    let options = remote_options(Gateway::Image, settings, vendor_settings, (key, is_job_wanted));
-    let vendor = Arc::new(ProfileVendor::new(profile, client, options, store, fetcher, environment.clone()));
-    let poller_options =
-        poller_options(Gateway::Image, vendor_settings.slots.unwrap_or(usize::MAX), settings, vendor_settings);
-
-    Ok(GatewayVendor {
-        vendor,
-        identity,
-        jobs: vendor_settings.jobs.clone(),
-        poller_options,
-        reactor_options: reactor_options(vendor_settings.concurrency),
-    })
+/// Creates vendors from their settings.
+struct VendorBuilder<'a> {
+    settings: &'a Settings,
+    store: &'a MediaStore,
+    key: &'a UploadKey,
+    metrics: &'a Metrics,
+    environment: &'a Environment,
+    is_job_wanted: IsJobWanted,
 }
 
-fn video_vendor(
-    settings: &Settings,
-    store: MediaStore,
-    key: &UploadKey,
-    is_job_wanted: &IsJobWanted,
-    environment: &Environment,
-) -> Result<GatewayVendor, StartError> {
-    let vendor_settings = only_vendor(&settings.video_vendors);
-    let Some(url) = &vendor_settings.url else {
-        let poller_options = PollerOptions::built_in(Gateway::Video, settings.tasks.deadline);
-        let poller_options =
-            PollerOptions { slots: vendor_settings.slots.unwrap_or(settings.video.slots), ..poller_options };
-        let vendor = Arc::new(LocalVideo::new(
-            store,
-            LocalVideoOptions::default(),
-            Some(Arc::new(bed)),
-            Arc::clone(is_job_wanted),
-        ));
-        return Ok(GatewayVendor {
-            vendor,
-            identity: identity(&vendor_settings.selection, None),
+impl VendorBuilder<'_> {
+    fn gateway_vendors(&self, gateway: Gateway, vendors: &[VendorSettings]) -> Result<GatewayVendors, StartError> {
+        let vendors = vendors.iter().map(|vendor_settings| self.pool_vendor(gateway, vendor_settings));
+        let options = PollerOptions::new(gateway, self.settings.tasks.deadline);
+        Ok(GatewayVendors { vendors: vendors.collect::<Result<_, _>>()?, options })
+    }
+
+    /// Returns a vendor of images or videos: the remote one, if it has a URL, or the built-in engine.
+    fn pool_vendor(&self, gateway: Gateway, vendor_settings: &VendorSettings) -> Result<PoolVendor, StartError> {
+        let selection = &vendor_settings.selection;
+        let (vendor, profile): (Arc<dyn Vendor>, _) = match &vendor_settings.url {
+            Some(url) => {
+                let part = if gateway == Gateway::Video { "a video vendor" } else { "an image vendor" };
+                let failed = |error: &dyn Display| failed_vendor(part, selection, error);
+                let profile = remote_profile(selection).map_err(|error| failed(&error))?;
+                let client = VendorClient::new(&endpoint(url, vendor_settings, &profile));
+                let client = client.map_err(|error| failed(&error))?;
+                let vendor = self.remote_vendor(gateway, client, vendor_settings, &profile);
+                (vendor.map_err(|error| failed(&error))?, Some(profile))
+            }
+            None => (self.built_in_vendor(gateway), None),
+        };
+        let vendor = MeteredVendor::new(vendor, selection.name.clone(), self.metrics.clone());
+
+        let options = match &profile {
+            Some(_) => remote_pool_options(vendor_settings),
+            None => PoolVendorOptions::built_in(),
+        };
+        let default_slots = (gateway == Gateway::Video).then_some(self.settings.video.slots);
+        Ok(PoolVendor {
+            vendor: Arc::new(vendor),
+            identity: identity(selection, profile.as_deref()),
             jobs: vendor_settings.jobs.clone(),
-            poller_options,
-            reactor_options: reactor_options(BUILT_IN_CONCURRENCY),
+            priority: selection.priority,
+            weight: selection.weight,
+            options: PoolVendorOptions { slots: vendor_settings.slots.or(default_slots), ..options },
+        })
+    }
+
+    fn remote_vendor(
+        &self,
+        gateway: Gateway,
+        client: VendorClient,
+        vendor_settings: &VendorSettings,
+        profile: &Arc<Profile>,
+    ) -> Result<Arc<dyn Vendor>, ClientSetupError> {
+        let result_bytes = if gateway == Gateway::Video { Clip::BYTES_MAX } else { INPUT_BYTES_MAX };
+        let fetcher = result_fetcher(self.settings, vendor_settings, result_bytes, self.environment)?;
+        let options = remote_options(gateway, self.settings, vendor_settings, (self.key, &self.is_job_wanted));
+        let (store, environment) = (self.store.clone(), self.environment.clone());
+        Ok(Arc::new(ProfileVendor::new(Arc::clone(profile), client, options, store, fetcher, environment)))
+    }
+
+    fn built_in_vendor(&self, gateway: Gateway) -> Arc<dyn Vendor> {
+        let (store, is_job_wanted) = (self.store.clone(), Arc::clone(&self.is_job_wanted));
+        if gateway == Gateway::Video {
+            let options = LocalVideoOptions::default();
+            return Arc::new(LocalVideo::new(store, options, Some(Arc::new(bed)), is_job_wanted));
+        }
+        let kilopixels_max = u32::try_from(self.settings.local_image.pixel_budget / 1000).unwrap_or(u32::MAX);
+        let options = LocalImageOptions { kilopixels_max, ..LocalImageOptions::default() };
+        Arc::new(LocalImage::new(store, options, is_job_wanted))
+    }
+
+    fn music_pool(&self) -> Result<MusicPool, StartError> {
+        let vendors = self.settings.music_vendors.iter().map(|vendor_settings| self.music_vendor(vendor_settings));
+        Ok(MusicPool::new(vendors.collect::<Result<_, _>>()?, self.environment.clone()))
+    }
+
+    /// Returns a vendor of music: the remote one, if it has a URL, or the built-in engine with as many threads as HTTP
+    /// workers.
+    fn music_vendor(&self, vendor_settings: &MusicVendorSettings) -> Result<PoolMusicVendor, StartError> {
+        let selection = &vendor_settings.selection;
+        let workers = self.settings.workers;
+        let (vendor, profile): (Arc<dyn MusicVendor>, _) = match &vendor_settings.url {
+            Some(url) => {
+                let failed = |error: &dyn Display| failed_vendor("a music vendor", selection, error);
+                let profile = remote_profile(selection).map_err(|error| failed(&error))?;
+                let endpoint = music_endpoint(url, vendor_settings, &profile);
+                let client = VendorClient::new(&endpoint).map_err(|error| failed(&error))?;
+                let missing = || failed(&"its profile has no music");
+                let vendor = self.remote_music(client, vendor_settings, &profile).ok_or_else(missing)?;
+                (Arc::new(vendor), Some(profile))
+            }
+            None => {
+                let threads = if workers == 0 { available_parallelism().map_or(1, NonZero::get) } else { workers };
+                (Arc::new(LocalMusic::new(threads)), None)
+            }
+        };
+
+        let breaker = profile.as_ref().map(|_| {
+            let MusicVendorSettings { breaker_failures, breaker_pause, breaker_pause_max, .. } = vendor_settings;
+            breaker_options(*breaker_failures, *breaker_pause, *breaker_pause_max)
         });
-    };
+        Ok(PoolMusicVendor {
+            vendor: Arc::new(MeteredVendor::new(vendor, selection.name.clone(), self.metrics.clone())),
+            identity: identity(selection, profile.as_deref()),
+            priority: selection.priority,
+            weight: selection.weight,
+            slots: vendor_settings.slots,
+            breaker,
+        })
+    }
 
-    let failed = |error: &dyn std::fmt::Display| StartError::part("the video vendor", error);
-    let profile = remote_profile(&vendor_settings.selection).map_err(|error| failed(&error))?;
-    let client = VendorClient::new(&endpoint(url, vendor_settings, &profile)).map_err(|error| failed(&error))?;
-    let fetcher =
-        result_fetcher(settings, vendor_settings, Clip::BYTES_MAX, environment).map_err(|error| failed(&error))?;
-    let identity = identity(&vendor_settings.selection, Some(&profile));
-    let options = remote_options(Gateway::Video, settings, vendor_settings, (key, is_job_wanted));
-    let vendor = Arc::new(ProfileVendor::new(profile, client, options, store, fetcher, environment.clone()));
-    let poller_options = poller_options(
-        Gateway::Video,
-        vendor_settings.slots.unwrap_or(settings.video.slots),
-        settings,
-        vendor_settings,
-    );
-
-    Ok(GatewayVendor {
-        vendor,
-        identity,
-        jobs: vendor_settings.jobs.clone(),
-        poller_options,
-        reactor_options: reactor_options(vendor_settings.concurrency),
-    })
+    /// Returns the remote vendor of music; `None` if its profile has no music.
+    fn remote_music(
+        &self,
+        client: VendorClient,
+        vendor_settings: &MusicVendorSettings,
+        profile: &Arc<Profile>,
+    ) -> Option<ProfileMusic> {
+        let options = ProfileMusicOptions {
+            name: vendor_settings.selection.name.clone(),
+            key_header: unless_shipped(&vendor_settings.selection, &vendor_settings.key_header),
+            line_timeout: vendor_settings.line_timeout,
+            line_bytes: usize::try_from(vendor_settings.line_bytes).unwrap_or(usize::MAX),
+            api_key: vendor_settings.api_key.as_ref().map(|key| key.expose().to_owned()),
+        };
+        ProfileMusic::new(Arc::clone(profile), client, options, self.environment.clone())
+    }
 }
 
-/// Returns the vendor of a medium; the check of the settings admits one.
-fn only_vendor<V>(vendors: &[V]) -> &V {
-    vendors.first().expect("the settings contain at least the built-in engine")
+fn failed_vendor(part: &'static str, selection: &VendorSelection, error: &dyn Display) -> StartError {
+    StartError::part(part, &format!("{}: {error}", selection.name))
 }
 
 /// Returns the identity of a vendor, as it is recorded with each submission. The built-in engine has no profile.
@@ -225,66 +257,6 @@ pub(super) fn result_fetcher(
     Ok(Fetcher::new(client, FETCHED_BYTES_MAX))
 }
 
-/// Returns the music vendor: the remote one, if configured, or the built-in engine with as many threads as HTTP
-/// workers.
-fn music_vendor(
-    settings: &Settings,
-    environment: &Environment,
-    metrics: &Metrics,
-) -> Result<GuardedMusicVendor, StartError> {
-    let metered = |vendor: Arc<dyn MusicVendor>| Arc::new(MeteredVendor::new(vendor, metrics.clone()));
-    let vendor_settings = only_vendor(&settings.music_vendors);
-    let Some(url) = &vendor_settings.url else {
-        let threads =
-            if settings.workers == 0 { available_parallelism().map_or(1, NonZero::get) } else { settings.workers };
-        return Ok(GuardedMusicVendor::new(metered(Arc::new(LocalMusic::new(threads))), None, environment.clone()));
-    };
-
-    let profile =
-        remote_profile(&vendor_settings.selection).map_err(|error| StartError::part("the music vendor", &error))?;
-    let endpoint = VendorEndpoint {
-        base: url.clone(),
-        auth: auth(&vendor_settings.selection, &profile, &vendor_settings.auth_header),
-        api_key: vendor_settings.api_key.as_ref().map(|key| key.expose().to_owned()),
-        connect_timeout: vendor_settings.connect_timeout,
-        submit_timeout: vendor_settings.line_timeout,
-        poll_timeout: vendor_settings.line_timeout,
-        download_timeout: vendor_settings.line_timeout,
-    };
-
-    let client = VendorClient::new(&endpoint).map_err(|error| StartError::part("the music vendor", &error))?;
-    let options = ProfileMusicOptions {
-        name: vendor_settings.selection.name.clone(),
-        key_header: unless_shipped(&vendor_settings.selection, &vendor_settings.key_header),
-        line_timeout: vendor_settings.line_timeout,
-        line_bytes: usize::try_from(vendor_settings.line_bytes).unwrap_or(usize::MAX),
-        api_key: endpoint.api_key,
-    };
-
-    let missing = || StartError::part("the music vendor", &"its profile has no music");
-    let vendor = Arc::new(ProfileMusic::new(profile, client, options, environment.clone()).ok_or_else(missing)?);
-
-    Ok(GuardedMusicVendor::new(
-        metered(vendor),
-        Some(breaker_options(
-            vendor_settings.breaker_failures,
-            vendor_settings.breaker_pause,
-            vendor_settings.breaker_pause_max,
-        )),
-        environment.clone(),
-    ))
-}
-
-fn reactor_options(lane: usize) -> ReactorOptions {
-    ReactorOptions { concurrency: LANES * lane, lane }
-}
-
-fn built_in_image_vendor(settings: &Settings, store: MediaStore, is_job_wanted: &IsJobWanted) -> Arc<dyn Vendor> {
-    let kilopixels_max = u32::try_from(settings.local_image.pixel_budget / 1000).unwrap_or(u32::MAX);
-    let options = LocalImageOptions { kilopixels_max, ..LocalImageOptions::default() };
-    Arc::new(LocalImage::new(store, options, Arc::clone(is_job_wanted)))
-}
-
 pub(super) fn endpoint(url: &str, settings: &VendorSettings, profile: &Profile) -> VendorEndpoint {
     VendorEndpoint {
         base: url.to_owned(),
@@ -294,6 +266,18 @@ pub(super) fn endpoint(url: &str, settings: &VendorSettings, profile: &Profile) 
         submit_timeout: settings.submit_timeout,
         poll_timeout: settings.poll_timeout,
         download_timeout: settings.result_timeout,
+    }
+}
+
+fn music_endpoint(url: &str, settings: &MusicVendorSettings, profile: &Profile) -> VendorEndpoint {
+    VendorEndpoint {
+        base: url.to_owned(),
+        auth: auth(&settings.selection, profile, &settings.auth_header),
+        api_key: settings.api_key.as_ref().map(|key| key.expose().to_owned()),
+        connect_timeout: settings.connect_timeout,
+        submit_timeout: settings.line_timeout,
+        poll_timeout: settings.line_timeout,
+        download_timeout: settings.line_timeout,
     }
 }
 
@@ -356,17 +340,10 @@ fn remote_options(
     }
 }
 
-fn poller_options(
-    gateway: Gateway,
-    slots: usize,
-    settings: &Settings,
-    vendor_settings: &VendorSettings,
-) -> PollerOptions {
-    PollerOptions {
-        gateway,
-        slots,
-        deadline: settings.tasks.deadline,
-        deadline_off_peak: PollerOptions::OFF_PEAK_DEADLINE,
+fn remote_pool_options(vendor_settings: &VendorSettings) -> PoolVendorOptions {
+    PoolVendorOptions {
+        slots: vendor_settings.slots,
+        concurrency: vendor_settings.concurrency,
         poll: Backoff { min: vendor_settings.poll_min, max: vendor_settings.poll_max.max(vendor_settings.poll_min) },
         retry: Backoff {
             min: vendor_settings.retry_min,

@@ -333,16 +333,22 @@ mod tests {
     }
 
     #[test]
-    fn names_of_vendors_are_unique_and_a_medium_has_one_vendor() {
+    fn names_of_vendors_are_unique_and_a_medium_has_one_built_in_engine() {
         let video = STUDIO.replace("image]]", "video]]").replace("jobs = ['image-upscaler']", "jobs = ['extend']");
         let video = video.replace("studio-1", "studio_1").replace("{ engine = ['illusio'] }", "{ bgm = [true] }");
         let image = STUDIO.replace("except = { engine = ['illusio'] }\n", "");
         let second = "[[vendors.image]]\nname = 'b'\nurl = 'http://b'\n";
-        let problems = builder().file(&format!("{image}{second}{video}")).problems();
+        let engine = |name| format!("[[vendors.image]]\nname = '{name}'\nprofile = 'builtin'\n");
+        let (first_engine, second_engine) = (engine("c"), engine("d"));
+        let pool = builder().file(&format!("{image}{second}{first_engine}")).configuration().settings;
+        assert_eq!(pool.image_vendors.len(), 3);
+
+        let problems = builder().file(&format!("{image}{second}{first_engine}{second_engine}{video}")).problems();
         for expected in [
             "vendors.video[1].name = \"studio_1\"",
             "unique among all vendors, but vendors.image[1]",
-            "vendors.image[2].name = \"b\"",
+            "vendors.image[4].profile = \"builtin\"",
+            "another profile, because vendors.image[3] is the built-in engine already",
         ] {
             assert!(problems.contains(expected), "{expected}\nnot in\n{problems}");
         }

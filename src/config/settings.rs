@@ -15,7 +15,7 @@ use super::setting_kinds::{
 };
 use super::source::{SettingEntry, SettingLayers, SettingSource};
 use super::telemetry::TelemetrySettings;
-use super::vendor::{MusicVendorSettings, VendorSettings, reject_repeated_names};
+use super::vendor::{MusicVendorSettings, VendorSettings, check_vendor_lists};
 use crate::domain::task::Gateway;
 use crate::http::server::WORKERS_MAX;
 use crate::telemetry::{ClientAddressDetail, LogFilter, LogFormat};
@@ -227,7 +227,7 @@ impl Settings {
         layers.drop_replaced_tables();
         let mut reader = SettingsReader(layers);
         let settings = reader.settings();
-        reject_repeated_names(&mut reader, &settings);
+        check_vendor_lists(&mut reader, &settings);
         let SettingsReader(SettingLayers { entries, problems }) = reader;
         if problems.is_empty() { Ok((settings, entries)) } else { Err(ConfigProblems(problems)) }
     }

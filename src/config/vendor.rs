@@ -135,15 +135,6 @@ pub enum RecoverySetting {
     Nothing,
 }
 
-/// Returns the name of a medium in settings.
-const fn medium(gateway: Gateway) -> &'static str {
-    match gateway {
-        Gateway::Image => "image",
-        Gateway::Video => "video",
-        Gateway::Music => "music",
-    }
-}
-
 impl VendorSelection {
     /// Reads the selection of the vendor `item`, the key of a list item or of the single table, with its URL. Without a
     /// URL, the single table stands for the built-in engine.
@@ -216,24 +207,22 @@ impl VendorSelection {
             described => described.load().is_some_and(|described| !described.serves_gateway(gateway)),
         };
         if is_other_medium {
-            reader.reject(key, &format!("a profile with jobs of this medium, {}", medium(gateway)));
+            reader.reject(key, &format!("a profile with jobs of this medium, {}", gateway.name()));
         }
         profile
     }
 
     fn default_name(gateway: Gateway, profile: &VendorProfile) -> String {
         let place = if *profile == VendorProfile::BuiltIn { "local" } else { "remote" };
-        format!("{place}-{}", medium(gateway))
+        format!("{place}-{}", gateway.name())
     }
 }
 
 impl VendorSettings {
     /// Reads the vendors of a medium.
     pub(super) fn read_all(reader: &mut SettingsReader, gateway: Gateway) -> Vec<Self> {
-        let items = reader.items(&format!("vendors.{}", medium(gateway)));
-        let vendors: Vec<_> = items.iter().map(|item| Self::read_checked(reader, gateway, item)).collect();
-        reject_further_vendors(reader, &items);
-        vendors
+        let items = reader.items(&format!("vendors.{}", gateway.name()));
+        items.iter().map(|item| Self::read_checked(reader, gateway, item)).collect()
     }
 
     fn read_checked(reader: &mut SettingsReader, gateway: Gateway, item: &str) -> Self {
@@ -299,6 +288,8 @@ pub struct MusicVendorSettings {
     pub api_key: Option<Secret>,
     pub auth_header: String,
     pub key_header: String,
+    /// Maximum number of concurrent streams of the vendor; `None`: unlimited.
+    pub slots: Option<usize>,
     pub connect_timeout: Duration,
     /// Timeout between two lines, and before the first one.
     pub line_timeout: Duration,
@@ -313,9 +304,7 @@ impl MusicVendorSettings {
     /// Reads the vendors of music.
     pub(super) fn read_all(reader: &mut SettingsReader) -> Vec<Self> {
         let items = reader.items("vendors.music");
-        let vendors: Vec<_> = items.iter().map(|item| Self::read_checked(reader, item)).collect();
-        reject_further_vendors(reader, &items);
-        vendors
+        items.iter().map(|item| Self::read_checked(reader, item)).collect()
     }
 
     fn read_checked(reader: &mut SettingsReader, item: &str) -> Self {
@@ -338,6 +327,7 @@ impl MusicVendorSettings {
             api_key: reader.read(&key("api_key"), &credential()),
             auth_header: reader.read(&key("auth_header"), &header_name()),
             key_header: reader.read(&key("key_header"), &header_name()),
+            slots: Some(reader.read(&key("slots"), &integer(0, 65_536))).filter(|slots| *slots > 0),
             connect_timeout: reader.read(&key("connect_timeout"), &duration("10ms", "1h")),
             line_timeout: reader.read(&key("line_timeout"), &duration("10ms", "1h")),
             line_bytes: reader.read(&key("line_bytes"), &size("4KiB", "64MiB")),
@@ -348,16 +338,9 @@ impl MusicVendorSettings {
     }
 }
 
-/// Rejects all vendors of a medium but the first, because tasks are not distributed yet.
-fn reject_further_vendors(reader: &mut SettingsReader, items: &[String]) {
-    for item in items.iter().skip(1) {
-        reader.reject(&format!("{item}.name"), "absent, because this release supports one vendor for each medium");
-    }
-}
-
-/// Rejects names that several vendors have, also if they differ only in `-` and `_`, which environment variables do
-/// not distinguish.
-pub(super) fn reject_repeated_names(reader: &mut SettingsReader, settings: &Settings) {
+/// Checks the vendors of all media together: their names are unique, also if they differ only in `-` and `_`, which
+/// environment variables do not distinguish, and each medium has one built-in engine at most.
+pub(super) fn check_vendor_lists(reader: &mut SettingsReader, settings: &Settings) {
     let media = [
         (Gateway::Image, settings.image_vendors.iter().map(|vendor| &vendor.selection).collect::<Vec<_>>()),
         (Gateway::Video, settings.video_vendors.iter().map(|vendor| &vendor.selection).collect()),
@@ -366,8 +349,17 @@ pub(super) fn reject_repeated_names(reader: &mut SettingsReader, settings: &Sett
 
     let mut seen: Vec<(String, String)> = Vec::new();
     for (gateway, vendors) in media {
-        let items = reader.items(&format!("vendors.{}", medium(gateway)));
+        let items = reader.items(&format!("vendors.{}", gateway.name()));
+        let mut engine: Option<String> = None;
         for (item, vendor) in items.into_iter().zip(vendors) {
+            if vendor.profile == VendorProfile::BuiltIn {
+                if let Some(first) = &engine {
+                    let allowed = format!("another profile, because {first} is the built-in engine already");
+                    reader.reject(&format!("{item}.profile"), &allowed);
+                }
+                engine.get_or_insert_with(|| item.clone());
+            }
+
             let name = vendor.name.replace('-', "_");
             match seen.iter().find(|(seen_name, _)| *seen_name == name) {
                 Some((_, first)) => {

@@ -57,6 +57,14 @@ pub enum TaskStage {
     Failed { failure: TaskFailure },
 }
 
+impl TaskStage {
+    /// Returns `true` if a vendor has, or may have, the job: it then uses one of the vendor's slots.
+    #[must_use]
+    pub const fn is_at_vendor(&self) -> bool {
+        matches!(self, Self::Submitting { .. } | Self::InProgress { .. })
+    }
+}
+
 /// A task that exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRecord {
@@ -145,8 +153,7 @@ event_enum! {
         TaskSubmitted(Submission),
         /// The inputs given as URLs were stored, in the order in which the work lists them.
         InputsFetched { inputs: Vec<Picture> },
-        /// A vendor call is about to start; recorded before the call. Music, and tasks of earlier releases, do not name
-        /// the vendor.
+        /// A vendor call is about to start; recorded before the call. Tasks of earlier releases do not name the vendor.
         SubmissionStarted { attempt: u32, key: VendorKey, vendor: Option<RecordedVendor> },
         /// The vendor accepted the job.
         VendorAccepted { reference: VendorReference },

@@ -9,11 +9,12 @@ use actix_web::web::Data;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::actors::music_vendor::GuardedMusicVendor;
+use crate::actors::music_vendor::MusicPool;
 use crate::actors::poller::VendorState;
 use crate::actors::system::Dispatch;
 use crate::actors::task_progress::TaskProgress;
 use crate::actors::usage_counters::UsageCounters;
+use crate::actors::vendor_cancellations::VendorCancellations;
 use crate::actors::vendor_webhooks::VendorWebhooks;
 use crate::audit::Audit;
 use crate::disk_space::{DiskSpace, StorageState};
@@ -96,8 +97,10 @@ pub struct Services {
     pub webhook_key: String,
     /// Receives vendor webhooks.
     pub vendor_webhooks: VendorWebhooks,
-    /// Vendor of the music gateway.
-    pub music_vendor: GuardedMusicVendor,
+    /// Passes cancellations on to vendors.
+    pub vendor_cancellations: VendorCancellations,
+    /// Vendors of the music gateway.
+    pub music_pool: MusicPool,
     /// State of each vendor, for operators.
     pub vendors: Vec<VendorState>,
     /// Progress of the running vendor tasks.

@@ -278,10 +278,13 @@ impl ReadModels {
     ///
     /// # Errors
     /// If the stream cannot be read.
-    pub async fn was_submitted_to_vendor(&self, id: TaskId) -> Result<bool, ReadError> {
+    pub async fn was_made_by_vendor(&self, id: TaskId) -> Result<bool, ReadError> {
         let history = self.read_task_events(id).await?;
-        let is_submission = |event: &TaskEvent| matches!(event, TaskEvent::SubmissionStarted { .. });
-        Ok(history.iter().filter_map(|recorded| recorded.event.downcast::<TaskEvent>()).any(is_submission))
+        let mut events = history.iter().rev().filter_map(|recorded| recorded.event.downcast::<TaskEvent>());
+        // The last start counts: a vendor that did not take the music may be followed by the built-in engine.
+        let last_start =
+            events.find(|event| matches!(event, TaskEvent::SubmissionStarted { .. } | TaskEvent::WorkBegan));
+        Ok(matches!(last_start, Some(TaskEvent::SubmissionStarted { .. })))
     }
 
     async fn read_task_events(&self, id: TaskId) -> Result<Vec<RecordedEvent>, ReadError> {

@@ -63,6 +63,15 @@ impl TaskQueueRank {
     }
 }
 
+/// Unfinished tasks of a vendor.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct VendorTaskCount {
+    /// Tasks that the vendor has, or may have.
+    pub tasks: usize,
+    /// Those of them that use a slot.
+    pub in_slots: usize,
+}
+
 /// The tasks in memory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tasks {
@@ -194,6 +203,31 @@ impl Tasks {
     /// by submission.
     pub fn unfinished(&self, gateway: Gateway) -> impl Iterator<Item = (TaskId, &TaskEntry)> {
         self.queued_ids(gateway).filter_map(|id| Some((id, self.by_id.get(&id)?)))
+    }
+
+    /// Counts the unfinished tasks of a gateway by the name of the vendor that has, or may have, them. Tasks whose
+    /// vendor is not recorded are not counted.
+    #[must_use]
+    pub fn count_by_vendor(&self, gateway: Gateway) -> HashMap<String, VendorTaskCount> {
+        let mut counts = HashMap::<String, VendorTaskCount>::new();
+        for (_, entry) in self.unfinished(gateway) {
+            let recorded = entry.record.vendor.as_ref().and_then(|vendor| vendor.recorded.as_ref());
+            let Some(recorded) = recorded else { continue };
+            let count = match counts.get_mut(recorded.name.as_str()) {
+                Some(count) => count,
+                None => counts.entry(recorded.name.to_string()).or_default(),
+            };
+            count.tasks += 1;
+            count.in_slots += usize::from(entry.record.stage.is_at_vendor());
+        }
+        counts
+    }
+
+    /// Returns the number of streams of the built-in music engine, which no event names.
+    #[must_use]
+    pub fn built_in_stream_count(&self) -> usize {
+        let streams = self.unfinished(Gateway::Music);
+        streams.filter(|(_, entry)| matches!(entry.record.stage, TaskStage::Streaming)).count()
     }
 
     /// Returns the ids of [`Tasks::unfinished`].

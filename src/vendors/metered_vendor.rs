@@ -18,14 +18,16 @@ use crate::telemetry::metrics::Metrics;
 #[derive(Clone)]
 pub struct MeteredVendor<V: ?Sized> {
     vendor: Arc<V>,
+    /// Configured name.
+    name: String,
     metrics: Metrics,
 }
 
 impl<V: ?Sized> MeteredVendor<V> {
-    /// Wraps a vendor.
+    /// Wraps a vendor that is configured under this name.
     #[must_use]
-    pub fn new(vendor: Arc<V>, metrics: Metrics) -> Self {
-        Self { vendor, metrics }
+    pub fn new(vendor: Arc<V>, name: String, metrics: Metrics) -> Self {
+        Self { vendor, name, metrics }
     }
 }
 
@@ -52,7 +54,7 @@ fn poll_labels(result: &Result<JobProgress, VendorError>) -> (&'static str, &'st
 
 impl Vendor for MeteredVendor<dyn Vendor> {
     fn name(&self) -> &str {
-        self.vendor.name()
+        &self.name
     }
 
     fn recovery(&self) -> SubmissionRecovery {
@@ -113,7 +115,7 @@ impl Vendor for MeteredVendor<dyn Vendor> {
 
 impl MusicVendor for MeteredVendor<dyn MusicVendor> {
     fn name(&self) -> &str {
-        self.vendor.name()
+        &self.name
     }
 
     fn is_remote(&self) -> bool {
@@ -123,7 +125,7 @@ impl MusicVendor for MeteredVendor<dyn MusicVendor> {
     /// Measures the time to the first item as the submission.
     fn play(&self, job: MusicJob) -> VendorMusicStream {
         let metrics = self.metrics.clone();
-        let name = self.vendor.name().to_owned();
+        let name = self.name.clone();
         let mut stream = self.vendor.play(job);
         let first = async move {
             let started = Instant::now();

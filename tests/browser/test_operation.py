@@ -301,7 +301,7 @@ class Operation(BrowserTest):
     def test_circuits_queues_and_storage_are_shown(self):
         page = self.page("/nodes", token=ADMIN)
         told = send("GET", "/admin/state")
-        told["vendors"] = [{"name": state, "circuit": state} for state in ("closed", "open", "half_open")]
+        told["vendors"] = [{**told["vendors"][0], "name": state, "circuit": state} for state in ("closed", "open", "half_open")]
         told["queues"] = {"appends": 3, "tasks": 1234, "deliveries": 56}
         told["storage"] = {**told["storage"], "state": "read_only", "reason": "the disk is nearly full"}
         page.route("**/admin/state", lambda route: route.fulfill(json=told))

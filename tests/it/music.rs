@@ -10,6 +10,7 @@ use crate::support::{TestApp, TestUser};
 
 mod again;
 mod end;
+mod pool;
 mod refusals;
 mod stream;
 mod vendor;

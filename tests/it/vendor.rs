@@ -13,6 +13,7 @@ mod breaker;
 mod charges;
 mod command;
 mod faults;
+mod pool;
 mod profile_faults;
 mod profiles;
 mod webhooks;
@@ -32,7 +33,7 @@ pub fn remote(settings: &mut Settings, base: &str, mode: SimMode) {
     settings.limits.submissions_per_caller = 100_000;
 }
 
-fn remote_vendor(vendor: &mut VendorSettings, base: &str, mode: SimMode) {
+pub fn remote_vendor(vendor: &mut VendorSettings, base: &str, mode: SimMode) {
     vendor.selection.profile = VendorProfile::Mediary;
     vendor.url = Some(base.to_owned());
     vendor.api_key = Some(Secret::new(API_KEY));

@@ -105,6 +105,17 @@ impl CircuitBreaker {
         }
     }
 
+    /// Returns the time for which no call is admitted; `None` if [`CircuitBreaker::admit`] would admit one now.
+    #[must_use]
+    pub fn time_until_admission(&self, now: Timestamp) -> Option<Duration> {
+        let held = self.held_until.and_then(|until| time_until(until, now));
+        let paused = match self.state {
+            BreakerState::Closed { .. } => None,
+            BreakerState::Open { until, .. } | BreakerState::HalfOpen { until, .. } => time_until(until, now),
+        };
+        held.max(paused)
+    }
+
     /// Records a successful call. Returns `true` if the breaker was not closed before.
     pub fn record_success(&mut self) -> bool {
         let was_open = !matches!(self.state, BreakerState::Closed { .. });

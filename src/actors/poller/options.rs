@@ -1,4 +1,4 @@
-//! Options of the poller of one vendor.
+//! Options of a poller, and of each vendor of its pool.
 
 use std::time::Duration;
 
@@ -7,17 +7,24 @@ use super::breaker::BreakerOptions;
 use crate::domain::task::{Gateway, TaskRecord};
 use crate::domain::value::Timestamp;
 
-/// Options of the poller of one vendor.
+/// Options of the poller of one gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PollerOptions {
     /// Gateway whose tasks it processes.
     pub gateway: Gateway,
-    /// Maximum number of tasks at the vendor; the others wait in order.
-    pub slots: usize,
     /// Longest time from submission to the end of a task.
     pub deadline: Duration,
     /// The same for off-peak tasks.
     pub deadline_off_peak: Duration,
+}
+
+/// Options of one vendor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolVendorOptions {
+    /// Maximum number of tasks at the vendor; the others wait in order. `None`: unlimited.
+    pub slots: Option<usize>,
+    /// Maximum number of concurrent submissions, and of concurrent polls.
+    pub concurrency: usize,
     /// Pauses between two polls of a task.
     pub poll: Backoff,
     /// Pauses after failures.
@@ -30,26 +37,35 @@ pub struct PollerOptions {
     pub breaker: Option<BreakerOptions>,
 }
 
-impl PollerOptions {
-    /// Longest time of an off-peak task (seed).
-    pub const OFF_PEAK_DEADLINE: Duration = Duration::from_hours(48);
+impl PoolVendorOptions {
+    /// Maximum number of concurrent calls to a built-in engine.
+    const BUILT_IN_CONCURRENCY: usize = 256;
 
     /// Returns the options of a built-in engine.
     #[must_use]
-    pub const fn built_in(gateway: Gateway, deadline: Duration) -> Self {
+    pub const fn built_in() -> Self {
         let poll = Backoff { min: Duration::from_secs(1), max: Duration::from_secs(1) };
         let retry = Backoff { min: Duration::from_secs(5), max: Duration::from_mins(5) };
         Self {
-            gateway,
-            slots: usize::MAX,
-            deadline,
-            deadline_off_peak: Self::OFF_PEAK_DEADLINE,
+            slots: None,
+            concurrency: Self::BUILT_IN_CONCURRENCY,
             poll,
             retry,
             lost_after: Duration::ZERO,
             search_grace_period: Duration::ZERO,
             breaker: None,
         }
+    }
+}
+
+impl PollerOptions {
+    /// Longest time of an off-peak task (seed).
+    const OFF_PEAK_DEADLINE: Duration = Duration::from_hours(48);
+
+    /// Returns the options of a gateway whose tasks have this deadline.
+    #[must_use]
+    pub const fn new(gateway: Gateway, deadline: Duration) -> Self {
+        Self { gateway, deadline, deadline_off_peak: Self::OFF_PEAK_DEADLINE }
     }
 
     /// Returns the longest time of this task from its submission.
@@ -88,7 +104,7 @@ mod tests {
 
     #[test]
     fn off_peak_tasks_have_two_days_and_are_prioritized_after_one() {
-        let options = PollerOptions::built_in(Gateway::Video, HOUR);
+        let options = PollerOptions::new(Gateway::Video, HOUR);
         assert_eq!([false, true].map(|off_peak| options.deadline_of(&record(off_peak))), [HOUR, 48 * HOUR]);
         let long_deadline = PollerOptions { deadline: 72 * HOUR, ..options };
         assert_eq!(long_deadline.deadline_of(&record(true)), 72 * HOUR);

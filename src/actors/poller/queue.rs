@@ -1,89 +1,195 @@
-//! Selection of the next tasks. Accounts take turns; the tasks of one account come in the order of their ranks, while
-//! there are slots. Most tasks of a long queue are paused and cost one lookup each.
+//! Selection of the next tasks and of the vendors for them. Accounts take turns; the tasks of one account come in the
+//! order of their ranks, while there are slots. Most tasks of a long queue are paused and cost one lookup each.
 
 use std::collections::HashSet;
 
 use super::options::PollerOptions;
-use super::step::{SUBMIT_LANE, is_at_vendor, lane};
+use super::pool::{FreeVendorSlots, TaskHolder, VendorChoice, VendorPool};
+use super::step::{INPUT_LANE, OPEN_LANE, SUBMIT_LANE, lane};
 use crate::actors::reactor::WorkerSlots;
 use crate::domain::ids::{TaskId, UserId};
+use crate::domain::task::{TaskRecord, TaskStage};
 use crate::domain::value::Timestamp;
 use crate::fairness::RoundRobinOrder;
 use crate::projections::task::{TaskEntry, Tasks};
 
-/// Turns of the accounts in each lane.
+/// Turns of the accounts for each kind of step.
 pub(super) type TaskTurns = RoundRobinOrder<(&'static str, Option<UserId>)>;
 
-/// Returns the due tasks of a gateway that `worker_slots` accept.
-pub(super) fn due(
-    tasks: &Tasks,
-    options: &PollerOptions,
-    now: Timestamp,
-    turns: &mut TaskTurns,
-    worker_slots: &mut WorkerSlots<TaskId>,
-) -> Vec<(TaskId, TaskEntry)> {
-    let mut vendor_slots = FreeVendorSlots::count_free(tasks, options, worker_slots);
+/// A task whose next step is due.
+pub struct DueTask {
+    pub(super) id: TaskId,
+    pub(super) entry: TaskEntry,
+    /// The vendor of the step: the one that has, or may have, the task, or the one chosen for it.
+    pub(super) choice: DueVendor,
+}
 
-    // Off-peak tasks come last. Those that have waited for long come before the other tasks of their account, and take
-    // turns with the tasks of other accounts.
-    let off_peak: Vec<TaskId> = tasks.off_peak_ids(options.gateway).collect();
-    let has_waited = |id: &TaskId| tasks.get(*id).is_some_and(|entry| options.has_waited_off_peak(&entry.record, now));
-    let (long_waiting, remaining): (Vec<TaskId>, Vec<TaskId>) = off_peak.iter().partition(|id| has_waited(id));
-    let off_peak: HashSet<TaskId> = off_peak.into_iter().collect();
-    let regular = tasks.queued_ids(options.gateway).filter(|id| !off_peak.contains(id));
-    let prioritized = long_waiting.into_iter().chain(regular).collect();
+/// The vendor of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum DueVendor {
+    /// This member of the pool.
+    Member(usize),
+    /// A vendor that is no longer configured.
+    Removed,
+    /// The step needs none.
+    NotNeeded,
+    /// No vendor can take the task: [`VendorChoice::Blocked`] or [`VendorChoice::Unserved`].
+    Missing(VendorChoice),
+}
 
-    let mut due = Vec::new();
-    for group in [prioritized, remaining] {
-        // A paused task keeps its position in the queue for a slot, so paused tasks are skipped only if slots are
-        // unlimited.
-        let is_skipped =
-            |id: &TaskId| worker_slots.is_in_progress(id) || vendor_slots.is_unlimited() && worker_slots.is_paused(id);
-        let candidates = group.into_iter().filter(|id| !is_skipped(id)).filter_map(|id| {
-            let entry = tasks.get(id)?;
-            Some(((lane(&entry.record), entry.record.submission.owner), (id, entry)))
-        });
+/// Selection of tasks among those of a gateway.
+pub(super) struct TaskQueue<'a> {
+    pub(super) tasks: &'a Tasks,
+    pub(super) pool: &'a VendorPool,
+    pub(super) options: &'a PollerOptions,
+    pub(super) now: Timestamp,
+}
 
-        for ((lane, account), (id, entry)) in turns.interleave(candidates) {
-            let needs_slot = lane == SUBMIT_LANE && !is_at_vendor(&entry.record.stage);
-            if (!needs_slot || vendor_slots.try_take()) && worker_slots.try_reserve(&id, lane) {
-                turns.record_served((lane, account));
-                due.push((id, entry.clone()));
+impl TaskQueue<'_> {
+    /// Returns the due tasks that `worker_slots` accept. `random` shares tasks among vendors.
+    pub(super) fn due(
+        &self,
+        turns: &mut TaskTurns,
+        worker_slots: &mut WorkerSlots<TaskId>,
+        random: impl Fn() -> f64,
+    ) -> Vec<DueTask> {
+        let Self { tasks, options, now, .. } = *self;
+        let mut vendor_slots = self.count_free_slots(worker_slots);
+
+        // Off-peak tasks come last. Those that have waited for long come before the other tasks of their account, and
+        // take turns with the tasks of other accounts.
+        let off_peak: Vec<TaskId> = tasks.off_peak_ids(options.gateway).collect();
+        let has_waited =
+            |id: &TaskId| tasks.get(*id).is_some_and(|entry| options.has_waited_off_peak(&entry.record, now));
+        let (long_waiting, remaining): (Vec<TaskId>, Vec<TaskId>) = off_peak.iter().partition(|id| has_waited(id));
+        let off_peak: HashSet<TaskId> = off_peak.into_iter().collect();
+        let regular = tasks.queued_ids(options.gateway).filter(|id| !off_peak.contains(id));
+        let prioritized = long_waiting.into_iter().chain(regular).collect();
+
+        let mut due = Vec::new();
+        for group in [prioritized, remaining] {
+            // A paused task keeps its position in the queue for a slot, so paused tasks are skipped only if slots are
+            // unlimited.
+            let is_skipped = |id: &TaskId| {
+                worker_slots.is_in_progress(id) || vendor_slots.is_unlimited() && worker_slots.is_paused(id)
+            };
+            let candidates = group.into_iter().filter(|id| !is_skipped(id)).filter_map(|id| {
+                let entry = tasks.get(id)?;
+                Some(((lane(&entry.record), entry.record.submission.owner), (id, entry)))
+            });
+
+            for ((kind, account), (id, entry)) in turns.interleave(candidates) {
+                let Some(choice) = self.choose(kind, id, entry, worker_slots, &mut vendor_slots, &random) else {
+                    continue;
+                };
+                if self.try_reserve(worker_slots, id, kind, &choice) {
+                    turns.record_served((kind, account));
+                    due.push(DueTask { id, entry: entry.clone(), choice });
+                }
+            }
+        }
+        due
+    }
+
+    /// Returns the vendor of the next step of a task, and takes a slot of it if the step needs one. `None` if the task
+    /// waits for a slot, or keeps one for the end of its pause.
+    fn choose(
+        &self,
+        kind: &'static str,
+        id: TaskId,
+        entry: &TaskEntry,
+        worker_slots: &WorkerSlots<TaskId>,
+        vendor_slots: &mut FreeVendorSlots,
+        random: &impl Fn() -> f64,
+    ) -> Option<DueVendor> {
+        let record = &entry.record;
+        let holder = match self.pool.holder_of(record) {
+            TaskHolder::Removed(_) => return Some(DueVendor::Removed),
+            TaskHolder::Member(member) if record.stage.is_at_vendor() => return Some(DueVendor::Member(member)),
+            TaskHolder::Member(member) => Some(member),
+            TaskHolder::Nobody => None,
+        };
+        if kind != SUBMIT_LANE || self.has_expired(record) {
+            return Some(DueVendor::NotNeeded);
+        }
+
+        let choice = if worker_slots.is_paused(&id) {
+            VendorChoice::AwaitSlot
+        } else {
+            self.pool.choose(id, holder, vendor_slots, random)
+        };
+        match choice {
+            VendorChoice::Member(member) => {
+                vendor_slots.take(member);
+                Some(DueVendor::Member(member))
+            }
+            VendorChoice::AwaitSlot => {
+                if worker_slots.is_paused(&id) {
+                    self.keep_slot(id, holder, vendor_slots);
+                }
+                None
+            }
+            blocked @ VendorChoice::Blocked(_) => {
+                self.keep_slot(id, holder, vendor_slots);
+                Some(DueVendor::Missing(blocked))
+            }
+            VendorChoice::Unserved => Some(DueVendor::Missing(VendorChoice::Unserved)),
+        }
+    }
+
+    /// Keeps a slot for a task that cannot use it yet, so that no later task overtakes it.
+    fn keep_slot(&self, id: TaskId, holder: Option<usize>, vendor_slots: &mut FreeVendorSlots) {
+        if let Some(member) = self.pool.awaited(id, holder, vendor_slots) {
+            vendor_slots.take(member);
+        }
+    }
+
+    fn has_expired(&self, record: &TaskRecord) -> bool {
+        matches!(record.stage, TaskStage::Waiting { .. })
+            && self.now.since(record.created_at) >= self.options.deadline_of(record)
+    }
+
+    /// Reserves a worker slot. Each vendor has lanes of its own, so that a slow one does not delay the others.
+    fn try_reserve(
+        &self,
+        worker_slots: &mut WorkerSlots<TaskId>,
+        id: TaskId,
+        kind: &'static str,
+        choice: &DueVendor,
+    ) -> bool {
+        match choice {
+            DueVendor::Member(member) => {
+                let member = &self.pool.members()[*member];
+                let lane = if kind == SUBMIT_LANE { &member.submit_lane } else { &member.poll_lane };
+                worker_slots.try_reserve_within(&id, lane, member.options.concurrency)
+            }
+            DueVendor::NotNeeded if kind == INPUT_LANE => worker_slots.try_reserve(&id, INPUT_LANE),
+            DueVendor::NotNeeded | DueVendor::Removed | DueVendor::Missing(_) => {
+                worker_slots.try_reserve(&id, OPEN_LANE)
             }
         }
     }
-    due
-}
 
-/// Free slots of the vendor; `None` if they are unlimited.
-struct FreeVendorSlots(Option<usize>);
+    /// Returns the free slots of the vendors. A submission uses its slot from its selection on, not only once its start
+    /// is recorded: in between, the next account would get the same slot.
+    fn count_free_slots(&self, worker_slots: &WorkerSlots<TaskId>) -> FreeVendorSlots {
+        let mut free = FreeVendorSlots(self.pool.members().iter().map(|member| member.options.slots).collect());
+        if free.is_unlimited() {
+            return free;
+        }
 
-impl FreeVendorSlots {
-    fn count_free(tasks: &Tasks, options: &PollerOptions, worker_slots: &WorkerSlots<TaskId>) -> Self {
-        let limit = Some(options.slots).filter(|slots| *slots < usize::MAX);
-
-        // A submission uses its slot from its selection on, not only once its start is recorded: in between, the next
-        // account would get the same slot.
-        let uses_slot = |id: TaskId, entry: &TaskEntry| {
-            let is_being_submitted = lane(&entry.record) == SUBMIT_LANE && worker_slots.is_in_progress(&id);
-            is_at_vendor(&entry.record.stage) || is_being_submitted
-        };
-
-        Self(limit.map(|slots| {
-            let unfinished = tasks.unfinished(options.gateway);
-            slots.saturating_sub(unfinished.filter(|(id, entry)| uses_slot(*id, entry)).count())
-        }))
-    }
-
-    const fn is_unlimited(&self) -> bool {
-        self.0.is_none()
-    }
-
-    fn try_take(&mut self) -> bool {
-        let Some(remaining) = &mut self.0 else { return true };
-        let has_slot = *remaining > 0;
-        *remaining = remaining.saturating_sub(1);
-        has_slot
+        for (id, entry) in self.tasks.unfinished(self.options.gateway) {
+            if entry.record.stage.is_at_vendor() {
+                if let TaskHolder::Member(member) = self.pool.holder_of(&entry.record) {
+                    free.take(member);
+                }
+            } else if let Some(lane) = worker_slots.lane_of(&id)
+                && let Some(member) = self.pool.members().iter().position(|member| member.submit_lane == lane)
+            {
+                free.take(member);
+            }
+        }
+        free
     }
 }
 
@@ -94,12 +200,14 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::actors::poller::pool::tests::{pool, pool_vendor};
     use crate::actors::reactor::ReactorOptions;
     use crate::domain::ids::EventId;
     use crate::domain::task::{Gateway, Submission, TaskEvent, TaskWork};
     use crate::domain::video::{GenerateJob, Seed, VideoJob, VideoWork};
     use crate::events::envelope::{Actor, RecordedEvent};
     use crate::events::stream::{Position, StreamId, Version};
+    use crate::vendors::{VendorError, VendorErrorKind};
 
     const ALICE: u128 = 1;
     const BOB: u128 = 2;
@@ -127,25 +235,66 @@ mod tests {
         tasks.apply(id, &event, &recorded);
     }
 
+    /// Selects tasks again and again before anything is recorded; returns the numbers of the tasks of each round with
+    /// the vendors chosen for them.
+    fn select(tasks: &Tasks, pool: &VendorPool, rounds: usize) -> Vec<Vec<(u128, usize)>> {
+        let options = PollerOptions::new(Gateway::Video, Duration::from_hours(1));
+        let mut worker_slots = WorkerSlots::new(ReactorOptions { concurrency: 10, lane: 10 });
+        let mut turns = TaskTurns::default();
+        let queue = TaskQueue { tasks, pool, options: &options, now: Timestamp::from_micros(0) };
+        let mut round = || {
+            let due = queue.due(&mut turns, &mut worker_slots, || 0.0).into_iter();
+            due.map(|DueTask { id, choice, .. }| match choice {
+                DueVendor::Member(member) => (id.0.as_u128(), member),
+                other => panic!("{other:?}"),
+            })
+            .collect()
+        };
+        (0..rounds).map(|_| round()).collect()
+    }
+
     #[test]
     fn a_slot_is_given_once_until_the_start_of_the_submission_is_recorded() {
         // Given two accounts with a task each, one vendor slot, and many worker slots
         let mut tasks = Tasks::default();
         submit(&mut tasks, 1, ALICE);
         submit(&mut tasks, 2, BOB);
-        let options = PollerOptions { slots: 1, ..PollerOptions::built_in(Gateway::Video, Duration::from_hours(1)) };
-        let mut worker_slots = WorkerSlots::new(ReactorOptions { concurrency: 10, lane: 10 });
-        let mut turns = TaskTurns::default();
-        let mut select = || {
-            let due = due(&tasks, &options, Timestamp::from_micros(0), &mut turns, &mut worker_slots);
-            due.into_iter().map(|(id, _)| id.0.as_u128()).collect::<Vec<_>>()
-        };
+        let pool = pool(vec![pool_vendor("a", 0, 1, Some(1))]);
 
         // When the queue is searched twice before anything is recorded
-        let first = select();
-        let second = select();
+        let selected = select(&tasks, &pool, 2);
 
         // Then only the task that was selected first uses the slot, although it is the other account's turn
-        assert_eq!((first, second), (vec![1], Vec::new()));
+        assert_eq!(selected, [vec![(1, 0)], Vec::new()]);
+    }
+
+    #[test]
+    fn tasks_share_the_slots_of_several_vendors() {
+        let mut tasks = Tasks::default();
+        (1..=5).for_each(|task| submit(&mut tasks, task, ALICE));
+        let pool = pool(vec![pool_vendor("a", 0, 1, Some(1)), pool_vendor("b", 1, 1, Some(2))]);
+        assert_eq!(select(&tasks, &pool, 2), [vec![(1, 0), (2, 1), (3, 1)], Vec::new()]);
+    }
+
+    #[test]
+    fn a_blocked_task_keeps_its_slot() {
+        // Given one slot, and two tasks of which the vendor refused the first
+        let mut tasks = Tasks::default();
+        submit(&mut tasks, 1, ALICE);
+        submit(&mut tasks, 2, ALICE);
+        let pool = pool(vec![pool_vendor("a", 0, 1, Some(1))]);
+        let busy = VendorError::new(VendorErrorKind::Busy, "m");
+        pool.members()[0].record_refusal(TaskId(Uuid::from_u128(1)), &busy);
+        let options = PollerOptions::new(Gateway::Video, Duration::from_hours(1));
+        let mut worker_slots = WorkerSlots::new(ReactorOptions { concurrency: 10, lane: 10 });
+        let queue = TaskQueue { tasks: &tasks, pool: &pool, options: &options, now: Timestamp::from_micros(0) };
+
+        // When the queue is searched
+        let due = queue.due(&mut TaskTurns::default(), &mut worker_slots, || 0.0);
+
+        // Then the first task is told why it waits, and the second does not overtake it
+        assert_eq!(due.len(), 1);
+        assert_eq!(due[0].id.0.as_u128(), 1);
+        assert!(matches!(due[0].choice, DueVendor::Missing(VendorChoice::Blocked(_))));
     }
 }

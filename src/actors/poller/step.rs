@@ -6,25 +6,21 @@ use crate::domain::task::{RecordedVendor, TaskRecord, TaskStage, VendorKey, Vend
 use crate::domain::value::Timestamp;
 use crate::vendors::SubmissionRecovery;
 
-/// Lanes: slow input servers do not delay submissions, nor do polls.
-const INPUT_LANE: &str = "inputs";
+/// Kinds of steps: slow input servers do not delay submissions, nor do polls. Each vendor has lanes of its own for its
+/// submissions and polls.
+pub(super) const INPUT_LANE: &str = "inputs";
 pub(super) const SUBMIT_LANE: &str = "submissions";
-const POLL_LANE: &str = "polls";
-/// Number of lanes.
-pub const LANES: usize = 3;
+pub(super) const POLL_LANE: &str = "polls";
+/// Lane of tasks that no vendor may be called for now.
+pub(super) const OPEN_LANE: &str = "open tasks";
 
-/// Returns the lane of the next step of a task.
+/// Returns the kind of the next step of a task.
 pub(super) fn lane(record: &TaskRecord) -> &'static str {
     match &record.stage {
         _ if record.submission.work.has_missing_inputs() => INPUT_LANE,
         TaskStage::InProgress { .. } => POLL_LANE,
         _ => SUBMIT_LANE,
     }
-}
-
-/// Returns `true` if the vendor has, or may have, the task: it then uses one of the vendor's slots.
-pub(super) const fn is_at_vendor(stage: &TaskStage) -> bool {
-    matches!(stage, TaskStage::Submitting { .. } | TaskStage::InProgress { .. })
 }
 
 /// The next step of a task.
@@ -42,14 +38,23 @@ pub(super) enum PollerStep {
     Poll { reference: VendorReference },
     /// Fail the task: its deadline has passed.
     Expire,
+    /// None: the task has ended.
+    Nothing,
+}
+
+/// The next step of a task whose vendor is no longer configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum RemovedVendorStep {
     /// Record that the job is lost.
     Forget,
     /// Record that no vendor has the job.
     Release,
-    /// Wait for the vendor of the task to be configured again.
+    /// Give up: it is unknown whether a submission arrived.
+    GiveUpUnknown { reason: &'static str },
+    /// Fail the task: its deadline has passed.
+    Expire,
+    /// Wait for the vendor to be configured again.
     AwaitVendor,
-    /// None: the task has ended.
-    Nothing,
 }
 
 const UNKNOWN_AFTER_RESTART: &str =
@@ -89,25 +94,17 @@ pub(super) fn removed_vendor_step(
     vendor: &RecordedVendor,
     now: Timestamp,
     deadline: Duration,
-) -> PollerStep {
+) -> RemovedVendorStep {
     let past_deadline = now.since(record.created_at) >= deadline;
 
     match &record.stage {
-        TaskStage::Completed { .. } | TaskStage::Failed { .. } | TaskStage::Streaming => PollerStep::Nothing,
-        TaskStage::InProgress { .. } if vendor.is_built_in() => PollerStep::Forget,
-        TaskStage::Submitting { .. } if vendor.is_built_in() => PollerStep::Release,
-        TaskStage::Submitting { .. } if past_deadline => PollerStep::GiveUpUnknown { reason: UNKNOWN_AT_DEADLINE },
-        _ if past_deadline => PollerStep::Expire,
-        _ => PollerStep::AwaitVendor,
-    }
-}
-
-/// Returns the number of submissions so far.
-pub(super) fn attempts(stage: &TaskStage) -> u32 {
-    match stage {
-        TaskStage::Waiting { attempts } => *attempts,
-        TaskStage::Submitting { attempt, .. } | TaskStage::InProgress { attempt, .. } => *attempt,
-        TaskStage::Completed { .. } | TaskStage::Failed { .. } | TaskStage::Streaming => 0,
+        TaskStage::InProgress { .. } if vendor.is_built_in() => RemovedVendorStep::Forget,
+        TaskStage::Submitting { .. } if vendor.is_built_in() => RemovedVendorStep::Release,
+        TaskStage::Submitting { .. } if past_deadline => {
+            RemovedVendorStep::GiveUpUnknown { reason: UNKNOWN_AT_DEADLINE }
+        }
+        _ if past_deadline => RemovedVendorStep::Expire,
+        _ => RemovedVendorStep::AwaitVendor,
     }
 }
 
@@ -181,13 +178,13 @@ mod tests {
             removed_vendor_step(&record(stage), &vendor(profile), now, HOUR)
         };
 
-        assert_eq!(step(in_progress(), "builtin", Duration::ZERO), PollerStep::Forget);
-        assert_eq!(step(submitting(), "builtin", Duration::ZERO), PollerStep::Release);
+        assert_eq!(step(in_progress(), "builtin", Duration::ZERO), RemovedVendorStep::Forget);
+        assert_eq!(step(submitting(), "builtin", Duration::ZERO), RemovedVendorStep::Release);
         for stage in [in_progress(), submitting(), TaskStage::Waiting { attempts: 1 }] {
-            assert_eq!(step(stage, "mediary", Duration::ZERO), PollerStep::AwaitVendor);
+            assert_eq!(step(stage, "mediary", Duration::ZERO), RemovedVendorStep::AwaitVendor);
         }
-        assert_eq!(step(in_progress(), "mediary", HOUR), PollerStep::Expire);
-        let given_up = PollerStep::GiveUpUnknown { reason: UNKNOWN_AT_DEADLINE };
+        assert_eq!(step(in_progress(), "mediary", HOUR), RemovedVendorStep::Expire);
+        let given_up = RemovedVendorStep::GiveUpUnknown { reason: UNKNOWN_AT_DEADLINE };
         assert_eq!(step(submitting(), "mediary", HOUR), given_up);
     }
 }

@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use super::backoff::{Backoff, add_jitter};
 use super::breaker::{Admission, BreakerOptions, CircuitBreaker, CircuitState};
 use crate::domain::ids::TaskId;
+use crate::domain::task::Gateway;
 use crate::environment::Environment;
 use crate::vendors::{VendorError, VendorErrorKind};
 
@@ -19,15 +20,31 @@ const RETRY_AFTER_MAX: Duration = Duration::from_hours(1);
 /// Maximum number of tasks whose failures are counted.
 const FAILURE_COUNTERS_MAX: usize = 65_536;
 
+/// Vendor as configured, for operators. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VendorDescription {
+    pub name: Arc<str>,
+    pub profile: Arc<str>,
+    pub gateway: Gateway,
+    /// Maximum number of tasks at the vendor; `None` if unlimited.
+    pub slots: Option<usize>,
+}
+
 /// Observable state of a vendor. Cheap to clone.
 #[derive(Clone)]
 pub struct VendorState {
-    pub name: Arc<str>,
+    description: VendorDescription,
     breaker: Option<Arc<Mutex<CircuitBreaker>>>,
     environment: Environment,
 }
 
 impl VendorState {
+    /// Returns the vendor as configured.
+    #[must_use]
+    pub const fn description(&self) -> &VendorDescription {
+        &self.description
+    }
+
     /// Returns the state of the circuit breaker; always closed if there is none.
     #[must_use]
     pub fn circuit(&self) -> CircuitState {
@@ -50,13 +67,13 @@ pub(in crate::actors) struct VendorGuard {
 impl VendorGuard {
     /// Returns a guard. Without breaker options, every call is admitted.
     pub(in crate::actors) fn new(
-        name: &str,
+        description: VendorDescription,
         breaker: Option<BreakerOptions>,
         retry: Backoff,
         environment: Environment,
     ) -> Self {
         let breaker = breaker.map(|options| Arc::new(Mutex::new(CircuitBreaker::new(options))));
-        let state = VendorState { name: name.into(), breaker, environment: environment.clone() };
+        let state = VendorState { description, breaker, environment: environment.clone() };
         Self { state, retry, environment, closed: Arc::default(), failures: Arc::default() }
     }
 
@@ -64,10 +81,19 @@ impl VendorGuard {
         self.state.clone()
     }
 
+    pub(in crate::actors) fn name(&self) -> &str {
+        &self.state.description.name
+    }
+
     /// Decides whether the vendor may be called.
     pub(in crate::actors) fn admission(&self) -> Admission {
         let breaker = self.state.breaker.as_ref();
         breaker.map_or(Admission::Allow, |breaker| breaker.lock().admit(self.environment.now()))
+    }
+
+    /// Returns the time for which the vendor may not be called; `None` if it may be called now.
+    pub(in crate::actors) fn time_until_admission(&self) -> Option<Duration> {
+        self.state.breaker.as_ref()?.lock().time_until_admission(self.environment.now())
     }
 
     /// Ends a probe without an outcome.
@@ -85,7 +111,7 @@ impl VendorGuard {
     /// Records a successful call.
     pub(in crate::actors) fn record_success(&self) {
         if self.state.breaker.as_ref().is_some_and(|breaker| breaker.lock().record_success()) {
-            tracing::info!(vendor = &*self.state.name, "vendor circuit closed");
+            tracing::info!(vendor = self.name(), "vendor circuit closed");
             self.closed.notify_one();
         }
     }
@@ -109,7 +135,7 @@ impl VendorGuard {
         }
 
         if breaker.record_failure(now) {
-            let vendor = &*self.state.name;
+            let vendor = self.name();
             let reason = error.message.as_str();
             tracing::error!(vendor, reason, "vendor circuit opened, tasks wait");
         }

@@ -30,6 +30,18 @@ pub enum Gateway {
     Music,
 }
 
+impl Gateway {
+    /// Returns the name of its medium in settings and responses.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Image => "image",
+            Self::Video => "video",
+            Self::Music => "music",
+        }
+    }
+}
+
 impl TaskKind {
     /// Returns the kind of an image job.
     #[must_use]

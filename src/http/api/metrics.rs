@@ -1,5 +1,7 @@
 //! `GET /metrics`: counters and gauges for Prometheus.
 
+use std::sync::Arc;
+
 use actix_web::HttpResponse;
 use actix_web::http::{Method, StatusCode};
 
@@ -42,12 +44,13 @@ pub(in crate::http) fn known_labels(services: &Services) -> KnownSeries {
         events: event::names().collect(),
         task_kinds: TaskKind::ALL.iter().map(|kind| kind.as_str()).collect(),
         failure_codes: TaskFailure::CODES.to_vec(),
-        vendors: services.vendors.iter().map(|vendor| vendor.name.clone()).collect(),
+        vendors: services.vendors.iter().map(|vendor| Arc::clone(&vendor.description().name)).collect(),
     }
 }
 
 fn read_gauges(services: &Services) -> GaugeReadings {
-    let ServiceSnapshot { read_models, tasks, deliveries, probe, storage } = ServiceSnapshot::read(services);
+    let ServiceSnapshot { read_models, tasks, vendor_tasks, deliveries, probe, storage } =
+        ServiceSnapshot::read(services);
     let circuit = |name: &'static str| StateGauge { all: &CircuitState::NAMES, current: name };
 
     GaugeReadings {
@@ -70,7 +73,13 @@ fn read_gauges(services: &Services) -> GaugeReadings {
         circuits: services
             .vendors
             .iter()
-            .map(|vendor| (vendor.name.clone(), circuit(vendor.circuit().name())))
+            .map(|vendor| (Arc::clone(&vendor.description().name), circuit(vendor.circuit().name())))
+            .collect(),
+        vendor_tasks: services
+            .vendors
+            .iter()
+            .zip(vendor_tasks)
+            .map(|(vendor, count)| (Arc::clone(&vendor.description().name), count.tasks as u64))
             .collect(),
         resident_bytes: resident_bytes(),
         started_at_seconds: u64::try_from(probe.started_at.micros() / 1_000_000).unwrap_or(0),

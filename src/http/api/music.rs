@@ -3,7 +3,6 @@
 
 use std::convert::Infallible;
 use std::future::ready;
-use std::time::Duration;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -11,6 +10,7 @@ use actix_web::http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
 use actix_web::web::Bytes;
 use futures_util::{Stream, stream};
 
+use crate::actors::music_vendor::{MusicCall, MusicUnavailable};
 use crate::domain::ids::TaskId;
 use crate::domain::music::MusicJob;
 use crate::domain::policy::Action;
@@ -29,7 +29,7 @@ pub mod form;
 mod line;
 mod source;
 
-use feed::{CLIENT_DISCONNECTED, MusicFeed, MusicOutcomeRecorder};
+use feed::{CLIENT_DISCONNECTED, MusicFailover, MusicFeed, MusicOutcomeRecorder};
 use line::MusicStreamLine;
 
 /// Content type of the response.
@@ -69,17 +69,21 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     let permit = shared.music_streams.try_acquire(call.account())?;
     let reservation = call.reserve_task(Some(owner), task)?;
     // Last, because a half-open circuit admits only one trial call: a rejected request must not use it up.
-    let admission = services.music_vendor.admit().map_err(vendor_paused)?;
+    let MusicCall { vendor_index, vendor, permit: admission } =
+        services.music_pool.admit(&[]).map_err(vendor_unavailable)?;
 
     // From here on, a disconnect is recorded.
     let recorder = MusicOutcomeRecorder::new(services, task, call.command_context());
     let submission = Submission { task, owner: Some(owner), work: TaskWork::Music(work.clone()), webhook: None };
     services.dispatch.task(task, TaskCommand::Submit(submission), call.command_context()).await?;
     drop(reservation);
-    services.dispatch.task(task, services.music_vendor.start_command(task), call.command_context()).await?;
+    services.dispatch.task(task, vendor.start_command(task), call.command_context()).await?;
 
-    let music = services.music_vendor.play(admission, MusicJob { task, account: Some(owner), work });
-    Ok(stream_response(task, MusicFeed::new(services, recorder, (music, permit), access).into_lines()))
+    let job = MusicJob { task, account: Some(owner), work };
+    let failover = MusicFailover::new(services.music_pool.clone(), job.clone(), vendor_index);
+    let music = vendor.play(admission, job);
+    let feed = MusicFeed::new(services, recorder, (music, permit), access).with_failover(failover);
+    Ok(stream_response(task, feed.into_lines()))
 }
 
 /// Responds to a repeated request (ADR 18): produces the music again if the result is the same. Records nothing and
@@ -113,11 +117,11 @@ async fn replay(
     }
 
     // Only the engine that made the music can repeat it; different music under the same key would be wrong.
-    let was_vendors = services.models.was_submitted_to_vendor(task).await?;
-    if services.music_vendor.is_repeatable() && !was_vendors {
+    let was_vendors = services.models.was_made_by_vendor(task).await?;
+    if !was_vendors && let Some(admitted) = services.music_pool.admit_built_in() {
         let permit = shared.music_streams.try_acquire(account)?;
-        let admission = services.music_vendor.admit().map_err(vendor_paused)?;
-        let music = services.music_vendor.play(admission, job);
+        let MusicCall { vendor, permit: admission, .. } = admitted.map_err(vendor_unavailable)?;
+        let music = vendor.play(admission, job);
         return Ok(stream_response(
             task,
             MusicFeed::new(services, MusicOutcomeRecorder::for_replay(services, task), (music, permit), access)
@@ -157,8 +161,13 @@ fn mark_rebuilt_on_replay(mut response: HttpResponse) -> HttpResponse {
     response
 }
 
-fn vendor_paused(wait: Duration) -> Problem {
-    let detail = "calls to the music vendor are paused after failures or at its request";
+fn vendor_unavailable(reason: MusicUnavailable) -> Problem {
+    let (detail, wait) = match reason {
+        MusicUnavailable::Paused(wait) => {
+            ("calls to the music vendor are paused after failures or at its request", wait)
+        }
+        MusicUnavailable::Full(wait) => ("all music vendors are at capacity", wait),
+    };
     Problem::new(Code::Overloaded, detail)
         .retry_after(u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1))
 }

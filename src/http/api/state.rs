@@ -1,17 +1,21 @@
 //! `GET /admin/state`: the state of the log, the queues, the storage and the vendors, for operators.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::actors::poller::{VendorDescription, VendorState};
 use crate::disk_space::{StorageState, StorageStatus};
 use crate::domain::policy::Action;
+use crate::domain::task::{Gateway, RecordedVendor};
 use crate::domain::value::Timestamp;
 use crate::http::pipeline::Call;
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::Problem;
 use crate::http::server::Services;
+use crate::projections::task::{Tasks, VendorTaskCount};
 
 /// State of the log and of the startup, as seen by the composition root.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,9 +139,23 @@ struct StorageView {
 #[derive(Serialize)]
 struct VendorView {
     name: String,
+    profile: String,
+    /// `image`, `video` or `music`.
+    medium: &'static str,
     /// Circuit breaker state: `closed` (calls go through), `open` (no calls for a while), `half_open` (one trial call),
     /// `held` (no calls until the time the vendor asked for).
     circuit: &'static str,
+    slots: VendorSlotsView,
+    /// Unfinished tasks that the vendor has, or may have.
+    tasks: usize,
+}
+
+/// Slots of a vendor.
+#[derive(Serialize)]
+struct VendorSlotsView {
+    used: usize,
+    /// `null`: any number.
+    total: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -159,6 +177,8 @@ pub(in crate::http) struct ServiceSnapshot {
     /// Position of the read models.
     pub read_models: u64,
     pub tasks: usize,
+    /// Unfinished tasks of each vendor, in the order of [`Services::vendors`].
+    pub vendor_tasks: Vec<VendorTaskCount>,
     pub deliveries: usize,
     pub probe: LogProbe,
     pub storage: StorageState,
@@ -167,19 +187,40 @@ pub(in crate::http) struct ServiceSnapshot {
 impl ServiceSnapshot {
     /// Reads the current state. The read models are read first, so that the log is never behind them.
     pub(in crate::http) fn read(services: &Services) -> Self {
-        let (read_models, tasks, deliveries) = {
+        let (read_models, tasks, deliveries, vendor_tasks) = {
             let models = services.models.read();
-            (models.position.0, models.tasks.unfinished_count(), models.deliveries.pending_count())
+            let vendor_tasks = count_vendor_tasks(&models.tasks, &services.vendors);
+            (models.position.0, models.tasks.unfinished_count(), models.deliveries.pending_count(), vendor_tasks)
         };
 
-        Self { read_models, tasks, deliveries, probe: (services.prober)(), storage: (services.storage)() }
+        let (probe, storage) = ((services.prober)(), (services.storage)());
+        Self { read_models, tasks, vendor_tasks, deliveries, probe, storage }
     }
+}
+
+/// Counts the unfinished tasks of each vendor.
+fn count_vendor_tasks(tasks: &Tasks, vendors: &[VendorState]) -> Vec<VendorTaskCount> {
+    let mut by_gateway = HashMap::new();
+    for vendor in vendors {
+        let gateway = vendor.description().gateway;
+        by_gateway.entry(gateway).or_insert_with(|| tasks.count_by_vendor(gateway));
+    }
+    let count = |description: &VendorDescription| {
+        if description.gateway == Gateway::Music && &*description.profile == RecordedVendor::BUILT_IN_PROFILE {
+            let streams = tasks.built_in_stream_count();
+            return Some(VendorTaskCount { tasks: streams, in_slots: streams });
+        }
+        let counts: &HashMap<String, VendorTaskCount> = by_gateway.get(&description.gateway)?;
+        counts.get(&*description.name).copied()
+    };
+    vendors.iter().map(|vendor| count(vendor.description()).unwrap_or_default()).collect()
 }
 
 /// `GET /admin/state`.
 pub(in crate::http) async fn show(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let services = call.services();
-    let ServiceSnapshot { read_models, tasks, deliveries, probe, storage } = ServiceSnapshot::read(services);
+    let ServiceSnapshot { read_models, tasks, vendor_tasks, deliveries, probe, storage } =
+        ServiceSnapshot::read(services);
     let LogProbe {
         head,
         indexed,
@@ -193,9 +234,18 @@ pub(in crate::http) async fn show(call: Call<{ Action::Administer as u8 }>) -> R
     } = probe;
     let StorageState { state, reason, free_bytes, reserve_bytes } = storage;
 
-    let vendors = services.vendors.iter();
-    let vendors =
-        vendors.map(|vendor| VendorView { name: vendor.name.to_string(), circuit: vendor.circuit().name() }).collect();
+    let vendors = services.vendors.iter().zip(vendor_tasks).map(|(vendor, count)| {
+        let VendorDescription { name, profile, gateway, slots } = vendor.description();
+        VendorView {
+            name: name.to_string(),
+            profile: profile.to_string(),
+            medium: gateway.name(),
+            circuit: vendor.circuit().name(),
+            slots: VendorSlotsView { used: count.in_slots, total: *slots },
+            tasks: count.tasks,
+        }
+    });
+    let vendors = vendors.collect();
     let reach = |position: u64| PositionView { position, lag: head.saturating_sub(position) };
 
     ApiResponse::ok(&StateView {

@@ -30,8 +30,20 @@ pub async fn show(call: Call<{ Action::ReadTask as u8 }>) -> Result<ApiResponse,
 /// `POST /tasks/{task_id}/cancel`: no effect on a task that has ended.
 pub async fn cancel(call: Call<{ Action::CancelTask as u8 }>) -> Result<ApiResponse, Problem> {
     let id = visible_task(&call).await?;
-    call.services().dispatch.task(id, TaskCommand::Cancel, call.command_context()).await?;
+    cancel_task(&call, id).await?;
     task_response(&call, id).await
+}
+
+/// Cancels a task, and tells the vendor that has it.
+pub(in crate::http) async fn cancel_task<const ACTION: u8>(call: &Call<ACTION>, id: TaskId) -> Result<(), Problem> {
+    let services = call.services();
+    let effect = services.dispatch.task(id, TaskCommand::Cancel, call.command_context()).await?;
+    if effect.changed
+        && let Some(record) = services.models.task(id).await?
+    {
+        services.vendor_cancellations.push_job_of(id, record.vendor.as_ref());
+    }
+    Ok(())
 }
 
 /// Returns the task of the path, if the caller may see it. Tasks of other users are a 404, except for administrators;

@@ -14,7 +14,7 @@ use crate::domain::task::{Gateway, Submission, TaskCommand, TaskRecord, TaskResu
 use crate::domain::video::{VendorCreationId, VideoWork};
 use crate::http::api::image::{check_pending_deliveries, derive_seed, inspect};
 use crate::http::api::input_file::InputFiles;
-use crate::http::api::task::combined_progress;
+use crate::http::api::task::{cancel_task, combined_progress};
 use crate::http::auth::authorize;
 use crate::http::job_body::JobPlace;
 use crate::http::pipeline::{Call, RequestContext};
@@ -129,7 +129,8 @@ fn read_body<T: VideoBody>(body: &Value, place: &JobPlace<'_>) -> Result<VideoWo
     let id = body.get("video_creation_id").and_then(Value::as_str);
     let video = VideoToExtend { creation: None, vendor_id: id.and_then(|id| VendorCreationId::parse(id).ok()) };
     let context = BodyContext::default();
-    let submission = check::check::<T>(body, context, &video, place.tariff, place.store.decoders(), &InputFiles::default())?;
+    let submission =
+        check::check::<T>(body, context, &video, place.tariff, place.store.decoders(), &InputFiles::default())?;
     submission.store_in(place.store, place.space, place.seed)
 }
 
@@ -171,7 +172,7 @@ pub async fn creations(call: Call<{ Action::ReadVideoTask as u8 }>) -> Result<Ap
 /// `POST /proxy/videovendor/tasks/{task_id}/cancel`: no effect on a task that has ended.
 pub async fn cancel(call: Call<{ Action::CancelVideoTask as u8 }>) -> Result<ApiResponse, Problem> {
     let id = visible_video_task(&call).await?;
-    call.services().dispatch.task(id, TaskCommand::Cancel, call.command_context()).await?;
+    cancel_task(&call, id).await?;
     creations_response(&call, id).await
 }
 

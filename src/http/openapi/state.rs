@@ -18,7 +18,7 @@ pub(super) fn state_operation() -> Operation {
         "index": reach(20_140, 37),
         "queues": {"appends": 0, "tasks": 2, "deliveries": 1},
         "storage": {"state": "ok", "free_bytes": 81_604_378_624_u64, "reserve_bytes": 67_108_864},
-        "vendors": [{"name": "remote-image", "circuit": "closed"}],
+        "vendors": [{"name": "remote-image", "profile": "mediary", "medium": "image", "circuit": "closed", "slots": {"used": 3, "total": 8}, "tasks": 3}],
         "start": {"at": "2026-02-01T09:00:00.000000Z", "mended": []},
     });
     operation("getServiceState", "Get the state of the service")
@@ -63,6 +63,8 @@ pub(super) fn schema() -> Value {
     ]);
     let vendor = response_object([
         field::<String>("name", "Name of the vendor.").required(),
+        field::<String>("profile", "Name of its profile; `builtin` for the built-in engine.").required(),
+        field_with_schema("medium", "Medium that it generates.", one_of(["image", "video", "music"])).required(),
         field_with_schema(
             "circuit",
             "State of the circuit breaker. `closed`: the vendor is called. `open`: calls are paused after repeated \
@@ -71,6 +73,21 @@ pub(super) fn schema() -> Value {
             one_of(CircuitState::NAMES),
         )
         .required(),
+        field_with_schema(
+            "slots",
+            "Slots of the vendor: tasks that it has at a time.",
+            response_object([
+                field::<u64>("used", "Slots in use.").required(),
+                field_with_schema(
+                    "total",
+                    "All slots; `null` for any number.",
+                    json!({"type": ["integer", "null"], "minimum": 1}),
+                )
+                .required(),
+            ]),
+        )
+        .required(),
+        field::<u64>("tasks", "Unfinished tasks that the vendor has, or may have.").required(),
     ]);
     response_object([
         field_with_schema(

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use super::image::{TASK_ID_EXAMPLE, failure_schema};
 use super::operation::{Operation, operation};
 use super::parameter::{allow_empty, last_event_id, query_parameter, repeatable_query_parameter};
-use super::schema::{HasSchema, UrlSchema, array, component_ref, field, field_with_schema, one_of, response_object};
+use super::schema::{
+    HasSchema, UrlSchema, array, component_ref, field, field_with_schema, nullable, one_of, response_object,
+};
 use super::{OperationGroup, event_stream};
 use crate::actors::task_progress::TaskBlocker;
 use crate::domain::ids::{TaskId, UserId};
@@ -53,7 +55,8 @@ fn task_example() -> Value {
 }
 
 fn listed_task_example() -> Value {
-    json!({"task_id": TASK_ID_EXAMPLE, "kind": "skin-enhancer", "state": "IN_PROGRESS", "progress": 0.5, "cost": 0, "created_at": CREATED_AT_EXAMPLE,
+    json!({"task_id": TASK_ID_EXAMPLE, "kind": "skin-enhancer", "state": "IN_PROGRESS", "progress": 0.5, "cost": 0,
+        "vendor": {"name": "studio", "profile": "comfyui", "reference": TASK_ID_EXAMPLE, "cost": 0.035}, "created_at": CREATED_AT_EXAMPLE,
         "updated_at": UPDATED_AT_EXAMPLE, "history": [{"state": "CREATED", "at": CREATED_AT_EXAMPLE}, {"state": "IN_PROGRESS", "at": UPDATED_AT_EXAMPLE}], "generated": []})
 }
 
@@ -140,7 +143,7 @@ fn follow() -> Operation {
 }
 
 fn cancel() -> Operation {
-    let cancelled = json!({"task_id": TASK_ID_EXAMPLE, "kind": "skin-enhancer", "state": "FAILED", "progress": 0.1, "cost": 0, "created_at": CREATED_AT_EXAMPLE,
+    let cancelled = json!({"task_id": TASK_ID_EXAMPLE, "kind": "skin-enhancer", "state": "FAILED", "progress": 0.1, "cost": 0, "vendor": null, "created_at": CREATED_AT_EXAMPLE,
         "updated_at": UPDATED_AT_EXAMPLE, "history": [{"state": "CREATED", "at": CREATED_AT_EXAMPLE}, {"state": "FAILED", "at": UPDATED_AT_EXAMPLE}], "generated": [],
         "error": {"code": "cancelled", "message": "cancelled on request"}});
     operation("cancelTask", "Cancel a task")
@@ -197,6 +200,13 @@ fn task_schema() -> Value {
             json!({"type": "object"}),
         ),
         field::<u64>("cost", "Price in credits; refunded if the task fails. Images and music are free.").required(),
+        field_with_schema(
+            "vendor",
+            "Vendor that has, or may have, the job, or that had it when the task ended. `null` while certainly no \
+             vendor has it, for music of the built-in engine, and for tasks of releases that did not record it.",
+            nullable(task_vendor_schema()),
+        )
+        .required(),
         field::<Timestamp>("created_at", "Submission time.").required(),
         field::<Timestamp>("updated_at", "Time of the last recorded change.").required(),
         field_with_schema("history", "Changes of state, oldest first.", array(&change)).required(),
@@ -205,6 +215,26 @@ fn task_schema() -> Value {
         field::<Timestamp>("expires_at", "Time at which the results are deleted; present for tasks with results only."),
         field::<bool>("expired", "`true` if the results have been deleted; their URLs are a 404."),
         field_with_schema("error", "Error; present for failed tasks only.", failure_schema()),
+    ])
+}
+
+fn task_vendor_schema() -> Value {
+    response_object([
+        field::<String>("name", "Configured name of the vendor.").required(),
+        field::<String>("profile", "Name of its profile; `builtin` for the built-in engine.").required(),
+        field_with_schema(
+            "reference",
+            "Id of the job at the vendor; `null` until the vendor has accepted it.",
+            json!({"type": ["string", "null"]}),
+        )
+        .required(),
+        field_with_schema(
+            "cost",
+            "Cost of the job at the vendor, as configured at the submission, in the unit of the operator; `null` \
+             until the vendor has accepted it.",
+            json!({"type": ["number", "null"], "minimum": 0}),
+        )
+        .required(),
     ])
 }
 

@@ -39,6 +39,8 @@ pub struct GaugeReadings {
     pub reserve_bytes: u64,
     /// Circuit breaker states by vendor.
     pub circuits: Vec<(Arc<str>, StateGauge)>,
+    /// Unfinished tasks by vendor.
+    pub vendor_tasks: Vec<(Arc<str>, u64)>,
     /// Resident memory of the process, in bytes.
     pub resident_bytes: Option<u64>,
     /// Start time of the service, in seconds since 1970.
@@ -119,6 +121,13 @@ impl GaugeReadings {
             }
         }
         registry.register("vendor_circuit", "1 for the current circuit breaker state of a vendor", circuits);
+
+        let vendor_tasks = Family::<VendorLabels<1>, Gauge>::default();
+        for (vendor, tasks) in &self.vendor_tasks {
+            let labels = [("vendor", Cow::Owned(vendor.to_string()))];
+            vendor_tasks.get_or_create(&labels).set(to_i64(*tasks));
+        }
+        registry.register("vendor_tasks", "Unfinished tasks that a vendor has, or may have", vendor_tasks);
 
         let build: LabelPairs<2> = [("version", env!("CARGO_PKG_VERSION")), ("commit", env!("BUILD_COMMIT"))];
         registry.register("build", "Version of the service", prometheus_client::metrics::info::Info::new(build));

@@ -8,14 +8,15 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mediary::actors::CommandContext;
 use mediary::actors::input_fetcher::InputFetcher;
-use mediary::actors::poller::{Poller, PollerOptions};
+use mediary::actors::poller::{Poller, PollerOptions, PoolVendor, PoolVendorOptions};
 use mediary::actors::reactor::{ReactorOptions, spawn_supervised};
 use mediary::actors::router::RouterOptions;
 use mediary::actors::system::{ActorOptions, Actors};
 use mediary::domain::ids::{TaskId, UserId};
 use mediary::domain::image::{ImageFormat, ImageJob, ImageWork, Picture, PictureSource, UpscaleJob};
 use mediary::domain::task::{
-    Gateway, Submission, TaskCommand, TaskFailure, TaskRecord, TaskStatus, TaskWork, VendorKey, VendorReference,
+    Gateway, RecordedVendor, Submission, TaskCommand, TaskFailure, TaskRecord, TaskStatus, TaskWork, VendorKey,
+    VendorPrice, VendorReference,
 };
 use mediary::domain::value::{Digest, Text};
 use mediary::environment::Environment;
@@ -127,9 +128,15 @@ async fn start_with_vendor(vendor: ScriptedVendor) -> PollerFixture {
     let fetcher = Fetcher::new(OutboundClient::new(rules, ClientLimits::default()).unwrap(), 1 << 20);
     let inputs = InputFetcher::new(fetcher, MediaStore::open(store.path()).unwrap());
     let vendor = Arc::new(vendor);
-    let (dispatch, options) =
-        (actors.dispatch.clone(), PollerOptions::built_in(Gateway::Image, Duration::from_hours(1)));
-    let poller = Poller::new(dispatch, models.clone(), environment.clone(), vendor.clone(), inputs, options);
+    let identity = RecordedVendor {
+        name: Text::from_recorded("scripted".to_owned()),
+        profile: Text::from_recorded(RecordedVendor::BUILT_IN_PROFILE.to_owned()),
+        profile_hash: None,
+        price: VendorPrice::default(),
+    };
+    let vendors = vec![PoolVendor::new(vendor.clone(), identity, PoolVendorOptions::built_in())];
+    let (dispatch, options) = (actors.dispatch.clone(), PollerOptions::new(Gateway::Image, Duration::from_hours(1)));
+    let poller = Poller::new(dispatch, models.clone(), environment.clone(), vendors, inputs, options);
     spawn_supervised(poller, ReactorOptions { concurrency: 4, lane: 4 }, environment);
     let mut fixture =
         PollerFixture { log, models, actors, vendor, task: TaskId(Uuid::from_u128(7)), _store_dir: store };

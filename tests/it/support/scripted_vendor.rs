@@ -1,16 +1,23 @@
 //! HTTP server whose responses a test scripts, for vendors with a protocol of their own.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::task::{JoinHandle, JoinSet};
 
+use super::eventually::eventually;
 use super::receiver::{Received, read_request};
 
 /// Longest time for which a silent server keeps a connection open.
 const SILENCE_MAX: Duration = Duration::from_mins(1);
+
+/// Status of a request at which the server dies.
+const DEATH: u16 = 0;
 
 /// Response of a scripted vendor.
 #[derive(Debug, Clone)]
@@ -43,6 +50,11 @@ impl ScriptedReply {
         Self::new(status, "application/json", body.to_string().into_bytes())
     }
 
+    /// The server dies without a response: its connections and its port are closed until [`ScriptedVendor::restart`].
+    pub fn death() -> Self {
+        Self { status: DEATH, headers: Vec::new(), body: Vec::new(), delivery: Delivery::Whole }
+    }
+
     pub fn png(body: Vec<u8>) -> Self {
         Self::new(200, "image/png", body)
     }
@@ -63,7 +75,10 @@ type ScriptFn = Arc<dyn Fn(&[Received]) -> ScriptedReply + Send + Sync>;
 /// Server that listens until the test ends.
 pub struct ScriptedVendor {
     base: String,
+    address: SocketAddr,
     received: Arc<Mutex<Vec<Received>>>,
+    reply: ScriptFn,
+    process: Mutex<JoinHandle<()>>,
 }
 
 impl ScriptedVendor {
@@ -73,21 +88,29 @@ impl ScriptedVendor {
         F: Fn(&[Received]) -> ScriptedReply + Send + Sync + 'static,
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let base = format!("http://{}", listener.local_addr().expect("an address"));
+        let address = listener.local_addr().expect("an address");
+        let base = format!("http://{address}");
         let received = Arc::<Mutex<Vec<Received>>>::default();
         let reply: ScriptFn = Arc::new(script(base.clone()));
+        let process = Mutex::new(tokio::spawn(run(listener, received.clone(), reply.clone())));
+        Self { base, address, received, reply, process }
+    }
 
-        let recorded = received.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let recorded = recorded.clone();
-                let reply = reply.clone();
-                tokio::spawn(async move {
-                    let _ = exchange(stream, &recorded, &reply).await;
-                });
-            }
-        });
-        Self { base, received }
+    /// Ends the server: its connections and its port are closed.
+    pub async fn kill(&self) {
+        self.process.lock().abort();
+        self.wait_for_death().await;
+    }
+
+    /// Waits until the server has died.
+    pub async fn wait_for_death(&self) {
+        eventually("the server dies", async || self.process.lock().is_finished()).await;
+    }
+
+    /// Starts the server again after its death, on the same port and with the same requests so far.
+    pub async fn restart(&self) {
+        let listener = TcpListener::bind(self.address).await.expect("the port is free");
+        *self.process.lock() = tokio::spawn(run(listener, self.received.clone(), self.reply.clone()));
     }
 
     pub fn base(&self) -> String {
@@ -101,13 +124,38 @@ impl ScriptedVendor {
     }
 }
 
-async fn exchange(mut stream: TcpStream, recorded: &Mutex<Vec<Received>>, reply: &ScriptFn) -> std::io::Result<()> {
+/// Serves connections until a request is deadly.
+async fn run(listener: TcpListener, recorded: Arc<Mutex<Vec<Received>>>, reply: ScriptFn) {
+    let death = Arc::new(Notify::new());
+    let mut connections = JoinSet::new();
+    loop {
+        let stream = tokio::select! {
+            accepted = listener.accept() => accepted.expect("a connection").0,
+            () = death.notified() => return,
+        };
+        let (recorded, reply, death) = (recorded.clone(), reply.clone(), death.clone());
+        connections.spawn(async move {
+            let _ = exchange(stream, &recorded, &reply, &death).await;
+        });
+    }
+}
+
+async fn exchange(
+    mut stream: TcpStream,
+    recorded: &Mutex<Vec<Received>>,
+    reply: &ScriptFn,
+    death: &Notify,
+) -> std::io::Result<()> {
     let Some(request) = read_request(&mut stream).await? else { return Ok(()) };
     let ScriptedReply { status, headers, body, delivery } = {
         let mut recorded = recorded.lock();
         recorded.push(request);
         reply(&recorded)
     };
+    if status == DEATH {
+        death.notify_one();
+        return std::future::pending().await;
+    }
 
     let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let length = body.len();

@@ -18,11 +18,11 @@ use super::line::{KEEP_ALIVE, MusicStreamLine};
 use super::source::{MusicSource, MusicSourceStream};
 use crate::actors::CommandContext;
 use crate::actors::error::CommandError;
-use crate::actors::music_vendor::MusicInterruption;
+use crate::actors::music_vendor::{MusicCall, MusicInterruption, MusicPool};
 use crate::actors::system::Dispatch;
 use crate::audit::Position;
 use crate::domain::ids::TaskId;
-use crate::domain::music::{MusicStream, MusicStreamItem, SoundFormat};
+use crate::domain::music::{MusicJob, MusicStream, MusicStreamItem, SoundFormat};
 use crate::domain::task::{TaskCommand, TaskFailure, TaskResults, TaskStage};
 use crate::domain::value::Text;
 use crate::environment::Environment;
@@ -108,9 +108,33 @@ impl Drop for MusicOutcomeRecorder {
     }
 }
 
+/// The other vendors of a stream, in case the first one does not take it.
+pub struct MusicFailover {
+    pool: MusicPool,
+    job: MusicJob,
+    /// Numbers of the vendors that were called.
+    tried: Vec<usize>,
+}
+
+impl MusicFailover {
+    /// Creates the failover of a job that is first played by the vendor with this number.
+    pub fn new(pool: MusicPool, job: MusicJob, first: usize) -> Self {
+        Self { pool, job, tried: vec![first] }
+    }
+
+    /// Returns a vendor that was not called yet, if one can be called now.
+    fn next(&mut self) -> Option<MusicCall> {
+        let call = self.pool.admit(&self.tried).ok()?;
+        self.tried.push(call.vendor_index);
+        Some(call)
+    }
+}
+
 pub struct MusicFeed {
     recorder: MusicOutcomeRecorder,
     source: MusicSource,
+    /// `None` once a vendor has accepted the job, and for replayed streams.
+    failover: Option<MusicFailover>,
     access: StreamAccess,
     /// Background check for the end, in case the reader stops reading; aborted on drop.
     watchdog: JoinHandle<()>,
@@ -170,6 +194,7 @@ impl MusicFeed {
         Self {
             recorder,
             source,
+            failover: None,
             access,
             watchdog: rt::spawn(watchdog.run()),
             models: services.models.clone(),
@@ -182,6 +207,12 @@ impl MusicFeed {
             deadline,
             ended: false,
         }
+    }
+
+    /// Lets another vendor play if the first one certainly did not take the job.
+    pub fn with_failover(mut self, failover: MusicFailover) -> Self {
+        self.failover = Some(failover);
+        self
     }
 
     pub fn into_lines(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
@@ -234,14 +265,39 @@ impl MusicFeed {
     async fn handle_event(&mut self, item: Option<Result<MusicStreamItem, MusicInterruption>>) {
         match item {
             None => self.complete().await,
-            Some(Err(interruption)) => self.fail(interruption).await,
+            Some(Err(interruption)) => self.move_or_fail(interruption).await,
             Some(Ok(MusicStreamItem::Accepted { reference })) => {
+                self.failover = None;
                 if let Err(failure) = self.recorder.record_event(TaskCommand::RecordAcceptance { reference }).await {
                     self.fail(failure.into()).await;
                 }
             }
-            Some(Ok(item)) => self.lines.extend(self.encoder.encode(item)),
+            Some(Ok(item)) => {
+                self.failover = None;
+                self.lines.extend(self.encoder.encode(item));
+            }
         }
+    }
+
+    /// Continues with another vendor if the call certainly did not arrive, or ends the stream.
+    async fn move_or_fail(&mut self, interruption: MusicInterruption) {
+        let Some(failover) = self.failover.as_mut().filter(|_| interruption.is_undelivered) else {
+            return self.fail(interruption).await;
+        };
+        let Some(MusicCall { vendor, permit, .. }) = failover.next() else {
+            return self.fail(interruption).await;
+        };
+
+        let job = failover.job.clone();
+        let start = vendor.start_command(self.recorder.task);
+        // Without the last command, which fails the task.
+        let undelivered = interruption.commands.into_iter().take(1);
+        for command in undelivered.chain([start]) {
+            if let Err(failure) = self.recorder.record_event(command).await {
+                return self.fail(failure.into()).await;
+            }
+        }
+        self.source.replace(vendor.play(permit, job));
     }
 
     /// Records the completion, then sends it.
@@ -265,7 +321,7 @@ impl MusicFeed {
         }
     }
 
-    async fn fail(&mut self, MusicInterruption { failure, commands }: MusicInterruption) {
+    async fn fail(&mut self, MusicInterruption { failure, commands, .. }: MusicInterruption) {
         for command in commands {
             if let Err(rejection) = self.recorder.record_end(command).await {
                 return self.send_recorded_failure(rejection);

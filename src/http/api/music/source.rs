@@ -34,6 +34,12 @@ impl MusicSource {
         .await
     }
 
+    /// Continues with the stream of another vendor, unless released.
+    pub fn replace(&self, stream: MusicSourceStream) {
+        let former = self.0.lock().as_mut().map(|(current, _)| std::mem::replace(current, stream));
+        drop(former);
+    }
+
     /// Stops the vendor and releases the place.
     pub fn release(&self) {
         let released = self.0.lock().take();

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::request_view::request_parameters;
 use crate::actors::task_progress::{TaskBlocker, TaskProgress};
 use crate::domain::ids::{TaskId, UserId};
-use crate::domain::task::{TaskRecord, TaskStage, TaskStatus};
+use crate::domain::task::{TaskRecord, TaskStage, TaskStatus, TaskVendor};
 use crate::domain::value::Timestamp;
 use crate::http::server::Services;
 use crate::projections::ReadModels;
@@ -40,6 +40,8 @@ pub struct TaskView {
     request: Option<Box<RawValue>>,
     /// Price in credits.
     cost: u32,
+    /// `null` while certainly no vendor has the job.
+    vendor: Option<TaskVendorView>,
     created_at: String,
     updated_at: String,
     /// State changes, oldest first.
@@ -73,6 +75,30 @@ impl TaskBlockerView {
         let since = blocker.since.to_string();
         let next_attempt_at = blocker.next_attempt_at.to_string();
         Self { code, message, since, next_attempt_at }
+    }
+}
+
+/// The vendor that has, or may have, the job, or that had it when the task ended.
+#[derive(Serialize)]
+struct TaskVendorView {
+    name: String,
+    profile: String,
+    /// Id of the job at the vendor; `null` until the vendor has accepted it.
+    reference: Option<String>,
+    /// Cost at the vendor; `null` until the vendor has accepted the job.
+    cost: Option<f64>,
+}
+
+impl TaskVendorView {
+    fn new(vendor: &TaskVendor) -> Option<Self> {
+        let recorded = vendor.recorded.as_ref()?;
+        let reference = vendor.reference.as_ref();
+        Some(Self {
+            name: recorded.name.to_string(),
+            profile: recorded.profile.to_string(),
+            reference: reference.map(ToString::to_string),
+            cost: reference.map(|_| recorded.price.to_f64()),
+        })
     }
 }
 
@@ -165,6 +191,7 @@ impl<'s> TaskRenderer<'s> {
             blocked_by: blocker.map(TaskBlockerView::new),
             request: None,
             cost: work.credits(),
+            vendor: record.vendor.as_ref().and_then(TaskVendorView::new),
             created_at: record.created_at.to_string(),
             updated_at: record.updated_at.to_string(),
             history: states

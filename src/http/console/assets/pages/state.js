@@ -1,7 +1,7 @@
 // Service status: log, read models, queues, storage, vendors, and signed checkpoints.
 import { html, useState } from '../core/dom.js';
 import { get } from '../core/api.js';
-import { bytes, number, toWords } from '../core/format.js';
+import { bytes, count, number, toWords } from '../core/format.js';
 import { useInterval, useLoad } from '../core/load.js';
 import { to, useTitle } from '../core/router.js';
 import { Code, DefinitionList, Icon, Loaded, Page, Skeleton, State, Time } from '../parts/basic.js';
@@ -31,7 +31,7 @@ export function StatePage() {
         <section class="panel"><h2>Queues</h2>
           <${DefinitionList} name="ledger" of=${[['Changes to write', number(now.queues.appends)], ['Unfinished tasks', number(now.queues.tasks)], ['Pending webhooks', number(now.queues.deliveries)]]} /></section>
         <section class="panel"><h2>Vendors</h2><ul class="plain-list">${now.vendors.map((vendor) => html`<li key=${vendor.name} class="row"><strong>
-          ${vendor.name}</strong><span class="spread"></span>${vendor.circuit !== 'closed' && html`<a class="small" href=${to('audit', { type: 'SubmissionUndelivered' })}>Undelivered submissions</a>`}<${State} of=${vendor.circuit}>${CIRCUITS[vendor.circuit] ?? vendor.circuit}</${State}>
+          ${vendor.name}</strong><span class="muted small">${vendor.medium}, ${vendor.profile}; ${count(vendor.tasks, 'task')}${vendor.slots.total && `, ${number(vendor.slots.used)} of ${count(vendor.slots.total, 'slot')}`}</span><span class="spread"></span>${vendor.circuit !== 'closed' && html`<a class="small" href=${to('audit', { type: 'SubmissionUndelivered' })}>Undelivered submissions</a>`}<${State} of=${vendor.circuit}>${CIRCUITS[vendor.circuit] ?? vendor.circuit}</${State}>
           </li>`)}</ul></section>
       </div>
       ${now.start.mended.length > 0 && html`<section class="panel"><h2>Repaired at startup</h2><ul>${now.start.mended.map((sentence) => html`<li>

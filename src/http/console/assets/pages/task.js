@@ -71,8 +71,11 @@ function TaskHistory({ task }) {
   return html`<ol class="course">${task.history.map((step, index) => html`<li key=${index}><${State} of=${step.state} /><span class="muted">
     <${Time} at=${step.at} /></span>
       ${index > 0 && html`<span class="muted small">+${duration(task.history[index - 1].at, step.at)}</span>`}</li>`)}</ol>
-    <${DefinitionList} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Cost', `${count(cost, 'credit')}${back > 0 ? `, ${number(back)} refunded` : ''}`], ['Results kept until', task.expires_at && html`<${Time} at=${task.expires_at} />`]]} />`;
+    <${DefinitionList} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Cost', `${count(cost, 'credit')}${back > 0 ? `, ${number(back)} refunded` : ''}`], ['Vendor', task.vendor && vendorSummary(task.vendor)], ['Results kept until', task.expires_at && html`<${Time} at=${task.expires_at} />`]]} />`;
 }
+
+// Vendor of the task, its id there, and the cost there in the unit of the operator.
+const vendorSummary = ({ name, reference, cost }) => html`${name}${reference && html` <code>${reference}</code>`}${cost > 0 && `, costs ${cost} there`}`;
 
 function Deliveries({ task }) {
   const deliveries = useLoad((signal) => get(at`/tasks/${task.task_id}/deliveries`, {}, signal), [task.task_id, task.state]);

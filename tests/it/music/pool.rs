@@ -1,0 +1,94 @@
+//! Several music vendors: a stream moves to another one only before its first line, and only if the former certainly
+//! did not take it.
+
+use mediary::config::Settings;
+use mediary::environment::Environment;
+use serde_json::json;
+
+use super::vendor::remote;
+use super::{MusicListener, wait_for_end};
+use crate::support::files::vacant_port;
+use crate::support::music_sim::{MusicSim, StreamAction, duration, error_response, lines, normal_lines, sound, title};
+use crate::support::{TestApp, TestUser};
+
+/// Service with a vendor at each of these addresses, in order of priority, and then the built-in engine if `engine`.
+async fn service(bases: &[String], engine: bool) -> (TestApp, TestUser) {
+    let change = |settings: &mut Settings| {
+        let mut built_in = settings.music_vendors[0].clone();
+        let vendors = bases.iter().enumerate().map(|(number, base)| {
+            remote(settings, base);
+            let mut vendor = settings.music_vendors[0].clone();
+            vendor.selection.name = format!("vendor-{number}");
+            vendor.selection.priority = i32::try_from(number).expect("a few");
+            vendor
+        });
+        let mut vendors: Vec<_> = vendors.collect();
+        built_in.selection.priority = 100;
+        vendors.extend(engine.then_some(built_in));
+        settings.music_vendors = vendors;
+    };
+    let app = TestApp::start_with(change, Environment::system()).await;
+    let user = app.user("listener").await;
+    (app, user)
+}
+
+/// Returns the task, with the last line of its stream.
+async fn listen(app: &TestApp, user: &TestUser) -> (serde_json::Value, serde_json::Value) {
+    let listener = MusicListener::request(app, user, &[("prompt", "calm"), ("duration", "2")]).await;
+    let task = listener.task.clone();
+    let last = listener.collect().await.pop().expect("a last line");
+    (wait_for_end(app, user, &task).await, last)
+}
+
+#[actix_web::test]
+async fn music_moves_to_the_next_vendor_that_takes_it() {
+    // Given a vendor that is not connected, a busy one, and one that plays
+    let (_socket, address) = vacant_port();
+    let busy = MusicSim::with_behavior(|_| error_response("503 Service Unavailable", "{}")).await;
+    let playing = MusicSim::with_behavior(|_| lines(&normal_lines())).await;
+    let (app, user) = service(&[format!("http://{address}"), busy.base(), playing.base()], false).await;
+
+    // When music is requested, then the last one plays it, in one stream
+    let (task, last) = listen(&app, &user).await;
+    assert_eq!((&last["type"], &task["state"]), (&json!("complete"), &json!("success")));
+    assert_eq!(task["vendor"]["name"], "vendor-2");
+    assert_eq!((busy.record().requests.len(), playing.record().requests.len()), (1, 1));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_built_in_engine_plays_what_no_vendor_takes() {
+    let busy = MusicSim::with_behavior(|_| error_response("429 Too Many Requests", "{}")).await;
+    let (app, user) = service(&[busy.base()], true).await;
+    let (task, last) = listen(&app, &user).await;
+    assert_eq!((&last["type"], &task["state"]), (&json!("complete"), &json!("success")));
+    assert_eq!((&task["vendor"], busy.record().requests.len()), (&json!(null), 1));
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn music_stays_where_it_may_have_begun() {
+    let begun = || lines(&[duration(), title(), sound("one")]);
+    let cases: [(&str, fn() -> Vec<StreamAction>); 3] = [
+        ("outcome_unknown", Vec::new),
+        ("outcome_unknown", || error_response("500 Internal Server Error", "{}")),
+        ("vendor_refused", || error_response("400 Bad Request", "{}")),
+    ];
+    for (code, behavior) in cases {
+        let first = MusicSim::with_behavior(move |_| behavior()).await;
+        let second = MusicSim::with_behavior(|_| lines(&normal_lines())).await;
+        let (app, user) = service(&[first.base(), second.base()], true).await;
+        let (task, last) = listen(&app, &user).await;
+        assert_eq!((&last["code"], &task["error"]["code"]), (&json!(code), &json!(code)));
+        assert_eq!((&task["vendor"]["name"], second.record().requests.len()), (&json!("vendor-0"), 0), "{code}");
+        app.stop().await;
+    }
+
+    // And neither does it move after its first line
+    let first = MusicSim::with_behavior(move |_| begun()).await;
+    let second = MusicSim::with_behavior(|_| lines(&normal_lines())).await;
+    let (app, user) = service(&[first.base(), second.base()], true).await;
+    let (task, _) = listen(&app, &user).await;
+    assert_eq!((&task["error"]["code"], second.record().requests.len()), (&json!("vendor_broke_off"), 0));
+    app.stop().await;
+}
