@@ -16,7 +16,9 @@ use crate::domain::bearer_secret;
 use crate::environment::Environment;
 use crate::events::log::EventLog;
 use crate::events::sled_log::SledLog;
-use crate::http::server::{AdminCredential, Services};
+use crate::http::server::{
+    AdminCredential, AuthServices, MediaServices, OperationServices, RegistryServices, Services,
+};
 use crate::http::startup_server::StartupServer;
 use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
@@ -202,36 +204,40 @@ impl App {
         let (closing, closing_receiver) = watch::channel(false);
         let oidc = oidc::build_oidc(&settings, &upload_key, &metrics)?;
 
-        let services = Services {
-            dispatch: actors.dispatch.clone(),
-            models: models.clone(),
-            store,
-            idempotency_keys,
-            archives,
-            upload_key,
-            usage_counters,
-            keyring,
-            oidc,
-            prober: build_prober(&log, actors.writer_queue_length(), &reports, environment.now()),
-            environment,
-            admin: AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: bearer_secret::hash(&token) },
-            space: log.space().clone(),
+        let operations = OperationServices {
             storage: storage_probe(&log),
             readiness,
+            prober: build_prober(&log, actors.writer_queue_length(), &reports, environment.now()),
             audit,
-            closing: closing_receiver,
             checkpoint: build_checkpointer(&log),
             drop_snapshots: snapshot_remover(&data_dir),
             webhook_key,
+            vendors: reactors.vendors.clone(),
+        };
+        let media = MediaServices {
+            store,
+            task_progress: reactors.task_progress.clone(),
             vendor_webhooks: webhooks,
             vendor_cancellations: reactors.cancellations.clone(),
             music_pool: reactors.music_pool.clone(),
-            vendors: reactors.vendors.clone(),
-            task_progress: reactors.task_progress.clone(),
+            tariff: Arc::new(tariff),
+        };
+        let admin = AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: bearer_secret::hash(&token) };
+        let services = Services {
+            dispatch: actors.dispatch.clone(),
+            models: models.clone(),
+            idempotency_keys,
+            keyring,
+            environment,
+            space: log.space().clone(),
+            closing: closing_receiver,
             metrics,
             tracer,
             bytes_per_day,
-            tariff: Arc::new(tariff),
+            auth: AuthServices { admin, oidc },
+            registry: RegistryServices { archives, upload_key, usage_counters },
+            media,
+            operations,
             options: http_options(&settings, &public_url),
         };
 

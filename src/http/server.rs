@@ -61,24 +61,66 @@ pub use crate::http::limits::task_quota::TaskQuotas;
 /// Maximum that the framework accepts; it panics above this.
 pub const WORKERS_MAX: u16 = 512;
 
-/// Dependencies of the handlers.
+/// Dependencies of the handlers. Cheap to clone.
 #[derive(Clone)]
 pub struct Services {
     pub dispatch: Dispatch,
     pub models: ReadModels,
-    pub store: MediaStore,
     pub idempotency_keys: IdempotencyKeys,
-    pub archives: ArchiveStore,
-    pub upload_key: UploadKey,
-    pub usage_counters: UsageCounters,
     /// Keys that decrypt the personal fields of users.
     pub keyring: Keyring,
     pub environment: Environment,
+    /// Checked before every change: rejects writes while the disk is full.
+    pub space: DiskSpace,
+    /// `true` once the service shuts down; ends open-ended streams.
+    pub closing: watch::Receiver<bool>,
+    pub metrics: Metrics,
+    /// Records trace spans.
+    pub tracer: Tracer,
+    /// Daily upload quota of an account, in bytes.
+    pub bytes_per_day: DailyQuota<Account>,
+    pub auth: AuthServices,
+    pub registry: RegistryServices,
+    pub media: MediaServices,
+    pub operations: OperationServices,
+    pub options: HttpOptions,
+}
+
+/// Validates credentials.
+#[derive(Clone)]
+pub struct AuthServices {
     pub admin: AdminCredential,
     /// Validates tokens of an `OpenID` Connect issuer, if one is configured.
     pub oidc: Option<OidcAuthenticator>,
-    /// Checked before every change: rejects writes while the disk is full.
-    pub space: DiskSpace,
+}
+
+/// Dependencies of the node registry.
+#[derive(Clone)]
+pub struct RegistryServices {
+    pub archives: ArchiveStore,
+    pub upload_key: UploadKey,
+    pub usage_counters: UsageCounters,
+}
+
+/// Dependencies of the image, video and music gateways.
+#[derive(Clone)]
+pub struct MediaServices {
+    pub store: MediaStore,
+    /// Progress of the running vendor tasks.
+    pub task_progress: TaskProgress,
+    /// Receives vendor webhooks.
+    pub vendor_webhooks: VendorWebhooks,
+    /// Passes cancellations on to vendors.
+    pub vendor_cancellations: VendorCancellations,
+    /// Vendors of the music gateway.
+    pub music_pool: MusicPool,
+    /// Prices of videos.
+    pub tariff: Arc<Tariff>,
+}
+
+/// Dependencies of the endpoints for operators.
+#[derive(Clone)]
+pub struct OperationServices {
     /// Reports the storage state to administrators.
     pub storage: StorageProbe,
     /// Readiness probe; its error has a reason for the operator.
@@ -87,32 +129,14 @@ pub struct Services {
     pub prober: LogProber,
     /// Runs audit queries.
     pub audit: Audit,
-    /// `true` once the service shuts down; ends open-ended streams.
-    pub closing: watch::Receiver<bool>,
     /// Signs the current state of the log.
     pub checkpoint: Checkpointer,
     /// Deletes the snapshots of the read models.
     pub drop_snapshots: SnapshotRemover,
     /// Public key of the webhook signatures, as text.
     pub webhook_key: String,
-    /// Receives vendor webhooks.
-    pub vendor_webhooks: VendorWebhooks,
-    /// Passes cancellations on to vendors.
-    pub vendor_cancellations: VendorCancellations,
-    /// Vendors of the music gateway.
-    pub music_pool: MusicPool,
-    /// State of each vendor, for operators.
+    /// State of each vendor.
     pub vendors: Vec<VendorState>,
-    /// Progress of the running vendor tasks.
-    pub task_progress: TaskProgress,
-    pub metrics: Metrics,
-    /// Records trace spans.
-    pub tracer: Tracer,
-    /// Daily upload quota of an account, in bytes.
-    pub bytes_per_day: DailyQuota<Account>,
-    /// Prices of videos.
-    pub tariff: Arc<Tariff>,
-    pub options: HttpOptions,
 }
 
 /// Readiness probe.

@@ -109,7 +109,7 @@ json_object! {
 
 /// Protects administrators from locking themselves out, and the bootstrap administrator from anyone.
 fn protect_admin(call: &RequestContext, user: UserId, action: &str) -> Result<(), Problem> {
-    let subject = if call.services().admin.user == user {
+    let subject = if call.services().auth.admin.user == user {
         "the bootstrap administrator"
     } else if call.user()?.id == user {
         "your own account"

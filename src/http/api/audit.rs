@@ -91,7 +91,7 @@ async fn run_query<T: Serialize + Send + 'static>(
     call: &RequestContext,
     query: impl FnOnce(&Audit) -> Result<T, Problem> + Send + 'static,
 ) -> Result<ApiResponse, Problem> {
-    let audit = call.services().audit.clone();
+    let audit = call.services().operations.audit.clone();
     ApiResponse::ok(&web::block(move || query(&audit)).await.map_err(Problem::internal)??)
 }
 

@@ -160,7 +160,7 @@ impl AuditEventStream {
 
     /// Reads the next events.
     async fn read(&mut self) -> Result<String, Problem> {
-        let audit = self.shared.services.audit.clone();
+        let audit = self.shared.services.operations.audit.clone();
         let filter = self.filter.clone();
         let after = self.after;
         let batch = web::block(move || audit.batch(&filter, after, BOUNDS)).await.map_err(Problem::internal)?;

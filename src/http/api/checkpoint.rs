@@ -10,7 +10,7 @@ use crate::http::response::error::Problem;
 /// `GET /admin/checkpoint`: position and hash of the last acknowledged event, signed with the key of the log.
 pub async fn checkpoint(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let services = call.services();
-    let sign = services.checkpoint.clone();
+    let sign = services.operations.checkpoint.clone();
     let at = services.environment.now();
     let signed = web::block(move || sign(at)).await.map_err(Problem::internal)?;
     ApiResponse::ok(&signed)

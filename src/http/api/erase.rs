@@ -40,7 +40,7 @@ pub async fn erase_user(call: Call<{ Action::Administer as u8 }>) -> Result<ApiR
 /// Erases a user. Continues if the client disconnects.
 async fn erase(call: &RequestContext, user: UserId) -> Result<ApiResponse, Problem> {
     let services = call.services().clone();
-    if services.admin.user == user {
+    if services.auth.admin.user == user {
         let detail = "the bootstrap administrator cannot be erased";
         return Err(Problem::new(Code::Conflict, detail));
     }
@@ -98,9 +98,9 @@ async fn complete_erasure(user: UserId, services: &Services) -> Result<(), Probl
 fn delete_remains(user: UserId, services: &Services) -> Result<(), Problem> {
     // The key goes last: while it exists, the next start knows that the erasure is unfinished.
     services.idempotency_keys.purge_responses().map_err(Problem::internal)?;
-    services.store.uploads().remove_all_of(user).map_err(Problem::internal)?;
-    if services.audit.had_plain_text(user).map_err(Problem::internal)? {
-        (services.drop_snapshots)().map_err(Problem::internal)?;
+    services.media.store.uploads().remove_all_of(user).map_err(Problem::internal)?;
+    if services.operations.audit.had_plain_text(user).map_err(Problem::internal)? {
+        (services.operations.drop_snapshots)().map_err(Problem::internal)?;
     }
     services.keyring.destroy_key(user).map_err(Problem::internal)
 }

@@ -14,7 +14,7 @@ pub async fn health(_call: Call<{ Action::ReadServiceState as u8 }>) -> Result<A
 /// `GET /ready`: 200 while the service can work. Callers get only the kind of problem; the details are logged once for
 /// the operator, not for each request.
 pub async fn ready(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<ApiResponse, Problem> {
-    match (call.services().readiness)() {
+    match (call.services().operations.readiness)() {
         Ok(()) => Ok(ApiResponse::text("OK")),
         Err(ReadinessFailure { public_message, .. }) => {
             Err(Problem::new(Code::NotReady, public_message).retry_after(5))
@@ -24,5 +24,5 @@ pub async fn ready(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Api
 
 /// `GET /.well-known/webhook-key`: the public key of the webhook signatures (contract 8).
 pub async fn webhook_key(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<ApiResponse, Problem> {
-    Ok(ApiResponse::text(call.services().webhook_key.clone()))
+    Ok(ApiResponse::text(call.services().operations.webhook_key.clone()))
 }

@@ -121,7 +121,7 @@ async fn submit<T: ImageBody>(mut call: ImageSubmitCall) -> Result<(ImageTaskVie
     let decoder_permit = timeout(DECODER_WAIT_MAX, shared.decoders.acquire(Some(owner), 1)).await;
     let decoder_permit = decoder_permit.map_err(|_| Problem::overloaded())?;
 
-    let store = services.store.clone();
+    let store = services.media.store.clone();
     let space = services.space.clone();
     let seed = check::derive_seed(task);
     let files = InputFiles::new(services, Some(owner));

@@ -147,7 +147,7 @@ pub async fn create(mut call: Call<{ Action::CreateFile as u8 }>) -> Result<ApiR
 
     let format = content_type.and_then(|InputContentType(format)| format);
     let ticket = FileTicket { file, owner, bytes: bytes.map(|InputLength(bytes)| bytes), format, expires_at };
-    let upload_url = call.url(&format!("/uploads/files/{}", ticket.issue(&services.upload_key)));
+    let upload_url = call.url(&format!("/uploads/files/{}", ticket.issue(&services.registry.upload_key)));
     let url = call.url(&format!("/files/{file}"));
     let content_type = format.map(InputFormat::media_type);
     ApiResponse::ok(&FileView {
@@ -163,7 +163,8 @@ pub async fn create(mut call: Call<{ Action::CreateFile as u8 }>) -> Result<ApiR
 /// `PUT /uploads/files/{fileTicket}`: uploads an announced file. A repetition with the same content has no effect.
 pub async fn receive(mut call: Call<{ Action::UploadFile as u8 }>) -> Result<ApiResponse, Problem> {
     let services = call.services();
-    let verified = FileTicket::verify(&services.upload_key, &call.path_param("fileTicket"), services.environment.now());
+    let verified =
+        FileTicket::verify(&services.registry.upload_key, &call.path_param("fileTicket"), services.environment.now());
     let ticket = verified.map_err(|error| match error {
         UploadTokenError::Invalid => invalid_link("this service did not issue this upload link"),
         UploadTokenError::Expired => {
@@ -194,7 +195,7 @@ pub async fn receive(mut call: Call<{ Action::UploadFile as u8 }>) -> Result<Api
 /// `GET /files/{fileId}`: the content, for everyone who knows the URL, as for results.
 pub async fn show(call: Call<{ Action::ReadResult as u8 }>) -> Result<ApiResponse, Problem> {
     let not_found = || Problem::new(Code::NotFound, "file not found, or expired");
-    let uploads = call.services().store.uploads();
+    let uploads = call.services().media.store.uploads();
     let id = FileId::parse(&call.path_param("fileId")).ok();
     let found = id.and_then(|id| uploads.get(id, call.services().environment.now())).ok_or_else(not_found)?;
 
@@ -215,7 +216,7 @@ async fn receive_form(call: &RequestContext, owner: UserId, chunks: BodyChunks) 
 
     let upload = read_file_part(call, account, chunks).await?;
     let ticket = FileTicket { file: id, owner, bytes: None, format: None, expires_at: expiry(call) };
-    let is_repetition = call.services().store.uploads().get(id, call.services().environment.now()).is_some();
+    let is_repetition = call.services().media.store.uploads().get(id, call.services().environment.now()).is_some();
     let file = store(call, upload, permit, ticket).await.map_err(|problem| {
         let is_reused = is_repetition && problem.code() == Code::Conflict;
         if is_reused { idempotency::key_reused() } else { problem }
@@ -291,7 +292,7 @@ async fn start_writer(
     account: Account,
     announced: Option<usize>,
 ) -> Result<DiskWriter<'_>, Problem> {
-    let uploads = call.services().store.uploads().clone();
+    let uploads = call.services().media.store.uploads().clone();
     DiskWriter::start(call, account, announced, PURPOSE, move || uploads.create_upload()).await
 }
 
@@ -302,7 +303,7 @@ async fn store(
     permit: PoolPermit,
     ticket: FileTicket,
 ) -> Result<UploadedFile, Problem> {
-    let uploads = call.services().store.uploads().clone();
+    let uploads = call.services().media.store.uploads().clone();
     let FileTicket { file, owner, format: announced, expires_at, .. } = ticket;
 
     let work = move || {
@@ -374,7 +375,7 @@ impl InputFiles {
     #[must_use]
     pub fn new(services: &Services, owner: Option<UserId>) -> Self {
         Self(Some(CallerInputFiles {
-            uploads: services.store.uploads().clone(),
+            uploads: services.media.store.uploads().clone(),
             prefix: format!("{}/files/", services.options.public_url),
             owner,
             now: services.environment.now(),

@@ -40,7 +40,7 @@ pub async fn install(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRe
 
     if call.method() == Method::GET {
         let services = call.services();
-        services.usage_counters.count_install(&node.id.key(), call.account(), services.environment.now());
+        services.registry.usage_counters.count_install(&node.id.key(), call.account(), services.environment.now());
     }
 
     ApiResponse::ok(&version_view(&entry, node, version, false, &links))
@@ -65,7 +65,7 @@ pub async fn download(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiR
         cache_control: REVALIDATE,
         headers: vec![(CONTENT_DISPOSITION, disposition)],
     };
-    let response = file::send(&call, &call.services().archives.path_of(&archive.digest), metadata).await?;
+    let response = file::send(&call, &call.services().registry.archives.path_of(&archive.digest), metadata).await?;
     response.ok_or_else(|| Problem::internal(format!("the recorded archive {} is missing", archive.digest)))
 }
 

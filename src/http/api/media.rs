@@ -18,7 +18,7 @@ const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 /// `GET /media/{file}`: a result.
 pub async fn file(call: Call<{ Action::ReadResult as u8 }>) -> Result<ApiResponse, Problem> {
     let name = call.path_param("file");
-    let path = call.services().store.path_of(MediaArea::Result, &name).ok_or_else(not_found)?;
+    let path = call.services().media.store.path_of(MediaArea::Result, &name).ok_or_else(not_found)?;
     let (digest, content_type) = parse_file_name(&name).ok_or_else(not_found)?;
     let metadata = DownloadMetadata { digest, content_type, cache_control: IMMUTABLE, headers: Vec::new() };
     let retention = call.services().options.media_retention;

@@ -44,7 +44,7 @@ pub(in crate::http) fn known_labels(services: &Services) -> KnownSeries {
         events: event::names().collect(),
         task_kinds: TaskKind::ALL.iter().map(|kind| kind.as_str()).collect(),
         failure_codes: TaskFailure::CODES.to_vec(),
-        vendors: services.vendors.iter().map(|vendor| Arc::clone(&vendor.description().name)).collect(),
+        vendors: services.operations.vendors.iter().map(|vendor| Arc::clone(&vendor.description().name)).collect(),
     }
 }
 
@@ -66,16 +66,18 @@ fn read_gauges(services: &Services) -> GaugeReadings {
         verification: StateGauge { all: &VERIFICATION_STATES, current: probe.verification.state.name() },
         verified_position: probe.verification.position,
         sync_pending: probe.sync_pending,
-        is_ready: (services.readiness)().is_ok(),
+        is_ready: (services.operations.readiness)().is_ok(),
         storage: StateGauge { all: &STORAGE_STATES, current: storage_state_name(storage.state) },
         free_bytes: storage.free_bytes,
         reserve_bytes: storage.reserve_bytes,
         circuits: services
+            .operations
             .vendors
             .iter()
             .map(|vendor| (Arc::clone(&vendor.description().name), circuit(vendor.circuit().name())))
             .collect(),
         vendor_tasks: services
+            .operations
             .vendors
             .iter()
             .zip(vendor_tasks)

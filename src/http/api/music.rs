@@ -70,7 +70,7 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     let reservation = call.reserve_task(Some(owner), task)?;
     // Last, because a half-open circuit admits only one trial call: a rejected request must not use it up.
     let MusicCall { vendor_index, vendor, permit: admission } =
-        services.music_pool.admit(&[]).map_err(vendor_unavailable)?;
+        services.media.music_pool.admit(&[]).map_err(vendor_unavailable)?;
 
     // From here on, a disconnect is recorded.
     let recorder = MusicOutcomeRecorder::new(services, task, call.command_context());
@@ -80,7 +80,7 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     services.dispatch.task(task, vendor.start_command(task), call.command_context()).await?;
 
     let job = MusicJob { task, account: Some(owner), work };
-    let failover = MusicFailover::new(services.music_pool.clone(), job.clone(), vendor_index);
+    let failover = MusicFailover::new(services.media.music_pool.clone(), job.clone(), vendor_index);
     let music = vendor.play(admission, job);
     let feed = MusicFeed::new(services, recorder, (music, permit), access).with_failover(failover);
     Ok(stream_response(task, feed.into_lines()))
@@ -118,7 +118,7 @@ async fn replay(
 
     // Only the engine that made the music can repeat it; different music under the same key would be wrong.
     let was_vendors = services.models.was_made_by_vendor(task).await?;
-    if !was_vendors && let Some(admitted) = services.music_pool.admit_built_in() {
+    if !was_vendors && let Some(admitted) = services.media.music_pool.admit_built_in() {
         let permit = shared.music_streams.try_acquire(account)?;
         let MusicCall { vendor, permit: admission, .. } = admitted.map_err(vendor_unavailable)?;
         let music = vendor.play(admission, job);

@@ -189,11 +189,11 @@ impl ServiceSnapshot {
     pub(in crate::http) fn read(services: &Services) -> Self {
         let (read_models, tasks, deliveries, vendor_tasks) = {
             let models = services.models.read();
-            let vendor_tasks = count_vendor_tasks(&models.tasks, &services.vendors);
+            let vendor_tasks = count_vendor_tasks(&models.tasks, &services.operations.vendors);
             (models.position.0, models.tasks.unfinished_count(), models.deliveries.pending_count(), vendor_tasks)
         };
 
-        let (probe, storage) = ((services.prober)(), (services.storage)());
+        let (probe, storage) = ((services.operations.prober)(), (services.operations.storage)());
         Self { read_models, tasks, vendor_tasks, deliveries, probe, storage }
     }
 }
@@ -234,7 +234,7 @@ pub(in crate::http) async fn show(call: Call<{ Action::Administer as u8 }>) -> R
     } = probe;
     let StorageState { state, reason, free_bytes, reserve_bytes } = storage;
 
-    let vendors = services.vendors.iter().zip(vendor_tasks).map(|(vendor, count)| {
+    let vendors = services.operations.vendors.iter().zip(vendor_tasks).map(|(vendor, count)| {
         let VendorDescription { name, profile, gateway, slots } = vendor.description();
         VendorView {
             name: name.to_string(),

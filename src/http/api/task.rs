@@ -41,7 +41,7 @@ pub(in crate::http) async fn cancel_task<const ACTION: u8>(call: &Call<ACTION>, 
     if effect.changed
         && let Some(record) = services.models.task(id).await?
     {
-        services.vendor_cancellations.push_job_of(id, record.vendor.as_ref());
+        services.media.vendor_cancellations.push_job_of(id, record.vendor.as_ref());
     }
     Ok(())
 }

@@ -71,7 +71,7 @@ pub fn signed_url(call: &RequestContext, version: VersionId) -> Result<String, P
     let services = call.services();
     let grant =
         UploadGrant { version, holder, expires_at: services.environment.now().saturating_add(UPLOAD_TOKEN_VALIDITY) };
-    Ok(call.url(&format!("/uploads/{}", services.upload_key.issue_token(&grant))))
+    Ok(call.url(&format!("/uploads/{}", services.registry.upload_key.issue_token(&grant))))
 }
 
 /// `PUT /uploads/{ticket}`: uploads an archive. Returns the version once the archive is durable; the version is then
@@ -113,7 +113,7 @@ async fn store_and_record(
     let error_code = result.as_ref().err().map(Problem::code);
     // After these two errors the event may still be recorded; the next start removes the file if it is not.
     if !matches!(error_code, Some(Code::Internal | Code::ReadOnly)) {
-        let archives = services.archives.clone();
+        let archives = services.registry.archives.clone();
         let models = services.models.clone();
         let is_named = move |digest: &Digest| models.read().nodes.archives().any(|archive| archive.digest == *digest);
         let finish = move || recording.finish(error_code.is_some(), &archives, is_named);
@@ -148,7 +148,7 @@ fn holder_actor(grant: &UploadGrant) -> Actor {
 
 fn read_upload_token(call: &RequestContext) -> Result<UploadGrant, Problem> {
     let services = call.services();
-    let verified = services.upload_key.verify_token(&call.path_param("ticket"), services.environment.now());
+    let verified = services.registry.upload_key.verify_token(&call.path_param("ticket"), services.environment.now());
     verified.map_err(|error| match error {
         UploadTokenError::Invalid => invalid_link("this service did not issue this upload link"),
         UploadTokenError::Expired => Problem::new(
@@ -249,7 +249,7 @@ async fn stream_to_disk(
     account: Account,
     mut chunks: BodyChunks,
 ) -> Result<IncomingFile, Problem> {
-    let archives = call.services().archives.clone();
+    let archives = call.services().registry.archives.clone();
     let create = move || archives.create_upload();
     let purpose = UploadPurpose { whole: "the archive", rest: "the rest of the archive" };
 
@@ -267,7 +267,7 @@ async fn check_and_store(
     shared: &AppState,
 ) -> Result<(Archive, PendingRecording), Problem> {
     let uploads = Arc::clone(&shared.upload_limiter);
-    let archives = shared.services.archives.clone();
+    let archives = shared.services.registry.archives.clone();
 
     let check_permit = uploads.acquire_check_permit(account).await;
     let stored = shared.inspectors.run(move || {

@@ -78,9 +78,9 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
     let decoder_permit = timeout(DECODER_WAIT_MAX, shared.decoders.acquire(owner, 1)).await;
     let decoder_permit = decoder_permit.map_err(|_| Problem::overloaded())?;
 
-    let store = services.store.clone();
+    let store = services.media.store.clone();
     let space = services.space.clone();
-    let tariff = Arc::clone(&services.tariff);
+    let tariff = Arc::clone(&services.media.tariff);
     let seed = derive_seed(task);
     let files = InputFiles::new(services, owner);
     // The thread continues if the client disconnects; it holds the turn and the place until it ends.
@@ -213,12 +213,12 @@ async fn creations_view(TaskAt { record, states, .. }: &TaskAt, services: &Servi
     };
 
     let payload = if let TaskWork::Video(work) = work { work.payload } else { None };
-    let store = services.store.clone();
+    let store = services.media.store.clone();
     // Payloads are deleted with the files of their tasks.
     let read = move || payload.and_then(|document| store.read_document(&document).ok());
     let payload = web::block(read).await.ok().flatten();
 
     let view = CreationsView::new(state, payload, &services.options.public_url);
-    let progress = combined_progress(view.progress, services.task_progress.permille(*task));
+    let progress = combined_progress(view.progress, services.media.task_progress.permille(*task));
     CreationsView { progress, ..view }
 }

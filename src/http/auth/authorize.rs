@@ -139,12 +139,12 @@ pub async fn authenticate(
     services: &Services,
     request: Option<&HttpRequest>,
 ) -> Result<Identity, Problem> {
-    let admin = &services.admin;
+    let admin = &services.auth.admin;
     if bool::from(bearer_secret::hash(secret).0.ct_eq(&admin.secret_hash.0)) {
         return identity_of_user(admin.user, &services.models.read());
     }
 
-    match &services.oidc {
+    match &services.auth.oidc {
         // Boxed to keep the future of all other requests small.
         Some(oidc) if OidcAuthenticator::looks_like_jwt(secret) => {
             Box::pin(sign_in(secret, oidc, services, request)).await
@@ -186,7 +186,7 @@ fn authenticate_secret(secret: &str, services: &Services) -> Result<Identity, Pr
 
     let models = services.models.read();
     let token = models.tokens.by_secret(&bearer_secret::hash(secret)).ok_or_else(invalid_credentials)?;
-    services.usage_counters.count_token_use(token, services.environment.now());
+    services.registry.usage_counters.count_token_use(token, services.environment.now());
     identity_of_token(token, &models)
 }
 

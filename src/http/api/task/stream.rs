@@ -183,7 +183,7 @@ impl TaskEventFeed {
         }
 
         self.polled_at = Instant::now();
-        let progress = &self.shared.services.task_progress;
+        let progress = &self.shared.services.media.task_progress;
         let permille = progress.permille(self.task).max(self.last_sent.permille);
         let current = UnrecordedTaskState { permille, blocker: progress.blocker(self.task) };
         let blocker_changed = current.blocker != self.last_sent.blocker;
@@ -227,7 +227,7 @@ impl TaskEventFeed {
         if !snapshots.is_empty() {
             // These events contain the reason, so `next_progress_event` must report when it goes away.
             self.last_sent =
-                UnrecordedTaskState { blocker: services.task_progress.blocker(self.task), ..self.last_sent };
+                UnrecordedTaskState { blocker: services.media.task_progress.blocker(self.task), ..self.last_sent };
         }
 
         let mut text = String::new();

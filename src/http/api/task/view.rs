@@ -128,7 +128,7 @@ impl<'s> TaskRenderer<'s> {
         Self {
             shows_owner: is_admin,
             models: &services.models,
-            task_progress: &services.task_progress,
+            task_progress: &services.media.task_progress,
             public_url: &services.options.public_url,
             retention: services.options.media_retention,
             now: services.environment.now(),
