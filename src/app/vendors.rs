@@ -182,20 +182,17 @@ impl VendorBuilder<'_> {
     fn music_vendor(&self, vendor_settings: &MusicVendorSettings) -> Result<PoolMusicVendor, StartError> {
         let selection = &vendor_settings.selection;
         let workers = self.settings.workers;
-        let (vendor, profile): (Arc<dyn MusicVendor>, _) = match &vendor_settings.url {
-            Some(url) => {
-                let failed = |error: &dyn Display| failed_vendor("a music vendor", selection, error);
-                let profile = remote_profile(selection).map_err(|error| failed(&error))?;
-                let endpoint = music_endpoint(url, vendor_settings, &profile);
-                let client = VendorClient::new(&endpoint).map_err(|error| failed(&error))?;
-                let missing = || failed(&"its profile has no music");
-                let vendor = self.remote_music(client, vendor_settings, &profile).ok_or_else(missing)?;
-                (Arc::new(vendor), Some(profile))
-            }
-            None => {
-                let threads = if workers == 0 { available_parallelism().map_or(1, NonZero::get) } else { workers };
-                (Arc::new(LocalMusic::new(threads)), None)
-            }
+        let (vendor, profile): (Arc<dyn MusicVendor>, _) = if let Some(url) = &vendor_settings.url {
+            let failed = |error: &dyn Display| failed_vendor("a music vendor", selection, error);
+            let profile = remote_profile(selection).map_err(|error| failed(&error))?;
+            let endpoint = music_endpoint(url, vendor_settings, &profile);
+            let client = VendorClient::new(&endpoint).map_err(|error| failed(&error))?;
+            let missing = || failed(&"its profile has no music");
+            let vendor = self.remote_music(client, vendor_settings, &profile).ok_or_else(missing)?;
+            (Arc::new(vendor), Some(profile))
+        } else {
+            let threads = if workers == 0 { available_parallelism().map_or(1, NonZero::get) } else { workers };
+            (Arc::new(LocalMusic::new(threads)), None)
         };
 
         let breaker = profile.as_ref().map(|_| {

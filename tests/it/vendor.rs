@@ -1,5 +1,7 @@
 //! Remote vendor of images, and of videos for crashes, against a simulator with its own ledger.
 
+use std::fmt::Write as _;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -49,31 +51,54 @@ pub fn remote_vendor(vendor: &mut VendorSettings, base: &str, mode: SimMode) {
     (vendor.lost_after, vendor.breaker_failures) = (Duration::from_secs(2), 1_000_000);
 }
 
-/// The same settings as [`remote`], for a service in another process.
-pub fn remote_by_variables(command: &mut Command, base: &str, mode: SimMode) {
+/// Settings of [`remote`] with their values.
+fn remote_settings(base: &str, mode: SimMode) -> [(&'static str, String); 11] {
     let recovery = match mode {
         SimMode::HonoursKeys => "key",
         SimMode::Searchable => "search",
         SimMode::Neither => "nothing",
     };
     let settings = [
-        ("URL", base),
-        ("API_KEY", API_KEY),
-        ("AUTH_HEADER", "X-Vendor-Key"),
-        ("RECOVERY", recovery),
-        ("SEARCH_SETTLES", "200ms"),
-        ("POLL_MIN", "10ms"),
-        ("POLL_MAX", "50ms"),
-        ("RETRY_MIN", "10ms"),
-        ("RETRY_MAX", "50ms"),
-        ("LOST_AFTER", "2s"),
-        ("BREAKER_FAILURES", "1000000"),
+        ("url", base),
+        ("api_key", API_KEY),
+        ("auth_header", "X-Vendor-Key"),
+        ("recovery", recovery),
+        ("search_settles", "200ms"),
+        ("poll_min", "10ms"),
+        ("poll_max", "50ms"),
+        ("retry_min", "10ms"),
+        ("retry_max", "50ms"),
+        ("lost_after", "2s"),
+        ("breaker_failures", "1000000"),
     ];
-    for vendor in ["IMAGE", "VIDEO"] {
-        for (name, value) in settings {
-            command.env(format!("MEDIARY_VENDORS__{vendor}__{name}"), value);
+    settings.map(|(name, value)| (name, value.to_owned()))
+}
+
+/// The same settings as [`remote`], for a service in another process.
+pub fn remote_by_variables(command: &mut Command, base: &str, mode: SimMode) {
+    for medium in ["IMAGE", "VIDEO"] {
+        for (name, value) in remote_settings(base, mode) {
+            command.env(format!("MEDIARY_VENDORS__{medium}__{}", name.to_uppercase()), value);
         }
     }
+    command.env("MEDIARY_LIMITS__SUBMISSIONS_PER_CALLER", "100000");
+}
+
+/// The same with several vendors in order, in a settings file in `directory`, where the service is to run.
+pub fn remote_by_file(command: &mut Command, directory: &Path, bases: &[String], mode: SimMode) {
+    let mut file = String::new();
+    for medium in ["image", "video"] {
+        for (number, base) in bases.iter().enumerate() {
+            let _ = writeln!(file, "[[vendors.{medium}]]\nname = '{medium}-{number}'\npriority = {number}");
+            for (name, value) in remote_settings(base, mode) {
+                let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
+                let _ =
+                    if is_number { writeln!(file, "{name} = {value}") } else { writeln!(file, "{name} = '{value}'") };
+            }
+        }
+    }
+    std::fs::write(directory.join("mediary.toml"), file).expect("a settings file");
+    command.current_dir(directory);
     command.env("MEDIARY_LIMITS__SUBMISSIONS_PER_CALLER", "100000");
 }
 

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mediary::environment::{CommitStep, FailPoint, VendorStep};
@@ -25,7 +26,7 @@ use crate::support::eventually::eventually_within;
 use crate::support::process::{Process, faulty_service};
 use crate::support::receiver::Receiver;
 use crate::support::vendor_sim::{SimBehavior, SimMode, SimRequest, SimRequestKind, VendorSim};
-use crate::vendor::{remote_by_variables, sim, upscale};
+use crate::vendor::{remote_by_file, remote_by_variables, sim, upscale};
 use crate::video::{START_END, of_prompt};
 
 mod accounts;
@@ -67,10 +68,13 @@ fn named_points() -> Vec<CrashPoint> {
     vendor_points.into_iter().chain(without).collect()
 }
 
-/// Command that starts a service with a remote vendor, which kills itself at a place within it.
-fn service(directory: &Path, vendor: &str, mode: SimMode, end: CrashPoint, pass: u64) -> Command {
+/// Command that starts a service with one remote vendor, or with several, which kills itself at a place within it.
+fn service(directory: &Path, vendors: &[String], mode: SimMode, end: CrashPoint, pass: u64) -> Command {
     let mut command = faulty_service(directory);
-    remote_by_variables(&mut command, vendor, mode);
+    match vendors {
+        [vendor] => remote_by_variables(&mut command, vendor, mode),
+        several => remote_by_file(&mut command, directory.parent().expect("a parent directory"), several, mode),
+    }
     if let CrashPoint::Within(point) = end {
         command.env("FAULT_KILL_AT", format!("{point:?}")).env("FAULT_KILL_PASS", pass.to_string());
     }
@@ -101,11 +105,17 @@ fn ending(order: &CrashOrder) -> impl Fn(&SimRequest) -> SimBehavior + Send + Sy
 
 /// Participants that survive the crashes.
 struct OutsideWorld {
-    vendor: VendorSim,
+    vendors: Vec<VendorSim>,
     mode: SimMode,
     order: CrashOrder,
     receiver: Receiver,
     callers: [LedgerCaller; 2],
+}
+
+impl OutsideWorld {
+    fn bases(&self) -> Vec<String> {
+        self.vendors.iter().map(VendorSim::base).collect()
+    }
 }
 
 /// Submits the tasks of a round, as long as the service runs.
@@ -128,8 +138,8 @@ async fn submit(base: String, webhook_url: String, callers: [LedgerCaller; 2]) {
 
 /// Runs one round; returns `true` if the service was killed at the intended place.
 async fn round(directory: &Path, outside: &OutsideWorld, (end, pass): (CrashPoint, u64)) -> bool {
-    let OutsideWorld { vendor, mode, order, receiver, callers } = outside;
-    let mut command = service(directory, &vendor.base(), *mode, end, pass);
+    let OutsideWorld { mode, order, receiver, callers, .. } = outside;
+    let mut command = service(directory, &outside.bases(), *mode, end, pass);
     let Ok(process) = Process::try_start(&mut command) else { return true };
     if let CrashPoint::Without(kind) = end {
         *order.lock() = Some((kind, process.pid(), pass));
@@ -175,8 +185,8 @@ async fn ends(process: &Process) -> HashMap<String, String> {
 
 /// Waits until all tasks have ended, and compares the vendor's ledger, the callers' accounts and the callbacks.
 async fn settle(directory: &Path, outside: &OutsideWorld) -> String {
-    let OutsideWorld { vendor, mode, receiver, callers, .. } = outside;
-    let process = Process::try_start(&mut service(directory, &vendor.base(), *mode, CrashPoint::Nowhere, 0)).unwrap();
+    let OutsideWorld { vendors, mode, receiver, callers, .. } = outside;
+    let process = Process::try_start(&mut service(directory, &outside.bases(), *mode, CrashPoint::Nowhere, 0)).unwrap();
     let all_ended = async || get(&process, "/admin/state").await["queues"]["tasks"] == 0;
     eventually_within(SETTLED_WITHIN, "all tasks end", all_ended).await;
     let ends = ends(&process).await;
@@ -193,7 +203,7 @@ async fn settle(directory: &Path, outside: &OutsideWorld) -> String {
     assert!(accounts.len() == videos && videos * 3 > ends.len(), "every video is in one account: {videos}");
     assert!(process.terminate().0.success());
     let mut paid: HashMap<String, usize> = HashMap::new();
-    for charge in vendor.charges() {
+    for charge in vendors.iter().flat_map(VendorSim::charges) {
         *paid.entry(charge.key).or_default() += 1;
     }
     let mut unknown = Vec::new();
@@ -222,24 +232,36 @@ async fn settle(directory: &Path, outside: &OutsideWorld) -> String {
     )
 }
 
-/// Participants before the first crash.
-async fn outside(directory: &Path, mode: SimMode) -> OutsideWorld {
+/// Participants before the first crash. Of several vendors, all but the last are busy at every second submission.
+async fn outside(directory: &Path, mode: SimMode, vendor_count: usize) -> OutsideWorld {
     let order = CrashOrder::default();
-    let vendor = VendorSim::with_behavior(sim(mode, Duration::from_millis(20)), ending(&order)).await;
-    let process = Process::try_start(&mut service(directory, &vendor.base(), mode, CrashPoint::Nowhere, 0)).unwrap();
+    let mut vendors = Vec::new();
+    for number in 1..=vendor_count {
+        let (ending, submissions) = (ending(&order), AtomicUsize::new(0));
+        let behavior = move |request: &SimRequest| {
+            let is_busy = number < vendor_count
+                && request.kind == SimRequestKind::Submission
+                && submissions.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
+            if is_busy { SimBehavior::Reject("429 Too Many Requests", "{}".to_owned()) } else { ending(request) }
+        };
+        vendors.push(VendorSim::with_behavior(sim(mode, Duration::from_millis(20)), behavior).await);
+    }
+    let bases: Vec<_> = vendors.iter().map(VendorSim::base).collect();
+    let process = Process::try_start(&mut service(directory, &bases, mode, CrashPoint::Nowhere, 0)).unwrap();
     let callers = [LedgerCaller::new(&process, "alice").await, LedgerCaller::new(&process, "bob").await];
     assert!(process.terminate().0.success());
-    OutsideWorld { vendor, mode, order, receiver: Receiver::start().await, callers }
+    OutsideWorld { vendors, mode, order, receiver: Receiver::start().await, callers }
 }
 
-async fn crashes(mode: SimMode) {
+async fn crashes(mode: SimMode, vendor_count: usize) {
     let env_number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse::<u64>().ok());
     let (times, random) = (env_number("VENDOR_NAMED").unwrap_or(1), env_number("VENDOR_CRASHES").unwrap_or(3));
-    let data = tempfile::tempdir().unwrap();
-    let outside = outside(data.path(), mode).await;
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("data");
+    let outside = outside(&data, mode, vendor_count).await;
     let mut rng = StdRng::seed_from_u64(0x0C4A_26ED);
     for end in (0..times).flat_map(|_| named_points()) {
-        let is_reached = round(data.path(), &outside, (end, rng.gen_range(1..=2))).await;
+        let is_reached = round(&data, &outside, (end, rng.gen_range(1..=2))).await;
         assert!(is_reached, "{end:?} was not reached");
     }
     let commit_points = STEPS.map(|step| CrashPoint::Within(FailPoint::After(step)));
@@ -249,9 +271,9 @@ async fn crashes(mode: SimMode) {
         let end = everywhere[rng.gen_range(0..everywhere.len())];
         let pass =
             rng.gen_range(1..=if matches!(end, CrashPoint::Within(FailPoint::After(_))) { 20 } else { TASKS as u64 });
-        reached_count += u64::from(round(data.path(), &outside, (end, pass)).await);
+        reached_count += u64::from(round(&data, &outside, (end, pass)).await);
     }
-    let settled = settle(data.path(), &outside).await;
+    let settled = settle(&data, &outside).await;
     let named_rounds = times * named_points().len() as u64;
     println!(
         "killed {named_rounds} times at named places, and {reached_count} times of {random} at random ones; {settled}"
@@ -260,15 +282,22 @@ async fn crashes(mode: SimMode) {
 
 #[actix_web::test]
 async fn no_job_is_charged_twice_with_recovery_by_key() {
-    crashes(SimMode::HonoursKeys).await;
+    crashes(SimMode::HonoursKeys, 1).await;
 }
 
 #[actix_web::test]
 async fn no_job_is_charged_twice_with_recovery_by_search() {
-    crashes(SimMode::Searchable).await;
+    crashes(SimMode::Searchable, 1).await;
 }
 
 #[actix_web::test]
 async fn no_job_is_charged_twice_without_recovery() {
-    crashes(SimMode::Neither).await;
+    crashes(SimMode::Neither, 1).await;
+}
+
+#[actix_web::test]
+async fn no_job_is_charged_twice_among_several_vendors() {
+    for mode in [SimMode::HonoursKeys, SimMode::Neither] {
+        crashes(mode, 3).await;
+    }
 }

@@ -163,7 +163,7 @@ async fn credits_balance_over_submissions_failures_cancellations_and_crashes() {
     let data = tempfile::tempdir().unwrap();
     let vendor = VendorSim::with_behavior(sim(SimMode::HonoursKeys, Duration::from_millis(10)), behavior).await;
     let start = |directory: &Path| {
-        let mut command = service(directory, &vendor.base(), SimMode::HonoursKeys, CrashPoint::Nowhere, 0);
+        let mut command = service(directory, &[vendor.base()], SimMode::HonoursKeys, CrashPoint::Nowhere, 0);
         Process::try_start(&mut command).unwrap_or_else(|errors| panic!("it did not start: {errors}"))
     };
     let process = start(data.path());
