@@ -109,7 +109,8 @@ async fn exchange(mut stream: TcpStream, recorded: &Mutex<Vec<Received>>, reply:
         reply(&recorded)
     };
 
-    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let headers: Vec<_> = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let headers = headers.concat();
     let length = body.len();
     let head = format!("HTTP/1.1 {status} Scripted\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n");
     match delivery {
