@@ -176,7 +176,7 @@ impl VendorTool {
                 Ok(JobProgress::Lost | JobProgress::Forgotten) => report("unknown to the vendor"),
                 Ok(JobProgress::Queued { .. }) => report("queued"),
                 Ok(JobProgress::Running { permille: Some(permille) }) => {
-                    report(&format!("running, {} %", permille / 10))
+                    report(&format!("running, {} %", permille / 10));
                 }
                 Ok(JobProgress::Running { permille: None }) => report("running"),
                 Err(error) => report(&error.message),
@@ -263,7 +263,8 @@ fn use_profile(settings: &mut Settings, profile: &VendorProfile) {
 
     let described = profile.load();
     let url = described.as_ref().and_then(|described| described.url()).map(str::to_owned);
-    let submit_timeout = described.and_then(|described| described.submit_timeout());
+    let submit_timeout = described.as_ref().and_then(|described| described.submit_timeout());
+    let poll_min = described.and_then(|described| described.poll_min());
     let select = |selection: &mut VendorSelection| {
         selection.profile = profile.clone();
         profile.name().clone_into(&mut selection.name);
@@ -272,6 +273,7 @@ fn use_profile(settings: &mut Settings, profile: &VendorProfile) {
         select(&mut vendor.selection);
         vendor.url.clone_from(&url);
         vendor.submit_timeout = submit_timeout.unwrap_or(vendor.submit_timeout);
+        vendor.poll_min = poll_min.unwrap_or(vendor.poll_min);
     }
     for vendor in &mut settings.music_vendors {
         select(&mut vendor.selection);

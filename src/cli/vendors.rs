@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -221,7 +222,9 @@ impl ScratchDirectory {
     fn create() -> anyhow::Result<Self> {
         let name = format!("mediary-vendors-{}", Environment::system().random_uuid().simple());
         let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        // Pictures are not for other users of the machine.
+        let created = fs::DirBuilder::new().mode(0o700).create(&path);
+        created.with_context(|| format!("cannot create {}", path.display()))?;
         Ok(Self(path))
     }
 }

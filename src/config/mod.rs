@@ -360,10 +360,10 @@ mod tests {
             let VendorSelection { name, profile, .. } = &settings.image_vendors[0].selection;
             (name.clone(), profile.name().to_owned())
         };
-        let named = |name: &str, profile: &str| (name.to_owned(), profile.to_owned());
-        assert_eq!(names(&Settings::default()), named("local-image", "builtin"));
+        let expected = |name: &str, profile: &str| (name.to_owned(), profile.to_owned());
+        assert_eq!(names(&Settings::default()), expected("local-image", "builtin"));
         let remote = builder().environment(&[("MEDIARY_VENDORS__IMAGE__URL", "http://v")]).configuration().settings;
-        assert_eq!(names(&remote), named("remote-image", "mediary"));
+        assert_eq!(names(&remote), expected("remote-image", "mediary"));
     }
 
     #[test]
@@ -388,6 +388,17 @@ mod tests {
         // With the API of this service, they say how it is offered.
         let own = "[vendors.image]\nurl = 'http://a'\nauth_header = 'X-Key'\nrecovery = 'key'\n";
         assert_eq!(builder().file(own).configuration().settings.image_vendors[0].auth_header, "X-Key");
+    }
+
+    #[test]
+    fn a_profile_has_times_of_its_own_unless_they_are_given() {
+        let times = |file: &str| {
+            let settings = builder().file(file).configuration().settings;
+            (settings.image_vendors[0].submit_timeout.as_secs(), settings.image_vendors[0].poll_min.as_secs())
+        };
+        assert_eq!(times("[vendors.image]\nprofile = 'stability'\n"), (600, 10));
+        assert_eq!(times("[vendors.image]\nprofile = 'stability'\nsubmit_timeout = '9s'\npoll_min = '3s'\n"), (9, 3));
+        assert_eq!(times("[vendors.image]\nprofile = 'magnific'\n"), (60, 1));
     }
 
     #[test]

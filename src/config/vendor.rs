@@ -227,9 +227,13 @@ impl VendorSettings {
 
     fn read_checked(reader: &mut SettingsReader, gateway: Gateway, item: &str) -> Self {
         let mut settings = Self::read(reader, gateway, item);
-        let of_profile = settings.selection.profile.load().and_then(|profile| profile.submit_timeout());
-        let is_given = reader.is_given(&format!("{item}.submit_timeout"));
-        settings.submit_timeout = of_profile.filter(|_| !is_given).unwrap_or(settings.submit_timeout);
+        if let Some(profile) = settings.selection.profile.load() {
+            let unless_given = |setting: &str, of_profile: Option<Duration>, value: Duration| {
+                of_profile.filter(|_| !reader.is_given(&format!("{item}.{setting}"))).unwrap_or(value)
+            };
+            settings.submit_timeout = unless_given("submit_timeout", profile.submit_timeout(), settings.submit_timeout);
+            settings.poll_min = unless_given("poll_min", profile.poll_min(), settings.poll_min);
+        }
 
         // The submission timeout includes the connection. If it expired first, an unreachable vendor would count as one
         // that may have the job.

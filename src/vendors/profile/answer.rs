@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::Value as Json;
 
 use super::Profile;
-use super::file::{FlowFile, PollFile, ResultsFile, SearchFile, StateFile};
+use super::file::{FlowFile, PollFile, ResultsFile, SearchConditionFile, SearchFile, StateFile};
 use super::request::PreparedRequest;
 use super::template::{ResponseSources, TemplateScope, json_to_value};
 use crate::domain::task::TaskFailure;
@@ -310,6 +310,21 @@ impl Profile {
     /// Returns the report of a finished job. One without a usable result is no outage of the vendor.
     fn done(&self, answer: &VendorAnswer, items: Option<Vec<ResultItem>>) -> JobReport {
         items.map_or_else(|| JobReport::DoneWithoutResult(no_result_failure(&self.describe(answer))), JobReport::Done)
+    }
+
+    /// Returns `Ok` if the response to the condition of a search says that this vendor can be searched.
+    pub(in crate::vendors) fn parse_search_condition(
+        &self,
+        condition: &SearchConditionFile,
+        answer: &VendorAnswer,
+    ) -> Result<(), VendorError> {
+        self.check_read(answer, "the vendor failed to report whether it can be searched")?;
+        let json = answer.json.as_ref().unwrap_or(&Json::Null);
+        if condition.valid.try_find(json, &TemplateScope::new()) == Ok(Some(Json::Bool(true))) {
+            return Ok(());
+        }
+        let message = "the vendor cannot be searched: it does not meet the condition of its profile";
+        Err(VendorError::new(VendorErrorKind::Unserved, message))
     }
 
     /// Returns the id of the job that the vendor found by a key; `None` if it found none. Several jobs mean that the

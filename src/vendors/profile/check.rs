@@ -381,7 +381,9 @@ fn check_flow(name: &str, flow: &FlowFile, findings: &mut Vec<Finding>) {
 
     for (part, source) in [("id", &flow.id), ("refusal", &flow.refusal)] {
         let mut names = Vec::new();
-        source.iter().for_each(|source| source.variables(&mut names));
+        if let Some(source) = source {
+            source.variables(&mut names);
+        }
         check_names(&format!("{place}.{part}"), names, &["response", "status", "key", "maps", "vars"], &[], findings);
     }
 
@@ -406,6 +408,14 @@ fn check_flow(name: &str, flow: &FlowFile, findings: &mut Vec<Finding>) {
         search.by_id.iter().chain(&search.path).for_each(|text| text.variables(&mut names));
         search.query.values().for_each(|template| template.variables(&mut names));
         check_names(&format!("{place}.search"), names, &["key", "maps", "vars"], &[], findings);
+        if let Some(condition) = &search.requires {
+            let mut names = Vec::new();
+            condition.path.variables(&mut names);
+            check_names(&format!("{place}.search.requires.path"), names, &["key", "maps", "vars"], &[], findings);
+            let mut names = Vec::new();
+            condition.valid.variables(&mut names);
+            check_names(&format!("{place}.search.requires.valid"), names, &["response"], &[], findings);
+        }
         let is_request = search.path.is_some() && search.id.is_some();
         if search.by_id.is_some() == is_request {
             findings.push((near, format!("{place}.search: must have either `by_id`, or `path` and `id`")));

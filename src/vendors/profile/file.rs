@@ -23,6 +23,8 @@ pub(in crate::vendors) struct ProfileFile {
     pub key_header: Option<String>,
     /// Time that a submission may take, unless the settings say otherwise. For vendors whose response is the result.
     pub submit_seconds: Option<u32>,
+    /// Shortest pause between two polls of a job, unless the settings say otherwise.
+    pub poll_seconds: Option<u32>,
     pub statuses: StatusesFile,
     pub errors: ErrorsFile,
     pub maps: IndexMap<String, IndexMap<String, Json>>,
@@ -260,6 +262,17 @@ pub(in crate::vendors) struct SearchFile {
     pub found: Option<ResponseSources>,
     /// In a found job: its id.
     pub id: Option<ResponseSources>,
+    /// Condition of the search.
+    pub requires: Option<SearchConditionFile>,
+}
+
+/// Request whose response says whether this vendor can be searched.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::vendors) struct SearchConditionFile {
+    pub path: TextTemplate,
+    /// Must be true.
+    pub valid: ResponseSources,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -347,6 +360,7 @@ impl ProfileFile {
             recovery: self.recovery.or(base.recovery),
             key_header: self.key_header.or(base.key_header),
             submit_seconds: self.submit_seconds.or(base.submit_seconds),
+            poll_seconds: self.poll_seconds.or(base.poll_seconds),
             statuses: if is_plain(&self.statuses) { base.statuses } else { self.statuses },
             errors: if self.errors.message.is_none() && self.errors.code.is_none() { base.errors } else { self.errors },
             upload: self.upload.or(base.upload),

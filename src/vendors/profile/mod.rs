@@ -179,6 +179,12 @@ impl Profile {
         self.file.submit_seconds.map(u64::from).map(Duration::from_secs)
     }
 
+    /// Returns the shortest pause between two polls of a job, if it is longer than usual.
+    #[must_use]
+    pub fn poll_min(&self) -> Option<Duration> {
+        self.file.poll_seconds.map(u64::from).map(Duration::from_secs)
+    }
+
     /// Returns the names of its jobs.
     pub fn jobs(&self) -> impl Iterator<Item = &str> {
         self.file.jobs.keys().map(String::as_str)

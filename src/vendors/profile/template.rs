@@ -321,14 +321,13 @@ fn filter_names(template: &str) -> Vec<&str> {
     for (index, character) in template.char_indices() {
         match (quote, character) {
             (Some(open), _) if open == character => quote = None,
-            (Some(_), _) => {}
             (None, '\'' | '"') => quote = Some(character),
             (None, '|') => {
                 let rest = template[index + 1..].trim_start();
                 let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
                 names.extend((end > 0).then(|| &rest[..end]));
             }
-            (None, _) => {}
+            _ => {}
         }
     }
     names

@@ -693,6 +693,24 @@ fn a_response_of_another_form_does_not_say_that_a_workflow_is_absent() {
 }
 
 #[test]
+fn only_servers_that_take_our_id_are_searched() {
+    let profile = Profile::load("comfyui", None).unwrap();
+    let (flow, _) = flow_of(&profile, "image-upscaler");
+    let condition = flow.search.as_ref().and_then(|search| search.requires.as_ref()).unwrap();
+    let is_searchable = |stats: Value| {
+        profile.parse_search_condition(condition, &VendorAnswer::new(200, stats.to_string().into())).is_ok()
+    };
+    let version = |version: &str| is_searchable(json!({"system": {"os": "posix", "comfyui_version": version}}));
+    for newer in ["0.3.45", "0.3.64", "0.10.0", "1.0"] {
+        assert!(version(newer), "{newer}");
+    }
+    for other in ["0.3.44", "0.2.99", "0.3", "", "next", "0.3.x"] {
+        assert!(!version(other), "{other}");
+    }
+    assert!(!is_searchable(json!({"system": {}})) && !is_searchable(json!([])));
+}
+
+#[test]
 fn a_submission_is_unknown_after_statuses_that_do_not_say_that_nothing_began() {
     let kind = |name: &str, job: &str, status| {
         let profile = Profile::load(name, None).unwrap();
@@ -783,6 +801,7 @@ fn the_json_schema_has_the_keys_and_words_that_the_parser_takes() {
         ("/$defs/poll", "[[flows.a.poll]]\nzzz = 1\n"),
         ("/$defs/results", "[flows.a.results]\nzzz = 1\n"),
         ("/$defs/search", "[flows.a.search]\nzzz = 1\n"),
+        ("/$defs/condition", "[flows.a.search.requires]\nzzz = 1\n"),
         ("/$defs/stream", "[stream]\nzzz = 1\n"),
     ];
     for (pointer, content) in objects {

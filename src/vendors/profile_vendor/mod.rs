@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use indexmap::IndexMap;
 use minijinja::Value;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
@@ -25,7 +26,7 @@ use crate::vendors::credential_mask::CredentialMask;
 use crate::vendors::local::IsJobWanted;
 use crate::vendors::profile::Profile;
 use crate::vendors::profile::answer::{JobReport, ResultItem, SubmissionMeaning};
-use crate::vendors::profile::file::{FlowFile, JobFile};
+use crate::vendors::profile::file::{FlowFile, HttpMethod, JobFile, SearchConditionFile};
 use crate::vendors::profile::picture::{PictureAccess, PictureInput, ReadPicture};
 use crate::vendors::profile::request::PreparedRequest;
 use crate::vendors::profile::scope::{job_name, work_scope};
@@ -378,6 +379,10 @@ impl ProfileVendor {
         let search = flow.search.as_ref().ok_or_else(unsearchable)?;
         let scope = self.profile.submission_scope(definition, TemplateScope::new(), key, None);
 
+        if let Some(condition) = &search.requires {
+            self.check_searchable(condition, &scope).await?;
+        }
+
         if let Some(template) = &search.by_id {
             let id = template.render(&scope).map_err(|error| unbuildable(&error))?;
             let report = self.poll_report(family, definition, &id).await?;
@@ -398,6 +403,21 @@ impl ProfileVendor {
             .parse_search(search, &self.connection.to_answer(&response), &scope)
             .map_err(|error| self.connection.complete_error(&response, error))?;
         Ok(found.map(|id| vendor_reference(family, &id)))
+    }
+
+    async fn check_searchable(
+        &self,
+        condition: &SearchConditionFile,
+        scope: &TemplateScope,
+    ) -> Result<(), VendorError> {
+        let parts = (&condition.path, &IndexMap::new());
+        let request = PreparedRequest::read(self.profile.prefix(), HttpMethod::Get, parts, None, scope);
+        let request = request.map_err(|error| unbuildable(&error))?;
+        let failed = "the vendor did not report whether it can be searched";
+        let response = self.connection.read(request, RESPONSE_BYTES_MAX, failed).await?;
+        self.profile
+            .parse_search_condition(condition, &self.connection.to_answer(&response))
+            .map_err(|error| self.connection.complete_error(&response, error))
     }
 
     async fn cancel_job(&self, reference: &VendorReference) -> Result<(), VendorError> {

@@ -294,7 +294,7 @@ pub const PROTOCOLS: [SimProtocol; 11] = [
             ("POST", "/upload/image") => RequestPhase::Upload,
             ("POST", "/prompt") => RequestPhase::Submission,
             ("GET", path) if path.starts_with("/view?") => RequestPhase::Download,
-            ("GET", "/queue") => RequestPhase::Other,
+            ("GET", "/queue" | "/system_stats") => RequestPhase::Other,
             ("GET", _) => RequestPhase::Poll,
             _ => RequestPhase::Other,
         },
@@ -558,7 +558,10 @@ fn comfyui(world: &mut SimWorld, request: &Received, phase: RequestPhase) -> Scr
             };
             ScriptedReply::json(200, &json!({id: {"prompt": [], "outputs": outputs, "status": status, "meta": {}}}))
         }
-        RequestPhase::Other | RequestPhase::Results if request.path == "/queue" => {
+        RequestPhase::Other if request.path == "/system_stats" => {
+            ScriptedReply::json(200, &json!({"system": {"os": "posix", "comfyui_version": "0.3.64"}, "devices": []}))
+        }
+        RequestPhase::Other if request.path == "/queue" => {
             let known = world.end != SimJobEnd::Forgotten;
             let running: Vec<_> = world.jobs.keys().filter(|_| known).map(|id| json!([4, id, {}, {}, ["3"]])).collect();
             ScriptedReply::json(200, &json!({"queue_running": running, "queue_pending": []}))

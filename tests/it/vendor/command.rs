@@ -78,6 +78,13 @@ fn the_exact_requests_of_a_job_are_shown_with_the_key_masked() {
     assert!(shown.starts_with("POST http://127.0.0.1:8188/upload/image\n"), "{shown}");
     assert!(shown.contains("POST http://127.0.0.1:8188/prompt\n") && shown.contains("\"scale_by\": 2.0"), "{shown}");
 
+    // A key in the query
+    let own = "extends = \"magnific\"\nauth = { query = \"api_key\" }\n";
+    std::fs::write(directory.path().join("profiles/query.toml"), own).expect("writable");
+    let shown = stdout(&vendors(directory.path(), &[&["show", "query", "image-upscaler"], &image[..]].concat()));
+    assert!(shown.starts_with("POST https://api.freepik.com/v1/ai/image-upscaler?api_key=********\n"), "{shown}");
+    assert!(!shown.contains(KEY), "{shown}");
+
     // A stream
     let shown = stdout(&vendors(directory.path(), &["show", "sonilo", "music", "--set", "prompt=piano"]));
     assert!(shown.contains("prompt = piano\n") && shown.contains("accept: application/x-ndjson\n"), "{shown}");

@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use mediary::config::{Secret, Settings, VendorProfile};
+use mediary::domain::image::INPUT_BYTES_MAX;
 use mediary::environment::Environment;
 use serde_json::{Value, json};
 
@@ -232,6 +235,7 @@ async fn a_search_that_gets_json_of_another_shape_finds_nothing_out() {
                 }
                 ("POST", "/prompt") => ScriptedReply::json(200, &json!({})).delivered(Delivery::HangUp),
                 ("GET", "/queue") => ScriptedReply::json(200, &json!({"message": "maintenance"})),
+                ("GET", "/system_stats") => ScriptedReply::json(200, &json!({"system": {"comfyui_version": "0.3.64"}})),
                 _ => ScriptedReply::json(200, &json!({})),
             }
         }
@@ -245,6 +249,37 @@ async fn a_search_that_gets_json_of_another_shape_finds_nothing_out() {
     let task = submit(&app, &user, UPSCALER, body).await;
 
     // Then it is never submitted again, and its outcome stays unknown
+    assert_eq!(code_of(&wait_for_end(&app, &user, UPSCALER, &task).await), "outcome_unknown");
+    assert_eq!(vendor.requests("POST", "/prompt").len(), 1);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn an_old_server_that_cannot_take_our_ids_is_not_searched() {
+    // Given a server whose version ignores ids of clients, and that takes a job without a response
+    let vendor = ScriptedVendor::start(|_| {
+        |requests: &[Received]| {
+            let last = requests.last().expect("a request");
+            match (last.method.as_str(), last.path.as_str()) {
+                ("POST", "/upload/image") => {
+                    ScriptedReply::json(200, &json!({"name": "input.png", "subfolder": "", "type": "input"}))
+                }
+                ("POST", "/prompt") => ScriptedReply::json(200, &json!({})).delivered(Delivery::HangUp),
+                ("GET", "/queue") => ScriptedReply::json(200, &json!({"queue_running": [], "queue_pending": []})),
+                ("GET", "/system_stats") => ScriptedReply::json(200, &json!({"system": {"comfyui_version": "0.3.44"}})),
+                _ => ScriptedReply::json(200, &json!({})),
+            }
+        }
+    })
+    .await;
+    let change = |settings: &mut Settings| settings.tasks.deadline = Duration::from_secs(3);
+    let (app, user) = changed_service_with("comfyui", &vendor, change).await;
+
+    // When a job is submitted
+    let body = json!({"image": picture::base64_png(8, 8), "scale_factor": "2x"});
+    let task = submit(&app, &user, UPSCALER, body).await;
+
+    // Then an empty queue and history do not mean that it is not there
     assert_eq!(code_of(&wait_for_end(&app, &user, UPSCALER, &task).await), "outcome_unknown");
     assert_eq!(vendor.requests("POST", "/prompt").len(), 1);
     app.stop().await;
@@ -381,5 +416,38 @@ async fn a_stored_picture_that_cannot_be_read_is_tried_again() {
     assert_eq!(waiting["error"], Value::Null, "{waiting}");
     assert_eq!(wait_for_end(&app, &user, PRECISION, &task).await["status"], "COMPLETED");
     assert_eq!(vendor.requests("POST", "/").len(), 2);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_result_in_a_data_uri_is_taken_up_to_the_size_of_a_file() {
+    // Given a vendor whose second result is larger than a file may be
+    let vendor = ScriptedVendor::start(|_| {
+        |requests: &[Received]| {
+            let file = if earlier(requests) == 0 { picture::png(16, 16) } else { vec![0; INPUT_BYTES_MAX + 3] };
+            let url = format!("data:image/png;base64,{}", STANDARD.encode(file));
+            ScriptedReply::json(200, &json!({"url": url}))
+        }
+    })
+    .await;
+    let base = vendor.base();
+    let profiles = tempfile::tempdir().expect("a directory");
+    let profile = "[jobs.image-upscaler]\nflow = \"direct\"\npath = \"/make\"\njson = { image = \"{{ image | base64 }}\" }\n\
+                   [flows.direct.results]\nurl = \"/url\"\ninline = true\n";
+    std::fs::write(profiles.path().join("own.toml"), profile).expect("a writable directory");
+    let own = VendorProfile::find("own", Some(profiles.path())).unwrap_or_else(|error| panic!("{error}"));
+    let app = TestApp::start_with(|settings| made_with(settings, own, &base), Environment::system()).await;
+    let user = app.user("u").await;
+
+    // When two jobs are made
+    let body = || json!({"image": picture::base64_png(8, 8)});
+    let small = submit(&app, &user, UPSCALER, body()).await;
+    assert_eq!(wait_for_end(&app, &user, UPSCALER, &small).await["status"], "COMPLETED");
+    let large = submit(&app, &user, UPSCALER, body()).await;
+    let ended = wait_for_end(&app, &user, UPSCALER, &large).await;
+
+    // Then the large one is refused with that reason
+    assert_eq!(code_of(&ended), "result_unavailable");
+    assert!(ended["error"]["message"].to_string().contains("is larger than"), "{ended}");
     app.stop().await;
 }
