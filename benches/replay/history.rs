@@ -174,7 +174,13 @@ impl History {
             ..UpscaleJob::default()
         });
         let owner = UserId(Uuid::from_u128(1 + u128::from(self.draw(USERS))));
-        let work = TaskWork::Image(ImageWork { job, image: PictureSource::Stored(input), reference: None, seed: None });
+        let work = TaskWork::Image(ImageWork {
+            job,
+            image: PictureSource::Stored(input),
+            reference: None,
+            seed: None,
+            credits: 0,
+        });
         let submission = Submission { task: id, owner: Some(owner), work, webhook: None };
         let key = Text::from_recorded(format!("{:032x}-1", self.tasks));
         let reference = Text::from_recorded(format!("job-{:032x}", self.tasks));

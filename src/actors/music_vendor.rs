@@ -362,7 +362,7 @@ mod tests {
     }
 
     fn job() -> MusicJob {
-        let work = MusicWork { prompt: MusicPrompt::from_recorded("x".to_owned()), seconds: None };
+        let work = MusicWork { prompt: MusicPrompt::from_recorded("x".to_owned()), seconds: None, credits: 0 };
         MusicJob { task: TaskId(Uuid::nil()), account: None, work }
     }
 

@@ -5,9 +5,11 @@ use std::num::NonZero;
 use super::limits;
 use crate::actors::router::RouterOptions;
 use crate::actors::system::ActorOptions;
-use crate::config::{AllowedOrigins, Settings};
+use crate::config::{AllowedOrigins, Settings, VendorSelection, VendorSettings};
+use crate::domain::task::{Gateway, PromptReport, TaskKind};
 use crate::http::middleware::allowed_hosts::AllowedHosts;
-use crate::http::server::{CorsOrigins, HttpOptions, MusicGatewayOptions};
+use crate::http::server::{CorsOrigins, HttpOptions, MusicGatewayOptions, PromptReports, VendorJobs};
+use crate::vendors::local;
 
 /// Maximum number of commands of one kind that wait for their router.
 const ROUTER_QUEUE: usize = 8192;
@@ -41,6 +43,8 @@ pub(super) fn http_options(settings: &Settings, public_url: &str) -> HttpOptions
         video_needs_token: settings.auth.video_required
             || settings.video_vendors.iter().any(|vendor| vendor.url.is_some()),
         video_max_images: settings.video.max_images,
+        prompt_reports: prompt_reports(settings),
+        vendor_jobs: vendor_jobs(settings),
         quotas: limits::quotas(&settings.limits),
         daily_limits: limits::daily_limits(&settings.limits),
         rate_limits: limits::rates(&settings.limits),
@@ -56,4 +60,29 @@ pub(super) fn http_options(settings: &Settings, public_url: &str) -> HttpOptions
             billing_rate_per_sec: settings.music.billing_rate_per_sec,
         },
     }
+}
+
+/// Returns the jobs that the settings give to each vendor.
+fn vendor_jobs(settings: &Settings) -> Vec<VendorJobs> {
+    let jobs_of = |gateway, selection: &VendorSelection, kinds: &[TaskKind]| VendorJobs {
+        gateway,
+        vendor: selection.name.clone(),
+        kinds: kinds.to_vec(),
+        jobs: selection.profile.load().map(|profile| profile.jobs().map(str::to_owned).collect()),
+    };
+    let media = [(Gateway::Image, &settings.image_vendors), (Gateway::Video, &settings.video_vendors)];
+    let of_media = media.into_iter().flat_map(|(gateway, vendors)| vendors.iter().map(move |vendor| (gateway, vendor)));
+    let of_music = settings.music_vendors.iter().map(|vendor| jobs_of(Gateway::Music, &vendor.selection, &[]));
+    of_media.map(|(gateway, vendor)| jobs_of(gateway, &vendor.selection, &vendor.jobs.kinds)).chain(of_music).collect()
+}
+
+/// Returns the reports on prompts, for the media that only the built-in engine serves.
+fn prompt_reports(settings: &Settings) -> PromptReports {
+    let media = [(Gateway::Image, &settings.image_vendors), (Gateway::Video, &settings.video_vendors)];
+    let is_built_in = |vendors: &[VendorSettings]| vendors.iter().all(|vendor| vendor.url.is_none());
+    let built_in: Vec<_> =
+        media.into_iter().filter(|(_, vendors)| is_built_in(vendors)).map(|(gateway, _)| gateway).collect();
+    let is_strict = settings.engine.strict_prompts && built_in.contains(&Gateway::Video);
+    let of_strict_video: Option<fn(&str) -> PromptReport> = is_strict.then_some(local::video_prompt_report);
+    PromptReports { built_in, of_work: local::prompt_report, of_strict_video }
 }

@@ -26,8 +26,9 @@ pub use oidc::OidcSettings;
 pub use problem::{ConfigProblem, ConfigProblems};
 pub use reference::reference;
 pub use settings::{
-    ActorSettings, AllowedOrigins, AuthSettings, CallbackSettings, CorsSettings, JournalSettings, LocalImageSettings,
-    LogSettings, RegistrySettings, Secret, Settings, SnapshotSettings, StorageSettings, TaskSettings, VideoSettings,
+    ActorSettings, AllowedOrigins, AuthSettings, CallbackSettings, CorsSettings, EngineSettings, JournalSettings,
+    LocalImageSettings, LogSettings, RegistrySettings, Secret, Settings, SnapshotSettings, StorageSettings,
+    TaskSettings, VideoSettings,
 };
 pub use source::{Flag, SettingSource};
 pub use suggestions::edit_distance;

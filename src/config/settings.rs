@@ -44,6 +44,7 @@ pub struct Settings {
     pub snapshots: SnapshotSettings,
     pub storage: StorageSettings,
     pub actors: ActorSettings,
+    pub engine: EngineSettings,
     pub local_image: LocalImageSettings,
     pub tasks: TaskSettings,
     pub media: MediaSettings,
@@ -125,6 +126,13 @@ pub struct ActorSettings {
     pub mailbox: usize,
     /// Time without a message after which an actor is passivated.
     pub idle: Duration,
+}
+
+/// The built-in engines.
+#[derive(Debug, Clone, Copy)]
+pub struct EngineSettings {
+    /// `true` if a video from text alone needs a prompt of which something is understood.
+    pub strict_prompts: bool,
 }
 
 /// The built-in image engine.
@@ -277,6 +285,7 @@ impl SettingsReader {
                 mailbox: self.read("actors.mailbox", &integer(1, 65_536)),
                 idle: self.read("actors.idle", &duration("1s", "1d")),
             },
+            engine: EngineSettings { strict_prompts: self.read("engine.strict_prompts", &boolean()) },
             local_image: LocalImageSettings {
                 pixel_budget: self.read("local_image.pixel_budget", &integer(1_000_000, 10_000_000_000)),
             },

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ids::{TaskId, UserId};
 use super::value::{InvalidValue, Text};
+use crate::domain::video::Credits;
 
 /// Prompt of 1 to 2000 characters, not counting surrounding white space.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -69,6 +70,8 @@ pub struct MusicWork {
     pub prompt: MusicPrompt,
     /// Inferred from the prompt when absent.
     pub seconds: Option<MusicSeconds>,
+    /// Price, charged at submission.
+    pub credits: Credits,
 }
 
 /// Music to play.

@@ -37,5 +37,5 @@ fn read_music(fields: &mut Fields<'_, '_>) -> Option<MusicWork> {
     let prompt = fields.text("prompt", MusicPrompt::parse);
     let prompt = fields.required("prompt", prompt);
     let seconds = fields.integer("duration", MusicSeconds::new);
-    Some(MusicWork { prompt: prompt?, seconds })
+    Some(MusicWork { prompt: prompt?, seconds, credits: 0 })
 }

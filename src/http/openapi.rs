@@ -16,6 +16,7 @@ mod health;
 mod image;
 mod image_submission;
 mod input_file;
+mod models;
 mod music;
 mod node;
 mod operation;
@@ -83,6 +84,7 @@ fn groups(max_images: usize) -> Vec<OperationGroup> {
         admin::group(),
         audit::group(),
         input_file::group(),
+        models::group(),
         image::group(),
         video::group(max_images),
         music::group(),

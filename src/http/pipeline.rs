@@ -20,6 +20,7 @@ use tracing::Instrument;
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherProfile;
 use crate::environment::FailPoint;
+use crate::http::api::estimate;
 use crate::http::auth::account::account_of;
 use crate::http::auth::authorize::{self, Identity};
 use crate::http::idempotency::{self, IdempotencyOutcome, IdempotentContext, IdempotentRequest};
@@ -171,7 +172,8 @@ impl ApiEndpoint {
         let identity = rate_limit(self.rate_class(), &routed.request, &routed.shared, identity)?;
         let context = self.authorize(routed, identity, body)?;
 
-        let key = if self.accepts_idempotency_key(context.headers()) {
+        let is_estimate = estimate::is_estimate(self.action, context.query_string());
+        let key = if self.accepts_idempotency_key(context.headers()) && !is_estimate {
             idempotency::parse_key(context.headers())?
         } else {
             None

@@ -16,8 +16,8 @@ use futures_util::future::LocalBoxFuture;
 use crate::domain::policy::Action;
 use crate::http::api::{
     admin, audit, audit_stream, bulk, checkpoint, credits, delivery, erase, health, image, input_file, install, media,
-    member, metrics, moderation, music, node, node_change, publisher, review, state, task, token, translation, upload,
-    user, vendor_webhook, version, version_list, video, webhook_secret,
+    member, metrics, models, moderation, music, node, node_change, publisher, review, state, task, token, translation,
+    upload, user, vendor_webhook, version, version_list, video, webhook_secret,
 };
 use crate::http::auth::authorize::Identity;
 use crate::http::console;
@@ -76,6 +76,7 @@ fn service_routes() -> Vec<ApiEndpoint> {
         ApiEndpoint::new(get(), "/.well-known/webhook-key", "getWebhookKey", NoBody, health::webhook_key),
         ApiEndpoint::new(get(), "/openapi.json", "getOpenApiJson", NoBody, openapi::show),
         ApiEndpoint::new(get(), "/openapi", "getOpenApi", NoBody, openapi::show),
+        ApiEndpoint::new(get(), "/models", "listModels", NoBody, models::list),
         ApiEndpoint::new(get(), "/media/{file}", "getResult", NoBody, media::file),
         ApiEndpoint::new(post(), "/files", "createFile", InputForm, input_file::create),
         ApiEndpoint::new(put(), "/uploads/files/{fileTicket}", "uploadFile", InputFile, input_file::receive),

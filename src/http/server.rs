@@ -19,6 +19,7 @@ use crate::actors::vendor_webhooks::VendorWebhooks;
 use crate::audit::Audit;
 use crate::disk_space::{DiskSpace, StorageState};
 use crate::domain::ids::UserId;
+use crate::domain::task::{Gateway, PromptReport, TaskRecord, TaskWork};
 use crate::domain::value::{Digest, Timestamp};
 use crate::domain::video::Tariff;
 use crate::environment::Environment;
@@ -53,6 +54,7 @@ use crate::telemetry::ClientAddressDetail;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::trace::Tracer;
 
+pub use crate::http::api::models::VendorJobs;
 pub use crate::http::idempotency::IdempotencyKeys;
 pub use crate::http::limits::daily_quotas::DailyLimits;
 pub use crate::http::limits::rate_limit::{ForwardedHeader, Rate, RateLimits, TrustedProxies};
@@ -213,6 +215,10 @@ pub struct HttpOptions {
     pub video_needs_token: bool,
     /// Maximum length of `images` of a video task, for endpoints that take several.
     pub video_max_images: usize,
+    /// Media of which only the built-in engine makes tasks, with the report of what it makes of their prompts.
+    pub prompt_reports: PromptReports,
+    /// Jobs of each vendor.
+    pub vendor_jobs: Vec<VendorJobs>,
     /// Quotas of one caller for media tasks.
     pub quotas: TaskQuotas,
     /// Daily quotas of one account or publisher in the registry.
@@ -232,6 +238,37 @@ pub struct HttpOptions {
     /// Heartbeat interval of event streams, and maximum interval between checks of the reader's permission.
     pub heartbeat: Duration,
     pub music: MusicGatewayOptions,
+}
+
+/// Reports of what the built-in engine makes of prompts.
+#[derive(Debug, Clone)]
+pub struct PromptReports {
+    /// Media that only the built-in engine serves.
+    pub built_in: Vec<Gateway>,
+    /// Returns the report on a task.
+    pub of_work: fn(&TaskWork) -> Option<PromptReport>,
+    /// Returns the report on the prompt of a video from text alone, which must understand a word. `None`: any prompt is
+    /// accepted.
+    pub of_strict_video: Option<fn(&str) -> PromptReport>,
+}
+
+impl PromptReports {
+    /// Returns the report on a submission; `None` if another vendor may make it.
+    #[must_use]
+    pub fn of_submission(&self, work: &TaskWork) -> Option<PromptReport> {
+        if self.built_in.contains(&work.gateway()) { (self.of_work)(work) } else { None }
+    }
+
+    /// Returns the report on a task; `None` if another vendor makes it.
+    #[must_use]
+    pub fn of_task(&self, task: &TaskRecord) -> Option<PromptReport> {
+        let recorded = task.vendor.as_ref().and_then(|vendor| vendor.recorded.as_ref());
+        match recorded {
+            Some(vendor) if vendor.is_built_in() => (self.of_work)(&task.submission.work),
+            Some(_) => None,
+            None => self.of_submission(&task.submission.work),
+        }
+    }
 }
 
 /// Settings of the music gateway.

@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -26,6 +27,9 @@ use crate::domain::video::VideoFormat;
 pub const UPLOADED_BYTES_MAX: usize = 512 << 20;
 /// Maximum number of files of one owner.
 pub const FILES_PER_OWNER_MAX: usize = 1000;
+
+/// Time for which an expired file stays, for submissions that found it just before.
+const REMOVAL_DELAY: Duration = Duration::from_mins(10);
 
 /// Directory of uploads that are incomplete.
 const INCOMING: &str = "incoming";
@@ -231,7 +235,7 @@ impl UploadedFiles {
     /// # Errors
     /// If a file cannot be removed; it stays listed, and the next sweep tries again.
     pub fn sweep(&self, now: Timestamp) -> io::Result<Vec<UploadedFile>> {
-        self.remove_where(|file| now >= file.expires_at)
+        self.remove_where(|file| now >= file.expires_at.saturating_add(REMOVAL_DELAY))
     }
 
     /// Removes all files of an owner.
@@ -291,8 +295,8 @@ mod tests {
         assert_eq!(files.get(file.id, LATER), None);
         assert_eq!(fs::read_dir(root.path().join(INCOMING)).unwrap().count(), 0);
 
-        assert_eq!(files.sweep(Timestamp::from_micros(999)).unwrap(), []);
-        assert_eq!(files.sweep(LATER).unwrap(), [file]);
+        assert_eq!(files.sweep(LATER).unwrap(), []);
+        assert_eq!(files.sweep(LATER.saturating_add(REMOVAL_DELAY)).unwrap(), [file]);
         assert!(!files.path_of(&file).exists() && !files.directory_of(file.owner).exists());
     }
 

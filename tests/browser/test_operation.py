@@ -392,7 +392,7 @@ class Operation(BrowserTest):
         ada, eve = user(name("Ada")), user(name("Eve"))
         upscale = {"image": base64.b64encode(png(8, 8)).decode()}
         picture = send("POST", "/proxy/imagevendor/v1/ai/image-upscaler", upscale, token=ada["token"])["data"]["task_id"]
-        video = send("POST", "/proxy/videovendor/start-end2video", {"prompt": "p", "duration": 1, "resolution": "360p"}, token=eve["token"])["task_id"]
+        video = send("POST", "/proxy/videovendor/start-end2video", {"prompt": "rain", "duration": 1, "resolution": "360p"}, token=eve["token"])["task_id"]
         for task, token in ((picture, ada["token"]), (video, eve["token"])):
             wait_until(lambda: send("GET", f"/tasks/{task}", token=token)["state"] in ("COMPLETED", "success"))
         page = self.page("/tasks", token=ADMIN)

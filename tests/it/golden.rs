@@ -35,8 +35,11 @@ fn samples() -> Vec<GoldenSample> {
     let newest_samples = kinds.split_off(end_of(&kinds, "StreamCompleted"));
     let later_samples = kinds.split_off(end_of(&kinds, "TaskCancelled"));
     let jobs = samples::every_job().into_iter().map(|(job, event)| (format!("{}.{job}", event.name()), event));
+    let priced = [("priced-image", samples::priced()), ("priced-music", samples::priced_music())];
+    let priced = priced.map(|(job, event)| (format!("{}.{job}", event.name()), event));
     let further = samples::further().into_iter().map(|(job, event)| (format!("{}.{job}", event.name()), event));
-    let numbered = (1..).zip(kinds.into_iter().chain(jobs).chain(later_samples).chain(further).chain(newest_samples));
+    let numbered = (1..)
+        .zip(kinds.into_iter().chain(jobs).chain(later_samples).chain(further).chain(newest_samples).chain(priced));
     numbered.map(|(index, (name, event))| GoldenSample { name, commit: commit_of(index, event) }).collect()
 }
 

@@ -214,6 +214,7 @@ async fn a_file_survives_a_restart_and_expires_but_its_tasks_keep_their_input() 
     app.get(&path).await.expect(404);
     let problem = app.post_as(&alice.token, UPSCALER, json!({"image": url})).await.expect(400).json();
     assert_eq!(error_of(&problem).0, "/image");
+    environment.advance(Duration::from_mins(10));
     let directory = app.dir.path().join(owner_directory);
     crate::support::eventually::eventually("the file is removed", async || !directory.exists()).await;
     app.stop().await;

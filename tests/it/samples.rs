@@ -20,9 +20,9 @@ mod nodes;
 mod registry;
 mod video;
 
-pub use jobs::every_job;
 use jobs::submitted;
-pub use video::further;
+pub use jobs::{every_job, priced};
+pub use video::{further, priced_music};
 
 /// Time of all samples.
 pub const AT: Timestamp = Timestamp::from_micros(1_764_000_000_123_456);

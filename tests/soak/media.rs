@@ -40,7 +40,7 @@ async fn submit(traffic: Rc<Traffic>, account: usize, is_video: bool) {
         }
         let prompt = format!("{}-{account}-{turn}", if is_video { "video" } else { "image" });
         let (path, body) = if is_video {
-            let body = json!({"prompt": prompt, "model": "vq2-turbo", "duration": 1, "callback_url": traffic.webhook});
+            let body = json!({"prompt": format!("rain {prompt}"), "model": "vq2-turbo", "duration": 1, "callback_url": traffic.webhook});
             (START_END, body)
         } else {
             (UPSCALER, json!({"prompt": prompt, "image": picture, "webhook_url": traffic.webhook}))

@@ -53,6 +53,7 @@ mod plane;
 mod precision;
 mod presets;
 mod prompt;
+mod prompt_report;
 mod relight;
 mod resample;
 mod samples;
@@ -73,3 +74,4 @@ pub use job::{
 };
 pub use picture::{DecodedPicture, Pixels};
 pub use prompt::prompt_seed;
+pub use prompt_report::PromptReport;

@@ -14,6 +14,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::presets::Look;
+use crate::prompt_report::PromptReport;
 
 const NONE: Look = Look::NONE;
 
@@ -82,28 +83,38 @@ const FILLERS: &[&str] = &["too", "very", "so", "the", "any", "a", "an", "of", "
 /// without words has no effect.
 #[must_use]
 pub fn parse_look(prompt: &str) -> Look {
+    interpret_look(prompt).0
+}
+
+/// Returns the effect of a prompt, see [`parse_look`], and a report of the words that are hints.
+pub fn interpret_look(prompt: &str) -> (Look, PromptReport) {
     let mut words = words(prompt).peekable();
     let mut sum = if words.peek().is_some() { GUIDED } else { NONE };
+    let mut report = PromptReport::default();
     let mut used = Vec::new();
-    let mut negated = false;
+    let mut negator: Option<String> = None;
 
     while let Some(word) = words.next() {
-        let word = word.as_str();
-        if NEGATORS.contains(&word) {
-            negated = true;
-        } else if !FILLERS.contains(&word) {
-            let negated_late = words.next_if(|next| LATE_NEGATORS.contains(&next.as_str())).is_some();
-            if let Some((look, strength)) =
-                meaning(word, negated != negated_late).filter(|hint| !used.contains(&hint.0))
-            {
+        if NEGATORS.contains(&word.as_str()) {
+            negator = Some(word);
+        } else if !FILLERS.contains(&word.as_str()) {
+            let late_negator = words.next_if(|next| LATE_NEGATORS.contains(&next.as_str()));
+            let hint = meaning(&word, negator.is_some() != late_negator.is_some());
+            let is_understood = hint.is_some();
+            if let Some((look, strength)) = hint.filter(|hint| !used.contains(&hint.0)) {
                 sum.add(look, strength);
                 used.push(look);
             }
 
-            negated = false;
+            negator
+                .take()
+                .into_iter()
+                .chain([word])
+                .chain(late_negator)
+                .for_each(|word| report.add(word, is_understood));
         }
     }
-    sum
+    (sum, report)
 }
 
 /// Returns the effect of a word and its sign.

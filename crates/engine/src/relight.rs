@@ -19,6 +19,7 @@ use crate::guide::Overview;
 use crate::job::{LightOrigin, PictureRelight};
 use crate::picture::DecodedPicture;
 use crate::plane::Plane;
+use crate::prompt_report::PromptReport;
 use crate::skin::mask::Skin;
 
 mod field;
@@ -31,6 +32,11 @@ mod work;
 const OVERVIEW_SIDE: usize = 512;
 /// Weight of the prompt beside a reference or a map.
 const BESIDE: f32 = 0.5;
+
+/// Reports which words of a prompt about light have an effect.
+pub fn interpret(prompt: &str) -> PromptReport {
+    Wish::interpret(prompt).1
+}
 
 /// Relights a picture. `source` is the reference or the map that the job names; without it only the prompt counts.
 ///

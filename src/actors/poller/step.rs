@@ -122,8 +122,13 @@ mod tests {
     fn record(stage: TaskStage) -> TaskRecord {
         let picture = Picture { digest: Digest([1; 32]), format: ImageFormat::Png, bytes: 1, width: 1, height: 1 };
         let job = ImageJob::Upscale(UpscaleJob::default());
-        let work =
-            TaskWork::Image(ImageWork { job, image: PictureSource::Stored(picture), reference: None, seed: None });
+        let work = TaskWork::Image(ImageWork {
+            job,
+            image: PictureSource::Stored(picture),
+            reference: None,
+            seed: None,
+            credits: 0,
+        });
         let task = TaskId(Uuid::nil());
         let owner = Some(UserId(Uuid::nil()));
         let submission = Submission { task, owner, work, webhook: None };

@@ -6,6 +6,7 @@ use super::{
     OUTPUT_PIXELS_MAX, Picture, PrecisionUpscaleJob, RelightJob, SkinEnhanceJob, StyleTransferJob, UpscaleJob,
 };
 use crate::domain::value::{CallbackUrl, InvalidValue};
+use crate::domain::video::Credits;
 
 /// Location of an input picture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,6 +105,8 @@ pub struct ImageWork {
     /// Seed of the random numbers. `None` derives them from pictures and parameters, so that identical requests give
     /// identical bytes.
     pub seed: Option<u32>,
+    /// Price, charged at submission.
+    pub credits: Credits,
 }
 
 impl ImageWork {
@@ -141,7 +144,13 @@ mod tests {
     }
 
     fn work(image: PictureSource, reference: Option<PictureSource>) -> ImageWork {
-        ImageWork { job: ImageJob::StyleTransfer(StyleTransferJob::default()), image, reference, seed: None }
+        ImageWork {
+            job: ImageJob::StyleTransfer(StyleTransferJob::default()),
+            image,
+            reference,
+            seed: None,
+            credits: 0,
+        }
     }
 
     #[test]

@@ -136,7 +136,13 @@ mod tests {
     fn image(job: ImageJob) -> TaskWork {
         let digest = Digest(*Uuid::nil().as_bytes().repeat(2).first_chunk().expect("32 bytes"));
         let picture = Picture { digest, format: ImageFormat::Png, bytes: 1, width: 1, height: 1 };
-        TaskWork::Image(ImageWork { job, image: PictureSource::Stored(picture), reference: None, seed: None })
+        TaskWork::Image(ImageWork {
+            job,
+            image: PictureSource::Stored(picture),
+            reference: None,
+            seed: None,
+            credits: 0,
+        })
     }
 
     fn video(job: GenerateJob) -> TaskWork {

@@ -27,7 +27,7 @@ fn image_submission(image: PictureSource) -> Submission {
     Submission {
         task: TaskId(Uuid::from_u128(1)),
         owner: Some(UserId(Uuid::from_u128(2))),
-        work: TaskWork::Image(ImageWork { job, image, reference: None, seed: None }),
+        work: TaskWork::Image(ImageWork { job, image, reference: None, seed: None, credits: 0 }),
         webhook: None,
     }
 }
@@ -255,7 +255,11 @@ fn extension() -> Submission {
 }
 
 fn music() -> Submission {
-    submission_with(TaskWork::Music(MusicWork { prompt: MusicPrompt::parse("a waltz").unwrap(), seconds: None }))
+    submission_with(TaskWork::Music(MusicWork {
+        prompt: MusicPrompt::parse("a waltz").unwrap(),
+        seconds: None,
+        credits: 0,
+    }))
 }
 
 fn clip() -> Clip {

@@ -105,12 +105,13 @@ impl TaskWork {
         matches!(self, Self::Video(_))
     }
 
-    /// Returns the price; only videos have one (contract 7).
+    /// Returns the price.
     #[must_use]
     pub const fn credits(&self) -> Credits {
         match self {
             Self::Video(work) => work.credits,
-            Self::Image(_) | Self::Music(_) => 0,
+            Self::Image(work) => work.credits,
+            Self::Music(work) => work.credits,
         }
     }
 

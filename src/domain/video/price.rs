@@ -41,6 +41,41 @@ impl Price {
 /// Prices by model and resolution, both by their API names.
 pub type PriceList = BTreeMap<String, BTreeMap<String, Price>>;
 
+/// Prices of a kind of video jobs, see [`PriceList`].
+pub type TariffList = PriceList;
+
+/// Part of the price of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PriceItem {
+    /// What is paid for.
+    pub item: String,
+    /// Negative for a reduction.
+    pub credits: i64,
+}
+
+impl PriceItem {
+    fn new(item: impl Into<String>, credits: impl Into<i64>) -> Self {
+        Self { item: item.into(), credits: credits.into() }
+    }
+
+    /// Returns the price that consists of these parts.
+    #[must_use]
+    pub fn sum(items: &[Self]) -> Credits {
+        let sum = items.iter().fold(0_i64, |sum, item| sum.saturating_add(item.credits));
+        Credits::try_from(sum.max(0)).unwrap_or(Credits::MAX)
+    }
+}
+
+/// Price of music.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MusicPrice {
+    /// Price of each task.
+    pub task: Credits,
+    /// Price of each requested second, in addition.
+    pub second: Credits,
+}
+
 /// All prices.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,6 +88,11 @@ pub struct Tariff {
     pub is_rec: Credits,
     /// Off-peak price in percent of the normal price, rounded up.
     pub off_peak_percent: u32,
+    /// Prices of image tasks by kind; 0 for kinds that are absent.
+    #[serde(default)]
+    pub image: BTreeMap<String, Credits>,
+    #[serde(default)]
+    pub music: MusicPrice,
 }
 
 impl Tariff {
@@ -69,27 +109,65 @@ impl Tariff {
         check_list("generate", &self.generate, check_generate)?;
         check_list("extend", &self.extend, check_extend)?;
         check_entry("is_rec", self.is_rec)?;
+        self.image.iter().try_for_each(|(kind, credits)| check_entry(&format!("image.\"{kind}\""), *credits))?;
+        check_entry("music.task", self.music.task)?;
+        check_entry("music.second", self.music.second)?;
         if self.off_peak_percent > 100 {
             return Err(InvalidValue::new("off_peak_percent must be from 0 to 100"));
         }
         Ok(())
     }
 
+    /// Returns the price of an image task of this kind.
+    #[must_use]
+    pub fn image_price(&self, kind: &str) -> Credits {
+        self.image.get(kind).copied().unwrap_or(0)
+    }
+
+    /// Returns the parts of the price of music. Without a requested duration, only the task has a price.
+    #[must_use]
+    pub fn music_breakdown(&self, seconds: Option<u32>) -> Vec<PriceItem> {
+        let requested = seconds
+            .map(|seconds| PriceItem::new(format!("{seconds} s"), i64::from(self.music.second) * i64::from(seconds)));
+        [PriceItem::new("music", self.music.task)].into_iter().chain(requested).collect()
+    }
+
+    /// Returns the parts of the price of an image task of this kind.
+    #[must_use]
+    pub fn image_breakdown(&self, kind: &str) -> Vec<PriceItem> {
+        vec![PriceItem::new(kind, self.image_price(kind))]
+    }
+
     /// Returns the price of a job, or `None` if its model and resolution have none.
     #[must_use]
     pub fn credits<P>(&self, job: &VideoJob<P>) -> Option<Credits> {
+        self.breakdown(job).map(|items| PriceItem::sum(&items))
+    }
+
+    /// Returns the parts of the price of a job, or `None` if its model and resolution have none.
+    #[must_use]
+    pub fn breakdown<P>(&self, job: &VideoJob<P>) -> Option<Vec<PriceItem>> {
         match job {
-            VideoJob::StartEnd(job) | VideoJob::Reference(job) => self.generation_price(job),
+            VideoJob::StartEnd(job) | VideoJob::Reference(job) => self.generation_breakdown(job),
             VideoJob::Extend(job) => {
-                let price = find(&self.extend, job.model.as_str(), job.resolution.as_str())?;
-                Some(price.for_seconds(u32::from(job.seconds.get())))
+                let (model, resolution, seconds) = (job.model.as_str(), job.resolution.as_str(), job.seconds.get());
+                let price = find(&self.extend, model, resolution)?;
+                let item = format!("{seconds} s more of {model} at {resolution}");
+                Some(vec![PriceItem::new(item, price.for_seconds(u32::from(seconds)))])
             }
             // Each key frame costs a first second; every second costs the rate of further ones (contract 7).
             VideoJob::Multiframe(job) => {
-                let price = find(&self.extend, job.model.as_str(), job.resolution.as_str())?;
+                let (model, resolution) = (job.model.as_str(), job.resolution.as_str());
+                let price = find(&self.extend, model, resolution)?;
                 let frames = u32::try_from(job.key_frames.len()).unwrap_or(u32::MAX);
-                let first_seconds = price.first_second().saturating_mul(frames);
-                Some(first_seconds.saturating_add(price.more.saturating_mul(job.seconds())))
+                let seconds = job.seconds();
+                Some(vec![
+                    PriceItem::new(
+                        format!("{frames} key frames of {model} at {resolution}"),
+                        price.first_second().saturating_mul(frames),
+                    ),
+                    PriceItem::new(format!("{seconds} s"), price.more.saturating_mul(seconds)),
+                ])
             }
         }
     }
@@ -103,20 +181,23 @@ impl Tariff {
         prices.get(job.model()).into_iter().flatten().map(|(resolution, _)| resolution.as_str())
     }
 
-    /// Returns the price of a generated video. The off-peak reduction excludes the recommended prompt's surcharge
-    /// (seed: "an additional 10 credits").
-    fn generation_price<P>(&self, job: &GenerateJob<P>) -> Option<Credits> {
-        let price = find(&self.generate, job.model.as_str(), job.resolution.as_str())?;
+    /// Returns the parts of the price of a generated video. The off-peak reduction excludes the recommended prompt's
+    /// surcharge (seed: "an additional 10 credits").
+    fn generation_breakdown<P>(&self, job: &GenerateJob<P>) -> Option<Vec<PriceItem>> {
+        let (model, resolution, seconds) = (job.model.as_str(), job.resolution.as_str(), job.seconds.get());
+        let price = find(&self.generate, model, resolution)?;
 
-        let full_price = price.for_seconds(u32::from(job.seconds.get()));
-        let discounted = if job.off_peak {
-            u64::from(full_price).saturating_mul(u64::from(self.off_peak_percent)).div_ceil(100)
-        } else {
-            u64::from(full_price)
-        };
-
-        let recommendation_fee = if job.is_rec { self.is_rec } else { 0 };
-        Some(Credits::try_from(discounted).unwrap_or(Credits::MAX).saturating_add(recommendation_fee))
+        let full_price = i64::from(price.for_seconds(u32::from(seconds)));
+        let mut items = vec![PriceItem::new(format!("{seconds} s of {model} at {resolution}"), full_price)];
+        if job.off_peak {
+            // Rounded up, so the reduction is rounded down.
+            let reduction = full_price * i64::from(100 - self.off_peak_percent.min(100)) / 100;
+            items.push(PriceItem::new("off_peak", -reduction));
+        }
+        if job.is_rec {
+            items.push(PriceItem::new("is_rec", self.is_rec));
+        }
+        Some(items)
     }
 }
 

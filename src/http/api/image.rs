@@ -1,5 +1,6 @@
 //! Image gateway: submission, with all checks before anything is stored, and status of tasks.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -9,9 +10,12 @@ use tokio::time::timeout;
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::image::{ImageFamily, ImageWork};
 use crate::domain::policy::Action;
-use crate::domain::task::{Submission, TaskCommand, TaskRecord, TaskStatus, TaskWork};
+use crate::domain::task::{Submission, TaskCommand, TaskKind, TaskRecord, TaskStatus, TaskWork};
+use crate::domain::value::CallbackUrl;
+use crate::http::api::estimate::estimate_response;
 use crate::http::api::input_file::InputFiles;
 use crate::http::job_body::JobPlace;
+use crate::http::limits::task_quota::TaskReservation;
 use crate::http::pipeline::Call;
 use crate::http::request::prefer_wait::PreferWait;
 use crate::http::response::api_response::ApiResponse;
@@ -53,8 +57,7 @@ pub async fn upscale_precisely(call: ImageSubmitCall) -> Result<ApiResponse, Pro
 
 /// `POST …/image-style-transfer`: returns the task without an envelope.
 pub async fn transfer_style(call: ImageSubmitCall) -> Result<ApiResponse, Problem> {
-    let (task, wait) = submit::<StyleTransferBody>(call).await?;
-    wait.add_preference_applied(ApiResponse::ok(&task)?)
+    submit::<StyleTransferBody>(call, |task| ApiResponse::ok(&task)).await
 }
 
 /// `POST …/skin-enhancer/creative`
@@ -98,12 +101,24 @@ pub async fn show_relight(call: ImageReadCall) -> Result<ApiResponse, Problem> {
 }
 
 async fn submit_wrapped<T: ImageBody>(call: ImageSubmitCall) -> Result<ApiResponse, Problem> {
-    let (data, wait) = submit::<T>(call).await?;
-    wait.add_preference_applied(ApiResponse::ok(&ImageTaskEnvelope { data })?)
+    submit::<T>(call, |data| ApiResponse::ok(&ImageTaskEnvelope { data })).await
 }
 
-/// Submits a task and returns it; with `Prefer: wait`, in the state after the wait.
-async fn submit<T: ImageBody>(mut call: ImageSubmitCall) -> Result<(ImageTaskView, PreferWait), Problem> {
+/// Checked submission.
+enum CheckedSubmission {
+    /// Only the price was asked for.
+    Estimate(TaskKind),
+    /// The pictures are stored.
+    Stored { work: ImageWork, webhook: Option<CallbackUrl>, reservation: TaskReservation },
+}
+
+/// Submits a task and returns it; with `Prefer: wait`, in the state after the wait. An estimate is checked alike and
+/// changes nothing.
+async fn submit<T: ImageBody>(
+    mut call: ImageSubmitCall,
+    render: impl FnOnce(ImageTaskView) -> Result<ApiResponse, Problem>,
+) -> Result<ApiResponse, Problem> {
+    let is_estimate = call.is_estimate()?;
     let user = call.user()?;
     let owner = user.id;
     let shared = call.shared().clone();
@@ -113,16 +128,19 @@ async fn submit<T: ImageBody>(mut call: ImageSubmitCall) -> Result<(ImageTaskVie
     }
 
     let task = TaskId(call.services().environment.random_uuid());
-    call.check_task_quota(Some(owner), task)?;
+    if !is_estimate {
+        call.check_task_quota(Some(owner), task)?;
+    }
 
     let body = call.body().await?;
     // After the body has arrived, so that slow bodies hold no places. Held until the read models count the task.
-    let reservation = call.reserve_task(Some(owner), task)?;
+    let reservation = if is_estimate { None } else { Some(call.reserve_task(Some(owner), task)?) };
     let decoder_permit = timeout(DECODER_WAIT_MAX, shared.decoders.acquire(Some(owner), 1)).await;
     let decoder_permit = decoder_permit.map_err(|_| Problem::overloaded())?;
 
     let store = services.media.store.clone();
     let space = services.space.clone();
+    let tariff = Arc::clone(&services.media.tariff);
     let seed = check::derive_seed(task);
     let files = InputFiles::new(services, Some(owner));
     // The thread continues if the client disconnects; it holds the place and the body's memory charge until it ends.
@@ -131,16 +149,27 @@ async fn submit<T: ImageBody>(mut call: ImageSubmitCall) -> Result<(ImageTaskVie
         let submission = check::check::<T>(&body, store.decoders(), &files)?;
         // Release the decoder before writing, which waits for the disk.
         drop(decoder_permit);
-        let stored = submission.store_in(&store, &space, seed);
+        let Some(reservation) = reservation else { return Ok(CheckedSubmission::Estimate(submission.kind())) };
+        let credits = tariff.image_price(submission.kind().as_str());
+        let stored = submission.store_in(&store, &space, seed, credits);
         drop(body);
-        stored.map(|stored| (stored, reservation))
+        stored.map(|(work, webhook)| CheckedSubmission::Stored { work, webhook, reservation })
     };
-    let ((work, webhook), reservation) = shared.inspectors.run(work).await.map_err(Problem::internal)??;
+    let checked = shared.inspectors.run(work).await.map_err(Problem::internal)??;
+    let (work, webhook, reservation) = match checked {
+        CheckedSubmission::Stored { work, webhook, reservation } => (work, webhook, reservation),
+        CheckedSubmission::Estimate(kind) => {
+            return estimate_response(&services.media.tariff.image_breakdown(kind.as_str()));
+        }
+    };
 
     if webhook.is_some() {
         check_pending_deliveries(services, Some(owner))?;
     }
-    let submission = Submission { task, owner: Some(owner), work: TaskWork::Image(work), webhook };
+    call.charge_credits(&reservation, work.credits)?;
+    let work = TaskWork::Image(work);
+    let prompt_report = services.options.prompt_reports.of_submission(&work);
+    let submission = Submission { task, owner: Some(owner), work, webhook };
     services.dispatch.task(task, TaskCommand::Submit(submission), call.command_context()).await?;
     drop(reservation);
 
@@ -148,7 +177,8 @@ async fn submit<T: ImageBody>(mut call: ImageSubmitCall) -> Result<(ImageTaskVie
     let public_url = &services.options.public_url;
     let ended = if wait.is_requested() { wait.until_ended(services, task).await? } else { None };
     let created = || ImageTaskView::new(task, TaskStatus::Created, None, None, public_url);
-    Ok((ended.map_or_else(created, |record| ImageTaskView::from_record(&record, public_url)), wait))
+    let view = ended.map_or_else(created, |record| ImageTaskView::from_record(&record, public_url));
+    wait.add_preference_applied(render(ImageTaskView { prompt_report, ..view })?)
 }
 
 /// Reads the body of a submission that is no request, and stores its pictures. Returns `None` if there is no such job.
@@ -169,7 +199,8 @@ pub(in crate::http) fn read_work(job: &str, body: &Value, place: &JobPlace<'_>) 
 
 fn read_body<T: ImageBody>(body: &Value, place: &JobPlace<'_>) -> Result<ImageWork, Problem> {
     let submission = check::check::<T>(body, place.store.decoders(), &InputFiles::default())?;
-    submission.store_in(place.store, place.space, place.seed).map(|(work, _)| work)
+    let credits = place.tariff.image_price(submission.kind().as_str());
+    submission.store_in(place.store, place.space, place.seed, credits).map(|(work, _)| work)
 }
 
 /// Limits the pending webhook deliveries of an account, so that unreachable receivers do not affect other accounts.
@@ -195,7 +226,9 @@ async fn show(call: ImageReadCall, family: ImageFamily) -> Result<ApiResponse, P
 
     let wait = PreferWait::from_headers(call.headers());
     let task = wait.until_ended(call.services(), id).await?.ok_or_else(not_found)?;
-    let data = ImageTaskView::from_record(&task, &call.services().options.public_url);
+    let options = &call.services().options;
+    let prompt_report = options.prompt_reports.of_task(&task);
+    let data = ImageTaskView { prompt_report, ..ImageTaskView::from_record(&task, &options.public_url) };
     wait.add_preference_applied(ApiResponse::ok(&ImageTaskEnvelope { data })?)
 }
 

@@ -12,9 +12,11 @@ use futures_util::{Stream, stream};
 
 use crate::actors::music_vendor::{MusicCall, MusicUnavailable};
 use crate::domain::ids::TaskId;
-use crate::domain::music::MusicJob;
+use crate::domain::music::{MusicJob, MusicWork};
 use crate::domain::policy::Action;
 use crate::domain::task::{Submission, TaskCommand, TaskFailure, TaskStage, TaskWork};
+use crate::domain::video::PriceItem;
+use crate::http::api::estimate::estimate_response;
 use crate::http::auth::stream_access::StreamAccess;
 use crate::http::idempotency::RebuiltOnReplay;
 use crate::http::pipeline::Call;
@@ -48,9 +50,15 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
         return Err(Problem::new(Code::ApprovalRequired, "this account must be approved by an administrator first"));
     }
 
+    let is_estimate = call.is_estimate()?;
     let body = call.body().await?;
     let work = form::read(call.headers(), body.bytes().clone()).await?;
     drop(body);
+    let breakdown = services.media.tariff.music_breakdown(work.seconds.map(|seconds| u32::from(seconds.get())));
+    if is_estimate {
+        return estimate_response(&breakdown);
+    }
+    let work = MusicWork { credits: PriceItem::sum(&breakdown), ..work };
     // Derived from the idempotency key, so a repeated request finds its task.
     let task = TaskId(call.services().environment.random_uuid());
     let access = StreamAccess::new(&call)?;
@@ -68,6 +76,7 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
 
     let permit = shared.music_streams.try_acquire(call.account())?;
     let reservation = call.reserve_task(Some(owner), task)?;
+    call.charge_credits(&reservation, work.credits)?;
     // Last, because a half-open circuit admits only one trial call: a rejected request must not use it up.
     let MusicCall { vendor_index, vendor, permit: admission } =
         services.media.music_pool.admit(&[]).map_err(vendor_unavailable)?;

@@ -11,12 +11,15 @@ use tokio::time::timeout;
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::policy::Action;
 use crate::domain::task::{Gateway, Submission, TaskCommand, TaskRecord, TaskResults, TaskStage, TaskStatus, TaskWork};
-use crate::domain::video::{VendorCreationId, VideoWork};
+use crate::domain::value::CallbackUrl;
+use crate::domain::video::{PriceItem, VendorCreationId, VideoWork};
+use crate::http::api::estimate::estimate_response;
 use crate::http::api::image::{check_pending_deliveries, derive_seed, inspect};
 use crate::http::api::input_file::InputFiles;
 use crate::http::api::task::{cancel_task, combined_progress};
 use crate::http::auth::authorize;
 use crate::http::job_body::JobPlace;
+use crate::http::limits::task_quota::TaskReservation;
 use crate::http::pipeline::{Call, RequestContext};
 use crate::http::request::body::JsonBody;
 use crate::http::request::fields::BodyContext;
@@ -58,18 +61,31 @@ pub async fn multiframe(call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
     submit::<MultiframeBody>(call).await
 }
 
+/// Checked submission.
+enum CheckedSubmission {
+    /// Only the price was asked for.
+    Estimate(Vec<PriceItem>),
+    /// The files are stored.
+    Stored(Box<(VideoWork, Option<CallbackUrl>, JsonBody, TaskReservation)>),
+}
+
 /// Submits a task and returns it; with `Prefer: wait`, in the state after the wait.
+///
+/// An estimate is checked alike and changes nothing.
 async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
+    let is_estimate = call.is_estimate()?;
     let owner = submitter(&call)?;
     let shared = call.shared().clone();
     let services = &shared.services;
     let task = TaskId(call.services().environment.random_uuid());
-    call.check_task_quota(owner, task)?;
+    if !is_estimate {
+        call.check_task_quota(owner, task)?;
+    }
 
     let body = call.body().await?.json().await?;
     // After the body has arrived, so that slow bodies hold no places. Held until the read models count the task.
-    let reservation = call.reserve_task(owner, task)?;
-    if owner.is_none() {
+    let reservation = if is_estimate { None } else { Some(call.reserve_task(owner, task)?) };
+    if owner.is_none() && !is_estimate {
         call.charge_anonymous_task()?;
     }
 
@@ -83,21 +99,29 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
     let tariff = Arc::clone(&services.media.tariff);
     let seed = derive_seed(task);
     let files = InputFiles::new(services, owner);
+    let strict_report = services.options.prompt_reports.of_strict_video;
     // The thread continues if the client disconnects; it holds the turn and the place until it ends.
     let work = move || {
-        let submission = check::check::<T>(&body, context, &video, &tariff, store.decoders(), &files)?;
+        let submission = check::check::<T>(&body, context, &video, &tariff, store.decoders(), (&files, strict_report))?;
+        let Some(reservation) = reservation else { return Ok(CheckedSubmission::Estimate(submission.breakdown)) };
         let callback = submission.callback.clone();
         let stored = submission.store_in(&store, &space, seed);
         drop(decoder_permit);
-        stored.map(|stored| (stored, callback, body, reservation))
+        stored.map(|work| CheckedSubmission::Stored(Box::new((work, callback, body, reservation))))
     };
-    let (work, callback, mut body, reservation) = shared.inspectors.run(work).await.map_err(Problem::internal)??;
+    let checked = shared.inspectors.run(work).await.map_err(Problem::internal)??;
+    let (work, callback, mut body, reservation) = match checked {
+        CheckedSubmission::Stored(stored) => *stored,
+        CheckedSubmission::Estimate(breakdown) => return estimate_response(&breakdown),
+    };
 
     if callback.is_some() {
         check_pending_deliveries(services, owner)?;
     }
     call.charge_credits(&reservation, work.credits)?;
-    let submission = Submission { task, owner, work: TaskWork::Video(work.clone()), webhook: callback };
+    let task_work = TaskWork::Video(work.clone());
+    let prompt_report = services.options.prompt_reports.of_submission(&task_work);
+    let submission = Submission { task, owner, work: task_work, webhook: callback };
     let command_context = call.command_context();
     let at = command_context.at;
     services.dispatch.task(task, TaskCommand::Submit(submission), command_context).await?;
@@ -109,7 +133,7 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
         if wait.is_requested() && !body.move_charge_to_waiting(&shared.body_budget) { PreferWait::NONE } else { wait };
     let ended = if wait.is_requested() { wait.until_ended(services, task).await? } else { None };
     let state = ended.map_or(TaskStatus::Created, |record| record.status);
-    wait.add_preference_applied(ApiResponse::ok(&echo::submission_view(task, at, &work, &body, state))?)
+    wait.add_preference_applied(ApiResponse::ok(&echo::submission_view(task, at, &work, &body, state, prompt_report))?)
 }
 
 /// Reads the body of a submission that is no request, and stores its pictures. Returns `None` if there is no such job.
@@ -130,7 +154,7 @@ fn read_body<T: VideoBody>(body: &Value, place: &JobPlace<'_>) -> Result<VideoWo
     let video = VideoToExtend { creation: None, vendor_id: id.and_then(|id| VendorCreationId::parse(id).ok()) };
     let context = BodyContext::default();
     let submission =
-        check::check::<T>(body, context, &video, place.tariff, place.store.decoders(), &InputFiles::default())?;
+        check::check::<T>(body, context, &video, place.tariff, place.store.decoders(), (&InputFiles::default(), None))?;
     submission.store_in(place.store, place.space, place.seed)
 }
 

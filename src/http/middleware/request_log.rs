@@ -191,16 +191,18 @@ pub fn caller_kind(request: &HttpRequest) -> &'static str {
     }
 }
 
-/// Returns a path that is safe to log. The segment after `/uploads/` is a credential; it is hidden in every spelling,
-/// even those without a route.
+/// Returns a path that is safe to log. The segment after `/uploads/` is a credential, and whoever knows the one after
+/// `/files/` can read the file; both are hidden in every spelling, even those without a route.
 #[must_use]
 pub fn redact_path(path: &str) -> &str {
     let is_empty_segment = |segment: &String| matches!(segment.trim_matches('/'), "" | "." | "..");
     let mut segments = path.split('/').map(decode_segment).skip_while(is_empty_segment);
     let first = segments.next().unwrap_or_default();
     let mut inner = first.trim_start_matches('/').splitn(2, '/');
-    let is_uploads = inner.next().is_some_and(|name| name.eq_ignore_ascii_case("uploads"));
-    if is_uploads && inner.next().or(segments.next().as_deref()).is_some() { "/uploads/<ticket>" } else { path }
+    let secret = [("uploads", "/uploads/<ticket>"), ("files", "/files/<id>")];
+    let name = inner.next().unwrap_or_default();
+    let redacted = secret.into_iter().find(|(first, _)| name.eq_ignore_ascii_case(first)).map(|(_, redacted)| redacted);
+    redacted.filter(|_| inner.next().or(segments.next().as_deref()).is_some()).unwrap_or(path)
 }
 
 /// Returns `true` if percent-encoded text is well-formed and decodes to UTF-8 without control characters.
@@ -262,7 +264,10 @@ mod tests {
         for path in ["/uploads/AbC", "/%75ploads/AbC", "/uploads/AbC/x", "/uploads/"].into_iter().chain(ODD) {
             assert_eq!(redact_path(path), "/uploads/<ticket>", "{path}");
         }
-        for path in ["/uploads", "//uploads", "/nodes/uploads/versions", "/", ""] {
+        for path in ["/files/5a7f7a36", "//Files/5a7f7a36", "/files%2F5a7f7a36"] {
+            assert_eq!(redact_path(path), "/files/<id>", "{path}");
+        }
+        for path in ["/files", "/uploads", "//uploads", "/nodes/uploads/versions", "/", ""] {
             assert_eq!(redact_path(path), path);
         }
     }

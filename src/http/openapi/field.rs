@@ -29,6 +29,11 @@ pub fn field_with_schema(name: &'static str, about: &str, schema: Value) -> Sche
 }
 
 impl SchemaField {
+    /// Returns the name and the schema, and `true` if the field is required.
+    pub fn into_parts(self) -> (&'static str, Value, bool) {
+        (self.name, self.schema, self.required)
+    }
+
     /// Marks the field as required.
     #[must_use]
     pub fn required(self) -> Self {

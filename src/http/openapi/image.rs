@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::operation::{Operation, operation};
-use super::schema::{HasSchema, UrlSchema, array, component_ref, field, field_with_schema, response_object};
+use super::schema::{
+    HasSchema, SchemaField, UrlSchema, array, component_ref, field, field_with_schema, response_object,
+};
 use super::{OperationGroup, image_submission};
 use crate::domain::ids::TaskId;
 use crate::domain::task::{ImageStatus, TaskFailure};
@@ -46,6 +48,18 @@ fn status_operations() -> [Operation; 5] {
     ]
 }
 
+/// Report on the prompt of a task.
+pub fn prompt_report_field() -> SchemaField {
+    let words = || json!({"type": "array", "items": {"type": "string"}});
+    let schema = response_object([
+        field_with_schema("understood", "Words that have an effect.", words()).required(),
+        field_with_schema("ignored", "Words without an effect.", words()).required(),
+    ]);
+    let about =
+        "What the built-in engine makes of the prompt; absent without a prompt, and if another vendor makes the task.";
+    field_with_schema("prompt_report", about, schema)
+}
+
 /// Schema of the error of a failed task.
 pub fn failure_schema() -> Value {
     response_object([
@@ -67,6 +81,7 @@ fn result() -> Operation {
 fn task_schema() -> Value {
     response_object([
         field_with_schema("error", "Error; present for failed tasks only.", failure_schema()),
+        prompt_report_field(),
         field_with_schema(
             "generated",
             "URLs of the results; empty until the task is completed.",

@@ -7,8 +7,7 @@ use super::image::TASK_ID_EXAMPLE;
 use super::operation::{Operation, operation};
 use super::schema::{SchemaField, array, component_ref, field, field_with_schema, response_object};
 use crate::domain::ids::TaskId;
-use crate::domain::music::MusicSeconds;
-use crate::http::api::music::NDJSON;
+use crate::http::api::music::{NDJSON, form};
 use crate::http::response::error::Code;
 
 const ABOUT: &str = "Music generation from a text prompt. The response is a stream of JSON values, one per line, sent \
@@ -32,7 +31,8 @@ fn generate() -> Operation {
              a last line `error`. A blank line is sent after 10 s of silence.\n- The same prompt and duration give \
              the same music.\n- The stream is a task (`X-Task-Id`) that can be listed, read and cancelled. Its \
              history shows how it ended, even if the client disconnected.\n- Unknown parts of the form are ignored; \
-             an empty `duration` counts as absent.\n\nRepeating the form with the same `Idempotency-Key` refers to \
+             an empty `duration` counts as absent.\n- With `?estimate=true`, the response is only the \
+             price, as JSON: `{credits, breakdown}`.\n\nRepeating the form with the same `Idempotency-Key` refers to \
              the same task. Music of the built-in engine is generated again in full, also after a disconnect or a \
              restart of the service; a task that failed for another reason repeats its `error` line. The response is \
              409 while the first stream is still being sent, and if a vendor made the music, which is not stored.",
@@ -76,16 +76,7 @@ fn example_lines() -> String {
 }
 
 fn form_schema() -> Value {
-    let seconds = json!({"type": "integer", "minimum": 1, "maximum": MusicSeconds::MAX});
-    response_object([
-        field_with_schema(
-            "prompt",
-            "Prompt: mood, genre, tempo, key, metre, instruments, form. Whitespace at both ends is ignored.",
-            json!({"type": "string", "minLength": 1, "maxLength": 2000}),
-        )
-        .required(),
-        field_with_schema("duration", "Duration in seconds; inferred from the prompt if absent.", seconds),
-    ])
+    response_object(form::describe_fields())
 }
 
 /// Line types with the component and fields of each.

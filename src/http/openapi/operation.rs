@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::error::{ErrorCondition, ErrorResponse, group_by_status};
+use super::models::estimate_parameter;
 use super::parameter::{ParameterObject, header_parameter_ref, path_parameter};
 use super::route::{allowed_callers, describe_body_limit, security_requirements};
 use super::schema::component_ref;
@@ -284,8 +285,24 @@ impl Operation {
         self.body.as_ref()?["content"].get("application/json")?.get("schema")
     }
 
+    /// Adds the estimate of the price to a submission with a JSON response: its parameter, and the alternative response.
+    /// Client generators would take a second media type beside a stream for the only one.
+    fn with_estimate(mut self) -> Self {
+        if self.has_json_response() {
+            self.parameters.push(estimate_parameter());
+            let schema = &mut self.responses.entry(200).or_default()["content"]["application/json"]["schema"];
+            *schema = json!({"anyOf": [schema.take(), component_ref("Estimate")]});
+        }
+        self
+    }
+
     /// Serializes the operation for the document.
     pub fn into_object(self, tag: &'static str, route: &RouteInfo) -> OperationObject {
+        let operation = if route.action.is_submission() { self.with_estimate() } else { self };
+        operation.into_complete_object(tag, route)
+    }
+
+    fn into_complete_object(self, tag: &'static str, route: &RouteInfo) -> OperationObject {
         let failures = self.errors_by_status(route);
         let parameters = self.all_parameters(route);
         let mut responses = self.success_responses(route);
@@ -326,6 +343,10 @@ impl Operation {
 
     /// Returns `true` if the response has an `ETag`: every JSON response does.
     fn has_etag(&self) -> bool {
+        self.has_json_response()
+    }
+
+    fn has_json_response(&self) -> bool {
         self.responses.get(&200).is_some_and(|response| response["content"].get("application/json").is_some())
     }
 

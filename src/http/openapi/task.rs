@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::image::{TASK_ID_EXAMPLE, failure_schema};
+use super::image::{TASK_ID_EXAMPLE, failure_schema, prompt_report_field};
 use super::operation::{Operation, operation};
 use super::parameter::{allow_empty, last_event_id, query_parameter, repeatable_query_parameter};
 use super::schema::{
@@ -199,7 +199,7 @@ fn task_schema() -> Value {
              `payload` and `meta_data` with `digest` and `bytes`.",
             json!({"type": "object"}),
         ),
-        field::<u64>("cost", "Price in credits; refunded if the task fails. Images and music are free.").required(),
+        field::<u64>("cost", "Price in credits; refunded if the task fails.").required(),
         field_with_schema(
             "vendor",
             "Vendor that has, or may have, the job, or that had it when the task ended. `null` while certainly no \
@@ -211,6 +211,7 @@ fn task_schema() -> Value {
         field::<Timestamp>("updated_at", "Time of the last recorded change.").required(),
         field_with_schema("history", "Changes of state, oldest first.", array(&change)).required(),
         field_with_schema("generated", "URLs of the results.", array(&UrlSchema::schema())).required(),
+        prompt_report_field(),
         field::<UrlSchema>("cover_url", "URL of a still picture of the video."),
         field::<Timestamp>("expires_at", "Time at which the results are deleted; present for tasks with results only."),
         field::<bool>("expired", "`true` if the results have been deleted; their URLs are a 404."),

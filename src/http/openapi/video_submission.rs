@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::image::TASK_ID_EXAMPLE;
+use super::image::{TASK_ID_EXAMPLE, prompt_report_field};
 use super::operation::{Operation, operation};
 use super::schema::{HasSchema, SchemaField, array, field, field_with_schema, response_object};
 use super::video::{CREATED_AT_EXAMPLE, VIDEO_URL_EXAMPLE, with_submission_errors};
@@ -110,6 +110,7 @@ fn common_fields() -> Vec<SchemaField> {
         field::<u32>("credits", "Price in credits: held now, charged when the video is finished.").required(),
         field::<Timestamp>("created_at", "Submission time.").required(),
         field::<String>("payload", "Value from the request."),
+        prompt_report_field(),
     ]
 }
 

@@ -44,7 +44,7 @@ fn apply_event(deliveries: &mut Deliveries, task_id: TaskId, version: u64, event
 fn completed_task(deliveries: &mut Deliveries, task_id: TaskId, host: &str) -> [DeliveryId; 2] {
     let job = ImageJob::Upscale(UpscaleJob::default());
     let image = PictureSource::Remote(url("pictures.example"));
-    let work = TaskWork::Image(ImageWork { job, image, reference: None, seed: None });
+    let work = TaskWork::Image(ImageWork { job, image, reference: None, seed: None, credits: 0 });
     let submission = Submission { task: task_id, owner: Some(owner()), work, webhook: Some(url(host)) };
     apply_event(deliveries, task_id, 1, &TaskEvent::TaskSubmitted(submission));
     let first =

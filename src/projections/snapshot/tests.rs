@@ -134,7 +134,7 @@ fn task_event(a: u8, b: u8) -> TaskEvent {
         0 => {
             let image = PictureSource::Stored(picture());
             let reference = Some(PictureSource::Remote(webhook.clone()));
-            let work = TaskWork::Image(ImageWork { job, image, reference, seed: Some(u32::from(a)) });
+            let work = TaskWork::Image(ImageWork { job, image, reference, seed: Some(u32::from(a)), credits: 0 });
             let task = TaskId(Uuid::from_u128(u128::from(a)));
             TaskEvent::TaskSubmitted(Submission { task, owner: Some(user(a)), work, webhook: Some(webhook) })
         }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::domain::ids::TaskId;
 use crate::domain::image::Picture;
-use crate::domain::task::{TaskFailure, TaskRecord, TaskResults, TaskStage, TaskStatus};
+use crate::domain::task::{PromptReport, TaskFailure, TaskRecord, TaskResults, TaskStage, TaskStatus};
 use crate::domain::video::{Clip, Creation, Credits};
 
 /// View of an image task: the API's `ImageTask`, extended by the failure.
@@ -16,6 +16,9 @@ pub struct ImageTaskView {
     pub task_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<FailureView>,
+    /// What the built-in engine makes of the prompt; absent in webhooks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_report: Option<PromptReport>,
 }
 
 /// View of a failure.
@@ -55,6 +58,7 @@ impl ImageTaskView {
             status: status.to_image_status().as_str(),
             task_id: task.to_string(),
             error: failure.map(FailureView::from_failure),
+            prompt_report: None,
         }
     }
 }

@@ -224,7 +224,7 @@ mod tests {
     fn image_work(input: Picture) -> ImageWork {
         let job =
             ImageJob::Upscale(UpscaleJob { creativity: SignedStrength::new(5).unwrap(), ..UpscaleJob::default() });
-        ImageWork { job, image: PictureSource::Stored(input), reference: None, seed: None }
+        ImageWork { job, image: PictureSource::Stored(input), reference: None, seed: None, credits: 0 }
     }
 
     fn job(key: &str, input: Picture) -> VendorJob {

@@ -270,7 +270,7 @@ mod tests {
             Picture { digest: Digest([picture; 32]), format: ImageFormat::Png, bytes: 100, width: 8, height: 8 };
         let prompt = prompt.map(|text| ImagePrompt::parse(text).unwrap());
         let job = ImageJob::Upscale(UpscaleJob { prompt, ..UpscaleJob::default() });
-        let work = ImageWork { job, image: PictureSource::Stored(image), reference: None, seed };
+        let work = ImageWork { job, image: PictureSource::Stored(image), reference: None, seed, credits: 0 };
         ReadyImageJob::from_work(work).unwrap_or_else(|reason| panic!("{reason}"))
     }
 
@@ -310,7 +310,7 @@ mod tests {
     fn a_picture_that_was_not_fetched_is_rejected() {
         let url = crate::domain::value::CallbackUrl::parse("https://a.example/x.png").unwrap();
         let job = ImageJob::Upscale(UpscaleJob::default());
-        let work = ImageWork { job, image: PictureSource::Remote(url), reference: None, seed: None };
+        let work = ImageWork { job, image: PictureSource::Remote(url), reference: None, seed: None, credits: 0 };
         assert!(ReadyImageJob::from_work(work).is_err());
     }
 }

@@ -9,8 +9,10 @@ pub mod image;
 mod image_job;
 mod jobs;
 pub mod music;
+mod prompt_report;
 mod threads;
 pub mod video;
 mod video_job;
 
 pub use jobs::IsJobWanted;
+pub use prompt_report::{prompt_report, video_prompt_report};

@@ -130,7 +130,7 @@ mod tests {
 
     fn job(account: u128) -> MusicJob {
         let prompt = MusicPrompt::parse("a bright sting").unwrap();
-        let work = MusicWork { prompt, seconds: MusicSeconds::new(1).ok() };
+        let work = MusicWork { prompt, seconds: MusicSeconds::new(1).ok(), credits: 0 };
         MusicJob { task: TaskId(Uuid::nil()), account: Some(UserId(Uuid::from_u128(account))), work }
     }
 

@@ -87,6 +87,7 @@ fn image_work(job: ImageJob) -> TaskWork {
         image: picture("image"),
         reference: reference.then(|| picture("ref")),
         seed: None,
+        credits: 0,
     })
 }
 
@@ -161,7 +162,7 @@ fn music_jobs() -> Vec<TaskWork> {
     let work = |(prompt, seconds): (&str, Option<i64>)| {
         let prompt = MusicPrompt::from_recorded(prompt.to_owned());
         let seconds = seconds.map(|seconds| MusicSeconds::new(seconds).unwrap());
-        TaskWork::Music(MusicWork { prompt, seconds })
+        TaskWork::Music(MusicWork { prompt, seconds, credits: 0 })
     };
     jobs.map(work).to_vec()
 }

@@ -147,8 +147,13 @@ async fn start_with_vendor(vendor: ScriptedVendor) -> PollerFixture {
 impl PollerFixture {
     async fn submit(&mut self) {
         let job = ImageJob::Upscale(UpscaleJob::default());
-        let work =
-            TaskWork::Image(ImageWork { job, image: PictureSource::Stored(picture()), reference: None, seed: None });
+        let work = TaskWork::Image(ImageWork {
+            job,
+            image: PictureSource::Stored(picture()),
+            reference: None,
+            seed: None,
+            credits: 0,
+        });
         let submission = Submission { task: self.task, owner: Some(UserId(Uuid::nil())), work, webhook: None };
         self.send_command(TaskCommand::Submit(submission)).await;
     }

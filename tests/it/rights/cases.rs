@@ -133,6 +133,7 @@ fn service() -> Vec<RightsCase> {
         get(ReadServiceState, "/.well-known/webhook-key"),
         get(ReadServiceState, "/openapi.json"),
         get(ReadServiceState, "/openapi"),
+        get(ReadServiceState, "/models"),
     ]
 }
 

@@ -15,12 +15,12 @@ use super::{id, picture, text};
 
 /// The oldest kind of submission: an upscale of a picture in the body.
 pub(super) fn submitted() -> Event {
-    submission_of(ImageWork { job: upscale(), image: stored_source(), reference: None, seed: None })
+    submission_of(ImageWork { job: upscale(), image: stored_source(), reference: None, seed: None, credits: 0 })
 }
 
 /// Name of each later kind of job, and its submission.
 pub fn every_job() -> Vec<(&'static str, Event)> {
-    let work = |job, image, reference, seed| submission_of(ImageWork { job, image, reference, seed });
+    let work = |job, image, reference, seed| submission_of(ImageWork { job, image, reference, seed, credits: 0 });
     let skin =
         |mode| ImageJob::SkinEnhance(SkinEnhanceJob { sharpen: Percent::saturating(3), ..SkinEnhanceJob::new(mode) });
     let flexible = SkinMode::Flexible { focus: SkinFocus::NoMakeUp };
@@ -36,6 +36,11 @@ pub fn every_job() -> Vec<(&'static str, Event)> {
         ("skin-flexible", work(skin(flexible), stored_source(), None, Some(2))),
         ("relight", work(relight(), at("image.jpg"), Some(stored_source()), None)),
     ]
+}
+
+/// An image with a price.
+pub fn priced() -> Event {
+    submission_of(ImageWork { job: relight(), image: stored_source(), reference: None, seed: Some(9), credits: 7 })
 }
 
 fn submission_of(work: ImageWork) -> Event {

@@ -119,7 +119,13 @@ fn multiframe() -> MultiframeJob {
 
 fn music() -> TaskWork {
     let (prompt, seconds) = (MusicPrompt::parse("a slow waltz").unwrap(), Some(MusicSeconds::new(360).unwrap()));
-    TaskWork::Music(MusicWork { prompt, seconds })
+    TaskWork::Music(MusicWork { prompt, seconds, credits: 0 })
+}
+
+/// Music with a price.
+pub fn priced_music() -> Event {
+    let TaskWork::Music(work) = music() else { unreachable!("music") };
+    submitted(Some(UserId(id(0xA))), TaskWork::Music(MusicWork { credits: 25, ..work }))
 }
 
 fn redelivery() -> Event {

@@ -1,6 +1,7 @@
 //! Interpretation of a prompt about light: direction, colour, amount and softness. Other words have no effect.
 
 use crate::prompt::words;
+use crate::prompt_report::PromptReport;
 
 /// Requested light: the sum of the effects of all words.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,24 +43,29 @@ impl Wish {
     /// Interprets a prompt. Each group of words counts once; a negation such as "no" inverts the next word.
     #[must_use]
     pub fn from_prompt(prompt: &str) -> Self {
+        Self::interpret(prompt).0
+    }
+
+    /// Interprets a prompt; also reports which words have an effect.
+    pub fn interpret(prompt: &str) -> (Self, PromptReport) {
         let mut sum = Self::NONE;
+        let mut report = PromptReport::default();
         let mut used = Vec::new();
-        let mut sign = 1.0;
+        let mut negator: Option<String> = None;
 
         for word in words(prompt) {
             if matches!(word.as_str(), "no" | "not" | "without" | "less" | "never") {
-                sign = -1.0;
+                negator = Some(word);
             } else if !matches!(word.as_str(), "too" | "very" | "so" | "the" | "a" | "any" | "much") {
-                if let Some(at) = HINTS.iter().position(|(words, _)| words.contains(&word.as_str()))
-                    && !used.contains(&at)
-                {
+                let hint = HINTS.iter().position(|(words, _)| words.contains(&word.as_str()));
+                if let Some(at) = hint.filter(|at| !used.contains(at)) {
                     used.push(at);
-                    sum.add(&HINTS[at].1, sign);
+                    sum.add(&HINTS[at].1, if negator.is_some() { -1.0 } else { 1.0 });
                 }
-                sign = 1.0;
+                negator.take().into_iter().chain([word]).for_each(|word| report.add(word, hint.is_some()));
             }
         }
-        sum
+        (sum, report)
     }
 
     fn add(&mut self, other: &Self, share: f32) {

@@ -35,6 +35,8 @@ mod view;
 mod weather;
 mod words;
 
+use crate::prompt_report::PromptReport;
+
 pub use codec::{Codec, CodecError, Decoder, Effort, Encoder, FPS, H264, Yuv};
 pub use extend::{footage_bytes, footage_size};
 pub use mp4::{Packet, Reel, Sound, Strip, Unit, write as write_mp4};
@@ -42,6 +44,11 @@ pub use plan::{Leg, MarkCorner, Material, MotionAmount, RenderedVideo, Stamp, Vi
 pub use raster::Size;
 pub use render::{frames, render};
 pub use sound::{Bed, SoundContent, SoundPlan, Stereo};
+
+/// Reports which words of a prompt have an effect.
+pub(crate) fn interpret(prompt: &str) -> PromptReport {
+    words::Wishes::interpret(prompt).1
+}
 
 /// Reason for a failed rendering.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,6 +4,7 @@
 //! "not", "without", "never" and "avoid" cancel the next known word. The seed decides on everything else.
 
 use crate::prompt::words;
+use crate::prompt_report::PromptReport;
 
 /// Camera move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -254,35 +255,49 @@ impl Wishes {
     /// Interprets a prompt.
     #[must_use]
     pub fn from_prompt(prompt: &str) -> Self {
+        Self::interpret(prompt).0
+    }
+
+    /// Interprets a prompt; also reports which words have an effect.
+    pub fn interpret(prompt: &str) -> (Self, PromptReport) {
         let mut wishes = Self::neutral();
+        let mut report = PromptReport::default();
         let mut verb: Option<Verb> = None;
-        let mut negated = false;
+        let mut negator: Option<String> = None;
 
         for word in words(prompt) {
-            let word = word.as_str();
-
-            if NEGATORS.contains(&word) {
-                negated = true;
+            if NEGATORS.contains(&word.as_str()) {
+                negator = Some(word);
                 continue;
             }
 
-            if negated && knows(word) {
-                negated = false;
+            if knows(&word)
+                && let Some(negator) = negator.take()
+            {
+                report.add(negator, true);
+                report.add(word, true);
                 continue;
             }
 
-            if let Some(next) = meaning(VERBS, word) {
+            let is_understood = if let Some(next) = meaning(VERBS, &word) {
                 wishes.end(verb.replace(next), None);
-            } else if let (Some(verb_done), Some(direction)) = (verb, meaning(WAYS, word)) {
+                true
+            } else if let (Some(verb_done), Some(direction)) = (verb, meaning(WAYS, &word)) {
                 wishes.end(Some(verb_done), Some(direction));
                 verb = None;
+                true
             } else {
-                wishes.apply_word(word);
-            }
+                wishes.apply_word(&word);
+                knows(&word) || STILL.contains(&word.as_str())
+            };
+            report.add(word, is_understood);
         }
 
         wishes.end(verb, None);
-        wishes
+        if let Some(unused) = negator {
+            report.add(unused, false);
+        }
+        (wishes, report)
     }
 
     fn end(&mut self, verb: Option<Verb>, direction: Option<CameraWay>) {

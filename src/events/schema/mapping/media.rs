@@ -57,7 +57,8 @@ stored_struct! {
     RecordedVendor => VendorV2<'a> { name, profile, profile_hash, price = price_thousandths }
 }
 
-// The upscale of an uploaded picture, without a reference and a seed, keeps the shape of version 1.
+// The upscale of an uploaded picture, without a reference and a seed, keeps the shape of version 1. Images and music
+// without a price keep the shapes of the time when none had one.
 stored! {
     TaskWork => WorkV2<'a> {
         (input parameters)
@@ -67,16 +68,23 @@ stored! {
                     image: PictureSource::Stored(input),
                     reference: None,
                     seed: None,
+                    credits: 0,
                 })
             }
             = { WorkV2::ImageUpscale { input, parameters } },
         (job image reference seed)
-            { Self::Image(ImageWork { job, image, reference, seed }) }
+            { Self::Image(ImageWork { job, image, reference, seed, credits: 0 }) }
             = { WorkV2::Image { job, image, reference, seed } },
         (work) { Self::Video(work) } = { WorkV2::Video(work) },
         (prompt seconds)
-            { Self::Music(MusicWork { prompt, seconds }) }
+            { Self::Music(MusicWork { prompt, seconds, credits: 0 }) }
             = { WorkV2::Music { prompt, seconds } },
+        (job image reference seed credits)
+            { Self::Image(ImageWork { job, image, reference, seed, credits }) }
+            = { WorkV2::PricedImage { job, image, reference, seed, credits } },
+        (prompt seconds credits)
+            { Self::Music(MusicWork { prompt, seconds, credits }) }
+            = { WorkV2::PricedMusic { prompt, seconds, credits } },
     }
 }
 

@@ -39,10 +39,33 @@ pub struct VendorV2<'a> {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum WorkV2<'a> {
-    ImageUpscale { input: PictureV1<'a>, parameters: UpscaleV1<'a> },
-    Image { job: Box<ImageJobV2<'a>>, image: SourceV2<'a>, reference: Option<SourceV2<'a>>, seed: Option<u32> },
+    ImageUpscale {
+        input: PictureV1<'a>,
+        parameters: UpscaleV1<'a>,
+    },
+    Image {
+        job: Box<ImageJobV2<'a>>,
+        image: SourceV2<'a>,
+        reference: Option<SourceV2<'a>>,
+        seed: Option<u32>,
+    },
     Video(Box<VideoWorkV2<'a>>),
-    Music { prompt: Str<'a>, seconds: Option<u16> },
+    Music {
+        prompt: Str<'a>,
+        seconds: Option<u16>,
+    },
+    PricedImage {
+        job: Box<ImageJobV2<'a>>,
+        image: SourceV2<'a>,
+        reference: Option<SourceV2<'a>>,
+        seed: Option<u32>,
+        credits: u32,
+    },
+    PricedMusic {
+        prompt: Str<'a>,
+        seconds: Option<u16>,
+        credits: u32,
+    },
 }
 
 #[derive(Debug, Serialize, Deserialize)]

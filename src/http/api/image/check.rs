@@ -8,7 +8,9 @@ use super::jobs::{ImageBody, ParsedImageSubmission};
 use crate::disk_space::DiskSpace;
 use crate::domain::ids::TaskId;
 use crate::domain::image::{ImageJob, ImageWork, PictureSource, UpscaleJob};
+use crate::domain::task::TaskKind;
 use crate::domain::value::{CallbackUrl, InvalidValue};
+use crate::domain::video::Credits;
 use crate::http::api::input_file::InputFiles;
 use crate::http::request::fields::{self, Fields};
 use crate::http::response::error::Problem;
@@ -129,17 +131,23 @@ pub fn derive_seed(task: TaskId) -> u32 {
 }
 
 impl CheckedImageSubmission {
+    /// Returns the kind of the task.
+    pub(super) fn kind(&self) -> TaskKind {
+        TaskKind::from_image_job(&self.job)
+    }
+
     /// Writes the pictures to the store. Blocks.
     pub(super) fn store_in(
         self,
         store: &MediaStore,
         space: &DiskSpace,
         seed: u32,
+        credits: Credits,
     ) -> Result<(ImageWork, Option<CallbackUrl>), Problem> {
         let Self { job, image, reference, is_random, webhook } = self;
         let image = image.store_in(store, space)?;
         let reference = reference.map(|picture| picture.store_in(store, space)).transpose()?;
-        Ok((ImageWork { job, image, reference, seed: is_random.then_some(seed) }, webhook))
+        Ok((ImageWork { job, image, reference, seed: is_random.then_some(seed), credits }, webhook))
     }
 }
 

@@ -7,9 +7,11 @@ use actix_web::error::PayloadError;
 use actix_web::http::header::HeaderMap;
 use actix_web::web::Bytes;
 use futures_util::{StreamExt, stream};
+use serde_json::json;
 
 use crate::domain::music::{MusicPrompt, MusicSeconds, MusicWork};
 use crate::domain::value::InvalidValue;
+use crate::http::openapi::schema::{SchemaField, field_with_schema};
 use crate::http::request::body::malformed_form;
 use crate::http::request::fields::FieldErrors;
 use crate::http::response::error::Problem;
@@ -22,6 +24,20 @@ const DURATION_BYTES_MAX: usize = 64;
 const INVALID_TEXT: &str = "\0";
 /// Maximum number of parts, including ignored ones.
 const PARTS_MAX: usize = 64;
+
+/// Describes the fields of the form.
+pub fn describe_fields() -> Vec<SchemaField> {
+    let seconds = json!({"type": "integer", "minimum": 1, "maximum": MusicSeconds::MAX});
+    vec![
+        field_with_schema(
+            "prompt",
+            "Prompt: mood, genre, tempo, key, metre, instruments, form. Whitespace at both ends is ignored.",
+            json!({"type": "string", "minLength": 1, "maxLength": 2000}),
+        )
+        .required(),
+        field_with_schema("duration", "Duration in seconds; inferred from the prompt if absent.", seconds),
+    ]
+}
 
 /// Reads the form. An empty duration counts as absent, because browsers send empty fields.
 ///
@@ -75,7 +91,7 @@ pub async fn read(headers: &HeaderMap, body: Bytes) -> Result<MusicWork, Problem
         errors.add("/prompt", "is required");
     }
     let seconds = seconds.map_err(|reason| errors.add("/duration", reason)).ok();
-    let work = prompt.flatten().zip(seconds).map(|(prompt, seconds)| MusicWork { prompt, seconds });
+    let work = prompt.flatten().zip(seconds).map(|(prompt, seconds)| MusicWork { prompt, seconds, credits: 0 });
     errors.finish(work)
 }
 

@@ -8,9 +8,9 @@ use serde_json::value::RawValue;
 use super::request_view::request_parameters;
 use crate::actors::task_progress::{TaskBlocker, TaskProgress};
 use crate::domain::ids::{TaskId, UserId};
-use crate::domain::task::{TaskRecord, TaskStage, TaskStatus, TaskVendor};
+use crate::domain::task::{PromptReport, TaskRecord, TaskStage, TaskStatus, TaskVendor};
 use crate::domain::value::Timestamp;
-use crate::http::server::Services;
+use crate::http::server::{PromptReports, Services};
 use crate::projections::ReadModels;
 use crate::projections::task::{FailureView, TaskAt, cover_url, result_urls};
 
@@ -48,6 +48,9 @@ pub struct TaskView {
     history: Vec<TaskStateChange>,
     /// URLs of the results.
     generated: Vec<String>,
+    /// What the built-in engine makes of the prompt; omitted in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_report: Option<PromptReport>,
     /// Still picture of a video.
     #[serde(skip_serializing_if = "Option::is_none")]
     cover_url: Option<String>,
@@ -117,6 +120,7 @@ pub struct TaskRenderer<'s> {
     models: &'s ReadModels,
     task_progress: &'s TaskProgress,
     public_url: &'s str,
+    prompt_reports: &'s PromptReports,
     retention: Duration,
     now: Timestamp,
     shows_owner: bool,
@@ -130,6 +134,7 @@ impl<'s> TaskRenderer<'s> {
             models: &services.models,
             task_progress: &services.media.task_progress,
             public_url: &services.options.public_url,
+            prompt_reports: &services.options.prompt_reports,
             retention: services.options.media_retention,
             now: services.environment.now(),
         }
@@ -138,7 +143,8 @@ impl<'s> TaskRenderer<'s> {
     /// Returns the task as of `snapshot`, with its current queue position and blocking reason.
     pub fn view(&self, snapshot: &TaskAt) -> TaskView {
         let request = Some(request_parameters(&snapshot.record.submission));
-        TaskView { request, ..self.list_item(snapshot) }
+        let prompt_report = self.prompt_reports.of_task(&snapshot.record);
+        TaskView { request, prompt_report, ..self.list_item(snapshot) }
     }
 
     /// Like [`TaskRenderer::view`], without the request fields, for lists.
@@ -149,7 +155,8 @@ impl<'s> TaskRenderer<'s> {
     /// Like [`TaskRenderer::view`], with a given blocking reason.
     pub fn view_with_blocker(&self, snapshot: &TaskAt, blocker: Option<&TaskBlocker>) -> TaskView {
         let request = Some(request_parameters(&snapshot.record.submission));
-        TaskView { request, ..self.list_item_with_blocker(snapshot, blocker) }
+        let prompt_report = self.prompt_reports.of_task(&snapshot.record);
+        TaskView { request, prompt_report, ..self.list_item_with_blocker(snapshot, blocker) }
     }
 
     /// Returns the task after a past change. Vendor progress is not recorded, so it is shown only with the end of the
@@ -190,6 +197,7 @@ impl<'s> TaskRenderer<'s> {
             queue_position: is_queued.then(|| self.queue_position(task)).flatten(),
             blocked_by: blocker.map(TaskBlockerView::new),
             request: None,
+            prompt_report: None,
             cost: work.credits(),
             vendor: record.vendor.as_ref().and_then(TaskVendorView::new),
             created_at: record.created_at.to_string(),

@@ -9,8 +9,9 @@ use super::inspect;
 use super::jobs::{ParsedVideoSubmission, VideoBody, VideoPictureField, VideoToExtend};
 use crate::disk_space::DiskSpace;
 use crate::domain::image::PictureSource;
+use crate::domain::task::PromptReport;
 use crate::domain::value::{CallbackUrl, InvalidValue};
-use crate::domain::video::{Credits, Seed, Tariff, VideoFormat, VideoJob, VideoWork};
+use crate::domain::video::{PriceItem, Seed, Tariff, VideoFormat, VideoJob, VideoWork};
 use crate::http::api::input_file::InputFiles;
 use crate::http::request::fields::{self, BodyContext, Fields};
 use crate::http::response::error::Problem;
@@ -27,7 +28,8 @@ pub(super) struct CheckedVideoSubmission {
     payload: Option<String>,
     meta_data: Option<String>,
     pub callback: Option<CallbackUrl>,
-    credits: Credits,
+    /// Parts of the price.
+    pub breakdown: Vec<PriceItem>,
     /// Uploaded file that is the video to extend.
     footage: Option<(UploadedFile, VideoFormat)>,
 }
@@ -45,7 +47,7 @@ pub(super) fn check<T: VideoBody>(
     video: &VideoToExtend,
     tariff: &Tariff,
     decoders: &PictureDecoders,
-    files: &InputFiles,
+    (files, strict_report): (&InputFiles, Option<fn(&str) -> PromptReport>),
 ) -> Result<CheckedVideoSubmission, Problem> {
     let is_busy = Cell::new(false);
     let check_field = |fields: &mut Fields<'_, '_>, field| {
@@ -55,24 +57,27 @@ pub(super) fn check<T: VideoBody>(
     let checked = fields::read_in(context, body, |fields| {
         let submission = T::read_fields(fields)?.into_submission(fields, video)?;
         let ParsedVideoSubmission { job, images, seed, payload, meta_data, callback } = submission;
-        let credits = price(fields, &job, tariff);
+        let breakdown = price(fields, &job, tariff);
         let footage = find_footage(fields, &job, files);
+        if let Some(report) = strict_report.filter(|_| images.is_empty()) {
+            require_understood_prompt(fields, &job, report);
+        }
 
         // Check all pictures before failing, so that every invalid one is reported.
         let images: Vec<_> = images.into_iter().map(|field| check_field(fields, field)).collect();
         let Ok(job) = job.try_map_pictures(&mut |field| Ok::<_, Infallible>(check_field(fields, field)));
         let images = images.into_iter().collect::<Option<Vec<_>>>()?;
         let job = job.try_map_pictures(&mut |input| input.ok_or(())).ok()?;
-        Some(CheckedVideoSubmission { job, images, seed, payload, meta_data, callback, credits: credits?, footage })
+        Some(CheckedVideoSubmission { job, images, seed, payload, meta_data, callback, breakdown: breakdown?, footage })
     });
 
     if is_busy.get() { Err(Problem::overloaded()) } else { checked }
 }
 
-/// Returns the price; adds an error if the tariff has none.
-fn price(fields: &mut Fields<'_, '_>, job: &VideoJob<VideoPictureField>, tariff: &Tariff) -> Option<Credits> {
-    let credits = tariff.credits(job);
-    if credits.is_none() {
+/// Returns the parts of the price; adds an error if the tariff has none.
+fn price(fields: &mut Fields<'_, '_>, job: &VideoJob<VideoPictureField>, tariff: &Tariff) -> Option<Vec<PriceItem>> {
+    let breakdown = tariff.breakdown(job);
+    if breakdown.is_none() {
         let offered: Vec<_> = tariff.resolutions_for(job).collect();
         let model = job.model();
         if offered.is_empty() {
@@ -81,7 +86,28 @@ fn price(fields: &mut Fields<'_, '_>, job: &VideoJob<VideoPictureField>, tariff:
             fields.add_error("resolution", format!("must be one of {} with {model}", offered.join(" ")));
         }
     }
-    credits
+    breakdown
+}
+
+/// Adds an error if the built-in engine understands no word of the prompt of a video from text alone.
+fn require_understood_prompt(
+    fields: &mut Fields<'_, '_>,
+    job: &VideoJob<VideoPictureField>,
+    report: fn(&str) -> PromptReport,
+) {
+    let (VideoJob::StartEnd(job) | VideoJob::Reference(job)) = job else { return };
+    let Some(prompt) = &job.prompt else { return };
+    let PromptReport { understood, ignored } = report(prompt.as_str());
+    if understood.is_empty() {
+        let ignored = if ignored.is_empty() { String::new() } else { format!(" (ignored: {})", ignored.join(", ")) };
+        fields.add_error(
+            "prompt",
+            format!(
+                "has no word that the built-in engine understands{ignored}; name a place, weather, light or a camera \
+                 move, or give a picture"
+            ),
+        );
+    }
 }
 
 /// Returns the uploaded file that is the video of a job. A video at another URL is checked when it is fetched.
@@ -139,7 +165,8 @@ impl CheckedVideoSubmission {
         let payload = document(self.payload)?;
         let meta_data = document(self.meta_data)?;
         let seed = self.seed.unwrap_or(Seed::from_random(default_seed));
-        let mut work = VideoWork { job, images, seed, payload, meta_data, credits: self.credits };
+        let credits = PriceItem::sum(&self.breakdown);
+        let mut work = VideoWork { job, images, seed, payload, meta_data, credits };
         if let Some((file, format)) = self.footage {
             work.set_footage(&store.put_uploaded_clip(&file, format).map_err(to_problem)?);
         }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::domain::ids::TaskId;
-use crate::domain::task::TaskStatus;
+use crate::domain::task::{PromptReport, TaskStatus};
 use crate::domain::value::Timestamp;
 use crate::domain::video::{GenerateJob, KeyFrame, VideoJob, VideoWork};
 
@@ -19,6 +19,8 @@ pub(super) struct VideoSubmissionView<'b> {
     resolution: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<&'b Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_report: Option<PromptReport>,
     #[serde(flatten)]
     job: VideoJobEcho<'b>,
 }
@@ -77,6 +79,7 @@ pub(super) fn submission_view<'b>(
     work: &VideoWork,
     body: &'b Value,
     state: TaskStatus,
+    prompt_report: Option<PromptReport>,
 ) -> VideoSubmissionView<'b> {
     let field = |name: &str| body.get(name).filter(|value| !value.is_null());
 
@@ -88,6 +91,7 @@ pub(super) fn submission_view<'b>(
         model: work.job.model(),
         resolution: work.job.resolution(),
         payload: field("payload"),
+        prompt_report,
         job: match &work.job {
             VideoJob::StartEnd(job) | VideoJob::Reference(job) => generate_echo(job, work, body),
             VideoJob::Extend(job) => VideoJobEcho::Extend {

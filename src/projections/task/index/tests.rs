@@ -30,7 +30,8 @@ fn picture(number: u64) -> Picture {
 
 fn submission(number: u64) -> Submission {
     let job = ImageJob::Upscale(UpscaleJob::default());
-    let work = ImageWork { job, image: PictureSource::Stored(picture(number)), reference: None, seed: None };
+    let work =
+        ImageWork { job, image: PictureSource::Stored(picture(number)), reference: None, seed: None, credits: 0 };
     Submission { task: task(number), owner: Some(user(number % 3)), work: TaskWork::Image(work), webhook: None }
 }
 

@@ -61,9 +61,17 @@ export function TaskState({ task, line }) {
     ${!over && html`<${Progress} value=${task.progress} label="Task progress" />`}
     ${!over && task.blocked_by && html`<p class="muted">Blocked: ${task.blocked_by.message}. Last attempt <${Time} at=${task.blocked_by.since} />,
       the next attempt is <${Time} at=${task.blocked_by.next_attempt_at}>${until(task.blocked_by.next_attempt_at)}<//>.</p>`}
+    ${task.prompt_report && html`<${PromptReport} of=${task.prompt_report} />`}
     ${task.error && html`<div class="trouble" role="alert"><${Icon} name="warn" /><div><strong>${toWords(task.error.code)}</strong><p>
       ${task.error.message}</p></div></div>`}
   </div>`;
+}
+
+// Words of the prompt that the built-in engine understood and ignored.
+function PromptReport({ of: { understood, ignored } }) {
+  const named = (list) => list.map((word, at) => html`${at > 0 && ', '}<q>${word}</q>`);
+  return html`<p class="muted">${understood.length === 0 ? 'Nothing in the prompt was understood' : html`Understood: ${named(understood)}`}.
+    ${ignored.length > 0 && html` Ignored: ${named(ignored)}.`}</p>`;
 }
 
 function TaskHistory({ task }) {

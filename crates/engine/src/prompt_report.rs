@@ -1,0 +1,97 @@
+//! Report of what the engine makes of a prompt.
+
+use crate::prompt;
+use crate::relight;
+use crate::video;
+
+/// Words without a meaning of their own, which reports leave out.
+const FUNCTION_WORDS: &[&str] = &[
+    "a", "an", "and", "any", "as", "at", "be", "but", "by", "for", "from", "in", "is", "it", "its", "of", "on", "or",
+    "so", "that", "the", "then", "there", "this", "to", "too", "very", "while", "with",
+];
+
+/// Words of a prompt that have an effect, and those that have none, each once and in lower case.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PromptReport {
+    /// Words that have an effect.
+    pub understood: Vec<String>,
+    /// Words without an effect.
+    pub ignored: Vec<String>,
+}
+
+impl PromptReport {
+    /// Returns the report on the prompt of a video.
+    #[must_use]
+    pub fn of_video(prompt: &str) -> Self {
+        video::interpret(prompt)
+    }
+
+    /// Returns the report on the prompt of an upscale or a style transfer.
+    #[must_use]
+    pub fn of_look(prompt: &str) -> Self {
+        prompt::interpret_look(prompt).1
+    }
+
+    /// Returns the report on a prompt about light.
+    #[must_use]
+    pub fn of_light(prompt: &str) -> Self {
+        relight::interpret(prompt)
+    }
+
+    /// Adds the words of another report.
+    pub fn merge(&mut self, other: Self) {
+        other.understood.into_iter().for_each(|word| self.add(word, true));
+        other.ignored.into_iter().for_each(|word| self.add(word, false));
+    }
+
+    pub(crate) fn add(&mut self, word: String, is_understood: bool) {
+        if is_understood {
+            self.ignored.retain(|ignored| *ignored != word);
+        }
+        let is_function_word = !is_understood && FUNCTION_WORDS.contains(&word.as_str());
+        if is_function_word || self.understood.contains(&word) || self.ignored.contains(&word) {
+            return;
+        }
+        if is_understood { self.understood.push(word) } else { self.ignored.push(word) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(report: &PromptReport) -> (String, String) {
+        (report.understood.join(" "), report.ignored.join(" "))
+    }
+
+    #[test]
+    fn words_of_videos_are_told_apart() {
+        for (prompt, understood, ignored) in [
+            ("A cat on a mat", "", "cat mat"),
+            ("The camera pans slowly to the left over a stormy sea", "pans slowly left stormy sea", "camera over"),
+            ("left", "", "left"),
+            ("no rain, static", "no rain static", ""),
+            ("no cats", "", "cats no"),
+            ("Sea, SEA and sea", "sea", ""),
+            ("", "", ""),
+        ] {
+            assert_eq!(of(&PromptReport::of_video(prompt)), (understood.into(), ignored.into()), "{prompt}");
+        }
+    }
+
+    #[test]
+    fn words_of_pictures_are_told_apart() {
+        let look = PromptReport::of_look("a vivid cat, not too dark, noise-free; noise");
+        assert_eq!(of(&look), ("vivid not dark noise free".into(), "cat".into()));
+        assert_eq!(of(&PromptReport::of_look("a noisy photo")), (String::new(), "noisy photo".into()));
+        let light = PromptReport::of_light("warm sun from the left, no purple elephant");
+        assert_eq!(of(&light), ("warm sun left no purple".into(), "elephant".into()));
+    }
+
+    #[test]
+    fn a_word_that_is_understood_once_is_not_ignored() {
+        let mut report = PromptReport::of_video("left");
+        report.merge(PromptReport::of_video("pan left"));
+        assert_eq!(of(&report), ("pan left".into(), String::new()));
+    }
+}

@@ -1,0 +1,44 @@
+//! Reports of what the built-in picture and video engine makes of prompts. A report follows from the prompt alone.
+
+use mediary_engine::PromptReport as EngineReport;
+
+use crate::domain::image::ImageJob;
+use crate::domain::task::{PromptReport, TaskWork};
+use crate::domain::video::VideoJob;
+
+/// Returns the report on the prompts of a task; `None` for a task without a prompt that the engine reads.
+#[must_use]
+pub fn prompt_report(work: &TaskWork) -> Option<PromptReport> {
+    let report = match work {
+        TaskWork::Image(work) => match &work.job {
+            ImageJob::Upscale(job) => EngineReport::of_look(job.prompt.as_ref()?.as_str()),
+            ImageJob::StyleTransfer(job) => EngineReport::of_look(job.prompt.as_ref()?.as_str()),
+            ImageJob::Relight(job) => EngineReport::of_light(job.prompt.as_ref()?.as_str()),
+            ImageJob::UpscalePrecision(_) | ImageJob::SkinEnhance(_) => return None,
+        },
+        TaskWork::Video(work) => match &work.job {
+            VideoJob::StartEnd(job) | VideoJob::Reference(job) => EngineReport::of_video(job.prompt.as_ref()?.as_str()),
+            VideoJob::Extend(job) => EngineReport::of_video(job.prompt.as_ref()?.as_str()),
+            VideoJob::Multiframe(job) => {
+                let mut prompts = job.key_frames.iter().filter_map(|frame| frame.prompt.as_ref()).peekable();
+                prompts.peek()?;
+                prompts.fold(EngineReport::default(), |mut merged, prompt| {
+                    merged.merge(EngineReport::of_video(prompt.as_str()));
+                    merged
+                })
+            }
+        },
+        TaskWork::Music(_) => return None,
+    };
+    Some(to_domain(report))
+}
+
+/// Returns the report on the prompt of a video.
+#[must_use]
+pub fn video_prompt_report(prompt: &str) -> PromptReport {
+    to_domain(EngineReport::of_video(prompt))
+}
+
+fn to_domain(EngineReport { understood, ignored }: EngineReport) -> PromptReport {
+    PromptReport { understood, ignored }
+}

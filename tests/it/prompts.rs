@@ -1,0 +1,79 @@
+//! What the built-in engine tells about prompts, and prompts that it refuses.
+
+use mediary::config::Settings;
+use mediary::environment::Environment;
+use serde_json::json;
+
+use crate::image::{PRECISION, RELIGHT, STYLE, UPSCALER};
+use crate::support::TestApp;
+use crate::support::picture::base64_png;
+use crate::video::{START_END, VideoFixture, of_prompt};
+
+#[actix_web::test]
+async fn understood_and_ignored_words_are_told_in_the_answer_and_the_task() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let picture = base64_png(8, 8);
+
+    for (path, body, understood, ignored) in [
+        (UPSCALER, json!({"image": picture, "prompt": "a vivid cat"}), json!(["vivid"]), json!(["cat"])),
+        (
+            STYLE,
+            json!({"image": picture, "prompt": "charcoal, not too dark"}),
+            json!(["not", "dark"]),
+            json!(["charcoal"]),
+        ),
+        (RELIGHT, json!({"image": picture, "prompt": "sun from the left"}), json!(["sun", "left"]), json!([])),
+        (
+            START_END,
+            json!({"prompt": "pan left over the sea, with unicorns", "duration": 1, "resolution": "360p"}),
+            json!(["pan", "left", "sea"]),
+            json!(["over", "unicorns"]),
+        ),
+    ] {
+        let response = app.post_as(&alice.token, path, body).await.expect(200).json();
+        let task = response.get("data").unwrap_or(&response);
+        let report = json!({"understood": understood, "ignored": ignored});
+        assert_eq!(task["prompt_report"], report, "{path}");
+        let id = task["task_id"].as_str().expect("an id");
+        let unified = app.get_as(&alice.token, &format!("/tasks/{id}")).await.expect(200).json();
+        assert_eq!(unified["prompt_report"], report, "{path}");
+    }
+
+    // A job without a prompt has no report
+    let response = app.post_as(&alice.token, PRECISION, json!({"image": picture})).await.expect(200).json();
+    assert_eq!(response["data"].get("prompt_report"), None);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_video_from_text_of_which_nothing_is_understood_is_refused_before_it_costs() {
+    let strict = |settings: &mut Settings| settings.engine.strict_prompts = true;
+    let app = TestApp::start_with(strict, Environment::system()).await;
+    let alice = app.user("alice").await;
+
+    let body = json!({"prompt": "Ein Hund, a dog", "duration": 1, "seed": -1});
+    let problem = app.post_as(&alice.token, START_END, body).await.expect(400).json();
+    let reason = "has no word that the built-in engine understands (ignored: ein, hund, dog); name a place, weather, \
+                  light or a camera move, or give a picture";
+    let expected = json!([
+        {"pointer": "/seed", "reason": "must be an integer from 0 to 2147483647"},
+        {"pointer": "/prompt", "reason": reason},
+    ]);
+    assert_eq!(problem["errors"], expected);
+    assert_eq!(app.get_as(&alice.token, "/users/credits").await.expect(200).json()["held"], 0);
+
+    // With a picture, or a word that is understood, it is made
+    for body in [json!({"prompt": "a dog", "images": [base64_png(8, 8)]}), json!({"prompt": "a dog in the rain"})] {
+        app.post_as(&alice.token, START_END, body).await.expect(200);
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_remote_vendor_gets_every_prompt_and_nothing_is_told_about_it() {
+    let fixture = VideoFixture::start().await;
+    let response = fixture.submit(START_END, of_prompt("Ein Hund")).await;
+    assert_eq!(response.get("prompt_report"), None);
+    fixture.app.stop().await;
+}
