@@ -395,6 +395,61 @@ fn every_recorded_response_has_the_recorded_meaning() {
     }
 }
 
+/// Describes results by where they are.
+fn describe_items(items: &[ResultItem]) -> String {
+    let place = |item: &ResultItem| match &item.file {
+        ResultPlace::Url(url) => url.clone(),
+        ResultPlace::InHand(bytes) => format!("{} bytes", bytes.len()),
+        ResultPlace::Download(call) => call.0.path.clone(),
+    };
+    format!("[{}]", items.iter().map(place).collect::<Vec<_>>().join(", "))
+}
+
+/// The responses are those of the documentation that a profile names as its source. Their meanings were written by the
+/// program (`RECORD_VENDOR_REQUESTS=1`) and then read.
+#[test]
+fn every_documented_answer_has_the_recorded_meaning() {
+    let file = "documented-answers.json";
+    let mut recordings = recorded(file);
+    let mut differences = Vec::new();
+
+    for recording in &mut recordings {
+        let text = |field: &str| recording[field].as_str().unwrap().to_owned();
+        let profile = Profile::load(&text("profile"), None).unwrap();
+        let (job, answer) = (text("job"), answer_of(recording));
+        let definition = profile.job(&job).unwrap();
+        let flow = profile.flow(definition).unwrap();
+        let scope = profile.job_scope(Profile::family(&job, definition), definition, "3f2c");
+        let report = |report: JobReport| match report {
+            JobReport::Done(items) => format!("Done{}", describe_items(&items)),
+            JobReport::DoneElsewhere(call) => format!("Done, results at {}", call.0.path),
+            JobReport::Failed(failure) => format!("Failed: {}", failure.message.as_str()),
+            JobReport::DoneWithoutResult(failure) => format!("Done without a result: {}", failure.message.as_str()),
+            other => format!("{other:?}"),
+        };
+
+        let meaning = match text("of").as_str() {
+            "submission" => describe(profile.parse_submission(flow, &answer, &scope), |meaning| match meaning {
+                SubmissionMeaning::Accepted(id) => format!("Accepted: {id}"),
+                SubmissionMeaning::Finished(items) => format!("Finished{}", describe_items(&items)),
+            }),
+            "poll" => describe(profile.parse_poll(flow, &flow.poll[0], &answer, ("3f2c", &scope)), report),
+            "results" => describe(profile.parse_results(flow, &answer, &scope), report),
+            other => panic!("{other}"),
+        };
+        if recording["meaning"] != meaning {
+            differences.push(format!("{} {}: {meaning}", text("profile"), text("name")));
+            recording["meaning"] = json!(meaning);
+        }
+    }
+
+    if std::env::var_os("RECORD_VENDOR_REQUESTS").is_some() {
+        std::fs::write(golden_path(file), format!("{}\n", serde_json::to_string_pretty(&recordings).unwrap())).unwrap();
+    } else {
+        assert!(differences.is_empty(), "{}", differences.join("\n"));
+    }
+}
+
 #[test]
 fn a_health_check_passes_on_json_and_on_rejections() {
     let profile = own_interface();

@@ -60,6 +60,24 @@ fn a_profile_is_checked() {
 }
 
 #[test]
+fn a_service_with_a_bad_profile_does_not_start() {
+    // Given settings that name a profile with a mistake
+    let directory = directory_with("extends = \"comfyui\"\n\n[flows.workflow]\nid = \"prompt_id\"\n");
+    let settings = "[vendors]\nprofiles = 'profiles'\n[vendors.image]\nprofile = 'studio'\n";
+    std::fs::write(directory.path().join("mediary.toml"), settings).expect("writable");
+
+    // When the service is started
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
+    let output = command.arg("serve").current_dir(directory.path()).output().expect("the program starts");
+
+    // Then it says which setting, file and line, and what is allowed
+    let (code, message) = failure(&output);
+    let expected = "vendors.image.profile = \"studio\" (mediary.toml:4): must be the name of a valid profile, but \
+                    profiles/studio.toml:4: `prompt_id` is neither a JSON pointer";
+    assert!(code == 2 && message.contains(expected), "{code}: {message}");
+}
+
+#[test]
 fn the_exact_requests_of_a_job_are_shown_with_the_key_masked() {
     let directory = directory_with("extends = \"comfyui\"\n");
 
