@@ -193,6 +193,12 @@ impl UploadedFiles {
             return Err(UploadError::Invalid(InvalidValue::new(reason)));
         }
 
+        // A form may be a little longer than its file.
+        if upload.bytes() > UPLOADED_BYTES_MAX as u64 {
+            let reason = format!("must be at most {} MiB", UPLOADED_BYTES_MAX >> 20);
+            return Err(UploadError::Invalid(InvalidValue::new(reason)));
+        }
+
         let file = UploadedFile { id, owner, format, digest: upload.digest(), bytes: upload.bytes(), expires_at };
         upload.sync()?;
         let directory = self.directory_of(owner);
@@ -273,7 +279,9 @@ mod tests {
 
     fn upload(files: &UploadedFiles, bytes: &[u8]) -> IncomingFile {
         let mut upload = files.create_upload().unwrap();
-        bytes.iter().for_each(|byte| upload.write(&[*byte]).unwrap());
+        for byte in bytes {
+            upload.write(&[*byte]).unwrap();
+        }
         upload
     }
 

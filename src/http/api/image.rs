@@ -109,7 +109,7 @@ enum CheckedSubmission {
     /// Only the price was asked for.
     Estimate(TaskKind),
     /// The pictures are stored.
-    Stored { work: ImageWork, webhook: Option<CallbackUrl>, reservation: TaskReservation },
+    Stored(Box<(ImageWork, Option<CallbackUrl>, TaskReservation)>),
 }
 
 /// Submits a task and returns it; with `Prefer: wait`, in the state after the wait. An estimate is checked alike and
@@ -153,11 +153,11 @@ async fn submit<T: ImageBody>(
         let credits = tariff.image_price(submission.kind().as_str());
         let stored = submission.store_in(&store, &space, seed, credits);
         drop(body);
-        stored.map(|(work, webhook)| CheckedSubmission::Stored { work, webhook, reservation })
+        stored.map(|(work, webhook)| CheckedSubmission::Stored(Box::new((work, webhook, reservation))))
     };
     let checked = shared.inspectors.run(work).await.map_err(Problem::internal)??;
     let (work, webhook, reservation) = match checked {
-        CheckedSubmission::Stored { work, webhook, reservation } => (work, webhook, reservation),
+        CheckedSubmission::Stored(stored) => *stored,
         CheckedSubmission::Estimate(kind) => {
             return estimate_response(&services.media.tariff.image_breakdown(kind.as_str()));
         }

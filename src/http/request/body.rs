@@ -153,12 +153,11 @@ impl RequestBody {
     /// budget.
     pub fn parse(self) -> Result<JsonBody, Problem> {
         let Self { bytes, mut charge, shape, form } = self;
-        let (value, value_bytes) = match form {
-            Some(content_type) => form_body::parse(&content_type, &bytes, shape, &mut charge)?,
-            None => {
-                check_json_complexity(&bytes)?;
-                parse(&bytes, shape, &mut charge)?
-            }
+        let (value, value_bytes) = if let Some(content_type) = form {
+            form_body::parse(&content_type, &bytes, shape, &mut charge)?
+        } else {
+            check_json_complexity(&bytes)?;
+            parse(&bytes, shape, &mut charge)?
         };
 
         // This function drops the bytes and their charge, unless the caller holds another reference.

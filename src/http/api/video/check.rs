@@ -20,6 +20,9 @@ use crate::media::input::{PictureInfo, PictureInput};
 use crate::media::store::{MediaArea, MediaStore};
 use crate::media::uploaded_files::{InputFormat, UploadedFile};
 
+/// Reports which words of a prompt the built-in engine understands.
+type PromptReporter = fn(&str) -> PromptReport;
+
 /// Submission that passed all checks; nothing is stored yet.
 pub(super) struct CheckedVideoSubmission {
     job: VideoJob<CheckedVideoInput>,
@@ -47,7 +50,7 @@ pub(super) fn check<T: VideoBody>(
     video: &VideoToExtend,
     tariff: &Tariff,
     decoders: &PictureDecoders,
-    (files, strict_report): (&InputFiles, Option<fn(&str) -> PromptReport>),
+    (files, strict_report): (&InputFiles, Option<PromptReporter>),
 ) -> Result<CheckedVideoSubmission, Problem> {
     let is_busy = Cell::new(false);
     let check_field = |fields: &mut Fields<'_, '_>, field| {
@@ -90,11 +93,7 @@ fn price(fields: &mut Fields<'_, '_>, job: &VideoJob<VideoPictureField>, tariff:
 }
 
 /// Adds an error if the built-in engine understands no word of the prompt of a video from text alone.
-fn require_understood_prompt(
-    fields: &mut Fields<'_, '_>,
-    job: &VideoJob<VideoPictureField>,
-    report: fn(&str) -> PromptReport,
-) {
+fn require_understood_prompt(fields: &mut Fields<'_, '_>, job: &VideoJob<VideoPictureField>, report: PromptReporter) {
     let (VideoJob::StartEnd(job) | VideoJob::Reference(job)) = job else { return };
     let Some(prompt) = &job.prompt else { return };
     let PromptReport { understood, ignored } = report(prompt.as_str());
