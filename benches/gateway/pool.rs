@@ -44,7 +44,7 @@ fn measure(options: &Options, has_failing: bool) -> Vec<(&'static str, String)> 
     let charges = outside.send_question("charges");
     assert_eq!(charges["doubled"], 0, "tasks were paid for twice: {charges}");
     let by_vendor: Vec<u64> =
-        charges["by_vendor"].as_array().expect("a list").iter().filter_map(|n| n.as_u64()).collect();
+        charges["by_vendor"].as_array().expect("a list").iter().filter_map(serde_json::Value::as_u64).collect();
     assert_eq!(by_vendor.iter().sum::<u64>(), options.tasks as u64, "the vendors have other jobs than the tasks");
 
     let delays = outside.send_question("delays");

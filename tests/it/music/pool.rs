@@ -11,6 +11,9 @@ use crate::support::files::vacant_port;
 use crate::support::music_sim::{MusicSim, StreamAction, duration, error_response, lines, normal_lines, sound, title};
 use crate::support::{TestApp, TestUser};
 
+/// Function that returns the response of a vendor.
+type MusicResponseFn = fn() -> Vec<StreamAction>;
+
 /// Service with a vendor at each of these addresses, in order of priority, and then the built-in engine if `engine`.
 async fn service(bases: &[String], engine: bool) -> (TestApp, TestUser) {
     let change = |settings: &mut Settings| {
@@ -69,7 +72,7 @@ async fn the_built_in_engine_plays_what_no_vendor_takes() {
 #[actix_web::test]
 async fn music_stays_where_it_may_have_begun() {
     let begun = || lines(&[duration(), title(), sound("one")]);
-    let cases: [(&str, fn() -> Vec<StreamAction>); 3] = [
+    let cases: [(_, MusicResponseFn); 3] = [
         ("outcome_unknown", Vec::new),
         ("outcome_unknown", || error_response("500 Internal Server Error", "{}")),
         ("vendor_refused", || error_response("400 Bad Request", "{}")),

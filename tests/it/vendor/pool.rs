@@ -17,7 +17,10 @@ use crate::support::scripted_vendor::{ScriptedReply, ScriptedVendor};
 use crate::support::vendor_sim::{SimBehavior, SimMode, SimRequest, SimRequestKind, VendorSim};
 use crate::support::{TestApp, TestUser, picture};
 
-/// Vendors that are busy, at an address without a listener, and so on.
+/// Function that returns the behaviour towards a submission.
+type BehaviorFn = fn() -> SimBehavior;
+
+/// Responses of vendors that certainly did not take a job.
 const REFUSALS: [&str; 3] = ["429 Too Many Requests", "503 Service Unavailable", "402 Payment Required"];
 
 /// Settings of a pool of vendors with the API of this service; the first one has the lowest priority.
@@ -73,7 +76,9 @@ async fn tasks_go_to_the_next_vendor_when_the_slots_of_the_first_are_used() {
     let [first, second] = [(); 2].map(|()| VendorSim::start(sim(SimMode::Neither, Duration::from_hours(1))));
     let (first, second) = (first.await, second.await);
     let two_slots = |vendors: &mut [VendorSettings]| {
-        vendors.iter_mut().for_each(|vendor| vendor.slots = Some(2));
+        for vendor in &mut *vendors {
+            vendor.slots = Some(2);
+        }
         vendors[1].selection.price = VendorPrice::from_thousandths(35);
     };
     let (app, user) = service(&first.base(), &second.base(), two_slots).await;
@@ -173,7 +178,7 @@ async fn a_job_that_the_first_vendor_does_not_take_goes_to_the_next() {
 #[actix_web::test]
 async fn a_task_does_not_move_when_the_outcome_is_unknown() {
     let cut = || SimBehavior::Raw("HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{\"data\": {".to_owned());
-    let unknown: [(&str, fn() -> SimBehavior); 4] = [
+    let unknown: [(_, BehaviorFn); 4] = [
         ("cut", cut),
         ("hung up", || SimBehavior::HangUp),
         ("500", || SimBehavior::Respond("500 Internal Server Error", "{}".to_owned())),
