@@ -355,6 +355,7 @@ async fn workflow_server(death: Death) -> ScriptedVendor {
                     let id = last.json()["prompt_id"].clone();
                     ScriptedReply::json(200, &json!({"prompt_id": id, "number": 1, "node_errors": {}}))
                 }
+                ("GET", "/system_stats") => ScriptedReply::json(200, &json!({"system": {"comfyui_version": "0.3.64"}})),
                 ("GET", "/queue") => ScriptedReply::json(200, &json!({"queue_running": [], "queue_pending": []})),
                 ("GET", path) if path.starts_with("/history/") && requests.iter().any(is_known) => {
                     let image = json!({"filename": "out.png", "subfolder": "", "type": "output"});
