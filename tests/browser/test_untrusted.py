@@ -30,6 +30,7 @@ ADDRESS = "https://x.example/"
 
 
 FORM = "multipart/form-data"
+JSON = "application/json"
 
 
 def multipart(fields):
@@ -102,7 +103,8 @@ class Forms:
         for part in at:
             path = re.sub(r"\{[^}]*\}", part, path, count=1)
         body = self.body(operation, text, **given)
-        if FORM in self.operations[operation][2]["requestBody"]["content"]:
+        media_types = self.operations[operation][2]["requestBody"]["content"]
+        if FORM in media_types and JSON not in media_types:
             form, media_type = multipart(body)
             return send(method, path, form, token=token, content_type=media_type)
         return send(method, path, body, token=token)
