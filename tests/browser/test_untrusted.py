@@ -155,6 +155,7 @@ class Untrusted(BrowserTest):
         forms.submit("createPublisherToken", payload, token=token, at=[publisher])
         forms.submit("administerNode", payload, at=[node], id=None)
         forms.submit("administerVersion", payload, at=[node, "1.0.0"], status="NodeVersionStatusFlagged")
+        forms.submit("createFile", payload, bytes=7)
         tasks = self.jobs(payload)
         music = forms.submit("generateMusic", payload, prompt=payload, duration=1)[-1]["task_id"]
         forms.submit("banNode", payload, at=[node])
