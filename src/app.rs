@@ -16,9 +16,7 @@ use crate::domain::bearer_secret;
 use crate::environment::Environment;
 use crate::events::log::EventLog;
 use crate::events::sled_log::SledLog;
-use crate::http::server::{
-    AdminCredential, AuthServices, MediaServices, OperationServices, RegistryServices, Services,
-};
+use crate::http::server::{AdminCredential, AuthServices, OperationServices, RegistryServices, Services};
 use crate::http::startup_server::StartupServer;
 use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
@@ -214,14 +212,7 @@ impl App {
             webhook_key,
             vendors: reactors.vendors.clone(),
         };
-        let media = MediaServices {
-            store,
-            task_progress: reactors.task_progress.clone(),
-            vendor_webhooks: webhooks,
-            vendor_cancellations: reactors.cancellations.clone(),
-            music_pool: reactors.music_pool.clone(),
-            tariff: Arc::new(tariff),
-        };
+        let media = reactors.media_services(store, tariff, webhooks);
         let admin = AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: bearer_secret::hash(&token) };
         let services = Services {
             dispatch: actors.dispatch.clone(),

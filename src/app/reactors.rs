@@ -20,8 +20,9 @@ use crate::actors::vendor_cancellations::{VendorCancellations, VendorCanceller};
 use crate::actors::vendor_webhooks::VendorWebhooks;
 use crate::config::Settings;
 use crate::domain::image::INPUT_BYTES_MAX;
-use crate::domain::video::Clip;
+use crate::domain::video::{Clip, Tariff};
 use crate::environment::{Environment, HostResolver};
+use crate::http::server::MediaServices;
 use crate::media::store::MediaStore;
 use crate::outbound::address::AddressRules;
 use crate::outbound::callback::CallbackSender;
@@ -187,6 +188,18 @@ impl Reactors {
         });
 
         Self { arbiter, usage_recorder, vendors, music_pool, cancellations, task_progress }
+    }
+
+    /// Returns the dependencies of the media gateways.
+    pub(super) fn media_services(&self, store: MediaStore, tariff: Tariff, webhooks: VendorWebhooks) -> MediaServices {
+        MediaServices {
+            store,
+            task_progress: self.task_progress.clone(),
+            vendor_webhooks: webhooks,
+            vendor_cancellations: self.cancellations.clone(),
+            music_pool: self.music_pool.clone(),
+            tariff: Arc::new(tariff),
+        }
     }
 
     /// Records the counts, then waits for the reactors, but not for jobs in progress: those are repeated after the next

@@ -263,8 +263,8 @@ mod tests {
         let operations = groups(MAX_IMAGES_DEFAULT).into_iter().flat_map(|group| group.operations);
         let mut documented: Vec<_> = operations.map(|operation| operation.id).collect();
         let mut routed: Vec<_> = route_infos().iter().map(|row| row.operation_id).collect();
-        documented.sort();
-        routed.sort();
+        documented.sort_unstable();
+        routed.sort_unstable();
         assert_eq!(documented, routed, "left: operations in src/http/openapi/, right: the route table");
     }
 

@@ -172,13 +172,13 @@ impl ApiEndpoint {
         let identity = rate_limit(self.rate_class(), &routed.request, &routed.shared, identity)?;
         let context = self.authorize(routed, identity, body)?;
 
-        let is_estimate = estimate::is_estimate(self.action, context.query_string());
-        let key = if self.accepts_idempotency_key(context.headers()) && !is_estimate {
+        let key = if self.accepts_idempotency_key(context.headers()) {
             idempotency::parse_key(context.headers())?
         } else {
             None
         };
-        match key {
+        // An estimate changes nothing, so its key stays unused.
+        match key.filter(|_| !estimate::is_estimate(self.action, context.query_string())) {
             Some(key) => self.handle_idempotent(context, &key).await,
             None => Ok(self.handle(context).await),
         }

@@ -232,8 +232,8 @@ pub fn route_infos() -> Vec<RouteInfo> {
         .map(|ApiEndpoint { method, path, operation_id, action, body_limit, .. }| RouteInfo {
             method,
             path,
-            operation_id,
             action,
+            operation_id,
             body_limit,
         })
         .collect()

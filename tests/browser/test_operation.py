@@ -338,7 +338,7 @@ class Operation(BrowserTest):
             page.route(path, lambda route: route.abort())
         page.clock.run_for(3000)
         expect(service).to_contain_text("No response")
-        expect(page.get_by_role("alert")).to_contain_text("No response.")
+        expect(page.get_by_role("alert")).to_contain_text("The service does not respond.")
 
     def test_a_failed_task_stream_shows_its_error(self):
         page = self.page("/nodes", token=ADMIN, allowed=(503,))

@@ -30,6 +30,7 @@ ADDRESS = "https://x.example/"
 
 
 FORM = "multipart/form-data"
+JSON = "application/json"
 
 
 def multipart(fields):
@@ -102,7 +103,8 @@ class Forms:
         for part in at:
             path = re.sub(r"\{[^}]*\}", part, path, count=1)
         body = self.body(operation, text, **given)
-        if FORM in self.operations[operation][2]["requestBody"]["content"]:
+        media_types = self.operations[operation][2]["requestBody"]["content"]
+        if FORM in media_types and JSON not in media_types:
             form, media_type = multipart(body)
             return send(method, path, form, token=token, content_type=media_type)
         return send(method, path, body, token=token)
@@ -153,6 +155,7 @@ class Untrusted(BrowserTest):
         forms.submit("createPublisherToken", payload, token=token, at=[publisher])
         forms.submit("administerNode", payload, at=[node], id=None)
         forms.submit("administerVersion", payload, at=[node, "1.0.0"], status="NodeVersionStatusFlagged")
+        forms.submit("createFile", payload, bytes=7)
         tasks = self.jobs(payload)
         music = forms.submit("generateMusic", payload, prompt=payload, duration=1)[-1]["task_id"]
         forms.submit("banNode", payload, at=[node])

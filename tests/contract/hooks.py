@@ -152,12 +152,14 @@ def name_node_of_path(node, named):
 
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
-    """Skips links that would carry echoed invalid ids (dots, control characters) into a path or query, where they
-    form no valid request."""
+    """Skips links that would carry echoed invalid ids (dots, control characters) into a path or query, and forms with
+    parts whose names are empty or contain control characters: these are no valid requests."""
     named = case.path_parameters or {}
     no_id = any(name in PATTERNS and not PATTERNS[name].search(unquote(str(value))) for name, value in named.items())
     no_text = any(CONTROL.search(str(value)) for value in flat(list((case.query or {}).values())))
-    return not ((no_id or no_text) and isinstance(failure, (RejectedPositiveData, UndefinedStatusCode)))
+    parts = case.body if case.media_type == "multipart/form-data" and isinstance(case.body, dict) else {}
+    no_name = any(not name or CONTROL.search(name) for name in parts)
+    return not ((no_id or no_text or no_name) and isinstance(failure, (RejectedPositiveData, UndefinedStatusCode)))
 
 
 def flat(values):

@@ -137,13 +137,16 @@ async fn an_estimate_uses_no_idempotency_key() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let body = json!({"image": STANDARD.encode(png(8, 8))});
-    let send = async |path: &str| {
-        let request = app.request(Method::POST, path).bearer_auth(&alice.token).header("idempotency-key", "k");
+    let send = async |path: &str, key: &str| {
+        let request = app.request(Method::POST, path).bearer_auth(&alice.token).header("idempotency-key", key);
         app.send(request.json(&body)).await
     };
-    send(&format!("{UPSCALER}?estimate=true")).await.expect(200);
-    let response = send(UPSCALER).await.expect(200);
+    let estimate = format!("{UPSCALER}?estimate=true");
+    send(&estimate, "k").await.expect(200);
+    let response = send(UPSCALER, "k").await.expect(200);
     assert_eq!(response.header("idempotent-replayed"), None);
     assert!(response.json()["data"]["task_id"].is_string());
+    // But an invalid key is an error all the same
+    send(&estimate, "two words").await.expect(400);
     app.stop().await;
 }
