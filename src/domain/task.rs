@@ -138,6 +138,13 @@ impl TaskRecord {
         self.status.is_terminal()
     }
 
+    /// Returns `true` if the task waits although an earlier submission has an unknown outcome: its vendor may have a
+    /// job, and only that vendor may get the submission again, with the same key.
+    #[must_use]
+    pub fn is_in_doubt(&self) -> bool {
+        matches!(self.stage, TaskStage::Waiting { .. }) && self.vendor.as_ref().is_some_and(|vendor| vendor.is_in_doubt)
+    }
+
     fn is_streamed(&self) -> bool {
         matches!(self.submission.work, TaskWork::Music(_))
     }
@@ -157,8 +164,8 @@ pub enum TaskCommand {
     RecordInputs { inputs: Vec<Picture> },
     /// Records that the video given as a URL is stored.
     RecordFootage { clip: Clip },
-    /// Announces the vendor call. In `Submitting`, allowed only if `repeatable`: the vendor honours `key` (contract 5).
-    /// While another vendor may have the job, it is rejected.
+    /// Announces the vendor call. While a vendor may have the job, allowed only for this vendor and if `repeatable`: it
+    /// honours `key` (contract 5).
     StartSubmission { key: VendorKey, repeatable: bool, vendor: Option<RecordedVendor> },
     /// Records that the vendor accepted the job.
     RecordAcceptance { reference: VendorReference },
@@ -170,7 +177,8 @@ pub enum TaskCommand {
     RecordRefusal { failure: TaskFailure },
     /// Records that the call had no effect; the task waits for the next one.
     RecordUndelivered { reason: Text<1000> },
-    /// Records a call without a response. If `repeatable`, the task waits for another call; otherwise it fails.
+    /// Records a call without a response. If `repeatable`, the task waits for another call; otherwise it fails. Also ends
+    /// a task that waits although an earlier call had no response.
     RecordUnknownOutcome { reason: Text<1000>, repeatable: bool },
     /// Records that the vendor lost the job; it may be submitted again.
     RecordLostJob,
@@ -328,6 +336,12 @@ fn submission_events(submission: Submission) -> Vec<TaskEvent> {
     std::iter::once(TaskEvent::TaskSubmitted(submission)).chain(queued_event).collect()
 }
 
+/// Returns the events of a call without a response that ends the task.
+fn unknown_outcome_events(reason: Text<1000>) -> Vec<TaskEvent> {
+    let failure = TaskFailure::new("outcome_unknown", reason.as_str());
+    vec![TaskEvent::OutcomeUnknown { reason }, TaskEvent::TaskFailed { failure }]
+}
+
 /// Decisions on a task that exists.
 impl TaskRecord {
     fn decide(&self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskRejection> {
@@ -382,6 +396,10 @@ impl TaskRecord {
                 work.set_footage(&clip);
                 Ok(self.queued_after(TaskEvent::FootageFetched { clip }, work.has_missing_inputs()))
             }
+            TaskCommand::StartSubmission { repeatable: false, .. } if self.is_in_doubt() => self.reject_stage(),
+            TaskCommand::RecordUnknownOutcome { reason, repeatable: false } if self.is_in_doubt() => {
+                Ok(unknown_outcome_events(reason))
+            }
             TaskCommand::StartSubmission { key, vendor, .. } if !work.has_missing_inputs() => {
                 Ok(vec![TaskEvent::SubmissionStarted { attempt: attempts.saturating_add(1), key, vendor }])
             }
@@ -413,11 +431,10 @@ impl TaskRecord {
                 Ok(vec![TaskEvent::VendorRefused { failure: failure.clone() }, TaskEvent::TaskFailed { failure }])
             }
             TaskCommand::RecordUndelivered { reason } => Ok(vec![TaskEvent::SubmissionUndelivered { reason }]),
-            TaskCommand::RecordUnknownOutcome { reason, repeatable } => {
-                let failure = TaskFailure::new("outcome_unknown", reason.as_str());
-                let failed_event = (!repeatable).then_some(TaskEvent::TaskFailed { failure });
-                Ok(std::iter::once(TaskEvent::OutcomeUnknown { reason }).chain(failed_event).collect())
+            TaskCommand::RecordUnknownOutcome { reason, repeatable: true } => {
+                Ok(vec![TaskEvent::OutcomeUnknown { reason }])
             }
+            TaskCommand::RecordUnknownOutcome { reason, repeatable: false } => Ok(unknown_outcome_events(reason)),
             _ => self.reject_stage(),
         }
     }
