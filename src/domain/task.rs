@@ -3,9 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::budget::BudgetSubject;
 use super::decider::Decider;
 use super::event_enum::event_enum;
-use super::ids::{StreamKind, TaskId, UserId};
+use super::ids::{PublisherId, StreamKind, TaskId, TokenId, UserId};
 use super::image::Picture;
 use super::music::MusicStream;
 use super::value::{CallbackUrl, Text, Timestamp};
@@ -35,6 +36,39 @@ pub struct Submission {
     pub owner: Option<UserId>,
     pub work: TaskWork,
     pub webhook: Option<CallbackUrl>,
+    /// Who pays besides the owner; `None` if nobody does.
+    pub payers: Option<Payers>,
+}
+
+/// Token and publishers that pay for a submission besides its owner: their budgets count it too.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Payers {
+    /// Token that authenticated the submission.
+    pub token: Option<TokenId>,
+    /// Publishers with a budget, of which the owner was a member at that time.
+    pub publishers: Vec<PublisherId>,
+}
+
+impl Payers {
+    /// Returns the payers; `None` if there are none.
+    #[must_use]
+    pub fn new(token: Option<TokenId>, publishers: Vec<PublisherId>) -> Option<Self> {
+        (token.is_some() || !publishers.is_empty()).then_some(Self { token, publishers })
+    }
+
+    /// Returns the subjects whose budgets count the submission.
+    pub fn budget_subjects(&self) -> impl Iterator<Item = BudgetSubject> {
+        let token = self.token.map(BudgetSubject::Token);
+        token.into_iter().chain(self.publishers.iter().cloned().map(BudgetSubject::Publisher))
+    }
+}
+
+impl Submission {
+    /// Returns the subjects whose budgets count the submission.
+    pub fn budget_subjects(&self) -> impl Iterator<Item = BudgetSubject> {
+        let owner = self.owner.map(BudgetSubject::User);
+        owner.into_iter().chain(self.payers.iter().flat_map(Payers::budget_subjects))
+    }
 }
 
 /// The vendor's id of the job, for polling.

@@ -219,8 +219,13 @@ mod tests {
         let work = VideoWork { job, images: Vec::new(), seed, payload: None, meta_data: None, credits: 0 };
         let id = TaskId(Uuid::from_u128(task.into()));
         let owner = Some(UserId(Uuid::from_u128(owner)));
-        let event =
-            TaskEvent::TaskSubmitted(Submission { task: id, owner, work: TaskWork::Video(work), webhook: None });
+        let event = TaskEvent::TaskSubmitted(Submission {
+            task: id,
+            owner,
+            work: TaskWork::Video(work),
+            webhook: None,
+            payers: None,
+        });
         let recorded = RecordedEvent {
             position: Position(task),
             stream: StreamId::from(&id),

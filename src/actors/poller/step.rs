@@ -131,7 +131,7 @@ mod tests {
         });
         let task = TaskId(Uuid::nil());
         let owner = Some(UserId(Uuid::nil()));
-        let submission = Submission { task, owner, work, webhook: None };
+        let submission = Submission { task, owner, work, webhook: None, payers: None };
         let at = Timestamp::from_micros(0);
         TaskRecord { submission, stage, status: TaskStatus::Created, vendor: None, created_at: at, updated_at: at }
     }

@@ -29,6 +29,7 @@ fn image_submission(image: PictureSource) -> Submission {
         owner: Some(UserId(Uuid::from_u128(2))),
         work: TaskWork::Image(ImageWork { job, image, reference: None, seed: None, credits: 0 }),
         webhook: None,
+        payers: None,
     }
 }
 
@@ -232,7 +233,7 @@ fn work(job: VideoJob, images: Vec<PictureSource>) -> TaskWork {
 }
 
 fn submission_with(work: TaskWork) -> Submission {
-    Submission { task: TaskId(Uuid::from_u128(1)), owner: None, work, webhook: None }
+    Submission { task: TaskId(Uuid::from_u128(1)), owner: None, work, webhook: None, payers: None }
 }
 
 fn url(name: &str) -> CallbackUrl {
