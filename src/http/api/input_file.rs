@@ -16,6 +16,7 @@ use std::sync::Arc;
 use uuid::Builder;
 
 use crate::actors::Actor;
+use crate::disk_space::DataDirPart;
 use crate::domain::ids::{FileId, UserId};
 use crate::domain::policy::Action;
 use crate::domain::value::{CallbackUrl, InvalidValue, Text, Timestamp};
@@ -48,7 +49,8 @@ const FILE_PART: &str = "file";
 const PARTS_MAX: usize = 64;
 /// Prefix of the hash that becomes the id of a file uploaded with an idempotency key.
 const ID_CONTEXT: &[u8] = b"mediary input file id 1\n";
-const PURPOSE: UploadPurpose = UploadPurpose { whole: "the file", rest: "the rest of the file" };
+const PURPOSE: UploadPurpose =
+    UploadPurpose { part: DataDirPart::Media, whole: "the file", rest: "the rest of the file" };
 /// Files are private to those who know the URL; their content never changes.
 const CACHE_CONTROL: &str = "private, max-age=3600, immutable";
 

@@ -10,6 +10,7 @@ use serde::Serialize;
 use tracing::Instrument;
 
 use crate::actors::{Actor, CommandContext};
+use crate::disk_space::DataDirPart;
 use crate::domain::ids::{NodeKey, VersionId};
 use crate::domain::node::{NodeCommand, NodeProfile, NodeRejection, NodeStatus};
 use crate::domain::policy::Action;
@@ -251,7 +252,8 @@ async fn stream_to_disk(
 ) -> Result<IncomingFile, Problem> {
     let archives = call.services().registry.archives.clone();
     let create = move || archives.create_upload();
-    let purpose = UploadPurpose { whole: "the archive", rest: "the rest of the archive" };
+    let purpose =
+        UploadPurpose { part: DataDirPart::Archives, whole: "the archive", rest: "the rest of the archive" };
 
     let mut writer = DiskWriter::start(call, account, chunks.content_length(), purpose, create).await?;
     while let Some(chunk) = chunks.next().await? {
