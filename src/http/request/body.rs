@@ -156,7 +156,7 @@ impl RequestBody {
         let (value, value_bytes) = if let Some(content_type) = form {
             form_body::parse(&content_type, &bytes, shape, &mut charge)?
         } else {
-            check_json_complexity(&bytes)?;
+            JsonComplexity::default().add(&bytes)?;
             parse(&bytes, shape, &mut charge)?
         };
 
@@ -250,18 +250,27 @@ pub fn malformed_form(reason: &dyn std::fmt::Display) -> Problem {
     Problem::new(Code::MalformedBody, format!("the body is not a valid form: {reason}"))
 }
 
-/// Rejects bodies that would need much more memory than their size once parsed.
-fn check_json_complexity(bytes: &[u8]) -> Result<(), Problem> {
-    let malformed = |detail: String| Err(Problem::new(Code::MalformedBody, detail));
-    let (depth, elements) = measure_json(bytes);
+/// Complexity of the JSON texts of a body. Rejects those that would need much more memory than their size once parsed.
+#[derive(Default)]
+struct JsonComplexity {
+    elements: usize,
+}
 
-    if depth > DEPTH_MAX {
-        return malformed(format!("the body is nested deeper than {DEPTH_MAX} levels"));
+impl JsonComplexity {
+    /// Adds a text.
+    fn add(&mut self, bytes: &[u8]) -> Result<(), Problem> {
+        let malformed = |detail: String| Err(Problem::new(Code::MalformedBody, detail));
+        let (depth, elements) = measure_json(bytes);
+        self.elements += elements;
+
+        if depth > DEPTH_MAX {
+            return malformed(format!("the body is nested deeper than {DEPTH_MAX} levels"));
+        }
+        if self.elements > ELEMENTS_MAX {
+            return malformed(format!("the body has more than {ELEMENTS_MAX} elements"));
+        }
+        Ok(())
     }
-    if elements > ELEMENTS_MAX {
-        return malformed(format!("the body has more than {ELEMENTS_MAX} elements"));
-    }
-    Ok(())
 }
 
 fn parse(bytes: &[u8], shape: &JsonShape, charge: &mut BodyCharge) -> Result<(Value, usize), Problem> {
