@@ -59,7 +59,8 @@ fn claimed_space_is_reserved_and_the_unwritten_rest_is_released() {
     let mut first = space.claim(DataDirPart::Archives, "the archive", 100 * MIB).unwrap();
     let second = space.claim(DataDirPart::Archives, "the archive", 30 * MIB).unwrap();
     // Then a third is refused, even after the first was written but not yet measured
-    let claim_error = || space.claim(DataDirPart::Archives, "the archive", 10 * MIB).err().map(|error| error.to_string());
+    let claim_error =
+        || space.claim(DataDirPart::Archives, "the archive", 10 * MIB).err().map(|error| error.to_string());
     let message = claim_error().unwrap();
     assert!(message.contains("200 MiB free, the archive needs 10 MiB, others need 130 MiB, 64 MiB"), "{message}");
     first.consume(100 * MIB).unwrap();

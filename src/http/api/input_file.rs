@@ -5,15 +5,12 @@ use std::time::Duration;
 
 use actix_multipart::Multipart;
 use actix_web::error::PayloadError;
-use actix_web::http::header::HeaderMap;
 use actix_web::web::{self, Bytes};
 use futures_util::{Stream, StreamExt, stream};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
-use uuid::Builder;
 
 use crate::actors::Actor;
 use crate::disk_space::DataDirPart;
@@ -25,18 +22,21 @@ use crate::http::auth::authorize::{self, Identity};
 use crate::http::idempotency::{self, IDEMPOTENT_REPLAYED};
 use crate::http::limits::account_pool::PoolPermit;
 use crate::http::pipeline::{Call, RequestContext};
-use crate::http::request::body::{BodyLimit, malformed_form, require_form};
+use crate::http::request::body::{BodyLimit, check_form_type};
 use crate::http::request::body_chunks::BodyChunks;
 use crate::http::request::disk_writer::{DiskWriter, UploadPurpose};
 use crate::http::request::fields::{FieldError, Fields};
+use crate::http::request::form::malformed_form;
 use crate::http::request::json_object::{JsonValue, json_object};
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::{Code, Problem};
 use crate::http::server::Services;
-use crate::media::archive::upload_token::UploadTokenError;
+use crate::media::archive::upload_token::{UploadKey, UploadTokenError};
 use crate::media::file_ticket::FileTicket;
 use crate::media::incoming_file::IncomingFile;
-use crate::media::uploaded_files::{InputFormat, UPLOADED_BYTES_MAX, UploadError, UploadedFile, UploadedFiles};
+use crate::media::uploaded_files::{
+    InputFormat, StoredUpload, UPLOADED_BYTES_MAX, UploadError, UploadedFile, UploadedFiles,
+};
 use crate::quota::Account;
 
 /// Time for which a file can be uploaded and used, unless `media.retention` is shorter.
@@ -47,7 +47,7 @@ const UPLOAD_TIME_MAX: Duration = Duration::from_hours(1);
 const FILE_PART: &str = "file";
 /// Maximum number of parts of a form, including ignored ones.
 const PARTS_MAX: usize = 64;
-/// Prefix of the hash that becomes the id of a file uploaded with an idempotency key.
+/// Context of the ids of files uploaded with an idempotency key.
 const ID_CONTEXT: &[u8] = b"mediary input file id 1\n";
 const PURPOSE: UploadPurpose =
     UploadPurpose { part: DataDirPart::Media, whole: "the file", rest: "the rest of the file" };
@@ -69,10 +69,15 @@ json_object! {
 /// Media type of an input; `None` if the content alone decides.
 pub struct InputContentType(Option<InputFormat>);
 
+impl InputContentType {
+    fn names() -> Vec<&'static str> {
+        InputFormat::all().map(InputFormat::media_type).chain([UNKNOWN_TYPE]).collect()
+    }
+}
+
 impl JsonValue for InputContentType {
     fn schema() -> Value {
-        let names: Vec<_> = InputFormat::all().map(InputFormat::media_type).chain([UNKNOWN_TYPE]).collect();
-        json!({"type": "string", "enum": names})
+        json!({"type": "string", "enum": Self::names()})
     }
 
     fn read(fields: &mut Fields<'_, '_>, name: &str) -> Option<Self> {
@@ -82,8 +87,7 @@ impl JsonValue for InputContentType {
             if format.is_some() || essence == UNKNOWN_TYPE {
                 return Ok(Self(format));
             }
-            let allowed: Vec<_> = InputFormat::all().map(InputFormat::media_type).collect();
-            Err(InvalidValue::new(format!("must be one of {}", allowed.join(", "))))
+            Err(InvalidValue::new(format!("must be one of {}", Self::names().join(", "))))
         })
     }
 }
@@ -169,9 +173,7 @@ pub async fn receive(mut call: Call<{ Action::UploadFile as u8 }>) -> Result<Api
         FileTicket::verify(&services.registry.upload_key, &call.path_param("fileTicket"), services.environment.now());
     let ticket = verified.map_err(|error| match error {
         UploadTokenError::Invalid => invalid_link("this service did not issue this upload link"),
-        UploadTokenError::Expired => {
-            Problem::new(Code::UploadLinkExpired, "this upload link has expired: request a new one with POST /files")
-        }
+        UploadTokenError::Expired => expired_link(),
     })?;
 
     call.set_actor(Actor::User(ticket.owner));
@@ -184,14 +186,20 @@ pub async fn receive(mut call: Call<{ Action::UploadFile as u8 }>) -> Result<Api
     let mut chunks = call.chunks()?.with_deadline(UPLOAD_TIME_MAX);
     check_length(ticket.bytes, chunks.content_length().map(|length| length as u64))?;
     let mut writer = start_writer(&call, account, chunks.content_length()).await?;
+    let mut received = 0;
     while let Some(chunk) = chunks.next().await? {
+        received += chunk.len() as u64;
+        if let Some(announced) = ticket.bytes.filter(|announced| received > *announced) {
+            return Err(invalid_file(format!("has more than the {announced} bytes that were announced")));
+        }
         writer.write(&chunk).await?;
     }
 
     let upload = writer.finish().await?;
     check_length(ticket.bytes, Some(upload.bytes()))?;
-    let file = store(&call, upload, permit, ticket).await?;
-    ApiResponse::ok(&FileView::from_file(&call, &file))
+    let conflict = || Problem::new(Code::Conflict, "this file has been uploaded with a different content");
+    let stored = store(&call, upload, permit, ticket, conflict).await?;
+    ApiResponse::ok(&FileView::from_file(&call, &stored.file))
 }
 
 /// `GET /files/{fileId}`: the content, for everyone who knows the URL, as for results.
@@ -210,19 +218,18 @@ pub async fn show(call: Call<{ Action::ReadResult as u8 }>) -> Result<ApiRespons
 /// Receives the file of a form. With an idempotency key, the id of the file follows from the key, so that a repetition
 /// finds the file and is compared with it.
 async fn receive_form(call: &RequestContext, owner: UserId, chunks: BodyChunks) -> Result<ApiResponse, Problem> {
-    require_form(call.headers())?;
+    check_form_type(call.headers(), BodyLimit::InputForm)?;
+    let services = call.services();
     let key = idempotency::parse_key(call.headers())?;
-    let id = key.map_or_else(|| FileId(call.services().environment.random_uuid()), |key| derive_id(owner, &key));
+    let upload_key = &services.registry.upload_key;
+    let id = key.map_or_else(|| FileId(services.environment.random_uuid()), |key| derive_id(upload_key, owner, &key));
     let account = call.account();
     let permit = call.shared().upload_limiter.start_file(account)?;
 
     let upload = read_file_part(call, account, chunks).await?;
     let ticket = FileTicket { file: id, owner, bytes: None, format: None, expires_at: expiry(call) };
-    let is_repetition = call.services().media.store.uploads().get(id, call.services().environment.now()).is_some();
-    let file = store(call, upload, permit, ticket).await.map_err(|problem| {
-        let is_reused = is_repetition && problem.code() == Code::Conflict;
-        if is_reused { idempotency::key_reused() } else { problem }
-    })?;
+    // Only the id of a key can belong to another content already.
+    let StoredUpload { file, is_repetition } = store(call, upload, permit, ticket, idempotency::key_reused).await?;
 
     let response = ApiResponse::ok(&FileView::from_file(call, &file))?;
     if is_repetition { response.with_header(IDEMPOTENT_REPLAYED, "true") } else { Ok(response) }
@@ -232,7 +239,7 @@ async fn receive_form(call: &RequestContext, owner: UserId, chunks: BodyChunks) 
 async fn read_file_part(call: &RequestContext, account: Account, chunks: BodyChunks) -> Result<IncomingFile, Problem> {
     let mut writer = Some(start_writer(call, account, chunks.content_length()).await?);
     let failure = Arc::default();
-    let mut parts = Multipart::new(&form_headers(call.headers()), into_stream(chunks, Arc::clone(&failure)));
+    let mut parts = Multipart::new(call.headers(), into_stream(chunks, Arc::clone(&failure)));
     // A failure of the body, such as a timeout, takes precedence over what the form reader makes of it.
     let to_problem = |error: &dyn std::fmt::Display| failure.lock().take().unwrap_or_else(|| malformed_form(error));
 
@@ -264,15 +271,6 @@ async fn read_file_part(call: &RequestContext, account: Account, chunks: BodyChu
     upload.ok_or_else(|| invalid_file("is required: the part of the form that is the file"))
 }
 
-/// Returns the headers that the form reader needs.
-fn form_headers(headers: &HeaderMap) -> HeaderMap {
-    let mut content_type = HeaderMap::new();
-    if let Some(value) = headers.get(actix_web::http::header::CONTENT_TYPE) {
-        content_type.insert(actix_web::http::header::CONTENT_TYPE, value.clone());
-    }
-    content_type
-}
-
 /// Returns the body as a stream that ends at the first failure, which is left in `failure`.
 fn into_stream(
     chunks: BodyChunks,
@@ -298,14 +296,18 @@ async fn start_writer(
     DiskWriter::start(call, account, announced, PURPOSE, move || uploads.create_upload()).await
 }
 
-/// Stores a complete upload. Blocks other threads only.
+/// Stores a complete upload. `conflict` is the error if its id has another content.
 async fn store(
     call: &RequestContext,
     upload: IncomingFile,
     permit: PoolPermit,
     ticket: FileTicket,
-) -> Result<UploadedFile, Problem> {
-    let uploads = call.services().media.store.uploads().clone();
+    conflict: impl FnOnce() -> Problem,
+) -> Result<StoredUpload, Problem> {
+    let services = call.services();
+    let uploads = services.media.store.uploads().clone();
+    let keyring = services.keyring.clone();
+    let now = services.environment.now();
     let FileTicket { file, owner, format: announced, expires_at, .. } = ticket;
 
     let work = move || {
@@ -316,18 +318,26 @@ async fn store(
             let reason = format!("is {}, but {} was announced", found.media_type(), announced.media_type());
             return Err(UploadError::Invalid(InvalidValue::new(reason)));
         }
-        uploads.commit_upload(&upload, file, owner, expires_at)
+        let stored = uploads.commit_upload(&upload, file, owner, expires_at, now)?;
+        // An erasure removes the files listed by then, so one that began during the upload may have missed this file.
+        if keyring.is_erased(owner) {
+            uploads.remove_all_of(owner)?;
+            return Ok(None);
+        }
+        Ok(Some(stored))
     };
 
-    web::block(work).await.map_err(Problem::internal)?.map_err(|error| match error {
+    let stored = web::block(work).await.map_err(Problem::internal)?.map_err(|error| match error {
         UploadError::Invalid(reason) => invalid_file(reason),
-        UploadError::Conflict => Problem::new(Code::Conflict, "this file has been uploaded with a different content"),
+        UploadError::Conflict => conflict(),
+        UploadError::Expired => expired_link(),
         UploadError::TooMany => {
             let detail = format!("{error}, the maximum; each is removed when it expires");
             Problem::new(Code::TooManyTransfers, detail).retry_after(60)
         }
-        UploadError::Io(error) => Problem::from_io_error(&error, &call.services().space),
-    })
+        UploadError::Io(error) => Problem::from_io_error(&error, &services.space),
+    })?;
+    stored.ok_or_else(|| Problem::new(Code::Forbidden, "the owner of the file was erased during the upload"))
 }
 
 fn check_length(announced: Option<u64>, length: Option<u64>) -> Result<(), Problem> {
@@ -347,17 +357,19 @@ fn invalid_link(detail: &str) -> Problem {
     Problem::new(Code::UploadLinkInvalid, detail)
 }
 
+fn expired_link() -> Problem {
+    Problem::new(Code::UploadLinkExpired, "this upload link has expired: request a new one with POST /files")
+}
+
 fn expiry(call: &RequestContext) -> Timestamp {
     let services = call.services();
     services.environment.now().saturating_add(VALIDITY.min(services.options.media_retention))
 }
 
-/// Returns the id of the file that an owner uploads with an idempotency key.
-fn derive_id(owner: UserId, key: &str) -> FileId {
-    let hash = Sha256::new().chain_update(ID_CONTEXT).chain_update(owner.0.as_bytes()).chain_update(key).finalize();
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&hash[..16]);
-    FileId(Builder::from_random_bytes(bytes).into_uuid())
+/// Returns the id of the file that an owner uploads with an idempotency key. It cannot be guessed, because everyone who
+/// knows the id may read the file.
+fn derive_id(upload_key: &UploadKey, owner: UserId, key: &str) -> FileId {
+    FileId(upload_key.derive_id(ID_CONTEXT, &[owner.0.as_bytes(), key.as_bytes()].concat()))
 }
 
 /// Finds the uploaded files that the URLs of a submission name. The default finds none.
@@ -411,5 +423,28 @@ impl InputFiles {
             tracing::error!(%error, file = %file.id, "uploaded file unreadable");
             InvalidValue::new("names a file that cannot be read; upload it again")
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::Environment;
+    use uuid::Uuid;
+
+    #[test]
+    fn the_id_of_a_key_is_secret_and_differs_by_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second] = [1, 2].map(|seed| {
+            let environment = Environment::manual(Timestamp::from_micros(0), seed);
+            UploadKey::generate(&folder.path().join(seed.to_string()), &environment).unwrap()
+        });
+        let [ada, bob] = [1, 2].map(|user| UserId(Uuid::from_u128(user)));
+
+        let id = derive_id(&first, ada, "k");
+        assert_eq!(derive_id(&first, ada, "k"), id);
+        for other in [derive_id(&second, ada, "k"), derive_id(&first, bob, "k"), derive_id(&first, ada, "l")] {
+            assert_ne!(other, id);
+        }
     }
 }

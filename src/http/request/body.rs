@@ -10,6 +10,7 @@ use serde_json::Value;
 use self::body_budget::BodyCharge;
 use self::json_shape::{BodyParseError, JsonShape};
 use crate::http::request::body_chunks::BodyChunks;
+use crate::http::request::form;
 use crate::http::response::error::{Code, Problem};
 use crate::media::uploaded_files::UPLOADED_BYTES_MAX;
 use crate::quota::Account;
@@ -178,9 +179,10 @@ pub async fn receive(
     BodySpec { limit, shape }: BodySpec,
     (budget, account): (&BodyBudget, Account),
 ) -> Result<RequestBody, Problem> {
-    let form = headers.get(CONTENT_TYPE).filter(|_| limit.takes_form() && is_form(headers)).cloned();
+    let content_type = headers.get(CONTENT_TYPE);
+    let form = content_type.filter(|_| limit.takes_form() && form::is_form(content_type)).cloned();
     if limit == BodyLimit::Form {
-        check_form_type(headers)?;
+        check_form_type(headers, limit)?;
     } else if form.is_none() {
         check_json_type(headers)
             .map_err(|problem| if limit.takes_form() { neither_json_nor_form() } else { problem })?;
@@ -222,32 +224,16 @@ fn neither_json_nor_form() -> Problem {
     Problem::new(Code::UnsupportedMedia, "the body must be application/json in UTF-8, or multipart/form-data")
 }
 
-/// Checks for `multipart/form-data` on a route that also accepts JSON, which is handled elsewhere.
+/// Checks for `multipart/form-data`.
 ///
 /// # Errors
-/// 415.
-pub fn require_form(headers: &HeaderMap) -> Result<(), Problem> {
-    if is_form(headers) { Ok(()) } else { Err(neither_json_nor_form()) }
-}
-
-/// Checks for `multipart/form-data`.
-fn check_form_type(headers: &HeaderMap) -> Result<(), Problem> {
-    if is_form(headers) {
-        return Ok(());
+/// 415; it also names JSON if the route accepts it.
+pub fn check_form_type(headers: &HeaderMap, limit: BodyLimit) -> Result<(), Problem> {
+    match limit {
+        _ if form::is_form(headers.get(CONTENT_TYPE)) => Ok(()),
+        BodyLimit::Form => Err(Problem::new(Code::UnsupportedMedia, "the body must be multipart/form-data")),
+        _ => Err(neither_json_nor_form()),
     }
-    Err(Problem::new(Code::UnsupportedMedia, "the body must be multipart/form-data"))
-}
-
-/// Returns `true` if the body is `multipart/form-data`.
-fn is_form(headers: &HeaderMap) -> bool {
-    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("multipart/form-data")
-}
-
-/// Returns the error for an unreadable form.
-pub fn malformed_form(reason: &dyn std::fmt::Display) -> Problem {
-    Problem::new(Code::MalformedBody, format!("the body is not a valid form: {reason}"))
 }
 
 /// Complexity of the JSON texts of a body. Rejects those that would need much more memory than their size once parsed.

@@ -55,8 +55,9 @@ impl<'c> DiskWriter<'c> {
         let space = &call.services().space;
         call.charge_bytes(account, announced.unwrap_or(0))?;
         let label = if announced.is_some() { purpose.whole } else { purpose.rest };
-        let reservation = space.claim(purpose.part, label, announced.unwrap_or(0) as u64).map_err(Problem::disk_full)?;
-        let file = Some(write_in_background(&call.shared().archive_writers, space, create).await?);
+        let reservation =
+            space.claim(purpose.part, label, announced.unwrap_or(0) as u64).map_err(Problem::disk_full)?;
+        let file = Some(write_in_background(&call.shared().upload_writers, space, create).await?);
         let buffer = BytesMut::with_capacity(WRITE_BYTES);
         Ok(Self { call, account, is_charged: announced.is_some(), reservation, buffer, file })
     }
@@ -91,7 +92,7 @@ impl<'c> DiskWriter<'c> {
         let mut file = self.file.take().ok_or_else(lost_file)?;
         let write = move || file.write(&bytes).map(|()| file);
         let space = &self.call.services().space;
-        self.file = Some(write_in_background(&self.call.shared().archive_writers, space, write).await?);
+        self.file = Some(write_in_background(&self.call.shared().upload_writers, space, write).await?);
         Ok(())
     }
 }

@@ -8,22 +8,20 @@
 //! together.
 
 use std::collections::HashMap;
-use std::future::ready;
 use std::io::Write;
-use std::pin::pin;
 
 use actix_multipart::{Field, Multipart};
-use actix_web::error::PayloadError;
-use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use actix_web::http::header::HeaderValue;
 use actix_web::web::Bytes;
 use base64::engine::general_purpose::{GeneralPurpose, STANDARD};
 use base64::write::EncoderStringWriter;
-use futures_util::{FutureExt, StreamExt, stream};
+use futures_util::StreamExt;
 use serde_json::{Map, Value};
 
+use super::JsonComplexity;
 use super::body_budget::BodyCharge;
 use super::json_shape::{self, BodyParseError, JsonShape};
-use super::{JsonComplexity, malformed_form};
+use crate::http::request::form::{self, malformed_form};
 use crate::http::response::error::Problem;
 
 /// Maximum number of parts, including ignored ones.
@@ -44,22 +42,10 @@ pub fn parse(
     shape: &JsonShape,
     charge: &mut BodyCharge,
 ) -> Result<(Value, usize), Problem> {
-    let mut reading = pin!(read(content_type, bytes.clone(), shape, charge));
-    // The body is in memory, so reading it never waits, but the form reader yields after each piece of at least a byte.
-    let mut polls = (0..=bytes.len()).map(|_| reading.as_mut().now_or_never());
-    polls.find_map(|poll| poll).unwrap_or_else(|| Err(malformed_form(&"it is incomplete")))
+    form::read_in_memory(content_type, bytes, |parts| read(parts, shape, charge))
 }
 
-async fn read(
-    content_type: &HeaderValue,
-    bytes: Bytes,
-    shape: &JsonShape,
-    charge: &mut BodyCharge,
-) -> Result<(Value, usize), Problem> {
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, content_type.clone());
-    let mut parts = Multipart::new(&headers, stream::once(ready(Ok::<_, PayloadError>(bytes))));
-
+async fn read(mut parts: Multipart, shape: &JsonShape, charge: &mut BodyCharge) -> Result<(Value, usize), Problem> {
     let mut values: HashMap<String, Vec<Value>> = HashMap::new();
     let mut complexity = JsonComplexity::default();
     let mut count = 0;
@@ -268,8 +254,7 @@ mod tests {
 
         let list = |elements: usize| format!("[0{}]", ",0".repeat(elements - 1));
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        let [whole, more, half, deep, deeper] =
-            [list(100_000), list(100_001), list(50_001), nested(64), nested(65)];
+        let [whole, more, half, deep, deeper] = [list(100_000), list(100_001), list(50_001), nested(64), nested(65)];
         assert_eq!(refusal(&[("images", &whole)]), None);
         assert_eq!(refusal(&[("images", &deep)]), None);
 
@@ -290,7 +275,8 @@ mod tests {
         assert_eq!(budget.held_bytes()[1], bytes);
 
         charge.grow((192 << 20) - 2 * bytes).unwrap();
-        let parsed = try_parse("/proxy/videovendor/start-end2video", &[("images", &list), ("images", "[]")], &mut charge);
+        let parsed =
+            try_parse("/proxy/videovendor/start-end2video", &[("images", &list), ("images", "[]")], &mut charge);
         assert_eq!(parsed.err().expect("no room").code(), Code::Overloaded);
     }
 
@@ -301,8 +287,7 @@ mod tests {
         let file = "a".repeat(BodyLimit::Images.bytes() - 1000);
         charge.grow(BodyLimit::Images.bytes()).unwrap();
 
-        let parsed =
-            try_parse("/proxy/videovendor/start-end2video", &[("images; filename=a.png", &file)], &mut charge);
+        let parsed = try_parse("/proxy/videovendor/start-end2video", &[("images; filename=a.png", &file)], &mut charge);
         let (value, _) = parsed.ok().expect("a form");
         assert_eq!(value["images"][0].as_str().map(str::len), Some(file.len().div_ceil(3) * 4));
     }
