@@ -320,7 +320,7 @@ impl MediaStore {
     }
 }
 
-fn digest_of(bytes: &[u8]) -> Digest {
+pub(super) fn digest_of(bytes: &[u8]) -> Digest {
     Digest(Sha256::digest(bytes).into())
 }
 

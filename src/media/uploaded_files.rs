@@ -16,7 +16,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::incoming_file::IncomingFile;
-use super::store::sync_directory;
+use super::store::{digest_of, sync_directory};
 use crate::data_dir::create_durably;
 use crate::domain::ids::{FileId, UserId};
 use crate::domain::image::{INPUT_BYTES_MAX, ImageFormat};
@@ -283,6 +283,18 @@ impl UploadedFiles {
     #[must_use]
     pub fn path_of(&self, file: &UploadedFile) -> PathBuf {
         path_in(&self.root, file)
+    }
+
+    /// Reads a file and verifies its hash.
+    ///
+    /// # Errors
+    /// `NotFound` if it has been removed; `InvalidData` if its bytes do not have the hash in its name.
+    pub fn read(&self, file: &UploadedFile) -> io::Result<Vec<u8>> {
+        let bytes = fs::read(self.path_of(file))?;
+        if digest_of(&bytes) != file.digest {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the hash of the file differs from its name"));
+        }
+        Ok(bytes)
     }
 
     fn directory_of(&self, owner: UserId) -> PathBuf {

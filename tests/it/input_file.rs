@@ -21,7 +21,7 @@ use crate::support::form::form_of_bytes;
 use crate::support::picture::png;
 use crate::support::vendor_sim::CLIP;
 use crate::support::{TestApp, TestResponse, TestUser};
-use crate::video::{EXTEND, START_END, wait_for_task_end};
+use crate::video::{EXTEND, START_END, VideoFixture, wait_for_task_end};
 
 async fn upload_form(app: &TestApp, user: &TestUser, bytes: &[u8]) -> TestResponse {
     let request = app.request(Method::POST, "/files").bearer_auth(&user.token);
@@ -112,6 +112,33 @@ async fn a_file_stands_for_pictures_watermarks_and_videos() {
     let task = app.get_as(&alice.token, &format!("/tasks/{extension}")).await.expect(200).json();
     assert_eq!(task["state"], "success", "{task}");
     app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_vendor_gets_a_url_of_a_video_that_outlives_the_upload() {
+    // Given a video that was uploaded and extended by a vendor
+    let fixture = VideoFixture::start().await;
+    let app = &fixture.app;
+    let url = upload(app, &fixture.alice, CLIP).await;
+    let body = json!({"model": "vq2-turbo", "video_creation_id": "mine", "video_url": url, "duration": 1});
+    let response = fixture.submit(EXTEND, body).await;
+    assert_eq!(response["video_url"], url);
+    assert_eq!(fixture.wait_for_end(&response).await["state"], "success");
+    let (_, submission) = fixture.sim.last_submission().expect("a submission");
+    let vendor_url = text(&submission["video_url"]);
+    let path = vendor_url.strip_prefix(&app.url("")).expect("a URL of this service");
+
+    // When the upload is gone
+    std::fs::remove_dir_all(app.dir.path().join("media/uploads").join(&fixture.alice.id)).expect("an upload");
+
+    // Then the vendor can still read the video, under its signature only
+    let video = app.get(path).await.expect(200);
+    assert_eq!((video.header("content-type"), &video.body[..]), (Some("video/mp4"), CLIP));
+    assert_eq!(video.header("cache-control"), Some("private, max-age=3600, immutable"));
+    let (unsigned, signature) = path.split_once("?signature=").expect("a signature");
+    app.get(unsigned).await.expect(404);
+    app.get(&format!("{unsigned}?signature={}", &signature[1..])).await.expect(404);
+    fixture.app.stop().await;
 }
 
 #[actix_web::test]

@@ -17,11 +17,14 @@ use crate::disk_space::DataDirPart;
 use crate::domain::ids::{FileId, UserId};
 use crate::domain::policy::Action;
 use crate::domain::value::{CallbackUrl, InvalidValue, Text, Timestamp};
+use crate::domain::video::{Clip, VideoFormat};
 use crate::http::api::file::{self, DownloadMetadata};
+use crate::http::api::media;
 use crate::http::auth::authorize::{self, Identity};
 use crate::http::idempotency::{self, IDEMPOTENT_REPLAYED};
 use crate::http::limits::account_pool::PoolPermit;
 use crate::http::pipeline::{Call, RequestContext};
+use crate::http::request::body::body_budget::BodyCharge;
 use crate::http::request::body::{BodyLimit, check_form_type};
 use crate::http::request::body_chunks::BodyChunks;
 use crate::http::request::disk_writer::{DiskWriter, UploadPurpose};
@@ -30,7 +33,6 @@ use crate::http::request::form::malformed_form;
 use crate::http::request::json_object::{JsonValue, json_object};
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::{Code, Problem};
-use crate::http::server::Services;
 use crate::media::archive::upload_token::{UploadKey, UploadTokenError};
 use crate::media::file_ticket::FileTicket;
 use crate::media::incoming_file::IncomingFile;
@@ -373,26 +375,60 @@ fn derive_id(upload_key: &UploadKey, owner: UserId, key: &str) -> FileId {
 }
 
 /// Finds the uploaded files that the URLs of a submission name. The default finds none.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct InputFiles(Option<CallerInputFiles>);
 
-#[derive(Clone)]
 struct CallerInputFiles {
     uploads: UploadedFiles,
-    prefix: String,
+    public_url: String,
     owner: Option<UserId>,
     now: Timestamp,
+    upload_key: UploadKey,
+    /// Empty charge to the memory budget of the caller.
+    charge: BodyCharge,
+}
+
+/// Picture from an uploaded file. Its bytes count against the memory budget of request bodies until dropped.
+pub struct UploadedPicture {
+    file: UploadedFile,
+    bytes: Vec<u8>,
+    _charge: BodyCharge,
+}
+
+/// Reason why an uploaded picture was not read.
+pub enum UploadReadError {
+    /// The URL does not name a picture of the caller.
+    Invalid(InvalidValue),
+    /// The memory budget is exhausted.
+    Busy,
+}
+
+impl UploadedPicture {
+    /// Returns the bytes of the file.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns the file.
+    #[must_use]
+    pub const fn file(&self) -> UploadedFile {
+        self.file
+    }
 }
 
 impl InputFiles {
     /// Returns the files of a caller.
     #[must_use]
-    pub fn new(services: &Services, owner: Option<UserId>) -> Self {
+    pub fn new(call: &RequestContext, owner: Option<UserId>) -> Self {
+        let services = call.services();
         Self(Some(CallerInputFiles {
             uploads: services.media.store.uploads().clone(),
-            prefix: format!("{}/files/", services.options.public_url),
+            public_url: services.options.public_url.clone(),
             owner,
             now: services.environment.now(),
+            upload_key: services.registry.upload_key.clone(),
+            charge: call.shared().body_budget.charge(BodyLimit::Images, call.account()),
         }))
     }
 
@@ -402,7 +438,9 @@ impl InputFiles {
     /// If the URL names a file that the caller does not have.
     pub fn find(&self, url: &CallbackUrl) -> Result<Option<UploadedFile>, InvalidValue> {
         let Some(files) = &self.0 else { return Ok(None) };
-        let Some(id) = url.as_str().strip_prefix(&files.prefix) else { return Ok(None) };
+        let path = url.as_str().strip_prefix(&files.public_url);
+        let Some(id) = path.and_then(|path| path.strip_prefix("/files/")) else { return Ok(None) };
+
         let file = FileId::parse(id).ok().and_then(|id| files.uploads.get(id, files.now));
         let own = file.filter(|file| Some(file.owner) == files.owner);
         let missing =
@@ -410,19 +448,37 @@ impl InputFiles {
         own.map(Some).ok_or_else(missing)
     }
 
+    /// Returns the URL at which a vendor can fetch an uploaded video once it is stored as an input: unlike the URL of
+    /// the upload, it works until the input is deleted.
+    #[must_use]
+    pub fn input_url(&self, file: &UploadedFile, format: VideoFormat) -> Option<CallbackUrl> {
+        let files = self.0.as_ref()?;
+        let clip = Clip { digest: file.digest, format, bytes: file.bytes };
+        let path = media::input_path(&files.upload_key, &clip.file_name());
+        CallbackUrl::parse(&format!("{}{path}", files.public_url)).ok()
+    }
+
     /// Reads the picture that a URL names; `None` if the URL leads elsewhere. Blocks.
     ///
     /// # Errors
-    /// If the URL names a file that the caller does not have, or a video.
-    pub fn read_picture(&self, url: &CallbackUrl) -> Result<Option<Vec<u8>>, InvalidValue> {
-        let (Some(files), Some(file)) = (&self.0, self.find(url)?) else { return Ok(None) };
+    /// If the URL names a file that the caller does not have, or a video; or if the memory budget is exhausted.
+    pub fn read_picture(&self, url: &CallbackUrl) -> Result<Option<UploadedPicture>, UploadReadError> {
+        let (Some(files), Some(file)) = (&self.0, self.find(url).map_err(UploadReadError::Invalid)?) else {
+            return Ok(None);
+        };
         if !matches!(file.format, InputFormat::Picture(_)) {
-            return Err(InvalidValue::new(format!("must be a picture; the file is {}", file.format.media_type())));
+            let reason = format!("must be a picture; the file is {}", file.format.media_type());
+            return Err(UploadReadError::Invalid(InvalidValue::new(reason)));
         }
-        std::fs::read(files.uploads.path_of(&file)).map(Some).map_err(|error| {
+
+        let mut charge = files.charge.new_empty();
+        let bytes = usize::try_from(file.bytes).map_err(|_| UploadReadError::Busy)?;
+        charge.grow(bytes).map_err(|_| UploadReadError::Busy)?;
+        let bytes = files.uploads.read(&file).map_err(|error| {
             tracing::error!(%error, file = %file.id, "uploaded file unreadable");
-            InvalidValue::new("names a file that cannot be read; upload it again")
-        })
+            UploadReadError::Invalid(InvalidValue::new("names a file that cannot be read; upload it again"))
+        })?;
+        Ok(Some(UploadedPicture { file, bytes, _charge: charge }))
     }
 }
 
@@ -430,7 +486,10 @@ impl InputFiles {
 mod tests {
     use super::*;
     use crate::environment::Environment;
+    use crate::http::request::body::BodyBudget;
     use uuid::Uuid;
+
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n and more";
 
     #[test]
     fn the_id_of_a_key_is_secret_and_differs_by_owner() {
@@ -446,5 +505,49 @@ mod tests {
         for other in [derive_id(&second, ada, "k"), derive_id(&first, bob, "k"), derive_id(&first, ada, "l")] {
             assert_ne!(other, id);
         }
+    }
+    #[test]
+    fn the_bytes_of_an_uploaded_picture_are_charged_while_they_are_held() {
+        // Given an uploaded picture
+        let folder = tempfile::tempdir().unwrap();
+        let uploads = UploadedFiles::open(&folder.path().join("uploads")).unwrap();
+        let mut upload = uploads.create_upload().unwrap();
+        upload.write(PNG).unwrap();
+        let (id, owner) = (FileId(Uuid::from_u128(1)), UserId(Uuid::from_u128(2)));
+        let now = Timestamp::from_micros(0);
+        let file = uploads.commit_upload(&upload, id, owner, Timestamp::from_micros(1), now).unwrap().file;
+        let budget = BodyBudget::default();
+        let account = Account::User(owner);
+        let files = InputFiles(Some(CallerInputFiles {
+            uploads: uploads.clone(),
+            public_url: "https://registry.example".to_owned(),
+            owner: Some(owner),
+            now,
+            upload_key: UploadKey::generate(&folder.path().join("key"), &Environment::manual(now, 1)).unwrap(),
+            charge: budget.charge(BodyLimit::Images, account),
+        }));
+        let url = CallbackUrl::parse(&format!("https://registry.example/files/{id}")).unwrap();
+        let invalid = || match files.read_picture(&url) {
+            Err(UploadReadError::Invalid(reason)) => reason.to_string(),
+            _ => panic!("the file was read"),
+        };
+
+        // When it is read, then its bytes count until they are dropped
+        let picture = files.read_picture(&url).ok().flatten().expect("a picture");
+        assert_eq!((picture.bytes(), budget.held_bytes()[1]), (PNG, PNG.len()));
+        drop(picture);
+        assert_eq!(budget.held_bytes(), [0; 3]);
+
+        // And without room for them it is not read
+        let mut others = budget.charge(BodyLimit::Images, account);
+        others.grow(192 << 20).unwrap();
+        assert!(matches!(files.read_picture(&url), Err(UploadReadError::Busy)));
+        drop(others);
+
+        // And a damaged or removed file is not used
+        std::fs::write(uploads.path_of(&file), b"other").unwrap();
+        assert_eq!(invalid(), "names a file that cannot be read; upload it again");
+        std::fs::remove_file(uploads.path_of(&file)).unwrap();
+        assert_eq!(invalid(), "names a file that cannot be read; upload it again");
     }
 }
