@@ -59,7 +59,7 @@ struct DiskSpaceState {
     measured_at: Option<Instant>,
     /// Last measurement, without parts that could not be measured.
     measurements: Vec<(DataDirPart, FileSystemSpace)>,
-    /// Bytes claimed by incoming archives and not yet written.
+    /// Bytes claimed by incoming files and not yet written, on all file systems together.
     claimed: u64,
     /// Reason for which the last measurement refuses changes.
     disk_full: Option<DiskFull>,
@@ -150,13 +150,13 @@ impl DiskSpace {
         self.0.check_fits(&self.0.state.lock(), part, purpose, bytes, 0)
     }
 
-    /// Claims space for an incoming archive of a known size, or 0. Other archives cannot claim it, but
+    /// Claims space in a part for an incoming file of a known size, or 0. Other files cannot claim it, but
     /// [`DiskSpace::check_available`] ignores claims.
     ///
     /// # Errors
     /// [`DiskFull`] if there is not enough space above the reserve.
-    pub fn claim(&self, purpose: &'static str, bytes: u64) -> Result<SpaceClaim, DiskFull> {
-        let mut claim = SpaceClaim { disk_space: self.clone(), purpose, bytes: 0 };
+    pub fn claim(&self, part: DataDirPart, purpose: &'static str, bytes: u64) -> Result<SpaceClaim, DiskFull> {
+        let mut claim = SpaceClaim { disk_space: self.clone(), part, purpose, bytes: 0 };
         claim.extend(bytes)?;
         Ok(claim)
     }
@@ -290,9 +290,10 @@ impl DiskSpaceInner {
     }
 }
 
-/// Space claimed by an incoming archive. Dropping it releases the unwritten rest.
+/// Space claimed by an incoming file. Dropping it releases the unwritten rest.
 pub struct SpaceClaim {
     disk_space: DiskSpace,
+    part: DataDirPart,
     purpose: &'static str,
     /// Claimed bytes that are not yet written.
     bytes: u64,
@@ -311,7 +312,7 @@ impl SpaceClaim {
         self.bytes -= bytes;
         let mut state = self.disk_space.0.state.lock();
         state.claimed -= bytes;
-        state.subtract_written(DataDirPart::Archives, bytes);
+        state.subtract_written(self.part, bytes);
         Ok(())
     }
 
@@ -319,7 +320,7 @@ impl SpaceClaim {
         self.disk_space.measure_if_due();
         let mut state = self.disk_space.0.state.lock();
         let other_claims = state.claimed - self.bytes;
-        self.disk_space.0.check_fits(&state, DataDirPart::Archives, self.purpose, self.bytes + bytes, other_claims)?;
+        self.disk_space.0.check_fits(&state, self.part, self.purpose, self.bytes + bytes, other_claims)?;
         state.claimed += bytes;
         self.bytes += bytes;
         Ok(())

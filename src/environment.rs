@@ -187,6 +187,12 @@ steps! {
     SnapshotSynced,
     /// 28: the snapshot has replaced the previous one; the directory is not synced.
     SnapshotRenamed,
+    /// 29: an uploaded input file is synced under a temporary name.
+    InputFileSynced,
+    /// 30: the input file is renamed; its directory is not synced.
+    InputFileRenamed,
+    /// 31: the input file's name is durable; the response comes next.
+    InputFileDirSynced,
 }
 
 #[derive(Clone)]

@@ -66,7 +66,7 @@ impl OperationGroup {
     /// Takes the components of the group and those of its operations.
     fn take_components(&mut self) -> Vec<(String, Value)> {
         let of_operations = self.operations.iter_mut().flat_map(|operation| operation.components.drain(..));
-        self.components.drain(..).chain(of_operations).map(|(name, schema)| (name.to_owned(), schema)).collect()
+        self.components.drain(..).map(|(name, schema)| (name.to_owned(), schema)).chain(of_operations).collect()
     }
 }
 

@@ -298,11 +298,11 @@ pub struct AppState {
     pub decoders: FairSemaphore<Option<UserId>>,
     /// Threads that check submitted pictures, videos and archives.
     pub inspectors: BackgroundThreads,
-    /// Threads that hash uploaded archives and write them to disk.
-    pub archive_writers: BackgroundThreads,
+    /// Threads that hash uploads and write them to disk.
+    pub upload_writers: BackgroundThreads,
     /// Page cache of node lists.
     pub page_caches: PageCaches,
-    /// Limits concurrent archive uploads.
+    /// Limits concurrent uploads.
     pub upload_limiter: Arc<UploadLimiter>,
     /// Limits concurrent file downloads.
     pub downloads: AccountPool,
@@ -324,7 +324,7 @@ impl AppState {
         let decoders = FairSemaphore::with_share(2 * per_account as u64, per_account as u64);
         // As many again as may decode: a thread still waits for the disk after it has decoded.
         let inspectors = BackgroundThreads::start(Inspection, 4 * per_account).map_err(std::io::Error::other)?;
-        let archive_writers = BackgroundThreads::start(Inspection, 2 * per_account).map_err(std::io::Error::other)?;
+        let upload_writers = BackgroundThreads::start(Inspection, 2 * per_account).map_err(std::io::Error::other)?;
         let pending_submissions = PendingSubmissions::default();
         let body_budget = BodyBudget::default();
         let upload_limiter = Arc::default();
@@ -348,7 +348,7 @@ impl AppState {
             body_budget,
             decoders,
             inspectors,
-            archive_writers,
+            upload_writers,
             page_caches: PageCaches::default(),
             upload_limiter,
             downloads,

@@ -23,6 +23,7 @@ use crate::domain::video::{AttachedDocument, Clip, VideoFormat};
 use crate::environment::{CommitStep, Environment};
 
 use super::decoders::PictureDecoders;
+use super::input::PictureInfo;
 use super::uploaded_files::{UploadedFile, UploadedFiles};
 
 /// Area of a file.
@@ -100,7 +101,8 @@ impl MediaStore {
     /// Replaces the clock and the fail points.
     #[must_use]
     pub fn with_environment(self, environment: Environment) -> Self {
-        Self { environment, ..self }
+        let uploads = self.uploads.with_fail_points(environment.fail_points());
+        Self { environment, uploads, ..self }
     }
 
     /// Replaces the decoders.
@@ -154,15 +156,30 @@ impl MediaStore {
     /// As [`MediaStore::put`]; `NotFound` if the upload has been removed.
     pub fn put_uploaded_clip(&self, upload: &UploadedFile, format: VideoFormat) -> io::Result<Clip> {
         let clip = Clip { digest: upload.digest, format, bytes: upload.bytes };
-        let path = self.path(MediaArea::Input, &clip.file_name());
+        self.put_upload(upload, &clip.file_name())?;
+        Ok(clip)
+    }
+
+    /// Stores an uploaded picture, as [`MediaStore::put_uploaded_clip`]. `info` describes its content.
+    ///
+    /// # Errors
+    /// As [`MediaStore::put_uploaded_clip`].
+    pub fn put_uploaded_picture(&self, upload: &UploadedFile, info: &PictureInfo) -> io::Result<Picture> {
+        let PictureInfo { format, width, height } = *info;
+        let picture = Picture { digest: upload.digest, format, bytes: upload.bytes, width, height };
+        self.put_upload(upload, &picture.file_name())?;
+        Ok(picture)
+    }
+
+    fn put_upload(&self, upload: &UploadedFile, file_name: &str) -> io::Result<()> {
+        let path = self.path(MediaArea::Input, file_name);
         let source = self.uploads.path_of(upload);
-        self.place_file(&path, clip.bytes, |unfinished| {
+        self.place_file(&path, upload.bytes, |unfinished| {
             fs::hard_link(&source, unfinished).or_else(|_| {
                 fs::copy(&source, unfinished)?;
                 File::open(unfinished)?.sync_all()
             })
-        })?;
-        Ok(clip)
+        })
     }
 
     /// Stores text that a client sent, as [`MediaStore::put`].
@@ -195,6 +212,8 @@ impl MediaStore {
                 let _ = fs::remove_file(&unfinished);
                 return Err(error);
             }
+            // Renaming a link to a file that has the name already has no effect.
+            let _ = fs::remove_file(&unfinished);
             self.environment.fail_points().hit_after(CommitStep::MediaFileRenamed);
         }
 
@@ -246,7 +265,7 @@ impl MediaStore {
         let now = self.environment.now();
         self.recent_files.lock().retain(|_, put_at| now.since(*put_at) < GRACE_PERIOD);
 
-        let expired = self.uploads.sweep(now)?;
+        let expired = self.uploads.sweep(now);
         let bytes = expired.iter().map(|upload| upload.bytes).sum();
         let mut report = MediaSweepReport { files: expired.len() as u64, bytes };
 
@@ -301,7 +320,7 @@ impl MediaStore {
     }
 }
 
-fn digest_of(bytes: &[u8]) -> Digest {
+pub(super) fn digest_of(bytes: &[u8]) -> Digest {
     Digest(Sha256::digest(bytes).into())
 }
 
@@ -331,6 +350,9 @@ fn remove_part_files(directory: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use uuid::Uuid;
+
+    use crate::domain::ids::{FileId, UserId};
 
     fn store() -> (tempfile::TempDir, MediaStore) {
         let root = tempfile::tempdir().unwrap();
@@ -414,6 +436,50 @@ mod tests {
         assert!(store.read(MediaArea::Input, &referenced).is_ok() && store.read(MediaArea::Result, &again).is_ok());
         assert!(store.read(MediaArea::Result, &old).is_err());
         assert_eq!(store.sweep(&is_referenced).unwrap(), MediaSweepReport::default());
+    }
+
+    #[test]
+    fn an_upload_becomes_an_input_without_leaving_a_part_file() {
+        // Given an uploaded picture
+        let (_root, store) = store();
+        let mut incoming = store.uploads().create_upload().unwrap();
+        incoming.write(b"\x89PNG\r\n\x1a\n").unwrap();
+        let (id, owner) = (FileId(Uuid::from_u128(1)), UserId(Uuid::from_u128(2)));
+        let (now, later) = (Timestamp::from_micros(0), Timestamp::from_micros(1));
+        let upload = store.uploads().commit_upload(&incoming, id, owner, later, now).unwrap().file;
+        let info = PictureInfo { format: ImageFormat::Png, width: 1, height: 1 };
+
+        // When it is stored as an input, also after a damaged file of this name was replaced
+        let picture = store.put_uploaded_picture(&upload, &info).unwrap();
+        let path = store.path_of(MediaArea::Input, &picture.file_name()).unwrap();
+        fs::write(&path, b"damaged").unwrap();
+        fs::write(store.uploads().path_of(&upload), b"\x89PNG\r\n\x1a\n").unwrap();
+        store.put_uploaded_picture(&upload, &info).unwrap();
+
+        // Then the directory has this file only, which does not depend on the upload
+        store.uploads().remove_all_of(owner).unwrap();
+        assert_eq!(store.read(MediaArea::Input, &picture).unwrap(), b"\x89PNG\r\n\x1a\n");
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+        fs::remove_file(&path).unwrap();
+        let error = store.put_uploaded_picture(&upload, &info).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_link_to_the_file_that_has_the_name_already_is_removed() {
+        // Given an input that is a link to an upload, and so has the length that it should have only after the upload
+        // was completed
+        let (root, store) = store();
+        let source = root.path().join("source");
+        fs::write(&source, b"abc").unwrap();
+        let path = store.path(MediaArea::Input, &format!("{}.png", "a5".repeat(32)));
+        fs::hard_link(&source, &path).unwrap();
+
+        // When the same file is placed there
+        store.place_file(&path, 4, |unfinished| fs::hard_link(&source, unfinished)).unwrap();
+
+        // Then no other name of it remains
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
     }
 
     #[test]

@@ -16,12 +16,13 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::incoming_file::IncomingFile;
-use super::store::sync_directory;
+use super::store::{digest_of, sync_directory};
 use crate::data_dir::create_durably;
 use crate::domain::ids::{FileId, UserId};
 use crate::domain::image::{INPUT_BYTES_MAX, ImageFormat};
 use crate::domain::value::{Digest, InvalidValue, Timestamp};
 use crate::domain::video::VideoFormat;
+use crate::environment::{CommitStep, Environment, FailPoints};
 
 /// Maximum size of an uploaded file in bytes (contract 11).
 pub const UPLOADED_BYTES_MAX: usize = 512 << 20;
@@ -126,8 +127,19 @@ pub enum UploadError {
     /// The owner has too many files.
     #[error("the account has {FILES_PER_OWNER_MAX} files")]
     TooMany,
+    /// The permission expired while the content arrived.
+    #[error("the file has expired")]
+    Expired,
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+/// Result of a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredUpload {
+    pub file: UploadedFile,
+    /// `true` if the same content was stored under this id before.
+    pub is_repetition: bool,
 }
 
 /// Store of uploaded files. Cheap to clone; only one process may use a root.
@@ -135,11 +147,14 @@ pub enum UploadError {
 pub struct UploadedFiles {
     root: Arc<Path>,
     upload_counter: Arc<AtomicU64>,
+    /// Held while directories change, so that they agree with `files`. Blocks on the disk, unlike the lock of `files`.
+    directory_guard: Arc<Mutex<()>>,
     files: Arc<Mutex<HashMap<FileId, UploadedFile>>>,
+    fail_points: FailPoints,
 }
 
 impl UploadedFiles {
-    /// Opens or creates the store below `root`, and removes interrupted uploads.
+    /// Opens or creates the store below `root`, and removes interrupted uploads and files that cannot be listed.
     ///
     /// # Errors
     /// If a directory cannot be created or read.
@@ -150,7 +165,7 @@ impl UploadedFiles {
             fs::remove_file(leftover?.path())?;
         }
 
-        let mut files = HashMap::new();
+        let mut files: HashMap<FileId, UploadedFile> = HashMap::new();
         for directory in fs::read_dir(root)? {
             let directory = directory?;
             let Some(Ok(owner)) = directory.file_name().to_str().map(UserId::parse) else { continue };
@@ -159,11 +174,33 @@ impl UploadedFiles {
                 let bytes = entry.metadata()?.len();
                 let name = entry.file_name();
                 let file = name.to_str().and_then(|name| UploadedFile::from_file_name(owner, name, bytes));
-                files.extend(file.map(|file| (file.id, file)));
+                // A crash while an expired file was being replaced leaves two.
+                let is_newest =
+                    |file: &UploadedFile| files.get(&file.id).is_none_or(|other| other.expires_at < file.expires_at);
+                let Some(file) = file.filter(is_newest) else {
+                    tracing::warn!(path = %entry.path().display(), "unknown or outdated upload removed");
+                    fs::remove_file(entry.path())?;
+                    continue;
+                };
+                if let Some(outdated) = files.insert(file.id, file) {
+                    fs::remove_file(path_in(root, &outdated))?;
+                }
             }
         }
 
-        Ok(Self { root: root.into(), upload_counter: Arc::default(), files: Arc::new(Mutex::new(files)) })
+        Ok(Self {
+            root: root.into(),
+            upload_counter: Arc::default(),
+            directory_guard: Arc::default(),
+            files: Arc::new(Mutex::new(files)),
+            fail_points: Environment::system().fail_points(),
+        })
+    }
+
+    /// Replaces the fail points.
+    #[must_use]
+    pub fn with_fail_points(self, fail_points: FailPoints) -> Self {
+        Self { fail_points, ..self }
     }
 
     /// Creates an empty upload.
@@ -176,17 +213,22 @@ impl UploadedFiles {
     }
 
     /// Stores an upload durably. The same content under the same id is stored once; the earlier file is returned then.
+    /// An earlier file that has expired is replaced.
     ///
     /// # Errors
-    /// If no task can use the content, if the id has another content, if the owner has too many files, or if the file
-    /// cannot be synced or renamed.
+    /// If no task can use the content, if the id has another content, if the owner has too many files, if `expires_at`
+    /// has passed, or if the file cannot be synced or renamed.
     pub fn commit_upload(
         &self,
         upload: &IncomingFile,
         id: FileId,
         owner: UserId,
         expires_at: Timestamp,
-    ) -> Result<UploadedFile, UploadError> {
+        now: Timestamp,
+    ) -> Result<StoredUpload, UploadError> {
+        if now >= expires_at {
+            return Err(UploadError::Expired);
+        }
         let format = InputFormat::detect(upload.head()).map_err(UploadError::Invalid)?;
         if matches!(format, InputFormat::Picture(_)) && upload.bytes() > INPUT_BYTES_MAX as u64 {
             let reason = format!("must be at most {} MB, as a picture", INPUT_BYTES_MAX / 1_000_000);
@@ -201,23 +243,34 @@ impl UploadedFiles {
 
         let file = UploadedFile { id, owner, format, digest: upload.digest(), bytes: upload.bytes(), expires_at };
         upload.sync()?;
+        self.fail_points.hit_after(CommitStep::InputFileSynced);
         let directory = self.directory_of(owner);
 
         // Held until the file has its name, so that an id has one content and the count is exact.
-        let mut files = self.files.lock();
-        if let Some(earlier) = files.get(&id) {
-            let is_same = (earlier.owner, earlier.digest) == (owner, file.digest);
-            return if is_same { Ok(*earlier) } else { Err(UploadError::Conflict) };
+        let _guard = self.directory_guard.lock();
+        let earlier = self.files.lock().get(&id).copied();
+        match earlier {
+            Some(earlier) if now >= earlier.expires_at => self.remove_file(&earlier)?,
+            Some(earlier) if (earlier.owner, earlier.digest) == (owner, file.digest) => {
+                // The commit that stored it may have failed to sync.
+                sync_directory(&directory)?;
+                return Ok(StoredUpload { file: earlier, is_repetition: true });
+            }
+            Some(_) => return Err(UploadError::Conflict),
+            None => {}
         }
-        if files.values().filter(|file| file.owner == owner).count() >= FILES_PER_OWNER_MAX {
+        if self.files.lock().values().filter(|file| file.owner == owner).count() >= FILES_PER_OWNER_MAX {
             return Err(UploadError::TooMany);
         }
 
         create_durably(&directory)?;
         fs::rename(upload.path(), self.path_of(&file))?;
+        // Listed even if the sync fails, so that a sweep removes it.
+        self.files.lock().insert(id, file);
+        self.fail_points.hit_after(CommitStep::InputFileRenamed);
         sync_directory(&directory)?;
-        files.insert(id, file);
-        Ok(file)
+        self.fail_points.hit_after(CommitStep::InputFileDirSynced);
+        Ok(StoredUpload { file, is_repetition: false })
     }
 
     /// Returns a file that has not expired.
@@ -229,44 +282,79 @@ impl UploadedFiles {
     /// Returns the path of a file.
     #[must_use]
     pub fn path_of(&self, file: &UploadedFile) -> PathBuf {
-        self.directory_of(file.owner).join(file.file_name())
+        path_in(&self.root, file)
+    }
+
+    /// Reads a file and verifies its hash.
+    ///
+    /// # Errors
+    /// `NotFound` if it has been removed; `InvalidData` if its bytes do not have the hash in its name.
+    pub fn read(&self, file: &UploadedFile) -> io::Result<Vec<u8>> {
+        let bytes = fs::read(self.path_of(file))?;
+        if digest_of(&bytes) != file.digest {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the hash of the file differs from its name"));
+        }
+        Ok(bytes)
     }
 
     fn directory_of(&self, owner: UserId) -> PathBuf {
         self.root.join(owner.to_string())
     }
 
-    /// Removes the expired files; returns those removed.
-    ///
-    /// # Errors
-    /// If a file cannot be removed; it stays listed, and the next sweep tries again.
-    pub fn sweep(&self, now: Timestamp) -> io::Result<Vec<UploadedFile>> {
-        self.remove_where(|file| now >= file.expires_at.saturating_add(REMOVAL_DELAY))
+    /// Removes the expired files; returns those removed. A file that cannot be removed stays listed, and the next sweep
+    /// tries again.
+    pub fn sweep(&self, now: Timestamp) -> Vec<UploadedFile> {
+        self.remove_where(|file| now >= file.expires_at.saturating_add(REMOVAL_DELAY)).0
     }
 
     /// Removes all files of an owner.
     ///
     /// # Errors
-    /// If a file cannot be removed.
+    /// If a file cannot be removed; the others are removed nevertheless.
     pub fn remove_all_of(&self, owner: UserId) -> io::Result<()> {
-        self.remove_where(|file| file.owner == owner).map(drop)
+        let (_, failure) = self.remove_where(|file| file.owner == owner);
+        failure.map_or(Ok(()), Err)
     }
 
-    fn remove_where(&self, is_removed: impl Fn(&UploadedFile) -> bool) -> io::Result<Vec<UploadedFile>> {
-        let removed: Vec<_> = self.files.lock().values().copied().filter(is_removed).collect();
+    /// Removes the selected files; returns those removed, and the last failure.
+    fn remove_where(&self, is_removed: impl Fn(&UploadedFile) -> bool) -> (Vec<UploadedFile>, Option<io::Error>) {
+        let selected: Vec<_> = self.files.lock().values().copied().filter(is_removed).collect();
+        let mut removed = Vec::new();
+        let mut failure = None;
 
-        for file in &removed {
-            match fs::remove_file(self.path_of(file)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
+        for file in selected {
+            let _guard = self.directory_guard.lock();
+            // An upload may have replaced it meanwhile.
+            if self.files.lock().get(&file.id) != Some(&file) {
+                continue;
             }
-            self.files.lock().remove(&file.id);
-            // Succeeds for the last file of an owner.
-            let _ = fs::remove_dir(self.directory_of(file.owner));
+            match self.remove_file(&file) {
+                Ok(()) => removed.push(file),
+                Err(error) => {
+                    tracing::error!(%error, file = %file.id, "uploaded file not removed");
+                    failure = Some(error);
+                }
+            }
         }
 
-        Ok(removed)
+        (removed, failure)
     }
+
+    /// Removes a file, and the directory of its owner if it was the last. The caller holds the guard.
+    fn remove_file(&self, file: &UploadedFile) -> io::Result<()> {
+        match fs::remove_file(self.path_of(file)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        self.files.lock().remove(&file.id);
+        // Fails unless it is empty.
+        let _ = fs::remove_dir(self.directory_of(file.owner));
+        Ok(())
+    }
+}
+
+fn path_in(root: &Path, file: &UploadedFile) -> PathBuf {
+    root.join(file.owner.to_string()).join(file.file_name())
 }
 
 #[cfg(test)]
@@ -275,6 +363,7 @@ mod tests {
     use uuid::Uuid;
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n and more";
+    const NOW: Timestamp = Timestamp::from_micros(0);
     const LATER: Timestamp = Timestamp::from_micros(1000);
 
     fn upload(files: &UploadedFiles, bytes: &[u8]) -> IncomingFile {
@@ -287,7 +376,7 @@ mod tests {
 
     fn commit(files: &UploadedFiles, id: u128, owner: u128, bytes: &[u8]) -> Result<UploadedFile, UploadError> {
         let (id, owner) = (FileId(Uuid::from_u128(id)), UserId(Uuid::from_u128(owner)));
-        files.commit_upload(&upload(files, bytes), id, owner, LATER)
+        files.commit_upload(&upload(files, bytes), id, owner, LATER, NOW).map(|stored| stored.file)
     }
 
     #[test]
@@ -303,8 +392,8 @@ mod tests {
         assert_eq!(files.get(file.id, LATER), None);
         assert_eq!(fs::read_dir(root.path().join(INCOMING)).unwrap().count(), 0);
 
-        assert_eq!(files.sweep(LATER).unwrap(), []);
-        assert_eq!(files.sweep(LATER.saturating_add(REMOVAL_DELAY)).unwrap(), [file]);
+        assert_eq!(files.sweep(LATER), []);
+        assert_eq!(files.sweep(LATER.saturating_add(REMOVAL_DELAY)), [file]);
         assert!(!files.path_of(&file).exists() && !files.directory_of(file.owner).exists());
     }
 
@@ -340,5 +429,100 @@ mod tests {
         let known = [first, second, others].map(|file| files.get(file.id, Timestamp::from_micros(0)).is_some());
         assert_eq!(known, [false, false, true]);
         assert!(files.path_of(&others).exists());
+    }
+
+    #[test]
+    fn an_expired_file_is_replaced_and_an_expired_permission_stores_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let files = UploadedFiles::open(root.path()).unwrap();
+        let first = commit(&files, 1, 2, PNG).unwrap();
+        let put = |expires_at: i64, now: Timestamp| {
+            let expires_at = Timestamp::from_micros(expires_at);
+            files.commit_upload(&upload(&files, PNG), first.id, first.owner, expires_at, now)
+        };
+
+        assert!(matches!(put(1000, LATER), Err(UploadError::Expired)));
+        assert_eq!(put(2000, NOW).unwrap(), StoredUpload { file: first, is_repetition: true });
+
+        let second = put(2000, LATER).unwrap();
+        assert!(!second.is_repetition && second.file.expires_at == Timestamp::from_micros(2000));
+        assert!(!files.path_of(&first).exists() && files.path_of(&second.file).exists());
+    }
+
+    #[test]
+    fn two_uploads_at_once_store_one_content() {
+        let root = tempfile::tempdir().unwrap();
+        let files = UploadedFiles::open(root.path()).unwrap();
+        let results: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8_u8)
+                .map(|number| {
+                    let files = &files;
+                    scope.spawn(move || commit(files, 1, 2, &[PNG, &[number % 2]].concat()))
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let conflicts = results.iter().filter(|result| matches!(result, Err(UploadError::Conflict))).count();
+        assert_eq!((results.iter().filter(|result| result.is_ok()).count(), conflicts), (4, 4));
+        assert_eq!(fs::read_dir(root.path().join(UserId(Uuid::from_u128(2)).to_string())).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_directory_is_not_removed_under_an_upload() {
+        let root = tempfile::tempdir().unwrap();
+        let files = UploadedFiles::open(root.path()).unwrap();
+        std::thread::scope(|scope| {
+            // Given a thread that removes the only file of an owner, and with it the directory, again and again
+            let owner = UserId(Uuid::from_u128(2));
+            let uploads = scope.spawn(|| (0..300).try_for_each(|id| commit(&files, id, 2, PNG).map(drop)));
+            while !uploads.is_finished() {
+                files.remove_all_of(owner).unwrap();
+            }
+            // Then no upload fails
+            uploads.join().unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn an_owner_has_a_maximum_number_of_files() {
+        let root = tempfile::tempdir().unwrap();
+        let files = UploadedFiles::open(root.path()).unwrap();
+        let file = commit(&files, 0, 7, PNG).unwrap();
+        let others =
+            (1..FILES_PER_OWNER_MAX as u128).map(|id| UploadedFile { id: FileId(Uuid::from_u128(id)), ..file });
+        files.files.lock().extend(others.map(|file| (file.id, file)));
+
+        assert!(matches!(commit(&files, 5000, 7, PNG), Err(UploadError::TooMany)));
+        assert_eq!(commit(&files, 0, 7, PNG).unwrap(), file, "a repetition is no further file");
+        assert!(commit(&files, 5000, 8, PNG).is_ok());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_removed_does_not_stop_the_others() {
+        let root = tempfile::tempdir().unwrap();
+        let files = UploadedFiles::open(root.path()).unwrap();
+        let [stuck, other] = [(1, 7), (2, 8)].map(|(id, owner)| commit(&files, id, owner, PNG).unwrap());
+        // A directory in place of the file cannot be removed as a file.
+        fs::remove_file(files.path_of(&stuck)).unwrap();
+        fs::create_dir(files.path_of(&stuck)).unwrap();
+
+        assert!(files.remove_all_of(stuck.owner).is_err());
+        assert_eq!(files.sweep(LATER.saturating_add(REMOVAL_DELAY)), [other]);
+        fs::remove_dir(files.path_of(&stuck)).unwrap();
+        assert_eq!(files.sweep(LATER.saturating_add(REMOVAL_DELAY)), [stuck]);
+    }
+
+    #[test]
+    fn opening_removes_outdated_and_unknown_files() {
+        let root = tempfile::tempdir().unwrap();
+        let files = UploadedFiles::open(root.path()).unwrap();
+        let file = commit(&files, 1, 2, PNG).unwrap();
+        let newer = UploadedFile { expires_at: Timestamp::from_micros(2000), ..file };
+        fs::copy(files.path_of(&file), files.path_of(&newer)).unwrap();
+        fs::write(files.directory_of(file.owner).join("unknown"), b"x").unwrap();
+
+        let files = UploadedFiles::open(root.path()).unwrap();
+        assert_eq!(files.get(file.id, LATER), Some(newer));
+        assert_eq!(fs::read_dir(files.directory_of(file.owner)).unwrap().count(), 1);
     }
 }

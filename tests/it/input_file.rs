@@ -1,21 +1,27 @@
 //! Uploaded input files: both ways to upload, use by URL without egress, ownership, expiry.
 
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use mediary::config::PrivateAccess;
 use mediary::domain::value::Timestamp;
-use mediary::environment::Environment;
+use mediary::environment::{CommitStep, Environment, FailPoint};
+use parking_lot::Mutex;
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::image::{UPSCALER, submit, wait_for_end};
+use crate::support::eventually::{eventually, within};
 use crate::support::form::form_of_bytes;
 use crate::support::picture::png;
 use crate::support::vendor_sim::CLIP;
 use crate::support::{TestApp, TestResponse, TestUser};
-use crate::video::{EXTEND, START_END, wait_for_task_end};
+use crate::video::{EXTEND, START_END, VideoFixture, wait_for_task_end};
 
 async fn upload_form(app: &TestApp, user: &TestUser, bytes: &[u8]) -> TestResponse {
     let request = app.request(Method::POST, "/files").bearer_auth(&user.token);
@@ -30,6 +36,11 @@ async fn upload(app: &TestApp, user: &TestUser, bytes: &[u8]) -> String {
 async fn put(app: &TestApp, url: &str, bytes: &[u8]) -> TestResponse {
     let path = url.strip_prefix(&app.url("")).expect("a URL of this service");
     app.send(app.request(Method::PUT, path).body(bytes.to_vec())).await
+}
+
+/// Announces a file and returns the link for its upload.
+async fn announce(app: &TestApp, user: &TestUser, body: Value) -> String {
+    text(&app.post_as(&user.token, "/files", body).await.expect(200).json()["upload_url"])
 }
 
 fn text(value: &Value) -> String {
@@ -104,6 +115,34 @@ async fn a_file_stands_for_pictures_watermarks_and_videos() {
 }
 
 #[actix_web::test]
+async fn a_vendor_gets_a_url_of_a_video_that_outlives_the_upload() {
+    // Given a video that was uploaded and extended by a vendor
+    let fixture = VideoFixture::start().await;
+    let app = &fixture.app;
+    let clip = [CLIP, b"of alice"].concat();
+    let url = upload(app, &fixture.alice, &clip).await;
+    let body = json!({"model": "vq2-turbo", "video_creation_id": "mine", "video_url": url, "duration": 1});
+    let response = fixture.submit(EXTEND, body).await;
+    assert_eq!(response["video_url"], url);
+    assert_eq!(fixture.wait_for_end(&response).await["state"], "success");
+    let (_, submission) = fixture.sim.last_submission().expect("a submission");
+    let vendor_url = text(&submission["video_url"]);
+    let path = vendor_url.strip_prefix(&app.url("")).expect("a URL of this service");
+
+    // When the upload is gone
+    std::fs::remove_dir_all(app.dir.path().join("media/uploads").join(&fixture.alice.id)).expect("an upload");
+
+    // Then the vendor can still read the video, under its signature only
+    let video = app.get(path).await.expect(200);
+    assert_eq!((video.header("content-type"), &video.body[..]), (Some("video/mp4"), &clip[..]));
+    assert_eq!(video.header("cache-control"), Some("private, max-age=3600, immutable"));
+    let (unsigned, signature) = path.split_once("?signature=").expect("a signature");
+    app.get(unsigned).await.expect(404);
+    app.get(&format!("{unsigned}?signature={}", &signature[1..])).await.expect(404);
+    fixture.app.stop().await;
+}
+
+#[actix_web::test]
 async fn a_file_belongs_to_its_owner() {
     let app = TestApp::start().await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
@@ -159,15 +198,15 @@ async fn what_no_task_can_use_is_refused_with_the_reason() {
     let problem = app.post_as(&alice.token, "/files", body).await.expect(400).json();
     let reasons = [0, 1].map(|index| problem["errors"][index]["reason"].as_str().expect("a reason").to_owned());
     assert!(reasons[0].starts_with("must be one of image/png, image/jpeg"), "{reasons:?}");
+    assert!(reasons[0].ends_with("video/webm, application/octet-stream"), "{reasons:?}");
     assert_eq!(reasons[1], "must be an integer from 1 to 536870912 (512 MiB)");
 
     // Contents that differ from the announcement
-    let announce =
-        async |body: Value| text(&app.post_as(&alice.token, "/files", body).await.expect(200).json()["upload_url"]);
-    let problem = put(&app, &announce(json!({"bytes": 5})).await, &png(2, 2)).await.expect(400).json();
+    let link = announce(&app, &alice, json!({"bytes": 5})).await;
+    let problem = put(&app, &link, &png(2, 2)).await.expect(400).json();
     assert!(error_of(&problem).1.ends_with("but 5 were announced"), "{problem}");
-    let problem =
-        put(&app, &announce(json!({"content_type": "image/jpeg"})).await, &png(2, 2)).await.expect(400).json();
+    let link = announce(&app, &alice, json!({"content_type": "image/jpeg"})).await;
+    let problem = put(&app, &link, &png(2, 2)).await.expect(400).json();
     assert_eq!(error_of(&problem), ("/file", "is image/png, but image/jpeg was announced"));
     let forged = app.url("/uploads/files/bm90aGluZw");
     assert_eq!(put(&app, &forged, &png(2, 2)).await.expect(403).json()["error"], "upload_link_invalid");
@@ -216,7 +255,7 @@ async fn a_file_survives_a_restart_and_expires_but_its_tasks_keep_their_input() 
     assert_eq!(error_of(&problem).0, "/image");
     environment.advance(Duration::from_mins(10));
     let directory = app.dir.path().join(owner_directory);
-    crate::support::eventually::eventually("the file is removed", async || !directory.exists()).await;
+    eventually("the file is removed", async || !directory.exists()).await;
     app.stop().await;
 }
 
@@ -246,5 +285,116 @@ async fn a_large_video_is_streamed_and_counted_in_the_daily_quota() {
     assert_eq!(refused["error"], "quota_exceeded");
     let body = json!({"image": STANDARD.encode(png(2, 2))});
     app.post_as(&alice.token, UPSCALER, body).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn an_upload_is_read_no_further_than_announced() {
+    // Given the link of a file of 5 bytes
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let link = announce(&app, &alice, json!({"bytes": 5})).await;
+    let path = link.strip_prefix(&app.url("")).expect("a URL of this service");
+
+    // When a client sends 8 bytes without announcing the length, and then waits
+    let mut connection = TcpStream::connect(app.app.address()).await.expect("a connection");
+    let head = format!("PUT {path} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+    connection.write_all(format!("{head}8\r\n12345678\r\n").as_bytes()).await.expect("the service reads");
+
+    // Then it is refused at once
+    let mut response = [0; 12];
+    within("an answer", connection.read_exact(&mut response)).await.expect("an answer");
+    assert_eq!(&response, b"HTTP/1.1 400");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_link_expires_and_ends_with_the_access_of_its_holder() {
+    let environment = Environment::manual(Timestamp::parse("2026-11-22T12:00:00Z").expect("a time"), 7);
+    let app = TestApp::start_with(|_| {}, environment.clone()).await;
+    let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+    let [link, other] = [announce(&app, &alice, json!({})).await, announce(&app, &bob, json!({})).await];
+
+    // An erased holder cannot upload
+    app.delete_as(&bob.token, "/users").await.expect(204);
+    assert_eq!(put(&app, &other, &png(2, 2)).await.expect(403).json()["error"], "upload_link_invalid");
+
+    // An expired link cannot be used, even for the file that it uploaded
+    put(&app, &link, &png(2, 2)).await.expect(200);
+    environment.advance(Duration::from_hours(24));
+    let problem = put(&app, &link, &png(2, 2)).await.expect(403).json();
+    assert_eq!(problem["error"], "upload_link_expired");
+    assert!(problem["detail"].as_str().expect("a text").contains("POST /files"), "{problem}");
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_file_is_read_in_ranges() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let picture = png(8, 8);
+    let url = upload(&app, &alice, &picture).await.replace(&app.url(""), "");
+
+    let part = app.send(app.request(Method::GET, &url).header("range", "bytes=1-3")).await.expect(206);
+    assert_eq!((part.header("content-type"), &part.body[..]), (Some("image/png"), &b"PNG"[..]));
+    let whole = app.get(&url).await.expect(200);
+    assert_eq!(whole.header("cache-control"), Some("private, max-age=3600, immutable"));
+    let tag = whole.header("etag").expect("a tag").to_owned();
+    app.send(app.request(Method::GET, &url).header("if-none-match", tag)).await.expect(304);
+    app.send(app.request(Method::GET, &url).header("range", "bytes=100000-")).await.expect(416);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn two_uploads_by_one_link_at_once_store_one_content() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let link = announce(&app, &alice, json!({})).await;
+    let (first, second) = (png(2, 2), png(3, 3));
+
+    let (one, two) = tokio::join!(put(&app, &link, &first), put(&app, &link, &second));
+    let mut statuses = [one.status, two.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409], "{} {}", one.text(), two.text());
+    let (stored, content) = if one.status == 200 { (one, first) } else { (two, second) };
+    let path = text(&stored.json()["url"]).replace(&app.url(""), "");
+    assert_eq!(app.get(&path).await.expect(200).body, content);
+    app.stop().await;
+}
+
+/// Environment in which uploads are committed only after the sender is dropped, and the receiver of their number.
+fn held_uploads() -> (Environment, Sender<()>, Arc<Mutex<usize>>) {
+    let (sender, receiver) = channel::<()>();
+    let (receiver, held) = (Mutex::new(receiver), Arc::new(Mutex::new(0)));
+    let count = Arc::clone(&held);
+    let handler = move |point, _: &str| {
+        if point == FailPoint::After(CommitStep::InputFileSynced) {
+            *count.lock() += 1;
+            let _ = receiver.lock().recv();
+        }
+    };
+    (Environment::system().with_fail_point_handler(Arc::new(handler)), sender, held)
+}
+
+#[actix_web::test]
+async fn an_upload_does_not_survive_the_erasure_of_its_owner() {
+    // Given an upload that has arrived and is not committed
+    let (environment, hold, held) = held_uploads();
+    let app = TestApp::start_with(|_| {}, environment).await;
+    let alice = app.user("alice").await;
+    let link = announce(&app, &alice, json!({})).await;
+    let picture = png(4, 4);
+
+    // When its owner is erased before the commit
+    let erasure = async {
+        eventually("the upload has arrived", async || *held.lock() == 1).await;
+        app.delete_as(&alice.token, "/users").await.expect(204);
+        drop(hold);
+    };
+    let (stored, ()) = tokio::join!(put(&app, &link, &picture), erasure);
+
+    // Then the upload fails and leaves nothing
+    assert_eq!(stored.expect(403).json()["error"], "forbidden");
+    assert!(!app.dir.path().join("media/uploads").join(&alice.id).exists());
     app.stop().await;
 }

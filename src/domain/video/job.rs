@@ -201,6 +201,13 @@ impl VideoWork {
         }
     }
 
+    /// Replaces the URL of the input video.
+    pub fn set_footage_url(&mut self, url: CallbackUrl) {
+        if let VideoJob::Extend(job) = &mut self.job {
+            job.video.url = url;
+        }
+    }
+
     /// Replaces URLs by fetched pictures, in order. Ignores surplus pictures; URLs without a picture remain.
     #[must_use]
     pub fn with_fetched(self, pictures: &[Picture]) -> Self {

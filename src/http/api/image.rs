@@ -26,7 +26,7 @@ use crate::projections::task::ImageTaskView;
 mod check;
 pub(in crate::http) mod jobs;
 
-pub(in crate::http) use check::{derive_seed, inspect};
+pub(in crate::http) use check::derive_seed;
 
 use jobs::{
     CreativeSkinBody, FaithfulSkinBody, FlexibleSkinBody, ImageBody, PrecisionBody, RelightBody, StyleTransferBody,
@@ -142,7 +142,7 @@ async fn submit<T: ImageBody>(
     let space = services.space.clone();
     let tariff = Arc::clone(&services.media.tariff);
     let seed = check::derive_seed(task);
-    let files = InputFiles::new(services, Some(owner));
+    let files = InputFiles::new(&call, Some(owner));
     // The thread continues if the client disconnects; it holds the place and the body's memory charge until it ends.
     let work = move || {
         let body = body.parse()?;

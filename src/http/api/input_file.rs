@@ -5,37 +5,40 @@ use std::time::Duration;
 
 use actix_multipart::Multipart;
 use actix_web::error::PayloadError;
-use actix_web::http::header::HeaderMap;
 use actix_web::web::{self, Bytes};
 use futures_util::{Stream, StreamExt, stream};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
-use uuid::Builder;
 
 use crate::actors::Actor;
+use crate::disk_space::DataDirPart;
 use crate::domain::ids::{FileId, UserId};
 use crate::domain::policy::Action;
 use crate::domain::value::{CallbackUrl, InvalidValue, Text, Timestamp};
+use crate::domain::video::{Clip, VideoFormat};
 use crate::http::api::file::{self, DownloadMetadata};
+use crate::http::api::media;
 use crate::http::auth::authorize::{self, Identity};
 use crate::http::idempotency::{self, IDEMPOTENT_REPLAYED};
 use crate::http::limits::account_pool::PoolPermit;
 use crate::http::pipeline::{Call, RequestContext};
-use crate::http::request::body::{BodyLimit, malformed_form, require_form};
+use crate::http::request::body::body_budget::BodyCharge;
+use crate::http::request::body::{BodyLimit, check_form_type};
 use crate::http::request::body_chunks::BodyChunks;
 use crate::http::request::disk_writer::{DiskWriter, UploadPurpose};
 use crate::http::request::fields::{FieldError, Fields};
+use crate::http::request::form::malformed_form;
 use crate::http::request::json_object::{JsonValue, json_object};
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::{Code, Problem};
-use crate::http::server::Services;
-use crate::media::archive::upload_token::UploadTokenError;
+use crate::media::archive::upload_token::{UploadKey, UploadTokenError};
 use crate::media::file_ticket::FileTicket;
 use crate::media::incoming_file::IncomingFile;
-use crate::media::uploaded_files::{InputFormat, UPLOADED_BYTES_MAX, UploadError, UploadedFile, UploadedFiles};
+use crate::media::uploaded_files::{
+    InputFormat, StoredUpload, UPLOADED_BYTES_MAX, UploadError, UploadedFile, UploadedFiles,
+};
 use crate::quota::Account;
 
 /// Time for which a file can be uploaded and used, unless `media.retention` is shorter.
@@ -46,9 +49,10 @@ const UPLOAD_TIME_MAX: Duration = Duration::from_hours(1);
 const FILE_PART: &str = "file";
 /// Maximum number of parts of a form, including ignored ones.
 const PARTS_MAX: usize = 64;
-/// Prefix of the hash that becomes the id of a file uploaded with an idempotency key.
+/// Context of the ids of files uploaded with an idempotency key.
 const ID_CONTEXT: &[u8] = b"mediary input file id 1\n";
-const PURPOSE: UploadPurpose = UploadPurpose { whole: "the file", rest: "the rest of the file" };
+const PURPOSE: UploadPurpose =
+    UploadPurpose { part: DataDirPart::Media, whole: "the file", rest: "the rest of the file" };
 /// Files are private to those who know the URL; their content never changes.
 const CACHE_CONTROL: &str = "private, max-age=3600, immutable";
 
@@ -67,10 +71,15 @@ json_object! {
 /// Media type of an input; `None` if the content alone decides.
 pub struct InputContentType(Option<InputFormat>);
 
+impl InputContentType {
+    fn names() -> Vec<&'static str> {
+        InputFormat::all().map(InputFormat::media_type).chain([UNKNOWN_TYPE]).collect()
+    }
+}
+
 impl JsonValue for InputContentType {
     fn schema() -> Value {
-        let names: Vec<_> = InputFormat::all().map(InputFormat::media_type).chain([UNKNOWN_TYPE]).collect();
-        json!({"type": "string", "enum": names})
+        json!({"type": "string", "enum": Self::names()})
     }
 
     fn read(fields: &mut Fields<'_, '_>, name: &str) -> Option<Self> {
@@ -80,8 +89,7 @@ impl JsonValue for InputContentType {
             if format.is_some() || essence == UNKNOWN_TYPE {
                 return Ok(Self(format));
             }
-            let allowed: Vec<_> = InputFormat::all().map(InputFormat::media_type).collect();
-            Err(InvalidValue::new(format!("must be one of {}", allowed.join(", "))))
+            Err(InvalidValue::new(format!("must be one of {}", Self::names().join(", "))))
         })
     }
 }
@@ -167,9 +175,7 @@ pub async fn receive(mut call: Call<{ Action::UploadFile as u8 }>) -> Result<Api
         FileTicket::verify(&services.registry.upload_key, &call.path_param("fileTicket"), services.environment.now());
     let ticket = verified.map_err(|error| match error {
         UploadTokenError::Invalid => invalid_link("this service did not issue this upload link"),
-        UploadTokenError::Expired => {
-            Problem::new(Code::UploadLinkExpired, "this upload link has expired: request a new one with POST /files")
-        }
+        UploadTokenError::Expired => expired_link(),
     })?;
 
     call.set_actor(Actor::User(ticket.owner));
@@ -182,14 +188,20 @@ pub async fn receive(mut call: Call<{ Action::UploadFile as u8 }>) -> Result<Api
     let mut chunks = call.chunks()?.with_deadline(UPLOAD_TIME_MAX);
     check_length(ticket.bytes, chunks.content_length().map(|length| length as u64))?;
     let mut writer = start_writer(&call, account, chunks.content_length()).await?;
+    let mut received = 0;
     while let Some(chunk) = chunks.next().await? {
+        received += chunk.len() as u64;
+        if let Some(announced) = ticket.bytes.filter(|announced| received > *announced) {
+            return Err(invalid_file(format!("has more than the {announced} bytes that were announced")));
+        }
         writer.write(&chunk).await?;
     }
 
     let upload = writer.finish().await?;
     check_length(ticket.bytes, Some(upload.bytes()))?;
-    let file = store(&call, upload, permit, ticket).await?;
-    ApiResponse::ok(&FileView::from_file(&call, &file))
+    let conflict = || Problem::new(Code::Conflict, "this file has been uploaded with a different content");
+    let stored = store(&call, upload, permit, ticket, conflict).await?;
+    ApiResponse::ok(&FileView::from_file(&call, &stored.file))
 }
 
 /// `GET /files/{fileId}`: the content, for everyone who knows the URL, as for results.
@@ -208,19 +220,18 @@ pub async fn show(call: Call<{ Action::ReadResult as u8 }>) -> Result<ApiRespons
 /// Receives the file of a form. With an idempotency key, the id of the file follows from the key, so that a repetition
 /// finds the file and is compared with it.
 async fn receive_form(call: &RequestContext, owner: UserId, chunks: BodyChunks) -> Result<ApiResponse, Problem> {
-    require_form(call.headers())?;
+    check_form_type(call.headers(), BodyLimit::InputForm)?;
+    let services = call.services();
     let key = idempotency::parse_key(call.headers())?;
-    let id = key.map_or_else(|| FileId(call.services().environment.random_uuid()), |key| derive_id(owner, &key));
+    let upload_key = &services.registry.upload_key;
+    let id = key.map_or_else(|| FileId(services.environment.random_uuid()), |key| derive_id(upload_key, owner, &key));
     let account = call.account();
     let permit = call.shared().upload_limiter.start_file(account)?;
 
     let upload = read_file_part(call, account, chunks).await?;
     let ticket = FileTicket { file: id, owner, bytes: None, format: None, expires_at: expiry(call) };
-    let is_repetition = call.services().media.store.uploads().get(id, call.services().environment.now()).is_some();
-    let file = store(call, upload, permit, ticket).await.map_err(|problem| {
-        let is_reused = is_repetition && problem.code() == Code::Conflict;
-        if is_reused { idempotency::key_reused() } else { problem }
-    })?;
+    // Only the id of a key can belong to another content already.
+    let StoredUpload { file, is_repetition } = store(call, upload, permit, ticket, idempotency::key_reused).await?;
 
     let response = ApiResponse::ok(&FileView::from_file(call, &file))?;
     if is_repetition { response.with_header(IDEMPOTENT_REPLAYED, "true") } else { Ok(response) }
@@ -230,7 +241,7 @@ async fn receive_form(call: &RequestContext, owner: UserId, chunks: BodyChunks) 
 async fn read_file_part(call: &RequestContext, account: Account, chunks: BodyChunks) -> Result<IncomingFile, Problem> {
     let mut writer = Some(start_writer(call, account, chunks.content_length()).await?);
     let failure = Arc::default();
-    let mut parts = Multipart::new(&form_headers(call.headers()), into_stream(chunks, Arc::clone(&failure)));
+    let mut parts = Multipart::new(call.headers(), into_stream(chunks, Arc::clone(&failure)));
     // A failure of the body, such as a timeout, takes precedence over what the form reader makes of it.
     let to_problem = |error: &dyn std::fmt::Display| failure.lock().take().unwrap_or_else(|| malformed_form(error));
 
@@ -262,15 +273,6 @@ async fn read_file_part(call: &RequestContext, account: Account, chunks: BodyChu
     upload.ok_or_else(|| invalid_file("is required: the part of the form that is the file"))
 }
 
-/// Returns the headers that the form reader needs.
-fn form_headers(headers: &HeaderMap) -> HeaderMap {
-    let mut content_type = HeaderMap::new();
-    if let Some(value) = headers.get(actix_web::http::header::CONTENT_TYPE) {
-        content_type.insert(actix_web::http::header::CONTENT_TYPE, value.clone());
-    }
-    content_type
-}
-
 /// Returns the body as a stream that ends at the first failure, which is left in `failure`.
 fn into_stream(
     chunks: BodyChunks,
@@ -296,14 +298,18 @@ async fn start_writer(
     DiskWriter::start(call, account, announced, PURPOSE, move || uploads.create_upload()).await
 }
 
-/// Stores a complete upload. Blocks other threads only.
+/// Stores a complete upload. `conflict` is the error if its id has another content.
 async fn store(
     call: &RequestContext,
     upload: IncomingFile,
     permit: PoolPermit,
     ticket: FileTicket,
-) -> Result<UploadedFile, Problem> {
-    let uploads = call.services().media.store.uploads().clone();
+    conflict: impl FnOnce() -> Problem,
+) -> Result<StoredUpload, Problem> {
+    let services = call.services();
+    let uploads = services.media.store.uploads().clone();
+    let keyring = services.keyring.clone();
+    let now = services.environment.now();
     let FileTicket { file, owner, format: announced, expires_at, .. } = ticket;
 
     let work = move || {
@@ -314,18 +320,26 @@ async fn store(
             let reason = format!("is {}, but {} was announced", found.media_type(), announced.media_type());
             return Err(UploadError::Invalid(InvalidValue::new(reason)));
         }
-        uploads.commit_upload(&upload, file, owner, expires_at)
+        let stored = uploads.commit_upload(&upload, file, owner, expires_at, now)?;
+        // An erasure removes the files listed by then, so one that began during the upload may have missed this file.
+        if keyring.is_erased(owner) {
+            uploads.remove_all_of(owner)?;
+            return Ok(None);
+        }
+        Ok(Some(stored))
     };
 
-    web::block(work).await.map_err(Problem::internal)?.map_err(|error| match error {
+    let stored = web::block(work).await.map_err(Problem::internal)?.map_err(|error| match error {
         UploadError::Invalid(reason) => invalid_file(reason),
-        UploadError::Conflict => Problem::new(Code::Conflict, "this file has been uploaded with a different content"),
+        UploadError::Conflict => conflict(),
+        UploadError::Expired => expired_link(),
         UploadError::TooMany => {
             let detail = format!("{error}, the maximum; each is removed when it expires");
             Problem::new(Code::TooManyTransfers, detail).retry_after(60)
         }
-        UploadError::Io(error) => Problem::from_io_error(&error, &call.services().space),
-    })
+        UploadError::Io(error) => Problem::from_io_error(&error, &services.space),
+    })?;
+    stored.ok_or_else(|| Problem::new(Code::Forbidden, "the owner of the file was erased during the upload"))
 }
 
 fn check_length(announced: Option<u64>, length: Option<u64>) -> Result<(), Problem> {
@@ -345,40 +359,76 @@ fn invalid_link(detail: &str) -> Problem {
     Problem::new(Code::UploadLinkInvalid, detail)
 }
 
+fn expired_link() -> Problem {
+    Problem::new(Code::UploadLinkExpired, "this upload link has expired: request a new one with POST /files")
+}
+
 fn expiry(call: &RequestContext) -> Timestamp {
     let services = call.services();
     services.environment.now().saturating_add(VALIDITY.min(services.options.media_retention))
 }
 
-/// Returns the id of the file that an owner uploads with an idempotency key.
-fn derive_id(owner: UserId, key: &str) -> FileId {
-    let hash = Sha256::new().chain_update(ID_CONTEXT).chain_update(owner.0.as_bytes()).chain_update(key).finalize();
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&hash[..16]);
-    FileId(Builder::from_random_bytes(bytes).into_uuid())
+/// Returns the id of the file that an owner uploads with an idempotency key. It cannot be guessed, because everyone who
+/// knows the id may read the file.
+fn derive_id(upload_key: &UploadKey, owner: UserId, key: &str) -> FileId {
+    FileId(upload_key.derive_id(ID_CONTEXT, &[owner.0.as_bytes(), key.as_bytes()].concat()))
 }
 
 /// Finds the uploaded files that the URLs of a submission name. The default finds none.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct InputFiles(Option<CallerInputFiles>);
 
-#[derive(Clone)]
 struct CallerInputFiles {
     uploads: UploadedFiles,
-    prefix: String,
+    public_url: String,
     owner: Option<UserId>,
     now: Timestamp,
+    upload_key: UploadKey,
+    /// Empty charge to the memory budget of the caller.
+    charge: BodyCharge,
+}
+
+/// Picture from an uploaded file. Its bytes count against the memory budget of request bodies until dropped.
+pub struct UploadedPicture {
+    file: UploadedFile,
+    bytes: Vec<u8>,
+    _charge: BodyCharge,
+}
+
+/// Reason why an uploaded picture was not read.
+pub enum UploadReadError {
+    /// The URL does not name a picture of the caller.
+    Invalid(InvalidValue),
+    /// The memory budget is exhausted.
+    Busy,
+}
+
+impl UploadedPicture {
+    /// Returns the bytes of the file.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns the file.
+    #[must_use]
+    pub const fn file(&self) -> UploadedFile {
+        self.file
+    }
 }
 
 impl InputFiles {
     /// Returns the files of a caller.
     #[must_use]
-    pub fn new(services: &Services, owner: Option<UserId>) -> Self {
+    pub fn new(call: &RequestContext, owner: Option<UserId>) -> Self {
+        let services = call.services();
         Self(Some(CallerInputFiles {
             uploads: services.media.store.uploads().clone(),
-            prefix: format!("{}/files/", services.options.public_url),
+            public_url: services.options.public_url.clone(),
             owner,
             now: services.environment.now(),
+            upload_key: services.registry.upload_key.clone(),
+            charge: call.shared().body_budget.charge(BodyLimit::Images, call.account()),
         }))
     }
 
@@ -388,7 +438,9 @@ impl InputFiles {
     /// If the URL names a file that the caller does not have.
     pub fn find(&self, url: &CallbackUrl) -> Result<Option<UploadedFile>, InvalidValue> {
         let Some(files) = &self.0 else { return Ok(None) };
-        let Some(id) = url.as_str().strip_prefix(&files.prefix) else { return Ok(None) };
+        let path = url.as_str().strip_prefix(&files.public_url);
+        let Some(id) = path.and_then(|path| path.strip_prefix("/files/")) else { return Ok(None) };
+
         let file = FileId::parse(id).ok().and_then(|id| files.uploads.get(id, files.now));
         let own = file.filter(|file| Some(file.owner) == files.owner);
         let missing =
@@ -396,18 +448,106 @@ impl InputFiles {
         own.map(Some).ok_or_else(missing)
     }
 
+    /// Returns the URL at which a vendor can fetch an uploaded video once it is stored as an input: unlike the URL of
+    /// the upload, it works until the input is deleted.
+    #[must_use]
+    pub fn input_url(&self, file: &UploadedFile, format: VideoFormat) -> Option<CallbackUrl> {
+        let files = self.0.as_ref()?;
+        let clip = Clip { digest: file.digest, format, bytes: file.bytes };
+        let path = media::input_path(&files.upload_key, &clip.file_name());
+        CallbackUrl::parse(&format!("{}{path}", files.public_url)).ok()
+    }
+
     /// Reads the picture that a URL names; `None` if the URL leads elsewhere. Blocks.
     ///
     /// # Errors
-    /// If the URL names a file that the caller does not have, or a video.
-    pub fn read_picture(&self, url: &CallbackUrl) -> Result<Option<Vec<u8>>, InvalidValue> {
-        let (Some(files), Some(file)) = (&self.0, self.find(url)?) else { return Ok(None) };
+    /// If the URL names a file that the caller does not have, or a video; or if the memory budget is exhausted.
+    pub fn read_picture(&self, url: &CallbackUrl) -> Result<Option<UploadedPicture>, UploadReadError> {
+        let (Some(files), Some(file)) = (&self.0, self.find(url).map_err(UploadReadError::Invalid)?) else {
+            return Ok(None);
+        };
         if !matches!(file.format, InputFormat::Picture(_)) {
-            return Err(InvalidValue::new(format!("must be a picture; the file is {}", file.format.media_type())));
+            let reason = format!("must be a picture; the file is {}", file.format.media_type());
+            return Err(UploadReadError::Invalid(InvalidValue::new(reason)));
         }
-        std::fs::read(files.uploads.path_of(&file)).map(Some).map_err(|error| {
+
+        let mut charge = files.charge.new_empty();
+        let bytes = usize::try_from(file.bytes).map_err(|_| UploadReadError::Busy)?;
+        charge.grow(bytes).map_err(|_| UploadReadError::Busy)?;
+        let bytes = files.uploads.read(&file).map_err(|error| {
             tracing::error!(%error, file = %file.id, "uploaded file unreadable");
-            InvalidValue::new("names a file that cannot be read; upload it again")
-        })
+            UploadReadError::Invalid(InvalidValue::new("names a file that cannot be read; upload it again"))
+        })?;
+        Ok(Some(UploadedPicture { file, bytes, _charge: charge }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::Environment;
+    use crate::http::request::body::BodyBudget;
+    use uuid::Uuid;
+
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n and more";
+
+    #[test]
+    fn the_id_of_a_key_is_secret_and_differs_by_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second] = [1, 2].map(|seed| {
+            let environment = Environment::manual(Timestamp::from_micros(0), seed);
+            UploadKey::generate(&folder.path().join(seed.to_string()), &environment).unwrap()
+        });
+        let [ada, bob] = [1, 2].map(|user| UserId(Uuid::from_u128(user)));
+
+        let id = derive_id(&first, ada, "k");
+        assert_eq!(derive_id(&first, ada, "k"), id);
+        for other in [derive_id(&second, ada, "k"), derive_id(&first, bob, "k"), derive_id(&first, ada, "l")] {
+            assert_ne!(other, id);
+        }
+    }
+    #[test]
+    fn the_bytes_of_an_uploaded_picture_are_charged_while_they_are_held() {
+        // Given an uploaded picture
+        let folder = tempfile::tempdir().unwrap();
+        let uploads = UploadedFiles::open(&folder.path().join("uploads")).unwrap();
+        let mut upload = uploads.create_upload().unwrap();
+        upload.write(PNG).unwrap();
+        let (id, owner) = (FileId(Uuid::from_u128(1)), UserId(Uuid::from_u128(2)));
+        let now = Timestamp::from_micros(0);
+        let file = uploads.commit_upload(&upload, id, owner, Timestamp::from_micros(1), now).unwrap().file;
+        let budget = BodyBudget::default();
+        let account = Account::User(owner);
+        let files = InputFiles(Some(CallerInputFiles {
+            uploads: uploads.clone(),
+            public_url: "https://registry.example".to_owned(),
+            owner: Some(owner),
+            now,
+            upload_key: UploadKey::generate(&folder.path().join("key"), &Environment::manual(now, 1)).unwrap(),
+            charge: budget.charge(BodyLimit::Images, account),
+        }));
+        let url = CallbackUrl::parse(&format!("https://registry.example/files/{id}")).unwrap();
+        let invalid = || match files.read_picture(&url) {
+            Err(UploadReadError::Invalid(reason)) => reason.to_string(),
+            _ => panic!("the file was read"),
+        };
+
+        // When it is read, then its bytes count until they are dropped
+        let picture = files.read_picture(&url).ok().flatten().expect("a picture");
+        assert_eq!((picture.bytes(), budget.held_bytes()[1]), (PNG, PNG.len()));
+        drop(picture);
+        assert_eq!(budget.held_bytes(), [0; 3]);
+
+        // And without room for them it is not read
+        let mut others = budget.charge(BodyLimit::Images, account);
+        others.grow(192 << 20).unwrap();
+        assert!(matches!(files.read_picture(&url), Err(UploadReadError::Busy)));
+        drop(others);
+
+        // And a damaged or removed file is not used
+        std::fs::write(uploads.path_of(&file), b"other").unwrap();
+        assert_eq!(invalid(), "names a file that cannot be read; upload it again");
+        std::fs::remove_file(uploads.path_of(&file)).unwrap();
+        assert_eq!(invalid(), "names a file that cannot be read; upload it again");
     }
 }

@@ -1,4 +1,4 @@
-//! Result files of media tasks; a name is a hash, so its content never changes.
+//! Files of media tasks: results, and inputs under signed URLs. A name is a hash, so its content never changes.
 
 use std::time::Duration;
 
@@ -10,17 +10,35 @@ use crate::http::api::file::{self, DownloadMetadata};
 use crate::http::pipeline::Call;
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::{Code, Problem};
+use crate::media::archive::upload_token::UploadKey;
 use crate::media::store::MediaArea;
 
 /// Cache control of results: a name is the hash of its content.
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
-/// `GET /media/{file}`: a result.
+/// Cache control of inputs, which only those with a signed URL may read.
+const PRIVATE: &str = "private, max-age=3600, immutable";
+/// Context of the signatures of input URLs.
+const INPUT_CONTEXT: &[u8] = b"mediary input url 1\n";
+
+/// Returns the path of an input in a signed URL, for vendors that fetch it. It works until the input is deleted.
+#[must_use]
+pub fn input_path(key: &UploadKey, file_name: &str) -> String {
+    format!("/media/{file_name}?signature={}", key.sign(INPUT_CONTEXT, file_name.as_bytes()))
+}
+
+/// `GET /media/{file}`: a result, or the input that a signed URL names.
 pub async fn file(call: Call<{ Action::ReadResult as u8 }>) -> Result<ApiResponse, Problem> {
     let name = call.path_param("file");
-    let path = call.services().media.store.path_of(MediaArea::Result, &name).ok_or_else(not_found)?;
+    let key = &call.services().registry.upload_key;
+    let query = call.query()?;
+    let signature = query.first("signature");
+    let is_input = signature.is_some_and(|signature| key.has_signed(INPUT_CONTEXT, name.as_bytes(), signature));
+    let (area, cache_control) = if is_input { (MediaArea::Input, PRIVATE) } else { (MediaArea::Result, IMMUTABLE) };
+
+    let path = call.services().media.store.path_of(area, &name).ok_or_else(not_found)?;
     let (digest, content_type) = parse_file_name(&name).ok_or_else(not_found)?;
-    let metadata = DownloadMetadata { digest, content_type, cache_control: IMMUTABLE, headers: Vec::new() };
+    let metadata = DownloadMetadata { digest, content_type, cache_control, headers: Vec::new() };
     let retention = call.services().options.media_retention;
     file::send(&call, &path, metadata).await?.ok_or_else(|| result_not_found(retention))
 }

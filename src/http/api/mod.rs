@@ -29,6 +29,7 @@ pub(super) mod publisher;
 pub(super) mod review;
 pub(super) mod sign_in;
 pub mod state;
+pub(super) mod submitted_picture;
 pub(super) mod task;
 pub(super) mod token;
 pub(super) mod translation;

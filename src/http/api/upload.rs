@@ -10,6 +10,7 @@ use serde::Serialize;
 use tracing::Instrument;
 
 use crate::actors::{Actor, CommandContext};
+use crate::disk_space::DataDirPart;
 use crate::domain::ids::{NodeKey, VersionId};
 use crate::domain::node::{NodeCommand, NodeProfile, NodeRejection, NodeStatus};
 use crate::domain::policy::Action;
@@ -82,7 +83,7 @@ pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<
     call.set_actor(holder_actor(&grant));
     let (node, account) = check_upload(&call, &grant)?;
 
-    let active_upload = call.shared().upload_limiter.start(grant.version, account)?;
+    let active_upload = call.shared().upload_limiter.start_archive(grant.version, account)?;
     let chunks = call.chunks()?.with_deadline(UPLOAD_TIME_MAX);
     let upload = stream_to_disk(&call, account, chunks).await?;
 
@@ -251,7 +252,7 @@ async fn stream_to_disk(
 ) -> Result<IncomingFile, Problem> {
     let archives = call.services().registry.archives.clone();
     let create = move || archives.create_upload();
-    let purpose = UploadPurpose { whole: "the archive", rest: "the rest of the archive" };
+    let purpose = UploadPurpose { part: DataDirPart::Archives, whole: "the archive", rest: "the rest of the archive" };
 
     let mut writer = DiskWriter::start(call, account, chunks.content_length(), purpose, create).await?;
     while let Some(chunk) = chunks.next().await? {

@@ -14,7 +14,7 @@ use crate::domain::task::{Gateway, Submission, TaskCommand, TaskRecord, TaskResu
 use crate::domain::value::CallbackUrl;
 use crate::domain::video::{PriceItem, VendorCreationId, VideoWork};
 use crate::http::api::estimate::estimate_response;
-use crate::http::api::image::{check_pending_deliveries, derive_seed, inspect};
+use crate::http::api::image::{check_pending_deliveries, derive_seed};
 use crate::http::api::input_file::InputFiles;
 use crate::http::api::task::{cancel_task, combined_progress};
 use crate::http::auth::authorize;
@@ -98,7 +98,7 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
     let space = services.space.clone();
     let tariff = Arc::clone(&services.media.tariff);
     let seed = derive_seed(task);
-    let files = InputFiles::new(services, owner);
+    let files = InputFiles::new(&call, owner);
     let strict_report = services.options.prompt_reports.of_strict_video;
     // The thread continues if the client disconnects; it holds the turn and the place until it ends.
     let work = move || {

@@ -1,16 +1,14 @@
 //! Identity of a request with an idempotency key: caller, key, and a fingerprint of its content.
 
-use std::future::ready;
-
 use actix_multipart::Multipart;
 use actix_web::HttpRequest;
-use actix_web::error::PayloadError;
 use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use actix_web::web::{self, Bytes};
-use futures_util::{StreamExt, stream};
+use futures_util::StreamExt;
 use sha2::{Digest as _, Sha256};
 
 use crate::domain::value::Digest;
+use crate::http::request::form::{self, malformed_form};
 use crate::http::response::error::{Code, Problem};
 
 /// Header with the idempotency key.
@@ -59,45 +57,75 @@ impl IdempotentRequest {
     pub async fn new(owner: &str, key: &str, request: &HttpRequest, body: Bytes) -> Result<Self, Problem> {
         // Keys contain no line break either, so different pairs of caller and key differ here.
         let caller_and_key = format!("{owner}\n{key}");
-        let (content_type, body) = match form_parts(request.headers(), &body).await {
-            // Clients choose a new boundary for each request, so hash the parts only.
-            Some(fields) => (&b"multipart/form-data"[..], fields),
-            None => (request.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes), body),
-        };
-
-        let head = [request.method().as_str(), request.uri().path(), request.query_string()].map(str::as_bytes);
-        let head = head.into_iter().chain([content_type]).fold(Sha256::new(), |hash, part| {
-            // Length-prefixed, so that parts cannot run into each other.
-            hash.chain_update((part.len() as u64).to_le_bytes()).chain_update(part)
-        });
+        let head = [request.method().as_str(), request.uri().path(), request.query_string()];
+        let head = head.iter().fold(Sha256::new(), |hash, part| chain_text(hash, part.as_bytes()));
+        let content_type = request.headers().get(CONTENT_TYPE).cloned();
 
         let large = body.len() > HASHED_IN_PLACE_MAX;
-        let finish = move || Digest(head.chain_update(&body).finalize().into());
+        let finish = move || fingerprint_of(&head, content_type.as_ref(), &body);
         let fingerprint = if large { web::block(finish).await.map_err(Problem::internal)? } else { finish() };
         Ok(Self { id: Digest(Sha256::digest(&caller_and_key).into()), caller_and_key, fingerprint })
     }
 }
 
-/// Returns the parts of a form with their names, in order; `None` if the body is not a readable form.
-async fn form_parts(headers: &HeaderMap, body: &Bytes) -> Option<Bytes> {
-    let is_form = |kind: &HeaderValue| kind.as_bytes().to_ascii_lowercase().starts_with(b"multipart/form-data");
-    headers.get(CONTENT_TYPE).filter(|kind| is_form(kind))?;
-    let mut parts = Multipart::new(headers, stream::once(ready(Ok::<_, PayloadError>(body.clone()))));
-    let mut fields = Vec::new();
+/// Adds a text with its length, so that texts cannot run into each other.
+fn chain_text(hash: Sha256, text: &[u8]) -> Sha256 {
+    hash.chain_update((text.len() as u64).to_le_bytes()).chain_update(text)
+}
 
-    while let Some(part) = parts.next().await {
-        let mut part = part.ok()?;
-        let name = part.name().unwrap_or_default().to_owned();
-        let mut value = Vec::new();
-        while let Some(chunk) = part.next().await {
-            value.extend_from_slice(&chunk.ok()?);
+/// Returns the fingerprint of a request; `head` is the hash of what comes before its content type. Blocks.
+fn fingerprint_of(head: &Sha256, content_type: Option<&HeaderValue>, body: &Bytes) -> Digest {
+    // Clients choose a new boundary for each request, so hash the parts only.
+    let form = content_type.filter(|_| form::is_form(content_type));
+    let hash = form.and_then(|kind| hash_form(chain_text(head.clone(), b"multipart/form-data"), kind, body));
+    let hash_whole = || chain_text(head.clone(), content_type.map_or(b"", HeaderValue::as_bytes)).chain_update(body);
+    Digest(hash.unwrap_or_else(hash_whole).finalize().into())
+}
+
+/// Adds the names and values of a form, each with its length; `None` if the form is unreadable. The form is read twice,
+/// because a length precedes its value: a copy of the values would need as much memory as the body.
+fn hash_form(mut hash: Sha256, content_type: &HeaderValue, body: &Bytes) -> Option<Sha256> {
+    let mut lengths: Vec<u64> = Vec::new();
+    visit_form(content_type, body, |piece| match piece {
+        FormPiece::Name(_) => lengths.push(0),
+        FormPiece::Value(bytes) => {
+            lengths.iter_mut().last().into_iter().for_each(|length| *length += bytes.len() as u64)
         }
-        for text in [name.as_bytes(), &value] {
-            fields.extend_from_slice(&(text.len() as u64).to_le_bytes());
-            fields.extend_from_slice(text);
+    })?;
+
+    let mut lengths = lengths.into_iter();
+    visit_form(content_type, body, |piece| match piece {
+        FormPiece::Name(name) => {
+            hash.update((name.len() as u64).to_le_bytes());
+            hash.update(name);
+            hash.update(lengths.next().unwrap_or(0).to_le_bytes());
         }
-    }
-    Some(fields.into())
+        FormPiece::Value(bytes) => hash.update(bytes),
+    })?;
+    Some(hash)
+}
+
+/// Piece of a form.
+enum FormPiece<'p> {
+    /// Begins a part.
+    Name(&'p str),
+    /// Continues the value of the part.
+    Value(&'p [u8]),
+}
+
+/// Visits the pieces of a form in order; `None` if the form is unreadable.
+fn visit_form(content_type: &HeaderValue, body: &Bytes, mut visit: impl FnMut(FormPiece<'_>)) -> Option<()> {
+    let read = async |mut parts: Multipart| {
+        while let Some(part) = parts.next().await {
+            let mut part = part.map_err(|error| malformed_form(&error))?;
+            visit(FormPiece::Name(part.name().unwrap_or_default()));
+            while let Some(chunk) = part.next().await {
+                visit(FormPiece::Value(&chunk.map_err(|error| malformed_form(&error))?));
+            }
+        }
+        Ok(())
+    };
+    form::read_in_memory(content_type, body, read).ok()
 }
 
 #[cfg(test)]
@@ -161,6 +189,11 @@ mod tests {
         };
         let first = fingerprint_of("x", &[("prompt", "calm"), ("duration", "2")]).await;
         assert_eq!(fingerprint_of("y", &[("prompt", "calm"), ("duration", "2")]).await, first);
+        // Stored fingerprints keep their meaning: the length and text of each name and value.
+        let texts = ["POST", "/a", "", "multipart/form-data", "prompt", "calm", "duration", "2"];
+        let hash = texts.iter().fold(Sha256::new(), |hash, text| chain_text(hash, text.as_bytes()));
+        assert_eq!(first, Digest(hash.finalize().into()));
+
         for other in [
             &[("prompt", "calm"), ("duration", "3")][..],
             &[("prompt", "calm")],

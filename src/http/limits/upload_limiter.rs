@@ -1,4 +1,4 @@
-//! Limits of concurrent archive uploads, so that no account blocks the others.
+//! Limits of concurrent uploads, of archives and of input files, so that no account blocks the others.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,18 +13,19 @@ use crate::http::response::error::{Code, Problem};
 use crate::media::archive::store::ArchiveStore;
 use crate::quota::Account;
 
-/// Maximum number of concurrent uploads.
+/// Maximum number of concurrent uploads of each kind.
 const UPLOADS_MAX: usize = 32;
-/// Maximum number of concurrent uploads of one account.
+/// Maximum number of concurrent uploads of each kind of one account.
 const UPLOADS_PER_ACCOUNT: usize = 4;
 /// Maximum number of archives unpacked concurrently.
 const CHECKS_MAX: u64 = 2;
 /// Maximum number of archives of one account unpacked concurrently.
 const CHECKS_PER_ACCOUNT: u64 = 1;
 
-/// Limiter of archive uploads.
+/// Limiter of uploads. Input files have slots of their own, because they may take four times as long as archives.
 pub struct UploadLimiter {
-    account_pool: AccountPool,
+    archives: AccountPool,
+    files: AccountPool,
     checks: FairSemaphore<Account>,
     /// Versions with an upload in progress.
     in_progress: Arc<Mutex<HashSet<VersionId>>>,
@@ -40,8 +41,10 @@ struct PendingRecordings {
 
 impl Default for UploadLimiter {
     fn default() -> Self {
+        let pool = |noun| AccountPool::with_share(UPLOADS_MAX, UPLOADS_PER_ACCOUNT, Code::TooManyTransfers, noun);
         Self {
-            account_pool: AccountPool::with_share(UPLOADS_MAX, UPLOADS_PER_ACCOUNT, Code::TooManyTransfers, "uploads"),
+            archives: pool("uploads"),
+            files: pool("uploads of files"),
             checks: FairSemaphore::with_share(CHECKS_MAX, CHECKS_PER_ACCOUNT),
             in_progress: Arc::default(),
             recordings: Arc::default(),
@@ -50,19 +53,19 @@ impl Default for UploadLimiter {
 }
 
 impl UploadLimiter {
-    /// Begins an upload, which ends when the [`ActiveUpload`] is dropped.
+    /// Begins the upload of an archive, which ends when the [`ActiveUpload`] is dropped.
     ///
     /// # Errors
     /// 409 if another upload for the version is in progress; 429 if the account has too many; 503 if there are too many
     /// in total.
-    pub fn start(&self, version: VersionId, account: Account) -> Result<ActiveUpload, Problem> {
+    pub fn start_archive(&self, version: VersionId, account: Account) -> Result<ActiveUpload, Problem> {
         let mut in_progress = self.in_progress.lock();
         if in_progress.contains(&version) {
             let detail = "another upload for this version is in progress; retry when it has ended";
             return Err(Problem::new(Code::Conflict, detail).retry_after(5));
         }
 
-        let permit = self.account_pool.try_acquire(account)?;
+        let permit = self.archives.try_acquire(account)?;
         in_progress.insert(version);
         Ok(ActiveUpload { in_progress: Arc::clone(&self.in_progress), version, _permit: permit })
     }
@@ -70,9 +73,9 @@ impl UploadLimiter {
     /// Begins the upload of an input file, which ends when the permit is dropped.
     ///
     /// # Errors
-    /// As [`UploadLimiter::start`], except the 409.
+    /// As [`UploadLimiter::start_archive`], except the 409.
     pub fn start_file(&self, account: Account) -> Result<PoolPermit, Problem> {
-        self.account_pool.try_acquire(account)
+        self.files.try_acquire(account)
     }
 
     /// Protects files with this digest from removal until the recording has ended. Call it before the file gets its
@@ -141,7 +144,7 @@ mod tests {
     use uuid::Uuid;
 
     fn start(uploads: &UploadLimiter, user: u128, version: u128) -> Result<ActiveUpload, Problem> {
-        uploads.start(VersionId(Uuid::from_u128(version)), Account::User(UserId(Uuid::from_u128(user))))
+        uploads.start_archive(VersionId(Uuid::from_u128(version)), Account::User(UserId(Uuid::from_u128(user))))
     }
 
     fn refusal(uploads: &UploadLimiter, user: u128, version: u128) -> Option<Code> {
@@ -160,6 +163,16 @@ mod tests {
         assert_eq!(refusal(&uploads, 1, 5), None);
         drop(active);
         assert!(uploads.in_progress.lock().is_empty());
+    }
+
+    #[test]
+    fn files_and_archives_do_not_share_slots() {
+        let uploads = UploadLimiter::default();
+        let start_file = |user: u128| uploads.start_file(Account::User(UserId(Uuid::from_u128(user))));
+        let _files: Vec<_> = (0..32).map(|number| start_file(number / 4).ok().unwrap()).collect();
+        assert_eq!(start_file(0).err().map(|problem| problem.code()), Some(Code::TooManyTransfers));
+        assert_eq!(start_file(99).err().map(|problem| problem.code()), Some(Code::Overloaded));
+        assert_eq!(refusal(&uploads, 0, 1), None);
     }
 
     #[tokio::test]

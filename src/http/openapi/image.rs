@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::operation::{Operation, operation};
+use super::parameter::query_parameter;
 use super::schema::{
     HasSchema, SchemaField, UrlSchema, array, component_ref, field, field_with_schema, response_object,
 };
@@ -74,6 +75,11 @@ fn result() -> Operation {
             "Returns a result file. Its content never changes, and ranges are supported. Files are deleted some time \
              after the end of their task (`expires_at` of the task) and are a 404 from then on.",
         )
+        .query([query_parameter(
+            "signature",
+            "Part of the URLs of input videos that vendors get. Without a valid one, only results are found.",
+            &json!({"type": "string"}),
+        )])
         .file_response("The file: a picture or a video.", "*/*", &[])
         .error(Code::TooManyTransfers, "the account has reached its limit of concurrent downloads")
 }

@@ -16,6 +16,7 @@ use super::route::{allowed_callers, describe_body_limit, security_requirements};
 use super::schema::component_ref;
 use crate::domain::policy::{Action, CallerRole};
 use crate::http::limits::rate_limit::RateClass;
+use crate::http::request::body::json_shape::PICTURE_MARK;
 use crate::http::request::json_object::JsonObject;
 use crate::http::response::error::Code;
 use crate::http::routes::RouteInfo;
@@ -31,7 +32,7 @@ pub struct Operation {
     parameters: Vec<ParameterObject>,
     body: Option<Value>,
     /// Schemas of the body by component name.
-    pub components: Vec<(&'static str, Value)>,
+    pub components: Vec<(String, Value)>,
     is_streamed: bool,
     /// Operation-specific request headers, by component name.
     request_headers: Vec<&'static str>,
@@ -91,14 +92,17 @@ impl Operation {
     /// Sets a JSON body, with an example.
     #[must_use]
     pub fn json_object<T: JsonObject>(mut self, example: &Value) -> Self {
-        self.components.push((T::NAME, T::schema()));
+        self.components.push((T::NAME.to_owned(), T::schema()));
         self.json_body(T::NAME, example)
     }
 
-    /// Sets a JSON body that can also be sent as a form, with an example.
+    /// Sets a JSON body that can also be sent as a form with its pictures as files, with an example.
     #[must_use]
-    pub fn json_or_form<T: JsonObject>(self, example: &Value) -> Self {
-        self.json_object::<T>(example).or_form(&component_ref(T::NAME))
+    pub fn json_or_form<T: JsonObject>(mut self, example: &Value) -> Self {
+        let name = T::NAME.replace("Body", "Form");
+        let reference = component_ref(&name);
+        self.components.push((name, form_schema(T::schema())));
+        self.json_object::<T>(example).or_form(&reference)
     }
 
     /// Limits `images` of the JSON body to the setting of the service.
@@ -395,6 +399,23 @@ pub fn header_ref(component: &str) -> Value {
 /// Parameter names of a path.
 fn path_parameter_names(path: &str) -> impl Iterator<Item = &str> {
     path.split('{').skip(1).filter_map(|rest| rest.split('}').next())
+}
+
+/// Returns the schema of a form with the fields of a JSON body. Fields that are pictures, or lists of them, are files;
+/// pictures inside of an object stay base64.
+fn form_schema(mut body: Value) -> Value {
+    for field in body["properties"].as_object_mut().into_iter().flat_map(Map::values_mut) {
+        mark_file(field);
+    }
+    body
+}
+
+fn mark_file(schema: &mut Value) {
+    if schema[PICTURE_MARK] == true {
+        schema["format"] = "binary".into();
+    }
+    schema.get_mut("items").into_iter().for_each(mark_file);
+    schema.get_mut("anyOf").and_then(Value::as_array_mut).into_iter().flatten().for_each(mark_file);
 }
 
 #[cfg(test)]

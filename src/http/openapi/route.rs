@@ -45,19 +45,17 @@ const FORM: &str =
 
 /// Returns a sentence with the body limits, to be appended to a description.
 pub fn describe_body_limit(limit: BodyLimit) -> String {
-    let size = match limit.bytes() {
-        0 => return String::new(),
-        bytes if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
-        bytes => format!("{} KiB", bytes >> 10),
-    };
-    let shape = match limit {
-        BodyLimit::Json | BodyLimit::Images => {
-            format!(", at most {DEPTH_MAX} levels of nesting and {ELEMENTS_MAX} elements")
+    let size = limit.size_text();
+    let shape = format!("at most {DEPTH_MAX} levels of nesting and {ELEMENTS_MAX} elements");
+    match limit {
+        BodyLimit::None => String::new(),
+        BodyLimit::Json => format!(" Body limit: {size}, {shape}."),
+        BodyLimit::Images => format!(" Body limit: {size}, {shape}.{FORM}"),
+        BodyLimit::InputForm => {
+            format!(" Body limit: {size} as a form; as JSON {}, {shape}.", BodyLimit::Json.size_text())
         }
-        _ => String::new(),
-    };
-    let form = if limit.takes_form() { FORM } else { "" };
-    format!(" Body limit: {size}{shape}.{form}")
+        BodyLimit::Archive | BodyLimit::Form | BodyLimit::InputFile => format!(" Body limit: {size}."),
+    }
 }
 
 #[cfg(test)]
@@ -81,13 +79,15 @@ mod tests {
 
     #[test]
     fn documented_body_limits_match_the_routes() {
-        let [none, json, images, archive, form] =
-            [BodyLimit::None, BodyLimit::Json, BodyLimit::Images, BodyLimit::Archive, BodyLimit::Form]
-                .map(describe_body_limit);
+        let [none, json, images, archive, form, file, file_form] = BodyLimit::ALL.map(describe_body_limit);
         assert_eq!(none, "");
         assert_eq!(json, " Body limit: 2 MiB, at most 64 levels of nesting and 100000 elements.");
         assert!(images.starts_with(" Body limit: 70 MiB, at most"));
         assert_eq!(archive, " Body limit: 100 MiB.");
         assert_eq!(form, " Body limit: 256 KiB.");
+        assert_eq!(file, " Body limit: 512 MiB.");
+        let expected =
+            " Body limit: 512 MiB as a form; as JSON 2 MiB, at most 64 levels of nesting and 100000 elements.";
+        assert_eq!(file_form, expected);
     }
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use self::body_budget::BodyCharge;
 use self::json_shape::{BodyParseError, JsonShape};
 use crate::http::request::body_chunks::BodyChunks;
+use crate::http::request::form;
 use crate::http::response::error::{Code, Problem};
 use crate::media::uploaded_files::UPLOADED_BYTES_MAX;
 use crate::quota::Account;
@@ -51,6 +52,20 @@ pub enum BodyLimit {
 }
 
 impl BodyLimit {
+    /// All limits.
+    #[cfg(test)]
+    pub const ALL: [Self; 7] =
+        [Self::None, Self::Json, Self::Images, Self::Archive, Self::Form, Self::InputFile, Self::InputForm];
+
+    /// Returns the maximum size as text, such as `2 MiB`.
+    #[must_use]
+    pub fn size_text(self) -> String {
+        match self.bytes() {
+            bytes if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
+            bytes => format!("{} KiB", bytes >> 10),
+        }
+    }
+
     /// Returns the maximum size in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
@@ -156,7 +171,7 @@ impl RequestBody {
         let (value, value_bytes) = if let Some(content_type) = form {
             form_body::parse(&content_type, &bytes, shape, &mut charge)?
         } else {
-            check_json_complexity(&bytes)?;
+            JsonComplexity::default().add(&bytes)?;
             parse(&bytes, shape, &mut charge)?
         };
 
@@ -178,9 +193,10 @@ pub async fn receive(
     BodySpec { limit, shape }: BodySpec,
     (budget, account): (&BodyBudget, Account),
 ) -> Result<RequestBody, Problem> {
-    let form = headers.get(CONTENT_TYPE).filter(|_| limit.takes_form() && is_form(headers)).cloned();
+    let content_type = headers.get(CONTENT_TYPE);
+    let form = content_type.filter(|_| limit.takes_form() && form::is_form(content_type)).cloned();
     if limit == BodyLimit::Form {
-        check_form_type(headers)?;
+        check_form_type(headers, limit)?;
     } else if form.is_none() {
         check_json_type(headers)
             .map_err(|problem| if limit.takes_form() { neither_json_nor_form() } else { problem })?;
@@ -222,46 +238,39 @@ fn neither_json_nor_form() -> Problem {
     Problem::new(Code::UnsupportedMedia, "the body must be application/json in UTF-8, or multipart/form-data")
 }
 
-/// Checks for `multipart/form-data` on a route that also accepts JSON, which is handled elsewhere.
+/// Checks for `multipart/form-data`.
 ///
 /// # Errors
-/// 415.
-pub fn require_form(headers: &HeaderMap) -> Result<(), Problem> {
-    if is_form(headers) { Ok(()) } else { Err(neither_json_nor_form()) }
-}
-
-/// Checks for `multipart/form-data`.
-fn check_form_type(headers: &HeaderMap) -> Result<(), Problem> {
-    if is_form(headers) {
-        return Ok(());
+/// 415; it also names JSON if the route accepts it.
+pub fn check_form_type(headers: &HeaderMap, limit: BodyLimit) -> Result<(), Problem> {
+    match limit {
+        _ if form::is_form(headers.get(CONTENT_TYPE)) => Ok(()),
+        BodyLimit::Form => Err(Problem::new(Code::UnsupportedMedia, "the body must be multipart/form-data")),
+        _ => Err(neither_json_nor_form()),
     }
-    Err(Problem::new(Code::UnsupportedMedia, "the body must be multipart/form-data"))
 }
 
-/// Returns `true` if the body is `multipart/form-data`.
-fn is_form(headers: &HeaderMap) -> bool {
-    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("multipart/form-data")
+/// Complexity of the JSON texts of a body. Rejects those that would need much more memory than their size once parsed.
+#[derive(Default)]
+struct JsonComplexity {
+    elements: usize,
 }
 
-/// Returns the error for an unreadable form.
-pub fn malformed_form(reason: &dyn std::fmt::Display) -> Problem {
-    Problem::new(Code::MalformedBody, format!("the body is not a valid form: {reason}"))
-}
+impl JsonComplexity {
+    /// Adds a text.
+    fn add(&mut self, bytes: &[u8]) -> Result<(), Problem> {
+        let malformed = |detail: String| Err(Problem::new(Code::MalformedBody, detail));
+        let (depth, elements) = measure_json(bytes);
+        self.elements += elements;
 
-/// Rejects bodies that would need much more memory than their size once parsed.
-fn check_json_complexity(bytes: &[u8]) -> Result<(), Problem> {
-    let malformed = |detail: String| Err(Problem::new(Code::MalformedBody, detail));
-    let (depth, elements) = measure_json(bytes);
-
-    if depth > DEPTH_MAX {
-        return malformed(format!("the body is nested deeper than {DEPTH_MAX} levels"));
+        if depth > DEPTH_MAX {
+            return malformed(format!("the body is nested deeper than {DEPTH_MAX} levels"));
+        }
+        if self.elements > ELEMENTS_MAX {
+            return malformed(format!("the body has more than {ELEMENTS_MAX} elements"));
+        }
+        Ok(())
     }
-    if elements > ELEMENTS_MAX {
-        return malformed(format!("the body has more than {ELEMENTS_MAX} elements"));
-    }
-    Ok(())
 }
 
 fn parse(bytes: &[u8], shape: &JsonShape, charge: &mut BodyCharge) -> Result<(Value, usize), Problem> {
@@ -318,14 +327,10 @@ mod tests {
 
     #[test]
     fn the_documented_body_limits_are_current() {
-        let format_limit = |limit: BodyLimit| match limit.bytes() {
-            bytes if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
-            bytes => format!("{} KiB", bytes >> 10),
-        };
         let page = include_str!("../../../docs/errors.md").split("## `payload_too_large`").nth(1).unwrap();
         let section = page.split("\n## ").next().unwrap();
-        for limit in [BodyLimit::Json, BodyLimit::Images, BodyLimit::Archive, BodyLimit::Form] {
-            assert!(section.contains(&format!("| {}", format_limit(limit))), "{limit:?}: {section}");
+        for limit in BodyLimit::ALL.into_iter().filter(|limit| *limit != BodyLimit::None) {
+            assert!(section.contains(&format!("| {}", limit.size_text())), "{limit:?}: {section}");
         }
     }
 

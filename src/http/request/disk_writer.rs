@@ -7,7 +7,7 @@ use std::io;
 
 use actix_web::web::BytesMut;
 
-use crate::disk_space::{DiskSpace, SpaceClaim};
+use crate::disk_space::{DataDirPart, DiskSpace, SpaceClaim};
 use crate::http::pipeline::RequestContext;
 use crate::http::response::error::Problem;
 use crate::media::incoming_file::IncomingFile;
@@ -17,9 +17,11 @@ use crate::quota::Account;
 /// Size of a write to disk, in bytes.
 const WRITE_BYTES: usize = 256 * 1024;
 
-/// Purposes of the disk space of an upload, for error messages.
+/// Place of an upload, and the purposes of its disk space for error messages.
 #[derive(Debug, Clone, Copy)]
 pub struct UploadPurpose {
+    /// Part of the data directory that the file is written to.
+    pub part: DataDirPart,
     /// For an upload of announced length.
     pub whole: &'static str,
     /// For an upload that turns out to be longer.
@@ -53,8 +55,9 @@ impl<'c> DiskWriter<'c> {
         let space = &call.services().space;
         call.charge_bytes(account, announced.unwrap_or(0))?;
         let label = if announced.is_some() { purpose.whole } else { purpose.rest };
-        let reservation = space.claim(label, announced.unwrap_or(0) as u64).map_err(Problem::disk_full)?;
-        let file = Some(write_in_background(&call.shared().archive_writers, space, create).await?);
+        let reservation =
+            space.claim(purpose.part, label, announced.unwrap_or(0) as u64).map_err(Problem::disk_full)?;
+        let file = Some(write_in_background(&call.shared().upload_writers, space, create).await?);
         let buffer = BytesMut::with_capacity(WRITE_BYTES);
         Ok(Self { call, account, is_charged: announced.is_some(), reservation, buffer, file })
     }
@@ -89,7 +92,7 @@ impl<'c> DiskWriter<'c> {
         let mut file = self.file.take().ok_or_else(lost_file)?;
         let write = move || file.write(&bytes).map(|()| file);
         let space = &self.call.services().space;
-        self.file = Some(write_in_background(&self.call.shared().archive_writers, space, write).await?);
+        self.file = Some(write_in_background(&self.call.shared().upload_writers, space, write).await?);
         Ok(())
     }
 }

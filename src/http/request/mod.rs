@@ -6,6 +6,7 @@ pub(super) mod body_chunks;
 pub(super) mod conditional;
 pub(super) mod disk_writer;
 pub(super) mod fields;
+pub(super) mod form;
 pub(super) mod json_object;
 pub(super) mod json_value;
 pub(super) mod prefer_wait;

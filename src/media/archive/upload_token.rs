@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use hmac::{Hmac, Mac};
 use sha2::{Digest as _, Sha256};
-use uuid::Uuid;
+use uuid::{Builder, Uuid};
 
 use crate::data_dir::{read_private, to_help, write_private};
 use crate::domain::ids::{TokenId, UserId, VersionId};
@@ -131,6 +131,27 @@ impl UploadKey {
         Some(bytes)
     }
 
+    /// Returns a signature of `bytes`, as text that is safe for a URL. It is invalid in every other context.
+    #[must_use]
+    pub fn sign(&self, context: &[u8], bytes: &[u8]) -> String {
+        URL_SAFE_NO_PAD.encode(self.mac(context, bytes).finalize().into_bytes())
+    }
+
+    /// Returns `true` if [`UploadKey::sign`] returned this signature for the bytes.
+    #[must_use]
+    pub fn has_signed(&self, context: &[u8], bytes: &[u8], signature: &str) -> bool {
+        let signature = URL_SAFE_NO_PAD.decode(signature);
+        signature.is_ok_and(|signature| self.mac(context, bytes).verify_slice(&signature).is_ok())
+    }
+
+    /// Derives an id from `bytes` that cannot be guessed without the key. The same bytes have the same id.
+    #[must_use]
+    pub fn derive_id(&self, context: &[u8], bytes: &[u8]) -> Uuid {
+        let mut id = [0; 16];
+        id.copy_from_slice(&self.mac(context, bytes).finalize().into_bytes()[..16]);
+        Builder::from_random_bytes(id).into_uuid()
+    }
+
     /// Verifies a link and returns its permission.
     ///
     /// # Errors
@@ -216,6 +237,25 @@ mod tests {
             assert!(bad == token || key.verify_token(bad, NOW) == Err(UploadTokenError::Invalid), "{bad}");
         }
         assert_eq!(UploadKey([8; 32]).verify_token(&token, NOW), Err(UploadTokenError::Invalid));
+    }
+
+    #[test]
+    fn signatures_and_ids_depend_on_key_context_and_bytes() {
+        let key = UploadKey([7; 32]);
+        let signature = key.sign(b"a", b"bytes");
+        assert!(key.has_signed(b"a", b"bytes", &signature));
+        let id = key.derive_id(b"a", b"bytes");
+        assert_eq!(key.derive_id(b"a", b"bytes"), id);
+
+        for (key, context, bytes) in
+            [(UploadKey([8; 32]), b"a", b"bytes"), (key.clone(), b"b", b"bytes"), (key.clone(), b"a", b"other")]
+        {
+            assert!(!key.has_signed(context, bytes, &signature));
+            assert_ne!(key.derive_id(context, bytes), id);
+        }
+        for bad in ["", "AAAA", &signature[1..], &format!("{signature}A")] {
+            assert!(!key.has_signed(b"a", b"bytes", bad), "{bad}");
+        }
     }
 
     #[test]

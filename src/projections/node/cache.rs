@@ -3,18 +3,21 @@
 use std::hash::{BuildHasher, Hash, RandomState};
 
 use parking_lot::Mutex;
-use quick_cache::sync::Cache;
-use quick_cache::{Equivalent, Weighter};
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{Equivalent, OptionsBuilder, Weighter};
 
 /// Assumed average weight of an entry, from which the cache derives its initial size.
 const TYPICAL_WEIGHT: u64 = 4096;
+/// Number of shards with a lock each. A value heavier than a shard's part of the total weight is not kept, so there are
+/// few, independently of the number of cores.
+const SHARDS: usize = 4;
 /// Number of recently requested keys to remember.
 const RECENT_KEYS: usize = 256;
 
 /// Values by key, each with the generation for which it was made. A value of an older generation is replaced at its
 /// next use, or evicted.
 pub struct GenerationCache<K, V> {
-    values: Cache<K, GenerationalValue<V>, StoredWeight>,
+    values: Cache<K, GenerationalValue<V>, StoredWeight, RandomState>,
     weight_max: u64,
 }
 
@@ -39,7 +42,15 @@ impl<K: Hash + Eq, V: Clone> GenerationCache<K, V> {
     #[must_use]
     pub fn new(weight_max: u64) -> Self {
         let typical_count = usize::try_from(weight_max / TYPICAL_WEIGHT).unwrap_or(usize::MAX);
-        Self { values: Cache::with_weighter(typical_count, weight_max, StoredWeight), weight_max }
+        let options = OptionsBuilder::new()
+            .shards(SHARDS)
+            .estimated_items_capacity(typical_count)
+            .weight_capacity(weight_max)
+            .build()
+            .expect("both capacities are given");
+        let hasher = RandomState::new();
+        let values = Cache::with_options(options, StoredWeight, hasher, DefaultLifecycle::default());
+        Self { values, weight_max }
     }
 
     /// Returns the value of a key if its generation matches.
@@ -110,6 +121,15 @@ mod tests {
         }
         let cached_count = (0..10_000).filter(|key| cache.get(key, 1) == Some(*key)).count();
         assert!((500..=1048).contains(&cached_count), "{cached_count}");
+    }
+
+    #[test]
+    fn a_large_value_is_kept() {
+        let cache = GenerationCache::new(8 << 20);
+        for key in 0..4 {
+            cache.insert(key, 1, key, 1 << 20);
+            assert_eq!(cache.get(&key, 1), Some(key));
+        }
     }
 
     #[test]

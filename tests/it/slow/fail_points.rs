@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::slow::crash::check::{ReportedStatuses, verify, verify_log};
 use crate::slow::crash::load::{AcknowledgedWrites, write_until_killed};
+use crate::support::form::form_of_bytes;
 use crate::support::process::{Process, TOKEN, faulty_service, with_snapshots};
 use crate::support::receiver::Receiver;
 use crate::support::zip::valid_archive;
@@ -31,6 +32,8 @@ const REACHED_WITHIN: Duration = Duration::from_mins(1);
 /// Name of the file whose presence starts the count of passes.
 const ARMED: &str = "armed";
 const PUBLISHER: &str = "/publishers/archivist";
+/// Input files uploaded before each kill: with all kills below the limit of an account, 1000.
+const INPUTS_PER_ROUND: u32 = 20;
 
 /// Steps of the first start.
 const FIRST: &[CommitStep] = &[
@@ -87,7 +90,7 @@ async fn a_kill_after_any_step_loses_nothing() {
     let rounds: u64 = std::env::var("CRASH_STEPS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let data = tempfile::tempdir().unwrap();
     let receiver = Receiver::start().await;
-    let (acknowledged, archives) = (Arc::new(Mutex::new(AcknowledgedWrites::default())), Arc::default());
+    let (acknowledged, files) = (Arc::new(Mutex::new(AcknowledgedWrites::default())), AcknowledgedFiles::default());
     let mut rng = StdRng::seed_from_u64(0x57E9);
     let (mut reached_steps, mut iteration) = (BTreeSet::new(), 0_u64);
     // The first start's own writes are not under test here.
@@ -123,7 +126,7 @@ async fn a_kill_after_any_step_loses_nothing() {
             verify(&service, &so_far).await;
             // When it is killed after this step, under load or while it stops
             std::fs::write(&armed, "").unwrap();
-            let load = load(&service, iteration, &acknowledged, &archives, &receiver);
+            let load = load(&service, iteration, &acknowledged, &files, &receiver);
             if LAST.contains(&step) {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 assert_it_ended_itself(service.terminate().0, step);
@@ -148,8 +151,10 @@ async fn a_kill_after_any_step_loses_nothing() {
     let service = Process::start(data.path());
     let so_far = acknowledged.lock().clone();
     verify(&service, &so_far).await;
-    verify_archives(&service, &archives).await;
-    assert!(!so_far.tasks.is_empty() && !archives.lock().is_empty(), "the test shows nothing");
+    verify_archives(&service, &files.archives).await;
+    verify_inputs(&service, &files.inputs).await;
+    let is_empty = so_far.tasks.is_empty() || files.archives.lock().is_empty() || files.inputs.lock().is_empty();
+    assert!(!is_empty, "the test shows nothing");
     let received = receiver
         .wait_until(|received| {
             ReportedStatuses::from_callbacks(received).all_ended(so_far.tasks.iter().map(|(_, id)| id))
@@ -169,12 +174,21 @@ fn may_be_rare(step: CommitStep) -> bool {
     step >= CommitStep::HeadSynced
 }
 
+/// Files whose upload was acknowledged.
+#[derive(Clone, Default)]
+struct AcknowledgedFiles {
+    /// Version numbers.
+    archives: Arc<Mutex<Vec<String>>>,
+    /// Paths of input files, with the widths of the pictures.
+    inputs: Arc<Mutex<Vec<(String, u32)>>>,
+}
+
 /// Starts clients that run until the service stops answering.
 fn load(
     service: &Process,
     round: u64,
     acknowledged: &Arc<Mutex<AcknowledgedWrites>>,
-    archives: &Arc<Mutex<Vec<String>>>,
+    files: &AcknowledgedFiles,
     receiver: &Receiver,
 ) -> Vec<tokio::task::JoinHandle<()>> {
     let (base, webhook) = (service.url(""), receiver.url("/hook"));
@@ -182,10 +196,12 @@ fn load(
         let (base, acknowledged, webhook) = (base.clone(), acknowledged.clone(), webhook.clone());
         actix_web::rt::spawn(async move { write_until_killed(base, writer, round, &acknowledged, &webhook).await })
     });
-    let (archives, uploads, pictures) = (archives.clone(), base.clone(), base.clone());
+    let (archives, uploads, pictures) = (files.archives.clone(), base.clone(), base.clone());
+    let (inputs, input_base) = (files.inputs.clone(), base.clone());
     let uploading = actix_web::rt::spawn(async move { upload_until_killed(&uploads, round, &archives).await });
     let submitting = actix_web::rt::spawn(async move { submit_until_killed(&pictures).await });
-    writers.chain([uploading, submitting]).collect()
+    let sending = actix_web::rt::spawn(async move { upload_inputs_until_killed(&input_base, &inputs).await });
+    writers.chain([uploading, submitting, sending]).collect()
 }
 
 async fn send(method: Method, url: &str, body: &Value) -> Option<Value> {
@@ -230,6 +246,28 @@ async fn submit_until_killed(base: &str) {
         if send(Method::POST, &format!("{base}/proxy/imagevendor/v1/ai/image-upscaler"), &body).await.is_none() {
             return;
         }
+    }
+}
+
+/// Uploads input files, few enough for the limit of an account; records those whose upload was acknowledged.
+async fn upload_inputs_until_killed(base: &str, inputs: &Mutex<Vec<(String, u32)>>) {
+    for width in 1..=INPUTS_PER_ROUND {
+        let request = client().post(format!("{base}/files")).bearer_auth(TOKEN);
+        let sent = form_of_bytes(request, &[("file", &picture::png(width, 8))]).send().await;
+        let Ok(response) = sent else { return };
+        let status = response.status();
+        let Ok(stored) = response.json::<Value>().await else { return };
+        assert_eq!(status, 200, "{stored}");
+        inputs.lock().push((format!("/files/{}", stored["id"].as_str().expect("an id")), width));
+    }
+}
+
+async fn verify_inputs(service: &Process, inputs: &Mutex<Vec<(String, u32)>>) {
+    let inputs = inputs.lock().clone();
+    for (path, width) in inputs {
+        let response = client().get(service.url(&path)).send().await.unwrap();
+        assert_eq!(response.status(), 200, "the input file was acknowledged and is lost");
+        assert_eq!(response.bytes().await.unwrap(), picture::png(width, 8));
     }
 }
 

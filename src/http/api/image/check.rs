@@ -1,36 +1,29 @@
 //! Checks of an image submission: fields first, then pictures; stores the pictures once all checks pass.
 
-use std::cell::Cell;
-
 use serde_json::Value;
 
 use super::jobs::{ImageBody, ParsedImageSubmission};
 use crate::disk_space::DiskSpace;
 use crate::domain::ids::TaskId;
-use crate::domain::image::{ImageJob, ImageWork, PictureSource, UpscaleJob};
+use crate::domain::image::{ImageJob, ImageWork, UpscaleJob};
 use crate::domain::task::TaskKind;
-use crate::domain::value::{CallbackUrl, InvalidValue};
+use crate::domain::value::CallbackUrl;
 use crate::domain::video::Credits;
 use crate::http::api::input_file::InputFiles;
+use crate::http::api::submitted_picture::{CheckedPicture, LoadedPicture, PictureChecker};
 use crate::http::request::fields::{self, Fields};
 use crate::http::response::error::Problem;
-use crate::media::decoders::{PictureDecodeError, PictureDecoders, read_picture_info};
+use crate::media::decoders::{PictureDecoders, read_picture_info};
 use crate::media::input::{PictureInfo, PictureInput};
-use crate::media::store::{MediaArea, MediaStore};
+use crate::media::store::MediaStore;
 
 /// Submission that passed all checks; nothing is stored yet.
 pub(super) struct CheckedImageSubmission {
     job: ImageJob,
-    image: CheckedImageInput,
-    reference: Option<CheckedImageInput>,
+    image: CheckedPicture,
+    reference: Option<CheckedPicture>,
     is_random: bool,
     webhook: Option<CallbackUrl>,
-}
-
-/// Checked picture, or the URL of one still to be fetched.
-enum CheckedImageInput {
-    Inline { bytes: Vec<u8>, info: PictureInfo },
-    Remote(CallbackUrl),
 }
 
 /// Checks the fields, then the pictures. The main picture is decoded only if its result would be small enough. Blocks.
@@ -39,16 +32,14 @@ pub(super) fn check<T: ImageBody>(
     decoders: &PictureDecoders,
     files: &InputFiles,
 ) -> Result<CheckedImageSubmission, Problem> {
-    let is_busy = Cell::new(false);
-    let inspect = |bytes: &[u8]| inspect(decoders, bytes, &is_busy);
+    let checker = PictureChecker::new(decoders, files);
     let checked = fields::read(body, |fields| {
         let submission = T::read_fields(fields)?.into_submission(fields);
         let ParsedImageSubmission { job, image, reference, is_random, webhook } = submission;
         let reference =
-            reference.map(|(field, picture)| check_picture(fields, field, picture, files, inspect, |_, _| Some(())));
-        let image = check_picture(fields, "image", image?, files, inspect, |fields, measured| {
-            check_output(fields, &job, measured)
-        })?;
+            reference.map(|(field, picture)| check_picture(fields, field, picture, &checker, |_, _| Some(())));
+        let image =
+            check_picture(fields, "image", image?, &checker, |fields, measured| check_output(fields, &job, measured))?;
 
         // An invalid picture was reported already.
         let reference = match reference {
@@ -58,23 +49,7 @@ pub(super) fn check<T: ImageBody>(
 
         Some(CheckedImageSubmission { job, image, reference, is_random, webhook })
     });
-    if is_busy.get() { Err(Problem::overloaded()) } else { checked }
-}
-
-/// Decodes a picture. If the memory for that is exhausted, `is_busy` is set and the client may retry the whole
-/// submission.
-pub(in crate::http) fn inspect(
-    decoders: &PictureDecoders,
-    bytes: &[u8],
-    is_busy: &Cell<bool>,
-) -> Result<PictureInfo, InvalidValue> {
-    decoders.inspect(bytes).map_err(|error| match error {
-        PictureDecodeError::Invalid(reason) => reason,
-        PictureDecodeError::Busy => {
-            is_busy.set(true);
-            InvalidValue::new("was not checked: the service is overloaded")
-        }
-    })
+    checker.finish(checked)
 }
 
 /// Decodes an inline or uploaded picture if its header passes `check_measured`. A picture at another URL is checked when
@@ -83,31 +58,19 @@ fn check_picture(
     fields: &mut Fields<'_, '_>,
     field: &'static str,
     picture: PictureInput,
-    files: &InputFiles,
-    inspect: impl Fn(&[u8]) -> Result<PictureInfo, InvalidValue>,
+    checker: &PictureChecker<'_>,
     check_measured: impl FnOnce(&mut Fields<'_, '_>, &PictureInfo) -> Option<()>,
-) -> Option<CheckedImageInput> {
-    let bytes = match picture {
-        PictureInput::Url(url) => match files.read_picture(&url) {
-            Ok(Some(bytes)) => bytes,
-            Ok(None) => return Some(CheckedImageInput::Remote(url)),
-            Err(reason) => {
-                fields.add_error(field, reason);
-                return None;
-            }
-        },
-        PictureInput::Bytes(bytes) => bytes,
-    };
+) -> Option<CheckedPicture> {
+    let add_error = |fields: &mut Fields<'_, '_>, reason| fields.add_error(field, reason);
 
-    let ok_or_add_error = |fields: &mut Fields<'_, '_>, inspected: Result<PictureInfo, InvalidValue>| {
-        inspected.map_err(|reason| fields.add_error(field, reason)).ok()
+    let content = match checker.load(picture).map_err(|reason| add_error(fields, reason)).ok()? {
+        LoadedPicture::Content(content) => content,
+        LoadedPicture::Remote(url) => return Some(CheckedPicture::Remote(url)),
     };
-
-    let measured = ok_or_add_error(fields, read_picture_info(&bytes))?;
+    let measured = read_picture_info(content.bytes()).map_err(|reason| add_error(fields, reason)).ok()?;
     check_measured(fields, &measured)?;
 
-    let inspected = ok_or_add_error(fields, inspect(&bytes))?;
-    Some(CheckedImageInput::Inline { bytes, info: inspected })
+    checker.inspect(&format!("/{field}"), content).map_err(|reason| add_error(fields, reason)).ok()
 }
 
 /// Checks the size of the result. Reports the picture if no factor fits, else the factor.
@@ -148,17 +111,5 @@ impl CheckedImageSubmission {
         let image = image.store_in(store, space)?;
         let reference = reference.map(|picture| picture.store_in(store, space)).transpose()?;
         Ok((ImageWork { job, image, reference, seed: is_random.then_some(seed), credits }, webhook))
-    }
-}
-
-impl CheckedImageInput {
-    fn store_in(self, store: &MediaStore, space: &DiskSpace) -> Result<PictureSource, Problem> {
-        match self {
-            Self::Remote(url) => Ok(PictureSource::Remote(url)),
-            Self::Inline { bytes, info: PictureInfo { format, width, height } } => {
-                let stored = store.put(MediaArea::Input, &bytes, format, width, height);
-                stored.map(PictureSource::Stored).map_err(|error| Problem::from_io_error(&error, space))
-            }
-        }
     }
 }

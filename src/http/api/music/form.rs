@@ -12,8 +12,8 @@ use serde_json::json;
 use crate::domain::music::{MusicPrompt, MusicSeconds, MusicWork};
 use crate::domain::value::InvalidValue;
 use crate::http::openapi::schema::{SchemaField, field_with_schema};
-use crate::http::request::body::malformed_form;
 use crate::http::request::fields::FieldErrors;
+use crate::http::request::form::malformed_form;
 use crate::http::response::error::Problem;
 
 /// Maximum size of a prompt in bytes: 2000 characters of four bytes, and surrounding white space.

@@ -1,23 +1,20 @@
 //! Checks of a video submission: fields, price, pictures; stores the files once all checks pass.
 
-use std::cell::Cell;
 use std::convert::Infallible;
 
 use serde_json::Value;
 
-use super::inspect;
 use super::jobs::{ParsedVideoSubmission, VideoBody, VideoPictureField, VideoToExtend};
 use crate::disk_space::DiskSpace;
-use crate::domain::image::PictureSource;
 use crate::domain::task::PromptReport;
-use crate::domain::value::{CallbackUrl, InvalidValue};
+use crate::domain::value::CallbackUrl;
 use crate::domain::video::{PriceItem, Seed, Tariff, VideoFormat, VideoJob, VideoWork};
 use crate::http::api::input_file::InputFiles;
+use crate::http::api::submitted_picture::{CheckedPicture, LoadedPicture, PictureChecker, storing_error};
 use crate::http::request::fields::{self, BodyContext, Fields};
 use crate::http::response::error::Problem;
 use crate::media::decoders::PictureDecoders;
-use crate::media::input::{PictureInfo, PictureInput};
-use crate::media::store::{MediaArea, MediaStore};
+use crate::media::store::MediaStore;
 use crate::media::uploaded_files::{InputFormat, UploadedFile};
 
 /// Reports which words of a prompt the built-in engine understands.
@@ -25,22 +22,23 @@ type PromptReporter = fn(&str) -> PromptReport;
 
 /// Submission that passed all checks; nothing is stored yet.
 pub(super) struct CheckedVideoSubmission {
-    job: VideoJob<CheckedVideoInput>,
-    images: Vec<CheckedVideoInput>,
+    job: VideoJob<CheckedPicture>,
+    images: Vec<CheckedPicture>,
     seed: Option<Seed>,
     payload: Option<String>,
     meta_data: Option<String>,
     pub callback: Option<CallbackUrl>,
     /// Parts of the price.
     pub breakdown: Vec<PriceItem>,
-    /// Uploaded file that is the video to extend.
-    footage: Option<(UploadedFile, VideoFormat)>,
+    footage: Option<UploadedFootage>,
 }
 
-/// Checked picture, or the URL of one still to be fetched.
-enum CheckedVideoInput {
-    Inline { bytes: Vec<u8>, info: PictureInfo },
-    Remote(CallbackUrl),
+/// Uploaded file that is the video to extend.
+struct UploadedFootage {
+    file: UploadedFile,
+    format: VideoFormat,
+    /// URL of the stored input, for the vendor.
+    url: CallbackUrl,
 }
 
 /// Checks the fields, the price, then the pictures. Blocks.
@@ -52,10 +50,8 @@ pub(super) fn check<T: VideoBody>(
     decoders: &PictureDecoders,
     (files, strict_report): (&InputFiles, Option<PromptReporter>),
 ) -> Result<CheckedVideoSubmission, Problem> {
-    let is_busy = Cell::new(false);
-    let check_field = |fields: &mut Fields<'_, '_>, field| {
-        check_picture(fields, field, files, |bytes| inspect(decoders, bytes, &is_busy))
-    };
+    let checker = PictureChecker::new(decoders, files);
+    let check_field = |fields: &mut Fields<'_, '_>, field| check_picture(fields, field, &checker);
 
     let checked = fields::read_in(context, body, |fields| {
         let submission = T::read_fields(fields)?.into_submission(fields, video)?;
@@ -74,7 +70,7 @@ pub(super) fn check<T: VideoBody>(
         Some(CheckedVideoSubmission { job, images, seed, payload, meta_data, callback, breakdown: breakdown?, footage })
     });
 
-    if is_busy.get() { Err(Problem::overloaded()) } else { checked }
+    checker.finish(checked)
 }
 
 /// Returns the parts of the price; adds an error if the tariff has none.
@@ -114,11 +110,11 @@ fn find_footage(
     fields: &mut Fields<'_, '_>,
     job: &VideoJob<VideoPictureField>,
     files: &InputFiles,
-) -> Option<(UploadedFile, VideoFormat)> {
+) -> Option<UploadedFootage> {
     let VideoJob::Extend(job) = job else { return None };
     let file = files.find(&job.video.url).map_err(|reason| fields.add_error("video_url", reason)).ok()??;
     match file.format {
-        InputFormat::Video(format) => Some((file, format)),
+        InputFormat::Video(format) => Some(UploadedFootage { file, format, url: files.input_url(&file, format)? }),
         InputFormat::Picture(format) => {
             fields.add_error("video_url", format!("must be a video; the file is {}", format.media_type()));
             None
@@ -130,20 +126,13 @@ fn find_footage(
 fn check_picture(
     fields: &mut Fields<'_, '_>,
     VideoPictureField { pointer, input }: VideoPictureField,
-    files: &InputFiles,
-    inspect: impl FnOnce(&[u8]) -> Result<PictureInfo, InvalidValue>,
-) -> Option<CheckedVideoInput> {
-    let check = || {
-        let bytes = match input {
-            PictureInput::Bytes(bytes) => bytes,
-            PictureInput::Url(url) => match files.read_picture(&url)? {
-                Some(bytes) => bytes,
-                None => return Ok(CheckedVideoInput::Remote(url)),
-            },
-        };
-        inspect(&bytes).map(|info| CheckedVideoInput::Inline { bytes, info })
-    };
-    check().map_err(|reason| fields.add_error_at(&pointer, reason)).ok()
+    checker: &PictureChecker<'_>,
+) -> Option<CheckedPicture> {
+    let checked = checker.load(input).and_then(|picture| match picture {
+        LoadedPicture::Content(content) => checker.inspect(&pointer, content),
+        LoadedPicture::Remote(url) => Ok(CheckedPicture::Remote(url)),
+    });
+    checked.map_err(|reason| fields.add_error_at(&pointer, reason)).ok()
 }
 
 impl CheckedVideoSubmission {
@@ -155,7 +144,7 @@ impl CheckedVideoSubmission {
         default_seed: u32,
     ) -> Result<VideoWork, Problem> {
         let to_problem = |error: std::io::Error| Problem::from_io_error(&error, space);
-        let mut store_input = |input: CheckedVideoInput| input.store_in(store).map_err(to_problem);
+        let mut store_input = |picture: CheckedPicture| picture.store_in(store, space);
         let images = self.images.into_iter().map(&mut store_input).collect::<Result<_, _>>()?;
 
         let job = self.job.try_map_pictures(&mut store_input)?;
@@ -166,20 +155,13 @@ impl CheckedVideoSubmission {
         let seed = self.seed.unwrap_or(Seed::from_random(default_seed));
         let credits = PriceItem::sum(&self.breakdown);
         let mut work = VideoWork { job, images, seed, payload, meta_data, credits };
-        if let Some((file, format)) = self.footage {
-            work.set_footage(&store.put_uploaded_clip(&file, format).map_err(to_problem)?);
+        if let Some(UploadedFootage { file, format, url }) = self.footage {
+            let stored = store.put_uploaded_clip(&file, format);
+            let clip = stored.map_err(|error| storing_error(&error, store, &file, "/video_url", space))?;
+            work.set_footage(&clip);
+            // The URL of the upload may expire before the vendor fetches the video.
+            work.set_footage_url(url);
         }
         Ok(work)
-    }
-}
-
-impl CheckedVideoInput {
-    fn store_in(self, store: &MediaStore) -> std::io::Result<PictureSource> {
-        match self {
-            Self::Remote(url) => Ok(PictureSource::Remote(url)),
-            Self::Inline { bytes, info: PictureInfo { format, width, height } } => {
-                store.put(MediaArea::Input, &bytes, format, width, height).map(PictureSource::Stored)
-            }
-        }
     }
 }

@@ -102,6 +102,12 @@ impl BodyCharge {
         Ok(())
     }
 
+    /// Returns an empty charge of the same account to the same pool.
+    #[must_use]
+    pub fn new_empty(&self) -> Self {
+        Self { pool: Arc::clone(&self.pool), account: self.account, bytes: 0 }
+    }
+
     /// Releases all but `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
         let released = self.bytes.saturating_sub(bytes);

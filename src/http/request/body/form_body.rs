@@ -4,23 +4,24 @@
 //! The schema of the JSON body decides how a part is read: a file becomes base64, text stays text where the field is a
 //! string, and is JSON (`7`, `true`, `{"whites": 60}`) everywhere else. Text that is not the JSON of its field stays text,
 //! which the check of the field then rejects. Repeated parts are the entries of an array. An empty part counts as
-//! absent, because browsers send empty fields. Unknown parts are ignored.
+//! absent, because browsers send empty fields. Unknown parts are ignored. The limits of JSON apply to all its parts
+//! together.
 
 use std::collections::HashMap;
-use std::future::ready;
+use std::io::Write;
 
 use actix_multipart::{Field, Multipart};
-use actix_web::error::PayloadError;
-use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use actix_web::http::header::HeaderValue;
 use actix_web::web::Bytes;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use futures_util::{FutureExt, StreamExt, stream};
+use base64::engine::general_purpose::{GeneralPurpose, STANDARD};
+use base64::write::EncoderStringWriter;
+use futures_util::StreamExt;
 use serde_json::{Map, Value};
 
+use super::JsonComplexity;
 use super::body_budget::BodyCharge;
-use super::json_shape::JsonShape;
-use super::malformed_form;
+use super::json_shape::{self, BodyParseError, JsonShape};
+use crate::http::request::form::{self, malformed_form};
 use crate::http::response::error::Problem;
 
 /// Maximum number of parts, including ignored ones.
@@ -41,22 +42,12 @@ pub fn parse(
     shape: &JsonShape,
     charge: &mut BodyCharge,
 ) -> Result<(Value, usize), Problem> {
-    // The body is in memory, so reading it never waits.
-    let reading = read(content_type, bytes.clone(), shape, charge).now_or_never();
-    reading.unwrap_or_else(|| Err(malformed_form(&"it is incomplete")))
+    form::read_in_memory(content_type, bytes, |parts| read(parts, shape, charge))
 }
 
-async fn read(
-    content_type: &HeaderValue,
-    bytes: Bytes,
-    shape: &JsonShape,
-    charge: &mut BodyCharge,
-) -> Result<(Value, usize), Problem> {
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, content_type.clone());
-    let mut parts = Multipart::new(&headers, stream::once(ready(Ok::<_, PayloadError>(bytes))));
-
+async fn read(mut parts: Multipart, shape: &JsonShape, charge: &mut BodyCharge) -> Result<(Value, usize), Problem> {
     let mut values: HashMap<String, Vec<Value>> = HashMap::new();
+    let mut complexity = JsonComplexity::default();
     let mut count = 0;
     let mut charged = 0;
 
@@ -71,23 +62,17 @@ async fn read(
         // Some clients mark the parts of an array.
         let name = name.strip_suffix("[]").unwrap_or(name).to_owned();
         let field = shape.member(&name);
-        let is_known = *field != JsonShape::Skipped;
-        let mut content = Vec::new();
+        let mut content = PartContent::new(&part, field);
         while let Some(chunk) = part.next().await {
             let chunk = chunk.map_err(|error| malformed_form(&error))?;
-            if is_known {
-                charge.grow(chunk.len())?;
-                content.extend_from_slice(&chunk);
-            }
-        }
-        if !is_known || content.is_empty() {
-            continue;
+            charged += content.append(&chunk, charge)?;
         }
 
-        let bytes = FIELD_BYTES + if is_file(&part) { content.len().div_ceil(3) * 4 } else { content.len() };
-        charge.grow(bytes)?;
-        charged += bytes;
-        values.entry(name).or_default().push(part_value(&part, field, content));
+        if let Some((value, bytes)) = content.finish(field, &mut complexity, charge)? {
+            charge.grow(FIELD_BYTES)?;
+            charged += FIELD_BYTES + bytes;
+            values.entry(name).or_default().push(value);
+        }
     }
 
     let object: Map<_, _> = values
@@ -106,16 +91,73 @@ fn is_file(part: &Field) -> bool {
     has_file_name || part.content_type().is_some_and(|kind| kind.type_() == "image")
 }
 
-fn part_value(part: &Field, field: &JsonShape, content: Vec<u8>) -> Value {
-    if is_file(part) && field.takes_file() {
-        return STANDARD.encode(content).into();
+/// Content of a part as it arrives. A file is encoded at once, so that memory holds it only once beside the body.
+enum PartContent {
+    Skipped,
+    File(EncoderStringWriter<'static, GeneralPurpose, String>),
+    Text(Vec<u8>),
+}
+
+impl PartContent {
+    fn new(part: &Field, field: &JsonShape) -> Self {
+        if *field == JsonShape::Skipped {
+            Self::Skipped
+        } else if is_file(part) && field.takes_file() {
+            Self::File(EncoderStringWriter::new(&STANDARD))
+        } else {
+            Self::Text(Vec::new())
+        }
     }
-    let Ok(text) = String::from_utf8(content) else { return INVALID_TEXT.into() };
-    if field.is_text() {
-        return text.into();
+
+    /// Adds a chunk; returns the bytes charged.
+    fn append(&mut self, chunk: &[u8], charge: &mut BodyCharge) -> Result<usize, Problem> {
+        let bytes = match self {
+            Self::Skipped => 0,
+            Self::File(_) => chunk.len().div_ceil(3) * 4,
+            Self::Text(_) => chunk.len(),
+        };
+        charge.grow(bytes)?;
+
+        match self {
+            Self::Skipped => {}
+            Self::File(encoder) => encoder.write_all(chunk).map_err(Problem::internal)?,
+            Self::Text(text) => text.extend_from_slice(chunk),
+        }
+        Ok(bytes)
     }
-    // An entry of an array of texts is written without quotes.
-    serde_json::from_str(&text).ok().filter(|value: &Value| !value.is_string()).unwrap_or_else(|| text.into())
+
+    /// Returns the value of the part and the bytes charged for it beyond its chunks; `None` if it is skipped or empty.
+    fn finish(
+        self,
+        field: &JsonShape,
+        complexity: &mut JsonComplexity,
+        charge: &mut BodyCharge,
+    ) -> Result<Option<(Value, usize)>, Problem> {
+        let text = match self {
+            Self::Skipped => return Ok(None),
+            Self::File(encoder) => {
+                let encoded = encoder.into_inner();
+                return Ok((!encoded.is_empty()).then(|| (encoded.into(), 0)));
+            }
+            Self::Text(text) if text.is_empty() => return Ok(None),
+            Self::Text(text) => text,
+        };
+
+        let Ok(text) = String::from_utf8(text) else { return Ok(Some((INVALID_TEXT.into(), 0))) };
+        if field.is_text() {
+            return Ok(Some((text.into(), 0)));
+        }
+
+        complexity.add(text.as_bytes())?;
+        let is_entry = field.is_array() && !text.trim_start().starts_with('[');
+        let shape = if is_entry { field.entry() } else { field };
+        match json_shape::parse(text.as_bytes(), shape, charge) {
+            // An entry of an array of texts is written without quotes.
+            Ok((Value::String(_), _)) | Err(BodyParseError::NotJson(_)) => Ok(Some((text.into(), 0))),
+            Ok((value, bytes)) => Ok(Some((value, bytes))),
+            Err(BodyParseError::OverBudget(problem)) => Err(problem),
+        }
+    }
 }
 
 /// Returns the value of a field with these parts, at least one.
@@ -134,19 +176,27 @@ mod tests {
 
     use super::super::{BodyBudget, BodyLimit};
     use super::*;
+    use crate::http::response::error::Code;
     use crate::quota::Account;
 
     const BOUNDARY: &str = "x7d1";
 
     fn parse_parts(path: &'static str, parts: &[(&str, &str)]) -> Value {
+        let mut charge = BodyBudget::default().charge(BodyLimit::Images, Account::from_address([192, 0, 2, 1].into()));
+        try_parse(path, parts, &mut charge).ok().expect("a form").0
+    }
+
+    fn try_parse(
+        path: &'static str,
+        parts: &[(&str, &str)],
+        charge: &mut BodyCharge,
+    ) -> Result<(Value, usize), Problem> {
         let part = |(head, content): &(&str, &str)| {
             format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name={head}\r\n\r\n{content}\r\n")
         };
         let body = parts.iter().map(part).collect::<String>() + &format!("--{BOUNDARY}--\r\n");
         let content_type = HeaderValue::try_from(format!("multipart/form-data; boundary={BOUNDARY}")).unwrap();
-        let mut charge = BodyBudget::default().charge(BodyLimit::Images, Account::from_address([192, 0, 2, 1].into()));
-        let shape = JsonShape::for_route(&Method::POST, path);
-        parse(&content_type, &body.into(), shape, &mut charge).expect("a form").0
+        parse(&content_type, &body.into(), JsonShape::for_route(&Method::POST, path), charge)
     }
 
     #[test]
@@ -190,5 +240,55 @@ mod tests {
         assert_eq!(parse_parts(path, &[file]), json!({"images": ["YWJj"]}));
         assert_eq!(parse_parts(path, &[("\"images[]\"", "YQ"), file]), json!({"images": ["YQ", "YWJj"]}));
         assert_eq!(parse_parts(path, &[("\"images\"", "[\"YQ\"]")]), json!({"images": ["YQ"]}));
+    }
+    #[test]
+    fn the_limits_of_json_hold_for_all_parts_together() {
+        let path = "/proxy/videovendor/start-end2video";
+        let refusal = |parts: &[(&str, &str)]| {
+            let mut charge =
+                BodyBudget::default().charge(BodyLimit::Images, Account::from_address([192, 0, 2, 1].into()));
+            let problem = try_parse(path, parts, &mut charge).err()?;
+            assert_eq!(problem.code(), Code::MalformedBody);
+            Some(problem.to_string())
+        };
+
+        let list = |elements: usize| format!("[0{}]", ",0".repeat(elements - 1));
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let [whole, more, half, deep, deeper] = [list(100_000), list(100_001), list(50_001), nested(64), nested(65)];
+        assert_eq!(refusal(&[("images", &whole)]), None);
+        assert_eq!(refusal(&[("images", &deep)]), None);
+
+        let too_many = Some("the body has more than 100000 elements".to_owned());
+        assert_eq!(refusal(&[("images", &more)]), too_many);
+        assert_eq!(refusal(&[("images", &half), ("duration", &half)]), too_many);
+        assert_eq!(refusal(&[("images", &deeper)]), Some("the body is nested deeper than 64 levels".to_owned()));
+    }
+
+    #[test]
+    fn the_value_of_a_part_is_charged() {
+        let budget = BodyBudget::default();
+        let mut charge = budget.charge(BodyLimit::Images, Account::from_address([192, 0, 2, 1].into()));
+        let list = format!("[0{}]", ",0".repeat(99_999));
+        let parsed = try_parse("/proxy/videovendor/start-end2video", &[("images", &list)], &mut charge);
+        let (_, bytes) = parsed.ok().expect("a form");
+        assert!(bytes > 64 * 100_000, "{bytes}");
+        assert_eq!(budget.held_bytes()[1], bytes);
+
+        charge.grow((192 << 20) - 2 * bytes).unwrap();
+        let parsed =
+            try_parse("/proxy/videovendor/start-end2video", &[("images", &list), ("images", "[]")], &mut charge);
+        assert_eq!(parsed.err().expect("no room").code(), Code::Overloaded);
+    }
+
+    #[test]
+    fn the_largest_form_fits_into_the_share_of_an_account() {
+        let budget = BodyBudget::default();
+        let mut charge = budget.charge(BodyLimit::Images, Account::from_address([192, 0, 2, 1].into()));
+        let file = "a".repeat(BodyLimit::Images.bytes() - 1000);
+        charge.grow(BodyLimit::Images.bytes()).unwrap();
+
+        let parsed = try_parse("/proxy/videovendor/start-end2video", &[("images; filename=a.png", &file)], &mut charge);
+        let (value, _) = parsed.ok().expect("a form");
+        assert_eq!(value["images"][0].as_str().map(str::len), Some(file.len().div_ceil(3) * 4));
     }
 }

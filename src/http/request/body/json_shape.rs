@@ -159,7 +159,8 @@ impl JsonShape {
         }
     }
 
-    fn entry(&self) -> &Self {
+    /// Returns the shape of the entries of an array.
+    pub(super) fn entry(&self) -> &Self {
         match self {
             Self::Known(KnownJsonMembers { entries, .. }) => entries.as_deref().unwrap_or(&Self::Skipped),
             Self::Whole | Self::Skipped => self,
