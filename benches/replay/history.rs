@@ -181,7 +181,7 @@ impl History {
             seed: None,
             credits: 0,
         });
-        let submission = Submission { task: id, owner: Some(owner), work, webhook: None };
+        let submission = Submission { task: id, owner: Some(owner), work, webhook: None, payers: None };
         let key = Text::from_recorded(format!("{:032x}-1", self.tasks));
         let reference = Text::from_recorded(format!("job-{:032x}", self.tasks));
         let stream = StreamId::from(&id);

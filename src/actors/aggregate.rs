@@ -162,6 +162,7 @@ impl<D: Aggregate> LoadedState<D> {
         match error {
             AppendError::Overloaded
             | AppendError::CrossStreamConflict
+            | AppendError::BudgetExceeded(_)
             | AppendError::Refused(AppendRejection::TooLarge { .. })
             | AppendError::Log(LogFailure::Full { .. }) => Some(self),
             AppendError::Refused(AppendRejection::Conflict { .. }) | AppendError::Log(_) | AppendError::Interrupted => {
@@ -202,6 +203,7 @@ impl<R> From<AppendError> for CommandError<R> {
             AppendError::Overloaded
             | AppendError::CrossStreamConflict
             | AppendError::Refused(AppendRejection::Conflict { .. }) => Self::Overloaded,
+            AppendError::BudgetExceeded(exceeded) => Self::BudgetExceeded(exceeded),
             AppendError::Refused(AppendRejection::TooLarge { bytes }) => Self::TooLarge { bytes },
             AppendError::Log(failure) => failure.into(),
             AppendError::Interrupted => Self::Interrupted,

@@ -1,41 +1,86 @@
 //! Rules that span streams. An aggregate sees only its own stream. The writer serializes all appends, so it also sees
-//! those between a check and its append, and refuses one that would leave a node without its publisher.
+//! those between a check and its append, and refuses one that would leave a node without its publisher or exceed a
+//! budget.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+
+use super::writer::AppendError;
+use crate::domain::budget::BudgetSubject;
 
 use crate::domain::event::Event;
 use crate::domain::ids::PublisherId;
 use crate::domain::node::NodeEvent;
 use crate::domain::publisher::PublisherEvent;
+use crate::domain::task::{Submission, TaskEvent};
+use crate::domain::value::Timestamp;
 use crate::events::envelope::Append;
 use crate::projections::ReadModels;
 
-/// Changes of one group to publishers and their nodes, on top of the read models.
+/// Changes of one group to publishers, their nodes and budgets, on top of the read models.
 pub struct CrossStreamRules<'m> {
     models: &'m ReadModels,
     /// Publishers that receive a node in this group.
     gaining_nodes: HashSet<PublisherId>,
     /// Publishers that are deleted in this group.
     deleted: HashSet<PublisherId>,
+    /// Credits of the submissions in this group.
+    submitted_credits: HashMap<BudgetSubject, u64>,
 }
 
 impl<'m> CrossStreamRules<'m> {
     /// Returns the rules for a group. `models` contain everything appended before it.
     #[must_use]
     pub fn new(models: &'m ReadModels) -> Self {
-        Self { models, gaining_nodes: HashSet::new(), deleted: HashSet::new() }
+        Self { models, gaining_nodes: HashSet::new(), deleted: HashSet::new(), submitted_credits: HashMap::new() }
     }
 
-    /// Returns `true` if the append may follow the ones checked before: a deleted publisher gets no node, and a
-    /// publisher with nodes is not deleted.
-    pub fn allows(&mut self, append: &Append) -> bool {
-        append.events.iter().all(|new_event| match &new_event.event {
-            Event::Node(NodeEvent::NodeCreated { publisher, .. }) => self.may_gain_node(publisher),
-            Event::Publisher(PublisherEvent::PublisherDeleted) => {
-                PublisherId::parse(append.stream.key()).is_ok_and(|publisher| self.may_be_deleted(publisher))
+    /// Checks that the append may follow the ones checked before: a deleted publisher gets no node, a publisher with
+    /// nodes is not deleted, and no submission exceeds a budget.
+    ///
+    /// # Errors
+    /// [`AppendError::CrossStreamConflict`] or [`AppendError::BudgetExceeded`].
+    pub fn check(&mut self, append: &Append) -> Result<(), AppendError> {
+        for new_event in &append.events {
+            let is_allowed = match &new_event.event {
+                Event::Node(NodeEvent::NodeCreated { publisher, .. }) => self.may_gain_node(publisher),
+                Event::Publisher(PublisherEvent::PublisherDeleted) => {
+                    PublisherId::parse(append.stream.key()).is_ok_and(|publisher| self.may_be_deleted(publisher))
+                }
+                Event::Task(TaskEvent::TaskSubmitted(submission)) => {
+                    self.check_budgets(submission, append.context.at)?;
+                    true
+                }
+                _ => true,
+            };
+            if !is_allowed {
+                return Err(AppendError::CrossStreamConflict);
             }
-            _ => true,
-        })
+        }
+        Ok(())
+    }
+
+    /// Checks all budgets that count a submission, then counts it.
+    fn check_budgets(&mut self, submission: &Submission, at: Timestamp) -> Result<(), AppendError> {
+        let credits = u64::from(submission.work.credits());
+        if credits == 0 {
+            return Ok(());
+        }
+
+        let models = self.models.read();
+        let pending_of = |subject: &BudgetSubject| self.submitted_credits.get(subject).copied().unwrap_or(0);
+        let mut limited = Vec::new();
+        for subject in submission.budget_subjects() {
+            if let Some(account) = models.budgets.get(&subject) {
+                account.check(&subject, credits, pending_of(&subject), at).map_err(AppendError::BudgetExceeded)?;
+                limited.push(subject);
+            }
+        }
+        drop(models);
+
+        for subject in limited {
+            *self.submitted_credits.entry(subject).or_default() += credits;
+        }
+        Ok(())
     }
 
     fn may_gain_node(&mut self, publisher: &PublisherId) -> bool {

@@ -1,6 +1,7 @@
 //! Reasons why a command had no effect: rejected by a rule, or not executed.
 
 use crate::events::log::LogFailure;
+use crate::projections::budget::BudgetExceeded;
 
 /// Reason why a command had no effect. `R` is a rejection by the aggregate's rules: a normal response, not a failure.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -8,6 +9,9 @@ pub enum CommandError<R> {
     /// A rule of the aggregate forbids it.
     #[error("rejected by a rule")]
     Rejected(R),
+    /// It would exceed a budget. Nothing was done.
+    #[error("exceeds the budget of {}", .0.subject)]
+    BudgetExceeded(Box<BudgetExceeded>),
     /// One of its events exceeds the size limit of the log.
     #[error("an event of {bytes} bytes is too large")]
     TooLarge { bytes: usize },

@@ -297,7 +297,10 @@ fn interruption_from(stream_error: MusicStreamError) -> MusicInterruption {
             let command = TaskCommand::RecordUnknownOutcome { reason: failure.message.clone(), repeatable: false };
             MusicInterruption { failure, commands: vec![command], is_undelivered: false }
         }
-        VendorErrorKind::Unreached | VendorErrorKind::Busy | VendorErrorKind::Unserved => {
+        VendorErrorKind::Unreached
+        | VendorErrorKind::InputUnreadable
+        | VendorErrorKind::Busy
+        | VendorErrorKind::Unserved => {
             let failure = failure("vendor_unavailable");
             let command = TaskCommand::RecordUndelivered { reason: failure.message.clone() };
             let commands = vec![command, TaskCommand::Fail { failure: failure.clone() }];

@@ -50,9 +50,9 @@ pub use vendor_guard::{VendorDescription, VendorState};
 use backoff::add_jitter;
 use blocked::BlockedReason;
 use breaker::Admission;
-use pool::{PoolMember, TaskHolder, VendorChoice, VendorPool};
+use pool::{PoolMember, TaskHolder, VendorPool};
 use queue::{DueTask, DueVendor, TaskQueue, TaskTurns};
-use step::{PollerStep, RemovedVendorStep, next_step, removed_vendor_step};
+use step::{PollerStep, RemovedVendorStep, next_step, removed_vendor_step, unknown_at_deadline};
 
 /// Longest time during which an input with a temporary fetch error is retried, counted from the submission of the task.
 const INPUT_RETRY_WINDOW: Duration = Duration::from_mins(2);
@@ -217,7 +217,7 @@ impl Poller {
         match result {
             Ok(submitted) => {
                 member.guard.record_success();
-                member.forget_refusals(task);
+                self.pool.forget(task);
                 self.record_taken(member, task, entry, submitted).await
             }
             Err(error) => self.handle_submission_failure(member, task, entry, error).await,
@@ -237,14 +237,13 @@ impl Poller {
             Submitted::Finished { reference, results } => (None, TaskCommand::RecordFinished { reference, results }),
         };
 
-        let next = self.record_and_continue(task, entry, command).await;
+        self.record_outcome(task, entry, command).await;
         self.hit_fail_point(VendorStep::AcceptanceRecorded, task);
 
-        let was_cancelled = self.models.read().tasks.get(task).is_none_or(|entry| entry.record.is_terminal());
-        if let Some(reference) = reference.filter(|_| was_cancelled) {
+        if let Some(reference) = reference.filter(|_| self.has_ended(task)) {
             self.cancellations.push(task, member.identity.clone(), reference);
         }
-        next
+        Reschedule::WhenDue
     }
 
     /// Asks the breaker. A probe is a health check, so that a failing vendor is not given a job.
@@ -275,9 +274,9 @@ impl Poller {
     ) -> Reschedule {
         member.guard.record_failure(&error);
         if error.kind == VendorErrorKind::Refused {
-            member.forget_refusals(task);
             let failure = TaskFailure::new("vendor_refused", &error.message);
-            return self.record_and_continue(task, entry, TaskCommand::RecordRefusal { failure }).await;
+            self.record_outcome(task, entry, TaskCommand::RecordRefusal { failure }).await;
+            return Reschedule::WhenDue;
         }
 
         let delay = member.record_refusal(task, &error);
@@ -290,15 +289,10 @@ impl Poller {
             TaskCommand::RecordUnknownOutcome { reason, repeatable }
         };
 
-        // Pause even if this was not recorded, so that the submission is not repeated immediately.
-        let recorded = self.record(task, entry, command).await;
-        if let Err(error) = &recorded {
-            tracing::warn!(%task, %error, "submission outcome not recorded");
-        }
-
+        self.record_outcome(task, entry, command).await;
         let pause = self.block(task, entry, BlockedReason::VendorError(kind), delay);
         // The next search chooses another vendor, or the pause until the first one may be called again.
-        if recorded.is_ok() && kind.is_repeatable() { Reschedule::WhenDue } else { pause }
+        if kind.is_repeatable() { Reschedule::WhenDue } else { pause }
     }
 
     /// Asks the vendor whether it received a submission whose outcome is unknown.
@@ -456,7 +450,17 @@ impl Poller {
             let _ = write!(message, "; last blocked by: {}", blocker.reason.message);
         }
         let failure = TaskFailure::new("deadline_exceeded", &message);
-        self.record_and_continue(task, entry, TaskCommand::Fail { failure }).await
+        let next = self.record_and_continue(task, entry, TaskCommand::Fail { failure }).await;
+
+        // The job goes on at the vendor, and nobody waits for its result.
+        if self.has_ended(task) {
+            self.cancellations.push_job_of(task, entry.record.vendor.as_ref());
+        }
+        next
+    }
+
+    fn has_ended(&self, task: TaskId) -> bool {
+        self.models.read().tasks.get(task).is_none_or(|entry| entry.record.is_terminal())
     }
 
     /// Records the last command of a job, after which the vendor is not polled again.
@@ -486,6 +490,25 @@ impl Poller {
         }
     }
 
+    /// Records the outcome of a submission. Only the caller knows it, so the command is repeated until it is recorded or
+    /// rejected: without it, an accepted job would end as an unknown outcome.
+    async fn record_outcome(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) {
+        loop {
+            match self.record(task, entry, command.clone()).await {
+                Ok(_) | Err(CommandError::Rejected(_)) => return self.task_progress.unblock(task),
+                Err(error @ CommandError::TooLarge { .. }) => {
+                    tracing::error!(%task, %error, "submission outcome not recorded");
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(%task, %error, "submission outcome not recorded, will retry");
+                    self.block(task, entry, BlockedReason::RecordingFailed, RECORD_RETRY_DELAY);
+                    tokio::time::sleep(RECORD_RETRY_DELAY).await;
+                }
+            }
+        }
+    }
+
     async fn record(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) -> CommandOutcome<Task> {
         let causation = Some(entry.last_event);
         let at = self.environment.now();
@@ -505,10 +528,8 @@ impl Poller {
             },
             DueVendor::NotNeeded => self.run_open_step(*task, entry).await,
             DueVendor::Removed => self.run_removed_vendor_step(*task, entry).await,
-            DueVendor::Missing(VendorChoice::Blocked(obstacle)) => {
-                self.block(*task, entry, obstacle.reason.clone(), obstacle.delay)
-            }
-            DueVendor::Missing(_) => {
+            DueVendor::Blocked(obstacle) => self.block(*task, entry, obstacle.reason.clone(), obstacle.delay),
+            DueVendor::Unserved => {
                 let failure = TaskFailure::new("vendor_refused", "no vendor of this service takes this job");
                 self.record_and_continue(*task, entry, TaskCommand::Fail { failure }).await
             }
@@ -531,7 +552,10 @@ impl Poller {
     /// Runs the next step of a task that needs no vendor.
     async fn run_open_step(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
         if self.is_past_deadline(&entry.record) {
-            return self.fail_expired(task, entry).await;
+            return match unknown_at_deadline(&entry.record) {
+                Some(reason) => self.give_up_unknown(task, entry, reason).await,
+                None => self.fail_expired(task, entry).await,
+            };
         }
         self.fetch_inputs(task, entry).await
     }
@@ -576,7 +600,11 @@ impl Reactor for Poller {
     }
 
     async fn act(&self, due: DueTask) -> Reschedule {
-        match self.run_next_step(&due).await {
+        let next = self.run_next_step(&due).await;
+        if self.has_ended(due.id) {
+            self.pool.forget(due.id);
+        }
+        match next {
             Reschedule::After(delay) => Reschedule::After(self.limit_to_deadline(&due.entry.record, delay)),
             next @ Reschedule::WhenDue => next,
         }

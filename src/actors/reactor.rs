@@ -131,6 +131,12 @@ impl<K: Clone + Eq + Hash> WorkerSlots<K> {
         true
     }
 
+    /// Returns the number of free slots of a lane with this number of slots.
+    #[must_use]
+    pub fn free_within(&self, lane: &str, lane_slots: usize) -> usize {
+        lane_slots.saturating_sub(self.lanes.get(lane).copied().unwrap_or(0))
+    }
+
     fn is_full(&self) -> bool {
         self.in_progress.len() >= self.options.concurrency
     }

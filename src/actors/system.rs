@@ -11,6 +11,7 @@ use super::error::CommandError;
 use super::projector::Projector;
 use super::router::{CountLiveAggregates, RouteCommand, Router, RouterOptions};
 use super::writer::EventWriter;
+use crate::domain::budget::{Budget, BudgetCommand, BudgetSubject};
 use crate::domain::delivery::{Delivery, DeliveryCommand};
 use crate::domain::event::Aggregate;
 use crate::domain::ids::{DeliveryId, NodeKey, PublisherId, TaskId, TokenId, UserId};
@@ -37,6 +38,7 @@ pub struct Dispatch {
     nodes: Addr<Router<Node>>,
     tasks: Addr<Router<Task>>,
     deliveries: Addr<Router<Delivery>>,
+    budgets: Addr<Router<Budget>>,
 }
 
 /// Limits of the actors.
@@ -82,6 +84,7 @@ impl Actors {
             nodes: start_router(&arbiter, &deps, options.router),
             tasks: start_router(&arbiter, &deps, options.router),
             deliveries: start_router(&arbiter, &deps, options.router),
+            budgets: start_router(&arbiter, &deps, options.router),
         };
 
         dispatch.await_routers().await;
@@ -197,6 +200,19 @@ impl Dispatch {
         send(&self.deliveries, StreamId::from(&id), command, command_context).await
     }
 
+    /// Sends a command to a budget.
+    ///
+    /// # Errors
+    /// Returns the rejection, or the reason why the command was not executed.
+    pub async fn budget(
+        &self,
+        subject: &BudgetSubject,
+        command: BudgetCommand,
+        command_context: CommandContext,
+    ) -> CommandOutcome<Budget> {
+        send(&self.budgets, StreamId::from(subject), command, command_context).await
+    }
+
     /// Waits until all routers have started: before that, their mailboxes have the default capacity of actix.
     async fn await_routers(&self) {
         // An error means that the router died with its arbiter; every command will report that.
@@ -207,6 +223,7 @@ impl Dispatch {
             self.nodes.send(CountLiveAggregates),
             self.tasks.send(CountLiveAggregates),
             self.deliveries.send(CountLiveAggregates),
+            self.budgets.send(CountLiveAggregates),
         );
     }
 
@@ -241,6 +258,7 @@ async fn send<D: Aggregate>(
 fn end_span<R>(span: &mut Span, error: &CommandError<R>) {
     let (outcome, is_failure) = match error {
         CommandError::Rejected(_) => ("rejected", false),
+        CommandError::BudgetExceeded(_) => ("budget exceeded", false),
         CommandError::TooLarge { .. } => ("too large", false),
         CommandError::Overloaded => ("overloaded", true),
         CommandError::Full { .. } => ("full", true),

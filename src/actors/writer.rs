@@ -18,6 +18,7 @@ use super::projector::Projector;
 use crate::environment::{CommitStep, FailPoints};
 use crate::events::envelope::{Append, Commit};
 use crate::events::log::{AppendRejection, EventLog, LogFailure};
+use crate::projections::budget::BudgetExceeded;
 
 /// Maximum number of appends that share one sync.
 const GROUP_MAX: usize = 1024;
@@ -39,6 +40,9 @@ pub enum AppendError {
     /// done.
     #[error("conflicts with a concurrent change that it depends on")]
     CrossStreamConflict,
+    /// The submission would exceed a budget; nothing was done.
+    #[error("exceeds the budget of {}", .0.subject)]
+    BudgetExceeded(Box<BudgetExceeded>),
     /// Only this append was refused.
     #[error(transparent)]
     Refused(#[from] AppendRejection),
@@ -182,18 +186,19 @@ impl EventWriterTask {
 
     fn commit(&mut self, group: Vec<AppendRequest>) {
         let mut rules = CrossStreamRules::new(self.projector.models());
-        let (group, conflicting): (Vec<_>, Vec<_>) =
-            group.into_iter().partition(|request| rules.allows(&request.append));
-
-        for request in conflicting {
-            let _ = request.reply.send(Err(AppendError::CrossStreamConflict));
+        let mut appends = Vec::with_capacity(group.len());
+        let mut replies = Vec::with_capacity(group.len());
+        for AppendRequest { append, reply } in group {
+            if let Err(error) = rules.check(&append) {
+                let _ = reply.send(Err(error));
+                continue;
+            }
+            appends.push(append);
+            replies.push(reply);
         }
-        if group.is_empty() {
+        if appends.is_empty() {
             return;
         }
-
-        let (appends, replies): (Vec<_>, Vec<_>) =
-            group.into_iter().map(|request| (request.append, request.reply)).unzip();
 
         let started = Instant::now();
         let outcomes: Vec<AppendOutcome> = match self.log.append(appends) {

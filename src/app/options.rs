@@ -80,8 +80,9 @@ fn vendor_jobs(settings: &Settings) -> Vec<VendorJobs> {
 fn prompt_reports(settings: &Settings) -> PromptReports {
     let media = [(Gateway::Image, &settings.image_vendors), (Gateway::Video, &settings.video_vendors)];
     let is_built_in = |vendors: &[VendorSettings]| vendors.iter().all(|vendor| vendor.url.is_none());
-    let built_in: Vec<_> =
-        media.into_iter().filter(|(_, vendors)| is_built_in(vendors)).map(|(gateway, _)| gateway).collect();
+    let polled = media.into_iter().filter(|(_, vendors)| is_built_in(vendors)).map(|(gateway, _)| gateway);
+    let music = settings.music_vendors.iter().all(|vendor| vendor.url.is_none()).then_some(Gateway::Music);
+    let built_in: Vec<_> = polled.chain(music).collect();
     let is_strict = settings.engine.strict_prompts && built_in.contains(&Gateway::Video);
     let of_strict_video: Option<fn(&str) -> PromptReport> = is_strict.then_some(local::video_prompt_report);
     PromptReports { built_in, of_work: local::prompt_report, of_strict_video }

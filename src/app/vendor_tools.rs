@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 
 use super::tariff::open_tariff;
-use super::vendors::{auth, endpoint, result_fetcher, unless_shipped};
-use crate::config::{MusicVendorSettings, Secret, Settings, VendorProfile, VendorSelection, VendorSettings};
+use super::vendors::{endpoint, music_endpoint, result_fetcher, unless_shipped};
+use crate::config::{Secret, Settings, VendorProfile, VendorSelection, VendorSettings};
 use crate::domain::ids::TaskId;
 use crate::domain::image::INPUT_BYTES_MAX;
 use crate::domain::music::{MusicJob, MusicStreamItem};
@@ -103,7 +103,10 @@ impl VendorTool {
                 let vendor = vendor_settings(&settings, gateway);
                 endpoint(vendor.url.as_deref().ok_or(no_url)?, vendor, &profile)
             }
-            Gateway::Music => music_endpoint(&settings.music_vendors[0], &profile).ok_or(no_url)?,
+            Gateway::Music => {
+                let vendor = &settings.music_vendors[0];
+                music_endpoint(vendor.url.as_deref().ok_or(no_url)?, vendor, &profile)
+            }
         };
         Ok(Self { gateway, profile, endpoint, selection, key_header, settings })
     }
@@ -298,18 +301,6 @@ fn vendor_settings(settings: &Settings, gateway: Gateway) -> &VendorSettings {
     if gateway == Gateway::Video { &settings.video_vendors[0] } else { &settings.image_vendors[0] }
 }
 
-fn music_endpoint(vendor: &MusicVendorSettings, profile: &Profile) -> Option<VendorEndpoint> {
-    Some(VendorEndpoint {
-        base: vendor.url.clone()?,
-        auth: auth(&vendor.selection, profile, &vendor.auth_header),
-        api_key: vendor.api_key.as_ref().map(|key| key.expose().to_owned()),
-        connect_timeout: vendor.connect_timeout,
-        submit_timeout: vendor.line_timeout,
-        poll_timeout: vendor.line_timeout,
-        download_timeout: vendor.line_timeout,
-    })
-}
-
 fn read_results(store: &MediaStore, results: &TaskResults) -> Result<Vec<MadeFile>, String> {
     let unreadable = |error: std::io::Error| format!("a result cannot be read: {error}");
     match results {
@@ -329,10 +320,10 @@ fn read_results(store: &MediaStore, results: &TaskResults) -> Result<Vec<MadeFil
 }
 
 fn describe_error(error: &VendorError) -> String {
-    use crate::vendors::VendorErrorKind::{Busy, Refused, Unknown, Unreached, Unserved};
+    use crate::vendors::VendorErrorKind::{Busy, InputUnreadable, Refused, Unknown, Unreached, Unserved};
     let outcome = match error.kind {
         Refused => "refused",
-        Unreached | Busy | Unserved => "nothing began",
+        Unreached | InputUnreadable | Busy | Unserved => "nothing began",
         Unknown => "outcome unknown, the job may have been charged",
     };
     format!("{outcome}: {}", error.message)

@@ -266,7 +266,7 @@ pub(super) fn endpoint(url: &str, settings: &VendorSettings, profile: &Profile) 
     }
 }
 
-fn music_endpoint(url: &str, settings: &MusicVendorSettings, profile: &Profile) -> VendorEndpoint {
+pub(super) fn music_endpoint(url: &str, settings: &MusicVendorSettings, profile: &Profile) -> VendorEndpoint {
     VendorEndpoint {
         base: url.to_owned(),
         auth: auth(&settings.selection, profile, &settings.auth_header),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::domain::budget::BudgetSubject;
 use crate::domain::ids::{DeliveryId, NodeId, PublisherId, StreamKind, TaskId, TokenId, UserId};
 use crate::domain::value::InvalidValue;
 use crate::events::stream::StreamId;
@@ -29,6 +30,7 @@ impl AuditSubject {
             StreamKind::Node => StreamId::from(&NodeId::parse(id)?.key()),
             StreamKind::Task => StreamId::from(&TaskId::parse(id)?),
             StreamKind::Delivery => StreamId::from(&DeliveryId::parse(id)?),
+            StreamKind::Budget => StreamId::from(&BudgetSubject::parse_key(id)?),
         };
 
         Ok(Self(stream))
@@ -81,6 +83,7 @@ fn example(kind: StreamKind) -> String {
     let id = match kind {
         StreamKind::Publisher => "acme",
         StreamKind::Node => "face-tools",
+        StreamKind::Budget => "publisher.acme",
         _ => "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c10",
     };
     format!("{}/{id}", kind.as_str())
@@ -102,7 +105,11 @@ mod tests {
     fn invalid_names_are_rejected_with_examples() {
         let message = |text: &str| AuditSubject::parse(text).unwrap_err().to_string();
         for bad in ["", "nodes/a", "acme", "Node/a"] {
-            assert!(message(bad).ends_with("user, publisher, token, node, task, delivery"), "{bad}: {}", message(bad));
+            assert!(
+                message(bad).ends_with("user, publisher, token, node, task, delivery, budget"),
+                "{bad}: {}",
+                message(bad)
+            );
         }
         assert_eq!(message("node"), "must name one resource, such as node/face-tools");
         assert_eq!(message("user/ann"), UserId::parse("ann").unwrap_err().to_string());

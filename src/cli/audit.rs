@@ -25,7 +25,7 @@ macro_rules! with_resource_help {
     ($examples:literal) => {
         concat!(
             "A resource is written as kind/id: publisher/acme, node/face-tools, user/<uuid>, token/<uuid>,\n",
-            "task/<uuid>, delivery/<uuid>.\n\nExamples:\n",
+            "task/<uuid>, delivery/<uuid>, budget/publisher.acme.\n\nExamples:\n",
             $examples
         )
     };

@@ -1,5 +1,6 @@
 //! The union of the events of all aggregates: the log records it, projections fold it.
 
+use super::budget::BudgetEvent;
 use super::claim::ClaimEvent;
 use super::decider::Decider;
 use super::delivery::DeliveryEvent;
@@ -63,6 +64,7 @@ union_of_events! {
     Task(TaskEvent),
     Delivery(DeliveryEvent),
     Claim(ClaimEvent),
+    Budget(BudgetEvent),
 }
 
 impl Event {
@@ -79,8 +81,8 @@ mod tests {
     use crate::domain::claim::IdempotencyClaim;
     use crate::domain::value::Digest;
 
-    /// Returns which of the seven types the event is downcast to.
-    fn types_of(event: &Event) -> [bool; 7] {
+    /// Returns which of the eight types the event is downcast to.
+    fn types_of(event: &Event) -> [bool; 8] {
         [
             event.downcast::<UserEvent>().is_some(),
             event.downcast::<PublisherEvent>().is_some(),
@@ -89,19 +91,21 @@ mod tests {
             event.downcast::<TaskEvent>().is_some(),
             event.downcast::<DeliveryEvent>().is_some(),
             event.downcast::<ClaimEvent>().is_some(),
+            event.downcast::<BudgetEvent>().is_some(),
         ]
     }
 
     #[test]
     fn an_event_belongs_to_one_aggregate_and_keeps_its_name() {
         let claim = IdempotencyClaim { key: Digest([1; 32]), fingerprint: Digest([2; 32]), command_index: 0 };
-        let events: [(Event, &str, usize); 6] = [
+        let events: [(Event, &str, usize); 7] = [
             (UserEvent::UserErased.into(), "UserErased", 0),
             (PublisherEvent::PublisherDeleted.into(), "PublisherDeleted", 1),
             (TokenEvent::TokenRevoked.into(), "TokenRevoked", 2),
             (NodeEvent::DownloadsCounted { count: 1 }.into(), "DownloadsCounted", 3),
             (TaskEvent::TaskCancelled.into(), "TaskCancelled", 4),
             (ClaimEvent::KeyClaimed(claim).into(), "KeyClaimed", 6),
+            (BudgetEvent::BudgetRemoved.into(), "BudgetRemoved", 7),
         ];
         for (event, name, aggregate) in events {
             assert_eq!(event.name(), name);

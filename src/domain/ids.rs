@@ -234,11 +234,13 @@ pub enum StreamKind {
     Node,
     Task,
     Delivery,
+    Budget,
 }
 
 impl StreamKind {
     /// All kinds.
-    pub const ALL: [Self; 6] = [Self::User, Self::Publisher, Self::Token, Self::Node, Self::Task, Self::Delivery];
+    pub const ALL: [Self; 7] =
+        [Self::User, Self::Publisher, Self::Token, Self::Node, Self::Task, Self::Delivery, Self::Budget];
 
     /// Returns the part of a stream name before the slash.
     #[must_use]
@@ -250,6 +252,7 @@ impl StreamKind {
             Self::Node => "node",
             Self::Task => "task",
             Self::Delivery => "delivery",
+            Self::Budget => "budget",
         }
     }
 }

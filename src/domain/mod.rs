@@ -4,6 +4,7 @@
 //! and random numbers arrive as arguments or in the command, so that every rule is deterministic.
 
 pub mod bearer_secret;
+pub mod budget;
 pub mod claim;
 pub mod decider;
 pub mod delivery;

@@ -3,9 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::budget::BudgetSubject;
 use super::decider::Decider;
 use super::event_enum::event_enum;
-use super::ids::{StreamKind, TaskId, UserId};
+use super::ids::{PublisherId, StreamKind, TaskId, TokenId, UserId};
 use super::image::Picture;
 use super::music::MusicStream;
 use super::value::{CallbackUrl, Text, Timestamp};
@@ -35,6 +36,39 @@ pub struct Submission {
     pub owner: Option<UserId>,
     pub work: TaskWork,
     pub webhook: Option<CallbackUrl>,
+    /// Who pays besides the owner; `None` if nobody does.
+    pub payers: Option<Payers>,
+}
+
+/// Token and publishers that pay for a submission besides its owner: their budgets count it too.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Payers {
+    /// Token that authenticated the submission.
+    pub token: Option<TokenId>,
+    /// Publishers with a budget, of which the owner was a member at that time.
+    pub publishers: Vec<PublisherId>,
+}
+
+impl Payers {
+    /// Returns the payers; `None` if there are none.
+    #[must_use]
+    pub fn new(token: Option<TokenId>, publishers: Vec<PublisherId>) -> Option<Self> {
+        (token.is_some() || !publishers.is_empty()).then_some(Self { token, publishers })
+    }
+
+    /// Returns the subjects whose budgets count the submission.
+    pub fn budget_subjects(&self) -> impl Iterator<Item = BudgetSubject> {
+        let token = self.token.map(BudgetSubject::Token);
+        token.into_iter().chain(self.publishers.iter().cloned().map(BudgetSubject::Publisher))
+    }
+}
+
+impl Submission {
+    /// Returns the subjects whose budgets count the submission.
+    pub fn budget_subjects(&self) -> impl Iterator<Item = BudgetSubject> {
+        let owner = self.owner.map(BudgetSubject::User);
+        owner.into_iter().chain(self.payers.iter().flat_map(Payers::budget_subjects))
+    }
 }
 
 /// The vendor's id of the job, for polling.
@@ -104,6 +138,13 @@ impl TaskRecord {
         self.status.is_terminal()
     }
 
+    /// Returns `true` if the task waits although an earlier submission has an unknown outcome: its vendor may have a
+    /// job, and only that vendor may get the submission again, with the same key.
+    #[must_use]
+    pub fn is_in_doubt(&self) -> bool {
+        matches!(self.stage, TaskStage::Waiting { .. }) && self.vendor.as_ref().is_some_and(|vendor| vendor.is_in_doubt)
+    }
+
     fn is_streamed(&self) -> bool {
         matches!(self.submission.work, TaskWork::Music(_))
     }
@@ -123,8 +164,8 @@ pub enum TaskCommand {
     RecordInputs { inputs: Vec<Picture> },
     /// Records that the video given as a URL is stored.
     RecordFootage { clip: Clip },
-    /// Announces the vendor call. In `Submitting`, allowed only if `repeatable`: the vendor honours `key` (contract 5).
-    /// While another vendor may have the job, it is rejected.
+    /// Announces the vendor call. While a vendor may have the job, allowed only for this vendor and if `repeatable`: it
+    /// honours `key` (contract 5).
     StartSubmission { key: VendorKey, repeatable: bool, vendor: Option<RecordedVendor> },
     /// Records that the vendor accepted the job.
     RecordAcceptance { reference: VendorReference },
@@ -136,7 +177,8 @@ pub enum TaskCommand {
     RecordRefusal { failure: TaskFailure },
     /// Records that the call had no effect; the task waits for the next one.
     RecordUndelivered { reason: Text<1000> },
-    /// Records a call without a response. If `repeatable`, the task waits for another call; otherwise it fails.
+    /// Records a call without a response. If `repeatable`, the task waits for another call; otherwise it fails. Also ends
+    /// a task that waits although an earlier call had no response.
     RecordUnknownOutcome { reason: Text<1000>, repeatable: bool },
     /// Records that the vendor lost the job; it may be submitted again.
     RecordLostJob,
@@ -294,6 +336,12 @@ fn submission_events(submission: Submission) -> Vec<TaskEvent> {
     std::iter::once(TaskEvent::TaskSubmitted(submission)).chain(queued_event).collect()
 }
 
+/// Returns the events of a call without a response that ends the task.
+fn unknown_outcome_events(reason: Text<1000>) -> Vec<TaskEvent> {
+    let failure = TaskFailure::new("outcome_unknown", reason.as_str());
+    vec![TaskEvent::OutcomeUnknown { reason }, TaskEvent::TaskFailed { failure }]
+}
+
 /// Decisions on a task that exists.
 impl TaskRecord {
     fn decide(&self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskRejection> {
@@ -348,6 +396,10 @@ impl TaskRecord {
                 work.set_footage(&clip);
                 Ok(self.queued_after(TaskEvent::FootageFetched { clip }, work.has_missing_inputs()))
             }
+            TaskCommand::StartSubmission { repeatable: false, .. } if self.is_in_doubt() => self.reject_stage(),
+            TaskCommand::RecordUnknownOutcome { reason, repeatable: false } if self.is_in_doubt() => {
+                Ok(unknown_outcome_events(reason))
+            }
             TaskCommand::StartSubmission { key, vendor, .. } if !work.has_missing_inputs() => {
                 Ok(vec![TaskEvent::SubmissionStarted { attempt: attempts.saturating_add(1), key, vendor }])
             }
@@ -379,11 +431,10 @@ impl TaskRecord {
                 Ok(vec![TaskEvent::VendorRefused { failure: failure.clone() }, TaskEvent::TaskFailed { failure }])
             }
             TaskCommand::RecordUndelivered { reason } => Ok(vec![TaskEvent::SubmissionUndelivered { reason }]),
-            TaskCommand::RecordUnknownOutcome { reason, repeatable } => {
-                let failure = TaskFailure::new("outcome_unknown", reason.as_str());
-                let failed_event = (!repeatable).then_some(TaskEvent::TaskFailed { failure });
-                Ok(std::iter::once(TaskEvent::OutcomeUnknown { reason }).chain(failed_event).collect())
+            TaskCommand::RecordUnknownOutcome { reason, repeatable: true } => {
+                Ok(vec![TaskEvent::OutcomeUnknown { reason }])
             }
+            TaskCommand::RecordUnknownOutcome { reason, repeatable: false } => Ok(unknown_outcome_events(reason)),
             _ => self.reject_stage(),
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 pub use mediary_journal::Position;
 
+use crate::domain::budget::BudgetSubject;
 use crate::domain::ids::{DeliveryId, NodeKey, PublisherId, StreamKind, TaskId, TokenId, UserId};
 
 /// The name of a stream, for example `publisher/acme`. Cheap to clone. Contains no personal data (ADR 11).
@@ -63,7 +64,7 @@ macro_rules! stream_of {
     };
 }
 
-stream_of!(UserId => User, PublisherId => Publisher, TokenId => Token, TaskId => Task, DeliveryId => Delivery);
+stream_of!(UserId => User, PublisherId => Publisher, TokenId => Token, TaskId => Task, DeliveryId => Delivery, BudgetSubject => Budget);
 
 impl From<&NodeKey> for StreamId {
     fn from(key: &NodeKey) -> Self {

@@ -8,6 +8,7 @@
 mod admin;
 mod archive;
 mod audit;
+mod budget;
 mod delivery;
 mod error;
 mod event_stream;
@@ -85,6 +86,7 @@ fn groups(max_images: usize) -> Vec<OperationGroup> {
         audit::group(),
         input_file::group(),
         models::group(),
+        budget::group(),
         image::group(),
         video::group(max_images),
         music::group(),

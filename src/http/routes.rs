@@ -15,9 +15,9 @@ use futures_util::future::LocalBoxFuture;
 
 use crate::domain::policy::Action;
 use crate::http::api::{
-    admin, audit, audit_stream, bulk, checkpoint, credits, delivery, erase, health, image, input_file, install, media,
-    member, metrics, models, moderation, music, node, node_change, publisher, review, state, task, token, translation,
-    upload, user, vendor_webhook, version, version_list, video, webhook_secret,
+    admin, audit, audit_stream, budget, bulk, checkpoint, credits, delivery, erase, health, image, input_file, install,
+    media, member, metrics, models, moderation, music, node, node_change, publisher, review, state, task, token,
+    translation, upload, usage, user, vendor_webhook, version, version_list, video, webhook_secret,
 };
 use crate::http::auth::authorize::Identity;
 use crate::http::console;
@@ -90,6 +90,11 @@ fn account_routes() -> Vec<ApiEndpoint> {
         ApiEndpoint::new(get(), "/users", "getOwnUser", NoBody, user::show_own),
         ApiEndpoint::new(delete(), "/users", "eraseOwnUser", NoBody, erase::erase_own),
         ApiEndpoint::new(get(), "/users/credits", "getCredits", NoBody, credits::show),
+        ApiEndpoint::new(get(), "/usage", "getUsage", NoBody, usage::show),
+        ApiEndpoint::new(get(), "/admin/budgets", "listBudgets", NoBody, budget::list),
+        ApiEndpoint::new(get(), "/admin/budgets/{budgetKind}/{budgetId}", "getBudget", NoBody, budget::show),
+        ApiEndpoint::new(put(), "/admin/budgets/{budgetKind}/{budgetId}", "setBudget", Json, budget::set),
+        ApiEndpoint::new(delete(), "/admin/budgets/{budgetKind}/{budgetId}", "removeBudget", NoBody, budget::remove),
         ApiEndpoint::new(get(), "/users/publishers", "listOwnPublishers", NoBody, publisher::list_own),
         ApiEndpoint::new(post(), "/users/webhook-secret", "rotateWebhookSecret", Json, webhook_secret::rotate),
         ApiEndpoint::new(delete(), "/users/webhook-secret", "revokeWebhookSecrets", NoBody, webhook_secret::revoke),

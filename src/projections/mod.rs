@@ -1,5 +1,6 @@
 //! Read models, folded from events in the order of the log.
 
+pub mod budget;
 pub mod claim;
 pub mod delivery;
 pub mod node;

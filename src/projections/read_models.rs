@@ -8,6 +8,7 @@ use std::sync::Arc;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::watch;
 
+use super::budget::Budgets;
 use super::claim::Claims;
 use super::delivery::Deliveries;
 use super::node::Nodes;
@@ -17,6 +18,7 @@ use super::task::{TaskAt, Tasks};
 use super::token::Tokens;
 use super::user::Users;
 use super::version::Versions;
+use crate::domain::budget::BudgetSubject;
 use crate::domain::decider::fold;
 use crate::domain::event::Event;
 use crate::domain::ids::{PublisherId, TaskId, TokenId, UserId};
@@ -54,6 +56,7 @@ pub struct Models {
     pub tasks: Tasks,
     pub deliveries: Deliveries,
     pub claims: Claims,
+    pub budgets: Budgets,
     /// Number of events per stream, for the index of the log after a start from a snapshot.
     pub streams: StreamCounts,
     /// Position of the last applied event.
@@ -79,6 +82,7 @@ impl Models {
             tasks: self.tasks.snapshot_copy(),
             deliveries: self.deliveries.clone(),
             claims: self.claims.clone(),
+            budgets: self.budgets.clone(),
             streams: self.streams.clone(),
             position: self.position,
         }
@@ -95,6 +99,7 @@ impl Models {
             ("tasks", self.tasks == other.tasks),
             ("deliveries", self.deliveries == other.deliveries),
             ("claims", self.claims == other.claims),
+            ("budgets", self.budgets == other.budgets),
             ("the lengths of streams", self.streams == other.streams),
             ("the position", self.position == other.position),
         ];
@@ -132,13 +137,27 @@ impl Models {
             Event::Claim(event) => self.claims.apply(event, at),
             Event::Task(event) => {
                 if let Ok(task) = TaskId::parse(key) {
-                    self.tasks.apply(task, event, recorded);
-                    self.deliveries.apply_task(task, event, recorded);
+                    self.apply_task(task, event, recorded);
+                }
+            }
+            Event::Budget(event) => {
+                if let Ok(subject) = BudgetSubject::parse_key(key) {
+                    self.budgets.apply(subject, event, at, &self.tasks.index);
                 }
             }
         }
         self.streams.add((&recorded.stream).into(), 1);
         self.position = recorded.position;
+    }
+
+    fn apply_task(&mut self, id: TaskId, event: &TaskEvent, recorded: &RecordedEvent) {
+        let status = |tasks: &Tasks| tasks.get(id).map(|task| task.record.status);
+        let before = status(&self.tasks);
+        self.tasks.apply(id, event, recorded);
+        if let Some(task) = self.tasks.get(id) {
+            self.budgets.apply_task(before, &task.record);
+        }
+        self.deliveries.apply_task(id, event, recorded);
     }
 }
 
@@ -325,6 +344,6 @@ fn may_revoke_access(event: &Event) -> bool {
                 | PublisherEvent::PublisherBanned { .. }
                 | PublisherEvent::PublisherDeleted
         ),
-        Event::Node(_) | Event::Task(_) | Event::Delivery(_) | Event::Claim(_) => false,
+        Event::Node(_) | Event::Task(_) | Event::Delivery(_) | Event::Claim(_) | Event::Budget(_) => false,
     }
 }

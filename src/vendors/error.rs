@@ -9,6 +9,8 @@ pub enum VendorErrorKind {
     Refused,
     /// The call certainly did not arrive.
     Unreached,
+    /// An input cannot be read in this service; nothing was sent. Says nothing about the vendor.
+    InputUnreadable,
     /// The vendor is overloaded (429, 503); nothing was started.
     Busy,
     /// The vendor does not serve this service (credentials, credit, address); nothing was started.
@@ -22,7 +24,7 @@ impl VendorErrorKind {
     #[must_use]
     pub const fn is_repeatable(self) -> bool {
         match self {
-            Self::Unreached | Self::Busy | Self::Unserved => true,
+            Self::Unreached | Self::InputUnreadable | Self::Busy | Self::Unserved => true,
             Self::Refused | Self::Unknown => false,
         }
     }
@@ -52,7 +54,12 @@ mod tests {
 
     #[test]
     fn only_calls_that_certainly_started_nothing_are_repeatable() {
-        for kind in [VendorErrorKind::Unreached, VendorErrorKind::Busy, VendorErrorKind::Unserved] {
+        for kind in [
+            VendorErrorKind::Unreached,
+            VendorErrorKind::InputUnreadable,
+            VendorErrorKind::Busy,
+            VendorErrorKind::Unserved,
+        ] {
             assert!(kind.is_repeatable(), "{kind:?}");
         }
         assert!(!VendorErrorKind::Refused.is_repeatable() && !VendorErrorKind::Unknown.is_repeatable());

@@ -36,7 +36,7 @@ fn outcome_label<T>(result: &Result<T, VendorError>) -> &'static str {
     match result.as_ref().map_err(|error| error.kind) {
         Ok(_) => "ok",
         Err(VendorErrorKind::Refused) => "refused",
-        Err(VendorErrorKind::Unreached) => "unreached",
+        Err(VendorErrorKind::Unreached | VendorErrorKind::InputUnreadable) => "unreached",
         Err(VendorErrorKind::Busy) => "busy",
         Err(VendorErrorKind::Unserved) => "unserved",
         Err(VendorErrorKind::Unknown) => "unknown",
@@ -155,6 +155,7 @@ mod tests {
         let kinds = [
             VendorErrorKind::Refused,
             VendorErrorKind::Unreached,
+            VendorErrorKind::InputUnreadable,
             VendorErrorKind::Busy,
             VendorErrorKind::Unserved,
             VendorErrorKind::Unknown,
@@ -170,6 +171,7 @@ mod tests {
         assert_eq!(poll_labels(&Ok(JobProgress::Lost)), ("poll", "ok"));
         outcomes.extend([done.1, unfetched.1]);
         outcomes.sort_unstable();
+        outcomes.dedup();
 
         let mut known_outcomes = CALL_OUTCOMES;
         known_outcomes.sort_unstable();

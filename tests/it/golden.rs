@@ -32,14 +32,26 @@ fn samples() -> Vec<GoldenSample> {
     let mut kinds: Vec<_> = samples::every_kind().into_iter().map(|event| (event.name().to_owned(), event)).collect();
     // The bytes contain the number of each sample: jobs got theirs before later kinds existed.
     let end_of = |kinds: &[(String, Event)], last: &str| kinds.iter().position(|(name, _)| name == last).unwrap() + 1;
+    let budget_samples = kinds.split_off(end_of(&kinds, "DependenciesContinued"));
     let newest_samples = kinds.split_off(end_of(&kinds, "StreamCompleted"));
     let later_samples = kinds.split_off(end_of(&kinds, "TaskCancelled"));
     let jobs = samples::every_job().into_iter().map(|(job, event)| (format!("{}.{job}", event.name()), event));
     let priced = [("priced-image", samples::priced()), ("priced-music", samples::priced_music())];
     let priced = priced.map(|(job, event)| (format!("{}.{job}", event.name()), event));
+    let paid = samples::paid();
+    let paid = (format!("{}.paid", paid.name()), paid);
     let further = samples::further().into_iter().map(|(job, event)| (format!("{}.{job}", event.name()), event));
-    let numbered = (1..)
-        .zip(kinds.into_iter().chain(jobs).chain(later_samples).chain(further).chain(newest_samples).chain(priced));
+    let numbered = (1..).zip(
+        kinds
+            .into_iter()
+            .chain(jobs)
+            .chain(later_samples)
+            .chain(further)
+            .chain(newest_samples)
+            .chain(priced)
+            .chain(budget_samples)
+            .chain([paid]),
+    );
     numbered.map(|(index, (name, event))| GoldenSample { name, commit: commit_of(index, event) }).collect()
 }
 

@@ -10,6 +10,7 @@ mod audit;
 mod backup;
 mod ban;
 mod bodies;
+mod budget;
 mod bulk;
 mod callbacks_doc;
 #[expect(clippy::disallowed_methods, reason = "a receiver has a clock of its own")]

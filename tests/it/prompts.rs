@@ -5,6 +5,7 @@ use mediary::environment::Environment;
 use serde_json::json;
 
 use crate::image::{PRECISION, RELIGHT, STYLE, UPSCALER};
+use crate::music::MusicListener;
 use crate::support::TestApp;
 use crate::support::picture::base64_png;
 use crate::video::{START_END, VideoFixture, of_prompt};
@@ -43,6 +44,21 @@ async fn understood_and_ignored_words_are_told_in_the_answer_and_the_task() {
     // A job without a prompt has no report
     let response = app.post_as(&alice.token, PRECISION, json!({"image": picture})).await.expect(200).json();
     assert_eq!(response["data"].get("prompt_report"), None);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn the_task_of_a_piece_of_music_tells_what_was_understood() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let fields = [("prompt", "a calm waltz for unicorns, no drums"), ("duration", "1")];
+    let stream = MusicListener::request(&app, &alice, &fields).await;
+    let task = stream.task.clone();
+    stream.collect().await;
+
+    let report = json!({"understood": ["calm", "waltz", "no", "drums"], "ignored": ["unicorns"]});
+    let told = app.get_as(&alice.token, &format!("/tasks/{task}")).await.expect(200).json();
+    assert_eq!(told["prompt_report"], report);
     app.stop().await;
 }
 

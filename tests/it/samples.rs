@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mediary::domain::budget::{BudgetEvent, BudgetLimit, BudgetPeriod};
 use mediary::domain::claim::{ClaimEvent, IdempotencyClaim};
 use mediary::domain::delivery::{AttemptOutcome, DeliveryEvent, Redelivery};
 use mediary::domain::event::Event;
@@ -21,7 +22,7 @@ mod registry;
 mod video;
 
 use jobs::submitted;
-pub use jobs::{every_job, priced};
+pub use jobs::{every_job, paid, priced};
 pub use video::{further, priced_music};
 
 /// Time of all samples.
@@ -95,7 +96,11 @@ fn after(last: Option<&Event>) -> Option<Event> {
         Some(Event::Task(T::WorkBegan)) => T::VideoCompleted { creation: video::creation() }.into(),
         Some(Event::Task(T::VideoCompleted { .. })) => T::StreamCompleted { stream: video::stream() }.into(),
         Some(Event::Task(T::StreamCompleted { .. })) => nodes::dependencies_continued(),
-        Some(Event::Node(NodeEvent::DependenciesContinued { .. })) => return None,
+        Some(Event::Node(NodeEvent::DependenciesContinued { .. })) => {
+            BudgetEvent::BudgetSet(BudgetLimit { credits: 5000, period: BudgetPeriod::Month }).into()
+        }
+        Some(Event::Budget(BudgetEvent::BudgetSet(_))) => BudgetEvent::BudgetRemoved.into(),
+        Some(Event::Budget(BudgetEvent::BudgetRemoved)) => return None,
         Some(Event::User(event)) => registry::after_user(event),
         Some(Event::Publisher(event)) => registry::after_publisher(event),
         Some(Event::Token(event)) => registry::after_token(event),

@@ -44,7 +44,8 @@ impl PromptReport {
         other.ignored.into_iter().for_each(|word| self.add(word, false));
     }
 
-    pub(crate) fn add(&mut self, word: String, is_understood: bool) {
+    /// Adds a word, unless it is there already. Ignored words without a meaning of their own are left out.
+    pub fn add(&mut self, word: String, is_understood: bool) {
         if is_understood {
             self.ignored.retain(|ignored| *ignored != word);
         }

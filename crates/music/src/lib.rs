@@ -45,6 +45,7 @@ pub use bed::bed;
 pub use compose::compose;
 pub use encode::EncodeError;
 pub use piece::{Piece, RATE};
+pub use prompt::report::interpret;
 
 use encode::Encoder;
 use mix::Player;

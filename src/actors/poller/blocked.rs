@@ -41,6 +41,9 @@ impl BlockedReason {
             Self::VendorRemoved => ("vendor_removed", "the vendor of the task is no longer configured"),
             Self::VendorError(VendorErrorKind::Busy) => ("vendor_busy", "the vendor is at capacity"),
             Self::VendorError(VendorErrorKind::Unreached) => ("vendor_unreachable", "the vendor is unreachable"),
+            Self::VendorError(VendorErrorKind::InputUnreadable) => {
+                ("input_unavailable", "the service cannot read a stored input right now")
+            }
             Self::VendorError(VendorErrorKind::Unserved) => {
                 ("vendor_unavailable", "the vendor does not accept requests from this service")
             }
@@ -101,6 +104,7 @@ mod tests {
         let vendor_errors = [
             VendorErrorKind::Busy,
             VendorErrorKind::Unreached,
+            VendorErrorKind::InputUnreadable,
             VendorErrorKind::Unserved,
             VendorErrorKind::Unknown,
             VendorErrorKind::Refused,

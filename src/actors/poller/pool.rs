@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, select_all};
@@ -15,6 +15,7 @@ use super::step::{OPEN_LANE, POLL_LANE, SUBMIT_LANE};
 use super::vendor_guard::{VendorDescription, VendorGuard};
 use crate::domain::ids::TaskId;
 use crate::domain::task::{Gateway, JobFilter, RecordedVendor, TaskRecord, TaskWork};
+use crate::domain::value::Timestamp;
 use crate::environment::Environment;
 use crate::vendors::{Vendor, VendorError, VendorErrorKind};
 
@@ -50,7 +51,7 @@ struct TaskRefusal {
     count: u32,
     kind: VendorErrorKind,
     /// The vendor is not called for this task before that.
-    until: Instant,
+    until: Timestamp,
 }
 
 /// A vendor of a pool, with its guard.
@@ -62,6 +63,7 @@ pub(super) struct PoolMember {
     weight: u32,
     pub(super) options: PoolVendorOptions,
     pub(super) guard: VendorGuard,
+    environment: Environment,
     pub(super) submit_lane: String,
     pub(super) poll_lane: String,
     refusals: Mutex<HashMap<TaskId, TaskRefusal>>,
@@ -91,6 +93,7 @@ impl PoolMember {
             options,
             submit_lane,
             poll_lane,
+            environment: environment.clone(),
             refusals: Mutex::default(),
             unserved: Mutex::default(),
         }
@@ -114,9 +117,10 @@ impl PoolMember {
 
     /// Counts a submission that the vendor did not take, and excludes it for this task for the pause that is returned.
     pub(super) fn record_refusal(&self, task: TaskId, error: &VendorError) -> Duration {
-        let now = Instant::now();
+        let now = self.environment.now();
         let mut refusals = self.refusals.lock();
 
+        // Tasks that were cancelled while they waited leave their refusals behind.
         if refusals.len() >= REMEMBERED_TASKS_MAX {
             refusals.retain(|_, refusal| refusal.until > now);
             if refusals.len() >= REMEMBERED_TASKS_MAX {
@@ -126,18 +130,19 @@ impl PoolMember {
 
         let count = refusals.get(&task).map_or(1, |refusal| refusal.count.saturating_add(1));
         let delay = self.guard.retry_delay(error, count);
-        refusals.insert(task, TaskRefusal { count, kind: error.kind, until: now + delay });
+        refusals.insert(task, TaskRefusal { count, kind: error.kind, until: now.saturating_add(delay) });
         delay
     }
 
-    /// Forgets the refusals of a task that the vendor took, or that has ended.
-    pub(super) fn forget_refusals(&self, task: TaskId) {
+    /// Forgets the refusals of a task that a vendor took, or that has ended.
+    fn forget(&self, task: TaskId) {
         self.refusals.lock().remove(&task);
+        self.unserved.lock().remove(&task);
     }
 
     /// Ends the exclusions, because their reason may be gone; the counts remain.
     fn end_exclusions(&self) {
-        let now = Instant::now();
+        let now = self.environment.now();
         for refusal in self.refusals.lock().values_mut() {
             refusal.until = now;
         }
@@ -150,7 +155,7 @@ impl PoolMember {
     /// Returns the time for which the vendor may not be called for a task, with the reason; `None` if it may be called.
     fn obstacle(&self, task: TaskId) -> Option<VendorObstacle> {
         let refusal = self.refusals.lock().get(&task).copied();
-        let remaining = refusal.map(|refusal| refusal.until.saturating_duration_since(Instant::now()));
+        let remaining = refusal.map(|refusal| refusal.until.since(self.environment.now()));
         let excluded = refusal.zip(remaining).filter(|(_, remaining)| !remaining.is_zero());
 
         match (self.guard.time_until_admission(), excluded) {
@@ -169,15 +174,11 @@ impl PoolMember {
     async fn wait_for_change(&self) -> Vec<String> {
         let progressed = self.vendor.progress_notify();
         tokio::select! {
-            () = progressed.notified() => {
-                self.end_exclusions();
-                vec![self.submit_lane.clone(), self.poll_lane.clone()]
-            }
-            () = self.guard.wait_until_closed() => {
-                self.end_exclusions();
-                vec![self.submit_lane.clone(), self.poll_lane.clone(), OPEN_LANE.to_owned()]
-            }
+            () = progressed.notified() => {}
+            () = self.guard.wait_until_closed() => {}
         }
+        self.end_exclusions();
+        vec![self.submit_lane.clone(), self.poll_lane.clone(), OPEN_LANE.to_owned()]
     }
 }
 
@@ -204,7 +205,7 @@ pub(super) enum TaskHolder<'r> {
 pub(super) enum VendorChoice {
     /// This member of the pool gets the task.
     Member(usize),
-    /// A vendor would take the task, but all its slots are in use.
+    /// A vendor would take the task, but all its slots, or all its concurrent submissions, are in use.
     AwaitSlot,
     /// No vendor may be called for the task before that.
     Blocked(VendorObstacle),
@@ -212,27 +213,45 @@ pub(super) enum VendorChoice {
     Unserved,
 }
 
-/// Free slots of each vendor; `None` if they are unlimited.
+/// Free capacity of each vendor for submissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FreeVendorSlots(pub(super) Vec<Option<usize>>);
+pub(super) struct FreeVendorSlots {
+    /// Free slots; `None` if they are unlimited.
+    pub(super) slots: Vec<Option<usize>>,
+    /// Free places among the concurrent submissions.
+    pub(super) places: Vec<usize>,
+}
 
 impl FreeVendorSlots {
-    /// Returns `true` if no vendor has a limit.
+    /// Returns `true` if no vendor has a limit of slots.
     pub(super) fn is_unlimited(&self) -> bool {
-        self.0.iter().all(Option::is_none)
+        self.slots.iter().all(Option::is_none)
     }
 
     fn has_slot(&self, member: usize) -> bool {
-        self.0.get(member).is_some_and(|free| free.is_none_or(|free| free > 0))
+        self.slots.get(member).is_some_and(|free| free.is_none_or(|free| free > 0))
+    }
+
+    /// Returns `true` if a member can be sent a task now.
+    fn has_capacity(&self, member: usize) -> bool {
+        self.has_slot(member) && self.places.get(member).is_some_and(|free| *free > 0)
     }
 
     fn has_any(&self) -> bool {
-        (0..self.0.len()).any(|member| self.has_slot(member))
+        (0..self.slots.len()).any(|member| self.has_capacity(member))
     }
 
-    /// Takes a slot of a member.
+    /// Takes a slot and a place of a member.
     pub(super) fn take(&mut self, member: usize) {
-        if let Some(Some(free)) = self.0.get_mut(member) {
+        self.take_slot(member);
+        if let Some(free) = self.places.get_mut(member) {
+            *free = free.saturating_sub(1);
+        }
+    }
+
+    /// Takes a slot of a member, for a task that is not being submitted.
+    pub(super) fn take_slot(&mut self, member: usize) {
+        if let Some(Some(free)) = self.slots.get_mut(member) {
             *free = free.saturating_sub(1);
         }
     }
@@ -252,6 +271,11 @@ impl VendorPool {
         &self.0
     }
 
+    /// Forgets the refusals of a task that a vendor took, or that has ended.
+    pub(super) fn forget(&self, task: TaskId) {
+        self.0.iter().for_each(|member| member.forget(task));
+    }
+
     /// Returns the vendor that has, or may have, a task. Tasks of logs without recorded vendors are at the first one.
     pub(super) fn holder_of<'r>(&self, record: &'r TaskRecord) -> TaskHolder<'r> {
         let Some(vendor) = &record.vendor else { return TaskHolder::Nobody };
@@ -260,7 +284,7 @@ impl VendorPool {
         member.map_or(TaskHolder::Removed(recorded), TaskHolder::Member)
     }
 
-    /// Chooses a vendor for a task that waits and that no vendor has: the lowest priority that has a free slot and may
+    /// Chooses a vendor for a task that waits and that no vendor has: the lowest priority that has free capacity and may
     /// be called; `random` shares the tasks among vendors of the same priority. A task that `holder` may have goes to
     /// no other vendor.
     pub(super) fn choose(
@@ -295,7 +319,7 @@ impl VendorPool {
             return VendorChoice::Blocked(obstacle);
         }
 
-        callable.retain(|index| free.has_slot(*index));
+        callable.retain(|index| free.has_capacity(*index));
         let first_priority = callable.iter().map(|index| self.0[*index].priority).min();
         callable.retain(|index| Some(self.0[*index].priority) == first_priority);
         match callable[..] {
@@ -358,7 +382,10 @@ pub(super) mod tests {
     const TASK: TaskId = TaskId(Uuid::from_u128(7));
 
     /// Vendor that is never called.
-    struct UncalledVendor;
+    #[derive(Default)]
+    struct UncalledVendor {
+        progress: Arc<Notify>,
+    }
 
     impl Vendor for UncalledVendor {
         fn name(&self) -> &'static str {
@@ -378,7 +405,7 @@ pub(super) mod tests {
         }
 
         fn progress_notify(&self) -> Arc<Notify> {
-            Arc::default()
+            Arc::clone(&self.progress)
         }
     }
 
@@ -392,7 +419,7 @@ pub(super) mod tests {
         let pause = Duration::from_mins(1);
         let breaker = Some(BreakerOptions { failures: 1, pause, pause_max: pause });
         let options = PoolVendorOptions { slots, breaker, ..PoolVendorOptions::built_in() };
-        PoolVendor { priority, weight, ..PoolVendor::new(Arc::new(UncalledVendor), identity, options) }
+        PoolVendor { priority, weight, ..PoolVendor::new(Arc::new(UncalledVendor::default()), identity, options) }
     }
 
     pub fn pool(vendors: Vec<PoolVendor>) -> VendorPool {
@@ -408,7 +435,28 @@ pub(super) mod tests {
     }
 
     fn choose(pool: &VendorPool, free: &[Option<usize>]) -> VendorChoice {
-        pool.choose(TASK, None, &FreeVendorSlots(free.to_vec()), || 0.0)
+        pool.choose(TASK, None, &free_slots(free), || 0.0)
+    }
+
+    /// Free slots of vendors that can be sent many tasks at a time.
+    fn free_slots(slots: &[Option<usize>]) -> FreeVendorSlots {
+        FreeVendorSlots { slots: slots.to_vec(), places: vec![100; slots.len()] }
+    }
+
+    #[tokio::test]
+    async fn progress_of_a_vendor_ends_the_pauses_of_tasks_that_no_vendor_may_be_called_for() {
+        // Given a task that waits because its only vendor refused it
+        let pool = pool(vec![pool_vendor("a", 0, 1, None)]);
+        pool.members()[0].record_refusal(TASK, &busy(60));
+        assert!(matches!(choose(&pool, &[None]), VendorChoice::Blocked(_)));
+
+        // When the vendor has progressed
+        pool.members()[0].vendor.progress_notify().notify_one();
+        let resumed = pool.wait_for_change().await;
+
+        // Then the pause of the task ends too, and the vendor may be called for it
+        assert!(resumed.iter().any(|lane| lane == OPEN_LANE), "{resumed:?}");
+        assert_eq!(choose(&pool, &[None]), VendorChoice::Member(0));
     }
 
     #[test]
@@ -423,7 +471,7 @@ pub(super) mod tests {
     fn vendors_of_one_priority_share_by_weight() {
         let vendors = vec![pool_vendor("a", 0, 1, None), pool_vendor("b", 0, 3, None), pool_vendor("c", 1, 9, None)];
         let pool = pool(vendors);
-        let free = FreeVendorSlots(vec![None; 3]);
+        let free = free_slots(&[None; 3]);
         let chosen = |random| match pool.choose(TASK, None, &free, || random) {
             VendorChoice::Member(member) => member,
             other => panic!("{other:?}"),
@@ -434,7 +482,7 @@ pub(super) mod tests {
     #[test]
     fn a_task_that_a_vendor_may_have_goes_to_no_other_one() {
         let pool = pool(vec![pool_vendor("a", 0, 1, None), pool_vendor("b", 1, 1, None)]);
-        let free = FreeVendorSlots(vec![None; 2]);
+        let free = free_slots(&[None; 2]);
         let chosen = || pool.choose(TASK, Some(1), &free, || 0.0);
         assert_eq!(chosen(), VendorChoice::Member(1));
         pool.members()[1].record_refusal(TASK, &busy(60));
@@ -458,7 +506,7 @@ pub(super) mod tests {
 
         // And another task is not affected
         let other = TaskId(Uuid::from_u128(8));
-        let chosen = pool.choose(other, None, &FreeVendorSlots(vec![None; 2]), || 0.0);
+        let chosen = pool.choose(other, None, &free_slots(&[None; 2]), || 0.0);
         assert_eq!(chosen, VendorChoice::Member(0));
 
         // And an exclusion ends when its reason may be gone
@@ -496,7 +544,7 @@ pub(super) mod tests {
         let delays: Vec<_> = (0..8).map(|_| pool.members()[0].record_refusal(TASK, &failure)).collect();
         assert!(delays[7] > delays[0] * 8, "{delays:?}");
         assert!(pool.members()[1].record_refusal(TASK, &failure) <= pool.members()[1].options.retry.min);
-        pool.members()[0].forget_refusals(TASK);
+        pool.forget(TASK);
         assert!(pool.members()[0].record_refusal(TASK, &failure) <= pool.members()[0].options.retry.min);
     }
 }

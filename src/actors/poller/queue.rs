@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::options::PollerOptions;
-use super::pool::{FreeVendorSlots, TaskHolder, VendorChoice, VendorPool};
+use super::pool::{FreeVendorSlots, TaskHolder, VendorChoice, VendorObstacle, VendorPool};
 use super::step::{INPUT_LANE, OPEN_LANE, SUBMIT_LANE, lane};
 use crate::actors::reactor::WorkerSlots;
 use crate::domain::ids::{TaskId, UserId};
@@ -33,8 +33,10 @@ pub(super) enum DueVendor {
     Removed,
     /// The step needs none.
     NotNeeded,
-    /// No vendor can take the task: [`VendorChoice::Blocked`] or [`VendorChoice::Unserved`].
-    Missing(VendorChoice),
+    /// No vendor may be called for the task before that.
+    Blocked(VendorObstacle),
+    /// No vendor serves the task.
+    Unserved,
 }
 
 /// Selection of tasks among those of a gateway.
@@ -129,18 +131,18 @@ impl TaskQueue<'_> {
                 }
                 None
             }
-            blocked @ VendorChoice::Blocked(_) => {
+            VendorChoice::Blocked(obstacle) => {
                 self.keep_slot(id, holder, vendor_slots);
-                Some(DueVendor::Missing(blocked))
+                Some(DueVendor::Blocked(obstacle))
             }
-            VendorChoice::Unserved => Some(DueVendor::Missing(VendorChoice::Unserved)),
+            VendorChoice::Unserved => Some(DueVendor::Unserved),
         }
     }
 
     /// Keeps a slot for a task that cannot use it yet, so that no later task overtakes it.
     fn keep_slot(&self, id: TaskId, holder: Option<usize>, vendor_slots: &mut FreeVendorSlots) {
         if let Some(member) = self.pool.awaited(id, holder, vendor_slots) {
-            vendor_slots.take(member);
+            vendor_slots.take_slot(member);
         }
     }
 
@@ -164,16 +166,22 @@ impl TaskQueue<'_> {
                 worker_slots.try_reserve_within(&id, lane, member.options.concurrency)
             }
             DueVendor::NotNeeded if kind == INPUT_LANE => worker_slots.try_reserve(&id, INPUT_LANE),
-            DueVendor::NotNeeded | DueVendor::Removed | DueVendor::Missing(_) => {
+            DueVendor::NotNeeded | DueVendor::Removed | DueVendor::Blocked(_) | DueVendor::Unserved => {
                 worker_slots.try_reserve(&id, OPEN_LANE)
             }
         }
     }
 
-    /// Returns the free slots of the vendors. A submission uses its slot from its selection on, not only once its start
+    /// Returns the free slots and places of the vendors. A submission uses its slot from its selection on, not only once its start
     /// is recorded: in between, the next account would get the same slot.
     fn count_free_slots(&self, worker_slots: &WorkerSlots<TaskId>) -> FreeVendorSlots {
-        let mut free = FreeVendorSlots(self.pool.members().iter().map(|member| member.options.slots).collect());
+        let members = self.pool.members();
+        let slots = members.iter().map(|member| member.options.slots).collect();
+        let places = members
+            .iter()
+            .map(|member| worker_slots.free_within(&member.submit_lane, member.options.concurrency))
+            .collect();
+        let mut free = FreeVendorSlots { slots, places };
         if free.is_unlimited() {
             return free;
         }
@@ -181,12 +189,12 @@ impl TaskQueue<'_> {
         for (id, entry) in self.tasks.unfinished(self.options.gateway) {
             if entry.record.stage.is_at_vendor() {
                 if let TaskHolder::Member(member) = self.pool.holder_of(&entry.record) {
-                    free.take(member);
+                    free.take_slot(member);
                 }
             } else if let Some(lane) = worker_slots.lane_of(&id)
-                && let Some(member) = self.pool.members().iter().position(|member| member.submit_lane == lane)
+                && let Some(member) = members.iter().position(|member| member.submit_lane == lane)
             {
-                free.take(member);
+                free.take_slot(member);
             }
         }
         free
@@ -219,8 +227,13 @@ mod tests {
         let work = VideoWork { job, images: Vec::new(), seed, payload: None, meta_data: None, credits: 0 };
         let id = TaskId(Uuid::from_u128(task.into()));
         let owner = Some(UserId(Uuid::from_u128(owner)));
-        let event =
-            TaskEvent::TaskSubmitted(Submission { task: id, owner, work: TaskWork::Video(work), webhook: None });
+        let event = TaskEvent::TaskSubmitted(Submission {
+            task: id,
+            owner,
+            work: TaskWork::Video(work),
+            webhook: None,
+            payers: None,
+        });
         let recorded = RecordedEvent {
             position: Position(task),
             stream: StreamId::from(&id),
@@ -277,6 +290,19 @@ mod tests {
     }
 
     #[test]
+    fn tasks_go_to_the_next_vendor_while_all_submissions_of_the_first_are_in_progress() {
+        // Given a vendor that is called for one task at a time, without a limit of slots, and another one
+        let mut tasks = Tasks::default();
+        (1..=3).for_each(|task| submit(&mut tasks, task, ALICE));
+        let mut first = pool_vendor("a", 0, 1, None);
+        first.options.concurrency = 1;
+        let pool = pool(vec![first, pool_vendor("b", 1, 1, None)]);
+
+        // Then the other one gets the tasks that the first one cannot be sent now, at once
+        assert_eq!(select(&tasks, &pool, 2), [vec![(1, 0), (2, 1), (3, 1)], Vec::new()]);
+    }
+
+    #[test]
     fn a_blocked_task_keeps_its_slot() {
         // Given one slot, and two tasks of which the vendor refused the first
         let mut tasks = Tasks::default();
@@ -295,6 +321,6 @@ mod tests {
         // Then the first task is told why it waits, and the second does not overtake it
         assert_eq!(due.len(), 1);
         assert_eq!(due[0].id.0.as_u128(), 1);
-        assert!(matches!(due[0].choice, DueVendor::Missing(VendorChoice::Blocked(_))));
+        assert!(matches!(due[0].choice, DueVendor::Blocked(_)));
     }
 }

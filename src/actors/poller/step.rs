@@ -59,6 +59,8 @@ pub(super) enum RemovedVendorStep {
 
 const UNKNOWN_AFTER_RESTART: &str =
     "the service stopped during the submission, and the vendor cannot tell whether it arrived";
+const UNKNOWN_WITHOUT_KEY: &str =
+    "whether an earlier submission arrived is unknown, and the vendor does not honour keys that prevent a second job";
 const UNKNOWN_AT_DEADLINE: &str = "whether the vendor accepted the task was not known before the deadline";
 
 /// Returns the next step of a task.
@@ -75,8 +77,13 @@ pub(super) fn next_step(
         TaskStage::Completed { .. } | TaskStage::Failed { .. } | TaskStage::Streaming => PollerStep::Nothing,
         // Polled once more after the deadline, because the job may have finished in the meantime.
         TaskStage::InProgress { reference, .. } => PollerStep::Poll { reference: reference.clone() },
-        TaskStage::Submitting { .. } if past_deadline => PollerStep::GiveUpUnknown { reason: UNKNOWN_AT_DEADLINE },
-        _ if past_deadline => PollerStep::Expire,
+        _ if past_deadline => match unknown_at_deadline(record) {
+            Some(reason) => PollerStep::GiveUpUnknown { reason },
+            None => PollerStep::Expire,
+        },
+        TaskStage::Waiting { .. } if record.is_in_doubt() && recovery != SubmissionRecovery::Key => {
+            PollerStep::GiveUpUnknown { reason: UNKNOWN_WITHOUT_KEY }
+        }
         TaskStage::Waiting { .. } if record.submission.work.has_missing_inputs() => PollerStep::Fetch,
         TaskStage::Waiting { .. } => PollerStep::Submit,
         TaskStage::Submitting { key, .. } => match recovery {
@@ -85,6 +92,12 @@ pub(super) fn next_step(
             SubmissionRecovery::Nothing => PollerStep::GiveUpUnknown { reason: UNKNOWN_AFTER_RESTART },
         },
     }
+}
+
+/// Returns the reason for which a task past its deadline has an unknown outcome; `None` if no vendor may have taken it.
+pub(super) fn unknown_at_deadline(record: &TaskRecord) -> Option<&'static str> {
+    let is_unknown = matches!(record.stage, TaskStage::Submitting { .. }) || record.is_in_doubt();
+    is_unknown.then_some(UNKNOWN_AT_DEADLINE)
 }
 
 /// Returns the next step of a task whose vendor is no longer configured. The task may go to another vendor only if the
@@ -100,10 +113,10 @@ pub(super) fn removed_vendor_step(
     match &record.stage {
         TaskStage::InProgress { .. } if vendor.is_built_in() => RemovedVendorStep::Forget,
         TaskStage::Submitting { .. } if vendor.is_built_in() => RemovedVendorStep::Release,
-        TaskStage::Submitting { .. } if past_deadline => {
-            RemovedVendorStep::GiveUpUnknown { reason: UNKNOWN_AT_DEADLINE }
-        }
-        _ if past_deadline => RemovedVendorStep::Expire,
+        _ if past_deadline => match unknown_at_deadline(record) {
+            Some(reason) => RemovedVendorStep::GiveUpUnknown { reason },
+            None => RemovedVendorStep::Expire,
+        },
         _ => RemovedVendorStep::AwaitVendor,
     }
 }
@@ -131,7 +144,7 @@ mod tests {
         });
         let task = TaskId(Uuid::nil());
         let owner = Some(UserId(Uuid::nil()));
-        let submission = Submission { task, owner, work, webhook: None };
+        let submission = Submission { task, owner, work, webhook: None, payers: None };
         let at = Timestamp::from_micros(0);
         TaskRecord { submission, stage, status: TaskStatus::Created, vendor: None, created_at: at, updated_at: at }
     }

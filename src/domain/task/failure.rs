@@ -60,6 +60,12 @@ impl TaskFailure {
         Self::new("cancelled", "cancelled on request")
     }
 
+    /// Returns `true` for the failure of a cancelled task.
+    #[must_use]
+    pub fn is_cancellation(&self) -> bool {
+        self.code.as_str() == "cancelled"
+    }
+
     /// Returns the failure of a stream that was cut off by the end of the service.
     #[must_use]
     pub fn interrupted(message: &str) -> Self {

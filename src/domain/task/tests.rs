@@ -29,6 +29,7 @@ fn image_submission(image: PictureSource) -> Submission {
         owner: Some(UserId(Uuid::from_u128(2))),
         work: TaskWork::Image(ImageWork { job, image, reference: None, seed: None, credits: 0 }),
         webhook: None,
+        payers: None,
     }
 }
 
@@ -232,7 +233,7 @@ fn work(job: VideoJob, images: Vec<PictureSource>) -> TaskWork {
 }
 
 fn submission_with(work: TaskWork) -> Submission {
-    Submission { task: TaskId(Uuid::from_u128(1)), owner: None, work, webhook: None }
+    Submission { task: TaskId(Uuid::from_u128(1)), owner: None, work, webhook: None, payers: None }
 }
 
 fn url(name: &str) -> CallbackUrl {
@@ -598,7 +599,14 @@ fn a_repeated_submission_that_does_not_arrive_leaves_the_first_one_in_doubt() {
         assert_eq!(vendor_after(history).as_deref(), Some("first"));
         given::<Task>(history).when(start_at("second", true)).rejection();
     }
-    given::<Task>(&again).when(start_at("first", false)).then([started_at("first", 4)]);
+    given::<Task>(&again).when(start_at("first", true)).then([started_at("first", 4)]);
+    // And not even this one without a key that it honours: the outcome is unknown
+    given::<Task>(&again).when(start_at("first", false)).rejection();
+    let give_up = TaskCommand::RecordUnknownOutcome { reason: text("no answer"), repeatable: false };
+    let end = failed(failure("outcome_unknown", "no answer"));
+    given::<Task>(&again).when(give_up).then([TaskEvent::OutcomeUnknown { reason: text("no answer") }, end]);
+    let repeat = TaskCommand::RecordUnknownOutcome { reason: text("no answer"), repeatable: true };
+    given::<Task>(&again).when(repeat).rejection();
 }
 
 #[test]

@@ -38,7 +38,7 @@ impl RecordedVendor {
 }
 
 /// Cost of a job at its vendor in thousandths of a unit; the operator chooses the unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct VendorPrice(u64);
 
 impl VendorPrice {

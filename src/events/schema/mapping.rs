@@ -8,7 +8,8 @@ use std::borrow::Cow;
 
 use super::CommitDecodeError;
 use super::v1::{ActorV1, ClaimEventV1};
-use super::v2::{CommitV2, EntryV2, EventV2};
+use super::v2::{BudgetEventV2, CommitV2, EntryV2, EventV2};
+use crate::domain::budget::{BudgetEvent, BudgetLimit};
 use crate::domain::claim::{ClaimEvent, IdempotencyClaim};
 use crate::domain::event::Event;
 use crate::domain::ids::RequestId;
@@ -98,6 +99,7 @@ stored_enum! {
         Task(event),
         Delivery(event),
         Claim(event),
+        Budget(event),
     }
 }
 
@@ -106,6 +108,15 @@ stored! {
         (key fingerprint command_index)
             { Self::KeyClaimed(IdempotencyClaim { key, fingerprint, command_index }) }
             = { ClaimEventV1::KeyClaimed { key, fingerprint, nth: command_index } },
+    }
+}
+
+stored! {
+    BudgetEvent => BudgetEventV2<'a> {
+        (credits period)
+            { Self::BudgetSet(BudgetLimit { credits, period }) }
+            = { BudgetEventV2::BudgetSet { credits, period } },
+        () { Self::BudgetRemoved } = { BudgetEventV2::BudgetRemoved },
     }
 }
 

@@ -7,12 +7,14 @@ use super::v1::{
     self, ActorV1, ClaimEventV1, DeliveryEventV1, NodeEventV1, PublisherEventV1, StoredId, Str, TokenEventV1,
 };
 
+mod budget;
 mod task;
 mod user;
 mod video;
 
+pub use budget::BudgetEventV2;
 pub use task::{
-    ImageJobV2, LightSettingsV2, PortraitV2, RelightV2, SkinEnhanceV2, SkinModeV2, SourceV2, StyleTransferV2,
+    ImageJobV2, LightSettingsV2, PayersV2, PortraitV2, RelightV2, SkinEnhanceV2, SkinModeV2, SourceV2, StyleTransferV2,
     TaskEventV2, UpscalePrecisionV2, VendorV2, WorkV2,
 };
 pub use user::{PersonalV2, SealedV2, UserEventV2, UserFieldsV2};
@@ -52,6 +54,7 @@ pub enum EventV2<'a> {
     Task(TaskEventV2<'a>),
     Delivery(DeliveryEventV1<'a>),
     Claim(ClaimEventV1),
+    Budget(BudgetEventV2<'a>),
 }
 
 impl<'a> From<v1::CommitV1<'a>> for CommitV2<'a> {

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::domain::ids::UserId;
 use crate::domain::policy::Action;
+use crate::http::api::budget::{BudgetView, budgets_of};
 use crate::http::api::task::{LIMIT_DEFAULT, LIMIT_MAX, decode_cursor, encode_cursor};
 use crate::http::pipeline::Call;
 use crate::http::response::api_response::ApiResponse;
@@ -21,6 +22,8 @@ struct LedgerView {
     held: u64,
     charged: u64,
     refunded: u64,
+    /// Budgets that count the submissions of this request's caller; empty for other users.
+    budgets: Vec<BudgetView>,
     entries: Vec<LedgerEntryView>,
     limit: u64,
     /// Value of `cursor` for the next page; absent on the last one.
@@ -60,11 +63,14 @@ pub async fn show(call: Call<{ Action::ReadCredits as u8 }>) -> Result<ApiRespon
         (index.ledger_of(owner), index.ledger_entries(owner, before, page_size, SCANNED_MAX))
     };
 
+    let is_own = user.is_none_or(|user| user == caller.id);
+    let budgets = if is_own { budgets_of(&call) } else { Vec::new() };
     ApiResponse::ok(&LedgerView {
         balance: -i64::try_from(held.saturating_add(charged)).unwrap_or(i64::MAX),
         held,
         charged,
         refunded,
+        budgets,
         entries: tasks.iter().map(entry_view).collect(),
         limit,
         next_cursor: continue_before.map(encode_cursor),

@@ -169,7 +169,7 @@ async fn submit<T: ImageBody>(
     call.charge_credits(&reservation, work.credits)?;
     let work = TaskWork::Image(work);
     let prompt_report = services.options.prompt_reports.of_submission(&work);
-    let submission = Submission { task, owner: Some(owner), work, webhook };
+    let submission = Submission { task, owner: Some(owner), work, webhook, payers: call.payers() };
     services.dispatch.task(task, TaskCommand::Submit(submission), call.command_context()).await?;
     drop(reservation);
 

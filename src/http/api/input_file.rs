@@ -179,7 +179,7 @@ pub async fn receive(mut call: Call<{ Action::UploadFile as u8 }>) -> Result<Api
     })?;
 
     call.set_actor(Actor::User(ticket.owner));
-    let owner = services.models.read().users.get(ticket.owner).cloned().map(Identity::User);
+    let owner = services.models.read().users.get(ticket.owner).cloned().map(Identity::from_profile);
     let owner = owner.ok_or_else(|| invalid_link("the holder of this upload link has lost access"))?;
     authorize::permit(Action::CreateFile, &owner, None)?;
 

@@ -3,6 +3,7 @@
 pub(super) mod admin;
 pub(super) mod audit;
 pub(super) mod audit_stream;
+pub(in crate::http) mod budget;
 pub(super) mod bulk;
 pub(super) mod checkpoint;
 pub(super) mod credits;
@@ -33,6 +34,7 @@ pub(super) mod task;
 pub(super) mod token;
 pub(super) mod translation;
 pub(super) mod upload;
+pub(super) mod usage;
 pub(super) mod user;
 pub(super) mod vendor_webhook;
 pub(super) mod version;

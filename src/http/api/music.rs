@@ -83,7 +83,8 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
 
     // From here on, a disconnect is recorded.
     let recorder = MusicOutcomeRecorder::new(services, task, call.command_context());
-    let submission = Submission { task, owner: Some(owner), work: TaskWork::Music(work.clone()), webhook: None };
+    let task_work = TaskWork::Music(work.clone());
+    let submission = Submission { task, owner: Some(owner), work: task_work, webhook: None, payers: call.payers() };
     services.dispatch.task(task, TaskCommand::Submit(submission), call.command_context()).await?;
     drop(reservation);
     services.dispatch.task(task, vendor.start_command(task), call.command_context()).await?;

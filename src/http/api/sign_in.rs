@@ -47,14 +47,14 @@ pub async fn sign_in(
         match find_account(id, services) {
             AccountLookup::Active(profile) => {
                 FormerAccounts(former_accounts).attach(request);
-                return Ok(Identity::User(*profile));
+                return Ok(Identity::from_profile(*profile));
             }
             AccountLookup::Erased => former_accounts.push(id),
             AccountLookup::Missing => {
                 // Open streams create no account: the one they belonged to was erased.
                 let request = request.ok_or_else(invalid_credentials)?;
                 FormerAccounts(former_accounts).attach(Some(request));
-                return create_account(id, person, services, request).await.map(Identity::User);
+                return create_account(id, person, services, request).await.map(Identity::from_profile);
             }
         }
     }

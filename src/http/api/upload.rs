@@ -65,7 +65,7 @@ pub async fn renew(call: Call<{ Action::PublishVersion as u8 }>) -> Result<ApiRe
 /// An internal error for anonymous callers.
 pub fn signed_url(call: &RequestContext, version: VersionId) -> Result<String, Problem> {
     let holder = match call.identity() {
-        Identity::User(user) => UploadTokenHolder::User(user.id),
+        Identity::User { profile, .. } => UploadTokenHolder::User(profile.id),
         Identity::Token { id, .. } => UploadTokenHolder::Token(*id),
         Identity::Anonymous => return Err(Problem::internal("an anonymous caller requested an upload link")),
     };
@@ -186,7 +186,7 @@ fn check_upload(call: &RequestContext, grant: &UploadGrant) -> Result<(NodeKey, 
 
 fn holder_identity(models: &Models, holder: UploadTokenHolder) -> Option<Identity> {
     match holder {
-        UploadTokenHolder::User(id) => models.users.get(id).cloned().map(Identity::User),
+        UploadTokenHolder::User(id) => models.users.get(id).cloned().map(Identity::from_profile),
         UploadTokenHolder::Token(id) => {
             let token = models.tokens.get(id).filter(|token| token.revoked_at.is_none())?;
             authorize::identity_of_token(token, models).ok()

@@ -15,7 +15,7 @@ use crate::quota::Account;
 pub fn account_of(identity: &Identity, request: &HttpRequest, proxies: &TrustedProxies) -> Account {
     match identity {
         // Erasing an account and signing in again does not reset the quotas of its person.
-        Identity::User(profile) => {
+        Identity::User { profile, .. } => {
             Account::User(FormerAccounts::from_request(request).first().copied().unwrap_or(profile.id))
         }
         Identity::Token { issued_by, .. } => Account::User(*issued_by),

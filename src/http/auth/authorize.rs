@@ -24,19 +24,25 @@ use crate::projections::read_models::Models;
 pub enum Identity {
     /// A request without credentials.
     Anonymous,
-    /// A user, authenticated by a user token, the bootstrap token or a token of the issuer.
-    User(UserProfile),
+    /// A user, authenticated by a user token, whose id is `token`, the bootstrap token or a token of the issuer.
+    User { profile: UserProfile, token: Option<TokenId> },
     /// A personal access token of a publisher. `ban` is that of the publisher or of the user who issued the token.
     Token { id: TokenId, publisher: PublisherId, issued_by: UserId, ban: Option<Reason> },
 }
 
 impl Identity {
+    /// Returns the identity of a user without a token of this service.
+    #[must_use]
+    pub const fn from_profile(profile: UserProfile) -> Self {
+        Self::User { profile, token: None }
+    }
+
     /// Returns the actor of the events of the request.
     #[must_use]
     pub fn actor(&self) -> Option<Actor> {
         match self {
             Self::Anonymous => None,
-            Self::User(profile) => Some(Actor::User(profile.id)),
+            Self::User { profile, .. } => Some(Actor::User(profile.id)),
             Self::Token { id, .. } => Some(Actor::Token(*id)),
         }
     }
@@ -44,7 +50,13 @@ impl Identity {
     /// Returns the user; `None` for publisher tokens and anonymous callers.
     #[must_use]
     pub fn user(&self) -> Option<&UserProfile> {
-        if let Self::User(profile) = self { Some(profile) } else { None }
+        if let Self::User { profile, .. } = self { Some(profile) } else { None }
+    }
+
+    /// Returns the token of a user who authenticated with one.
+    #[must_use]
+    pub fn user_token(&self) -> Option<TokenId> {
+        if let Self::User { token, .. } = self { *token } else { None }
     }
 
     /// Returns `true` for administrators.
@@ -58,7 +70,7 @@ impl Identity {
     pub fn ban(&self) -> Option<&Reason> {
         match self {
             Self::Anonymous => None,
-            Self::User(profile) => profile.ban_reason.as_ref(),
+            Self::User { profile, .. } => profile.ban_reason.as_ref(),
             Self::Token { ban, .. } => ban.as_ref(),
         }
     }
@@ -68,8 +80,8 @@ impl Identity {
     pub fn role(&self, publisher: Option<&PublisherProfile>) -> CallerRole {
         match self {
             Self::Anonymous => CallerRole::Anonymous,
-            Self::User(profile) if profile.is_admin => CallerRole::Admin,
-            Self::User(profile) => match publisher.and_then(|publisher| publisher.role_of(profile.id)) {
+            Self::User { profile, .. } if profile.is_admin => CallerRole::Admin,
+            Self::User { profile, .. } => match publisher.and_then(|publisher| publisher.role_of(profile.id)) {
                 Some(MemberRole::Owner) => CallerRole::Owner,
                 Some(MemberRole::Member) => CallerRole::Member,
                 None => CallerRole::User,
@@ -141,7 +153,7 @@ pub async fn authenticate(
 ) -> Result<Identity, Problem> {
     let admin = &services.auth.admin;
     if bool::from(bearer_secret::hash(secret).0.ct_eq(&admin.secret_hash.0)) {
-        return identity_of_user(admin.user, &services.models.read());
+        return identity_of_user(admin.user, None, &services.models.read());
     }
 
     match &services.auth.oidc {
@@ -161,7 +173,7 @@ pub async fn authenticate(
 pub fn authenticate_publisher_token(secret: &str, services: &Services) -> Result<Identity, Problem> {
     match authenticate_secret(secret, services)? {
         token @ Identity::Token { .. } => Ok(token),
-        Identity::Anonymous | Identity::User(_) => Err(invalid_credentials()),
+        Identity::Anonymous | Identity::User { .. } => Err(invalid_credentials()),
     }
 }
 
@@ -197,7 +209,7 @@ fn authenticate_secret(secret: &str, services: &Services) -> Result<Identity, Pr
 pub fn identity_of_token(token: &TokenRecord, models: &Models) -> Result<Identity, Problem> {
     let grant = &token.grant;
     match &grant.subject {
-        TokenSubject::User(id) => identity_of_user(*id, models),
+        TokenSubject::User(id) => identity_of_user(*id, Some(grant.id), models),
         TokenSubject::Publisher { publisher, issued_by } => {
             // Tokens of deleted publishers are invalid.
             let profile = models.publishers.get(publisher).ok_or_else(invalid_credentials)?;
@@ -214,8 +226,9 @@ pub fn identity_of_token(token: &TokenRecord, models: &Models) -> Result<Identit
     }
 }
 
-fn identity_of_user(id: UserId, models: &Models) -> Result<Identity, Problem> {
-    models.users.get(id).cloned().map(Identity::User).ok_or_else(invalid_credentials)
+fn identity_of_user(id: UserId, token: Option<TokenId>, models: &Models) -> Result<Identity, Problem> {
+    let profile = models.users.get(id).cloned().ok_or_else(invalid_credentials)?;
+    Ok(Identity::User { profile, token })
 }
 
 /// Checks that a caller may perform an action on a publisher, or on the service if no publisher is involved. Banned
@@ -328,16 +341,9 @@ mod tests {
             let created_at = Timestamp::from_micros(0);
             let webhook_secrets = WebhookSecrets::default();
             let is_approved = false;
-            Identity::User(UserProfile {
-                id,
-                email,
-                name,
-                is_admin,
-                is_approved,
-                ban_reason,
-                created_at,
-                webhook_secrets,
-            })
+            let profile =
+                UserProfile { id, email, name, is_admin, is_approved, ban_reason, created_at, webhook_secrets };
+            Identity::from_profile(profile)
         };
         let token = |publisher| {
             let publisher = PublisherId::parse(publisher).unwrap();

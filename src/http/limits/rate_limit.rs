@@ -125,7 +125,7 @@ impl RateLimiters {
     pub fn caller(&self, identity: &Identity, request: &HttpRequest) -> Caller {
         match identity {
             // Erasing an account does not reset the limits of its person.
-            Identity::User(profile) => {
+            Identity::User { profile, .. } => {
                 Caller::User(FormerAccounts::from_request(request).first().copied().unwrap_or(profile.id))
             }
             Identity::Token { id, .. } => Caller::Token(*id),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::budget::budget_fields;
 use super::operation::{RATE_LIMIT_HEADERS, header_name, header_ref};
 use super::schema::{SchemaField, component_ref, field, field_with_schema, one_of, response_object};
 use crate::http::idempotency::STORED_ERROR_STATUSES;
@@ -145,7 +146,9 @@ pub fn problem_schema() -> Value {
             json!({"type": "array", "items": field_error}),
         ),
     ];
-    let mut problem = response_object(fields);
+    // Those of a budget are absent from all other errors.
+    let budget = budget_fields().into_iter().map(SchemaField::optional);
+    let mut problem = response_object(fields.into_iter().chain(budget));
     problem["description"] = "Error response of all operations (RFC 9457).".into();
     problem
 }

@@ -40,6 +40,12 @@ impl SchemaField {
         Self { required: true, ..self }
     }
 
+    /// Marks the field as optional.
+    #[must_use]
+    pub fn optional(self) -> Self {
+        Self { required: false, ..self }
+    }
+
     /// Replaces the schema by a reference to a component.
     #[must_use]
     pub fn component(self, component: &str) -> Self {

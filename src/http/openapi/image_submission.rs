@@ -85,6 +85,7 @@ fn submission<T: JsonObject>(id: &'static str, summary: &'static str, example: &
         .json_or_form::<T>(example)
         .error(Code::ApprovalRequired, "the service requires approved accounts")
         .error(Code::TooManySubmissions, "the caller has reached the limit of unfinished tasks")
+        .error(Code::BudgetExceeded, "the task costs more than is left of a budget")
         .error(Code::QuotaExceeded, "the caller has reached the daily limit of tasks")
         .error(
             Code::TooManyCallbacks,

@@ -51,6 +51,7 @@ fn generate() -> Operation {
         .error(Code::Conflict, "the music of this key was made by a vendor and is not stored")
         .error(Code::TooManySubmissions, "the caller has reached the limit of unfinished tasks")
         .error(Code::TooManyStreams, "the account has reached its limit of concurrent music streams")
+        .error(Code::BudgetExceeded, "the task costs more than is left of a budget")
         .error(Code::QuotaExceeded, "the caller has reached the daily limit of tasks")
         .error(Code::Overloaded, "all music streams (`music.streams`) are in use, or calls to the vendor are paused")
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::image::TASK_ID_EXAMPLE;
 use super::operation::{Operation, operation};
 use super::parameter::{allow_empty, query_parameter};
-use super::schema::{HasSchema, UrlSchema, array, field, field_with_schema, response_object};
+use super::schema::{HasSchema, UrlSchema, array, component_ref, field, field_with_schema, response_object};
 use super::task::CURSOR_PATTERN;
 use super::{OperationGroup, video_submission};
 use crate::domain::ids::{TaskId, UserId};
@@ -71,8 +71,7 @@ fn cancel() -> Operation {
 fn credits() -> Operation {
     let limit = format!("Page size; values above {LIMIT_MAX} are reduced to {LIMIT_MAX}.");
     let entry = json!({"task_id": TASK_ID_EXAMPLE, "kind": "start-end2video", "credits": 150, "state": "charged", "held_at": CREATED_AT_EXAMPLE, "settled_at": SETTLED_AT_EXAMPLE});
-    let example =
-        json!({"balance": -150, "held": 0, "charged": 150, "refunded": 0, "entries": [entry], "limit": LIMIT_DEFAULT});
+    let example = json!({"balance": -150, "held": 0, "charged": 150, "refunded": 0, "budgets": [], "entries": [entry], "limit": LIMIT_DEFAULT});
     operation("getCredits", "Get the credits spent")
         .description(
             "Returns the caller's credits: one entry for each task that has a price, newest first. `held`, `charged` \
@@ -132,6 +131,12 @@ fn ledger_schema() -> Value {
         field::<u64>("held", "Credits of unfinished tasks.").required(),
         field::<u64>("charged", "Credits of successful tasks.").required(),
         field::<u64>("refunded", "Credits of failed and cancelled tasks.").required(),
+        field_with_schema(
+            "budgets",
+            "Budgets that count the submissions of this caller; empty for other users.",
+            array(&component_ref("Budget")),
+        )
+        .required(),
         field_with_schema("entries", "Entries, newest first.", array(&entry)).required(),
         field::<u64>("limit", "Page size.").required(),
         field_with_schema(
@@ -151,6 +156,7 @@ pub(super) fn with_submission_errors(operation: Operation) -> Operation {
         )
         .error(Code::ApprovalRequired, "the service requires approved accounts")
         .error(Code::TooManySubmissions, "the caller has reached the limit of unfinished tasks")
+        .error(Code::BudgetExceeded, "the task costs more than is left of a budget")
         .error(Code::QuotaExceeded, "the caller has reached the daily limit of tasks or credits")
         .error(
             Code::TooManyCallbacks,

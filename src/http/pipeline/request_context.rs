@@ -7,9 +7,11 @@ use actix_web::web::Data;
 
 use super::RequestContext;
 use crate::actors::{Actor, CommandContext};
-use crate::domain::ids::{NodeId, NodeKey, RequestId};
+use crate::domain::budget::BudgetSubject;
+use crate::domain::ids::{NodeId, NodeKey, PublisherId, RequestId};
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherProfile;
+use crate::domain::task::Payers;
 use crate::domain::user::UserProfile;
 use crate::http::auth::authorize::{self, Identity};
 use crate::http::request::query::Query;
@@ -42,6 +44,16 @@ impl RequestContext {
     /// 403 if the caller is not a user; the permission table admits only users to the routes that call this.
     pub fn user(&self) -> Result<&UserProfile, Problem> {
         self.identity.user().ok_or_else(|| Problem::new(Code::Forbidden, "only users may do this"))
+    }
+
+    /// Returns who pays for a submission besides its owner.
+    #[must_use]
+    pub fn payers(&self) -> Option<Payers> {
+        let user = self.identity.user()?;
+        let models = self.services().models.read();
+        let publishers = models.publishers.for_member(user.id).map(|profile| &profile.id);
+        let has_budget = |id: &&PublisherId| models.budgets.get(&BudgetSubject::Publisher((*id).clone())).is_some();
+        Payers::new(self.identity.user_token(), publishers.filter(has_budget).cloned().collect())
     }
 
     /// Returns `true` if the caller could perform another action on a publisher. Informational, not a permission check.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::audit::replay::ReplayedState;
 use crate::audit::subject::AuditSubject;
+use crate::domain::budget::BudgetSubject;
 use crate::domain::delivery::Delivery;
 use crate::domain::ids::{NodeId, PublisherId, StreamKind, TaskId, TokenId, UserId};
 use crate::domain::publisher::PublisherStatus;
@@ -37,6 +38,7 @@ pub fn render_state(state: &ReplayedState, subject: &AuditSubject, keyring: &Key
             task(record, state.reached_status, &models.nodes.links().public_url)
         }
         StreamKind::Delivery => delivery(id, &state.delivery),
+        StreamKind::Budget => budget(models, &BudgetSubject::parse_key(id).ok()?),
     }
 }
 
@@ -50,6 +52,12 @@ fn task(record: &TaskRecord, status: TaskStatus, public_url: &str) -> Option<Val
     state["kind"] = work.kind().as_str().into();
     state["request"] = to_json(&request_parameters(&record.submission))?;
     Some(state)
+}
+
+/// Renders the limit of a budget. What was used of it depends on the streams of tasks.
+fn budget(models: &Models, subject: &BudgetSubject) -> Option<Value> {
+    let limit = models.budgets.get(subject)?.limit;
+    Some(json!({"credits": limit.credits, "period": limit.period.as_str()}))
 }
 
 fn to_json(view: &impl Serialize) -> Option<Value> {

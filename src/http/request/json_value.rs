@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::fields::Fields;
 use super::json_object::{JsonObject, JsonValue};
+use crate::domain::budget::BudgetPeriod;
 use crate::domain::ids::{NodeId, PublisherId, TaskId};
 use crate::domain::image::{
     OptimizedFor, Percent, PortraitBeautifier, PortraitStyle, PrecisionFlavor, PrecisionScaleFactor, RelightEngine,
@@ -66,6 +67,7 @@ macro_rules! enumerations {
 
 enumerations!(
     AudioType,
+    BudgetPeriod,
     ExtendModel,
     ExtendResolution,
     MemberRole,

@@ -9,11 +9,14 @@ use serde::Serialize;
 
 use crate::actors::error::CommandError;
 use crate::disk_space::DiskSpace;
+use crate::domain::budget::BudgetPeriod;
 use crate::domain::value::Reason;
+use crate::http::api::budget::BudgetView;
 use crate::http::middleware::request_log::redact_path;
 use crate::http::request::fields::FieldError;
 use crate::http::response::api_response::{COMPRESSION_MIN_BYTES, identity_encoding};
 use crate::projections::ReadError;
+use crate::projections::budget::BudgetExceeded;
 
 /// Defines the error codes.
 macro_rules! codes {
@@ -51,6 +54,7 @@ codes! {
     MalformedBody       = "malformed_body",         400, "Malformed body";
     InvalidArchive      = "invalid_archive",        400, "Invalid archive";
     Unauthorized        = "unauthorized",           401, "Authentication required";
+    BudgetExceeded      = "budget_exceeded",        402, "Budget exceeded";
     Forbidden           = "forbidden",              403, "Forbidden";
     Banned              = "banned",                 403, "Banned";
     UploadLinkInvalid   = "upload_link_invalid",    403, "Invalid upload link";
@@ -98,6 +102,8 @@ pub struct Problem {
     /// One message for each error, also for those without a field.
     messages: Vec<String>,
     header: Option<Box<(HeaderName, HeaderValue)>>,
+    /// Budget that a submission would exceed.
+    budget: Option<Box<BudgetView>>,
 }
 
 /// JSON body of an error.
@@ -114,12 +120,14 @@ struct ProblemJson<'p> {
     details: &'p [String],
     #[serde(skip_serializing_if = "<[FieldError]>::is_empty")]
     errors: &'p [FieldError],
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    budget: Option<&'p BudgetView>,
 }
 
 impl Problem {
     /// Creates an error with a message for the client.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), field_errors: Vec::new(), messages: Vec::new(), header: None }
+        Self { code, detail: detail.into(), field_errors: Vec::new(), messages: Vec::new(), header: None, budget: None }
     }
 
     /// Creates the error for invalid fields.
@@ -179,6 +187,26 @@ impl Problem {
     #[must_use]
     pub fn overloaded() -> Self {
         Self::new(Code::Overloaded, "the service is overloaded and did nothing; try again soon").retry_after(1)
+    }
+
+    /// Creates the 402 for a submission that would exceed a budget; nothing was done.
+    #[must_use]
+    pub fn budget_exceeded(exceeded: &BudgetExceeded) -> Self {
+        let BudgetExceeded { subject, limit, used, credits, .. } = exceeded;
+        let period = match limit.period {
+            BudgetPeriod::Day => " a day",
+            BudgetPeriod::Month => " a month",
+            BudgetPeriod::Total => "",
+        };
+        let left = limit.credits.saturating_sub(used.total());
+        let detail = format!(
+            "the budget of {} {} is {} credits{period}, of which {left} are left; this task costs {credits}",
+            subject.kind(),
+            subject.id(),
+            limit.credits
+        );
+        let budget = Some(Box::new(BudgetView::of_refusal(exceeded)));
+        Self { budget, ..Self::new(Code::BudgetExceeded, detail) }
     }
 
     /// Creates the 507 for a full disk; nothing was changed. `reason` is written for operators and names no file.
@@ -244,6 +272,7 @@ impl Problem {
             message: &self.detail,
             details: &self.messages,
             errors: &self.field_errors,
+            budget: self.budget.as_deref(),
         };
         serde_json::to_string(&json).unwrap_or_default()
     }
@@ -294,6 +323,7 @@ impl<R: Into<Self>> From<CommandError<R>> for Problem {
     fn from(error: CommandError<R>) -> Self {
         match error {
             CommandError::Rejected(rejection) => rejection.into(),
+            CommandError::BudgetExceeded(exceeded) => Self::budget_exceeded(&exceeded),
             CommandError::TooLarge { .. } => {
                 Self::new(Code::PayloadTooLarge, "all fields together exceed the maximum size of one change")
             }

@@ -45,7 +45,7 @@ fn completed_task(deliveries: &mut Deliveries, task_id: TaskId, host: &str) -> [
     let job = ImageJob::Upscale(UpscaleJob::default());
     let image = PictureSource::Remote(url("pictures.example"));
     let work = TaskWork::Image(ImageWork { job, image, reference: None, seed: None, credits: 0 });
-    let submission = Submission { task: task_id, owner: Some(owner()), work, webhook: Some(url(host)) };
+    let submission = Submission { task: task_id, owner: Some(owner()), work, webhook: Some(url(host)), payers: None };
     apply_event(deliveries, task_id, 1, &TaskEvent::TaskSubmitted(submission));
     let first =
         apply_event(deliveries, task_id, 2, &TaskEvent::VendorAccepted { reference: Text::parse("r").unwrap() });

@@ -1,18 +1,21 @@
 //! The kinds of values in a snapshot, in the order in which they are written.
 
+use crate::domain::budget::BudgetSubject;
 use crate::domain::ids::{PublisherId, TaskId, TokenId, UserId};
 use crate::domain::publisher::Publisher;
+use crate::domain::task::Payers;
 use crate::domain::token::Token;
 use crate::domain::user::User;
 use crate::domain::value::{Digest, Timestamp};
 use crate::events::codec::unpack;
 use crate::events::schema::CommitDecodeError;
+use crate::projections::budget::BudgetAccount;
 use crate::projections::claim::KeyClaims;
 use crate::projections::delivery::Deliveries;
 use crate::projections::node::{NodeSnapshotRow, OwnerSnapshotRow};
 use crate::projections::read_models::Models;
 use crate::projections::task::Tasks;
-use crate::projections::task::index::{FileMark, TaskIndexEntry};
+use crate::projections::task::index::{FileMark, TaskIndexEntry, VendorTerms};
 
 /// Kind of a chunk's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,9 +33,12 @@ pub enum SnapshotPartKind {
     TaskOwners,
     TaskBlocks,
     TaskMarks,
+    TaskPayers,
+    TaskVendors,
     Deliveries,
     Claims,
     ClaimOrder,
+    Budgets,
     Streams,
 }
 
@@ -50,9 +56,12 @@ pub enum SnapshotPart {
     TaskOwners(Vec<Option<UserId>>),
     TaskBlocks(Vec<Vec<TaskIndexEntry>>),
     TaskMarks(Vec<(TaskId, Vec<FileMark>)>),
+    TaskPayers(Vec<Payers>),
+    TaskVendors(Vec<VendorTerms>),
     Deliveries(Vec<Deliveries>),
     Claims(Vec<(Digest, KeyClaims)>),
     ClaimOrder(Vec<(Timestamp, Digest)>),
+    Budgets(Vec<(BudgetSubject, BudgetAccount)>),
     Streams(Vec<(u64, u32)>),
 }
 
@@ -75,9 +84,12 @@ impl SnapshotPart {
             k if k == SnapshotPartKind::TaskOwners as u8 => Self::TaskOwners(decode_values(bytes)?),
             k if k == SnapshotPartKind::TaskBlocks as u8 => Self::TaskBlocks(decode_values(bytes)?),
             k if k == SnapshotPartKind::TaskMarks as u8 => Self::TaskMarks(decode_values(bytes)?),
+            k if k == SnapshotPartKind::TaskPayers as u8 => Self::TaskPayers(decode_values(bytes)?),
+            k if k == SnapshotPartKind::TaskVendors as u8 => Self::TaskVendors(decode_values(bytes)?),
             k if k == SnapshotPartKind::Deliveries as u8 => Self::Deliveries(decode_values(bytes)?),
             k if k == SnapshotPartKind::Claims as u8 => Self::Claims(decode_values(bytes)?),
             k if k == SnapshotPartKind::ClaimOrder as u8 => Self::ClaimOrder(decode_values(bytes)?),
+            k if k == SnapshotPartKind::Budgets as u8 => Self::Budgets(decode_values(bytes)?),
             k if k == SnapshotPartKind::Streams as u8 => Self::Streams(decode_values(bytes)?),
             kind => return Err(CommitDecodeError::Malformed(format!("chunks of kind {kind} are unknown"))),
         })
@@ -102,9 +114,12 @@ impl SnapshotPart {
             Self::TaskOwners(owners) => models.tasks.index.restore_owners(owners),
             Self::TaskBlocks(blocks) => models.tasks.index.restore_blocks(blocks),
             Self::TaskMarks(marks) => models.tasks.index.restore_extra_marks(marks),
+            Self::TaskPayers(payers) => models.tasks.index.restore_payers(&payers),
+            Self::TaskVendors(vendors) => models.tasks.index.restore_vendors(&vendors),
             Self::Deliveries(values) => values.into_iter().for_each(|deliveries| models.deliveries = deliveries),
             Self::Claims(claims) => models.claims.restore(claims, Vec::new()),
             Self::ClaimOrder(order) => models.claims.restore(Vec::new(), order),
+            Self::Budgets(budgets) => models.budgets.restore(budgets),
             Self::Streams(versions) => models.streams.restore(versions),
         }
     }

@@ -91,11 +91,15 @@ impl SnapshotWriter {
         self.write_values(SnapshotPartKind::TaskOwners, owners)?;
         self.write_values(SnapshotPartKind::TaskBlocks, blocks)?;
         self.write_values(SnapshotPartKind::TaskMarks, marks)?;
+        let (payers, vendors) = models.tasks.index.snapshot_tables();
+        self.write_values(SnapshotPartKind::TaskPayers, payers)?;
+        self.write_values(SnapshotPartKind::TaskVendors, vendors)?;
 
         self.write_values(SnapshotPartKind::Deliveries, [&models.deliveries])?;
         let (claims, order) = models.claims.snapshot_entries();
         self.write_values(SnapshotPartKind::Claims, claims)?;
         self.write_values(SnapshotPartKind::ClaimOrder, order)?;
+        self.write_values(SnapshotPartKind::Budgets, models.budgets.iter())?;
         self.write_values(SnapshotPartKind::Streams, models.streams.entries())
     }
 

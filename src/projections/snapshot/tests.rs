@@ -136,7 +136,13 @@ fn task_event(a: u8, b: u8) -> TaskEvent {
             let reference = Some(PictureSource::Remote(webhook.clone()));
             let work = TaskWork::Image(ImageWork { job, image, reference, seed: Some(u32::from(a)), credits: 0 });
             let task = TaskId(Uuid::from_u128(u128::from(a)));
-            TaskEvent::TaskSubmitted(Submission { task, owner: Some(user(a)), work, webhook: Some(webhook) })
+            TaskEvent::TaskSubmitted(Submission {
+                task,
+                owner: Some(user(a)),
+                work,
+                webhook: Some(webhook),
+                payers: None,
+            })
         }
         1 => TaskEvent::SubmissionStarted { attempt: 1, key: Text::from_recorded(text(a)), vendor: None },
         2 => TaskEvent::VendorAccepted { reference: Text::from_recorded(text(a)) },

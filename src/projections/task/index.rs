@@ -1,6 +1,6 @@
 //! Index of all tasks ever submitted, for task lists and the retention of files.
 //!
-//! A task takes 64 bytes, plus 4 in the list of its owner. Entries are stored in blocks that a snapshot shares instead
+//! A task takes 72 bytes, plus 4 in the list of its owner. Entries are stored in blocks that a snapshot shares instead
 //! of copying (measurements: `docs/limits.md`).
 
 use std::collections::{HashMap, HashSet};
@@ -9,14 +9,18 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::ids::{TaskId, UserId};
-use crate::domain::task::{TaskEvent, TaskKind, TaskRecord, TaskStatus};
+use crate::domain::task::{Payers, TaskEvent, TaskKind, TaskRecord, TaskStage, TaskStatus};
 use crate::domain::value::{Digest, Timestamp};
 use crate::domain::video::Credits;
 use crate::events::stream::Position;
 
 mod ledger;
+mod numbered;
+mod usage;
 
 pub use ledger::{EntryState, Ledger, LedgerEntry};
+pub use numbered::Numbered;
+pub use usage::{UsageCounts, UsageQuery, UsageScan, UsedTask, VendorTerms};
 
 /// Tasks per block.
 const BLOCK_TASKS: usize = 1024;
@@ -37,11 +41,16 @@ pub struct TaskIndexEntry {
     ended_at: Timestamp,
     /// Number of its owner.
     owner: u32,
+    /// Number of its payers; 0 is none.
+    payers: u32,
+    /// Number of its vendor; 0 is none.
+    vendor: u32,
     /// Marks of its files; 0 is unused.
     files: [FileMark; ENTRY_MARKS],
     pub credits: Credits,
     pub kind: TaskKind,
     pub status: TaskStatus,
+    is_cancelled: bool,
 }
 
 /// Prefix of a file's hash. Files with the same mark are treated as one and retained while either is needed.
@@ -62,6 +71,10 @@ pub struct TaskIndex {
     /// Owners by number; `None` stands for all anonymous callers.
     owners: Vec<Option<UserId>>,
     by_owner: HashMap<Option<UserId>, OwnerTasks>,
+    /// Payers of all tasks, each once.
+    payers: Numbered<Payers>,
+    /// Vendors of all tasks, each once for each of its prices.
+    vendors: Numbered<VendorTerms>,
     /// Marks that do not fit into the entry of their task.
     extra_marks: HashMap<TaskId, Vec<FileMark>>,
 }
@@ -138,8 +151,15 @@ impl TaskIndex {
             }
         }
 
-        let Some(entry) = self.entry_mut(submitted).filter(|entry| entry.status != record.status) else { return };
+        let vendor = VendorTerms::from_record(record).map_or(0, |terms| self.vendors.number_of(&terms));
+        let Some(entry) = self.entry_mut(submitted) else { return };
+        entry.vendor = vendor;
+        if entry.status == record.status {
+            return;
+        }
+
         entry.status = record.status;
+        entry.is_cancelled = matches!(&record.stage, TaskStage::Failed { failure } if failure.is_cancellation());
         entry.ended_at = if record.is_terminal() { record.updated_at } else { NOT_ENDED };
         let credits = entry.credits;
         let status = entry.status;
@@ -150,6 +170,7 @@ impl TaskIndex {
 
     fn push(&mut self, record: &TaskRecord, position: Position) {
         let submission = &record.submission;
+        let payers = submission.payers.as_ref().map_or(0, |payers| self.payers.number_of(payers));
         let owner_number = u32::try_from(self.owners.len()).unwrap_or(u32::MAX);
         let owner_tasks = self.by_owner.entry(submission.owner).or_insert_with(|| {
             self.owners.push(submission.owner);
@@ -162,10 +183,13 @@ impl TaskIndex {
             created_at: record.created_at,
             ended_at: NOT_ENDED,
             owner: owner_tasks.number,
+            payers,
+            vendor: 0,
             files: [0; ENTRY_MARKS],
             credits: submission.work.credits(),
             kind: submission.work.kind(),
             status: record.status,
+            is_cancelled: false,
         };
         owner_tasks.ledger.hold(entry.credits);
 
@@ -332,8 +356,10 @@ impl TaskIndex {
     pub fn snapshot_copy(&self) -> Self {
         let blocks = self.blocks.clone();
         let owners = self.owners.clone();
+        let payers = self.payers.clone();
+        let vendors = self.vendors.clone();
         let extra_marks = self.extra_marks.clone();
-        Self { blocks, owners, by_owner: HashMap::new(), extra_marks }
+        Self { blocks, owners, by_owner: HashMap::new(), payers, vendors, extra_marks }
     }
 
     /// Returns the parts of a snapshot: owners by number, blocks, and additional marks.
@@ -342,6 +368,25 @@ impl TaskIndex {
         &self,
     ) -> (&[Option<UserId>], impl Iterator<Item = &Vec<TaskIndexEntry>>, &HashMap<TaskId, Vec<FileMark>>) {
         (&self.owners, self.blocks.iter().map(|block| &**block), &self.extra_marks)
+    }
+
+    /// Returns the payers and vendors in the order of their numbers, for a snapshot.
+    pub fn snapshot_tables(&self) -> (&[Payers], &[VendorTerms]) {
+        (self.payers.values(), self.vendors.values())
+    }
+
+    /// Restores payers in the order of their numbers.
+    pub fn restore_payers(&mut self, payers: &[Payers]) {
+        for value in payers {
+            self.payers.number_of(value);
+        }
+    }
+
+    /// Restores vendors in the order of their numbers.
+    pub fn restore_vendors(&mut self, vendors: &[VendorTerms]) {
+        for value in vendors {
+            self.vendors.number_of(value);
+        }
     }
 
     /// Restores owners in the order of their numbers.

@@ -1,4 +1,4 @@
-//! Reports of what the built-in picture and video engine makes of prompts. A report follows from the prompt alone.
+//! Reports of what the built-in engines make of prompts. A report follows from the prompt alone.
 
 use mediary_engine::PromptReport as EngineReport;
 
@@ -28,7 +28,13 @@ pub fn prompt_report(work: &TaskWork) -> Option<PromptReport> {
                 })
             }
         },
-        TaskWork::Music(_) => return None,
+        TaskWork::Music(work) => {
+            let mut report = EngineReport::default();
+            for (word, is_understood) in mediary_music::interpret(work.prompt.as_str()) {
+                report.add(word, is_understood);
+            }
+            report
+        }
     };
     Some(to_domain(report))
 }

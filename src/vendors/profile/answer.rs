@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::Value as Json;
 
 use super::Profile;
-use super::file::{FlowFile, PollFile, ResultsFile, SearchConditionFile, SearchFile, StateFile};
+use super::file::{FlowFile, PollFile, ResultsFile, SearchFile, StateFile, VendorConditionFile};
 use super::request::PreparedRequest;
 use super::template::{ResponseSources, TemplateScope, json_to_value};
 use crate::domain::task::TaskFailure;
@@ -225,7 +225,10 @@ impl Profile {
         if self.is_lost(answer.status) {
             return Ok(if poll.next_if_absent { JobReport::Absent } else { JobReport::Lost });
         }
-        if let Some(failure) = self.coded_failure(answer) {
+        // With a request of its own for the results, an error of the status says nothing about the job.
+        if flow.results.request.is_none()
+            && let Some(failure) = self.coded_failure(answer)
+        {
             return Ok(JobReport::Failed(failure));
         }
         self.check_read(answer, "the vendor failed to report the status of the task")?;
@@ -312,19 +315,15 @@ impl Profile {
         items.map_or_else(|| JobReport::DoneWithoutResult(no_result_failure(&self.describe(answer))), JobReport::Done)
     }
 
-    /// Returns `Ok` if the response to the condition of a search says that this vendor can be searched.
-    pub(in crate::vendors) fn parse_search_condition(
+    /// Returns `true` if the response to a condition says that the vendor meets it.
+    pub(in crate::vendors) fn parse_condition(
         &self,
-        condition: &SearchConditionFile,
+        condition: &VendorConditionFile,
         answer: &VendorAnswer,
-    ) -> Result<(), VendorError> {
-        self.check_read(answer, "the vendor failed to report whether it can be searched")?;
+    ) -> Result<bool, VendorError> {
+        self.check_read(answer, "the vendor failed to report whether it meets the condition of its profile")?;
         let json = answer.json.as_ref().unwrap_or(&Json::Null);
-        if condition.valid.try_find(json, &TemplateScope::new()) == Ok(Some(Json::Bool(true))) {
-            return Ok(());
-        }
-        let message = "the vendor cannot be searched: it does not meet the condition of its profile";
-        Err(VendorError::new(VendorErrorKind::Unserved, message))
+        Ok(condition.valid.try_find(json, &TemplateScope::new()) == Ok(Some(Json::Bool(true))))
     }
 
     /// Returns the id of the job that the vendor found by a key; `None` if it found none. Several jobs mean that the

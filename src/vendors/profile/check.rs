@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 
-use super::file::{CallFile, FlowFile, JobFile, ProfileFile, ResultsFile, StreamFormat};
+use super::file::{CallFile, FlowFile, JobFile, ProfileFile, ResultsFile, StreamFormat, VendorConditionFile};
 use super::request::Documents;
 use super::scope::{JOB_NAMES, parameter_names};
 use super::template::{BodyTemplate, ResponseSources};
@@ -365,6 +365,16 @@ fn check_names(place: &str, names: Vec<String>, allowed: &[&str], parameters: &[
     }
 }
 
+fn check_condition(place: &str, condition: &VendorConditionFile, allowed: &[&str], findings: &mut Vec<Finding>) {
+    let mut path_names = Vec::new();
+    condition.path.variables(&mut path_names);
+    check_names(&format!("{place}.path"), path_names, allowed, &[], findings);
+
+    let mut valid_names = Vec::new();
+    condition.valid.variables(&mut valid_names);
+    check_names(&format!("{place}.valid"), valid_names, &["response"], &[], findings);
+}
+
 fn check_flow(name: &str, flow: &FlowFile, findings: &mut Vec<Finding>) {
     let place = format!("flows.{name}");
     let near = format!("[flows.{name}");
@@ -402,6 +412,9 @@ fn check_flow(name: &str, flow: &FlowFile, findings: &mut Vec<Finding>) {
         check_call(&format!("{place}.{part}"), call, &JOB_SCOPE_NAMES, findings);
     }
     check_results(name, &flow.results, findings);
+    if let Some(condition) = &flow.cancel_requires {
+        check_condition(&format!("{place}.cancel_requires"), condition, &JOB_SCOPE_NAMES, findings);
+    }
 
     if let Some(search) = &flow.search {
         let mut names = Vec::new();
@@ -409,12 +422,7 @@ fn check_flow(name: &str, flow: &FlowFile, findings: &mut Vec<Finding>) {
         search.query.values().for_each(|template| template.variables(&mut names));
         check_names(&format!("{place}.search"), names, &["key", "maps", "vars"], &[], findings);
         if let Some(condition) = &search.requires {
-            let mut names = Vec::new();
-            condition.path.variables(&mut names);
-            check_names(&format!("{place}.search.requires.path"), names, &["key", "maps", "vars"], &[], findings);
-            let mut names = Vec::new();
-            condition.valid.variables(&mut names);
-            check_names(&format!("{place}.search.requires.valid"), names, &["response"], &[], findings);
+            check_condition(&format!("{place}.search.requires"), condition, &["key", "maps", "vars"], findings);
         }
         let is_request = search.path.is_some() && search.id.is_some();
         if search.by_id.is_some() == is_request {

@@ -178,6 +178,8 @@ pub(in crate::vendors) struct FlowFile {
     pub results: ResultsFile,
     #[serde(default)]
     pub cancel: Vec<CallFile>,
+    /// Condition of the cancellation; a vendor that does not meet it is not told.
+    pub cancel_requires: Option<VendorConditionFile>,
     pub search: Option<SearchFile>,
 }
 
@@ -263,13 +265,13 @@ pub(in crate::vendors) struct SearchFile {
     /// In a found job: its id.
     pub id: Option<ResponseSources>,
     /// Condition of the search.
-    pub requires: Option<SearchConditionFile>,
+    pub requires: Option<VendorConditionFile>,
 }
 
-/// Request whose response says whether this vendor can be searched.
+/// Request whose response says whether this vendor meets a condition, such as a version.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::vendors) struct SearchConditionFile {
+pub(in crate::vendors) struct VendorConditionFile {
     pub path: TextTemplate,
     /// Must be true.
     pub valid: ResponseSources,
@@ -333,6 +335,35 @@ pub(in crate::vendors) enum MessageFile {
     Error,
 }
 
+fn own_or_base<T>(own: Vec<T>, base: Vec<T>) -> Vec<T> {
+    if own.is_empty() { base } else { own }
+}
+
+impl StatusesFile {
+    fn merged_onto(self, base: Self) -> Self {
+        Self {
+            refused: own_or_base(self.refused, base.refused),
+            busy: own_or_base(self.busy, base.busy),
+            unserved: own_or_base(self.unserved, base.unserved),
+            unknown: own_or_base(self.unknown, base.unknown),
+            lost: self.lost.or(base.lost),
+        }
+    }
+}
+
+impl ErrorsFile {
+    fn merged_onto(self, base: Self) -> Self {
+        Self {
+            message: self.message.or(base.message),
+            code: self.code.or(base.code),
+            refused: own_or_base(self.refused, base.refused),
+            busy: own_or_base(self.busy, base.busy),
+            unserved: own_or_base(self.unserved, base.unserved),
+            failed: own_or_base(self.failed, base.failed),
+        }
+    }
+}
+
 impl ProfileFile {
     /// Completes this file with those values of `base` that it does not have.
     pub fn merged_onto(mut self, base: Self) -> Self {
@@ -346,10 +377,6 @@ impl ProfileFile {
         add_missing(&mut self.maps, base.maps);
         add_missing(&mut self.flows, base.flows);
         add_missing(&mut self.jobs, base.jobs);
-        let is_plain = |statuses: &StatusesFile| {
-            let lists = [&statuses.refused, &statuses.busy, &statuses.unserved, &statuses.unknown];
-            lists.iter().all(|list| list.is_empty()) && statuses.lost.is_none()
-        };
         Self {
             description: self.description.or(base.description),
             source: self.source.or(base.source),
@@ -361,8 +388,8 @@ impl ProfileFile {
             key_header: self.key_header.or(base.key_header),
             submit_seconds: self.submit_seconds.or(base.submit_seconds),
             poll_seconds: self.poll_seconds.or(base.poll_seconds),
-            statuses: if is_plain(&self.statuses) { base.statuses } else { self.statuses },
-            errors: if self.errors.message.is_none() && self.errors.code.is_none() { base.errors } else { self.errors },
+            statuses: self.statuses.merged_onto(base.statuses),
+            errors: self.errors.merged_onto(base.errors),
             upload: self.upload.or(base.upload),
             health: self.health.or(base.health),
             stream: self.stream.or(base.stream),

@@ -754,7 +754,7 @@ fn only_servers_that_take_our_id_are_searched() {
     let (flow, _) = flow_of(&profile, "image-upscaler");
     let condition = flow.search.as_ref().and_then(|search| search.requires.as_ref()).unwrap();
     let is_searchable = |stats: Value| {
-        profile.parse_search_condition(condition, &VendorAnswer::new(200, stats.to_string().into())).is_ok()
+        profile.parse_condition(condition, &VendorAnswer::new(200, stats.to_string().into())) == Ok(true)
     };
     let version = |version: &str| is_searchable(json!({"system": {"os": "posix", "comfyui_version": version}}));
     for newer in ["0.3.45", "0.3.64", "0.10.0", "1.0"] {
@@ -764,6 +764,43 @@ fn only_servers_that_take_our_id_are_searched() {
         assert!(!version(other), "{other}");
     }
     assert!(!is_searchable(json!({"system": {}})) && !is_searchable(json!([])));
+}
+
+#[test]
+fn only_servers_that_stop_no_other_job_are_told_of_cancellations() {
+    let profile = Profile::load("comfyui", None).unwrap();
+    let (flow, _) = flow_of(&profile, "image-upscaler");
+    let condition = flow.cancel_requires.as_ref().unwrap();
+    let is_told = |version: &str| {
+        let stats = json!({"system": {"comfyui_version": version}}).to_string();
+        profile.parse_condition(condition, &VendorAnswer::new(200, stats.into()))
+    };
+    assert_eq!((is_told("0.3.56"), is_told("0.3.57"), is_told("1.0.0")), (Ok(false), Ok(true), Ok(true)));
+    assert!(profile.parse_condition(condition, &VendorAnswer::new(503, "{}".into())).is_err(), "asked again");
+}
+
+#[test]
+fn an_extended_profile_keeps_the_errors_and_statuses_that_it_does_not_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let content = "extends = \"fal\"\n[errors]\nunserved = [\"locked\"]\n[statuses]\nbusy = [418]\n";
+    std::fs::write(directory.path().join("own.toml"), content).unwrap();
+    let own = Profile::load("own", Some(directory.path())).unwrap();
+    let base = Profile::load("fal", None).unwrap();
+
+    let errors = (&own.file().errors, &base.file().errors);
+    assert_eq!((&errors.0.busy, &errors.0.failed), (&errors.1.busy, &errors.1.failed));
+    assert!(errors.0.code.is_some() && errors.0.unserved == ["locked"] && own.file().statuses.busy == [418]);
+}
+
+#[test]
+fn an_error_of_the_status_is_none_of_the_job_if_its_results_have_a_request() {
+    let profile = Profile::load("fal", None).unwrap();
+    let (flow, poll) = flow_of(&profile, "image-upscaler");
+    let scope = profile.job_scope("image-upscaler", profile.job("image-upscaler").unwrap(), "x");
+    let body = json!({"detail": "request_timeout", "error_type": "request_timeout"}).to_string();
+    let answer = VendorAnswer::new(504, body.into());
+    assert!(profile.parse_poll(flow, poll, &answer, ("x", &scope)).is_err());
+    let JobReport::Failed(_) = profile.parse_results(flow, &answer, &scope).unwrap() else { panic!("it has failed") };
 }
 
 #[test]

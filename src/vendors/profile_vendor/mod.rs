@@ -26,7 +26,7 @@ use crate::vendors::credential_mask::CredentialMask;
 use crate::vendors::local::IsJobWanted;
 use crate::vendors::profile::Profile;
 use crate::vendors::profile::answer::{JobReport, ResultItem, SubmissionMeaning};
-use crate::vendors::profile::file::{FlowFile, HttpMethod, JobFile, SearchConditionFile};
+use crate::vendors::profile::file::{FlowFile, HttpMethod, JobFile, VendorConditionFile};
 use crate::vendors::profile::picture::{PictureAccess, PictureInput, ReadPicture};
 use crate::vendors::profile::request::PreparedRequest;
 use crate::vendors::profile::scope::{job_name, work_scope};
@@ -306,10 +306,8 @@ impl ProfileVendor {
         };
         if let Some(items) = items {
             return Ok(match self.fetch_results(&items, self.options.gateway, id).await {
-                Ok(results) => {
-                    self.in_hand.lock().discard(reference);
-                    JobProgress::Done(results)
-                }
+                // Kept until the task has ended: if the completion cannot be recorded, the next poll stores it again.
+                Ok(results) => JobProgress::Done(results),
                 Err(error) => JobProgress::FetchFailed(error),
             });
         }
@@ -380,7 +378,10 @@ impl ProfileVendor {
         let scope = self.profile.submission_scope(definition, TemplateScope::new(), key, None);
 
         if let Some(condition) = &search.requires {
-            self.check_searchable(condition, &scope).await?;
+            if !self.meets_condition(condition, &scope).await? {
+                let message = "the vendor cannot be searched: it does not meet the condition of its profile";
+                return Err(VendorError::new(VendorErrorKind::Unserved, message));
+            }
         }
 
         if let Some(template) = &search.by_id {
@@ -405,18 +406,18 @@ impl ProfileVendor {
         Ok(found.map(|id| vendor_reference(family, &id)))
     }
 
-    async fn check_searchable(
+    async fn meets_condition(
         &self,
-        condition: &SearchConditionFile,
+        condition: &VendorConditionFile,
         scope: &TemplateScope,
-    ) -> Result<(), VendorError> {
+    ) -> Result<bool, VendorError> {
         let parts = (&condition.path, &IndexMap::new());
         let request = PreparedRequest::read(self.profile.prefix(), HttpMethod::Get, parts, None, scope);
         let request = request.map_err(|error| unbuildable(&error))?;
-        let failed = "the vendor did not report whether it can be searched";
+        let failed = "the vendor did not report whether it meets the condition of its profile";
         let response = self.connection.read(request, RESPONSE_BYTES_MAX, failed).await?;
         self.profile
-            .parse_search_condition(condition, &self.connection.to_answer(&response))
+            .parse_condition(condition, &self.connection.to_answer(&response))
             .map_err(|error| self.connection.complete_error(&response, error))
     }
 
@@ -426,6 +427,15 @@ impl ProfileVendor {
         let Some(flow) = self.profile.flow(job) else { return Ok(()) };
         let scope = self.profile.job_scope(family, job, id);
 
+        if let Some(condition) = &flow.cancel_requires
+            && !self.meets_condition(condition, &scope).await?
+        {
+            tracing::info!(
+                vendor = self.options.name,
+                "cancellation not passed on, the vendor does not meet its condition"
+            );
+            return Ok(());
+        }
         for call in &flow.cancel {
             let request = PreparedRequest::call(self.profile.prefix(), call, &scope);
             let request = request.map_err(|error| unbuildable(&error))?;
@@ -520,7 +530,7 @@ fn refused(message: &str) -> VendorError {
 
 /// Returns the error of a job with an input that cannot be read. Nothing was sent, so it is tried again.
 fn unreadable_picture() -> VendorError {
-    VendorError::new(VendorErrorKind::Unreached, "cannot read an input picture; nothing was sent")
+    VendorError::new(VendorErrorKind::InputUnreadable, "cannot read an input picture; nothing was sent")
 }
 
 fn unbuildable_with(access: &PictureAccess, error: &TemplateError) -> VendorError {

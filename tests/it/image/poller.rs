@@ -154,7 +154,8 @@ impl PollerFixture {
             seed: None,
             credits: 0,
         });
-        let submission = Submission { task: self.task, owner: Some(UserId(Uuid::nil())), work, webhook: None };
+        let submission =
+            Submission { task: self.task, owner: Some(UserId(Uuid::nil())), work, webhook: None, payers: None };
         self.send_command(TaskCommand::Submit(submission)).await;
     }
 

@@ -140,6 +140,7 @@ fn service() -> Vec<RightsCase> {
 #[rustfmt::skip]
 fn accounts() -> Vec<RightsCase> {
     let reason = || json!({"reason": "tried"});
+    let budget = || json!({"credits": 1_000_000, "period": "day"});
     vec![
         get(ReadOwnAccount, "/users"),
         get(ReadOwnAccount, "/users/publishers"),
@@ -162,6 +163,10 @@ fn accounts() -> Vec<RightsCase> {
         delete(Administer, "/admin/users/{userId}/tokens/{tokenId}"),
         post(Administer, "/admin/users/{userId}/ban", 204, reason()),
         post(Administer, "/admin/users/{userId}/unban", 204, reason()).after(Method::POST, "/admin/users/{userId}/ban", reason()),
+        get(Administer, "/admin/budgets"),
+        put(Administer, "/admin/budgets/{budgetKind}/{budgetId}", budget()),
+        get(Administer, "/admin/budgets/{budgetKind}/{budgetId}").after(Method::PUT, "/admin/budgets/{budgetKind}/{budgetId}", budget()),
+        delete(Administer, "/admin/budgets/{budgetKind}/{budgetId}").after(Method::PUT, "/admin/budgets/{budgetKind}/{budgetId}", budget()),
         post(Administer, "/admin/publishers/{publisherId}/ban", 204, reason()),
         post(Administer, "/admin/publishers/{publisherId}/unban", 204, reason()).after(Method::POST, "/admin/publishers/{publisherId}/ban", reason()),
         post(Administer, "/admin/nodes/{nodeId}/ban", 204, reason()),
@@ -252,6 +257,7 @@ fn media() -> Vec<RightsCase> {
         get(ReadVideoTask, "/proxy/videovendor/tasks/{task_id}/creations").for_owner(),
         post(CancelVideoTask, "/proxy/videovendor/tasks/{task_id}/cancel", 200, json!({})).for_owner(),
         get(ReadCredits, "/users/credits"),
+        get(ReadCredits, "/usage"),
         case(GenerateMusic, Method::POST, "/proxy/musicvendor/t2m/generate", 200, CaseBody::Form(STING)),
         get(ReadTask, "/tasks"),
         get(ReadTask, "/tasks/{task_id}").for_owner(),

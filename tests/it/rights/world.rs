@@ -338,6 +338,8 @@ impl RightsGround {
         let names = [
             ("{publisherId}", self.publisher.as_str()),
             ("{kind}", "publisher"),
+            ("{budgetKind}", "publisher"),
+            ("{budgetId}", &self.publisher),
             ("{id}", &self.publisher),
             ("{nodeId}", &self.node),
             ("{versionId}", &self.version),

@@ -1,14 +1,14 @@
 //! Submissions of image jobs: one of each kind, with every field filled in at least one.
 
 use mediary::domain::event::Event;
-use mediary::domain::ids::{TaskId, UserId};
+use mediary::domain::ids::{PublisherId, TaskId, TokenId, UserId};
 use mediary::domain::image::{
     ImageJob, ImageWork, LightSettings, LightSource, OptimizedFor, Percent, PictureSource, PortraitBeautifier,
     PortraitSettings, PortraitStyle, PrecisionFlavor, PrecisionScaleFactor, PrecisionUpscaleJob, RelightEngine,
     RelightJob, RelightStyle, ScaleFactor, SignedStrength, SkinEnhanceJob, SkinFocus, SkinMode, StyleEngine,
     StyleFlavor, StyleTransferJob, TransferLightA, TransferLightB, UpscaleEngine, UpscaleJob,
 };
-use mediary::domain::task::{Submission, TaskEvent, TaskWork};
+use mediary::domain::task::{Payers, Submission, TaskEvent, TaskWork};
 use mediary::domain::value::CallbackUrl;
 
 use super::{id, picture, text};
@@ -43,14 +43,25 @@ pub fn priced() -> Event {
     submission_of(ImageWork { job: relight(), image: stored_source(), reference: None, seed: Some(9), credits: 7 })
 }
 
+/// An image that a token and a publisher pay for too.
+pub fn paid() -> Event {
+    let work = ImageWork { job: upscale(), image: stored_source(), reference: None, seed: None, credits: 7 };
+    let payers = Payers::new(Some(TokenId(id(0x70))), vec![PublisherId::parse("acme").unwrap()]);
+    TaskEvent::TaskSubmitted(Submission { payers, ..submission(work) }).into()
+}
+
 fn submission_of(work: ImageWork) -> Event {
-    TaskEvent::TaskSubmitted(Submission {
+    TaskEvent::TaskSubmitted(submission(work)).into()
+}
+
+fn submission(work: ImageWork) -> Submission {
+    Submission {
         task: TaskId(id(0x7A)),
         owner: Some(UserId(id(0xA))),
         work: TaskWork::Image(work),
         webhook: Some(CallbackUrl::parse("https://example.com/hook").unwrap()),
-    })
-    .into()
+        payers: None,
+    }
 }
 
 fn stored_source() -> PictureSource {

@@ -42,7 +42,14 @@ fn submission_started() -> Event {
 }
 
 fn submitted(owner: Option<UserId>, work: TaskWork) -> Event {
-    TaskEvent::TaskSubmitted(Submission { task: TaskId(id(0x7A)), owner, work, webhook: Some(url("hook")) }).into()
+    TaskEvent::TaskSubmitted(Submission {
+        task: TaskId(id(0x7A)),
+        owner,
+        work,
+        webhook: Some(url("hook")),
+        payers: None,
+    })
+    .into()
 }
 
 fn url(name: &str) -> CallbackUrl {

@@ -25,6 +25,7 @@ pub enum SimRequestKind {
     Poll,
     Search,
     Result,
+    Cancellation,
 }
 
 /// Request, as far as the behaviour depends on it.
@@ -308,9 +309,10 @@ impl SimServer {
 
     fn record(&self, request: &RawRequest) -> (SimRequest, SimRequestKind) {
         let mut state = self.state.lock();
-        let path = request.path.trim_end_matches("/creations");
+        let path = request.path.trim_end_matches("/creations").trim_end_matches("/cancel");
         let name = path.rsplit(['/', '=']).next().and_then(|name| name.split('.').next()).unwrap_or("").to_owned();
         let kind = match (request.method.as_str(), request.path.as_str()) {
+            ("POST", path) if path.ends_with("/cancel") => SimRequestKind::Cancellation,
             ("POST", _) => SimRequestKind::Submission,
             (_, path) if path.contains("reference=") => SimRequestKind::Search,
             (_, path) if path.starts_with("/results/") => SimRequestKind::Result,
@@ -338,6 +340,7 @@ impl SimServer {
             SimRequestKind::Submission => self.accept_job(request, &sim_request.prompt),
             SimRequestKind::Poll if is_video_request(request) => self.video_status(sim_request),
             SimRequestKind::Poll => self.job_status(&sim_request.id),
+            SimRequestKind::Cancellation => http_message("200 OK\r\ncontent-type: application/json", b"{}"),
             SimRequestKind::Search => self.search(&sim_request.id),
             SimRequestKind::Result if request.path.contains(".mp4") => {
                 http_message("200 OK\r\ncontent-type: video/mp4", CLIP)

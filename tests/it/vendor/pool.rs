@@ -1,6 +1,7 @@
 //! Several vendors of one medium: which one gets a task, and when a task moves to another.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mediary::config::{Settings, VendorProfile, VendorSettings};
@@ -328,7 +329,13 @@ enum Death {
 
 /// Server of workflows that dies once, at this moment, and keeps its queue on disk.
 async fn workflow_server(death: Death) -> ScriptedVendor {
+    workflow_server_with_memory(death, true).await
+}
+
+/// Workflow server whose queue and history survive its death, or are forgotten as those of real ones.
+async fn workflow_server_with_memory(death: Death, remembers: bool) -> ScriptedVendor {
     ScriptedVendor::start(move |_| {
+        let died_after = AtomicUsize::new(0);
         move |requests: &[Received]| {
             let last = requests.last().expect("a request");
             let is = |request: &Received, method: &str, path: &str| {
@@ -342,8 +349,10 @@ async fn workflow_server(death: Death) -> ScriptedVendor {
                 Death::Fetching => is(last, "GET", "/view") && is_first("GET", "/view"),
             };
             if dies {
+                died_after.store(requests.len(), Ordering::SeqCst);
                 return ScriptedReply::death();
             }
+            let remembered = if remembers { requests } else { &requests[died_after.load(Ordering::SeqCst)..] };
 
             let id = last.path.strip_prefix("/history/").unwrap_or_default();
             let is_known = |request: &Received| is(request, "POST", "/prompt") && request.json()["prompt_id"] == id;
@@ -357,7 +366,7 @@ async fn workflow_server(death: Death) -> ScriptedVendor {
                 }
                 ("GET", "/system_stats") => ScriptedReply::json(200, &json!({"system": {"comfyui_version": "0.3.64"}})),
                 ("GET", "/queue") => ScriptedReply::json(200, &json!({"queue_running": [], "queue_pending": []})),
-                ("GET", path) if path.starts_with("/history/") && requests.iter().any(is_known) => {
+                ("GET", path) if path.starts_with("/history/") && remembered.iter().any(is_known) => {
                     let image = json!({"filename": "out.png", "subfolder": "", "type": "output"});
                     let status = json!({"status_str": "success", "completed": true, "messages": []});
                     let job = json!({"outputs": {"9": {"images": [image]}}, "status": status});
@@ -421,6 +430,57 @@ async fn a_server_killed_with_a_job_loses_nothing_and_doubles_nothing() {
 }
 
 #[actix_web::test]
+async fn a_server_that_forgets_its_job_when_it_is_killed_does_not_get_it_again() {
+    for death in [Death::Polling, Death::Fetching] {
+        // Given a server that dies with a job, and forgets it
+        let first = workflow_server_with_memory(death, false).await;
+        let second = workflow_server(Death::Never).await;
+        let (app, user) = service(&first.base(), &second.base(), |vendors| {
+            for vendor in vendors {
+                vendor.selection.profile = VendorProfile::Shipped("comfyui");
+                vendor.lost_after = Duration::from_millis(100);
+            }
+        })
+        .await;
+        let body = json!({"image": picture::base64_png(8, 8), "scale_factor": "2x"});
+        let task = submit(&app, &user, UPSCALER, body).await;
+        first.wait_for_death().await;
+
+        // When it is back, then the task fails, because it may have run
+        first.restart().await;
+        let ended = wait_for_end(&app, &user, UPSCALER, &task).await;
+        assert_eq!(ended["error"]["code"], "vendor_lost", "{death:?}: {ended}");
+        let prompts = [&first, &second].map(|server| server.requests("POST", "/prompt").len());
+        assert_eq!(prompts, [1, 0], "{death:?}");
+        app.stop().await;
+    }
+}
+
+#[actix_web::test]
+async fn a_submission_that_a_killed_server_forgot_is_sent_again_after_a_search() {
+    // Given a server that dies at a submission, and forgets it
+    let first = workflow_server_with_memory(Death::Submission, false).await;
+    let second = workflow_server(Death::Never).await;
+    let (app, user) = service(&first.base(), &second.base(), |vendors| {
+        for vendor in vendors {
+            vendor.selection.profile = VendorProfile::Shipped("comfyui");
+            vendor.search_settles = Duration::from_millis(500);
+        }
+    })
+    .await;
+    let body = json!({"image": picture::base64_png(8, 8), "scale_factor": "2x"});
+    let task = submit(&app, &user, UPSCALER, body).await;
+    first.wait_for_death().await;
+
+    // When it is back, and does not find it, then the job is done once
+    first.restart().await;
+    assert_eq!(wait_for_end(&app, &user, UPSCALER, &task).await["status"], "COMPLETED");
+    let views = [&first, &second].map(|server| server.requests("GET", "/view").len());
+    assert_eq!(views.iter().sum::<usize>(), 1);
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn a_cancellation_is_passed_on_until_the_vendor_has_taken_it() {
     // Given a job that is running at a server
     let vendor = Arc::new(
@@ -432,6 +492,9 @@ async fn a_cancellation_is_passed_on_until_the_vendor_has_taken_it() {
                 let failed = requests.iter().filter(|request| request.method == "POST" && request.path == "/queue");
                 match (last.method.as_str(), last.path.as_str()) {
                     ("POST", "/upload/image") => ScriptedReply::json(200, &json!({"name": "a.png", "subfolder": ""})),
+                    ("GET", "/system_stats") => {
+                        ScriptedReply::json(200, &json!({"system": {"comfyui_version": "0.3.64"}}))
+                    }
                     ("POST", "/prompt") => ScriptedReply::json(200, &json!({"prompt_id": id})),
                     ("GET", "/queue") => {
                         let job = json!([1, id, {}, {}, []]);

@@ -6,7 +6,7 @@ use super::words::{self, Word};
 pub const SECONDS_MAX: u16 = 360;
 
 /// Default lengths in seconds by keyword; the first match counts.
-const USUAL: &[(&[&str], u16)] = &[
+pub const USUAL: &[(&[&str], u16)] = &[
     (&["notification", "ringtone alert", "alert sound", "ui sound"], 2),
     (&["stinger", "sting", "sounder"], 4),
     (&["short jingle"], 6),

@@ -3,6 +3,7 @@
 pub mod key;
 pub mod length;
 pub mod lexicon;
+pub mod report;
 pub mod words;
 
 use key::SaidKey;

@@ -33,7 +33,7 @@ pub fn parse(prompt: &str) -> Vec<Word> {
             negation_reach = 0;
         }
 
-        if NEGATORS.contains(&text.as_str()) {
+        if is_negator(&text) {
             (negation_reach, through_and) = (REACH, text == "without" || text == "minus");
             words.push(Word { text, negated: false, after_break });
             continue;
@@ -52,6 +52,12 @@ pub fn parse(prompt: &str) -> Vec<Word> {
 
     negate_backwards(&mut words);
     words
+}
+
+/// Returns `true` if the word negates those after it.
+#[must_use]
+pub fn is_negator(word: &str) -> bool {
+    NEGATORS.contains(&word)
 }
 
 /// Negates the word that "free" refers to, as in "drum free" and "free of drums".

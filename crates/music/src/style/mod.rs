@@ -197,7 +197,8 @@ fn styles() -> impl Iterator<Item = &'static Style> {
     machine::STYLES.iter().chain(band::STYLES)
 }
 
-fn phrases() -> impl Iterator<Item = (&'static str, Genre)> {
+/// Returns the names of all genres.
+pub fn phrases() -> impl Iterator<Item = (&'static str, Genre)> {
     styles().flat_map(|style| style.names.iter().map(|name| (*name, style.genre)))
 }
 

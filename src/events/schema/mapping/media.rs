@@ -7,7 +7,7 @@ use crate::domain::image::{
     SkinEnhanceJob, SkinMode, StyleTransferJob, UpscaleJob,
 };
 use crate::domain::music::{MusicStream, MusicWork};
-use crate::domain::task::{RecordedVendor, Submission, TaskEvent, TaskFailure, TaskWork};
+use crate::domain::task::{Payers, RecordedVendor, Submission, TaskEvent, TaskFailure, TaskWork};
 use crate::domain::video::{
     AttachedDocument, Clip, Creation, ExtendJob, Footage, GenerateJob, KeyFrame, MultiframeJob, VideoJob, VideoWork,
     Watermark,
@@ -16,11 +16,12 @@ use crate::events::schema::CommitDecodeError;
 use crate::events::schema::v1::{AttemptOutcomeV1, DeliveryEventV1, FailureV1, PictureV1, UpscaleV1};
 use crate::events::schema::v2::{
     ClipV2, CreationV2, DocumentV2, ExtendV2, GenerateV2, ImageJobV2, KeyFrameV2, LightSettingsV2, MultiframeV2,
-    MusicStreamV2, PortraitV2, RelightV2, SkinEnhanceV2, SkinModeV2, SourceV2, StyleTransferV2, TaskEventV2,
+    MusicStreamV2, PayersV2, PortraitV2, RelightV2, SkinEnhanceV2, SkinModeV2, SourceV2, StyleTransferV2, TaskEventV2,
     UpscalePrecisionV2, VendorV2, VideoJobV2, VideoWorkV2, WatermarkV2, WorkV2,
 };
 
-// A submission with an owner, and the start of one without a vendor, keep the shape of version 1.
+// A submission with an owner, and the start of one without a vendor, keep the shape of version 1. Submissions that only
+// the owner pays for keep the shapes of the time when nobody else could.
 stored_enum! {
     TaskEvent => TaskEventV2<'a> {
         VendorAccepted { reference },
@@ -39,11 +40,14 @@ stored_enum! {
         StreamCompleted { stream },
     } and {
         (task owner work webhook)
-            { Self::TaskSubmitted(Submission { task, owner: Some(owner), work, webhook }) }
+            { Self::TaskSubmitted(Submission { task, owner: Some(owner), work, webhook, payers: None }) }
             = { TaskEventV2::TaskSubmitted { task, owner, work, webhook } },
         (task work webhook)
-            { Self::TaskSubmitted(Submission { task, owner: None, work, webhook }) }
+            { Self::TaskSubmitted(Submission { task, owner: None, work, webhook, payers: None }) }
             = { TaskEventV2::AnonymousTaskSubmitted { task, work, webhook } },
+        (task owner work webhook payers)
+            { Self::TaskSubmitted(Submission { task, owner, work, webhook, payers: Some(payers) }) }
+            = { TaskEventV2::PaidTaskSubmitted { task, owner, work, webhook, payers } },
         (attempt key)
             { Self::SubmissionStarted { attempt, key, vendor: None } }
             = { TaskEventV2::SubmissionStarted { attempt, key } },
@@ -51,6 +55,10 @@ stored_enum! {
             { Self::SubmissionStarted { attempt, key, vendor: Some(vendor) } }
             = { TaskEventV2::VendorSubmissionStarted { attempt, key, vendor } },
     }
+}
+
+stored_struct! {
+    Payers => PayersV2<'a> { token, publishers }
 }
 
 stored_struct! {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::StoredForm;
+use crate::domain::budget::BudgetPeriod;
 use crate::domain::ids::{DeliveryId, EventId, NodeId, PublisherId, RequestId, TaskId, TokenId, UserId, VersionId};
 use crate::domain::image::{
     ImageFormat, LightSource, OptimizedFor, Percent, PortraitBeautifier, PortraitStyle, PrecisionFlavor,
@@ -179,6 +180,7 @@ stored_names! {
     PublisherId: "publisher id",
     RequestId: "request",
     MemberRole: "member role",
+    BudgetPeriod: "period",
     VersionStatus: "version status",
     ImageFormat: "picture format",
     ScaleFactor: "scale factor",

@@ -9,24 +9,73 @@ use super::video::{ClipV2, CreationV2, MusicStreamV2, VideoWorkV2};
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum TaskEventV2<'a> {
-    TaskSubmitted { task: StoredId, owner: StoredId, work: WorkV2<'a>, webhook: Option<Str<'a>> },
-    SubmissionStarted { attempt: u32, key: Str<'a> },
-    VendorAccepted { reference: Str<'a> },
-    VendorRefused { failure: FailureV1<'a> },
-    OutcomeUnknown { reason: Str<'a> },
+    TaskSubmitted {
+        task: StoredId,
+        owner: StoredId,
+        work: WorkV2<'a>,
+        webhook: Option<Str<'a>>,
+    },
+    SubmissionStarted {
+        attempt: u32,
+        key: Str<'a>,
+    },
+    VendorAccepted {
+        reference: Str<'a>,
+    },
+    VendorRefused {
+        failure: FailureV1<'a>,
+    },
+    OutcomeUnknown {
+        reason: Str<'a>,
+    },
     VendorForgot,
-    TaskCompleted { results: Vec<PictureV1<'a>> },
-    TaskFailed { failure: FailureV1<'a> },
-    InputsFetched { inputs: Vec<PictureV1<'a>> },
-    SubmissionUndelivered { reason: Str<'a> },
+    TaskCompleted {
+        results: Vec<PictureV1<'a>>,
+    },
+    TaskFailed {
+        failure: FailureV1<'a>,
+    },
+    InputsFetched {
+        inputs: Vec<PictureV1<'a>>,
+    },
+    SubmissionUndelivered {
+        reason: Str<'a>,
+    },
     TaskCancelled,
-    AnonymousTaskSubmitted { task: StoredId, work: WorkV2<'a>, webhook: Option<Str<'a>> },
+    AnonymousTaskSubmitted {
+        task: StoredId,
+        work: WorkV2<'a>,
+        webhook: Option<Str<'a>>,
+    },
     TaskQueued,
-    FootageFetched { clip: ClipV2<'a> },
+    FootageFetched {
+        clip: ClipV2<'a>,
+    },
     WorkBegan,
-    VideoCompleted { creation: CreationV2<'a> },
-    StreamCompleted { stream: MusicStreamV2<'a> },
-    VendorSubmissionStarted { attempt: u32, key: Str<'a>, vendor: VendorV2<'a> },
+    VideoCompleted {
+        creation: CreationV2<'a>,
+    },
+    StreamCompleted {
+        stream: MusicStreamV2<'a>,
+    },
+    VendorSubmissionStarted {
+        attempt: u32,
+        key: Str<'a>,
+        vendor: VendorV2<'a>,
+    },
+    PaidTaskSubmitted {
+        task: StoredId,
+        owner: Option<StoredId>,
+        work: WorkV2<'a>,
+        webhook: Option<Str<'a>>,
+        payers: PayersV2<'a>,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PayersV2<'a> {
+    pub token: Option<StoredId>,
+    pub publishers: Vec<Str<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

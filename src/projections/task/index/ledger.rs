@@ -48,7 +48,9 @@ impl TaskIndexEntry {
 }
 
 impl EntryState {
-    const fn from_status(status: TaskStatus) -> Self {
+    /// Returns the state of the credits of a task with this status.
+    #[must_use]
+    pub const fn from_status(status: TaskStatus) -> Self {
         match status {
             TaskStatus::Created | TaskStatus::Queueing | TaskStatus::InProgress => Self::Held,
             TaskStatus::Completed => Self::Charged,

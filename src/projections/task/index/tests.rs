@@ -32,7 +32,13 @@ fn submission(number: u64) -> Submission {
     let job = ImageJob::Upscale(UpscaleJob::default());
     let work =
         ImageWork { job, image: PictureSource::Stored(picture(number)), reference: None, seed: None, credits: 0 };
-    Submission { task: task(number), owner: Some(user(number % 3)), work: TaskWork::Image(work), webhook: None }
+    Submission {
+        task: task(number),
+        owner: Some(user(number % 3)),
+        work: TaskWork::Image(work),
+        webhook: None,
+        payers: None,
+    }
 }
 
 fn index() -> TaskIndex {
@@ -72,8 +78,8 @@ fn all(index: &TaskIndex, filter: &TaskFilter, limit: usize, scan_limit: usize) 
 }
 
 #[test]
-fn an_entry_takes_64_bytes() {
-    assert_eq!(size_of::<TaskIndexEntry>(), 64);
+fn an_entry_takes_72_bytes() {
+    assert_eq!(size_of::<TaskIndexEntry>(), 72);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mediary::app::{SnapshotPolicy, open_models};
+use mediary::domain::budget::BudgetSubject;
 use mediary::domain::claim::{ClaimEvent, IdempotencyClaim};
 use mediary::domain::delivery::DeliveryEvent;
 use mediary::domain::event::Event;
@@ -138,7 +139,7 @@ fn household(n: u128) -> Vec<Append> {
     let kinds = kinds.iter();
 
     let mut household = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
-    let (mut works, mut reported) = (Vec::new(), Vec::new());
+    let (mut works, mut reported, mut budgets) = (Vec::new(), Vec::new(), Vec::new());
     let delivery = DeliveryId(id(base + 3));
     for kind in kinds.cloned() {
         match with_own_ids(kind, user, token, task, delivery, &publisher, &node) {
@@ -149,6 +150,7 @@ fn household(n: u128) -> Vec<Append> {
             event @ Event::Node(_) => household[3].push(vec![event]),
             event @ Event::Task(_) => works.push(vec![event]),
             event @ Event::Delivery(_) => reported.push(vec![event]),
+            event @ Event::Budget(_) => budgets.push(vec![event]),
             Event::Claim(_) => {
                 let claim = IdempotencyClaim {
                     key: Digest([n.to_le_bytes()[0]; 32]),
@@ -164,6 +166,8 @@ fn household(n: u128) -> Vec<Append> {
     writing.stream(&StreamId::from(&publisher), publishers);
     writing.stream(&StreamId::from(&token), tokens);
     writing.stream(&StreamId::from(&node.key()), nodes);
+    // Set before the task that it counts.
+    writing.stream(&StreamId::from(&BudgetSubject::User(user)), budgets);
     writing.stream(&StreamId::from(&task), works);
     writing.stream(&StreamId::from(&delivery), reported);
     writing.appends

@@ -1,5 +1,6 @@
 //! Credit accounts under random submissions, failures, cancellations, stops and crashes, compared with the client's
-//! knowledge. Two callers have accounts; the third is anonymous and may not use a remote vendor.
+//! knowledge. Two callers have accounts, of which the first has a budget; the third is anonymous and may not use a
+//! remote vendor.
 //!
 //! `ACCOUNT_ROUNDS=200 cargo test --test it vendor_crash::accounts` sets the number of restarts.
 
@@ -16,7 +17,7 @@ use super::books::{LedgerCaller, audit, get};
 use super::{CrashPoint, SETTLED_WITHIN, service};
 use crate::support::client;
 use crate::support::eventually::eventually_within;
-use crate::support::process::Process;
+use crate::support::process::{Process, TOKEN};
 use crate::support::vendor_sim::{SimMode, VendorSim};
 use crate::vendor::sim;
 use crate::video::credits::behavior;
@@ -26,6 +27,8 @@ use crate::video::{START_END, of_prompt};
 const PROMPTS: [&str; 6] = ["done", "done", "refused", "failed", "lasting", "lasting"];
 /// Number of requests between two restarts.
 const ASKED: usize = 16;
+/// Budget of the first caller, in credits: for about ten jobs.
+const BUDGET: u64 = 160;
 
 /// Knowledge of the client.
 #[derive(Default)]
@@ -34,6 +37,8 @@ struct KnownTasks {
     tasks: HashMap<String, (usize, u64)>,
     /// Submissions of each caller without a response: they may have arrived.
     unanswered: [usize; 2],
+    /// Submissions that the budget refused.
+    refused: usize,
 }
 
 impl KnownTasks {
@@ -59,6 +64,13 @@ async fn submit(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &mu
     let response = post(process, callers.get(caller_index), START_END, &job(rng)).await.unwrap();
     if caller_index == 2 {
         assert_eq!(response.status(), 401, "nobody has videos made by a vendor that is paid");
+        return;
+    }
+    if caller_index == 0 && response.status() == 402 {
+        let problem: Value = response.json().await.unwrap();
+        let [spent, held] = ["spent", "held"].map(|name| problem[name].as_u64().unwrap());
+        assert!(spent + held <= BUDGET && problem["limit"] == BUDGET, "{problem}");
+        known_tasks.refused += 1;
         return;
     }
     assert_eq!(response.status(), 200);
@@ -111,7 +123,15 @@ async fn read_ledgers(process: &Process, callers: &[LedgerCaller; 2], known_task
             ["held", "charged", "refunded"].map(|name| ledger[name].as_u64().unwrap());
         assert_eq!(held_credits + charged + refunded, known_tasks.credits_of(caller_index), "{ledger}");
         assert_eq!(ledger["balance"], -i64::try_from(held_credits + charged).unwrap());
+
+        // Tasks end meanwhile, so only what cannot change is compared.
+        let usage = get(process, &format!("/usage?user={}&from=2026-01-01&group_by=job", caller.id)).await;
+        let sums = ["held", "charged", "refunded"].map(|name| usage["total"][name].as_u64().unwrap());
+        assert_eq!(sums.iter().sum::<u64>(), known_tasks.credits_of(caller_index), "{usage}");
     }
+    let budget = get(process, &format!("/admin/budgets/user/{}", callers[0].id)).await;
+    let [spent, held] = ["spent", "held"].map(|name| budget[name].as_u64().unwrap());
+    assert!(spent + held <= BUDGET, "{budget}");
 }
 
 /// Stops the service, kills it, or kills it during a submission.
@@ -154,6 +174,9 @@ async fn settle(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &Kn
         audited += audit(process, caller, &completed).await.len();
     }
     assert_eq!(audited, known_tasks.tasks.len(), "every task is in one account");
+    let budget = get(process, &format!("/admin/budgets/user/{}", callers[0].id)).await;
+    let ledger = get(process, &format!("/users/credits?user={}", callers[0].id)).await;
+    assert_eq!((&budget["spent"], &budget["held"]), (&ledger["charged"], &json!(0)), "the budget and the account");
     (known_tasks.tasks.len(), completed.values().filter(|completed| **completed).count())
 }
 
@@ -168,6 +191,10 @@ async fn credits_balance_over_submissions_failures_cancellations_and_crashes() {
     };
     let process = start(data.path());
     let callers = [LedgerCaller::new(&process, "alice").await, LedgerCaller::new(&process, "bob").await];
+    let path = process.url(&format!("/admin/budgets/user/{}", callers[0].id));
+    let body = json!({"credits": BUDGET, "period": "total"});
+    let response = client().put(path).bearer_auth(TOKEN).json(&body).send().await.unwrap();
+    assert_eq!(response.status(), 200);
     assert!(process.terminate().0.success());
     let (mut known_tasks, mut rng) = (KnownTasks::default(), StdRng::seed_from_u64(0xC4ED_1755));
     for _ in 0..rounds {
@@ -187,5 +214,9 @@ async fn credits_balance_over_submissions_failures_cancellations_and_crashes() {
     let (tasks, completed) = settle(&process, &callers, &known_tasks).await;
     assert!(process.terminate().0.success());
     assert!(completed > 0 && completed < tasks, "the test shows nothing: {completed} of {tasks}");
-    println!("{rounds} lives of the service, {tasks} tasks, of which {completed} were charged");
+    assert!(rounds < 5 || known_tasks.refused > 0, "no submission exceeded the budget");
+    println!(
+        "{rounds} lives of the service, {tasks} tasks, of which {completed} were charged; {} refused",
+        known_tasks.refused
+    );
 }

@@ -78,7 +78,7 @@ fn command(op: Op) -> Option<(u8, TaskCommand)> {
             let work = TaskWork::Video(VideoWork { job, images, seed, payload, meta_data, credits: credits.into() });
             let task = task(task_number);
             let owner = owner_of(owner);
-            (task_number, TaskCommand::Submit(Submission { task, owner, work, webhook: None }))
+            (task_number, TaskCommand::Submit(Submission { task, owner, work, webhook: None, payers: None }))
         }
         Op::Start(task) => (
             task,

@@ -1,0 +1,171 @@
+//! Budgets of users, tokens and publishers (contract 11).
+
+use serde::Serialize;
+
+use crate::domain::budget::{BudgetCommand, BudgetLimit, BudgetPeriod, BudgetRejection, BudgetSubject};
+use crate::domain::policy::Action;
+use crate::domain::value::{InvalidValue, Timestamp};
+use crate::http::pipeline::{Call, RequestContext};
+use crate::http::request::fields::Fields;
+use crate::http::request::json_object::{JsonValue, json_object};
+use crate::http::response::api_response::ApiResponse;
+use crate::http::response::error::Problem;
+use crate::projections::budget::{BudgetAccount, BudgetExceeded, BudgetUse};
+use crate::projections::read_models::Models;
+
+/// A budget with what is used of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BudgetView {
+    subject: BudgetSubjectView,
+    /// Credits of a period.
+    limit: u64,
+    period: &'static str,
+    /// Credits of completed tasks that were submitted in this period.
+    spent: u64,
+    /// Credits of unfinished tasks that were submitted in this period.
+    held: u64,
+    /// Start of the next period; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resets_at: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct BudgetSubjectView {
+    kind: &'static str,
+    id: String,
+}
+
+#[derive(Serialize)]
+struct BudgetList {
+    budgets: Vec<BudgetView>,
+}
+
+impl BudgetView {
+    /// Renders a budget at a time.
+    #[must_use]
+    pub fn new(subject: &BudgetSubject, account: &BudgetAccount, at: Timestamp) -> Self {
+        Self::render(subject, account.limit, account.used(at), account.resets_at(at))
+    }
+
+    /// Renders the budget that refused a submission.
+    #[must_use]
+    pub fn of_refusal(BudgetExceeded { subject, limit, used, resets_at, .. }: &BudgetExceeded) -> Self {
+        Self::render(subject, *limit, *used, *resets_at)
+    }
+
+    fn render(subject: &BudgetSubject, limit: BudgetLimit, used: BudgetUse, resets_at: Option<Timestamp>) -> Self {
+        Self {
+            subject: BudgetSubjectView { kind: subject.kind(), id: subject.id() },
+            limit: limit.credits,
+            period: limit.period.as_str(),
+            spent: used.spent,
+            held: used.held,
+            resets_at: resets_at.map(|at| at.to_string()),
+        }
+    }
+}
+
+json_object! {
+    /// Body of `PUT /admin/budgets/{budgetKind}/{budgetId}`.
+    pub struct BudgetBody {
+        /// Credits that the tasks submitted in one period may cost together.
+        credits: BudgetCredits,
+        /// Period after which the budget is renewed; days and months begin at midnight UTC.
+        period: BudgetPeriod,
+    }
+}
+
+/// Credits of a budget.
+pub struct BudgetCredits(u64);
+
+impl JsonValue for BudgetCredits {
+    fn schema() -> serde_json::Value {
+        serde_json::json!({"type": "integer", "format": "int64", "minimum": 0, "maximum": BudgetLimit::CREDITS_MAX})
+    }
+
+    fn read(fields: &mut Fields<'_, '_>, name: &str) -> Option<Self> {
+        let invalid = || InvalidValue::new(format!("must be an integer from 0 to {}", BudgetLimit::CREDITS_MAX));
+        let parse = |value| u64::try_from(value).ok().filter(|credits| *credits <= BudgetLimit::CREDITS_MAX);
+        fields.integer(name, |value| parse(value).map(Self).ok_or_else(invalid))
+    }
+}
+
+/// `GET /admin/budgets`: all budgets.
+pub async fn list(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+    call.query()?.finish()?;
+    let now = call.services().environment.now();
+    let budgets = {
+        let models = call.services().models.read();
+        models.budgets.iter().map(|(subject, account)| BudgetView::new(subject, account, now)).collect()
+    };
+    ApiResponse::ok(&BudgetList { budgets })
+}
+
+/// `GET /admin/budgets/{budgetKind}/{budgetId}`
+pub async fn show(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+    let subject = existing_subject(&call)?;
+    reply_with_budget(&call, &subject)
+}
+
+/// `PUT /admin/budgets/{budgetKind}/{budgetId}`: sets or replaces a budget.
+pub async fn set(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+    let subject = existing_subject(&call)?;
+    let BudgetBody { credits, period } = call.json_object().await?;
+    let command = BudgetCommand::Set(BudgetLimit { credits: credits.0, period });
+    call.services().dispatch.budget(&subject, command, call.command_context()).await?;
+    reply_with_budget(&call, &subject)
+}
+
+/// `DELETE /admin/budgets/{budgetKind}/{budgetId}`: removes a budget.
+pub async fn remove(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+    // A budget outlives its subject, and can be removed then.
+    let subject = requested_subject(&call)?;
+    call.services().dispatch.budget(&subject, BudgetCommand::Remove, call.command_context()).await?;
+    Ok(ApiResponse::no_content())
+}
+
+/// Returns the budgets that count the submissions of a caller.
+#[must_use]
+pub fn budgets_of(call: &RequestContext) -> Vec<BudgetView> {
+    let now = call.services().environment.now();
+    let models = call.services().models.read();
+    let Some(user) = call.identity().user() else { return Vec::new() };
+
+    let token = call.identity().user_token().map(BudgetSubject::Token);
+    let publishers = models.publishers.for_member(user.id).map(|profile| BudgetSubject::Publisher(profile.id.clone()));
+    let subjects = std::iter::once(BudgetSubject::User(user.id)).chain(token).chain(publishers);
+    let view = |subject| Some(BudgetView::new(&subject, models.budgets.get(&subject)?, now));
+    subjects.filter_map(view).collect()
+}
+
+fn reply_with_budget(call: &RequestContext, subject: &BudgetSubject) -> Result<ApiResponse, Problem> {
+    let now = call.services().environment.now();
+    let budget =
+        call.services().models.read().budgets.get(subject).map(|account| BudgetView::new(subject, account, now));
+    ApiResponse::ok(&budget.ok_or_else(|| Problem::not_found("budget"))?)
+}
+
+fn requested_subject(call: &RequestContext) -> Result<BudgetSubject, Problem> {
+    let subject = BudgetSubject::parse(&call.path_param("budgetKind"), &call.path_param("budgetId"));
+    subject.map_err(|_| Problem::not_found("budget"))
+}
+
+/// Returns the subject of the path, which exists.
+fn existing_subject(call: &RequestContext) -> Result<BudgetSubject, Problem> {
+    let subject = requested_subject(call)?;
+    if exists(&subject, &call.services().models.read()) { Ok(subject) } else { Err(Problem::not_found(subject.kind())) }
+}
+
+fn exists(subject: &BudgetSubject, models: &Models) -> bool {
+    match subject {
+        BudgetSubject::User(user) => models.users.get(*user).is_some(),
+        BudgetSubject::Token(token) => models.tokens.get(*token).is_some(),
+        BudgetSubject::Publisher(publisher) => models.publishers.get(publisher).is_some(),
+    }
+}
+
+impl From<BudgetRejection> for Problem {
+    fn from(BudgetRejection::NotFound: BudgetRejection) -> Self {
+        Self::not_found("budget")
+    }
+}

@@ -1,0 +1,187 @@
+//! Usage by day, user, token, job or vendor (contract 11).
+
+use std::collections::BTreeMap;
+
+use actix_web::http::header::{ACCEPT, HeaderMap};
+use actix_web::{HttpResponse, web};
+use chrono::{DateTime, Days, Months, NaiveDate, NaiveTime, Utc};
+use serde::Serialize;
+
+use crate::domain::ids::UserId;
+use crate::domain::policy::Action;
+use crate::domain::task::VendorPrice;
+use crate::domain::value::{InvalidValue, Timestamp, named_values};
+use crate::http::pipeline::Call;
+use crate::http::response::api_response::ApiResponse;
+use crate::http::response::error::{Code, Problem};
+use crate::projections::task::index::{UsageCounts, UsageQuery, UsedTask};
+
+/// Longest period of a report, in days.
+pub const DAYS_MAX: i64 = 3660;
+/// Media type of a report for spreadsheets.
+pub const CSV: &str = "text/csv";
+
+named_values! {
+    /// What a row of the report stands for.
+    UsageGrouping {
+        User = "user",
+        Token = "token",
+        Job = "job",
+        Vendor = "vendor",
+        Day = "day",
+    }
+}
+
+/// Report of a period.
+#[derive(Serialize)]
+struct UsageReport {
+    from: NaiveDate,
+    to: NaiveDate,
+    group_by: &'static str,
+    rows: Vec<UsageRow>,
+    total: UsageSums,
+}
+
+/// Sums of one group.
+#[derive(Serialize)]
+struct UsageRow {
+    /// Day, id or name; `null` for tasks without one.
+    group: Option<String>,
+    #[serde(flatten)]
+    sums: UsageSums,
+}
+
+#[derive(Serialize)]
+struct UsageSums {
+    submissions: u64,
+    unfinished: u64,
+    completed: u64,
+    failed: u64,
+    cancelled: u64,
+    held: u64,
+    charged: u64,
+    refunded: u64,
+    cost: f64,
+}
+
+impl From<UsageCounts> for UsageSums {
+    fn from(counts: UsageCounts) -> Self {
+        Self {
+            submissions: counts.submissions,
+            unfinished: counts.unfinished(),
+            completed: counts.completed,
+            failed: counts.failed,
+            cancelled: counts.cancelled,
+            held: counts.held,
+            charged: counts.charged,
+            refunded: counts.refunded,
+            cost: VendorPrice::from_thousandths(counts.cost_thousandths).to_f64(),
+        }
+    }
+}
+
+/// `GET /usage`: the caller's tasks; administrators get those of everyone, or of one user.
+pub async fn show(call: Call<{ Action::ReadCredits as u8 }>) -> Result<ApiResponse, Problem> {
+    let caller = call.user()?;
+    let today = utc_date(call.services().environment.now());
+    let mut query = call.query()?;
+    let first_of_month = today.checked_sub_days(Days::new(u64::from(chrono::Datelike::day0(&today)))).unwrap_or(today);
+    let from = query.optional_non_empty("from", parse_date).unwrap_or(first_of_month);
+    let to = query.optional_non_empty("to", parse_date).unwrap_or_else(|| today.max(from));
+    let grouping = query.optional_non_empty("group_by", UsageGrouping::parse).unwrap_or(UsageGrouping::Day);
+    let user = query.optional_non_empty("user", UserId::parse);
+    if to < from {
+        query.add_error("to", "must not be before from");
+    } else if (to - from).num_days() >= DAYS_MAX {
+        query.add_error("to", &format!("must be at most {DAYS_MAX} days after the first day"));
+    }
+    query.finish()?;
+
+    if !caller.is_admin && user.is_some_and(|user| user != caller.id) {
+        return Err(Problem::new(Code::Forbidden, "only administrators can read the usage of other users"));
+    }
+
+    let owner = if caller.is_admin { user } else { Some(caller.id) };
+    let period = UsageQuery { from: midnight(from), to: midnight(to + Days::new(1)), owner };
+    let scan = call.services().models.read().tasks.index.usage_scan(period);
+    let sums = web::block(move || scan.sum_by(|task| group_of(task, grouping))).await.map_err(Problem::internal)?;
+
+    if prefers_csv(call.headers()) { csv_report(grouping, sums) } else { json_report(from, to, grouping, sums) }
+}
+
+fn group_of(task: &UsedTask<'_>, grouping: UsageGrouping) -> Option<String> {
+    match grouping {
+        UsageGrouping::User => task.user.map(|user| user.to_string()),
+        UsageGrouping::Token => task.token.map(|token| token.to_string()),
+        UsageGrouping::Job => Some(task.kind.as_str().to_owned()),
+        UsageGrouping::Vendor => task.vendor.map(str::to_owned),
+        UsageGrouping::Day => Some(utc_date(task.created_at).to_string()),
+    }
+}
+
+type GroupedUsage = BTreeMap<Option<String>, UsageCounts>;
+
+fn json_report(
+    from: NaiveDate,
+    to: NaiveDate,
+    grouping: UsageGrouping,
+    sums: GroupedUsage,
+) -> Result<ApiResponse, Problem> {
+    let mut total = UsageCounts::default();
+    sums.values().for_each(|counts| total.merge(counts));
+    let rows = sums.into_iter().map(|(group, counts)| UsageRow { group, sums: counts.into() }).collect();
+    ApiResponse::ok(&UsageReport { from, to, group_by: grouping.as_str(), rows, total: total.into() })
+}
+
+fn csv_report(grouping: UsageGrouping, sums: GroupedUsage) -> Result<ApiResponse, Problem> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let header = [
+        grouping.as_str(),
+        "submissions",
+        "unfinished",
+        "completed",
+        "failed",
+        "cancelled",
+        "held",
+        "charged",
+        "refunded",
+        "cost",
+    ];
+    writer.write_record(header).map_err(Problem::internal)?;
+    for (group, counts) in sums {
+        let UsageSums { submissions, unfinished, completed, failed, cancelled, held, charged, refunded, cost } =
+            counts.into();
+        let counts = (submissions, unfinished, completed, failed, cancelled);
+        writer.serialize((group, counts, held, charged, refunded, cost)).map_err(Problem::internal)?;
+    }
+    let bytes = writer.into_inner().map_err(Problem::internal)?;
+    Ok(ApiResponse::from_response(
+        HttpResponse::Ok().content_type("text/csv; charset=utf-8; header=present").body(bytes),
+    ))
+}
+
+/// Returns `true` if a client names CSV, and not JSON before it.
+fn prefers_csv(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    let position = |media_type| accepted.find(media_type);
+    position(CSV).is_some_and(|csv| position("application/json").is_none_or(|json| csv < json))
+}
+
+fn parse_date(text: &str) -> Result<NaiveDate, InvalidValue> {
+    let date =
+        NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().filter(|date| text.len() == 10 && is_representable(*date));
+    date.ok_or_else(|| InvalidValue::new("must be a date such as 2026-01-31"))
+}
+
+/// Returns `true` if the day after a date can be written with four digits too.
+fn is_representable(date: NaiveDate) -> bool {
+    date.checked_add_months(Months::new(12)).is_some_and(|later| chrono::Datelike::year(&later) <= 9999)
+}
+
+fn utc_date(at: Timestamp) -> NaiveDate {
+    DateTime::<Utc>::from_timestamp_micros(at.micros()).unwrap_or_default().date_naive()
+}
+
+fn midnight(day: NaiveDate) -> Timestamp {
+    Timestamp::from_micros(day.and_time(NaiveTime::MIN).and_utc().timestamp_micros())
+}

@@ -1,0 +1,276 @@
+//! Budgets of users, tokens and publishers, and the usage report.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use mediary::domain::value::Timestamp;
+use mediary::environment::Environment;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::vendor_sim::{SimMode, VendorSim};
+use crate::support::{TestApp, TestResponse, TestUser};
+use crate::vendor::sim;
+use crate::video::credits::behavior;
+use crate::video::{START_END, VideoFixture, made_by, of_prompt, vendor, wait_for_task_end};
+
+/// Price of a job of `of_prompt`.
+const PRICE: u64 = 8;
+
+async fn set(app: &TestApp, subject: &str, credits: u64, period: &str) -> Value {
+    let path = format!("/admin/budgets/{subject}");
+    app.put_as(app.admin_token(), &path, json!({"credits": credits, "period": period})).await.expect(200).json()
+}
+
+async fn budget(app: &TestApp, subject: &str) -> Value {
+    app.get_as(app.admin_token(), &format!("/admin/budgets/{subject}")).await.expect(200).json()
+}
+
+async fn submit(app: &TestApp, user: &TestUser, prompt: &str) -> TestResponse {
+    app.post_as(&user.token, START_END, of_prompt(prompt)).await
+}
+
+/// Service whose jobs last until they are cancelled, or end as their prompt says.
+async fn fixture() -> VideoFixture {
+    VideoFixture::with_vendor(vendor(Duration::ZERO, behavior).await, |_| {}).await
+}
+
+#[actix_web::test]
+async fn concurrent_submissions_never_share_the_last_credits() {
+    // Given a budget for one task
+    let VideoFixture { app, sim, alice } = fixture().await;
+    set(&app, &format!("user/{}", alice.id), PRICE, "total").await;
+
+    // When 64 are submitted at once
+    let responses = join_all((0..64).map(|_| submit(&app, &alice, "lasting"))).await;
+
+    // Then exactly one is admitted, and the others learn what is left
+    let refused: Vec<_> = responses.iter().filter(|response| response.status != 200).collect();
+    assert_eq!(refused.len(), 63);
+    for response in refused {
+        assert_eq!(response.status, 402);
+        let problem = response.json();
+        assert_eq!(problem["error"], "budget_exceeded");
+        let amounts = ["limit", "spent", "held", "period"].map(|name| problem[name].clone());
+        assert_eq!(json!(amounts), json!([PRICE, 0, PRICE, "total"]));
+        assert_eq!(problem["subject"], json!({"kind": "user", "id": alice.id}));
+        assert!(problem.get("resets_at").is_none(), "{problem}");
+    }
+    assert_eq!(app.get_as(&alice.token, "/users/credits").await.expect(200).json()["held"], PRICE);
+    sim.finish_all();
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn refunds_return_to_the_budget_and_a_raised_one_admits_the_same_request() {
+    let VideoFixture { app, sim, alice } = fixture().await;
+    let subject = format!("user/{}", alice.id);
+    set(&app, &subject, 2 * PRICE, "month").await;
+
+    // Given a task that is charged and one that is given back
+    for (prompt, spent) in [("done", PRICE), ("failed", PRICE)] {
+        let task = submit(&app, &alice, prompt).await.expect(200).json();
+        wait_for_task_end(&app, task["task_id"].as_str().expect("an id")).await;
+        let budget = budget(&app, &subject).await;
+        assert_eq!((&budget["spent"], &budget["held"]), (&json!(spent), &json!(0)), "{prompt}");
+    }
+    submit(&app, &alice, "lasting").await.expect(200);
+
+    // When the budget is used up, a request with an idempotency key is refused, and admitted after a raise
+    let send = || {
+        let request =
+            app.request(Method::POST, START_END).bearer_auth(&alice.token).header("idempotency-key", "order-1");
+        app.send(request.json(&of_prompt("lasting")))
+    };
+    let refused = send().await.expect(402).json();
+    assert!(refused["resets_at"].is_string(), "{refused}");
+    let expected =
+        format!("the budget of user {} is 16 credits a month, of which 0 are left; this task costs 8", alice.id);
+    assert_eq!(refused["detail"], expected);
+    set(&app, &subject, 3 * PRICE, "month").await;
+    let admitted = send().await.expect(200).json();
+    assert_eq!(send().await.expect(200).json(), admitted, "a repeated request is not a second task");
+    assert_eq!(budget(&app, &subject).await["held"], 2 * PRICE);
+
+    // And an estimate costs nothing
+    let estimate = format!("{START_END}?estimate=true");
+    app.post_as(&alice.token, &estimate, of_prompt("lasting")).await.expect(200);
+    sim.finish_all();
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn tokens_and_publishers_have_budgets_that_survive_a_restart() {
+    let VideoFixture { app, sim, alice } = fixture().await;
+    let bob = app.user("bob").await;
+    app.publisher("acme", &alice).await;
+
+    // Given a second token of alice, with a budget, and a budget of her publisher, of which bob becomes a member
+    let path = format!("/admin/users/{}/tokens", alice.id);
+    let second = app.post_as(app.admin_token(), &path, json!({"name": "second"})).await.expect(201).json();
+    let token_subject = format!("token/{}", second["id"].as_str().expect("an id"));
+    let second = TestUser { token: second["token"].as_str().expect("a token").to_owned(), id: alice.id.clone() };
+    set(&app, &token_subject, PRICE, "day").await;
+    set(&app, "publisher/acme", 3 * PRICE, "day").await;
+
+    // Then the second token admits one task, and the first one goes on
+    submit(&app, &second, "lasting").await.expect(200);
+    assert_eq!(submit(&app, &second, "lasting").await.expect(402).json()["subject"]["kind"], "token");
+    submit(&app, &alice, "lasting").await.expect(200);
+
+    // And the members of the publisher share its budget
+    submit(&app, &bob, "lasting").await.expect(200);
+    app.put_as(&alice.token, &format!("/publishers/acme/members/{}", bob.id), json!({"role": "member"}))
+        .await
+        .expect(200);
+    submit(&app, &bob, "lasting").await.expect(200);
+    for user in [&alice, &bob] {
+        assert_eq!(submit(&app, user, "lasting").await.expect(402).json()["subject"]["id"], "acme");
+    }
+    let own = app.get_as(&second.token, "/users/credits").await.expect(200).json()["budgets"].clone();
+    let kinds: Vec<_> =
+        own.as_array().expect("a list").iter().map(|budget| budget["subject"]["kind"].clone()).collect();
+    assert_eq!(json!(kinds), json!(["token", "publisher"]));
+
+    // And a start from the log gives the same
+    let before = app.get_as(app.admin_token(), "/admin/budgets").await.expect(200).json();
+    let base = sim.base();
+    let app = TestApp::start_in(app.stop().await, |settings| made_by(settings, &base), Environment::system()).await;
+    assert_eq!(app.get_as(app.admin_token(), "/admin/budgets").await.expect(200).json(), before);
+    submit(&app, &bob, "lasting").await.expect(402);
+    app.delete_as(app.admin_token(), "/admin/budgets/publisher/acme").await.expect(204);
+    submit(&app, &bob, "lasting").await.expect(200);
+    sim.finish_all();
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_daily_budget_is_renewed_at_midnight_utc() {
+    let evening = Timestamp::parse("2026-03-31T23:50:00Z").expect("a time");
+    let clock = Environment::manual(evening, 7);
+    let sim = VendorSim::with_behavior(sim(SimMode::HonoursKeys, Duration::ZERO), behavior).await;
+    let base = sim.base();
+    let app = TestApp::start_with(|settings| made_by(settings, &base), clock.clone()).await;
+    let alice = app.user("alice").await;
+    let subject = format!("user/{}", alice.id);
+    let budget_today = set(&app, &subject, PRICE, "day").await;
+    assert_eq!(budget_today["resets_at"], "2026-04-01T00:00:00.000000Z");
+
+    submit(&app, &alice, "lasting").await.expect(200);
+    submit(&app, &alice, "lasting").await.expect(402);
+    clock.advance(Duration::from_mins(10));
+    submit(&app, &alice, "lasting").await.expect(200);
+    submit(&app, &alice, "lasting").await.expect(402);
+
+    // The days of the report are those of the submissions
+    let usage = app.get_as(&alice.token, "/usage?from=2026-03-31&to=2026-04-01").await.expect(200).json();
+    let days: Vec<_> =
+        usage["rows"].as_array().expect("rows").iter().map(|row| (&row["group"], &row["held"])).collect();
+    assert_eq!(json!(days), json!([["2026-03-31", PRICE], ["2026-04-01", PRICE]]));
+    sim.finish_all();
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn invalid_budgets_are_refused_with_every_reason() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let path = format!("/admin/budgets/user/{}", alice.id);
+    let put = async |path: &str, body: Value| app.put_as(app.admin_token(), path, body).await;
+
+    let problem = put(&path, json!({"credits": -1, "period": "week"})).await.expect(400).json();
+    let reasons: Vec<_> = problem["errors"].as_array().expect("errors").iter().map(|error| &error["reason"]).collect();
+    assert_eq!(json!(reasons), json!(["must be an integer from 0 to 1000000000000", "must be one of day month total"]));
+    assert_eq!(put(&path, json!({})).await.expect(400).json()["errors"].as_array().expect("errors").len(), 2);
+
+    let body = || json!({"credits": 1, "period": "day"});
+    for unknown in ["user/0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c10", "publisher/none", "node/acme", "user/acme"] {
+        put(&format!("/admin/budgets/{unknown}"), body()).await.expect(404);
+    }
+    for method in [Method::GET, Method::DELETE] {
+        app.send(app.request(method, &path).bearer_auth(app.admin_token())).await.expect(404);
+    }
+    app.put_as(&alice.token, &path, body()).await.expect(403);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn usage_sums_the_tasks_by_each_grouping() {
+    // Given tasks of two users with each outcome
+    let VideoFixture { app, sim, alice } = fixture().await;
+    let bob = app.user("bob").await;
+    for prompt in ["done", "failed", "lasting", "lasting"] {
+        let task = submit(&app, &alice, prompt).await.expect(200).json();
+        if prompt != "lasting" {
+            wait_for_task_end(&app, task["task_id"].as_str().expect("an id")).await;
+        }
+    }
+    let task = submit(&app, &bob, "lasting").await.expect(200).json();
+    let id = task["task_id"].as_str().expect("an id");
+    app.post_as(&bob.token, &format!("/tasks/{id}/cancel"), json!({})).await.expect(200);
+
+    // Then each user sees their own sums
+    let usage = async |user: &TestUser, query: &str| {
+        app.get_as(&user.token, &format!("/usage?{query}")).await.expect(200).json()
+    };
+    let counts = |row: &Value| {
+        json!(
+            ["submissions", "unfinished", "completed", "failed", "cancelled", "held", "charged", "refunded"]
+                .map(|name| row[name].clone())
+        )
+    };
+    let own = usage(&alice, "group_by=job").await;
+    assert_eq!(own["rows"][0]["group"], "start-end2video");
+    assert_eq!(counts(&own["rows"][0]), json!([4, 2, 1, 1, 0, 16, 8, 8]));
+    assert_eq!(counts(&own["total"]), counts(&own["rows"][0]));
+    assert_eq!(counts(&usage(&bob, "").await["total"]), json!([1, 0, 0, 0, 1, 0, 0, 8]));
+
+    // And administrators those of everyone, or of one
+    let all = app.get_as(app.admin_token(), "/usage?group_by=user").await.expect(200).json();
+    let mut users = [json!(alice.id), json!(bob.id)];
+    users.sort_by_key(Value::to_string);
+    let groups: Vec<_> = all["rows"].as_array().expect("rows").iter().map(|row| row["group"].clone()).collect();
+    assert_eq!(groups, users);
+    assert_eq!(counts(&all["total"]), json!([5, 2, 1, 1, 1, 16, 8, 16]));
+    let one = format!("/usage?group_by=token&user={}", bob.id);
+    let by_token = app.get_as(app.admin_token(), &one).await.expect(200).json();
+    assert!(by_token["rows"][0]["group"].is_string(), "{by_token}");
+    let by_vendor = app.get_as(app.admin_token(), "/usage?group_by=vendor").await.expect(200).json();
+    assert!(by_vendor["rows"].as_array().expect("rows").iter().any(|row| row["group"] == "local-video"), "{by_vendor}");
+    app.get_as(&bob.token, &format!("/usage?user={}", alice.id)).await.expect(403);
+
+    // And a spreadsheet gets the same as CSV
+    let request =
+        app.request(Method::GET, "/usage?group_by=job").bearer_auth(&alice.token).header("accept", "text/csv");
+    let csv = app.send(request).await.expect(200);
+    assert!(csv.header("content-type").is_some_and(|media_type| media_type.starts_with("text/csv")));
+    let expected = "job,submissions,unfinished,completed,failed,cancelled,held,charged,refunded,cost\n\
+                    start-end2video,4,2,1,1,0,16,8,8,0.0\n";
+    assert_eq!(csv.text(), expected);
+    sim.finish_all();
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn invalid_usage_queries_are_refused_with_every_reason() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let errors = async |query: &str| {
+        let problem = app.get_as(&alice.token, &format!("/usage?{query}")).await.expect(400).json();
+        problem["details"].clone()
+    };
+    assert_eq!(
+        errors("from=today&to=2026-1-1&group_by=week&user=me").await,
+        json!([
+            "/from must be a date such as 2026-01-31",
+            "/to must be a date such as 2026-01-31",
+            "/group_by must be one of user token job vendor day",
+            "/user must be a UUID"
+        ])
+    );
+    assert_eq!(errors("from=2026-02-01&to=2026-01-31").await, json!(["/to must not be before from"]));
+    let long = errors("from=2020-01-01&to=2030-01-08").await;
+    assert_eq!(long, json!(["/to must be at most 3660 days after the first day"]));
+    app.get_as(&alice.token, "/usage?from=2020-01-01&to=2030-01-07").await.expect(200);
+    app.stop().await;
+}
