@@ -72,10 +72,25 @@ impl FileTicket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::ids::VersionId;
     use crate::domain::image::ImageFormat;
     use crate::environment::Environment;
+    use crate::media::archive::upload_token::{UploadGrant, UploadTokenHolder};
 
     const NOW: Timestamp = Timestamp::from_micros(1_614_265_330_000_000);
+
+    #[test]
+    fn the_links_of_files_and_archives_are_not_exchangeable() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = UploadKey::generate(&folder.path().join("key"), &Environment::manual(NOW, 1)).unwrap();
+        let (owner, expires_at) = (UserId(Uuid::from_u128(2)), Timestamp::from_micros(NOW.micros() + 1));
+        let ticket = FileTicket { file: FileId(Uuid::from_u128(1)), owner, bytes: None, format: None, expires_at };
+        let grant =
+            UploadGrant { version: VersionId(Uuid::from_u128(1)), holder: UploadTokenHolder::User(owner), expires_at };
+
+        assert_eq!(FileTicket::verify(&key, &key.issue_token(&grant), NOW), Err(UploadTokenError::Invalid));
+        assert_eq!(key.verify_token(&ticket.issue(&key), NOW), Err(UploadTokenError::Invalid));
+    }
 
     #[test]
     fn a_ticket_is_read_back_until_it_expires_and_no_byte_of_it_can_be_changed() {

@@ -126,7 +126,7 @@ impl MediaStore {
     /// Stores a picture durably and returns its name. An existing file is kept.
     ///
     /// # Errors
-    /// If the file cannot be written or synced; no readable file remains then.
+    /// If the file cannot be written or synced. If only its directory could not be synced, a sweep removes the file.
     pub fn put(
         &self,
         area: MediaArea,

@@ -303,6 +303,7 @@ impl UploadedFiles {
 
     /// Removes the expired files; returns those removed. A file that cannot be removed stays listed, and the next sweep
     /// tries again.
+    #[must_use]
     pub fn sweep(&self, now: Timestamp) -> Vec<UploadedFile> {
         self.remove_where(|file| now >= file.expires_at.saturating_add(REMOVAL_DELAY)).0
     }

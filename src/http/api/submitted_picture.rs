@@ -177,7 +177,7 @@ mod tests {
         store.uploads().remove_all_of(owner).unwrap();
 
         // When it is stored, then the client can correct the field
-        let problem = picture.store_in(&store, &DiskSpace::default()).err().expect("no file");
+        let problem = picture.store_in(&store, &DiskSpace::default()).expect_err("no file");
         assert_eq!(problem.code(), Code::InvalidInput);
         assert!(problem.to_string().starts_with("/images/1 names a file that has just been removed"), "{problem}");
     }

@@ -89,7 +89,9 @@ fn hash_form(mut hash: Sha256, content_type: &HeaderValue, body: &Bytes) -> Opti
     visit_form(content_type, body, |piece| match piece {
         FormPiece::Name(_) => lengths.push(0),
         FormPiece::Value(bytes) => {
-            lengths.iter_mut().last().into_iter().for_each(|length| *length += bytes.len() as u64)
+            if let Some(length) = lengths.last_mut() {
+                *length += bytes.len() as u64;
+            }
         }
     })?;
 

@@ -39,6 +39,9 @@ impl<K, V> Weighter<K, GenerationalValue<V>> for StoredWeight {
 
 impl<K: Hash + Eq, V: Clone> GenerationCache<K, V> {
     /// Creates an empty cache with a maximum total weight.
+    ///
+    /// # Panics
+    /// Never, because both capacities are given.
     #[must_use]
     pub fn new(weight_max: u64) -> Self {
         let typical_count = usize::try_from(weight_max / TYPICAL_WEIGHT).unwrap_or(usize::MAX);

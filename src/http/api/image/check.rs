@@ -33,7 +33,7 @@ pub(super) fn check<T: ImageBody>(
     files: &InputFiles,
 ) -> Result<CheckedImageSubmission, Problem> {
     let checker = PictureChecker::new(decoders, files);
-    let checked = fields::read(body, |fields| {
+    let submission = fields::read(body, |fields| {
         let submission = T::read_fields(fields)?.into_submission(fields);
         let ParsedImageSubmission { job, image, reference, is_random, webhook } = submission;
         let reference =
@@ -49,7 +49,7 @@ pub(super) fn check<T: ImageBody>(
 
         Some(CheckedImageSubmission { job, image, reference, is_random, webhook })
     });
-    checker.finish(checked)
+    checker.finish(submission)
 }
 
 /// Decodes an inline or uploaded picture if its header passes `check_measured`. A picture at another URL is checked when

@@ -53,7 +53,7 @@ pub(super) fn check<T: VideoBody>(
     let checker = PictureChecker::new(decoders, files);
     let check_field = |fields: &mut Fields<'_, '_>, field| check_picture(fields, field, &checker);
 
-    let checked = fields::read_in(context, body, |fields| {
+    let submission = fields::read_in(context, body, |fields| {
         let submission = T::read_fields(fields)?.into_submission(fields, video)?;
         let ParsedVideoSubmission { job, images, seed, payload, meta_data, callback } = submission;
         let breakdown = price(fields, &job, tariff);
@@ -70,7 +70,7 @@ pub(super) fn check<T: VideoBody>(
         Some(CheckedVideoSubmission { job, images, seed, payload, meta_data, callback, breakdown: breakdown?, footage })
     });
 
-    checker.finish(checked)
+    checker.finish(submission)
 }
 
 /// Returns the parts of the price; adds an error if the tariff has none.
@@ -128,11 +128,11 @@ fn check_picture(
     VideoPictureField { pointer, input }: VideoPictureField,
     checker: &PictureChecker<'_>,
 ) -> Option<CheckedPicture> {
-    let checked = checker.load(input).and_then(|picture| match picture {
+    let picture = checker.load(input).and_then(|picture| match picture {
         LoadedPicture::Content(content) => checker.inspect(&pointer, content),
         LoadedPicture::Remote(url) => Ok(CheckedPicture::Remote(url)),
     });
-    checked.map_err(|reason| fields.add_error_at(&pointer, reason)).ok()
+    picture.map_err(|reason| fields.add_error_at(&pointer, reason)).ok()
 }
 
 impl CheckedVideoSubmission {

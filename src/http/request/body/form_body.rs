@@ -94,7 +94,7 @@ fn is_file(part: &Field) -> bool {
 /// Content of a part as it arrives. A file is encoded at once, so that memory holds it only once beside the body.
 enum PartContent {
     Skipped,
-    File(EncoderStringWriter<'static, GeneralPurpose, String>),
+    File(Box<EncoderStringWriter<'static, GeneralPurpose, String>>),
     Text(Vec<u8>),
 }
 
@@ -103,7 +103,7 @@ impl PartContent {
         if *field == JsonShape::Skipped {
             Self::Skipped
         } else if is_file(part) && field.takes_file() {
-            Self::File(EncoderStringWriter::new(&STANDARD))
+            Self::File(Box::new(EncoderStringWriter::new(&STANDARD)))
         } else {
             Self::Text(Vec::new())
         }
@@ -136,8 +136,8 @@ impl PartContent {
         let text = match self {
             Self::Skipped => return Ok(None),
             Self::File(encoder) => {
-                let encoded = encoder.into_inner();
-                return Ok((!encoded.is_empty()).then(|| (encoded.into(), 0)));
+                let base64 = encoder.into_inner();
+                return Ok((!base64.is_empty()).then(|| (base64.into(), 0)));
             }
             Self::Text(text) if text.is_empty() => return Ok(None),
             Self::Text(text) => text,
@@ -183,7 +183,7 @@ mod tests {
 
     fn parse_parts(path: &'static str, parts: &[(&str, &str)]) -> Value {
         let mut charge = BodyBudget::default().charge(BodyLimit::Images, Account::from_address([192, 0, 2, 1].into()));
-        try_parse(path, parts, &mut charge).ok().expect("a form").0
+        try_parse(path, parts, &mut charge).expect("a form").0
     }
 
     fn try_parse(
@@ -270,14 +270,14 @@ mod tests {
         let mut charge = budget.charge(BodyLimit::Images, Account::from_address([192, 0, 2, 1].into()));
         let list = format!("[0{}]", ",0".repeat(99_999));
         let parsed = try_parse("/proxy/videovendor/start-end2video", &[("images", &list)], &mut charge);
-        let (_, bytes) = parsed.ok().expect("a form");
+        let (_, bytes) = parsed.expect("a form");
         assert!(bytes > 64 * 100_000, "{bytes}");
         assert_eq!(budget.held_bytes()[1], bytes);
 
         charge.grow((192 << 20) - 2 * bytes).unwrap();
         let parsed =
             try_parse("/proxy/videovendor/start-end2video", &[("images", &list), ("images", "[]")], &mut charge);
-        assert_eq!(parsed.err().expect("no room").code(), Code::Overloaded);
+        assert_eq!(parsed.expect_err("no room").code(), Code::Overloaded);
     }
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
         charge.grow(BodyLimit::Images.bytes()).unwrap();
 
         let parsed = try_parse("/proxy/videovendor/start-end2video", &[("images; filename=a.png", &file)], &mut charge);
-        let (value, _) = parsed.ok().expect("a form");
+        let (value, _) = parsed.expect("a form");
         assert_eq!(value["images"][0].as_str().map(str::len), Some(file.len().div_ceil(3) * 4));
     }
 }
