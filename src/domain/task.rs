@@ -37,7 +37,7 @@ pub struct Submission {
     pub work: TaskWork,
     pub webhook: Option<CallbackUrl>,
     /// Who pays besides the owner; `None` if nobody does.
-    pub payers: Option<Payers>,
+    pub payers: Option<Box<Payers>>,
 }
 
 /// Token and publishers that pay for a submission besides its owner: their budgets count it too.
@@ -52,8 +52,8 @@ pub struct Payers {
 impl Payers {
     /// Returns the payers; `None` if there are none.
     #[must_use]
-    pub fn new(token: Option<TokenId>, publishers: Vec<PublisherId>) -> Option<Self> {
-        (token.is_some() || !publishers.is_empty()).then_some(Self { token, publishers })
+    pub fn new(token: Option<TokenId>, publishers: Vec<PublisherId>) -> Option<Box<Self>> {
+        (token.is_some() || !publishers.is_empty()).then(|| Box::new(Self { token, publishers }))
     }
 
     /// Returns the subjects whose budgets count the submission.
@@ -67,7 +67,7 @@ impl Submission {
     /// Returns the subjects whose budgets count the submission.
     pub fn budget_subjects(&self) -> impl Iterator<Item = BudgetSubject> {
         let owner = self.owner.map(BudgetSubject::User);
-        owner.into_iter().chain(self.payers.iter().flat_map(Payers::budget_subjects))
+        owner.into_iter().chain(self.payers.iter().flat_map(|payers| payers.budget_subjects()))
     }
 }
 

@@ -128,7 +128,9 @@ fn json_report(
     sums: GroupedUsage,
 ) -> Result<ApiResponse, Problem> {
     let mut total = UsageCounts::default();
-    sums.values().for_each(|counts| total.merge(counts));
+    for counts in sums.values() {
+        total.merge(counts);
+    }
     let rows = sums.into_iter().map(|(group, counts)| UsageRow { group, sums: counts.into() }).collect();
     ApiResponse::ok(&UsageReport { from, to, group_by: grouping.as_str(), rows, total: total.into() })
 }

@@ -48,7 +48,7 @@ impl RequestContext {
 
     /// Returns who pays for a submission besides its owner.
     #[must_use]
-    pub fn payers(&self) -> Option<Payers> {
+    pub fn payers(&self) -> Option<Box<Payers>> {
         let user = self.identity.user()?;
         let models = self.services().models.read();
         let publishers = models.publishers.for_member(user.id).map(|profile| &profile.id);

@@ -371,6 +371,7 @@ impl TaskIndex {
     }
 
     /// Returns the payers and vendors in the order of their numbers, for a snapshot.
+    #[must_use]
     pub fn snapshot_tables(&self) -> (&[Payers], &[VendorTerms]) {
         (self.payers.values(), self.vendors.values())
     }

@@ -377,11 +377,11 @@ impl ProfileVendor {
         let search = flow.search.as_ref().ok_or_else(unsearchable)?;
         let scope = self.profile.submission_scope(definition, TemplateScope::new(), key, None);
 
-        if let Some(condition) = &search.requires {
-            if !self.meets_condition(condition, &scope).await? {
-                let message = "the vendor cannot be searched: it does not meet the condition of its profile";
-                return Err(VendorError::new(VendorErrorKind::Unserved, message));
-            }
+        if let Some(condition) = &search.requires
+            && !self.meets_condition(condition, &scope).await?
+        {
+            let message = "the vendor cannot be searched: it does not meet the condition of its profile";
+            return Err(VendorError::new(VendorErrorKind::Unserved, message));
         }
 
         if let Some(template) = &search.by_id {

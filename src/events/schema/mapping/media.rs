@@ -61,6 +61,16 @@ stored_struct! {
     Payers => PayersV2<'a> { token, publishers }
 }
 
+impl<'a> StoredForm<'a, PayersV2<'a>> for Box<Payers> {
+    fn store(&'a self) -> PayersV2<'a> {
+        (**self).store()
+    }
+
+    fn restore(stored: PayersV2<'a>, field: &'static str) -> Result<Self, CommitDecodeError> {
+        Payers::restore(stored, field).map(Self::new)
+    }
+}
+
 stored_struct! {
     RecordedVendor => VendorV2<'a> { name, profile, profile_hash, price = price_thousandths }
 }
