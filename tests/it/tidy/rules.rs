@@ -52,7 +52,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("shiguredo_mp4", &["crates/engine/src/video"]),
     ("opus_pure", &["crates/music/src", "crates/engine/src/video/sound/opus.rs"]),
     ("mediary_engine", &["vendors/local", "media/input.rs"]),
-    ("mediary_music", &["vendors/local/music.rs"]),
+    ("mediary_music", &["vendors/local"]),
     ("minijinja", &["vendors/profile", "vendors/profile_vendor"]),
     ("sled", &["events/sled_log.rs", "events/sled_log"]),
     ("mediary_journal", &["events", "data_dir.rs", "disk_space.rs"]),
