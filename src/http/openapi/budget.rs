@@ -10,7 +10,7 @@ use crate::domain::budget::BudgetPeriod;
 use crate::domain::ids::UserId;
 use crate::domain::value::Timestamp;
 use crate::http::api::budget::BudgetBody;
-use crate::http::api::usage::{CSV, DAYS_MAX, UsageGrouping};
+use crate::http::api::usage::{CSV, UsageGrouping};
 use crate::http::response::error::Code;
 
 pub fn group() -> OperationGroup {
@@ -88,7 +88,6 @@ fn usage() -> Operation {
     let csv = json!({"schema": {"type": "string"}, "example":
         "day,submissions,unfinished,completed,failed,cancelled,held,charged,refunded,cost\n2026-03-01,3,1,1,0,1,150,150,150,0.07\n"});
     let date = json!({"type": "string", "format": "date"});
-    let to = format!("Last day, in UTC; by default today. At most {DAYS_MAX} days after the first one.");
     operation("getUsage", "Get the usage")
         .description(
             "Returns sums over the tasks that were submitted in a period: of the caller or, for administrators, of \
@@ -97,7 +96,7 @@ fn usage() -> Operation {
         )
         .query([
             query_parameter("from", "First day, in UTC; by default the first of this month.", &allow_empty(&date)),
-            query_parameter("to", &to, &allow_empty(&date)),
+            query_parameter("to", "Last day, in UTC; by default today.", &allow_empty(&date)),
             query_parameter(
                 "group_by",
                 "What a row stands for.",
@@ -110,7 +109,7 @@ fn usage() -> Operation {
             ),
         ])
         .ok_response("The sums.", "Usage", &example)
-        .content_response(200, "The sums.", CSV, &csv)
+        .or_content(200, CSV, &csv)
         .error(Code::Forbidden, "only administrators can read the usage of other users")
 }
 

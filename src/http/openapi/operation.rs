@@ -190,6 +190,13 @@ impl Operation {
         self
     }
 
+    /// Adds another media type to a response, which clients choose with `Accept`.
+    #[must_use]
+    pub fn or_content(mut self, status: u16, media_type: &str, content: &Value) -> Self {
+        self.responses.entry(status).or_default()["content"][media_type] = content.clone();
+        self
+    }
+
     /// Adds a response without a body.
     #[must_use]
     pub fn empty_response(mut self, status: u16, about: &str) -> Self {
