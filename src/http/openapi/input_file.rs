@@ -86,7 +86,7 @@ fn receive() -> Operation {
 fn show() -> Operation {
     operation("downloadFile", "Download an input file")
         .description("Returns the content of an uploaded file to everyone who knows its URL. Ranges are supported.")
-        .file_response("The file.", "application/octet-stream", &[])
+        .file_response("The file: a picture or a video.", "*/*", &[])
         .error(Code::TooManyTransfers, "the account has reached its limit of concurrent downloads")
         .error(Code::NotFound, "the file does not exist or has expired")
 }
