@@ -260,7 +260,7 @@ async fn invalid_usage_queries_are_refused_with_every_reason() {
         problem["details"].clone()
     };
     assert_eq!(
-        errors("from=today&to=2026-1-1&group_by=week&user=me").await,
+        errors("from=today&to=-2026-1-01&group_by=week&user=me").await,
         json!([
             "/from must be a date such as 2026-01-31",
             "/to must be a date such as 2026-01-31",

@@ -163,7 +163,7 @@ fn prefers_csv(headers: &HeaderMap) -> bool {
 }
 
 fn parse_date(text: &str) -> Result<NaiveDate, InvalidValue> {
-    let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().filter(|_| text.len() == "2026-01-31".len());
+    let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().filter(|date| date.to_string() == text);
     date.ok_or_else(|| InvalidValue::new("must be a date such as 2026-01-31"))
 }
 
