@@ -7,6 +7,7 @@ from pathlib import Path
 
 # Body types that the generator does not support. The operation exists; `Response.content` has the bytes.
 KNOWN = {
+    "GET /files/{fileId}": "content_type */*",  # uploaded pictures and films
     "GET /media/{file}": "content_type */*",  # pictures and films of nine formats
     "GET /metrics": "content_type application/openmetrics-text",  # for Prometheus
     "GET /nodes/{nodeId}/versions/{version}/download": "content_type application/zip",
