@@ -1,14 +1,15 @@
 //! Members of a publisher: add, change role, remove.
 
+use crate::domain::budget::BudgetSubject;
 use crate::domain::ids::UserId;
 use crate::domain::policy::Action;
-use crate::domain::publisher::{MemberRole, PublisherCommand};
+use crate::domain::publisher::{MemberRole, PublisherCommand, PublisherProfile};
 use crate::http::api::publisher::reply_with_current;
 use crate::http::auth::authorize;
-use crate::http::pipeline::Call;
+use crate::http::pipeline::{Call, RequestContext};
 use crate::http::request::json_object::json_object;
 use crate::http::response::api_response::ApiResponse;
-use crate::http::response::error::Problem;
+use crate::http::response::error::{Code, Problem};
 
 /// Description of a role.
 pub const ROLE: &str = "Role: an `owner` may do everything, a `member` may create and change nodes and versions.";
@@ -26,10 +27,24 @@ pub async fn set(mut call: Call<{ Action::ManageMembers as u8 }>) -> Result<ApiR
     let user = call.existing_user()?;
     let MemberBody { role } = call.json_object().await?;
     let publisher = call.publisher()?;
+    if !call.user()?.is_admin && publisher.role_of(user).is_none() {
+        check_open_to_new_members(&call, publisher)?;
+    }
+
     let role = role.or_else(|| publisher.role_of(user)).unwrap_or(MemberRole::Member);
     let command = PublisherCommand::SetMember { user, role };
     call.services().dispatch.publisher(&publisher.id, command, call.command_context()).await?;
     reply_with_current(&call).await
+}
+
+/// Checks that owners may add users: a budget of the publisher would count the tasks of people who did not consent, and
+/// would miss those that a member submits between leaving and coming back.
+fn check_open_to_new_members(call: &RequestContext, publisher: &PublisherProfile) -> Result<(), Problem> {
+    let budget = BudgetSubject::Publisher(publisher.id.clone());
+    if call.services().models.read().budgets.get(&budget).is_none() {
+        return Ok(());
+    }
+    Err(Problem::new(Code::Forbidden, "only administrators add members to a publisher with a budget"))
 }
 
 /// `DELETE /publishers/{publisherId}/members/{userId}`: for managers of members, and for the member itself.
