@@ -6,7 +6,6 @@ use std::collections::{HashMap, HashSet};
 
 use super::writer::AppendError;
 use crate::domain::budget::BudgetSubject;
-
 use crate::domain::event::Event;
 use crate::domain::ids::PublisherId;
 use crate::domain::node::NodeEvent;
@@ -23,8 +22,8 @@ pub struct CrossStreamRules<'m> {
     gaining_nodes: HashSet<PublisherId>,
     /// Publishers that are deleted in this group.
     deleted: HashSet<PublisherId>,
-    /// Credits of the submissions in this group.
-    submitted_credits: HashMap<BudgetSubject, u64>,
+    /// Credits of the submissions in this group, by budget and the start of its period.
+    submitted_credits: HashMap<(BudgetSubject, Timestamp), u64>,
 }
 
 impl<'m> CrossStreamRules<'m> {
@@ -67,18 +66,19 @@ impl<'m> CrossStreamRules<'m> {
         }
 
         let models = self.models.read();
-        let pending_of = |subject: &BudgetSubject| self.submitted_credits.get(subject).copied().unwrap_or(0);
         let mut limited = Vec::new();
         for subject in submission.budget_subjects() {
             if let Some(account) = models.budgets.get(&subject) {
-                account.check(&subject, credits, pending_of(&subject), at).map_err(AppendError::BudgetExceeded)?;
-                limited.push(subject);
+                let period = (subject, account.limit.period.start(at));
+                let pending = self.submitted_credits.get(&period).copied().unwrap_or(0);
+                account.check(&period.0, credits, pending, at).map_err(AppendError::BudgetExceeded)?;
+                limited.push(period);
             }
         }
         drop(models);
 
-        for subject in limited {
-            *self.submitted_credits.entry(subject).or_default() += credits;
+        for period in limited {
+            *self.submitted_credits.entry(period).or_default() += credits;
         }
         Ok(())
     }

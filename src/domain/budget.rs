@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, Datelike as _, Months, NaiveDate, NaiveTime, Utc};
+use chrono::{Datelike as _, Months, NaiveDate};
 use serde::{Deserialize, Serialize};
 
 use super::decider::Decider;
@@ -88,7 +88,7 @@ impl BudgetPeriod {
     pub fn start(self, at: Timestamp) -> Timestamp {
         match self {
             Self::Total => Timestamp::from_micros(i64::MIN),
-            Self::Day | Self::Month => midnight(self.first_day(at)),
+            Self::Day | Self::Month => Timestamp::midnight(self.first_day(at)),
         }
     }
 
@@ -101,17 +101,13 @@ impl BudgetPeriod {
             Self::Month => first_day.checked_add_months(Months::new(1)),
             Self::Total => None,
         };
-        next.map(midnight)
+        next.map(Timestamp::midnight)
     }
 
     fn first_day(self, at: Timestamp) -> NaiveDate {
-        let day = DateTime::<Utc>::from_timestamp_micros(at.micros()).unwrap_or_default().date_naive();
+        let day = at.utc_date();
         if self == Self::Month { day.with_day(1).unwrap_or(day) } else { day }
     }
-}
-
-fn midnight(day: NaiveDate) -> Timestamp {
-    Timestamp::from_micros(day.and_time(NaiveTime::MIN).and_utc().timestamp_micros())
 }
 
 /// A budget as it was set.

@@ -40,26 +40,29 @@ pub struct Submission {
     pub payers: Option<Box<Payers>>,
 }
 
-/// Token and publishers that pay for a submission besides its owner: their budgets count it too.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Payers of a submission besides its owner: their budgets count it too.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Payers {
     /// Token that authenticated the submission.
     pub token: Option<TokenId>,
+    /// Erased accounts of the owner that have a budget.
+    pub former_accounts: Vec<UserId>,
     /// Publishers with a budget, of which the owner was a member at that time.
     pub publishers: Vec<PublisherId>,
 }
 
 impl Payers {
-    /// Returns the payers; `None` if there are none.
+    /// Returns the payers as a submission contains them; `None` if there are none.
     #[must_use]
-    pub fn new(token: Option<TokenId>, publishers: Vec<PublisherId>) -> Option<Box<Self>> {
-        (token.is_some() || !publishers.is_empty()).then(|| Box::new(Self { token, publishers }))
+    pub fn into_option(self) -> Option<Box<Self>> {
+        (self != Self::default()).then(|| Box::new(self))
     }
 
     /// Returns the subjects whose budgets count the submission.
     pub fn budget_subjects(&self) -> impl Iterator<Item = BudgetSubject> {
-        let token = self.token.map(BudgetSubject::Token);
-        token.into_iter().chain(self.publishers.iter().cloned().map(BudgetSubject::Publisher))
+        let former_accounts = self.former_accounts.iter().copied().map(BudgetSubject::User);
+        let publishers = self.publishers.iter().cloned().map(BudgetSubject::Publisher);
+        self.token.map(BudgetSubject::Token).into_iter().chain(former_accounts).chain(publishers)
     }
 }
 

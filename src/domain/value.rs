@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 /// Reason for which a value is invalid: a phrase that follows the name of the field and says what is allowed.
@@ -77,6 +77,18 @@ impl Timestamp {
     #[must_use]
     pub const fn seconds(self) -> i64 {
         self.0.div_euclid(1_000_000)
+    }
+
+    /// Returns midnight UTC at the beginning of a day.
+    #[must_use]
+    pub const fn midnight(day: NaiveDate) -> Self {
+        Self(day.and_time(NaiveTime::MIN).and_utc().timestamp_micros())
+    }
+
+    /// Returns the day in UTC; the first day of 1970 outside of the calendar of `chrono`.
+    #[must_use]
+    pub fn utc_date(self) -> NaiveDate {
+        DateTime::<Utc>::from_timestamp_micros(self.0).unwrap_or_default().date_naive()
     }
 
     /// Returns the time `duration` later; saturates.

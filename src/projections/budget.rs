@@ -51,10 +51,14 @@ impl Budgets {
     /// Applies an event of the budget of `subject`. `tasks` are those submitted before.
     pub fn apply(&mut self, subject: BudgetSubject, event: &BudgetEvent, at: Timestamp, tasks: &TaskIndex) {
         match event {
-            BudgetEvent::BudgetSet(limit) => {
-                let account = BudgetAccount::new(*limit, &subject, at, tasks);
-                self.by_subject.insert(subject, account);
-            }
+            BudgetEvent::BudgetSet(limit) => match self.by_subject.get_mut(&subject) {
+                // What was used stays: another limit reads no tasks.
+                Some(account) if account.limit.period == limit.period => account.limit = *limit,
+                _ => {
+                    let account = BudgetAccount::new(*limit, &subject, at, tasks);
+                    self.by_subject.insert(subject, account);
+                }
+            },
             BudgetEvent::BudgetRemoved => {
                 self.by_subject.remove(&subject);
             }
@@ -93,21 +97,14 @@ impl Budgets {
 }
 
 impl BudgetAccount {
-    /// Creates an account that counts what the subject used in the current period before the budget was set.
+    /// Creates an account that counts what the subject used before the budget was set, in the periods that it keeps.
     fn new(limit: BudgetLimit, subject: &BudgetSubject, at: Timestamp, tasks: &TaskIndex) -> Self {
         let mut account = Self { limit, used_by_period: BTreeMap::new() };
         let start = limit.period.start(at);
-        for (task, owner, payers) in tasks.entries_with_payers() {
-            let pays = match subject {
-                BudgetSubject::User(user) => owner == Some(*user),
-                BudgetSubject::Token(token) => payers.is_some_and(|payers| payers.token == Some(*token)),
-                BudgetSubject::Publisher(publisher) => {
-                    payers.is_some_and(|payers| payers.publishers.contains(publisher))
-                }
-            };
-            if pays && task.created_at >= start {
-                account.used_mut(task.created_at).add(EntryState::from_status(task.status), task.credits.into());
-            }
+        let previous_start = limit.period.start(Timestamp::from_micros(start.micros().saturating_sub(1)));
+
+        for task in tasks.paid_by(subject).filter(|task| task.created_at >= previous_start) {
+            account.used_mut(task.created_at).add(EntryState::from_status(task.status), task.credits.into());
         }
         account
     }

@@ -3,11 +3,16 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use mediary::config::Settings;
+use mediary::domain::task::VendorPrice;
 use mediary::domain::value::Timestamp;
 use mediary::environment::Environment;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::image::stored_inputs;
+use crate::support::eventually::eventually;
+use crate::support::picture::base64_png;
 use crate::support::vendor_sim::{SimMode, VendorSim};
 use crate::support::{TestApp, TestResponse, TestUser};
 use crate::vendor::sim;
@@ -65,7 +70,7 @@ async fn concurrent_submissions_never_share_the_last_credits() {
 async fn refunds_return_to_the_budget_and_a_raised_one_admits_the_same_request() {
     let VideoFixture { app, sim, alice } = fixture().await;
     let subject = format!("user/{}", alice.id);
-    set(&app, &subject, 2 * PRICE, "month").await;
+    set(&app, &subject, 2 * PRICE, "total").await;
 
     // Given a task that is charged and one that is given back
     for (prompt, spent) in [("done", PRICE), ("failed", PRICE)] {
@@ -83,11 +88,9 @@ async fn refunds_return_to_the_budget_and_a_raised_one_admits_the_same_request()
         app.send(request.json(&of_prompt("lasting")))
     };
     let refused = send().await.expect(402).json();
-    assert!(refused["resets_at"].is_string(), "{refused}");
-    let expected =
-        format!("the budget of user {} is 16 credits a month, of which 0 are left; this task costs 8", alice.id);
+    let expected = format!("the budget of user {} is 16 credits, of which 0 are left; this task costs 8", alice.id);
     assert_eq!(refused["detail"], expected);
-    set(&app, &subject, 3 * PRICE, "month").await;
+    set(&app, &subject, 3 * PRICE, "total").await;
     let admitted = send().await.expect(200).json();
     assert_eq!(send().await.expect(200).json(), admitted, "a repeated request is not a second task");
     assert_eq!(budget(&app, &subject).await["held"], 2 * PRICE);
@@ -110,19 +113,21 @@ async fn tokens_and_publishers_have_budgets_that_survive_a_restart() {
     let second = app.post_as(app.admin_token(), &path, json!({"name": "second"})).await.expect(201).json();
     let token_subject = format!("token/{}", second["id"].as_str().expect("an id"));
     let second = TestUser { token: second["token"].as_str().expect("a token").to_owned(), id: alice.id.clone() };
-    set(&app, &token_subject, PRICE, "day").await;
-    set(&app, "publisher/acme", 3 * PRICE, "day").await;
+    set(&app, &token_subject, PRICE, "total").await;
+    set(&app, "publisher/acme", 3 * PRICE, "total").await;
 
     // Then the second token admits one task, and the first one goes on
     submit(&app, &second, "lasting").await.expect(200);
     assert_eq!(submit(&app, &second, "lasting").await.expect(402).json()["subject"]["kind"], "token");
     submit(&app, &alice, "lasting").await.expect(200);
 
-    // And the members of the publisher share its budget
+    // And the members of the publisher share its budget; only administrators add some
     submit(&app, &bob, "lasting").await.expect(200);
-    app.put_as(&alice.token, &format!("/publishers/acme/members/{}", bob.id), json!({"role": "member"}))
-        .await
-        .expect(200);
+    let membership = format!("/publishers/acme/members/{}", bob.id);
+    let problem = app.put_as(&alice.token, &membership, json!({"role": "member"})).await.expect(403).json();
+    assert_eq!(problem["detail"], "only administrators add members to a publisher with a budget");
+    app.put_as(app.admin_token(), &membership, json!({"role": "member"})).await.expect(200);
+    app.put_as(&alice.token, &membership, json!({"role": "owner"})).await.expect(200);
     submit(&app, &bob, "lasting").await.expect(200);
     for user in [&alice, &bob] {
         assert_eq!(submit(&app, user, "lasting").await.expect(402).json()["subject"]["id"], "acme");
@@ -157,7 +162,8 @@ async fn a_daily_budget_is_renewed_at_midnight_utc() {
     assert_eq!(budget_today["resets_at"], "2026-04-01T00:00:00.000000Z");
 
     submit(&app, &alice, "lasting").await.expect(200);
-    submit(&app, &alice, "lasting").await.expect(402);
+    let refused = submit(&app, &alice, "lasting").await.expect(402).json();
+    assert_eq!(refused["resets_at"], "2026-04-01T00:00:00.000000Z");
     clock.advance(Duration::from_mins(10));
     submit(&app, &alice, "lasting").await.expect(200);
     submit(&app, &alice, "lasting").await.expect(402);
@@ -191,62 +197,132 @@ async fn invalid_budgets_are_refused_with_every_reason() {
         app.send(app.request(method, &path).bearer_auth(app.admin_token())).await.expect(404);
     }
     app.put_as(&alice.token, &path, body()).await.expect(403);
+
+    // Tokens of publishers submit no tasks
+    app.publisher("acme", &alice).await;
+    app.access_token("acme", &alice).await;
+    let tokens = app.get_as(&alice.token, "/publishers/acme/tokens").await.expect(200).json();
+    let token_budget = format!("/admin/budgets/token/{}", tokens[0]["id"].as_str().expect("an id"));
+    assert_eq!(put(&token_budget, body()).await.expect(404).json()["detail"], "token not found");
+    let problem = put("/admin/budgets/node/acme", body()).await.expect(404).json();
+    assert_eq!(problem["detail"], "there are budgets of a user, a token and a publisher, and no others");
     app.stop().await;
 }
 
 #[actix_web::test]
-async fn usage_sums_the_tasks_by_each_grouping() {
-    // Given tasks of two users with each outcome
-    let VideoFixture { app, sim, alice } = fixture().await;
-    let bob = app.user("bob").await;
-    for prompt in ["done", "failed", "lasting", "lasting"] {
-        let task = submit(&app, &alice, prompt).await.expect(200).json();
-        if prompt != "lasting" {
-            wait_for_task_end(&app, task["task_id"].as_str().expect("an id")).await;
-        }
+async fn a_submission_beyond_a_budget_stores_no_files() {
+    // Given a budget without credits
+    let VideoFixture { app, alice, .. } = fixture().await;
+    set(&app, &format!("user/{}", alice.id), 0, "total").await;
+
+    // When a video of a picture is submitted
+    let body = json!({"prompt": "waves", "model": "vq2-turbo", "duration": 1, "images": [base64_png(8, 8)]});
+    app.post_as(&alice.token, START_END, body).await.expect(402);
+
+    // Then the picture is not kept
+    assert_eq!(stored_inputs(&app), 0);
+    app.stop().await;
+}
+
+/// Service with a vendor that costs 0.035 a job, and tasks of alice and bob with each outcome.
+async fn used_fixture() -> (VideoFixture, TestUser) {
+    let price = |settings: &mut Settings| settings.video_vendors[0].selection.price = VendorPrice::from_thousandths(35);
+    let fixture = VideoFixture::with_vendor(vendor(Duration::ZERO, behavior).await, price).await;
+    let VideoFixture { app, sim, alice } = &fixture;
+    for prompt in ["done", "failed", "refused"] {
+        let task = submit(app, alice, prompt).await.expect(200).json();
+        wait_for_task_end(app, task["task_id"].as_str().expect("an id")).await;
     }
-    let task = submit(&app, &bob, "lasting").await.expect(200).json();
-    let id = task["task_id"].as_str().expect("an id");
-    app.post_as(&bob.token, &format!("/tasks/{id}/cancel"), json!({})).await.expect(200);
 
-    // Then each user sees their own sums
-    let usage = async |user: &TestUser, query: &str| {
-        app.get_as(&user.token, &format!("/usage?{query}")).await.expect(200).json()
-    };
-    let counts = |row: &Value| {
-        json!(
-            ["submissions", "unfinished", "completed", "failed", "cancelled", "held", "charged", "refunded"]
-                .map(|name| row[name].clone())
-        )
-    };
-    let own = usage(&alice, "group_by=job").await;
-    assert_eq!(own["rows"][0]["group"], "start-end2video");
-    assert_eq!(counts(&own["rows"][0]), json!([4, 2, 1, 1, 0, 16, 8, 8]));
+    submit(app, alice, "lasting").await.expect(200);
+    eventually("the vendor has the task", async || sim.charges().len() == 3).await;
+    let bob = app.user("bob").await;
+    let task = submit(app, &bob, "lasting").await.expect(200).json();
+    eventually("the vendor has the task", async || sim.charges().len() == 4).await;
+    let cancel = format!("/tasks/{}/cancel", task["task_id"].as_str().expect("an id"));
+    app.post_as(&bob.token, &cancel, json!({})).await.expect(200);
+    (fixture, bob)
+}
+
+async fn usage(app: &TestApp, token: &str, query: &str) -> Value {
+    app.get_as(token, &format!("/usage?{query}")).await.expect(200).json()
+}
+
+/// Sums of a row in the order of the columns of the CSV.
+fn counts(row: &Value) -> Value {
+    const COLUMNS: [&str; 9] =
+        ["submissions", "unfinished", "completed", "failed", "cancelled", "held", "charged", "refunded", "cost"];
+    json!(COLUMNS.map(|name| row[name].clone()))
+}
+
+fn groups(report: &Value) -> Vec<Value> {
+    report["rows"].as_array().expect("rows").iter().map(|row| row["group"].clone()).collect()
+}
+
+#[actix_web::test]
+async fn users_see_the_sums_of_their_own_tasks() {
+    let (VideoFixture { app, sim, alice }, bob) = used_fixture().await;
+
+    // The vendor was not paid for the job that it refused
+    let own = usage(&app, &alice.token, "group_by=job").await;
+    assert_eq!(groups(&own), ["start-end2video"]);
+    assert_eq!(counts(&own["rows"][0]), json!([4, 1, 1, 2, 0, 8, 8, 16, 0.105]));
     assert_eq!(counts(&own["total"]), counts(&own["rows"][0]));
-    assert_eq!(counts(&usage(&bob, "").await["total"]), json!([1, 0, 0, 0, 1, 0, 0, 8]));
+    assert_eq!(counts(&usage(&app, &bob.token, "").await["total"]), json!([1, 0, 0, 0, 1, 0, 0, 8, 0.035]));
+    app.get_as(&bob.token, &format!("/usage?user={}", alice.id)).await.expect(403);
+    sim.finish_all();
+    app.stop().await;
+}
 
-    // And administrators those of everyone, or of one
-    let all = app.get_as(app.admin_token(), "/usage?group_by=user").await.expect(200).json();
+#[actix_web::test]
+async fn administrators_see_the_sums_of_all_tasks_by_each_grouping() {
+    let (VideoFixture { app, sim, alice }, bob) = used_fixture().await;
+    let all = usage(&app, app.admin_token(), "group_by=user").await;
     let mut users = [json!(alice.id), json!(bob.id)];
     users.sort_by_key(Value::to_string);
-    let groups: Vec<_> = all["rows"].as_array().expect("rows").iter().map(|row| row["group"].clone()).collect();
-    assert_eq!(groups, users);
-    assert_eq!(counts(&all["total"]), json!([5, 2, 1, 1, 1, 16, 8, 16]));
-    let one = format!("/usage?group_by=token&user={}", bob.id);
-    let by_token = app.get_as(app.admin_token(), &one).await.expect(200).json();
-    assert!(by_token["rows"][0]["group"].is_string(), "{by_token}");
-    let by_vendor = app.get_as(app.admin_token(), "/usage?group_by=vendor").await.expect(200).json();
-    assert!(by_vendor["rows"].as_array().expect("rows").iter().any(|row| row["group"] == "local-video"), "{by_vendor}");
-    app.get_as(&bob.token, &format!("/usage?user={}", alice.id)).await.expect(403);
+    assert_eq!(groups(&all), users);
+    assert_eq!(counts(&all["total"]), json!([5, 1, 1, 2, 1, 8, 8, 24, 0.14]));
 
-    // And a spreadsheet gets the same as CSV
-    let request =
-        app.request(Method::GET, "/usage?group_by=job").bearer_auth(&alice.token).header("accept", "text/csv");
-    let csv = app.send(request).await.expect(200);
-    assert!(csv.header("content-type").is_some_and(|media_type| media_type.starts_with("text/csv")));
+    let by_token = usage(&app, app.admin_token(), &format!("group_by=token&user={}", bob.id)).await;
+    assert!(by_token["rows"][0]["group"].is_string(), "{by_token}");
+    assert_eq!(counts(&by_token["total"]), json!([1, 0, 0, 0, 1, 0, 0, 8, 0.035]));
+    let by_vendor = usage(&app, app.admin_token(), "group_by=vendor").await;
+    assert_eq!(groups(&by_vendor), ["local-video"]);
+    assert_eq!(counts(&by_vendor["rows"][0]), counts(&all["total"]));
+    sim.finish_all();
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn spreadsheets_get_the_usage_as_csv() {
+    let (VideoFixture { app, sim, alice }, _) = used_fixture().await;
+    let report = async |accept: &'static str| {
+        let request = app.request(Method::GET, "/usage?group_by=job").bearer_auth(&alice.token);
+        app.send(request.header("accept", accept)).await.expect(200)
+    };
+    let csv = report("text/csv").await;
     let expected = "job,submissions,unfinished,completed,failed,cancelled,held,charged,refunded,cost\n\
-                    start-end2video,4,2,1,1,0,16,8,8,0.0\n";
+                    start-end2video,4,1,1,2,0,8,8,16,0.105\n";
     assert_eq!(csv.text(), expected);
+
+    // With a tag that differs from that of the JSON, and the header that caches need
+    let json = report("*/*").await;
+    for response in [&csv, &json] {
+        let vary = response.header("vary").expect("a Vary");
+        assert!(vary.starts_with("accept, authorization, x-api-key"), "{vary}");
+    }
+    assert!(csv.header("etag").is_some() && csv.header("etag") != json.header("etag"));
+
+    // The client's preference decides; without one it is JSON
+    for (accept, media_type) in [
+        ("text/csv;q=0.9, application/json;q=0.1", "text/csv; charset=utf-8; header=present"),
+        ("text/*", "text/csv; charset=utf-8; header=present"),
+        ("text/csv;q=0.5, application/json", "application/json"),
+        ("text/csv-schema, */*", "application/json"),
+        ("nonsense", "application/json"),
+    ] {
+        assert_eq!(report(accept).await.header("content-type"), Some(media_type), "{accept}");
+    }
     sim.finish_all();
     app.stop().await;
 }
@@ -268,10 +344,32 @@ async fn invalid_usage_queries_are_refused_with_every_reason() {
             "/user must be a UUID"
         ])
     );
-    // A period without a day has no tasks, and one may be as long as the calendar
-    for period in ["from=2026-02-01&to=2026-01-31", "from=0000-01-01&to=9999-12-31"] {
-        let usage = app.get_as(&alice.token, &format!("/usage?{period}")).await.expect(200).json();
-        assert_eq!(usage["rows"], json!([]), "{period}");
+    assert_eq!(
+        errors("from=2026-02-01&to=2026-01-31").await,
+        json!(["/to must not be before 2026-02-01, the first day"])
+    );
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_report_covers_the_days_from_the_first_to_the_last() {
+    // Given a task of the last second of a year
+    let clock = Environment::manual(Timestamp::parse("2026-12-31T23:59:59Z").expect("a time"), 7);
+    let sim = vendor(Duration::ZERO, behavior).await;
+    let base = sim.base();
+    let app = TestApp::start_with(|settings| made_by(settings, &base), clock).await;
+    let alice = app.user("alice").await;
+    submit(&app, &alice, "lasting").await.expect(200);
+
+    for (period, tasks) in [
+        ("from=2026-12-31&to=2026-12-31", 1),
+        ("from=0000-01-01&to=9999-12-31", 1),
+        ("", 1),
+        ("from=2026-01-01&to=2026-12-30", 0),
+        ("from=2027-01-01", 0),
+    ] {
+        assert_eq!(usage(&app, &alice.token, period).await["total"]["submissions"], tasks, "{period}");
     }
+    sim.finish_all();
     app.stop().await;
 }

@@ -16,6 +16,7 @@ use crate::image::UPSCALER;
 use crate::support::TestApp;
 use crate::support::issuer::{SigningKey, TestIssuer, encoded};
 use crate::support::picture::base64_png;
+use crate::video::{START_END, of_prompt};
 
 /// Noon, in seconds since 1970.
 const NOON: i64 = 1_795_348_800;
@@ -269,6 +270,33 @@ async fn erasing_an_account_does_not_reset_daily_quotas() {
     let tomorrow = fixture.token(&fixture.claims_with("exp", json!(NOON + 25 * 3600)));
     submit(&tomorrow).await.expect(200);
     submit(&tomorrow).await.expect(200);
+    fixture.app.stop().await;
+}
+
+#[actix_web::test]
+async fn erasing_an_account_does_not_reset_a_budget() {
+    // Given a user with a budget for two videos, who submits one and erases the account
+    let fixture = OidcFixture::with_key(SigningKey::p256()).await;
+    let (app, admin, token) = (&fixture.app, fixture.app.admin_token(), fixture.token(&fixture.claims()));
+    let user = fixture.me(&fixture.claims()).await;
+    let budget = format!("/admin/budgets/user/{}", user["id"].as_str().expect("an id"));
+    app.put_as(admin, &budget, json!({"credits": 16, "period": "total"})).await.expect(200);
+    app.post_as(&token, START_END, of_prompt("first")).await.expect(200);
+    app.delete_as(&token, "/users").await.expect(204);
+
+    // Then the next account has the rest
+    app.post_as(&token, START_END, of_prompt("second")).await.expect(200);
+    let refused = app.post_as(&token, START_END, of_prompt("third")).await.expect(402).json();
+    assert_eq!(refused["subject"], json!({"kind": "user", "id": user["id"]}));
+    let credits = app.get_as(&token, "/users/credits").await.expect(200).json();
+    assert_eq!(credits["budgets"][0]["subject"]["id"], user["id"]);
+
+    // And administrators raise it, although the account is erased
+    app.put_as(admin, &budget, json!({"credits": 24, "period": "total"})).await.expect(200);
+    app.post_as(&token, START_END, of_prompt("third")).await.expect(200);
+    let used = app.get_as(admin, &budget).await.expect(200).json();
+    let total = ["held", "spent"].map(|sum| used[sum].as_u64().expect("credits")).iter().sum::<u64>();
+    assert_eq!(total, 24);
     fixture.app.stop().await;
 }
 

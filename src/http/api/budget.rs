@@ -3,15 +3,18 @@
 use serde::Serialize;
 
 use crate::domain::budget::{BudgetCommand, BudgetLimit, BudgetPeriod, BudgetRejection, BudgetSubject};
+use crate::domain::ids::TaskId;
 use crate::domain::policy::Action;
+use crate::domain::token::TokenSubject;
 use crate::domain::value::{InvalidValue, Timestamp};
+use crate::domain::video::Credits;
 use crate::http::pipeline::{Call, RequestContext};
 use crate::http::request::fields::Fields;
 use crate::http::request::json_object::{JsonValue, json_object};
 use crate::http::response::api_response::ApiResponse;
-use crate::http::response::error::Problem;
+use crate::http::response::error::{Code, Problem};
 use crate::projections::budget::{BudgetAccount, BudgetExceeded, BudgetUse};
-use crate::projections::read_models::Models;
+use crate::projections::read_models::{Models, ReadModels};
 
 /// A budget with what is used of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -49,7 +52,7 @@ impl BudgetView {
 
     /// Renders the budget that refused a submission.
     #[must_use]
-    pub fn of_refusal(BudgetExceeded { subject, limit, used, resets_at, .. }: &BudgetExceeded) -> Self {
+    pub fn from_refusal(BudgetExceeded { subject, limit, used, resets_at, .. }: &BudgetExceeded) -> Self {
         Self::render(subject, *limit, *used, *resets_at)
     }
 
@@ -103,13 +106,17 @@ pub async fn list(call: Call<{ Action::Administer as u8 }>) -> Result<ApiRespons
 
 /// `GET /admin/budgets/{budgetKind}/{budgetId}`
 pub async fn show(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
-    let subject = existing_subject(&call)?;
+    let subject = requested_subject(&call)?;
     reply_with_budget(&call, &subject)
 }
 
 /// `PUT /admin/budgets/{budgetKind}/{budgetId}`: sets or replaces a budget.
 pub async fn set(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
-    let subject = existing_subject(&call)?;
+    let subject = requested_subject(&call)?;
+    if !may_have_budget(&subject, &call.services().models.read()) {
+        return Err(Problem::not_found(subject.kind()));
+    }
+
     let BudgetBody { credits, period } = call.json_object().await?;
     let command = BudgetCommand::Set(BudgetLimit { credits: credits.0, period });
     call.services().dispatch.budget(&subject, command, call.command_context()).await?;
@@ -118,7 +125,6 @@ pub async fn set(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResp
 
 /// `DELETE /admin/budgets/{budgetKind}/{budgetId}`: removes a budget.
 pub async fn remove(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
-    // A budget outlives its subject, and can be removed then.
     let subject = requested_subject(&call)?;
     call.services().dispatch.budget(&subject, BudgetCommand::Remove, call.command_context()).await?;
     Ok(ApiResponse::no_content())
@@ -128,14 +134,48 @@ pub async fn remove(call: Call<{ Action::Administer as u8 }>) -> Result<ApiRespo
 #[must_use]
 pub fn budgets_of(call: &RequestContext) -> Vec<BudgetView> {
     let now = call.services().environment.now();
+    let subjects = call.budget_subjects();
     let models = call.services().models.read();
-    let Some(user) = call.identity().user() else { return Vec::new() };
+    let view = |subject| Some(BudgetView::new(subject, models.budgets.get(subject)?, now));
+    subjects.iter().filter_map(view).collect()
+}
 
-    let token = call.identity().user_token().map(BudgetSubject::Token);
-    let publishers = models.publishers.for_member(user.id).map(|profile| BudgetSubject::Publisher(profile.id.clone()));
-    let subjects = std::iter::once(BudgetSubject::User(user.id)).chain(token).chain(publishers);
-    let view = |subject| Some(BudgetView::new(&subject, models.budgets.get(&subject)?, now));
-    subjects.filter_map(view).collect()
+/// Check of the caller's budgets before the files of a submission are stored. It is no reservation: the writer checks
+/// again, after all submissions before this one.
+pub struct EarlyBudgetCheck {
+    models: ReadModels,
+    subjects: Vec<BudgetSubject>,
+    task: TaskId,
+    at: Timestamp,
+}
+
+impl EarlyBudgetCheck {
+    /// Prepares the check of a submission.
+    #[must_use]
+    pub fn new(call: &RequestContext, task: TaskId) -> Self {
+        let services = call.services();
+        let models = services.models.clone();
+        Self { models, subjects: call.budget_subjects(), task, at: services.environment.now() }
+    }
+
+    /// Checks the price. A task that exists already, because its request was repeated, always passes.
+    ///
+    /// # Errors
+    /// 402 if less is left of a budget.
+    pub fn check(&self, credits: Credits) -> Result<(), Problem> {
+        let models = self.models.read();
+        if credits == 0 || models.tasks.get(self.task).is_some() {
+            return Ok(());
+        }
+
+        for subject in &self.subjects {
+            if let Some(account) = models.budgets.get(subject) {
+                let checked = account.check(subject, credits.into(), 0, self.at);
+                checked.map_err(|exceeded| Problem::budget_exceeded(&exceeded))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 fn reply_with_budget(call: &RequestContext, subject: &BudgetSubject) -> Result<ApiResponse, Problem> {
@@ -146,22 +186,25 @@ fn reply_with_budget(call: &RequestContext, subject: &BudgetSubject) -> Result<A
 }
 
 fn requested_subject(call: &RequestContext) -> Result<BudgetSubject, Problem> {
-    let subject = BudgetSubject::parse(&call.path_param("budgetKind"), &call.path_param("budgetId"));
-    subject.map_err(|_| Problem::not_found("budget"))
+    let kind = call.path_param("budgetKind");
+    BudgetSubject::parse(&kind, &call.path_param("budgetId")).map_err(|_| match kind.as_str() {
+        "user" | "token" | "publisher" => Problem::not_found(&kind),
+        _ => Problem::new(Code::NotFound, "there are budgets of a user, a token and a publisher, and no others"),
+    })
 }
 
-/// Returns the subject of the path, which exists.
-fn existing_subject(call: &RequestContext) -> Result<BudgetSubject, Problem> {
-    let subject = requested_subject(call)?;
-    if exists(&subject, &call.services().models.read()) { Ok(subject) } else { Err(Problem::not_found(subject.kind())) }
-}
-
-fn exists(subject: &BudgetSubject, models: &Models) -> bool {
-    match subject {
+/// Returns `true` if the subject exists and can submit tasks, or has a budget: it outlives its subject, since tasks of
+/// a person's next account count too.
+fn may_have_budget(subject: &BudgetSubject, models: &Models) -> bool {
+    let exists = match subject {
         BudgetSubject::User(user) => models.users.get(*user).is_some(),
-        BudgetSubject::Token(token) => models.tokens.get(*token).is_some(),
+        BudgetSubject::Token(token) => models
+            .tokens
+            .get(*token)
+            .is_some_and(|token| token.revoked_at.is_none() && matches!(token.grant.subject, TokenSubject::User(_))),
         BudgetSubject::Publisher(publisher) => models.publishers.get(publisher).is_some(),
-    }
+    };
+    exists || models.budgets.get(subject).is_some()
 }
 
 impl From<BudgetRejection> for Problem {

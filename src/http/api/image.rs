@@ -12,6 +12,7 @@ use crate::domain::image::{ImageFamily, ImageWork};
 use crate::domain::policy::Action;
 use crate::domain::task::{Submission, TaskCommand, TaskKind, TaskRecord, TaskStatus, TaskWork};
 use crate::domain::value::CallbackUrl;
+use crate::http::api::budget::EarlyBudgetCheck;
 use crate::http::api::estimate::estimate_response;
 use crate::http::api::input_file::InputFiles;
 use crate::http::job_body::JobPlace;
@@ -143,6 +144,7 @@ async fn submit<T: ImageBody>(
     let tariff = Arc::clone(&services.media.tariff);
     let seed = check::derive_seed(task);
     let files = InputFiles::new(&call, Some(owner));
+    let budgets = EarlyBudgetCheck::new(&call, task);
     // The thread continues if the client disconnects; it holds the place and the body's memory charge until it ends.
     let work = move || {
         let body = body.parse()?;
@@ -151,6 +153,7 @@ async fn submit<T: ImageBody>(
         drop(decoder_permit);
         let Some(reservation) = reservation else { return Ok(CheckedSubmission::Estimate(submission.kind())) };
         let credits = tariff.image_price(submission.kind().as_str());
+        budgets.check(credits)?;
         let stored = submission.store_in(&store, &space, seed, credits);
         drop(body);
         stored.map(|(work, webhook)| CheckedSubmission::Stored(Box::new((work, webhook, reservation))))

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use actix_web::http::header::{ACCEPT, HeaderMap};
-use actix_web::{HttpResponse, web};
-use chrono::{DateTime, Datelike as _, Days, NaiveDate, NaiveTime, Utc};
+use actix_web::http::header::{Accept, VARY};
+use actix_web::{HttpMessage as _, web};
+use chrono::{Datelike as _, Days, NaiveDate};
 use serde::Serialize;
 
 use crate::domain::ids::UserId;
 use crate::domain::policy::Action;
 use crate::domain::task::VendorPrice;
 use crate::domain::value::{InvalidValue, Timestamp, named_values};
-use crate::http::pipeline::Call;
+use crate::http::pipeline::{Call, RequestContext};
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::{Code, Problem};
 use crate::projections::task::index::{UsageCounts, UsageQuery, UsedTask};
@@ -20,7 +20,7 @@ use crate::projections::task::index::{UsageCounts, UsageQuery, UsedTask};
 pub const CSV: &str = "text/csv";
 
 named_values! {
-    /// What a row of the report stands for.
+    /// Property that the tasks of a row share.
     UsageGrouping {
         User = "user",
         Token = "token",
@@ -81,13 +81,16 @@ impl From<UsageCounts> for UsageSums {
 /// `GET /usage`: the caller's tasks; administrators get those of everyone, or of one user.
 pub async fn show(call: Call<{ Action::ReadCredits as u8 }>) -> Result<ApiResponse, Problem> {
     let caller = call.user()?;
-    let today = utc_date(call.services().environment.now());
+    let today = call.services().environment.now().utc_date();
     let mut query = call.query()?;
     let first_of_month = today.checked_sub_days(Days::new(today.day0().into())).unwrap_or(today);
     let from = query.optional_non_empty("from", parse_date).unwrap_or(first_of_month);
     let to = query.optional_non_empty("to", parse_date).unwrap_or_else(|| today.max(from));
     let grouping = query.optional_non_empty("group_by", UsageGrouping::parse).unwrap_or(UsageGrouping::Day);
     let user = query.optional_non_empty("user", UserId::parse);
+    if from > to {
+        query.add_error("to", &format!("must not be before {from}, the first day"));
+    }
     query.finish()?;
 
     if !caller.is_admin && user.is_some_and(|user| user != caller.id) {
@@ -95,11 +98,12 @@ pub async fn show(call: Call<{ Action::ReadCredits as u8 }>) -> Result<ApiRespon
     }
 
     let owner = if caller.is_admin { user } else { Some(caller.id) };
-    let period = UsageQuery { from: midnight(from), to: midnight(to + Days::new(1)), owner };
+    let period = UsageQuery { from: Timestamp::midnight(from), to: Timestamp::midnight(to + Days::new(1)), owner };
     let scan = call.services().models.read().tasks.index.usage_scan(period);
     let sums = web::block(move || scan.sum_by(|task| group_of(task, grouping))).await.map_err(Problem::internal)?;
 
-    if prefers_csv(call.headers()) { csv_report(grouping, sums) } else { json_report(from, to, grouping, sums) }
+    let report = if prefers_csv(&call) { csv_report(grouping, sums)? } else { json_report(from, to, grouping, sums)? };
+    report.with_header(VARY, "accept")
 }
 
 fn group_of(task: &UsedTask<'_>, grouping: UsageGrouping) -> Option<String> {
@@ -108,7 +112,7 @@ fn group_of(task: &UsedTask<'_>, grouping: UsageGrouping) -> Option<String> {
         UsageGrouping::Token => task.token.map(|token| token.to_string()),
         UsageGrouping::Job => Some(task.kind.as_str().to_owned()),
         UsageGrouping::Vendor => task.vendor.map(str::to_owned),
-        UsageGrouping::Day => Some(utc_date(task.created_at).to_string()),
+        UsageGrouping::Day => Some(task.created_at.utc_date().to_string()),
     }
 }
 
@@ -150,27 +154,23 @@ fn csv_report(grouping: UsageGrouping, sums: GroupedUsage) -> Result<ApiResponse
         writer.serialize((group, counts, held, charged, refunded, cost)).map_err(Problem::internal)?;
     }
     let bytes = writer.into_inner().map_err(Problem::internal)?;
-    Ok(ApiResponse::from_response(
-        HttpResponse::Ok().content_type("text/csv; charset=utf-8; header=present").body(bytes),
-    ))
+    Ok(ApiResponse::csv(bytes))
 }
 
-/// Returns `true` if a client names CSV, and not JSON before it.
-fn prefers_csv(headers: &HeaderMap) -> bool {
-    let accepted = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    let position = |media_type| accepted.find(media_type);
-    position(CSV).is_some_and(|csv| position("application/json").is_none_or(|json| csv < json))
+/// Returns `true` if the client prefers CSV to JSON, which is the default.
+fn prefers_csv(call: &RequestContext) -> bool {
+    let accept = call.request.get_header::<Accept>();
+    let ranked = accept.map(|accept| accept.ranked()).unwrap_or_default();
+    // The first range that includes one of both decides.
+    let decisive = ranked.iter().find_map(|range| match range.essence_str() {
+        CSV | "text/*" => Some(true),
+        "application/json" | "application/*" | "*/*" => Some(false),
+        _ => None,
+    });
+    decisive.unwrap_or(false)
 }
 
 fn parse_date(text: &str) -> Result<NaiveDate, InvalidValue> {
     let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().filter(|date| date.to_string() == text);
     date.ok_or_else(|| InvalidValue::new("must be a date such as 2026-01-31"))
-}
-
-fn utc_date(at: Timestamp) -> NaiveDate {
-    DateTime::<Utc>::from_timestamp_micros(at.micros()).unwrap_or_default().date_naive()
-}
-
-fn midnight(day: NaiveDate) -> Timestamp {
-    Timestamp::from_micros(day.and_time(NaiveTime::MIN).and_utc().timestamp_micros())
 }

@@ -13,6 +13,7 @@ use crate::domain::policy::Action;
 use crate::domain::task::{Gateway, Submission, TaskCommand, TaskRecord, TaskResults, TaskStage, TaskStatus, TaskWork};
 use crate::domain::value::CallbackUrl;
 use crate::domain::video::{PriceItem, VendorCreationId, VideoWork};
+use crate::http::api::budget::EarlyBudgetCheck;
 use crate::http::api::estimate::estimate_response;
 use crate::http::api::image::{check_pending_deliveries, derive_seed};
 use crate::http::api::input_file::InputFiles;
@@ -99,11 +100,13 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
     let tariff = Arc::clone(&services.media.tariff);
     let seed = derive_seed(task);
     let files = InputFiles::new(&call, owner);
+    let budgets = EarlyBudgetCheck::new(&call, task);
     let strict_report = services.options.prompt_reports.of_strict_video;
     // The thread continues if the client disconnects; it holds the turn and the place until it ends.
     let work = move || {
         let submission = check::check::<T>(&body, context, &video, &tariff, store.decoders(), (&files, strict_report))?;
         let Some(reservation) = reservation else { return Ok(CheckedSubmission::Estimate(submission.breakdown)) };
+        budgets.check(PriceItem::sum(&submission.breakdown))?;
         let callback = submission.callback.clone();
         let stored = submission.store_in(&store, &space, seed);
         drop(decoder_permit);

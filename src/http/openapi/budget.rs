@@ -70,7 +70,7 @@ pub(super) fn budget_fields() -> Vec<super::schema::SchemaField> {
         field::<String>("id", "Id of the subject.").required(),
     ]);
     vec![
-        field_with_schema("subject", "Whose tasks the budget counts.", subject).required(),
+        field_with_schema("subject", "User, token or publisher whose tasks the budget counts.", subject).required(),
         field::<u64>("limit", "Credits of each period.").required(),
         field::<BudgetPeriod>("period", "Period; days and months are those of UTC.").required(),
         field::<u64>("spent", "Credits of completed tasks that were submitted in this period.").required(),
@@ -96,11 +96,11 @@ fn usage() -> Operation {
         )
         .query([
             query_parameter("from", "First day, in UTC; by default the first of this month.", &allow_empty(&date)),
-            query_parameter("to", "Last day, in UTC; by default today.", &allow_empty(&date)),
+            query_parameter("to", "Last day, in UTC, not before `from`; by default today.", &allow_empty(&date)),
             query_parameter(
                 "group_by",
-                "What a row stands for.",
-                &json!({"type": "string", "enum": UsageGrouping::ALL.iter().map(|grouping| grouping.as_str()).collect::<Vec<_>>(), "default": "day"}),
+                "Property that the tasks of a row share; by default `day`.",
+                &allow_empty(&one_of(UsageGrouping::ALL.iter().map(|grouping| grouping.as_str()))),
             ),
             query_parameter(
                 "user",
@@ -125,7 +125,8 @@ fn sum_fields() -> Vec<super::schema::SchemaField> {
         field::<u64>("refunded", "Credits of failed and cancelled tasks.").required(),
         field_with_schema(
             "cost",
-            "Cost at the vendors that have, may have or had the tasks, in the unit of the operator's settings.",
+            "Cost at the vendors that have, may have or had the tasks, without jobs that they refused; in the unit of the \
+             operator's settings.",
             json!({"type": "number", "minimum": 0}),
         )
         .required(),
@@ -146,7 +147,7 @@ fn usage_schema() -> Value {
         field_with_schema("to", "Last day.", date).required(),
         field_with_schema(
             "group_by",
-            "What a row stands for.",
+            "Property that the tasks of a row share.",
             one_of(UsageGrouping::ALL.iter().map(|grouping| grouping.as_str())),
         )
         .required(),

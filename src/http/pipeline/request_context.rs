@@ -8,11 +8,12 @@ use actix_web::web::Data;
 use super::RequestContext;
 use crate::actors::{Actor, CommandContext};
 use crate::domain::budget::BudgetSubject;
-use crate::domain::ids::{NodeId, NodeKey, PublisherId, RequestId};
+use crate::domain::ids::{NodeId, NodeKey, RequestId};
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherProfile;
 use crate::domain::task::Payers;
 use crate::domain::user::UserProfile;
+use crate::http::api::sign_in::FormerAccounts;
 use crate::http::auth::authorize::{self, Identity};
 use crate::http::request::query::Query;
 use crate::http::response::error::{Code, Problem};
@@ -46,14 +47,26 @@ impl RequestContext {
         self.identity.user().ok_or_else(|| Problem::new(Code::Forbidden, "only users may do this"))
     }
 
-    /// Returns who pays for a submission besides its owner.
+    /// Returns the payers of a submission besides its owner.
     #[must_use]
     pub fn payers(&self) -> Option<Box<Payers>> {
         let user = self.identity.user()?;
         let models = self.services().models.read();
-        let publishers = models.publishers.for_member(user.id).map(|profile| &profile.id);
-        let has_budget = |id: &&PublisherId| models.budgets.get(&BudgetSubject::Publisher((*id).clone())).is_some();
-        Payers::new(self.identity.user_token(), publishers.filter(has_budget).cloned().collect())
+
+        let has_budget = |subject: BudgetSubject| models.budgets.get(&subject).is_some();
+        let mut former_accounts = FormerAccounts::from_request(&self.request);
+        former_accounts.retain(|account| has_budget(BudgetSubject::User(*account)));
+        let mut publishers: Vec<_> = models.publishers.for_member(user.id).map(|profile| profile.id.clone()).collect();
+        publishers.retain(|publisher| has_budget(BudgetSubject::Publisher(publisher.clone())));
+        Payers { token: self.identity.user_token(), former_accounts, publishers }.into_option()
+    }
+
+    /// Returns the subjects whose budgets count the submissions of the caller.
+    #[must_use]
+    pub fn budget_subjects(&self) -> Vec<BudgetSubject> {
+        let owner = self.identity.user().map(|user| BudgetSubject::User(user.id));
+        let payers = self.payers();
+        owner.into_iter().chain(payers.iter().flat_map(|payers| payers.budget_subjects())).collect()
     }
 
     /// Returns `true` if the caller could perform another action on a publisher. Informational, not a permission check.

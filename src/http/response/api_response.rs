@@ -2,7 +2,7 @@
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, ETAG, HeaderName, HeaderValue, LOCATION, TryIntoHeaderValue, VARY,
+    CACHE_CONTROL, CONTENT_ENCODING, ETAG, HeaderMap, HeaderName, HeaderValue, LOCATION, TryIntoHeaderValue, VARY,
 };
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use bytes::Bytes;
@@ -28,8 +28,12 @@ pub struct ApiResponse {
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
+const JSON: &str = "application/json";
+const CSV: &str = "text/csv; charset=utf-8; header=present";
+
 enum ApiResponseContent {
     Json(Bytes),
+    Csv(Bytes),
     /// JSON without an entity tag.
     Untagged(ResponseBody),
     /// JSON with its entity tag.
@@ -54,6 +58,12 @@ impl ApiResponse {
     /// An internal error if the body cannot be serialized.
     pub fn created(body: &impl Serialize) -> Result<Self, Problem> {
         Self::json(StatusCode::CREATED, body)
+    }
+
+    /// Creates a 200 with comma-separated values, whose first line is a header.
+    #[must_use]
+    pub fn csv(table: Vec<u8>) -> Self {
+        Self { status: StatusCode::OK, content: ApiResponseContent::Csv(table.into()), headers: Vec::new() }
     }
 
     fn json(status: StatusCode, body: &impl Serialize) -> Result<Self, Problem> {
@@ -124,7 +134,7 @@ impl ApiResponse {
         Ok(self)
     }
 
-    /// Builds the response. JSON responses to GET get a strong entity tag, and become a 304 if the client has it.
+    /// Builds the response. JSON and CSV responses to GET get a strong entity tag, and become a 304 if the client has it.
     #[must_use]
     pub fn into_response(self, request: &HttpRequest) -> HttpResponse {
         let mut response = HttpResponse::build(self.status);
@@ -133,7 +143,7 @@ impl ApiResponse {
             response.append_header(header);
         }
 
-        match self.content {
+        let mut response = match self.content {
             ApiResponseContent::Prebuilt(prebuilt) => prebuilt,
             ApiResponseContent::Empty => response.finish(),
             ApiResponseContent::Text(text) => {
@@ -141,20 +151,36 @@ impl ApiResponse {
             }
             ApiResponseContent::Json(body) if request.method().is_safe() && self.status == StatusCode::OK => {
                 let tag = conditional::entity_tag(&body);
-                respond_tagged(request, response, body.into(), tag, is_encoded)
+                respond_tagged(request, response, (body.into(), JSON), tag, is_encoded)
             }
-            ApiResponseContent::Json(body) => respond_json(response, body.into(), is_encoded),
-            ApiResponseContent::Untagged(body) => respond_json(response, body, is_encoded),
-            ApiResponseContent::Tagged(body, tag) => respond_tagged(request, response, body, tag, is_encoded),
-        }
+            ApiResponseContent::Csv(body) => {
+                let tag = conditional::entity_tag(&body);
+                respond_tagged(request, response, (body.into(), CSV), tag, is_encoded)
+            }
+            ApiResponseContent::Json(body) => respond_with(response, (body.into(), JSON), is_encoded),
+            ApiResponseContent::Untagged(body) => respond_with(response, (body, JSON), is_encoded),
+            ApiResponseContent::Tagged(body, tag) => respond_tagged(request, response, (body, JSON), tag, is_encoded),
+        };
+        join_vary(response.headers_mut());
+        response
     }
 }
 
-/// Builds a JSON response with its entity tag, or a 304 if the client has it.
+/// Joins all `Vary` headers into one: the CORS middleware keeps only the first.
+fn join_vary(headers: &mut HeaderMap) {
+    let values: Vec<_> = headers.get_all(VARY).map(|value| value.as_bytes().to_vec()).collect();
+    if values.len() > 1
+        && let Ok(joined) = HeaderValue::from_bytes(&values.join(&b", "[..]))
+    {
+        headers.insert(VARY, joined);
+    }
+}
+
+/// Builds a response with its entity tag, or a 304 if the client has it.
 fn respond_tagged(
     request: &HttpRequest,
     mut response: HttpResponseBuilder,
-    body: ResponseBody,
+    body: (ResponseBody, &str),
     tag: String,
     is_encoded: bool,
 ) -> HttpResponse {
@@ -166,13 +192,17 @@ fn respond_tagged(
         return response.status(StatusCode::NOT_MODIFIED).finish();
     }
 
-    respond_json(response, body, is_encoded)
+    respond_with(response, body, is_encoded)
 }
 
-/// Builds a JSON response; small bodies are exempt from compression.
-fn respond_json(mut response: HttpResponseBuilder, body: ResponseBody, is_encoded: bool) -> HttpResponse {
+/// Builds a response with a body and its media type; small bodies are exempt from compression.
+fn respond_with(
+    mut response: HttpResponseBuilder,
+    (body, media_type): (ResponseBody, &str),
+    is_encoded: bool,
+) -> HttpResponse {
     if body.size() < COMPRESSION_MIN_BYTES && !is_encoded {
         response.insert_header(identity_encoding());
     }
-    response.content_type("application/json").body(body.into_body())
+    response.content_type(media_type).body(body.into_body())
 }

@@ -205,7 +205,7 @@ impl Problem {
             subject.id(),
             limit.credits
         );
-        let budget = Some(Box::new(BudgetView::of_refusal(exceeded)));
+        let budget = Some(Box::new(BudgetView::from_refusal(exceeded)));
         Self { budget, ..Self::new(Code::BudgetExceeded, detail) }
     }
 

@@ -26,11 +26,17 @@ fn acme() -> PublisherId {
     PublisherId::parse("acme").unwrap()
 }
 
-fn subjects() -> [BudgetSubject; 3] {
-    [BudgetSubject::User(user()), BudgetSubject::Token(token()), BudgetSubject::Publisher(acme())]
+/// The user's account before it was erased.
+fn former() -> UserId {
+    UserId(Uuid::from_u128(3))
 }
 
-/// A task of the user that the token and the publisher pay for too.
+fn subjects() -> [BudgetSubject; 4] {
+    let [user, former] = [user(), former()].map(BudgetSubject::User);
+    [user, former, BudgetSubject::Token(token()), BudgetSubject::Publisher(acme())]
+}
+
+/// A task of the user that all subjects pay for.
 fn task(number: u128, credits: u32, status: TaskStatus, created_at: Timestamp) -> TaskRecord {
     let work = MusicWork { prompt: MusicPrompt::parse("rain").unwrap(), seconds: None, credits };
     TaskRecord {
@@ -39,7 +45,8 @@ fn task(number: u128, credits: u32, status: TaskStatus, created_at: Timestamp) -
             owner: Some(user()),
             work: TaskWork::Music(work),
             webhook: None,
-            payers: Payers::new(Some(token()), vec![acme()]),
+            payers: Payers { token: Some(token()), former_accounts: vec![former()], publishers: vec![acme()] }
+                .into_option(),
         },
         stage: TaskStage::Streaming,
         status,
@@ -96,6 +103,36 @@ fn a_new_budget_counts_the_earlier_tasks_of_its_period() {
     ];
     assert_used(&budgets(100, BudgetPeriod::Day, &earlier), NOON, 4, 2);
     assert_used(&budgets(100, BudgetPeriod::Total, &earlier), NOON, 4, 3);
+}
+
+#[test]
+fn another_limit_of_the_same_period_keeps_what_was_used() {
+    let mut budgets = budgets(100, BudgetPeriod::Day, &[task(0, 30, TaskStatus::Completed, NOON)]);
+    let set = |budgets: &mut Budgets, period| {
+        for subject in subjects() {
+            let limit = BudgetLimit { credits: 7, period };
+            budgets.apply(subject, &BudgetEvent::BudgetSet(limit), NOON, &TaskIndex::default());
+        }
+    };
+
+    // Without reading tasks: this index has none
+    set(&mut budgets, BudgetPeriod::Day);
+    assert_used(&budgets, NOON, 0, 30);
+    assert!(budgets.iter().all(|(_, account)| account.limit.credits == 7));
+    set(&mut budgets, BudgetPeriod::Month);
+    assert_used(&budgets, NOON, 0, 0);
+}
+
+#[test]
+fn a_new_budget_knows_the_previous_period_in_case_the_clock_is_set_back() {
+    let yesterday = Timestamp::from_micros(23 * HOUR);
+    let two_days_ago = Timestamp::from_micros(-HOUR);
+    let earlier =
+        [(0, two_days_ago), (1, yesterday), (2, NOON)].map(|(n, at)| task(n, 1 << n, TaskStatus::Completed, at));
+    let budgets = budgets(100, BudgetPeriod::Day, &earlier);
+    assert_used(&budgets, NOON, 0, 4);
+    assert_used(&budgets, yesterday, 0, 2);
+    assert_used(&budgets, two_days_ago, 0, 0);
 }
 
 #[test]

@@ -4,13 +4,14 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::*;
+use crate::domain::budget::{BudgetEvent, BudgetLimit, BudgetPeriod, BudgetSubject};
 use crate::domain::claim::{ClaimEvent, IdempotencyClaim};
 use crate::domain::event::Event;
 use crate::domain::ids::{EventId, NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
 use crate::domain::image::{ImageFormat, ImageJob, ImageWork, Picture, PictureSource, UpscaleJob};
 use crate::domain::node::{NodeEvent, NodeFields, Stars};
 use crate::domain::publisher::{MemberRole, PublisherEvent, PublisherFields};
-use crate::domain::task::{Submission, TaskEvent, TaskWork};
+use crate::domain::task::{Payers, RecordedVendor, Submission, TaskEvent, TaskWork, VendorPrice};
 use crate::domain::token::{TokenEvent, TokenGrant, TokenSubject};
 use crate::domain::value::{CallbackUrl, Digest, Label, Labels, Name, Reason, Text, Timestamp};
 use crate::domain::version::{Archive, SemVer, VersionAdminFields, VersionDraft, VersionFields, VersionStatus};
@@ -25,7 +26,7 @@ use crate::projections::read_models::Models;
 type Op = (u8, u8, u8);
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
-    prop::collection::vec((0..22_u8, 0..4_u8, 0..4_u8), 0..80)
+    prop::collection::vec((0..23_u8, 0..4_u8, 0..4_u8), 0..80)
 }
 
 fn user(n: u8) -> UserId {
@@ -127,6 +128,31 @@ fn picture() -> Picture {
     Picture { digest: Digest([4; 32]), format: ImageFormat::Png, bytes: 9, width: 2, height: 2 }
 }
 
+fn vendor(n: u8) -> RecordedVendor {
+    RecordedVendor {
+        name: Text::from_recorded(format!("vendor-{n}")),
+        profile: Text::from_recorded("mediary".to_owned()),
+        profile_hash: None,
+        price: VendorPrice::from_thousandths(35),
+    }
+}
+
+fn budget_subject(n: u8) -> BudgetSubject {
+    match n {
+        0 | 1 => BudgetSubject::User(user(n)),
+        2 => BudgetSubject::Token(TokenId(Uuid::from_u128(2))),
+        _ => BudgetSubject::Publisher(publisher(1)),
+    }
+}
+
+fn budget_event(a: u8, b: u8) -> BudgetEvent {
+    match b {
+        0 | 1 => BudgetEvent::BudgetSet(BudgetLimit { credits: u64::from(a), period: BudgetPeriod::Month }),
+        2 => BudgetEvent::BudgetSet(BudgetLimit { credits: 100, period: BudgetPeriod::Total }),
+        _ => BudgetEvent::BudgetRemoved,
+    }
+}
+
 fn task_event(a: u8, b: u8) -> TaskEvent {
     let webhook = CallbackUrl::from_recorded("https://receiver.example".to_owned());
     let job = ImageJob::Upscale(UpscaleJob { prompt: Some(Text::from_recorded(text(a))), ..UpscaleJob::default() });
@@ -134,17 +160,22 @@ fn task_event(a: u8, b: u8) -> TaskEvent {
         0 => {
             let image = PictureSource::Stored(picture());
             let reference = Some(PictureSource::Remote(webhook.clone()));
-            let work = TaskWork::Image(ImageWork { job, image, reference, seed: Some(u32::from(a)), credits: 0 });
+            let work = TaskWork::Image(ImageWork { job, image, reference, seed: Some(u32::from(a)), credits: 7 });
             let task = TaskId(Uuid::from_u128(u128::from(a)));
             TaskEvent::TaskSubmitted(Submission {
                 task,
                 owner: Some(user(a)),
                 work,
                 webhook: Some(webhook),
-                payers: None,
+                payers: Payers {
+                    token: (a > 1).then_some(TokenId(Uuid::from_u128(u128::from(a)))),
+                    former_accounts: Vec::new(),
+                    publishers: (0..a).map(publisher).collect(),
+                }
+                .into_option(),
             })
         }
-        1 => TaskEvent::SubmissionStarted { attempt: 1, key: Text::from_recorded(text(a)), vendor: None },
+        1 => TaskEvent::SubmissionStarted { attempt: 1, key: Text::from_recorded(text(a)), vendor: Some(vendor(a)) },
         2 => TaskEvent::VendorAccepted { reference: Text::from_recorded(text(a)) },
         _ => TaskEvent::TaskCompleted { results: vec![picture()] },
     }
@@ -161,6 +192,7 @@ fn recorded_event(index: usize, (kind, a, b): Op, version_id: VersionId) -> Reco
         14..=16 => (StreamId::from(&publisher(a)), publisher_event(a, b).into()),
         17 | 18 => (StreamId::from(&TokenId(Uuid::from_u128(u128::from(a)))), token_event(a, b).into()),
         19 | 20 => (StreamId::from(&TaskId(Uuid::from_u128(u128::from(a)))), task_event(a, b).into()),
+        21 => (StreamId::from(&budget_subject(a)), budget_event(a, b).into()),
         _ => (StreamId::from(&user(a)), ClaimEvent::KeyClaimed(claim).into()),
     };
     RecordedEvent {
@@ -252,7 +284,7 @@ proptest! {
 
 /// Creates a history with all kinds of events.
 fn sample_history() -> Vec<RecordedEvent> {
-    let ops: Vec<Op> = (0..160_u8).map(|n| (n % 22, n / 7 % 4, n / 3 % 4)).collect();
+    let ops: Vec<Op> = (0..160_u8).map(|n| (n % 23, n / 7 % 4, n / 3 % 4)).collect();
     history(&ops)
 }
 

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::ids::{TaskId, UserId};
@@ -15,11 +16,11 @@ use crate::domain::video::Credits;
 use crate::events::stream::Position;
 
 mod ledger;
-mod numbered;
 mod usage;
 
+use usage::{changes_vendor, number_in};
+
 pub use ledger::{EntryState, Ledger, LedgerEntry};
-pub use numbered::Numbered;
 pub use usage::{UsageCounts, UsageQuery, UsageScan, UsedTask, VendorTerms};
 
 /// Tasks per block.
@@ -69,12 +70,12 @@ pub struct TaskIndex {
     /// Entries in log order; all blocks except the last are full.
     blocks: Vec<Arc<Vec<TaskIndexEntry>>>,
     /// Owners by number; `None` stands for all anonymous callers.
-    owners: Vec<Option<UserId>>,
+    owners: Arc<Vec<Option<UserId>>>,
     by_owner: HashMap<Option<UserId>, OwnerTasks>,
-    /// Payers of all tasks, each once.
-    payers: Numbered<Payers>,
-    /// Vendors of all tasks, each once for each of its prices.
-    vendors: Numbered<VendorTerms>,
+    /// Payers of all tasks, each once. A task has the number of its payers, counted from 1.
+    payers: Arc<IndexSet<Payers>>,
+    /// Vendors of all tasks, each once for each of its prices; numbered alike.
+    vendors: Arc<IndexSet<VendorTerms>>,
     /// Marks that do not fit into the entry of their task.
     extra_marks: HashMap<TaskId, Vec<FileMark>>,
 }
@@ -151,9 +152,13 @@ impl TaskIndex {
             }
         }
 
-        let vendor = VendorTerms::from_record(record).map_or(0, |terms| self.vendors.number_of(&terms));
+        let vendor = if changes_vendor(event) {
+            Some(VendorTerms::after(event, record).map_or(0, |terms| number_in(&mut self.vendors, &terms)))
+        } else {
+            None
+        };
         let Some(entry) = self.entry_mut(submitted) else { return };
-        entry.vendor = vendor;
+        entry.vendor = vendor.unwrap_or(entry.vendor);
         if entry.status == record.status {
             return;
         }
@@ -170,10 +175,10 @@ impl TaskIndex {
 
     fn push(&mut self, record: &TaskRecord, position: Position) {
         let submission = &record.submission;
-        let payers = submission.payers.as_ref().map_or(0, |payers| self.payers.number_of(payers));
+        let payers = submission.payers.as_ref().map_or(0, |payers| number_in(&mut self.payers, payers));
         let owner_number = u32::try_from(self.owners.len()).unwrap_or(u32::MAX);
         let owner_tasks = self.by_owner.entry(submission.owner).or_insert_with(|| {
-            self.owners.push(submission.owner);
+            Arc::make_mut(&mut self.owners).push(submission.owner);
             OwnerTasks { number: owner_number, ..OwnerTasks::default() }
         });
 
@@ -355,9 +360,9 @@ impl TaskIndex {
     #[must_use]
     pub fn snapshot_copy(&self) -> Self {
         let blocks = self.blocks.clone();
-        let owners = self.owners.clone();
-        let payers = self.payers.clone();
-        let vendors = self.vendors.clone();
+        let owners = Arc::clone(&self.owners);
+        let payers = Arc::clone(&self.payers);
+        let vendors = Arc::clone(&self.vendors);
         let extra_marks = self.extra_marks.clone();
         Self { blocks, owners, by_owner: HashMap::new(), payers, vendors, extra_marks }
     }
@@ -372,22 +377,18 @@ impl TaskIndex {
 
     /// Returns the payers and vendors in the order of their numbers, for a snapshot.
     #[must_use]
-    pub fn snapshot_tables(&self) -> (&[Payers], &[VendorTerms]) {
-        (self.payers.values(), self.vendors.values())
+    pub fn snapshot_tables(&self) -> (&IndexSet<Payers>, &IndexSet<VendorTerms>) {
+        (&self.payers, &self.vendors)
     }
 
     /// Restores payers in the order of their numbers.
-    pub fn restore_payers(&mut self, payers: &[Payers]) {
-        for value in payers {
-            self.payers.number_of(value);
-        }
+    pub fn restore_payers(&mut self, payers: Vec<Payers>) {
+        Arc::make_mut(&mut self.payers).extend(payers);
     }
 
     /// Restores vendors in the order of their numbers.
-    pub fn restore_vendors(&mut self, vendors: &[VendorTerms]) {
-        for value in vendors {
-            self.vendors.number_of(value);
-        }
+    pub fn restore_vendors(&mut self, vendors: Vec<VendorTerms>) {
+        Arc::make_mut(&mut self.vendors).extend(vendors);
     }
 
     /// Restores owners in the order of their numbers.
@@ -395,7 +396,7 @@ impl TaskIndex {
         for owner in owners {
             let number = u32::try_from(self.owners.len()).unwrap_or(u32::MAX);
             self.by_owner.insert(owner, OwnerTasks { number, ..OwnerTasks::default() });
-            self.owners.push(owner);
+            Arc::make_mut(&mut self.owners).push(owner);
         }
     }
 

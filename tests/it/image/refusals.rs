@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, submit};
+use super::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, stored_inputs, submit};
 use crate::support::picture::{base64_png, encoded};
 use crate::support::{TestApp, TestResponse};
 
@@ -184,12 +184,6 @@ async fn portrait_fields_are_validated_and_ignored_without_a_portrait() {
     let problem = app.post_as(&alice.token, STYLE, body("gloomy")).await;
     assert_eq!(named_fields(problem), ["/portrait_style"]);
     app.stop().await;
-}
-
-/// Number of files in the input area of the media store.
-fn stored_inputs(app: &TestApp) -> usize {
-    let folders = std::fs::read_dir(app.dir.path().join("media/inputs")).expect("the area of inputs");
-    folders.map(|folder| std::fs::read_dir(folder.unwrap().path()).expect("a folder of inputs").count()).sum()
 }
 
 #[actix_web::test]

@@ -46,8 +46,12 @@ pub fn priced() -> Event {
 /// An image that a token and a publisher pay for too.
 pub fn paid() -> Event {
     let work = ImageWork { job: upscale(), image: stored_source(), reference: None, seed: None, credits: 7 };
-    let payers = Payers::new(Some(TokenId(id(0x70))), vec![PublisherId::parse("acme").unwrap()]);
-    TaskEvent::TaskSubmitted(Submission { payers, ..submission(work) }).into()
+    let payers = Payers {
+        token: Some(TokenId(id(0x70))),
+        former_accounts: vec![UserId(id(0x71))],
+        publishers: vec![PublisherId::parse("acme").unwrap()],
+    };
+    TaskEvent::TaskSubmitted(Submission { payers: payers.into_option(), ..submission(work) }).into()
 }
 
 fn submission_of(work: ImageWork) -> Event {

@@ -58,7 +58,7 @@ stored_enum! {
 }
 
 stored_struct! {
-    Payers => PayersV2<'a> { token, publishers }
+    Payers => PayersV2<'a> { token, former_accounts, publishers }
 }
 
 impl<'a> StoredForm<'a, PayersV2<'a>> for Box<Payers> {

@@ -75,6 +75,7 @@ pub enum TaskEventV2<'a> {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PayersV2<'a> {
     pub token: Option<StoredId>,
+    pub former_accounts: Vec<StoredId>,
     pub publishers: Vec<Str<'a>>,
 }
 

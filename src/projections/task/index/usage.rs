@@ -1,13 +1,16 @@
 //! Usage: tasks, credits and costs, summed over the tasks of a period (contract 11).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::Hash;
 use std::sync::Arc;
 
+use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
 
 use super::{EntryState, TaskIndex, TaskIndexEntry};
+use crate::domain::budget::BudgetSubject;
 use crate::domain::ids::{TokenId, UserId};
-use crate::domain::task::{Payers, TaskKind, TaskRecord, TaskStatus, VendorPrice};
+use crate::domain::task::{Payers, TaskEvent, TaskKind, TaskRecord, TaskStatus, VendorPrice};
 use crate::domain::value::{Text, Timestamp};
 
 /// Vendor of tasks, with its price at that time.
@@ -18,11 +21,36 @@ pub struct VendorTerms {
 }
 
 impl VendorTerms {
-    /// Returns the vendor that has a task, may have it, or had it at its end.
-    pub(super) fn from_record(record: &TaskRecord) -> Option<Self> {
+    /// Returns the vendor that has a task, may have it, or had it at its end, after an event that
+    /// [changes](changes_vendor) it. A job that the vendor refused costs nothing.
+    pub(super) fn after(event: &TaskEvent, record: &TaskRecord) -> Option<Self> {
         let vendor = record.vendor.as_ref()?.recorded.as_ref()?;
-        Some(Self { name: vendor.name.clone(), price: vendor.price })
+        let was_refused = matches!(event, TaskEvent::VendorRefused { .. });
+        let price = if was_refused { VendorPrice::default() } else { vendor.price };
+        Some(Self { name: vendor.name.clone(), price })
     }
+}
+
+/// Returns `true` for the events that change the vendor of a task or its cost.
+pub(super) const fn changes_vendor(event: &TaskEvent) -> bool {
+    matches!(
+        event,
+        TaskEvent::SubmissionStarted { .. }
+            | TaskEvent::SubmissionUndelivered { .. }
+            | TaskEvent::VendorForgot
+            | TaskEvent::VendorRefused { .. }
+    )
+}
+
+/// Returns the number of a value, from 1, in a table; the value is added if it is new.
+pub(super) fn number_in<T: Hash + Eq + Clone>(table: &mut Arc<IndexSet<T>>, value: &T) -> u32 {
+    let index = table.get_index_of(value).unwrap_or_else(|| Arc::make_mut(table).insert_full(value.clone()).0);
+    u32::try_from(index + 1).unwrap_or(u32::MAX)
+}
+
+/// Returns the value with a number; `None` for 0.
+fn with_number<T>(table: &IndexSet<T>, number: u32) -> Option<&T> {
+    table.get_index((number as usize).checked_sub(1)?)
 }
 
 /// Tasks whose usage is summed.
@@ -73,9 +101,9 @@ pub struct UsedTask<'s> {
 pub struct UsageScan {
     query: UsageQuery,
     blocks: Vec<Arc<Vec<TaskIndexEntry>>>,
-    owners: Vec<Option<UserId>>,
-    payers: Vec<Payers>,
-    vendors: Vec<VendorTerms>,
+    owners: Arc<Vec<Option<UserId>>>,
+    payers: Arc<IndexSet<Payers>>,
+    vendors: Arc<IndexSet<VendorTerms>>,
     /// Indices of the owner's tasks; `None` for all tasks.
     indices: Option<Vec<u32>>,
 }
@@ -88,20 +116,25 @@ impl TaskIndex {
         UsageScan {
             query,
             blocks: self.blocks.clone(),
-            owners: self.owners.clone(),
-            payers: self.payers.values().to_vec(),
-            vendors: self.vendors.values().to_vec(),
+            owners: Arc::clone(&self.owners),
+            payers: Arc::clone(&self.payers),
+            vendors: Arc::clone(&self.vendors),
             indices: query.owner.map(indices_of),
         }
     }
 
-    /// Returns the entries of all tasks with their payers, oldest first.
-    pub fn entries_with_payers(&self) -> impl Iterator<Item = (&TaskIndexEntry, Option<UserId>, Option<&Payers>)> {
-        let entries = self.blocks.iter().flat_map(|block| block.iter());
-        entries.map(|entry| {
-            let owner = self.owners.get(entry.owner as usize).copied().flatten();
-            (entry, owner, self.payers.get(entry.payers))
-        })
+    /// Returns the tasks that the budget of a subject counts. Reads only the owner's tasks, unless the subject is among
+    /// the payers of some task.
+    pub fn paid_by(&self, subject: &BudgetSubject) -> impl Iterator<Item = &TaskIndexEntry> {
+        let owner = if let BudgetSubject::User(user) = subject { self.by_owner.get(&Some(*user)) } else { None };
+        let own_tasks = owner.into_iter().flat_map(|owner| &owner.indices).filter_map(|index| self.get(*index as usize));
+
+        let pays = |payers: &Payers| payers.budget_subjects().any(|payer| payer == *subject);
+        let numbers: HashSet<u32> =
+            (1..).zip(self.payers.iter()).filter(|(_, payers)| pays(payers)).map(|(number, _)| number).collect();
+        let blocks = if numbers.is_empty() { &[][..] } else { &self.blocks };
+        let paid = blocks.iter().flat_map(|block| block.iter()).filter(move |task| numbers.contains(&task.payers));
+        own_tasks.chain(paid)
     }
 }
 
@@ -132,9 +165,8 @@ impl UsageScan {
     }
 
     fn used_task<'s>(&'s self, entry: &'s TaskIndexEntry) -> UsedTask<'s> {
-        let in_table = |number: u32| (number as usize).checked_sub(1);
-        let payers = in_table(entry.payers).and_then(|index| self.payers.get(index));
-        let vendor = in_table(entry.vendor).and_then(|index| self.vendors.get(index));
+        let payers = with_number(&self.payers, entry.payers);
+        let vendor = with_number(&self.vendors, entry.vendor);
         UsedTask {
             created_at: entry.created_at,
             user: self.owners.get(entry.owner as usize).copied().flatten(),
