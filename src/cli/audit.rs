@@ -1,6 +1,7 @@
 //! `mediary audit …`: queries the audit log of a running service or of the data directory of a stopped one, verifies it
 //! and exports it.
 
+mod amounts;
 mod file_notation;
 mod follow;
 mod integrity;
@@ -66,6 +67,10 @@ const DIFF_HELP: &str = with_time_help!(
     "  mediary audit diff 2026-01-30 2026-01-31
   mediary audit diff 10 20 --stream node/"
 );
+const AMOUNTS_HELP: &str = with_time_help!(
+    "  mediary audit amounts --from 2026-03-01 --to 2026-03-31
+  mediary audit amounts --payer publisher/acme --json"
+);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditCommand {
@@ -81,6 +86,9 @@ pub(super) enum AuditCommand {
     /// Show what changed between two points in time, by resource
     #[command(after_help = DIFF_HELP)]
     Diff(DiffArguments),
+    /// List what each task cost and who paid, recomputed from the events
+    #[command(after_help = AMOUNTS_HELP)]
+    Amounts(amounts::AmountsArguments),
     #[command(flatten)]
     Integrity(integrity::AuditIntegrityCommand),
 }
@@ -140,6 +148,7 @@ pub(super) fn run(command: AuditCommand, outer: SettingFlags) -> Result<(), CliE
         AuditCommand::Show(arguments) => show(arguments, outer),
         AuditCommand::AsOf(arguments) => as_of(arguments, outer),
         AuditCommand::Diff(arguments) => diff(arguments, outer),
+        AuditCommand::Amounts(arguments) => amounts::run(arguments, outer),
         AuditCommand::Integrity(command) => integrity::run(command, outer),
     }
 }

@@ -36,7 +36,7 @@ pub struct Submission {
     pub owner: Option<UserId>,
     pub work: TaskWork,
     pub webhook: Option<CallbackUrl>,
-    /// Who pays besides the owner; `None` if nobody does.
+    /// Payers besides the owner; `None` if there are none.
     pub payers: Option<Box<Payers>>,
 }
 

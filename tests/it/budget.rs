@@ -225,7 +225,7 @@ async fn a_submission_beyond_a_budget_stores_no_files() {
 }
 
 /// Service with a vendor that costs 0.035 a job, and tasks of alice and bob with each outcome.
-async fn used_fixture() -> (VideoFixture, TestUser) {
+pub async fn used_fixture() -> (VideoFixture, TestUser) {
     let price = |settings: &mut Settings| settings.video_vendors[0].selection.price = VendorPrice::from_thousandths(35);
     let fixture = VideoFixture::with_vendor(vendor(Duration::ZERO, behavior).await, price).await;
     let VideoFixture { app, sim, alice } = &fixture;

@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use clap::Args;
 use serde_json::Value;
 
-use super::print::Printer;
 use super::queries::{cli_error_from, query_string};
 use super::target::{AuditTarget, AuditTargetArguments, ServiceClient};
 use super::text::printable;
@@ -49,83 +48,102 @@ pub(in crate::cli) struct LogArguments {
 }
 
 pub(super) fn run(arguments: LogArguments, outer: SettingFlags) -> Result<(), CliError> {
-    let filter = arguments.filter()?;
-    let query = arguments.to_query_string();
+    let query = arguments.query()?;
     let mut printer = arguments.output.printer();
     match AuditTarget::open(arguments.target, outer)? {
-        AuditTarget::Running(service) if arguments.follow => follow::run(&service, &query, &mut printer),
+        AuditTarget::Running(service) if arguments.follow => follow::run(&service, &query.text, &mut printer),
         AuditTarget::Stopped { data, .. } if arguments.follow => {
             let message = format!("no service is running on {}: --follow needs one", data.root().display());
             Err(anyhow::Error::msg(message).into())
         }
-        AuditTarget::Stopped { audit, .. } => print_from_log(&audit, &filter, &mut printer),
-        AuditTarget::Running(service) => print_from_service(&service, &query, &mut printer),
-    }
-}
-
-/// Prints the matching events of a data directory.
-fn print_from_log(audit: &Audit, filter: &AuditFilter, printer: &mut Printer) -> Result<(), CliError> {
-    let mut result = Ok(());
-    let scanned = audit.for_each(filter, Position(0), |event| {
-        result = audit.record(event).map_err(cli_error_from).and_then(|record| {
-            let record = serde_json::to_value(record).map_err(anyhow::Error::from)?;
-            Ok(printer.event(&record)?)
-        });
-        if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
-    scanned.map_err(cli_error_from)?;
-    result?;
-    Ok(printer.finish()?)
-}
-
-/// Prints the matching events of a running service, page by page.
-fn print_from_service(service: &ServiceClient, query: &str, printer: &mut Printer) -> Result<(), CliError> {
-    let mut after = 0;
-    loop {
-        let paging = query_string(&[("after", &after.to_string()), ("limit", &LIMIT_MAX.to_string())]);
-        let page = service.get(&format!("/admin/events?{query}&{paging}"))?;
-        print_page(&page, printer)?;
-        match page["next"].as_u64() {
-            Some(next) => after = next,
-            None => return Ok(printer.finish()?),
+        target => {
+            each_event(&target, &query, |event| printer.event(event))?;
+            Ok(printer.finish()?)
         }
     }
 }
 
-fn print_page(page: &Value, printer: &mut Printer) -> anyhow::Result<()> {
-    page["events"].as_array().into_iter().flatten().try_for_each(|event| printer.event(event))
+/// Filter of events, for both sources.
+pub(super) struct LogQuery {
+    filter: AuditFilter,
+    /// The filter as a query string for a service.
+    text: String,
+}
+
+impl LogQuery {
+    pub(super) fn new(filter: AuditFilter, texts: &[(&str, &str)]) -> Self {
+        Self { filter, text: query_string(texts) }
+    }
+}
+
+/// Calls `on_event` with each matching event as JSON.
+pub(super) fn each_event(
+    target: &AuditTarget,
+    query: &LogQuery,
+    mut on_event: impl FnMut(&Value) -> anyhow::Result<()>,
+) -> Result<(), CliError> {
+    match target {
+        AuditTarget::Stopped { audit, .. } => each_event_of_log(audit, &query.filter, on_event),
+        AuditTarget::Running(service) => each_event_of_service(service, &query.text, &mut on_event),
+    }
+}
+
+fn each_event_of_log(
+    audit: &Audit,
+    filter: &AuditFilter,
+    mut on_event: impl FnMut(&Value) -> anyhow::Result<()>,
+) -> Result<(), CliError> {
+    let mut result = Ok(());
+    let scanned = audit.for_each(filter, Position(0), |event| {
+        result = audit.record(event).map_err(cli_error_from).and_then(|record| {
+            let record = serde_json::to_value(record).map_err(anyhow::Error::from)?;
+            Ok(on_event(&record)?)
+        });
+        if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    scanned.map_err(cli_error_from)?;
+    result
+}
+
+/// Reads the events of a running service, page by page.
+fn each_event_of_service(
+    service: &ServiceClient,
+    query: &str,
+    on_event: &mut impl FnMut(&Value) -> anyhow::Result<()>,
+) -> Result<(), CliError> {
+    let mut after = 0;
+    loop {
+        let paging = query_string(&[("after", &after.to_string()), ("limit", &LIMIT_MAX.to_string())]);
+        let page = service.get(&format!("/admin/events?{query}&{paging}"))?;
+        page["events"].as_array().into_iter().flatten().try_for_each(&mut *on_event)?;
+        match page["next"].as_u64() {
+            Some(next) => after = next,
+            None => return Ok(()),
+        }
+    }
 }
 
 impl LogArguments {
-    fn filter(&self) -> Result<AuditFilter, CliError> {
+    fn query(&self) -> Result<LogQuery, CliError> {
         let types = self.types.iter().map(|text| or_usage_error("--type", text, parse_event_type(text)));
-        Ok(AuditFilter {
+        let filter = AuditFilter {
             streams: self.stream.as_deref().map(parse_streams).transpose()?.unwrap_or_default(),
             types: types.collect::<Result<_, _>>()?,
             actor: parse_option("--actor", self.actor.as_deref(), ActorFilter::parse)?,
             request: parse_option("--request", self.request.as_deref(), RequestId::parse)?,
             from: parse_option("--from", self.from.as_deref(), |text| PointInTime::parse(text, DayEdge::Start))?,
             to: parse_option("--to", self.to.as_deref(), |text| PointInTime::parse(text, DayEdge::End))?,
-        })
-    }
-
-    /// Returns the filter as a query string for a service.
-    fn to_query_string(&self) -> String {
-        let text = |value: &Option<String>| value.clone().unwrap_or_default();
-        let stream = text(&self.stream);
-        let actor = text(&self.actor);
-        let request = text(&self.request);
+        };
         let types = self.types.join(",");
-        let from = text(&self.from);
-        let to = text(&self.to);
-        query_string(&[
-            ("stream", &stream),
-            ("type", &types),
-            ("actor", &actor),
-            ("request", &request),
-            ("from", &from),
-            ("to", &to),
-        ])
+        let texts = [
+            ("stream", self.stream.as_deref()),
+            ("type", Some(types.as_str())),
+            ("actor", self.actor.as_deref()),
+            ("request", self.request.as_deref()),
+            ("from", self.from.as_deref()),
+            ("to", self.to.as_deref()),
+        ];
+        Ok(LogQuery::new(filter, &texts.map(|(name, text)| (name, text.unwrap_or_default()))))
     }
 }
 
@@ -134,7 +152,7 @@ pub(super) fn parse_streams(text: &str) -> Result<StreamFilter, CliError> {
     or_usage_error("--stream", text, StreamFilter::parse(text))
 }
 
-fn parse_option<T>(
+pub(super) fn parse_option<T>(
     name: &str,
     text: Option<&str>,
     parse: impl FnOnce(&str) -> Result<T, InvalidValue>,
@@ -142,6 +160,6 @@ fn parse_option<T>(
     text.map(|text| or_usage_error(name, text, parse(text))).transpose()
 }
 
-fn or_usage_error<T>(name: &str, text: &str, result: Result<T, InvalidValue>) -> Result<T, CliError> {
+pub(super) fn or_usage_error<T>(name: &str, text: &str, result: Result<T, InvalidValue>) -> Result<T, CliError> {
     result.map_err(|reason| CliError::Usage(format!("{name} {} is invalid: it {reason}", printable(text))))
 }

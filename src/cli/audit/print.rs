@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
 use serde_json::{Map, Value};
 
+use super::amounts::{AmountTotals, TaskAmounts};
 use super::file_notation::{is_input, shorten_files};
 use super::text::{printable, printable_json, truncate};
 use crate::audit::record::canonical;
@@ -122,6 +123,50 @@ impl Printer {
             self.write_line(&format!("{resources} with events after position {from}, up to position {to}"))?;
         }
         self.flush()
+    }
+
+    /// Prints what a task cost.
+    pub(super) fn amounts(&mut self, task: &TaskAmounts) -> anyhow::Result<()> {
+        self.events += 1;
+        if self.json {
+            return self.json_line(&serde_json::to_value(task)?);
+        }
+
+        if self.events == 1 {
+            self.amount_columns(["SUBMITTED", "POSITION", "TASK", "CREDITS", "STATE", "VENDOR", "COST", "PAYERS"])?;
+        }
+        let time = task.submitted_at.replace('T', " ");
+        let time = if self.wide { time } else { cut_time(&time) };
+        let payers: Vec<_> = task.payers.iter().map(|payer| self.shorten_id(&printable(payer))).collect();
+        self.amount_columns([
+            &time,
+            &task.position.to_string(),
+            &self.shorten_id(&format!("task/{}", printable(&task.task))),
+            &task.credits.to_string(),
+            &task.state.to_string(),
+            &printable(task.vendor.as_deref().unwrap_or("-")),
+            &task.cost.to_string(),
+            &payers.join(" "),
+        ])
+    }
+
+    /// Prints the sums of all selected tasks, also of those that cost nothing.
+    pub(super) fn amount_totals(&mut self, totals: &AmountTotals) -> anyhow::Result<()> {
+        if self.json {
+            self.json_line(&serde_json::json!({"total": totals}))?;
+        } else {
+            self.write_line(&totals.to_string())?;
+        }
+        self.flush()
+    }
+
+    fn amount_columns(&mut self, columns: [&str; 8]) -> anyhow::Result<()> {
+        let [time, position, task, credits, state, vendor, cost, payers] = columns;
+        let (time_width, task_width) = if self.wide { (27, 41) } else { (23, 20) };
+        self.write_line(&format!(
+            "{time:<time_width$}  {position:>8}  {task:<task_width$}  {credits:>7}  {state:<8}  {vendor:<16}  {cost:>6}  \
+             {payers}"
+        ))
     }
 
     /// Ends a table.

@@ -11,6 +11,7 @@ use mediary::environment::Environment;
 use serde_json::{Value, json};
 
 use super::{AuditFixture, head};
+use crate::budget::used_fixture;
 use crate::image::UPSCALER;
 use crate::support::TestApp;
 use crate::support::eventually::eventually;
@@ -223,6 +224,57 @@ async fn audit_show_prints_a_task_with_its_request_and_progress() {
     assert!(steps.iter().all(|step| step["before"].as_f64() < step["after"].as_f64()), "{steps:?}");
     fixture.sim.finish_all();
     fixture.app.stop().await;
+}
+
+#[actix_web::test]
+async fn amounts_are_recomputed_from_the_events() {
+    // Given tasks with each outcome, of a service and of its directory
+    let (VideoFixture { app, sim, alice }, bob) = used_fixture().await;
+    let usage = app.get_as(app.admin_token(), "/usage").await.expect(200).json()["total"].clone();
+    let first = lines(&run_ok(app.dir.path(), &["log", "--json", "--type", "TaskSubmitted"]).await)[0].clone();
+    let payer = format!("user/{}", bob.id);
+    let questions: [&[&str]; 4] = [
+        &["amounts", "--json"],
+        &["amounts"],
+        &["amounts", "--json", "--payer", &payer],
+        &["amounts", "--json", "--to", &first["position"].to_string(), "--vendor", "local-video"],
+    ];
+    let mut answers = Vec::new();
+    for question in questions {
+        answers.push(run_ok(app.dir.path(), question).await);
+    }
+    sim.finish_all();
+
+    // Then the rows explain every credit, and their sums are those of the usage report
+    let rows = lines(&answers[0]);
+    let states: Vec<_> = rows[..5].iter().map(|row| (&row["credits"], &row["state"], &row["cost"])).collect();
+    let expected = json!([
+        [8, "charged", 0.035],
+        [8, "refunded", 0.035],
+        [8, "refunded", 0.0],
+        [8, "held", 0.035],
+        [8, "refunded", 0.035]
+    ]);
+    assert_eq!(json!(states), expected);
+    assert_eq!(
+        (&rows[0]["position"], &rows[0]["payers"][0]),
+        (&first["position"], &json!(format!("user/{}", alice.id)))
+    );
+    for name in ["submissions", "held", "charged", "refunded", "cost"] {
+        assert_eq!(rows[5]["total"][name], usage[name], "{name}");
+    }
+    assert!(answers[1].ends_with("5 tasks: 8 credits held, 8 charged, 24 refunded; cost 0.14\n"), "{}", answers[1]);
+    assert_eq!(lines(&answers[2])[1]["total"]["submissions"], 1);
+    assert_eq!(
+        lines(&answers[3])[1]["total"],
+        json!({"submissions": 1, "held": 0, "charged": 8, "refunded": 0, "cost": 0.035})
+    );
+
+    // And the directory of the stopped service gives the same
+    let dir = app.stop().await;
+    assert_eq!(run_ok(dir.path(), questions[3]).await, answers[3]);
+    let (exit, _, errors) = run(dir.path(), &["amounts", "--payer", "node/a"]).await;
+    assert!(exit == 2 && errors.contains("--payer node/a is invalid: it must be user/<uuid>"), "{errors}");
 }
 
 #[actix_web::test]

@@ -127,7 +127,8 @@ impl TaskIndex {
     /// the payers of some task.
     pub fn paid_by(&self, subject: &BudgetSubject) -> impl Iterator<Item = &TaskIndexEntry> {
         let owner = if let BudgetSubject::User(user) = subject { self.by_owner.get(&Some(*user)) } else { None };
-        let own_tasks = owner.into_iter().flat_map(|owner| &owner.indices).filter_map(|index| self.get(*index as usize));
+        let own_tasks =
+            owner.into_iter().flat_map(|owner| &owner.indices).filter_map(|index| self.get(*index as usize));
 
         let pays = |payers: &Payers| payers.budget_subjects().any(|payer| payer == *subject);
         let numbers: HashSet<u32> =

@@ -1,11 +1,12 @@
 //! Credit accounts under random submissions, failures, cancellations, stops and crashes, compared with the client's
-//! knowledge. Two callers have accounts, of which the first has a budget; the third is anonymous and may not use a
+//! knowledge and with the events. Two callers have accounts, of which the first has a budget; the third is anonymous and may not use a
 //! remote vendor.
 //!
 //! `ACCOUNT_ROUNDS=200 cargo test --test it vendor_crash::accounts` sets the number of restarts.
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -180,6 +181,20 @@ async fn settle(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &Kn
     (known_tasks.tasks.len(), completed.values().filter(|completed| **completed).count())
 }
 
+/// Sums that `mediary audit amounts` recomputes from the events.
+fn recomputed_totals(data_dir: &Path) -> Vec<Value> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
+    let output = command.args(["audit", "amounts", "--json", "--data-dir"]).arg(data_dir).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let last: Value = serde_json::from_str(text.lines().last().expect("a total")).unwrap();
+    usage_totals(&last["total"])
+}
+
+fn usage_totals(report: &Value) -> Vec<Value> {
+    ["submissions", "held", "charged", "refunded", "cost"].map(|name| report[name].clone()).to_vec()
+}
+
 #[actix_web::test]
 async fn credits_balance_over_submissions_failures_cancellations_and_crashes() {
     let rounds: usize = std::env::var("ACCOUNT_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(5);
@@ -212,7 +227,9 @@ async fn credits_balance_over_submissions_failures_cancellations_and_crashes() {
     let process = start(data.path());
     read_ledgers(&process, &callers, &mut known_tasks).await;
     let (tasks, completed) = settle(&process, &callers, &known_tasks).await;
+    let usage = get(&process, "/usage?from=2026-01-01").await["total"].clone();
     assert!(process.terminate().0.success());
+    assert_eq!(recomputed_totals(data.path()), usage_totals(&usage));
     assert!(completed > 0 && completed < tasks, "the test shows nothing: {completed} of {tasks}");
     assert!(rounds < 5 || known_tasks.refused > 0, "no submission exceeded the budget");
     println!(
