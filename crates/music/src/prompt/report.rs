@@ -1,5 +1,7 @@
 //! Report of the words that the engine understands.
 
+use std::collections::HashMap;
+
 use super::words::{self, Word};
 use super::{key, length, lexicon, tempo};
 use crate::instrument::NAMES;
@@ -18,8 +20,10 @@ pub fn interpret(prompt: &str) -> Vec<(String, bool)> {
     mark_negations(&words, &mut understood);
 
     let mut report: Vec<(String, bool)> = Vec::new();
+    let mut indices = HashMap::new();
     for (word, is_understood) in words.into_iter().zip(understood) {
-        match report.iter_mut().find(|(text, _)| *text == word.text) {
+        let index = *indices.entry(word.text.clone()).or_insert(report.len());
+        match report.get_mut(index) {
             Some((_, known)) => *known |= is_understood,
             None => report.push((word.text, is_understood)),
         }
@@ -51,12 +55,28 @@ fn mark_phrase(words: &[Word], phrase: &str, understood: &mut [bool]) {
     }
 }
 
+/// Words on each side of a word that may form a key, a tempo or a length with it.
+const NEIGHBOURS: usize = 5;
+/// Maximum number of words that are compared with the meaning of the whole prompt.
+const CANDIDATES_MAX: usize = 16;
+
 /// Marks the words of a key, a tempo or a length: those without which it would be another one.
+///
+/// Reading a long prompt again for each of its words takes most of a second, so the neighbours of a word decide first.
 fn mark_numbers(words: &[Word], understood: &mut [bool]) {
-    let meaning = |words: &[Word]| (key::parse(words), tempo(words).requested_bpm, length::parse(words));
-    let whole = meaning(words);
-    for (at, is_understood) in understood.iter_mut().enumerate().filter(|(_, is_understood)| !**is_understood) {
-        *is_understood = meaning(&[&words[..at], &words[at + 1..]].concat()) != whole;
+    let matters = |words: &[Word], at: usize| {
+        let meaning = |words: &[Word]| (key::parse(words), tempo(words).requested_bpm, length::parse(words));
+        meaning(&[&words[..at], &words[at + 1..]].concat()) != meaning(words)
+    };
+    let may_matter = |at: &usize| {
+        let start = at.saturating_sub(NEIGHBOURS);
+        let end = words.len().min(at + NEIGHBOURS + 1);
+        matters(&words[start..end], at - start)
+    };
+
+    let unknown: Vec<usize> = (0..words.len()).filter(|at| !understood[*at]).collect();
+    for at in unknown.into_iter().filter(may_matter).take(CANDIDATES_MAX) {
+        understood[at] = matters(words, at);
     }
 }
 
@@ -87,6 +107,7 @@ mod tests {
             ("two minutes and a half of jazz", "two minutes and a half jazz", "of"),
             ("a tempo of 90", "tempo 90", "a of"),
             ("rain, Rain and RAIN", "rain", "and"),
+            ("1 2 3 90 bpm, not 100 bpm", "90 bpm", "1 2 3 not 100"),
             ("Katzen tanzen", "", "katzen tanzen"),
             ("", "", ""),
         ] {
