@@ -8,7 +8,8 @@ use crate::actors::system::ActorOptions;
 use crate::config::{AllowedOrigins, Settings, VendorSelection, VendorSettings};
 use crate::domain::task::{Gateway, PromptReport, TaskKind};
 use crate::http::middleware::allowed_hosts::AllowedHosts;
-use crate::http::server::{CorsOrigins, HttpOptions, MusicGatewayOptions, PromptReports, VendorJobs};
+use crate::http::prompt_reports::PromptReports;
+use crate::http::server::{CorsOrigins, HttpOptions, MusicGatewayOptions, VendorJobs};
 use crate::vendors::local;
 
 /// Maximum number of commands of one kind that wait for their router.
@@ -58,6 +59,7 @@ pub(super) fn http_options(settings: &Settings, public_url: &str) -> HttpOptions
             streams: settings.music.streams,
             deadline: settings.tasks.deadline,
             billing_rate_per_sec: settings.music.billing_rate_per_sec,
+            seconds_of: local::music::seconds_of,
         },
     }
 }
@@ -85,5 +87,5 @@ fn prompt_reports(settings: &Settings) -> PromptReports {
     let built_in: Vec<_> = polled.chain(music).collect();
     let is_strict = settings.engine.strict_prompts && built_in.contains(&Gateway::Video);
     let of_strict_video: Option<fn(&str) -> PromptReport> = is_strict.then_some(local::video_prompt_report);
-    PromptReports { built_in, of_work: local::prompt_report, of_strict_video }
+    PromptReports::new(built_in, local::prompt_report, of_strict_video)
 }

@@ -148,6 +148,12 @@ impl TaskRecord {
         matches!(self.stage, TaskStage::Waiting { .. }) && self.vendor.as_ref().is_some_and(|vendor| vendor.is_in_doubt)
     }
 
+    /// Returns `true` if the task stays charged although it failed: its client ended a stream, and keeps what was sent.
+    #[must_use]
+    pub fn is_charged_although_failed(&self) -> bool {
+        self.is_streamed() && matches!(&self.stage, TaskStage::Failed { failure } if failure.is_by_client())
+    }
+
     fn is_streamed(&self) -> bool {
         matches!(self.submission.work, TaskWork::Music(_))
     }

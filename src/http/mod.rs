@@ -24,6 +24,7 @@ mod limits;
 pub mod middleware;
 pub mod openapi;
 mod pipeline;
+pub mod prompt_reports;
 pub mod request;
 mod resource;
 mod response;

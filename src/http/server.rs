@@ -19,7 +19,7 @@ use crate::actors::vendor_webhooks::VendorWebhooks;
 use crate::audit::Audit;
 use crate::disk_space::{DiskSpace, StorageState};
 use crate::domain::ids::UserId;
-use crate::domain::task::{Gateway, PromptReport, TaskRecord, TaskWork};
+use crate::domain::music::MusicWork;
 use crate::domain::value::{Digest, Timestamp};
 use crate::domain::video::Tariff;
 use crate::environment::Environment;
@@ -38,6 +38,7 @@ use crate::http::limits::upload_limiter::UploadLimiter;
 use crate::http::middleware::allowed_hosts::AllowedHosts;
 use crate::http::middleware::csrf::OriginPolicy;
 use crate::http::middleware::stack::application;
+use crate::http::prompt_reports::PromptReports;
 use crate::http::request::body::BodyBudget;
 use crate::http::response::error::Code;
 use crate::http::response::sse::{TASK_STREAMS_MAX, TASK_STREAMS_PER_ACCOUNT};
@@ -240,37 +241,6 @@ pub struct HttpOptions {
     pub music: MusicGatewayOptions,
 }
 
-/// Reports of what the built-in engine makes of prompts.
-#[derive(Debug, Clone)]
-pub struct PromptReports {
-    /// Media that only the built-in engine serves.
-    pub built_in: Vec<Gateway>,
-    /// Returns the report on a task.
-    pub of_work: fn(&TaskWork) -> Option<PromptReport>,
-    /// Returns the report on the prompt of a video from text alone, which must understand a word. `None`: any prompt is
-    /// accepted.
-    pub of_strict_video: Option<fn(&str) -> PromptReport>,
-}
-
-impl PromptReports {
-    /// Returns the report on a submission; `None` if another vendor may make it.
-    #[must_use]
-    pub fn of_submission(&self, work: &TaskWork) -> Option<PromptReport> {
-        if self.built_in.contains(&work.gateway()) { (self.of_work)(work) } else { None }
-    }
-
-    /// Returns the report on a task; `None` if another vendor makes it.
-    #[must_use]
-    pub fn of_task(&self, task: &TaskRecord) -> Option<PromptReport> {
-        let recorded = task.vendor.as_ref().and_then(|vendor| vendor.recorded.as_ref());
-        match recorded {
-            Some(vendor) if vendor.is_built_in() => (self.of_work)(&task.submission.work),
-            Some(_) => None,
-            None => self.of_submission(&task.submission.work),
-        }
-    }
-}
-
 /// Settings of the music gateway.
 #[derive(Debug, Clone, Copy)]
 pub struct MusicGatewayOptions {
@@ -280,6 +250,8 @@ pub struct MusicGatewayOptions {
     pub deadline: Duration,
     /// Price of one second, in credits, as reported to the client.
     pub billing_rate_per_sec: u32,
+    /// Returns the length for which a task is charged, in seconds.
+    pub seconds_of: fn(&MusicWork) -> u16,
 }
 
 /// State shared by all workers.

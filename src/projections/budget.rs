@@ -31,7 +31,7 @@ pub struct BudgetAccount {
 pub struct BudgetUse {
     /// Credits of unfinished tasks.
     pub held: u64,
-    /// Credits of completed tasks.
+    /// Credits of charged tasks.
     pub spent: u64,
 }
 
@@ -104,7 +104,7 @@ impl BudgetAccount {
         let previous_start = limit.period.start(Timestamp::from_micros(start.micros().saturating_sub(1)));
 
         for task in tasks.paid_by(subject).filter(|task| task.created_at >= previous_start) {
-            account.used_mut(task.created_at).add(EntryState::from_status(task.status), task.credits.into());
+            account.used_mut(task.created_at).add(task.credit_state, task.credits.into());
         }
         account
     }
@@ -118,10 +118,11 @@ impl BudgetAccount {
             None => return,
         };
 
-        if let Some(before) = before {
-            used.subtract(EntryState::from_status(before), credits);
+        // A task that has ended has no further events.
+        if before.is_some() {
+            used.subtract(EntryState::Held, credits);
         }
-        used.add(EntryState::from_status(task.status), credits);
+        used.add(EntryState::from_record(task), credits);
     }
 
     fn used_mut(&mut self, at: Timestamp) -> &mut BudgetUse {

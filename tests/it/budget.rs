@@ -344,6 +344,8 @@ async fn invalid_usage_queries_are_refused_with_every_reason() {
             "/user must be a UUID"
         ])
     );
+    // The calendar of the library goes further
+    assert_eq!(errors("to=%2B262142-12-31").await, json!(["/to must be a date such as 2026-01-31"]));
     assert_eq!(
         errors("from=2026-02-01&to=2026-01-31").await,
         json!(["/to must not be before 2026-02-01, the first day"])

@@ -92,7 +92,6 @@ async fn an_estimate_has_the_price_of_the_submission_and_does_nothing() {
     let change = |settings: &mut Settings| {
         settings.video.pricing = Some(file.clone());
         settings.limits.submissions_per_day = 1;
-        settings.limits.bytes_per_day = 3000;
     };
     let app = TestApp::start_with(change, Environment::system()).await;
     let alice = app.user("alice").await;

@@ -42,7 +42,7 @@ mod theory;
 mod tests;
 
 pub use bed::bed;
-pub use compose::compose;
+pub use compose::{compose, seconds_of};
 pub use encode::EncodeError;
 pub use piece::{Piece, RATE};
 pub use prompt::report::interpret;

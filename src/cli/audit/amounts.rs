@@ -15,7 +15,7 @@ use crate::audit::point_in_time::{DayEdge, PointInTime};
 use crate::audit::subject::AuditSubject;
 use crate::cli::{CliError, SettingFlags};
 use crate::domain::ids::StreamKind;
-use crate::domain::task::{RecordedVendor, VendorPrice};
+use crate::domain::task::{RecordedVendor, TaskFailure, VendorPrice};
 use crate::domain::value::{InvalidValue, Timestamp};
 use crate::pluralize::pluralize;
 
@@ -59,6 +59,9 @@ pub(super) struct TaskAmounts {
     pub(super) cost: f64,
     #[serde(skip)]
     cost_thousandths: u64,
+    /// `true` for music, which stays charged if its client ends the stream.
+    #[serde(skip)]
+    is_stream: bool,
     /// `true` if the vendor may have a job of an earlier submission.
     #[serde(skip)]
     is_in_doubt: bool,
@@ -161,6 +164,9 @@ impl RecomputedLedger {
             "SubmissionUndelivered" | "VendorForgot" => task.remove_vendor(),
             "VendorRefused" => task.set_cost(0),
             "TaskCompleted" | "VideoCompleted" | "StreamCompleted" => task.settle(CreditState::Charged, event),
+            "TaskFailed" | "TaskCancelled" if task.is_stream && is_end_by_client(event) => {
+                task.settle(CreditState::Charged, event);
+            }
             "TaskFailed" | "TaskCancelled" => task.settle(CreditState::Refunded, event),
             _ => {}
         }
@@ -179,7 +185,7 @@ impl TaskAmounts {
     fn from_submission(event: &Value) -> Self {
         let data = &event["data"];
         // The work is an object with its kind as the only name. Images and music have no `credits` if they cost nothing.
-        let work = data["work"].as_object().and_then(|work| work.values().next());
+        let work = data["work"].as_object().and_then(|work| work.iter().next());
         let ids = |kind: &str, ids: &Value| {
             let ids = ids.as_array().map_or(std::slice::from_ref(ids), Vec::as_slice);
             ids.iter().filter_map(Value::as_str).map(|id| format!("{kind}/{id}")).collect::<Vec<_>>()
@@ -190,7 +196,8 @@ impl TaskAmounts {
             task: text_of(data, "task").to_owned(),
             submitted_at: text_of(event, "at").to_owned(),
             position: event["position"].as_u64().unwrap_or_default(),
-            credits: work.and_then(|work| work["credits"].as_u64()).unwrap_or_default(),
+            credits: work.and_then(|(_, work)| work["credits"].as_u64()).unwrap_or_default(),
+            is_stream: work.is_some_and(|(kind, _)| kind.ends_with("Music")),
             payers: [
                 ids("user", &data["owner"]),
                 ids("token", &payers["token"]),
@@ -255,6 +262,11 @@ impl std::fmt::Display for CreditState {
             Self::Refunded => "refunded",
         })
     }
+}
+
+fn is_end_by_client(event: &Value) -> bool {
+    let code = text_of(&event["data"]["failure"], "code");
+    text_of(event, "type") == "TaskCancelled" || ["cancelled", TaskFailure::CLIENT_DISCONNECTED].contains(&code)
 }
 
 fn text_of<'v>(value: &'v Value, name: &str) -> &'v str {

@@ -12,13 +12,15 @@ pub struct TaskFailure {
 }
 
 impl TaskFailure {
+    /// Code of a stream whose client disconnected before its end.
+    pub const CLIENT_DISCONNECTED: &'static str = "client_gone";
     /// Code of a stream that was cut off by the end of the service.
     pub const INTERRUPTED: &'static str = "interrupted";
 
     /// All codes of this version; logs of other versions may contain others.
     pub const CODES: [&'static str; 28] = [
         "cancelled",
-        "client_gone",
+        Self::CLIENT_DISCONNECTED,
         "deadline_exceeded",
         "engine_failed",
         "engine_stopped",
@@ -64,6 +66,12 @@ impl TaskFailure {
     #[must_use]
     pub fn is_cancellation(&self) -> bool {
         self.code.as_str() == "cancelled"
+    }
+
+    /// Returns `true` if the client ended the task, by a disconnect or a cancellation.
+    #[must_use]
+    pub fn is_by_client(&self) -> bool {
+        self.is_cancellation() || self.code.as_str() == Self::CLIENT_DISCONNECTED
     }
 
     /// Returns the failure of a stream that was cut off by the end of the service.

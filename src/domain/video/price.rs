@@ -124,12 +124,11 @@ impl Tariff {
         self.image.get(kind).copied().unwrap_or(0)
     }
 
-    /// Returns the parts of the price of music. Without a requested duration, only the task has a price.
+    /// Returns the parts of the price of music of this length.
     #[must_use]
-    pub fn music_breakdown(&self, seconds: Option<u32>) -> Vec<PriceItem> {
-        let requested = seconds
-            .map(|seconds| PriceItem::new(format!("{seconds} s"), i64::from(self.music.second) * i64::from(seconds)));
-        [PriceItem::new("music", self.music.task)].into_iter().chain(requested).collect()
+    pub fn music_breakdown(&self, seconds: u16) -> Vec<PriceItem> {
+        let length = PriceItem::new(format!("{seconds} s"), i64::from(self.music.second) * i64::from(seconds));
+        vec![PriceItem::new("music", self.music.task), length]
     }
 
     /// Returns the parts of the price of an image task of this kind.

@@ -171,8 +171,8 @@ async fn submit<T: ImageBody>(
     }
     call.charge_credits(&reservation, work.credits)?;
     let work = TaskWork::Image(work);
-    let prompt_report = services.options.prompt_reports.of_submission(&work);
     let submission = Submission { task, owner: Some(owner), work, webhook, payers: call.payers() };
+    let prompt_report = services.options.prompt_reports.of_submission(&submission);
     services.dispatch.task(task, TaskCommand::Submit(submission), call.command_context()).await?;
     drop(reservation);
 

@@ -164,7 +164,8 @@ fn price(kind: TaskKind, tariff: &Tariff) -> PriceView {
         TaskKind::Music => PriceView {
             credits: tariff.music.task,
             credits_per_second: Some(tariff.music.second),
-            rule: "A price for each task and each requested second; without `duration`, only that of the task.",
+            rule: "A price for each task and each second. Without `duration`, the length is the one that the built-in engine \
+                   reads from the prompt.",
             ..fixed
         },
         TaskKind::StartEndToVideo | TaskKind::ReferenceToVideo => PriceView {

@@ -31,7 +31,7 @@ pub mod form;
 mod line;
 mod source;
 
-use feed::{CLIENT_DISCONNECTED, MusicFailover, MusicFeed, MusicOutcomeRecorder};
+use feed::{MusicFailover, MusicFeed, MusicOutcomeRecorder};
 use line::MusicStreamLine;
 
 /// Content type of the response.
@@ -54,7 +54,7 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     let body = call.body().await?;
     let work = form::read(call.headers(), body.bytes().clone()).await?;
     drop(body);
-    let breakdown = services.media.tariff.music_breakdown(work.seconds.map(|seconds| u32::from(seconds.get())));
+    let breakdown = services.media.tariff.music_breakdown((services.options.music.seconds_of)(&work));
     if is_estimate {
         return estimate_response(&breakdown);
     }
@@ -154,7 +154,7 @@ fn replay_unavailable(task: TaskId, was_vendors: bool) -> Problem {
 
 /// Returns `true` if the client cannot have received the end of the stream; such a stream may be repeated.
 fn was_interrupted(failure: &TaskFailure) -> bool {
-    [CLIENT_DISCONNECTED, TaskFailure::INTERRUPTED].contains(&failure.code.as_str())
+    [TaskFailure::CLIENT_DISCONNECTED, TaskFailure::INTERRUPTED].contains(&failure.code.as_str())
 }
 
 fn stream_response(task: TaskId, lines: impl Stream<Item = Result<Bytes, Infallible>> + 'static) -> ApiResponse {

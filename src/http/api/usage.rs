@@ -171,6 +171,7 @@ fn prefers_csv(call: &RequestContext) -> bool {
 }
 
 fn parse_date(text: &str) -> Result<NaiveDate, InvalidValue> {
-    let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().filter(|date| date.to_string() == text);
+    let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
+    let date = date.filter(|date| (0..=9999).contains(&date.year()) && date.to_string() == text);
     date.ok_or_else(|| InvalidValue::new("must be a date such as 2026-01-31"))
 }

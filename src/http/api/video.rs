@@ -123,8 +123,8 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
     }
     call.charge_credits(&reservation, work.credits)?;
     let task_work = TaskWork::Video(work.clone());
-    let prompt_report = services.options.prompt_reports.of_submission(&task_work);
     let submission = Submission { task, owner, work: task_work, webhook: callback, payers: call.payers() };
+    let prompt_report = services.options.prompt_reports.of_submission(&submission);
     let command_context = call.command_context();
     let at = command_context.at;
     services.dispatch.task(task, TaskCommand::Submit(submission), command_context).await?;

@@ -108,7 +108,7 @@ fn estimate_schema() -> Value {
 /// Query parameter of a submission.
 pub fn estimate_parameter() -> ParameterObject {
     let about = "`true` to get only the price: `{credits, breakdown}`. The submission is checked like any other, and \
-                 changes nothing: no task, no quota, no idempotency key.";
+                 changes nothing: no task, no idempotency key, and of the daily quotas only the bytes of the body.";
     let schema = Map::from_iter([("type".to_owned(), json!("boolean")), ("default".to_owned(), json!(false))]);
     query_parameter(ESTIMATE, about, &Value::Object(schema))
 }

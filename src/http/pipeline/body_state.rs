@@ -4,7 +4,6 @@ use actix_web::web::Bytes;
 
 use super::{BodyState, Call, RequestContext};
 use crate::domain::policy::Action;
-use crate::http::api::estimate;
 use crate::http::auth::account::account_of;
 use crate::http::request::body::{self, BodyLimit, JsonBody, RequestBody};
 use crate::http::request::body_chunks::BodyChunks;
@@ -31,7 +30,8 @@ impl<const ACTION: u8> Call<ACTION> {
         }?;
 
         let action = Action::ALL[usize::from(ACTION)];
-        if action.is_submission() && !estimate::is_estimate(action, self.query_string()) {
+        // Estimates too: their pictures are decoded alike.
+        if action.is_submission() {
             self.charge_bytes(self.account(), body.bytes().len())?;
         }
         Ok(body)

@@ -51,6 +51,7 @@ pub struct TaskIndexEntry {
     pub credits: Credits,
     pub kind: TaskKind,
     pub status: TaskStatus,
+    pub credit_state: EntryState,
     is_cancelled: bool,
 }
 
@@ -166,10 +167,10 @@ impl TaskIndex {
         entry.status = record.status;
         entry.is_cancelled = matches!(&record.stage, TaskStage::Failed { failure } if failure.is_cancellation());
         entry.ended_at = if record.is_terminal() { record.updated_at } else { NOT_ENDED };
-        let credits = entry.credits;
-        let status = entry.status;
+        entry.credit_state = EntryState::from_record(record);
+        let (credits, state) = (entry.credits, entry.credit_state);
         if let Some(owner_tasks) = self.by_owner.get_mut(&record.submission.owner) {
-            owner_tasks.ledger.settle(credits, status);
+            owner_tasks.ledger.settle(credits, state);
         }
     }
 
@@ -194,6 +195,7 @@ impl TaskIndex {
             credits: submission.work.credits(),
             kind: submission.work.kind(),
             status: record.status,
+            credit_state: EntryState::from_record(record),
             is_cancelled: false,
         };
         owner_tasks.ledger.hold(entry.credits);
@@ -409,7 +411,7 @@ impl TaskIndex {
                 if let Some(owner_tasks) = owner.and_then(|owner| self.by_owner.get_mut(owner)) {
                     owner_tasks.indices.push(u32::try_from(index).unwrap_or(u32::MAX));
                     owner_tasks.ledger.hold(task.credits);
-                    owner_tasks.ledger.settle(task.credits, task.status);
+                    owner_tasks.ledger.settle(task.credits, task.credit_state);
                 }
             }
             self.blocks.push(Arc::new(block));

@@ -17,6 +17,12 @@ use crate::vendors::music::{MusicStreamError, MusicVendor, VendorMusicStream};
 
 pub use mediary_music::bed;
 
+/// Returns the length of the music that the engine makes of a job, in seconds, rounded up.
+#[must_use]
+pub fn seconds_of(work: &MusicWork) -> u16 {
+    mediary_music::seconds_of(work.prompt.as_str(), work.seconds.map(MusicSeconds::get))
+}
+
 /// Sound encoding: Opus packets in Ogg pages (RFC 7845).
 pub const ENCODING: &str = "ogg_opus";
 /// Left and right.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use mediary::environment::Environment;
 use reqwest::Method;
 use serde_json::json;
 
@@ -26,6 +27,47 @@ async fn a_disconnect_stops_the_work_and_is_recorded() {
     let task = wait_for_end(&app, &user, &task).await;
     assert_eq!((&task["state"], &task["error"]["code"]), (&json!("failed"), &json!("client_gone")));
     assert_eq!(states(&task), ["created", "processing", "failed"]);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_stream_that_its_client_ends_stays_charged() {
+    // Given music for 5 credits and 2 for each second
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("prices.toml");
+    let prices =
+        include_str!("../../../data/pricing.toml").replace("task = 0", "task = 5").replace("second = 0", "second = 2");
+    std::fs::write(&file, prices).expect("written");
+    let app = TestApp::start_with(|settings| settings.video.pricing = Some(file.clone()), Environment::system()).await;
+    let user = app.user("listener").await;
+    let budget = format!("/admin/budgets/user/{}", user.id);
+    app.put_as(app.admin_token(), &budget, json!({"credits": 2000, "period": "total"})).await.expect(200);
+
+    // When the client of one piece, whose prompt names its length, disconnects, and another piece is cancelled
+    let six_minutes = [("prompt", "six minutes of jazz")];
+    for ends_by_disconnect in [true, false] {
+        let mut listener = MusicListener::request(&app, &user, &six_minutes).await;
+        assert!(listener.line().await.is_some());
+        let task = listener.task.clone();
+        if ends_by_disconnect {
+            drop(listener);
+        } else {
+            app.post_as(&user.token, &format!("/tasks/{task}/cancel"), json!({})).await.expect(200);
+        }
+        assert_eq!(wait_for_end(&app, &user, &task).await["state"], "failed");
+    }
+
+    // Then both are charged for all six minutes
+    let credits = app.get_as(&user.token, "/users/credits").await.expect(200).json();
+    assert_eq!(json!(["held", "charged", "refunded"].map(|name| credits[name].clone())), json!([0, 1450, 0]));
+    let used = app.get_as(app.admin_token(), &budget).await.expect(200).json();
+    assert_eq!((&used["held"], &used["spent"]), (&json!(0), &json!(1450)));
+    let usage = app.get_as(&user.token, "/usage").await.expect(200).json()["total"].clone();
+    assert_eq!((&usage["charged"], &usage["failed"], &usage["cancelled"]), (&json!(1450), &json!(1), &json!(1)));
+
+    // And a third piece does not fit into the budget
+    let request = app.request(Method::POST, GENERATE).bearer_auth(&user.token);
+    app.send(form(request, &six_minutes)).await.expect(402);
     app.stop().await;
 }
 

@@ -56,7 +56,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("minijinja", &["vendors/profile", "vendors/profile_vendor"]),
     ("sled", &["events/sled_log.rs", "events/sled_log"]),
     ("mediary_journal", &["events", "data_dir.rs", "disk_space.rs"]),
-    ("quick_cache", &["projections/node/cache.rs", "pii"]),
+    ("quick_cache", &["projections/node/cache.rs", "pii", "http/prompt_reports.rs"]),
     ("rand", &["environment"]),
     ("ring", &["oidc"]),
     ("zip", &["media/archive/check.rs"]),

@@ -50,6 +50,13 @@ pub fn compose(prompt: &str, seconds: Option<u16>) -> Piece {
     }
 }
 
+/// Returns the length of the piece that [`compose`] makes of these arguments, in seconds, rounded up.
+#[must_use]
+pub fn seconds_of(prompt: &str, seconds: Option<u16>) -> u16 {
+    let plan = PiecePlan::from_brief(&prompt::parse(prompt), seconds);
+    plan.clock.frames.div_ceil(RATE) as u16
+}
+
 fn score(brief: &Brief, plan: PiecePlan, players: &[Player]) -> Score {
     let clock = plan.clock;
     let phrases = form::phrases(&Shape {

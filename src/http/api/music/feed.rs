@@ -34,9 +34,6 @@ use crate::projections::ReadModels;
 /// Maximum time without data; then a blank line is sent (contract 7).
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Failure code of streams whose client disconnected.
-pub const CLIENT_DISCONNECTED: &str = "client_gone";
-
 /// Recorder of the outcome of a stream. Dropping it before the end records a failure.
 pub struct MusicOutcomeRecorder {
     dispatch: Dispatch,
@@ -96,7 +93,8 @@ impl Drop for MusicOutcomeRecorder {
         let Some(command_context) = self.command_context().filter(|_| !self.ended) else { return };
         let dispatch = self.dispatch.clone();
         let task = self.task;
-        let failure = TaskFailure::new(CLIENT_DISCONNECTED, "the client disconnected before the end of the music");
+        let failure =
+            TaskFailure::new(TaskFailure::CLIENT_DISCONNECTED, "the client disconnected before the end of the music");
         // Without a runtime the service is stopping, and the next start ends the task.
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {

@@ -10,7 +10,8 @@ use crate::actors::task_progress::{TaskBlocker, TaskProgress};
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::task::{PromptReport, TaskRecord, TaskStage, TaskStatus, TaskVendor};
 use crate::domain::value::Timestamp;
-use crate::http::server::{PromptReports, Services};
+use crate::http::prompt_reports::PromptReports;
+use crate::http::server::Services;
 use crate::projections::ReadModels;
 use crate::projections::task::{FailureView, TaskAt, cover_url, result_urls};
 

@@ -4,7 +4,7 @@
 
 use super::{NOT_ENDED, TaskIndexEntry};
 use crate::domain::ids::TaskId;
-use crate::domain::task::{TaskKind, TaskStatus};
+use crate::domain::task::{TaskKind, TaskRecord, TaskStatus};
 use crate::domain::value::{Timestamp, named_values};
 use crate::domain::video::Credits;
 
@@ -13,9 +13,9 @@ use crate::domain::video::Credits;
 pub struct Ledger {
     /// Credits of unfinished tasks.
     pub held: u64,
-    /// Credits of completed tasks.
+    /// Credits of completed tasks, and of streams that their client ended.
     pub charged: u64,
-    /// Credits of failed and cancelled tasks.
+    /// Credits of other failed and cancelled tasks.
     pub refunded: u64,
 }
 
@@ -43,17 +43,18 @@ pub struct LedgerEntry {
 impl TaskIndexEntry {
     /// Returns the credits that the task holds or was charged; none if they were refunded.
     pub(super) fn spent(&self) -> u64 {
-        if EntryState::from_status(self.status) == EntryState::Refunded { 0 } else { u64::from(self.credits) }
+        if self.credit_state == EntryState::Refunded { 0 } else { u64::from(self.credits) }
     }
 }
 
 impl EntryState {
-    /// Returns the state of the credits of a task with this status.
+    /// Returns the state of the credits of a task.
     #[must_use]
-    pub const fn from_status(status: TaskStatus) -> Self {
-        match status {
+    pub fn from_record(task: &TaskRecord) -> Self {
+        match task.status {
             TaskStatus::Created | TaskStatus::Queueing | TaskStatus::InProgress => Self::Held,
             TaskStatus::Completed => Self::Charged,
+            TaskStatus::Failed if task.is_charged_although_failed() => Self::Charged,
             TaskStatus::Failed => Self::Refunded,
         }
     }
@@ -63,11 +64,11 @@ impl LedgerEntry {
     /// Returns the entry of a task; `None` if it costs nothing.
     pub(super) fn from_task(task: &TaskIndexEntry) -> Option<Self> {
         let settled_at = (task.ended_at != NOT_ENDED).then_some(task.ended_at);
-        (task.credits > 0).then(|| Self {
+        (task.credits > 0).then_some(Self {
             task: task.id,
             kind: task.kind,
             credits: task.credits,
-            state: EntryState::from_status(task.status),
+            state: task.credit_state,
             held_at: task.created_at,
             settled_at,
         })
@@ -79,10 +80,10 @@ impl Ledger {
         self.held += u64::from(credits);
     }
 
-    /// Moves the credits of a task according to its new status. A task ends only once, so its credits move only once.
-    pub(super) fn settle(&mut self, credits: Credits, status: TaskStatus) {
+    /// Moves the credits of a task to their new state. A task ends only once, so its credits move only once.
+    pub(super) fn settle(&mut self, credits: Credits, state: EntryState) {
         let credits = u64::from(credits);
-        let total = match EntryState::from_status(status) {
+        let total = match state {
             EntryState::Held => return,
             EntryState::Charged => &mut self.charged,
             EntryState::Refunded => &mut self.refunded,

@@ -73,9 +73,9 @@ pub struct UsageCounts {
     pub cancelled: u64,
     /// Credits of unfinished tasks.
     pub held: u64,
-    /// Credits of completed tasks.
+    /// Credits of completed tasks, and of streams that their client ended.
     pub charged: u64,
-    /// Credits of failed and cancelled tasks.
+    /// Credits of other failed and cancelled tasks.
     pub refunded: u64,
     /// Cost at the vendors, in thousandths.
     pub cost_thousandths: u64,
@@ -190,7 +190,7 @@ impl UsageCounts {
             TaskStatus::Created | TaskStatus::Queueing | TaskStatus::InProgress => {}
         }
 
-        let credits = match EntryState::from_status(task.entry.status) {
+        let credits = match task.entry.credit_state {
             EntryState::Held => &mut self.held,
             EntryState::Charged => &mut self.charged,
             EntryState::Refunded => &mut self.refunded,

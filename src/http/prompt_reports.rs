@@ -1,0 +1,63 @@
+//! Reports of what the built-in engine makes of prompts.
+
+use std::sync::Arc;
+
+use quick_cache::sync::Cache;
+
+use crate::domain::ids::TaskId;
+use crate::domain::task::{Gateway, PromptReport, Submission, TaskRecord, TaskWork};
+
+/// Number of reports that are kept.
+const RECENT_MAX: usize = 1000;
+
+/// Reports on prompts. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct PromptReports {
+    /// Media that only the built-in engine serves.
+    built_in: Vec<Gateway>,
+    /// Returns the report on a task.
+    of_work: fn(&TaskWork) -> Option<PromptReport>,
+    /// Returns the report on the prompt of a video from text alone, which must understand a word. `None`: any prompt is
+    /// accepted.
+    pub of_strict_video: Option<fn(&str) -> PromptReport>,
+    /// Reports on the tasks that were read last: long prompts take some milliseconds.
+    recent: Arc<Cache<TaskId, Option<PromptReport>>>,
+}
+
+impl PromptReports {
+    /// Creates the reports on the work of the built-in engine.
+    #[must_use]
+    pub fn new(
+        built_in: Vec<Gateway>,
+        of_work: fn(&TaskWork) -> Option<PromptReport>,
+        of_strict_video: Option<fn(&str) -> PromptReport>,
+    ) -> Self {
+        Self { built_in, of_work, of_strict_video, recent: Arc::new(Cache::new(RECENT_MAX)) }
+    }
+
+    /// Returns the report on a submission; `None` if another vendor may make it.
+    #[must_use]
+    pub fn of_submission(&self, submission: &Submission) -> Option<PromptReport> {
+        if self.built_in.contains(&submission.work.gateway()) { self.of_built_in(submission) } else { None }
+    }
+
+    /// Returns the report on a task; `None` if another vendor makes it.
+    #[must_use]
+    pub fn of_task(&self, task: &TaskRecord) -> Option<PromptReport> {
+        let recorded = task.vendor.as_ref().and_then(|vendor| vendor.recorded.as_ref());
+        match recorded {
+            Some(vendor) if vendor.is_built_in() => self.of_built_in(&task.submission),
+            Some(_) => None,
+            None => self.of_submission(&task.submission),
+        }
+    }
+
+    fn of_built_in(&self, submission: &Submission) -> Option<PromptReport> {
+        if let Some(report) = self.recent.get(&submission.task) {
+            return report;
+        }
+        let report = (self.of_work)(&submission.work);
+        self.recent.insert(submission.task, report.clone());
+        report
+    }
+}
