@@ -696,10 +696,41 @@ fn a_workflow_is_looked_for_in_history_and_queue() {
     let message = json!(["execution_error", {"exception_message": "out of memory\n"}]);
     let failed = json!({"status_str": "error", "messages": [["execution_start", {}], message]});
     let JobReport::Failed(failure) = workflow_report(&[history(failed, json!({}))]) else { panic!("failed") };
-    assert_eq!(failure.message.as_str(), "the vendor failed: out of memory ");
+    assert_eq!(failure.message.as_str(), "the vendor failed: out of memory");
     let interrupted = json!({"status_str": "error", "messages": [["execution_interrupted", {}]]});
     let JobReport::Failed(failure) = workflow_report(&[history(interrupted, json!({}))]) else { panic!("failed") };
     assert_eq!(failure.message.as_str(), "the vendor failed: the workflow was interrupted");
+}
+
+#[test]
+fn a_rejected_workflow_says_what_is_wrong_with_it() {
+    // Given rejections of a server of version 0.3.64
+    let of_node = |error: Value, class: &str| {
+        let top = json!({"type": "prompt_outputs_failed_validation", "message": "Prompt outputs failed validation", "details": "", "extra_info": {}});
+        json!({"error": top, "node_errors": {"2": {"errors": [error], "dependent_outputs": ["3"], "class_type": class}}})
+    };
+    let too_large = json!({"type": "value_bigger_than_max", "message": "Value 16.0 bigger than max of 8.0", "details": "scale_by",
+        "extra_info": {"input_name": "scale_by", "input_config": ["FLOAT", {"max": 8.0}], "received_value": 16.0}});
+    let no_picture = json!({"type": "custom_validation_failed", "message": "Custom validation failed for node",
+        "details": "image - Invalid image file: a.png", "extra_info": {"input_name": "image"}});
+    let of_prompt = |kind: &str, message: &str, details: &str| json!({"error": {"type": kind, "message": message, "details": details, "extra_info": {}}, "node_errors": {}});
+    let cases = [
+        (of_node(too_large, "ImageScaleBy"), "Value 16.0 bigger than max of 8.0 (scale_by)"),
+        (of_node(no_picture, "LoadImage"), "Custom validation failed for node (image - Invalid image file: a.png)"),
+        (
+            of_prompt("invalid_prompt", "Cannot execute because node X does not exist.", "Node ID '#1'"),
+            "Cannot execute because node X does not exist. (Node ID '#1')",
+        ),
+        (of_prompt("prompt_no_outputs", "Prompt has no outputs", ""), "Prompt has no outputs"),
+        (json!({"error": "no prompt", "node_errors": []}), "no prompt"),
+    ];
+
+    // Then their reason is passed on
+    let profile = Profile::load("comfyui", None).unwrap();
+    for (body, reason) in cases {
+        let error = profile.submission_error(&VendorAnswer::new(400, body.to_string().into()));
+        assert_eq!(error.to_string(), format!("the vendor rejected the job (status 400: {reason})"));
+    }
 }
 
 #[test]

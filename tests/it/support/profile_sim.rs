@@ -299,7 +299,12 @@ pub const PROTOCOLS: [SimProtocol; 11] = [
             _ => RequestPhase::Other,
         },
         reply: comfyui,
-        error: |_| json!({"error": {"type": "invalid_prompt", "message": "as the test wants", "details": "", "extra_info": {}}, "node_errors": {}}),
+        error: |_| {
+            let error = json!({"type": "prompt_outputs_failed_validation", "message": "Prompt outputs failed validation", "details": "", "extra_info": {}});
+            let node = json!({"type": "value_not_in_list", "message": "as the test wants", "details": "image", "extra_info": {"input_name": "image"}});
+            let nodes = json!({"1": {"errors": [node], "dependent_outputs": ["3"], "class_type": "LoadImage"}});
+            json!({"error": error, "node_errors": nodes})
+        },
     },
     SimProtocol {
         profile: "a1111",
@@ -532,7 +537,11 @@ fn data_task(world: &mut SimWorld, request: &Received, phase: RequestPhase) -> S
 
 fn comfyui(world: &mut SimWorld, request: &Received, phase: RequestPhase) -> ScriptedReply {
     match phase {
-        RequestPhase::Upload => ScriptedReply::json(200, &json!({"name": "in.png", "subfolder": "", "type": "input"})),
+        RequestPhase::Upload => {
+            let form = String::from_utf8_lossy(&request.body);
+            let name = form.split("filename=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a file name");
+            ScriptedReply::json(200, &json!({"name": name, "subfolder": "", "type": "input"}))
+        }
         RequestPhase::Submission => {
             let id = request.json()["prompt_id"].as_str().expect("our id").to_owned();
             world.start_job(&id);
@@ -541,29 +550,36 @@ fn comfyui(world: &mut SimWorld, request: &Received, phase: RequestPhase) -> Scr
         RequestPhase::Download => ScriptedReply::png(world.picture()),
         RequestPhase::Poll => {
             let id = last_segment(&request.path);
-            let image = json!({"filename": "a_00001_.png", "subfolder": "mediary", "type": "output"});
+            let started = json!(["execution_start", {"prompt_id": id, "timestamp": 1_795_662_167_962_u64}]);
+            let cached =
+                json!(["execution_cached", {"nodes": [], "prompt_id": id, "timestamp": 1_795_662_167_964_u64}]);
+            let success = json!(["execution_success", {"prompt_id": id, "timestamp": 1_795_662_168_009_u64}]);
+            let done = json!({"status_str": "success", "completed": true, "messages": [started, cached, success]});
+            let image = json!({"filename": format!("{id}_00001_.png"), "subfolder": "mediary", "type": "output"});
             let (status, outputs) = match world.poll(id) {
                 SimJobState::Unknown | SimJobState::Running => return ScriptedReply::json(200, &json!({})),
                 SimJobState::Ended(SimJobEnd::Failed) => {
-                    let error = json!(["execution_error", {"prompt_id": id, "exception_message": "out of memory\n"}]);
-                    (json!({"status_str": "error", "completed": false, "messages": [error]}), json!({}))
+                    let error = json!(["execution_error", {"prompt_id": id, "node_id": "2", "node_type": "ImageScaleBy", "executed": ["1"],
+                        "exception_message": "out of memory\n", "exception_type": "RuntimeError", "traceback": []}]);
+                    (
+                        json!({"status_str": "error", "completed": false, "messages": [started, cached, error]}),
+                        json!({}),
+                    )
                 }
-                SimJobState::Ended(SimJobEnd::Nothing) => {
-                    (json!({"status_str": "success", "completed": true, "messages": []}), json!({}))
-                }
-                SimJobState::Ended(_) => {
-                    let status = json!({"status_str": "success", "completed": true, "messages": []});
-                    (status, json!({"3": {"images": [image]}}))
-                }
+                SimJobState::Ended(SimJobEnd::Nothing) => (done, json!({})),
+                SimJobState::Ended(_) => (done, json!({"3": {"images": [image]}})),
             };
-            ScriptedReply::json(200, &json!({id: {"prompt": [], "outputs": outputs, "status": status, "meta": {}}}))
+            let prompt = json!([4, id, {}, {}, ["3"]]);
+            ScriptedReply::json(200, &json!({id: {"prompt": prompt, "outputs": outputs, "status": status, "meta": {}}}))
         }
         RequestPhase::Other if request.path == "/system_stats" => {
             ScriptedReply::json(200, &json!({"system": {"os": "posix", "comfyui_version": "0.3.64"}, "devices": []}))
         }
         RequestPhase::Other if request.path == "/queue" => {
-            let known = world.end != SimJobEnd::Forgotten;
-            let running: Vec<_> = world.jobs.keys().filter(|_| known).map(|id| json!([4, id, {}, {}, ["3"]])).collect();
+            // A job is either in the queue or in the history.
+            let is_queued = |polls: u32| world.end != SimJobEnd::Forgotten && polls <= world.polls;
+            let queued = world.jobs.iter().filter(|(_, polls)| is_queued(**polls));
+            let running: Vec<_> = queued.map(|(id, _)| json!([4, id, {}, {}, ["3"]])).collect();
             ScriptedReply::json(200, &json!({"queue_running": running, "queue_pending": []}))
         }
         _ => not_found(),
