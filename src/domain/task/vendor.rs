@@ -97,11 +97,20 @@ impl fmt::Display for VendorPrice {
 pub struct TaskVendor {
     /// `None` in logs that were begun before vendors were recorded; it is then the first vendor of the gateway.
     pub recorded: Option<RecordedVendor>,
-    /// Id of the job, once the vendor accepted it.
+    /// Id of the job, once the vendor accepted it: `<family of the job>:<id>`, or the id alone.
     pub reference: Option<VendorReference>,
     /// `true` if an earlier submission to this vendor has an unknown outcome, so that it may have a job even if the
     /// last submission did not arrive.
     pub(super) is_in_doubt: bool,
+}
+
+impl TaskVendor {
+    /// Returns the id by which the vendor knows the job, once it has accepted it.
+    #[must_use]
+    pub fn job_id(&self) -> Option<&str> {
+        let reference = self.reference.as_ref()?.as_str();
+        Some(reference.split_once(':').map_or(reference, |(_, id)| id))
+    }
 }
 
 #[cfg(test)]
@@ -125,6 +134,16 @@ mod tests {
         for text in ["0", "2", "0.035", "1.5", "12.34", "1000000"] {
             let price = VendorPrice::parse(text).unwrap();
             assert_eq!((price.to_string(), price.to_f64().to_string()), (text.to_owned(), text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_job_is_shown_by_the_id_that_its_vendor_knows() {
+        let cases = [("image-upscaler:3f2c", "3f2c"), ("3f2c", "3f2c"), ("task:a:b", "a:b"), (":a:b", "a:b")];
+        for (reference, id) in cases {
+            let reference = Some(VendorReference::from_recorded(reference.to_owned()));
+            let vendor = TaskVendor { recorded: None, reference, is_in_doubt: false };
+            assert_eq!(vendor.job_id(), Some(id));
         }
     }
 }

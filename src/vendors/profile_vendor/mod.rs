@@ -508,8 +508,10 @@ impl Vendor for ProfileVendor {
     }
 }
 
+/// Returns `<family>:<id>`, from which [`TaskVendor::job_id`](crate::domain::task::TaskVendor::job_id) gets the id.
 fn vendor_reference(family: &str, id: &str) -> VendorReference {
-    Text::from_recorded(if family.is_empty() { id.to_owned() } else { format!("{family}:{id}") })
+    let is_bare = family.is_empty() && !id.contains(':');
+    Text::from_recorded(if is_bare { id.to_owned() } else { format!("{family}:{id}") })
 }
 
 /// Returns the size of the input pictures.

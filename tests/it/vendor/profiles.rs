@@ -157,6 +157,10 @@ async fn comfyui_runs_a_workflow_under_the_id_of_the_task() {
     assert_eq!(submissions[0].json()["prompt_id"], task);
     assert!(submissions[0].json()["prompt"].to_string().contains("input.png"));
     assert!(vendor.requests("GET", "/view?")[0].path.contains("filename=out.png"));
+
+    // And the task shows the id that the server knows
+    let shown = app.get_as(&user.token, &format!("/tasks/{task}")).await.expect(200).json();
+    assert_eq!(shown["vendor"]["reference"], task);
     app.stop().await;
 }
 

@@ -96,12 +96,12 @@ struct TaskVendorView {
 impl TaskVendorView {
     fn new(vendor: &TaskVendor) -> Option<Self> {
         let recorded = vendor.recorded.as_ref()?;
-        let reference = vendor.reference.as_ref();
+        let id = vendor.job_id();
         Some(Self {
             name: recorded.name.to_string(),
             profile: recorded.profile.to_string(),
-            reference: reference.map(ToString::to_string),
-            cost: reference.map(|_| recorded.price.to_f64()),
+            reference: id.map(str::to_owned),
+            cost: id.map(|_| recorded.price.to_f64()),
         })
     }
 }
