@@ -74,7 +74,7 @@ impl<'a> Detailer<'a> {
             lanczos: Enlarger::new(Kernel::Lanczos, factor),
             linear: Enlarger::new(Kernel::Linear, factor),
             flow: EdgeFlow::from_luma(&source.luma, noise),
-            model: textured.then(|| Model::from_luma(&source.luma, noise)),
+            model: textured.then(|| Model::from_planes(source, noise)),
         }
     }
 
@@ -183,14 +183,15 @@ impl<'a> Detailer<'a> {
         let directions = directions.only_where(&strength, part);
         let texture = directions.follow(&directions.follow(&texture));
 
-        self.blend_texture(luma, &texture, part, &self.linear.rows(&model.strength, target_region));
+        let fields = [&model.strength, &model.brightest].map(|field| self.linear.rows(field, target_region));
+        self.blend_texture(luma, &texture, part, &fields);
     }
 
-    /// Adds texture, scaled by `strengths`, to a part of the luma. `part` is in source pixels and may extend beyond the
-    /// luma.
-    fn blend_texture(&self, luma: &mut Plane, texture: &Plane, part: Region, strengths: &EnlargedPlane) {
+    /// Adds texture to a part of the luma. `fields` are the strength and the brightest channel above the luma. `part` is
+    /// in source pixels and may extend beyond the luma.
+    fn blend_texture(&self, luma: &mut Plane, texture: &Plane, part: Region, fields: &[EnlargedPlane; 2]) {
         let factor = self.factor() as isize;
-        let mut strength = vec![0.0; texture.width()];
+        let [mut strength, mut brightest] = [0; 2].map(|_| vec![0.0; texture.width()]);
 
         let left = part.left * factor;
         let top = part.top * factor;
@@ -199,12 +200,11 @@ impl<'a> Detailer<'a> {
 
         for (y, texture) in texture.rows().enumerate() {
             let Some(target) = usize::try_from(top + y as isize).ok().filter(|y| *y < luma.height()) else { continue };
-            strengths.fill(y, &mut strength);
+            fields[0].fill(y, &mut strength);
+            fields[1].fill(y, &mut brightest);
 
-            let row = luma.row_mut(target)[after..].iter_mut();
-            for ((value, strength), texture) in row.zip(&strength[before..]).zip(&texture[before..]) {
-                *value += strength * texture;
-            }
+            let row = &mut luma.row_mut(target)[after..];
+            add_within_range(row, &texture[before..], &strength[before..], &brightest[before..]);
         }
     }
 
@@ -259,6 +259,22 @@ fn steepen(row: &mut [f32], low: &[f32], high: &[f32], amount: f32, floor: f32) 
         let position = ((*value - low) / (range + 1e-6)).clamp(0.0, 1.0);
         let steeper = position * position * (3.0 - 2.0 * position);
         *value += amount * range * (steeper - position) * (range * range / (range * range + floor));
+    }
+}
+
+/// Maximum share of the distance to black or white that texture may cover.
+const TEXTURE_ROOM: f32 = 0.6;
+
+/// Adds texture, softly limited so that neither black nor white is reached: clipped texture looks burnt.
+#[multiversion(targets("x86_64+avx2"))]
+fn add_within_range(row: &mut [f32], texture: &[f32], strength: &[f32], brightest: &[f32]) {
+    let fields = texture.iter().zip(strength).zip(brightest);
+    for (value, ((texture, strength), brightest)) in row.iter_mut().zip(fields) {
+        let change = strength * texture;
+        let room = if change > 0.0 { 1.0 - brightest - *value } else { *value };
+        let limit = TEXTURE_ROOM * room.max(0.0) + 1e-4;
+        let excess = change / limit;
+        *value += change / (1.0 + excess * excess).sqrt();
     }
 }
 

@@ -107,7 +107,8 @@ fn blocks(luma: &Plane) -> Vec<Block> {
 
 /// Returns the difference of two Laplacians, which is zero for slopes and for edges and lines along an axis (Immerkaer,
 /// "Fast noise variance estimation"), scaled to keep the standard deviation of white noise.
-fn crookedness(luma: &Plane) -> Plane {
+#[must_use]
+pub fn crookedness(luma: &Plane) -> Plane {
     let bottom = luma.height() - 1;
     let mut row = vec![0.0; luma.width() + 2];
     let mut bent = vec![0.0; luma.width() + 2];

@@ -1,8 +1,8 @@
 //! Synthesized texture, random and from the picture itself, as strong as the texture around it.
 
-use std::ops::Range;
-
+use crate::colour::{Planes, to_rgb};
 use crate::filters::{box_blur, finer_than, smooth};
+use crate::grade::crookedness;
 use crate::noise;
 use crate::plane::{Plane, Region, copy_clamped};
 
@@ -11,6 +11,8 @@ use crate::plane::{Plane, Region, copy_clamped};
 pub struct Model {
     /// Maximum strength of synthesized texture in luma.
     pub strength: Plane,
+    /// Difference between the brightest channel and the luma. Bright colours clip before the luma does.
+    pub brightest: Plane,
     /// Finest band of the source relative to its environment: about one where there is texture.
     band: Plane,
 }
@@ -18,17 +20,30 @@ pub struct Model {
 impl Model {
     /// Analyses a source with the given noise.
     #[must_use]
-    pub fn from_luma(luma: &Plane, noise: f32) -> Self {
+    pub fn from_planes(planes: &Planes, noise: f32) -> Self {
+        let luma = &planes.luma;
         let mut activity = finer_than(luma, 1);
         activity.values_mut().iter_mut().for_each(|value| *value = value.abs());
         let activity = box_blur(&activity, 1);
 
+        // The features of a small face are as active as fur, but smooth: they have less crookedness.
+        let mut crooked = crookedness(luma);
+        crooked.values_mut().iter_mut().for_each(|value| *value = value.abs());
+        let mut texture = box_blur(&crooked, 1);
+        texture.combine(&activity, |crooked, activity| {
+            let rough = (2.4 * crooked - 0.2 * activity).max(0.0).min(activity);
+            activity + SMOOTH_LOSS * (rough - activity)
+        });
+
         // Texture extends to all sides; beside an edge or a line one side has less.
-        let mut strength = least_around(&least_around(&activity, 3), 6);
+        let mut strength = least_around(&least_around(&texture, 3), 6);
         strength
             .values_mut()
             .iter_mut()
             .for_each(|value| *value = (2.0 * *value - 1.5 * noise - 0.003).clamp(0.0, 0.06));
+
+        let mut brightest = planes.red.clone();
+        brightest.combine(&planes.blue, |red, blue| to_rgb([0.0, blue, red]).into_iter().fold(0.0, f32::max));
 
         // The very finest scale is left out: it is mostly noise, whose repetition would form a dot pattern.
         let mut band = finer_than(&box_blur(luma, 1), 2);
@@ -37,7 +52,7 @@ impl Model {
             relative / (1.0 + relative * relative)
         });
 
-        Self { strength: smooth(&strength, 2), band }
+        Self { strength: smooth(&strength, 2), brightest, band }
     }
 
     /// Returns the texture of a part of the enlargement by `factor`: the sum of random texture and of the picture's
@@ -55,6 +70,9 @@ impl Model {
         texture
     }
 }
+
+/// Reduction of the strength where the activity is smooth.
+const SMOOTH_LOSS: f32 = 0.55;
 
 /// Returns the minimum of a sample and of those at `distance` to each of the four sides.
 fn least_around(plane: &Plane, distance: usize) -> Plane {
@@ -78,74 +96,95 @@ fn least_around(plane: &Plane, distance: usize) -> Plane {
 
 /// Side in pixels of the patches in which the band is repeated; they overlap by half.
 const PATCH: usize = 16;
-/// Maximum random offset of a patch in source pixels.
+/// Distance in pixels between the centres of neighbouring patches.
+const STEP: usize = PATCH / 2;
+/// Maximum random offset of a patch in source pixels, per axis.
 const PATCH_SHIFT: u32 = 6;
-
-/// Columns of the result covered by the same two patches.
-struct Run {
-    columns: Range<usize>,
-    /// Source columns, in both patches, of the first column.
-    sources: [isize; 2],
-}
 
 /// Adds the band of the source unscaled, patch by patch near the corresponding position, which continues the texture
 /// below the scale of the source.
+///
+/// Every patch has an offset of its own in both directions. Offsets shared by whole rows and columns of patches would
+/// line up their seams to a grid.
 fn add_band(band: &Plane, region: Region, factor: usize, seed: u32, amount: f32, target: &mut Plane) {
-    let columns: Vec<_> = (region.left..).take(region.width).map(|x| patches(x, factor, seed)).collect();
-    let weights: [Vec<f32>; 2] =
-        [0, 1].map(|side| columns.iter().map(|weights_pair| amount * weights_pair[side].1).collect());
+    let cells =
+        (region.left.div_euclid(STEP as isize))..=((region.left + region.width as isize - 1).div_euclid(STEP as isize));
+    let weights = weights();
 
-    let runs = runs(region, &columns);
-    let first = runs.iter().flat_map(|run| run.sources).min().unwrap_or_default();
-    let last = runs.iter().flat_map(|run| run.sources.map(|at| at + run.columns.len() as isize)).max().unwrap_or(first);
-    let sources: Vec<usize> = (first..last).map(|x| mirrored(x, band.width())).collect();
+    let mut patches = Vec::new();
+    let mut loaded = None;
 
-    let mut line = vec![0.0; sources.len()];
-
-    for (y, row) in target.rows_mut().enumerate() {
-        let rows = patches(region.top + y as isize, factor, !seed);
-        let [upper, lower] = rows.map(|(at, weight)| (band.row(mirrored(at, band.height())), weight));
-
-        for (value, x) in line.iter_mut().zip(&sources) {
-            *value = upper.1 * upper.0[*x] + lower.1 * lower.0[*x];
+    for (y, row) in (region.top..).zip(target.rows_mut()) {
+        let cell_row = y.div_euclid(STEP as isize);
+        if loaded != Some(cell_row) {
+            let between = |rows: isize| {
+                (*cells.start() - 1..=*cells.end()).map(move |column| Patch::new([column, rows], factor, seed))
+            };
+            patches = between(cell_row - 1).zip(between(cell_row)).collect::<Vec<_>>();
+            loaded = Some(cell_row);
         }
 
-        for Run { columns, sources } in &runs {
-            let [left, right] = sources.map(|at| &line[(at - first) as usize..][..columns.len()]);
-            let [left_weight, right_weight] = weights.each_ref().map(|weights| &weights[columns.clone()]);
-            let sides = left.iter().zip(left_weight).zip(right.iter().zip(right_weight));
-            for (value, ((left, left_weight), (right, right_weight))) in row[columns.clone()].iter_mut().zip(sides) {
-                *value += left * left_weight + right * right_weight;
+        let [upper, lower] = weights[y.rem_euclid(STEP as isize) as usize].map(|weight| amount * weight);
+
+        for (cell, pairs) in cells.clone().zip(patches.windows(2)) {
+            let [(upper_left, lower_left), (upper_right, lower_right)] = pairs else { continue };
+            let start = (cell * STEP as isize).max(region.left);
+            let end = ((cell + 1) * STEP as isize).min(region.left + region.width as isize);
+            let columns = (start - region.left) as usize..(end - region.left) as usize;
+            let weights = &weights[(start - cell * STEP as isize) as usize..];
+
+            let [mut a, mut b, mut c, mut d] = [[0.0; STEP]; 4];
+            for (patch, samples) in
+                [(upper_left, &mut a), (upper_right, &mut b), (lower_left, &mut c), (lower_right, &mut d)]
+            {
+                patch.read(band, [start, y], &mut samples[..columns.len()]);
+            }
+
+            for (at, value) in row[columns].iter_mut().enumerate() {
+                let [left, right] = weights[at];
+                *value += upper * (left * a[at] + right * b[at]) + lower * (left * c[at] + right * d[at]);
             }
         }
     }
 }
 
-/// Groups the columns of a region by their patches.
-fn runs(region: Region, columns: &[[(isize, f32); 2]]) -> Vec<Run> {
-    let mut runs = Vec::new();
-    let mut start = 0;
-    while start < region.width {
-        let x = region.left + start as isize;
-        let end = (start + PATCH / 2 - x.rem_euclid((PATCH / 2) as isize) as usize).min(region.width);
-        runs.push(Run { columns: start..end, sources: columns[start].map(|(at, _)| at) });
-        start = end;
-    }
-    runs
+/// Returns the weights, for every position in a cell, of the two patches that overlap there. Their squares add up to
+/// one, which keeps the strength constant.
+fn weights() -> [[f32; 2]; STEP] {
+    std::array::from_fn(|at| {
+        let along = (at as f32 + 0.5) / STEP as f32 * std::f32::consts::FRAC_PI_2;
+        [along.cos(), along.sin()]
+    })
 }
 
-/// Returns the source coordinates in the two patches that overlap at a coordinate of the result, with their weights.
-/// The squares of the weights add up to one, which keeps the strength constant. Random offsets keep neighbouring
-/// patches from showing the same detail.
-fn patches(at: isize, factor: usize, seed: u32) -> [(isize, f32); 2] {
-    let step = (PATCH / 2) as isize;
-    let first = at.div_euclid(step) - 1;
-    let along = (at.rem_euclid(step) as f32 + 0.5) / step as f32 * std::f32::consts::FRAC_PI_2;
-    [(first, along.cos()), (first + 1, along.sin())].map(|(patch, weight)| {
-        let centre = (patch + 1) * step;
-        let shift = (noise::scramble(patch as u32, 0, seed) % (2 * PATCH_SHIFT + 1)) as isize - PATCH_SHIFT as isize;
-        (centre.div_euclid(factor as isize) + shift + at - centre, weight)
-    })
+/// Displacement of a patch from the result to the source.
+#[derive(Debug, Clone, Copy)]
+struct Patch {
+    across: isize,
+    down: isize,
+}
+
+impl Patch {
+    /// Returns the patch at a grid position. Random offsets keep neighbouring patches from showing the same detail.
+    fn new(at: [isize; 2], factor: usize, seed: u32) -> Self {
+        let hash = noise::scramble(at[0] as u32, at[1] as u32, seed);
+        let [across, down] = [(at[0], hash & 0xFFFF), (at[1], hash >> 16)].map(|(patch, random)| {
+            let centre = (patch + 1) * STEP as isize;
+            let shift = (random % (2 * PATCH_SHIFT + 1)) as isize - PATCH_SHIFT as isize;
+            centre.div_euclid(factor as isize) + shift - centre
+        });
+        Self { across, down }
+    }
+
+    /// Reads samples from position `[x, y]` of the result on.
+    fn read(self, band: &Plane, [x, y]: [isize; 2], samples: &mut [f32]) {
+        let row = band.row(mirrored(y + self.down, band.height()));
+        let first = x + self.across;
+        match usize::try_from(first).ok().and_then(|first| row.get(first..first + samples.len())) {
+            Some(part) => samples.copy_from_slice(part),
+            None => (first..).zip(samples).for_each(|(x, sample)| *sample = row[mirrored(x, row.len())]),
+        }
+    }
 }
 
 /// Reflects a coordinate at the borders of `0..length`.
@@ -162,5 +201,58 @@ mod tests {
     #[test]
     fn mirrored_indices_stay_in_range() {
         assert_eq!([-2, -1, 0, 1, 2, 3, 4, 5, 6].map(|at| mirrored(at, 3)), [1, 0, 0, 1, 2, 2, 1, 0, 0]);
+    }
+
+    /// Relative deviation of the energy of rows and columns, at least. Texture without a grid has about the same energy
+    /// everywhere.
+    fn lattice(texture: &Plane) -> f32 {
+        let count = texture.width() as f32;
+        let [rows, columns]: [Vec<f32>; 2] = [
+            texture.rows().map(|row| row.iter().map(|value| value * value).sum()).collect(),
+            (0..texture.width()).map(|x| texture.rows().map(|row| row[x] * row[x]).sum()).collect(),
+        ];
+        let spread = |energies: &[f32]| {
+            let mean = energies.iter().sum::<f32>() / count;
+            (energies.iter().map(|energy| (energy - mean).powi(2)).sum::<f32>() / count).sqrt() / mean
+        };
+        spread(&rows).min(spread(&columns))
+    }
+
+    #[test]
+    fn repeated_detail_forms_no_grid() {
+        // Given fur: a few bright hairs on even ground
+        let luma = Plane::from_fn(96, 96, |x, y| {
+            let is_hair = noise::scramble(x as u32, y as u32, 3).is_multiple_of(24);
+            if is_hair { 0.6 } else { 0.4 }
+        });
+        let planes = Planes { luma, ..Planes::new(96, 96) };
+        let model = Model::from_planes(&planes, 0.0);
+
+        let region = Region { left: 64, top: 64, width: 256, height: 256 };
+        let texture = model.texture(region, 4, [0.0, 1.0], 5);
+
+        assert!(lattice(&texture) < 0.12, "{}", lattice(&texture));
+    }
+
+    #[test]
+    fn smooth_features_are_no_texture() {
+        // Given soft spots as active as the rough ground beside them
+        let ground = noise::white(Region { left: 0, top: 0, width: 128, height: 64 }, 1);
+        let ground = box_blur(&finer_than(&ground, 2), 1);
+        let luma = Plane::from_fn(128, 64, |x, y| {
+            let spots = 0.07 * ((0.7 * x as f32).sin() + (0.7 * y as f32).sin());
+            0.5 + if x < 64 { spots } else { 0.1 * ground.row(y)[x] }
+        });
+        let activity = finer_than(&luma, 1);
+        let planes = Planes { luma, ..Planes::new(128, 64) };
+        let model = Model::from_planes(&planes, 0.0);
+
+        let sum = |plane: &Plane, left: usize| {
+            (16..48).map(|y| plane.row(y)[left..left + 32].iter().map(|value| value.abs()).sum::<f32>()).sum::<f32>()
+        };
+        let [spots, ground] = [16, 80].map(|left| sum(&activity, left));
+        assert!(spots > 0.9 * ground, "{spots} {ground}");
+        let [spots, ground] = [16, 80].map(|left| sum(&model.strength, left));
+        assert!(spots < 0.5 * ground, "{spots} {ground}");
     }
 }

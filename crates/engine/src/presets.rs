@@ -266,7 +266,7 @@ fn kind(kind: PictureKind) -> Look {
 /// Returns the look of the creativity dial: positive values synthesize detail, negative ones simplify.
 fn creativity(ratio: f32) -> Look {
     if ratio >= 0.0 {
-        Look { texture: 2.4 * ratio, own_detail: 0.6 * ratio, sharpen: 0.1 * ratio, ..Look::NONE }
+        Look { texture: 2.0 * ratio, own_detail: 0.8 * ratio, sharpen: 0.1 * ratio, ..Look::NONE }
     } else {
         Look { smooth: -0.6 * ratio, sharpen: 0.4 * ratio, ..Look::NONE }
     }

@@ -199,6 +199,28 @@ mod tests {
     }
 
     #[test]
+    fn creativity_does_not_burn_bright_texture() {
+        // Given pale skin with pores: the red channel is nearly full
+        let pores = crate::noise::texture(Region { left: 0, top: 0, width: 64, height: 64 }, 1, 2);
+        let skin = RgbImage::from_fn(64, 64, |x, y| {
+            let pore = 11.0 * pores.row(y as usize)[x as usize];
+            image::Rgb([222.0, 186.0, 160.0].map(|part| (part + pore) as u8))
+        });
+        let clipped = |pixels: &RgbImage| {
+            let count = pixels.pixels().filter(|pixel| pixel.0.iter().any(|part| *part >= 254)).count();
+            count as f32 / pixels.pixels().len() as f32
+        };
+        assert!(clipped(&skin) < 0.0005, "{}", clipped(&skin));
+
+        // When it is enlarged with the most creativity
+        let job = PictureUpscale { creativity: 1.0, ..plain_job(UpscaleFactor::X4) };
+        let result = opaque(upscale(decoded(Pixels::Opaque(skin)), &job, 1).pixels);
+
+        // Then it is not burnt
+        assert!(clipped(&result) < 0.002, "{}", clipped(&result));
+    }
+
+    #[test]
     fn fractality_makes_small_scales_intricate() {
         assert_rises(along(|parameters, dial| parameters.fractality = dial, fine));
     }
