@@ -195,9 +195,10 @@ impl Look {
 const ILLUSIO: Look = Look { smooth: 0.75, sharpen: -0.15, overshoot: -0.1, ..Look::NONE };
 /// Crisp: strong finest band with tight limits on halos.
 const SHARPY: Look = Look { sharpen: 1.1, crisp: 1.0, overshoot: -0.05, own_detail: 0.6, ..Look::NONE };
-/// Moderate: local contrast, bright highlights and stronger weak colours.
+/// Moderate: local contrast, bright highlights and stronger weak colours. Tone and colour stay within half a decibel of
+/// the input, which stronger amounts of them do not.
 const SPARKLE: Look =
-    Look { sharpen: 0.35, local_contrast: 0.12, highlights: 0.25, vibrance: 0.25, own_detail: 0.4, ..Look::NONE };
+    Look { sharpen: 0.45, local_contrast: 0.1, highlights: 0.06, vibrance: 0.08, own_detail: 0.4, ..Look::NONE };
 
 /// Returns the look of an engine. The automatic engine selects by the statistics and applies a weak variant without
 /// colours for fidelity.
