@@ -120,6 +120,13 @@ pub fn line_threshold(lines: &Plane, share: f32) -> f32 {
     sample[at].clamp(0.008, 0.04)
 }
 
+/// Edge strength of smooth shading and of the steps of 8-bit gradients, which bound no form.
+const SHADING: f32 = 0.06;
+
+/// Minimum deviation of slopes in a picture with forms. Scaling smaller slopes to full shading would turn the steps of a
+/// gradient into rings.
+const SLOPE_MIN: f32 = 0.025;
+
 /// Returns the shading of forms that bulge between edges, lit from above: -1 in shadow to 1 in light.
 pub fn relief(lightness: &Plane, radius: usize) -> Plane {
     let width = lightness.width();
@@ -129,7 +136,7 @@ pub fn relief(lightness: &Plane, radius: usize) -> Plane {
         let row = lightness.row(y);
         let across = row[(x + 1).min(width - 1)] - row[x.saturating_sub(1)];
         let down = lightness.row((y + 1).min(height - 1))[x] - lightness.row(y.saturating_sub(1))[x];
-        (6.0 * (across * across + down * down).sqrt()).min(1.0)
+        (6.0 * (across * across + down * down).sqrt() - SHADING).clamp(0.0, 1.0)
     });
 
     let mut swell = smooth(&edges, radius);
@@ -147,7 +154,7 @@ pub fn relief(lightness: &Plane, radius: usize) -> Plane {
 
 /// Compresses values into -1 to 1, scaled by their deviation.
 fn squashed(mut plane: Plane) -> Plane {
-    let scale = 1.0 / (1.5 * deviation(plane.values())).max(1e-4);
+    let scale = 1.0 / (1.5 * deviation(plane.values()).max(SLOPE_MIN));
     plane.values_mut().iter_mut().for_each(|value| {
         let scaled = *value * scale;
         *value = scaled / (1.0 + scaled.abs());

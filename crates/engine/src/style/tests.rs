@@ -182,6 +182,39 @@ fn cartoons_are_lit_and_drawn_ones_have_lines() {
     assert!(area(&caricature) > area(&anime) * 11 / 10, "{} {}", area(&caricature), area(&anime));
 }
 
+/// Maximum distance of the lightness in the middle column from its moving average, away from the border.
+fn ringing(colours: &Colours) -> f32 {
+    const REACH: usize = 12;
+    let middle = colours.l.width() / 2;
+    let column: Vec<f32> = colours.l.rows().map(|row| row[middle - 8..middle + 8].iter().sum::<f32>() / 16.0).collect();
+    let away = |window: &[f32]| (window[REACH] - window.iter().sum::<f32>() / window.len() as f32).abs();
+    column[8..column.len() - 8].windows(2 * REACH + 1).map(away).fold(0.0, f32::max)
+}
+
+#[test]
+fn cartoons_of_smooth_gradients_have_no_rings() {
+    // Given a sky, alone and above a building
+    for has_building in [false, true] {
+        let sky = RgbImage::from_fn(64, 400, |x, y| {
+            let v = y as f32 / 400.0;
+            let is_building = has_building && (x < 12 || x > 52) && y > 150;
+            Rgb(if is_building {
+                [60, 50, 40]
+            } else {
+                [0.25 + 0.4 * v, 0.45 + 0.4 * v, 0.85].map(|part| (part * 255.0) as u8)
+            })
+        });
+        let sky = DecodedPicture { pixels: Pixels::Opaque(sky), profile: None };
+        let before = ringing(&colours(&sky));
+
+        // When it becomes a cartoon
+        let cartoon = colours(&style(sky, None, &with_engine(StylePreset::Cartoon3d), 1));
+
+        // Then it has no more steps than the picture
+        assert!(ringing(&cartoon) < 1.5 * before, "{has_building}: {} {before}", ringing(&cartoon));
+    }
+}
+
 #[test]
 fn the_reference_brings_its_colours_and_its_texture() {
     let without = render_colours(&StyleJob::default());
