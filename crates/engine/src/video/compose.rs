@@ -1,13 +1,14 @@
 //! Composition of a scene from reference pictures.
 //!
 //! Transparent pictures provide their shape. The subject of a single opaque picture is cut out as far as its colours
-//! show it. If that is nearly nothing or nearly everything, or if there are several opaque pictures, they are shown
-//! whole as cards.
+//! show it. If that is nearly nothing or nearly everything, if its outline is not clear, or if there are several opaque
+//! pictures, they are shown whole as cards.
 //!
 //! The background is painted if the prompt names a place; otherwise it is the first picture out of focus. Objects have
 //! individual distances, and the camera moves from one to the next.
 
 use super::camera::{Pose, Track, random};
+use super::cutout;
 use super::depth::Depth;
 use super::raster::{Raster, Size};
 use super::scene;
@@ -158,25 +159,12 @@ impl Thing {
         let share = found.values().iter().sum::<f32>() / found.values().len() as f32;
         let border = |y: usize| found.row(y).iter().sum::<f32>() / found.width() as f32;
 
-        if !is_alone || !(0.06..0.7).contains(&share) || border(0) > 0.3 {
+        let is_clear = (0.06..0.7).contains(&share) && border(0) <= 0.3 && cutout::has_clear_outline(&found);
+        if !is_alone || !is_clear {
             return Self { picture: card(reference), is_standing: false };
         }
 
-        let aspect = reference.size().aspect();
-        let mut picture = reference.clone();
-        let Size { width, height } = picture.size();
-        let half = height as f32 * 0.5;
-
-        for y in 0..height {
-            for (x, pixel) in picture.row_mut(y).iter_mut().enumerate() {
-                let point = [(x as f32 + 0.5) / half - aspect, (y as f32 + 0.5) / half - 1.0];
-                let coverage = ramp(super::depth::look_up(&found, aspect, point), 0.15, 0.5);
-                // A subject that reaches the sides fades out there to avoid a hard line.
-                let side = (x.min(width - 1 - x) as f32 / width as f32 * 14.0).min(1.0);
-                pixel[3] *= coverage * side;
-            }
-        }
-        Self { picture, is_standing: true }
+        Self { picture: cutout::cut_out(reference, &found), is_standing: true }
     }
 }
 
@@ -296,5 +284,41 @@ mod tests {
         let even = Raster::from_fn(Size { width: 80, height: 60 }, |_, _| [0.3, 0.6, 0.4, 1.0]);
         let card = Thing::from_reference(&even, true);
         assert!(!card.is_standing && card.picture.row(30)[40][3] > 0.9 && card.picture.row(0)[0][3] < 0.5);
+    }
+
+    #[test]
+    fn a_subject_is_cut_out_softly_without_its_old_background() {
+        // Given a dark disc with an anti-aliased edge on white
+        let size = Size { width: 320, height: 240 };
+        let dark = [0.30, 0.15, 0.10];
+        let reference = Raster::from_fn(size, |x, y| {
+            let far = (x as f32 - 160.0).hypot(y as f32 - 130.0);
+            let cover = (80.5 - far).clamp(0.0, 2.0) * 0.5;
+            let [red, green, blue] = dark.map(|part| 1.0 + cover * (part - 1.0));
+            [red, green, blue, 1.0]
+        });
+
+        // When it becomes an object
+        let object = Thing::from_reference(&reference, true);
+
+        // Then no visible pixel is brightened by the white
+        assert!(object.is_standing);
+        let halo = object.picture.pixels().iter().map(|pixel| pixel[3] * (pixel[0] - dark[0]).abs());
+        assert!(halo.clone().fold(0.0, f32::max) < 0.15, "{}", halo.fold(0.0, f32::max));
+        // And the edge is as soft as in the picture
+        let row = object.picture.row(130);
+        assert!(row[160][3] > 0.99 && row[60][3] < 0.01);
+        let soft = row.iter().filter(|pixel| (0.1..0.9).contains(&pixel[3])).count();
+        assert!((2..=10).contains(&soft), "{soft}");
+    }
+
+    #[test]
+    fn a_subject_without_a_clear_outline_stays_on_its_card() {
+        let reference = Raster::from_fn(Size { width: 320, height: 240 }, |x, y| {
+            let far = (x as f32 - 160.0).hypot(y as f32 - 130.0);
+            let glow = (1.0 - far / 130.0).clamp(0.0, 1.0);
+            [0.2 + 0.7 * glow, 0.3 + 0.3 * glow, 0.5, 1.0]
+        });
+        assert!(!Thing::from_reference(&reference, true).is_standing);
     }
 }

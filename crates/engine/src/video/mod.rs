@@ -19,6 +19,7 @@
 mod camera;
 mod codec;
 mod compose;
+mod cutout;
 mod depth;
 mod extend;
 mod mark;

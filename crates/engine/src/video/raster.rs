@@ -85,21 +85,21 @@ impl Raster {
         let width = width as usize;
         let height = height as usize;
         let factor = (width / (2 * size.width)).min(height / (2 * size.height)).max(1);
-        let share = 1.0 / (255 * factor * factor) as f32;
+        let most = (255 * factor * factor) as f32;
         let reduced = Size { width: width / factor, height: height / factor };
 
         Self::from_fn(reduced, |x, y| {
             let mut sum = [0_u32; 4];
             for row in samples.chunks_exact(N * width).skip(y * factor).take(factor) {
                 for pixel in &row.as_chunks::<N>().0[x * factor..][..factor] {
-                    (0..N).for_each(|at| sum[at] += u32::from(pixel[at]));
+                    // Colours count as far as they are covered.
+                    let cover = if N == 3 { 255 } else { u32::from(pixel[N - 1]) };
+                    (0..3).for_each(|at| sum[at] += cover * u32::from(pixel[at]));
+                    sum[3] += cover;
                 }
             }
-            let mut pixel = sum.map(|part| part as f32 * share);
-            if N == 3 {
-                pixel[3] = 1.0;
-            }
-            pixel
+            let full = 255.0 * sum[3].max(1) as f32;
+            [sum[0] as f32 / full, sum[1] as f32 / full, sum[2] as f32 / full, sum[3] as f32 / most]
         })
     }
 
@@ -152,17 +152,32 @@ impl Raster {
         let across = size.width as f64 * scale;
         let down = size.height as f64 * scale;
         let part = [(width - across) / 2.0, (height - down) / 2.0, across, down];
+
+        // Colours count as far as they are covered: hidden ones would show as a fringe.
+        let is_covered = self.pixels.iter().all(|pixel| pixel[3] >= 1.0);
         let channels: Vec<Plane> = (0..4_usize)
             .into_par_iter()
-            .map(|at| resample::fit(&self.channel(at), part, size.width, size.height))
+            .map(|at| {
+                let mut channel = self.channel(at);
+                if !is_covered && at < 3 {
+                    channel.combine(&self.channel(3), |value, cover| value * cover);
+                }
+                resample::fit(&channel, part, size.width, size.height)
+            })
             .collect();
 
         let mut raster = Self::new(size);
 
         for (at, plane) in channels.iter().enumerate() {
             for (pixel, value) in raster.pixels.iter_mut().zip(plane.values()) {
-                pixel[at] = value.clamp(0.0, 1.0);
+                pixel[at] = *value;
             }
+        }
+
+        for pixel in &mut raster.pixels {
+            let cover = if is_covered { 1.0 } else { pixel[3].max(1e-3) };
+            (0..3).for_each(|at| pixel[at] = (pixel[at] / cover).clamp(0.0, 1.0));
+            pixel[3] = pixel[3].clamp(0.0, 1.0);
         }
 
         raster
@@ -286,5 +301,19 @@ mod tests {
         let mut raster = steps(2, 2);
         raster.pixels_mut()[0] = [0.0, 0.0, 0.0, 0.0];
         assert_eq!(raster.to_image().get_pixel(0, 0).0, [255; 3]);
+    }
+
+    #[test]
+    fn hidden_colours_do_not_show_at_another_size() {
+        // Given a red disc whose transparent environment is white
+        let disc = Raster::from_fn(Size { width: 60, height: 60 }, |x, y| {
+            let cover = (25.0 - (x as f32 - 29.5).hypot(y as f32 - 29.5)).clamp(0.0, 1.0);
+            if cover > 0.0 { [0.8, 0.1, 0.1, cover] } else { [1.0, 1.0, 1.0, 0.0] }
+        });
+        for side in [34, 100] {
+            let other = disc.cover(Size { width: side, height: side });
+            let fringe = other.pixels().iter().map(|pixel| pixel[3] * (pixel[1] - 0.1).abs()).fold(0.0, f32::max);
+            assert!(fringe < 0.03, "{side}: {fringe}");
+        }
     }
 }
