@@ -259,13 +259,24 @@ fn chosen(seed: u32) -> Vec<Move> {
     PAIRS[(random(seed, 1) * PAIRS.len() as f32) as usize % PAIRS.len()].to_vec()
 }
 
+/// Upper limit of a sideways translation. Depth is estimated: more parallax bends straight lines and stretches objects.
+const SIDESTEP_MAX: f32 = 0.15;
+/// Upper limit of a translation along the line of sight.
+const DOLLY_MAX: f32 = 0.4;
+
+/// Returns a distance that approaches `most` for large ones and stays nearly unchanged for small ones.
+fn limited(distance: f32, most: f32) -> f32 {
+    distance / (1.0 + (distance / most).powi(2)).sqrt()
+}
+
 /// Adds a move to the end poses. An orbit is a translation with a shift that keeps the pivot in place.
 fn apply(step: Move, share: f32, from: &mut Pose, to: &mut Pose) {
     let mut sidestep = |across: f32, down: f32, looking: f32| {
-        to.drift[0] += share * across;
-        to.drift[1] += share * down;
-        to.shift[0] -= looking * PIVOT * share * across;
-        to.shift[1] -= looking * PIVOT * share * down;
+        let [across, down] = [across, down].map(|distance| limited(share * distance, SIDESTEP_MAX));
+        to.drift[0] += across;
+        to.drift[1] += down;
+        to.shift[0] -= looking * PIVOT * across;
+        to.shift[1] -= looking * PIVOT * down;
     };
 
     match step {
@@ -281,8 +292,8 @@ fn apply(step: Move, share: f32, from: &mut Pose, to: &mut Pose) {
         Move::Sink => sidestep(0.0, 0.20, 0.5),
         Move::ZoomIn => to.zoom *= 1.0 + 0.22 * share,
         Move::ZoomOut => from.zoom *= 1.0 + 0.22 * share,
-        Move::DollyIn => to.drift[2] += 0.20 * share,
-        Move::DollyOut => from.drift[2] += 0.20 * share,
+        Move::DollyIn => to.drift[2] += limited(0.20 * share, DOLLY_MAX),
+        Move::DollyOut => from.drift[2] += limited(0.20 * share, DOLLY_MAX),
         Move::TurnLeft => to.rotation -= 0.09 * share,
         Move::TurnRight => to.rotation += 0.09 * share,
         Move::Handheld => {}

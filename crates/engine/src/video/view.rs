@@ -127,6 +127,9 @@ impl Grid {
 mod tests {
     use super::*;
     use crate::plane::Plane;
+    use crate::video::MotionAmount;
+    use crate::video::camera::Track;
+    use crate::video::words::Wishes;
 
     const SIZE: Size = Size { width: 96, height: 64 };
 
@@ -176,5 +179,34 @@ mod tests {
         let mut frame = Raster::new(SIZE);
         view().draw(&Pose::OWN, Some(&|[x, y]| [x + 4.0 / 32.0, y]), &mut frame);
         assert!((frame.row(5)[10][1] - 14.0 / 95.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn the_largest_orbit_keeps_straight_lines_nearly_straight() {
+        // Given posts in front of a wall and on the floor
+        let size = Size { width: 240, height: 160 };
+        let picture = Raster::from_fn(size, |x, y| match (x, y) {
+            (118..122, _) => [0.1, 0.1, 0.1, 1.0],
+            (100..140, 60..140) => [0.7, 0.2, 0.15, 1.0],
+            (_, 96..) => [0.45, 0.4, 0.32, 1.0],
+            _ => [0.75, 0.72, 0.66, 1.0],
+        });
+        let view = View::from_picture(picture);
+        let wishes = Wishes::from_prompt("fast orbit right");
+        let pose = Track::from_wishes(&wishes, MotionAmount::Large, 8.0, 7).at(1.0);
+
+        // When the camera has moved as far as it can
+        let mut frame = Raster::new(size);
+        view.draw(&view.limited_to(&pose, size), None, &mut frame);
+
+        // Then no post is bent by more than a few percent of the height
+        let darkest = |y: usize| {
+            let row = frame.row(y).iter().enumerate();
+            row.min_by(|one, other| one.1[0].total_cmp(&other.1[0])).map_or(0.0, |(x, _)| x as f32)
+        };
+        let [top, bottom] = [darkest(4), darkest(155)];
+        let bend =
+            (4..156).map(|y| (darkest(y) - top - (bottom - top) * (y as f32 - 4.0) / 151.0).abs()).fold(0.0, f32::max);
+        assert!(bend < 0.04 * 160.0, "{bend} pixels");
     }
 }
