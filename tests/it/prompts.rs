@@ -20,9 +20,9 @@ async fn understood_and_ignored_words_are_told_in_the_answer_and_the_task() {
         (UPSCALER, json!({"image": picture, "prompt": "a vivid cat"}), json!(["vivid"]), json!(["cat"])),
         (
             STYLE,
-            json!({"image": picture, "prompt": "charcoal, not too dark"}),
-            json!(["not", "dark"]),
-            json!(["charcoal"]),
+            json!({"image": picture, "prompt": "a charcoal unicorn, not too dark"}),
+            json!(["charcoal", "not", "dark"]),
+            json!(["unicorn"]),
         ),
         (RELIGHT, json!({"image": picture, "prompt": "sun from the left"}), json!(["sun", "left"]), json!([])),
         (

@@ -57,6 +57,32 @@ const FAULTS: &[(&[&str], Look)] = &[
     (&["blur", "blurry", "blurred"], SHARP),
 ];
 
+/// Technique of drawing or painting that the prompt of a style transfer can name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Technique {
+    /// Thin paint that runs on paper.
+    Watercolour,
+    /// Large square pixels of few colours.
+    PixelArt,
+    /// Black strokes on rough paper.
+    Charcoal,
+}
+
+/// Words that may follow the name of a technique.
+const WORKS: &[&str] = &["painting", "drawing", "sketch", "style", "art"];
+
+impl Technique {
+    /// Returns the technique that a word names, together with the next one if it needs it.
+    fn from_words(word: &str, next: Option<&str>) -> Option<Self> {
+        match (word, next) {
+            ("watercolor" | "watercolour" | "watercolors" | "watercolours" | "aquarelle", _) => Some(Self::Watercolour),
+            ("pixelart" | "pixelated", _) | ("pixel", Some("art" | "style")) => Some(Self::PixelArt),
+            ("charcoal", _) => Some(Self::Charcoal),
+            _ => None,
+        }
+    }
+}
+
 /// Words that negate the next hint.
 const NEGATORS: &[&str] = &[
     "no",
@@ -88,7 +114,19 @@ pub fn parse_look(prompt: &str) -> Look {
 
 /// Returns the effect of a prompt, see [`parse_look`], and a report of the words that are hints.
 pub fn interpret_look(prompt: &str) -> (Look, PromptReport) {
+    let (look, _, report) = interpret(prompt, false);
+    (look, report)
+}
+
+/// Returns the effect of a prompt of a style transfer, the first technique that it names, and a report of the words
+/// that have an effect.
+pub fn interpret_style(prompt: &str) -> (Look, Option<Technique>, PromptReport) {
+    interpret(prompt, true)
+}
+
+fn interpret(prompt: &str, has_techniques: bool) -> (Look, Option<Technique>, PromptReport) {
     let mut words = words(prompt).peekable();
+    let mut technique = None;
     let mut sum = if words.peek().is_some() { GUIDED } else { NONE };
     let mut report = PromptReport::default();
     let mut used = Vec::new();
@@ -97,6 +135,13 @@ pub fn interpret_look(prompt: &str) -> (Look, PromptReport) {
     while let Some(word) = words.next() {
         if NEGATORS.contains(&word.as_str()) {
             negator = Some(word);
+        } else if let Some(named) = Technique::from_words(&word, words.peek().map(String::as_str))
+            .filter(|_| has_techniques && negator.is_none())
+        {
+            let is_first = technique.is_none_or(|first| first == named);
+            technique = technique.or(Some(named));
+            let work = words.next_if(|next| WORKS.contains(&next.as_str()));
+            [word].into_iter().chain(work).for_each(|word| report.add(word, is_first));
         } else if !FILLERS.contains(&word.as_str()) {
             let late_negator = words.next_if(|next| LATE_NEGATORS.contains(&next.as_str()));
             let hint = meaning(&word, negator.is_some() != late_negator.is_some());
@@ -114,7 +159,7 @@ pub fn interpret_look(prompt: &str) -> (Look, PromptReport) {
                 .for_each(|word| report.add(word, is_understood));
         }
     }
-    (sum, report)
+    (sum, technique, report)
 }
 
 /// Returns the effect of a word and its sign.

@@ -26,10 +26,16 @@ impl PromptReport {
         video::interpret(prompt)
     }
 
-    /// Returns the report on the prompt of an upscale or a style transfer.
+    /// Returns the report on the prompt of an upscale.
     #[must_use]
     pub fn of_look(prompt: &str) -> Self {
         prompt::interpret_look(prompt).1
+    }
+
+    /// Returns the report on the prompt of a style transfer.
+    #[must_use]
+    pub fn of_style(prompt: &str) -> Self {
+        prompt::interpret_style(prompt).2
     }
 
     /// Returns the report on a prompt about light.
@@ -87,6 +93,21 @@ mod tests {
         assert_eq!(of(&PromptReport::of_look("a noisy photo")), (String::new(), "noisy photo".into()));
         let light = PromptReport::of_light("warm sun from the left, no purple elephant");
         assert_eq!(of(&light), ("warm sun left no purple".into(), "elephant".into()));
+    }
+
+    #[test]
+    fn techniques_are_words_of_style_transfers_only() {
+        for (prompt, understood, ignored) in [
+            ("a watercolour painting of a cat", "watercolour painting", "cat"),
+            ("Pixel-art, vivid", "pixel art vivid", ""),
+            ("charcoal sketch", "charcoal sketch", ""),
+            ("a pixel", "", "pixel"),
+            ("no charcoal", "", "no charcoal"),
+            ("watercolor or charcoal", "watercolor", "charcoal"),
+        ] {
+            assert_eq!(of(&PromptReport::of_style(prompt)), (understood.into(), ignored.into()), "{prompt}");
+        }
+        assert_eq!(of(&PromptReport::of_look("pixel art in charcoal")), (String::new(), "pixel art charcoal".into()));
     }
 
     #[test]

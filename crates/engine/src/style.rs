@@ -25,6 +25,7 @@ mod recipe;
 mod render;
 mod scene;
 mod surface;
+mod technique;
 mod transfer;
 mod warp;
 mod working;

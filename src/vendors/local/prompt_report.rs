@@ -12,7 +12,7 @@ pub fn prompt_report(work: &TaskWork) -> Option<PromptReport> {
     let report = match work {
         TaskWork::Image(work) => match &work.job {
             ImageJob::Upscale(job) => EngineReport::of_look(job.prompt.as_ref()?.as_str()),
-            ImageJob::StyleTransfer(job) => EngineReport::of_look(job.prompt.as_ref()?.as_str()),
+            ImageJob::StyleTransfer(job) => EngineReport::of_style(job.prompt.as_ref()?.as_str()),
             ImageJob::Relight(job) => EngineReport::of_light(job.prompt.as_ref()?.as_str()),
             ImageJob::UpscalePrecision(_) | ImageJob::SkinEnhance(_) => return None,
         },

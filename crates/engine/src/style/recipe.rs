@@ -5,11 +5,13 @@
 
 use crate::job::{ColourStrength, PortraitAdjustments, SkinSmoothing, StyleJob, StyleMethod, StylePreset};
 use crate::presets::Look;
-use crate::prompt;
+use crate::prompt::{self, Technique};
 
 /// Amounts of work. Zero has no effect unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Recipe {
+    /// Technique that draws the whole result, if any.
+    pub technique: Option<Technique>,
     /// Tone, colour, contrast and grain. Its sharpening and detail are gains of the picture's own fine detail.
     pub look: Look,
     /// Fraction painted in areas, 0 to 1.
@@ -65,6 +67,7 @@ const NONE: Look = Look::NONE;
 impl Recipe {
     /// Effect of the reference alone.
     pub const PLAIN: Self = Self {
+        technique: None,
         look: NONE,
         paint: 0.0,
         brush: 1.6,
@@ -99,7 +102,11 @@ impl Recipe {
             recipe.apply_portrait(portrait);
         }
         if let Some(text) = &job.prompt {
-            recipe.apply_look(&prompt::parse_look(text.as_str()));
+            let (look, technique, _) = prompt::interpret_style(text.as_str());
+            if let Some(technique) = technique {
+                recipe.apply_technique(technique);
+            }
+            recipe.apply_look(&look);
         }
         recipe.hold(job.structure_strength);
         recipe
@@ -183,6 +190,39 @@ impl Recipe {
             Some(SkinSmoothing::Face) => 0.55,
             Some(SkinSmoothing::FaceMax) => 1.0,
         };
+    }
+
+    /// Prepares the picture for a technique, which replaces other lines, strokes and light.
+    fn apply_technique(&mut self, technique: Technique) {
+        self.technique = Some(technique);
+        [self.tones, self.strokes, self.relief, self.glow] = [0.0; 4];
+        self.look.grain = 0.0;
+        match technique {
+            Technique::Watercolour => {
+                self.paint = 1.0;
+                self.brush = self.brush.max(3.2);
+                self.features = 0.6;
+                self.detail = 0.0;
+                self.ink = 0.0;
+                self.look.add(&Look { exposure: 0.3, contrast: -0.05, saturation: 0.15, vibrance: 0.2, ..NONE }, 1.0);
+            }
+            Technique::PixelArt => {
+                self.paint = 1.0;
+                self.brush = self.brush.min(1.4);
+                self.detail = 0.0;
+                self.ink = 0.0;
+                self.look.add(&Look { contrast: 0.15, saturation: 0.25, ..NONE }, 1.0);
+            }
+            Technique::Charcoal => {
+                self.paint = 0.8;
+                self.brush = self.brush.min(1.6);
+                self.detail = 0.4;
+                self.ink = 1.0;
+                self.ink_width = 0.9;
+                self.levels = 0.8;
+                self.look.add(&Look { contrast: 0.05, local_contrast: 0.3, ..NONE }, 1.0);
+            }
+        }
     }
 
     /// Adds the look of the prompt. Its texture becomes visible strokes.

@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use super::oklab;
 use super::scene::Scene;
+use super::technique::{self, Medium};
 use crate::noise::scramble;
 
 /// Rows that share buffers.
@@ -59,6 +60,10 @@ impl Renderer<'_> {
 
     fn render(&self, line: &mut Line) {
         let scene = self.scene;
+        if let Some(Medium::PixelArt(mosaic)) = &scene.medium {
+            return mosaic.draw(line.y, &mut line.styled);
+        }
+
         match &scene.skin {
             Some(skin) => skin.draw(line.y, &mut line.skin),
             None => line.skin.fill(0.0),
@@ -82,6 +87,7 @@ impl Renderer<'_> {
         self.light(line);
         self.texture(line);
         self.ink(line);
+        self.medium(line);
 
         if self.fringe > 0 {
             self.part_colours(line);
@@ -94,7 +100,7 @@ impl Renderer<'_> {
     /// Applies the palette to the base. Edges lost in its smoothing pass through the palette too.
     fn colour(&self, line: &mut Line) {
         let recipe = &self.scene.recipe;
-        let detail_share = 1.0 - 0.75 * recipe.paint;
+        let detail_share = self.edge_share();
         let chroma = recipe.detail.min(1.0);
         let protect = 0.55 * recipe.skin;
 
@@ -131,7 +137,7 @@ impl Renderer<'_> {
     /// Adds the fine detail, reduced on beautified skin.
     fn detail(&self, line: &mut Line) {
         let recipe = &self.scene.recipe;
-        let detail_share = 1.0 - 0.75 * recipe.paint;
+        let detail_share = self.edge_share();
         for x in 0..self.width {
             let residual = line.source[0][x] - line.base[0][x];
             let share = recipe.detail * (1.0 - 0.85 * recipe.beauty * line.skin[x]);
@@ -189,6 +195,27 @@ impl Renderer<'_> {
         }
     }
 
+    /// Draws with the technique that the prompt names.
+    fn medium(&self, line: &mut Line) {
+        match &self.scene.medium {
+            Some(Medium::Watercolour { pigment }) => {
+                pigment.draw(line.y, &mut line.field);
+                technique::paint_watercolour(&mut line.styled, &line.field);
+            }
+            Some(Medium::Charcoal { tooth }) => {
+                tooth.draw(line.y, &mut line.field);
+                technique::draw_charcoal(&mut line.styled, &line.field);
+            }
+            Some(Medium::PixelArt(_)) | None => {}
+        }
+    }
+
+    /// Returns the share of lost edges that the palette returns. Wet paint has none.
+    fn edge_share(&self) -> f32 {
+        let is_wet = matches!(self.scene.medium, Some(Medium::Watercolour { .. }));
+        if is_wet { 0.0 } else { 1.0 - 0.75 * self.scene.recipe.paint }
+    }
+
     /// Shifts one colour axis to the left and the other to the right.
     fn part_colours(&self, line: &mut Line) {
         let last = self.width - 1;
@@ -212,13 +239,15 @@ impl Renderer<'_> {
 
     /// Blends the result with the original and writes bytes with dithering.
     fn write<const CHANNELS: usize>(&self, row: &mut [[u8; CHANNELS]], line: &Line) {
+        // Even blocks stay even.
+        let is_even = matches!(self.scene.medium, Some(Medium::PixelArt(_)));
         for (x, pixel) in row.iter_mut().enumerate() {
             let mixed = [0, 1, 2].map(|at| {
                 let original = line.source[at][x];
                 original + self.strength * (line.styled[at][x] - original)
             });
             let dither = scramble(x as u32, line.y as u32, self.scene.seed) >> 8;
-            let dither = 0.25 + 0.5 * (dither as f32 / (1 << 24) as f32);
+            let dither = if is_even { 0.5 } else { 0.25 + 0.5 * (dither as f32 / (1 << 24) as f32) };
             for (target, light) in pixel.iter_mut().zip(oklab::to_light(mixed)) {
                 *target = oklab::byte(light, dither);
             }

@@ -8,6 +8,7 @@ use super::paint;
 use super::palette::PictureColours;
 use super::recipe::Recipe;
 use super::surface::{Strength, Surface};
+use super::technique::Medium;
 use super::working::{Colours, Working};
 use crate::filters;
 use crate::noise;
@@ -35,6 +36,8 @@ pub struct Scene {
     pub glow: Option<EnlargedField>,
     pub texture: Option<EnlargedField>,
     pub skin: Option<EnlargedField>,
+    /// Technique that the prompt names, if any.
+    pub medium: Option<Medium>,
     pub seed: u32,
 }
 
@@ -70,6 +73,10 @@ impl Scene {
             beautify(&mut base, skin, recipe.beauty, working);
         }
 
+        let medium = recipe
+            .technique
+            .map(|technique| Medium::new(technique, working, &mut base, &palette, tangents.as_ref(), seed));
+
         let shaped = shape(&base.l, recipe.look.local_contrast, working);
         let texture = texture(working, &recipe, tangents.as_ref(), features, seed);
 
@@ -97,6 +104,7 @@ impl Scene {
             glow: glow.map(|plane| EnlargedField::new(plane, WIDE * factor)),
             texture: texture.map(field),
             skin: skin.map(field),
+            medium,
             seed,
         }
     }

@@ -289,6 +289,74 @@ fn prompts_have_an_effect() {
     assert!(sitting("a face") < sitting("a cat"));
 }
 
+/// Prompt as the only parameter.
+fn with_prompt(text: &str) -> StyleJob {
+    StyleJob { prompt: Some(text.to_owned()), ..StyleJob::default() }
+}
+
+#[test]
+fn pixel_art_has_hard_blocks_of_few_colours() {
+    let Pixels::Opaque(drawn) = style(photo(), None, &with_prompt("pixel art"), 1).pixels else { panic!("opaque") };
+    let palette: std::collections::HashSet<_> = drawn.pixels().map(|pixel| pixel.0).collect();
+    assert!((6..=20).contains(&palette.len()), "{}", palette.len());
+    let is_even = |x: u32, y: u32| {
+        let colour = drawn.get_pixel(x, y);
+        [(1, 0), (0, 1), (1, 1)].iter().all(|(right, down)| drawn.get_pixel(x + right, y + down) == colour)
+    };
+    assert!((0..SIDE).step_by(2).all(|y| (0..SIDE).step_by(2).all(|x| is_even(x, y))));
+}
+
+#[test]
+fn charcoal_is_grey_grainy_and_dark() {
+    let drawn = render_colours(&with_prompt("charcoal drawing"));
+    let plain = render_colours(&with_prompt("monochrome drawing"));
+    assert!(chroma(&drawn) < 0.01, "{}", chroma(&drawn));
+    assert!(fine(&drawn) > 2.0 * fine(&plain), "{} {}", fine(&drawn), fine(&plain));
+    let share = |is: &dyn Fn(f32) -> bool| {
+        drawn.l.values().iter().filter(|value| is(**value)).count() as f32 / drawn.l.values().len() as f32
+    };
+    assert!(share(&|l| l < 0.35) > 0.05 && share(&|l| l > 0.85) > 0.05);
+}
+
+#[test]
+fn watercolour_runs_over_edges_and_shows_the_paper() {
+    // Given two flat colours with a hard edge
+    let input = RgbImage::from_fn(SIDE, SIDE, |x, _| Rgb(if x < SIDE / 2 { [60, 110, 90] } else { [210, 170, 120] }));
+    let input = DecodedPicture { pixels: Pixels::Opaque(input), profile: None };
+    let steepest = |colours: &Colours| {
+        let steps = colours.l.rows().map(|row| row.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f32::max));
+        steps.sum::<f32>() / colours.l.height() as f32
+    };
+    let left = |colours: &Colours| colours.l.window(crate::plane::Region { left: 8, top: 8, width: 32, height: 80 });
+    let spread = |plane: &Plane| {
+        let mean = mean(plane);
+        deviation(&plane.values().iter().map(|value| value - mean).collect::<Vec<_>>())
+    };
+
+    // When it is painted
+    let plain = colours(&style(input.clone(), None, &with_prompt("a cat"), 1));
+    let painted = colours(&style(input, None, &with_prompt("watercolor"), 1));
+
+    // Then the edge is soft, and the paper shows through lighter paint
+    assert!(steepest(&painted) < 0.75 * steepest(&plain), "{} {}", steepest(&painted), steepest(&plain));
+    let [even, rough] = [&plain, &painted].map(|colours| spread(&left(colours)));
+    assert!(rough > 0.008 && rough > 2.0 * even, "{rough} {even}");
+    assert!(mean(&left(&painted)) > mean(&left(&plain)) + 0.02);
+}
+
+#[test]
+fn techniques_fit_pictures_of_any_size_with_alpha() {
+    for prompt in ["watercolour", "pixel art", "charcoal"] {
+        for (width, height) in [(1, 1), (1, 9), (9, 1), (2, 3), (41, 2), (130, 97)] {
+            let input = DecodedPicture { pixels: Pixels::Transparent(RgbaImage::new(width, height)), profile: None };
+            let result = style(input, None, &with_prompt(prompt), 1);
+            let Pixels::Transparent(result) = result.pixels else { panic!("alpha is kept") };
+            assert_eq!(result.dimensions(), (width, height), "{prompt}");
+            assert!(result.pixels().all(|pixel| pixel.0[3] == 0), "{prompt}");
+        }
+    }
+}
+
 #[test]
 fn the_seed_decides_and_the_number_of_threads_does_not() {
     for engine in StylePreset::ALL {

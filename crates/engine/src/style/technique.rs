@@ -1,0 +1,236 @@
+//! Techniques that a prompt can name: watercolour, pixel art and charcoal.
+
+use super::bands::{EnlargedField, draw_plane, reduce, smooth};
+use super::flow::Tangents;
+use super::oklab::Lab;
+use super::paint::deviation;
+use super::palette::PictureColours;
+use super::working::{Colours, Working};
+use crate::noise::scramble;
+use crate::plane::Plane;
+use crate::prompt::Technique;
+
+/// Input of the renderer for a technique.
+#[derive(Debug)]
+pub enum Medium {
+    /// Paint on paper.
+    Watercolour {
+        /// Relative density of the pigment, around 0.
+        pigment: EnlargedField,
+    },
+    /// Square pixels.
+    PixelArt(Mosaic),
+    /// Charcoal on paper.
+    Charcoal {
+        /// Height of the paper and direction of the strokes, around 0.
+        tooth: EnlargedField,
+    },
+}
+
+impl Medium {
+    /// Prepares a technique. `base` is the picture without its fine detail, which a technique may change.
+    pub fn new(
+        technique: Technique,
+        working: &Working,
+        base: &mut Colours,
+        palette: &PictureColours,
+        tangents: Option<&Tangents>,
+        seed: u32,
+    ) -> Self {
+        match technique {
+            Technique::Watercolour => {
+                *base = wet(base, working, seed);
+                let pigment = pigment(base, working, seed);
+                Self::Watercolour { pigment: EnlargedField::new(pigment, working.factor) }
+            }
+            Technique::PixelArt => Self::PixelArt(Mosaic::new(working, base, palette)),
+            Technique::Charcoal => {
+                Self::Charcoal { tooth: EnlargedField::new(tooth(working, tangents, seed), working.factor) }
+            }
+        }
+    }
+}
+
+/// Lightness of paper.
+const PAPER: f32 = 0.97;
+
+/// Applies watercolour to a row: pigment lets the paper through, and its density varies.
+pub fn paint_watercolour([lights, reds, yellows]: &mut [Vec<f32>; 3], pigment: &[f32]) {
+    for (((l, a), b), pigment) in lights.iter_mut().zip(reds).zip(yellows).zip(pigment) {
+        let density = (PAPER - *l).max(0.0) + 0.02;
+        // Thin paint varies less.
+        let gain = 1.0 + pigment * (density * 4.0).min(1.0);
+        *l = PAPER - 0.88 * density * gain;
+        *a *= gain.sqrt();
+        *b *= gain.sqrt();
+        // Grain of the paper, also where there is no paint.
+        *l += 0.012 * pigment.clamp(-1.0, 1.0);
+    }
+}
+
+/// Applies charcoal to a row: dark tones fill the paper, middle ones only its heights.
+pub fn draw_charcoal([lights, reds, yellows]: &mut [Vec<f32>; 3], tooth: &[f32]) {
+    for (((l, a), b), tooth) in lights.iter_mut().zip(reds).zip(yellows).zip(tooth) {
+        let tone = 1.0 - l.clamp(0.0, 1.0);
+        let pressure = 1.15 * tone - 0.12;
+        let covered = ((pressure + 0.24 * tooth * (4.0 * pressure).clamp(0.25, 1.0)) * 1.1).clamp(0.0, 1.0);
+        *l = PAPER - (PAPER - 0.13) * covered * covered * (3.0 - 2.0 * covered) + 0.008 * tooth;
+        (*a, *b) = (0.0, 0.004);
+    }
+}
+
+/// Returns smooth noise with deviation 1 and features of about `units`.
+fn grain(working: &Working, units: f32, seed: u32) -> Plane {
+    let width = working.colours.l.width();
+    let height = working.colours.l.height();
+    let radius = units * working.unit;
+
+    // Coarse noise is computed on a reduced copy.
+    let factor = ((radius / 3.0) as usize).max(1);
+    let white = draw_plane(width.div_ceil(factor), height.div_ceil(factor), |x, y| {
+        let [one, two, three, four] = scramble(x as u32, y as u32, seed).to_le_bytes().map(f32::from);
+        one + two + three + four - 510.0
+    });
+    let small = smooth(&white, (radius / factor as f32 + 0.5) as usize);
+    let mut noise = EnlargedField::new(small, factor).to_plane(width, height);
+    normalize(&mut noise);
+    noise
+}
+
+fn normalize(plane: &mut Plane) {
+    let scale = 1.0 / deviation(plane.values()).max(1e-6);
+    plane.values_mut().iter_mut().for_each(|value| *value = (*value * scale).clamp(-2.5, 2.5));
+}
+
+/// Lets paint run: edges become irregular and soft.
+fn wet(base: &Colours, working: &Working, seed: u32) -> Colours {
+    let [across, down] = [11, 12].map(|salt| grain(working, 4.0, seed ^ salt));
+    let reach = 1.8 * working.unit;
+    let right = base.l.width() - 1;
+    let bottom = base.l.height() - 1;
+
+    let soft = base.map(|plane| smooth(plane, working.radius(0.8)));
+    soft.map(|plane| {
+        draw_plane(plane.width(), plane.height(), |x, y| {
+            let at = |from: usize, offset: f32, last: usize| {
+                (from as f32 + reach * offset + 0.5).clamp(0.0, last as f32) as usize
+            };
+            plane.row(at(y, down.row(y)[x], bottom))[at(x, across.row(y)[x], right)]
+        })
+    })
+}
+
+/// Returns the density of pigment: it gathers at the edges of areas and in the valleys of the paper, and runs in large
+/// blooms.
+fn pigment(base: &Colours, working: &Working, seed: u32) -> Plane {
+    let mut pigment = grain(working, 0.8, seed ^ 13);
+    let blooms = grain(working, 22.0, seed ^ 14);
+    pigment.combine(&blooms, |paper, bloom| 0.07 * paper + 0.13 * bloom);
+
+    let near = smooth(&base.l, working.radius(0.8));
+    let mut rim = smooth(&base.l, working.radius(2.6));
+    rim.combine(&near, |wide, near| (8.0 * (wide - near) - 0.08).clamp(0.0, 0.7));
+    pigment.combine(&rim, |pigment, rim| pigment + rim);
+    pigment
+}
+
+/// Returns the heights of rough paper and the direction of strokes on it, with deviation 1.
+fn tooth(working: &Working, tangents: Option<&Tangents>, seed: u32) -> Plane {
+    let mut tooth = grain(working, 0.6, seed ^ 15);
+    if let Some(tangents) = tangents {
+        let mut streaks = tangents.smooth(&grain(working, 0.5, seed ^ 16), 9.0 * working.unit);
+        normalize(&mut streaks);
+        tooth.combine(&streaks, |paper, streak| 0.75 * paper + 0.65 * streak);
+    }
+    tooth
+}
+
+/// Blocks along the mean side of a picture.
+const BLOCKS: f32 = 104.0;
+/// Smallest side of a block in pixels.
+const BLOCK_MIN: usize = 2;
+/// Number of colours.
+const COLOURS: usize = 20;
+/// Rounds of the search for colours.
+const ROUNDS: usize = 8;
+
+/// Square blocks, each with a colour of a small palette.
+#[derive(Debug)]
+pub struct Mosaic {
+    /// Side of a block in pixels of the picture.
+    side: usize,
+    columns: usize,
+    colours: Vec<Lab>,
+    /// Index of the colour of each block.
+    blocks: Vec<usize>,
+}
+
+impl Mosaic {
+    fn new(working: &Working, base: &Colours, palette: &PictureColours) -> Self {
+        let width = base.l.width();
+        let height = base.l.height();
+        let step = ((((width * height) as f32).sqrt() / BLOCKS + 0.5) as usize).max(1);
+        let factor = working.factor;
+        let step = if factor * step < BLOCK_MIN { BLOCK_MIN } else { step };
+
+        let small = base.map(|plane| reduce(plane, step));
+        let means: Vec<Lab> = (0..small.l.values().len()).map(|at| palette.apply(small.at(at))).collect();
+        let colours = few_colours(&means);
+        let blocks = means.iter().map(|colour| nearest(&colours, *colour)).collect();
+        Self { side: step * factor, columns: small.l.width(), colours, blocks }
+    }
+
+    /// Draws a row.
+    pub fn draw(&self, y: usize, [lights, reds, yellows]: &mut [Vec<f32>; 3]) {
+        let blocks = &self.blocks[y / self.side * self.columns..][..self.columns];
+        let targets = lights.chunks_mut(self.side).zip(reds.chunks_mut(self.side)).zip(yellows.chunks_mut(self.side));
+        for (((l, a), b), block) in targets.zip(blocks) {
+            let colour = self.colours[*block];
+            l.fill(colour[0]);
+            a.fill(colour[1]);
+            b.fill(colour[2]);
+        }
+    }
+}
+
+fn distance(one: Lab, other: Lab) -> f32 {
+    // Hues matter more than small differences of lightness.
+    let [l, a, b] = [0, 1, 2].map(|at| one[at] - other[at]);
+    l * l + 2.0 * (a * a + b * b)
+}
+
+fn nearest(colours: &[Lab], colour: Lab) -> usize {
+    let all = colours.iter().enumerate();
+    all.min_by(|one, other| distance(*one.1, colour).total_cmp(&distance(*other.1, colour))).map_or(0, |(at, _)| at)
+}
+
+/// Returns a palette by the means of clusters. It starts with colours far from each other, so that rare but distinct
+/// ones are found.
+fn few_colours(sample: &[Lab]) -> Vec<Lab> {
+    let Some(first) = sample.first() else { return vec![[0.0; 3]] };
+    let mut colours = vec![*first];
+    let mut away: Vec<f32> = sample.iter().map(|colour| distance(*colour, *first)).collect();
+
+    while colours.len() < COLOURS {
+        let Some((farthest, _)) = away.iter().enumerate().max_by(|one, other| one.1.total_cmp(other.1)) else { break };
+        if away[farthest] < 1e-4 {
+            break;
+        }
+        let colour = sample[farthest];
+        colours.push(colour);
+        away.iter_mut().zip(sample).for_each(|(away, other)| *away = away.min(distance(colour, *other)));
+    }
+
+    for _ in 0..ROUNDS {
+        let mut sums = vec![[0.0_f64; 4]; colours.len()];
+        for colour in sample {
+            let sum = &mut sums[nearest(&colours, *colour)];
+            (0..3).for_each(|at| sum[at] += f64::from(colour[at]));
+            sum[3] += 1.0;
+        }
+        for (colour, sum) in colours.iter_mut().zip(&sums).filter(|(_, sum)| sum[3] > 0.0) {
+            *colour = std::array::from_fn(|at| (sum[at] / sum[3]) as f32);
+        }
+    }
+    colours
+}
