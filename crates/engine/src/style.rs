@@ -2,7 +2,8 @@
 //!
 //! The reference provides colours (`transfer`) and texture (`surface`). The preset, the flavor, the portrait options
 //! and the prompt select further work (`recipe`): painting in areas, lines, forms, strokes (`paint`, `flow`),
-//! distortion (`warp`) and light. Without a reference the preset alone defines the style.
+//! distortion (`warp`) and light. A prompt can also name a `technique` that draws the whole result. Without a reference
+//! the preset alone defines the style.
 //!
 //! Filters run on a copy of at most two million pixels (`working`). The resulting fields (`scene`) are drawn over the
 //! full-size picture in place (`render`), so large pictures cost little more than reading and writing them. A strength

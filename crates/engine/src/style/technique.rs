@@ -104,7 +104,7 @@ fn normalize(plane: &mut Plane) {
 
 /// Lets paint run: edges become irregular and soft.
 fn wet(base: &Colours, working: &Working, seed: u32) -> Colours {
-    let [across, down] = [11, 12].map(|salt| grain(working, 4.0, seed ^ salt));
+    let [across, down] = [0xB, 0xC].map(|salt| grain(working, 4.0, seed ^ salt));
     let reach = 1.8 * working.unit;
     let right = base.l.width() - 1;
     let bottom = base.l.height() - 1;
@@ -123,8 +123,8 @@ fn wet(base: &Colours, working: &Working, seed: u32) -> Colours {
 /// Returns the density of pigment: it gathers at the edges of areas and in the valleys of the paper, and runs in large
 /// blooms.
 fn pigment(base: &Colours, working: &Working, seed: u32) -> Plane {
-    let mut pigment = grain(working, 0.8, seed ^ 13);
-    let blooms = grain(working, 22.0, seed ^ 14);
+    let mut pigment = grain(working, 0.8, seed ^ 0xD);
+    let blooms = grain(working, 22.0, seed ^ 0xE);
     pigment.combine(&blooms, |paper, bloom| 0.07 * paper + 0.13 * bloom);
 
     let near = smooth(&base.l, working.radius(0.8));
@@ -136,9 +136,9 @@ fn pigment(base: &Colours, working: &Working, seed: u32) -> Plane {
 
 /// Returns the heights of rough paper and the direction of strokes on it, with deviation 1.
 fn tooth(working: &Working, tangents: Option<&Tangents>, seed: u32) -> Plane {
-    let mut tooth = grain(working, 0.6, seed ^ 15);
+    let mut tooth = grain(working, 0.6, seed ^ 0xF);
     if let Some(tangents) = tangents {
-        let mut streaks = tangents.smooth(&grain(working, 0.5, seed ^ 16), 9.0 * working.unit);
+        let mut streaks = tangents.smooth(&grain(working, 0.5, seed ^ 0x10), 9.0 * working.unit);
         normalize(&mut streaks);
         tooth.combine(&streaks, |paper, streak| 0.75 * paper + 0.65 * streak);
     }

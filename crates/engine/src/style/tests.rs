@@ -197,7 +197,7 @@ fn cartoons_of_smooth_gradients_have_no_rings() {
     for has_building in [false, true] {
         let sky = RgbImage::from_fn(64, 400, |x, y| {
             let v = y as f32 / 400.0;
-            let is_building = has_building && (x < 12 || x > 52) && y > 150;
+            let is_building = has_building && !(12..=52).contains(&x) && y > 150;
             Rgb(if is_building {
                 [60, 50, 40]
             } else {

@@ -140,7 +140,9 @@ fn without_holes(found: &Plane) -> Plane {
         .filter(|at| at % width == 0 || at % width == width - 1 || at / width == 0 || at / width == height - 1)
         .filter(|at| is_free(*at))
         .collect();
-    open.iter().for_each(|at| is_outside[*at] = true);
+    for at in &open {
+        is_outside[*at] = true;
+    }
 
     while let Some(at) = open.pop() {
         let x = at % width;
