@@ -200,18 +200,24 @@ impl Poller {
             return if is_first { Reschedule::WhenDue } else { pause };
         }
 
-        let recovery = member.vendor.recovery();
+        // Before the intent is recorded: a stop of the service while inputs are uploaded leaves nothing unknown.
         let key = VendorKey::from_recorded(task.to_string());
-        let repeatable = recovery == SubmissionRecovery::Key;
+        let job = VendorJob::from_submission(entry.record.submission.clone(), key.clone());
+        let call = match member.vendor.prepare(job).await {
+            Ok(call) => call,
+            Err(error) => return self.handle_preparation_failure(member, task, entry, error).await,
+        };
+
+        let repeatable = member.vendor.recovery() == SubmissionRecovery::Key;
         self.hit_fail_point(VendorStep::BeforeIntent, task);
         let vendor = Some(member.identity.clone());
-        let start = TaskCommand::StartSubmission { key: key.clone(), repeatable, vendor };
+        let start = TaskCommand::StartSubmission { key, repeatable, vendor };
         if self.record(task, entry, start).await.is_err() {
             return self.block(task, entry, BlockedReason::RecordingFailed, RECORD_RETRY_DELAY);
         }
         self.hit_fail_point(VendorStep::IntentRecorded, task);
 
-        let result = member.vendor.submit(VendorJob::from_submission(entry.record.submission.clone(), key)).await;
+        let result = call.await;
         self.hit_fail_point(VendorStep::Responded, task);
 
         match result {
@@ -263,6 +269,26 @@ impl Poller {
                 }
             },
         }
+    }
+
+    /// Waits for the next attempt or another vendor, or fails the task: no submission was sent.
+    async fn handle_preparation_failure(
+        &self,
+        member: &PoolMember,
+        task: TaskId,
+        entry: &TaskEntry,
+        error: VendorError,
+    ) -> Reschedule {
+        member.guard.record_failure(&error);
+        if !error.kind.is_repeatable() {
+            let failure = TaskFailure::new("vendor_refused", &error.message);
+            return self.record_and_continue(task, entry, TaskCommand::Fail { failure }).await;
+        }
+
+        let delay = member.record_refusal(task, &error);
+        let pause = self.block(task, entry, BlockedReason::VendorError(error.kind), delay);
+        // The next search chooses another vendor, or this pause.
+        if entry.record.vendor.is_none() { Reschedule::WhenDue } else { pause }
     }
 
     async fn handle_submission_failure(

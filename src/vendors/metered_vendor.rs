@@ -9,7 +9,9 @@ use futures_util::stream;
 use tokio::sync::Notify;
 
 use super::music::{MusicStreamError, MusicVendor, VendorMusicStream};
-use super::{JobProgress, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob};
+use super::{
+    JobProgress, SubmissionCall, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob,
+};
 use crate::domain::music::MusicJob;
 use crate::domain::task::{TaskWork, VendorReference};
 use crate::telemetry::metrics::Metrics;
@@ -65,13 +67,25 @@ impl Vendor for MeteredVendor<dyn Vendor> {
         self.vendor.serves(work)
     }
 
-    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
+    fn prepare(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>> {
         Box::pin(async move {
             let started = Instant::now();
-            let result = self.vendor.submit(job).await;
-            self.metrics.observe_vendor_call(self.name(), "submit", outcome_label(&result), started.elapsed());
-            result
+            let prepared = self.vendor.prepare(job).await;
+            self.metrics.observe_vendor_call(self.name(), "prepare", outcome_label(&prepared), started.elapsed());
+
+            let call = prepared?;
+            let metered: SubmissionCall<'_> = Box::pin(async move {
+                let started = Instant::now();
+                let result = call.await;
+                self.metrics.observe_vendor_call(self.name(), "submit", outcome_label(&result), started.elapsed());
+                result
+            });
+            Ok(metered)
         })
+    }
+
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
+        Box::pin(async move { self.prepare(job).await?.await })
     }
 
     fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {

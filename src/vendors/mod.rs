@@ -35,6 +35,15 @@ pub trait Vendor: Send + Sync + 'static {
         true
     }
 
+    /// Prepares a submission: reads and uploads inputs, and waits for memory. Starts no job, so a failure leaves nothing
+    /// unknown. The returned call sends the submission.
+    fn prepare(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>> {
+        Box::pin(async move {
+            let call: SubmissionCall<'_> = Box::pin(async move { self.submit(job).await });
+            Ok(call)
+        })
+    }
+
     /// Submits a job. Returns once the vendor has accepted it, without waiting for the work, unless the response of
     /// the vendor is the result. Unsupported work is rejected.
     fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>>;
@@ -63,6 +72,9 @@ pub trait Vendor: Send + Sync + 'static {
     /// Returns a notification of possible progress, so that the poller need not wait for its next poll.
     fn progress_notify(&self) -> Arc<Notify>;
 }
+
+/// Submission that was prepared and is sent when it is awaited.
+pub type SubmissionCall<'v> = BoxFuture<'v, Result<Submitted, VendorError>>;
 
 /// Response of a vendor that took a job.
 #[derive(Debug, Clone, PartialEq, Eq)]

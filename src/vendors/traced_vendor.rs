@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 
-use super::{JobProgress, SubmissionRecovery, Submitted, Vendor, VendorError, VendorJob};
+use super::{JobProgress, SubmissionCall, SubmissionRecovery, Submitted, Vendor, VendorError, VendorJob};
 use crate::domain::task::{TaskWork, VendorReference};
 use crate::telemetry::trace::{AttributeValue, Span, Tracer};
 
@@ -49,13 +49,26 @@ impl Vendor for TracedVendor {
         self.vendor.serves(work)
     }
 
-    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
+    fn prepare(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>> {
         Box::pin(async move {
-            let span = self.start_span("submit to", &job);
-            let result = self.vendor.submit(job).await;
-            end_span(span, &result);
-            result
+            let prepare_span = self.start_span("prepare for", &job);
+            let submit_job = job.clone();
+            let prepared = self.vendor.prepare(job).await;
+            end_span(prepare_span, &prepared);
+
+            let call = prepared?;
+            let traced: SubmissionCall<'_> = Box::pin(async move {
+                let span = self.start_span("submit to", &submit_job);
+                let result = call.await;
+                end_span(span, &result);
+                result
+            });
+            Ok(traced)
         })
+    }
+
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
+        Box::pin(async move { self.prepare(job).await?.await })
     }
 
     fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {

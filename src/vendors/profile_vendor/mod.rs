@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use indexmap::IndexMap;
 use minijinja::Value;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::domain::ids::TaskId;
 use crate::domain::image::{INPUT_BYTES_MAX, Picture, PictureSource};
@@ -32,7 +32,8 @@ use crate::vendors::profile::request::PreparedRequest;
 use crate::vendors::profile::scope::{job_name, work_scope};
 use crate::vendors::profile::template::{TemplateError, TemplateScope, encode_segment, json_to_value};
 use crate::vendors::{
-    JobProgress, ResultFetchError, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob,
+    JobProgress, ResultFetchError, SubmissionCall, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind,
+    VendorJob,
 };
 
 mod connection;
@@ -93,6 +94,19 @@ pub struct ProfileVendor {
     progress_notify: Arc<Notify>,
 }
 
+/// Submission whose inputs were uploaded and encoded.
+struct PreparedSubmission<'v> {
+    request: VendorRequest,
+    /// Values of the templates that read the response.
+    scope: TemplateScope,
+    flow: &'v FlowFile,
+    /// Family of the job.
+    family: String,
+    key: VendorKey,
+    /// Memory of the encoded pictures.
+    _upload_permit: OwnedSemaphorePermit,
+}
+
 impl ProfileVendor {
     /// Returns the vendor that `caller` reaches. Inputs are read from `store`; results are fetched by `fetcher` and
     /// stored there.
@@ -123,17 +137,23 @@ impl ProfileVendor {
         }
     }
 
-    async fn submit_job(&self, job: VendorJob) -> Result<Submitted, VendorError> {
-        let name = job_name(&job.work);
-        let (definition, flow) = self.definition(&job.work)?;
-        let Ok(_permit) = self.upload_budget.acquire_many(permits(picture_bytes(&job.work))).await else {
+    async fn prepare_job(&self, job: VendorJob) -> Result<PreparedSubmission<'_>, VendorError> {
+        let budget = Arc::clone(&self.upload_budget);
+        let Ok(upload_permit) = budget.acquire_many_owned(permits(picture_bytes(&job.work))).await else {
             return Err(VendorError::new(VendorErrorKind::Unreached, "the service is stopping"));
         };
 
+        let name = job_name(&job.work);
+        let (definition, flow) = self.definition(&job.work)?;
         let uploads = self.upload_pictures(&job, definition).await?;
         let family = Profile::family(name, definition).to_owned();
         let key = job.key.clone();
         let (request, scope) = self.encode_submission(job, uploads, self.result_bytes(flow)).await?;
+        Ok(PreparedSubmission { request, scope, flow, family, key, _upload_permit: upload_permit })
+    }
+
+    async fn send(&self, submission: PreparedSubmission<'_>) -> Result<Submitted, VendorError> {
+        let PreparedSubmission { request, scope, flow, family, key, _upload_permit } = submission;
         let response = self.connection.submit(request).await?;
         let answer = self.connection.to_answer(&response);
 
@@ -481,8 +501,12 @@ impl Vendor for ProfileVendor {
         work.gateway() == self.options.gateway && self.profile.serves(work)
     }
 
+    fn prepare(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>> {
+        async move { Ok(self.send(self.prepare_job(job).await?).boxed()) }.boxed()
+    }
+
     fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
-        self.submit_job(job).boxed()
+        async move { self.send(self.prepare_job(job).await?).await }.boxed()
     }
 
     fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {

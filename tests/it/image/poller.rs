@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -30,16 +31,23 @@ use mediary::outbound::fetch::Fetcher;
 use mediary::projections::ReadModels;
 use mediary::projections::read_models::Models;
 use mediary::telemetry::metrics::Metrics;
-use mediary::vendors::{JobProgress, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob};
+use mediary::vendors::{
+    JobProgress, SubmissionCall, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob,
+};
 use parking_lot::Mutex;
 use tempfile::TempDir;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
-use crate::support::eventually::eventually_on;
+use crate::support::eventually::{eventually, eventually_on};
 
 /// Vendor with prepared answers to submissions, which reports every job as done.
 struct ScriptedVendor {
+    /// Errors of preparations; `None` and all further ones succeed.
+    preparations: Mutex<VecDeque<Option<VendorErrorKind>>>,
+    /// Permits for preparations.
+    preparation_permits: Semaphore,
+    begun_preparations: AtomicUsize,
     replies: Mutex<VecDeque<Option<VendorErrorKind>>>,
     honours_keys: bool,
     /// The answer to a submission is the result.
@@ -58,6 +66,18 @@ impl Vendor for ScriptedVendor {
         if self.honours_keys { SubmissionRecovery::Key } else { SubmissionRecovery::Nothing }
     }
 
+    fn prepare(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>> {
+        async move {
+            self.begun_preparations.fetch_add(1, Ordering::Relaxed);
+            self.preparation_permits.acquire().await.expect("open").forget();
+            if let Some(kind) = self.preparations.lock().pop_front().flatten() {
+                return Err(scripted_error(kind));
+            }
+            Ok(async move { self.submit(job).await }.boxed())
+        }
+        .boxed()
+    }
+
     fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
         self.keys.lock().push(job.key.clone());
         let reply = match self.replies.lock().pop_front().flatten() {
@@ -65,11 +85,7 @@ impl Vendor for ScriptedVendor {
                 Ok(Submitted::Finished { reference: job.key, results: vec![picture()].into() })
             }
             None => Ok(Submitted::Accepted(job.key)),
-            Some(kind) => {
-                let mut error = VendorError::new(kind, "as the test wants");
-                error.retry_after = Some(Duration::from_millis(1));
-                Err(error)
-            }
+            Some(kind) => Err(scripted_error(kind)),
         };
         std::future::ready(reply).boxed()
     }
@@ -82,6 +98,12 @@ impl Vendor for ScriptedVendor {
     fn progress_notify(&self) -> Arc<Notify> {
         Arc::clone(&self.progress_notify)
     }
+}
+
+fn scripted_error(kind: VendorErrorKind) -> VendorError {
+    let mut error = VendorError::new(kind, "as the test wants");
+    error.retry_after = Some(Duration::from_millis(1));
+    error
 }
 
 fn picture() -> Picture {
@@ -106,12 +128,26 @@ async fn start_fixture(
     start_with_vendor(ScriptedVendor {
         replies: Mutex::new(replies.iter().copied().collect()),
         honours_keys,
-        finishes_at_once: false,
-        keys: Mutex::default(),
         polls: Mutex::new(polls.iter().cloned().collect()),
-        progress_notify: Arc::default(),
+        ..ScriptedVendor::default()
     })
     .await
+}
+
+impl Default for ScriptedVendor {
+    fn default() -> Self {
+        Self {
+            preparations: Mutex::default(),
+            preparation_permits: Semaphore::new(Semaphore::MAX_PERMITS),
+            begun_preparations: AtomicUsize::default(),
+            replies: Mutex::default(),
+            honours_keys: false,
+            finishes_at_once: false,
+            keys: Mutex::default(),
+            polls: Mutex::default(),
+            progress_notify: Arc::default(),
+        }
+    }
 }
 
 async fn start_with_vendor(vendor: ScriptedVendor) -> PollerFixture {
@@ -200,6 +236,48 @@ async fn an_undelivered_submission_is_resent_with_the_same_key() {
 }
 
 #[actix_web::test]
+async fn a_preparation_that_fails_is_no_submission() {
+    // Given uploads that fail twice
+    let kinds = [VendorErrorKind::Unreached, VendorErrorKind::InputUnreadable].map(Some);
+    let vendor = ScriptedVendor { preparations: Mutex::new(kinds.into()), ..ScriptedVendor::default() };
+    let fixture = start_with_vendor(vendor).await;
+
+    // Then nothing is recorded of them, and the third attempt is the first submission
+    fixture.reaches(TaskStatus::Completed).await;
+    assert_eq!(fixture.history(), ["TaskSubmitted", "SubmissionStarted", "VendorAccepted", "TaskCompleted"]);
+    assert_eq!(fixture.vendor.keys.lock().len(), 1);
+
+    // And a job that cannot be expressed fails without one
+    let vendor = ScriptedVendor {
+        preparations: Mutex::new([Some(VendorErrorKind::Refused)].into()),
+        ..ScriptedVendor::default()
+    };
+    let fixture = start_with_vendor(vendor).await;
+    fixture.reaches(TaskStatus::Failed).await;
+    assert_eq!(fixture.history(), ["TaskSubmitted", "TaskFailed"]);
+}
+
+#[actix_web::test]
+async fn a_task_that_is_cancelled_while_it_is_prepared_is_not_submitted() {
+    // Given a task whose upload does not end
+    let vendor = ScriptedVendor { preparation_permits: Semaphore::new(0), ..ScriptedVendor::default() };
+    let fixture = start_with_vendor(vendor).await;
+    let has_begun = async || fixture.vendor.begun_preparations.load(Ordering::Relaxed) == 1;
+    eventually("the upload has begun", has_begun).await;
+
+    // When it is cancelled, and then the upload ends
+    fixture.send_command(TaskCommand::Cancel).await;
+    fixture.reaches(TaskStatus::Failed).await;
+    fixture.vendor.preparation_permits.add_permits(1);
+    eventually("the upload has ended", async || fixture.vendor.preparation_permits.available_permits() == 0).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+
+    // Then nothing is sent
+    assert_eq!(fixture.vendor.keys.lock().len(), 0);
+    assert_eq!(fixture.history(), ["TaskSubmitted", "TaskCancelled"]);
+}
+
+#[actix_web::test]
 async fn an_unknown_outcome_fails_the_task_if_a_retry_could_duplicate_it() {
     let fixture = start_fixture(false, &[Some(VendorErrorKind::Unknown)], &[]).await;
     let record = fixture.reaches(TaskStatus::Failed).await;
@@ -227,11 +305,9 @@ async fn a_vendor_whose_answer_is_the_result_is_not_polled() {
     // Given a vendor that has no capacity at first, and then finishes at once
     let fixture = start_with_vendor(ScriptedVendor {
         replies: Mutex::new([Some(VendorErrorKind::Busy)].into()),
-        honours_keys: false,
         finishes_at_once: true,
-        keys: Mutex::default(),
         polls: Mutex::new([JobProgress::Lost].into()),
-        progress_notify: Arc::default(),
+        ..ScriptedVendor::default()
     })
     .await;
 
