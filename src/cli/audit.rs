@@ -86,7 +86,7 @@ pub(super) enum AuditCommand {
     /// Show what changed between two points in time, by resource
     #[command(after_help = DIFF_HELP)]
     Diff(DiffArguments),
-    /// List what each task cost and who paid, recomputed from the events
+    /// List the tasks that cost something and who paid, recomputed from the events
     #[command(after_help = AMOUNTS_HELP)]
     Amounts(amounts::AmountsArguments),
     #[command(flatten)]

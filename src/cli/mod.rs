@@ -20,7 +20,7 @@ mod vendors;
 
 use std::fmt;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -28,6 +28,7 @@ use rustix::fs::Mode;
 
 use self::suggestions::SuggestedValues;
 use crate::config::{CommandLine, ConfigProblems, Configuration, Flag, Settings};
+use crate::data_dir::is_directory;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -141,6 +142,17 @@ impl DirectoryFlags {
         let flags = SettingFlags { config: self.config, data_dir: self.data_dir, ..SettingFlags::default() };
         flags.or(outer).load()
     }
+}
+
+/// Returns the data directory of the settings.
+///
+/// # Errors
+/// If it does not exist.
+fn existing_data_dir(settings: &Settings) -> anyhow::Result<&Path> {
+    let root = settings.data_dir.as_path();
+    let exists = is_directory(root).map_err(|error| token::read_error(root, &error))?;
+    anyhow::ensure!(exists, "there is no data directory at {}: name one with --data-dir", root.display());
+    Ok(root)
 }
 
 #[derive(Debug, Default, Args)]

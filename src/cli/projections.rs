@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Subcommand;
 
 use super::progress::{ProgressLine, ProgressUnit};
-use super::{CliError, DirectoryFlags, SettingFlags, print};
+use super::{CliError, DirectoryFlags, SettingFlags, existing_data_dir, print};
 use crate::app::{SnapshotPolicy, log_options, open_data_dir};
 use crate::config::Settings;
 use crate::environment::Environment;
@@ -39,9 +39,7 @@ pub(super) fn run(command: ProjectionsCommand, outer: SettingFlags) -> Result<()
 }
 
 fn rebuild(settings: &Settings) -> anyhow::Result<()> {
-    let root = settings.data_dir.display();
-    anyhow::ensure!(settings.data_dir.is_dir(), "there is no data directory at {root}: name one with --data-dir");
-    let data = open_data_dir(&settings.data_dir)?;
+    let data = open_data_dir(existing_data_dir(settings)?)?;
     let options = log_options(data.root(), settings);
     let environment = Environment::system();
 

@@ -65,6 +65,9 @@ fn withheld_token_reason(data_dir: &Path, service_address: &anyhow::Result<Optio
     match service_address {
         Ok(Some(address)) => format!("the token of {path} is sent only to its own service, at {address}"),
         Ok(None) if !data_dir.exists() => format!("{path} does not exist"),
+        Ok(None) if DataDir::is_in_use(data_dir).unwrap_or(false) => {
+            format!("the token of {path} is sent only to its own service, which is starting; try again soon")
+        }
         Ok(None) => format!("the token of {path} is sent only to its own service, which is not running"),
         Err(error) => {
             format!("the token of {path} is sent only to its own service, whose state is unknown: {error:#}")

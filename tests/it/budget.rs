@@ -203,7 +203,8 @@ async fn invalid_budgets_are_refused_with_every_reason() {
     app.access_token("acme", &alice).await;
     let tokens = app.get_as(&alice.token, "/publishers/acme/tokens").await.expect(200).json();
     let token_budget = format!("/admin/budgets/token/{}", tokens[0]["id"].as_str().expect("an id"));
-    assert_eq!(put(&token_budget, body()).await.expect(404).json()["detail"], "token not found");
+    let problem = put(&token_budget, body()).await.expect(404).json();
+    assert_eq!(problem["detail"], "tokens of publishers submit no tasks and have no budget");
     let problem = put("/admin/budgets/node/acme", body()).await.expect(404).json();
     assert_eq!(problem["detail"], "there are budgets of a user, a token and a publisher, and no others");
     app.stop().await;

@@ -129,11 +129,11 @@ fn print(tasks: &[TaskAmounts], printer: &mut Printer) -> Result<(), CliError> {
 
 /// Parses a payer into the name of its resource.
 fn parse_payer(text: &str) -> Result<String, InvalidValue> {
-    let subject = AuditSubject::parse(text)?;
-    match subject.kind() {
-        StreamKind::User | StreamKind::Token | StreamKind::Publisher => Ok(subject.to_string()),
-        _ => Err(InvalidValue::new("must be user/<uuid>, token/<uuid> or publisher/<id>")),
-    }
+    let payer = AuditSubject::parse(text).ok();
+    let is_payer =
+        |subject: &AuditSubject| matches!(subject.kind(), StreamKind::User | StreamKind::Token | StreamKind::Publisher);
+    let payer = payer.filter(is_payer).map(|subject| subject.to_string());
+    payer.ok_or_else(|| InvalidValue::new("must be user/<uuid>, token/<uuid> or publisher/<id>"))
 }
 
 /// Amounts of the tasks in a range of submissions, folded from events as JSON.
@@ -250,7 +250,7 @@ impl std::fmt::Display for AmountTotals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { submissions, held, charged, refunded, cost, .. } = self;
         let tasks = pluralize(*submissions, "task");
-        write!(f, "{tasks}: {held} credits held, {charged} charged, {refunded} refunded; cost {cost}")
+        write!(f, "{tasks}, also free ones: {held} credits held, {charged} charged, {refunded} refunded; cost {cost}")
     }
 }
 

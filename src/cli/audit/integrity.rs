@@ -10,7 +10,7 @@ use super::target::ServiceClient;
 use super::verify;
 use crate::cli::atomic_file::AtomicFile;
 use crate::cli::progress::{ProgressLine, ProgressUnit};
-use crate::cli::{CliError, DirectoryFlags, SettingFlags, print};
+use crate::cli::{CliError, DirectoryFlags, SettingFlags, existing_data_dir, print};
 use crate::data_dir::write_atomically;
 use crate::environment::Environment;
 use crate::events::journal::SignedCheckpoint;
@@ -91,7 +91,7 @@ fn checkpoint(arguments: CheckpointArguments, outer: SettingFlags) -> Result<(),
         let reply = ServiceClient::new(&url, token, &configuration)?.get("/admin/checkpoint")?;
         SignedCheckpoint::from_json(&reply).context("the service returned no valid checkpoint")?
     } else {
-        let log = configuration.settings.data_dir.join("log");
+        let log = existing_data_dir(&configuration.settings)?.join("log");
         export::sign_checkpoint(&log, &Environment::system()).map_err(anyhow::Error::from)?
     };
     let text = format!("{}\n", verify::export_format().line(&signed.to_json()));
@@ -104,7 +104,7 @@ fn checkpoint(arguments: CheckpointArguments, outer: SettingFlags) -> Result<(),
 
 fn export(arguments: ExportArguments, outer: SettingFlags) -> Result<(), CliError> {
     let ExportArguments { file, directory } = arguments;
-    let log = directory.settings(outer)?.data_dir.join("log");
+    let log = existing_data_dir(&directory.settings(outer)?)?.join("log");
     let environment = Environment::system();
     let progress = ProgressLine::new("exporting", ProgressUnit::Events);
     let mut on_progress = |done, total| progress.update(done, Some(total));

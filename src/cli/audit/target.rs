@@ -13,7 +13,7 @@ use crate::audit::replay::ReplayedState;
 use crate::audit::source::{EventSource, StoppedEventSource};
 use crate::audit::subject::AuditSubject;
 use crate::cli::token::{read_error, token_for};
-use crate::cli::{CliError, DirectoryFlags, SettingFlags};
+use crate::cli::{CliError, DirectoryFlags, SettingFlags, existing_data_dir};
 use crate::config::{Configuration, Settings};
 use crate::data_dir::{DataDir, DataDirError, is_directory};
 use crate::domain::ids::{StreamKind, UserId};
@@ -57,10 +57,7 @@ impl AuditTarget {
         if let Some(base) = url {
             return Ok(Self::Running(ServiceClient::new(&base, token, &configuration)?));
         }
-        let root = &configuration.settings.data_dir;
-        if !is_directory(root).map_err(|error| read_error(root, &error))? {
-            return Err(anyhow!("there is no data directory at {}: name one with --data-dir", root.display()).into());
-        }
+        let root = existing_data_dir(&configuration.settings)?;
         match DataDir::open_shared(root) {
             Ok(data) => Ok(Self::stopped(data, &configuration.settings)?),
             Err(DataDirError::InUse(_)) => {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::domain::budget::{BudgetCommand, BudgetLimit, BudgetPeriod, BudgetRejection, BudgetSubject};
 use crate::domain::ids::TaskId;
 use crate::domain::policy::Action;
-use crate::domain::token::TokenSubject;
+use crate::domain::token::{TokenGrant, TokenRecord, TokenSubject};
 use crate::domain::value::{InvalidValue, Timestamp};
 use crate::domain::video::Credits;
 use crate::http::pipeline::{Call, RequestContext};
@@ -113,9 +113,7 @@ pub async fn show(call: Call<{ Action::Administer as u8 }>) -> Result<ApiRespons
 /// `PUT /admin/budgets/{budgetKind}/{budgetId}`: sets or replaces a budget.
 pub async fn set(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let subject = requested_subject(&call)?;
-    if !may_have_budget(&subject, &call.services().models.read()) {
-        return Err(Problem::not_found(subject.kind()));
-    }
+    check_subject(&subject, &call.services().models.read())?;
 
     let BudgetBody { credits, period } = call.json_object().await?;
     let command = BudgetCommand::Set(BudgetLimit { credits: credits.0, period });
@@ -193,18 +191,21 @@ fn requested_subject(call: &RequestContext) -> Result<BudgetSubject, Problem> {
     })
 }
 
-/// Returns `true` if the subject exists and can submit tasks, or has a budget: it outlives its subject, since tasks of
-/// a person's next account count too.
-fn may_have_budget(subject: &BudgetSubject, models: &Models) -> bool {
+/// Checks that the subject exists and can submit tasks, or has a budget: it outlives its subject, since tasks of a
+/// person's next account count too.
+fn check_subject(subject: &BudgetSubject, models: &Models) -> Result<(), Problem> {
     let exists = match subject {
         BudgetSubject::User(user) => models.users.get(*user).is_some(),
-        BudgetSubject::Token(token) => models
-            .tokens
-            .get(*token)
-            .is_some_and(|token| token.revoked_at.is_none() && matches!(token.grant.subject, TokenSubject::User(_))),
+        BudgetSubject::Token(token) => match models.tokens.get(*token).filter(|token| token.revoked_at.is_none()) {
+            Some(TokenRecord { grant: TokenGrant { subject: TokenSubject::Publisher { .. }, .. }, .. }) => {
+                return Err(Problem::new(Code::NotFound, "tokens of publishers submit no tasks and have no budget"));
+            }
+            token => token.is_some(),
+        },
         BudgetSubject::Publisher(publisher) => models.publishers.get(publisher).is_some(),
     };
-    exists || models.budgets.get(subject).is_some()
+    let may_have_budget = exists || models.budgets.get(subject).is_some();
+    may_have_budget.then_some(()).ok_or_else(|| Problem::not_found(subject.kind()))
 }
 
 impl From<BudgetRejection> for Problem {

@@ -263,7 +263,11 @@ async fn amounts_are_recomputed_from_the_events() {
     for name in ["submissions", "held", "charged", "refunded", "cost"] {
         assert_eq!(rows[5]["total"][name], usage[name], "{name}");
     }
-    assert!(answers[1].ends_with("5 tasks: 8 credits held, 8 charged, 24 refunded; cost 0.14\n"), "{}", answers[1]);
+    assert!(
+        answers[1].ends_with("5 tasks, also free ones: 8 credits held, 8 charged, 24 refunded; cost 0.14\n"),
+        "{}",
+        answers[1]
+    );
     assert_eq!(lines(&answers[2])[1]["total"]["submissions"], 1);
     assert_eq!(
         lines(&answers[3])[1]["total"],

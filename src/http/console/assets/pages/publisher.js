@@ -65,7 +65,7 @@ function Actions({ publisher, user, mayEdit, isMember, isOwner, reload }) {
 
 function Nodes({ publisher, user, query, isMember }) {
   const page = Number(query.get('page')) || 1;
-  const nodes = useLoad((signal) => (user ? listed(publisher, user, page, signal) : searched(publisher, page, signal)), [publisher.id, page, user?.id]);
+  const nodes = useLoad((signal) => (user ? listed(publisher, user.isAdmin || isMember, page, signal) : searched(publisher, page, signal)), [publisher.id, page, user?.id, isMember]);
   const pages = Math.ceil((nodes.data?.total ?? 0) / PAGE_SIZE);
   return html`<${Loaded} from=${nodes} skeleton=${html`<${Skeleton} kind="cards" lines=${3} />`}>${({ shown, isAll }) => html`
     ${shown.length > 0 ? html`<${PagedSection} page=${page} label="Nodes of this publisher">
@@ -77,8 +77,8 @@ function Nodes({ publisher, user, query, isMember }) {
     ${!isAll && html`<p class="muted">There may be more: <a href=${to('nodes', { search: publisher.id })}>search for all nodes</a>, or sign in.</p>`}`}</${Loaded}>`;
 }
 
-async function listed(publisher, user, page, signal) {
-  const answer = await send('GET', at`/publishers/${publisher.id}/nodes`, { query: { page, limit: PAGE_SIZE, include_banned: user.isAdmin || undefined }, signal });
+async function listed(publisher, seesBanned, page, signal) {
+  const answer = await send('GET', at`/publishers/${publisher.id}/nodes`, { query: { page, limit: PAGE_SIZE, include_banned: seesBanned || undefined }, signal });
   return { shown: await answer.json(), total: Number(answer.headers.get('X-Total-Count')), isAll: true };
 }
 
