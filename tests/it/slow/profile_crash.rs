@@ -79,7 +79,15 @@ async fn crash_at(sim: &ProfileSim, step: VendorStep) -> Result<(), String> {
 
     let charges = sim.charges();
     let failure = failures[0]["data"].to_string();
-    let is_unknown = failure.contains("outcome_unknown") && !protocol.is_searchable && charges <= 1;
+    // Without a search, nobody knows what became of a submission between its intent and its recorded acceptance. The
+    // result of a synchronous vendor is fetched and stored in between.
+    let is_before_acceptance = match step {
+        VendorStep::IntentRecorded | VendorStep::Responded => true,
+        VendorStep::ResultFetched | VendorStep::ResultStored => protocol.is_synchronous,
+        _ => false,
+    };
+    let may_be_unknown = !protocol.is_searchable && is_before_acceptance && charges <= 1;
+    let is_unknown = failure.contains("outcome_unknown") && may_be_unknown;
     let is_completed = failures == json!([]) && charges == 1;
     if submitted == 1 && (is_completed || is_unknown) {
         return Ok(());
