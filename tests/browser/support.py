@@ -127,6 +127,24 @@ def heard(browser, sound):
         page.close()
 
 
+def pixels(browser, screenshot, columns):
+    """Colours of the given columns of a screenshot, each from top to bottom."""
+    page = browser.new_page()
+    try:
+        return page.evaluate("""async ([text, columns]) => {
+            const bytes = Uint8Array.from(atob(text), (letter) => letter.codePointAt(0));
+            const picture = await createImageBitmap(new Blob([bytes]));
+            const pen = new OffscreenCanvas(picture.width, picture.height).getContext('2d');
+            pen.drawImage(picture, 0, 0);
+            return columns.map((x) => {
+                const { data } = pen.getImageData(x, 0, 1, picture.height);
+                return Array.from({ length: picture.height }, (_, y) => [...data.slice(4 * y, 4 * y + 3)]);
+            });
+        }""", [base64.b64encode(screenshot).decode(), columns])
+    finally:
+        page.close()
+
+
 class Receiver:
     """Webhook receiver that answers with the given statuses in order, then 204; GET returns 404."""
 
@@ -156,12 +174,15 @@ class Receiver:
 class BrowserTest(unittest.TestCase):
     """Test case with a browser. Fails on console errors, dialogs and requests to other hosts."""
 
+    # Options of the browser besides those of every test.
+    launch_options = {}
+
     @classmethod
     def setUpClass(cls):
         cls.playwright = sync_playwright().start()
         executable = os.environ["BROWSER_EXECUTABLE"]
         # Inside a container there is often no user namespace for the browser's sandbox.
-        cls.browser = cls.playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        cls.browser = cls.playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"], **cls.launch_options)
 
     @classmethod
     def tearDownClass(cls):

@@ -6,7 +6,7 @@ import unittest
 
 from playwright.sync_api import expect
 
-from support import ADMIN, NARROW, BrowserTest, archive, name, registry, send, user
+from support import ADMIN, NARROW, WIDE, BrowserTest, archive, name, pixels, registry, send, user
 
 
 def beside(page):
@@ -106,6 +106,40 @@ class Dialogs(BrowserTest):
         page.get_by_role("button", name="Upload archive").click()
         expect(release.get_by_role("link", name="Download")).to_be_visible()
         self.assertEqual(send("GET", f"/nodes/{node}/versions")[0]["version"], "2.0.0")
+
+
+class Scrollbars(BrowserTest):
+    # A headless browser hides scrollbars, and the gutter has no width then.
+    launch_options = {"ignore_default_args": ["--hide-scrollbars"]}
+
+    def test_the_right_edge_is_dimmed_with_the_page(self):
+        publisher, _ = registry(4)
+        for theme in ("light", "dark"):
+            # Given a page with an empty gutter, and one that is scrolled
+            for size, is_scrolled in ((WIDE, False), ({"width": 1360, "height": 330}, True)):
+                with self.subTest(theme=theme, is_scrolled=is_scrolled):
+                    page = self.page(f"/publishers/{publisher}/tokens", token=ADMIN, theme=theme, size=size)
+                    opener = page.get_by_role("button", name="Create token")
+                    expect(opener).to_be_visible()
+                    edge = page.evaluate("document.body.clientWidth")
+                    self.assertLess(edge, size["width"])
+                    page.evaluate("scrollTo(0, 40)")
+                    self.assertEqual(page.evaluate("scrollY"), 40 if is_scrolled else 0)
+                    before = pixels(self.browser, page.screenshot(), [edge - 2])
+                    # When a dialog opens
+                    opener.evaluate("it => it.click()")
+                    expect(page.get_by_role("dialog")).to_be_visible()
+                    # Then the edge has the colour of the dimmed page beside it
+                    inside, *strip = pixels(self.browser, page.screenshot(), [edge - 2, *range(edge, size["width"])])
+                    self.assertNotEqual([inside], before)
+                    for number, column in enumerate(strip):
+                        differences = [max(abs(one - other) for one, other in zip(*pair)) for pair in zip(inside, column)]
+                        self.assertLessEqual(max(differences), 2, f"column {edge + number}")
+                    # And the page keeps its width and its place
+                    self.assertEqual(page.evaluate("[document.body.clientWidth, scrollY]"), [edge, 40 if is_scrolled else 0])
+                    page.keyboard.press("Escape")
+                    expect(page.get_by_role("dialog")).to_have_count(0)
+                    self.assertEqual(page.evaluate("scrollY"), 40 if is_scrolled else 0)
 
 
 class Forms(BrowserTest):

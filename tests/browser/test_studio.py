@@ -9,11 +9,12 @@ import subprocess
 import tempfile
 import threading
 import unittest
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from playwright.sync_api import expect
 
-from support import ADMIN, NARROW, PATIENCE_S, WIDE, BrowserTest, Receiver, document, heard, png, send, submissions, user, wait_until
+from support import ADMIN, NARROW, PATIENCE_S, WIDE, BrowserTest, Receiver, document, heard, name, png, registry, send, submissions, user, wait_until
 
 IMAGE = {"name": "gradient.png", "mimeType": "image/png", "buffer": png(120, 80)}
 UPSCALE = "/proxy/imagevendor/v1/ai/image-upscaler"
@@ -25,6 +26,24 @@ class NoPicture(socketserver.BaseRequestHandler):
     def handle(self):
         self.request.recv(65536)
         self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnone")
+
+
+class LatePicture(socketserver.ThreadingTCPServer):
+    """Serves a picture as soon as it has arrived."""
+
+    daemon_threads = True
+
+    def __init__(self, content):
+        arrived = self.arrived = threading.Event()
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self):
+                self.request.recv(65536)
+                if arrived.wait(PATIENCE_S):
+                    self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(content) + content)
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
 def picture(page, label="Image"):
@@ -497,6 +516,42 @@ class Tasks(BrowserTest):
         expect(page.get_by_text("Already queued")).to_be_visible()
         expect(page.get_by_role("alert")).to_have_count(0)
 
+    def test_relative_times_fit_their_sentences_and_stay_correct(self):
+        # Given a blocked task, an open page, and a clock that can be moved
+        silent = socketserver.TCPServer(("127.0.0.1", 0), None, bind_and_activate=True)
+        task = send("POST", UPSCALE, {"image": f"http://127.0.0.1:{silent.server_address[1]}/a.png"})["data"]["task_id"]
+        at = lambda **delta: (datetime.now(timezone.utc) + timedelta(**delta)).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        blocked = {"code": "vendor_unreachable", "message": "no response", "since": at(hours=-3), "next_attempt_at": at(hours=5)}
+        told = {**send("GET", f"/tasks/{task}"), "blocked_by": blocked}
+        page = self.page("/nodes", token=ADMIN)
+        page.route("**/events", lambda route: route.fulfill(
+            status=200, content_type="text/event-stream", body=f"retry: 3600000\n\nid: 7\nevent: snapshot\ndata: {json.dumps(told)}\n\n"))
+        page.clock.install()
+        self.show(page, f"/tasks/{task}")
+        state = page.locator(".task-state")
+        # Then the sentence names the last and the next attempt, and follows the time
+        expect(state).to_contain_text("Last attempt 3 hours ago, the next attempt is in 5 hours.")
+        page.clock.fast_forward("01:00:00")
+        expect(state).to_contain_text("Last attempt 4 hours ago, the next attempt is in 4 hours.")
+        page.clock.fast_forward("05:00:00")
+        expect(state).to_contain_text("Last attempt 9 hours ago, the next attempt is due now.")
+        send("POST", f"/tasks/{task}/cancel", {})
+        silent.server_close()
+
+    def test_times_fit_their_labels(self):
+        publisher, (node,) = registry()
+        task = self.submit()
+        wait_until(lambda: send("GET", f"/tasks/{task}")["state"] == "COMPLETED")
+        # Given a browser whose clock is behind the service's by an hour
+        page = self.page("/nodes", token=ADMIN)
+        page.clock.install(time=datetime.now(timezone.utc) - timedelta(hours=1))
+        for path, label, time in ((f"/publishers/{publisher}", "Created", "just now"), (f"/nodes/{node}/about", "Created", "just now"),
+                                  (f"/tasks/{task}", "Submitted", "just now"), (f"/tasks/{task}", "Results deleted", r"(in \d+ days|next week|in \d+ weeks|next month)")):
+            # Then a past moment is not in the future, and a future one is
+            self.show(page, path)
+            entry = page.locator(".facts > div").filter(has=page.get_by_text(label, exact=True))
+            expect(entry.locator("time")).to_have_text(re.compile(f"^{time}$"))
+
     def test_tasks_are_listed_filtered_and_paged(self):
         ada = user("Ada of the tasks")
         for _ in range(27):
@@ -551,6 +606,94 @@ class Video(BrowserTest):
         }""")
         self.assertGreater(corners[1][0], corners[0][0] + 30)
         self.assertGreater(corners[1][1], corners[0][1] + 30)
+
+
+    def test_progress_begins_at_zero_and_never_decreases(self):
+        # Given a video whose picture arrives late
+        late = LatePicture(IMAGE["buffer"])
+        page = self.page("/studio/startEndToVideo", token=ADMIN)
+        page.get_by_label("Images 1: URL").fill(f"http://127.0.0.1:{late.server_address[1]}/a.png")
+        page.evaluate("""() => {
+            window.progress = [];
+            const note = () => {
+                const shown = document.querySelector('.result-panel [role=progressbar]')?.ariaValueNow;
+                if (shown && Number(shown) !== window.progress.at(-1)) window.progress.push(Number(shown));
+            };
+            new MutationObserver(note).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ['aria-valuenow'] });
+        }""")
+        page.get_by_role("button", name="Generate").click()
+        expect(page.get_by_role("progressbar", name="Task progress")).to_have_attribute("aria-valuenow", "0")
+        # When it arrives and the video is made
+        late.arrived.set()
+        page.locator("video").wait_for(timeout=3 * PATIENCE_S * 1000)
+        # Then progress began at 0, rose in small steps, and was complete only with the result
+        progress = page.evaluate("window.progress")
+        self.assertEqual(progress[0], 0)
+        self.assertEqual(progress, sorted(progress))
+        self.assertTrue([value for value in progress if 10 < value < 50], progress)
+        self.assertLess(progress[-1], 100)
+        late.shutdown()
+        late.server_close()
+
+    def film(self, page, prompt):
+        """Fills in a short video from text."""
+        page.get_by_label("Prompt", exact=True).fill(prompt)
+        page.get_by_label("Model", exact=True).select_option("vq2-pro-fast")
+        page.get_by_label("Resolution", exact=True).select_option("360p")
+        page.get_by_label("Duration, as a number", exact=True).fill("1")
+
+    def test_a_video_has_its_cover_as_poster(self):
+        page = self.page("/studio/startEndToVideo", token=ADMIN)
+        self.film(page, "rain")
+        with page.expect_response("**/start-end2video") as answer:
+            page.get_by_role("button", name="Generate").click()
+        task = answer.value.json()["task_id"]
+        page.locator("video").wait_for(timeout=3 * PATIENCE_S * 1000)
+        cover = send("GET", f"/tasks/{task}")["cover_url"]
+        # In the studio and on the page of the task
+        for path in ("/studio/startEndToVideo", f"/tasks/{task}"):
+            self.show(page, path)
+            expect(page.locator("video")).to_have_attribute("poster", cover)
+            width = page.evaluate("""async () => {
+                const poster = Object.assign(new Image(), { src: document.querySelector('video').poster });
+                await poster.decode();
+                return poster.naturalWidth;
+            }""")
+            self.until(page, f"document.querySelector('video').videoWidth === {width}")
+
+    def test_understood_and_ignored_words_of_a_prompt_are_shown(self):
+        page = self.page("/studio/startEndToVideo", token=ADMIN)
+        self.film(page, "a purple elephant in the rain at night")
+        page.get_by_role("button", name="Generate").click()
+        # Then they are shown with the result, and on the page of the task
+        page.locator("video").wait_for(timeout=3 * PATIENCE_S * 1000)
+        expect(page.locator(".task-state")).to_contain_text("Understood: rain, night. Ignored: purple, elephant.")
+        page.get_by_role("link", name="Task details").click()
+        expect(page.get_by_role("heading", name="History", exact=True)).to_be_visible()
+        expect(page.locator(".task-state")).to_contain_text("Understood: rain, night. Ignored: purple, elephant.")
+
+    def test_a_prompt_that_is_not_understood_is_refused_and_not_charged(self):
+        ada = user(name("Ada"))
+        state = lambda: (send("GET", "/users/credits", token=ada["token"]), send("GET", "/tasks", token=ada["token"])["tasks"])
+        before = state()
+        page = self.page("/studio/startEndToVideo", token=ada["token"], allowed=(400,))
+        self.film(page, "a purple elephant")
+        page.get_by_role("button", name="Generate").click()
+        # Then the field names the words and what is allowed, and nothing was charged
+        field = page.locator(".field.faulty")
+        expect(field).to_have_count(1)
+        expect(field.get_by_label("Prompt", exact=True)).to_have_attribute("aria-invalid", "true")
+        expect(field.locator(".fault")).to_contain_text("ignored: purple, elephant")
+        expect(field.locator(".fault")).to_contain_text("name a place, weather, light or a camera move, or give a picture")
+        expect(page.locator(".task-state")).to_have_count(0)
+        self.assertEqual(state(), before)
+        self.assertEqual(before[1], [])
+        # And one understood word is enough
+        page.get_by_label("Prompt", exact=True).fill("a purple elephant in the snow")
+        page.get_by_role("button", name="Generate").click()
+        expect(page.locator(".result-panel")).to_contain_text("Understood: snow. Ignored: purple, elephant.")
+        expect(page.locator(".fault")).to_have_count(0)
+        self.assertNotEqual(state()[0], before[0])
 
 
 class Music(BrowserTest):

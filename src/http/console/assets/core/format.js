@@ -11,15 +11,18 @@ export function count(value, one, many = `${one}s`) {
   return `${number(value)} ${value === 1 ? one : many}`;
 }
 
-export function ago(iso) {
-  const seconds = (Date.parse(iso) - Date.now()) / 1000;
-  const [unit, length] = UNITS.find(([, length]) => Math.abs(seconds) >= length) ?? [];
-  if (!unit) return seconds < 1 && seconds > -10 ? 'just now' : AGO.format(Math.round(seconds), 'second');
+const secondsUntil = (iso) => (Date.parse(iso) - Date.now()) / 1000;
+
+function relative(seconds) {
+  const [unit, length] = UNITS.find(([, length]) => Math.abs(seconds) >= length) ?? ['second', 1];
   return AGO.format(Math.round(seconds / length), unit);
 }
 
-// A future moment; once it has passed while the page was open, it is due.
-export const until = (iso) => (Date.parse(iso) - Date.now() < 1000 ? 'due now' : ago(iso));
+// Relative time of a past moment. It is never in the future, even if the clock of the browser is behind the server's.
+export const ago = (iso) => (secondsUntil(iso) > -10 ? 'just now' : relative(secondsUntil(iso)));
+
+// Relative time of a future moment. Once it has passed while the page was open, it is due.
+export const until = (iso) => (secondsUntil(iso) < 1 ? 'due now' : relative(secondsUntil(iso)));
 
 // UTC time with milliseconds.
 export function exact(iso) {

@@ -38,7 +38,7 @@ export function PublisherPage({ parts: [id, tab = 'nodes'], query, user }) {
         ${publisher.status_detail || 'No reason given.'}</p></div></div>`}
       <${Markdown} text=${publisher.description} name="lead-text" />
       <${DefinitionList} of=${[['Website', publisher.website && html`<${ExternalLink} href=${publisher.website} />`], ['Source code', publisher.source_code_repo && html`<${ExternalLink} href=${publisher.source_code_repo} />`],
-        ['Support', publisher.support && html`<${ExternalLink} href=${publisher.support} />`], ['Since', html`<${Time} at=${publisher.createdAt} />`]]} />
+        ['Support', publisher.support && html`<${ExternalLink} href=${publisher.support} />`], ['Created', html`<${Time} at=${publisher.createdAt} />`]]} />
       <${Tabs} tabs=${tabs} current=${tab} address=${(key) => to('publishers', publisher.id, key)} />
       ${tab === 'members' ? html`<${Members} ...${{ publisher, user }} mayEdit=${isOwner} reload=${loaded.reload} />`
         : tab === 'tokens' ? html`<${Tokens} publisher=${publisher} mayManage=${isOwner} />` : html`<${Nodes} ...${{ publisher, user, query }} isMember=${Boolean(role)} />`}

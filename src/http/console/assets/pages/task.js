@@ -1,7 +1,7 @@
 // Page of a task: live state, results, request, history, webhooks.
 import { html } from '../core/dom.js';
 import { at, get, post } from '../core/api.js';
-import { count, idSuffix, flatten, number, duration, stateName, toWords, until } from '../core/format.js';
+import { count, idSuffix, flatten, number, duration, stateName, toWords } from '../core/format.js';
 import { kindName, useKinds } from '../core/jobs.js';
 import { useInterval, useLoad, useMutation } from '../core/load.js';
 import { useNames } from '../core/names.js';
@@ -60,7 +60,7 @@ export function TaskState({ task, line }) {
       ${!over && line === 'lost' && html`<span class="state warn">Connection lost, reconnecting</span>`}</div>
     ${!over && html`<${Progress} value=${task.progress} label="Task progress" />`}
     ${!over && task.blocked_by && html`<p class="muted">Blocked: ${task.blocked_by.message}. Last attempt <${Time} at=${task.blocked_by.since} />,
-      the next attempt is <${Time} at=${task.blocked_by.next_attempt_at}>${until(task.blocked_by.next_attempt_at)}<//>.</p>`}
+      the next attempt is <${Time} at=${task.blocked_by.next_attempt_at} due />.</p>`}
     ${task.prompt_report && html`<${PromptReport} of=${task.prompt_report} />`}
     ${task.error && html`<div class="trouble" role="alert"><${Icon} name="warn" /><div><strong>${toWords(task.error.code)}</strong><p>
       ${task.error.message}</p></div></div>`}
@@ -79,7 +79,7 @@ function TaskHistory({ task }) {
   return html`<ol class="course">${task.history.map((step, index) => html`<li key=${index}><${State} of=${step.state} /><span class="muted">
     <${Time} at=${step.at} /></span>
       ${index > 0 && html`<span class="muted small">+${duration(task.history[index - 1].at, step.at)}</span>`}</li>`)}</ol>
-    <${DefinitionList} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Cost', `${count(cost, 'credit')}${back > 0 ? `, ${number(back)} refunded` : ''}`], ['Vendor', task.vendor && vendorSummary(task.vendor)], ['Results kept until', task.expires_at && html`<${Time} at=${task.expires_at} />`]]} />`;
+    <${DefinitionList} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Cost', `${count(cost, 'credit')}${back > 0 ? `, ${number(back)} refunded` : ''}`], ['Vendor', task.vendor && vendorSummary(task.vendor)], ['Results deleted', task.expires_at && html`<${Time} at=${task.expires_at} due=${!task.expired} />`]]} />`;
 }
 
 // Vendor of the task, its id there, and the cost there in the unit of the operator.
@@ -115,6 +115,6 @@ function Delivery({ delivery, reload }) {
       ${delivery.attempts.map((attempt) => html`<tr key=${attempt.number}><td data-label="Attempt">${attempt.number}</td>
         <td data-label="Response">${attempt.status_code ?? attempt.reason ?? 'none'}</td><td data-label="When"><${Time} at=${attempt.at} /></td></tr>`)}
       ${delivery.attempts.length === 0 && html`<tr><td colspan="3" class="muted">No attempt yet.</td></tr>`}</tbody></table>
-    ${delivery.next_attempt_at && html`<p class="muted small">The next attempt is <${Time} at=${delivery.next_attempt_at}>${until(delivery.next_attempt_at)}<//>.</p>`}
+    ${delivery.next_attempt_at && html`<p class="muted small">The next attempt is <${Time} at=${delivery.next_attempt_at} due />.</p>`}
   </li>`;
 }

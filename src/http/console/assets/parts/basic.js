@@ -1,6 +1,7 @@
 // Basic components.
-import { html } from '../core/dom.js';
-import { ago, exact, monogram, stateName, webAddress } from '../core/format.js';
+import { html, useState } from '../core/dom.js';
+import { ago, exact, monogram, stateName, until, webAddress } from '../core/format.js';
+import { useInterval } from '../core/load.js';
 import { Copy } from './copy.js';
 import { Icon } from './icon.js';
 
@@ -25,9 +26,14 @@ export const BackLink = ({ href, children }) => html`<a class="back" href=${href
 
 // ── Values ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-export function Time({ at, children }) {
+const REDRAW_MS = 5000;
+
+// Relative time, which stays correct while the page is open. With `due`, the moment is in the future.
+export function Time({ at, due }) {
+  const [, redraw] = useState(0);
+  useInterval(REDRAW_MS, () => redraw((count) => count + 1));
   if (!at) return null;
-  return html`<time datetime=${at} title=${exact(at)}>${children ?? ago(at)}</time>`;
+  return html`<time datetime=${at} title=${exact(at)}>${due ? until(at) : ago(at)}</time>`;
 }
 
 export const Id = ({ children, label }) => html`
