@@ -109,7 +109,7 @@ class Dialogs(BrowserTest):
 
 
 class Scrollbars(BrowserTest):
-    # A headless browser hides scrollbars, and the gutter has no width then.
+    # A headless browser hides scrollbars, except their gutters.
     launch_options = {"ignore_default_args": ["--hide-scrollbars"]}
 
     def test_the_right_edge_is_dimmed_with_the_page(self):

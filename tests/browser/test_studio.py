@@ -128,7 +128,8 @@ class Studio(BrowserTest):
         page.get_by_role("combobox", name="Job").select_option("upscaleImage")
         page.get_by_role("button", name="Use sample").click()
         page.get_by_role("button", name="Generate").click()
-        expect(page.locator("img[data-result]")).to_be_in_viewport()
+        expect(page.locator("img[data-result]")).to_be_in_viewport(ratio=1)
+        self.until(page, "document.querySelector('.result-panel').getBoundingClientRect().top < innerHeight / 4")
 
     def test_parameters_are_sent_and_change_the_result(self):
         page = self.page("/studio/upscaleImage", token=ADMIN)
