@@ -525,8 +525,15 @@ class Tasks(BrowserTest):
         blocked = {"code": "vendor_unreachable", "message": "no response", "since": at(hours=-3), "next_attempt_at": at(hours=5)}
         told = {**send("GET", f"/tasks/{task}"), "blocked_by": blocked}
         page = self.page("/nodes", token=ADMIN)
-        page.route("**/events", lambda route: route.fulfill(
-            status=200, content_type="text/event-stream", body=f"retry: 3600000\n\nid: 7\nevent: snapshot\ndata: {json.dumps(told)}\n\n"))
+        asked = []
+
+        def answer_once(route):
+            asked.append(route)
+            # Without further responses, only the passing of time changes the page.
+            if len(asked) == 1:
+                route.fulfill(status=200, content_type="text/event-stream", body=f"id: 7\nevent: snapshot\ndata: {json.dumps(told)}\n\n")
+
+        page.route("**/events", answer_once)
         page.clock.install()
         self.show(page, f"/tasks/{task}")
         state = page.locator(".task-state")
