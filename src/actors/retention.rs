@@ -64,12 +64,14 @@ impl Reactor for RetentionSweeper {
     }
 
     async fn act(&self, (): ()) -> Reschedule {
+        // Counted from the beginning, so that a file that expires during a sweep does not wait longer.
+        let pause = (self.retention / 10).clamp(SWEEP_INTERVAL_BOUNDS.0, SWEEP_INTERVAL_BOUNDS.1);
+        *self.due_at.lock() = self.environment.now().saturating_add(pause);
+
         let sweeper = self.clone();
         if tokio::task::spawn_blocking(move || sweeper.sweep()).await.is_err() {
             tracing::error!("file sweep panicked");
         }
-        let pause = (self.retention / 10).clamp(SWEEP_INTERVAL_BOUNDS.0, SWEEP_INTERVAL_BOUNDS.1);
-        *self.due_at.lock() = self.environment.now().saturating_add(pause);
         Reschedule::WhenDue
     }
 

@@ -187,7 +187,7 @@ async fn what_no_task_can_use_is_refused_with_the_reason() {
     assert_eq!(error_of(&problem), ("/file", allowed));
     let request = app.request(Method::POST, "/files").bearer_auth(&alice.token);
     let problem = app.send(form_of_bytes(request, &[("picture", &png(2, 2))])).await.expect(400).json();
-    assert_eq!(error_of(&problem), ("/file", "is required: the part of the form that is the file"));
+    assert_eq!(error_of(&problem), ("/file", "is required: add a file part named file"));
     let request = app.request(Method::POST, "/files").bearer_auth(&alice.token);
     let twice = [("file", &png(2, 2)[..]), ("file", b"x")];
     let problem = app.send(form_of_bytes(request, &twice)).await.expect(400).json();
@@ -253,7 +253,7 @@ async fn a_file_survives_a_restart_and_expires_but_its_tasks_keep_their_input() 
     app.get(&path).await.expect(404);
     let problem = app.post_as(&alice.token, UPSCALER, json!({"image": url})).await.expect(400).json();
     assert_eq!(error_of(&problem).0, "/image");
-    environment.advance(Duration::from_mins(10));
+    environment.advance(Duration::from_hours(2));
     let directory = app.dir.path().join(owner_directory);
     eventually("the file is removed", async || !directory.exists()).await;
     app.stop().await;
