@@ -8,7 +8,7 @@ use crate::environment::Environment;
 use crate::projections::ReadModels;
 
 /// Reason recorded for such a stream.
-const INTERRUPTED_REASON: &str = "the service stopped while it sent the stream; the stream was not repeated";
+const INTERRUPTED_REASON: &str = "the service restarted during the stream; submit again";
 
 /// Fails every unfinished stream. If that cannot be recorded, the next start does it.
 pub(super) async fn fail_interrupted(dispatch: &Dispatch, models: &ReadModels, environment: &Environment) {

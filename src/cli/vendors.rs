@@ -20,7 +20,7 @@ use crate::app::{VendorTool, VendorToolOverrides, video_tariff};
 use crate::config::{Settings, VendorSelection};
 use crate::disk_space::DiskSpace;
 use crate::domain::ids::TaskId;
-use crate::domain::task::{Gateway, TaskWork};
+use crate::domain::task::{Gateway, RecordedVendor, TaskWork};
 use crate::environment::Environment;
 use crate::http::job_body::{JobPlace, read_work};
 use crate::media::store::{MediaArea, MediaStore};
@@ -153,19 +153,23 @@ fn list(settings: &Settings) -> Result<(), CliError> {
                 let (_, checked) = profile.source();
                 let jobs = profile.jobs().collect::<Vec<_>>().join(", ");
                 let url = profile.url().unwrap_or("needs a URL");
-                writeln!(text, "  {name}{place}: {}\n    {url}; {jobs}; facts of {checked}", profile.description())
+                writeln!(text, "  {name}{place}: {}\n    {url}; {jobs}; checked {checked}", profile.description())
             }
             Err(error) => writeln!(text, "  {name}{place}: invalid, {error}"),
         };
     }
 
-    text.push_str("\nVendors of the settings:\n");
+    text.push_str("\nConfigured vendors:\n");
     let images = settings.image_vendors.iter().map(|vendor| ("image", &vendor.selection, &vendor.url));
     let videos = settings.video_vendors.iter().map(|vendor| ("video", &vendor.selection, &vendor.url));
     let music = settings.music_vendors.iter().map(|vendor| ("music", &vendor.selection, &vendor.url));
     for (medium, VendorSelection { name, profile, .. }, url) in images.chain(videos).chain(music) {
-        let url = url.as_deref().unwrap_or("no URL");
-        let _ = writeln!(text, "  {name}: {medium}, profile {}, {url}", profile.name());
+        let protocol = match (profile.name(), url) {
+            (RecordedVendor::BUILT_IN_PROFILE, _) => "built-in engine".to_owned(),
+            (profile, Some(url)) => format!("profile {profile}, {url}"),
+            (profile, None) => format!("profile {profile}, without a URL"),
+        };
+        let _ = writeln!(text, "  {name}: {medium}, {protocol}");
     }
     print(&text).context("cannot write to stdout")?;
     Ok(())

@@ -416,8 +416,11 @@ pub struct Transition {
 impl fmt::Display for Transition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { subject, from, to } = self;
-        write!(f, "the status of a {subject} cannot change from {from} to {to}")?;
-        if from == to { f.write_str(": it already has that status") } else { Ok(()) }
+        if from == to {
+            write!(f, "the {subject} already has the status {to}")
+        } else {
+            write!(f, "the status of the {subject} cannot change from {from} to {to}")
+        }
     }
 }
 

@@ -166,7 +166,7 @@ async fn a_redundant_ban_reports_the_current_status() {
                 rule(&app, &format!("{resource}/ban")).await.expect(204);
             }
             let problem = rule(&app, &format!("{resource}/{command}")).await.expect(409).json();
-            let already = format!("from {kind}{state} to {kind}{state}: it already has that status");
+            let already = format!("already has the status {kind}{state}");
             assert!(problem["detail"].as_str().unwrap().ends_with(&already), "{problem}");
         }
     }

@@ -206,7 +206,7 @@ async fn invalid_budgets_are_refused_with_every_reason() {
     let problem = put(&token_budget, body()).await.expect(404).json();
     assert_eq!(problem["detail"], "tokens of publishers submit no tasks and have no budget");
     let problem = put("/admin/budgets/node/acme", body()).await.expect(404).json();
-    assert_eq!(problem["detail"], "there are budgets of a user, a token and a publisher, and no others");
+    assert_eq!(problem["detail"], "the budget kind must be one of user token publisher");
     app.stop().await;
 }
 

@@ -56,6 +56,7 @@ async fn every_job_is_listed_with_its_parameters_price_and_availability() {
     // Prices are those of the contract
     assert_eq!(upscaler["price"]["credits"], 0);
     let video = &model(&models, "start-end2video")["price"];
+    assert_eq!(video.get("credits"), None, "a client would take 0 for a free job");
     assert_eq!(video["by_model"]["vq3-pro"]["720p"], json!({"seconds": [30], "more": 30}));
     assert_eq!((&video["is_rec"], &video["off_peak_percent"]), (&json!(10), &json!(50)));
     app.stop().await;

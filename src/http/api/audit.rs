@@ -45,7 +45,7 @@ pub async fn as_of(call: Call<{ Action::Administer as u8 }>) -> Result<ApiRespon
     let time = query.optional_non_empty("time", read_time);
     let is_set = |query: &Query, name| query.first(name).is_some_and(|text| !text.trim().is_empty());
     if is_set(&query, "position") == is_set(&query, "time") {
-        query.add_error("position", "is required, or time, but not both");
+        query.add_error("position", "or time must be given, but not both");
     }
     query.finish()?;
 

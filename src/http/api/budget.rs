@@ -187,7 +187,7 @@ fn requested_subject(call: &RequestContext) -> Result<BudgetSubject, Problem> {
     let kind = call.path_param("budgetKind");
     BudgetSubject::parse(&kind, &call.path_param("budgetId")).map_err(|_| match kind.as_str() {
         "user" | "token" | "publisher" => Problem::not_found(&kind),
-        _ => Problem::new(Code::NotFound, "there are budgets of a user, a token and a publisher, and no others"),
+        _ => Problem::new(Code::NotFound, "the budget kind must be one of user token publisher"),
     })
 }
 

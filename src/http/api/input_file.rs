@@ -59,7 +59,7 @@ const CACHE_CONTROL: &str = "private, max-age=3600, immutable";
 json_object! {
     /// Body of `POST /files`.
     pub struct FileBody {
-        /// Name of the file, for the reader of the request; it is not stored.
+        /// Name of the file, for information only; not stored.
         name: Option<Text<255>>,
         /// Media type of the file. The content must have it.
         content_type: Option<InputContentType>,
@@ -270,7 +270,7 @@ async fn read_file_part(call: &RequestContext, account: Account, chunks: BodyChu
         }
     }
 
-    upload.ok_or_else(|| invalid_file("is required: the part of the form that is the file"))
+    upload.ok_or_else(|| invalid_file("is required: add a file part named file"))
 }
 
 /// Returns the body as a stream that ends at the first failure, which is left in `failure`.

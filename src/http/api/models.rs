@@ -91,8 +91,9 @@ struct ModelView {
 /// Price of a job. A submission with `?estimate=true` computes it.
 #[derive(Serialize)]
 struct PriceView {
-    /// Price of each task; 0 for videos, whose price depends on the parameters.
-    credits: u32,
+    /// Price of each task; `None` for videos, whose price depends on the parameters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    credits: Option<u32>,
     /// Price of each second, in addition.
     #[serde(skip_serializing_if = "Option::is_none")]
     credits_per_second: Option<u32>,
@@ -151,8 +152,8 @@ fn parameters(endpoint: &JobEndpoint, options: &HttpOptions) -> Vec<Value> {
 }
 
 fn price(kind: TaskKind, tariff: &Tariff) -> PriceView {
-    let fixed = PriceView {
-        credits: tariff.image_price(kind.as_str()),
+    let fixed = |credits| PriceView {
+        credits,
         credits_per_second: None,
         by_model: None,
         is_rec: None,
@@ -162,11 +163,11 @@ fn price(kind: TaskKind, tariff: &Tariff) -> PriceView {
 
     match kind {
         TaskKind::Music => PriceView {
-            credits: tariff.music.task,
+            credits: Some(tariff.music.task),
             credits_per_second: Some(tariff.music.second),
             rule: "A price for each task and each second. Without `duration`, the length is the one that the built-in engine \
                    reads from the prompt.",
-            ..fixed
+            ..fixed(None)
         },
         TaskKind::StartEndToVideo | TaskKind::ReferenceToVideo => PriceView {
             by_model: Some(tariff.generate.clone()),
@@ -175,21 +176,22 @@ fn price(kind: TaskKind, tariff: &Tariff) -> PriceView {
             rule: "The price of the duration, for model and resolution: `seconds` has the prices of one second, two \
                    seconds and so on; each further second costs `more`. `off_peak` reduces it to `off_peak_percent`, \
                    rounded up; `is_rec` is added.",
-            ..fixed
+            ..fixed(None)
         },
         TaskKind::ExtendVideo => PriceView {
             by_model: Some(tariff.extend.clone()),
             rule: "The price of the added duration, for model and resolution: `seconds` has the prices of one second, \
                    two seconds and so on; each further second costs `more`.",
-            ..fixed
+            ..fixed(None)
         },
         TaskKind::MultiframeVideo => PriceView {
             by_model: Some(tariff.extend.clone()),
-            rule: "For model and resolution: the price of one second for each key frame, and `more` for each second of \
-                   the video.",
-            ..fixed
+            rule: "For model and resolution: each key frame costs the first price in `seconds`, and each second of the \
+                   video costs `more`. With `{\"seconds\": [20], \"more\": 8}`, a video of 3 key frames and 10 seconds \
+                   costs 3 × 20 + 10 × 8 = 140 credits.",
+            ..fixed(None)
         },
-        _ => fixed,
+        _ => fixed(Some(tariff.image_price(kind.as_str()))),
     }
 }
 

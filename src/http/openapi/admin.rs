@@ -159,7 +159,7 @@ fn moderation_operations() -> Vec<Operation> {
             .ok_response("The updated version.", "NodeVersion", &version_example())
             .error(
                 Code::Conflict,
-                "the status cannot change from the current to the requested one; `detail` names both",
+                "the status cannot change from the current to the requested one; `detail` names them",
             ),
     ]
 }

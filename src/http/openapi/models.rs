@@ -80,7 +80,7 @@ fn price_schema() -> Value {
     });
     let by_resolution = json!({"type": "object", "additionalProperties": price});
     response_object([
-        field::<u32>("credits", "Price of each task; 0 if it depends on the parameters.").required(),
+        field::<u32>("credits", "Price of each task. Absent for videos, whose price depends on the parameters."),
         field::<u32>("credits_per_second", "Price of each requested second, in addition."),
         field_with_schema(
             "by_model",

@@ -31,11 +31,12 @@ fn generate() -> Operation {
              a last line `error`. A blank line is sent after 10 s of silence.\n- The same prompt and duration give \
              the same music.\n- The stream is a task (`X-Task-Id`) that can be listed, read and cancelled. Its \
              history shows how it ended, even if the client disconnected.\n- Unknown parts of the form are ignored; \
-             an empty `duration` counts as absent.\n- With `?estimate=true`, the response is only the \
-             price, as JSON: `{credits, breakdown}`.\n\nRepeating the form with the same `Idempotency-Key` refers to \
-             the same task. Music of the built-in engine is generated again in full, also after a disconnect or a \
-             restart of the service; a task that failed for another reason repeats its `error` line. The response is \
-             409 while the first stream is still being sent, and if a vendor made the music, which is not stored.",
+             an empty `duration` counts as absent.\n- With `?estimate=true`, the response is only the price, as \
+             `application/json` with the schema `Estimate`: `{credits, breakdown}`.\n\nRepeating the form with the \
+             same `Idempotency-Key` refers to the same task. Music of the built-in engine is generated again in full, \
+             also after a disconnect or a restart of the service; a task that failed for another reason repeats its \
+             `error` line. The response is 409 while the first stream is still being sent, and if a vendor made the \
+             music, which is not stored.",
         )
         .form_body("MusicForm", &json!({"prompt": "calm solo piano, a waltz in A minor", "duration": 30}))
         .content_response(

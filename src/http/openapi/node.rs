@@ -29,7 +29,7 @@ pub const ADMIN_FIELDS_IGNORED: &str = "Output-only fields in the body (`created
                                  administrators: see `PUT /admin/nodes/{nodeId}`.";
 
 /// Condition under which a change of a node conflicts with its state.
-pub const UPDATE_CONFLICT: &str = "the status cannot change from the current to the requested one (`detail` names both), or \
+pub const UPDATE_CONFLICT: &str = "the status cannot change from the current to the requested one (`detail` names them), or \
                             the node would have too many languages";
 
 pub fn group() -> OperationGroup {

@@ -296,14 +296,17 @@ impl Operation {
         self.body.as_ref()?["content"].get("application/json")?.get("schema")
     }
 
-    /// Adds the estimate of the price to a submission with a JSON response: its parameter, and the alternative response.
-    /// Client generators would take a second media type beside a stream for the only one.
+    /// Adds the estimate of the price to a submission: its parameter and, if the response is JSON, the alternative
+    /// schema. The description of a stream names the schema instead: client generators use one media type for each
+    /// response and prefer JSON, so that the generated function would fail on every stream.
     fn with_estimate(mut self) -> Self {
+        self.parameters.push(estimate_parameter());
+
         if self.has_json_response() {
-            self.parameters.push(estimate_parameter());
             let schema = &mut self.responses.entry(200).or_default()["content"]["application/json"]["schema"];
             *schema = json!({"anyOf": [schema.take(), component_ref("Estimate")]});
         }
+
         self
     }
 

@@ -171,9 +171,9 @@ fn task_schema() -> Value {
         field::<UserId>("owner", "Id of the owner. Visible to administrators only; absent for anonymous tasks."),
         field_with_schema(
             "progress",
-            "Progress: 0 while inputs are fetched, 0.1 when all have arrived, 0.5 while the job runs, up to 1 as a \
-             video is made, 1 with results. Decreases only if a video has to be started again after a restart of the \
-             service. A failed task keeps its last value.",
+            "Progress: 0 until inputs are fetched, then 0.05; 0.1 to 0.99 while the job runs; 1 with results. Decreases \
+             only after a restart of the service, to 0.1, for a video that was being made. A failed task keeps its last \
+             value.",
             part,
         )
         .required(),
@@ -199,11 +199,11 @@ fn task_schema() -> Value {
              `payload` and `meta_data` with `digest` and `bytes`.",
             json!({"type": "object"}),
         ),
-        field::<u64>("cost", "Price in credits; refunded if the task fails.").required(),
+        field::<u64>("cost", "Price in credits; refunded if the task fails, except for music that its client ends.").required(),
         field_with_schema(
             "vendor",
             "Vendor that has, or may have, the job, or that had it when the task ended. `null` while certainly no \
-             vendor has it, for music of the built-in engine, and for tasks of releases that did not record it.",
+             vendor has it, and for music of the built-in engine.",
             nullable(task_vendor_schema()),
         )
         .required(),

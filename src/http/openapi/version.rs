@@ -113,7 +113,7 @@ fn write_operations() -> Vec<Operation> {
             .error(
                 Code::Conflict,
                 "for administrators: the status cannot change from the current to the requested one; `detail` names \
-                 both",
+                 them",
             )
             .error(Code::NotFound, "the publisher, node or version does not exist"),
         operation("deleteVersion", "Delete a version")

@@ -137,11 +137,7 @@ mod tests {
                 Code::Conflict,
                 "cannot change from NodeStatusActive to NodeStatusDeleted",
             ),
-            (
-                transition("NodeStatusActive").into(),
-                Code::Conflict,
-                "from NodeStatusActive to NodeStatusActive: it already has that status",
-            ),
+            (transition("NodeStatusActive").into(), Code::Conflict, "the node already has the status NodeStatusActive"),
             (PublisherRejection::LastOwner.into(), Code::Conflict, "owner"),
             (PublisherRejection::MemberNotFound.into(), Code::NotFound, "member"),
             (NodeRejection::VersionDeleted.into(), Code::Conflict, "NodeVersionStatusDeleted"),

@@ -40,8 +40,9 @@ impl ParsedImageSubmission {
 }
 
 impl JsonValue for PictureInput {
-    const ABOUT: &'static str = "PNG, JPEG, WebP, GIF, BMP or TIFF, as base64, as a data URI with base64, or as an \
-                                 http(s) URL without user name and password.";
+    const ABOUT: &'static str = "PNG, JPEG, WebP, GIF, BMP or TIFF: an http(s) URL without user name and password, the \
+                                 URL of an uploaded file (`POST /files`), base64, or a data URI with base64; in a \
+                                 form also a file.";
 
     fn schema() -> Value {
         json!({"type": "string", "minLength": 1, PICTURE_MARK: true})

@@ -122,8 +122,9 @@ json_object! {
         /// Position of the watermark: 1 top left, 2 top right, 3 bottom right, 4 bottom left. Ignored without
         /// `watermark`.
         wm_position: WatermarkPosition = WatermarkPosition::BottomRight,
-        /// Picture of the watermark, as base64, as a data URI with base64, or as an http(s) URL without user name and
-        /// password; the default watermark if absent or empty. Ignored without `watermark`.
+        /// Picture of the watermark: an http(s) URL without user name and password, the URL of an uploaded file
+        /// (`POST /files`), base64, or a data URI with base64; in a form also a file. The default watermark if absent or
+        /// empty. Ignored without `watermark`.
         wm_url: Option<WatermarkPicture>,
         /// `true` to add a watermark.
         watermark: bool = false,
@@ -292,8 +293,8 @@ pub struct VideoPictureField {
 }
 
 impl JsonValue for VideoPictureField {
-    const ABOUT: &'static str =
-        "As base64, as a data URI with base64, or as an http(s) URL without user name and password.";
+    const ABOUT: &'static str = "An http(s) URL without user name and password, the URL of an uploaded file \
+                                 (`POST /files`), base64, or a data URI with base64; in a form also a file.";
 
     fn schema() -> Value {
         json!({"type": "string", "minLength": 1, PICTURE_MARK: true})
@@ -309,8 +310,8 @@ impl JsonValue for VideoPictureField {
 pub struct Images<const MAX: usize>(Vec<VideoPictureField>);
 
 impl<const MAX: usize> JsonValue for Images<MAX> {
-    const ABOUT: &'static str =
-        "Each as base64, as a data URI with base64, or as an http(s) URL without user name and password.";
+    const ABOUT: &'static str = "Each an http(s) URL without user name and password, the URL of an uploaded file \
+                                 (`POST /files`), base64, or a data URI with base64; in a form also a file.";
 
     fn schema() -> Value {
         json!({"type": "array", "items": VideoPictureField::schema(), "maxItems": MAX})

@@ -50,7 +50,7 @@ export function duration(from, to) {
 export function toWords(name) {
   const spaced = String(name)
     .replace(/^(NodeVersionStatus|NodeStatus|PublisherStatus|UserStatus)/, '')
-    .replace(/([a-z])2([a-z])/g, '$1 to $2').replace(/([a-z0-9])([A-Z])/g, '$1 $2').replaceAll(/[_-]+/g, ' ').trim().toLowerCase().replaceAll(/\bwm\b/g, 'watermark');
+    .replace(/([a-z])2([a-z])/g, '$1 to $2').replace(/([a-z0-9])([A-Z])/g, '$1 $2').replaceAll(/[_-]+/g, ' ').trim().toLowerCase().replaceAll(/\bwm\b/g, 'watermark').replace(/^is rec$/, 'recommended prompt');
   return spaced.replace(/^./, (first) => first.toUpperCase()).replaceAll(/\b(url|os|id|hdr|bgm|api)\b/gi, (word) => word.toUpperCase());
 }
 
@@ -60,7 +60,7 @@ export const stateName = (state) => toWords(STATES[state] ?? state);
 
 // Short description of a stored file.
 export const fileOf = ({ digest, format, bytes: size, width, height }) =>
-  [format, width && `${width} × ${height}`, bytes(size), digest.slice(0, 12)].filter(Boolean).join(', ');
+  [format, width && `${width} × ${height}`, bytes(size), `SHA-256 ${digest.slice(0, 12)}…`].filter(Boolean).join(', ');
 
 const isFile = (value) => typeof value.digest === 'string' && typeof value.bytes === 'number';
 

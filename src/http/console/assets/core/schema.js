@@ -140,7 +140,7 @@ export function describeLimits({ schema, kind }) {
   if (schema.minimum !== undefined && schema.maximum !== undefined) told.push(`${schema.minimum} to ${schema.maximum}`);
   else if (schema.minimum !== undefined) told.push(`${schema.minimum} or more`);
   else if (schema.maximum !== undefined) told.push(`${schema.maximum} or less`);
-  if (schema.maxLength) told.push(`at most ${schema.maxLength} characters`);
+  if (schema.maxLength) told.push(`at most ${schema.maxLength} ${kind === 'url' ? 'bytes' : 'characters'}`);
   const of = kind === 'pictures' ? 'picture' : 'entry';
   if (schema.minItems || schema.maxItems) told.push(describeCount(schema.minItems ?? 0, schema.maxItems, of));
   return told.join(', ');

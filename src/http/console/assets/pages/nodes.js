@@ -59,7 +59,7 @@ function Filters({ asked: nodeQuery, admin }) {
   }, [text]);
   return html`<form class="filters" role="search" onSubmit=${(event) => { event.preventDefault(); send(); }}>
     <div class="search"><${Icon} name="search" />
-      <input type="search" aria-label="Search nodes" placeholder="Search by name, tag, author or publisher" maxlength="200"
+      <input type="search" aria-label="Search nodes" placeholder="Name, tag, author or publisher" maxlength="200"
       value=${text} onInput=${(event) => set(event.target.value)} /></div>
     <${FilterChips} legend="System" name="os" all=${SYSTEMS} chosen=${nodeQuery.supported_os} />
     <${FilterChips} legend="Accelerator" name="accelerator" all=${ACCELERATORS} chosen=${nodeQuery.supported_accelerator} />

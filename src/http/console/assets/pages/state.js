@@ -10,12 +10,12 @@ const FRESH_MS = 3000;
 const CIRCUITS = { closed: 'In service', open: 'Paused', half_open: 'Trial call', held: 'Paused by vendor' };
 
 export function StatePage() {
-  useTitle('Service status');
+  useTitle('Status');
   const state = useLoad(async (signal) => ({ ...await get('/admin/state', {}, signal), seen: new Date().toISOString() }), []);
   const ready = useLoad((signal) => fetch(new URL('ready', document.baseURI), { signal }).then((answer) => answer.ok), []);
   useInterval(FRESH_MS, () => { state.refresh(); ready.refresh(); });
   const [word, mood] = readiness(ready);
-  return html`<${Page} title="Service status" lead="Current state of the service, refreshed every few seconds.">
+  return html`<${Page} title="Status" lead="Current state of the service, refreshed every few seconds.">
     <${Loaded} from=${state} skeleton=${html`<${Skeleton} kind="cards" lines=${6} />`}>${(now) => html`
       ${state.error && html`<p class="muted">Last update: <${Time} at=${now.seen} />.</p>`}
       <div class="gauges">
@@ -27,13 +27,13 @@ export function StatePage() {
         <${Gauge} name="Storage" of=${now.storage.state === 'ok' ? bytes(now.storage.free_bytes ?? 0) : toWords(now.storage.state)} tone=${now.storage.state === 'ok' ? 'good' : 'bad'}>
           ${now.storage.reason ?? `free; changes stop below ${bytes(now.storage.reserve_bytes)}`}</${Gauge}>
       </div>
-      <div class="columns even">
-        <section class="panel"><h2>Queues</h2>
-          <${DefinitionList} name="ledger" of=${[['Changes to write', number(now.queues.appends)], ['Unfinished tasks', number(now.queues.tasks)], ['Pending webhooks', number(now.queues.deliveries)]]} /></section>
-        <section class="panel"><h2>Vendors</h2><ul class="plain-list">${now.vendors.map((vendor) => html`<li key=${vendor.name} class="row"><strong>
-          ${vendor.name}</strong><span class="muted small">${vendor.medium}, ${vendor.profile}; ${count(vendor.tasks, 'task')}${vendor.slots.total && `, ${number(vendor.slots.used)} of ${count(vendor.slots.total, 'slot')}`}</span><span class="spread"></span>${vendor.circuit !== 'closed' && html`<a class="small" href=${to('audit', { type: 'SubmissionUndelivered' })}>Undelivered submissions</a>`}<${State} of=${vendor.circuit}>${CIRCUITS[vendor.circuit] ?? vendor.circuit}</${State}>
-          </li>`)}</ul></section>
-      </div>
+      <section class="panel"><h2>Vendors</h2><ul class="plain-list vendors">${now.vendors.map((vendor) => html`<li key=${vendor.name}><strong>
+        ${vendor.name}</strong><${State} of=${vendor.circuit}>${CIRCUITS[vendor.circuit] ?? vendor.circuit}</${State}>
+        <span class="muted small">${vendor.medium}, ${vendor.profile}; ${count(vendor.tasks, 'task')}${vendor.slots.total && `, ${number(vendor.slots.used)} of ${count(vendor.slots.total, 'slot')}`}
+          ${vendor.circuit !== 'closed' && html`${' '}<a href=${to('audit', { type: 'SubmissionUndelivered' })}>Undelivered submissions</a>`}</span>
+        </li>`)}</ul></section>
+      <section class="panel"><h2>Queues</h2>
+        <${DefinitionList} name="ledger" of=${[['Changes to write', number(now.queues.appends)], ['Unfinished tasks', number(now.queues.tasks)], ['Pending webhooks', number(now.queues.deliveries)]]} /></section>
       ${now.start.mended.length > 0 && html`<section class="panel"><h2>Repaired at startup</h2><ul>${now.start.mended.map((sentence) => html`<li>
         ${sentence}</li>`)}</ul></section>`}`}</${Loaded}>
     <${Checkpoint} />
@@ -74,7 +74,7 @@ function Checkpoint() {
   const [turn, next] = useState(0);
   const taken = useLoad((signal) => (turn ? get('/admin/checkpoint', {}, signal) : Promise.resolve(null)), [turn]);
   return html`<section class="panel"><h2>Checkpoints</h2>
-    <p class="muted">A checkpoint is a signed hash of the log. Kept elsewhere, it proves later that the history up to it was not rewritten: <code>mediary audit verify --since FILE</code>.
+    <p class="muted">A checkpoint is a signed hash of the log. Kept elsewhere, it proves later that the history up to it was not rewritten: <code>mediary audit verify --since FILE</code>.${' '}
       <code>mediary audit verify</code> verifies the hash chain and the files, even while the service runs.</p>
     <p><button type="button" class="button quiet" onClick=${() => next(turn + 1)}><${Icon} name="moderation" />Create checkpoint</button></p>
     <${Loaded} from=${taken} skeleton=${null}>

@@ -24,7 +24,7 @@ export function TaskPage({ parts: [id], user }) {
       ${line === 'lost' && html`<p class="muted" role="status">Retrying…</p>`}
       ${!problem && html`<${Skeleton} lines=${6} />`}</${Page}>`;
   }
-  return html`<${Page} before=${back} title=${name} lead=${html`<${Id}>${task.task_id}</${Id}>${task.owner && html` of <${Owner} id=${task.owner} />`}`} actions=${html`<${Actions} task=${task} user=${user} />`}>
+  return html`<${Page} before=${back} title=${name} lead=${html`<${Id}>${task.task_id}</${Id}>${task.owner && html` by <${Owner} id=${task.owner} />`}`} actions=${html`<${Actions} task=${task} user=${user} />`}>
     <${TaskState} task=${task} line=${line} />
     ${task.kind === 'music' && task.state === 'success' && html`<p class="muted">Music is streamed to the client and not stored.</p>`}
     ${task.generated.length > 0 && html`<section><h2>Result</h2><${Results} task=${task} /></section>`}
@@ -36,7 +36,12 @@ export function TaskPage({ parts: [id], user }) {
 
 // Request parameters with their full path; list entries are numbered.
 const requestFields = (request) => flatten(request).map(([way, value]) => [nameOf(way), typeof value === 'object' ? undefined : formatParameter(value)]);
-const nameOf = (way) => way.map((name, at) => (/^\d+$/.test(name) ? ` ${Number(name) + 1}` : `${at ? ', ' : ''}${toWords(name)}`)).join('');
+const isIndex = (name) => /^\d+$/.test(name ?? '');
+const nameOf = (way) => way.map((name, at) => {
+  if (isIndex(name)) return ` ${Number(name) + 1}`;
+  const word = toWords(name);
+  return `${at ? ', ' : ''}${isIndex(way[at + 1]) ? word.replace(/s$/, '') : word}`;
+}).join('');
 const formatParameter = (value) => (typeof value === 'boolean' ? (value ? 'Yes' : 'No') : String(value));
 
 // Owner, visible to administrators only.

@@ -47,7 +47,7 @@ export function TasksPage({ query, user }) {
     <${Loaded} from=${list} skeleton=${html`<${Skeleton} lines=${8} />`}>${() => tasks.length === 0
       ? html`<${Empty} icon="tasks" title=${query.toString() ? 'No matching tasks' : 'No tasks yet'} action=${html`<a class="button" href=${to('studio')}>Open studio</a>`}>
           ${query.toString() ? 'No task matches these filters.' : 'Tasks from the studio and the API appear here.'}</${Empty}>`
-      : html`<table class="table tasks"><thead><tr><th>Task</th>${user.isAdmin && html`<th>Owner</th>`}<th>State</th><th>Submitted</th><th>Duration</th><th>Cost</th></tr></thead>
+      : html`<table class="table tasks"><thead><tr><th>Task</th>${user.isAdmin && html`<th>Owner</th>`}<th>State</th><th>Submitted</th><th>Duration</th><th>Credits</th></tr></thead>
         <tbody>${tasks.map((task) => html`<tr key=${task.task_id}>
           <td data-label="Task"><a href=${to('tasks', task.task_id)}><strong>${kinds ? kindName(kinds, task.kind) : '…'}</strong></a><br /><${Id}>${task.task_id}</${Id}></td>
           ${user.isAdmin && html`<td data-label="Owner"><${OwnerCell} task=${task} user=${user} nameOf=${nameOf} /></td>`}
@@ -56,7 +56,7 @@ export function TasksPage({ query, user }) {
             <span class="muted small">${task.error.code}</span>`}</div></td>
           <td data-label="Submitted"><${Time} at=${task.created_at} /></td>
           <td data-label="Duration">${hasEnded(task) ? duration(task.created_at, task.updated_at) : html`<span class="muted">–</span>`}</td>
-          <td data-label="Cost"><div>${cost(task)}</div></td></tr>`)}</tbody></table>
+          <td data-label="Credits"><div>${cost(task)}</div></td></tr>`)}</tbody></table>
         <${LoadMore} of=${list}>Older tasks</${LoadMore}>`}</${Loaded}>
   </${Page}>`;
 }

@@ -105,7 +105,7 @@ export function ErrorMessage({ problem, again, labels = {} }) {
     <${Icon} name="warn" />
     <div>
       <strong>${gone ? 'Not found' : problem.title ?? 'Something went wrong'}</strong>
-      ${faults.length === 0 ? html`<p>${problem.message}</p>` : faults.length === 1 ? html`<p><${FieldError} of=${faults[0]} labels=${labels} /></p>`
+      ${faults.length === 0 ? html`<p class="sentence">${problem.message}</p>` : faults.length === 1 ? html`<p><${FieldError} of=${faults[0]} labels=${labels} /></p>`
         : html`<ul>${faults.map((fault) => html`<li><${FieldError} of=${fault} labels=${labels} /></li>`)}</ul>`}
       ${problem.retryAfter && html`<p class="muted">Try again in ${problem.retryAfter} s.</p>`}
       ${problem.request && html`<p class="muted small">Request <code>${problem.request}</code></p>`}

@@ -41,7 +41,8 @@ function Folded({ name, open, filled, children }) {
 function Field({ document, field, value, onChange, problem, pointer }) {
   const id = useElementId('field');
   const fault = problem?.at?.(pointer);
-  const about = [field.schema.description, describeLimits(field)].filter(Boolean).join(' · ');
+  const limits = describeLimits(field).replace(/^./, (first) => first.toUpperCase()).replace(/.$/, '$&.');
+  const about = [field.schema.description, limits].filter(Boolean).join(' ');
   const hints = html`
     ${about && html`<p class="hint" id=${`${id}-about`}>${inline(about)}</p>`}
     ${fault && html`<p class="fault" id=${`${id}-fault`}><${Icon} name="warn" />${fault}</p>`}`;

@@ -123,7 +123,7 @@ export function Picture({ label, value, onChange, describedBy, invalid, withSamp
       aria-label=${label} aria-describedby=${describedBy} aria-invalid=${invalid ? 'true' : undefined} onChange=${choose} />
     <label for=${id}><${Icon} name="upload" /><span><strong>Choose a picture</strong>, drop it here, or paste it</span></label>
     <div class="or">
-      <input type="url" placeholder="or https://… URL" aria-label=${`${label}: URL`} value=${value?.url ?? ''}
+      <input type="url" placeholder="or a URL" aria-label=${`${label}: URL`} value=${value?.url ?? ''}
         onInput=${(event) => onChange(event.target.value ? { url: event.target.value } : undefined)} />
       ${withSample && html`<button type="button" class="button quiet small" onClick=${async () => onChange(await sample())}>Use sample</button>`}
     </div>
