@@ -152,7 +152,7 @@ fn parameters(endpoint: &JobEndpoint, options: &HttpOptions) -> Vec<Value> {
 }
 
 fn price(kind: TaskKind, tariff: &Tariff) -> PriceView {
-    let fixed = |credits| PriceView {
+    let view = |credits| PriceView {
         credits,
         credits_per_second: None,
         by_model: None,
@@ -163,11 +163,10 @@ fn price(kind: TaskKind, tariff: &Tariff) -> PriceView {
 
     match kind {
         TaskKind::Music => PriceView {
-            credits: Some(tariff.music.task),
             credits_per_second: Some(tariff.music.second),
             rule: "A price for each task and each second. Without `duration`, the length is the one that the built-in engine \
                    reads from the prompt.",
-            ..fixed(None)
+            ..view(Some(tariff.music.task))
         },
         TaskKind::StartEndToVideo | TaskKind::ReferenceToVideo => PriceView {
             by_model: Some(tariff.generate.clone()),
@@ -176,22 +175,22 @@ fn price(kind: TaskKind, tariff: &Tariff) -> PriceView {
             rule: "The price of the duration, for model and resolution: `seconds` has the prices of one second, two \
                    seconds and so on; each further second costs `more`. `off_peak` reduces it to `off_peak_percent`, \
                    rounded up; `is_rec` is added.",
-            ..fixed(None)
+            ..view(None)
         },
         TaskKind::ExtendVideo => PriceView {
             by_model: Some(tariff.extend.clone()),
             rule: "The price of the added duration, for model and resolution: `seconds` has the prices of one second, \
                    two seconds and so on; each further second costs `more`.",
-            ..fixed(None)
+            ..view(None)
         },
         TaskKind::MultiframeVideo => PriceView {
             by_model: Some(tariff.extend.clone()),
             rule: "For model and resolution: each key frame costs the first price in `seconds`, and each second of the \
                    video costs `more`. With `{\"seconds\": [20], \"more\": 8}`, a video of 3 key frames and 10 seconds \
                    costs 3 × 20 + 10 × 8 = 140 credits.",
-            ..fixed(None)
+            ..view(None)
         },
-        _ => fixed(Some(tariff.image_price(kind.as_str()))),
+        _ => view(Some(tariff.image_price(kind.as_str()))),
     }
 }
 
