@@ -46,6 +46,8 @@ function useGrowing(player, heard, over, grows) {
     const address = URL.createObjectURL(source);
     player.current.src = address;
     source.addEventListener('sourceopen', () => {
+      // The player may be gone by now.
+      if (growing.current?.source !== source) return;
       growing.current.buffer = source.addSourceBuffer(heard.type);
       growing.current.buffer.addEventListener('updateend', () => feed(growing.current));
       feed(growing.current);
