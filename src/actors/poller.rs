@@ -188,16 +188,13 @@ impl Poller {
     }
 
     async fn submit(&self, member: &PoolMember, task: TaskId, entry: &TaskEntry) -> Reschedule {
-        let is_first = entry.record.vendor.is_none();
-        if is_first && !member.accepts(&entry.record.submission.work) {
+        if entry.record.vendor.is_none() && !member.accepts(&entry.record.submission.work) {
             member.mark_unserved(task);
             return Reschedule::WhenDue;
         }
 
         if let Err((reason, delay)) = self.check_admission(member).await {
-            let pause = self.block(task, entry, reason, delay);
-            // The next search chooses another vendor, or this pause.
-            return if is_first { Reschedule::WhenDue } else { pause };
+            return self.pause_or_move(task, entry, reason, delay);
         }
 
         // Before the intent is recorded: a stop of the service while inputs are uploaded leaves nothing unknown.
@@ -280,14 +277,19 @@ impl Poller {
         error: VendorError,
     ) -> Reschedule {
         member.guard.record_failure(&error);
-        if !error.kind.is_repeatable() {
+        if error.kind == VendorErrorKind::Refused {
             let failure = TaskFailure::new("vendor_refused", &error.message);
             return self.record_and_continue(task, entry, TaskCommand::Fail { failure }).await;
         }
 
         let delay = member.record_refusal(task, &error);
-        let pause = self.block(task, entry, BlockedReason::VendorError(error.kind), delay);
-        // The next search chooses another vendor, or this pause.
+        self.pause_or_move(task, entry, BlockedReason::VendorError(error.kind), delay)
+    }
+
+    /// Blocks a task that was not submitted. If no vendor may have it, the next search chooses another vendor, or this
+    /// pause.
+    fn pause_or_move(&self, task: TaskId, entry: &TaskEntry, reason: BlockedReason, delay: Duration) -> Reschedule {
+        let pause = self.block(task, entry, reason, delay);
         if entry.record.vendor.is_none() { Reschedule::WhenDue } else { pause }
     }
 

@@ -9,9 +9,7 @@ use futures_util::stream;
 use tokio::sync::Notify;
 
 use super::music::{MusicStreamError, MusicVendor, VendorMusicStream};
-use super::{
-    JobProgress, SubmissionCall, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob,
-};
+use super::{JobProgress, SubmissionCall, SubmissionRecovery, Vendor, VendorError, VendorErrorKind, VendorJob};
 use crate::domain::music::MusicJob;
 use crate::domain::task::{TaskWork, VendorReference};
 use crate::telemetry::metrics::Metrics;
@@ -82,10 +80,6 @@ impl Vendor for MeteredVendor<dyn Vendor> {
             });
             Ok(metered)
         })
-    }
-
-    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
-        Box::pin(async move { self.prepare(job).await?.await })
     }
 
     fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {

@@ -36,17 +36,13 @@ pub trait Vendor: Send + Sync + 'static {
     }
 
     /// Prepares a submission: reads and uploads inputs, and waits for memory. Starts no job, so a failure leaves nothing
-    /// unknown. The returned call sends the submission.
-    fn prepare(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>> {
-        Box::pin(async move {
-            let call: SubmissionCall<'_> = Box::pin(async move { self.submit(job).await });
-            Ok(call)
-        })
-    }
+    /// unknown. The returned call sends the submission; unsupported work is rejected by either of the two.
+    fn prepare(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>>;
 
-    /// Submits a job. Returns once the vendor has accepted it, without waiting for the work, unless the response of
-    /// the vendor is the result. Unsupported work is rejected.
-    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>>;
+    /// Prepares and submits a job.
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
+        Box::pin(async move { self.prepare(job).await?.await })
+    }
 
     /// Returns the progress of a job. After the end, further polls return the same result or
     /// [`JobProgress::Forgotten`].
@@ -73,7 +69,8 @@ pub trait Vendor: Send + Sync + 'static {
     fn progress_notify(&self) -> Arc<Notify>;
 }
 
-/// Submission that was prepared and is sent when it is awaited.
+/// Submission that was prepared and is sent when it is awaited. Ends once the vendor has accepted the job, without waiting
+/// for the work, unless the response of the vendor is the result.
 pub type SubmissionCall<'v> = BoxFuture<'v, Result<Submitted, VendorError>>;
 
 /// Response of a vendor that took a job.

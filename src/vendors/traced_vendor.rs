@@ -5,7 +5,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 
-use super::{JobProgress, SubmissionCall, SubmissionRecovery, Submitted, Vendor, VendorError, VendorJob};
+use super::{JobProgress, SubmissionCall, SubmissionRecovery, Vendor, VendorError, VendorJob};
+use crate::domain::ids::TaskId;
 use crate::domain::task::{TaskWork, VendorReference};
 use crate::telemetry::trace::{AttributeValue, Span, Tracer};
 
@@ -22,9 +23,9 @@ impl TracedVendor {
         Self { vendor, tracer }
     }
 
-    fn start_span(&self, operation: &str, job: &VendorJob) -> Option<Span> {
+    fn start_span(&self, operation: &str, task: TaskId) -> Option<Span> {
         let name = self.vendor.name();
-        let mut span = self.tracer.start_call_span(format!("{operation} {name}"), job.task.0)?;
+        let mut span = self.tracer.start_call_span(format!("{operation} {name}"), task.0)?;
         span.set_attribute("mediary.vendor", AttributeValue::Text(name.to_owned()));
         Some(span)
     }
@@ -51,14 +52,14 @@ impl Vendor for TracedVendor {
 
     fn prepare(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>> {
         Box::pin(async move {
-            let prepare_span = self.start_span("prepare for", &job);
-            let submit_job = job.clone();
+            let task = job.task;
+            let span = self.start_span("prepare for", task);
             let prepared = self.vendor.prepare(job).await;
-            end_span(prepare_span, &prepared);
+            end_span(span, &prepared);
 
             let call = prepared?;
             let traced: SubmissionCall<'_> = Box::pin(async move {
-                let span = self.start_span("submit to", &submit_job);
+                let span = self.start_span("submit to", task);
                 let result = call.await;
                 end_span(span, &result);
                 result
@@ -67,17 +68,13 @@ impl Vendor for TracedVendor {
         })
     }
 
-    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
-        Box::pin(async move { self.prepare(job).await?.await })
-    }
-
     fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {
         self.vendor.poll(reference)
     }
 
     fn find(&self, job: VendorJob) -> BoxFuture<'_, Result<Option<VendorReference>, VendorError>> {
         Box::pin(async move {
-            let span = self.start_span("search", &job);
+            let span = self.start_span("search", job.task);
             let result = self.vendor.find(job).await;
             end_span(span, &result);
             result

@@ -377,7 +377,7 @@ pub(super) mod tests {
     use crate::actors::poller::breaker::BreakerOptions;
     use crate::domain::task::{VendorPrice, VendorReference};
     use crate::domain::value::Text;
-    use crate::vendors::{JobProgress, SubmissionRecovery, Submitted, VendorJob};
+    use crate::vendors::{JobProgress, SubmissionCall, SubmissionRecovery, VendorJob};
 
     const TASK: TaskId = TaskId(Uuid::from_u128(7));
 
@@ -396,7 +396,7 @@ pub(super) mod tests {
             SubmissionRecovery::Nothing
         }
 
-        fn submit(&self, _: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
+        fn prepare(&self, _: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>> {
             std::future::pending().boxed()
         }
 

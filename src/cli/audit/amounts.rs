@@ -250,7 +250,10 @@ impl std::fmt::Display for AmountTotals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { submissions, held, charged, refunded, cost, .. } = self;
         let tasks = pluralize(*submissions, "task");
-        write!(f, "{tasks}, also free ones: {held} credits held, {charged} charged, {refunded} refunded; cost {cost}")
+        write!(
+            f,
+            "{tasks}, including free ones: {held} credits held, {charged} charged, {refunded} refunded; cost {cost}"
+        )
     }
 }
 

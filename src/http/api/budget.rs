@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::domain::budget::{BudgetCommand, BudgetLimit, BudgetPeriod, BudgetRejection, BudgetSubject};
 use crate::domain::ids::TaskId;
 use crate::domain::policy::Action;
-use crate::domain::token::{TokenGrant, TokenRecord, TokenSubject};
+use crate::domain::token::TokenSubject;
 use crate::domain::value::{InvalidValue, Timestamp};
 use crate::domain::video::Credits;
 use crate::http::pipeline::{Call, RequestContext};
@@ -196,12 +196,13 @@ fn requested_subject(call: &RequestContext) -> Result<BudgetSubject, Problem> {
 fn check_subject(subject: &BudgetSubject, models: &Models) -> Result<(), Problem> {
     let exists = match subject {
         BudgetSubject::User(user) => models.users.get(*user).is_some(),
-        BudgetSubject::Token(token) => match models.tokens.get(*token).filter(|token| token.revoked_at.is_none()) {
-            Some(TokenRecord { grant: TokenGrant { subject: TokenSubject::Publisher { .. }, .. }, .. }) => {
+        BudgetSubject::Token(token) => {
+            let token = models.tokens.get(*token).filter(|token| token.revoked_at.is_none());
+            if token.is_some_and(|token| matches!(token.grant.subject, TokenSubject::Publisher { .. })) {
                 return Err(Problem::new(Code::NotFound, "tokens of publishers submit no tasks and have no budget"));
             }
-            token => token.is_some(),
-        },
+            token.is_some()
+        }
         BudgetSubject::Publisher(publisher) => models.publishers.get(publisher).is_some(),
     };
     let may_have_budget = exists || models.budgets.get(subject).is_some();

@@ -14,8 +14,8 @@ use crate::http::response::error::Code;
 
 const ABOUT: &str = "Image generation. The service validates a submission completely, stores it durably and returns a \
                      task; the work follows asynchronously.\n\nPictures are given as an http(s) URL, the URL of an \
-                     uploaded file (`POST /files`), base64, or a data URI with base64; in a form also as files.\n\n- The service fetches URLs after the response, within 60 s each \
-                     and only from addresses that it may call. A picture that cannot be fetched or decoded fails the \
+                     uploaded file (`POST /files`), base64, or a data URI with base64; in a form also as files.\n\n- The \
+                     service fetches URLs after the response, within 60 s each and only from addresses that it may call. A picture that cannot be fetched or decoded fails the \
                      task.\n- PNG, JPEG, WebP, GIF, BMP and TIFF are accepted. The first frame is used, upright, with \
                      8 bits per channel and with transparency.";
 

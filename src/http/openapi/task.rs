@@ -15,6 +15,7 @@ use crate::domain::task::{ImageStatus, TaskKind, TaskStatus, VideoState};
 use crate::domain::value::Timestamp;
 use crate::http::api::task::{LIMIT_DEFAULT, LIMIT_MAX};
 use crate::http::response::error::Code;
+use crate::projections::task::index::EntryState;
 
 /// A cursor: 8 bytes in base64url.
 pub const CURSOR_PATTERN: &str = "^[A-Za-z0-9_-]{10}[AEIMQUYcgkosw048]$";
@@ -55,7 +56,7 @@ fn task_example() -> Value {
 }
 
 fn listed_task_example() -> Value {
-    json!({"task_id": TASK_ID_EXAMPLE, "kind": "skin-enhancer", "state": "IN_PROGRESS", "progress": 0.5, "cost": 0,
+    json!({"task_id": TASK_ID_EXAMPLE, "kind": "skin-enhancer", "state": "IN_PROGRESS", "progress": 0.5, "cost": 0, "cost_state": "held",
         "vendor": {"name": "studio", "profile": "comfyui", "reference": TASK_ID_EXAMPLE, "cost": 0.035}, "created_at": CREATED_AT_EXAMPLE,
         "updated_at": UPDATED_AT_EXAMPLE, "history": [{"state": "CREATED", "at": CREATED_AT_EXAMPLE}, {"state": "IN_PROGRESS", "at": UPDATED_AT_EXAMPLE}], "generated": []})
 }
@@ -143,7 +144,7 @@ fn follow() -> Operation {
 }
 
 fn cancel() -> Operation {
-    let cancelled = json!({"task_id": TASK_ID_EXAMPLE, "kind": "skin-enhancer", "state": "FAILED", "progress": 0.1, "cost": 0, "vendor": null, "created_at": CREATED_AT_EXAMPLE,
+    let cancelled = json!({"task_id": TASK_ID_EXAMPLE, "kind": "skin-enhancer", "state": "FAILED", "progress": 0.1, "cost": 0, "cost_state": "refunded", "vendor": null, "created_at": CREATED_AT_EXAMPLE,
         "updated_at": UPDATED_AT_EXAMPLE, "history": [{"state": "CREATED", "at": CREATED_AT_EXAMPLE}, {"state": "FAILED", "at": UPDATED_AT_EXAMPLE}], "generated": [],
         "error": {"code": "cancelled", "message": "cancelled on request"}});
     operation("cancelTask", "Cancel a task")
@@ -199,7 +200,9 @@ fn task_schema() -> Value {
              `payload` and `meta_data` with `digest` and `bytes`.",
             json!({"type": "object"}),
         ),
-        field::<u64>("cost", "Price in credits; refunded if the task fails, except for music that its client ends.").required(),
+        field::<u64>("cost", "Price in credits.").required(),
+        field::<EntryState>("cost_state", "State of these credits. Those of a failed task are refunded, except for music that its client ended.")
+            .required(),
         field_with_schema(
             "vendor",
             "Vendor that has, or may have, the job, or that had it when the task ended. `null` while certainly no \

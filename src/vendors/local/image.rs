@@ -3,6 +3,7 @@
 //! At most [`ImageEngineOptions::jobs_max`] jobs wait or run; with more, the vendor is busy. The last
 //! [`ImageEngineOptions::ended_max`] ended jobs are remembered.
 
+use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -19,7 +20,9 @@ use crate::domain::image::{ImageFormat, OUTPUT_PIXELS_MAX, Picture};
 use crate::domain::task::{TaskFailure, VendorKey, VendorReference};
 use crate::media::input::DecodedPicture;
 use crate::media::store::{MediaArea, MediaStore};
-use crate::vendors::{JobProgress, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob};
+use crate::vendors::{
+    JobProgress, SubmissionCall, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob,
+};
 
 /// Resource limits of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +76,20 @@ impl LocalImage {
     }
 }
 
+impl LocalImage {
+    /// Starts a job. Must be called within a tokio runtime, which runs the work.
+    fn start(&self, job: VendorJob) -> Result<Submitted, VendorError> {
+        let key = job.key.clone();
+        let account = job.account;
+        let work = ReadyImageJob::from_work(job.into_image_work()?)
+            .map_err(|reason| VendorError::new(VendorErrorKind::Refused, reason))?;
+        if self.engine.jobs.admit(&key, account, "image")? {
+            tokio::spawn(Arc::clone(&self.engine).run(key.clone(), account, work));
+        }
+        Ok(Submitted::Accepted(key))
+    }
+}
+
 impl Vendor for LocalImage {
     fn name(&self) -> &'static str {
         "local-image"
@@ -82,19 +99,8 @@ impl Vendor for LocalImage {
         SubmissionRecovery::Key
     }
 
-    /// Must be called within a tokio runtime, which runs the work.
-    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
-        async move {
-            let key = job.key.clone();
-            let account = job.account;
-            let work = ReadyImageJob::from_work(job.into_image_work()?)
-                .map_err(|reason| VendorError::new(VendorErrorKind::Refused, reason))?;
-            if self.engine.jobs.admit(&key, account, "image")? {
-                tokio::spawn(Arc::clone(&self.engine).run(key.clone(), account, work));
-            }
-            Ok(Submitted::Accepted(key))
-        }
-        .boxed()
+    fn prepare(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>> {
+        ready(Ok(async move { self.start(job) }.boxed())).boxed()
     }
 
     fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {

@@ -1,5 +1,6 @@
 //! The built-in video engine as a vendor: jobs in memory, work on blocking threads, limited by pixels.
 
+use std::future::ready;
 use std::io;
 use std::sync::Arc;
 
@@ -18,7 +19,9 @@ use crate::domain::task::{TaskFailure, TaskResults, VendorKey, VendorReference};
 use crate::domain::video::{Clip, Creation, VideoFormat, VideoJob, VideoPrompt, VideoWork};
 use crate::media::input::Pixels;
 use crate::media::store::{MediaArea, MediaStore};
-use crate::vendors::{JobProgress, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob};
+use crate::vendors::{
+    JobProgress, SubmissionCall, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob,
+};
 
 /// Resource limits of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +80,22 @@ impl LocalVideo {
     }
 }
 
+impl LocalVideo {
+    /// Starts a job. Must be called within a tokio runtime, which runs the work.
+    fn start(&self, job: VendorJob) -> Result<Submitted, VendorError> {
+        let key = job.key.clone();
+        let account = job.account;
+        let work = job.into_video_work()?;
+        if work.has_missing_inputs() {
+            return Err(VendorError::new(VendorErrorKind::Refused, "an input is missing"));
+        }
+        if self.engine.jobs.admit(&key, account, "video")? {
+            tokio::spawn(Arc::clone(&self.engine).run(key.clone(), account, work));
+        }
+        Ok(Submitted::Accepted(key))
+    }
+}
+
 impl Vendor for LocalVideo {
     fn name(&self) -> &'static str {
         "local-video"
@@ -86,21 +105,8 @@ impl Vendor for LocalVideo {
         SubmissionRecovery::Key
     }
 
-    /// Must be called within a tokio runtime, which runs the work.
-    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
-        async move {
-            let key = job.key.clone();
-            let account = job.account;
-            let work = job.into_video_work()?;
-            if work.has_missing_inputs() {
-                return Err(VendorError::new(VendorErrorKind::Refused, "an input is missing"));
-            }
-            if self.engine.jobs.admit(&key, account, "video")? {
-                tokio::spawn(Arc::clone(&self.engine).run(key.clone(), account, work));
-            }
-            Ok(Submitted::Accepted(key))
-        }
-        .boxed()
+    fn prepare(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>> {
+        ready(Ok(async move { self.start(job) }.boxed())).boxed()
     }
 
     fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {

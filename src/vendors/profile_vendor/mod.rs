@@ -505,10 +505,6 @@ impl Vendor for ProfileVendor {
         async move { Ok(self.send(self.prepare_job(job).await?).boxed()) }.boxed()
     }
 
-    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
-        async move { self.send(self.prepare_job(job).await?).await }.boxed()
-    }
-
     fn poll(&self, reference: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {
         let reference = reference.clone();
         async move { self.poll_job(&reference).await }.boxed()

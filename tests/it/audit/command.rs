@@ -264,7 +264,7 @@ async fn amounts_are_recomputed_from_the_events() {
         assert_eq!(rows[5]["total"][name], usage[name], "{name}");
     }
     assert!(
-        answers[1].ends_with("5 tasks, also free ones: 8 credits held, 8 charged, 24 refunded; cost 0.14\n"),
+        answers[1].ends_with("5 tasks, including free ones: 8 credits held, 8 charged, 24 refunded; cost 0.14\n"),
         "{}",
         answers[1]
     );

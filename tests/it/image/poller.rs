@@ -57,6 +57,19 @@ struct ScriptedVendor {
     progress_notify: Arc<Notify>,
 }
 
+impl ScriptedVendor {
+    fn reply(&self, key: VendorKey) -> Result<Submitted, VendorError> {
+        self.keys.lock().push(key.clone());
+        match self.replies.lock().pop_front().flatten() {
+            None if self.finishes_at_once => {
+                Ok(Submitted::Finished { reference: key, results: vec![picture()].into() })
+            }
+            None => Ok(Submitted::Accepted(key)),
+            Some(kind) => Err(scripted_error(kind)),
+        }
+    }
+}
+
 impl Vendor for ScriptedVendor {
     fn name(&self) -> &'static str {
         "scripted"
@@ -73,21 +86,9 @@ impl Vendor for ScriptedVendor {
             if let Some(kind) = self.preparations.lock().pop_front().flatten() {
                 return Err(scripted_error(kind));
             }
-            Ok(async move { self.submit(job).await }.boxed())
+            Ok(async move { self.reply(job.key) }.boxed())
         }
         .boxed()
-    }
-
-    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
-        self.keys.lock().push(job.key.clone());
-        let reply = match self.replies.lock().pop_front().flatten() {
-            None if self.finishes_at_once => {
-                Ok(Submitted::Finished { reference: job.key, results: vec![picture()].into() })
-            }
-            None => Ok(Submitted::Accepted(job.key)),
-            Some(kind) => Err(scripted_error(kind)),
-        };
-        std::future::ready(reply).boxed()
     }
 
     fn poll(&self, _: &VendorReference) -> BoxFuture<'_, Result<JobProgress, VendorError>> {

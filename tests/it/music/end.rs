@@ -54,7 +54,8 @@ async fn a_stream_that_its_client_ends_stays_charged() {
         } else {
             app.post_as(&user.token, &format!("/tasks/{task}/cancel"), json!({})).await.expect(200);
         }
-        assert_eq!(wait_for_end(&app, &user, &task).await["state"], "failed");
+        let ended = wait_for_end(&app, &user, &task).await;
+        assert_eq!((&ended["state"], &ended["cost_state"]), (&json!("failed"), &json!("charged")));
     }
 
     // Then both are charged for all six minutes

@@ -13,6 +13,7 @@ use crate::domain::value::Timestamp;
 use crate::http::prompt_reports::PromptReports;
 use crate::http::server::Services;
 use crate::projections::ReadModels;
+use crate::projections::task::index::EntryState;
 use crate::projections::task::{FailureView, TaskAt, cover_url, result_urls};
 
 /// Progress of a task whose inputs are stored, and of one that a vendor works on.
@@ -41,6 +42,8 @@ pub struct TaskView {
     request: Option<Box<RawValue>>,
     /// Price in credits.
     cost: u32,
+    /// State of these credits: `held`, `charged` or `refunded`.
+    cost_state: &'static str,
     /// `null` while certainly no vendor has the job.
     vendor: Option<TaskVendorView>,
     created_at: String,
@@ -200,6 +203,7 @@ impl<'s> TaskRenderer<'s> {
             request: None,
             prompt_report: None,
             cost: work.credits(),
+            cost_state: EntryState::from_record(record).as_str(),
             vendor: record.vendor.as_ref().and_then(TaskVendorView::new),
             created_at: record.created_at.to_string(),
             updated_at: record.updated_at.to_string(),

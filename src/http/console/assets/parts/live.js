@@ -5,10 +5,8 @@ import { follow } from '../core/sse.js';
 
 export const hasEnded = (task) => ['COMPLETED', 'FAILED', 'success', 'failed'].includes(task?.state);
 
-// Final cost: failed and cancelled tasks are refunded, except for music that its client ended.
-const isRefunded = ({ kind, state, error }) =>
-  ['FAILED', 'failed'].includes(state) && !(kind === 'music' && ['cancelled', 'client_gone'].includes(error?.code));
-export const finalCost = (task) => (isRefunded(task) ? { cost: 0, back: task.cost } : { cost: task.cost, back: 0 });
+// Cost after a refund, and the refund.
+export const finalCost = ({ cost, cost_state }) => (cost_state === 'refunded' ? { cost: 0, back: cost } : { cost, back: 0 });
 
 // Latest state of a task; `line` is 'live', 'lost' or 'over'.
 export function useTask(id) {
