@@ -114,7 +114,21 @@ async fn every_bad_field_of_a_form_is_named_as_in_json() {
     }
     let twice: [Part<'_>; 2] = [("image", Some("a.png"), &picture), ("image", Some("b.png"), &picture)];
     let problem = post_form(&app, &alice, STYLE, &twice).await.expect(400).json();
-    assert_eq!(problem["errors"][0]["pointer"], "/image");
+    assert_eq!(problem["errors"], json!([{"pointer": "/image", "reason": "is given twice; send one part"}]));
+
+    // Every field that is repeated, but not an empty part
+    let repeated: [Part<'_>; 6] = [
+        ("prompt", None, b"a"),
+        ("prompt", None, b"b"),
+        ("prompt", None, b"c"),
+        ("image", Some("a.png"), &picture),
+        ("image", Some("b.png"), &picture),
+        ("engine", None, b""),
+    ];
+    let problem = post_form(&app, &alice, STYLE, &repeated).await.expect(400).json();
+    let expected = json!([{"pointer": "/image", "reason": "is given twice; send one part"},
+        {"pointer": "/prompt", "reason": "is given 3 times; send one part"}]);
+    assert_eq!(problem["errors"], expected);
 
     // What is no form
     for (kind, status) in [("multipart/form-data", 400), ("multipart/form-data; boundary=x", 400), ("image/png", 415)] {

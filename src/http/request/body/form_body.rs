@@ -3,9 +3,9 @@
 //!
 //! The schema of the JSON body decides how a part is read: a file becomes base64, text stays text where the field is a
 //! string, and is JSON (`7`, `true`, `{"whites": 60}`) everywhere else. Text that is not the JSON of its field stays text,
-//! which the check of the field then rejects. Repeated parts are the entries of an array. An empty part counts as
-//! absent, because browsers send empty fields. Unknown parts are ignored. The limits of JSON apply to all its parts
-//! together.
+//! which the check of the field then rejects. Repeated parts are the entries of an array, and an error for any other
+//! field. An empty part counts as absent, because browsers send empty fields. Unknown parts are ignored. The limits of
+//! JSON apply to all its parts together.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use super::JsonComplexity;
 use super::body_budget::BodyCharge;
 use super::json_shape::{self, BodyParseError, JsonShape};
+use crate::http::request::fields::FieldError;
 use crate::http::request::form::{self, malformed_form};
 use crate::http::response::error::Problem;
 
@@ -73,6 +74,11 @@ async fn read(mut parts: Multipart, shape: &JsonShape, charge: &mut BodyCharge) 
             charged += FIELD_BYTES + bytes;
             values.entry(name).or_default().push(value);
         }
+    }
+
+    let repeated = repeated_fields(&values, shape);
+    if !repeated.is_empty() {
+        return Err(Problem::invalid(repeated));
     }
 
     let object: Map<_, _> = values
@@ -160,6 +166,23 @@ impl PartContent {
     }
 }
 
+/// Returns an error for each field that takes one value and has several parts. Checked before the fields themselves:
+/// their errors would describe an array that the client did not send.
+fn repeated_fields(values: &HashMap<String, Vec<Value>>, shape: &JsonShape) -> Vec<FieldError> {
+    let is_repeated = |(name, values): &(&String, &Vec<Value>)| {
+        let field = shape.member(name);
+        values.len() > 1 && *field != JsonShape::Whole && !field.is_array()
+    };
+    let mut repeated: Vec<_> = values.iter().filter(is_repeated).collect();
+    repeated.sort_by_key(|(name, _)| *name);
+
+    let to_error = |(name, values): (&String, &Vec<Value>)| {
+        let times = if values.len() == 2 { "twice".to_owned() } else { format!("{} times", values.len()) };
+        FieldError::new(format!("/{name}"), format!("is given {times}; send one part"))
+    };
+    repeated.into_iter().map(to_error).collect()
+}
+
 /// Returns the value of a field with these parts, at least one.
 fn field_value(field: &JsonShape, mut values: Vec<Value>) -> Value {
     let is_whole = values.len() == 1 && (!field.is_array() || values[0].is_array());
@@ -220,17 +243,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_value_of_a_field_stays_text_or_becomes_an_array() {
+    fn what_is_not_the_value_of_a_field_stays_text() {
         let parsed = parse_parts(
             "/proxy/imagevendor/v1/ai/image-upscaler",
-            &[
-                ("\"hdr\"", "much"),
-                ("\"image\"", "YQ=="),
-                ("\"image\"", "Yg=="),
-                ("\"prompt\"; filename=\"p.txt\"", "a"),
-            ],
+            &[("\"hdr\"", "much"), ("\"image\"", "YQ=="), ("\"prompt\"; filename=\"p.txt\"", "a")],
         );
-        assert_eq!(parsed, json!({"hdr": "much", "image": ["YQ==", "Yg=="], "prompt": "a"}));
+        assert_eq!(parsed, json!({"hdr": "much", "image": "YQ==", "prompt": "a"}));
     }
 
     #[test]
