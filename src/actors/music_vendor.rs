@@ -17,7 +17,7 @@ use super::poller::pick_by_weight;
 use super::poller::vendor_guard::VendorGuard;
 use super::poller::{VendorDescription, VendorState};
 use crate::domain::ids::TaskId;
-use crate::domain::music::{MusicJob, MusicStreamItem};
+use crate::domain::music::{MusicJob, MusicStreamItem, MusicWork};
 use crate::domain::task::{Gateway, RecordedVendor, TaskCommand, TaskFailure, VendorKey};
 use crate::environment::Environment;
 use crate::vendors::music::{MusicStreamError, MusicVendor, VendorMusicStream};
@@ -94,13 +94,33 @@ impl MusicPool {
         self.vendors.iter().map(GuardedMusicVendor::vendor_state).collect()
     }
 
-    /// Admits a call of the first vendor by priority that has a free slot and whose circuit admits it, except those
-    /// with the numbers `tried`. Vendors of the same priority share by weight.
+    /// Admits the first call for this work. If no vendor serves it, any is called, and refuses it with the reason.
     ///
     /// # Errors
-    /// If there is none.
-    pub fn admit(&self, tried: &[usize]) -> Result<MusicCall, MusicUnavailable> {
-        let mut candidates: Vec<usize> = (0..self.vendors.len()).filter(|index| !tried.contains(index)).collect();
+    /// If no vendor can be called now.
+    pub fn admit(&self, work: &MusicWork) -> Result<MusicCall, MusicUnavailable> {
+        let all: Vec<usize> = (0..self.vendors.len()).collect();
+        let serving = self.serving(work, &[]);
+        self.admit_one_of(if serving.is_empty() { all } else { serving })
+    }
+
+    /// Admits a call for work that the vendors with the numbers `tried` did not take.
+    ///
+    /// # Errors
+    /// If no other vendor that serves it can be called now.
+    pub fn admit_next(&self, work: &MusicWork, tried: &[usize]) -> Result<MusicCall, MusicUnavailable> {
+        self.admit_one_of(self.serving(work, tried))
+    }
+
+    /// Returns the numbers of the vendors that serve this work, except those `tried`.
+    fn serving(&self, work: &MusicWork, tried: &[usize]) -> Vec<usize> {
+        let is_serving = |index: &usize| !tried.contains(index) && self.vendors[*index].vendor.serves(work);
+        (0..self.vendors.len()).filter(is_serving).collect()
+    }
+
+    /// Admits a call of the first candidate by priority that has a free slot and whose circuit admits it. Vendors of the
+    /// same priority share by weight.
+    fn admit_one_of(&self, mut candidates: Vec<usize>) -> Result<MusicCall, MusicUnavailable> {
         let mut paused: Option<Duration> = None;
 
         while let Some(position) = self.pick(&candidates) {
@@ -488,9 +508,9 @@ mod tests {
         pool.vendors[2].guard.record_failure(&VendorError::new(VendorErrorKind::Unreached, "m"));
 
         // When calls are admitted
-        let admitted = |tried: &[usize]| pool.admit(tried);
-        let first = admitted(&[]).expect("a vendor");
-        let second = admitted(&[]).expect("a vendor");
+        let admitted = |tried: &[usize]| pool.admit_next(&job().work, tried);
+        let first = pool.admit(&job().work).expect("a vendor");
+        let second = pool.admit(&job().work).expect("a vendor");
 
         // Then the first one gets one, the next gets the others, and none is tried again
         assert_eq!((first.vendor_index, second.vendor_index), (1, 0));

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::music::{MusicStreamError, MusicVendor, VendorMusicStream};
 use super::{JobProgress, SubmissionCall, SubmissionRecovery, Vendor, VendorError, VendorErrorKind, VendorJob};
-use crate::domain::music::MusicJob;
+use crate::domain::music::{MusicJob, MusicWork};
 use crate::domain::task::{TaskWork, VendorReference};
 use crate::telemetry::metrics::Metrics;
 
@@ -128,6 +128,10 @@ impl MusicVendor for MeteredVendor<dyn MusicVendor> {
 
     fn is_remote(&self) -> bool {
         self.vendor.is_remote()
+    }
+
+    fn serves(&self, work: &MusicWork) -> bool {
+        self.vendor.serves(work)
     }
 
     /// Measures the time to the first item as the submission.

@@ -3,7 +3,7 @@
 use futures_util::stream::BoxStream;
 
 use super::VendorError;
-use crate::domain::music::{MusicJob, MusicStreamItem};
+use crate::domain::music::{MusicJob, MusicStreamItem, MusicWork};
 use crate::domain::task::TaskFailure;
 
 /// A stream of music. It ends after the last sound or with an error; dropping it stops the work.
@@ -29,6 +29,11 @@ pub trait MusicVendor: Send + Sync + 'static {
     /// first item is [`MusicStreamItem::Accepted`].
     fn is_remote(&self) -> bool {
         false
+    }
+
+    /// Returns `true` if the vendor can express this work. It refuses other work.
+    fn serves(&self, _work: &MusicWork) -> bool {
+        true
     }
 
     /// Starts the stream. Items are generated as they are read, at most one ahead, so a slow client slows the engine

@@ -79,7 +79,7 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     call.charge_credits(&reservation, work.credits)?;
     // Last, because a half-open circuit admits only one trial call: a rejected request must not use it up.
     let MusicCall { vendor_index, vendor, permit: admission } =
-        services.media.music_pool.admit(&[]).map_err(vendor_unavailable)?;
+        services.media.music_pool.admit(&work).map_err(vendor_unavailable)?;
 
     // From here on, a disconnect is recorded.
     let recorder = MusicOutcomeRecorder::new(services, task, call.command_context());

@@ -206,8 +206,8 @@ impl Profile {
     #[must_use]
     pub fn serves(&self, work: &TaskWork) -> bool {
         let name = scope::job_name(work);
-        if name == "music" {
-            return self.file.jobs.contains_key(name) && self.file.stream.is_some();
+        if name == "music" && self.file.stream.is_none() {
+            return false;
         }
         let Some(job) = self.file.jobs.get(name) else { return false };
         // Pictures that have still to be fetched do not matter.

@@ -131,6 +131,10 @@ impl MusicVendor for ProfileMusic {
         true
     }
 
+    fn serves(&self, work: &MusicWork) -> bool {
+        self.profile.serves(&TaskWork::Music(work.clone()))
+    }
+
     fn play(&self, job: MusicJob) -> VendorMusicStream {
         let stage = MusicStreamStage::NotSubmitted(Box::new((self.clone(), job)));
         stream::try_unfold(stage, MusicStreamStage::next).boxed()

@@ -1,9 +1,9 @@
 //! Several music vendors: a stream moves to another one only before its first line, and only if the former certainly
 //! did not take it.
 
-use mediary::config::Settings;
+use mediary::config::{Settings, VendorProfile};
 use mediary::environment::Environment;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::vendor::remote;
 use super::{MusicListener, wait_for_end};
@@ -16,6 +16,14 @@ type MusicResponseFn = fn() -> Vec<StreamAction>;
 
 /// Service with a vendor at each of these addresses, in order of priority, and then the built-in engine if `engine`.
 async fn service(bases: &[String], engine: bool) -> (TestApp, TestUser) {
+    changed_service(bases, engine, |_| {}).await
+}
+
+async fn changed_service(
+    bases: &[String],
+    engine: bool,
+    change_further: impl FnOnce(&mut Settings),
+) -> (TestApp, TestUser) {
     let change = |settings: &mut Settings| {
         let mut built_in = settings.music_vendors[0].clone();
         let vendors = bases.iter().enumerate().map(|(number, base)| {
@@ -29,6 +37,7 @@ async fn service(bases: &[String], engine: bool) -> (TestApp, TestUser) {
         built_in.selection.priority = 100;
         vendors.extend(engine.then_some(built_in));
         settings.music_vendors = vendors;
+        change_further(settings);
     };
     let app = TestApp::start_with(change, Environment::system()).await;
     let user = app.user("listener").await;
@@ -57,6 +66,39 @@ async fn music_moves_to_the_next_vendor_that_takes_it() {
     assert_eq!(task["vendor"]["name"], "vendor-2");
     assert_eq!((busy.record().requests.len(), playing.record().requests.len()), (1, 1));
     app.stop().await;
+}
+
+#[actix_web::test]
+async fn music_goes_to_the_first_vendor_that_can_express_it() {
+    // Given a first vendor whose profile has no word for a length of two seconds, and a second one
+    let profiles = tempfile::tempdir().expect("a directory");
+    let profile = "extends = \"mediary\"\n[maps.length]\n30 = 30\n[jobs.music]\npath = \"/musicvendor/t2m/generate\"\n\
+                   form = { prompt = \"{{ prompt }}\", duration = \"{{ maps.length[duration] }}\" }\n";
+    std::fs::write(profiles.path().join("own.toml"), profile).expect("a writable directory");
+    let own = VendorProfile::find("own", Some(profiles.path())).unwrap_or_else(|error| panic!("{error}"));
+    let playing = || MusicSim::with_behavior(|_| lines(&normal_lines()));
+    let (first, second) = (playing().await, playing().await);
+
+    for (bases, name, code) in [
+        (vec![first.base(), second.base()], "vendor-1", Value::Null),
+        // Without another vendor, the task fails with the reason.
+        (vec![first.base()], "vendor-0", json!("vendor_refused")),
+    ] {
+        let own = own.clone();
+        let (app, user) = changed_service(&bases, false, |settings| {
+            settings.music_vendors[0].selection.profile = own;
+        })
+        .await;
+
+        // When music of two seconds is requested
+        let (task, _) = listen(&app, &user).await;
+
+        // Then the first vendor, which cannot express it, is not called
+        assert_eq!((&task["vendor"]["name"], &task["error"]["code"]), (&json!(name), &code), "{task}");
+        assert!(first.record().requests.is_empty());
+        app.stop().await;
+    }
+    assert_eq!(second.record().requests.len(), 1);
 }
 
 #[actix_web::test]

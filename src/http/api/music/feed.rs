@@ -122,7 +122,7 @@ impl MusicFailover {
 
     /// Returns a vendor that was not called yet, if one can be called now.
     fn next(&mut self) -> Option<MusicCall> {
-        let call = self.pool.admit(&self.tried).ok()?;
+        let call = self.pool.admit_next(&self.job.work, &self.tried).ok()?;
         self.tried.push(call.vendor_index);
         Some(call)
     }
