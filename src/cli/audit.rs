@@ -9,7 +9,7 @@ mod log;
 mod print;
 mod queries;
 mod target;
-mod text;
+pub(super) mod text;
 mod verify;
 
 use clap::{Args, Subcommand};

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, CommandFactory};
-use clap_complete::Shell;
+use clap_complete::env::Shells;
+use clap_complete::{CompleteEnv, Shell};
 
 use super::{CliError, print};
 
@@ -16,7 +17,12 @@ Examples:
   mediary completions fish > ~/.config/fish/completions/mediary.fish
   mediary completions powershell >> $PROFILE
 
-Create missing directories first. New shells use the completions.";
+Create missing directories first. New shells use the completions. They call this program for the
+words, also for ids of nodes, publishers, jobs and tasks, which they ask of the service of
+`mediary login` or MEDIARY_URL. Write the script again after an upgrade.";
+
+/// Variable with which the script of a shell calls the program.
+const VARIABLE: &str = "MEDIARY_COMPLETE";
 
 pub(super) const MAN_HELP: &str = "\
 Examples:
@@ -35,11 +41,23 @@ pub(super) struct ManArguments {
     directory: PathBuf,
 }
 
+/// Answers the script of a shell, if it called the program, and exits.
+pub(super) fn answer_shell() {
+    CompleteEnv::with_factory(super::CliArguments::command).var(VARIABLE).bin("mediary").complete();
+}
+
 pub(super) fn completions(arguments: &CompletionsArguments) -> Result<(), CliError> {
-    let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut super::CliArguments::command(), "mediary", &mut script);
-    print(&String::from_utf8_lossy(&script)).context("cannot write to stdout")?;
+    print(&script(arguments.shell)?).context("cannot write to stdout")?;
     Ok(())
+}
+
+/// Returns the script, which asks the program for candidates.
+fn script(shell: Shell) -> anyhow::Result<String> {
+    let shells = Shells::builtins();
+    let completer = shells.completer(&shell.to_string()).context("this shell has no completions")?;
+    let mut script = Vec::new();
+    completer.write_registration(VARIABLE, "mediary", "mediary", "mediary", &mut script)?;
+    Ok(String::from_utf8_lossy(&script).into_owned())
 }
 
 pub(super) fn man(arguments: &ManArguments) -> Result<(), CliError> {
@@ -52,21 +70,34 @@ pub(super) fn man(arguments: &ManArguments) -> Result<(), CliError> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use clap::ValueEnum;
 
     use super::*;
     use crate::cli::CliArguments;
 
     #[test]
-    fn the_script_of_every_shell_has_the_commands() {
+    fn the_script_of_every_shell_calls_the_program() {
         for shell in Shell::value_variants() {
-            let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut CliArguments::command(), "mediary", &mut script);
-            let script = String::from_utf8(script).unwrap();
-            for word in ["audit", "as-of", "data-dir", "backup", "completions"] {
-                assert!(script.contains(word), "{shell}: {word}");
-            }
+            let script = script(*shell).unwrap();
+            assert!(script.contains(VARIABLE) && script.contains("mediary"), "{shell}: {script}");
         }
+    }
+
+    fn candidates(words: &[&str]) -> Vec<String> {
+        let words: Vec<OsString> = ["mediary"].iter().chain(words).map(OsString::from).collect();
+        let last = words.len() - 1;
+        let found = clap_complete::engine::complete(&mut CliArguments::command(), words, last, None).unwrap();
+        found.into_iter().map(|candidate| candidate.get_value().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn commands_flags_and_values_are_completed() {
+        assert_eq!(candidates(&["back"]), ["backup"]);
+        assert_eq!(candidates(&["audit", "as"]), ["as-of"]);
+        assert_eq!(candidates(&["serve", "--data"]), ["--data-dir"]);
+        assert!(candidates(&["serve", "--log-level", "d"]).contains(&"debug".to_owned()));
     }
 
     #[test]

@@ -1,20 +1,26 @@
 //! Command line. Without a command, `mediary` runs `serve`.
 //!
 //! Exit codes: 0 success or stopped on request; 1 failure (port taken, data directory in use, damaged log); 2 wrong
-//! usage or configuration. Verification commands exit with 1 for damage and 2 if the verification is incomplete.
+//! usage or configuration. Commands of `client` exit with 1 if the service refused or the task failed, with 2 if they
+//! could not run, and with 130 if the user interrupted them. Verification commands exit with 1 for damage and 2 if the verification is incomplete.
 
 mod atomic_file;
 mod audit;
 mod backup;
+mod client;
 mod completions;
 mod config;
 mod demo;
 mod health;
+mod job_inputs;
+mod music_stream;
 mod openapi;
 mod progress;
 mod projections;
 mod serve;
 mod suggestions;
+mod table;
+mod task_events;
 mod token;
 mod vendors;
 
@@ -35,6 +41,9 @@ Examples:
   mediary
   mediary --listen 127.0.0.1:9090 --data-dir /srv/mediary
   mediary demo
+  mediary login
+  mediary install face-tools
+  mediary run image-upscaler photo.jpg -s scale_factor=4x
   mediary audit log --stream node/face-tools --from 2026-11-20
   mediary backup /mnt/backup/mediary
   mediary config --config /etc/mediary.toml
@@ -43,9 +52,11 @@ The help of each command has more examples: `mediary backup --help`.
 
 Settings come from mediary.toml, from environment variables (MEDIARY_LISTEN,
 MEDIARY_TASKS__DEADLINE) and, for the most common ones, from flags before or after the command; the
-last of these takes precedence. `mediary config` lists all settings with their values.
+last of these takes precedence. `mediary config --all` lists all settings with their values.
 
-Exit codes: 0 success or stopped on request, 1 failure, 2 wrong usage or configuration.
+Exit codes: 0 success or stopped on request, 1 failure, 2 wrong usage or configuration. Commands for
+users of a service: 0 success, 1 the service refused or the task failed, 2 wrong usage, or the command
+could not run, 130 interrupted.
 `audit verify` and `backup --verify`: 0 clean, 1 damage found, 2 verification incomplete.";
 
 const SERVE_HELP: &str = "\
@@ -57,13 +68,13 @@ Examples:
 SIGTERM and SIGINT stop the service gracefully: it finishes requests in flight for up to 10 s and
 running jobs for up to 5 s. Unfinished jobs continue after the next start.
 
-`mediary config --reference` describes every setting, `mediary config` prints the effective values.";
+`mediary config --reference` describes every setting, `mediary config` prints the ones that you changed.";
 
 const CONFIG_HELP: &str = "\
 Examples:
   mediary config
   mediary config --config /etc/mediary.toml
-  mediary config --data-dir /srv/mediary | grep -v '# default$'     # without defaults
+  mediary config --all
   mediary config --reference | less";
 
 const OPENAPI_HELP: &str = "\
@@ -85,7 +96,7 @@ enum CliCommand {
     /// Run the service (default)
     #[command(after_help = SERVE_HELP)]
     Serve(SettingFlags),
-    /// Print the effective configuration with the source of each value; secrets are masked
+    /// Print the settings that differ from the defaults, or all, with their sources; secrets are masked
     #[command(after_help = CONFIG_HELP)]
     Config(config::ConfigArguments),
     /// Print the OpenAPI 3.1 document of the service
@@ -112,6 +123,8 @@ enum CliCommand {
     /// Query, verify and export the audit log
     #[command(subcommand, after_help = audit::HELP)]
     Audit(audit::AuditCommand),
+    #[command(flatten)]
+    Client(client::ClientCommand),
     /// Back up log and files to a directory, also while the service runs, or verify a backup
     #[command(after_help = backup::BACKUP_HELP)]
     Backup(backup::BackupArguments),
@@ -212,6 +225,9 @@ impl SettingFlags {
     }
 }
 
+/// Exit code of an interrupted command, as shells report it.
+const INTERRUPTED: u8 = 128 + 2;
+
 /// Failure of a command.
 #[derive(Debug)]
 enum CliError {
@@ -219,6 +235,10 @@ enum CliError {
     /// Invalid arguments.
     Usage(String),
     Runtime(anyhow::Error),
+    /// A command could not run: no connection, no token, or a local file that cannot be read or written.
+    CannotRun(anyhow::Error),
+    /// The user interrupted the command.
+    Interrupted(String),
     /// Verification found damage, which has been printed.
     DamageFound,
     /// Verification was not possible.
@@ -229,7 +249,8 @@ impl CliError {
     fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Runtime(_) | Self::DamageFound => 1,
-            Self::Configuration(_) | Self::Usage(_) | Self::VerificationIncomplete(_) => 2,
+            Self::Configuration(_) | Self::Usage(_) | Self::CannotRun(_) | Self::VerificationIncomplete(_) => 2,
+            Self::Interrupted(_) => INTERRUPTED,
         })
     }
 }
@@ -238,8 +259,10 @@ impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Configuration(problems) => problems.fmt(f),
-            Self::Usage(message) => message.fmt(f),
-            Self::Runtime(error) | Self::VerificationIncomplete(error) => write!(f, "{error:#}"),
+            Self::Usage(message) | Self::Interrupted(message) => message.fmt(f),
+            Self::Runtime(error) | Self::CannotRun(error) | Self::VerificationIncomplete(error) => {
+                write!(f, "{error:#}")
+            }
             Self::DamageFound => f.write_str("damage was found"),
         }
     }
@@ -270,6 +293,7 @@ impl CliCommand {
             | Self::Completions(_)
             | Self::Man(_)
             | Self::Vendors(_)
+            | Self::Client(_)
             | Self::Audit(_) => false,
         }
     }
@@ -278,6 +302,7 @@ impl CliCommand {
 /// Runs the command line. On wrong usage, prints the usage to stderr and exits.
 #[must_use]
 pub fn run() -> ExitCode {
+    completions::answer_shell();
     let arguments =
         CliArguments::try_parse().unwrap_or_else(|error| suggestions::with_suggestions::<CliArguments>(error).exit());
     let outer = arguments.settings;
@@ -299,6 +324,7 @@ pub fn run() -> ExitCode {
         CliCommand::Projections(command) => projections::run(command, outer),
         CliCommand::Vendors(command) => vendors::run(command, outer),
         CliCommand::Audit(command) => audit::run(command, outer),
+        CliCommand::Client(command) => client::run(command),
         CliCommand::Backup(arguments) => backup::backup(arguments, outer),
         CliCommand::Restore(arguments) => backup::restore(arguments, outer),
     };
@@ -312,6 +338,11 @@ pub fn run() -> ExitCode {
             failure.exit_code()
         }
     }
+}
+
+/// Prints the result of a command to stdout.
+fn print_text(text: &str) -> Result<(), CliError> {
+    print(text).map_err(|error| CliError::CannotRun(anyhow::anyhow!("cannot write to stdout: {error}")))
 }
 
 /// Writes to stdout and flushes. A closed pipe is not an error: `mediary config | head -1`.
@@ -353,7 +384,7 @@ mod tests {
             let lines: Vec<_> = examples.filter(|line| line.starts_with("mediary")).collect();
             assert!(lines.iter().any(|line| line.starts_with(&words) || words.contains("restore")), "{words}: {help}");
             for line in lines {
-                let parts = line.split(['|', '>', '&']).next().unwrap_or_default();
+                let parts = line.split(['|', '<', '>', '&']).next().unwrap_or_default();
                 let parsed = CliArguments::try_parse_from(parts.split_whitespace());
                 assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
             }

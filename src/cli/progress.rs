@@ -1,14 +1,22 @@
 //! Progress of long commands: a bar on stderr while stderr is a terminal, otherwise nothing.
 
+use std::borrow::Cow;
+use std::cell::Cell;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{BinaryBytes, ProgressBar, ProgressStyle};
+
+/// Update interval of a bar whose work reports a fraction.
+const BAR_INTERVAL: Duration = Duration::from_millis(200);
+/// Full bar of fractions.
+const FRACTION_MAX: u64 = 1000;
 
 /// Unit of the progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProgressUnit {
     Bytes,
     Events,
+    Files,
     /// Thousandths of the whole, not shown as a number.
     Fraction,
 }
@@ -19,6 +27,7 @@ impl ProgressUnit {
         match self {
             Self::Bytes => "{msg}  {bar:24} {percent:>3} %  {binary_bytes} of {binary_total_bytes}, {eta} left",
             Self::Events => "{msg}  {bar:24} {percent:>3} %  {human_pos} of {human_len} events, {eta} left",
+            Self::Files => "{msg}  {bar:24} {percent:>3} %  {human_pos} of {human_len} files",
             Self::Fraction => "{msg}  {bar:24} {percent:>3} %, {elapsed}",
         }
     }
@@ -28,12 +37,14 @@ impl ProgressUnit {
         match self {
             Self::Bytes => "{msg}  {binary_bytes} …",
             Self::Events => "{msg}  {human_pos} events …",
+            Self::Files => "{msg}  {human_pos} files …",
             Self::Fraction => "{msg} …",
         }
     }
 }
 
-/// Progress bar.
+/// Progress bar. Clones share it.
+#[derive(Clone)]
 pub(super) struct ProgressLine {
     bar: ProgressBar,
     unit: ProgressUnit,
@@ -41,7 +52,7 @@ pub(super) struct ProgressLine {
 
 impl ProgressLine {
     /// Starts the progress of the activity `label`.
-    pub(super) fn new(label: &'static str, unit: ProgressUnit) -> Self {
+    pub(super) fn new(label: impl Into<Cow<'static, str>>, unit: ProgressUnit) -> Self {
         Self { bar: ProgressBar::no_length().with_message(label).with_style(style(unit.counter())), unit }
     }
 
@@ -54,11 +65,46 @@ impl ProgressLine {
         self.bar.set_position(done);
     }
 
+    /// Reports progress from 0 to 1.
+    pub(super) fn update_fraction(&self, fraction: f64) {
+        self.update(thousandths(fraction), Some(FRACTION_MAX));
+    }
+
+    /// Changes the activity.
+    pub(super) fn describe(&self, label: impl Into<Cow<'static, str>>) {
+        self.bar.set_message(label);
+    }
+
     /// Clears the bar and returns the elapsed time.
     pub(super) fn finish(self) -> Duration {
         self.bar.finish_and_clear();
         self.bar.elapsed()
     }
+}
+
+/// Shows a progress bar during `work`.
+pub(super) async fn with_progress_bar<T>(
+    activity: impl Into<Cow<'static, str>>,
+    work: impl AsyncFnOnce(&dyn Fn(f64)) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let progress = ProgressLine::new(activity, ProgressUnit::Fraction);
+    let fraction = Cell::new(0.0);
+    let on_progress = |value| fraction.set(value);
+    let mut tick = tokio::time::interval(BAR_INTERVAL);
+    let mut work = std::pin::pin!(work(&on_progress));
+    let result = loop {
+        tokio::select! {
+            result = &mut work => break result,
+            _ = tick.tick() => progress.update_fraction(fraction.get()),
+        }
+    };
+    progress.finish();
+    result
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 1000")]
+fn thousandths(fraction: f64) -> u64 {
+    (fraction.clamp(0.0, 1.0) * 1000.0) as u64
 }
 
 fn style(template: &str) -> ProgressStyle {
@@ -70,6 +116,11 @@ fn style(template: &str) -> ProgressStyle {
 #[expect(clippy::cast_precision_loss, reason = "for people")]
 pub(super) fn format_mib(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+/// Formats a size in the largest fitting unit.
+pub(super) fn format_bytes(bytes: u64) -> String {
+    BinaryBytes(bytes).to_string()
 }
 
 #[cfg(test)]
@@ -101,7 +152,7 @@ mod tests {
 
     #[test]
     fn every_template_is_valid() {
-        for unit in [ProgressUnit::Bytes, ProgressUnit::Events, ProgressUnit::Fraction] {
+        for unit in [ProgressUnit::Bytes, ProgressUnit::Events, ProgressUnit::Files, ProgressUnit::Fraction] {
             assert!(ProgressStyle::with_template(unit.bar()).is_ok(), "{unit:?}");
             assert!(ProgressStyle::with_template(unit.counter()).is_ok(), "{unit:?}");
         }

@@ -56,7 +56,7 @@ fn greeting(app: &App, data_dir: &Path, is_terminal: bool) -> String {
     lines.extend(app.reports().iter().map(|report| format!("  found   {report}")));
     lines.extend([
         String::new(),
-        format!("A first request, ready to paste. {}", describe_token(token, is_terminal)),
+        format!("A first request, ready to paste: it makes a picture. {}", describe_token(token, is_terminal)),
         String::new(),
         format!("  {}", first_request(url, token, is_terminal)),
         String::new(),
@@ -96,8 +96,12 @@ fn describe_token(token: &AdminTokenSource, is_terminal: bool) -> String {
     }
 }
 
-/// Returns a request for the caller's account, as a line for a POSIX shell. It is read-only, so it can be pasted repeatedly,
-/// also against a production service.
+/// Picture of the first request: a sunset of 8 by 6 pixels (PNG).
+const FIRST_PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAGBAMAAAAMK8LIAAAAFVBMVEUcHjwmKFxcOHDEXFT6oFr/1oz/9s28pt2xAAAAH0lEQVR42\
+                             mMQBAIGJSBgMAYCBheXFBeG0LC0UAYQAAA6jwQvv3m0HAAAAABJRU5ErkJggg==";
+
+/// Returns a request that makes a picture, as a line for a POSIX shell. It waits for the picture, whose URL is in the
+/// response. It can be pasted repeatedly.
 fn first_request(url: &str, token: &AdminTokenSource, is_terminal: bool) -> String {
     let authorization = match token {
         AdminTokenSource::Configured { .. } => "\"Authorization: Bearer $MEDIARY_ADMIN_TOKEN\"".to_owned(),
@@ -106,7 +110,11 @@ fn first_request(url: &str, token: &AdminTokenSource, is_terminal: bool) -> Stri
             format!("\"Authorization: Bearer $(cat {})\"", shell_quote(&file.display().to_string()))
         }
     };
-    format!("curl -s {url}/users -H {authorization}")
+    let body = format!(r#"{{"image": "{FIRST_PICTURE}", "scale_factor": "16x"}}"#);
+    format!(
+        "curl -s {url}/proxy/imagevendor/v1/ai/image-upscaler -H {authorization} -H 'Content-Type: application/json' \
+         -H 'Prefer: wait=60' -d '{body}'"
+    )
 }
 
 #[cfg(test)]
@@ -122,8 +130,10 @@ mod tests {
         let [on_terminal, redirected] =
             [true, false].map(|is_terminal| first_request("http://127.0.0.1:1", &token, is_terminal));
 
-        assert_eq!(on_terminal, "curl -s http://127.0.0.1:1/users -H 'Authorization: Bearer mdu_x'");
-        assert_eq!(redirected, "curl -s http://127.0.0.1:1/users -H \"Authorization: Bearer $(cat d/admin-token)\"");
+        let path = "curl -s http://127.0.0.1:1/proxy/imagevendor/v1/ai/image-upscaler";
+        assert!(on_terminal.starts_with(&format!("{path} -H 'Authorization: Bearer mdu_x' ")), "{on_terminal}");
+        let expected = format!("{path} -H \"Authorization: Bearer $(cat d/admin-token)\" ");
+        assert!(redirected.starts_with(&expected), "{redirected}");
         assert!([true, false].iter().all(|is_terminal| describe_token(&token, *is_terminal).contains("d/admin-token")));
     }
 

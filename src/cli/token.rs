@@ -4,11 +4,11 @@ use std::io;
 use std::path::{self, Path};
 
 use anyhow::{Context, anyhow, ensure};
-use url::Url;
 
 use crate::app::read_address_file;
 use crate::config::Configuration;
 use crate::data_dir::{DataDir, read_private, to_help};
+use crate::outbound::api_client::is_same_origin;
 
 /// Returns the error for an unreadable file of the data directory.
 pub(super) fn read_error(file: &Path, error: &io::Error) -> anyhow::Error {
@@ -33,7 +33,7 @@ pub(super) fn token_for(
     let service_address = running_address(&settings.data_dir);
     let is_own_service = service_address
         .as_ref()
-        .is_ok_and(|address| address.as_deref().is_some_and(|address| same_origin(address, base)));
+        .is_ok_and(|address| address.as_deref().is_some_and(|address| is_same_origin(address, base)));
     let configured = settings.admin_token.as_ref();
     if let Some(token) = configured.filter(|_| is_own_service || configuration.is_from_environment("admin_token")) {
         return Ok(token.expose().to_owned());
@@ -51,11 +51,6 @@ pub(super) fn token_for(
         format!("no token: give --token or MEDIARY_ADMIN_TOKEN ({} does not exist)", file.display())
     })?;
     Ok(token.trim().to_owned())
-}
-
-fn same_origin(one: &str, other: &str) -> bool {
-    let origin = |text: &str| Url::parse(text).ok().map(|url| url.origin());
-    origin(one) == origin(other)
 }
 
 /// Returns the reason why the token of a data directory is not sent to an unrelated service.

@@ -14,15 +14,16 @@ use base64::engine::general_purpose::STANDARD;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use super::job_inputs::place_files;
 use super::{CliError, DirectoryFlags, SettingFlags, print};
 use crate::app;
 use crate::app::{VendorTool, VendorToolOverrides, video_tariff};
 use crate::config::{Settings, VendorSelection};
 use crate::disk_space::DiskSpace;
 use crate::domain::ids::TaskId;
-use crate::domain::task::{Gateway, RecordedVendor, TaskWork};
+use crate::domain::task::{RecordedVendor, TaskWork};
 use crate::environment::Environment;
-use crate::http::job_body::{JobPlace, read_work};
+use crate::http::job_body::{JobPlace, field_names, read_work};
 use crate::media::store::{MediaArea, MediaStore};
 use crate::vendors::profile::{JOB_NAMES, Profile, SHIPPED_PROFILES};
 
@@ -204,7 +205,7 @@ impl PreparedJob {
 
         let scratch = ScratchDirectory::create()?;
         let store = MediaStore::open(&scratch.0).context("cannot create a directory for the pictures")?;
-        let body = job_body(&job, gateway, &image, &set, body.as_deref())?;
+        let body = job_body(&job, &image, &set, body.as_deref())?;
         let space = DiskSpace::new(&scratch.0, 0);
         let tariff = video_tariff(&settings).map_err(CliError::Usage)?;
         let environment = Environment::system();
@@ -240,13 +241,7 @@ impl Drop for ScratchDirectory {
 }
 
 /// Returns the body of the job, as a client of the API would send it.
-fn job_body(
-    job: &str,
-    gateway: Gateway,
-    images: &[PathBuf],
-    set: &[String],
-    file: Option<&Path>,
-) -> Result<Value, CliError> {
+fn job_body(job: &str, images: &[PathBuf], set: &[String], file: Option<&Path>) -> Result<Value, CliError> {
     let mut body = match file {
         None => json!({}),
         Some(file) => {
@@ -265,21 +260,11 @@ fn job_body(
         Ok(Value::from(STANDARD.encode(bytes)))
     });
     let pictures = pictures.collect::<anyhow::Result<Vec<_>>>()?;
-    match (gateway, job) {
-        _ if pictures.is_empty() => {}
-        (Gateway::Image, _) => {
-            let reference =
-                if job == "image-relight" { "transfer_light_from_reference_image" } else { "reference_image" };
-            for (field, picture) in ["image", reference].into_iter().zip(pictures) {
-                body[field] = picture;
-            }
-        }
-        (Gateway::Video, "multiframe") => {
-            let mut pictures = pictures.into_iter();
-            body["start_image"] = pictures.next().unwrap_or_default();
-            body["image_settings"] = pictures.map(|picture| json!({"key_image": picture})).collect();
-        }
-        (Gateway::Video | Gateway::Music, _) => body["images"] = Value::from(pictures),
+    let names = field_names(job);
+    // A vendor extends a video of its own, so the pictures are not one.
+    let has = |name: &str| name != "video_url" && names.iter().any(|known| *known == name);
+    for (field, value) in place_files(has, pictures).map_err(|reason| CliError::Usage(format!("--image: {reason}")))? {
+        body[field] = value;
     }
 
     for assignment in set {

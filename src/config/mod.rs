@@ -30,7 +30,7 @@ pub use settings::{
     LocalImageSettings, LogSettings, RegistrySettings, Secret, Settings, SnapshotSettings, StorageSettings,
     TaskSettings, VideoSettings,
 };
-pub use source::{Flag, SettingSource};
+pub use source::{Flag, SettingSource, TOKEN_VARIABLE, URL_VARIABLE};
 pub use suggestions::edit_distance;
 pub use telemetry::TelemetrySettings;
 pub use vendor::{MusicVendorSettings, RecoverySetting, VendorProfile, VendorSelection, VendorSettings};
@@ -50,7 +50,8 @@ pub struct CommandLine {
     pub flags: Vec<Flag>,
 }
 
-/// A checked configuration. Displays as the effective settings, each with its source, with secrets masked.
+/// A checked configuration. Displays as the effective settings, each with its source, with secrets masked; in the
+/// alternate form (`{:#}`) without those that have their default.
 #[derive(Debug)]
 pub struct Configuration {
     pub settings: Settings,
@@ -97,7 +98,8 @@ fn add_file(layers: &mut SettingLayers, explicit_path: Option<&Path>) {
 impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut current = "";
-        for entry in &self.entries {
+        let is_shown = |entry: &&SettingEntry| !f.alternate() || entry.source != SettingSource::Default;
+        for entry in self.entries.iter().filter(is_shown).collect::<Vec<_>>() {
             let (section, name) = entry.key.rsplit_once('.').unwrap_or(("", &entry.key));
             if section != current {
                 match list_item(section) {
@@ -452,6 +454,26 @@ mod tests {
 
         assert_eq!(again.settings.listen.to_string(), "[::1]:0");
         assert!(printed.starts_with("listen = \"[::1]:0\"                       # flag --listen\n"), "{printed}");
+    }
+
+    #[test]
+    fn variables_of_commands_are_no_settings() {
+        let variables = [("MEDIARY_URL", "https://media.example.org"), ("MEDIARY_TOKEN", "mdu_x")];
+        assert_eq!(format!("{:#}", builder().environment(&variables).configuration()), "");
+    }
+
+    #[test]
+    fn the_short_form_has_only_what_was_set_and_can_be_read_back() {
+        let file = "[tasks]\ndeadline = '30m'\n[[vendors.image]]\nname = 'a'\nurl = 'http://a'\n[[vendors.image]]\nname = 'b'\nurl = 'http://b'\n";
+        let configuration = builder().file(file).flag("listen", "--listen", "[::1]:0").configuration();
+
+        let short = format!("{configuration:#}");
+        let again = builder().file(&short).configuration();
+
+        assert!(short.starts_with("listen = ") && short.contains("[tasks]\ndeadline = \"30m\""), "{short}");
+        assert!(!short.contains("# default") && short.matches("[[vendors.image]]").count() == 2, "{short}");
+        assert_eq!(again.settings.image_vendors.len(), 2);
+        assert_eq!(format!("{:#}", builder().configuration()), "");
     }
 
     #[test]

@@ -16,6 +16,10 @@ pub(super) const DEFAULTS: &str = include_str!("default.toml");
 /// Prefix of the environment variables.
 const ENVIRONMENT_PREFIX: &str = "MEDIARY_";
 
+/// Variables of commands that call a service as its users; they are no settings.
+pub const URL_VARIABLE: &str = "MEDIARY_URL";
+pub const TOKEN_VARIABLE: &str = "MEDIARY_TOKEN";
+
 /// Protocols of a Kubernetes Service.
 const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
 
@@ -164,6 +168,7 @@ impl SettingLayers {
             .into_iter()
             .filter_map(|(variable, text)| Some((variable.into_string().ok()?, text)))
             .filter(|(variable, _)| variable.starts_with(ENVIRONMENT_PREFIX))
+            .filter(|(variable, _)| ![URL_VARIABLE, TOKEN_VARIABLE].contains(&variable.as_str()))
             .filter(|(variable, text)| !is_service_link(variable, text))
             .collect();
 

@@ -16,6 +16,8 @@ impl InvalidValue {
     }
 }
 
+impl std::error::Error for InvalidValue {}
+
 impl fmt::Display for InvalidValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

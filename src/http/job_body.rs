@@ -7,6 +7,7 @@ use crate::disk_space::DiskSpace;
 use crate::domain::music::{MusicPrompt, MusicSeconds, MusicWork};
 use crate::domain::task::TaskWork;
 use crate::domain::video::Tariff;
+use crate::http::api::models::JOBS;
 use crate::http::api::{image, video};
 use crate::http::request::fields::{self, Fields};
 use crate::media::store::MediaStore;
@@ -31,6 +32,14 @@ pub fn read_work(job: &str, body: &Value, place: &JobPlace<'_>) -> Result<TaskWo
 
     let work = image().or_else(video).or_else(music);
     work.ok_or_else(|| format!("there is no job {job}"))?.map_err(|problem| problem.to_string())
+}
+
+/// Returns the names of the fields of a job; none if there is no such job.
+#[must_use]
+pub fn field_names(job: &str) -> Vec<String> {
+    let endpoint = JOBS.iter().find(|endpoint| endpoint.job == job);
+    let fields = endpoint.map(|endpoint| (endpoint.describe_fields)()).unwrap_or_default();
+    fields.into_iter().map(|field| field.into_parts().0.to_string()).collect()
 }
 
 fn read_music(fields: &mut Fields<'_, '_>) -> Option<MusicWork> {

@@ -1,4 +1,4 @@
-//! Client of a running service, for operator commands such as `mediary demo`.
+//! Client of a running service, for commands such as `mediary demo` and `mediary install`.
 //!
 //! A request without a response, or with one that asks for a retry, is sent again. Requests that create something carry
 //! an `Idempotency-Key` derived from the request, so that neither a retry nor a second run of the program repeats them.
@@ -9,15 +9,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{
-    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue, RETRY_AFTER,
+    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue,
+    RETRY_AFTER,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use url::Url;
+use uuid::Uuid;
 
 use super::address::{AddressRules, AllowEntry};
 use super::client::{CallFailure, ClientLimits, ClientSetupError, OutboundClient, ResponseBodyStream, ResponseHead};
 use super::sse::SseReader;
+use super::upload_body::UploadBody;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -34,6 +37,9 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(40);
 /// The service may take long to check and sync a large archive. No response body reaches this size.
 const LIMITS: ClientLimits =
     ClientLimits { connect: Duration::from_secs(5), total: Duration::from_mins(1), body_bytes: 16 * 1024 * 1024 };
+
+/// Maximum duration of the upload of a file.
+const UPLOAD_TIME_MAX: Duration = Duration::from_hours(1);
 
 /// Timeout of a probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -86,12 +92,40 @@ fn build_client(base: &str, limits: ClientLimits) -> Result<OutboundClient, ApiC
     Ok(OutboundClient::new(rules, limits)?)
 }
 
-/// Client of one service, with one token. Cheap to clone.
+/// A file that is being downloaded.
+pub struct FileDownload {
+    head: ResponseHead,
+    pub body: ResponseBodyStream,
+}
+
+impl FileDownload {
+    /// Returns the number of bytes, if it is known.
+    #[must_use]
+    pub fn length(&self) -> Option<u64> {
+        self.head.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+    }
+
+    /// Returns the SHA-256 of the content as 64 hexadecimal digits, if the entity tag is one.
+    #[must_use]
+    pub fn sha256(&self) -> Option<&str> {
+        let tag = self.head.headers.get(ETAG)?.to_str().ok()?.trim_matches('"');
+        (tag.len() == 64 && tag.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(tag)
+    }
+}
+
+/// Returns `true` if both URLs have the same scheme, host and port.
+#[must_use]
+pub fn is_same_origin(one: &str, other: &str) -> bool {
+    let origin = |text: &str| Url::parse(text).ok().map(|url| url.origin());
+    origin(one).is_some_and(|origin_of_one| Some(origin_of_one) == origin(other))
+}
+
+/// Client of one service, with at most one token. Cheap to clone.
 #[derive(Clone)]
 pub struct ApiClient {
     client: OutboundClient,
     base: String,
-    authorization: HeaderValue,
+    authorization: Option<HeaderValue>,
 }
 
 impl ApiClient {
@@ -100,11 +134,18 @@ impl ApiClient {
     /// # Errors
     /// Returns [`ApiClientError`] if the URL or the token is invalid.
     pub fn new(base: &str, token: &str) -> Result<Self, ApiClientError> {
-        let client = build_client(base, LIMITS)?;
         let mut authorization = HeaderValue::from_str(&format!("Bearer {token}"))?;
         authorization.set_sensitive(true);
-        let base = base.trim_end_matches('/').to_owned();
-        Ok(Self { client, base, authorization })
+        Ok(Self { authorization: Some(authorization), ..Self::anonymous(base)? })
+    }
+
+    /// Creates a client that sends no token.
+    ///
+    /// # Errors
+    /// Returns [`ApiClientError`] if the URL is invalid.
+    pub fn anonymous(base: &str) -> Result<Self, ApiClientError> {
+        let client = build_client(base, LIMITS)?;
+        Ok(Self { client, base: base.trim_end_matches('/').to_owned(), authorization: None })
     }
 
     /// Returns the URL of a path.
@@ -130,7 +171,19 @@ impl ApiClient {
         if let Ok(id) = HeaderValue::from_str(last_seen) {
             headers.insert(LAST_EVENT_ID, id);
         }
-        Ok(self.open_stream(Method::GET, path, headers, Bytes::new()).await?.map(SseReader::new))
+        let opened = self.open_stream(Method::GET, &self.url_of(path), headers, Bytes::new()).await?;
+        Ok(opened.map(|(_, body)| SseReader::new(body)))
+    }
+
+    /// Downloads a file. The token is sent only to this service. A response other than 200 is returned as a
+    /// [`ServiceResponse`].
+    ///
+    /// # Errors
+    /// Returns [`CallFailure`] if no response began.
+    pub async fn download(&self, url: &str) -> Result<Result<FileDownload, ServiceResponse>, CallFailure> {
+        let headers = if is_same_origin(url, &self.base) { self.headers() } else { HeaderMap::new() };
+        let opened = self.open_stream(Method::GET, url, headers, Bytes::new()).await?;
+        Ok(opened.map(|(head, body)| FileDownload { head, body }))
     }
 
     /// Posts a form and streams the response. A response other than 200 is returned as a [`ServiceResponse`].
@@ -144,20 +197,20 @@ impl ApiClient {
     ) -> Result<Result<ResponseBodyStream, ServiceResponse>, CallFailure> {
         let mut headers = self.headers();
         headers.insert(CONTENT_TYPE, FORM);
-        self.open_stream(Method::POST, path, headers, encode_multipart(form)).await
+        let opened = self.open_stream(Method::POST, &self.url_of(path), headers, encode_multipart(form)).await?;
+        Ok(opened.map(|(_, body)| body))
     }
 
     async fn open_stream(
         &self,
         method: Method,
-        path: &str,
+        url: &str,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Result<ResponseBodyStream, ServiceResponse>, CallFailure> {
-        let (head, mut body_stream) =
-            self.client.open_stream(method, &self.url_of(path), (headers, body), IDLE_TIMEOUT).await?;
+    ) -> Result<Result<(ResponseHead, ResponseBodyStream), ServiceResponse>, CallFailure> {
+        let (head, mut body_stream) = self.client.open_stream(method, url, (headers, body), IDLE_TIMEOUT).await?;
         if head.status == 200 {
-            return Ok(Ok(body_stream));
+            return Ok(Ok((head, body_stream)));
         }
 
         let mut body = Vec::new();
@@ -178,6 +231,26 @@ impl ApiClient {
         let mut headers = self.headers();
         headers.extend([(CONTENT_TYPE, JSON), (IDEMPOTENCY_KEY, idempotency_key(path, &body))]);
         self.send_with_retries(Method::POST, &self.url_of(path), headers, body).await
+    }
+
+    /// Sends a POST request with an idempotency key that is unique to this call, so that a retry repeats nothing and a
+    /// second call does.
+    ///
+    /// # Errors
+    /// Returns [`CallFailure`] if no attempt got a response.
+    pub async fn create_once(&self, path: &str, body: &Value, key: Uuid) -> Result<ServiceResponse, CallFailure> {
+        let mut headers = self.headers();
+        let key = HeaderValue::from_str(&key.to_string()).unwrap_or(HeaderValue::from_static("unkeyed"));
+        headers.extend([(CONTENT_TYPE, JSON), (IDEMPOTENCY_KEY, key)]);
+        self.send_with_retries(Method::POST, &self.url_of(path), headers, body.to_string().into()).await
+    }
+
+    /// Sends a DELETE request, which is idempotent.
+    ///
+    /// # Errors
+    /// Returns [`CallFailure`] if no attempt got a response.
+    pub async fn delete(&self, path: &str) -> Result<ServiceResponse, CallFailure> {
+        self.send_with_retries(Method::DELETE, &self.url_of(path), self.headers(), Bytes::new()).await
     }
 
     /// Sends a POST request without an idempotency key.
@@ -220,8 +293,22 @@ impl ApiClient {
         self.client.exchange(Method::PUT, url, headers, file).await.map(to_response)
     }
 
+    /// Uploads a large file like [`ApiClient::upload`], while it is read.
+    ///
+    /// # Errors
+    /// Returns [`CallFailure`] if there was no response.
+    pub async fn upload_file(
+        &self,
+        url: &str,
+        content_type: &'static str,
+        file: UploadBody,
+    ) -> Result<ServiceResponse, CallFailure> {
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(content_type))]);
+        self.client.upload(url, headers, file, UPLOAD_TIME_MAX).await.map(to_response)
+    }
+
     fn headers(&self) -> HeaderMap {
-        HeaderMap::from_iter([(AUTHORIZATION, self.authorization.clone())])
+        self.authorization.iter().map(|authorization| (AUTHORIZATION, authorization.clone())).collect()
     }
 
     async fn send_with_retries(

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
-use reqwest::{ClientBuilder, Method, Response};
+use reqwest::{Body, ClientBuilder, Method, Response};
 use url::{Host, Url};
 
 use super::address::AddressRules;
 use super::resolver::FilteringResolver;
+use super::upload_body::UploadBody;
 use crate::environment::HostResolver;
 
 /// `User-Agent` of all requests.
@@ -197,6 +198,21 @@ impl OutboundClient {
         self.read_body(response, body_bytes, |_| true).await
     }
 
+    /// Sends a file, within `total`, and reads the whole response.
+    ///
+    /// # Errors
+    /// As [`OutboundClient::exchange`].
+    pub async fn upload(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+        body: UploadBody,
+        total: Duration,
+    ) -> Result<(ResponseHead, Bytes), CallFailure> {
+        let response = self.send(Method::PUT, url, headers, Body::wrap(body), total).await?;
+        self.read_body(response, self.limits.body_bytes, |_| true).await
+    }
+
     /// Sends a GET request. Before more of the body is buffered, `reserve` is called with the resulting number of bytes
     /// and may refuse.
     ///
@@ -262,7 +278,7 @@ impl OutboundClient {
         method: Method,
         url: &str,
         headers: HeaderMap,
-        body: Bytes,
+        body: impl Into<Body>,
         total: Duration,
     ) -> Result<Response, CallFailure> {
         let url = self.check_url(url)?;

@@ -23,6 +23,7 @@ mod resolver;
 pub mod signature;
 pub mod span_exporter;
 pub mod sse;
+pub mod upload_body;
 pub mod vendor_client;
 
 pub use client::install_tls;

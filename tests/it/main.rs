@@ -16,6 +16,7 @@ mod callbacks_doc;
 #[expect(clippy::disallowed_methods, reason = "a receiver has a clock of its own")]
 #[path = "../../examples/webhooks/verify.rs"]
 mod callbacks_rust;
+mod command_line;
 mod console;
 mod delivery;
 mod demo;

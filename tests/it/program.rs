@@ -28,7 +28,10 @@ fn expanded(line: &str) -> String {
     let Some((before, remaining)) = line.split_once("$(cat ") else { return line.to_owned() };
     let (file, after) = remaining.split_once(')').expect("an end");
     let text = std::fs::read_to_string(file).expect("the file that is named");
-    format!("{before}{}{after}", text.trim()).replace('"', "'")
+    // The double quotes around the command become single ones; those of a JSON body stay.
+    let (before, header) = before.rsplit_once('"').expect("a quote before it");
+    let (rest, after) = after.split_once('"').expect("a quote after it");
+    format!("{before}'{header}{}{rest}'{after}", text.trim())
 }
 
 /// Sends the request of a printed curl command. Its words are bare or quoted.
@@ -44,7 +47,7 @@ async fn pasted(line: &str) -> reqwest::Response {
         match argument {
             "-X" => method = arguments.next().expect("a method").parse().unwrap(),
             "-H" => headers.extend(arguments.next().expect("a header").split_once(": ")),
-            "-d" => body = arguments.next().expect("a body"),
+            "-d" => (method, body) = (Method::POST, arguments.next().expect("a body")),
             _ => url = argument,
         }
     }
@@ -74,13 +77,17 @@ async fn the_first_start_creates_a_token_and_prints_a_working_request() {
     command.env_remove("MEDIARY_ADMIN_TOKEN");
     // When the service starts
     let service = Process::from_command(&mut command);
-    // Then it prints a request that returns the current user, and works repeatedly
+    // Then it prints a request that makes a picture, and works repeatedly
     let printed = service.printed();
     let line = printed.lines().find(|line| line.contains("curl ")).expect("a request to paste");
     for _ in 0..2 {
         let response = pasted(line).await;
-        assert_eq!((response.status().as_u16(), response.url().path()), (200, "/users"));
-        assert!(response.text().await.unwrap().contains("\"isAdmin\":true"), "{line}");
+        assert_eq!(response.status().as_u16(), 200, "{line}");
+        let task: serde_json::Value = response.json().await.unwrap();
+        assert_eq!(task["data"]["status"], "COMPLETED", "{task}");
+        let picture = client().get(task["data"]["generated"][0].as_str().unwrap()).send().await.unwrap();
+        let picture = image::load_from_memory(&picture.bytes().await.unwrap()).unwrap();
+        assert_eq!((picture.width(), picture.height()), (128, 96));
     }
     // And the token is in a file only for its owner, and never in captured output
     let file = dir.path().join("data/admin-token");
@@ -249,7 +256,7 @@ fn all_invalid_settings_are_reported_with_exit_code_2() {
 fn the_effective_configuration_shows_sources_and_no_secrets() {
     let dir = tempfile::tempdir().unwrap();
     let environment = [("MEDIARY_ADMIN_TOKEN", "a-token-of-the-operator"), ("MEDIARY_WORKERS", "3")];
-    let output = run(&["config", "--listen", "127.0.0.1:9"], &environment, dir.path());
+    let output = run(&["config", "--all", "--listen", "127.0.0.1:9"], &environment, dir.path());
     let printed = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0));
     assert!(!printed.contains("a-token-of-the-operator"), "{printed}");

@@ -26,6 +26,11 @@ pub(in crate::cli) fn printable_json(json: &str) -> String {
     escaped
 }
 
+/// Formats texts as indented lines, each after a line break.
+pub(in crate::cli) fn indented_lines(texts: &[String]) -> String {
+    texts.iter().fold(String::new(), |lines, text| lines + "\n  " + &printable(text))
+}
+
 /// Returns `true` for control characters and for those that change the text direction.
 fn is_unsafe(c: char) -> bool {
     c.is_control()

@@ -1,11 +1,8 @@
 //! One job of each kind: an upscaled picture, a video, and a piece of music that is saved to a file.
 
-use std::cell::Cell;
 use std::fmt;
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Context;
 use base64::Engine;
@@ -13,11 +10,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::load::rejection;
-use super::music::{DemoMusicInfo, read_music};
 use super::picture;
 use super::task::run_job;
 use crate::cli::atomic_file::AtomicFile;
-use crate::cli::progress::{ProgressLine, ProgressUnit};
+use crate::cli::music_stream::{MusicInfo, read_music};
+use crate::cli::progress::with_progress_bar;
 use crate::environment::Environment;
 use crate::outbound::api_client::ApiClient;
 
@@ -25,10 +22,6 @@ const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 const VIDEOS: &str = "/proxy/videovendor/start-end2video";
 const MUSIC: &str = "/proxy/musicvendor/t2m/generate";
 const LANDSCAPE: &[u8] = include_bytes!("../../../data/photographs/landscape.jpg");
-/// Update interval of the progress bar.
-const BAR_INTERVAL: Duration = Duration::from_millis(200);
-/// Full progress bar.
-const PROGRESS_MAX: u64 = 1000;
 
 /// Locations of the results.
 pub(super) struct DemoResults {
@@ -36,7 +29,7 @@ pub(super) struct DemoResults {
     /// Kind, task id and URL.
     files: Vec<(&'static str, String, String)>,
     /// The music and its file.
-    piece: Option<(DemoMusicInfo, String)>,
+    piece: Option<(MusicInfo, String)>,
 }
 
 impl DemoResults {
@@ -83,12 +76,12 @@ pub(super) async fn run_all_jobs(
     let form = [("prompt", "calm solo piano, a waltz in A minor"), ("duration", "20")];
     let music = with_progress_bar("twenty seconds of music", async |on_progress| {
         match api.post_form_streaming(MUSIC, &form).await? {
-            Ok(body) => read_music(body, on_progress).await,
+            Ok(body) => read_music(body, &mut audio_file, on_progress).await,
             Err(reply) => Err(rejection(&reply, "music".to_owned()).into()),
         }
     });
-    let (piece, bytes) = music.await.context("the music could not be generated")?;
-    audio_file.write_all(&bytes).and_then(|()| audio_file.commit()).with_context(|| write_context(file))?;
+    let piece = music.await.context("the music could not be generated")?;
+    audio_file.commit().with_context(|| write_context(file))?;
     let saved = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned()).display().to_string();
     results.piece = Some((piece, saved));
     Ok(())
@@ -109,31 +102,6 @@ fn video_request() -> Value {
     })
 }
 
-/// Shows a progress bar during `work`.
-async fn with_progress_bar<T>(
-    activity: &'static str,
-    work: impl AsyncFnOnce(&dyn Fn(f64)) -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
-    let progress = ProgressLine::new(activity, ProgressUnit::Fraction);
-    let fraction = Cell::new(0.0);
-    let on_progress = |value| fraction.set(value);
-    let mut tick = tokio::time::interval(BAR_INTERVAL);
-    let mut work = std::pin::pin!(work(&on_progress));
-    let result = loop {
-        tokio::select! {
-            result = &mut work => break result,
-            _ = tick.tick() => progress.update(thousandths(fraction.get()), Some(PROGRESS_MAX)),
-        }
-    };
-    progress.finish();
-    result
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 1000")]
-fn thousandths(fraction: f64) -> u64 {
-    (fraction.clamp(0.0, 1.0) * 1000.0) as u64
-}
-
 impl fmt::Display for DemoResults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { base, files, piece } = self;
@@ -144,7 +112,7 @@ impl fmt::Display for DemoResults {
         for (name, task, url) in files {
             writeln!(f, "  {name:<8} {url}\n  {:<8} {base}/#/tasks/{task}", "")?;
         }
-        let Some((DemoMusicInfo { title, task, seconds }, saved)) = piece else { return Ok(()) };
+        let Some((MusicInfo { title, task, seconds }, saved)) = piece else { return Ok(()) };
         writeln!(f, "  {:<8} {saved} ({title:?}, {seconds:.0} s)\n  {:<8} {base}/#/tasks/{task}", "music", "")
     }
 }

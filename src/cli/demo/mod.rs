@@ -4,7 +4,6 @@
 mod archive;
 mod load;
 mod media;
-mod music;
 mod picture;
 mod progress;
 mod sample;

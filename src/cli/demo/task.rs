@@ -1,17 +1,14 @@
-//! Submits jobs and follows their event streams to the end.
+//! Submits jobs and follows them to their end.
 
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
 use serde_json::Value;
 
 use super::load::ensure_success;
+use crate::cli::task_events::{follow_task, is_failure};
 use crate::outbound::api_client::{ApiClient, ServiceResponse};
 
-/// Attempts to reopen a broken event stream.
-const CONNECTION_ATTEMPTS: usize = 20;
-/// Pause before each attempt.
-const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 /// Maximum duration of a job.
 const JOB_TIMEOUT: Duration = Duration::from_mins(30);
 
@@ -61,44 +58,17 @@ async fn wait_for_end(
     let submitted = submitted.json();
     let submitted = submitted.get("data").unwrap_or(&submitted);
     let task = submitted["task_id"].as_str().context("the response has no task id")?.to_owned();
-    let results = tokio::time::timeout(JOB_TIMEOUT, follow_events(api, &task, on_progress)).await;
-    let results = results.with_context(|| format!("task {task} did not finish within {JOB_TIMEOUT:?}"))??;
-    Ok(DemoJobResult { task, results })
+    let mut on_view = |view: &Value| on_progress(view["progress"].as_f64().unwrap_or_default());
+    let ended = tokio::time::timeout(JOB_TIMEOUT, follow_task(api, &task, &mut on_view)).await;
+    let ended = ended.with_context(|| format!("task {task} did not finish within {JOB_TIMEOUT:?}"))??;
+    Ok(DemoJobResult { task, results: results(&ended)? })
 }
 
-/// Reads the events of a task to the end, resuming broken streams.
-async fn follow_events(api: &ApiClient, task: &str, on_progress: &mut impl FnMut(f64)) -> anyhow::Result<Vec<String>> {
-    let mut last_seen = String::new();
-    for _ in 0..CONNECTION_ATTEMPTS {
-        match api.follow(&format!("/tasks/{task}/events"), &last_seen).await {
-            Ok(Ok(mut feed)) => {
-                while let Ok(Some(event)) = feed.next().await {
-                    let view = serde_json::from_str(&event.data).context("an event of the task is not JSON")?;
-                    if let Some(results) = results_if_ended(&view, on_progress)? {
-                        return Ok(results);
-                    }
-                }
-                feed.last_id().clone_into(&mut last_seen);
-            }
-            Ok(Err(reply)) => ensure_success(&reply, || format!("task {task}"))?,
-            Err(failure) => tracing::debug!(%failure, "no events"),
-        }
-        tokio::time::sleep(RECONNECT_PAUSE).await;
-    }
-    bail!("the event stream of task {task} keeps breaking")
-}
-
-/// Returns the results once the task has ended.
-fn results_if_ended(task: &Value, on_progress: &mut impl FnMut(f64)) -> anyhow::Result<Option<Vec<String>>> {
-    on_progress(task["progress"].as_f64().unwrap_or_default());
-    match task["state"].as_str() {
-        Some("COMPLETED" | "success") => {
-            let results = task["generated"].as_array().into_iter().flatten();
-            Ok(Some(results.filter_map(|url| url.as_str().map(str::to_owned)).collect()))
-        }
-        Some("FAILED" | "failed") => bail!("the task failed: {}", task["error"]),
-        _ => Ok(None),
-    }
+/// Returns the results of a task that has ended.
+fn results(task: &Value) -> anyhow::Result<Vec<String>> {
+    ensure!(!is_failure(task), "the task failed: {}", task["error"]);
+    let results = task["generated"].as_array().into_iter().flatten();
+    Ok(results.filter_map(|url| url.as_str().map(str::to_owned)).collect())
 }
 
 #[cfg(test)]
@@ -107,21 +77,14 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_task_is_followed_until_it_ends() {
-        let mut seen = Vec::new();
-        let mut outcome = |task: Value| {
-            results_if_ended(&task, &mut |fraction| seen.push(fraction)).map_err(|failure| failure.to_string())
-        };
-        assert_eq!(outcome(json!({"state": "IN_PROGRESS", "progress": 0.5})), Ok(None));
-        assert_eq!(outcome(json!({"state": "queueing", "progress": 0.1})), Ok(None));
+    fn a_task_has_results_or_a_reason() {
         for state in ["COMPLETED", "success"] {
             let done = json!({"state": state, "progress": 1.0, "generated": ["u"]});
-            assert_eq!(outcome(done), Ok(Some(vec!["u".to_owned()])));
+            assert_eq!(results(&done).unwrap(), ["u"]);
         }
         for state in ["FAILED", "failed"] {
             let failed = json!({"state": state, "error": {"code": "x", "message": "too dark"}});
-            assert!(outcome(failed).unwrap_err().contains("too dark"));
+            assert!(results(&failed).unwrap_err().to_string().contains("too dark"));
         }
-        assert_eq!(seen, [0.5, 0.1, 1.0, 1.0, 0.0, 0.0]);
     }
 }

@@ -1,7 +1,9 @@
-//! Archives of node versions: upload links, storage, and checks before storing.
+//! Archives of node versions: upload links, storage, checks before storing, and packing and unpacking for commands.
 
 pub mod check;
 mod directory;
+pub mod pack;
 mod path;
 pub mod store;
+pub mod unpack;
 pub mod upload_token;

@@ -1,67 +1,73 @@
-//! Reader of the music stream: JSON lines whose audio chunks form one file.
+//! Reader of a music stream: JSON lines whose audio chunks form one file.
+
+use std::io::Write;
 
 use anyhow::{Context, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bytes::BytesMut;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::outbound::client::ResponseBodyStream;
+use crate::outbound::ndjson::NdjsonReader;
+
+/// Maximum length of a line; a chunk of audio lasts a second or less.
+const LINE_BYTES_MAX: usize = 4 << 20;
 
 /// Metadata of a piece of music.
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct DemoMusicInfo {
-    pub(super) title: String,
-    pub(super) task: String,
-    pub(super) seconds: f64,
+#[derive(Debug, Default, PartialEq, Serialize)]
+pub(in crate::cli) struct MusicInfo {
+    pub(in crate::cli) title: String,
+    pub(in crate::cli) task: String,
+    pub(in crate::cli) seconds: f64,
 }
 
 /// State of the stream so far.
-#[derive(Default)]
-struct MusicStreamReader {
-    piece: DemoMusicInfo,
-    audio: Vec<u8>,
+struct MusicStreamReader<W> {
+    piece: MusicInfo,
+    audio: W,
     /// Each chunk is one second or shorter.
     chunks: u32,
     complete: bool,
 }
 
-/// Reads the stream to its end and returns metadata and file. Calls `on_progress` with the progress from 0 to
-/// 1.
+/// Reads the stream to its end, writes the file to `audio` while it is made, and returns the metadata. Calls
+/// `on_progress` with the progress from 0 to 1.
 ///
 /// # Errors
-/// If the connection breaks or the service reports an error.
-pub(super) async fn read_music(
-    mut body: ResponseBodyStream,
+/// If the connection breaks, the service reports an error, or `audio` cannot be written.
+pub(in crate::cli) async fn read_music(
+    body: ResponseBodyStream,
+    audio: impl Write,
     on_progress: &dyn Fn(f64),
-) -> anyhow::Result<(DemoMusicInfo, Vec<u8>)> {
-    let mut reader = MusicStreamReader::default();
-    let mut buffer = BytesMut::new();
-    while let Some(chunk) = body.next().await.context("the music stream ended early")? {
-        buffer.extend_from_slice(&chunk);
-        while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
-            reader.read_line(&buffer.split_to(end + 1))?;
-            on_progress(reader.fraction());
-        }
+) -> anyhow::Result<MusicInfo> {
+    let mut reader = MusicStreamReader::new(audio);
+    let mut lines = NdjsonReader::new(body, LINE_BYTES_MAX);
+    while let Some(line) = lines.next().await.context("the music stream ended early")? {
+        reader.read_line(&line)?;
+        on_progress(reader.fraction());
     }
     if !reader.complete {
         bail!("the music stream ended early");
     }
-    Ok((reader.piece, reader.audio))
+    Ok(reader.piece)
 }
 
-impl MusicStreamReader {
+impl<W: Write> MusicStreamReader<W> {
+    fn new(audio: W) -> Self {
+        Self { piece: MusicInfo::default(), audio, chunks: 0, complete: false }
+    }
+
     fn read_line(&mut self, line: &[u8]) -> anyhow::Result<()> {
-        if line.trim_ascii().is_empty() {
-            return Ok(());
-        }
         let event: Value = serde_json::from_slice(line).context("a line of the music is not JSON")?;
         let text = |name: &str| event[name].as_str().unwrap_or_default();
         match text("type") {
             "duration" => self.piece.seconds = event["duration_sec"].as_f64().unwrap_or_default(),
             "title" => text("title").clone_into(&mut self.piece.title),
             "audio_chunk" => {
-                self.audio.extend(STANDARD.decode(text("data")).context("a chunk of the music is not base64")?);
+                let chunk = STANDARD.decode(text("data")).context("a chunk of the music is not base64")?;
+                // A player may follow the file.
+                self.audio.write_all(&chunk).and_then(|()| self.audio.flush()).context("cannot write the music")?;
                 self.chunks += 1;
             }
             "complete" => {
@@ -83,8 +89,8 @@ impl MusicStreamReader {
 mod tests {
     use super::*;
 
-    fn read(lines: &[&str]) -> anyhow::Result<MusicStreamReader> {
-        let mut reader = MusicStreamReader::default();
+    fn read(lines: &[&str]) -> anyhow::Result<MusicStreamReader<Vec<u8>>> {
+        let mut reader = MusicStreamReader::new(Vec::new());
         lines.iter().try_for_each(|line| reader.read_line(line.as_bytes()))?;
         Ok(reader)
     }
@@ -93,7 +99,6 @@ mod tests {
     fn chunks_are_joined_and_the_metadata_is_read() {
         let reader = read(&[
             r#"{"type": "duration", "duration_sec": 3}"#,
-            "\n",
             r#"{"type": "title", "title": "Slow Rain", "display_tags": []}"#,
             r#"{"type": "audio_chunk", "data": "T2dn"}"#,
             r#"{"type": "audio_chunk", "data": "Uw=="}"#,
@@ -101,7 +106,7 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(reader.audio, b"OggS");
-        assert_eq!(reader.piece, DemoMusicInfo { title: "Slow Rain".to_owned(), task: "t".to_owned(), seconds: 3.0 });
+        assert_eq!(reader.piece, MusicInfo { title: "Slow Rain".to_owned(), task: "t".to_owned(), seconds: 3.0 });
         assert!(reader.complete && (reader.fraction() - 0.5).abs() < 1e-9);
     }
 

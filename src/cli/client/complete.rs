@@ -1,0 +1,83 @@
+//! Completion of ids that the service knows. A shell asks for them while the user types, so they are few, and no answer
+//! is better than a late one.
+
+use std::ffi::OsStr;
+use std::time::Duration;
+
+use clap_complete::CompletionCandidate;
+use serde_json::Value;
+
+use super::job::Job;
+use super::login;
+use super::search::search_path;
+use super::service::{ServiceArguments, ServiceConnection};
+use super::task;
+use crate::app;
+use crate::cli::CliError;
+
+/// Maximum duration of a completion.
+const TIME_MAX: Duration = Duration::from_secs(1);
+/// Maximum number of candidates.
+const CANDIDATES_MAX: u64 = 50;
+
+/// Returns the nodes whose ids begin with `current`, or the versions of the node before `@`.
+pub(super) fn nodes(current: &OsStr) -> Vec<CompletionCandidate> {
+    let current = current.to_string_lossy().into_owned();
+    if let Some((node, version)) = current.split_once('@') {
+        let path = format!("/nodes/{node}/versions");
+        return candidates(
+            version,
+            |version| format!("{node}@{version}"),
+            async |service| Ok(pairs(&service.get(&path).await?, "version", "changelog")),
+        );
+    }
+    candidates(&current, str::to_owned, async |service| {
+        let found = service.get(&search_path(&current, CANDIDATES_MAX, 1)).await?;
+        Ok(pairs(&found["nodes"], "id", "description"))
+    })
+}
+
+/// Returns the publishers of the user.
+pub(super) fn publishers(current: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(&current.to_string_lossy(), str::to_owned, async |service| {
+        let ids = login::own_publishers(service).await?;
+        Ok(ids.into_iter().map(|id| (id, String::new())).collect())
+    })
+}
+
+/// Returns the jobs of the service.
+pub(super) fn jobs(current: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(&current.to_string_lossy(), str::to_owned, async |service| {
+        Ok(Job::list(service).await?.into_iter().map(|job| (job.name, job.medium)).collect())
+    })
+}
+
+/// Returns the newest tasks of the user.
+pub(super) fn tasks(current: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(&current.to_string_lossy(), str::to_owned, async |service| task::newest(service, CANDIDATES_MAX).await)
+}
+
+/// Returns the values that begin with `current`, with their descriptions.
+fn candidates(
+    current: &str,
+    format: impl Fn(&str) -> String,
+    read: impl AsyncFnOnce(&ServiceConnection) -> Result<Vec<(String, String)>, CliError>,
+) -> Vec<CompletionCandidate> {
+    // The service of the flag `--url` is unknown here.
+    let Ok(service) = ServiceConnection::open(&ServiceArguments::default()) else { return Vec::new() };
+    let found = app::block_on(async { tokio::time::timeout(TIME_MAX, read(&service)).await });
+    let Ok(Ok(found)) = found else { return Vec::new() };
+    let found = found.into_iter().filter(|(value, _)| value.starts_with(current));
+    found
+        .map(|(value, description)| {
+            let line = description.lines().next().unwrap_or_default().to_owned();
+            CompletionCandidate::new(format(&value)).help((!line.is_empty()).then(|| line.into()))
+        })
+        .collect()
+}
+
+/// Returns two fields of each object in a list.
+fn pairs(list: &Value, value: &str, description: &str) -> Vec<(String, String)> {
+    let text = |object: &Value, name: &str| object[name].as_str().unwrap_or_default().to_owned();
+    list.as_array().into_iter().flatten().map(|object| (text(object, value), text(object, description))).collect()
+}

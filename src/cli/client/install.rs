@@ -1,0 +1,266 @@
+//! `mediary install`: downloads the archive of a version, checks it, and unpacks it into a directory.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use clap::{Args, ValueHint};
+use clap_complete::ArgValueCompleter;
+use serde::Deserialize;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::complete;
+use super::node_ref::{NodeReference, url_version};
+use super::service::{ServiceArguments, ServiceConnection};
+use crate::app;
+use crate::cli::audit::text::{indented_lines, printable};
+use crate::cli::progress::{ProgressLine, ProgressUnit, format_bytes};
+use crate::cli::{CliError, print_text};
+use crate::domain::value;
+use crate::environment::Environment;
+use crate::media::archive::check::ArchiveError;
+use crate::media::archive::unpack::unpack;
+use crate::pluralize::pluralize;
+
+/// Maximum size of an archive; services accept 100 MiB.
+const ARCHIVE_BYTES_MAX: u64 = 1 << 30;
+
+pub(super) const INSTALL_HELP: &str = "\
+Downloads the archive of the latest version, or of the given one, compares its SHA-256 with the one
+that the service names, applies the checks of the service to it, and unpacks it. No file and no link
+leads out of the directory. Counts as a download. Needs no token.
+
+Without --force, the directory must not exist or be empty. With it, files of the same name are
+replaced, and others stay.
+
+Examples:
+  mediary install face-tools
+  mediary install face-tools@1.0.0 -o nodes/face-tools
+  mediary install face-tools --force";
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct InstallArguments {
+    /// Node, with an optional version
+    #[arg(value_name = "NODE[@VERSION]", add = ArgValueCompleter::new(complete::nodes))]
+    node: NodeReference,
+    /// Directory for the files [default: the id of the node]
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    output: Option<PathBuf>,
+    /// Replace existing files
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    service: ServiceArguments,
+}
+
+/// Version to install.
+#[derive(Deserialize)]
+struct InstallableVersion {
+    version: String,
+    #[serde(rename = "downloadUrl")]
+    download_url: Option<String>,
+}
+
+/// A file beside its target that is removed when it is dropped.
+struct ScratchFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl Drop for ScratchFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// A directory beside its target that is removed when it is dropped, with what is left in it.
+struct DraftDirectory(PathBuf);
+
+impl Drop for DraftDirectory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(super) fn install(arguments: &InstallArguments) -> Result<(), CliError> {
+    let InstallArguments { node: reference, output, force, service } = arguments;
+    let service = ServiceConnection::open(service)?;
+    let target = output.clone().unwrap_or_else(|| PathBuf::from(reference.node.as_str()));
+    // Refuse before the download is counted.
+    check_target(&target, *force).map_err(CliError::CannotRun)?;
+
+    let query = reference.version.as_ref().map(|version| format!("?version={}", url_version(version)));
+    let path = format!("/nodes/{}/install{}", reference.node, query.unwrap_or_default());
+    let version: InstallableVersion = app::block_on(service.read(&path))?;
+    let number = printable(&version.version);
+    let Some(url) = &version.download_url else {
+        let node = &reference.node;
+        return Err(
+            anyhow!("version {number} of {node} has no archive; `mediary show {node}` names its repository").into()
+        );
+    };
+
+    let id = Environment::system().random_uuid();
+    let draft_path = |suffix: &str| scratch_path(&target, &format!(".{id}.{suffix}"));
+    let archive_path = draft_path("zip");
+    if let Some(parent) = archive_path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        create_directory(parent)?;
+    }
+    let file = File::options().read(true).write(true).create_new(true).open(&archive_path);
+    let file = file.with_context(|| format!("cannot write {}", archive_path.display())).map_err(CliError::CannotRun)?;
+    let mut archive = ScratchFile { path: archive_path, file };
+    let bytes = app::block_on(download(&service, url, &mut archive.file))?;
+
+    let draft = DraftDirectory(draft_path("draft"));
+    create_directory(&draft.0)?;
+    archive.file.rewind().context("cannot read the archive").map_err(CliError::CannotRun)?;
+    let count = unpack(BufReader::new(&archive.file), &draft.0).map_err(|error| match error {
+        ArchiveError::Rejected(flaws) => {
+            let flaws = indented_lines(flaws.reported());
+            CliError::Runtime(anyhow!("the archive is not safe, nothing was installed:{flaws}"))
+        }
+        ArchiveError::Io(error) => CliError::CannotRun(anyhow!("cannot unpack the archive: {error}")),
+    })?;
+    create_directory(&target)?;
+    merge(&draft.0, &target).map_err(CliError::CannotRun)?;
+
+    if service.json {
+        return ServiceConnection::print_json(&json!({
+            "node": reference.node.as_str(), "version": version.version, "directory": target, "files": count, "bytes": bytes
+        }));
+    }
+    let (size, files) = (format_bytes(bytes), pluralize(count, "file"));
+    print_text(&format!("Installed {} {number} in {}: {files}, {size} packed.\n", reference.node, target.display()))
+}
+
+/// Checks that the target can be written.
+fn check_target(target: &Path, force: bool) -> anyhow::Result<()> {
+    let name = target.display();
+    match fs::read_dir(target) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            bail!("{name} exists and is not a directory; name another with -o")
+        }
+        Err(error) => Err(anyhow!("cannot read {name}: {error}")),
+        Ok(mut entries) => {
+            let is_empty = entries.next().is_none();
+            let advice = "replace its files with --force, or name another directory with -o";
+            if force || is_empty { Ok(()) } else { bail!("{name} is not empty: {advice}") }
+        }
+    }
+}
+
+fn create_directory(directory: &Path) -> Result<(), CliError> {
+    let created = fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()));
+    created.map_err(CliError::CannotRun)
+}
+
+/// Returns a path for a draft from which files can be moved to `target`: in it if it exists, otherwise beside it.
+fn scratch_path(target: &Path, suffix: &str) -> PathBuf {
+    if target.is_dir() {
+        return target.join(suffix);
+    }
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(suffix);
+    target.with_file_name(name)
+}
+
+/// Downloads an archive and returns its size.
+async fn download(service: &ServiceConnection, url: &str, file: &mut File) -> Result<u64, CliError> {
+    let opened = service.api.download(url).await.map_err(|failure| service.unreachable(&failure))?;
+    let mut download = opened.map_err(|reply| service.refusal(&reply))?;
+    let length = download.length();
+    let progress = ProgressLine::new("downloading", ProgressUnit::Bytes);
+    let mut out = BufWriter::new(file);
+    let mut hash = Sha256::new();
+    let mut bytes = 0;
+
+    while let Some(chunk) = download.body.next().await.map_err(|failure| service.unreachable(&failure))? {
+        bytes += chunk.len() as u64;
+        if bytes > ARCHIVE_BYTES_MAX {
+            return Err(anyhow!("the archive is larger than {}", format_bytes(ARCHIVE_BYTES_MAX)).into());
+        }
+        hash.update(&chunk);
+        out.write_all(&chunk).context("cannot write the archive").map_err(CliError::CannotRun)?;
+        progress.update(bytes, length);
+    }
+
+    out.flush().context("cannot write the archive").map_err(CliError::CannotRun)?;
+    progress.finish();
+    let digest = value::Digest(hash.finalize().into()).to_string();
+    match download.sha256() {
+        Some(expected) if !expected.eq_ignore_ascii_case(&digest) => {
+            Err(anyhow!("the download is damaged, nothing was installed: its SHA-256 is {digest}, not {expected}")
+                .into())
+        }
+        _ => Ok(bytes),
+    }
+}
+
+/// Moves everything in `from` to `to`, which exists. Files and links are replaced, not followed.
+fn merge(from: &Path, to: &Path) -> anyhow::Result<()> {
+    for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        let name = target.display();
+        let is_directory = entry.file_type()?.is_dir();
+        let existing = fs::symlink_metadata(&target).ok();
+        match existing {
+            Some(existing) if is_directory && !existing.is_dir() => {
+                fs::remove_file(&target).with_context(|| format!("cannot replace {name}"))?;
+            }
+            Some(existing) if !is_directory && existing.is_dir() => {
+                bail!("{name} is a directory, and a file in the archive: remove it first");
+            }
+            _ => {}
+        }
+        if is_directory && target.is_dir() {
+            merge(&entry.path(), &target)?;
+        } else {
+            fs::rename(entry.path(), &target).with_context(|| format!("cannot write {name}"))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn existing_links_are_replaced_and_not_followed() {
+        // Given a directory with a link to a directory outside, and a file of the user
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for directory in ["outside", "target", "draft/lib"] {
+            fs::create_dir_all(path(directory)).unwrap();
+        }
+        symlink(path("outside"), path("target/lib")).unwrap();
+        fs::write(path("outside/a.py"), "mine").unwrap();
+        fs::write(path("target/notes.txt"), "mine").unwrap();
+        fs::write(path("draft/lib/a.py"), "new").unwrap();
+
+        // When an archive with files in a directory of that name is installed
+        merge(&path("draft"), &path("target")).unwrap();
+
+        // Then the link is replaced, and both files of the user are untouched
+        assert_eq!(fs::read(path("target/lib/a.py")).unwrap(), b"new");
+        assert_eq!(fs::read(path("outside/a.py")).unwrap(), b"mine");
+        assert_eq!(fs::read(path("target/notes.txt")).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn only_an_empty_directory_is_written_without_force() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        assert!(check_target(folder.path(), false).is_ok());
+        assert!(check_target(&folder.path().join("missing"), false).is_ok());
+        fs::write(&file, "").unwrap();
+        assert!(check_target(folder.path(), false).is_err() && check_target(folder.path(), true).is_ok());
+        assert!(check_target(&file, true).is_err());
+    }
+}

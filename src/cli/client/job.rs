@@ -1,0 +1,253 @@
+//! Jobs of a service, as `GET /models` lists them, and their parameters.
+
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::service::ServiceConnection;
+use crate::cli::CliError;
+use crate::cli::audit::text::{printable, truncate};
+use crate::cli::table::{RowColor, TextTable};
+use crate::config::edit_distance;
+
+/// Maximum edit distance of a suggestion.
+const SUGGESTION_DISTANCE_MAX: usize = 3;
+/// Maximum characters of the allowed values in a table.
+const VALUES_MAX: usize = 70;
+
+/// Response of `GET /models`.
+#[derive(Deserialize)]
+struct JobList {
+    models: Vec<Job>,
+}
+
+/// A job that the service takes.
+#[derive(Deserialize)]
+pub(super) struct Job {
+    #[serde(rename = "job")]
+    pub(super) name: String,
+    pub(super) medium: String,
+    pub(super) path: String,
+    parameters: Vec<ServiceJobParameter>,
+    price: JobPrice,
+    available: bool,
+}
+
+#[derive(Deserialize)]
+struct JobPrice {
+    credits: Option<u64>,
+    credits_per_second: Option<u64>,
+}
+
+/// Field of a job, with the keywords of its JSON schema.
+#[derive(Deserialize)]
+struct ServiceJobParameter {
+    name: String,
+    required: bool,
+    #[serde(flatten)]
+    schema: Map<String, Value>,
+}
+
+impl Job {
+    /// Reads all jobs of a service.
+    ///
+    /// # Errors
+    /// If the service does not respond.
+    pub(super) async fn list(service: &ServiceConnection) -> Result<Vec<Self>, CliError> {
+        Self::parse_list(service, service.get("/models").await?)
+    }
+
+    /// Reads the response of `GET /models`.
+    ///
+    /// # Errors
+    /// If it is not of the expected form.
+    pub(super) fn parse_list(service: &ServiceConnection, response: Value) -> Result<Vec<Self>, CliError> {
+        Ok(service.parse::<JobList>(response)?.models)
+    }
+
+    /// Returns the job of this name.
+    ///
+    /// # Errors
+    /// If there is none; the message lists the known ones.
+    pub(super) fn find(jobs: Vec<Self>, name: &str) -> Result<Self, CliError> {
+        let names: Vec<_> = jobs.iter().map(|job| job.name.clone()).collect();
+        jobs.into_iter().find(|job| job.name == name).ok_or_else(|| {
+            CliError::Usage(format!(
+                "there is no job {name:?}{}; the jobs are {}",
+                suggestion(name, &names),
+                names.join(", ")
+            ))
+        })
+    }
+
+    /// Returns `true` if the job has this field.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.parameters.iter().any(|parameter| parameter.name == name)
+    }
+
+    /// Parses `NAME=VALUE` by the type of the parameter.
+    ///
+    /// # Errors
+    /// If there is no such parameter, or the value is not of its type.
+    pub(super) fn parse_assignment(&self, assignment: &str) -> Result<(String, Value), CliError> {
+        let (name, text) = assignment
+            .split_once('=')
+            .filter(|(name, _)| !name.is_empty())
+            .ok_or_else(|| CliError::Usage(format!("-s {assignment}: must be NAME=VALUE, such as scale_factor=4x")))?;
+        let Some(parameter) = self.parameters.iter().find(|parameter| parameter.name == name) else {
+            let names: Vec<_> = self.parameters.iter().map(|parameter| parameter.name.clone()).collect();
+            let hint = suggestion(name, &names);
+            return Err(CliError::Usage(format!(
+                "{} has no parameter {name:?}{hint}; its parameters are {}",
+                self.name,
+                names.join(", ")
+            )));
+        };
+        let value =
+            parameter.parse(text).map_err(|kind| CliError::Usage(format!("-s {assignment}: must be {kind}")))?;
+        Ok((name.to_owned(), value))
+    }
+
+    /// Formats jobs as a table.
+    pub(super) fn describe_all(jobs: &[Self]) -> String {
+        let mut table = TextTable::new(&["JOB", "MEDIUM", "CREDITS", "AVAILABLE"]);
+        for job in jobs {
+            let price = match (job.price.credits, job.price.credits_per_second) {
+                (Some(credits), Some(second)) if second > 0 => format!("{credits} + {second}/s"),
+                (Some(credits), _) => credits.to_string(),
+                (None, _) => "by length".to_owned(),
+            };
+            let (color, available) = if job.available { (RowColor::Plain, "yes") } else { (RowColor::Bad, "no") };
+            let cells = [job.name.clone(), job.medium.clone(), price, available.to_owned()];
+            table.push(color, cells.map(|cell| printable(&cell)));
+        }
+        format!("{table}\n`mediary run JOB --list` lists the parameters of a job.\n")
+    }
+
+    /// Formats the parameters as a table.
+    pub(super) fn describe(&self) -> String {
+        let mut table = TextTable::new(&["PARAMETER", "DEFAULT", "VALUES", "DESCRIPTION"]);
+        for parameter in &self.parameters {
+            let default = match parameter.schema.get("default") {
+                _ if parameter.required => "required".to_owned(),
+                None | Some(Value::Null) => "-".to_owned(),
+                Some(Value::String(text)) => text.clone(),
+                Some(other) => other.to_string(),
+            };
+            let description = parameter.schema.get("description").and_then(Value::as_str).unwrap_or_default();
+            let cells = [parameter.name.clone(), default, parameter.describe_values(), description.to_owned()];
+            table.push(RowColor::Plain, cells.map(|cell| printable(&cell)));
+        }
+        table.to_string()
+    }
+}
+
+impl ServiceJobParameter {
+    /// Returns the type without `null`; `None` if several or none are named.
+    fn kind(&self) -> Option<&str> {
+        match self.schema.get("type")? {
+            Value::String(kind) => Some(kind),
+            Value::Array(kinds) => {
+                let mut kinds = kinds.iter().filter_map(Value::as_str).filter(|kind| *kind != "null");
+                kinds.next().filter(|_| kinds.next().is_none())
+            }
+            _ => None,
+        }
+    }
+
+    /// Parses a value; the error says what it must be.
+    fn parse(&self, text: &str) -> Result<Value, &'static str> {
+        match self.kind() {
+            Some("string") => Ok(text.into()),
+            Some("integer") => text.parse::<i64>().map(Value::from).map_err(|_| "an integer"),
+            Some("number") => text.parse::<f64>().map(Value::from).map_err(|_| "a number"),
+            Some("boolean") => text.parse::<bool>().map(Value::from).map_err(|_| "true or false"),
+            Some("array") if !text.trim_start().starts_with('[') => {
+                Ok(text.split(',').map(|item| Value::from(item.trim())).collect())
+            }
+            Some("array") => serde_json::from_str(text).map_err(|_| "a list, as a,b or as JSON"),
+            Some("object") => serde_json::from_str(text).map_err(|_| "a JSON object"),
+            _ => Ok(serde_json::from_str(text).unwrap_or_else(|_| text.into())),
+        }
+    }
+
+    fn describe_values(&self) -> String {
+        let schema = |keyword: &str| self.schema.get(keyword);
+        if let Some(values) = schema("enum").and_then(Value::as_array) {
+            let values = values.iter().filter(|value| !value.is_null());
+            let values = values.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+            return truncate(&values.collect::<Vec<_>>().join(", "), VALUES_MAX);
+        }
+        let mut text = self.kind().unwrap_or("value").to_owned();
+        let _ = match (schema("minimum"), schema("maximum")) {
+            (Some(minimum), Some(maximum)) => write!(text, ", {minimum} to {maximum}"),
+            (Some(minimum), None) => write!(text, ", at least {minimum}"),
+            (None, Some(maximum)) => write!(text, ", at most {maximum}"),
+            (None, None) => Ok(()),
+        };
+        text
+    }
+}
+
+fn suggestion(name: &str, known: &[String]) -> String {
+    let nearest = known.iter().map(|known| (edit_distance(known, name), known)).min();
+    let nearest = nearest.filter(|(distance, _)| *distance <= SUGGESTION_DISTANCE_MAX);
+    nearest.map(|(_, known)| format!(" (did you mean {known}?)")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn job() -> Job {
+        let parameters = json!([
+            {"name": "engine", "required": true, "type": "string", "enum": ["a", "b"], "default": "a"},
+            {"name": "hdr", "required": false, "type": ["integer", "null"], "minimum": -10, "maximum": 10, "default": 0},
+            {"name": "strength", "required": false, "type": "number"},
+            {"name": "deep", "required": false, "type": "boolean"},
+            {"name": "images", "required": false, "type": "array"},
+            {"name": "advanced_settings", "required": false, "type": "object"},
+        ]);
+        let job = json!({"job": "x", "medium": "image", "path": "/x", "parameters": parameters, "price": {"credits": 2},
+                         "available": true});
+        serde_json::from_value(job).unwrap()
+    }
+
+    #[test]
+    fn values_have_the_type_of_their_parameter() {
+        let parse = |assignment: &str| job().parse_assignment(assignment).unwrap().1;
+        assert_eq!(parse("engine=4"), json!("4"));
+        assert_eq!(parse("hdr=-2"), json!(-2));
+        assert_eq!(parse("strength=0.5"), json!(0.5));
+        assert_eq!(parse("deep=true"), json!(true));
+        assert_eq!(parse("images=http://a, http://b"), json!(["http://a", "http://b"]));
+        assert_eq!(parse("images=[\"a\"]"), json!(["a"]));
+        assert_eq!(parse("advanced_settings={\"whites\": 1}"), json!({"whites": 1}));
+    }
+
+    #[test]
+    fn a_wrong_assignment_says_what_is_right() {
+        let error = |assignment: &str| job().parse_assignment(assignment).unwrap_err().to_string();
+        assert!(error("hdr=high").ends_with("must be an integer"));
+        assert!(error("deep=yes").ends_with("must be true or false"));
+        assert!(error("hdr").contains("NAME=VALUE"));
+        let unknown = error("strenght=1");
+        assert!(unknown.contains("did you mean strength?") && unknown.contains("engine, hdr"), "{unknown}");
+    }
+
+    #[test]
+    fn an_unknown_job_lists_the_known_ones() {
+        let error = Job::find(vec![job()], "y").err().unwrap().to_string();
+        assert!(error.ends_with("the jobs are x"), "{error}");
+    }
+
+    #[test]
+    fn the_parameters_are_listed_with_their_values() {
+        let text = job().describe();
+        assert!(text.contains("engine") && text.contains("required") && text.contains("a, b"), "{text}");
+        assert!(text.contains("integer, -10 to 10"), "{text}");
+    }
+}

@@ -1,0 +1,248 @@
+//! `mediary run`: submits a job with local files, waits for its end, and saves the result.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, ValueHint};
+use clap_complete::ArgValueCompleter;
+use serde_json::{Map, Value, json};
+
+use super::complete;
+use super::job::Job;
+use super::service::{ServiceArguments, ServiceConnection};
+use super::task::{ResultOutput, save_and_report, wait_for_end};
+use crate::app;
+use crate::cli::audit::text::printable;
+use crate::cli::job_inputs::place_files;
+use crate::cli::music_stream::read_music;
+use crate::cli::progress::{ProgressLine, ProgressUnit, with_progress_bar};
+use crate::cli::{CliError, print_text};
+use crate::environment::Environment;
+use crate::outbound::upload_body::UploadBody;
+
+/// Media type of a file whose format the service detects.
+const UNKNOWN_TYPE: &str = "application/octet-stream";
+
+pub(super) const HELP: &str = "\
+Uploads the files, submits the job, waits for its end, and writes the result to a file: to -o, or to
+one named after the job and the task. Music is written while it is made. Ctrl-C ends the command and
+leaves the task running, except for music, which ends with its listener.
+
+The first FILE is the picture or the video, the second one of an image job its reference; `multiframe`
+takes the key frames in order. A FILE can be an http(s) URL.
+
+Examples:
+  mediary run --list
+  mediary run image-upscaler --list
+  mediary run image-upscaler photo.jpg -s scale_factor=4x -o large.png
+  mediary run start-end2video first.jpg last.jpg -p waves -s duration=4
+  mediary run music -p 'calm solo piano' -s duration=30 -o piano.opus
+  mediary run music -p piano -o - | mpv -
+
+Exit codes: 0 the task succeeded, 1 the service refused or the task failed, 2 wrong usage, or the
+command could not run, 130 interrupted.";
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct RunArguments {
+    /// Job, as --list prints it
+    #[arg(value_name = "JOB", required_unless_present = "list", add = ArgValueCompleter::new(complete::jobs))]
+    job: Option<String>,
+    /// Picture or video, as a file or a URL
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    files: Vec<String>,
+    /// Prompt
+    #[arg(short, long, value_name = "TEXT")]
+    prompt: Option<String>,
+    /// Parameter of the job (repeatable)
+    #[arg(short, long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// File for the result; `-` is stdout
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
+    /// List the jobs, or the parameters of JOB, and run nothing
+    #[arg(long)]
+    list: bool,
+    #[command(flatten)]
+    service: ServiceArguments,
+}
+
+/// Local file, opened before anything is sent.
+enum InputFileArgument {
+    Url(String),
+    Local { name: String, file: File, bytes: u64 },
+}
+
+impl InputFileArgument {
+    fn open(argument: &str) -> Result<Self, CliError> {
+        if argument.starts_with("http://") || argument.starts_with("https://") {
+            return Ok(Self::Url(argument.to_owned()));
+        }
+        let open = || -> std::io::Result<(File, u64)> {
+            let file = File::open(argument)?;
+            let metadata = file.metadata()?;
+            if metadata.is_dir() {
+                return Err(std::io::Error::other("it is a directory"));
+            }
+            Ok((file, metadata.len()))
+        };
+        let (file, bytes) = open().with_context(|| format!("cannot read {argument}")).map_err(CliError::CannotRun)?;
+        let name = argument.rsplit('/').next().unwrap_or(argument).to_owned();
+        Ok(Self::Local { name, file, bytes })
+    }
+}
+
+pub(super) fn run(arguments: RunArguments) -> Result<(), CliError> {
+    let RunArguments { job, files, prompt, set, output, list, service } = arguments;
+    if list {
+        return print_jobs(&ServiceConnection::open(&service)?, job.as_deref());
+    }
+    let files = files.iter().map(|file| InputFileArgument::open(file)).collect::<Result<Vec<_>, _>>()?;
+    let service = ServiceConnection::open_signed_in(&service)?;
+    let name = job.unwrap_or_default();
+
+    app::block_on(async {
+        let job = Job::find(Job::list(&service).await?, &name)?;
+        let mut fields = parameters(&job, prompt, &set)?;
+        // Count the files before the first is uploaded.
+        place_files(|field| job.has(field), vec![Value::Null; files.len()]).map_err(CliError::Usage)?;
+        let output = output.as_deref().map(ResultOutput::create).transpose()?;
+        if job.medium == "music" {
+            return make_music(&service, &job, &fields, output).await;
+        }
+
+        let mut inputs = Vec::new();
+        for file in files {
+            inputs.push(upload(&service, file).await?.into());
+        }
+        let placed = place_files(|field| job.has(field), inputs).map_err(CliError::Usage)?;
+        for (field, value) in placed {
+            if fields.insert(field.clone(), value).is_some() {
+                return Err(CliError::Usage(format!("-s {field}: give it as FILE or with -s, not both")));
+            }
+        }
+        let task = submit(&service, &job, fields).await?;
+        let ended = wait_for_end(&service, &task).await?;
+        save_and_report(&service, ended, output).await
+    })
+}
+
+fn print_jobs(service: &ServiceConnection, job: Option<&str>) -> Result<(), CliError> {
+    if service.json {
+        let mut list = app::block_on(service.get("/models"))?;
+        if let Some(job) = job {
+            // An unknown job is an error here too.
+            Job::find(Job::parse_list(service, list.clone())?, job)?;
+            if let Some(models) = list["models"].as_array_mut() {
+                models.retain(|model| model["job"] == job);
+            }
+        }
+        return ServiceConnection::print_json(&list);
+    }
+    let jobs = app::block_on(Job::list(service))?;
+    print_text(&match job {
+        Some(job) => Job::find(jobs, job)?.describe(),
+        None => Job::describe_all(&jobs),
+    })
+}
+
+fn parameters(job: &Job, prompt: Option<String>, set: &[String]) -> Result<Map<String, Value>, CliError> {
+    let assignments = set.iter().map(|assignment| job.parse_assignment(assignment));
+    let mut fields = assignments.collect::<Result<Map<_, _>, _>>()?;
+    if let Some(prompt) = prompt {
+        if !job.has("prompt") {
+            return Err(CliError::Usage(format!("{} takes no prompt", job.name)));
+        }
+        fields.insert("prompt".to_owned(), prompt.into());
+    }
+    Ok(fields)
+}
+
+/// Uploads a file, and returns the URL that stands for it in jobs.
+async fn upload(service: &ServiceConnection, file: InputFileArgument) -> Result<String, CliError> {
+    let (name, file, bytes) = match file {
+        InputFileArgument::Url(url) => return Ok(url),
+        InputFileArgument::Local { name, file, bytes } => (name, file, bytes),
+    };
+    let key = Environment::system().random_uuid();
+    let announced = service.api.create_once("/files", &json!({"name": name, "bytes": bytes}), key).await;
+    let announced = service.json_of(announced)?;
+    let text = |field: &str| announced[field].as_str().with_context(|| format!("the response has no {field}"));
+    let (upload_url, url) = (text("upload_url")?, text("url")?);
+
+    let progress = ProgressLine::new(format!("uploading {}", printable(&name)), ProgressUnit::Bytes);
+    let shown = progress.clone();
+    let body = UploadBody::new(file, bytes, move |sent| shown.update(sent, Some(bytes)));
+    let uploaded = service.api.upload_file(upload_url, UNKNOWN_TYPE, body).await;
+    progress.finish();
+    service.json_of(uploaded).map_err(|error| match error {
+        CliError::Runtime(error) => CliError::Runtime(error.context(format!("{name} cannot be used"))),
+        other => other,
+    })?;
+    Ok(url.to_owned())
+}
+
+/// Submits a job and returns the id of its task.
+async fn submit(service: &ServiceConnection, job: &Job, fields: Map<String, Value>) -> Result<String, CliError> {
+    let key = Environment::system().random_uuid();
+    let submitted = service.json_of(service.api.create_once(&job.path, &Value::Object(fields), key).await)?;
+    let task = submitted.get("data").unwrap_or(&submitted)["task_id"].as_str();
+    Ok(task.context("the response has no task id")?.to_owned())
+}
+
+/// Makes music, and writes it while it is made.
+async fn make_music(
+    service: &ServiceConnection,
+    job: &Job,
+    fields: &Map<String, Value>,
+    output: Option<ResultOutput>,
+) -> Result<(), CliError> {
+    let fields: Vec<_> = fields
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+        .collect();
+    let form: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let opened = service.api.post_form_streaming(&job.path, &form).await;
+    let body = opened.map_err(|failure| service.unreachable(&failure))?.map_err(|reply| service.refusal(&reply))?;
+
+    // The id of the task comes last, so the file is named after the job alone.
+    let named = || ResultOutput::create(&unused_name(&job.name, "opus"));
+    let mut output = output.map_or_else(named, Ok)?;
+    let is_stdout = output.is_stdout();
+    let made = tokio::select! {
+        made = with_progress_bar("music", async |on_progress| read_music(body, &mut output, on_progress).await) => made?,
+        _ = tokio::signal::ctrl_c() => {
+            let message = "interrupted; the piece ends with this command, because it is made while it is received";
+            return Err(CliError::Interrupted(message.to_owned()));
+        }
+    };
+    let path = output.commit()?;
+
+    let task = service.get(&format!("/tasks/{}", made.task)).await?;
+    if service.json && !is_stdout {
+        return ServiceConnection::print_json(&json!({"task": task, "music": made, "files": [{"path": path}]}));
+    }
+    let place = path.map(|path| format!("{}\n", path.display())).unwrap_or_default();
+    let text = format!(
+        "{place}{:?}, {:.0} s, task {}, {} credits\n",
+        printable(&made.title),
+        made.seconds,
+        printable(&made.task),
+        task["cost"]
+    );
+    if is_stdout {
+        // stderr may be closed.
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+        return Ok(());
+    }
+    print_text(&text)
+}
+
+/// Returns the first name of `NAME.EXTENSION`, `NAME-2.EXTENSION` and so on that no file has.
+fn unused_name(name: &str, extension: &str) -> PathBuf {
+    let names = (1..).map(|number: u32| match number {
+        1 => PathBuf::from(format!("{name}.{extension}")),
+        number => PathBuf::from(format!("{name}-{number}.{extension}")),
+    });
+    names.into_iter().find(|path| !path.exists()).unwrap_or_else(|| PathBuf::from(format!("{name}.{extension}")))
+}

@@ -1,0 +1,241 @@
+//! Service that a command calls: its URL, the token, and the words for its errors.
+
+use std::env;
+
+use anyhow::anyhow;
+use clap::Args;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use url::Url;
+
+use super::login_file::StoredLogin;
+use crate::cli::audit::text::{indented_lines, printable, printable_json};
+use crate::cli::{CliError, print_text};
+use crate::config::{TOKEN_VARIABLE, URL_VARIABLE};
+use crate::outbound::api_client::{ApiClient, ServiceResponse};
+use crate::outbound::client::CallFailure;
+
+/// URL of a service with the default settings on this machine.
+pub(super) const DEFAULT_URL: &str = "http://127.0.0.1:8080";
+
+#[derive(Debug, Clone, Default, Args)]
+pub(in crate::cli) struct ServiceArguments {
+    /// URL of the service [default: `MEDIARY_URL`, otherwise that of `mediary login`, otherwise <http://127.0.0.1:8080>]
+    #[arg(long, value_name = "URL")]
+    pub(super) url: Option<String>,
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl ServiceArguments {
+    /// Returns the URL of the flag or the environment.
+    pub(super) fn explicit_url(&self) -> Option<String> {
+        self.url.clone().or_else(|| variable(URL_VARIABLE))
+    }
+}
+
+/// Client of a service.
+#[derive(Clone)]
+pub(super) struct ServiceConnection {
+    pub(super) api: ApiClient,
+    base: String,
+    has_token: bool,
+    pub(super) json: bool,
+}
+
+impl ServiceConnection {
+    /// Opens the service of the arguments, of the environment or of the login. Without a token, only what is public can
+    /// be read.
+    ///
+    /// # Errors
+    /// If the URL or the token is unusable, or the login cannot be read.
+    pub(super) fn open(arguments: &ServiceArguments) -> Result<Self, CliError> {
+        let login = StoredLogin::read()?;
+        let stored_url = || login.as_ref().map(|login| login.url.clone());
+        let base = arguments.explicit_url().or_else(stored_url).unwrap_or_else(|| DEFAULT_URL.to_owned());
+        // The token of a login is for its service only.
+        let stored_token =
+            || login.as_ref().filter(|login| is_same_url(&login.url, &base)).map(|login| login.token.clone());
+        let token = variable(TOKEN_VARIABLE).or_else(stored_token);
+        Self::new(&base, token.as_deref(), arguments.json)
+    }
+
+    /// Opens the service for a command that needs a token.
+    ///
+    /// # Errors
+    /// As [`ServiceConnection::open`], and if there is no token.
+    pub(super) fn open_signed_in(arguments: &ServiceArguments) -> Result<Self, CliError> {
+        let service = Self::open(arguments)?;
+        if service.has_token {
+            return Ok(service);
+        }
+        let base = &service.base;
+        Err(CliError::CannotRun(anyhow!(
+            "not signed in at {base}: run `mediary login --url {base}`, or set {TOKEN_VARIABLE}"
+        )))
+    }
+
+    /// Creates a client of the service at `base`.
+    ///
+    /// # Errors
+    /// If the URL or the token is unusable.
+    pub(super) fn new(base: &str, token: Option<&str>, json: bool) -> Result<Self, CliError> {
+        let api = token.map_or_else(|| ApiClient::anonymous(base), |token| ApiClient::new(base, token));
+        let api = api.map_err(|error| CliError::Usage(error.to_string()))?;
+        let base = base.trim_end_matches('/').to_owned();
+        Ok(Self { api, base, has_token: token.is_some(), json })
+    }
+
+    /// Returns the URL of the service, without a slash at the end.
+    pub(super) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Reads a resource as JSON.
+    ///
+    /// # Errors
+    /// If the service does not respond or refuses.
+    pub(super) async fn get(&self, path: &str) -> Result<Value, CliError> {
+        self.json_of(self.api.get(path).await)
+    }
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    /// As [`ServiceConnection::get`], and if the response is not of the expected form.
+    pub(super) async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, CliError> {
+        self.parse(self.get(path).await?)
+    }
+
+    /// Interprets a response.
+    ///
+    /// # Errors
+    /// If it is not of the expected form.
+    pub(super) fn parse<T: DeserializeOwned>(&self, response: Value) -> Result<T, CliError> {
+        serde_json::from_value(response).map_err(|error| {
+            CliError::Runtime(anyhow!("the response of {} is not of the expected form: {error}", self.base))
+        })
+    }
+
+    /// Returns the JSON of a successful response.
+    ///
+    /// # Errors
+    /// If there is no response, or the service refuses.
+    pub(super) fn json_of(&self, result: Result<ServiceResponse, CallFailure>) -> Result<Value, CliError> {
+        let reply = result.map_err(|failure| self.unreachable(&failure))?;
+        if (200..300).contains(&reply.status) { Ok(reply.json()) } else { Err(self.refusal(&reply)) }
+    }
+
+    /// Returns the error for a missing response.
+    pub(super) fn unreachable(&self, failure: &CallFailure) -> CliError {
+        let base = &self.base;
+        let advice = match failure {
+            CallFailure::ConnectFailed(_) | CallFailure::Unresolved => {
+                "; start a service with `mediary`, or name another with --url or `mediary login`"
+            }
+            _ => "",
+        };
+        CliError::CannotRun(anyhow!("no service answers at {base}: {failure}{advice}"))
+    }
+
+    /// Returns the error for a response that is not a success: its reason, or one line for each bad field.
+    pub(super) fn refusal(&self, reply: &ServiceResponse) -> CliError {
+        let base = &self.base;
+        let Ok(problem) = serde_json::from_slice::<ProblemDetails>(&reply.body) else {
+            return anyhow!("{base} answered {} without a reason; is it a Mediary service?", reply.status).into();
+        };
+        let advice = match reply.status {
+            401 if self.has_token => "; run `mediary login` again",
+            401 => "; run `mediary login` first",
+            _ => "",
+        };
+        anyhow!("the service refused:{}{advice}", problem.describe()).into()
+    }
+
+    /// Prints a JSON value to stdout.
+    ///
+    /// # Errors
+    /// If stdout cannot be written.
+    pub(super) fn print_json(value: &Value) -> Result<(), CliError> {
+        print_text(&format!("{}\n", printable_json(&format!("{value:#}"))))
+    }
+}
+
+/// Error response (RFC 9457).
+#[derive(Deserialize)]
+struct ProblemDetails {
+    detail: String,
+    #[serde(default)]
+    details: Vec<String>,
+    #[serde(default)]
+    errors: Vec<ProblemField>,
+}
+
+#[derive(Deserialize)]
+struct ProblemField {
+    pointer: String,
+    reason: String,
+}
+
+impl ProblemDetails {
+    fn describe(&self) -> String {
+        let fields = self.errors.iter().map(|ProblemField { pointer, reason }| {
+            let name = pointer.trim_start_matches('/');
+            format!("{} {reason}", if name.is_empty() { "the body" } else { name })
+        });
+        let messages: Vec<_> = if self.errors.is_empty() { self.details.clone() } else { fields.collect() };
+        match messages.as_slice() {
+            [] => format!(" {}", printable(&self.detail)),
+            [message] => format!(" {}", printable(message)),
+            messages => indented_lines(messages),
+        }
+    }
+}
+
+/// Returns an environment variable that is not empty.
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Returns `true` if both texts are the URL of one service.
+fn is_same_url(one: &str, other: &str) -> bool {
+    let normalize = |text: &str| Url::parse(text).ok().map(|url| url.as_str().trim_end_matches('/').to_owned());
+    normalize(one).is_some_and(|one| Some(one) == normalize(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn refusal(status: u16, body: &'static str) -> String {
+        let service = ServiceConnection::new("http://127.0.0.1:1/", None, false).unwrap();
+        service
+            .refusal(&ServiceResponse { status, replayed: false, body: Bytes::from_static(body.as_bytes()) })
+            .to_string()
+    }
+
+    #[test]
+    fn a_refusal_names_every_field() {
+        let two = r#"{"detail": "/a is bad; /b/c is bad", "details": ["x", "y"],
+                      "errors": [{"pointer": "/a", "reason": "is bad"}, {"pointer": "/b/c", "reason": "is worse"}]}"#;
+        assert_eq!(refusal(400, two), "the service refused:\n  a is bad\n  b/c is worse");
+        let one = r#"{"detail": "x", "errors": [{"pointer": "", "reason": "must be an object"}]}"#;
+        assert_eq!(refusal(400, one), "the service refused: the body must be an object");
+        assert_eq!(refusal(404, r#"{"detail": "node\u001b not found"}"#), "the service refused: node\\u{1b} not found");
+        assert!(refusal(401, r#"{"detail": "no token"}"#).ends_with("no token; run `mediary login` first"));
+        assert!(refusal(502, "<html>").contains("answered 502 without a reason"));
+    }
+
+    #[test]
+    fn the_token_of_a_login_is_for_one_url() {
+        assert!(is_same_url("http://127.0.0.1:8080", "http://127.0.0.1:8080/"));
+        assert!(is_same_url("https://EXAMPLE.org:443/a", "https://example.org/a/"));
+        for other in ["https://example.org/b", "http://example.org/a", "https://example.org:8443/a", "x"] {
+            assert!(!is_same_url("https://example.org/a", other), "{other}");
+        }
+    }
+}

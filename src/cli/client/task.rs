@@ -1,0 +1,397 @@
+//! `mediary tasks` and `mediary watch`: the tasks of the caller.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use clap::{Args, ValueHint};
+use clap_complete::ArgValueCompleter;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use url::form_urlencoded;
+
+use super::complete;
+use super::service::{ServiceArguments, ServiceConnection};
+use crate::app;
+use crate::cli::atomic_file::AtomicFile;
+use crate::cli::audit::text::{printable, truncate};
+use crate::cli::progress::{ProgressLine, ProgressUnit, format_bytes};
+use crate::cli::table::{RowColor, TextTable};
+use crate::cli::task_events::{FollowError, follow_task, is_failure, is_success};
+use crate::cli::{CliError, print_text};
+use crate::domain::ids::TaskId;
+use crate::environment::Environment;
+
+/// Maximum size of a page of tasks.
+const PAGE_MAX: u64 = 100;
+/// Maximum characters of a note in a table.
+const NOTE_MAX: usize = 100;
+/// Characters of a task id in the name of a file.
+const ID_CHARS: usize = 8;
+
+pub(super) const TASKS_HELP: &str = "\
+Lists your tasks, newest first; administrators see those of all users.
+
+Examples:
+  mediary tasks
+  mediary tasks --state failed --limit 5
+  mediary tasks --kind image-upscaler --kind music --json";
+
+pub(super) const WATCH_HELP: &str = "\
+Follows a task to its end. Ctrl-C ends the command, not the task. With -o, the result is written to a
+file.
+
+Examples:
+  mediary watch 5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11
+  mediary watch 5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11 -o result.png
+
+Exit codes: 0 the task succeeded, 1 it failed, 130 interrupted.";
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct TasksArguments {
+    /// Only tasks in this state, such as failed or `in_progress` (repeatable)
+    #[arg(long, value_name = "STATE")]
+    state: Vec<String>,
+    /// Only tasks of this kind, such as image-upscaler (repeatable)
+    #[arg(long, value_name = "KIND")]
+    kind: Vec<String>,
+    /// Number of tasks to list
+    #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    limit: u64,
+    #[command(flatten)]
+    service: ServiceArguments,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct WatchArguments {
+    /// Task
+    #[arg(value_name = "ID", value_parser = |text: &str| TaskId::parse(text), add = ArgValueCompleter::new(complete::tasks))]
+    task: TaskId,
+    /// File for the result; `-` is stdout
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    service: ServiceArguments,
+}
+
+#[derive(Deserialize)]
+struct ListedTasks {
+    tasks: Vec<Value>,
+    next_cursor: Option<String>,
+}
+
+/// A task as far as these commands show it.
+#[derive(Deserialize)]
+pub(super) struct ShownTask {
+    pub(super) task_id: String,
+    pub(super) kind: String,
+    state: String,
+    progress: f64,
+    cost: u64,
+    created_at: String,
+    generated: Vec<String>,
+    queue_position: Option<u64>,
+    blocked_by: Option<TaskReason>,
+    error: Option<TaskReason>,
+    prompt_report: Option<ShownPromptReport>,
+}
+
+#[derive(Deserialize)]
+struct TaskReason {
+    code: String,
+    message: String,
+}
+
+#[derive(Deserialize)]
+struct ShownPromptReport {
+    ignored: Vec<String>,
+}
+
+impl ShownTask {
+    fn note(&self) -> String {
+        match (&self.error, &self.blocked_by, self.queue_position) {
+            (Some(TaskReason { code, message }), _, _) => format!("{code}: {message}"),
+            (None, Some(TaskReason { message, .. }), _) => format!("waits: {message}"),
+            (None, None, Some(position)) => format!("number {position} in the queue"),
+            (None, None, None) => String::new(),
+        }
+    }
+
+    /// Returns what goes on, for a progress bar.
+    fn activity(&self) -> String {
+        let note = self.note();
+        let separator = if note.is_empty() { "" } else { ", " };
+        printable(&format!("{}{separator}{note}", self.kind))
+    }
+
+    /// Returns the name of a file for a result.
+    fn file_name(&self, url: &str) -> String {
+        let extension = url.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map_or("bin", |(_, end)| end);
+        let id: String = self.task_id.chars().take(ID_CHARS).collect();
+        format!("{}-{id}.{extension}", self.kind.replace('/', "-"))
+    }
+}
+
+pub(super) fn tasks(arguments: &TasksArguments) -> Result<(), CliError> {
+    let service = ServiceConnection::open_signed_in(&arguments.service)?;
+    let tasks = app::block_on(list(&service, arguments))?;
+    if service.json {
+        return ServiceConnection::print_json(&json!({"tasks": tasks}));
+    }
+    if tasks.is_empty() {
+        return print_text("No tasks match.\n");
+    }
+
+    let headers = ["TASK", "KIND", "STATE", "DONE", "CREDITS", "SUBMITTED", "NOTE"];
+    let mut table = TextTable::new(&headers).right_align(&[3, 4]);
+    for task in tasks {
+        let color = match (is_success(&task), is_failure(&task)) {
+            (true, _) => RowColor::Good,
+            (_, true) => RowColor::Bad,
+            _ => RowColor::Pending,
+        };
+        let task: ShownTask = service.parse(task)?;
+        let submitted = task.created_at.replace('T', " ").chars().take(16).collect();
+        let cells = [
+            task.task_id.clone(),
+            task.kind.clone(),
+            task.state.to_lowercase(),
+            format!("{:.0} %", task.progress * 100.0),
+            task.cost.to_string(),
+            submitted,
+            truncate(&task.note(), NOTE_MAX),
+        ];
+        table.push(color, cells.map(|cell| printable(&cell)));
+    }
+    print_text(&table.to_string())
+}
+
+/// Reads as many pages as necessary.
+async fn list(service: &ServiceConnection, arguments: &TasksArguments) -> Result<Vec<Value>, CliError> {
+    let TasksArguments { state, kind, limit, .. } = arguments;
+    let mut tasks = Vec::new();
+    let mut cursor = None::<String>;
+    loop {
+        let left = limit - tasks.len() as u64;
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("limit", &left.min(PAGE_MAX).to_string());
+        query.extend_pairs(state.iter().map(|state| ("state", spelled_state(state))));
+        query.extend_pairs(kind.iter().map(|kind| ("kind", kind)));
+        query.extend_pairs(cursor.iter().map(|cursor| ("cursor", cursor)));
+
+        let page: ListedTasks = service.read(&format!("/tasks?{}", query.finish())).await?;
+        tasks.extend(page.tasks);
+        cursor = page.next_cursor;
+        if cursor.is_none() || tasks.len() as u64 >= *limit {
+            return Ok(tasks);
+        }
+    }
+}
+
+/// Returns a state as the API spells it: those of images are in upper case, which the table of this command is not.
+fn spelled_state(state: &str) -> String {
+    let upper = state.to_uppercase();
+    if ["CREATED", "IN_PROGRESS", "COMPLETED", "FAILED"].contains(&upper.as_str()) {
+        upper
+    } else {
+        state.to_lowercase()
+    }
+}
+
+pub(super) fn watch(arguments: &WatchArguments) -> Result<(), CliError> {
+    let WatchArguments { task, output, service } = arguments;
+    let service = ServiceConnection::open(service)?;
+    let output = output.as_deref().map(ResultOutput::create).transpose()?;
+    app::block_on(async {
+        let ended = wait_for_end(&service, &task.to_string()).await?;
+        match output {
+            Some(output) => save_and_report(&service, ended, Some(output)).await,
+            None => report(&service, &ended, &[], false),
+        }
+    })
+}
+
+/// Follows a task to its end with a progress bar, and returns its last view. Ctrl-C ends the wait.
+///
+/// # Errors
+/// If the task failed, the service stopped responding, or the user interrupted the wait.
+pub(super) async fn wait_for_end(service: &ServiceConnection, task: &str) -> Result<Value, CliError> {
+    let progress = ProgressLine::new(format!("task {task}"), ProgressUnit::Fraction);
+    let mut on_view = |view: &Value| {
+        if let Ok(view) = service.parse::<ShownTask>(view.clone()) {
+            progress.describe(view.activity());
+            progress.update_fraction(view.progress);
+        }
+    };
+    let followed = tokio::select! {
+        followed = follow_task(&service.api, task, &mut on_view) => followed,
+        _ = tokio::signal::ctrl_c() => {
+            progress.finish();
+            return Err(CliError::Interrupted(format!("interrupted; the task goes on, follow it with `mediary watch {task}`")));
+        }
+    };
+    progress.finish();
+
+    let ended = followed.map_err(|error| match error {
+        FollowError::Refused(reply) => service.refusal(&reply),
+        FollowError::Unreachable(failure) => service.unreachable(&failure),
+        other => CliError::CannotRun(anyhow!("{other}; follow the task with `mediary watch {task}`")),
+    })?;
+    if !is_failure(&ended) {
+        return Ok(ended);
+    }
+    if service.json {
+        ServiceConnection::print_json(&json!({"task": ended, "files": []}))?;
+    }
+    let ended: ShownTask = service.parse(ended)?;
+    Err(anyhow!("the task failed: {}", printable(&ended.note())).into())
+}
+
+/// Where a result goes.
+pub(super) enum ResultOutput {
+    Stdout,
+    File(AtomicFile, PathBuf),
+}
+
+impl ResultOutput {
+    /// Opens a file, or stdout for `-`.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub(super) fn create(path: &Path) -> Result<Self, CliError> {
+        if path == Path::new("-") {
+            return Ok(Self::Stdout);
+        }
+        let file = AtomicFile::create(path, Environment::system().random_uuid());
+        let file = file.with_context(|| format!("cannot write {}", path.display())).map_err(CliError::CannotRun)?;
+        Ok(Self::File(file, path.to_owned()))
+    }
+
+    /// Moves the file to its name, and returns the name; `None` for stdout.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(super) fn commit(self) -> Result<Option<PathBuf>, CliError> {
+        let Self::File(file, path) = self else { return Ok(None) };
+        file.commit().with_context(|| format!("cannot write {}", path.display())).map_err(CliError::CannotRun)?;
+        Ok(Some(path))
+    }
+
+    pub(super) fn is_stdout(&self) -> bool {
+        matches!(self, Self::Stdout)
+    }
+}
+
+impl Write for ResultOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stdout => io::stdout().write(bytes),
+            Self::File(file, _) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stdout => io::stdout().flush(),
+            Self::File(file, _) => file.flush(),
+        }
+    }
+}
+
+/// Downloads the results of a task and prints what became of it. The first result goes to `output`, the others to files
+/// named after the task.
+///
+/// # Errors
+/// If a result cannot be downloaded or written.
+pub(super) async fn save_and_report(
+    service: &ServiceConnection,
+    ended: Value,
+    mut output: Option<ResultOutput>,
+) -> Result<(), CliError> {
+    let task: ShownTask = service.parse(ended.clone())?;
+    let is_stdout = output.as_ref().is_some_and(ResultOutput::is_stdout);
+    let mut files = Vec::new();
+    for (index, url) in task.generated.iter().enumerate() {
+        let name = task.file_name(url);
+        let name = if index == 0 { name } else { format!("{}-{name}", index + 1) };
+        let mut target = output.take().map_or_else(|| ResultOutput::create(Path::new(&name)), Ok)?;
+        let bytes = download(service, url, &mut target).await?;
+        files.extend(target.commit()?.map(|path| (path, bytes)));
+    }
+    report(service, &ended, &files, is_stdout)
+}
+
+async fn download(service: &ServiceConnection, url: &str, out: &mut ResultOutput) -> Result<u64, CliError> {
+    let opened = service.api.download(url).await.map_err(|failure| service.unreachable(&failure))?;
+    let mut download = opened.map_err(|reply| service.refusal(&reply))?;
+    let length = download.length();
+    let progress = ProgressLine::new("downloading", ProgressUnit::Bytes);
+    let mut bytes = 0;
+    while let Some(chunk) = download.body.next().await.map_err(|failure| service.unreachable(&failure))? {
+        bytes += chunk.len() as u64;
+        out.write_all(&chunk).context("cannot write the result").map_err(CliError::CannotRun)?;
+        progress.update(bytes, length);
+    }
+    out.flush().context("cannot write the result").map_err(CliError::CannotRun)?;
+    progress.finish();
+    Ok(bytes)
+}
+
+/// Prints a task that succeeded, with its files or the URLs of its results; on stderr if stdout has the result.
+fn report(
+    service: &ServiceConnection,
+    ended: &Value,
+    files: &[(PathBuf, u64)],
+    is_stdout: bool,
+) -> Result<(), CliError> {
+    if service.json && !is_stdout {
+        let files: Vec<_> = files.iter().map(|(path, bytes)| json!({"path": path, "bytes": bytes})).collect();
+        return ServiceConnection::print_json(&json!({"task": ended, "files": files}));
+    }
+
+    let task: ShownTask = service.parse(ended.clone())?;
+    let mut lines: Vec<_> =
+        files.iter().map(|(path, bytes)| format!("{} ({})", path.display(), format_bytes(*bytes))).collect();
+    if files.is_empty() && !is_stdout {
+        lines.extend(task.generated.iter().map(|url| printable(url)));
+    }
+    lines.push(format!("task {}, {}, {} credits", task.task_id, task.state.to_lowercase(), task.cost));
+    if let Some(ShownPromptReport { ignored }) = task.prompt_report.filter(|report| !report.ignored.is_empty()) {
+        lines.push(printable(&format!("ignored in the prompt: {}", ignored.join(", "))));
+    }
+    let text = format!("{}\n", lines.join("\n"));
+    if is_stdout {
+        // stderr may be closed.
+        let _ = io::stderr().write_all(text.as_bytes());
+        return Ok(());
+    }
+    print_text(&text)
+}
+
+/// Returns the ids of the newest tasks with their kinds, for completions.
+pub(super) async fn newest(service: &ServiceConnection, count: u64) -> Result<Vec<(String, String)>, CliError> {
+    let page: ListedTasks = service.read(&format!("/tasks?limit={count}")).await?;
+    let tasks = page.tasks.into_iter().map(|task| service.parse::<ShownTask>(task));
+    tasks.map(|task| task.map(|task| (task.task_id, format!("{}, {}", task.kind, task.state)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_named_after_its_task() {
+        let task: ShownTask = serde_json::from_value(json!({
+            "task_id": "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11", "kind": "skin-enhancer", "state": "COMPLETED", "progress": 1.0,
+            "cost": 0, "created_at": "2026-03-01T09:30:00Z", "generated": []
+        }))
+        .unwrap();
+        assert_eq!(task.file_name("http://127.0.0.1/media/abc.png"), "skin-enhancer-5a7f7a36.png");
+        assert_eq!(task.file_name("http://127.0.0.1/media/abc"), "skin-enhancer-5a7f7a36.bin");
+    }
+
+    #[test]
+    fn states_can_be_given_in_any_case() {
+        assert_eq!(["failed", "In_Progress", "SUCCESS"].map(spelled_state), ["FAILED", "IN_PROGRESS", "success"]);
+    }
+}

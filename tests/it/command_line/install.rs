@@ -1,0 +1,96 @@
+//! `install`.
+
+use serde_json::json;
+
+use super::Workplace;
+use crate::support::TestApp;
+use crate::support::files::{FileServer, status};
+use crate::support::zip::{ZipTestEntry, valid_archive, zip};
+
+/// Service with a node whose version 1.0.0 has an archive, and 1.1.0 has none.
+async fn registry() -> TestApp {
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    app.publisher("acme", &ada).await;
+    let path = "/publishers/acme/nodes/face-tools/versions";
+    let body = json!({"node": {}, "node_version": {"version": "1.0.0"}});
+    let published = app.post_as(&ada.token, path, body).await.expect(201).json();
+    let url = published["signedUrl"].as_str().unwrap().to_owned();
+    let request = crate::support::client().put(url).header("content-type", "application/zip").body(valid_archive());
+    app.send(request).await.expect(200);
+    app
+}
+
+#[actix_web::test]
+async fn a_node_is_installed_and_not_overwritten() {
+    let app = registry().await;
+    let place = Workplace::new();
+    let base = app.url("");
+
+    // When a node is installed
+    let installed = place.run(&["install", "face-tools", "--url", &base]).await.expect(0);
+
+    // Then its files are there, and nothing else
+    installed.assert_contains(&["face-tools 1.0.0", "2 files"]);
+    let readme = place.path("face-tools/face_tools/README.md");
+    assert_eq!(std::fs::read_to_string(&readme).unwrap(), "# Face tools\n");
+    assert_eq!(std::fs::read_dir(place.path("face-tools")).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(place.path("")).unwrap().count(), 1);
+
+    // When it is installed again, then only --force replaces the files; others stay
+    std::fs::write(&readme, "mine").unwrap();
+    place.write("face-tools/notes.txt", "mine");
+    let refused = place.run(&["install", "face-tools", "--url", &base]).await.expect(2);
+    assert!(refused.err.contains("--force"), "{}", refused.err);
+    assert_eq!(std::fs::read_to_string(&readme).unwrap(), "mine");
+    place.run(&["install", "face-tools@1.0.0", "--force", "--url", &base]).await.expect(0);
+    assert_eq!(std::fs::read_to_string(&readme).unwrap(), "# Face tools\n");
+    assert_eq!(std::fs::read_to_string(place.path("face-tools/notes.txt")).unwrap(), "mine");
+
+    // And unknown nodes and versions install nothing
+    place.run(&["install", "face-tools@9.9.9", "-o", "new", "--url", &base]).await.expect(1);
+    place.run(&["install", "nothing", "-o", "new", "--url", &base]).await.expect(1);
+    place.run(&["install", "face-tools@x", "-o", "new", "--url", &base]).await.expect(2);
+    assert!(!place.path("new").exists());
+}
+
+/// Response with a body and an entity tag.
+fn tagged(body: &[u8], tag: &str) -> Vec<u8> {
+    let head =
+        format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\netag: \"{tag}\"\r\nconnection: close\r\n\r\n", body.len());
+    [head.as_bytes(), body].concat()
+}
+
+#[actix_web::test]
+async fn an_archive_that_escapes_or_is_damaged_is_not_installed() {
+    // Given services whose archives lead out of the directory, by name and by link, or are not what they say
+    let by_name = zip(&[ZipTestEntry::stored("a.py", b""), ZipTestEntry::stored("../escaped.py", b"x")]);
+    let by_link = zip(&[ZipTestEntry::link("out", "../.."), ZipTestEntry::stored("out/escaped.py", b"x")]);
+    let other_digest = "0".repeat(64);
+    for (archive, tag, expected) in [
+        (by_name, "", "leads out of its directory"),
+        (by_link, "", "symbolic link that leaves the archive"),
+        (valid_archive(), other_digest.as_str(), "the download is damaged"),
+        (b"no zip".to_vec(), "", "not safe"),
+    ] {
+        let tag = tag.to_owned();
+        let server = FileServer::with_replies(move |path: &str| match path {
+            "/archive.zip" => tagged(&archive, &tag),
+            _ => status("404 Not Found", ""),
+        })
+        .await;
+        let answer = json!({"version": "1.0.0", "downloadUrl": server.url("/archive.zip")}).to_string();
+        let registry = FileServer::with_replies(move |_: &str| tagged(answer.as_bytes(), "")).await;
+        let place = Workplace::new();
+
+        // When a node is installed from there
+        let base = registry.url("");
+        let output =
+            place.run(&["install", "face-tools", "-o", "a/b", "--url", base.trim_end_matches('/')]).await.expect(1);
+
+        // Then the reason is named, and no file is left
+        assert!(output.err.contains(expected), "{expected}: {}", output.err);
+        assert!(!place.path("a/b").exists() && !place.path("escaped.py").exists());
+        assert_eq!(std::fs::read_dir(place.path("a")).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,128 @@
+//! `run`, `tasks` and `watch`.
+
+use std::io::Read;
+
+use actix_web::rt::task::spawn_blocking;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::Workplace;
+use crate::support::TestApp;
+use crate::support::eventually::eventually;
+use crate::support::picture::png;
+
+#[actix_web::test]
+async fn a_picture_is_made_from_a_file_and_its_task_is_listed() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    let place = Workplace::of_user(&app, &ada.token);
+    place.write("photo.png", png(16, 12));
+
+    // When a job runs, then its result is in the file
+    let arguments = ["run", "image-upscaler", "photo.png", "-s", "scale_factor=4x", "-o", "large.png"];
+    let output = place.run(&arguments).await.expect(0).assert_contains(&["large.png", "0 credits"]);
+    let picture = image::open(place.path("large.png")).unwrap();
+    assert_eq!((picture.width(), picture.height()), (64, 48));
+
+    // And without -o the file is named after the job and the task
+    let output_json = place.run(&["run", "image-upscaler", "photo.png", "--json"]).await.expect(0);
+    let json: Value = serde_json::from_str(&output_json.out).unwrap();
+    let task = json["task"]["task_id"].as_str().unwrap();
+    assert!(place.path(&format!("image-upscaler-{}.png", &task[..8])).exists(), "{json}");
+
+    // And both tasks are listed, and can be watched after their end
+    let list = place.run(&["tasks", "--kind", "image-upscaler", "--state", "completed"]).await.expect(0);
+    assert_eq!(list.out.matches("completed").count(), 2, "{}", list.out);
+    assert!(!list.out.contains('\u{1b}'), "colours without a terminal");
+    place.run(&["tasks", "--state", "failed"]).await.expect(0).assert_contains(&["No tasks match"]);
+    place.run(&["watch", task, "-o", "again.png"]).await.expect(0);
+    assert!(place.path("again.png").exists() && output.err.is_empty(), "{}", output.err);
+}
+
+#[actix_web::test]
+async fn music_is_written_to_a_file_or_to_stdout() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    let place = Workplace::of_user(&app, &ada.token);
+    let arguments = ["run", "music", "-p", "calm solo piano", "-s", "duration=2", "-o"];
+
+    place.run(&[&arguments[..], &["piano.opus"]].concat()).await.expect(0).assert_contains(&["piano.opus", "credits"]);
+    let streamed = place.run(&[&arguments[..], &["-"]].concat()).await.expect(0);
+
+    assert!(std::fs::read(place.path("piano.opus")).unwrap().starts_with(b"OggS"));
+    assert!(streamed.out.starts_with("OggS") && streamed.err.contains("credits"), "{}", streamed.err);
+}
+
+#[actix_web::test]
+async fn wrong_jobs_parameters_and_files_are_explained() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    let place = Workplace::of_user(&app, &ada.token);
+    place.write("photo.png", png(8, 8));
+    place.write("text.png", "no picture");
+    for (arguments, code, expected) in [
+        (vec!["image-upscalr", "photo.png"], 2, "did you mean image-upscaler"),
+        (vec!["nothing"], 2, "the jobs are image-upscaler, "),
+        (vec!["image-upscaler", "missing.png"], 2, "cannot read missing.png"),
+        (vec!["image-upscaler", "photo.png", "-s", "hdr=high"], 2, "-s hdr=high: must be an integer"),
+        (vec!["image-upscaler", "photo.png", "-s", "scale=2x"], 2, "no parameter \"scale\""),
+        (vec!["image-upscaler", "photo.png", "photo.png"], 2, "takes 1 of these 2 files"),
+        (vec!["music", "-p", "piano", "photo.png"], 2, "takes no file"),
+        (vec!["image-upscaler"], 1, "image is required"),
+        (vec!["image-upscaler", "text.png"], 1, "text.png cannot be used"),
+        (vec!["image-upscaler", "photo.png", "-s", "scale_factor=3x", "-s", "hdr=99"], 1, "\n  hdr must be"),
+    ] {
+        let output = place.run(&[vec!["run"], arguments].concat()).await.expect(code);
+        assert!(output.err.contains(expected), "{expected}: {}", output.err);
+    }
+    place.run(&["run"]).await.expect(2);
+    place.run(&["watch", "no-id"]).await.expect(2);
+    place.run(&["watch", "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11"]).await.expect(1);
+    let anonymous = Workplace::new();
+    anonymous.run(&["run", "music", "-p", "x", "--url", &app.url("")]).await.expect(2);
+    anonymous
+        .run(&["run", "image-upscaler", "--list", "--url", &app.url("")])
+        .await
+        .expect(0)
+        .assert_contains(&["scale_factor"]);
+    let list = app.get_as(&ada.token, "/tasks").await.expect(200).json();
+    assert_eq!(list["tasks"].as_array().unwrap().len(), 0);
+}
+
+#[actix_web::test]
+async fn an_interrupted_run_leaves_its_task_and_a_cancelled_one_fails() {
+    // Given a command that waits for a long video
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    let place = Workplace::of_user(&app, &ada.token);
+    let arguments = ["run", "start-end2video", "-p", "waves", "-s", "duration=8", "-s", "resolution=1080p"];
+    let mut child = place.command(&arguments).spawn().unwrap();
+    let running = eventually("the task runs", async || {
+        let tasks = app.get_as(&ada.token, "/tasks").await.expect(200).json();
+        let task = tasks["tasks"][0].clone();
+        (task["state"] == "processing").then_some(task)
+    })
+    .await;
+    let task = running["task_id"].as_str().unwrap().to_owned();
+
+    // When it is interrupted
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let (status, errors) = spawn_blocking(move || {
+        let mut errors = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        (child.wait().unwrap(), errors)
+    })
+    .await
+    .unwrap();
+
+    // Then it says how to follow the task, which goes on
+    assert_eq!(status.code(), Some(130), "{errors}");
+    assert!(errors.contains(&format!("mediary watch {task}")), "{errors}");
+    let state = app.get_as(&ada.token, &format!("/tasks/{task}")).await.expect(200).json()["state"].clone();
+    assert_ne!(state, "failed");
+
+    // When the task is cancelled, then the command that watches it fails with the reason
+    app.post_as(&ada.token, &format!("/tasks/{task}/cancel"), serde_json::json!({})).await.expect(200);
+    let watched = place.run(&["watch", &task]).await.expect(1);
+    assert!(watched.err.contains("cancelled"), "{}", watched.err);
+}
