@@ -27,8 +27,8 @@ use crate::domain::task::{
 use crate::domain::value::Text;
 use crate::environment::{Environment, FailPoint, VendorStep};
 use crate::events::stream::Position;
-use crate::projections::ReadModels;
 use crate::projections::task::TaskEntry;
+use crate::projections::{ReadError, ReadModels};
 use crate::vendors::{
     JobProgress, ResultFetchError, SubmissionRecovery, Submitted, VendorError, VendorErrorKind, VendorJob,
 };
@@ -36,6 +36,7 @@ use crate::vendors::{
 pub mod backoff;
 mod blocked;
 pub mod breaker;
+mod extension;
 mod options;
 mod pool;
 mod queue;
@@ -50,6 +51,7 @@ pub use vendor_guard::{VendorDescription, VendorState};
 use backoff::add_jitter;
 use blocked::BlockedReason;
 use breaker::Admission;
+use extension::VideoMaker;
 use pool::{PoolMember, TaskHolder, VendorPool};
 use queue::{DueTask, DueVendor, TaskQueue, TaskTurns};
 use step::{PollerStep, RemovedVendorStep, next_step, removed_vendor_step, unknown_at_deadline};
@@ -188,9 +190,15 @@ impl Poller {
     }
 
     async fn submit(&self, member: &PoolMember, task: TaskId, entry: &TaskEntry) -> Reschedule {
-        if entry.record.vendor.is_none() && !member.accepts(&entry.record.submission.work) {
-            member.mark_unserved(task);
-            return Reschedule::WhenDue;
+        if entry.record.vendor.is_none() {
+            match self.can_take(member, &entry.record.submission.work).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    member.mark_unserved(task);
+                    return Reschedule::WhenDue;
+                }
+                Err(error) => return self.retry_read(task, &error),
+            }
         }
 
         if let Err((reason, delay)) = self.check_admission(member).await {
@@ -225,6 +233,12 @@ impl Poller {
             }
             Err(error) => self.handle_submission_failure(member, task, entry, error).await,
         }
+    }
+
+    /// Waits because the maker of the video to extend could not be read.
+    fn retry_read(&self, task: TaskId, error: &ReadError) -> Reschedule {
+        tracing::warn!(%task, %error, "maker of the video not read, will retry");
+        Reschedule::After(add_jitter(RECORD_RETRY_DELAY, self.environment.random_f64()))
     }
 
     /// Records that a vendor took a job. If the task was cancelled in the meantime, the vendor is told.
@@ -557,10 +571,7 @@ impl Poller {
             DueVendor::NotNeeded => self.run_open_step(*task, entry).await,
             DueVendor::Removed => self.run_removed_vendor_step(*task, entry).await,
             DueVendor::Blocked(obstacle) => self.block(*task, entry, obstacle.reason.clone(), obstacle.delay),
-            DueVendor::Unserved => {
-                let failure = TaskFailure::new("vendor_refused", "no vendor of this service takes this job");
-                self.record_and_continue(*task, entry, TaskCommand::Fail { failure }).await
-            }
+            DueVendor::Unserved => self.run_unserved_step(*task, entry).await,
         }
     }
 
@@ -586,6 +597,18 @@ impl Poller {
             };
         }
         self.fetch_inputs(task, entry).await
+    }
+
+    /// Fails a task that no vendor takes. An extension waits for the maker of its video to be configured again.
+    async fn run_unserved_step(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
+        match self.video_maker(&entry.record.submission.work).await {
+            Ok(VideoMaker::Removed) => self.block(task, entry, BlockedReason::VideoMakerRemoved, REMOVED_VENDOR_DELAY),
+            Ok(VideoMaker::None | VideoMaker::Member(_)) => {
+                let failure = TaskFailure::new("vendor_refused", "no vendor of this service takes this job");
+                self.record_and_continue(task, entry, TaskCommand::Fail { failure }).await
+            }
+            Err(error) => self.retry_read(task, &error),
+        }
     }
 
     /// Runs the next step of a task whose vendor is no longer configured.

@@ -65,6 +65,10 @@ impl Vendor for MeteredVendor<dyn Vendor> {
         self.vendor.serves(work)
     }
 
+    fn extends_by_id(&self) -> bool {
+        self.vendor.extends_by_id()
+    }
+
     fn prepare(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>> {
         Box::pin(async move {
             let started = Instant::now();

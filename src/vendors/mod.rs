@@ -35,6 +35,11 @@ pub trait Vendor: Send + Sync + 'static {
         true
     }
 
+    /// Returns `true` if the vendor gets a video to extend by the id that its maker gave it, which no other vendor knows.
+    fn extends_by_id(&self) -> bool {
+        false
+    }
+
     /// Prepares a submission: reads and uploads inputs, and waits for memory. Starts no job, so a failure leaves nothing
     /// unknown. The returned call sends the submission; unsupported work is rejected by either of the two.
     fn prepare(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>>;

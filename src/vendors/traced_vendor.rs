@@ -50,6 +50,10 @@ impl Vendor for TracedVendor {
         self.vendor.serves(work)
     }
 
+    fn extends_by_id(&self) -> bool {
+        self.vendor.extends_by_id()
+    }
+
     fn prepare(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>> {
         Box::pin(async move {
             let task = job.task;

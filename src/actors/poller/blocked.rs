@@ -25,6 +25,8 @@ pub(super) enum BlockedReason {
     UnknownToVendor,
     /// The vendor that has, or may have, the task is no longer configured.
     VendorRemoved,
+    /// The vendor that made the video to extend is no longer configured, and no other one knows the video.
+    VideoMakerRemoved,
     /// The circuit breaker admits no call.
     CircuitOpen,
     /// The results cannot be fetched.
@@ -39,6 +41,10 @@ impl BlockedReason {
             Self::RecordingFailed => ("not_recorded", "the service cannot record changes right now"),
             Self::CircuitOpen => ("vendor_paused", "calls to the vendor are paused after failures or at its request"),
             Self::VendorRemoved => ("vendor_removed", "the vendor of the task is no longer configured"),
+            Self::VideoMakerRemoved => (
+                "vendor_removed",
+                "the vendor that made the video to extend is no longer configured, and no other one knows the video",
+            ),
             Self::VendorError(VendorErrorKind::Busy) => ("vendor_busy", "the vendor is at capacity"),
             Self::VendorError(VendorErrorKind::Unreached) => ("vendor_unreachable", "the vendor is unreachable"),
             Self::VendorError(VendorErrorKind::InputUnreadable) => {
@@ -120,6 +126,7 @@ mod tests {
             BlockedReason::UnknownToVendor,
             BlockedReason::CircuitOpen,
             BlockedReason::VendorRemoved,
+            BlockedReason::VideoMakerRemoved,
             input,
         ];
         for reason in reasons.into_iter().chain(vendor_errors).chain(results) {

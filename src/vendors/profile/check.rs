@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use super::file::{CallFile, FlowFile, JobFile, ProfileFile, ResultsFile, StreamFormat, VendorConditionFile};
 use super::request::Documents;
 use super::scope::{JOB_NAMES, parameter_names};
-use super::template::{BodyTemplate, ResponseSources};
+use super::template::ResponseSources;
 use super::{Profile, ProfileError, SHIPPED_PROFILES, maps_value, shipped};
 use crate::domain::task::Gateway;
 use crate::domain::value::Digest;
@@ -302,12 +302,7 @@ impl Checker<'_> {
             Some(_) | None => {}
         }
 
-        let mut names = Vec::new();
-        job.path.variables(&mut names);
-        let fields = job.form.iter().flat_map(IndexMap::values);
-        let templates = job.query.values().chain(&job.json).chain(fields).chain(job.set.values());
-        templates.for_each(|template: &BodyTemplate| template.variables(&mut names));
-        check_names(&place, names, &SUBMISSION_NAMES, parameter_names(name), findings);
+        check_names(&place, job.variables(), &SUBMISSION_NAMES, parameter_names(name), findings);
 
         let document = job.document.as_ref().and_then(|path| self.documents.get(path));
         for pointer in job.set.keys() {

@@ -163,6 +163,18 @@ pub(in crate::vendors) struct JobFile {
     pub vars: IndexMap<String, Json>,
 }
 
+impl JobFile {
+    /// Returns the names in the templates of the submission.
+    pub fn variables(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        self.path.variables(&mut names);
+        let fields = self.form.iter().flat_map(IndexMap::values);
+        let templates = self.query.values().chain(&self.json).chain(fields).chain(self.set.values());
+        templates.for_each(|template| template.variables(&mut names));
+        names
+    }
+}
+
 /// What follows a submission.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -217,6 +217,12 @@ impl Profile {
         PreparedRequest::submission(self.prefix(), job, self.document(job), &scope).is_ok()
     }
 
+    /// Returns `true` if the request for an extension contains the id that the maker of the video gave it.
+    pub(in crate::vendors) fn extends_by_id(&self) -> bool {
+        let names = self.job("extend").map(JobFile::variables).unwrap_or_default();
+        names.iter().any(|name| name == scope::VENDOR_CREATION_ID)
+    }
+
     pub(in crate::vendors) fn file(&self) -> &ProfileFile {
         &self.file
     }

@@ -29,6 +29,9 @@ pub const JOB_NAMES: [&str; 12] = [
     "music",
 ];
 
+/// Parameter of an extension: the id that the maker of the video gave it.
+pub(super) const VENDOR_CREATION_ID: &str = "vendor_creation_id";
+
 /// Returns the name of the job in profiles.
 pub(in crate::vendors) fn job_name(work: &TaskWork) -> &'static str {
     match work {
@@ -119,7 +122,7 @@ pub(in crate::vendors) fn parameter_names(job: &str) -> &'static [&'static str] 
             "images",
             "video_creation_id",
             "video_url",
-            "vendor_creation_id",
+            VENDOR_CREATION_ID,
             "prompt",
             "model",
             "duration",
@@ -155,7 +158,7 @@ pub(in crate::vendors) fn work_scope(work: &TaskWork, access: &Arc<PictureAccess
             if let VideoJob::Extend(job) = &job
                 && let Some(id) = &job.video.vendor_id
             {
-                scope.insert("vendor_creation_id".to_owned(), Value::from(id.as_str()));
+                scope.insert(VENDOR_CREATION_ID.to_owned(), Value::from(id.as_str()));
             }
             scope.insert("seed".to_owned(), Value::from(work.seed.get()));
         }

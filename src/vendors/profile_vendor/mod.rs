@@ -501,6 +501,10 @@ impl Vendor for ProfileVendor {
         work.gateway() == self.options.gateway && self.profile.serves(work)
     }
 
+    fn extends_by_id(&self) -> bool {
+        self.profile.extends_by_id()
+    }
+
     fn prepare(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>> {
         async move { Ok(self.send(self.prepare_job(job).await?).boxed()) }.boxed()
     }

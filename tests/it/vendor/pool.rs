@@ -17,6 +17,7 @@ use crate::support::receiver::Received;
 use crate::support::scripted_vendor::{ScriptedReply, ScriptedVendor};
 use crate::support::vendor_sim::{SimBehavior, SimMode, SimRequest, SimRequestKind, VendorSim};
 use crate::support::{TestApp, TestUser, picture};
+use crate::video::{EXTEND, START_END, of_prompt, wait_for_task_end};
 
 /// Function that returns the behaviour towards a submission.
 type BehaviorFn = fn() -> SimBehavior;
@@ -118,6 +119,45 @@ async fn tasks_go_to_the_next_vendor_when_the_slots_of_the_first_are_used() {
     for task in &tasks {
         assert_eq!(wait_for_end(&app, &user, UPSCALER, task).await["status"], "COMPLETED");
     }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_task_is_queued_while_all_submissions_of_its_only_vendor_are_in_progress() {
+    // Given a vendor that gets one submission at a time, and needs seconds to answer it
+    let vendor = sim_that(|_| SimBehavior::Trickle(Duration::from_millis(15))).await;
+    let base = vendor.base();
+    let change = |settings: &mut Settings| {
+        pool(settings, &[("only", &base)]);
+        settings.image_vendors[0].concurrency = 1;
+    };
+    let app = TestApp::start_with(change, Environment::system()).await;
+    let user = app.user("u").await;
+
+    // When three tasks are submitted
+    let mut tasks = vec![submit(&app, &user, UPSCALER, upscale("1")).await];
+    eventually("the first is being submitted", async || vendor.charges().len() == 1).await;
+    for prompt in ["2", "3"] {
+        tasks.push(submit(&app, &user, UPSCALER, upscale(prompt)).await);
+    }
+
+    // Then the others are queued behind it, and nothing blocks them
+    for (task, position) in tasks[1..].iter().zip(2..) {
+        let view = task_view(&app, &user, task).await;
+        let shown = ["queue_position", "blocked_by", "vendor"].map(|name| view[name].clone());
+        assert_eq!(shown, [json!(position), Value::Null, Value::Null], "{view}");
+    }
+    assert_eq!(vendor.request_count(SimRequestKind::Submission), 1);
+
+    // And each is sent when the one before it was accepted
+    let prompts = || vendor.charges().into_iter().map(|charge| charge.prompt).collect::<Vec<_>>();
+    eventually("the second is sent", async || prompts() == ["1", "2"]).await;
+    let is_accepted = task_view(&app, &user, &tasks[0]).await["vendor"]["reference"].is_string();
+    assert!(is_accepted, "the second was sent before the first was accepted");
+    for task in &tasks {
+        assert_eq!(wait_for_end(&app, &user, UPSCALER, task).await["status"], "COMPLETED");
+    }
+    assert_eq!(prompts(), ["1", "2", "3"]);
     app.stop().await;
 }
 
@@ -534,4 +574,79 @@ async fn a_cancellation_is_passed_on_until_the_vendor_has_taken_it() {
     let cancelled = r#"mediary_vendor_calls_total{vendor="first",call="cancel",outcome="ok"} 1"#;
     assert!(metrics.contains(cancelled), "{metrics}");
     app.stop().await;
+}
+
+/// Settings of a pool of video vendors; the first one has the lowest priority.
+fn video_pool(settings: &mut Settings, vendors: &[(&str, &str)]) {
+    let template = settings.video_vendors[0].clone();
+    let vendors = vendors.iter().zip(0..).map(|((name, base), priority)| {
+        let mut vendor = template.clone();
+        remote_vendor(&mut vendor, base, SimMode::Neither);
+        (*name).clone_into(&mut vendor.selection.name);
+        vendor.selection.priority = priority;
+        vendor
+    });
+    settings.video_vendors = vendors.collect();
+}
+
+async fn submit_video(app: &TestApp, user: &TestUser, path: &str, body: Value) -> String {
+    let response = app.post_as(&user.token, path, body).await.expect(200).json();
+    response["task_id"].as_str().expect("a task id").to_owned()
+}
+
+#[actix_web::test]
+async fn a_video_is_extended_by_the_vendor_that_made_it() {
+    // Given a video that the second vendor made, because the first one was busy
+    let first = sim_that(|request| match request.prompt.as_str() {
+        "made by the second" => SimBehavior::Reject("429 Too Many Requests\r\nretry-after: 1", "{}".to_owned()),
+        _ => SimBehavior::Normal,
+    })
+    .await;
+    let second = quick_sim().await;
+    let (first_base, second_base) = (first.base(), second.base());
+    let both = |settings: &mut Settings| video_pool(settings, &[("first", &first_base), ("second", &second_base)]);
+    let app = TestApp::start_with(both, Environment::system()).await;
+    let user = app.user("u").await;
+    let made = submit_video(&app, &user, START_END, of_prompt("made by the second")).await;
+    wait_for_task_end(&app, &made).await;
+    let path = format!("/proxy/videovendor/tasks/{made}/creations");
+    let creation = app.get_as(&user.token, &path).await.expect(200).json()["creations"][0].clone();
+    let extension = || json!({"model": "vq2-turbo", "video_creation_id": creation["id"], "video_url": creation["url"], "prompt": "on"});
+
+    // When it is extended, and the first vendor is free again
+    let extended = submit_video(&app, &user, EXTEND, extension()).await;
+    wait_for_task_end(&app, &extended).await;
+
+    // Then the second one does it, under its own id
+    let view = task_view(&app, &user, &extended).await;
+    assert_eq!((&view["state"], &view["vendor"]["name"]), (&json!("success"), &json!("second")), "{view}");
+    let (_, submission) = second.last_submission().expect("a submission");
+    assert_eq!(submission["video_creation_id"], "v-job-1");
+
+    // And without that vendor, an extension waits for it and says why
+    let dir = app.stop().await;
+    let first_only = |settings: &mut Settings| video_pool(settings, &[("first", &first_base)]);
+    let app = TestApp::start_in(dir, first_only, Environment::system()).await;
+    let url = app.url(url_path(creation["url"].as_str().expect("a URL")));
+    let mut body = extension();
+    body["video_url"] = json!(url);
+    let waiting = submit_video(&app, &user, EXTEND, body).await;
+    let blocker = async || task_view(&app, &user, &waiting).await["blocked_by"].clone();
+    eventually("the task is blocked", async || blocker().await["code"] == "vendor_removed").await;
+    let message = blocker().await["message"].to_string();
+    assert!(message.contains("the vendor that made the video to extend is no longer configured"), "{message}");
+
+    // And it is done when that vendor is configured again; the first one made nothing
+    let dir = app.stop().await;
+    let app = TestApp::start_in(dir, both, Environment::system()).await;
+    wait_for_task_end(&app, &waiting).await;
+    assert_eq!(task_view(&app, &user, &waiting).await["vendor"]["name"], "second");
+    assert_eq!((first.charges().len(), second.charges().len()), (0, 3));
+    app.stop().await;
+}
+
+/// Returns the path of a URL.
+fn url_path(url: &str) -> &str {
+    let authority = url.find("://").map_or(0, |scheme| scheme + 3);
+    url[authority..].find('/').map_or("/", |slash| &url[authority + slash..])
 }

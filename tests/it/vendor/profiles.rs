@@ -180,6 +180,36 @@ async fn work_that_a_profile_cannot_express_is_refused_before_it_is_sent() {
     app.stop().await;
 }
 
+#[actix_web::test]
+async fn fal_refuses_a_submission_with_the_message_of_its_error() {
+    // Given the two documented shapes of an error
+    let of_model = json!({"detail": [{"loc": ["body", "image_url"], "msg": "Image dimensions are too large",
+        "type": "image_too_large", "url": "https://docs.fal.ai/errors/#image_too_large",
+        "ctx": {"max_height": 1024, "max_width": 1024}, "input": "x"}]});
+    let of_service = json!({"detail": "The body is not an object", "error_type": "bad_request"});
+    for (body, message) in [(of_model, "Image dimensions are too large"), (of_service, "The body is not an object")] {
+        let vendor = ScriptedVendor::start(|_| {
+            move |requests: &[Received]| match requests.last().map(|request| request.method.as_str()) {
+                Some("POST") => ScriptedReply::json(400, &body),
+                _ => ScriptedReply::json(404, &json!({"detail": "Not Found"})),
+            }
+        })
+        .await;
+        let (app, user) = service_with("fal", &vendor).await;
+
+        // When a picture is upscaled
+        let task = submit(&app, &user, PRECISION, json!({"image": picture::base64_png(8, 8), "scale_factor": 2})).await;
+
+        // Then the task fails with the message, and the vendor was asked once
+        let ended = wait_for_end(&app, &user, PRECISION, &task).await;
+        assert_eq!(code_of(&ended), "vendor_refused", "{ended}");
+        assert!(ended["error"]["message"].to_string().contains(message), "{ended}");
+        let submissions = vendor.requests("POST", "/");
+        assert_eq!((submissions.len(), submissions[0].path.as_str()), (1, "/fal-ai/esrgan"));
+        app.stop().await;
+    }
+}
+
 /// Returns the name of a task's error.
 fn code_of(ended: &Value) -> &str {
     ended["error"]["code"].as_str().unwrap_or_default()
