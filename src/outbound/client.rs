@@ -282,6 +282,9 @@ impl OutboundClient {
         total: Duration,
     ) -> Result<Response, CallFailure> {
         let url = self.check_url(url)?;
+        // The HTTP client keeps a plain body until the response, in case it has to send it again. This one it drops as
+        // soon as it is sent.
+        let body = Body::wrap(Body::from(body));
         let request = self.http.request(method, url.clone()).headers(headers).body(body).timeout(total);
         let response = request.send().await.map_err(|error| self.classify_error(&error))?;
         self.check_peer(&url, response.remote_addr())?;
@@ -383,6 +386,9 @@ fn root_cause(error: &reqwest::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
     use super::*;
 
     fn client(rules: AddressRules) -> OutboundClient {
@@ -418,6 +424,57 @@ mod tests {
             assert_eq!(client.check_peer(&url, None), Err(CallFailure::Forbidden));
             assert_eq!(client.check_peer(&url, "1.1.1.1:80".parse().ok()), Ok(()));
         }
+    }
+
+    /// Bytes whose memory is counted as long as they exist.
+    struct CountedBytes {
+        bytes: Vec<u8>,
+        _counter: Arc<()>,
+    }
+
+    impl AsRef<[u8]> for CountedBytes {
+        fn as_ref(&self) -> &[u8] {
+            &self.bytes
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_is_dropped_when_it_is_sent_and_has_a_length() {
+        // Given a server that reads a request, larger than the buffers of the connection, and responds later
+        const BODY_BYTES: usize = 16 << 20;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let server = tokio::spawn(async move {
+            let (mut connection, _) = listener.accept().await.unwrap();
+            let mut request = Vec::new();
+            while request.len() <= BODY_BYTES {
+                connection.read_buf(&mut request).await.unwrap();
+            }
+            (connection, request)
+        });
+
+        // When a body is sent to it
+        let counter = Arc::new(());
+        let body = Bytes::from_owner(CountedBytes { bytes: vec![7; BODY_BYTES], _counter: Arc::clone(&counter) });
+        let rules = AddressRules { allow_private: true, allow: Vec::new() };
+        let call =
+            tokio::spawn(async move { client(rules).exchange(Method::POST, &url, HeaderMap::new(), body).await });
+        let (mut connection, request) = server.await.unwrap();
+
+        // Then its memory is free before the response
+        let is_dropped = async {
+            while Arc::strong_count(&counter) > 1 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(5), is_dropped).await.expect("the body is dropped");
+        assert!(!call.is_finished());
+
+        // And it was sent whole, not in chunks
+        let head = String::from_utf8_lossy(&request[..200]).to_lowercase();
+        assert!(head.contains(&format!("content-length: {BODY_BYTES}\r\n")), "{head}");
+        connection.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+        assert_eq!(call.await.unwrap().expect("a response").0.status, 204);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use indexmap::IndexMap;
@@ -103,8 +104,18 @@ struct PreparedSubmission<'v> {
     /// Family of the job.
     family: String,
     key: VendorKey,
-    /// Memory of the encoded pictures.
-    _upload_permit: OwnedSemaphorePermit,
+}
+
+/// Body of a submission with the permit for its memory, which is released when the body is sent.
+struct PermittedBody {
+    bytes: Bytes,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for PermittedBody {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl ProfileVendor {
@@ -148,12 +159,13 @@ impl ProfileVendor {
         let uploads = self.upload_pictures(&job, definition).await?;
         let family = Profile::family(name, definition).to_owned();
         let key = job.key.clone();
-        let (request, scope) = self.encode_submission(job, uploads, self.result_bytes(flow)).await?;
-        Ok(PreparedSubmission { request, scope, flow, family, key, _upload_permit: upload_permit })
+        let (mut request, scope) = self.encode_submission(job, uploads, self.result_bytes(flow)).await?;
+        request.body = Bytes::from_owner(PermittedBody { bytes: request.body, _permit: upload_permit });
+        Ok(PreparedSubmission { request, scope, flow, family, key })
     }
 
     async fn send(&self, submission: PreparedSubmission<'_>) -> Result<Submitted, VendorError> {
-        let PreparedSubmission { request, scope, flow, family, key, _upload_permit } = submission;
+        let PreparedSubmission { request, scope, flow, family, key } = submission;
         let response = self.connection.submit(request).await?;
         let answer = self.connection.to_answer(&response);
 
