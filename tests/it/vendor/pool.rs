@@ -595,6 +595,35 @@ async fn submit_video(app: &TestApp, user: &TestUser, path: &str, body: Value) -
 }
 
 #[actix_web::test]
+async fn a_cancelled_video_is_passed_on_to_the_vendor_that_has_it() {
+    // Given a video at the second vendor, because the first one was busy
+    let first = sim_that(|_| SimBehavior::Reject("429 Too Many Requests\r\nretry-after: 1", "{}".to_owned())).await;
+    let second = VendorSim::start(sim(SimMode::Neither, Duration::from_hours(1))).await;
+    let change = |settings: &mut Settings| {
+        video_pool(settings, &[("first", &first.base()), ("second", &second.base())]);
+    };
+    let app = TestApp::start_with(change, Environment::system()).await;
+    let user = app.user("u").await;
+    let task = submit_video(&app, &user, START_END, of_prompt("unwanted")).await;
+    let is_accepted = async || task_view(&app, &user, &task).await["vendor"]["reference"].is_string();
+    eventually("the second vendor has accepted the job", is_accepted).await;
+
+    // When its task is cancelled
+    let path = format!("/proxy/videovendor/tasks/{task}/cancel");
+    app.post_as(&user.token, &path, json!({})).await.expect(200);
+
+    // Then only this vendor is told, once
+    let told = |vendor: &VendorSim| vendor.request_count(SimRequestKind::Cancellation);
+    eventually("the vendor is told", async || told(&second) == 1).await;
+    // It is told a little before its response is counted.
+    let passed_on = r#"mediary_vendor_calls_total{vendor="second",call="cancel",outcome="ok"} 1"#;
+    let is_counted = async || app.get("/metrics").await.expect(200).text().contains(passed_on);
+    eventually("the vendor has agreed", is_counted).await;
+    assert_eq!((told(&first), told(&second)), (0, 1));
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn a_video_is_extended_by_the_vendor_that_made_it() {
     // Given a video that the second vendor made, because the first one was busy
     let first = sim_that(|request| match request.prompt.as_str() {
