@@ -284,7 +284,7 @@ impl OutboundClient {
         let url = self.check_url(url)?;
         // The HTTP client keeps a plain body until the response, in case it has to send it again. This one it drops as
         // soon as it is sent.
-        let body = Body::wrap(Body::from(body));
+        let body = Body::wrap::<Body>(body.into());
         let request = self.http.request(method, url.clone()).headers(headers).body(body).timeout(total);
         let response = request.send().await.map_err(|error| self.classify_error(&error))?;
         self.check_peer(&url, response.remote_addr())?;
