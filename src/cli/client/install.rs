@@ -1,7 +1,7 @@
 //! `mediary install`: downloads the archive of a version, checks it, and unpacks it into a directory.
 
-use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Seek, Write};
+use std::fs;
+use std::io::{self, BufReader, Seek as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
@@ -9,17 +9,14 @@ use clap::{Args, ValueHint};
 use clap_complete::ArgValueCompleter;
 use serde::Deserialize;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use super::complete;
 use super::node_ref::{NodeReference, url_version};
 use super::service::{ServiceArguments, ServiceConnection};
 use crate::app;
 use crate::cli::audit::text::{indented_lines, printable};
-use crate::cli::progress::{ProgressLine, ProgressUnit, format_bytes};
+use crate::cli::progress::format_bytes;
 use crate::cli::{CliError, print_text};
-use crate::domain::value;
-use crate::environment::Environment;
 use crate::media::archive::check::ArchiveError;
 use crate::media::archive::unpack::unpack;
 use crate::pluralize::pluralize;
@@ -63,27 +60,6 @@ struct InstallableVersion {
     download_url: Option<String>,
 }
 
-/// A file beside its target that is removed when it is dropped.
-struct ScratchFile {
-    path: PathBuf,
-    file: File,
-}
-
-impl Drop for ScratchFile {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-/// A directory beside its target that is removed when it is dropped, with what is left in it.
-struct DraftDirectory(PathBuf);
-
-impl Drop for DraftDirectory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 pub(super) fn install(arguments: &InstallArguments) -> Result<(), CliError> {
     let InstallArguments { node: reference, output, force, service } = arguments;
     let service = ServiceConnection::open(service)?;
@@ -102,21 +78,16 @@ pub(super) fn install(arguments: &InstallArguments) -> Result<(), CliError> {
         );
     };
 
-    let id = Environment::system().random_uuid();
-    let draft_path = |suffix: &str| scratch_path(&target, &format!(".{id}.{suffix}"));
-    let archive_path = draft_path("zip");
-    if let Some(parent) = archive_path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        create_directory(parent)?;
-    }
-    let file = File::options().read(true).write(true).create_new(true).open(&archive_path);
-    let file = file.with_context(|| format!("cannot write {}", archive_path.display())).map_err(CliError::CannotRun)?;
-    let mut archive = ScratchFile { path: archive_path, file };
-    let bytes = app::block_on(download(&service, url, &mut archive.file))?;
-
-    let draft = DraftDirectory(draft_path("draft"));
-    create_directory(&draft.0)?;
-    archive.file.rewind().context("cannot read the archive").map_err(CliError::CannotRun)?;
-    let count = unpack(BufReader::new(&archive.file), &draft.0).map_err(|error| match error {
+    // Files can be moved to the target only within its file system.
+    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    create_directory(parent)?;
+    let beside = if target.is_dir() { &target } else { parent };
+    let draft = tempfile::tempdir_in(beside).and_then(|draft| Ok((tempfile::tempfile_in(beside)?, draft)));
+    let draft = draft.with_context(|| format!("cannot write to {}", beside.display()));
+    let (mut archive, draft) = draft.map_err(CliError::CannotRun)?;
+    let bytes = app::block_on(service.download(url, ARCHIVE_BYTES_MAX, &mut archive))?;
+    archive.rewind().context("cannot read the archive").map_err(CliError::CannotRun)?;
+    let count = unpack(BufReader::new(&archive), draft.path()).map_err(|error| match error {
         ArchiveError::Rejected(flaws) => {
             let flaws = indented_lines(flaws.reported());
             CliError::Runtime(anyhow!("the archive is not safe, nothing was installed:{flaws}"))
@@ -124,7 +95,7 @@ pub(super) fn install(arguments: &InstallArguments) -> Result<(), CliError> {
         ArchiveError::Io(error) => CliError::CannotRun(anyhow!("cannot unpack the archive: {error}")),
     })?;
     create_directory(&target)?;
-    merge(&draft.0, &target).map_err(CliError::CannotRun)?;
+    merge(draft.path(), &target).map_err(CliError::CannotRun)?;
 
     if service.json {
         return ServiceConnection::print_json(&json!({
@@ -155,48 +126,6 @@ fn check_target(target: &Path, force: bool) -> anyhow::Result<()> {
 fn create_directory(directory: &Path) -> Result<(), CliError> {
     let created = fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()));
     created.map_err(CliError::CannotRun)
-}
-
-/// Returns a path for a draft from which files can be moved to `target`: in it if it exists, otherwise beside it.
-fn scratch_path(target: &Path, suffix: &str) -> PathBuf {
-    if target.is_dir() {
-        return target.join(suffix);
-    }
-    let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(suffix);
-    target.with_file_name(name)
-}
-
-/// Downloads an archive and returns its size.
-async fn download(service: &ServiceConnection, url: &str, file: &mut File) -> Result<u64, CliError> {
-    let opened = service.api.download(url).await.map_err(|failure| service.unreachable(&failure))?;
-    let mut download = opened.map_err(|reply| service.refusal(&reply))?;
-    let length = download.length();
-    let progress = ProgressLine::new("downloading", ProgressUnit::Bytes);
-    let mut out = BufWriter::new(file);
-    let mut hash = Sha256::new();
-    let mut bytes = 0;
-
-    while let Some(chunk) = download.body.next().await.map_err(|failure| service.unreachable(&failure))? {
-        bytes += chunk.len() as u64;
-        if bytes > ARCHIVE_BYTES_MAX {
-            return Err(anyhow!("the archive is larger than {}", format_bytes(ARCHIVE_BYTES_MAX)).into());
-        }
-        hash.update(&chunk);
-        out.write_all(&chunk).context("cannot write the archive").map_err(CliError::CannotRun)?;
-        progress.update(bytes, length);
-    }
-
-    out.flush().context("cannot write the archive").map_err(CliError::CannotRun)?;
-    progress.finish();
-    let digest = value::Digest(hash.finalize().into()).to_string();
-    match download.sha256() {
-        Some(expected) if !expected.eq_ignore_ascii_case(&digest) => {
-            Err(anyhow!("the download is damaged, nothing was installed: its SHA-256 is {digest}, not {expected}")
-                .into())
-        }
-        _ => Ok(bytes),
-    }
 }
 
 /// Moves everything in `from` to `to`, which exists. Files and links are replaced, not followed.

@@ -1,6 +1,6 @@
 //! `mediary init`, `pack` and `publish`: from a directory to a published version.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,7 @@ use super::package::{IGNORE_FILE, PackageFiles};
 use super::service::{ServiceArguments, ServiceConnection};
 use super::terminal;
 use crate::app;
+use crate::cli::atomic_file::AtomicFile;
 use crate::cli::audit::text::printable;
 use crate::cli::progress::{ProgressLine, ProgressUnit, format_bytes};
 use crate::cli::{CliError, print_text};
@@ -195,7 +196,10 @@ pub(super) fn pack(arguments: &PackArguments) -> Result<(), CliError> {
 
     let target = output.clone().unwrap_or_else(|| PathBuf::from(manifest.archive_name()));
     let PackedArchive { mut file, bytes, sha256 } = pack_files(&package)?;
-    let written = File::create(&target).and_then(|mut out| std::io::copy(&mut file, &mut out));
+    let written = AtomicFile::create(&target, Environment::system().random_uuid()).and_then(|mut out| {
+        std::io::copy(&mut file, &mut out)?;
+        out.commit()
+    });
     written.with_context(|| format!("cannot write {}", target.display())).map_err(CliError::CannotRun)?;
     if *is_json {
         let count = package.files.len();
@@ -271,7 +275,7 @@ fn upload_url(response: &Value) -> Result<String, CliError> {
 
 /// Packs the files into a file that is removed with the process.
 fn pack_files(package: &PackageFiles) -> Result<PackedArchive, CliError> {
-    let mut file = anonymous_file().context("cannot create a temporary file").map_err(CliError::CannotRun)?;
+    let mut file = tempfile::tempfile().context("cannot create a temporary file").map_err(CliError::CannotRun)?;
     let progress = ProgressLine::new("packing", ProgressUnit::Files);
     let total = package.files.len() as u64;
     let mut done = 0;
@@ -289,15 +293,6 @@ fn pack_files(package: &PackageFiles) -> Result<PackedArchive, CliError> {
     };
     let (bytes, sha256) = hash().context("cannot read the archive").map_err(CliError::CannotRun)?;
     Ok(PackedArchive { file, bytes, sha256 })
-}
-
-/// Creates a temporary file without a name.
-fn anonymous_file() -> std::io::Result<File> {
-    let name = format!("mediary-{}.zip", Environment::system().random_uuid());
-    let path = std::env::temp_dir().join(name);
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-    fs::remove_file(path)?;
-    Ok(file)
 }
 
 /// Names the files that look like secrets, on stderr: their author may wonder where they are.

@@ -1,18 +1,22 @@
 //! Service that a command calls: its URL, the token, and the words for its errors.
 
 use std::env;
+use std::io::Write;
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use clap::Args;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::login_file::StoredLogin;
 use crate::cli::audit::text::{indented_lines, printable, printable_json};
+use crate::cli::progress::{ProgressLine, ProgressUnit, format_bytes};
 use crate::cli::{CliError, print_text};
 use crate::config::{TOKEN_VARIABLE, URL_VARIABLE};
+use crate::domain::value::Digest;
 use crate::outbound::api_client::{ApiClient, ServiceResponse};
 use crate::outbound::client::CallFailure;
 
@@ -126,6 +130,40 @@ impl ServiceConnection {
     pub(super) fn json_of(&self, result: Result<ServiceResponse, CallFailure>) -> Result<Value, CliError> {
         let reply = result.map_err(|failure| self.unreachable(&failure))?;
         if (200..300).contains(&reply.status) { Ok(reply.json()) } else { Err(self.refusal(&reply)) }
+    }
+
+    /// Downloads a file to `out`, shows the progress, and compares the SHA-256 with the one that the service names.
+    /// Returns the number of bytes.
+    ///
+    /// # Errors
+    /// If the file cannot be downloaded or written, has more than `bytes_max` bytes, or is damaged.
+    pub(super) async fn download(&self, url: &str, bytes_max: u64, out: &mut impl Write) -> Result<u64, CliError> {
+        let opened = self.api.download(url).await.map_err(|failure| self.unreachable(&failure))?;
+        let mut download = opened.map_err(|reply| self.refusal(&reply))?;
+        let length = download.length();
+        let progress = ProgressLine::new("downloading", ProgressUnit::Bytes);
+        let mut hash = Sha256::new();
+        let mut bytes = 0;
+
+        while let Some(chunk) = download.body.next().await.map_err(|failure| self.unreachable(&failure))? {
+            bytes += chunk.len() as u64;
+            if bytes > bytes_max {
+                return Err(anyhow!("the file is larger than {}", format_bytes(bytes_max)).into());
+            }
+            hash.update(&chunk);
+            out.write_all(&chunk).context("cannot write the file").map_err(CliError::CannotRun)?;
+            progress.update(bytes, length);
+        }
+
+        out.flush().context("cannot write the file").map_err(CliError::CannotRun)?;
+        progress.finish();
+        let digest = Digest(hash.finalize().into()).to_string();
+        match download.sha256() {
+            Some(expected) if !expected.eq_ignore_ascii_case(&digest) => {
+                Err(anyhow!("the download is damaged: its SHA-256 is {digest}, not {expected}").into())
+            }
+            _ => Ok(bytes),
+        }
     }
 
     /// Returns the error for a missing response.

@@ -315,26 +315,10 @@ pub(super) async fn save_and_report(
         let name = task.file_name(url);
         let name = if index == 0 { name } else { format!("{}-{name}", index + 1) };
         let mut target = output.take().map_or_else(|| ResultOutput::create(Path::new(&name)), Ok)?;
-        let bytes = download(service, url, &mut target).await?;
+        let bytes = service.download(url, u64::MAX, &mut target).await?;
         files.extend(target.commit()?.map(|path| (path, bytes)));
     }
     report(service, &ended, &files, is_stdout)
-}
-
-async fn download(service: &ServiceConnection, url: &str, out: &mut ResultOutput) -> Result<u64, CliError> {
-    let opened = service.api.download(url).await.map_err(|failure| service.unreachable(&failure))?;
-    let mut download = opened.map_err(|reply| service.refusal(&reply))?;
-    let length = download.length();
-    let progress = ProgressLine::new("downloading", ProgressUnit::Bytes);
-    let mut bytes = 0;
-    while let Some(chunk) = download.body.next().await.map_err(|failure| service.unreachable(&failure))? {
-        bytes += chunk.len() as u64;
-        out.write_all(&chunk).context("cannot write the result").map_err(CliError::CannotRun)?;
-        progress.update(bytes, length);
-    }
-    out.flush().context("cannot write the result").map_err(CliError::CannotRun)?;
-    progress.finish();
-    Ok(bytes)
 }
 
 /// Prints a task that succeeded, with its files or the URLs of its results; on stderr if stdout has the result.

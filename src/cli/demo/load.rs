@@ -132,7 +132,9 @@ impl SampleLoader<'_> {
         signed_url: Option<String>,
     ) -> Result<(), SampleLoadError> {
         let label = || format!("the archive of version {} of node {}", version.version, node.id);
-        let archive = Bytes::from(archive(node, version));
+        let archive = archive(node, version)
+            .map_err(|error| SampleLoadError::Rejected { label: label(), reason: error.to_string() })?;
+        let archive = Bytes::from(archive);
         if let Some(url) = signed_url
             && self.api.upload(&url, archive.clone()).await.is_ok_and(|reply| reply.status == 200)
         {
