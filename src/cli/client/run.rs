@@ -35,7 +35,7 @@ takes the key frames in order. A FILE can be an http(s) URL.
 Examples:
   mediary run --list
   mediary run image-upscaler --list
-  mediary run image-upscaler photo.jpg -s scale_factor=4x -o large.png
+  mediary run image-upscaler photo.jpg -s scale_factor=4x -o large.jpg
   mediary run start-end2video first.jpg last.jpg -p waves -s duration=4
   mediary run music -p 'calm solo piano' -s duration=30 -o piano.opus
   mediary run music -p piano -o - | mpv -
