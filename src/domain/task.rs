@@ -347,7 +347,7 @@ fn submission_events(submission: Submission) -> Vec<TaskEvent> {
 
 /// Returns the events of a call without a response that ends the task.
 fn unknown_outcome_events(reason: Text<1000>) -> Vec<TaskEvent> {
-    let failure = TaskFailure::new("outcome_unknown", reason.as_str());
+    let failure = TaskFailure::unknown_outcome(&reason);
     vec![TaskEvent::OutcomeUnknown { reason }, TaskEvent::TaskFailed { failure }]
 }
 
@@ -407,7 +407,7 @@ impl TaskRecord {
             }
             TaskCommand::StartSubmission { repeatable: false, .. } if self.is_in_doubt() => self.reject_stage(),
             TaskCommand::RecordUnknownOutcome { reason, repeatable: false } if self.is_in_doubt() => {
-                Ok(unknown_outcome_events(reason))
+                Ok(vec![TaskEvent::TaskFailed { failure: TaskFailure::unknown_outcome(&reason) }])
             }
             TaskCommand::StartSubmission { key, vendor, .. } if !work.has_missing_inputs() => {
                 Ok(vec![TaskEvent::SubmissionStarted { attempt: attempts.saturating_add(1), key, vendor }])

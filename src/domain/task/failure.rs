@@ -62,6 +62,12 @@ impl TaskFailure {
         Self::new("cancelled", "cancelled on request")
     }
 
+    /// Returns the failure of a vendor call without a response that must not be repeated.
+    #[must_use]
+    pub fn unknown_outcome(reason: &Text<1000>) -> Self {
+        Self::new("outcome_unknown", reason.as_str())
+    }
+
     /// Returns `true` for the failure of a cancelled task.
     #[must_use]
     pub fn is_cancellation(&self) -> bool {
