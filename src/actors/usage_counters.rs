@@ -196,7 +196,7 @@ impl Reactor for UsageRecorder {
 mod tests {
     use super::*;
     use crate::domain::ids::{NodeId, PublisherId, UserId};
-    use crate::domain::token::{TokenGrant, TokenSubject};
+    use crate::domain::token::{TokenGrant, TokenLimits, TokenSubject};
     use crate::domain::value::{Digest, Name};
     use uuid::Uuid;
 
@@ -213,7 +213,7 @@ mod tests {
         let name = Name::parse("ci").unwrap();
         let secret_hash = Digest([0; 32]);
         let grant = TokenGrant { id, subject, name, description: None, secret_hash };
-        TokenRecord { grant, issued_at: AT, last_used_at, revoked_at: None }
+        TokenRecord { last_used_at, ..TokenRecord::new(grant, TokenLimits::NONE, AT) }
     }
 
     #[test]

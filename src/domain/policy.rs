@@ -39,8 +39,30 @@ named_values! {
         CancelTask = "cancel tasks",
         RedeliverCallback = "redeliver webhooks",
         ManageWebhookSecret = "manage the webhook secret",
+        ManageOwnTokens = "manage the tokens of an account",
         ReceiveVendorWebhook = "report a vendor update of a task",
         Administer = "administer the service",
+    }
+}
+
+named_values! {
+    /// Scope of a token: the part of its holder's permissions that it has.
+    TokenScope {
+        /// All permissions.
+        All = "all",
+        /// Permissions to read.
+        ReadOnly = "read_only",
+    }
+}
+
+impl TokenScope {
+    /// Returns `true` if a token with this scope may perform the action. Requests that only read ignore the scope.
+    #[must_use]
+    pub fn allows(self, action: Action) -> bool {
+        match self {
+            Self::All => true,
+            Self::ReadOnly => !action.is_write(),
+        }
     }
 }
 
@@ -147,6 +169,7 @@ impl Action {
             Self::CancelTask            => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::RedeliverCallback     => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::ManageWebhookSecret   => [N,         Y,    Y,      Y,     N,        N,          Y],
+            Self::ManageOwnTokens       => [N,         Y,    Y,      Y,     N,        N,          Y],
             Self::ReceiveVendorWebhook  => [Y,         Y,    Y,      Y,     Y,        Y,          Y],
             Self::Administer            => [N,         N,    N,      N,     N,        N,          Y],
         }
@@ -175,6 +198,14 @@ mod tests {
         let mut expected: Vec<_> = Action::ALL.iter().map(row).collect();
         expected.sort_unstable();
         assert_eq!(documented, expected, "docs/rights.md");
+    }
+
+    #[test]
+    fn a_read_only_token_may_change_nothing() {
+        for action in Action::ALL {
+            assert!(TokenScope::All.allows(*action), "{action:?}");
+            assert_eq!(TokenScope::ReadOnly.allows(*action), !action.is_write(), "{action:?}");
+        }
     }
 
     #[test]

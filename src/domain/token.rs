@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::decider::Decider;
 use super::event_enum::event_enum;
 use super::ids::{PublisherId, StreamKind, TokenId, UserId};
+use super::policy::TokenScope;
 use super::value::{Digest, Label, Name, Timestamp};
 
 /// Minimum interval between recorded uses of a token.
@@ -32,10 +33,40 @@ pub struct TokenGrant {
     pub secret_hash: Digest,
 }
 
+/// Limits of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenLimits {
+    pub scope: TokenScope,
+    /// Time from which the token is rejected; `None` if it does not expire.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl TokenLimits {
+    /// Limits of a token with all permissions of its holder, until it is revoked.
+    pub const NONE: Self = Self { scope: TokenScope::All, expires_at: None };
+
+    /// Returns `true` if the token has expired at `at`.
+    #[must_use]
+    pub fn is_expired(&self, at: Timestamp) -> bool {
+        self.expires_at.is_some_and(|end| end <= at)
+    }
+
+    /// Returns `true` if a token with these limits is valid at least as long as one with the `other` limits.
+    #[must_use]
+    pub fn outlasts(&self, other: &Self) -> bool {
+        match (self.expires_at, other.expires_at) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(end), Some(other_end)) => end >= other_end,
+        }
+    }
+}
+
 /// The current record of a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenRecord {
     pub grant: TokenGrant,
+    pub limits: TokenLimits,
     pub issued_at: Timestamp,
     /// Precise to about a minute; see [`USE_RECORD_INTERVAL`].
     pub last_used_at: Option<Timestamp>,
@@ -68,7 +99,7 @@ impl Token {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenCommand {
     /// Issues a token.
-    Issue(TokenGrant),
+    Issue { grant: TokenGrant, limits: TokenLimits },
     /// Revokes the token permanently.
     Revoke,
     /// Records a use at `at`. Never refused, because the caller could not react to a rejection.
@@ -78,12 +109,14 @@ pub enum TokenCommand {
 event_enum! {
     /// Events of a token.
     TokenEvent {
-        /// The token was issued.
+        /// A token without limits was issued.
         TokenIssued(TokenGrant),
         /// The token was revoked.
         TokenRevoked,
         /// A request used the token at `at`.
         TokenUsed { at: Timestamp },
+        /// A token with a scope or an expiry was issued.
+        LimitedTokenIssued { grant: TokenGrant, limits: TokenLimits },
     }
 }
 
@@ -105,8 +138,13 @@ impl Decider for Token {
 
     fn decide(state: &Self, command: TokenCommand, _now: Timestamp) -> Result<Vec<TokenEvent>, TokenRejection> {
         match (state, command) {
-            (Self::Absent, TokenCommand::Issue(grant)) => Ok(vec![TokenEvent::TokenIssued(grant)]),
-            (Self::Valid(_) | Self::Revoked(_), TokenCommand::Issue(_)) => Err(TokenRejection::AlreadyExists),
+            (Self::Absent, TokenCommand::Issue { grant, limits: TokenLimits::NONE }) => {
+                Ok(vec![TokenEvent::TokenIssued(grant)])
+            }
+            (Self::Absent, TokenCommand::Issue { grant, limits }) => {
+                Ok(vec![TokenEvent::LimitedTokenIssued { grant, limits }])
+            }
+            (Self::Valid(_) | Self::Revoked(_), TokenCommand::Issue { .. }) => Err(TokenRejection::AlreadyExists),
             (Self::Valid(_), TokenCommand::Revoke) => Ok(vec![TokenEvent::TokenRevoked]),
             (Self::Absent | Self::Revoked(_), TokenCommand::Revoke) => Err(TokenRejection::NotFound),
             (Self::Valid(token), TokenCommand::RecordUse { at }) if token.is_use_due(at) => {
@@ -119,8 +157,10 @@ impl Decider for Token {
     fn evolve(state: &mut Self, event: &TokenEvent, at: Timestamp) {
         match (&mut *state, event) {
             (Self::Absent, TokenEvent::TokenIssued(grant)) => {
-                let record = TokenRecord { grant: grant.clone(), issued_at: at, last_used_at: None, revoked_at: None };
-                *state = Self::Valid(record);
+                *state = Self::Valid(TokenRecord::new(grant.clone(), TokenLimits::NONE, at));
+            }
+            (Self::Absent, TokenEvent::LimitedTokenIssued { grant, limits }) => {
+                *state = Self::Valid(TokenRecord::new(grant.clone(), *limits, at));
             }
             (Self::Valid(token), TokenEvent::TokenRevoked) => {
                 *state = Self::Revoked(TokenRecord { revoked_at: Some(at), ..token.clone() });
@@ -132,6 +172,12 @@ impl Decider for Token {
 }
 
 impl TokenRecord {
+    /// Creates the record of a token that was never used.
+    #[must_use]
+    pub const fn new(grant: TokenGrant, limits: TokenLimits, issued_at: Timestamp) -> Self {
+        Self { grant, limits, issued_at, last_used_at: None, revoked_at: None }
+    }
+
     fn is_use_due(&self, at: Timestamp) -> bool {
         self.last_used_at.is_none_or(|last| at.since(last) >= USE_RECORD_INTERVAL)
     }
@@ -171,7 +217,11 @@ mod tests {
     }
 
     fn record(grant: TokenGrant) -> TokenRecord {
-        TokenRecord { grant, issued_at: RECORDED_AT, last_used_at: None, revoked_at: None }
+        TokenRecord::new(grant, TokenLimits::NONE, RECORDED_AT)
+    }
+
+    fn issue(grant: TokenGrant) -> TokenCommand {
+        TokenCommand::Issue { grant, limits: TokenLimits::NONE }
     }
 
     #[test]
@@ -179,14 +229,49 @@ mod tests {
         for grant in [for_user(1), for_publisher()] {
             let issued = vec![TokenEvent::TokenIssued(grant.clone())];
             assert_eq!(given::<Token>(&issued).state, Token::Valid(record(grant.clone())));
-            given::<Token>([]).when(TokenCommand::Issue(grant)).then(issued);
+            given::<Token>([]).when(issue(grant)).then(issued);
         }
+    }
+
+    #[test]
+    fn tokens_are_issued_with_limits() {
+        let expires_at = Some(RECORDED_AT.saturating_add(Duration::from_secs(60)));
+        let all = [
+            TokenLimits { scope: TokenScope::ReadOnly, expires_at: None },
+            TokenLimits { scope: TokenScope::All, expires_at },
+            TokenLimits { scope: TokenScope::ReadOnly, expires_at },
+        ];
+        for limits in all {
+            let issued = vec![TokenEvent::LimitedTokenIssued { grant: for_user(1), limits }];
+            let expected = TokenRecord { limits, ..record(for_user(1)) };
+            assert_eq!(given::<Token>(&issued).state, Token::Valid(expected));
+            given::<Token>([]).when(TokenCommand::Issue { grant: for_user(1), limits }).then(issued);
+        }
+    }
+
+    #[test]
+    fn a_token_is_expired_from_its_expiry_on() {
+        let at = |second| RECORDED_AT.saturating_add(Duration::from_secs(second));
+        let limits = TokenLimits { expires_at: Some(at(60)), ..TokenLimits::NONE };
+        assert_eq!([59, 60, 61].map(|second| limits.is_expired(at(second))), [false, true, true]);
+        assert!(!TokenLimits::NONE.is_expired(at(u64::MAX)));
+    }
+
+    #[test]
+    fn only_a_token_without_expiry_outlasts_one_without() {
+        let until = |second| TokenLimits {
+            expires_at: Some(RECORDED_AT.saturating_add(Duration::from_secs(second))),
+            ..TokenLimits::NONE
+        };
+        assert!(TokenLimits::NONE.outlasts(&TokenLimits::NONE) && TokenLimits::NONE.outlasts(&until(5)));
+        assert!(until(5).outlasts(&until(5)) && until(5).outlasts(&until(4)));
+        assert!(!until(5).outlasts(&until(6)) && !until(5).outlasts(&TokenLimits::NONE));
     }
 
     #[test]
     fn an_id_is_used_only_once() {
         for history in [&[issued()][..], &[issued(), TokenEvent::TokenRevoked]] {
-            given::<Token>(history).when(TokenCommand::Issue(for_user(2))).then_rejected(TokenRejection::AlreadyExists);
+            given::<Token>(history).when(issue(for_user(2))).then_rejected(TokenRejection::AlreadyExists);
         }
     }
 

@@ -15,9 +15,9 @@ use futures_util::future::LocalBoxFuture;
 
 use crate::domain::policy::Action;
 use crate::http::api::{
-    admin, audit, audit_stream, budget, bulk, checkpoint, credits, delivery, erase, health, image, input_file, install,
-    media, member, metrics, models, moderation, music, node, node_change, publisher, review, state, task, token,
-    translation, upload, usage, user, vendor_webhook, version, version_list, video, webhook_secret,
+    account_export, admin, audit, audit_stream, budget, bulk, checkpoint, credits, delivery, erase, health, image,
+    input_file, install, media, member, metrics, models, moderation, music, node, node_change, publisher, review,
+    state, task, token, translation, upload, usage, user, vendor_webhook, version, version_list, video, webhook_secret,
 };
 use crate::http::auth::authorize::Identity;
 use crate::http::console;
@@ -89,6 +89,10 @@ fn account_routes() -> Vec<ApiEndpoint> {
     vec![
         ApiEndpoint::new(get(), "/users", "getOwnUser", NoBody, user::show_own),
         ApiEndpoint::new(delete(), "/users", "eraseOwnUser", NoBody, erase::erase_own),
+        ApiEndpoint::new(get(), "/users/tokens", "listOwnTokens", NoBody, token::list_own),
+        ApiEndpoint::new(post(), "/users/tokens", "createOwnToken", Json, token::issue_own),
+        ApiEndpoint::new(delete(), "/users/tokens/{tokenId}", "revokeOwnToken", NoBody, token::revoke_own),
+        ApiEndpoint::new(get(), "/users/export", "exportOwnUser", NoBody, account_export::export),
         ApiEndpoint::new(get(), "/users/credits", "getCredits", NoBody, credits::show),
         ApiEndpoint::new(get(), "/usage", "getUsage", NoBody, usage::show),
         ApiEndpoint::new(get(), "/admin/budgets", "listBudgets", NoBody, budget::list),

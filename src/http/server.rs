@@ -24,6 +24,7 @@ use crate::domain::value::{Digest, Timestamp};
 use crate::domain::video::Tariff;
 use crate::environment::Environment;
 use crate::fairness::FairSemaphore;
+use crate::http::api::account_export::{ACCOUNT_EXPORTS_MAX, ACCOUNT_EXPORTS_PER_ACCOUNT};
 use crate::http::api::audit_stream::AUDIT_STREAMS_MAX;
 use crate::http::api::file::DOWNLOADS_MAX;
 use crate::http::api::metrics;
@@ -278,6 +279,8 @@ pub struct AppState {
     pub upload_limiter: Arc<UploadLimiter>,
     /// Limits concurrent file downloads.
     pub downloads: AccountPool,
+    /// Limits exports of accounts in progress.
+    pub account_exports: AccountPool,
     /// Limits open audit log streams.
     pub audit_streams: AccountPool,
     /// Limits open task event streams.
@@ -307,6 +310,12 @@ impl AppState {
         let daily_quotas = DailyQuotas::new(bytes, services.options.daily_limits, &services.models, clock);
 
         let downloads = AccountPool::new(DOWNLOADS_MAX, Code::TooManyTransfers, "downloads");
+        let account_exports = AccountPool::with_share(
+            ACCOUNT_EXPORTS_MAX,
+            ACCOUNT_EXPORTS_PER_ACCOUNT,
+            Code::TooManyTransfers,
+            "exports of the account",
+        );
         let audit_streams = AccountPool::new(AUDIT_STREAMS_MAX, Code::TooManyStreams, "event streams");
         let task_streams =
             AccountPool::with_share(TASK_STREAMS_MAX, TASK_STREAMS_PER_ACCOUNT, Code::TooManyStreams, "event streams");
@@ -324,6 +333,7 @@ impl AppState {
             page_caches: PageCaches::default(),
             upload_limiter,
             downloads,
+            account_exports,
             audit_streams,
             task_streams,
             music_streams,

@@ -279,6 +279,15 @@ impl UploadedFiles {
         self.files.lock().get(&id).copied().filter(|file| now < file.expires_at)
     }
 
+    /// Returns the files of an owner that have not expired, in the order of their ids.
+    #[must_use]
+    pub fn all_of(&self, owner: UserId, now: Timestamp) -> Vec<UploadedFile> {
+        let mut files: Vec<_> = self.files.lock().values().copied().filter(|file| file.owner == owner).collect();
+        files.retain(|file| now < file.expires_at);
+        files.sort_unstable_by_key(|file| file.id);
+        files
+    }
+
     /// Returns the path of a file.
     #[must_use]
     pub fn path_of(&self, file: &UploadedFile) -> PathBuf {

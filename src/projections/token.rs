@@ -17,7 +17,7 @@ type UserTokenList<'t> = (&'t UserId, &'t Vec<TokenId>);
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tokens {
     by_id: HashMap<TokenId, Token>,
-    /// Valid tokens only, like the two lists below.
+    /// Tokens that were not revoked, like the two lists below.
     by_secret: HashMap<Digest, TokenId>,
     /// In the order of issue.
     by_publisher: HashMap<PublisherId, Vec<TokenId>>,
@@ -78,7 +78,7 @@ impl Tokens {
         self.by_user.extend(by_user);
     }
 
-    /// Returns the valid token with this secret hash. The lookup need not take constant time: it compares hashes, and a
+    /// Returns the token with this secret hash, unless it was revoked. The lookup need not take constant time: it compares hashes, and a
     /// partial match of a hash does not help to find a secret of 256 random bits.
     #[must_use]
     pub fn by_secret(&self, secret_hash: &Digest) -> Option<&TokenRecord> {
@@ -91,12 +91,26 @@ impl Tokens {
         self.by_id.get(&id)?.record()
     }
 
-    /// Returns the valid tokens of a publisher, in the order of issue.
+    /// Returns the tokens of a publisher that were not revoked, in the order of issue.
     pub fn for_publisher(&self, publisher: &PublisherId) -> impl Iterator<Item = &TokenRecord> {
         self.by_publisher.get(publisher).into_iter().flatten().filter_map(|id| self.get(*id))
     }
 
-    /// Returns the valid tokens of a user, in the order of issue.
+    /// Returns all tokens that a user has or had, for themselves or for a publisher, oldest first.
+    #[must_use]
+    pub fn issued_to_or_by(&self, user: UserId) -> Vec<&TokenRecord> {
+        let records = self.by_id.values().filter_map(Token::record);
+        let mut tokens: Vec<_> = records
+            .filter(|record| match &record.grant.subject {
+                TokenSubject::User(owner) => *owner == user,
+                TokenSubject::Publisher { issued_by, .. } => *issued_by == user,
+            })
+            .collect();
+        tokens.sort_unstable_by_key(|record| (record.issued_at, record.grant.id));
+        tokens
+    }
+
+    /// Returns the tokens of a user that were not revoked, in the order of issue.
     pub fn for_user(&self, user: UserId) -> impl Iterator<Item = &TokenRecord> {
         self.by_user.get(&user).into_iter().flatten().filter_map(|id| self.get(*id))
     }

@@ -32,6 +32,7 @@ fn samples() -> Vec<GoldenSample> {
     let mut kinds: Vec<_> = samples::every_kind().into_iter().map(|event| (event.name().to_owned(), event)).collect();
     // The bytes contain the number of each sample: jobs got theirs before later kinds existed.
     let end_of = |kinds: &[(String, Event)], last: &str| kinds.iter().position(|(name, _)| name == last).unwrap() + 1;
+    let token_samples = kinds.split_off(end_of(&kinds, "BudgetRemoved"));
     let budget_samples = kinds.split_off(end_of(&kinds, "DependenciesContinued"));
     let newest_samples = kinds.split_off(end_of(&kinds, "StreamCompleted"));
     let later_samples = kinds.split_off(end_of(&kinds, "TaskCancelled"));
@@ -50,7 +51,8 @@ fn samples() -> Vec<GoldenSample> {
             .chain(newest_samples)
             .chain(priced)
             .chain(budget_samples)
-            .chain([paid]),
+            .chain([paid])
+            .chain(token_samples),
     );
     numbered.map(|(index, (name, event))| GoldenSample { name, commit: commit_of(index, event) }).collect()
 }

@@ -24,6 +24,8 @@ pub enum RightsCaller {
     Stranger,
     Member,
     Owner,
+    /// Read-only token of the owner.
+    ReadOnlyOwner,
     ForeignOwner,
     OwnToken,
     OtherToken,
@@ -39,11 +41,12 @@ pub enum RightsCaller {
 }
 
 impl RightsCaller {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Anonymous,
         Self::Stranger,
         Self::Member,
         Self::Owner,
+        Self::ReadOnlyOwner,
         Self::ForeignOwner,
         Self::OwnToken,
         Self::OtherToken,
@@ -59,7 +62,7 @@ impl RightsCaller {
             Self::Anonymous => CallerRole::Anonymous,
             Self::Stranger | Self::ForeignOwner => CallerRole::User,
             Self::Member => CallerRole::Member,
-            Self::Owner | Self::BannedUser | Self::OwnerOfBanned => CallerRole::Owner,
+            Self::Owner | Self::ReadOnlyOwner | Self::BannedUser | Self::OwnerOfBanned => CallerRole::Owner,
             Self::OwnToken | Self::TokenOfBannedUser | Self::TokenOfBanned => CallerRole::OwnToken,
             Self::OtherToken => CallerRole::OtherToken,
             Self::Admin => CallerRole::Admin,
@@ -98,6 +101,9 @@ fn expected(case: &RightsCase, caller: RightsCaller) -> RightsOutcome {
     if action == Action::SubmitVideoTask && caller == RightsCaller::Anonymous {
         return RightsOutcome(401, Some("unauthorized"));
     }
+    if case.writes() && caller == RightsCaller::ReadOnlyOwner {
+        return RightsOutcome(403, Some("forbidden"));
+    }
     if case.is_for_others && caller == RightsCaller::Member {
         return RightsOutcome(403, Some("forbidden"));
     }
@@ -107,7 +113,8 @@ fn expected(case: &RightsCase, caller: RightsCaller) -> RightsOutcome {
     if case.withheld && caller.on_banned_ground() {
         return RightsOutcome(403, Some("banned"));
     }
-    if case.for_owner && !matches!(caller, RightsCaller::Owner | RightsCaller::OwnerOfBanned | RightsCaller::Admin) {
+    let is_owner = matches!(caller, RightsCaller::Owner | RightsCaller::ReadOnlyOwner | RightsCaller::OwnerOfBanned);
+    if case.for_owner && !is_owner && caller != RightsCaller::Admin {
         return RightsOutcome(404, Some("not_found"));
     }
     if case.ends_caller() && caller == RightsCaller::Admin {

@@ -10,6 +10,7 @@ use mediary::domain::ids::{DeliveryId, EventId, RequestId, TaskId, UserId};
 use mediary::domain::image::{ImageFormat, Picture};
 use mediary::domain::node::NodeEvent;
 use mediary::domain::task::{TaskEvent, TaskFailure};
+use mediary::domain::token::TokenEvent;
 use mediary::domain::user::UserEvent;
 use mediary::domain::value::{CallbackUrl, Digest, Link, Text, TextList, Timestamp};
 use mediary::events::envelope::{Actor, Append, CommandContext, NewEvent};
@@ -100,7 +101,8 @@ fn after(last: Option<&Event>) -> Option<Event> {
             BudgetEvent::BudgetSet(BudgetLimit { credits: 5000, period: BudgetPeriod::Month }).into()
         }
         Some(Event::Budget(BudgetEvent::BudgetSet(_))) => BudgetEvent::BudgetRemoved.into(),
-        Some(Event::Budget(BudgetEvent::BudgetRemoved)) => return None,
+        Some(Event::Budget(BudgetEvent::BudgetRemoved)) => registry::limited_token_issued(),
+        Some(Event::Token(TokenEvent::LimitedTokenIssued { .. })) => return None,
         Some(Event::User(event)) => registry::after_user(event),
         Some(Event::Publisher(event)) => registry::after_publisher(event),
         Some(Event::Token(event)) => registry::after_token(event),

@@ -1,5 +1,8 @@
 //! Access tokens after their creation: lists, and revocation.
 
+use std::time::Duration;
+
+use mediary::domain::value::Timestamp;
 use mediary::environment::Environment;
 use serde_json::{Value, json};
 
@@ -135,5 +138,136 @@ async fn the_last_use_of_a_token_survives_a_shutdown() {
     let (created, last_used_at) = (tokens[0]["createdAt"].as_str().unwrap(), tokens[0]["lastUsedAt"].as_str());
     assert!(last_used_at.is_some_and(|used| used.ends_with('Z') && used >= created), "{tokens}");
     assert_eq!(tokens[1].get("lastUsedAt"), None);
+    app.stop().await;
+}
+
+/// Path of the caller's tokens.
+const OWN_TOKENS: &str = "/users/tokens";
+
+/// Time of a clock that a test advances.
+const NOON: &str = "2026-11-22T12:00:00Z";
+
+/// Service with a clock that starts at [`NOON`].
+async fn app_at_noon() -> (TestApp, Environment) {
+    let environment = Environment::manual(Timestamp::parse(NOON).unwrap(), 7);
+    (TestApp::start_with(|_| {}, environment.clone()).await, environment)
+}
+
+/// Time `seconds` after [`NOON`], as it is written in JSON.
+fn after_noon(seconds: u64) -> String {
+    Timestamp::parse(NOON).unwrap().saturating_add(Duration::from_secs(seconds)).to_string()
+}
+
+async fn issue_own(app: &TestApp, token: &str, body: Value) -> Value {
+    app.post_as(token, OWN_TOKENS, body).await.expect(201).json()
+}
+
+#[actix_web::test]
+async fn users_create_list_and_revoke_their_own_tokens() {
+    // Given a user with the token of an administrator
+    let app = TestApp::start().await;
+    let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+    // When the user creates another
+    let created = issue_own(&app, &alice.token, json!({"name": "laptop", "description": "at home"})).await;
+    let secret = created["token"].as_str().unwrap();
+    // Then it authenticates as the user, and is listed without its secret
+    assert_eq!((&created["scope"], created.get("expiresAt")), (&json!("all"), None));
+    assert_eq!(app.get_as(secret, "/users").await.expect(200).json()["id"], alice.id.as_str());
+    let listed = app.get_as(secret, OWN_TOKENS).await.expect(200);
+    assert!(!listed.text().contains(&secret[4..]));
+    let names: Vec<_> = listed.json().as_array().unwrap().iter().map(|token| token["name"].clone()).collect();
+    assert_eq!(names, ["test", "laptop"]);
+    // And others do not see or revoke it
+    let path = format!("{OWN_TOKENS}/{}", created["id"].as_str().unwrap());
+    assert_eq!(app.get_as(&bob.token, OWN_TOKENS).await.expect(200).json().as_array().unwrap().len(), 1);
+    app.delete_as(&bob.token, &path).await.expect(404);
+    app.delete_as(secret, &path).await.expect(204);
+    app.get_as(secret, "/users").await.expect(401);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_read_only_token_changes_nothing() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    app.publisher("acme", &alice).await;
+    let token = issue_own(&app, &alice.token, json!({"name": "reader", "scope": "read_only"})).await;
+    let token = token["token"].as_str().unwrap();
+
+    for path in ["/users", "/users/credits", "/users/export", "/tasks", TOKENS, OWN_TOKENS] {
+        app.get_as(token, path).await.expect(200);
+    }
+    for (path, body) in
+        [(OWN_TOKENS, json!({"name": "more"})), (TOKENS, json!({"name": "more"})), ("/users/webhook-secret", json!({}))]
+    {
+        let problem = app.post_as(token, path, body).await.expect(403).json();
+        assert_eq!(problem["error"], "forbidden", "{problem}");
+        assert!(problem["message"].as_str().unwrap().starts_with("this token is read-only"), "{problem}");
+    }
+    app.delete_as(token, "/users").await.expect(403);
+    let permissions = app.get_as(token, "/publishers/acme/permissions").await.expect(200).json();
+    assert_eq!(permissions["canEdit"], false);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_token_is_rejected_once_it_has_expired() {
+    let (app, environment) = app_at_noon().await;
+    let alice = app.user("alice").await;
+    let expiry = after_noon(60);
+    let token = issue_own(&app, &alice.token, json!({"name": "short", "expiresAt": expiry})).await;
+    assert_eq!(token["expiresAt"], expiry.as_str());
+    let token = token["token"].as_str().unwrap();
+    app.get_as(token, "/users").await.expect(200);
+
+    environment.advance(Duration::from_secs(60));
+    assert_eq!(app.get_as(token, "/users").await.expect(401).json()["message"], "the token has expired");
+    app.get_as(token, "/nodes").await.expect(401);
+    // It stays in the list until it is revoked.
+    assert_eq!(app.get_as(&alice.token, OWN_TOKENS).await.expect(200).json()[1]["expiresAt"], expiry.as_str());
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_token_cannot_create_one_that_outlasts_it() {
+    let (app, _) = app_at_noon().await;
+    let alice = app.user("alice").await;
+    app.publisher("acme", &alice).await;
+    app.put_as(app.admin_token(), &format!("/admin/users/{}", alice.id), json!({"isAdmin": true})).await.expect(200);
+    let [sooner, end, later] = [3000, 3600, 3601].map(after_noon);
+    let token = issue_own(&app, &alice.token, json!({"name": "hour", "expiresAt": end})).await;
+    let token = token["token"].as_str().unwrap();
+
+    let of_user = format!("/admin/users/{}/tokens", alice.id);
+    for path in [OWN_TOKENS, TOKENS, &of_user] {
+        for body in [json!({"name": "x"}), json!({"name": "x", "expiresAt": later})] {
+            let problem = app.post_as(token, path, body).await.expect(400).json();
+            let reason = format!("must be at most {end}, when the token of this request expires");
+            assert_eq!(problem["errors"], json!([{"pointer": "/expiresAt", "reason": reason}]), "{path}");
+        }
+        for expiry in [&sooner, &end] {
+            app.post_as(token, path, json!({"name": "x", "expiresAt": expiry})).await.expect(201);
+        }
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn invalid_limits_of_a_token_are_reported() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let problem =
+        app.post_as(&alice.token, OWN_TOKENS, json!({"scope": "admin", "expiresAt": "soon"})).await.expect(400).json();
+    assert_eq!(
+        problem["errors"],
+        json!([
+            {"pointer": "/name", "reason": "is required"},
+            {"pointer": "/scope", "reason": "must be one of all read_only"},
+            {"pointer": "/expiresAt", "reason": "must be a time such as 2026-01-31T12:00:00Z"},
+        ])
+    );
+    let past = json!({"name": "x", "expiresAt": "2020-01-01T00:00:00Z"});
+    let problem = app.post_as(&alice.token, OWN_TOKENS, past).await.expect(400).json();
+    assert!(problem["errors"][0]["reason"].as_str().unwrap().starts_with("must be after "), "{problem}");
     app.stop().await;
 }

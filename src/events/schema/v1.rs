@@ -92,6 +92,15 @@ pub enum TokenEventV1<'a> {
     TokenUsed {
         at_micros: i64,
     },
+    LimitedTokenIssued {
+        id: StoredId,
+        subject: TokenSubjectV1<'a>,
+        name: Str<'a>,
+        description: Option<Str<'a>>,
+        secret_hash: StoredSha256,
+        scope: Str<'a>,
+        expires_at_micros: Option<i64>,
+    },
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use crate::domain::publisher::PublisherCommand;
 use crate::domain::token::TokenSubject;
 use crate::domain::user::{Email, NewUser, User, UserCommand, UserFields};
 use crate::domain::value::{Name, Reason};
-use crate::http::api::token::{self, IssuedTokenView, ListedTokenView};
+use crate::http::api::token::{self, IssuedTokenView};
 use crate::http::api::user::{self, UserView};
 use crate::http::auth::personal_fields;
 use crate::http::pipeline::{Call, RequestContext};
@@ -136,11 +136,9 @@ pub async fn issue_token(mut call: Call<{ Action::Administer as u8 }>) -> Result
     ApiResponse::created(&IssuedTokenView::new(&issued))
 }
 
-/// `GET /admin/users/{userId}/tokens`: the valid tokens, oldest first.
+/// `GET /admin/users/{userId}/tokens`: the tokens that were not revoked, oldest first.
 pub async fn list_tokens(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
-    let user = call.existing_user()?;
-    let tokens: Vec<_> = call.services().models.read().tokens.for_user(user).cloned().collect();
-    ApiResponse::ok(&tokens.iter().map(ListedTokenView::new).collect::<Vec<_>>())
+    token::list_user_tokens(&call, call.existing_user()?)
 }
 
 /// `DELETE /admin/users/{userId}/tokens/{tokenId}`: effective from the next request.

@@ -17,7 +17,7 @@ struct DeliveriesView {
 }
 
 #[derive(Serialize)]
-struct DeliveryView {
+pub(super) struct DeliveryView {
     id: String,
     /// The same in every attempt.
     webhook_id: String,
@@ -94,7 +94,8 @@ async fn own_delivery(call: &RequestContext) -> Result<OwnDelivery, Problem> {
     Ok(OwnDelivery { task, notification })
 }
 
-fn delivery_views(records: &[DeliveryRecord], task: TaskId) -> Vec<DeliveryView> {
+/// Renders the deliveries of a task, oldest first.
+pub(super) fn delivery_views(records: &[DeliveryRecord], task: TaskId) -> Vec<DeliveryView> {
     let mut earlier = None;
     let mut views = Vec::with_capacity(records.len());
     for record in records {

@@ -113,7 +113,7 @@ impl JsonValue for InputLength {
 
 /// A file, or the announcement of one.
 #[derive(Serialize)]
-struct FileView {
+pub(super) struct FileView {
     id: String,
     /// Link for the upload, while there is no content.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,7 +127,8 @@ struct FileView {
 }
 
 impl FileView {
-    fn from_file(call: &RequestContext, file: &UploadedFile) -> Self {
+    /// Renders an uploaded file.
+    pub(super) fn from_file(call: &RequestContext, file: &UploadedFile) -> Self {
         let UploadedFile { id, format, bytes, expires_at, .. } = file;
         Self {
             id: id.to_string(),

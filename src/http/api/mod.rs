@@ -1,5 +1,6 @@
 //! Handlers and JSON formats, one module for each noun of the interface.
 
+pub(super) mod account_export;
 pub(super) mod admin;
 pub(super) mod audit;
 pub(super) mod audit_stream;

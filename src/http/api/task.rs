@@ -16,8 +16,7 @@ mod view;
 pub use list::{LIMIT_DEFAULT, LIMIT_MAX, decode_cursor, encode_cursor, list};
 pub use request_view::request_parameters;
 pub use stream::stream;
-use view::TaskRenderer;
-pub use view::combined_progress;
+pub use view::{TaskRenderer, TaskView, combined_progress};
 
 /// `GET /tasks/{task_id}`
 pub async fn show(call: Call<{ Action::ReadTask as u8 }>) -> Result<ApiResponse, Problem> {

@@ -10,7 +10,7 @@ use crate::domain::bearer_secret;
 use crate::domain::ids::{PublisherId, TokenId, UserId};
 use crate::domain::policy::{Action, CallerRole};
 use crate::domain::publisher::{MemberRole, PublisherProfile};
-use crate::domain::token::{TokenRecord, TokenSubject};
+use crate::domain::token::{TokenLimits, TokenRecord, TokenSubject};
 use crate::domain::user::{User, UserProfile};
 use crate::domain::value::Reason;
 use crate::http::api::sign_in::sign_in;
@@ -24,17 +24,18 @@ use crate::projections::read_models::Models;
 pub enum Identity {
     /// A request without credentials.
     Anonymous,
-    /// A user, authenticated by a user token, whose id is `token`, the bootstrap token or a token of the issuer.
-    User { profile: UserProfile, token: Option<TokenId> },
+    /// A user, authenticated by a user token, whose id is `token`, the bootstrap token or a token of the issuer. The last
+    /// two have no limits.
+    User { profile: UserProfile, token: Option<TokenId>, limits: TokenLimits },
     /// A personal access token of a publisher. `ban` is that of the publisher or of the user who issued the token.
-    Token { id: TokenId, publisher: PublisherId, issued_by: UserId, ban: Option<Reason> },
+    Token { id: TokenId, publisher: PublisherId, issued_by: UserId, ban: Option<Reason>, limits: TokenLimits },
 }
 
 impl Identity {
     /// Returns the identity of a user without a token of this service.
     #[must_use]
     pub const fn from_profile(profile: UserProfile) -> Self {
-        Self::User { profile, token: None }
+        Self::User { profile, token: None, limits: TokenLimits::NONE }
     }
 
     /// Returns the actor of the events of the request.
@@ -57,6 +58,15 @@ impl Identity {
     #[must_use]
     pub fn user_token(&self) -> Option<TokenId> {
         if let Self::User { token, .. } = self { *token } else { None }
+    }
+
+    /// Returns the limits of the token that the caller authenticated with.
+    #[must_use]
+    pub const fn limits(&self) -> TokenLimits {
+        match self {
+            Self::Anonymous => TokenLimits::NONE,
+            Self::User { limits, .. } | Self::Token { limits, .. } => *limits,
+        }
     }
 
     /// Returns `true` for administrators.
@@ -153,7 +163,8 @@ pub async fn authenticate(
 ) -> Result<Identity, Problem> {
     let admin = &services.auth.admin;
     if bool::from(bearer_secret::hash(secret).0.ct_eq(&admin.secret_hash.0)) {
-        return identity_of_user(admin.user, None, &services.models.read());
+        let models = services.models.read();
+        return Ok(Identity::from_profile(existing_profile(admin.user, &models)?));
     }
 
     match &services.auth.oidc {
@@ -198,18 +209,25 @@ fn authenticate_secret(secret: &str, services: &Services) -> Result<Identity, Pr
 
     let models = services.models.read();
     let token = models.tokens.by_secret(&bearer_secret::hash(secret)).ok_or_else(invalid_credentials)?;
-    services.registry.usage_counters.count_token_use(token, services.environment.now());
+    let now = services.environment.now();
+    if token.limits.is_expired(now) {
+        return Err(Problem::unauthorized("the token has expired", "Bearer error=\"invalid_token\""));
+    }
+    services.registry.usage_counters.count_token_use(token, now);
     identity_of_token(token, &models)
 }
 
-/// Resolves a valid token to its owner.
+/// Resolves a token that was not revoked to its owner, even if it has expired.
 ///
 /// # Errors
 /// If the owner no longer exists.
 pub fn identity_of_token(token: &TokenRecord, models: &Models) -> Result<Identity, Problem> {
-    let grant = &token.grant;
+    let TokenRecord { grant, limits, .. } = token;
     match &grant.subject {
-        TokenSubject::User(id) => identity_of_user(*id, Some(grant.id), models),
+        TokenSubject::User(id) => {
+            let profile = existing_profile(*id, models)?;
+            Ok(Identity::User { profile, token: Some(grant.id), limits: *limits })
+        }
         TokenSubject::Publisher { publisher, issued_by } => {
             // Tokens of deleted publishers are invalid.
             let profile = models.publishers.get(publisher).ok_or_else(invalid_credentials)?;
@@ -221,18 +239,23 @@ pub fn identity_of_token(token: &TokenRecord, models: &Models) -> Result<Identit
             };
 
             let ban = profile.ban_reason.as_ref().or(issuer.and_then(|user| user.ban_reason.as_ref())).cloned();
-            Ok(Identity::Token { id: grant.id, publisher: publisher.clone(), issued_by: *issued_by, ban })
+            Ok(Identity::Token {
+                id: grant.id,
+                publisher: publisher.clone(),
+                issued_by: *issued_by,
+                ban,
+                limits: *limits,
+            })
         }
     }
 }
 
-fn identity_of_user(id: UserId, token: Option<TokenId>, models: &Models) -> Result<Identity, Problem> {
-    let profile = models.users.get(id).cloned().ok_or_else(invalid_credentials)?;
-    Ok(Identity::User { profile, token })
+fn existing_profile(id: UserId, models: &Models) -> Result<UserProfile, Problem> {
+    models.users.get(id).cloned().ok_or_else(invalid_credentials)
 }
 
-/// Checks that a caller may perform an action on a publisher, or on the service if no publisher is involved. Banned
-/// callers may change nothing, and only administrators may change a banned publisher.
+/// Checks that a caller may perform an action on a publisher, or on the service if no publisher is involved. Read-only
+/// tokens and banned callers may change nothing, and only administrators may change a banned publisher.
 ///
 /// # Errors
 /// 401 if an anonymous caller needs credentials; otherwise 403, with the reason if it is a ban.
@@ -240,6 +263,11 @@ pub fn permit(action: Action, caller: &Identity, publisher: Option<&PublisherPro
     permit_read(action, caller, publisher)?;
     if !action.is_write() {
         return Ok(());
+    }
+
+    if !caller.limits().scope.allows(action) {
+        let message = format!("this token is read-only: it may not {}", action.as_str());
+        return Err(Problem::new(Code::Forbidden, message));
     }
 
     if let Some(reason) = caller.ban() {
@@ -253,7 +281,7 @@ pub fn permit(action: Action, caller: &Identity, publisher: Option<&PublisherPro
     }
 }
 
-/// Like [`permit`], but ignores bans, for requests that only read.
+/// Like [`permit`], but ignores bans and the scope of the token, for requests that only read.
 ///
 /// # Errors
 /// 401 if an anonymous caller needs credentials; otherwise 403.
@@ -347,7 +375,13 @@ mod tests {
         };
         let token = |publisher| {
             let publisher = PublisherId::parse(publisher).unwrap();
-            Identity::Token { id: TokenId(Uuid::nil()), publisher, issued_by: UserId(Uuid::nil()), ban: None }
+            Identity::Token {
+                id: TokenId(Uuid::nil()),
+                publisher,
+                issued_by: UserId(Uuid::nil()),
+                ban: None,
+                limits: TokenLimits::NONE,
+            }
         };
         let role = |n: u128, role| (UserId(Uuid::from_u128(n)), role);
         let acme = PublisherProfile {

@@ -6,7 +6,7 @@ use super::node::node_example;
 use super::operation::{Operation, operation};
 use super::parameter::{allow_empty, paging_parameters, repeatable_query_parameter};
 use super::schema::{HasSchema, array, component_ref, field, page_of, response_object};
-use super::token::{token_example, token_fields};
+use super::token::{issued_user_token_example, token_example, token_fields};
 use super::user::{ERASE_CONFLICT, user_example};
 use super::version::version_example;
 use super::{OperationGroup, node};
@@ -81,11 +81,9 @@ fn user_operations() -> Vec<Operation> {
 }
 
 fn token_operations() -> Vec<Operation> {
-    let mut issued = token_example();
-    issued["token"] = "mdu_hQ2oZ9Zc1yXb0QmJrS5uT8vW3xY6zA1bC4dE7fG0hI2jK3l".into();
     vec![
         operation("listUserTokens", "List the tokens of a user")
-            .description("Returns the valid tokens, oldest first, without their secrets.")
+            .description("Returns the tokens that were not revoked, oldest first, without their secrets.")
             .json_response(
                 200,
                 "The tokens.",
@@ -98,7 +96,7 @@ fn token_operations() -> Vec<Operation> {
                  shown again.",
             )
             .json_object::<TokenBody>(&json!({"name": "laptop"}))
-            .created_response("The token; it is not shown again.", "IssuedToken", &issued),
+            .created_response("The token; it is not shown again.", "IssuedToken", &issued_user_token_example()),
         operation("revokeUserToken", "Revoke a token of a user")
             .description("Revokes the token immediately and for good.")
             .empty_response(204, "The token was revoked."),

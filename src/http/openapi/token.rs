@@ -6,17 +6,40 @@ use super::OperationGroup;
 use super::operation::operation;
 use super::schema::{SchemaField, array, component_ref, field, response_object};
 use crate::domain::ids::TokenId;
+use crate::domain::policy::TokenScope;
 use crate::domain::value::{Label, Name, Timestamp};
 use crate::http::api::token::TokenBody;
 
 pub fn group() -> OperationGroup {
     OperationGroup {
         tag: "Tokens",
-        description: "Personal access tokens of publishers, for build servers and other programs that publish. The service \
-                stores only a hash; the token is shown once, when it is created.",
+        description: "Tokens of the calling user, and personal access tokens of publishers, for build servers and other \
+                programs that publish. The service stores only a hash; the token is shown once, when it is created. No \
+                token can create one that can do more or that is valid longer than itself.",
         operations: vec![
+            operation("listOwnTokens", "List the caller's tokens")
+                .description("Returns the tokens that were not revoked, oldest first, without their secrets.")
+                .json_response(
+                    200,
+                    "The tokens.",
+                    &array(&component_ref("PersonalAccessToken")),
+                    &json!([token_example()]),
+                ),
+            operation("createOwnToken", "Create a token for the caller")
+                .description(
+                    "Creates a token that authenticates as the caller, with all permissions or only those to read.",
+                )
+                .json_object::<TokenBody>(&json!({
+                    "name": "backup script",
+                    "scope": "read_only",
+                    "expiresAt": "2099-01-01T00:00:00Z",
+                }))
+                .created_response("The token; it is not shown again.", "IssuedToken", &issued_user_token_example()),
+            operation("revokeOwnToken", "Revoke a token of the caller")
+                .description("Revokes the token immediately and for good; also the one of the request.")
+                .empty_response(204, "The token was revoked."),
             operation("listPublisherTokens", "List the tokens of a publisher")
-                .description("Returns the valid tokens, oldest first, without their secrets.")
+                .description("Returns the tokens that were not revoked, oldest first, without their secrets.")
                 .json_response(
                     200,
                     "The tokens.",
@@ -55,11 +78,20 @@ pub fn token_fields() -> Vec<SchemaField> {
     vec![
         field::<Timestamp>("createdAt", "Creation time.").required(),
         field::<Label>("description", "Intended use of the token."),
+        field::<Timestamp>("expiresAt", "Time from which the token is rejected; absent if it does not expire."),
         field::<TokenId>("id", "Id, used to revoke the token. It is not a secret.").required(),
         field::<Timestamp>("lastUsedAt", "Time of the last use, to the minute; absent if the token was never used."),
         field::<Name>("name", "Name that identifies the token to its owner.").required(),
+        field::<TokenScope>("scope", "`read_only` if the token can change nothing.").required(),
         field::<String>("token", "Masked token; only its prefix is visible.").required(),
     ]
+}
+
+/// Token of a user, as issued.
+pub fn issued_user_token_example() -> Value {
+    let mut issued = token_example();
+    issued["token"] = "mdu_hQ2oZ9Zc1yXb0QmJrS5uT8vW3xY6zA1bC4dE7fG0hI2jK3l".into();
+    issued
 }
 
 /// Token as listed.
@@ -70,6 +102,7 @@ pub fn token_example() -> Value {
         "id": "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c20",
         "lastUsedAt": "2026-11-20T10:02:00.000000Z",
         "name": "release pipeline",
+        "scope": "all",
         "token": "mdp_********",
     })
 }

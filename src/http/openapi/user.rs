@@ -4,10 +4,12 @@ use serde_json::{Value, json};
 
 use super::OperationGroup;
 use super::operation::operation;
-use super::schema::{field, field_with_schema, one_of, response_object};
-use crate::domain::ids::UserId;
+use super::schema::{array, component_ref, field, field_with_schema, one_of, response_object};
+use super::token::token_example;
+use crate::domain::ids::{PublisherId, UserId};
+use crate::domain::publisher::MemberRole;
 use crate::domain::user::Email;
-use crate::domain::value::{Name, Reason};
+use crate::domain::value::{Name, Reason, Timestamp};
 use crate::http::response::error::Code;
 
 pub fn group() -> OperationGroup {
@@ -27,8 +29,26 @@ pub fn group() -> OperationGroup {
                 )
                 .empty_response(204, "The user was erased.")
                 .error(Code::Conflict, ERASE_CONFLICT),
+            operation("exportOwnUser", "Export everything about the current user")
+                .description(
+                    "Returns all that the service stores about the account, as one document: the account, its tokens \
+                     (also revoked ones, and those that the user created for publishers), publishers, reviews, input \
+                     files, credits and budgets; all tasks with their requests and webhooks, newest first; the events \
+                     of the account; and all events that the user caused. Secrets are not stored, so they are missing; \
+                     files are links. The response is streamed: if it fails, the connection is closed and the document \
+                     is incomplete.",
+                )
+                .content_response(
+                    200,
+                    "The document.",
+                    "application/json",
+                    &json!({"schema": component_ref("AccountExport"), "example": export_example()}),
+                )
+                .with_header(200, "Content-Disposition")
+                .error(Code::TooManyTransfers, "the account has reached its limit of concurrent exports")
+                .error(Code::Overloaded, "too many exports are in progress"),
         ],
-        components: vec![("User", user_schema())],
+        components: vec![("User", user_schema()), ("AccountExport", export_schema())],
     }
 }
 
@@ -48,6 +68,67 @@ fn user_schema() -> Value {
         field_with_schema("status", "Present for banned users only.", one_of(["UserStatusBanned"])),
         field::<Reason>("statusReason", "Reason of the ban."),
     ])
+}
+
+fn export_schema() -> Value {
+    let text = || json!({"type": "string"});
+    let count = || json!({"type": "integer", "format": "int64", "minimum": 0});
+    let membership = response_object([
+        field::<PublisherId>("publisher", "Id of the publisher.").required(),
+        field::<MemberRole>("role", "Role in the publisher.").required(),
+    ]);
+    let review = response_object([
+        field_with_schema("node", "Id of the node.", text()).required(),
+        field_with_schema("star", "Stars.", json!({"type": "integer", "minimum": 1, "maximum": 5})).required(),
+    ]);
+    let credits = response_object([
+        field_with_schema("held", "Credits of unfinished tasks.", count()).required(),
+        field_with_schema("charged", "Credits of completed tasks.", count()).required(),
+        field_with_schema("refunded", "Credits given back.", count()).required(),
+    ]);
+    let task = "Tasks, newest first, each with its webhooks in `deliveries`.";
+    response_object([
+        field::<Timestamp>("exported_at", "Time of the export.").required(),
+        field_with_schema("account", "Account, with `createdAt` and `webhookSecrets`.", component_ref("User"))
+            .required(),
+        field_with_schema(
+            "tokens",
+            "Tokens, oldest first; with `revokedAt` if revoked, and `publisher` if it is one of a publisher.",
+            array(&component_ref("PersonalAccessToken")),
+        )
+        .required(),
+        field_with_schema("publishers", "Publishers of which the user is a member.", array(&membership)).required(),
+        field_with_schema("reviews", "Reviews of nodes.", array(&review)).required(),
+        field_with_schema("files", "Input files.", array(&component_ref("InputFile"))).required(),
+        field_with_schema("credits", "Credits of all tasks.", credits).required(),
+        field_with_schema("budgets", "Budgets that count the caller's tasks.", array(&component_ref("Budget")))
+            .required(),
+        field_with_schema("tasks", task, array(&component_ref("Task"))).required(),
+        field_with_schema("account_events", "Events of the account, oldest first.", array(&component_ref("Event")))
+            .required(),
+        field_with_schema(
+            "caused_events",
+            "Events that the user caused, oldest first.",
+            array(&component_ref("Event")),
+        )
+        .required(),
+    ])
+}
+
+fn export_example() -> Value {
+    json!({
+        "exported_at": "2026-11-20T09:31:00.000000Z",
+        "account": user_example(),
+        "tokens": [token_example()],
+        "publishers": [{"publisher": "acme", "role": "owner"}],
+        "reviews": [{"node": "face-tools", "star": 5}],
+        "files": [],
+        "credits": {"held": 4, "charged": 120, "refunded": 8},
+        "budgets": [],
+        "tasks": [],
+        "account_events": [],
+        "caused_events": [],
+    })
 }
 
 /// Example of a user.

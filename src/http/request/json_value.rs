@@ -12,6 +12,7 @@ use crate::domain::image::{
     UpscaleEngine,
 };
 use crate::domain::node::{NodeStatus, Rating};
+use crate::domain::policy::TokenScope;
 use crate::domain::publisher::{MemberRole, PublisherStatus};
 use crate::domain::value::{CallbackUrl, InvalidValue, Link, Text, TextList, Timestamp};
 use crate::domain::version::{SemVer, VersionStatus};
@@ -85,6 +86,7 @@ enumerations!(
     SkinFocus,
     StyleEngine,
     StyleFlavor,
+    TokenScope,
     TransferLightA,
     TransferLightB,
     UpscaleEngine,

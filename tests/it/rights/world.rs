@@ -31,6 +31,8 @@ pub struct RightsWorld {
     stranger: TestUser,
     member: TestUser,
     owner: TestUser,
+    /// Read-only token of the owner.
+    read_only: String,
     foreign_owner: TestUser,
     banned: TestUser,
     /// Created by the banned user, for the publisher of the first fixture, before the ban.
@@ -94,6 +96,8 @@ impl RightsWorld {
         let app = TestApp::start_with(unreachable, Environment::system()).await;
         let (owner, stranger, member) = (app.user("owner").await, app.user("stranger").await, app.user("member").await);
         let (foreign_owner, banned) = (app.user("foreign").await, app.user("banned").await);
+        let read_only = json!({"name": "reader", "scope": "read_only"});
+        let read_only = app.post_as(&owner.token, "/users/tokens", read_only).await.expect(201).json();
         let mut tasks = GroundTasks::default();
         for (task, family) in tasks.iter_mut().zip(FAMILIES) {
             let path = match family {
@@ -115,6 +119,7 @@ impl RightsWorld {
             stranger,
             member,
             owner,
+            read_only: text(&read_only["token"]),
             foreign_owner,
             banned,
             token_of_banned,
@@ -257,6 +262,7 @@ impl RightsWorld {
             RightsCaller::Stranger => Some(self.stranger.token.as_str()),
             RightsCaller::Member => Some(self.member.token.as_str()),
             RightsCaller::Owner | RightsCaller::OwnerOfBanned => Some(self.owner.token.as_str()),
+            RightsCaller::ReadOnlyOwner => Some(self.read_only.as_str()),
             RightsCaller::ForeignOwner => Some(self.foreign_owner.token.as_str()),
             RightsCaller::OwnToken | RightsCaller::TokenOfBanned => Some(ground.secret.as_str()),
             RightsCaller::OtherToken => Some(self.foreign_ground().secret.as_str()),
@@ -264,6 +270,15 @@ impl RightsWorld {
             RightsCaller::TokenOfBannedUser => Some(self.token_of_banned.as_str()),
             RightsCaller::Admin => Some(self.app.admin_token()),
         };
+        if case.path == "/users/tokens/{tokenId}" && ground.token != NOBODY {
+            // Users can revoke only their own tokens. Who may not create one may not revoke one either.
+            let created = match token {
+                Some(token) => self.app.post_as(token, "/users/tokens", json!({"name": "short-lived"})).await.json(),
+                None => Value::Null,
+            };
+            let own_token = created["id"].as_str().unwrap_or(&ground.token).to_owned();
+            return self.send_with(&RightsGround { token: own_token, ..ground.clone() }, case, token).await;
+        }
         if case.path.contains("{delivery_id}") && ground.delivery != NOBODY {
             // Callers with permission need their own delivery: redelivering makes it pending.
             let index =

@@ -3,8 +3,9 @@
 use mediary::domain::event::Event;
 use mediary::domain::ids::{PublisherId, TokenId, UserId};
 use mediary::domain::personal::PersonalValue;
+use mediary::domain::policy::TokenScope;
 use mediary::domain::publisher::{MemberRole, PublisherAdminFields, PublisherEvent, PublisherFields};
-use mediary::domain::token::{TokenEvent, TokenGrant, TokenSubject};
+use mediary::domain::token::{TokenEvent, TokenGrant, TokenLimits, TokenSubject};
 use mediary::domain::user::{NewUser, UserEvent, UserFields};
 use mediary::domain::value::Digest;
 
@@ -54,7 +55,7 @@ pub fn after_token(last: &TokenEvent) -> Event {
     match last {
         TokenEvent::TokenIssued(_) => nodes::first(),
         TokenEvent::TokenRevoked => TokenEvent::TokenUsed { at: AT }.into(),
-        TokenEvent::TokenUsed { .. } => nodes::administered(),
+        TokenEvent::TokenUsed { .. } | TokenEvent::LimitedTokenIssued { .. } => nodes::administered(),
     }
 }
 
@@ -92,12 +93,20 @@ fn publisher_fields() -> PublisherFields {
 }
 
 fn token_issued() -> Event {
-    TokenEvent::TokenIssued(TokenGrant {
+    TokenEvent::TokenIssued(token_grant()).into()
+}
+
+pub fn limited_token_issued() -> Event {
+    let limits = TokenLimits { scope: TokenScope::ReadOnly, expires_at: Some(AT) };
+    TokenEvent::LimitedTokenIssued { grant: token_grant(), limits }.into()
+}
+
+fn token_grant() -> TokenGrant {
+    TokenGrant {
         id: TokenId(id(0x70)),
         subject: TokenSubject::Publisher { publisher: PublisherId::parse("acme").unwrap(), issued_by: UserId(id(0xA)) },
         name: text("ci"),
         description: Some(text("for releases")),
         secret_hash: Digest([0xAB; 32]),
-    })
-    .into()
+    }
 }

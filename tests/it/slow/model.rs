@@ -60,7 +60,7 @@ const LISTS: usize = 25;
 const SHRINKS: u32 = 60;
 
 /// Path prefixes that the model leaves out.
-const EXCUSED: [(&str, &str); 18] = [
+const EXCUSED: [(&str, &str); 20] = [
     ("/health", "of the service"),
     ("/ready", "of the service"),
     ("/.well-known/", "of callbacks"),
@@ -76,6 +76,8 @@ const EXCUSED: [(&str, &str); 18] = [
     ("/deliveries", "of callbacks"),
     ("/users/webhook-secret", "of callbacks"),
     ("/users/credits", "of media tasks"),
+    ("/users/tokens", "of the account"),
+    ("/users/export", "of the account"),
     ("/usage", "of media tasks"),
     ("/admin/", "questions about the log, not the registry: checkpoint, events, history, as-of, diff, state"),
     ("/metrics", "of the service"),

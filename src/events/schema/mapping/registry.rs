@@ -4,7 +4,7 @@ use super::{StoredForm, stored, stored_enum, stored_struct};
 use crate::domain::node::{NodeAdminFields, NodeEvent, NodeFields};
 use crate::domain::personal::PersonalValue;
 use crate::domain::publisher::{PublisherAdminFields, PublisherEvent, PublisherFields};
-use crate::domain::token::{TokenEvent, TokenGrant, TokenSubject};
+use crate::domain::token::{TokenEvent, TokenGrant, TokenLimits, TokenSubject};
 use crate::domain::user::{NewUser, UserEvent, UserFields};
 use crate::domain::version::{Archive, VersionAdminFields, VersionDraft, VersionFields};
 use crate::events::schema::CommitDecodeError;
@@ -66,6 +66,24 @@ stored_enum! {
         (id subject name description secret_hash)
             { Self::TokenIssued(TokenGrant { id, subject, name, description, secret_hash }) }
             = { TokenEventV1::TokenIssued { id, subject, name, description, secret_hash } },
+        (id subject name description secret_hash scope expires_at)
+            {
+                Self::LimitedTokenIssued {
+                    grant: TokenGrant { id, subject, name, description, secret_hash },
+                    limits: TokenLimits { scope, expires_at },
+                }
+            }
+            = {
+                TokenEventV1::LimitedTokenIssued {
+                    id,
+                    subject,
+                    name,
+                    description,
+                    secret_hash,
+                    scope,
+                    expires_at_micros: expires_at,
+                }
+            },
     }
 }
 

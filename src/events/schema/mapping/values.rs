@@ -16,6 +16,7 @@ use crate::domain::image::{
 };
 use crate::domain::music::{MusicPrompt, MusicSeconds};
 use crate::domain::node::{Rating, Stars};
+use crate::domain::policy::TokenScope;
 use crate::domain::publisher::MemberRole;
 use crate::domain::task::VendorPrice;
 use crate::domain::value::{CallbackUrl, Digest, InvalidValue, Link, Text, TextList, Timestamp};
@@ -181,6 +182,7 @@ stored_names! {
     RequestId: "request",
     MemberRole: "member role",
     BudgetPeriod: "period",
+    TokenScope: "token scope",
     VersionStatus: "version status",
     ImageFormat: "picture format",
     ScaleFactor: "scale factor",

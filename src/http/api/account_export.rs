@@ -1,0 +1,342 @@
+//! `GET /users/export`: everything that the service stores about the caller's account, as one JSON document.
+//!
+//! The document is streamed in parts, so that its size does not matter: the head with what the read models hold, then
+//! the tasks, newest first, then events. A failure after the first part ends the connection, so that the client sees an
+//! incomplete document and never a wrong one.
+
+use std::io;
+
+use actix_web::http::Method;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION};
+use actix_web::web::{self, Bytes, Data};
+use actix_web::{HttpResponse, http::StatusCode};
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use serde::Serialize;
+
+use crate::actors::Actor;
+use crate::audit::Position;
+use crate::audit::filter::{ActorFilter, AuditFilter, StreamFilter};
+use crate::audit::page::{BatchLimits, EventBatch};
+use crate::audit::point_in_time::PointInTime;
+use crate::audit::subject::AuditSubject;
+use crate::domain::ids::UserId;
+use crate::domain::node::{NodeProfile, Stars};
+use crate::domain::policy::Action;
+use crate::domain::token::{TokenRecord, TokenSubject};
+use crate::domain::user::{User, UserProfile};
+use crate::http::api::audit::query_error;
+use crate::http::api::budget::{BudgetView, budgets_of};
+use crate::http::api::delivery::{DeliveryView, delivery_views};
+use crate::http::api::input_file::FileView;
+use crate::http::api::task::{TaskRenderer, TaskView};
+use crate::http::api::token::ListedTokenView;
+use crate::http::api::user::UserView;
+use crate::http::auth::personal_fields;
+use crate::http::limits::account_pool::PoolPermit;
+use crate::http::pipeline::Call;
+use crate::http::response::api_response::ApiResponse;
+use crate::http::response::error::Problem;
+use crate::http::response::sse::X_ACCEL_BUFFERING;
+use crate::http::server::AppState;
+use crate::projections::task::index::{Ledger, TaskFilter};
+
+/// Maximum number of exports in progress.
+pub const ACCOUNT_EXPORTS_MAX: usize = 8;
+/// Maximum number of exports in progress of one account.
+pub const ACCOUNT_EXPORTS_PER_ACCOUNT: usize = 2;
+/// Tasks of one part.
+const TASKS_PER_PART: usize = 50;
+/// Maximum number of tasks scanned for one part.
+const SCANNED_TASKS_MAX: usize = 65_536;
+/// Limits of one read of the log.
+const EVENT_LIMITS: BatchLimits = BatchLimits { events: 256, bytes: 256 * 1024, scanned: 50_000 };
+const DISPOSITION: &str = "attachment; filename=\"account.json\"";
+
+/// Fields of the document before the tasks.
+#[derive(Serialize)]
+struct ExportHead {
+    /// Time of the export.
+    exported_at: String,
+    account: ExportedAccount,
+    tokens: Vec<ExportedToken>,
+    publishers: Vec<ExportedMembership>,
+    reviews: Vec<ExportedReview>,
+    files: Vec<FileView>,
+    credits: ExportedCredits,
+    budgets: Vec<BudgetView>,
+}
+
+#[derive(Serialize)]
+struct ExportedAccount {
+    #[serde(flatten)]
+    user: UserView,
+    #[serde(rename = "createdAt")]
+    created_at: String,
+    /// Number of secrets that sign the user's webhooks; the secrets themselves are shown only once.
+    #[serde(rename = "webhookSecrets")]
+    webhook_secrets: usize,
+}
+
+/// Token of the user, or of a publisher if the user issued it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ExportedToken {
+    #[serde(flatten)]
+    token: ListedTokenView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    publisher: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revoked_at: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ExportedMembership {
+    publisher: String,
+    role: &'static str,
+}
+
+#[derive(Serialize)]
+struct ExportedReview {
+    node: String,
+    star: u8,
+}
+
+#[derive(Serialize)]
+struct ExportedCredits {
+    held: u64,
+    charged: u64,
+    refunded: u64,
+}
+
+/// A task with its webhooks.
+#[derive(Serialize)]
+struct ExportedTask {
+    #[serde(flatten)]
+    task: TaskView,
+    deliveries: Vec<DeliveryView>,
+}
+
+/// Next part of the document.
+enum ExportPart {
+    Head(String),
+    /// Tasks submitted before a position; `None` for the newest.
+    Tasks(Option<Position>),
+    /// Events of the account after a position.
+    AccountEvents(Position),
+    /// Events that the user caused after a position.
+    CausedEvents(Position),
+    End,
+}
+
+/// Export in progress.
+struct AccountExport {
+    shared: Data<AppState>,
+    user: UserId,
+    /// Last event of the log when the export began.
+    head: Position,
+    /// Position of the first event of the account; the user caused none before.
+    created: Position,
+    /// `true` if the current array has no entry yet.
+    is_array_empty: bool,
+    _permit: PoolPermit,
+}
+
+/// `GET /users/export`: the account of the caller and everything that belongs to it.
+pub async fn export(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<ApiResponse, Problem> {
+    call.query()?.finish()?;
+    let mut response = HttpResponse::build(StatusCode::OK);
+    response.content_type("application/json").insert_header((CONTENT_DISPOSITION, DISPOSITION));
+    response.insert_header((CACHE_CONTROL, "no-store")).insert_header((X_ACCEL_BUFFERING, "no"));
+    if *call.method() == Method::HEAD {
+        return Ok(ApiResponse::from_response(response.finish()));
+    }
+
+    let shared = call.shared().clone();
+    let permit = shared.account_exports.try_acquire(call.account())?;
+    let user = call.user()?.id;
+    let head_json = serde_json::to_string(&head_of(&call).await?).map_err(Problem::internal)?;
+    let head = *shared.services.models.changes().borrow();
+
+    let export = AccountExport { shared, user, head, created: head, is_array_empty: true, _permit: permit };
+    Ok(ApiResponse::from_response(response.streaming(export.into_stream(head_json))))
+}
+
+/// Returns what the read models hold about the caller.
+async fn head_of(call: &Call<{ Action::ReadOwnAccount as u8 }>) -> Result<ExportHead, Problem> {
+    let services = call.services();
+    let profile = call.user()?.clone();
+    let user = profile.id;
+    let now = services.environment.now();
+    let account = account_view(call, profile).await?;
+
+    // Every node is examined, which takes longer than a worker may be blocked.
+    let models = services.models.clone();
+    let reviews = web::block(move || {
+        let models = models.read();
+        let review = |node: &NodeProfile| {
+            let star = node.reviews.stars_of(user).map(Stars::get)?;
+            Some(ExportedReview { node: node.id.to_string(), star })
+        };
+        models.nodes.all().filter_map(review).collect()
+    });
+    let reviews = reviews.await.map_err(Problem::internal)?;
+
+    let models = services.models.read();
+    let Ledger { held, charged, refunded } = models.tasks.index.ledger_of(Some(user));
+    let memberships = models.publishers.for_member(user).filter_map(|publisher| {
+        let role = publisher.role_of(user)?.as_str();
+        Some(ExportedMembership { publisher: publisher.id.to_string(), role })
+    });
+    let publishers = memberships.collect();
+    let tokens = models.tokens.issued_to_or_by(user).into_iter().map(ExportedToken::new).collect();
+    drop(models);
+
+    let files = services.media.store.uploads().all_of(user, now);
+    Ok(ExportHead {
+        exported_at: now.to_string(),
+        account,
+        tokens,
+        publishers,
+        reviews,
+        files: files.iter().map(|file| FileView::from_file(call, file)).collect(),
+        credits: ExportedCredits { held, charged, refunded },
+        budgets: budgets_of(call),
+    })
+}
+
+async fn account_view(
+    call: &Call<{ Action::ReadOwnAccount as u8 }>,
+    profile: UserProfile,
+) -> Result<ExportedAccount, Problem> {
+    let keyring = &call.services().keyring;
+    personal_fields::preload_keys(keyring, [&profile]).await;
+    let created_at = profile.created_at.to_string();
+    let webhook_secrets = profile.webhook_secrets.stored().count();
+    let user = UserView::new(&User::Present(profile), keyring).ok_or_else(|| Problem::not_found("user"))?;
+    Ok(ExportedAccount { user, created_at, webhook_secrets })
+}
+
+impl ExportedToken {
+    fn new(record: &TokenRecord) -> Self {
+        let publisher = match &record.grant.subject {
+            TokenSubject::User(_) => None,
+            TokenSubject::Publisher { publisher, .. } => Some(publisher.to_string()),
+        };
+        let revoked_at = record.revoked_at.map(|at| at.to_string());
+        Self { token: ListedTokenView::new(record), publisher, revoked_at }
+    }
+}
+
+impl AccountExport {
+    fn into_stream(self, head: String) -> impl Stream<Item = io::Result<Bytes>> {
+        unfold(Some((self, ExportPart::Head(head))), |state| async move {
+            let (mut export, part) = state?;
+            match export.render(part).await {
+                Ok((text, next)) => Some((Ok(Bytes::from(text)), next.map(|next| (export, next)))),
+                Err(problem) => {
+                    tracing::error!(user = %export.user, %problem, "export of an account interrupted");
+                    Some((Err(io::Error::other("the export was interrupted")), None))
+                }
+            }
+        })
+    }
+
+    /// Returns the text of a part, and the part after it.
+    async fn render(&mut self, part: ExportPart) -> Result<(String, Option<ExportPart>), Problem> {
+        if *self.shared.services.closing.borrow() {
+            return Err(Problem::internal("the service is stopping"));
+        }
+
+        match part {
+            ExportPart::Head(mut text) => {
+                // The head is an object; the arrays that follow belong to it.
+                text.pop();
+                text.push_str(",\"tasks\":[");
+                Ok((text, Some(ExportPart::Tasks(None))))
+            }
+            ExportPart::Tasks(before) => self.render_tasks(before).await,
+            ExportPart::AccountEvents(after) => self.render_account_events(after).await,
+            ExportPart::CausedEvents(after) => self.render_caused_events(after).await,
+            ExportPart::End => Ok(("]}\n".to_owned(), None)),
+        }
+    }
+
+    async fn render_tasks(&mut self, before: Option<Position>) -> Result<(String, Option<ExportPart>), Problem> {
+        let services = self.shared.services.clone();
+        let filter = TaskFilter { owner: Some(self.user), ..TaskFilter::default() };
+        let part = services.models.read().tasks.index.newest(&filter, before, TASKS_PER_PART, SCANNED_TASKS_MAX);
+
+        let mut text = String::new();
+        for snapshot in services.models.tasks_with_history(part.tasks).await? {
+            let id = snapshot.record.submission.task;
+            let deliveries = delivery_views(&services.models.deliveries_of(id).await?, id);
+            let task = TaskRenderer::new(&services, false).view(&snapshot);
+            let json = serde_json::to_string(&ExportedTask { task, deliveries }).map_err(Problem::internal)?;
+            self.push_entry(&mut text, &json);
+        }
+
+        if part.continue_before.is_some() {
+            return Ok((text, Some(ExportPart::Tasks(part.continue_before))));
+        }
+        self.start_array(&mut text, "account_events");
+        Ok((text, Some(ExportPart::AccountEvents(Position(0)))))
+    }
+
+    async fn render_account_events(&mut self, after: Position) -> Result<(String, Option<ExportPart>), Problem> {
+        let subject = AuditSubject::parse(&format!("user/{}", self.user));
+        let subject = subject.map_err(|reason| Problem::internal(reason.to_string()))?;
+        let filter = AuditFilter { streams: StreamFilter::One(subject), ..self.filter() };
+        let EventBatch { events, scanned_to, end, .. } = self.read(filter, after).await?;
+        if let Some((position, _)) = events.first() {
+            self.created = self.created.min(Position(*position));
+        }
+
+        let mut text = String::new();
+        events.iter().for_each(|(_, json)| self.push_entry(&mut text, json.get()));
+        if scanned_to < end {
+            return Ok((text, Some(ExportPart::AccountEvents(scanned_to))));
+        }
+        self.start_array(&mut text, "caused_events");
+        Ok((text, Some(ExportPart::CausedEvents(Position(self.created.0.saturating_sub(1))))))
+    }
+
+    async fn render_caused_events(&mut self, after: Position) -> Result<(String, Option<ExportPart>), Problem> {
+        let filter = AuditFilter { actor: Some(ActorFilter::Is(Actor::User(self.user))), ..self.filter() };
+        let EventBatch { events, scanned_to, end, .. } = self.read(filter, after).await?;
+
+        let mut text = String::new();
+        events.iter().for_each(|(_, json)| self.push_entry(&mut text, json.get()));
+        let next = if scanned_to < end { ExportPart::CausedEvents(scanned_to) } else { ExportPart::End };
+        Ok((text, Some(next)))
+    }
+
+    /// Returns the filter of all events up to the beginning of the export.
+    fn filter(&self) -> AuditFilter {
+        AuditFilter { to: Some(PointInTime::Position(self.head)), ..AuditFilter::default() }
+    }
+
+    async fn read(&self, filter: AuditFilter, after: Position) -> Result<EventBatch, Problem> {
+        let audit = self.shared.services.operations.audit.clone();
+        let batch = web::block(move || audit.batch(&filter, after, EVENT_LIMITS)).await.map_err(Problem::internal)?;
+        batch.map_err(query_error)
+    }
+
+    /// Adds an entry to the current array.
+    fn push_entry(&mut self, text: &mut String, json: &str) {
+        if !self.is_array_empty {
+            text.push(',');
+        }
+        self.is_array_empty = false;
+        text.push('\n');
+        text.push_str(json);
+    }
+
+    /// Ends the current array and starts another.
+    fn start_array(&mut self, text: &mut String, name: &str) {
+        self.is_array_empty = true;
+        text.push_str("],\"");
+        text.push_str(name);
+        text.push_str("\":[");
+    }
+}
