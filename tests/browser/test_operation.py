@@ -326,7 +326,7 @@ class Operation(BrowserTest):
         page.route("**/admin/state", lambda route: waiting.append(route))
         page.evaluate("location.hash = '/state'")
         service = page.locator(".gauge").first
-        self.until(page, "document.querySelector('[aria-busy=true]')")
+        page.get_by_role("heading", name="Status").wait_for()
         for _ in range(4):
             page.clock.run_for(3000)
         self.assertEqual(len(waiting), 1)

@@ -92,20 +92,42 @@ fn scripts_use_no_unsafe_dom_or_network_api() {
 }
 
 #[test]
-fn every_script_is_preloaded_and_every_import_exists() {
-    let names: BTreeSet<&str> = FILES.iter().map(|(name, _)| *name).collect();
-    let index = own_files().find(|(name, _)| *name == INDEX).expect("the page").1;
-    for script in names.iter().filter(|name| is_script(name)) {
-        assert!(index.contains(&format!("\"console/{script}\"")), "{INDEX} does not load {script} ahead");
-    }
-    for (name, text) in own_files().filter(|(name, _)| is_script(name)) {
-        let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let imports = text.split(" from '").skip(1).filter_map(|rest| rest.split('\'').next());
-        for import in imports.filter(|import| import.starts_with('.')) {
-            let target = resolve(folder, import);
-            assert!(names.contains(target.as_str()), "{name} imports {import}");
+fn every_import_exists_and_every_script_is_imported() {
+    let scripts: BTreeMap<&str, &str> = own_files().filter(|(name, _)| is_script(name)).collect();
+    let mut imported = BTreeSet::from(["app.js".to_owned(), "theme.js".to_owned()]);
+    for (name, text) in &scripts {
+        for target in imports(name, text, " from '").chain(imports(name, text, "import('")) {
+            let exists = FILES.iter().any(|(file, _)| *file == target);
+            assert!(exists, "{name} imports {target}");
+            imported.insert(target);
         }
     }
+    let unused: Vec<_> = scripts.keys().filter(|name| !imported.contains(**name)).collect();
+    assert!(unused.is_empty(), "{unused:?}");
+}
+
+#[test]
+fn exactly_the_scripts_of_every_page_are_preloaded() {
+    let scripts: BTreeMap<&str, &str> = own_files().filter(|(name, _)| is_script(name)).collect();
+    let mut needed = BTreeSet::new();
+    let mut pending = vec!["app.js".to_owned()];
+    while let Some(name) = pending.pop() {
+        let text = scripts.get(name.as_str()).copied().unwrap_or_default();
+        let targets = imports(&name, text, " from '").filter(|target| needed.insert(target.clone()));
+        pending.extend(targets.collect::<Vec<_>>());
+    }
+
+    let index = own_files().find(|(name, _)| *name == INDEX).expect("the page").1;
+    let preloads = index.split("<link rel=\"modulepreload\" href=\"console/").skip(1);
+    let preloaded: BTreeSet<_> = preloads.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect();
+    assert_eq!(preloaded, needed, "left: {INDEX}, right: what app.js imports");
+}
+
+/// Returns the own files that a script imports, after a keyword.
+fn imports(name: &str, text: &str, keyword: &str) -> impl Iterator<Item = String> {
+    let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let paths = text.split(keyword).skip(1).filter_map(|rest| rest.split('\'').next());
+    paths.filter(|path| path.starts_with('.')).map(|path| resolve(folder, path))
 }
 
 /// Resolves a relative import.

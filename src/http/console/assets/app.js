@@ -1,25 +1,40 @@
 // Application shell of the console: menu, routing, access checks and theme.
 import { html, render, useEffect, useRef, useState } from './core/dom.js';
-import { root } from './core/api.js';
+import { Problem, root } from './core/api.js';
 import { displayName } from './core/format.js';
 import { route, to } from './core/router.js';
 import { session } from './core/session.js';
 import { useStore } from './core/store.js';
 import { Empty, Icon, Toasts, Page, Skeleton, ErrorMessage } from './parts/basic.js';
 import { AccountMenu, SignIn, SignInButton, loadUser } from './parts/login.js';
-import { AuditPage } from './pages/audit.js';
-import { DocsPage } from './pages/docs.js';
-import { ModerationPage } from './pages/moderation.js';
-import { NodePage } from './pages/node.js';
 import { NodesPage } from './pages/nodes.js';
-import { PublisherPage } from './pages/publisher.js';
-import { PublishersPage } from './pages/publishers.js';
-import { StatePage } from './pages/state.js';
-import { StudioPage } from './pages/studio.js';
-import { TaskPage } from './pages/task.js';
-import { TasksPage } from './pages/tasks.js';
-import { HistoryPage } from './pages/history.js';
-import { UsersPage } from './pages/users.js';
+
+// Page whose module is loaded at the first visit: nobody needs all of them.
+function lazy(load, name) {
+  let Found = null;
+  return function LazyPage(props) {
+    const [{ problem }, set] = useState({});
+    const ask = () => load().then((module) => { Found = module[name]; set({}); }, (failure) => set({ problem: Problem.of(failure) }));
+    const again = () => { set({}); ask(); };
+    useEffect(() => { if (!Found) ask(); }, []);
+    if (Found) return html`<${Found} ...${props} />`;
+    return html`<${Page} title=" ">${problem ? html`<${ErrorMessage} problem=${problem} again=${again} />` : html`<${Skeleton} lines=${5} />`}</${Page}>`;
+  };
+}
+
+const AccountPage = lazy(() => import('./pages/account.js'), 'AccountPage');
+const AuditPage = lazy(() => import('./pages/audit.js'), 'AuditPage');
+const DocsPage = lazy(() => import('./pages/docs.js'), 'DocsPage');
+const HistoryPage = lazy(() => import('./pages/history.js'), 'HistoryPage');
+const ModerationPage = lazy(() => import('./pages/moderation.js'), 'ModerationPage');
+const NodePage = lazy(() => import('./pages/node.js'), 'NodePage');
+const PublisherPage = lazy(() => import('./pages/publisher.js'), 'PublisherPage');
+const PublishersPage = lazy(() => import('./pages/publishers.js'), 'PublishersPage');
+const StatePage = lazy(() => import('./pages/state.js'), 'StatePage');
+const StudioPage = lazy(() => import('./pages/studio.js'), 'StudioPage');
+const TaskPage = lazy(() => import('./pages/task.js'), 'TaskPage');
+const TasksPage = lazy(() => import('./pages/tasks.js'), 'TasksPage');
+const UsersPage = lazy(() => import('./pages/users.js'), 'UsersPage');
 
 // Pages by the first segment of the hash: component, access level, and number of segments that identify the page.
 // Further segments, such as a tab, belong to the same page.
@@ -30,6 +45,7 @@ const PAGES = {
   nodes: [([id]) => (id ? NodePage : NodesPage), EVERYBODY, 2],
   publishers: [([id]) => (id ? PublisherPage : PublishersPage), EVERYBODY, 2],
   studio: [() => StudioPage, EVERYBODY, 1],
+  account: [() => AccountPage, SIGNED_IN, 1],
   tasks: [([id]) => (id ? TaskPage : TasksPage), SIGNED_IN, 2],
   state: [() => StatePage, ADMINISTRATORS, 1],
   audit: [([kind]) => (kind ? HistoryPage : AuditPage), ADMINISTRATORS, 3],
@@ -43,6 +59,7 @@ const pageOf = (name) => (Object.hasOwn(PAGES, name) ? PAGES[name] : []);
 const MENU = [
   ['Registry', EVERYBODY, [['nodes', 'Nodes'], ['publishers', 'Publishers']]],
   ['Media', EVERYBODY, [['studio', 'Studio'], ['tasks', 'Tasks']]],
+  ['Account', SIGNED_IN, [['account', 'Account']]],
   ['Administration', ADMINISTRATORS, [['state', 'Status'], ['audit', 'Audit log'], ['moderation', 'Moderation'], ['users', 'Users']]],
   ['Reference', EVERYBODY, [['docs', 'API']]],
 ];
@@ -70,16 +87,17 @@ function App() {
       <button type="button" ref=${fold} class="fold" aria-expanded=${open ? 'true' : 'false'} aria-controls="menu" onClick=${() => setOpen(!open)}>
         <${Icon} name=${open ? 'close' : 'menu'} />Menu</button>
       <a class="brand" href=${to('nodes')}><img src=${new URL('console/icon.svg', root).href} alt="" width="28" height="28" />Mediary</a>
-      <${Menu} here=${parts[0] ?? 'nodes'} admin=${Boolean(user?.isAdmin)} onGone=${() => setOpen(false)} />
+      <${Menu} here=${parts[0] ?? 'nodes'} user=${user} onGone=${() => setOpen(false)} />
       <div class="side-end"><${AccountMenu} /><${Theme} /></div>
     </aside>
     <main ref=${main} id="main" tabindex="-1"><${Place} key=${key} ...${{ parts, query, user, problem }} /></main>
     <${SignIn} /><${Toasts} />`;
 }
 
-function Menu({ here, admin, onGone }) {
+function Menu({ here, user, onGone }) {
+  const isFor = (who) => who === EVERYBODY || (user && (who === SIGNED_IN || user.isAdmin));
   return html`<nav id="menu" class="menu" aria-label="Console" onClick=${(event) => { if (event.target.closest('a')) onGone(); }}>
-    ${MENU.filter(([, who]) => who === EVERYBODY || admin).map(([name, , entries]) => html`
+    ${MENU.filter(([, who]) => isFor(who)).map(([name, , entries]) => html`
     <div key=${name} class="menu-group"><p>${name}</p><ul>${entries.map(([place, title]) => html`
       <li key=${place}><a href=${to(place)} aria-current=${here === place ? 'page' : undefined}><${Icon} name=${place} />${title}</a></li>`)}</ul>
         </div>`)}</nav>`;
@@ -99,7 +117,7 @@ function Place({ parts, query, user, problem }) {
   }
   if (who !== EVERYBODY && !user) {
     return html`<${Page} title="Sign in"><${Empty} icon="key" title="Sign-in required" action=${html`<${SignInButton} />`}>
-      Sign in to see your tasks and results.</${Empty}></${Page}>`;
+      Sign in to see your account, tasks and results.</${Empty}></${Page}>`;
   }
   if (who === ADMINISTRATORS && !user.isAdmin) {
     return html`<${Page} title="Administrators only"><${Empty} icon="moderation" title="Administrator rights required">

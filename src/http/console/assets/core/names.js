@@ -10,13 +10,16 @@ import { store, useStore } from './store.js';
 const BATCH_SIZE = { user: 50, publisher: 50, node: 50, token: 1 };
 const CACHE_MS = 60000;
 
+// Events that name a token.
+const TOKEN_ISSUES = ['TokenIssued', 'LimitedTokenIssued'];
+
 // Lookup by kind, as pairs of id and name.
 const LOOKUPS = {
   user: async (ids) => (await get('/admin/users', { user_id: ids, limit: ids.length })).users.map((user) => [user.id, userName(user)]),
   publisher: async (ids) => (await get('/publishers', { publisher_id: ids, include_banned: true, limit: ids.length })).publishers.map(({ id, name }) => [id, name]),
   node: async (ids) => (await get('/nodes', { node_id: ids, include_banned: true, limit: ids.length })).nodes.map(({ id, name }) => [id, name]),
   // No endpoint lists all tokens, so the name comes from the event that issued the token.
-  token: async ([id]) => (await get('/admin/events', { stream: `token/${id}`, type: 'TokenIssued', limit: 1 })).events.map(({ data }) => [id, data.name]),
+  token: async ([id]) => (await get('/admin/events', { stream: `token/${id}`, type: TOKEN_ISSUES, limit: 1 })).events.map(({ data }) => [id, data.name]),
 };
 
 // By `kind/id`: the name, null if it has none, and the time of the lookup.
@@ -53,7 +56,7 @@ function distinctName(id, found) {
 }
 
 // Names contained in the events themselves, by `kind/id`.
-export const namesIn = (events) => new Map(events.filter(({ type }) => type === 'TokenIssued').map(({ stream, data }) => [stream, data.name]));
+export const namesIn = (events) => new Map(events.filter(({ type }) => TOKEN_ISSUES.includes(type)).map(({ stream, data }) => [stream, data.name]));
 
 // Returns a function from `kind/id` to name or null. Looks up the ids that are not in `told`.
 export function useNames(things, namesFromEvents = new Map()) {

@@ -1,19 +1,18 @@
 // Page of a publisher: nodes, members, access tokens.
 import { html, useState } from '../core/dom.js';
-import { at, get, send, remove } from '../core/api.js';
+import { at, get, send } from '../core/api.js';
 import { useLoad } from '../core/load.js';
 import { go, to, useTitle } from '../core/router.js';
 import {
   BackLink, Dialog, Empty, DefinitionList, Icon, Id, Loaded, LoadedPage, Monogram, ExternalLink, Page, Pager, Skeleton, Tabs, notify, Time,
 } from '../parts/basic.js';
 import { BanButton } from '../parts/ban.js';
-import { Confirm } from '../parts/confirm.js';
 import { DeletePublisher } from '../parts/delete.js';
 import { OperationForm } from '../parts/form.js';
 import { Members } from '../parts/members.js';
 import { PagedSection } from '../parts/more.js';
 import { Markdown } from '../parts/markdown.js';
-import { NewToken } from '../parts/token.js';
+import { NewToken, TokenTable } from '../parts/token.js';
 import { NodeCard } from './nodes.js';
 
 const PAGE_SIZE = 24;
@@ -100,22 +99,8 @@ function Tokens({ publisher, mayManage }) {
   const tokens = useLoad((signal) => (mayManage ? get(at`/publishers/${publisher.id}/tokens`, {}, signal) : Promise.resolve([])), [publisher.id, mayManage]);
   if (!mayManage) return html`<${Empty} icon="key" title="Owners only">Only owners of this publisher can see and create access tokens.</${Empty}>`;
   return html`<p class="muted">A personal access token can only publish nodes and versions of this publisher, for example from CI.</p>
-    <${NewToken} operation="createPublisherToken" path=${at`/publishers/${publisher.id}/tokens`} onMade=${tokens.reload} />
+    <${NewToken} path=${at`/publishers/${publisher.id}/tokens`} onMade=${tokens.reload} />
     <${Loaded} from=${tokens}>
       ${(list) => html`<${TokenTable} tokens=${list} path=${(id) => at`/publishers/${publisher.id}/tokens/${id}`} reload=${tokens.reload} />`}
       </${Loaded}>`;
-}
-
-export function TokenTable({ tokens, path, reload }) {
-  const [ending, set] = useState(null);
-  if (tokens.length === 0) return html`<${Empty} icon="key" title="No tokens">A new token is shown only once.</${Empty}>`;
-  return html`<table class="table"><thead><tr><th>Name</th><th>Created</th><th>Last used</th><th><span class="unseen">Actions</span></th></tr></thead>
-    <tbody>${tokens.map((token) => html`<tr key=${token.id}>
-      <td data-label="Name"><strong>${token.name}</strong>${token.description && html`<br /><span class="muted">${token.description}</span>`}<br />
-        <${Id}>${token.id}</${Id}></td>
-      <td data-label="Created"><${Time} at=${token.createdAt} /></td><td data-label="Last used">
-        ${token.lastUsedAt ? html`<${Time} at=${token.lastUsedAt} />` : html`<span class="muted">Never</span>`}</td>
-      <td><button type="button" class="button quiet small" onClick=${() => set(token)}>Revoke</button></td></tr>`)}</tbody></table>
-    ${ending && html`<${Confirm} title=${`Revoke ${ending.name}?`} action="Revoke" onClose=${() => set(null)} work=${() => remove(path(ending.id))} onDone=${() => { set(null); notify('Revoked'); reload(); }}>
-      Programs that use it lose access immediately. This cannot be undone.</${Confirm}>`}`;
 }

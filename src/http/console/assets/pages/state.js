@@ -36,7 +36,7 @@ export function StatePage() {
         <${DefinitionList} name="ledger" of=${[['Changes to write', number(now.queues.appends)], ['Unfinished tasks', number(now.queues.tasks)], ['Pending webhooks', number(now.queues.deliveries)]]} /></section>
       ${now.start.mended.length > 0 && html`<section class="panel"><h2>Repaired at startup</h2><ul>${now.start.mended.map((sentence) => html`<li>
         ${sentence}</li>`)}</ul></section>`}`}</${Loaded}>
-    <${Checkpoint} />
+    ${(state.data || state.error) && html`<${Checkpoint} />`}
   </${Page}>`;
 }
 

@@ -8,8 +8,7 @@ import { EmailAddress, Dialog, Icon, Id, Loaded, Page, Pager, Skeleton, State, n
 import { BanButton, isProtected } from '../parts/ban.js';
 import { OperationForm } from '../parts/form.js';
 import { PagedSection } from '../parts/more.js';
-import { NewToken } from '../parts/token.js';
-import { TokenTable } from './publisher.js';
+import { NewToken, TokenTable } from '../parts/token.js';
 
 const PAGE_SIZE = 25;
 
@@ -46,7 +45,7 @@ export function UsersPage({ query, user: own }) {
 
 function UserTokens({ user }) {
   const tokens = useLoad((signal) => get(at`/admin/users/${user.id}/tokens`, {}, signal), [user.id]);
-  return html`<div class="form"><${NewToken} operation="createUserToken" path=${at`/admin/users/${user.id}/tokens`} onMade=${tokens.reload} />
+  return html`<div class="form"><${NewToken} path=${at`/admin/users/${user.id}/tokens`} onMade=${tokens.reload} />
     <${Loaded} from=${tokens}>
       ${(list) => html`<${TokenTable} tokens=${list} path=${(id) => at`/admin/users/${user.id}/tokens/${id}`} reload=${tokens.reload} />`}
       </${Loaded}></div>`;

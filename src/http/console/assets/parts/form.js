@@ -1,15 +1,9 @@
 // Form of an API operation, with its errors.
 import { html, useEffect, useRef, useState } from '../core/dom.js';
-import { call } from '../core/api.js';
 import { count, toWords } from '../core/format.js';
-import { newIdempotencyKey } from '../core/identity.js';
-import { useLoad, useMutation } from '../core/load.js';
+import { useLoad } from '../core/load.js';
 import { bodyOf, openapi, operations } from '../core/openapi.js';
-import { applyChange, body, changes, valuesOf } from '../core/schema.js';
 import { Icon, Loaded, ErrorMessage } from './basic.js';
-import { focusFirst } from './dialog.js';
-import { Fields } from './fields.js';
-import { encodePicture } from './picture.js';
 
 // Error summary above a form.
 export function FormTrouble({ problem }) {
@@ -27,43 +21,18 @@ export function FormTrouble({ problem }) {
 const fieldLabel = (pointer) => pointer.split('/').slice(1).map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
   .map((part) => (/^\d+$/.test(part) ? String(Number(part) + 1) : toWords(part))).join(', ') || 'The form';
 
-// Form of an operation by id. With `start`, only changed fields are sent.
+// Form of an operation by id. With `start`, only changed fields are sent. Its fields and the document are loaded when it
+// opens.
 export function OperationForm({ id, start, skip = [], ...others }) {
-  const document = useLoad(openapi, []);
+  const needed = useLoad(async () => {
+    const [document, { OperationFields }] = await Promise.all([openapi(), import('./operation.js')]);
+    return { document, OperationFields };
+  }, []);
   // Snapshot at opening: the page behind may reload meanwhile.
   const [before] = useState(start);
-  return html`<${Loaded} from=${document}>${(document) => {
+  return html`<${Loaded} from=${needed}>${({ document, OperationFields }) => {
     const operation = operations(document).find((operation) => operation.operationId === id);
     const { schema } = bodyOf(document, operation);
     return html`<${OperationFields} ...${{ document, operation, schema, before, ...others }} skip=${before ? ['id', ...skip] : skip} />`;
   }}</${Loaded}>`;
-}
-
-function OperationFields({ document, operation, schema, before, skip, path, query, submit, onDone, onCancel }) {
-  const initialValues = valuesOf(document, schema, before);
-  const [values, set] = useState(initialValues);
-  const work = useMutation();
-  const form = useRef(null);
-  const key = useRef(null);
-  useEffect(() => {
-    const dialog = form.current.closest('dialog');
-    if (dialog) focusFirst(dialog);
-  }, []);
-  useEffect(() => { key.current = null; }, [path]);
-  const fill = (change) => { key.current = null; set((before) => applyChange(change, before)); };
-  const toBody = (values) => body(document, schema, values, encodePicture, skip);
-  const send = async (event) => {
-    event.preventDefault();
-    key.current ??= newIdempotencyKey();
-    const options = { body: before ? changes(toBody(initialValues), toBody(values)) : toBody(values), query, headers: { 'Idempotency-Key': key.current } };
-    const { problem, done } = await work.run(() => call(operation.method.toUpperCase(), path, options));
-    if (!problem || problem.isFinal) key.current = null;
-    if (!problem) onDone(done);
-  };
-  return html`<form ref=${form} class="form" onSubmit=${send} novalidate>
-    <${FormTrouble} problem=${work.problem} />
-    <${Fields} ...${{ document, schema, skip, values }} onChange=${fill} problem=${work.problem} />
-    <footer><button class="button" disabled=${work.busy}>${work.busy ? 'Please wait' : submit}</button>
-      ${onCancel && html`<button type="button" class="button quiet" onClick=${onCancel}>Cancel</button>`}</footer>
-  </form>`;
 }

@@ -1,0 +1,91 @@
+// Usage of tasks as a chart: choice of the period and of the values, and the report as CSV.
+import { html, useState } from '../core/dom.js';
+import { get, send } from '../core/api.js';
+import { count, number, toWords } from '../core/format.js';
+import { useLoad, useMutation } from '../core/load.js';
+import { refine } from '../core/router.js';
+import { Empty, ErrorMessage, Icon, Loaded, Skeleton } from './basic.js';
+import { Chart } from './chart.js';
+import { saveFile } from './save.js';
+
+const DAY_MS = 86400000;
+const PERIODS = [7, 30, 90];
+const DAYS = 30;
+// Values of a report that one chart shows together.
+const MEASURES = {
+  tasks: ['Tasks', [['completed', 'Completed', 0], ['unfinished', 'Unfinished', 5], ['failed', 'Failed', 3], ['cancelled', 'Cancelled', 1]]],
+  credits: ['Credits', [['charged', 'Charged', 0], ['held', 'Held', 5]]],
+  cost: ['Vendor cost', [['cost', 'Cost', 2]]],
+};
+// Most groups that a chart shows besides days; the table has all.
+const GROUPS_MAX = 12;
+
+const dateOf = (time) => new Date(time).toISOString().slice(0, 10);
+
+// Days from the first to the last, so that days without tasks are seen.
+export function daysOf(days, today = Date.now()) {
+  return Array.from({ length: days }, (_, at) => dateOf(today - (days - 1 - at) * DAY_MS));
+}
+
+const short = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric', timeZone: 'UTC' });
+const shortDay = (date) => short.format(new Date(`${date}T00:00:00Z`));
+
+export function periodOf(query) {
+  const days = Number(query.get('days'));
+  return PERIODS.includes(days) ? days : DAYS;
+}
+
+export function Choice({ label, options, value, onChoose }) {
+  return html`<fieldset class="chips"><legend>${label}</legend>${options.map(([key, text]) => html`<label key=${key} class="chip">
+    <input type="radio" name=${label} checked=${key === value} onChange=${() => onChoose(key)} /><span>${text}</span></label>`)}</fieldset>`;
+}
+
+// Usage of one user, or of all without one. `groupings` are the offered groups, as pairs of name and text.
+export function Usage({ query, user, groupings = [['day', 'Day']], nameOf = (id) => id }) {
+  const days = periodOf(query);
+  const grouping = groupings.some(([key]) => key === query.get('by')) ? query.get('by') : groupings[0][0];
+  const measure = Object.hasOwn(MEASURES, query.get('show') ?? '') ? query.get('show') : 'tasks';
+  const dates = daysOf(days);
+  const asked = { from: dates[0], to: dates.at(-1), group_by: grouping, user };
+  const report = useLoad((signal) => get('/usage', asked, signal), [JSON.stringify(asked)]);
+  return html`<div class="row usage-choices">
+      ${groupings.length > 1 && html`<${Choice} label="By" options=${groupings} value=${grouping} onChoose=${(by) => refine({ by }, { quiet: true })} />`}
+      <${Choice} label="Show" options=${Object.entries(MEASURES).map(([key, [text]]) => [key, text])} value=${measure} onChoose=${(show) => refine({ show }, { quiet: true })} />
+      <${Choice} label="Period" options=${PERIODS.map((days) => [days, `${days} days`])} value=${days} onChoose=${(days) => refine({ days }, { quiet: true })} />
+      <span class="spread"></span><${CsvButton} asked=${asked} />
+    </div>
+    <${Loaded} from=${report} skeleton=${html`<${Skeleton} kind="charts" lines=${1} />`}>${(report) => (report.group_by === grouping
+      ? html`<${UsageChart} ...${{ report, measure, dates, nameOf }} />` : html`<${Skeleton} kind="charts" lines=${1} />`)}</${Loaded}>`;
+}
+
+function UsageChart({ report, measure, dates, nameOf }) {
+  const [title, fields] = MEASURES[measure];
+  const byDay = report.group_by === 'day';
+  const found = new Map(report.rows.map((row) => [row.group, row]));
+  const weight = (row) => fields.reduce((sum, [name]) => sum + row[name], 0);
+  const rows = byDay ? dates.map((date) => found.get(date)) : [...report.rows].sort((one, other) => weight(other) - weight(one));
+  const [shown, rest] = byDay ? [rows, 0] : [rows.slice(0, GROUPS_MAX), Math.max(0, rows.length - GROUPS_MAX)];
+  const label = (row) => (row.group === null ? 'None' : nameOf(row.group));
+  const series = fields.map(([name, text, tone]) => ({ name: text, tone, values: shown.map((row) => row?.[name] ?? 0) }));
+  const sums = `${count(report.total.submissions, 'task')}, ${count(report.total.charged + report.total.held, 'credit')}, vendor cost ${number(report.total.cost)}`;
+  if (report.total.submissions === 0) {
+    return html`<${Empty} icon="tasks" title="No tasks in this period">Submitted tasks are counted here by the day of their submission.</${Empty}>`;
+  }
+  const names = { user: 'User', vendor: 'Vendor', token: 'Token', job: 'Job', day: 'Day' };
+  return html`<p class="summary">${sums}</p>
+    <${Chart} title=${`${title} by ${names[report.group_by].toLowerCase()}`} stacked point=${names[report.group_by]} series=${series}
+      labels=${byDay ? dates.map(shortDay) : shown.map((row) => label(row).slice(0, 14))} full=${byDay ? dates : shown.map((row) => `${label(row)}${row.group && label(row) !== row.group ? ` (${row.group})` : ''}`)} />
+    ${rest > 0 && html`<p class="muted small">${count(rest, `more ${names[report.group_by].toLowerCase()}`, `more ${names[report.group_by].toLowerCase()}s`)} in the CSV file.</p>`}`;
+}
+
+// The link of a file cannot carry the token, so the page fetches the file.
+function CsvButton({ asked }) {
+  const work = useMutation();
+  const [saved, set] = useState(0);
+  const load = async () => {
+    const { problem, done } = await work.run(async () => (await send('GET', '/usage', { query: asked, headers: { Accept: 'text/csv' } })).blob());
+    if (!problem) { saveFile(done, `usage-by-${asked.group_by}-${asked.from}-${asked.to}.csv`); set(saved + 1); }
+  };
+  return html`<button type="button" class="button quiet small" disabled=${work.busy} onClick=${load}><${Icon} name="download" />CSV</button>
+    <span class="unseen" role="status">${saved > 0 ? `${toWords('saved')} ${saved}` : ''}</span>${work.problem && html`<${ErrorMessage} problem=${work.problem} />`}`;
+}
