@@ -5,11 +5,11 @@ use std::num::NonZero;
 use super::limits;
 use crate::actors::router::RouterOptions;
 use crate::actors::system::ActorOptions;
-use crate::config::{AllowedOrigins, Settings, VendorSelection, VendorSettings};
+use crate::config::{AllowedOrigins, OidcSettings, Settings, VendorSelection, VendorSettings};
 use crate::domain::task::{Gateway, PromptReport, TaskKind};
 use crate::http::middleware::allowed_hosts::AllowedHosts;
 use crate::http::prompt_reports::PromptReports;
-use crate::http::server::{CorsOrigins, HttpOptions, MusicGatewayOptions, VendorJobs};
+use crate::http::server::{CorsOrigins, HttpOptions, IssuerSignIn, MusicGatewayOptions, VendorJobs};
 use crate::vendors::local;
 
 /// Maximum number of commands of one kind that wait for their router.
@@ -41,6 +41,7 @@ pub(super) fn http_options(settings: &Settings, public_url: &str) -> HttpOptions
             AllowedOrigins::Listed(origins) => CorsOrigins::Only(origins.clone()),
         },
         require_approval: settings.auth.require_approval,
+        issuer_sign_in: settings.auth.oidc.as_ref().and_then(issuer_sign_in),
         video_needs_token: settings.auth.video_required
             || settings.video_vendors.iter().any(|vendor| vendor.url.is_some()),
         video_max_images: settings.video.max_images,
@@ -62,6 +63,12 @@ pub(super) fn http_options(settings: &Settings, public_url: &str) -> HttpOptions
             seconds_of: local::music::seconds_of,
         },
     }
+}
+
+/// Returns the sign-in of the console, if the issuer knows the console.
+fn issuer_sign_in(oidc: &OidcSettings) -> Option<IssuerSignIn> {
+    let client_id = oidc.client_id.clone()?;
+    Some(IssuerSignIn { issuer: oidc.issuer.clone(), client_id, audience: oidc.audience.clone() })
 }
 
 /// Returns the jobs that the settings give to each vendor.

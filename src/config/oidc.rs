@@ -9,6 +9,8 @@ pub struct OidcSettings {
     /// Exactly as in its tokens.
     pub issuer: String,
     pub audience: String,
+    /// The console offers no sign-in at the issuer if `None`.
+    pub client_id: Option<String>,
     /// Discovered if `None`.
     pub jwks_url: Option<String>,
 }
@@ -18,11 +20,12 @@ impl OidcSettings {
     pub(super) fn read(reader: &mut SettingsReader) -> Option<Self> {
         let issuer = reader.read("auth.oidc.issuer", &issuer());
         let audience = reader.read("auth.oidc.audience", &label());
+        let client_id = reader.read("auth.oidc.client_id", &label());
         let jwks_url = reader.read("auth.oidc.jwks_url", &url());
         let issuer = issuer?;
         if audience.is_none() {
             reader.reject("auth.oidc.audience", "set if auth.oidc.issuer is");
         }
-        Some(Self { issuer, audience: audience?, jwks_url })
+        Some(Self { issuer, audience: audience?, client_id, jwks_url })
     }
 }

@@ -17,7 +17,8 @@ use crate::domain::policy::Action;
 use crate::http::api::{
     account_export, admin, audit, audit_stream, budget, bulk, checkpoint, credits, delivery, erase, health, image,
     input_file, install, media, member, metrics, models, moderation, music, node, node_change, publisher, review,
-    state, task, token, translation, upload, usage, user, vendor_webhook, version, version_list, video, webhook_secret,
+    sign_in, state, task, token, translation, upload, usage, user, vendor_webhook, version, version_list, video,
+    webhook_secret,
 };
 use crate::http::auth::authorize::Identity;
 use crate::http::console;
@@ -74,6 +75,7 @@ fn service_routes() -> Vec<ApiEndpoint> {
         ApiEndpoint::new(get(), "/ready", "getReadiness", NoBody, health::ready),
         ApiEndpoint::new(get(), "/metrics", "getMetrics", NoBody, metrics::show),
         ApiEndpoint::new(get(), "/.well-known/webhook-key", "getWebhookKey", NoBody, health::webhook_key),
+        ApiEndpoint::new(get(), "/sign-in", "getSignIn", NoBody, sign_in::show),
         ApiEndpoint::new(get(), "/openapi.json", "getOpenApiJson", NoBody, openapi::show),
         ApiEndpoint::new(get(), "/openapi", "getOpenApi", NoBody, openapi::show),
         ApiEndpoint::new(get(), "/models", "listModels", NoBody, models::list),
@@ -289,7 +291,8 @@ fn dispatch(
     let path = request.match_info().unprocessed();
     let method = request.method();
     let Some((endpoints, path_params)) = router.find(path) else {
-        let page = console::respond(&request).map(|page| rate_limit_page(page, &request, shared));
+        let page =
+            console::respond(&request, &shared.console_policy).map(|page| rate_limit_page(page, &request, shared));
         let page = page.map(|page| ready(page).boxed_local());
         return page
             .unwrap_or_else(|| respond_with(Problem::unknown_path(method, &similar_paths(router, path, method))));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::Server;
+use actix_web::http::header::HeaderValue;
 use actix_web::web::Data;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -31,6 +32,7 @@ use crate::http::api::metrics;
 use crate::http::api::node::PageCaches;
 use crate::http::api::state::LogProber;
 use crate::http::connection::{self, ConnectionLimit, ConnectionOptions};
+use crate::http::console;
 use crate::http::limits::account_pool::AccountPool;
 use crate::http::limits::daily_quotas::DailyQuotas;
 use crate::http::limits::rate_limit::RateLimiters;
@@ -195,6 +197,17 @@ pub enum CorsOrigins {
     Only(Vec<String>),
 }
 
+/// Issuer at which people sign in to the console, and how they do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssuerSignIn {
+    /// As in the tokens of the issuer.
+    pub issuer: String,
+    /// Client id of the console at the issuer.
+    pub client_id: String,
+    /// Audience that tokens must have.
+    pub audience: String,
+}
+
 /// Settings of the HTTP layer.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
@@ -213,6 +226,8 @@ pub struct HttpOptions {
     pub cors_origins: CorsOrigins,
     /// `true` if only approved users may submit media tasks.
     pub require_approval: bool,
+    /// Sign-in of the console at an issuer, if there is one.
+    pub issuer_sign_in: Option<IssuerSignIn>,
     /// `true` if video tasks require a token.
     pub video_needs_token: bool,
     /// Maximum length of `images` of a video task, for endpoints that take several.
@@ -273,6 +288,8 @@ pub struct AppState {
     pub inspectors: BackgroundThreads,
     /// Threads that hash uploads and write them to disk.
     pub upload_writers: BackgroundThreads,
+    /// Content security policy of the console.
+    pub console_policy: HeaderValue,
     /// Page cache of node lists.
     pub page_caches: PageCaches,
     /// Limits concurrent uploads.
@@ -321,8 +338,11 @@ impl AppState {
             AccountPool::with_share(TASK_STREAMS_MAX, TASK_STREAMS_PER_ACCOUNT, Code::TooManyStreams, "event streams");
         let music_streams = AccountPool::new(services.options.music.streams, Code::TooManyStreams, "music streams");
 
+        let console_policy = console::content_security_policy(services.options.issuer_sign_in.as_ref());
+
         Ok(Self {
             services,
+            console_policy,
             rate_limiters,
             daily_quotas,
             pending_submissions,

@@ -202,21 +202,21 @@ class BrowserTest(unittest.TestCase):
             page.context.close()
         self.assertEqual(self.seen, [], "what pages did that they must not do")
 
-    def page(self, path="/nodes", token=None, theme="light", size=WIDE, allowed=(), **options):
-        """Opens a console page with a token; responses with an `allowed` status or error name are expected."""
-        context = self.browser.new_context(viewport=size, color_scheme=theme, base_url=BASE, reduced_motion="reduce", **options)
+    def page(self, path="/nodes", token=None, theme="light", size=WIDE, allowed=(), base=BASE, hosts=(), **options):
+        """Opens a console page with a token; responses with an `allowed` status or error name are expected, and requests to other `hosts`."""
+        context = self.browser.new_context(viewport=size, color_scheme=theme, base_url=base, reduced_motion="reduce", **options)
         context.set_default_timeout(PATIENCE_S * 1000)
-        context.grant_permissions(["clipboard-read", "clipboard-write"], origin=BASE)
+        context.grant_permissions(["clipboard-read", "clipboard-write"], origin=base)
         if token:
             context.add_init_script(f"sessionStorage.setItem('mediary.token', {json.dumps(token)})")
         page = context.new_page()
         self.pages.append(page)
-        self.watch(page, allowed)
+        self.watch(page, allowed, (base, *hosts))
         page.goto(f"/#{path}")
         page.locator("h1").first.wait_for()
         return page
 
-    def watch(self, page, allowed):
+    def watch(self, page, allowed, hosts=(BASE,)):
         told = lambda kind: lambda what: self.seen.append(f"{kind}: {what}")
         page.on("pageerror", told("error"))
 
@@ -230,7 +230,7 @@ class BrowserTest(unittest.TestCase):
             dialog.dismiss()
 
         def on_request(request):
-            if not request.url.startswith((BASE + "/", "blob:", "data:")):
+            if not request.url.startswith((*(f"{host}/" for host in hosts), "blob:", "data:")):
                 self.seen.append(f"request to {request.url}")
 
         page.on("console", on_console)

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use mediary::config::{OidcSettings, Settings};
+use mediary::environment::Environment;
 use reqwest::Method;
+use serde_json::json;
 
 use crate::support::{TestApp, TestResponse};
 
@@ -19,6 +22,30 @@ const POLICY: [&str; 11] = [
     "require-trusted-types-for 'script'",
     "trusted-types 'none'",
 ];
+
+#[actix_web::test]
+async fn the_policy_admits_exactly_the_origin_of_the_issuer() {
+    let with_client = |client_id: Option<&str>| {
+        let client_id = client_id.map(str::to_owned);
+        move |settings: &mut Settings| {
+            let (issuer, audience) = ("https://login.example.org/realms/main".to_owned(), "mediary".to_owned());
+            settings.auth.oidc = Some(OidcSettings { issuer, audience, client_id, jwks_url: None });
+        }
+    };
+    for (client_id, directive) in
+        [(None, "connect-src 'self'"), (Some("console"), "connect-src 'self' https://login.example.org")]
+    {
+        let app = TestApp::start_with(with_client(client_id), Environment::system()).await;
+        let page = app.get("/").await.expect(200);
+        assert!(policy_of(&page).contains(directive), "{:?}", policy_of(&page));
+
+        let expected = client_id.map(|client_id| {
+            json!({"issuer": "https://login.example.org/realms/main", "client_id": client_id, "audience": "mediary"})
+        });
+        assert_eq!(app.get("/sign-in").await.expect(200).json().get("oidc"), expected.as_ref());
+        app.stop().await;
+    }
+}
 
 /// Scripts, style sheets and icon that the page refers to.
 fn named_by(page: &str) -> BTreeSet<String> {

@@ -29,7 +29,7 @@ struct OidcFixture {
 }
 
 fn settings_of(issuer: &TestIssuer) -> OidcSettings {
-    OidcSettings { issuer: issuer.name(), audience: "mediary".to_owned(), jwks_url: None }
+    OidcSettings { issuer: issuer.name(), audience: "mediary".to_owned(), client_id: None, jwks_url: None }
 }
 
 impl OidcFixture {

@@ -4,20 +4,45 @@
 use std::time::Duration;
 
 use actix_web::{HttpMessage, HttpRequest};
+use serde::Serialize;
 
 use crate::actors::error::CommandError;
 use crate::actors::{Actor, CommandContext};
 use crate::domain::ids::{RequestId, UserId};
+use crate::domain::policy::Action;
 use crate::domain::user::{Email, NewUser, User, UserCommand, UserProfile, UserRejection};
 use crate::domain::value::Name;
 use crate::http::auth::authorize::{Identity, invalid_credentials};
 use crate::http::auth::personal_fields;
+use crate::http::pipeline::Call;
+use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::{Code, Problem};
-use crate::http::server::Services;
+use crate::http::server::{IssuerSignIn, Services};
 use crate::oidc::{OidcAuthenticator, OidcIdentity, OidcRejection};
 
 /// Maximum number of erased accounts of one person.
 const ERASED_MAX: u32 = 1000;
+
+/// Ways to sign in besides tokens of this service.
+#[derive(Serialize)]
+struct SignInView {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oidc: Option<IssuerView>,
+}
+
+#[derive(Serialize)]
+struct IssuerView {
+    issuer: String,
+    client_id: String,
+    audience: String,
+}
+
+/// `GET /sign-in`: how people sign in to the console.
+pub async fn show(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<ApiResponse, Problem> {
+    let sign_in = call.services().options.issuer_sign_in.clone();
+    let oidc = sign_in.map(|IssuerSignIn { issuer, client_id, audience }| IssuerView { issuer, client_id, audience });
+    ApiResponse::ok(&SignInView { oidc })
+}
 
 /// Resolves a token to its user. `request` provides the metadata of a new account; without it, no account is created.
 ///

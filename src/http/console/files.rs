@@ -19,6 +19,7 @@ pub(super) const FILES: &[(&str, &[u8])] = files![
     "core/load.js",
     "core/music.js",
     "core/names.js",
+    "core/oidc.js",
     "core/openapi.js",
     "core/router.js",
     "core/schema.js",

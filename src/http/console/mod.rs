@@ -17,25 +17,20 @@ use actix_web::http::header::{
 use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpMessage, HttpRequest, HttpResponse};
 use bytes::Bytes;
+use url::Url;
 
 use self::files::FILES;
 use crate::http::pipeline::MatchedRoute;
 use crate::http::request::conditional::{self, entity_tag};
 use crate::http::response::api_response::{COMPRESSION_MIN_BYTES, identity_encoding};
 use crate::http::response::error::Problem;
+use crate::http::server::IssuerSignIn;
 
 /// Route name of all console files, in logs and metrics.
 pub(in crate::http) const ROUTE: &str = "console";
 
-/// Content security policy: only own files, nothing inline, no text as markup (trusted types), no framing. Pictures and
-/// sound may come from the page itself (`blob:`).
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; \
-                      media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
-                      frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
-
-/// Headers of every file.
-const HEADERS: [(HeaderName, HeaderValue); 5] = [
-    (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+/// Headers of every file besides the content security policy.
+const HEADERS: [(HeaderName, HeaderValue); 4] = [
     (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
     (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
@@ -68,8 +63,22 @@ static FILES_BY_PATH: LazyLock<HashMap<String, ConsoleFile>> = LazyLock::new(|| 
     FILES.iter().copied().flat_map(at_paths).collect()
 });
 
+/// Returns the content security policy: only own files, nothing inline, no text as markup (trusted types), no framing.
+/// Pictures and sound may come from the page itself (`blob:`). Requests go to the service, and to the origin of the
+/// issuer at which people sign in.
+pub(in crate::http) fn content_security_policy(sign_in: Option<&IssuerSignIn>) -> HeaderValue {
+    let issuer = sign_in.and_then(|sign_in| Url::parse(&sign_in.issuer).ok());
+    let issuer = issuer.map(|url| format!(" {}", url.origin().ascii_serialization())).unwrap_or_default();
+    let policy = format!(
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self' blob:; \
+         connect-src 'self'{issuer}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+         require-trusted-types-for 'script'; trusted-types 'none'"
+    );
+    HeaderValue::from_str(&policy).expect("an origin is ASCII without control characters")
+}
+
 /// Returns the response for a path of the console; `None` for other paths.
-pub(in crate::http) fn respond(request: &HttpRequest) -> Option<HttpResponse> {
+pub(in crate::http) fn respond(request: &HttpRequest, policy: &HeaderValue) -> Option<HttpResponse> {
     let file = FILES_BY_PATH.get(request.path())?;
     request.extensions_mut().insert(MatchedRoute(ROUTE));
     if ![Method::GET, Method::HEAD].contains(request.method()) {
@@ -81,6 +90,7 @@ pub(in crate::http) fn respond(request: &HttpRequest) -> Option<HttpResponse> {
         response.insert_header(header);
     }
 
+    response.insert_header((CONTENT_SECURITY_POLICY, policy.clone()));
     response.insert_header((ETAG, file.etag.as_str())).insert_header((CONTENT_TYPE, file.media_type));
     if conditional::is_current(request.headers(), &file.etag) {
         return Some(response.status(StatusCode::NOT_MODIFIED).finish());

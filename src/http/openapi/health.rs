@@ -1,6 +1,6 @@
 //! Health, readiness and metrics, the public key of webhooks, and the OpenAPI document.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::OperationGroup;
 use super::operation::operation;
@@ -47,10 +47,24 @@ pub fn group() -> OperationGroup {
                     "The key: `whpk_` and the base64 of 32 bytes.",
                     "whpk_zgfSExGYWBlNCzlGfMVkFLAVWkZcNzu0z3YEzcHcvWk=",
                 ),
+            operation("getSignIn", "Get the ways to sign in")
+                .description(
+                    "Returns the OpenID Connect issuer at which people can sign in to the console: by the authorization \
+                     code flow with PKCE. Tokens of this service always work.",
+                )
+                .ok_response(
+                    "The ways to sign in.",
+                    "SignIn",
+                    &json!({"oidc": {
+                        "issuer": "https://login.example.org/realms/main",
+                        "client_id": "mediary-console",
+                        "audience": "mediary",
+                    }}),
+                ),
             document("getOpenApiJson", "Get the OpenAPI document"),
             document("getOpenApi", "Get the OpenAPI document (short path)"),
         ],
-        components: vec![(
+        components: vec![("SignIn", sign_in_schema()), (
             "Document",
             response_object([
                 field::<String>("openapi", "Version of OpenAPI.").required(),
@@ -62,6 +76,15 @@ pub fn group() -> OperationGroup {
             ]),
         )],
     }
+}
+
+fn sign_in_schema() -> Value {
+    let issuer = response_object([
+        field::<String>("issuer", "Issuer, as in its tokens.").required(),
+        field::<String>("client_id", "Client id of the console at the issuer.").required(),
+        field::<String>("audience", "Audience that a token must have.").required(),
+    ]);
+    response_object([field_with_schema("oidc", "The issuer; absent if there is none.", issuer)])
 }
 
 fn document(id: &'static str, summary: &'static str) -> super::Operation {

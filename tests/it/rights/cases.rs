@@ -131,6 +131,7 @@ fn service() -> Vec<RightsCase> {
         get(ReadServiceState, "/ready"),
         get(ReadServiceState, "/metrics"),
         get(ReadServiceState, "/.well-known/webhook-key"),
+        get(ReadServiceState, "/sign-in"),
         get(ReadServiceState, "/openapi.json"),
         get(ReadServiceState, "/openapi"),
         get(ReadServiceState, "/models"),

@@ -1,22 +1,34 @@
-// Sign-in with a token.
+// Sign-in with a token, or at the issuer of the service.
 import { html, useState } from '../core/dom.js';
-import { at, get } from '../core/api.js';
+import { Problem, at, get } from '../core/api.js';
 import { displayName } from '../core/format.js';
+import { finishSignIn, issuerOf, startSignIn } from '../core/oidc.js';
 import { openSession, endSession, session } from '../core/session.js';
 import { store, useStore } from '../core/store.js';
-import { useMutation } from '../core/load.js';
+import { useLoad, useMutation } from '../core/load.js';
 import { Dialog, Icon, Id, ErrorMessage, notify } from './basic.js';
 
-const isOpen = store(false);
+// The open dialog, with the error of a sign-in at the issuer if there was one.
+const dialog = store(null);
 
-export const askToSignIn = () => isOpen.set(true);
+export const askToSignIn = () => dialog.set({});
 
 export function SignInButton({ children = 'Sign in' }) {
   return html`<button type="button" class="button" onClick=${askToSignIn}><${Icon} name="key" />${children}</button>`;
 }
 
-// Looks up the user of the stored token when the console opens.
+// Finishes a sign-in at the issuer, or looks up the user of the stored token, when the console opens.
 export async function loadUser() {
+  try {
+    const token = await finishSignIn();
+    if (token) {
+      await signIn(token);
+      notify('Signed in');
+      return;
+    }
+  } catch (failure) {
+    dialog.set({ problem: Problem.of(failure) });
+  }
   const { token } = session.get();
   if (!token) return;
   try {
@@ -38,11 +50,12 @@ async function signIn(token) {
 }
 
 export function SignIn() {
-  const open = useStore(isOpen);
+  const open = useStore(dialog);
+  const issuer = useLoad(() => (open ? issuerOf() : Promise.resolve(null)), [Boolean(open)]);
   const [token, set] = useState('');
   const work = useMutation();
   if (!open) return null;
-  const close = () => { isOpen.set(false); set(''); work.clear(); };
+  const close = () => { dialog.set(null); set(''); work.clear(); };
   const send = async (event) => {
     event.preventDefault();
     const { problem } = await work.run(() => signIn(token.trim()));
@@ -50,10 +63,12 @@ export function SignIn() {
     close();
     notify('Signed in');
   };
+  const problem = work.problem ?? open.problem;
   return html`<${Dialog} title="Sign in" onClose=${close}>
     <form class="form" onSubmit=${send}>
-      <p>Use a user token (<code>mdu_…</code>). The first administrator's token is the setting <code>admin_token</code> or, if that is empty, in the file <code>admin-token</code> in the data directory. Administrators create further tokens.</p>
-      ${work.problem && html`<${ErrorMessage} problem=${explainError(work.problem)} />`}
+      ${issuer.data && html`<p><button type="button" class="button" disabled=${work.busy} onClick=${() => work.run(() => startSignIn(issuer.data))}><${Icon} name="key" />Sign in at ${new URL(issuer.data.issuer).host}</button></p>`}
+      <p>${issuer.data ? 'Or use' : 'Use'} a user token (<code>mdu_…</code>). The first administrator's token is the setting <code>admin_token</code> or, if that is empty, in the file <code>admin-token</code> in the data directory. Administrators create further tokens.</p>
+      ${problem && html`<${ErrorMessage} problem=${explainError(problem)} />`}
       <div class="field"><label for="token">Token</label>
         <input id="token" type="password" autocomplete="off" spellcheck="false" autofocus value=${token} onInput=${(event) => set(event.target.value)} />
         <p class="hint">Stored until this tab is closed, and sent only to this service.</p></div>
