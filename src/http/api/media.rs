@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::domain::image::ImageFormat;
 use crate::domain::policy::Action;
-use crate::domain::value::Digest;
+use crate::domain::value::{Digest, Timestamp};
 use crate::domain::video::VideoFormat;
 use crate::http::api::file::{self, DownloadMetadata};
 use crate::http::pipeline::Call;
@@ -27,13 +27,44 @@ pub fn input_path(key: &UploadKey, file_name: &str) -> String {
     format!("/media/{file_name}?signature={}", key.sign(INPUT_CONTEXT, file_name.as_bytes()))
 }
 
+/// Context of the signatures of input URLs that expire.
+const EXPIRING_INPUT_CONTEXT: &[u8] = b"mediary expiring input url 1\n";
+/// Validity of an expiring input URL is one to two of these periods, so that the URL changes rarely and browsers can
+/// cache the file.
+const INPUT_URL_PERIOD_S: i64 = 3600;
+
+/// Returns the path of an input in a signed URL that expires, for those who may see the task.
+#[must_use]
+pub fn expiring_input_path(key: &UploadKey, file_name: &str, now: Timestamp) -> String {
+    let expires_at = (now.seconds().div_euclid(INPUT_URL_PERIOD_S) + 2) * INPUT_URL_PERIOD_S;
+    let signature = key.sign(EXPIRING_INPUT_CONTEXT, expiring_input_message(file_name, expires_at).as_bytes());
+    format!("/media/{file_name}?expires={expires_at}&signature={signature}")
+}
+
+fn expiring_input_message(file_name: &str, expires_at: i64) -> String {
+    format!("{expires_at} {file_name}")
+}
+
+/// Returns `true` if the signature of an input URL is valid now. `expires_at` is the text of the query parameter.
+fn is_input_url(key: &UploadKey, file_name: &str, expires_at: Option<&str>, signature: &str, now: Timestamp) -> bool {
+    let Some(expires_at) = expires_at else {
+        return key.has_signed(INPUT_CONTEXT, file_name.as_bytes(), signature);
+    };
+    expires_at.parse().is_ok_and(|expires_at| {
+        let message = expiring_input_message(file_name, expires_at);
+        now.seconds() < expires_at && key.has_signed(EXPIRING_INPUT_CONTEXT, message.as_bytes(), signature)
+    })
+}
+
 /// `GET /media/{file}`: a result, or the input that a signed URL names.
 pub async fn file(call: Call<{ Action::ReadResult as u8 }>) -> Result<ApiResponse, Problem> {
     let name = call.path_param("file");
     let key = &call.services().registry.upload_key;
     let query = call.query()?;
-    let signature = query.first("signature");
-    let is_input = signature.is_some_and(|signature| key.has_signed(INPUT_CONTEXT, name.as_bytes(), signature));
+    let now = call.services().environment.now();
+    let is_input = query
+        .first("signature")
+        .is_some_and(|signature| is_input_url(key, &name, query.first("expires"), signature, now));
     let (area, cache_control) = if is_input { (MediaArea::Input, PRIVATE) } else { (MediaArea::Result, IMMUTABLE) };
 
     let path = call.services().media.store.path_of(area, &name).ok_or_else(not_found)?;
@@ -74,12 +105,29 @@ fn parse_file_name(name: &str) -> Option<(Digest, &'static str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::environment::Environment;
 
     #[test]
     fn durations_use_the_largest_exact_unit() {
         let formatted =
             [86_400, 604_800, 90_000, 3_660, 61].map(|seconds| format_duration(Duration::from_secs(seconds)));
         assert_eq!(formatted, ["1 day", "7 days", "25 hours", "61 minutes", "61 seconds"]);
+    }
+
+    #[test]
+    fn input_urls_expire_after_one_to_two_hours() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let key = UploadKey::generate(&dir.path().join("key"), &Environment::system()).expect("a key");
+        let hours = |hours: i64| Timestamp::from_micros(hours * 3_600_000_000);
+        let path = expiring_input_path(&key, "a.png", hours(10));
+        let (_, query) = path.split_once("?expires=").expect("a query");
+        let (expires_at, signature) = query.split_once("&signature=").expect("a signature");
+
+        let is_valid = |name, now| is_input_url(&key, name, Some(expires_at), signature, now);
+        assert!(is_valid("a.png", hours(10)) && is_valid("a.png", hours(11)));
+        assert!(!is_valid("a.png", hours(12)) && !is_valid("b.png", hours(10)));
+        assert!(!is_input_url(&key, "a.png", None, signature, hours(10)), "a URL for vendors has another signature");
+        assert_eq!(path, expiring_input_path(&key, "a.png", Timestamp::from_micros(hours(11).micros() - 1)));
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod request_view;
 mod stream;
 mod view;
 
-pub use list::{LIMIT_DEFAULT, LIMIT_MAX, decode_cursor, encode_cursor, list};
+pub use list::{DETAILS, LIMIT_DEFAULT, LIMIT_MAX, decode_cursor, encode_cursor, list};
 pub use request_view::request_parameters;
 pub use stream::stream;
 pub use view::{TaskRenderer, TaskView, combined_progress};

@@ -77,8 +77,13 @@ fn result() -> Operation {
         )
         .query([query_parameter(
             "signature",
-            "Part of the URLs of input videos that vendors get. Without a valid one, only results are found.",
+            "Part of the URLs of input videos that vendors get, and of input pictures in the `request` of a task. \
+             Without a valid one, only results are found.",
             &json!({"type": "string"}),
+        ), query_parameter(
+            "expires",
+            "Part of the URLs of input pictures: the time until which the signature is valid, in seconds since 1970.",
+            &json!({"type": "integer"}),
         )])
         .file_response("The file: a picture or a video.", "*/*", &[])
         .error(Code::TooManyTransfers, "the account has reached its limit of concurrent downloads")

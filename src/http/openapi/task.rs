@@ -13,7 +13,7 @@ use crate::actors::task_progress::TaskBlocker;
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::task::{ImageStatus, TaskKind, TaskStatus, VideoState};
 use crate::domain::value::Timestamp;
-use crate::http::api::task::{LIMIT_DEFAULT, LIMIT_MAX};
+use crate::http::api::task::{DETAILS, LIMIT_DEFAULT, LIMIT_MAX};
 use crate::http::response::error::Code;
 use crate::projections::task::index::EntryState;
 
@@ -92,6 +92,11 @@ fn list() -> Operation {
                 "cursor",
                 "`next_cursor` of the previous page.",
                 &json!({"type": "string", "pattern": CURSOR_PATTERN}),
+            ),
+            query_parameter(
+                DETAILS,
+                "`true` to include `request` and `prompt_report` in each task.",
+                &json!({"type": "boolean", "default": false}),
             ),
             query_parameter("limit", &limit, &json!({"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT})),
         ])
@@ -195,9 +200,10 @@ fn task_schema() -> Value {
         ),
         field_with_schema(
             "request",
-            "All parameters of the request, including defaults; absent in lists. An input picture is shown with \
-             `digest` (SHA-256), `format`, `bytes`, `width` and `height`, or with its URL until it is fetched; \
-             `payload` and `meta_data` with `digest` and `bytes`.",
+            "All parameters of the request, including defaults; absent in lists without `details`. An input picture is \
+             shown with `digest` (SHA-256), `format`, `bytes`, `width` and `height`, or with its URL until it is \
+             fetched; `payload` and `meta_data` with `digest` and `bytes`. The owner and administrators also get the \
+             `url` of a picture until it is deleted; it works for at least an hour.",
             json!({"type": "object"}),
         ),
         field::<u64>("cost", "Price in credits.").required(),

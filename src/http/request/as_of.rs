@@ -50,7 +50,7 @@ fn task(record: &TaskRecord, status: TaskStatus, public_url: &str) -> Option<Val
         Gateway::Video | Gateway::Music => to_json(&CreationsView::from_record(record, status, public_url)),
     }?;
     state["kind"] = work.kind().as_str().into();
-    state["request"] = to_json(&request_parameters(&record.submission))?;
+    state["request"] = to_json(&request_parameters(&record.submission, None))?;
     Some(state)
 }
 

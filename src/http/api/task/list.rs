@@ -22,6 +22,8 @@ use crate::projections::task::index::{TaskFilter, TaskListPart};
 pub const LIMIT_DEFAULT: u64 = 20;
 /// Maximum page size; larger values are clamped.
 pub const LIMIT_MAX: u64 = 100;
+/// Query parameter that adds the request and the prompt report to each task.
+pub const DETAILS: &str = "details";
 /// Maximum number of tasks scanned before the lock is released to writers.
 const SCAN_CHUNK: usize = 65_536;
 
@@ -38,6 +40,7 @@ struct TaskPage {
 /// `GET /tasks`: the caller's tasks; all tasks for administrators (contract 3).
 pub async fn list(call: Call<{ Action::ReadTask as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
+    let is_detailed = query.flag(DETAILS).unwrap_or(false);
     let requested = read_filter(&mut query);
     let limit = query.limit(LIMIT_DEFAULT).min(LIMIT_MAX);
     let before = query.optional("cursor", decode_cursor);
@@ -50,7 +53,8 @@ pub async fn list(call: Call<{ Action::ReadTask as u8 }>) -> Result<ApiResponse,
 
     let tasks = services.models.tasks_with_history(tasks).await?;
     let renderer = TaskRenderer::new(services, call.identity().is_admin());
-    let tasks = tasks.iter().map(|task| renderer.list_item(task)).collect();
+    let render = |task| if is_detailed { renderer.view(task) } else { renderer.list_item(task) };
+    let tasks = tasks.iter().map(render).collect();
     ApiResponse::ok(&TaskPage { tasks, limit, next_cursor: continue_before.map(encode_cursor) })
 }
 

@@ -9,30 +9,58 @@ use crate::domain::image::{ImageWork, Picture, PictureSource};
 use crate::domain::music::{MusicSeconds, MusicWork};
 use crate::domain::parameter::JobParameters;
 use crate::domain::task::{Submission, TaskWork};
-use crate::domain::value::CallbackUrl;
+use crate::domain::value::{CallbackUrl, Timestamp};
 use crate::domain::video::{AttachedDocument, VideoWork};
+use crate::http::api::media;
+use crate::media::archive::upload_token::UploadKey;
+
+/// Creator of the URLs of input pictures.
+#[derive(Clone, Copy)]
+pub struct InputUrls<'s> {
+    pub key: &'s UploadKey,
+    /// Has no trailing slash.
+    pub public_url: &'s str,
+    pub now: Timestamp,
+}
+
+impl InputUrls<'_> {
+    fn url(&self, picture: &Picture) -> String {
+        let path = media::expiring_input_path(self.key, &picture.file_name(), self.now);
+        format!("{}{path}", self.public_url)
+    }
+}
 
 /// Input file of a task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 enum FileView {
     /// Stored picture.
-    Picture { digest: String, format: &'static str, bytes: u64, width: u32, height: u32 },
+    Picture {
+        digest: String,
+        format: &'static str,
+        bytes: u64,
+        width: u32,
+        height: u32,
+        /// Absent if the reader may not see the picture, and once it is deleted.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        url: Option<String>,
+    },
     /// Stored text that is returned unchanged.
     Document { digest: String, bytes: u64 },
     /// URL of a picture still to be fetched.
     Remote(String),
 }
 
-impl From<&PictureSource> for FileView {
-    fn from(source: &PictureSource) -> Self {
+impl FileView {
+    fn from_source(source: &PictureSource, urls: Option<InputUrls<'_>>) -> Self {
         match source {
-            PictureSource::Stored(Picture { digest, format, bytes, width, height }) => Self::Picture {
-                digest: digest.to_string(),
-                format: format.as_str(),
-                bytes: *bytes,
-                width: *width,
-                height: *height,
+            PictureSource::Stored(picture) => Self::Picture {
+                digest: picture.digest.to_string(),
+                format: picture.format.as_str(),
+                bytes: picture.bytes,
+                width: picture.width,
+                height: picture.height,
+                url: urls.map(|urls| urls.url(picture)),
             },
             PictureSource::Remote(url) => Self::Remote(url.as_str().to_owned()),
         }
@@ -45,24 +73,30 @@ impl From<&AttachedDocument> for FileView {
     }
 }
 
-/// Returns all parameters as a JSON object.
-pub fn request_parameters(submission: &Submission) -> Box<RawValue> {
+/// Returns all parameters as a JSON object. Without `urls`, pictures have no URL.
+pub fn request_parameters(submission: &Submission, urls: Option<InputUrls<'_>>) -> Box<RawValue> {
     let webhook = submission.webhook.as_ref();
     let json = match &submission.work {
-        TaskWork::Image(work) => to_raw_value(&image_parameters(work).with_optional("webhook_url", webhook)),
-        TaskWork::Video(work) => video_parameters(work, webhook),
+        TaskWork::Image(work) => to_raw_value(&image_parameters(work, urls).with_optional("webhook_url", webhook)),
+        TaskWork::Video(work) => video_parameters(work, webhook, urls),
         TaskWork::Music(work) => to_raw_value(&music_parameters(work)),
     };
     json.expect("serialization to memory with string keys cannot fail")
 }
 
-fn image_parameters(work: &ImageWork) -> JobParameters<FileView> {
-    work.job.parameters((&work.image).into(), work.reference.as_ref().map(FileView::from))
+fn image_parameters(work: &ImageWork, urls: Option<InputUrls<'_>>) -> JobParameters<FileView> {
+    let file = |source: &PictureSource| FileView::from_source(source, urls);
+    work.job.parameters(file(&work.image), work.reference.as_ref().map(file))
 }
 
-fn video_parameters(work: &VideoWork, callback_url: Option<&CallbackUrl>) -> serde_json::Result<Box<RawValue>> {
-    let images: Vec<FileView> = work.images.iter().map(FileView::from).collect();
-    let Ok(job) = work.job.clone().try_map_pictures(&mut |source| Ok::<_, Infallible>(FileView::from(&source)));
+fn video_parameters(
+    work: &VideoWork,
+    callback_url: Option<&CallbackUrl>,
+    urls: Option<InputUrls<'_>>,
+) -> serde_json::Result<Box<RawValue>> {
+    let file = |source: &PictureSource| FileView::from_source(source, urls);
+    let images: Vec<FileView> = work.images.iter().map(file).collect();
+    let Ok(job) = work.job.clone().try_map_pictures(&mut |source| Ok::<_, Infallible>(file(&source)));
     let [payload, meta_data] = [&work.payload, &work.meta_data].map(|text| text.as_ref().map(FileView::from));
     let parameters = job
         .parameters(&images, work.seed)

@@ -5,13 +5,14 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::request_view::request_parameters;
+use super::request_view::{InputUrls, request_parameters};
 use crate::actors::task_progress::{TaskBlocker, TaskProgress};
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::task::{PromptReport, TaskRecord, TaskStage, TaskStatus, TaskVendor};
 use crate::domain::value::Timestamp;
 use crate::http::prompt_reports::PromptReports;
 use crate::http::server::Services;
+use crate::media::archive::upload_token::UploadKey;
 use crate::projections::ReadModels;
 use crate::projections::task::index::EntryState;
 use crate::projections::task::{FailureView, TaskAt, cover_url, result_urls};
@@ -127,14 +128,16 @@ pub struct TaskRenderer<'s> {
     prompt_reports: &'s PromptReports,
     retention: Duration,
     now: Timestamp,
-    shows_owner: bool,
+    is_admin: bool,
+    upload_key: &'s UploadKey,
 }
 
 impl<'s> TaskRenderer<'s> {
     /// Creates a renderer for the current time; only administrators see the owner.
     pub fn new(services: &'s Services, is_admin: bool) -> Self {
         Self {
-            shows_owner: is_admin,
+            is_admin,
+            upload_key: &services.registry.upload_key,
             models: &services.models,
             task_progress: &services.media.task_progress,
             public_url: &services.options.public_url,
@@ -146,9 +149,7 @@ impl<'s> TaskRenderer<'s> {
 
     /// Returns the task as of `snapshot`, with its current queue position and blocking reason.
     pub fn view(&self, snapshot: &TaskAt) -> TaskView {
-        let request = Some(request_parameters(&snapshot.record.submission));
-        let prompt_report = self.prompt_reports.of_task(&snapshot.record);
-        TaskView { request, prompt_report, ..self.list_item(snapshot) }
+        self.with_request(snapshot, self.list_item(snapshot))
     }
 
     /// Like [`TaskRenderer::view`], without the request fields, for lists.
@@ -158,9 +159,21 @@ impl<'s> TaskRenderer<'s> {
 
     /// Like [`TaskRenderer::view`], with a given blocking reason.
     pub fn view_with_blocker(&self, snapshot: &TaskAt, blocker: Option<&TaskBlocker>) -> TaskView {
-        let request = Some(request_parameters(&snapshot.record.submission));
-        let prompt_report = self.prompt_reports.of_task(&snapshot.record);
-        TaskView { request, prompt_report, ..self.list_item_with_blocker(snapshot, blocker) }
+        self.with_request(snapshot, self.list_item_with_blocker(snapshot, blocker))
+    }
+
+    fn with_request(&self, TaskAt { record, .. }: &TaskAt, list_item: TaskView) -> TaskView {
+        let request = Some(request_parameters(&record.submission, self.input_urls(record)));
+        TaskView { request, prompt_report: self.prompt_reports.of_task(record), ..list_item }
+    }
+
+    /// Returns the creator of input URLs until the inputs are deleted. Every user who knows the id of an anonymous task
+    /// can see the task, so only administrators can see its inputs.
+    fn input_urls(&self, record: &TaskRecord) -> Option<InputUrls<'s>> {
+        let is_visible = self.is_admin || record.submission.owner.is_some();
+        let is_deleted = record.is_terminal() && self.now >= record.updated_at.saturating_add(self.retention);
+        let urls = InputUrls { key: self.upload_key, public_url: self.public_url, now: self.now };
+        (is_visible && !is_deleted).then_some(urls)
     }
 
     /// Returns the task after a past change. Vendor progress is not recorded, so it is shown only with the end of the
@@ -196,7 +209,7 @@ impl<'s> TaskRenderer<'s> {
             task_id: task.to_string(),
             kind: work.kind().as_str(),
             state: record.status.name(gateway),
-            owner: record.submission.owner.filter(|_| self.shows_owner).map(|UserId(id)| id.to_string()),
+            owner: record.submission.owner.filter(|_| self.is_admin).map(|UserId(id)| id.to_string()),
             progress: combined_progress(recorded_progress(record, states), self.task_progress.permille(task)),
             queue_position: is_queued.then(|| self.queue_position(task)).flatten(),
             blocked_by: blocker.map(TaskBlockerView::new),
