@@ -22,6 +22,8 @@ from playwright.sync_api import Error, expect, sync_playwright
 BASE = os.environ["BROWSER_BASE"]
 ADMIN = os.environ["BROWSER_TOKEN"]
 REPORTS = Path(os.environ["BROWSER_REPORTS"])
+# Folder of console files to test instead of those in the binary, so that a change of them needs no build.
+ASSETS = os.environ.get("BROWSER_ASSETS")
 WIDE = {"width": 1360, "height": 900}
 NARROW = {"width": 390, "height": 844}
 # Upper bound for conditions on a busy machine with a debug build; tests never sleep this long.
@@ -145,6 +147,19 @@ def pixels(browser, screenshot, columns):
         page.close()
 
 
+def serve_asset(route):
+    """Responds with a console file from `ASSETS`, with the headers of the service."""
+    path = urllib.parse.urlsplit(route.request.url).path
+    name = "index.html" if path == "/" else path.removeprefix("/console/")
+    file = Path(ASSETS, name)
+    if path != "/" and not path.startswith("/console/") or not file.is_file():
+        return route.fallback()
+    types = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".webp": "image/webp", ".html": "text/html"}
+    with urllib.request.urlopen(BASE + "/", timeout=PATIENCE_S) as index:
+        headers = {"Content-Security-Policy": index.headers["Content-Security-Policy"], "Content-Type": f"{types[file.suffix]}; charset=utf-8"}
+    return route.fulfill(headers=headers, body=file.read_bytes())
+
+
 class Receiver:
     """Webhook receiver that answers with the given statuses in order, then 204; GET returns 404."""
 
@@ -209,6 +224,8 @@ class BrowserTest(unittest.TestCase):
         context.grant_permissions(["clipboard-read", "clipboard-write"], origin=base)
         if token:
             context.add_init_script(f"sessionStorage.setItem('mediary.token', {json.dumps(token)})")
+        if ASSETS:
+            context.route("**/*", serve_asset)
         page = context.new_page()
         self.pages.append(page)
         self.watch(page, allowed, (base, *hosts))

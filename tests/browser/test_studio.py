@@ -56,15 +56,17 @@ class Studio(BrowserTest):
         jobs = [item["post"] for path, item in known["paths"].items() if path.startswith("/proxy/") and "{" not in path and "post" in item]
         self.assertGreaterEqual(len(jobs), 7)
         page = self.page("/studio")
-        expect(page.locator(".jobs a")).to_have_count(len(jobs))
+        expect(page.locator(".job-card a")).to_have_count(len(jobs))
+        self.until(page, "[...document.querySelectorAll('.job-card img')].every(it => { it.loading = 'eager'; return it.naturalWidth > 0 })")
+        self.assertEqual(page.locator(".job-card img").count(), len(jobs))
         for job in jobs:
             content = next(iter(job["requestBody"]["content"].values()))
             schema = content["schema"]
             schema = known["components"]["schemas"][schema["$ref"].split("/")[-1]] if "$ref" in schema else schema
             self.show(page, f"/studio/{job['operationId']}")
-            expect(page.locator("section[aria-label=Job] h2")).to_have_text(job["summary"])
+            expect(page.locator("h1")).to_have_text(job["summary"])
             # Collapsed groups count as one field.
-            fields = page.locator("form .field:not(.folded):not(:is(.group, .groups) .field)")
+            fields = page.locator("form .field:not(:is(.group, .groups) .field)")
             expect(fields).to_have_count(len(schema["properties"]))
 
         self.show(page, "/studio/upscaleImage")
@@ -122,9 +124,9 @@ class Studio(BrowserTest):
         expect(page.get_by_label("Model").locator("option")).to_contain_text(["vq3-pro (default)", "vq2-pro-fast"])
 
     def test_on_a_phone_a_job_is_chosen_from_a_list_and_its_result_comes_into_view(self):
-        page = self.page("/studio", token=ADMIN, size={"width": 360, "height": 740})
+        page = self.page("/studio/upscaleImage", token=ADMIN, size={"width": 360, "height": 740})
         page.get_by_role("combobox", name="Job").select_option("relightImage")
-        expect(page.locator("section[aria-label=Job] h2")).to_have_text("Relight an image")
+        expect(page.locator("h1")).to_have_text("Relight an image")
         page.get_by_role("combobox", name="Job").select_option("upscaleImage")
         page.get_by_role("button", name="Use sample").click()
         page.get_by_role("button", name="Generate").click()
@@ -135,6 +137,7 @@ class Studio(BrowserTest):
         page = self.page("/studio/upscaleImage", token=ADMIN)
         page.get_by_role("button", name="Use sample").click()
         page.get_by_label("Scale factor").select_option("4x")
+        page.get_by_text("Advanced", exact=True).click()
         page.get_by_label("Creativity", exact=True).fill("7")
         page.get_by_label("Prompt").fill("hills")
         with page.expect_request("**" + UPSCALE) as sent:
@@ -147,6 +150,7 @@ class Studio(BrowserTest):
         for size in (WIDE, NARROW):
             page = self.page("/studio/upscaleImage", token=ADMIN, size=size)
             make = page.get_by_role("button", name="Generate")
+            page.get_by_text("Advanced", exact=True).click()
             expect(page.locator("input[type=url]").and_(page.get_by_label("Webhook URL"))).to_be_visible()
             for field in page.locator("form").locator("input[type=text]:visible, input[type=url]:visible, textarea:visible, select:visible").all():
                 field.focus()
@@ -314,6 +318,7 @@ class Studio(BrowserTest):
         expect(page.locator(".field.faulty")).to_have_count(1)
         expect(page.locator(".field.faulty").first).to_contain_text("Image")
         picture(page).set_input_files({"name": "text.png", "mimeType": "image/png", "buffer": b"no picture"})
+        page.get_by_text("Advanced", exact=True).click()
         page.get_by_text("Advanced settings").click()
         page.get_by_label("Whites, as a number").fill("101")
         page.get_by_text("Advanced settings").click()
@@ -327,8 +332,8 @@ class Studio(BrowserTest):
         picture(page).set_input_files(IMAGE)
         prompt = "it's $HOME `id` \\ \"quoted\"\n$(id)"
         page.get_by_label("Prompt").fill(prompt)
-        page.get_by_text("As curl command").click()
-        line = page.locator(".curl code").inner_text()
+        page.get_by_text("As code").click()
+        line = page.locator(".curl pre code").inner_text()
         self.assertIn("Bearer $TOKEN", line)
         self.assertNotIn(ADMIN, page.content())
         with tempfile.TemporaryDirectory() as folder:
@@ -341,7 +346,7 @@ class Studio(BrowserTest):
         self.assertIn(prompt, flat(submitted))
 
     def test_the_curl_command_reads_only_saved_files(self):
-        # Given two pictures of the same name that are in no folder, and words that look like marks
+        # Given two pictures that are in no folder, and words that look like marks
         page = self.page("/studio/transferStyle", token=ADMIN)
         prompt = "\\u0001secret\\u0001 $(cat secret)"
         page.get_by_label("Prompt").fill(prompt)
@@ -349,14 +354,14 @@ class Studio(BrowserTest):
         expect(page.locator(".given")).to_have_count(1)
         page.get_by_role("button", name="Use sample").first.click()
         expect(page.locator(".given")).to_have_count(2)
-        page.get_by_text("As curl command").click()
-        line = page.locator(".curl code").inner_text()
+        page.get_by_text("As code").click()
+        line = page.locator(".curl pre code").inner_text()
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "secret").write_text("not to be read")
             for number, button in enumerate(page.locator(".files button").all(), start=1):
                 with page.expect_download() as download:
                     button.click()
-                self.assertEqual(download.value.suggested_filename, "sample.png" if number == 1 else f"sample-{number}.png")
+                self.assertEqual(download.value.suggested_filename, "portrait.webp" if number == 1 else "landscape.webp")
                 download.value.save_as(Path(folder, download.value.suggested_filename))
             # When the line is run where they were saved
             environment = {**os.environ, "TOKEN": ADMIN}
@@ -371,7 +376,7 @@ class Studio(BrowserTest):
         for size in (WIDE, NARROW):
             page = self.page("/studio/upscaleImage", token=ADMIN, size=size)
             page.get_by_label("Prompt").fill("a long prompt without an end " * 8)
-            page.get_by_text("As curl command").click()
+            page.get_by_text("As code").click()
             text, button = page.locator(".curl pre").bounding_box(), page.locator(".curl .copy").bounding_box()
             self.assertGreater(page.locator(".curl pre").evaluate("(pre) => pre.scrollWidth - pre.clientWidth"), 0)
             self.assertLessEqual(text["x"] + text["width"], button["x"])
@@ -452,10 +457,10 @@ class Tasks(BrowserTest):
         self.assertGreater(credits, 0)
         page = self.page("/tasks", token=ADMIN)
         row = page.get_by_role("row").filter(has_text=task)
-        expect(row.locator("[data-label=Credits]")).to_have_text(str(credits))
+        expect(row.locator("[data-label=Price]")).to_have_text(f"{credits} credits")
         send("POST", f"/tasks/{task}/cancel", {})
         page.reload()
-        expect(row.locator("[data-label=Credits]")).to_have_text(f"0{credits} refunded")
+        expect(row.locator("[data-label=Price]")).to_have_text(f"0 credits{credits} refunded")
         self.show(page, f"/tasks/{task}")
         expect(page.get_by_text(f"0 credits, {credits} refunded")).to_be_visible()
         silent.server_close()
@@ -677,7 +682,7 @@ class Video(BrowserTest):
         page.locator("video").wait_for(timeout=3 * PATIENCE_S * 1000)
         expect(page.locator(".task-state")).to_contain_text("Understood: rain, night. Ignored: purple, elephant.")
         page.get_by_role("link", name="Task details").click()
-        expect(page.get_by_role("heading", name="History", exact=True)).to_be_visible()
+        expect(page.get_by_role("heading", name="Timeline", exact=True)).to_be_visible()
         expect(page.locator(".task-state")).to_contain_text("Understood: rain, night. Ignored: purple, elephant.")
 
     def test_a_prompt_that_is_not_understood_is_refused_and_not_charged(self):

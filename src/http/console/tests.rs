@@ -15,7 +15,7 @@ const VENDORED: &str = "vendor/";
 
 /// Returns the project's own text files.
 fn own_files() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let files = FILES.iter().filter(|(name, _)| !name.starts_with(VENDORED));
+    let files = FILES.iter().filter(|(name, _)| !name.starts_with(VENDORED) && media_type(name) != "image/webp");
     files.map(|(name, bytes)| (*name, std::str::from_utf8(bytes).expect("UTF-8")))
 }
 
@@ -128,6 +128,20 @@ fn imports(name: &str, text: &str, keyword: &str) -> impl Iterator<Item = String
     let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
     let paths = text.split(keyword).skip(1).filter_map(|rest| rest.split('\'').next());
     paths.filter(|path| path.starts_with('.')).map(|path| resolve(folder, path))
+}
+
+/// Largest picture of a job, and largest sample.
+const PICTURE_BYTES_MAX: usize = 6 * 1024;
+const SAMPLE_BYTES_MAX: usize = 24 * 1024;
+
+#[test]
+fn pictures_are_small() {
+    let pictures = FILES.iter().filter(|(name, _)| media_type(name) == "image/webp");
+    for (name, bytes) in pictures {
+        let max = if name.starts_with("jobs/") { PICTURE_BYTES_MAX } else { SAMPLE_BYTES_MAX };
+        assert!(bytes.len() <= max, "{name} has {} bytes", bytes.len());
+        assert!(bytes.starts_with(b"RIFF"), "{name} is not WebP");
+    }
 }
 
 /// Resolves a relative import.

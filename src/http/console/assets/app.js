@@ -6,34 +6,23 @@ import { route, to } from './core/router.js';
 import { session } from './core/session.js';
 import { useStore } from './core/store.js';
 import { Empty, Icon, Toasts, Page, Skeleton, ErrorMessage } from './parts/basic.js';
+import { lazy } from './parts/lazy.js';
 import { AccountMenu, SignIn, SignInButton, loadUser } from './parts/login.js';
-import { NodesPage } from './pages/nodes.js';
 
-// Page whose module is loaded at the first visit: nobody needs all of them.
-function lazy(load, name) {
-  let Found = null;
-  return function LazyPage(props) {
-    const [{ problem }, set] = useState({});
-    const ask = () => load().then((module) => { Found = module[name]; set({}); }, (failure) => set({ problem: Problem.of(failure) }));
-    const again = () => { set({}); ask(); };
-    useEffect(() => { if (!Found) ask(); }, []);
-    if (Found) return html`<${Found} ...${props} />`;
-    return html`<${Page} title=" ">${problem ? html`<${ErrorMessage} problem=${problem} again=${again} />` : html`<${Skeleton} lines=${5} />`}</${Page}>`;
-  };
-}
-
+// Pages are loaded when they are shown for the first time.
 const AccountPage = lazy(() => import('./pages/account.js'), 'AccountPage');
 const AuditPage = lazy(() => import('./pages/audit.js'), 'AuditPage');
 const DocsPage = lazy(() => import('./pages/docs.js'), 'DocsPage');
-const HistoryPage = lazy(() => import('./pages/history.js'), 'HistoryPage');
 const ModerationPage = lazy(() => import('./pages/moderation.js'), 'ModerationPage');
 const NodePage = lazy(() => import('./pages/node.js'), 'NodePage');
+const NodesPage = lazy(() => import('./pages/nodes.js'), 'NodesPage');
 const PublisherPage = lazy(() => import('./pages/publisher.js'), 'PublisherPage');
 const PublishersPage = lazy(() => import('./pages/publishers.js'), 'PublishersPage');
 const StatePage = lazy(() => import('./pages/state.js'), 'StatePage');
 const StudioPage = lazy(() => import('./pages/studio.js'), 'StudioPage');
 const TaskPage = lazy(() => import('./pages/task.js'), 'TaskPage');
 const TasksPage = lazy(() => import('./pages/tasks.js'), 'TasksPage');
+const HistoryPage = lazy(() => import('./pages/history.js'), 'HistoryPage');
 const UsersPage = lazy(() => import('./pages/users.js'), 'UsersPage');
 
 // Pages by the first segment of the hash: component, access level, and number of segments that identify the page.
@@ -44,7 +33,7 @@ const ADMINISTRATORS = 2;
 const PAGES = {
   nodes: [([id]) => (id ? NodePage : NodesPage), EVERYBODY, 2],
   publishers: [([id]) => (id ? PublisherPage : PublishersPage), EVERYBODY, 2],
-  studio: [() => StudioPage, EVERYBODY, 1],
+  studio: [() => StudioPage, EVERYBODY, 2],
   account: [() => AccountPage, SIGNED_IN, 1],
   tasks: [([id]) => (id ? TaskPage : TasksPage), SIGNED_IN, 2],
   state: [() => StatePage, ADMINISTRATORS, 1],

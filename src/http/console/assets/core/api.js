@@ -16,8 +16,10 @@ export function toLocalUrl(address) {
 
 // Error of a request: a problem response (RFC 9457) or a network failure.
 export class Problem extends Error {
-  constructor({ status = 0, error = 'unreachable', title, detail, errors = [], retryAfter, request }) {
+  constructor({ status = 0, error = 'unreachable', title, detail, errors = [], retryAfter, request, ...others }) {
     super(detail || title || 'Something went wrong.');
+    // The members of a single error code, such as the budget of `budget_exceeded`.
+    this.others = others;
     Object.assign(this, { status, code: error, title: title || 'Service unreachable', errors, retryAfter, request });
   }
 

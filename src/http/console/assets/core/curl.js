@@ -5,7 +5,7 @@ const shellQuote = (text) => `'${String(text).replaceAll("'", "'\\''")}'`;
 const escapeHeredoc = (text) => text.replaceAll(/[\\$`]/g, (letter) => `\\${letter}`);
 
 // File whose base64 replaces it in the JSON.
-class FilePlaceholder {
+export class FilePlaceholder {
   constructor(name) { this.name = name; }
 }
 

@@ -2,11 +2,15 @@
 import { call, send, Problem } from './api.js';
 import { newIdempotencyKey } from './identity.js';
 import { readMusic } from './music.js';
-import { applyChange } from './schema.js';
-import { onUserChange } from './session.js';
+import { bodyOf } from './openapi.js';
+import { applyChange, body } from './schema.js';
+import { settingsOf } from './job_values.js';
+import { rememberTask } from './own_tasks.js';
+import { onUserChange, token } from './session.js';
 import { store } from './store.js';
 
-// `run` is the latest run: `task` or `heard` (music), whether it is `over`, and `given`, the input picture.
+// `run` is the latest run: `task` or `heard` (music), whether it is `over`, `given` (the input picture), `report` (of
+// the prompt), and whether it is `anonymous`.
 const EMPTY = { values: {}, key: null, busy: false, problem: null, run: null, abort: null };
 const jobStates = new Map();
 let runs = 0;
@@ -28,12 +32,26 @@ export function reset(bench) {
 
 onUserChange(() => jobStates.forEach(reset));
 
-// Submits the job; `sent` is the body or form. The submit button is disabled while `busy`.
-export async function submit(bench, job, sent, given) {
+// First input picture, shown beside the result.
+const pictureOf = (values) => [values.image, values.start_image, values.images?.[0]].find((picture) => picture?.file)?.file;
+
+function formOf(json) {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(json)) form.append(name, typeof value === 'object' ? JSON.stringify(value) : value);
+  return form;
+}
+
+// Submits the values of the form. The submit button is disabled while `busy`.
+export async function submit(bench, document, job, encodePicture) {
+  const { schema, mediaType } = bodyOf(document, job);
+  const { values, key: earlierKey } = bench.get();
+  const json = body(document, schema, values, encodePicture);
+  const sent = mediaType === 'multipart/form-data' ? { form: formOf(json) } : { body: json };
+  const anonymous = !token();
   const abort = new AbortController();
-  const key = bench.get().key ?? newIdempotencyKey();
+  const key = earlierKey ?? newIdempotencyKey();
   const set = (changes) => { if (!abort.signal.aborted) bench.set({ ...bench.get(), ...changes }); };
-  const show = (run) => set({ run: { ...run, number, given } });
+  const show = (run) => set({ run: { ...run, number, anonymous, given: pictureOf(values) } });
   const number = (runs += 1);
   set({ key, abort, busy: true, problem: null });
   try {
@@ -41,7 +59,9 @@ export async function submit(bench, job, sent, given) {
     if (streams(job)) await streamMusic(job, options, show, set);
     else {
       const answer = await call('POST', job.path, options);
-      show({ task: answer.data?.task_id ?? answer.task_id });
+      const { task_id: task, prompt_report: report } = answer.data ?? answer;
+      if (anonymous) rememberTask({ id: task, job: job.operationId, at: new Date().toISOString(), settings: settingsOf(document, schema, values) });
+      show({ task, report });
       set({ key: null });
     }
   } catch (failure) {

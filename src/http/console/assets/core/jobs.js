@@ -1,7 +1,7 @@
 // Names of jobs and task kinds, taken from the OpenAPI document.
 import { toWords } from './format.js';
 import { useLoad } from './load.js';
-import { jobs, openapi, plain, pointer } from './openapi.js';
+import { bodyOf, jobs, openapi, plain, pointer } from './openapi.js';
 
 // Matches jobs to a task kind by path segment, or by tag for gateways with a single kind.
 const areOf = (kind) => (job) => job.path.split('/').includes(kind) || job.tags?.[0]?.toLowerCase() === kind;
@@ -22,6 +22,19 @@ function kindsOf(document) {
     const summaries = all.filter(areOf(name)).map((job) => job.summary);
     return [name, summaries.length === 1 ? summaries[0] : summaries.length && common(summaries) || toWords(name)];
   }));
+}
+
+// Returns the task kind of a job.
+export function kindOfJob(document, job) {
+  const { kind } = plain(document, pointer(document, '#/components/schemas/Task')).properties;
+  return plain(document, kind).enum.find((name) => areOf(name)(job));
+}
+
+// Returns the job of a task. A kind with several jobs is told by the fields of its request.
+export function jobOfTask(document, { kind, request = {} }) {
+  const names = (job) => Object.keys(bodyOf(document, job).schema.properties ?? {});
+  const fitting = jobs(document).filter(areOf(kind)).filter((job) => Object.keys(request).every((name) => names(job).includes(name)));
+  return fitting.sort((one, other) => names(one).length - names(other).length)[0];
 }
 
 // Map from task kind to name; undefined while loading.

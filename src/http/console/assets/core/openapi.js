@@ -23,6 +23,9 @@ export function jobs(document) {
     method === 'post' && path.startsWith('/proxy/') && !path.includes('{') && requestBody);
 }
 
+// Returns `true` if a job can be submitted without a token.
+export const allowsAnonymous = (operation) => Boolean(operation.security?.some((scheme) => Object.keys(scheme).length === 0));
+
 export function pointer(document, reference) {
   return reference.replace(/^#\//, '').split('/').reduce((value, part) => value?.[part.replaceAll('~1', '/').replaceAll('~0', '~')], document);
 }

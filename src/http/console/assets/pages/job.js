@@ -1,52 +1,79 @@
-// One studio job: form, result and curl command.
+// Page of one studio job: form, price, result, code, and earlier results.
 import { html, useEffect, useMemo, useRef } from '../core/dom.js';
 import { root } from '../core/api.js';
+import { infoOf } from '../core/job_info.js';
+import { kindOfJob } from '../core/jobs.js';
 import { jobState, setValues, submit, reset, streams } from '../core/job_state.js';
-import { curl, collectFiles } from '../core/curl.js';
-import { bodyOf } from '../core/openapi.js';
-import { to, useTitle } from '../core/router.js';
-import { body } from '../core/schema.js';
+import { settingsOf, valuesOfSettings } from '../core/job_values.js';
+import { allowsAnonymous, bodyOf } from '../core/openapi.js';
+import { go, to, useTitle } from '../core/router.js';
 import { useStore } from '../core/store.js';
-import { Code, Icon } from '../parts/basic.js';
-import { Fields } from '../parts/fields.js';
+import { BackLink, Copy, Page } from '../parts/basic.js';
+import { RequestCode } from '../parts/code.js';
 import { FormTrouble } from '../parts/form.js';
+import { Gallery } from '../parts/gallery.js';
+import { JobFields } from '../parts/job_fields.js';
+import { lazy } from '../parts/lazy.js';
 import { askToSignIn } from '../parts/login.js';
-import { downloadFile, encodePicture } from '../parts/picture.js';
-import { Markdown } from '../parts/markdown.js';
+import { encodePicture } from '../parts/picture.js';
+import { BudgetExceeded, Price, useEstimate } from '../parts/price.js';
 import { JobResult } from './run.js';
 
-export function JobForm({ document, job, user }) {
+const Markdown = lazy(() => import('../parts/markdown.js'), 'Markdown');
+
+export function JobPage({ document, job, jobs, query, user }) {
   useTitle(job.summary);
-  const { schema, mediaType } = useMemo(() => bodyOf(document, job), [job]);
+  const { schema } = useMemo(() => bodyOf(document, job), [job]);
   const bench = jobState(job);
   const { values, busy, problem, run } = useStore(bench);
+  const estimate = useEstimate(document, job, values, user);
   const result = useIntoView(run);
-  const isForm = mediaType === 'multipart/form-data';
+  useSettings(document, schema, bench, query);
+  const mayRun = Boolean(user) || allowsAnonymous(job);
   const send = (event) => {
     event.preventDefault();
-    if (!user) return askToSignIn();
-    const json = body(document, schema, values, encodePicture);
-    return submit(bench, job, isForm ? { form: formOf(json) } : { body: json }, pictureOf(values));
+    return mayRun ? submit(bench, document, job, encodePicture) : askToSignIn();
   };
-  return html`<div class="bench">
-    <section class="panel" aria-label="Job">
-      <h2>${job.summary}</h2>
-      <details class="more"><summary>Description</summary><${Markdown} text=${job.description?.split('\n\nAllowed callers:')[0]} name="muted" />
-        <p><a href=${to('docs', job.operationId)}>API reference</a></p></details>
-      <form class="form" onSubmit=${send} novalidate>
-        <${FormTrouble} problem=${problem} />
-        <${Fields} ...${{ document, schema, values, problem }} onChange=${(change) => setValues(bench, change)} />
-        <footer class="sticky"><button class="button" disabled=${busy}>
-          ${busy ? (streams(job) ? 'Generating' : 'Sending') : user ? 'Generate' : 'Sign in and generate'}</button>
-          <button type="button" class="button quiet" onClick=${() => reset(bench)}>Reset</button></footer>
-      </form>
-    </section>
-    <section ref=${result} class="panel result-panel" aria-label="Result">
-      <h2>Result</h2>
-      <${JobResult} key=${run?.number} run=${run} busy=${busy} beside=${Boolean(schema.properties.image)} />
-      <details class="more curl"><summary>As curl command</summary><${Curl} ...${{ document, job, schema, values, isForm }} /></details>
-    </section>
-  </div>`;
+  const link = new URL(to('studio', job.operationId, settingsOf(document, schema, values)), root).href;
+  return html`<${Page} name="studio" title=${job.summary} lead=${infoOf(job).about} before=${html`<${BackLink} href=${to('studio')}>Studio</${BackLink}>`}
+      actions=${html`<${JobSwitch} jobs=${jobs} current=${job} />`}>
+    <div class="bench">
+      <section class="panel" aria-label="Job">
+        <form class="form" onSubmit=${send} novalidate aria-label=${job.summary}>
+          ${problem?.code === 'budget_exceeded' ? html`<${BudgetExceeded} problem=${problem} />` : html`<${FormTrouble} problem=${problem} />`}
+          <${JobFields} ...${{ document, job, schema, values, problem, user, report: run?.report }} onChange=${(change) => setValues(bench, change)} />
+          <footer class="sticky"><button class="button" disabled=${busy}>
+            ${busy ? (streams(job) ? 'Generating' : 'Sending') : mayRun ? 'Generate' : 'Sign in and generate'}</button>
+            <button type="button" class="button quiet" onClick=${() => reset(bench)}>Reset</button>
+            <${Price} estimate=${estimate} /></footer>
+        </form>
+      </section>
+      <section ref=${result} class="panel result-panel" aria-label="Result">
+        <h2>Result</h2>
+        <${JobResult} key=${run?.number} run=${run} busy=${busy} beside=${Boolean(schema.properties.image)} onReport=${(report) => bench.set({ ...bench.get(), run: { ...bench.get().run, report } })} />
+        <details class="more curl"><summary>As code</summary><${RequestCode} ...${{ document, job, values }} /></details>
+        <div class="row"><${Copy} text=${link} label="Copy a link to these settings" shown="Share settings" /><span class="muted small">The link has all settings, but no pictures.</span></div>
+        <details class="more"><summary>Description</summary><${Markdown} text=${job.description?.split('\n\nAllowed callers:')[0]} name="muted" />
+          <p><a href=${to('docs', job.operationId)}>API reference</a></p></details>
+      </section>
+    </div>
+    <${Gallery} document=${document} user=${user} kind=${kindOfJob(document, job)} fresh=${run?.over ?? run?.task} title="Earlier results" />
+  </${Page}>`;
+}
+
+function JobSwitch({ jobs, current }) {
+  const groups = Map.groupBy(jobs, (job) => job.tags?.[0] ?? 'Jobs');
+  return html`<label class="order job-switch"><span>Job</span><div class="select"><select value=${current.operationId} onChange=${(event) => go(to('studio', event.target.value))}>
+    ${[...groups].map(([tag, jobs]) => html`<optgroup key=${tag} label=${tag}>${jobs.map((job) => html`<option key=${job.operationId} value=${job.operationId} selected=${job === current}>
+      ${job.summary}</option>`)}</optgroup>`)}</select></div></label>`;
+}
+
+// Fills the form from the settings in the URL, once for each URL.
+function useSettings(document, schema, bench, query) {
+  const text = query.toString();
+  useEffect(() => {
+    if (text) setValues(bench, (before) => ({ ...before, ...valuesOfSettings(document, schema, query) }));
+  }, [text]);
 }
 
 // Scrolls to the result if it is below the form.
@@ -58,23 +85,4 @@ function useIntoView(run) {
     seen.current = run?.number;
   }, [run?.number]);
   return place;
-}
-
-function formOf(json) {
-  const form = new FormData();
-  for (const [name, value] of Object.entries(json)) form.append(name, typeof value === 'object' ? JSON.stringify(value) : value);
-  return form;
-}
-
-// First input picture, shown beside the result.
-const pictureOf = (values) => [values.image, values.start_image, values.images?.[0]].find((picture) => picture?.file)?.file;
-
-function Curl({ document, job, schema, values, isForm }) {
-  const { all, of } = collectFiles();
-  const json = body(document, schema, values, of);
-  const line = curl(new URL(job.path.slice(1), root).href, isForm ? { form: json } : { json });
-  return html`<${Code} label="curl command" text=${line} />
-    ${all.size > 0 && html`<p class="row files"><span class="muted small">Files to save beside it:</span>
-      ${[...all].map(([name, { file }]) => html`<button key=${name} type="button" class="button quiet small" onClick=${() => downloadFile(file, name)}>
-        <${Icon} name="download" />${name}</button>`)}</p>`}`;
 }

@@ -1,36 +1,49 @@
 // Result of a job: a followed task, or a music stream.
-import { html } from '../core/dom.js';
+import { html, useEffect } from '../core/dom.js';
 import { toWords } from '../core/format.js';
 import { to } from '../core/router.js';
 import { Icon, Skeleton, State, ErrorMessage } from '../parts/basic.js';
 import { CancelTask } from '../parts/cancel.js';
-import { hasEnded, useTask } from '../parts/live.js';
+import { hasEnded, useAnonymousTask, useTask } from '../parts/live.js';
 import { Results } from '../parts/media.js';
 import { Music } from '../parts/music.js';
 import { useAddress } from '../parts/picture.js';
-import { TaskState } from './task.js';
+import { TaskState } from '../parts/task_state.js';
 
-export function JobResult({ run, busy, beside: showsInput }) {
-  if (run?.heard) return html`<${MusicResult} run=${run} />`;
-  if (run?.task) return html`<${TaskResult} run=${run} />`;
+// `onReport` receives the report of the prompt, once it is known.
+export function JobResult({ run, busy, beside: showsInput, onReport }) {
+  if (run?.heard) return html`<${MusicResult} run=${run} onReport=${onReport} />`;
+  if (run?.task) return html`<${run.anonymous ? AnonymousResult : TaskResult} run=${run} onReport=${onReport} />`;
   return html`<div class="idle">${busy ? html`<${Skeleton} lines=${2} />` : html`<${Icon} name="studio" />
     <p>Results appear here${showsInput && ', beside your picture'}.</p>`}</div>`;
 }
 
-function TaskResult({ run }) {
-  const { task, line, problem } = useTask(run.task);
+const TaskResult = ({ run, onReport }) => html`<${Outcome} run=${run} onReport=${onReport} ...${useTask(run.task)} />`;
+
+// Only signed-in users have pages of tasks.
+const AnonymousResult = ({ run, onReport }) => html`<${Outcome} run=${run} onReport=${onReport} ...${useAnonymousTask(run.task)} isAnonymous />`;
+
+function Outcome({ run, task, line, problem, isAnonymous, onReport }) {
   const given = useAddress(run.given);
+  useReport(run, task, onReport);
   if (!task) return problem ? html`<${ErrorMessage} problem=${problem} />` : html`<${Skeleton} lines=${2} />`;
   return html`<${TaskState} task=${task} line=${line} />
     ${hasEnded(task) ? html`<${Results} task=${task} before=${given} />`
       : given && html`<img class="shown waiting" src=${given} alt="Input" />`}
-    <p class="row"><a href=${to('tasks', task.task_id)}>Task details</a>
-      <${CancelTask} task=${task} small /></p>`;
+    ${!isAnonymous && html`<p class="row"><a href=${to('tasks', task.task_id)}>Task details</a>
+      <${CancelTask} task=${task} small /></p>`}`;
+}
+
+function useReport(run, task, onReport) {
+  const report = task?.prompt_report;
+  useEffect(() => { if (report && !run.report) onReport(report); }, [Boolean(report), Boolean(run.report)]);
 }
 
 // While music is generated, the task shows the state; afterwards the stream does.
-function MusicResult({ run: { heard, over } }) {
+function MusicResult({ run, onReport }) {
+  const { heard, over } = run;
   const { task, line } = useTask(heard.task);
+  useReport(run, task, onReport);
   return html`${over ? html`<${MusicOutcome} heard=${heard} />`
     : task ? html`<${TaskState} task=${{ ...task, progress: heard.seconds ? Math.min(heard.secondsLoaded / heard.seconds, 1) : task.progress }} line=${line} />`
       : html`<div class="task-state"><div class="row"><${State} of="processing">Composing</${State}></div></div>`}

@@ -1,38 +1,44 @@
-// Studio: every job of the OpenAPI document as a form with its result.
+// Studio: a card for every job of the OpenAPI document, the results so far, and the page of a job.
 import { html } from '../core/dom.js';
+import { root } from '../core/api.js';
+import { infoOf } from '../core/job_info.js';
 import { useLoad } from '../core/load.js';
 import { jobs, openapi } from '../core/openapi.js';
-import { go, to } from '../core/router.js';
+import { to, useTitle } from '../core/router.js';
 import { Empty, Icon, LoadedPage, Page } from '../parts/basic.js';
-import { JobForm } from './job.js';
+import { Gallery } from '../parts/gallery.js';
+import { JobPage } from './job.js';
 
-const ICONS = { images: 'studio', videos: 'video', video: 'video', music: 'music' };
+export const TAG_ICONS = { images: 'studio', videos: 'video', music: 'music' };
 
-// Last opened job.
-let last;
-
-export function StudioPage({ parts: [id], user }) {
+export function StudioPage({ parts: [id], query, user }) {
   const document = useLoad(openapi, []);
   return html`<${LoadedPage} from=${document} title="Studio" lines=${8}>${(document) => {
     const all = jobs(document);
-    const job = all.find((job) => job.operationId === (id ?? last)) ?? all[0];
-    last = job?.operationId;
-    if (!job) return html`<${Page} title="Studio">
-      <${Empty} icon="studio" title="No jobs">The OpenAPI document has no jobs.</${Empty}></${Page}>`;
-    return html`<${Page} name="studio" title="Studio" lead="Generate images, videos and music.">
-      <${Jobs} jobs=${all} current=${job} />
-      <${JobForm} key=${job.operationId} document=${document} job=${job} user=${user} />
-    </${Page}>`;
+    const job = all.find((job) => job.operationId === id);
+    if (job) return html`<${JobPage} key=${job.operationId} ...${{ document, job, query, user, jobs: all }} />`;
+    if (id || all.length === 0) return html`<${Page} title="Studio">
+      <${Empty} icon="studio" title=${id ? 'Unknown job' : 'No jobs'} action=${html`<a class="button" href=${to('studio')}>All jobs</a>`}>
+      ${id ? 'The service has no job with this name.' : 'The OpenAPI document has no jobs.'}</${Empty}></${Page}>`;
+    return html`<${Overview} ...${{ document, jobs: all, user }} />`;
   }}</${LoadedPage}>`;
 }
 
-function Jobs({ jobs, current }) {
+function Overview({ document, jobs, user }) {
+  useTitle('Studio');
   const groups = Map.groupBy(jobs, (job) => job.tags?.[0] ?? 'Jobs');
-  return html`<label class="order jobs-short"><span>Job</span><div class="select"><select value=${current.operationId} onChange=${(event) => go(to('studio', event.target.value))}>
-    ${[...groups].map(([tag, jobs]) => html`<optgroup key=${tag} label=${tag}>${jobs.map((job) => html`<option key=${job.operationId} value=${job.operationId} selected=${job === current}>
-      ${job.summary}</option>`)}</optgroup>`)}</select></div></label>
-    <nav class="jobs" aria-label="Jobs">${[...groups].map(([tag, jobs]) => html`<div key=${tag} role="group" aria-label=${tag}><p>
-    <${Icon} name=${ICONS[tag.toLowerCase()] ?? 'studio'} />${tag}</p>
-    <ul>${jobs.map((job) => html`<li key=${job.operationId}>
-      <a href=${to('studio', job.operationId)} aria-current=${job === current ? 'page' : undefined}>${job.summary}</a></li>`)}</ul></div>`)}</nav>`;
+  return html`<${Page} name="studio" title="Studio" lead="Generate images, videos and music.">
+    ${[...groups].map(([tag, jobs]) => html`<section key=${tag} aria-label=${tag}><h2 class="row"><${Icon} name=${TAG_ICONS[tag.toLowerCase()] ?? 'studio'} />${tag}</h2>
+      <ul class="job-cards">${jobs.map((job) => html`<${JobCard} key=${job.operationId} job=${job} />`)}</ul></section>`)}
+    <${Gallery} document=${document} user=${user} title="Your results" />
+  </${Page}>`;
+}
+
+export const jobPicture = (job) => (infoOf(job).about ? new URL(`console/jobs/${job.operationId}.webp`, root).href : null);
+
+function JobCard({ job }) {
+  const picture = jobPicture(job);
+  return html`<li class="job-card">
+    ${picture ? html`<img src=${picture} alt="" width="240" height="150" loading="lazy" />` : html`<span class="no-cover"><${Icon} name="studio" /></span>`}
+    <div><h3><a href=${to('studio', job.operationId)}>${job.summary}</a></h3><p class="muted small">${infoOf(job).about}</p></div></li>`;
 }

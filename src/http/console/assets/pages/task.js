@@ -2,19 +2,25 @@
 import { html } from '../core/dom.js';
 import { at, get, post } from '../core/api.js';
 import { count, idSuffix, flatten, number, duration, stateName, toWords } from '../core/format.js';
-import { kindName, useKinds } from '../core/jobs.js';
+import { jobOfTask, kindName, useKinds } from '../core/jobs.js';
 import { useInterval, useLoad, useMutation } from '../core/load.js';
 import { useNames } from '../core/names.js';
+import { openapi } from '../core/openapi.js';
+import { inputAddress } from '../core/reuse.js';
 import { to, useTitle } from '../core/router.js';
-import { BackLink, DefinitionList, Icon, Id, Loaded, Page, Progress, Skeleton, State, Time, ErrorMessage, notify } from '../parts/basic.js';
+import { BackLink, DefinitionList, Icon, Id, Loaded, Page, Skeleton, State, Time, ErrorMessage, notify } from '../parts/basic.js';
 import { CancelTask } from '../parts/cancel.js';
+import { ReuseActions } from '../parts/gallery.js';
 import { finalCost, hasEnded, useTask } from '../parts/live.js';
 import { Results } from '../parts/media.js';
+import { TaskState } from '../parts/task_state.js';
 
 const PENDING_MS = 5000;
 
 export function TaskPage({ parts: [id], user }) {
   const { task, line, problem } = useTask(id);
+  const deliveries = useDeliveries(task);
+  const document = useLoad(openapi, []);
   const kinds = useKinds();
   const name = task && kinds ? kindName(kinds, task.kind) : 'Task';
   useTitle(name);
@@ -26,11 +32,12 @@ export function TaskPage({ parts: [id], user }) {
   }
   return html`<${Page} before=${back} title=${name} lead=${html`<${Id}>${task.task_id}</${Id}>${task.owner && html` by <${Owner} id=${task.owner} />`}`} actions=${html`<${Actions} task=${task} user=${user} />`}>
     <${TaskState} task=${task} line=${line} />
-    ${task.kind === 'music' && task.state === 'success' && html`<p class="muted">Music is streamed to the client and not stored.</p>`}
-    ${task.generated.length > 0 && html`<section><h2>Result</h2><${Results} task=${task} /></section>`}
+    ${hasEnded(task) && document.data && html`<${Reuse} ...${{ task, user }} document=${document.data} />`}
+    ${task.kind === 'music' && task.state === 'success' && task.generated.length === 0 && html`<p class="muted">Music is streamed to the client and not stored.</p>`}
+    ${task.generated.length > 0 && html`<section><h2>Result</h2><${Results} task=${task} before=${inputAddress(task)} /></section>`}
     ${task.request && html`<section><h2>Request</h2><${DefinitionList} name="wide" of=${requestFields(task.request)} /></section>`}
-    <section><h2>History</h2><${TaskHistory} task=${task} /></section>
-    <section><h2>Webhook deliveries</h2><${Deliveries} task=${task} /></section>
+    <section><h2>Timeline</h2><${Timeline} task=${task} deliveries=${deliveries.data?.deliveries} /></section>
+    <section><h2>Webhook deliveries</h2><${Deliveries} deliveries=${deliveries} /></section>
   </${Page}>`;
 }
 
@@ -50,50 +57,56 @@ function Owner({ id }) {
   return html`<a href=${to('audit', 'user', id)} title=${id}>${name && `${name} `}<code class="end">${idSuffix(id)}</code></a>`;
 }
 
+// Run again, tweak, or send the result to another job.
+function Reuse({ document, task, user }) {
+  const job = jobOfTask(document, task);
+  return job && html`<div class="task-reuse"><${ReuseActions} ...${{ document, task, job, user }} /></div>`;
+}
+
 function Actions({ task, user }) {
   return html`<${CancelTask} task=${task} />
     ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'task', task.task_id)}><${Icon} name="audit" />History</a>`}`;
 }
 
-// State of a task, announced to screen readers.
-export function TaskState({ task, line }) {
-  const over = hasEnded(task);
-  return html`<div class="task-state">
-    <div aria-live="polite" aria-atomic="true" class="row"><${State} of=${task.state} />
-      ${!over && task.queue_position && html`<span class="muted">position ${task.queue_position} in the queue</span>`}
-      ${over && html`<span class="muted">after ${duration(task.created_at, task.updated_at)}</span>`}
-      ${!over && line === 'lost' && html`<span class="state warn">Connection lost, reconnecting</span>`}</div>
-    ${!over && html`<${Progress} value=${task.progress} label="Task progress" />`}
-    ${!over && task.blocked_by && html`<p class="muted">Blocked: ${task.blocked_by.message}. Last attempt <${Time} at=${task.blocked_by.since} />,
-      the next attempt is <${Time} at=${task.blocked_by.next_attempt_at} due />.</p>`}
-    ${task.prompt_report && html`<${PromptReport} of=${task.prompt_report} />`}
-    ${task.error && html`<div class="trouble" role="alert"><${Icon} name="warn" /><div><strong>${toWords(task.error.code)}</strong><p>
-      ${task.error.message}</p></div></div>`}
-  </div>`;
+// What a task did, and for how long. A state lasts until the next one; the webhook is delivered after the end.
+const STEPS = { created: 'Submitted', queueing: 'Queued', processing: 'At the vendor', in_progress: 'At the vendor', success: 'Results stored', completed: 'Results stored', failed: 'Failed' };
+const LASTS = { created: (next) => (next === 'queueing' ? 'fetching inputs' : 'queued'), queueing: () => 'queued', processing: () => 'running', in_progress: () => 'running' };
+
+function stepsOf(task, deliveries) {
+  const steps = task.history.map(({ state, at }, index) => {
+    const next = task.history[index + 1];
+    const key = state.toLowerCase();
+    return { state, at, name: STEPS[key] ?? stateName(state), until: next?.at, during: next && LASTS[key]?.(next.state.toLowerCase()) };
+  });
+  const last = task.history.at(-1);
+  const arrived = (deliveries ?? []).filter(({ state, attempts }) => state === 'delivered' && attempts.length > 0).map(({ attempts }) => attempts.at(-1).at).sort().at(-1);
+  if (!hasEnded(task) || !arrived || arrived < last.at) return steps;
+  Object.assign(steps.at(-1), { until: arrived, during: 'delivering' });
+  return [...steps, { state: 'delivered', at: arrived, name: 'Webhook delivered' }];
 }
 
-// Words of the prompt that the built-in engine understood and ignored.
-function PromptReport({ of: { understood, ignored } }) {
-  const named = (list) => list.map((word, at) => html`${at > 0 && ', '}<q>${word}</q>`);
-  return html`<p class="muted">${understood.length === 0 ? 'Nothing in the prompt was understood' : html`Understood: ${named(understood)}`}.
-    ${ignored.length > 0 && html` Ignored: ${named(ignored)}.`}</p>`;
-}
-
-function TaskHistory({ task }) {
+function Timeline({ task, deliveries }) {
   const { cost, back } = finalCost(task);
-  return html`<ol class="course">${task.history.map((step, index) => html`<li key=${index}><${State} of=${step.state} /><span class="muted">
-    <${Time} at=${step.at} /></span>
-      ${index > 0 && html`<span class="muted small">+${duration(task.history[index - 1].at, step.at)}</span>`}</li>`)}</ol>
-    <${DefinitionList} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Cost', `${count(cost, 'credit')}${back > 0 ? `, ${number(back)} refunded` : ''}`], ['Vendor', task.vendor && vendorSummary(task.vendor)], ['Results deleted', task.expires_at && html`<${Time} at=${task.expires_at} due=${!task.expired} />`]]} />`;
+  const steps = stepsOf(task, deliveries);
+  const spans = steps.filter(({ until }) => until).map((step) => ({ ...step, length: Math.max(Date.parse(step.until) - Date.parse(step.at), 1) }));
+  return html`${spans.length > 0 && html`<div class="spans" aria-hidden="true">${spans.map((step) => html`<div key=${step.at} class="span ${step.during?.split(' ')[0]}" style=${{ flexGrow: step.length }} title=${`${step.during}: ${duration(step.at, step.until)}`}></div>`)}</div>`}
+    <ol class="course">${steps.map((step) => html`<li key=${step.at + step.state}><${State} of=${step.state} /><strong>${step.name}${step.name === 'At the vendor' && task.vendor ? html`: ${task.vendor.name}` : ''}</strong>
+      <span class="muted"><${Time} at=${step.at} /></span>
+      ${step.until && html`<span class="muted small">${step.during} for ${duration(step.at, step.until)}</span>`}</li>`)}</ol>
+    <${DefinitionList} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Cost', `${cost ? count(cost, 'credit') : 'Free'}${back > 0 ? `, ${number(back)} refunded` : ''}`], ['Vendor', task.vendor && vendorSummary(task.vendor)], ['Results deleted', task.expires_at && html`<${Time} at=${task.expires_at} due=${!task.expired} />`]]} />`;
 }
 
 // Vendor of the task, its id there, and the cost there in the unit of the operator.
 const vendorSummary = ({ name, reference, cost }) => html`${name}${reference && html` <code>${reference}</code>`}${cost > 0 && `, costs ${cost} there`}`;
 
-function Deliveries({ task }) {
-  const deliveries = useLoad((signal) => get(at`/tasks/${task.task_id}/deliveries`, {}, signal), [task.task_id, task.state]);
+function useDeliveries(task) {
+  const deliveries = useLoad(async (signal) => (task ? get(at`/tasks/${task.task_id}/deliveries`, {}, signal) : undefined), [task?.task_id, task?.state]);
   const pending = deliveries.data?.deliveries.some((delivery) => delivery.state === 'pending');
   useInterval(pending ? PENDING_MS : 0, deliveries.refresh);
+  return deliveries;
+}
+
+function Deliveries({ deliveries }) {
   return html`<${Loaded} from=${deliveries} skeleton=${html`<${Skeleton} lines=${2} />`}>${({ deliveries: list }) => list.length === 0
     ? html`<p class="muted">No webhook: the task was submitted without one.</p>`
     : html`<ul class="deliveries">

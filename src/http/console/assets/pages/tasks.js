@@ -1,9 +1,10 @@
 // List of tasks, newest first.
 import { html } from '../core/dom.js';
 import { get } from '../core/api.js';
-import { idSuffix, number, duration, stateName } from '../core/format.js';
+import { count, idSuffix, number, duration, stateName } from '../core/format.js';
 import { kindName, useKinds } from '../core/jobs.js';
 import { useInterval, useLoad, usePagedList } from '../core/load.js';
+import { Thumbnail } from '../parts/gallery.js';
 import { finalCost, hasEnded } from '../parts/live.js';
 import { useNames } from '../core/names.js';
 import { openapi, plain, pointer } from '../core/openapi.js';
@@ -36,6 +37,7 @@ export function TasksPage({ query, user }) {
     <form class="filters" onSubmit=${(event) => event.preventDefault()}>
       <${FilterSelect} label="Kind" name="kind" all=${[...kinds?.keys() ?? []]} chosen=${asked.kind} called=${(kind) => kindName(kinds, kind)} />
       <${FilterSelect} label="State" name="state" all=${states.data ?? []} chosen=${asked.state} called=${stateName} />
+      <${Range} from=${query.get('from')} to=${query.get('to')} />
       <label class="order"><span>From</span>
         <input type="date" value=${query.get('from') ?? ''} onChange=${(event) => refine({ from: event.target.value })} /></label>
       <label class="order"><span>Before</span>
@@ -47,16 +49,17 @@ export function TasksPage({ query, user }) {
     <${Loaded} from=${list} skeleton=${html`<${Skeleton} lines=${8} />`}>${() => tasks.length === 0
       ? html`<${Empty} icon="tasks" title=${query.toString() ? 'No matching tasks' : 'No tasks yet'} action=${html`<a class="button" href=${to('studio')}>Open studio</a>`}>
           ${query.toString() ? 'No task matches these filters.' : 'Tasks from the studio and the API appear here.'}</${Empty}>`
-      : html`<table class="table tasks"><thead><tr><th>Task</th>${user.isAdmin && html`<th>Owner</th>`}<th>State</th><th>Submitted</th><th>Duration</th><th>Credits</th></tr></thead>
+      : html`<table class="table tasks"><thead><tr><th>Task</th>${user.isAdmin && html`<th>Owner</th>`}<th>State</th><th>Vendor</th><th>Submitted</th><th>Duration</th><th>Price</th></tr></thead>
         <tbody>${tasks.map((task) => html`<tr key=${task.task_id}>
-          <td data-label="Task"><a href=${to('tasks', task.task_id)}><strong>${kinds ? kindName(kinds, task.kind) : '…'}</strong></a><br /><${Id}>${task.task_id}</${Id}></td>
+          <td data-label="Task"><div class="task-cell"><${Thumbnail} task=${task} alt="" /><div><a href=${to('tasks', task.task_id)}><strong>${kinds ? kindName(kinds, task.kind) : '…'}</strong></a><br /><${Id}>${task.task_id}</${Id}></div></div></td>
           ${user.isAdmin && html`<td data-label="Owner"><${OwnerCell} task=${task} user=${user} nameOf=${nameOf} /></td>`}
           <td data-label="State"><div><${State} of=${task.state} />
             ${!hasEnded(task) && html`<${Progress} value=${task.progress} label=${`Progress of ${task.task_id}`} />`}${task.error && html`<br />
             <span class="muted small">${task.error.code}</span>`}</div></td>
+          <td data-label="Vendor">${task.vendor?.name ?? html`<span class="muted">–</span>`}</td>
           <td data-label="Submitted"><${Time} at=${task.created_at} /></td>
           <td data-label="Duration">${hasEnded(task) ? duration(task.created_at, task.updated_at) : html`<span class="muted">–</span>`}</td>
-          <td data-label="Credits"><div>${cost(task)}</div></td></tr>`)}</tbody></table>
+          <td data-label="Price"><div>${cost(task)}</div></td></tr>`)}</tbody></table>
         <${LoadMore} of=${list}>Older tasks</${LoadMore}>`}</${Loaded}>
   </${Page}>`;
 }
@@ -78,7 +81,19 @@ function OwnerCell({ task: { owner }, user, nameOf }) {
 
 function cost(task) {
   const { cost, back } = finalCost(task);
-  return html`${number(cost)}${back > 0 && html`<br /><span class="muted small">${number(back)} refunded</span>`}`;
+  return html`${cost || back ? count(cost, 'credit') : 'Free'}${back > 0 && html`<br /><span class="muted small">${number(back)} refunded</span>`}`;
+}
+
+const DAY_MS = 86400000;
+const RANGES = [['Today', 0], ['7 days', 6], ['30 days', 29]];
+const dayBefore = (days) => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10);
+
+// Common ranges, in UTC as the other dates.
+function Range({ from, to }) {
+  return html`<fieldset class="chips"><legend>Range</legend>${RANGES.map(([name, days]) => {
+    const isChosen = from === dayBefore(days) && !to;
+    return html`<label key=${name} class="chip"><input type="checkbox" checked=${isChosen} onChange=${() => refine({ from: isChosen ? undefined : dayBefore(days), to: undefined })} /><span>${name}</span></label>`;
+  })}</fieldset>`;
 }
 
 const time = (day) => (day ? `${day}T00:00:00Z` : undefined);

@@ -6,22 +6,22 @@ import { describeLimits, applyChange, fields, initialValue, isEmpty } from '../c
 import { plain } from '../core/openapi.js';
 import { Icon } from './basic.js';
 import { Picture } from './picture.js';
-import { inline } from './markdown.js';
+import { inline } from './inline.js';
 
 // Number of fields from which rarely used ones are collapsed.
 const FOLDED_FROM = 13;
 
 // Fields of a schema. `pointer` is their location in the body, by which errors are matched.
-export function Fields({ document, schema, values, onChange, problem, pointer = '', skip = [] }) {
+export function Fields({ document, schema, values, onChange, problem, samples, pointer = '', skip = [] }) {
   const all = useMemo(() => fields(document, schema).filter((field) => !skip.includes(field.name)), [document, schema]);
   // A single required group needs no frame.
   const [only, ...others] = all;
   if (only?.kind === 'group' && only.required && others.length === 0) {
-    return html`<${Fields} ...${{ document, problem }} schema=${only.schema} pointer=${`${pointer}/${only.name}`} values=${values?.[only.name]}
+    return html`<${Fields} ...${{ document, problem, samples }} schema=${only.schema} pointer=${`${pointer}/${only.name}`} values=${values?.[only.name]}
       onChange=${(value) => onChange((before) => ({ ...before, [only.name]: applyChange(value, before?.[only.name] ?? {}) }))} />`;
   }
   const change = (name) => (value) => onChange((before) => ({ ...before, [name]: applyChange(value, before?.[name]) }));
-  const drawn = (fields) => fields.map((field) => html`<${Field} key=${field.name} ...${{ document, field, problem }} pointer=${`${pointer}/${field.name}`}
+  const drawn = (fields) => fields.map((field) => html`<${Field} key=${field.name} ...${{ document, field, problem, samples }} pointer=${`${pointer}/${field.name}`}
     value=${values?.[field.name]} onChange=${change(field.name)} />`);
   const rest = all.length < FOLDED_FROM ? [] : all.filter((field) => !field.first);
   if (rest.length === 0) return drawn(all);
@@ -38,11 +38,15 @@ function Folded({ name, open, filled, children }) {
     <div>${children}</div></details>`;
 }
 
-function Field({ document, field, value, onChange, problem, pointer }) {
+// Short descriptions end with the first sentence, which may contain abbreviations and file names.
+const firstSentence = (text) => text?.split(/(?<=[.;])\s+(?=[A-Z`])/)[0];
+
+// One field; `brief` shortens its description. `samples` has the sample pictures by field name; `children` follow the hints.
+export function Field({ document, field, value, onChange, problem, samples, pointer, brief, children }) {
   const id = useElementId('field');
   const fault = problem?.at?.(pointer);
   const limits = describeLimits(field).replace(/^./, (first) => first.toUpperCase()).replace(/.$/, '$&.');
-  const about = [field.schema.description, limits].filter(Boolean).join(' ');
+  const about = [brief ? firstSentence(field.schema.description) : field.schema.description, limits].filter(Boolean).join(' ');
   const hints = html`
     ${about && html`<p class="hint" id=${`${id}-about`}>${inline(about)}</p>`}
     ${fault && html`<p class="fault" id=${`${id}-fault`}><${Icon} name="warn" />${fault}</p>`}`;
@@ -53,7 +57,7 @@ function Field({ document, field, value, onChange, problem, pointer }) {
   const label = html`${name}${needed && html` <span class="required">${needed}</span>`}`;
   if (field.kind === 'group' || field.kind === 'groups') {
     const Inner = field.kind === 'group' ? Group : Groups;
-    return html`<${Inner} ...${{ document, field, value, onChange, problem, pointer, label, hints }} />`;
+    return html`<${Inner} ...${{ document, field, value, onChange, problem, samples, pointer, label, hints }} />`;
   }
   if (field.kind === 'flag') {
     return html`<div class="field flag ${fault ? 'faulty' : ''}">
@@ -63,10 +67,10 @@ function Field({ document, field, value, onChange, problem, pointer }) {
   if (field.kind === 'picture' || field.kind === 'pictures') {
     return html`<div class="field ${fault ? 'faulty' : ''}"><span class="label">${label}</span>
       <${field.kind === 'picture' ? Picture : Pictures} label=${name} value=${value} onChange=${onChange} describedBy=${described}
-        invalid=${Boolean(fault)} withSample=${field.first} most=${field.schema.maxItems} />${hints}</div>`;
+        invalid=${Boolean(fault)} samples=${samples?.[field.name]} most=${field.schema.maxItems} />${hints}${children}</div>`;
   }
   return html`<div class="field ${field.kind} ${fault ? 'faulty' : ''}"><label for=${id}>${label}</label>
-    <${Input} ...${{ field, value, onChange, shared }} />${hints}</div>`;
+    <${Input} ...${{ field, value, onChange, shared }} />${hints}${children}</div>`;
 }
 
 function Input({ field: { kind, schema, required, name }, value, onChange, shared }) {
@@ -109,7 +113,7 @@ function Group({ document, field, value, onChange, problem, pointer, label, hint
     <${Fields} ...${{ document, problem, pointer }} schema=${field.schema} values=${value ?? {}} onChange=${onChange} /></details>`;
 }
 
-function Groups({ document, field, value, onChange, problem, pointer, label, hints }) {
+function Groups({ document, field, value, onChange, problem, samples, pointer, label, hints }) {
   const schema = plain(document, field.schema.items);
   const least = field.schema.minItems ?? 0;
   const filled = (value) => (value?.length ? value : Array.from({ length: least }, () => ({})));
@@ -118,15 +122,18 @@ function Groups({ document, field, value, onChange, problem, pointer, label, hin
   const most = field.schema.maxItems ?? Infinity;
   return html`<fieldset class="field groups"><legend>${label}</legend>${hints}
     ${entries.map((entry, at) => html`<fieldset key=${at}><legend>${at + 1}</legend>
-      <${Fields} ...${{ document, schema, problem }} pointer=${`${pointer}/${at}`} values=${entry} onChange=${(entry) => put(at, entry)} />
+      <${Fields} ...${{ document, schema, problem }} samples=${rotate(samples, at)} pointer=${`${pointer}/${at}`} values=${entry} onChange=${(entry) => put(at, entry)} />
       ${entries.length > least && html`<button type="button" class="button quiet small" onClick=${() => onChange((before) => before.filter((_, index) => index !== at))}>Remove</button>`}</fieldset>`)}
     ${entries.length < most && html`<button type="button" class="button quiet small" onClick=${() => onChange((before) => [...filled(before), {}])}>
       <${Icon} name="plus" />Add</button>`}</fieldset>`;
 }
 
-function Pictures({ label, value = [], onChange, most = 7, ...others }) {
+// Each entry of a list has another sample first.
+const rotate = (samples, by) => samples && Object.fromEntries(Object.entries(samples).map(([name, files]) => [name, [files[by % files.length]]]));
+
+function Pictures({ label, value = [], onChange, most = 7, samples, ...others }) {
   const put = (at, picture) => onChange((before = []) => (picture ? Object.assign([...before], { [at]: picture }) : before.filter((_, index) => index !== at)));
   const places = value.length < most ? [...value, undefined] : value;
   return html`<div class="pictures">${places.map((picture, at) => html`
-    <${Picture} key=${at} label=${`${label} ${at + 1}`} value=${picture} onChange=${(picture) => put(at, picture)} ...${others} />`)}</div>`;
+    <${Picture} key=${at} label=${`${label} ${at + 1}`} value=${picture} onChange=${(picture) => put(at, picture)} samples=${samples && [samples[at % samples.length]]} ...${others} />`)}</div>`;
 }

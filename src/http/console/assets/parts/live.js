@@ -1,6 +1,7 @@
 // Live state of a task.
 import { useEffect, useState } from '../core/dom.js';
-import { at } from '../core/api.js';
+import { at, get } from '../core/api.js';
+import { useInterval } from '../core/load.js';
 import { follow } from '../core/sse.js';
 
 export const hasEnded = (task) => ['COMPLETED', 'FAILED', 'success', 'failed'].includes(task?.state);
@@ -25,5 +26,24 @@ export function useTask(id) {
     }).then(() => merge({ line: 'over' }), (problem) => merge({ problem, line: 'over' }));
     return () => abort.abort();
   }, [id]);
+  return state;
+}
+
+const POLL_MS = 1000;
+
+// View of a video task for a caller without a token, from the response of `creations`.
+export const anonymousTask = ({ id, state, progress, credits, creations: [creation], err_code: code, message }, created_at) => ({
+  task_id: id, state, progress, cost: credits, created_at, generated: creation ? [creation.url] : [], cover_url: creation?.cover_url,
+  error: code ? { code, message } : undefined, history: [],
+});
+
+export const readAnonymousTask = async (id, created_at, signal) => anonymousTask(await get(at`/proxy/videovendor/tasks/${id}/creations`, {}, signal), created_at);
+
+// Latest state of a task of a caller without a token, who cannot follow its events.
+export function useAnonymousTask(id) {
+  const [state, set] = useState({ task: null, line: 'live', problem: null });
+  const look = () => readAnonymousTask(id).then((task) => set({ task, line: 'live', problem: null }), (problem) => set((before) => ({ ...before, line: 'lost', problem })));
+  useEffect(() => { if (id) look(); }, [id]);
+  useInterval(id && !hasEnded(state.task) && state.problem?.status !== 404 ? POLL_MS : 0, look);
   return state;
 }

@@ -1,7 +1,8 @@
 // Results: pictures (compared with the input), videos, audio.
-import { html, useState } from '../core/dom.js';
+import { html, useRef, useState } from '../core/dom.js';
 import { toLocalUrl } from '../core/api.js';
 import { Icon } from './basic.js';
+import { Waveform } from './waveform.js';
 
 const SOUND = /\.(mp3|ogg|opus|oga|wav|flac|m4a|aac)$/i;
 const FILM = /\.(mp4|webm|mov)$/i;
@@ -21,10 +22,16 @@ function Result({ address, given, before, cover }) {
   const kind = kindOf(new URL(address).pathname);
   return html`<figure class="result">
     ${kind === 'film' ? html`<video controls playsinline preload="metadata" src=${address} poster=${cover || null} aria-label="Result"></video>`
-      : kind === 'sound' ? html`<audio controls preload="metadata" src=${address} aria-label="Result"></audio>`
+      : kind === 'sound' ? html`<${Sound} address=${address} />`
         : before ? html`<${Compare} before=${before} after=${address} />` : html`<img class="shown" src=${address} alt="Result" />`}
     <figcaption><a class="button quiet small" href=${address} download><${Icon} name="download" />Download</a></figcaption>
   </figure>`;
+}
+
+function Sound({ address }) {
+  const player = useRef(null);
+  return html`<${Waveform} about=${address} read=${() => fetch(address, { credentials: 'omit' }).then((answer) => answer.arrayBuffer())} player=${player} />
+    <audio ref=${player} controls preload="metadata" src=${address} aria-label="Result"></audio>`;
 }
 
 // Compares two pictures with a slider, or side by side if their aspect ratios differ.

@@ -2,6 +2,7 @@
 import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { bytes } from '../core/format.js';
 import { Icon, Tags } from './basic.js';
+import { Waveform } from './waveform.js';
 
 const canGrow = (type) => Boolean(type && globalThis.MediaSource?.isTypeSupported(type));
 
@@ -22,6 +23,7 @@ export function Music({ heard, over }) {
   return html`<figure class="result music">
     <div class="title"><${Icon} name="music" /><div><strong>${title ?? (over ? 'Music' : 'Composing')}</strong><${Tags} of=${heard.tags} label="Tags" /></div>
       </div>
+    ${over && heard.bytes > 0 && html`<${Waveform} about=${address} read=${() => new Blob(heard.parts).arrayBuffer()} player=${player} />`}
     ${(grows || address) && html`<audio ref=${player} controls src=${grows ? undefined : address} aria-label=${title ?? 'Result'}></audio>`}
     <figcaption><span class="muted">${loadedSize(heard)}</span>
       ${address && html`<a class="button quiet small" href=${address} download=${`${title ?? 'music'}.${extension(heard.type)}`}>

@@ -1,5 +1,6 @@
 // Picture input: drop, paste, file, URL or sample.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/dom.js';
+import { root } from '../core/api.js';
 import { bytes } from '../core/format.js';
 import { useElementId } from '../core/identity.js';
 import { Icon, notify } from './basic.js';
@@ -28,26 +29,10 @@ export async function given(file, name = file.name || 'picture') {
 
 export const encodePicture = (picture) => picture.url ?? picture.base64;
 
-// Generated sample picture for a first try.
-export async function sample() {
-  const canvas = Object.assign(document.createElement('canvas'), { width: 480, height: 320 });
-  const pen = canvas.getContext('2d');
-  const fade = (colours, height) => {
-    const gradient = pen.createLinearGradient(0, 0, 0, height);
-    colours.forEach((colour, at) => gradient.addColorStop(at / (colours.length - 1), colour));
-    return gradient;
-  };
-  pen.fillStyle = fade(['#31507c', '#d98b6a', '#f6d9a8'], 220);
-  pen.fillRect(0, 0, 480, 320);
-  pen.fillStyle = '#fff3d6';
-  pen.beginPath(); pen.arc(332, 128, 34, 0, 7); pen.fill();
-  [['#5b6a86', 190, 42, 0.9], ['#3d4f63', 222, 34, 1.7], ['#223842', 258, 26, 2.9]].forEach(([colour, base, height, phase]) => {
-    pen.fillStyle = colour;
-    pen.beginPath(); pen.moveTo(0, 320);
-    for (let x = 0; x <= 480; x += 4) pen.lineTo(x, base + Math.sin(x / 61 + phase) * height * 0.6 + Math.sin(x / 23 + phase * 3) * height * 0.22);
-    pen.lineTo(480, 320); pen.fill();
-  });
-  return given(await new Promise((resolve) => canvas.toBlob(resolve, 'image/png')), 'sample.png');
+// Reads one of the sample pictures of the console.
+export async function sample(name) {
+  const answer = await fetch(new URL(`console/samples/${name}`, root), { credentials: 'omit' });
+  return given(new File([await answer.blob()], name, { type: 'image/webp' }));
 }
 
 // Object URL of a file while it is shown.
@@ -70,7 +55,7 @@ const SAVED_MS = 60000;
 // Word processors copy a picture along with the text.
 const isText = ({ target, clipboardData }) => Boolean(target.closest?.('textarea, input:not([type=file])') && clipboardData.getData('text/plain'));
 
-export function Picture({ label, value, onChange, describedBy, invalid, withSample }) {
+export function Picture({ label, value, onChange, describedBy, invalid, samples }) {
   const [over, setOver] = useState(false);
   const reading = useRef(false);
   const id = useElementId('picture');
@@ -125,7 +110,7 @@ export function Picture({ label, value, onChange, describedBy, invalid, withSamp
     <div class="or">
       <input type="url" placeholder="or a URL" aria-label=${`${label}: URL`} value=${value?.url ?? ''}
         onInput=${(event) => onChange(event.target.value ? { url: event.target.value } : undefined)} />
-      ${withSample && html`<button type="button" class="button quiet small" onClick=${async () => onChange(await sample())}>Use sample</button>`}
+      ${samples?.[0] && html`<button type="button" class="button quiet small" onClick=${async () => onChange(await sample(samples[0]))}>Use sample</button>`}
     </div>
   </div>`;
 }

@@ -1,0 +1,102 @@
+// Values of a job's form from other places: the request of a task, and the settings in a URL.
+import { plain } from './openapi.js';
+import { toLocalUrl } from './api.js';
+import { body, fields, isEmpty } from './schema.js';
+
+const isStored = (value) => typeof value?.digest === 'string';
+
+// Reads a file of this service as a picture of a form.
+export async function fetchPicture(address, name, given) {
+  const answer = await fetch(address, { credentials: 'omit' });
+  if (!answer.ok) throw new Error('This file has been deleted.');
+  const content = await answer.blob();
+  return given(new File([content], name ?? new URL(address).pathname.split('/').at(-1), { type: content.type }));
+}
+
+// Returns the form values of a task's request. `given` reads a file. Pictures are fetched; attached texts, of which the
+// service shows only the hash, are left out.
+export async function valuesOfRequest(document, schema, request, given) {
+  const values = {};
+  for (const field of fields(document, schema)) {
+    const value = await valueOf(document, field, request[field.name], given);
+    if (!isEmpty(value) && value !== field.schema.default) values[field.name] = value;
+  }
+  return values;
+}
+
+async function valueOf(document, { kind, schema }, value, given) {
+  if (value === undefined || value === null) return undefined;
+  switch (kind) {
+    case 'picture': return pictureOf(value, given);
+    case 'pictures': return Promise.all(value.map((picture) => pictureOf(picture, given)));
+    case 'group': return valuesOfRequest(document, schema, value, given);
+    case 'groups': return Promise.all(value.map((entry) => valuesOfRequest(document, plain(document, schema.items), entry, given)));
+    case 'json': return isStored(value) ? undefined : JSON.stringify(value, null, 2);
+    default: return isStored(value) ? undefined : value;
+  }
+}
+
+function pictureOf(value, given) {
+  if (typeof value === 'string') return { url: value };
+  const address = toLocalUrl(value.url ?? '');
+  if (!address) throw new Error('The input picture has been deleted.');
+  return fetchPicture(address, `input.${value.format}`, given);
+}
+
+// Files, and what belongs to the caller alone, are not part of a link.
+const PRIVATE = ['webhook_url', 'callback_url', 'payload', 'meta_data', 'video_creation_id', 'video_url'];
+const isShared = ({ name, kind }) => !PRIVATE.includes(name) && kind !== 'picture' && kind !== 'pictures';
+
+// Returns the query of a link with all settings.
+export function settingsOf(document, schema, values) {
+  const shared = fields(document, schema).filter(isShared).map(({ name }) => name);
+  const sent = body(document, schema, values, () => undefined);
+  return Object.fromEntries(Object.entries(sent).filter(([name]) => shared.includes(name))
+    .map(([name, value]) => [name, typeof value === 'object' ? JSON.stringify(value) : String(value)]));
+}
+
+// Returns the form values of a link's query; ignores what is not a field.
+export function valuesOfSettings(document, schema, query) {
+  const found = fields(document, schema).filter((field) => isShared(field) && query.has(field.name));
+  return Object.fromEntries(found.map((field) => [field.name, parse(field, query.get(field.name))]).filter(([, value]) => value !== undefined));
+}
+
+function parse({ kind }, text) {
+  if (kind === 'flag') return text === 'true';
+  if (!['group', 'groups', 'list'].includes(kind)) return text;
+  try {
+    const value = JSON.parse(text);
+    return (kind === 'group') === !Array.isArray(value) && typeof value === 'object' ? value : undefined;
+  } catch { return undefined; }
+}
+
+// Picture that stands for a file in the request for a price, which does not depend on it.
+const DOT = 'iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAD0lEQVR42mNowAEYhpYEAILzYAEllbNjAAAAAElFTkSuQmCC';
+
+// Returns the body of the request for a price; null while a field is missing or out of range.
+export function estimateBody(document, schema, values) {
+  const sent = body(document, schema, values, (picture) => picture.url ?? DOT);
+  return isStarted(document, schema, sent) && isComplete(document, schema, sent) ? sent : null;
+}
+
+// A job without required fields needs a picture or a prompt.
+function isStarted(document, schema, sent) {
+  const all = fields(document, schema);
+  const sources = all.filter(({ name, kind }) => name === 'prompt' || kind === 'picture' || kind === 'pictures');
+  return all.some(({ required }) => required) || sources.length === 0 || sources.some(({ name }) => name in sent);
+}
+
+function isComplete(document, schema, sent) {
+  return fields(document, schema).every(({ name, required, kind, schema: field }) => {
+    const value = sent[name];
+    if (value === undefined) return !required;
+    if (typeof value === 'number') return value >= (field.minimum ?? -Infinity) && value <= (field.maximum ?? Infinity);
+    if (typeof value === 'string') return field.maxLength === undefined || value.length <= field.maxLength;
+    if (kind === 'group') return isComplete(document, field, value);
+    if (Array.isArray(value)) {
+      const isInRange = value.length >= (field.minItems ?? 0) && value.length <= (field.maxItems ?? Infinity);
+      return isInRange && (kind !== 'groups' || value.every((entry) => isComplete(document, plain(document, field.items), entry)));
+    }
+    return true;
+  });
+}

@@ -1,0 +1,117 @@
+// Gallery of the caller's results, newest first.
+import { html, useEffect, useRef, useState } from '../core/dom.js';
+import { get, toLocalUrl } from '../core/api.js';
+import { count } from '../core/format.js';
+import { jobOfTask } from '../core/jobs.js';
+import { jobState, setValues, submit } from '../core/job_state.js';
+import { valuesOfSettings } from '../core/job_values.js';
+import { useInterval, useLoad, usePagedList } from '../core/load.js';
+import { bodyOf, jobs } from '../core/openapi.js';
+import { forgetTasks, ownTasks } from '../core/own_tasks.js';
+import { fillFrom, inputAddress, receiversOf, sendTo } from '../core/reuse.js';
+import { go, to } from '../core/router.js';
+import { useStore } from '../core/store.js';
+import { Empty, Icon, Loaded, Progress, Skeleton, State, Time, notify } from './basic.js';
+import { finalCost, hasEnded, readAnonymousTask } from './live.js';
+import { LoadMore } from './more.js';
+import { encodePicture, given } from './picture.js';
+
+const PAGE_SIZE = 12;
+const REFRESH_MS = 4000;
+const STATES = ['CREATED', 'queueing', 'IN_PROGRESS', 'COMPLETED'];
+
+// `kind` limits it to one kind of task; a change of `fresh` reloads it.
+export function Gallery({ document, user, kind, fresh, title }) {
+  return html`<section class="gallery" aria-label=${title}><h2>${title}</h2>
+    ${user ? html`<${UserGallery} ...${{ document, user, kind, fresh }} />` : html`<${AnonymousGallery} document=${document} />`}</section>`;
+}
+
+const nothing = html`<${Empty} icon="studio" title="No results yet">Results of the studio and of the API appear here until they are deleted.</${Empty}>`;
+const loading = html`<${Skeleton} lines=${4} kind="shots" />`;
+
+function UserGallery({ document, user, kind, fresh }) {
+  const list = usePagedList(async ({ next, signal }) => {
+    const page = await get('/tasks', { owner: user.id, kind, state: STATES, details: true, limit: PAGE_SIZE, cursor: next }, signal);
+    return { entries: page.tasks.filter((task) => !task.expired), next: page.next_cursor };
+  }, [user.id, kind], (there, recent) => ({ ...recent, entries: [...recent.entries, ...there.entries.filter((task) => !recent.entries.some(({ task_id: id }) => id === task.task_id))], next: there.next }));
+  const tasks = list.data?.entries ?? [];
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (isFirst.current) isFirst.current = false;
+    else list.refresh();
+  }, [fresh]);
+  useInterval(tasks.some((task) => !hasEnded(task)) ? REFRESH_MS : 0, list.refresh);
+  return html`<${Loaded} from=${list} skeleton=${loading}>${() => (tasks.length === 0 ? nothing
+    : html`<ul class="shots">${tasks.map((task) => html`<${Shot} key=${task.task_id} ...${{ document, task, user }} job=${jobOfTask(document, task)} />`)}</ul>
+      <${LoadMore} of=${list}>Older results</${LoadMore}>`)}</${Loaded}>`;
+}
+
+// Without a token only this browser knows the tasks.
+function AnonymousGallery({ document }) {
+  const own = useStore(ownTasks);
+  const list = useLoad((signal) => Promise.all(own.map(async (kept) => ({ kept, task: await readAnonymousTask(kept.id, kept.at, signal).catch(() => null) }))), [own]);
+  const entries = (list.data ?? []).filter(({ task }) => task && !task.error);
+  useInterval(entries.some(({ task }) => !hasEnded(task)) ? REFRESH_MS : 0, list.refresh);
+  return html`<${Loaded} from=${list} skeleton=${loading}>${() => (entries.length === 0 ? nothing
+    : html`<p class="muted">Only this browser knows these results. <button type="button" class="link" onClick=${forgetTasks}>Forget them</button></p>
+      <ul class="shots">${entries.map(({ kept, task }) => html`<${Shot} key=${kept.id} ...${{ document, task, kept }} job=${jobs(document).find(({ operationId }) => operationId === kept.job)} />`)}</ul>`)}</${Loaded}>`;
+}
+
+function Shot({ document, task, job, kept, user }) {
+  const [result] = task.generated;
+  const input = inputAddress(task);
+  const { cost } = finalCost(task);
+  const prompt = task.request?.prompt ?? kept?.settings?.prompt;
+  const over = hasEnded(task);
+  const target = user ? to('tasks', task.task_id) : toLocalUrl(result ?? '') ?? undefined;
+  return html`<li class="shot">
+    <a class="shot-media ${input && result ? 'pair' : ''}" href=${target} aria-label=${`${job?.summary ?? task.kind}: open`}>
+      ${input && result && html`<img class="input" src=${input} alt="Input" loading="lazy" />`}
+      ${result || task.cover_url ? html`<${Thumbnail} task=${task} />` : input ? html`<img src=${input} alt="Input" loading="lazy" />` : html`<span class="no-cover"><${Icon} name=${task.kind === 'music' ? 'music' : 'studio'} /></span>`}</a>
+    <div class="shot-text"><p class="row"><strong>${job?.summary ?? task.kind}</strong>${!over && html`<${State} of=${task.state} />`}</p>
+      ${!over && html`<${Progress} value=${task.progress} label=${`Progress of ${task.task_id}`} />`}
+      ${prompt && html`<p class="shot-prompt" title=${prompt}>${prompt}</p>`}
+      <p class="muted small"><${Time} at=${task.created_at} />, ${cost ? count(cost, 'credit') : 'free'}</p></div>
+    ${over && job && html`<${ReuseActions} ...${{ document, task, job, kept, user }} />`}</li>`;
+}
+
+// Small picture of a result: itself, the still picture of a video, or a symbol.
+export function Thumbnail({ task, alt = 'Result' }) {
+  const [result = ''] = task.generated;
+  const [isGone, setGone] = useState(false);
+  const isFilm = /\.(mp4|webm)$/i.test(result);
+  const isSound = /\.(ogg|opus|mp3|wav|flac|webm|aac|m4a)$/i.test(result) && !isFilm;
+  const address = isFilm ? toLocalUrl(task.cover_url ?? '') : isSound ? null : toLocalUrl(result);
+  if (!address || isGone || task.expired) return html`<span class="no-cover"><${Icon} name=${isFilm ? 'video' : task.kind === 'music' ? 'music' : 'studio'} /></span>`;
+  return html`<span class="thumbnail ${isFilm ? 'film' : ''}"><img src=${address} alt=${alt} loading="lazy" onError=${() => setGone(true)} /></span>`;
+}
+
+// Runs a task again, fills the form from it, or sends its result to another job.
+export function ReuseActions({ document, task, job, kept, user }) {
+  const [isBusy, set] = useState(false);
+  const menu = useRef(null);
+  const receivers = receiversOf(document, task, user);
+  const during = (work) => async () => {
+    set(true);
+    try { await work(); } catch (failure) { notify(failure.message, 'warn'); }
+    set(false);
+  };
+  const fill = async () => {
+    if (task.request) await fillFrom(document, job, task, given);
+    else setValues(jobState(job), valuesOfSettings(document, bodyOf(document, job).schema, new URLSearchParams(kept.settings)));
+  };
+  const tweak = during(async () => { await fill(); go(to('studio', job.operationId)); });
+  const again = during(async () => {
+    await fill();
+    go(to('studio', job.operationId));
+    submit(jobState(job), document, job, encodePicture);
+  });
+  const send = (receiver) => during(async () => { await sendTo(document, receiver, task, given); go(to('studio', receiver.operationId)); });
+  const close = (event) => { if (event.key === 'Escape' && menu.current.open) { menu.current.open = false; menu.current.querySelector('summary').focus(); } };
+  const leave = (event) => { if (!menu.current?.contains(event.relatedTarget)) menu.current.open = false; };
+  return html`<div class="shot-actions">
+    <button type="button" class="button quiet small" disabled=${isBusy} onClick=${again}><${Icon} name="refresh" />Run again</button>
+    <button type="button" class="button quiet small" disabled=${isBusy} onClick=${tweak}>Tweak</button>
+    ${receivers.length > 0 && html`<details class="send-to" ref=${menu} onKeyDown=${close} onFocusOut=${leave}><summary class="button quiet small">Send to</summary>
+      <ul>${receivers.map((receiver) => html`<li key=${receiver.operationId}><button type="button" disabled=${isBusy} onClick=${send(receiver)}>${receiver.summary}</button></li>`)}</ul></details>`}</div>`;
+}
