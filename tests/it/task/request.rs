@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::image::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER};
 use crate::music::{GENERATE, MusicListener};
+use crate::support::TestApp;
 use crate::support::files::{FileServer, file};
 use crate::support::picture::{base64_png, png};
 use crate::video::{EXTEND, MULTIFRAME, REFERENCE, START_END, VideoFixture, wait_for_task_end};
@@ -170,4 +171,65 @@ async fn omitted_parameters_are_returned_with_their_defaults() {
     assert_eq!(task_body["request"], json!({"prompt": "a waltz", "duration": 1}));
     music.collect().await;
     fixture.app.stop().await;
+}
+
+/// Path of a URL of the service.
+fn path_of<'u>(app: &TestApp, url: &'u Value) -> &'u str {
+    url.as_str().and_then(|url| url.strip_prefix(&app.url(""))).expect("a URL of this service")
+}
+
+#[actix_web::test]
+async fn owners_and_administrators_read_the_input_pictures_of_a_task() {
+    // Given a finished task of Alice
+    let app = TestApp::start().await;
+    let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+    let body = json!({"image": base64_png(8, 8)});
+    let task = crate::image::submit(&app, &alice, UPSCALER, body).await;
+    wait_for_task_end(&app, &task).await;
+    let path = format!("/tasks/{task}");
+
+    // When she, or an administrator, reads it, then its picture can be read under the signed URL, and under no other
+    for token in [alice.token.as_str(), app.admin_token()] {
+        let shown = app.get_as(token, &path).await.expect(200).json();
+        let url = path_of(&app, &shown["request"]["image"]["url"]);
+        let picture = app.get(url).await.expect(200);
+        assert_eq!((picture.header("content-type"), &picture.body[..]), (Some("image/png"), &png(8, 8)[..]));
+        assert_eq!(picture.header("cache-control"), Some("private, max-age=3600, immutable"));
+
+        let (file, query) = url.split_once('?').expect("a query");
+        let (expires, signature) = query.split_once('&').expect("two parameters");
+        let later: i64 = expires.trim_start_matches("expires=").parse::<i64>().expect("seconds") + 3600;
+        for changed in [
+            signature.to_owned(),
+            format!("expires={later}&{signature}"),
+            format!("expires=x&{signature}"),
+            expires.to_owned(),
+        ] {
+            app.get(&format!("{file}?{changed}")).await.expect(404);
+        }
+    }
+    app.get_as(&bob.token, &path).await.expect(404);
+
+    // And lists have it on request
+    for (query, is_shown) in [("?details=true", true), ("?details=false", false), ("", false)] {
+        let listed = app.get_as(&alice.token, &format!("/tasks{query}")).await.expect(200).json();
+        assert_eq!(listed["tasks"][0]["request"]["image"]["url"].is_string(), is_shown, "{query}");
+    }
+    app.get_as(&alice.token, "/tasks?details=perhaps").await.expect(400);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn only_administrators_read_the_input_pictures_of_anonymous_tasks() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let body = json!({"images": [base64_png(8, 8)], "model": "vq2-pro-fast", "resolution": "360p", "duration": 1});
+    let task = app.post(START_END, body).await.expect(200).json()["task_id"].as_str().expect("an id").to_owned();
+    let path = format!("/tasks/{task}");
+    let url_for =
+        async |token: &str| app.get_as(token, &path).await.expect(200).json()["request"]["images"][0]["url"].clone();
+    assert_eq!(url_for(&alice.token).await, Value::Null);
+    app.get(path_of(&app, &url_for(app.admin_token()).await)).await.expect(200);
+    app.post_as(&alice.token, &format!("{path}/cancel"), json!({})).await.expect(200);
+    app.stop().await;
 }
