@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn tokens_are_issued_with_limits() {
-        let expires_at = Some(RECORDED_AT.saturating_add(Duration::from_secs(60)));
+        let expires_at = Some(RECORDED_AT.saturating_add(Duration::from_mins(1)));
         let all = [
             TokenLimits { scope: TokenScope::ReadOnly, expires_at: None },
             TokenLimits { scope: TokenScope::All, expires_at },

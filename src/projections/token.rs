@@ -78,8 +78,8 @@ impl Tokens {
         self.by_user.extend(by_user);
     }
 
-    /// Returns the token with this secret hash, unless it was revoked. The lookup need not take constant time: it compares hashes, and a
-    /// partial match of a hash does not help to find a secret of 256 random bits.
+    /// Returns the token with this secret hash, unless it was revoked. The lookup need not take constant time: it
+    /// compares hashes, and a partial match of a hash does not help to find a secret of 256 random bits.
     #[must_use]
     pub fn by_secret(&self, secret_hash: &Digest) -> Option<&TokenRecord> {
         self.get(*self.by_secret.get(secret_hash)?)

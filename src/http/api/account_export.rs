@@ -293,7 +293,9 @@ impl AccountExport {
         }
 
         let mut text = String::new();
-        events.iter().for_each(|(_, json)| self.push_entry(&mut text, json.get()));
+        for (_, json) in &events {
+            self.push_entry(&mut text, json.get());
+        }
         if scanned_to < end {
             return Ok((text, Some(ExportPart::AccountEvents(scanned_to))));
         }
@@ -306,7 +308,9 @@ impl AccountExport {
         let EventBatch { events, scanned_to, end, .. } = self.read(filter, after).await?;
 
         let mut text = String::new();
-        events.iter().for_each(|(_, json)| self.push_entry(&mut text, json.get()));
+        for (_, json) in &events {
+            self.push_entry(&mut text, json.get());
+        }
         let next = if scanned_to < end { ExportPart::CausedEvents(scanned_to) } else { ExportPart::End };
         Ok((text, Some(next)))
     }
