@@ -57,9 +57,10 @@ async fn compare(app: &TestApp) {
         let (path, token) = (recorded["path"].as_str().unwrap(), recorded["as"].as_str().unwrap());
         let response = if token.is_empty() { app.get(path).await } else { app.get_as(token, path).await };
         let mut response = response.expect(200).json();
-        // The requests of this test change the time of a token's last use.
+        // The requests of this test change the time of a token's last use. That release had no scopes.
         for token in response.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
             token.remove("lastUsedAt");
+            token.remove("scope");
         }
         assert_eq!(response, recorded["answer"], "{path}");
     }
