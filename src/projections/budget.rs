@@ -86,7 +86,7 @@ impl Budgets {
     }
 
     /// Returns all budgets, ordered by subject.
-    pub fn iter(&self) -> impl Iterator<Item = (&BudgetSubject, &BudgetAccount)> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&BudgetSubject, &BudgetAccount)> {
         self.by_subject.iter()
     }
 

@@ -149,7 +149,7 @@ class Account(BrowserTest):
 class FirstView(BrowserTest):
     def test_the_first_view_of_a_page_is_small_and_does_not_shift(self):
         found = []
-        for path in ("/nodes", "/publishers", "/account", "/account/tokens", "/state", "/audit", "/moderation", "/users", "/docs"):
+        for path in ("/nodes", "/publishers", "/account", "/account/tokens", "/state", "/audit", "/moderation", "/users", "/budgets", "/budgets/usage", "/docs"):
             for size in (WIDE, NARROW):
                 # The observer runs before the page does.
                 page = self.page("/nothing", token=ADMIN, size=size, allowed=(404,))

@@ -376,3 +376,36 @@ async fn a_report_covers_the_days_from_the_first_to_the_last() {
     sim.finish_all();
     app.stop().await;
 }
+
+#[actix_web::test]
+async fn budgets_are_listed_in_pages() {
+    let app = TestApp::start().await;
+    let owner = app.user("owner").await;
+    for id in ["beta", "alpha", "gamma"] {
+        app.publisher(id, &owner).await;
+        let path = format!("/admin/budgets/publisher/{id}");
+        app.put_as(app.admin_token(), &path, json!({"credits": 5, "period": "day"})).await.expect(200);
+    }
+
+    let page = app.get_as(app.admin_token(), "/admin/budgets?limit=2&page=2").await.expect(200).json();
+    assert_eq!(
+        (&page["total"], &page["totalPages"], &page["page"], &page["limit"]),
+        (&json!(3), &json!(2), &json!(2), &json!(2))
+    );
+    let ids = |page: &serde_json::Value| -> Vec<String> {
+        page["budgets"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|budget| budget["subject"]["id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(ids(&page), ["gamma"]);
+    let all = app.get_as(app.admin_token(), "/admin/budgets").await.expect(200).json();
+    assert_eq!(
+        (ids(&all), &all["limit"]),
+        (vec!["alpha".to_owned(), "beta".to_owned(), "gamma".to_owned()], &json!(100))
+    );
+    app.get_as(app.admin_token(), "/admin/budgets?page=0").await.expect(400);
+    app.stop().await;
+}

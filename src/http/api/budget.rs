@@ -16,6 +16,9 @@ use crate::http::response::error::{Code, Problem};
 use crate::projections::budget::{BudgetAccount, BudgetExceeded, BudgetUse};
 use crate::projections::read_models::{Models, ReadModels};
 
+/// Default page size.
+pub const LIMIT_DEFAULT: u64 = 100;
+
 /// A budget with what is used of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BudgetView {
@@ -38,9 +41,15 @@ struct BudgetSubjectView {
     id: String,
 }
 
+/// Page of budgets.
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct BudgetList {
     budgets: Vec<BudgetView>,
+    total: u64,
+    page: u64,
+    limit: u64,
+    total_pages: u64,
 }
 
 impl BudgetView {
@@ -93,15 +102,25 @@ impl JsonValue for BudgetCredits {
     }
 }
 
-/// `GET /admin/budgets`: all budgets.
+/// `GET /admin/budgets`: a page of all budgets, ordered by subject.
 pub async fn list(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
-    call.query()?.finish()?;
+    let mut query = call.query()?;
+    let request = query.page(LIMIT_DEFAULT);
+    query.finish()?;
+
     let now = call.services().environment.now();
-    let budgets = {
-        let models = call.services().models.read();
-        models.budgets.iter().map(|(subject, account)| BudgetView::new(subject, account, now)).collect()
-    };
-    ApiResponse::ok(&BudgetList { budgets })
+    let models = call.services().models.read();
+    let page = request.paginate(models.budgets.iter());
+    let page = page.map(|(subject, account)| BudgetView::new(subject, account, now));
+    drop(models);
+
+    ApiResponse::ok(&BudgetList {
+        total: page.total,
+        page: request.page,
+        limit: request.limit,
+        total_pages: page.total_pages(),
+        budgets: page.entries,
+    })
 }
 
 /// `GET /admin/budgets/{budgetKind}/{budgetId}`

@@ -48,6 +48,7 @@ pub(super) const FILES: &[(&str, &[u8])] = files![
     "pages.css",
     "pages/account.js",
     "pages/audit.js",
+    "pages/budgets.js",
     "pages/docs.js",
     "pages/history.js",
     "pages/job.js",

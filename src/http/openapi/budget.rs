@@ -4,13 +4,14 @@ use serde_json::{Value, json};
 
 use super::OperationGroup;
 use super::operation::{Operation, operation};
-use super::parameter::{allow_empty, query_parameter};
-use super::schema::{HasSchema, array, component_ref, field, field_with_schema, nullable, one_of, response_object};
+use super::parameter::{allow_empty, paging_parameters, query_parameter};
+use super::schema::{HasSchema, array, field, field_with_schema, nullable, one_of, page_of, response_object};
 use crate::domain::budget::BudgetPeriod;
 use crate::domain::ids::UserId;
 use crate::domain::value::Timestamp;
-use crate::http::api::budget::BudgetBody;
+use crate::http::api::budget::{BudgetBody, LIMIT_DEFAULT};
 use crate::http::api::usage::{CSV, UsageGrouping};
+use crate::http::request::query::LIMIT_MAX;
 use crate::http::response::error::Code;
 
 pub fn group() -> OperationGroup {
@@ -21,12 +22,7 @@ pub fn group() -> OperationGroup {
         operations: budget_operations().into_iter().chain([usage()]).collect(),
         components: vec![
             ("Budget", response_object(budget_fields())),
-            (
-                "BudgetList",
-                response_object([
-                    field_with_schema("budgets", "All budgets.", array(&component_ref("Budget"))).required()
-                ]),
-            ),
+            ("BudgetList", page_of("budgets", "Budget")),
             ("Usage", usage_schema()),
         ],
     }
@@ -39,11 +35,14 @@ fn budget_example() -> Value {
 
 fn budget_operations() -> Vec<Operation> {
     vec![
-        operation("listBudgets", "List the budgets").description("Returns all budgets, by subject.").ok_response(
-            "The budgets.",
-            "BudgetList",
-            &json!({"budgets": [budget_example()]}),
-        ),
+        operation("listBudgets", "List the budgets")
+            .description("Returns a page of all budgets, ordered by subject.")
+            .query(paging_parameters(LIMIT_DEFAULT, LIMIT_MAX))
+            .ok_response(
+                "A page of budgets.",
+                "BudgetList",
+                &json!({"budgets": [budget_example()], "limit": 100, "page": 1, "total": 1, "totalPages": 1}),
+            ),
         operation("getBudget", "Get a budget")
             .description("Returns the budget of a user, a token or a publisher.")
             .ok_response("The budget.", "Budget", &budget_example()),

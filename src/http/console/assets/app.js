@@ -12,6 +12,7 @@ import { AccountMenu, SignIn, SignInButton, loadUser } from './parts/login.js';
 // Pages are loaded when they are shown for the first time.
 const AccountPage = lazy(() => import('./pages/account.js'), 'AccountPage');
 const AuditPage = lazy(() => import('./pages/audit.js'), 'AuditPage');
+const BudgetsPage = lazy(() => import('./pages/budgets.js'), 'BudgetsPage');
 const DocsPage = lazy(() => import('./pages/docs.js'), 'DocsPage');
 const ModerationPage = lazy(() => import('./pages/moderation.js'), 'ModerationPage');
 const NodePage = lazy(() => import('./pages/node.js'), 'NodePage');
@@ -38,6 +39,7 @@ const PAGES = {
   tasks: [([id]) => (id ? TaskPage : TasksPage), SIGNED_IN, 2],
   state: [() => StatePage, ADMINISTRATORS, 1],
   audit: [([kind]) => (kind ? HistoryPage : AuditPage), ADMINISTRATORS, 3],
+  budgets: [() => BudgetsPage, ADMINISTRATORS, 1],
   moderation: [() => ModerationPage, ADMINISTRATORS, 1],
   users: [() => UsersPage, ADMINISTRATORS, 1],
   docs: [() => DocsPage, EVERYBODY, 1],
@@ -49,7 +51,7 @@ const MENU = [
   ['Registry', EVERYBODY, [['nodes', 'Nodes'], ['publishers', 'Publishers']]],
   ['Media', EVERYBODY, [['studio', 'Studio'], ['tasks', 'Tasks']]],
   ['Account', SIGNED_IN, [['account', 'Account']]],
-  ['Administration', ADMINISTRATORS, [['state', 'Status'], ['audit', 'Audit log'], ['moderation', 'Moderation'], ['users', 'Users']]],
+  ['Administration', ADMINISTRATORS, [['state', 'Status'], ['audit', 'Audit log'], ['moderation', 'Moderation'], ['users', 'Users'], ['budgets', 'Budgets']]],
   ['Reference', EVERYBODY, [['docs', 'API']]],
 ];
 

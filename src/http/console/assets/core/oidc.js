@@ -1,5 +1,5 @@
 // Sign-in at an OpenID Connect issuer: authorization code flow with PKCE (RFC 7636), in a redirect of this tab.
-import { Problem, get, root } from './api.js';
+import { Problem, root } from './api.js';
 
 // What must survive the redirect. It is in session storage until the answer of the issuer has been read.
 const KEY = 'mediary.sign-in';
@@ -11,9 +11,6 @@ const refuse = (detail) => new Problem({ error: 'sign_in_failed', title: 'Sign-i
 
 // Address of the console that the issuer redirects to.
 const redirectUri = () => root.href;
-
-// Returns the issuer of this service, null if it has none.
-export const issuerOf = async () => (await get('/sign-in')).oidc ?? null;
 
 async function discover(issuer) {
   const address = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;

@@ -2,7 +2,6 @@
 import { html, useState } from '../core/dom.js';
 import { Problem, at, get } from '../core/api.js';
 import { displayName } from '../core/format.js';
-import { finishSignIn, issuerOf, startSignIn } from '../core/oidc.js';
 import { openSession, endSession, session } from '../core/session.js';
 import { store, useStore } from '../core/store.js';
 import { useLoad, useMutation } from '../core/load.js';
@@ -20,7 +19,8 @@ export function SignInButton({ children = 'Sign in' }) {
 // Finishes a sign-in at the issuer, or looks up the user of the stored token, when the console opens.
 export async function loadUser() {
   try {
-    const token = await finishSignIn();
+    // Only the answer of an issuer has a query before the hash.
+    const token = location.search && await (await import('../core/oidc.js')).finishSignIn();
     if (token) {
       await signIn(token);
       notify('Signed in');
@@ -51,7 +51,7 @@ async function signIn(token) {
 
 export function SignIn() {
   const open = useStore(dialog);
-  const issuer = useLoad(() => (open ? issuerOf() : Promise.resolve(null)), [Boolean(open)]);
+  const issuer = useLoad(async () => (open ? (await get('/sign-in')).oidc : null), [Boolean(open)]);
   const [token, set] = useState('');
   const work = useMutation();
   if (!open) return null;
@@ -66,7 +66,7 @@ export function SignIn() {
   const problem = work.problem ?? open.problem;
   return html`<${Dialog} title="Sign in" onClose=${close}>
     <form class="form" onSubmit=${send}>
-      ${issuer.data && html`<p><button type="button" class="button" disabled=${work.busy} onClick=${() => work.run(() => startSignIn(issuer.data))}><${Icon} name="key" />Sign in at ${new URL(issuer.data.issuer).host}</button></p>`}
+      ${issuer.data && html`<p><button type="button" class="button" disabled=${work.busy} onClick=${() => work.run(async () => (await import('../core/oidc.js')).startSignIn(issuer.data))}><${Icon} name="key" />Sign in at ${new URL(issuer.data.issuer).host}</button></p>`}
       <p>${issuer.data ? 'Or use' : 'Use'} a user token (<code>mdu_…</code>). The first administrator's token is the setting <code>admin_token</code> or, if that is empty, in the file <code>admin-token</code> in the data directory. Administrators create further tokens.</p>
       ${problem && html`<${ErrorMessage} problem=${explainError(problem)} />`}
       <div class="field"><label for="token">Token</label>

@@ -1,5 +1,5 @@
 // Usage of tasks as a chart: choice of the period and of the values, and the report as CSV.
-import { html, useState } from '../core/dom.js';
+import { html, useEffect, useState } from '../core/dom.js';
 import { get, send } from '../core/api.js';
 import { count, number, toWords } from '../core/format.js';
 import { useLoad, useMutation } from '../core/load.js';
@@ -41,13 +41,16 @@ export function Choice({ label, options, value, onChoose }) {
 }
 
 // Usage of one user, or of all without one. `groupings` are the offered groups, as pairs of name and text.
-export function Usage({ query, user, groupings = [['day', 'Day']], nameOf = (id) => id }) {
+export function Usage({ query, user, groupings = [['day', 'Day']], nameOf = (id) => id, onGroups }) {
   const days = periodOf(query);
   const grouping = groupings.some(([key]) => key === query.get('by')) ? query.get('by') : groupings[0][0];
   const measure = Object.hasOwn(MEASURES, query.get('show') ?? '') ? query.get('show') : 'tasks';
   const dates = daysOf(days);
   const asked = { from: dates[0], to: dates.at(-1), group_by: grouping, user };
   const report = useLoad((signal) => get('/usage', asked, signal), [JSON.stringify(asked)]);
+  // Names are looked up only for the groups that are shown.
+  const groups = report.data?.group_by === grouping ? report.data.rows.map(({ group }) => group).filter(Boolean).slice(0, GROUPS_MAX * 4) : [];
+  useEffect(() => onGroups?.(groups), [groups.join()]);
   return html`<div class="row usage-choices">
       ${groupings.length > 1 && html`<${Choice} label="By" options=${groupings} value=${grouping} onChoose=${(by) => refine({ by }, { quiet: true })} />`}
       <${Choice} label="Show" options=${Object.entries(MEASURES).map(([key, [text]]) => [key, text])} value=${measure} onChoose=${(show) => refine({ show }, { quiet: true })} />
