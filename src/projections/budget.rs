@@ -86,6 +86,7 @@ impl Budgets {
     }
 
     /// Returns all budgets, ordered by subject.
+    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&BudgetSubject, &BudgetAccount)> {
         self.by_subject.iter()
     }
