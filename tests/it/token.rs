@@ -187,6 +187,24 @@ async fn users_create_list_and_revoke_their_own_tokens() {
 }
 
 #[actix_web::test]
+async fn a_user_cannot_create_tokens_without_bound() {
+    // Given a user with the most tokens that an account may have
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let mut last = Value::Null;
+    for number in 1..100 {
+        last = issue_own(&app, &alice.token, json!({ "name": format!("token {number}") })).await;
+    }
+
+    // When another is created, then it is refused until one is revoked
+    let problem = app.post_as(&alice.token, OWN_TOKENS, json!({"name": "more"})).await.expect(409).json();
+    assert_eq!(problem["message"], "the account has 100 tokens, the most it may have: revoke one first");
+    app.delete_as(&alice.token, &format!("{OWN_TOKENS}/{}", last["id"].as_str().unwrap())).await.expect(204);
+    issue_own(&app, &alice.token, json!({"name": "more"})).await;
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn a_read_only_token_changes_nothing() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;

@@ -33,10 +33,11 @@ use crate::http::api::task::{TaskRenderer, TaskView};
 use crate::http::api::token::ListedTokenView;
 use crate::http::api::user::UserView;
 use crate::http::auth::personal_fields;
+use crate::http::auth::stream_access::StreamAccess;
 use crate::http::limits::account_pool::PoolPermit;
 use crate::http::pipeline::Call;
 use crate::http::response::api_response::ApiResponse;
-use crate::http::response::error::Problem;
+use crate::http::response::error::{Code, Problem};
 use crate::http::response::sse::X_ACCEL_BUFFERING;
 use crate::http::server::AppState;
 use crate::projections::task::index::{Ledger, TaskFilter};
@@ -133,6 +134,7 @@ enum ExportPart {
 struct AccountExport {
     shared: Data<AppState>,
     user: UserId,
+    access: StreamAccess,
     /// Last event of the log when the export began.
     head: Position,
     /// Position of the first event of the account; the user caused none before.
@@ -155,10 +157,11 @@ pub async fn export(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<ApiR
     let shared = call.shared().clone();
     let permit = shared.account_exports.try_acquire(call.account())?;
     let user = call.user()?.id;
+    let access = StreamAccess::new(&call)?;
     let head_json = serde_json::to_string(&head_of(&call).await?).map_err(Problem::internal)?;
     let head = *shared.services.models.changes().borrow();
 
-    let export = AccountExport { shared, user, head, created: head, is_array_empty: true, _permit: permit };
+    let export = AccountExport { shared, user, access, head, created: head, is_array_empty: true, _permit: permit };
     Ok(ApiResponse::from_response(response.streaming(export.into_stream(head_json))))
 }
 
@@ -246,6 +249,10 @@ impl AccountExport {
     async fn render(&mut self, part: ExportPart) -> Result<(String, Option<ExportPart>), Problem> {
         if *self.shared.services.closing.borrow() {
             return Err(Problem::internal("the service is stopping"));
+        }
+        let user = self.user;
+        if !self.access.allows(|reader| reader.user().is_some_and(|reader| reader.id == user)).await {
+            return Err(Problem::new(Code::Forbidden, "the caller lost access to the account"));
         }
 
         match part {

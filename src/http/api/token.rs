@@ -13,7 +13,10 @@ use crate::http::request::fields::FieldError;
 use crate::http::request::json_object::json_object;
 use crate::http::request::json_value::NotBlank;
 use crate::http::response::api_response::ApiResponse;
-use crate::http::response::error::Problem;
+use crate::http::response::error::{Code, Problem};
+
+/// Maximum number of tokens that users create for themselves. Administrators can issue more.
+const USER_TOKENS_MAX: usize = 100;
 
 /// Token that was just issued.
 pub struct IssuedToken {
@@ -129,6 +132,10 @@ pub async fn revoke(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Resu
 pub async fn issue_own(mut call: Call<{ Action::ManageOwnTokens as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.user()?.id;
     let body = call.json_object().await?;
+    if call.services().models.read().tokens.for_user(user).count() >= USER_TOKENS_MAX {
+        let message = format!("the account has {USER_TOKENS_MAX} tokens, the most it may have: revoke one first");
+        return Err(Problem::new(Code::Conflict, message));
+    }
     let issued = issue_token(&call, body, TokenSubject::User(user)).await?;
     ApiResponse::created(&IssuedTokenView::new(&issued))
 }

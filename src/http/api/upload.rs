@@ -14,7 +14,8 @@ use crate::disk_space::DataDirPart;
 use crate::domain::ids::{NodeKey, VersionId};
 use crate::domain::node::{NodeCommand, NodeProfile, NodeRejection, NodeStatus};
 use crate::domain::policy::Action;
-use crate::domain::value::Digest;
+use crate::domain::token::TokenRecord;
+use crate::domain::value::{Digest, Timestamp};
 use crate::domain::version::{Archive, NodeVersion, VersionRef, VersionStatus};
 use crate::http::api::version::reply_with_version;
 use crate::http::auth::account::account_of;
@@ -171,7 +172,8 @@ fn check_upload(call: &RequestContext, grant: &UploadGrant) -> Result<(NodeKey, 
     let (node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
     let publisher = models.publishers.get(&node.publisher).ok_or_else(|| Problem::not_found("node version"))?;
 
-    let holder = holder_identity(&models, grant.holder);
+    let now = call.services().environment.now();
+    let holder = holder_identity(&models, grant.holder, now);
     let holder = holder.ok_or_else(|| invalid_link("the holder of this upload link has lost access"))?;
     authorize::permit(Action::PublishVersion, &holder, Some(publisher))?;
 
@@ -184,11 +186,12 @@ fn check_upload(call: &RequestContext, grant: &UploadGrant) -> Result<(NodeKey, 
     Ok((node.id.key(), account_of(&holder, &call.request, &call.services().options.proxies)))
 }
 
-fn holder_identity(models: &Models, holder: UploadTokenHolder) -> Option<Identity> {
+fn holder_identity(models: &Models, holder: UploadTokenHolder, now: Timestamp) -> Option<Identity> {
     match holder {
         UploadTokenHolder::User(id) => models.users.get(id).cloned().map(Identity::from_profile),
         UploadTokenHolder::Token(id) => {
-            let token = models.tokens.get(id).filter(|token| token.revoked_at.is_none())?;
+            let is_valid = |token: &&TokenRecord| token.revoked_at.is_none() && !token.limits.is_expired(now);
+            let token = models.tokens.get(id).filter(is_valid)?;
             authorize::identity_of_token(token, models).ok()
         }
     }

@@ -27,7 +27,8 @@ pub fn group() -> OperationGroup {
                 ),
             operation("createOwnToken", "Create a token for the caller")
                 .description(
-                    "Creates a token that authenticates as the caller, with all permissions or only those to read.",
+                    "Creates a token that authenticates as the caller, with all permissions or only those to read. An account \
+                     has at most 100 tokens.",
                 )
                 .json_object::<TokenBody>(&json!({
                     "name": "backup script",
