@@ -9,22 +9,24 @@ import { Empty, Icon, Toasts, Page, Skeleton, ErrorMessage } from './parts/basic
 import { lazy } from './parts/lazy.js';
 import { AccountMenu, SignIn, SignInButton, loadUser } from './parts/login.js';
 
-// Pages are loaded when they are shown for the first time.
-const AccountPage = lazy(() => import('./pages/account.js'), 'AccountPage');
-const AuditPage = lazy(() => import('./pages/audit.js'), 'AuditPage');
-const BudgetsPage = lazy(() => import('./pages/budgets.js'), 'BudgetsPage');
-const DocsPage = lazy(() => import('./pages/docs.js'), 'DocsPage');
-const ModerationPage = lazy(() => import('./pages/moderation.js'), 'ModerationPage');
-const NodePage = lazy(() => import('./pages/node.js'), 'NodePage');
-const NodesPage = lazy(() => import('./pages/nodes.js'), 'NodesPage');
-const PublisherPage = lazy(() => import('./pages/publisher.js'), 'PublisherPage');
-const PublishersPage = lazy(() => import('./pages/publishers.js'), 'PublishersPage');
-const StatePage = lazy(() => import('./pages/state.js'), 'StatePage');
-const StudioPage = lazy(() => import('./pages/studio.js'), 'StudioPage');
-const TaskPage = lazy(() => import('./pages/task.js'), 'TaskPage');
-const TasksPage = lazy(() => import('./pages/tasks.js'), 'TasksPage');
-const HistoryPage = lazy(() => import('./pages/history.js'), 'HistoryPage');
-const UsersPage = lazy(() => import('./pages/users.js'), 'UsersPage');
+// Pages are loaded when they are shown for the first time. The frame keeps the content from moving when they appear.
+const lazyPage = (load, name) => lazy(load, name, (content) => html`<${Page} title=" ">${content}</${Page}>`);
+
+const AccountPage = lazyPage(() => import('./pages/account.js'), 'AccountPage');
+const AuditPage = lazyPage(() => import('./pages/audit.js'), 'AuditPage');
+const BudgetsPage = lazyPage(() => import('./pages/budgets.js'), 'BudgetsPage');
+const DocsPage = lazyPage(() => import('./pages/docs.js'), 'DocsPage');
+const ModerationPage = lazyPage(() => import('./pages/moderation.js'), 'ModerationPage');
+const NodePage = lazyPage(() => import('./pages/node.js'), 'NodePage');
+const NodesPage = lazyPage(() => import('./pages/nodes.js'), 'NodesPage');
+const PublisherPage = lazyPage(() => import('./pages/publisher.js'), 'PublisherPage');
+const PublishersPage = lazyPage(() => import('./pages/publishers.js'), 'PublishersPage');
+const StatePage = lazyPage(() => import('./pages/state.js'), 'StatePage');
+const StudioPage = lazyPage(() => import('./pages/studio.js'), 'StudioPage');
+const TaskPage = lazyPage(() => import('./pages/task.js'), 'TaskPage');
+const TasksPage = lazyPage(() => import('./pages/tasks.js'), 'TasksPage');
+const HistoryPage = lazyPage(() => import('./pages/history.js'), 'HistoryPage');
+const UsersPage = lazyPage(() => import('./pages/users.js'), 'UsersPage');
 
 // Pages by the first segment of the hash: component, access level, and number of segments that identify the page.
 // Further segments, such as a tab, belong to the same page.

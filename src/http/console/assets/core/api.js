@@ -10,8 +10,10 @@ export const at = (texts, ...parts) =>
 
 // Rewrites a media or archive URL of this service to the base URL of the page; null for other URLs.
 export function toLocalUrl(address) {
-  const found = /\/((?:media|nodes)\/.*)$/.exec(URL.canParse(address) ? new URL(address).pathname : '');
-  return found ? new URL(found[1], root).href : null;
+  if (!URL.canParse(address)) return null;
+  const { pathname, search } = new URL(address);
+  const found = /\/((?:media|nodes)\/.*)$/.exec(pathname);
+  return found ? new URL(found[1] + search, root).href : null;
 }
 
 // Error of a request: a problem response (RFC 9457) or a network failure.

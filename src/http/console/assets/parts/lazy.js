@@ -3,8 +3,8 @@ import { html, useEffect, useState } from '../core/dom.js';
 import { Problem } from '../core/api.js';
 import { ErrorMessage, Skeleton } from './basic.js';
 
-// Returns the component `name` of a module. While `load` runs, a skeleton is shown.
-export function lazy(load, name) {
+// Returns the component `name` of a module. While `load` runs, a skeleton is shown, inside of what `frame` draws.
+export function lazy(load, name, frame = (content) => content) {
   let Found;
   return function Lazy(props) {
     const [, redraw] = useState(0);
@@ -16,6 +16,7 @@ export function lazy(load, name) {
     };
     useEffect(() => { if (!Found) look(); }, []);
     if (Found) return html`<${Found} ...${props} />`;
-    return failure ? html`<${ErrorMessage} problem=${failure} again=${() => location.reload()} />` : html`<${Skeleton} lines=${5} />`;
+    const placeholder = failure ? html`<${ErrorMessage} problem=${failure} again=${() => location.reload()} />` : html`<${Skeleton} lines=${5} />`;
+    return frame(placeholder);
   };
 }
