@@ -67,6 +67,8 @@ impl TokenLimits {
 pub struct TokenRecord {
     pub grant: TokenGrant,
     pub limits: TokenLimits,
+    /// User token of the request that issued this one to a user, so that a leaked token leads to those made with it.
+    pub issued_with: Option<TokenId>,
     pub issued_at: Timestamp,
     /// Precise to about a minute; see [`USE_RECORD_INTERVAL`].
     pub last_used_at: Option<Timestamp>,
@@ -99,7 +101,7 @@ impl Token {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenCommand {
     /// Issues a token.
-    Issue { grant: TokenGrant, limits: TokenLimits },
+    Issue { grant: TokenGrant, limits: TokenLimits, issued_with: Option<TokenId> },
     /// Revokes the token permanently.
     Revoke,
     /// Records a use at `at`. Never refused, because the caller could not react to a rejection.
@@ -109,14 +111,14 @@ pub enum TokenCommand {
 event_enum! {
     /// Events of a token.
     TokenEvent {
-        /// A token without limits was issued.
+        /// A token without limits was issued, not with another token.
         TokenIssued(TokenGrant),
         /// The token was revoked.
         TokenRevoked,
         /// A request used the token at `at`.
         TokenUsed { at: Timestamp },
-        /// A token with a scope or an expiry was issued.
-        LimitedTokenIssued { grant: TokenGrant, limits: TokenLimits },
+        /// A token with a scope or an expiry was issued, or one with another token.
+        LimitedTokenIssued { grant: TokenGrant, limits: TokenLimits, issued_with: Option<TokenId> },
     }
 }
 
@@ -138,11 +140,11 @@ impl Decider for Token {
 
     fn decide(state: &Self, command: TokenCommand, _now: Timestamp) -> Result<Vec<TokenEvent>, TokenRejection> {
         match (state, command) {
-            (Self::Absent, TokenCommand::Issue { grant, limits: TokenLimits::NONE }) => {
+            (Self::Absent, TokenCommand::Issue { grant, limits: TokenLimits::NONE, issued_with: None }) => {
                 Ok(vec![TokenEvent::TokenIssued(grant)])
             }
-            (Self::Absent, TokenCommand::Issue { grant, limits }) => {
-                Ok(vec![TokenEvent::LimitedTokenIssued { grant, limits }])
+            (Self::Absent, TokenCommand::Issue { grant, limits, issued_with }) => {
+                Ok(vec![TokenEvent::LimitedTokenIssued { grant, limits, issued_with }])
             }
             (Self::Valid(_) | Self::Revoked(_), TokenCommand::Issue { .. }) => Err(TokenRejection::AlreadyExists),
             (Self::Valid(_), TokenCommand::Revoke) => Ok(vec![TokenEvent::TokenRevoked]),
@@ -159,8 +161,9 @@ impl Decider for Token {
             (Self::Absent, TokenEvent::TokenIssued(grant)) => {
                 *state = Self::Valid(TokenRecord::new(grant.clone(), TokenLimits::NONE, at));
             }
-            (Self::Absent, TokenEvent::LimitedTokenIssued { grant, limits }) => {
-                *state = Self::Valid(TokenRecord::new(grant.clone(), *limits, at));
+            (Self::Absent, TokenEvent::LimitedTokenIssued { grant, limits, issued_with }) => {
+                let record = TokenRecord::new(grant.clone(), *limits, at);
+                *state = Self::Valid(TokenRecord { issued_with: *issued_with, ..record });
             }
             (Self::Valid(token), TokenEvent::TokenRevoked) => {
                 *state = Self::Revoked(TokenRecord { revoked_at: Some(at), ..token.clone() });
@@ -175,7 +178,7 @@ impl TokenRecord {
     /// Creates the record of a token that was never used.
     #[must_use]
     pub const fn new(grant: TokenGrant, limits: TokenLimits, issued_at: Timestamp) -> Self {
-        Self { grant, limits, issued_at, last_used_at: None, revoked_at: None }
+        Self { grant, limits, issued_with: None, issued_at, last_used_at: None, revoked_at: None }
     }
 
     fn is_use_due(&self, at: Timestamp) -> bool {
@@ -221,7 +224,7 @@ mod tests {
     }
 
     fn issue(grant: TokenGrant) -> TokenCommand {
-        TokenCommand::Issue { grant, limits: TokenLimits::NONE }
+        TokenCommand::Issue { grant, limits: TokenLimits::NONE, issued_with: None }
     }
 
     #[test]
@@ -234,18 +237,20 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_issued_with_limits() {
+    fn tokens_are_issued_with_limits_and_with_other_tokens() {
         let expires_at = Some(RECORDED_AT.saturating_add(Duration::from_mins(1)));
         let all = [
-            TokenLimits { scope: TokenScope::ReadOnly, expires_at: None },
-            TokenLimits { scope: TokenScope::All, expires_at },
-            TokenLimits { scope: TokenScope::ReadOnly, expires_at },
+            (TokenLimits { scope: TokenScope::ReadOnly, expires_at: None }, None),
+            (TokenLimits { scope: TokenScope::All, expires_at }, None),
+            (TokenLimits { scope: TokenScope::ReadOnly, expires_at }, None),
+            (TokenLimits::NONE, Some(TokenId(Uuid::from_u128(3)))),
         ];
-        for limits in all {
-            let issued = vec![TokenEvent::LimitedTokenIssued { grant: for_user(1), limits }];
-            let expected = TokenRecord { limits, ..record(for_user(1)) };
+        for (limits, issued_with) in all {
+            let grant = for_user(1);
+            let issued = vec![TokenEvent::LimitedTokenIssued { grant: grant.clone(), limits, issued_with }];
+            let expected = TokenRecord { limits, issued_with, ..record(grant.clone()) };
             assert_eq!(given::<Token>(&issued).state, Token::Valid(expected));
-            given::<Token>([]).when(TokenCommand::Issue { grant: for_user(1), limits }).then(issued);
+            given::<Token>([]).when(TokenCommand::Issue { grant, limits, issued_with }).then(issued);
         }
     }
 

@@ -63,6 +63,12 @@ async fn an_export_has_everything_about_the_account_and_nothing_else() {
         assert!(caused.iter().any(|name| name == expected), "{expected} is missing");
     }
 
+    // And what it caused is listed without content, which may be about others
+    let fields = |event: &Value| event.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    for event in export["caused_events"].as_array().unwrap() {
+        assert_eq!(fields(event), ["at", "position", "request", "stream", "type"]);
+    }
+
     // And nothing about the other
     let text = response.text();
     for foreign in [bob.id.as_str(), "other", "sky-tools"] {

@@ -100,6 +100,7 @@ pub enum TokenEventV1<'a> {
         secret_hash: StoredSha256,
         scope: Str<'a>,
         expires_at_micros: Option<i64>,
+        issued_with: Option<StoredId>,
     },
 }
 

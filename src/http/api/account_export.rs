@@ -12,7 +12,7 @@ use actix_web::web::{self, Bytes, Data};
 use actix_web::{HttpResponse, http::StatusCode};
 use futures_util::Stream;
 use futures_util::stream::unfold;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::actors::Actor;
 use crate::audit::Position;
@@ -25,6 +25,7 @@ use crate::domain::node::{NodeProfile, Stars};
 use crate::domain::policy::Action;
 use crate::domain::token::{TokenRecord, TokenSubject};
 use crate::domain::user::{User, UserProfile};
+use crate::domain::value::Timestamp;
 use crate::http::api::audit::query_error;
 use crate::http::api::budget::{BudgetView, budgets_of};
 use crate::http::api::delivery::{DeliveryView, delivery_views};
@@ -40,12 +41,13 @@ use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::{Code, Problem};
 use crate::http::response::sse::X_ACCEL_BUFFERING;
 use crate::http::server::AppState;
+use crate::media::uploaded_files::UploadedFile;
 use crate::projections::task::index::{Ledger, TaskFilter};
 
 /// Maximum number of exports in progress.
-pub const ACCOUNT_EXPORTS_MAX: usize = 8;
+pub const ACCOUNT_EXPORTS_MAX: usize = 4;
 /// Maximum number of exports in progress of one account.
-pub const ACCOUNT_EXPORTS_PER_ACCOUNT: usize = 2;
+pub const ACCOUNT_EXPORTS_PER_ACCOUNT: usize = 1;
 /// Tasks of one part.
 const TASKS_PER_PART: usize = 50;
 /// Maximum number of tasks scanned for one part.
@@ -110,6 +112,13 @@ struct ExportedCredits {
     refunded: u64,
 }
 
+/// What belongs to a user among all tokens, nodes and uploaded files.
+struct ExportLists {
+    tokens: Vec<ExportedToken>,
+    reviews: Vec<ExportedReview>,
+    files: Vec<UploadedFile>,
+}
+
 /// A task with its webhooks.
 #[derive(Serialize)]
 struct ExportedTask {
@@ -118,11 +127,23 @@ struct ExportedTask {
     deliveries: Vec<DeliveryView>,
 }
 
+/// What the user did. The content of the event is left out, because it may be about others.
+#[derive(Serialize, Deserialize)]
+struct CausedEvent {
+    position: u64,
+    at: String,
+    stream: String,
+    #[serde(rename = "type")]
+    event_type: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<String>,
+}
+
 /// Next part of the document.
 enum ExportPart {
     Head(String),
-    /// Tasks submitted before a position; `None` for the newest.
-    Tasks(Option<Position>),
+    /// Tasks submitted before a position.
+    Tasks(Position),
     /// Events of the account after a position.
     AccountEvents(Position),
     /// Events that the user caused after a position.
@@ -173,17 +194,9 @@ async fn head_of(call: &Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Export
     let now = services.environment.now();
     let account = account_view(call, profile).await?;
 
-    // Every node is examined, which takes longer than a worker may be blocked.
-    let models = services.models.clone();
-    let reviews = web::block(move || {
-        let models = models.read();
-        let review = |node: &NodeProfile| {
-            let star = node.reviews.stars_of(user).map(Stars::get)?;
-            Some(ExportedReview { node: node.id.to_string(), star })
-        };
-        models.nodes.all().filter_map(review).collect()
-    });
-    let reviews = reviews.await.map_err(Problem::internal)?;
+    // All nodes, tokens and files are examined, which takes longer than a worker may be blocked.
+    let shared = call.shared().clone();
+    let lists = web::block(move || ExportLists::of(user, now, &shared)).await.map_err(Problem::internal)?;
 
     let models = services.models.read();
     let Ledger { held, charged, refunded } = models.tasks.index.ledger_of(Some(user));
@@ -192,17 +205,15 @@ async fn head_of(call: &Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Export
         Some(ExportedMembership { publisher: publisher.id.to_string(), role })
     });
     let publishers = memberships.collect();
-    let tokens = models.tokens.issued_to_or_by(user).into_iter().map(ExportedToken::new).collect();
     drop(models);
 
-    let files = services.media.store.uploads().all_of(user, now);
     Ok(ExportHead {
         exported_at: now.to_string(),
         account,
-        tokens,
+        tokens: lists.tokens,
         publishers,
-        reviews,
-        files: files.iter().map(|file| FileView::from_file(call, file)).collect(),
+        reviews: lists.reviews,
+        files: lists.files.iter().map(|file| FileView::from_file(call, file)).collect(),
         credits: ExportedCredits { held, charged, refunded },
         budgets: budgets_of(call),
     })
@@ -218,6 +229,22 @@ async fn account_view(
     let webhook_secrets = profile.webhook_secrets.stored().count();
     let user = UserView::new(&User::Present(profile), keyring).ok_or_else(|| Problem::not_found("user"))?;
     Ok(ExportedAccount { user, created_at, webhook_secrets })
+}
+
+impl ExportLists {
+    fn of(user: UserId, now: Timestamp, shared: &AppState) -> Self {
+        let models = shared.services.models.read();
+        let review = |node: &NodeProfile| {
+            let star = node.reviews.stars_of(user).map(Stars::get)?;
+            Some(ExportedReview { node: node.id.to_string(), star })
+        };
+        let reviews = models.nodes.all().filter_map(review).collect();
+        let tokens = models.tokens.issued_to_or_by(user).into_iter().map(ExportedToken::new).collect();
+        drop(models);
+
+        let files = shared.services.media.store.uploads().all_of(user, now);
+        Self { tokens, reviews, files }
+    }
 }
 
 impl ExportedToken {
@@ -260,7 +287,7 @@ impl AccountExport {
                 // The head is an object; the arrays that follow belong to it.
                 text.pop();
                 text.push_str(",\"tasks\":[");
-                Ok((text, Some(ExportPart::Tasks(None))))
+                Ok((text, Some(ExportPart::Tasks(Position(self.head.0.saturating_add(1))))))
             }
             ExportPart::Tasks(before) => self.render_tasks(before).await,
             ExportPart::AccountEvents(after) => self.render_account_events(after).await,
@@ -269,10 +296,10 @@ impl AccountExport {
         }
     }
 
-    async fn render_tasks(&mut self, before: Option<Position>) -> Result<(String, Option<ExportPart>), Problem> {
+    async fn render_tasks(&mut self, before: Position) -> Result<(String, Option<ExportPart>), Problem> {
         let services = self.shared.services.clone();
         let filter = TaskFilter { owner: Some(self.user), ..TaskFilter::default() };
-        let part = services.models.read().tasks.index.newest(&filter, before, TASKS_PER_PART, SCANNED_TASKS_MAX);
+        let part = services.models.read().tasks.index.newest(&filter, Some(before), TASKS_PER_PART, SCANNED_TASKS_MAX);
 
         let mut text = String::new();
         for snapshot in services.models.tasks_with_history(part.tasks).await? {
@@ -283,8 +310,8 @@ impl AccountExport {
             self.push_entry(&mut text, &json);
         }
 
-        if part.continue_before.is_some() {
-            return Ok((text, Some(ExportPart::Tasks(part.continue_before))));
+        if let Some(before) = part.continue_before {
+            return Ok((text, Some(ExportPart::Tasks(before))));
         }
         self.start_array(&mut text, "account_events");
         Ok((text, Some(ExportPart::AccountEvents(Position(0)))))
@@ -316,7 +343,8 @@ impl AccountExport {
 
         let mut text = String::new();
         for (_, json) in &events {
-            self.push_entry(&mut text, json.get());
+            let event: CausedEvent = serde_json::from_str(json.get()).map_err(Problem::internal)?;
+            self.push_entry(&mut text, &serde_json::to_string(&event).map_err(Problem::internal)?);
         }
         let next = if scanned_to < end { ExportPart::CausedEvents(scanned_to) } else { ExportPart::End };
         Ok((text, Some(next)))

@@ -72,6 +72,9 @@ pub struct ListedTokenView {
     scope: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
+    /// Id of the token that this one was issued with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    issued_with: Option<String>,
     token: String,
 }
 
@@ -79,7 +82,7 @@ impl ListedTokenView {
     /// Renders the token without its secret.
     #[must_use]
     pub fn new(record: &TokenRecord) -> Self {
-        let TokenRecord { grant, limits, issued_at, last_used_at, .. } = record;
+        let TokenRecord { grant, limits, issued_with, issued_at, last_used_at, .. } = record;
         Self {
             id: grant.id.to_string(),
             name: grant.name.to_string(),
@@ -88,6 +91,7 @@ impl ListedTokenView {
             last_used_at: last_used_at.map(|at| at.to_string()),
             scope: limits.scope.as_str(),
             expires_at: limits.expires_at.map(|at| at.to_string()),
+            issued_with: issued_with.map(|id| id.to_string()),
             token: format!("{}********", secret_kind(&grant.subject).prefix()),
         }
     }
@@ -213,11 +217,16 @@ pub async fn issue_token(
     let limits = TokenLimits { scope, expires_at };
     check_limits(call, &limits)?;
 
+    // A publisher's token names the user instead.
+    let is_for_user = matches!(subject, TokenSubject::User(_));
+    let issued_with = call.identity().user_token().filter(|_| is_for_user);
+
     let services = call.services();
     let secret = bearer_secret::mint(secret_kind(&subject), services.environment.random_bytes());
     let id = TokenId(services.environment.uuid());
     let grant = TokenGrant { id, subject, name, description, secret_hash: bearer_secret::hash(&secret) };
-    services.dispatch.token(id, TokenCommand::Issue { grant: grant.clone(), limits }, call.command_context()).await?;
+    let command = TokenCommand::Issue { grant: grant.clone(), limits, issued_with };
+    services.dispatch.token(id, command, call.command_context()).await?;
 
     // The recorded time: a repeated request is later than its token.
     let at = services.models.read().tokens.get(id).map(|token| token.issued_at);

@@ -81,6 +81,7 @@ pub fn token_fields() -> Vec<SchemaField> {
         field::<Label>("description", "Intended use of the token."),
         field::<Timestamp>("expiresAt", "Time from which the token is rejected; absent if it does not expire."),
         field::<TokenId>("id", "Id, used to revoke the token. It is not a secret.").required(),
+        field::<TokenId>("issuedWith", "Id of the user token that issued this one to its user; absent without one."),
         field::<Timestamp>("lastUsedAt", "Time of the last use, to the minute; absent if the token was never used."),
         field::<Name>("name", "Name that identifies the token to its owner.").required(),
         field::<TokenScope>("scope", "`read_only` if the token can change nothing.").required(),

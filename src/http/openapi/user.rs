@@ -34,8 +34,9 @@ pub fn group() -> OperationGroup {
                     "Returns all that the service stores about the account, as one document: the account, its tokens \
                      (also revoked ones, and those that the user created for publishers), publishers, reviews, input \
                      files, credits and budgets; all tasks with their requests and webhooks, newest first; the events \
-                     of the account; and all events that the user caused. Secrets are not stored, so they are missing; \
-                     files are links. The response is streamed: if it fails, the connection is closed and the document \
+                     of the account; and which events the user caused, without their content, which may be about \
+                     others, and without those of publisher tokens. Secrets are not stored, so they are missing; files \
+                     are links. The response is streamed: if it fails, the connection is closed and the document \
                      is incomplete.",
                 )
                 .content_response(
@@ -86,6 +87,13 @@ fn export_schema() -> Value {
         field_with_schema("charged", "Credits of completed tasks.", count()).required(),
         field_with_schema("refunded", "Credits given back.", count()).required(),
     ]);
+    let caused_event = response_object([
+        field::<u64>("position", "Position in the log.").required(),
+        field::<Timestamp>("at", "Time of the command.").required(),
+        field::<String>("stream", "Kind and id of the resource.").required(),
+        field::<String>("type", "Type of the event.").required(),
+        field::<String>("request", "`X-Request-Id` of the request, if one caused the event."),
+    ]);
     let task = "Tasks, newest first, each with its webhooks in `deliveries`.";
     response_object([
         field::<Timestamp>("exported_at", "Time of the export.").required(),
@@ -106,12 +114,8 @@ fn export_schema() -> Value {
         field_with_schema("tasks", task, array(&component_ref("Task"))).required(),
         field_with_schema("account_events", "Events of the account, oldest first.", array(&component_ref("Event")))
             .required(),
-        field_with_schema(
-            "caused_events",
-            "Events that the user caused, oldest first.",
-            array(&component_ref("Event")),
-        )
-        .required(),
+        field_with_schema("caused_events", "Events that the user caused, oldest first.", array(&caused_event))
+            .required(),
     ])
 }
 

@@ -98,7 +98,7 @@ fn token_issued() -> Event {
 
 pub fn limited_token_issued() -> Event {
     let limits = TokenLimits { scope: TokenScope::ReadOnly, expires_at: Some(AT) };
-    TokenEvent::LimitedTokenIssued { grant: token_grant(), limits }.into()
+    TokenEvent::LimitedTokenIssued { grant: token_grant(), limits, issued_with: Some(TokenId(id(0x71))) }.into()
 }
 
 fn token_grant() -> TokenGrant {

@@ -66,11 +66,12 @@ stored_enum! {
         (id subject name description secret_hash)
             { Self::TokenIssued(TokenGrant { id, subject, name, description, secret_hash }) }
             = { TokenEventV1::TokenIssued { id, subject, name, description, secret_hash } },
-        (id subject name description secret_hash scope expires_at)
+        (id subject name description secret_hash scope expires_at issued_with)
             {
                 Self::LimitedTokenIssued {
                     grant: TokenGrant { id, subject, name, description, secret_hash },
                     limits: TokenLimits { scope, expires_at },
+                    issued_with,
                 }
             }
             = {
@@ -82,6 +83,7 @@ stored_enum! {
                     secret_hash,
                     scope,
                     expires_at_micros: expires_at,
+                    issued_with,
                 }
             },
     }
