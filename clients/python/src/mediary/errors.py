@@ -1,0 +1,52 @@
+"""Errors of the client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+if TYPE_CHECKING:
+    from .task import Task
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """An invalid field of a request."""
+
+    #: JSON pointer into the body, or the name of a parameter after a slash.
+    pointer: str
+    reason: str
+
+
+class ServiceError(Exception):
+    """The service refused a request."""
+
+    def __init__(self, status: int, problem: dict[str, Any]) -> None:
+        self.status = status
+        #: Stable code; ``docs/errors.md`` lists all of them.
+        self.code = str(problem.get("error", ""))
+        self.fields = [FieldError(str(entry["pointer"]), str(entry["reason"])) for entry in problem.get("errors", [])]
+        super().__init__(f"{status} {self.code}: {problem.get('detail', 'no description')}")
+
+    @classmethod
+    def from_response(cls, response: httpx.Response) -> ServiceError:
+        """Reads the problem in a response whose body was received."""
+        try:
+            problem = response.json()
+        except ValueError:
+            problem = None
+        # A proxy in between may send anything.
+        return cls(response.status_code, problem if isinstance(problem, dict) else {})
+
+
+class TaskFailed(Exception):
+    """A task ended without a result."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        error = task.data.get("error") or {}
+        #: Stable code; ``docs/tasks.md`` lists all of them.
+        self.code = str(error.get("code", ""))
+        super().__init__(f"task {task.id} failed: {self.code}: {error.get('message', '')}")
