@@ -15,10 +15,10 @@ use futures_util::future::LocalBoxFuture;
 
 use crate::domain::policy::Action;
 use crate::http::api::{
-    account_export, admin, audit, audit_stream, budget, bulk, checkpoint, credits, delivery, erase, health, image,
-    input_file, install, media, member, metrics, models, moderation, music, node, node_change, publisher, review,
-    sign_in, state, task, token, translation, upload, usage, user, vendor_webhook, version, version_list, video,
-    webhook_secret,
+    account_export, admin, archive_file, audit, audit_stream, badge, budget, bulk, checkpoint, credits, delivery,
+    erase, health, image, input_file, install, media, member, metrics, models, moderation, music, node, node_change,
+    publisher, review, sign_in, state, task, token, translation, upload, usage, user, vendor_webhook, version,
+    version_list, video, webhook_secret,
 };
 use crate::http::auth::authorize::Identity;
 use crate::http::console;
@@ -165,6 +165,10 @@ fn registry_routes() -> Vec<ApiEndpoint> {
         ApiEndpoint::new(get(), "/nodes/{nodeId}/versions", "listNodeVersions", NoBody, version_list::list_of_node),
         ApiEndpoint::new(get(), "/nodes/{nodeId}/versions/{version}", "getNodeVersion", NoBody, version_list::show),
         ApiEndpoint::new(get(), "/nodes/{nodeId}/versions/{version}/download", "downloadArchive", NoBody, install::download),
+        ApiEndpoint::new(get(), "/nodes/{nodeId}/versions/{version}/files", "listArchiveFiles", NoBody, archive_file::list),
+        ApiEndpoint::new(get(), "/nodes/{nodeId}/versions/{version}/files/content", "getArchiveFile", NoBody, archive_file::show),
+        ApiEndpoint::new(get(), "/nodes/{nodeId}/versions/{version}/diff", "compareVersions", NoBody, archive_file::difference),
+        ApiEndpoint::new(get(), "/nodes/{nodeId}/badge.svg", "getNodeBadge", NoBody, badge::show),
         ApiEndpoint::new(get(), "/nodes/{nodeId}/install", "installNode", NoBody, install::install),
         ApiEndpoint::new(get(), "/versions", "listVersions", NoBody, version_list::list_all),
         ApiEndpoint::new(post(), "/nodes/{nodeId}/reviews", "reviewNode", Json, review::submit),

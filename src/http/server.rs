@@ -26,6 +26,7 @@ use crate::domain::video::Tariff;
 use crate::environment::Environment;
 use crate::fairness::FairSemaphore;
 use crate::http::api::account_export::{ACCOUNT_EXPORTS_MAX, ACCOUNT_EXPORTS_PER_ACCOUNT};
+use crate::http::api::archive_file::ARCHIVE_READS_MAX;
 use crate::http::api::audit_stream::AUDIT_STREAMS_MAX;
 use crate::http::api::file::DOWNLOADS_MAX;
 use crate::http::api::metrics;
@@ -296,6 +297,8 @@ pub struct AppState {
     pub upload_limiter: Arc<UploadLimiter>,
     /// Limits concurrent file downloads.
     pub downloads: AccountPool,
+    /// Limits how many archives are read for their files.
+    pub archive_reads: AccountPool,
     /// Limits exports of accounts in progress.
     pub account_exports: AccountPool,
     /// Limits open audit log streams.
@@ -327,6 +330,7 @@ impl AppState {
         let daily_quotas = DailyQuotas::new(bytes, services.options.daily_limits, &services.models, clock);
 
         let downloads = AccountPool::new(DOWNLOADS_MAX, Code::TooManyTransfers, "downloads");
+        let archive_reads = AccountPool::new(ARCHIVE_READS_MAX, Code::TooManyTransfers, "reads of archives");
         let account_exports = AccountPool::with_share(
             ACCOUNT_EXPORTS_MAX,
             ACCOUNT_EXPORTS_PER_ACCOUNT,
@@ -353,6 +357,7 @@ impl AppState {
             page_caches: PageCaches::default(),
             upload_limiter,
             downloads,
+            archive_reads,
             account_exports,
             audit_streams,
             task_streams,

@@ -7,6 +7,7 @@ mod actors;
 mod admin;
 mod archive;
 mod archive_check;
+mod archive_file;
 mod audit;
 mod backup;
 mod ban;

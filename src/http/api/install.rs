@@ -3,9 +3,10 @@
 use actix_web::http::Method;
 use actix_web::http::header::CONTENT_DISPOSITION;
 
+use crate::domain::ids::NodeId;
 use crate::domain::node::{NodeProfile, NodeStatus};
 use crate::domain::policy::{Action, CallerRole};
-use crate::domain::version::{NodeVersion, SemVer, VersionRef, VersionStatus, latest};
+use crate::domain::version::{Archive, NodeVersion, SemVer, VersionRef, VersionStatus, latest};
 use crate::http::api::file::{self, DownloadMetadata};
 use crate::http::api::version_list::{NodeLookup, look_up_node, version_view};
 use crate::http::pipeline::{Call, RequestContext};
@@ -15,7 +16,7 @@ use crate::http::response::error::{Code, Problem};
 use crate::projections::node::entry::NodeEntry;
 
 /// Cache control of archives: revalidate always, so that bans take effect at once.
-const REVALIDATE: &str = "no-cache";
+pub const REVALIDATE: &str = "no-cache";
 
 /// `GET /nodes/{nodeId}/install`: the version to install, by default the latest. Counts one download per account and
 /// day; HEAD does not count.
@@ -48,17 +49,13 @@ pub async fn install(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRe
 
 /// `GET /nodes/{nodeId}/versions/{version}/download`: the archive.
 pub async fn download(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
-    let segment = call.path_param("version");
-    let version_ref = VersionRef::parse(&segment).ok_or_else(|| Problem::not_found("node version"))?;
-    let entry = match look_up_node(&call, &format!("/versions/{segment}/download"))? {
-        NodeLookup::Found(entry, _) => entry,
-        NodeLookup::Redirect(redirect) => return Ok(redirect),
+    let DownloadableArchive { node, version, archive } = match look_up_archive(&call, "/download")? {
+        ArchiveLookup::Found(found) => found,
+        ArchiveLookup::Redirect(redirect) => return Ok(redirect),
     };
 
-    let (node, version) = installable_version(&call, &entry, |node| node.version(&version_ref))?;
-    let archive = version.archive.ok_or_else(|| Problem::new(Code::NotFound, "the version has no archive yet"))?;
     // Ids and version numbers need no quoting.
-    let disposition = format!("attachment; filename=\"{}-{}.zip\"", node.id, version.number);
+    let disposition = format!("attachment; filename=\"{node}-{version}.zip\"");
     let metadata = DownloadMetadata {
         digest: archive.digest,
         content_type: "application/zip",
@@ -67,6 +64,47 @@ pub async fn download(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiR
     };
     let response = file::send(&call, &call.services().registry.archives.path_of(&archive.digest), metadata).await?;
     response.ok_or_else(|| Problem::internal(format!("the recorded archive {} is missing", archive.digest)))
+}
+
+/// Archive that the caller may download.
+pub struct DownloadableArchive {
+    pub node: NodeId,
+    pub version: SemVer,
+    pub archive: Archive,
+}
+
+/// Result of looking up the archive of a path.
+pub enum ArchiveLookup {
+    Found(DownloadableArchive),
+    /// Redirect: the id of the node is in the wrong case.
+    Redirect(ApiResponse),
+}
+
+/// Looks up the archive of the node and version of the path; `path_suffix` is the rest of the path.
+///
+/// # Errors
+/// If there is none, or the caller may not have it.
+pub fn look_up_archive(call: &RequestContext, path_suffix: &str) -> Result<ArchiveLookup, Problem> {
+    let segment = call.path_param("version");
+    let version_ref = VersionRef::parse(&segment).ok_or_else(|| Problem::not_found("node version"))?;
+    match look_up_node(call, &format!("/versions/{segment}{path_suffix}"))? {
+        NodeLookup::Found(entry, _) => archive_of(call, &entry, &version_ref).map(ArchiveLookup::Found),
+        NodeLookup::Redirect(redirect) => Ok(ArchiveLookup::Redirect(redirect)),
+    }
+}
+
+/// Returns the archive of a version of a node.
+///
+/// # Errors
+/// If there is none, or the caller may not have it.
+pub fn archive_of(
+    call: &RequestContext,
+    entry: &NodeEntry,
+    version_ref: &VersionRef,
+) -> Result<DownloadableArchive, Problem> {
+    let (node, version) = installable_version(call, entry, |node| node.version(version_ref))?;
+    let archive = version.archive.ok_or_else(|| Problem::new(Code::NotFound, "the version has no archive yet"))?;
+    Ok(DownloadableArchive { node: node.id.clone(), version: version.number.clone(), archive })
 }
 
 /// Returns the requested version if the caller may have it. No one can install banned versions; only

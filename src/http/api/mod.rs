@@ -2,8 +2,10 @@
 
 pub(super) mod account_export;
 pub(super) mod admin;
+pub(super) mod archive_file;
 pub(super) mod audit;
 pub(super) mod audit_stream;
+pub(super) mod badge;
 pub(in crate::http) mod budget;
 pub(super) mod bulk;
 pub(super) mod checkpoint;

@@ -1,11 +1,11 @@
 //! Publication of versions, and upload and download of their archives.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::OperationGroup;
 use super::operation::{Operation, operation};
-use super::parameter::{allow_empty, query_parameter};
-use super::schema::{HasSchema, UrlSchema, component_ref, field, field_with_schema, response_object};
+use super::parameter::{allow_empty, query_parameter, required_query_parameter};
+use super::schema::{HasSchema, UrlSchema, array, component_ref, field, field_with_schema, one_of, response_object};
 use super::version::version_example;
 use crate::domain::version::SemVer;
 use crate::http::api::node_body::PublicationBody;
@@ -18,7 +18,7 @@ pub fn group() -> OperationGroup {
         tag: "Archives",
         description: "Publishing takes two steps: create the version, which returns a URL, then `PUT` the zip archive to \
                 that URL.",
-        operations: [publish_operations(), download_operations()].into_iter().flatten().collect(),
+        operations: [publish_operations(), download_operations(), file_operations()].into_iter().flatten().collect(),
         components: vec![
             (
                 "Publication",
@@ -33,6 +33,8 @@ pub fn group() -> OperationGroup {
                 ]),
             ),
             ("SignedUpload", response_object([signed_url_field()])),
+            ("ArchivedFiles", archived_files_schema()),
+            ("VersionDifference", difference_schema()),
         ],
     }
 }
@@ -100,15 +102,100 @@ fn publish_operations() -> Vec<Operation> {
     ]
 }
 
+/// Adds what all operations on the content of a version have in common.
+fn with_download_rules(operation: Operation) -> Operation {
+    operation
+        .redirect_response()
+        .error(Code::Banned, "the version, its node or its publisher is banned")
+        .error(Code::Forbidden, "the version is pending or flagged, and the caller is not a member of its publisher")
+}
+
+fn file_operations() -> Vec<Operation> {
+    let no_archive = "the node or version does not exist, or it has no archive yet";
+    let rules = |operation| {
+        with_download_rules(operation)
+            .error(Code::TooManyTransfers, "the account reads too many archives at the same time")
+            .error(Code::Overloaded, "too many archives are being read")
+    };
+    let path = required_query_parameter(
+        "path",
+        "Path of the file in the archive.",
+        &json!({"type": "string", "minLength": 1}),
+        &json!("README.md"),
+    );
+    let from = required_query_parameter("from", "Number of the older version.", &SemVer::schema(), &json!("1.1.0"));
+    let content = json!({"schema": {"type": "string"}, "example": "# Face tools\n"});
+    vec![
+        rules(operation("listArchiveFiles", "List the files of an archive"))
+            .description("Returns the files of a version, ordered by path. Directories and links are left out.")
+            .ok_response(
+                "The files.",
+                "ArchivedFiles",
+                &json!({"files": [{"path": "README.md", "bytes": 13}, {"path": "face_tools/__init__.py", "bytes": 0}],
+                    "bytes": 13}),
+            )
+            .error(Code::NotFound, no_archive),
+        rules(operation("getArchiveFile", "Get a file of an archive"))
+            .description(
+                "Returns one file of a version, of at most 1 MiB. UTF-8 text is `text/plain` whatever it contains; \
+                 everything else is `application/octet-stream`.",
+            )
+            .query([path])
+            .content_response(200, "The content.", "text/plain", &content)
+            .or_content(200, "application/octet-stream", &json!({"schema": {"type": "string", "format": "binary"}}))
+            .tagged()
+            .with_header(200, "Cache-Control")
+            .error(Code::PayloadTooLarge, "the file has more than 1 MiB; download the archive")
+            .error(Code::NotFound, "the node, the version, its archive or the file does not exist"),
+        rules(operation("compareVersions", "Compare two versions"))
+            .description(
+                "Returns the files that differ between the archives of two versions, ordered by path. Text up to \
+                 512 KiB has a unified diff, up to 4 MiB together.",
+            )
+            .query([from])
+            .ok_response(
+                "The differences.",
+                "VersionDifference",
+                &json!({"from": "1.1.0", "to": "1.2.0", "files": [{
+                    "path": "face_tools/mask.py", "change": "modified", "old_bytes": 6, "new_bytes": 7,
+                    "patch": "--- a/face_tools/mask.py\n+++ b/face_tools/mask.py\n@@ -1 +1 @@\n-a = 1\n+a = 12\n",
+                }]}),
+            )
+            .error(Code::NotFound, "the node or a version does not exist, or has no archive yet"),
+    ]
+}
+
+fn archived_files_schema() -> Value {
+    let file = response_object([
+        field::<String>("path", "Path in the archive, with slashes.").required(),
+        field::<u64>("bytes", "Unpacked size.").required(),
+    ]);
+    response_object([
+        field_with_schema("files", "The files, ordered by path.", array(&file)).required(),
+        field::<u64>("bytes", "Unpacked size of all files.").required(),
+    ])
+}
+
+fn difference_schema() -> Value {
+    let file = response_object([
+        field::<String>("path", "Path in the archive, with slashes.").required(),
+        field_with_schema("change", "Kind of the change.", one_of(["added", "removed", "modified"])).required(),
+        field::<u64>("old_bytes", "Size in the older version; absent if the file was added."),
+        field::<u64>("new_bytes", "Size in the newer version; absent if the file was removed."),
+        field::<String>("patch", "Unified diff of the text; absent if `omitted` is present."),
+        field_with_schema("omitted", "Reason why there is no `patch`.", one_of(["binary", "too_large"])),
+    ]);
+    response_object([
+        field::<SemVer>("from", "Number of the older version.").required(),
+        field::<SemVer>("to", "Number of the newer version.").required(),
+        field_with_schema("files", "Files that differ, ordered by path.", array(&file)).required(),
+    ])
+}
+
 fn download_operations() -> Vec<Operation> {
     let number =
         query_parameter("version", "Version number; by default the latest version.", &allow_empty(&SemVer::schema()));
-    let rules = |operation: Operation| {
-        operation.redirect_response().error(Code::Banned, "the version, its node or its publisher is banned").error(
-            Code::Forbidden,
-            "the version is pending or flagged, and the caller is not a member of its publisher",
-        )
-    };
+    let rules = with_download_rules;
     vec![
         rules(operation("downloadArchive", "Download an archive"))
             .description(

@@ -10,11 +10,13 @@ use super::parameter::{
 };
 use super::publisher::include_banned;
 use super::schema::{
-    HasSchema, array, component_ref, field, field_with_schema, nullable, page_of, request_object, response_object,
+    HasSchema, array, component_ref, field, field_with_schema, nullable, one_of, page_of, request_object,
+    response_object,
 };
 use crate::domain::ids::NodeId;
 use crate::domain::node::{LANGUAGES_MAX, NodeAdminFields, NodeFields, NodeStatus, TEXTS_MAX};
 use crate::domain::value::{Text, Timestamp};
+use crate::http::api::badge::BadgeContent;
 use crate::http::api::node_body::{NewNodeBody, NodeAdminBody, NodeBody};
 use crate::http::request::json_object::JsonObject;
 use crate::http::request::query::LIMIT_MAX;
@@ -96,6 +98,7 @@ fn list_operations() -> Vec<Operation> {
 }
 
 fn read_operations() -> Vec<Operation> {
+    let badge = one_of(BadgeContent::ALL.iter().map(|content| content.as_str()));
     vec![
         operation("getNode", "Get a node")
             .description(
@@ -103,6 +106,15 @@ fn read_operations() -> Vec<Operation> {
                  of its ban.",
             )
             .ok_response("The node.", "Node", &node_example())
+            .redirect_response(),
+        operation("getNodeBadge", "Get a badge")
+            .description(
+                "Returns a picture for web pages, such as the README of the node. It may be cached for 5 minutes.",
+            )
+            .query([query_parameter("show", "What the badge shows; by default the latest version.", &badge)])
+            .content_response(200, "The badge.", "image/svg+xml", &json!({"schema": {"type": "string"}}))
+            .tagged()
+            .with_header(200, "Cache-Control")
             .redirect_response(),
         operation("getNodePermissions", "Check permission to edit a node")
             .description(

@@ -34,6 +34,8 @@ pub struct Operation {
     /// Schemas of the body by component name.
     pub components: Vec<(String, Value)>,
     is_streamed: bool,
+    /// `true` if a response that is not JSON has an `ETag`.
+    is_tagged: bool,
     /// Operation-specific request headers, by component name.
     request_headers: Vec<&'static str>,
     responses: BTreeMap<u16, Value>,
@@ -67,6 +69,7 @@ pub fn operation(id: &'static str, summary: &'static str) -> Operation {
         body: None,
         components: Vec::new(),
         is_streamed: false,
+        is_tagged: false,
         request_headers: Vec::new(),
         responses: BTreeMap::new(),
         response_headers: Vec::new(),
@@ -221,6 +224,13 @@ impl Operation {
             .error(Code::RangeNotSatisfiable, "")
     }
 
+    /// Adds the `ETag` that every JSON response has.
+    #[must_use]
+    pub fn tagged(mut self) -> Self {
+        self.is_tagged = true;
+        self
+    }
+
     /// Adds the redirect for a node id in a different case.
     #[must_use]
     pub fn redirect_response(self) -> Self {
@@ -357,7 +367,7 @@ impl Operation {
 
     /// Returns `true` if the response has an `ETag`: every JSON response does.
     fn has_etag(&self) -> bool {
-        self.has_json_response()
+        self.is_tagged || self.has_json_response()
     }
 
     fn has_json_response(&self) -> bool {

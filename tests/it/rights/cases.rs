@@ -203,6 +203,7 @@ fn nodes() -> Vec<RightsCase> {
         get(ReadRegistry, "/nodes"),
         get(ReadRegistry, "/nodes/search").with_query("?search=anything"),
         get(ReadRegistry, "/nodes/{nodeId}"),
+        get(ReadRegistry, "/nodes/{nodeId}/badge.svg"),
         get(ListPublisherNodes, "/publishers/{publisherId}/nodes"),
         post(CreateNode, "/publishers/{publisherId}/nodes", 201, json!({"id": "{fresh}"})),
         put(ReviseNode, "/publishers/{publisherId}/nodes/{nodeId}", json!({"description": "changed"})),
@@ -230,6 +231,9 @@ fn versions() -> Vec<RightsCase> {
         case(UploadArchive, Method::PUT, "/uploads/{ticket}", 200, CaseBody::Bytes(archive())),
         get(ReadRegistry, "/nodes/{nodeId}/install").withheld(),
         get(ReadRegistry, "/nodes/{nodeId}/versions/{version}/download").with_archive().withheld(),
+        get(ReadRegistry, "/nodes/{nodeId}/versions/{version}/files").with_archive().withheld(),
+        get(ReadRegistry, "/nodes/{nodeId}/versions/{version}/files/content").with_query("?path=node.py").with_archive().withheld(),
+        get(ReadRegistry, "/nodes/{nodeId}/versions/{version}/diff").with_query("?from=1.0.0").with_archive().withheld(),
         put(Administer, "/admin/nodes/{nodeId}/versions/{version}", json!({"status": "NodeVersionStatusFlagged"})),
     ]
 }

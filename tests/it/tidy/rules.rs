@@ -59,7 +59,11 @@ const HOMES: &[(&str, &[&str])] = &[
     ("quick_cache", &["projections/node/cache.rs", "pii", "http/prompt_reports.rs"]),
     ("rand", &["environment"]),
     ("ring", &["oidc"]),
-    ("zip", &["media/archive/check.rs", "media/archive/pack.rs", "media/archive/unpack.rs"]),
+    ("similar", &["media/archive/compare.rs"]),
+    (
+        "zip",
+        &["media/archive/check.rs", "media/archive/contents.rs", "media/archive/pack.rs", "media/archive/unpack.rs"],
+    ),
     ("http_body", &["outbound/upload_body.rs"]),
     ("comfy_table", &["cli/table.rs"]),
     ("ignore", &["cli/client/package.rs"]),

@@ -1,0 +1,178 @@
+//! Files of published archives, and the differences between two versions.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::PathBuf;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CACHE_CONTROL, ETAG};
+use actix_web::{HttpResponse, web};
+use serde::Serialize;
+
+use crate::domain::policy::Action;
+use crate::domain::value::Digest;
+use crate::domain::version::{SemVer, VersionRef};
+use crate::http::api::install::{ArchiveLookup, REVALIDATE, archive_of, look_up_archive};
+use crate::http::api::version_list::{NodeLookup, look_up_node};
+use crate::http::pipeline::{Call, RequestContext};
+use crate::http::request::conditional;
+use crate::http::request::query::restore_plus_signs;
+use crate::http::response::api_response::ApiResponse;
+use crate::http::response::error::{Code, Problem};
+use crate::media::archive::compare::{self, ArchiveChange, ArchivePatch, text_of};
+use crate::media::archive::contents::{ArchiveContents, ArchivedFile};
+
+/// Maximum number of archives that are read at the same time.
+pub const ARCHIVE_READS_MAX: usize = 8;
+/// Maximum size of a file that is sent alone, in bytes. Larger ones are in the archive.
+pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+type OpenArchive = ArchiveContents<BufReader<File>>;
+
+#[derive(Serialize)]
+struct ArchivedFilesView {
+    files: Vec<ArchivedFileView>,
+    /// Unpacked size of all files.
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct ArchivedFileView {
+    path: String,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct VersionDifferenceView {
+    from: SemVer,
+    to: SemVer,
+    files: Vec<ArchiveChangeView>,
+}
+
+#[derive(Serialize)]
+struct ArchiveChangeView {
+    path: String,
+    change: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    omitted: Option<&'static str>,
+}
+
+impl ArchiveChangeView {
+    fn new(change: ArchiveChange) -> Self {
+        let ArchiveChange { path, old_bytes, new_bytes, patch } = change;
+        let kind = match (old_bytes, new_bytes) {
+            (None, _) => "added",
+            (_, None) => "removed",
+            _ => "modified",
+        };
+        let view = Self { path, change: kind, old_bytes, new_bytes, patch: None, omitted: None };
+        match patch {
+            ArchivePatch::Text(text) => Self { patch: Some(text), ..view },
+            ArchivePatch::Binary => Self { omitted: Some("binary"), ..view },
+            ArchivePatch::TooLarge => Self { omitted: Some("too_large"), ..view },
+        }
+    }
+}
+
+/// `GET /nodes/{nodeId}/versions/{version}/files`: the files of the archive, by path.
+pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
+    call.query()?.finish()?;
+    let found = match look_up_archive(&call, "/files")? {
+        ArchiveLookup::Found(found) => found,
+        ArchiveLookup::Redirect(redirect) => return Ok(redirect),
+    };
+
+    let files = read_archives(&call, [found.archive.digest], |[archive]| archive.files()).await?;
+    let bytes = files.iter().map(|file| file.bytes).sum();
+    let files = files.into_iter().map(|ArchivedFile { path, bytes, .. }| ArchivedFileView { path, bytes }).collect();
+    ApiResponse::ok(&ArchivedFilesView { files, bytes })
+}
+
+/// `GET /nodes/{nodeId}/versions/{version}/files/content`: a file of the archive. Text is sent as plain text whatever it
+/// is, so that no browser runs it.
+pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
+    let mut query = call.query()?;
+    let path = query.required("path", |path| Ok(path.to_owned()));
+    query.finish()?;
+    let path = path.unwrap_or_default();
+    let found = match look_up_archive(&call, "/files/content")? {
+        ArchiveLookup::Found(found) => found,
+        ArchiveLookup::Redirect(redirect) => return Ok(redirect),
+    };
+
+    let requested = path.clone();
+    let read = move |[archive]: &mut [OpenArchive; 1]| {
+        let file = archive.files()?.into_iter().find(|file| file.path == requested);
+        match file {
+            Some(file) if file.bytes > FILE_BYTES_MAX => Ok(Some(Err(file.bytes))),
+            Some(file) => archive.read(&file).map(|content| Some(Ok(content))),
+            None => Ok(None),
+        }
+    };
+    let content = match read_archives(&call, [found.archive.digest], read).await? {
+        Some(Ok(content)) => content,
+        Some(Err(bytes)) => {
+            let detail = format!("the file has {bytes} bytes, more than {FILE_BYTES_MAX}: download the archive");
+            return Err(Problem::new(Code::PayloadTooLarge, detail));
+        }
+        None => return Err(Problem::new(Code::NotFound, format!("the archive has no file {path:?}"))),
+    };
+
+    let tag = conditional::entity_tag(&content);
+    let is_current = conditional::is_current(call.headers(), &tag);
+    let mut response = HttpResponse::build(if is_current { StatusCode::NOT_MODIFIED } else { StatusCode::OK });
+    response.insert_header((ETAG, tag)).insert_header((CACHE_CONTROL, REVALIDATE));
+    let response = match text_of(content) {
+        _ if is_current => response.finish(),
+        Ok(text) => response.content_type("text/plain; charset=utf-8").body(text),
+        Err(content) => response.content_type("application/octet-stream").body(content),
+    };
+    Ok(ApiResponse::from_response(response))
+}
+
+/// `GET /nodes/{nodeId}/versions/{version}/diff`: the files that differ from another version.
+pub async fn difference(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
+    let mut query = call.query()?;
+    let from = query.required("from", |text| SemVer::parse(&restore_plus_signs(text)));
+    query.finish()?;
+    let new = match look_up_archive(&call, "/diff")? {
+        ArchiveLookup::Found(found) => found,
+        ArchiveLookup::Redirect(redirect) => return Ok(redirect),
+    };
+    let (Some(from), NodeLookup::Found(entry, _)) = (from, look_up_node(&call, "")?) else {
+        return Err(Problem::not_found("node version"));
+    };
+    let old = archive_of(&call, &entry, &VersionRef::Number(from))?;
+
+    let compare = |[old, new]: &mut [OpenArchive; 2]| compare::compare(old, new);
+    let changes = read_archives(&call, [old.archive.digest, new.archive.digest], compare).await?;
+    let files = changes.into_iter().map(ArchiveChangeView::new).collect();
+    ApiResponse::ok(&VersionDifferenceView { from: old.version, to: new.version, files })
+}
+
+/// Opens archives and reads in them on a thread that may block.
+async fn read_archives<const N: usize, T: Send + 'static>(
+    call: &RequestContext,
+    digests: [Digest; N],
+    read: impl FnOnce(&mut [OpenArchive; N]) -> io::Result<T> + Send + 'static,
+) -> Result<T, Problem> {
+    let permit = call.shared().archive_reads.try_acquire(call.account())?;
+    let paths = digests.map(|digest| call.services().registry.archives.path_of(&digest));
+    let open_all = move || {
+        let _permit = permit;
+        let opened = paths.iter().map(open).collect::<io::Result<Vec<_>>>()?;
+        let mut archives = opened.try_into().map_err(|_| io::Error::other("an archive is missing"))?;
+        read(&mut archives)
+    };
+    web::block(open_all).await.map_err(Problem::internal)?.map_err(Problem::internal)
+}
+
+fn open(path: &PathBuf) -> io::Result<OpenArchive> {
+    ArchiveContents::open(BufReader::new(File::open(path)?))
+}
