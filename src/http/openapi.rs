@@ -17,6 +17,7 @@ mod health;
 mod image;
 mod image_submission;
 mod input_file;
+pub(super) mod jobs;
 mod models;
 mod music;
 mod node;

@@ -295,8 +295,7 @@ fn dispatch(
     let path = request.match_info().unprocessed();
     let method = request.method();
     let Some((endpoints, path_params)) = router.find(path) else {
-        let page =
-            console::respond(&request, &shared.console_policy).map(|page| rate_limit_page(page, &request, shared));
+        let page = console::respond(&request, shared).map(|page| rate_limit_page(page, &request, shared));
         let page = page.map(|page| ready(page).boxed_local());
         return page
             .unwrap_or_else(|| respond_with(Problem::unknown_path(method, &similar_paths(router, path, method))));

@@ -27,7 +27,7 @@ ASSETS = os.environ.get("BROWSER_ASSETS")
 WIDE = {"width": 1360, "height": 900}
 NARROW = {"width": 390, "height": 844}
 # Upper bound for conditions on a busy machine with a debug build; tests never sleep this long.
-PATIENCE_S = 90
+PATIENCE_S = int(os.environ.get("BROWSER_PATIENCE_S", "90"))
 expect.set_options(timeout=PATIENCE_S * 1000)
 
 
@@ -149,13 +149,15 @@ def pixels(browser, screenshot, columns):
 
 def serve_asset(route):
     """Responds with a console file from `ASSETS`, with the headers of the service."""
-    path = urllib.parse.urlsplit(route.request.url).path
+    url = urllib.parse.urlsplit(route.request.url)
+    path = url.path
     name = "index.html" if path == "/" else path.removeprefix("/console/")
     file = Path(ASSETS, name)
     if path != "/" and not path.startswith("/console/") or not file.is_file():
         return route.fallback()
     types = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".webp": "image/webp", ".html": "text/html"}
-    with urllib.request.urlopen(BASE + "/", timeout=PATIENCE_S) as index:
+    # The policy depends on the service: some tests start their own.
+    with urllib.request.urlopen(f"{url.scheme}://{url.netloc}/", timeout=PATIENCE_S) as index:
         headers = {"Content-Security-Policy": index.headers["Content-Security-Policy"], "Content-Type": f"{types[file.suffix]}; charset=utf-8"}
     return route.fulfill(headers=headers, body=file.read_bytes())
 
@@ -197,7 +199,10 @@ class BrowserTest(unittest.TestCase):
         cls.playwright = sync_playwright().start()
         executable = os.environ["BROWSER_EXECUTABLE"]
         # Inside a container there is often no user namespace for the browser's sandbox.
-        cls.browser = cls.playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"], **cls.launch_options)
+        arguments = ["--no-sandbox"]
+        # A page from `ASSETS` has no address, so that the browser would not let it send requests to this machine.
+        arguments += ["--disable-features=LocalNetworkAccessChecks"] if ASSETS else []
+        cls.browser = cls.playwright.chromium.launch(executable_path=executable, args=arguments, **cls.launch_options)
 
     @classmethod
     def tearDownClass(cls):

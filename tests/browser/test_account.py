@@ -1,4 +1,4 @@
-"""The account page: tokens, usage, budgets, webhook secret, export and erasure; and the size of every page."""
+"""The account page: tokens, usage, budgets, webhook secret, export and erasure."""
 
 import base64
 import json
@@ -7,10 +7,9 @@ import unittest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from support import ADMIN, NARROW, WIDE, BrowserTest, name, png, send, user
+from support import WIDE, BrowserTest, name, png, send, user
 
 PHONE = {"width": 360, "height": 740}
-FIRST_VIEW_MAX = 100_000
 
 
 def task(token):
@@ -143,41 +142,6 @@ class Account(BrowserTest):
             page.get_by_role("button", name="Create token").click()
             page.get_by_role("dialog").get_by_label("Name").wait_for()
             found += [f"the form: {it['id']}" for it in Axe().run(page).response["violations"]]
-        self.assertEqual(found, [])
-
-
-class FirstView(BrowserTest):
-    def test_the_first_view_of_a_page_is_small_and_does_not_shift(self):
-        found = []
-        for path in ("/nodes", "/publishers", "/account", "/account/tokens", "/state", "/audit", "/moderation", "/users", "/budgets", "/budgets/usage", "/docs"):
-            for size in (WIDE, NARROW):
-                # The observer runs before the page does.
-                page = self.page("/nothing", token=ADMIN, size=size, allowed=(404,))
-                page.context.add_init_script("""
-                    globalThis.shift = 0;
-                    new PerformanceObserver((list) => {
-                        for (const entry of list.getEntries()) if (!entry.hadRecentInput) globalThis.shift += entry.value;
-                    }).observe({ type: 'layout-shift', buffered: true });""")
-                session = page.context.new_cdp_session(page)
-                session.send("Network.enable")
-                session.send("Network.setCacheDisabled", {"cacheDisabled": True})
-                sizes = {}
-                session.on("Network.responseReceived", lambda event: sizes.update({event["requestId"]: event["response"]["url"]}))
-                loaded = []
-                session.on("Network.loadingFinished", lambda event: loaded.append((sizes.get(event["requestId"], ""), event["encodedDataLength"])))
-                page.evaluate("address => { location.hash = address }", path)
-                page.goto("/health")
-                loaded.clear()
-                page.goto(f"/#{path}")
-                page.locator("h1").first.wait_for()
-                self.settle(page)
-                transferred = sum(bytes for url, bytes in loaded if "/console/" in url or url.endswith("/"))
-                shift = page.evaluate("globalThis.shift")
-                if transferred > FIRST_VIEW_MAX or transferred == 0:
-                    found.append(f"{path} transfers {transferred} bytes")
-                # "Good" by the Web Vitals; names that arrive after their ids move a line on narrow screens.
-                if shift > 0.1:
-                    found.append(f"{path} at {size['width']} shifts by {shift:.3f}")
         self.assertEqual(found, [])
 
 

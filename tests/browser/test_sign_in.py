@@ -26,8 +26,8 @@ def encoded(bytes):
 
 
 def integers(der):
-    """All integers of a DER structure, in order."""
-    found, at = [], 0
+    """Returns all integers of a DER structure, in order."""
+    numbers, at = [], 0
     while at < len(der):
         kind, length, at = der[at], der[at + 1], at + 2
         if length & 0x80:
@@ -35,11 +35,11 @@ def integers(der):
             length, at = int.from_bytes(der[at:at + size]), at + size
         content = der[at:at + length]
         if kind in (0x30, 0x04):
-            found += integers(content)
+            numbers += integers(content)
         elif kind == 0x02:
-            found.append(int.from_bytes(content))
+            numbers.append(int.from_bytes(content))
         at += length
-    return found
+    return numbers
 
 
 class SigningKey:
@@ -66,7 +66,7 @@ class Issuer:
     """Issuer that signs everyone in at once, and checks what the console sends."""
 
     def __init__(self):
-        self.key, self.subject, self.claims, self.answer, self.requests, self.codes = SigningKey(), name("subject"), {}, {}, [], {}
+        self.key, self.subject, self.claims, self.response, self.requests, self.codes = SigningKey(), name("subject"), {}, {}, [], {}
         issuer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -81,9 +81,9 @@ class Issuer:
                 elif url.path == "/authorize":
                     issuer.requests.append(query)
                     issuer.codes["the-code"] = query
-                    answer = {"code": "the-code", "state": query["state"], "iss": issuer.base, **issuer.answer}
+                    response = {"code": "the-code", "state": query["state"], "iss": issuer.base, **issuer.response}
                     self.send_response(302)
-                    self.send_header("Location", f"{query['redirect_uri']}?{urllib.parse.urlencode(answer)}")
+                    self.send_header("Location", f"{query['redirect_uri']}?{urllib.parse.urlencode(response)}")
                     self.send_header("Content-Length", "0")
                     self.end_headers()
                 else:
@@ -91,15 +91,15 @@ class Issuer:
 
             def do_POST(self):
                 form = dict(urllib.parse.parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
-                asked = issuer.codes.pop(form.get("code"), None)
+                authorization = issuer.codes.pop(form.get("code"), None)
                 verifier = encoded(hashlib.sha256(form.get("code_verifier", "").encode()).digest())
-                if asked is None or form["grant_type"] != "authorization_code" or verifier != asked["code_challenge"] \
-                        or form["redirect_uri"] != asked["redirect_uri"] or form["client_id"] != CLIENT:
+                if authorization is None or form["grant_type"] != "authorization_code" or verifier != authorization["code_challenge"] \
+                        or form["redirect_uri"] != authorization["redirect_uri"] or form["client_id"] != CLIENT:
                     return self.reply(400, {"error": "invalid_grant", "error_description": "The code is not valid."})
                 now = int(time.time())
                 common = {"iss": issuer.base, "sub": issuer.subject, "iat": now, "exp": now + 300, "name": "Ada of the issuer"}
                 access = {**common, "aud": AUDIENCE}
-                identity = {**common, "aud": CLIENT, "nonce": asked["nonce"], **issuer.claims}
+                identity = {**common, "aud": CLIENT, "nonce": authorization["nonce"], **issuer.claims}
                 self.reply(200, {"token_type": "Bearer", "access_token": issuer.key.token(access), "id_token": issuer.key.token(identity)})
 
             def reply(self, status, body):
@@ -142,7 +142,7 @@ class SignIn(BrowserTest):
 
     def setUp(self):
         super().setUp()
-        self.issuer.claims, self.issuer.answer = {}, {}
+        self.issuer.claims, self.issuer.response = {}, {}
 
     def opened(self, path="/tasks", **options):
         page = self.page(path, base=self.base, hosts=(self.issuer.base,), **options)
@@ -158,27 +158,44 @@ class SignIn(BrowserTest):
         self.assertEqual(page.url, f"{self.base}/#/tasks")
         stored = page.evaluate("Object.keys(sessionStorage)")
         self.assertEqual(stored, ["mediary.token"])
-        asked = self.issuer.requests[-1]
-        self.assertEqual((asked["response_type"], asked["code_challenge_method"], asked["client_id"]), ("code", "S256", CLIENT))
+        request = self.issuer.requests[-1]
+        self.assertEqual((request["response_type"], request["code_challenge_method"], request["client_id"]), ("code", "S256", CLIENT))
         page.reload()
         expect(page.locator(".account")).to_contain_text("Ada of the issuer")
 
-    def test_answers_of_another_sign_in_are_refused(self):
+    def test_invalid_responses_are_refused(self):
         for fields, claims, reason in (
-            ({"state": "another"}, {}, "does not belong to a sign-in of this tab"),
             ({"iss": "http://127.0.0.1:1"}, {}, "from another issuer"),
             ({"error": "access_denied", "error_description": "Not today."}, {}, "Not today."),
             ({"code": "stolen"}, {}, "The code is not valid."),
             ({}, {"nonce": "another"}, "does not belong to this sign-in"),
         ):
-            self.issuer.answer, self.issuer.claims = fields, claims
+            self.issuer.response, self.issuer.claims = fields, claims
             page, dialog = self.opened(allowed=(400,))
             dialog.get_by_role("button", name="Sign in at 127.0.0.1").click()
             expect(page.get_by_role("alert")).to_contain_text(reason)
             self.assertEqual(page.evaluate("Object.keys(sessionStorage)"), [])
             self.assertNotIn("state=", page.url)
 
-    def test_an_answer_that_nobody_asked_for_is_refused(self):
+    def test_a_stray_response_does_not_end_a_sign_in_in_progress(self):
+        # Given a sign-in whose response has another state
+        self.issuer.response = {"state": "another"}
+        page, dialog = self.opened()
+        dialog.get_by_role("button", name="Sign in at 127.0.0.1").click()
+        expect(page.get_by_role("alert")).to_contain_text("does not belong to a sign-in of this tab")
+        self.assertNotIn("state=", page.url)
+        # When the response with the right state arrives afterwards
+        expected = urllib.parse.urlencode({"code": "the-code", "state": self.issuer.requests[-1]["state"], "iss": self.issuer.base})
+        page.goto(f"{self.base}/?{expected}")
+        # Then the person is signed in, on the page where the sign-in started
+        expect(page.locator(".account")).to_contain_text("Ada of the issuer")
+        self.assertEqual(page.url, f"{self.base}/#/tasks")
+        self.assertEqual(page.evaluate("Object.keys(sessionStorage)"), ["mediary.token"])
+        # And the same response is not accepted twice
+        page.goto(f"{self.base}/?{expected}")
+        expect(page.get_by_role("alert")).to_contain_text("does not belong to a sign-in of this tab")
+
+    def test_a_response_without_a_sign_in_is_refused(self):
         page = self.page("/nodes", base=self.base)
         page.goto(f"{self.base}/?code=stolen&state=forged")
         expect(page.get_by_role("alert")).to_contain_text("does not belong to a sign-in of this tab")

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use mediary::config::{OidcSettings, Settings};
 use mediary::environment::Environment;
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{TestApp, TestResponse};
 
@@ -177,4 +177,54 @@ async fn console_files_ignore_tokens() {
     let app = TestApp::start().await;
     app.get_as("mdu_nonsense", "/").await.expect(200);
     app.stop().await;
+}
+
+/// Replaces references to schemas by their content.
+fn resolve(value: &Value, document: &Value) -> Value {
+    match value {
+        Value::Object(members) => match members.get("$ref").and_then(Value::as_str) {
+            Some(target) => resolve(document.pointer(&target[1..]).expect("the schema"), document),
+            None => members.iter().map(|(name, member)| (name.clone(), resolve(member, document))).collect(),
+        },
+        Value::Array(entries) => entries.iter().map(|entry| resolve(entry, document)).collect(),
+        other => other.clone(),
+    }
+}
+
+#[actix_web::test]
+async fn the_studio_loads_only_the_jobs_of_the_document() {
+    for max_images in [1, 3] {
+        // Given a service with a limit of images per video
+        let app = TestApp::start_with(|settings| settings.video.max_images = max_images, Environment::system()).await;
+        let whole = app.get("/openapi.json").await.expect(200);
+        let document = whole.json();
+        // When the jobs are loaded
+        let file = app.get("/console/jobs.json").await.expect(200);
+        assert_eq!(file.header("content-type"), Some("application/json"));
+        assert!(file.body.len() * 5 < whole.body.len(), "{} of {} bytes", file.body.len(), whole.body.len());
+        // Then they are the submissions of the document, with the same bodies, callers and types of response
+        let jobs = file.json();
+        let paths = jobs["paths"].as_object().expect("paths");
+        assert_eq!(paths.len(), 12);
+        for (path, methods) in paths {
+            let (job, operation) = (&methods["post"], &document["paths"][path]["post"]);
+            for field in ["operationId", "summary", "description", "tags", "security"] {
+                assert_eq!(job[field], operation[field], "{field} of {path}");
+            }
+            for (media_type, body) in job["requestBody"]["content"].as_object().expect("a body") {
+                let expected = &operation["requestBody"]["content"][media_type]["schema"];
+                assert_eq!(resolve(&body["schema"], &jobs), resolve(expected, &document), "body of {path}");
+            }
+            let types = |operation: &Value| -> Vec<String> {
+                operation["responses"]["200"]["content"].as_object().expect("a response").keys().cloned().collect()
+            };
+            assert_eq!(types(job), types(operation), "{path}");
+        }
+        for field in ["kind", "state"] {
+            let pointer = format!("/components/schemas/Task/properties/{field}");
+            let of = |document: &Value| resolve(document.pointer(&pointer).expect("the field"), document);
+            assert_eq!(of(&jobs), of(&document));
+        }
+        app.stop().await;
+    }
 }

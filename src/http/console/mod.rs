@@ -1,7 +1,8 @@
 //! Web console, embedded in the binary.
 //!
 //! The pages are static and call the public API with the user's token, so nothing here needs authorization, and the
-//! files are not routes of the API. Page state is in the URL fragment (`#`), which browsers do not send, so pages never
+//! files are not routes of the API. The only generated file has the jobs of the OpenAPI document, whose whole text would
+//! make up most of the first view of the studio. Page state is in the URL fragment (`#`), which browsers do not send, so pages never
 //! collide with paths of the API.
 
 mod files;
@@ -9,7 +10,7 @@ mod files;
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use actix_web::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, REFERRER_POLICY,
@@ -20,11 +21,13 @@ use bytes::Bytes;
 use url::Url;
 
 use self::files::FILES;
+use crate::http::api::video::REFERENCE_IMAGES_MAX;
+use crate::http::openapi::jobs::job_document;
 use crate::http::pipeline::MatchedRoute;
 use crate::http::request::conditional::{self, entity_tag};
 use crate::http::response::api_response::{COMPRESSION_MIN_BYTES, identity_encoding};
 use crate::http::response::error::Problem;
-use crate::http::server::IssuerSignIn;
+use crate::http::server::{AppState, IssuerSignIn};
 
 /// Route name of all console files, in logs and metrics.
 pub(in crate::http) const ROUTE: &str = "console";
@@ -45,21 +48,33 @@ pub(in crate::http) const API_REFERENCE_PATH: &str = "/docs";
 /// Paths of the main page.
 const INDEX_PATHS: [&str; 2] = ["/", API_REFERENCE_PATH];
 
+/// Path of the jobs of the OpenAPI document.
+const JOBS_PATH: &str = "/console/jobs.json";
+
 /// File with its response headers.
 struct ConsoleFile {
-    bytes: &'static [u8],
+    bytes: Bytes,
     media_type: &'static str,
     etag: String,
 }
 
-/// All files, by path.
+impl ConsoleFile {
+    fn new(bytes: Bytes, media_type: &'static str) -> Self {
+        let etag = entity_tag(&bytes);
+        Self { bytes, media_type, etag }
+    }
+}
+
+/// All embedded files, by path.
 static FILES_BY_PATH: LazyLock<HashMap<String, ConsoleFile>> = LazyLock::new(|| {
     let paths = |name: &'static str| match name {
         INDEX => INDEX_PATHS.map(str::to_owned).to_vec(),
         _ => vec![format!("/console/{name}")],
     };
-    let build_file = |bytes, name| ConsoleFile { bytes, media_type: media_type(name), etag: entity_tag(bytes) };
-    let at_paths = |(name, bytes)| paths(name).into_iter().map(move |path| (path, build_file(bytes, name)));
+    let at_paths = |(name, bytes)| {
+        let file = move || ConsoleFile::new(Bytes::from_static(bytes), media_type(name));
+        paths(name).into_iter().map(move |path| (path, file()))
+    };
     FILES.iter().copied().flat_map(at_paths).collect()
 });
 
@@ -77,20 +92,36 @@ pub(in crate::http) fn content_security_policy(sign_in: Option<&IssuerSignIn>) -
     HeaderValue::from_str(&policy).expect("an origin is ASCII without control characters")
 }
 
+/// Returns the jobs of a service that accepts `max_images` images per video, cached per limit.
+fn job_file(max_images: usize) -> Result<&'static ConsoleFile, &'static serde_json::Error> {
+    static FILES: [OnceLock<serde_json::Result<ConsoleFile>>; REFERENCE_IMAGES_MAX] =
+        [const { OnceLock::new() }; REFERENCE_IMAGES_MAX];
+    let max_images = max_images.clamp(1, REFERENCE_IMAGES_MAX);
+    let create_file = || Ok(ConsoleFile::new(job_document(max_images)?.into(), media_type(JOBS_PATH)));
+    FILES[max_images - 1].get_or_init(create_file).as_ref()
+}
+
 /// Returns the response for a path of the console; `None` for other paths.
-pub(in crate::http) fn respond(request: &HttpRequest, policy: &HeaderValue) -> Option<HttpResponse> {
-    let file = FILES_BY_PATH.get(request.path())?;
+pub(in crate::http) fn respond(request: &HttpRequest, shared: &AppState) -> Option<HttpResponse> {
+    let file = match request.path() {
+        JOBS_PATH => job_file(shared.services.options.video_max_images),
+        path => Ok(FILES_BY_PATH.get(path)?),
+    };
     request.extensions_mut().insert(MatchedRoute(ROUTE));
     if ![Method::GET, Method::HEAD].contains(request.method()) {
         return Some(Problem::method_not_allowed("GET, HEAD").to_response(request.path()));
     }
 
+    let file = match file {
+        Ok(file) => file,
+        Err(error) => return Some(Problem::internal(error).to_response(request.path())),
+    };
     let mut response = HttpResponse::Ok();
     for header in HEADERS {
         response.insert_header(header);
     }
 
-    response.insert_header((CONTENT_SECURITY_POLICY, policy.clone()));
+    response.insert_header((CONTENT_SECURITY_POLICY, shared.console_policy.clone()));
     response.insert_header((ETAG, file.etag.as_str())).insert_header((CONTENT_TYPE, file.media_type));
     if conditional::is_current(request.headers(), &file.etag) {
         return Some(response.status(StatusCode::NOT_MODIFIED).finish());
@@ -99,7 +130,7 @@ pub(in crate::http) fn respond(request: &HttpRequest, policy: &HeaderValue) -> O
     if file.bytes.len() < COMPRESSION_MIN_BYTES {
         response.insert_header(identity_encoding());
     }
-    Some(response.body(Bytes::from_static(file.bytes)))
+    Some(response.body(file.bytes.clone()))
 }
 
 fn media_type(name: &str) -> &'static str {
@@ -107,6 +138,7 @@ fn media_type(name: &str) -> &'static str {
         Some("html") => "text/html; charset=utf-8",
         Some("css") => "text/css; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
+        Some("json") => "application/json",
         Some("svg") => "image/svg+xml",
         Some("webp") => "image/webp",
         _ => "text/plain; charset=utf-8",

@@ -1,7 +1,7 @@
 // Names of jobs and task kinds, taken from the OpenAPI document.
 import { toWords } from './format.js';
 import { useLoad } from './load.js';
-import { bodyOf, jobs, openapi, plain, pointer } from './openapi.js';
+import { bodyOf, jobDocument, jobs, plain, pointer } from './openapi.js';
 
 // Matches jobs to a task kind by path segment, or by tag for gateways with a single kind.
 const areOf = (kind) => (job) => job.path.split('/').includes(kind) || job.tags?.[0]?.toLowerCase() === kind;
@@ -39,7 +39,7 @@ export function jobOfTask(document, { kind, request = {} }) {
 
 // Map from task kind to name; undefined while loading.
 export function useKinds() {
-  const { data, error } = useLoad(async () => kindsOf(await openapi()), []);
+  const { data, error } = useLoad(async () => kindsOf(await jobDocument()), []);
   return error ? new Map() : data;
 }
 

@@ -58,7 +58,8 @@ function distinctName(id, found) {
 // Names contained in the events themselves, by `kind/id`.
 export const namesIn = (events) => new Map(events.filter(({ type }) => TOKEN_ISSUES.includes(type)).map(({ stream, data }) => [stream, data.name]));
 
-// Returns a function from `kind/id` to name or null. Looks up the ids that are not in `told`.
+// Returns a function from `kind/id` to the name: null if there is none, undefined during the lookup. Ids that are in
+// `namesFromEvents` are not looked up.
 export function useNames(things, namesFromEvents = new Map()) {
   const known = useStore(names);
   const wanted = [...new Set(things)].filter((thing) => !namesFromEvents.has(thing)).sort().join(' ');
@@ -69,5 +70,5 @@ export function useNames(things, namesFromEvents = new Map()) {
       if (Object.hasOwn(LOOKUPS, kind)) fetchNames(kind, all);
     }
   }, [wanted]);
-  return (thing) => known.get(thing)?.name ?? namesFromEvents.get(thing) ?? null;
+  return (thing) => known.get(thing)?.name ?? namesFromEvents.get(thing) ?? (known.has(thing) ? null : undefined);
 }

@@ -1,13 +1,19 @@
 // Access to the OpenAPI document of the service.
 import { get } from './api.js';
 
-let asked;
-
-// Loaded once; a failure is not cached.
-export function openapi() {
-  asked ??= get('/openapi.json').catch((failure) => { asked = undefined; throw failure; });
-  return asked;
+// Loads a document once; a failure is not cached.
+function loadOnce(path) {
+  let loading;
+  return () => {
+    loading ??= get(path).catch((failure) => { loading = undefined; throw failure; });
+    return loading;
+  };
 }
+
+export const openapi = loadOnce('/openapi.json');
+
+// The operations that submit jobs, with the schemas of their bodies. It is much smaller than the whole document.
+export const jobDocument = loadOnce('/console/jobs.json');
 
 const METHODS = ['get', 'post', 'put', 'delete'];
 

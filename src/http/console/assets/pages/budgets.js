@@ -44,8 +44,7 @@ function Budgets({ query, turn, onEdit, onDone }) {
     ? html`<${Empty} icon="budgets" title="No budgets">A budget limits what the tasks of a user, a token or a publisher may cost in a day, a month or in total.</${Empty}>`
     : html`<${PagedSection} page=${list.page} label="Budgets"><p class="summary">${count(list.total, 'budget')}</p>
       <ul class="versions">${list.budgets.map((budget) => html`<li key=${thingOf(budget.subject)} class="release">
-        <header><h2 class="plain">${nameOf(thingOf(budget.subject)) ?? budget.subject.id}</h2><span class="tag">${budget.subject.kind}</span>
-          ${nameOf(thingOf(budget.subject)) && html`<code class="muted small">${budget.subject.id}</code>`}<span class="spread"></span>
+        <header><${Subject} subject=${budget.subject} name=${nameOf(thingOf(budget.subject))} /><span class="spread"></span>
           <span class="row"><button type="button" class="button quiet small" onClick=${() => onEdit(budget)}>Change</button>
             <button type="button" class="button quiet small" onClick=${() => set(budget)}>Remove</button>
             <a class="button quiet small" href=${to('audit', 'budget', `${budget.subject.kind}.${budget.subject.id}`)}>History</a></span></header>
@@ -54,6 +53,12 @@ function Budgets({ query, turn, onEdit, onDone }) {
     ${ending && html`<${Confirm} title=${`Remove the budget of ${nameOf(thingOf(ending.subject)) ?? ending.subject.id}?`} action="Remove" onClose=${() => set(null)}
       work=${() => remove(at`/admin/budgets/${ending.subject.kind}/${ending.subject.id}`)} onDone=${() => { set(null); notify('Removed'); onDone(); }}>
       Tasks of this ${ending.subject.kind} are no longer limited to ${count(ending.limit, 'credit')} ${PERIOD_NAMES[ending.period]}.</${Confirm}>`}</div>`;
+}
+
+// Name and id. Both lines have their place before the name is known.
+function Subject({ subject: { kind, id }, name }) {
+  const substitute = name === undefined ? '\u00a0' : kind === 'publisher' ? id : 'No name';
+  return html`<div><div class="row"><h2 class="plain">${name ?? substitute}</h2><span class="tag">${kind}</span></div><code class="muted small">${id}</code></div>`;
 }
 
 function BudgetForm({ budget, onDone, onCancel }) {

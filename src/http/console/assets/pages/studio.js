@@ -3,7 +3,7 @@ import { html } from '../core/dom.js';
 import { root } from '../core/api.js';
 import { infoOf } from '../core/job_info.js';
 import { useLoad } from '../core/load.js';
-import { jobs, openapi } from '../core/openapi.js';
+import { jobDocument, jobs } from '../core/openapi.js';
 import { to, useTitle } from '../core/router.js';
 import { Empty, Icon, LoadedPage, Page } from '../parts/basic.js';
 import { Gallery } from '../parts/gallery.js';
@@ -12,14 +12,14 @@ import { JobPage } from './job.js';
 export const TAG_ICONS = { images: 'studio', videos: 'video', music: 'music' };
 
 export function StudioPage({ parts: [id], query, user }) {
-  const document = useLoad(openapi, []);
+  const document = useLoad(jobDocument, []);
   return html`<${LoadedPage} from=${document} title="Studio" lines=${8}>${(document) => {
     const all = jobs(document);
     const job = all.find((job) => job.operationId === id);
     if (job) return html`<${JobPage} key=${job.operationId} ...${{ document, job, query, user, jobs: all }} />`;
     if (id || all.length === 0) return html`<${Page} title="Studio">
       <${Empty} icon="studio" title=${id ? 'Unknown job' : 'No jobs'} action=${html`<a class="button" href=${to('studio')}>All jobs</a>`}>
-      ${id ? 'The service has no job with this name.' : 'The OpenAPI document has no jobs.'}</${Empty}></${Page}>`;
+      ${id ? 'The service has no job with this name.' : 'The service offers no jobs.'}</${Empty}></${Page}>`;
     return html`<${Overview} ...${{ document, jobs: all, user }} />`;
   }}</${LoadedPage}>`;
 }

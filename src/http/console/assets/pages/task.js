@@ -1,17 +1,17 @@
 // Page of a task: live state, results, request, history, webhooks.
 import { html } from '../core/dom.js';
 import { at, get, post } from '../core/api.js';
-import { count, idSuffix, flatten, number, duration, stateName, toWords } from '../core/format.js';
+import { idSuffix, flatten, duration, stateName, toWords } from '../core/format.js';
 import { jobOfTask, kindName, useKinds } from '../core/jobs.js';
 import { useInterval, useLoad, useMutation } from '../core/load.js';
 import { useNames } from '../core/names.js';
-import { openapi } from '../core/openapi.js';
+import { jobDocument } from '../core/openapi.js';
 import { inputAddress } from '../core/reuse.js';
 import { to, useTitle } from '../core/router.js';
 import { BackLink, DefinitionList, Icon, Id, Loaded, Page, Skeleton, State, Time, ErrorMessage, notify } from '../parts/basic.js';
 import { CancelTask } from '../parts/cancel.js';
 import { ReuseActions } from '../parts/gallery.js';
-import { finalCost, hasEnded, useTask } from '../parts/live.js';
+import { describePrice, hasEnded, useTask } from '../parts/live.js';
 import { Results } from '../parts/media.js';
 import { TaskState } from '../parts/task_state.js';
 
@@ -20,7 +20,7 @@ const PENDING_MS = 5000;
 export function TaskPage({ parts: [id], user }) {
   const { task, line, problem } = useTask(id);
   const deliveries = useDeliveries(task);
-  const document = useLoad(openapi, []);
+  const document = useLoad(jobDocument, []);
   const kinds = useKinds();
   const name = task && kinds ? kindName(kinds, task.kind) : 'Task';
   useTitle(name);
@@ -86,14 +86,13 @@ function stepsOf(task, deliveries) {
 }
 
 function Timeline({ task, deliveries }) {
-  const { cost, back } = finalCost(task);
   const steps = stepsOf(task, deliveries);
   const spans = steps.filter(({ until }) => until).map((step) => ({ ...step, length: Math.max(Date.parse(step.until) - Date.parse(step.at), 1) }));
   return html`${spans.length > 0 && html`<div class="spans" aria-hidden="true">${spans.map((step) => html`<div key=${step.at} class="span ${step.during?.split(' ')[0]}" style=${{ flexGrow: step.length }} title=${`${step.during}: ${duration(step.at, step.until)}`}></div>`)}</div>`}
     <ol class="course">${steps.map((step) => html`<li key=${step.at + step.state}><${State} of=${step.state} /><strong>${step.name}${step.name === 'At the vendor' && task.vendor ? html`: ${task.vendor.name}` : ''}</strong>
       <span class="muted"><${Time} at=${step.at} /></span>
       ${step.until && html`<span class="muted small">${step.during} for ${duration(step.at, step.until)}</span>`}</li>`)}</ol>
-    <${DefinitionList} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Cost', `${cost ? count(cost, 'credit') : 'Free'}${back > 0 ? `, ${number(back)} refunded` : ''}`], ['Vendor', task.vendor && vendorSummary(task.vendor)], ['Results deleted', task.expires_at && html`<${Time} at=${task.expires_at} due=${!task.expired} />`]]} />`;
+    <${DefinitionList} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Price', describePrice(task)], ['Vendor', task.vendor && vendorSummary(task.vendor)], ['Results deleted', task.expires_at && html`<${Time} at=${task.expires_at} due=${!task.expired} />`]]} />`;
 }
 
 // Vendor of the task, its id there, and the cost there in the unit of the operator.

@@ -1,13 +1,13 @@
 // List of tasks, newest first.
 import { html } from '../core/dom.js';
 import { get } from '../core/api.js';
-import { count, idSuffix, number, duration, stateName } from '../core/format.js';
+import { idSuffix, duration, stateName } from '../core/format.js';
 import { kindName, useKinds } from '../core/jobs.js';
 import { useInterval, useLoad, usePagedList } from '../core/load.js';
 import { Thumbnail } from '../parts/gallery.js';
-import { finalCost, hasEnded } from '../parts/live.js';
+import { describePrice, hasEnded } from '../parts/live.js';
 import { useNames } from '../core/names.js';
-import { openapi, plain, pointer } from '../core/openapi.js';
+import { jobDocument, plain, pointer } from '../core/openapi.js';
 import { refine, to, useTitle } from '../core/router.js';
 import { Empty, Icon, Id, Loaded, Page, Progress, Skeleton, State, Time } from '../parts/basic.js';
 import { LoadMore } from '../parts/more.js';
@@ -26,7 +26,7 @@ export function TasksPage({ query, user }) {
     const page = await get('/tasks', { ...asked, limit, cursor: next }, signal);
     return { entries: page.tasks, next: page.next_cursor };
   }, [asked, user.id], mergePages);
-  const states = useLoad(async () => statesOf(await openapi()), []);
+  const states = useLoad(async () => statesOf(await jobDocument()), []);
   const kinds = useKinds();
   const nameOf = useNames(user.isAdmin ? (list.data?.entries ?? []).flatMap((task) => (task.owner ? [`user/${task.owner}`] : [])) : []);
   const tasks = list.data?.entries ?? [];
@@ -34,7 +34,7 @@ export function TasksPage({ query, user }) {
   useInterval(running ? FRESH_MS : 0, list.refresh);
   return html`<${Page} title="Tasks" lead=${user.isAdmin ? 'Tasks of all users.' : 'Your tasks.'}
       actions=${html`<a class="button" href=${to('studio')}><${Icon} name="studio" />Open studio</a>`}>
-    <form class="filters" onSubmit=${(event) => event.preventDefault()}>
+    <form class="filters task-filters" onSubmit=${(event) => event.preventDefault()}>
       <${FilterSelect} label="Kind" name="kind" all=${[...kinds?.keys() ?? []]} chosen=${asked.kind} called=${(kind) => kindName(kinds, kind)} />
       <${FilterSelect} label="State" name="state" all=${states.data ?? []} chosen=${asked.state} called=${stateName} />
       <${Range} from=${query.get('from')} to=${query.get('to')} />
@@ -46,12 +46,12 @@ export function TasksPage({ query, user }) {
         <input type="checkbox" checked=${Boolean(asked.owner)} onChange=${(event) => refine({ mine: event.target.checked ? 'true' : undefined })} />
         <span>Only my tasks</span></label>`}
     </form>
-    <${Loaded} from=${list} skeleton=${html`<${Skeleton} lines=${8} />`}>${() => tasks.length === 0
+    <${Loaded} from=${kinds ? list : { reload: list.reload }} skeleton=${html`<${Skeleton} lines=${8} />`}>${() => tasks.length === 0
       ? html`<${Empty} icon="tasks" title=${query.toString() ? 'No matching tasks' : 'No tasks yet'} action=${html`<a class="button" href=${to('studio')}>Open studio</a>`}>
           ${query.toString() ? 'No task matches these filters.' : 'Tasks from the studio and the API appear here.'}</${Empty}>`
       : html`<table class="table tasks"><thead><tr><th>Task</th>${user.isAdmin && html`<th>Owner</th>`}<th>State</th><th>Vendor</th><th>Submitted</th><th>Duration</th><th>Price</th></tr></thead>
         <tbody>${tasks.map((task) => html`<tr key=${task.task_id}>
-          <td data-label="Task"><div class="task-cell"><${Thumbnail} task=${task} alt="" /><div><a href=${to('tasks', task.task_id)}><strong>${kinds ? kindName(kinds, task.kind) : '…'}</strong></a><br /><${Id}>${task.task_id}</${Id}></div></div></td>
+          <td data-label="Task"><div class="task-cell"><${Thumbnail} task=${task} alt="" /><div><a href=${to('tasks', task.task_id)}><strong>${kindName(kinds, task.kind)}</strong></a><br /><${Id}>${task.task_id}</${Id}></div></div></td>
           ${user.isAdmin && html`<td data-label="Owner"><${OwnerCell} task=${task} user=${user} nameOf=${nameOf} /></td>`}
           <td data-label="State"><div><${State} of=${task.state} />
             ${!hasEnded(task) && html`<${Progress} value=${task.progress} label=${`Progress of ${task.task_id}`} />`}${task.error && html`<br />
@@ -59,7 +59,7 @@ export function TasksPage({ query, user }) {
           <td data-label="Vendor">${task.vendor?.name ?? html`<span class="muted">–</span>`}</td>
           <td data-label="Submitted"><${Time} at=${task.created_at} /></td>
           <td data-label="Duration">${hasEnded(task) ? duration(task.created_at, task.updated_at) : html`<span class="muted">–</span>`}</td>
-          <td data-label="Price"><div>${cost(task)}</div></td></tr>`)}</tbody></table>
+          <td data-label="Price">${describePrice(task)}</td></tr>`)}</tbody></table>
         <${LoadMore} of=${list}>Older tasks</${LoadMore}>`}</${Loaded}>
   </${Page}>`;
 }
@@ -76,12 +76,9 @@ function mergePages(there, fresh) {
 function OwnerCell({ task: { owner }, user, nameOf }) {
   if (!owner) return html`<span class="muted">Anonymous</span>`;
   const name = nameOf(`user/${owner}`);
-  return html`<span title=${owner}>${name && html`<span class="name">${name}</span> `}${owner === user.id ? html`<span class="muted">(you)</span>` : html`<code class="end muted small">${idSuffix(owner)}</code>`}</span>`;
-}
-
-function cost(task) {
-  const { cost, back } = finalCost(task);
-  return html`${cost || back ? count(cost, 'credit') : 'Free'}${back > 0 && html`<br /><span class="muted small">${number(back)} refunded</span>`}`;
+  // Two lines have their place before the name is known.
+  return html`<div class="owner" title=${owner}>${name !== undefined && html`${name && html`<span class="name">${name}</span>`}
+    ${owner === user.id ? html`<span class="muted">(you)</span>` : html`<code class="end muted small">${idSuffix(owner)}</code>`}`}</div>`;
 }
 
 const DAY_MS = 86400000;

@@ -1,7 +1,6 @@
 // Gallery of the caller's results, newest first.
 import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { get, toLocalUrl } from '../core/api.js';
-import { count } from '../core/format.js';
 import { jobOfTask } from '../core/jobs.js';
 import { jobState, setValues, submit } from '../core/job_state.js';
 import { valuesOfSettings } from '../core/job_values.js';
@@ -12,7 +11,7 @@ import { fillFrom, inputAddress, receiversOf, sendTo } from '../core/reuse.js';
 import { go, to } from '../core/router.js';
 import { useStore } from '../core/store.js';
 import { Empty, Icon, Loaded, Progress, Skeleton, State, Time, notify } from './basic.js';
-import { finalCost, hasEnded, readAnonymousTask } from './live.js';
+import { describePrice, hasEnded, readAnonymousTask } from './live.js';
 import { LoadMore } from './more.js';
 import { encodePicture, given } from './picture.js';
 
@@ -60,7 +59,6 @@ function AnonymousGallery({ document }) {
 function Shot({ document, task, job, kept, user }) {
   const [result] = task.generated;
   const input = inputAddress(task);
-  const { cost } = finalCost(task);
   const prompt = task.request?.prompt ?? kept?.settings?.prompt;
   const over = hasEnded(task);
   const target = user ? to('tasks', task.task_id) : toLocalUrl(result ?? '') ?? undefined;
@@ -71,7 +69,7 @@ function Shot({ document, task, job, kept, user }) {
     <div class="shot-text"><p class="row"><strong>${job?.summary ?? task.kind}</strong>${!over && html`<${State} of=${task.state} />`}</p>
       ${!over && html`<${Progress} value=${task.progress} label=${`Progress of ${task.task_id}`} />`}
       ${prompt && html`<p class="shot-prompt" title=${prompt}>${prompt}</p>`}
-      <p class="muted small"><${Time} at=${task.created_at} />, ${cost ? count(cost, 'credit') : 'free'}</p></div>
+      <p class="muted small"><${Time} at=${task.created_at} />, ${describePrice(task).toLowerCase()}</p></div>
     ${over && job && html`<${ReuseActions} ...${{ document, task, job, kept, user }} />`}</li>`;
 }
 

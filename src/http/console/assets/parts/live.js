@@ -1,13 +1,14 @@
 // Live state of a task.
 import { useEffect, useState } from '../core/dom.js';
 import { at, get } from '../core/api.js';
+import { count } from '../core/format.js';
 import { useInterval } from '../core/load.js';
 import { follow } from '../core/sse.js';
 
 export const hasEnded = (task) => ['COMPLETED', 'FAILED', 'success', 'failed'].includes(task?.state);
 
-// Cost after a refund, and the refund.
-export const finalCost = ({ cost, cost_state }) => (cost_state === 'refunded' ? { cost: 0, back: cost } : { cost, back: 0 });
+// Price of a task in words. A refunded price is not free: the amount is still named.
+export const describePrice = ({ cost, cost_state }) => `${cost ? count(cost, 'credit') : 'Free'}${cost && cost_state === 'refunded' ? ', refunded' : ''}`;
 
 // Latest state of a task; `line` is 'live', 'lost' or 'over'.
 export function useTask(id) {

@@ -19,7 +19,7 @@ export function SignInButton({ children = 'Sign in' }) {
 // Finishes a sign-in at the issuer, or looks up the user of the stored token, when the console opens.
 export async function loadUser() {
   try {
-    // Only the answer of an issuer has a query before the hash.
+    // Only the response of an issuer has a query before the hash.
     const token = location.search && await (await import('../core/oidc.js')).finishSignIn();
     if (token) {
       await signIn(token);

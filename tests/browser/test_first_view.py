@@ -1,0 +1,80 @@
+"""The first view of every page: bytes transferred, layout shift, and the time until its content is there."""
+
+import base64
+import unittest
+
+from support import ADMIN, NARROW, REPORTS, WIDE, BrowserTest, name, png, registry, send, user, wait_until
+
+TRANSFERRED_MAX = 100_000
+# Layout shift of the Layout Instability API, which ignores movements below three pixels.
+SHIFT_MAX = 0
+PAGES = ("/nodes", "/publishers", "/studio", "/tasks", "/account", "/account/tokens", "/state", "/audit", "/moderation", "/users",
+         "/budgets", "/budgets/usage", "/docs")
+# Sums up the layout shift, and notes when the content of the page has replaced its placeholders.
+OBSERVE = """
+    globalThis.shift = 0;
+    new PerformanceObserver((list) => {
+        for (const entry of list.getEntries()) if (!entry.hadRecentInput) globalThis.shift += entry.value;
+    }).observe({ type: 'layout-shift', buffered: true });
+    const isThere = () => document.querySelector('h1')?.textContent.trim() && !document.querySelector('[aria-busy=true], .bone');
+    new MutationObserver(() => { globalThis.contentAt = isThere() ? globalThis.contentAt ?? performance.now() : undefined; })
+        .observe(document, { childList: true, subtree: true, attributes: true });"""
+
+PICTURES_ARE_THERE = "[...document.images].every(it => it.complete || it.getBoundingClientRect().top > innerHeight)"
+
+
+def fill():
+    """Creates what the lists show: nodes, tasks of two users with pictures, and budgets."""
+    publisher, _ = registry(3)
+    for person in (user(name("Ada")), user(name("Bob"))):
+        for _ in range(3):
+            task = send("POST", "/proxy/imagevendor/v1/ai/image-upscaler", {"image": base64.b64encode(png(120, 80)).decode()}, token=person["token"])
+            wait_until(lambda: send("GET", f"/tasks/{task['data']['task_id']}")["state"] == "COMPLETED")
+        send("PUT", f"/admin/budgets/user/{person['id']}", {"credits": 50, "period": "day"})
+    send("PUT", f"/admin/budgets/publisher/{publisher}", {"credits": 500, "period": "month"})
+
+
+class FirstView(BrowserTest):
+    def measure(self, path, size):
+        """Opens a page with an empty cache; returns bytes, shift, milliseconds and the addresses by their bytes."""
+        # The page that is open before has no icon.
+        page = self.page("/nothing", token=ADMIN, size=size, allowed=(404,))
+        page.context.add_init_script(OBSERVE)
+        session = page.context.new_cdp_session(page)
+        session.send("Network.enable")
+        session.send("Network.setCacheDisabled", {"cacheDisabled": True})
+        page.goto("/health")
+        addresses, loaded = {}, []
+        session.on("Network.responseReceived", lambda event: addresses.update({event["requestId"]: event["response"]["url"]}))
+        session.on("Network.loadingFinished", lambda event: loaded.append((event["encodedDataLength"], addresses.get(event["requestId"], ""))))
+        pending = []
+        page.on("request", lambda request: pending.append(request) if request.headers.get("accept") != "text/event-stream" else None)
+        for event in ("requestfinished", "requestfailed"):
+            page.on(event, lambda request: pending.remove(request) if request in pending else None)
+        page.goto(f"/#{path}")
+        page.locator("h1").first.wait_for()
+        self.settle(page)
+        self.until(page, PICTURES_ARE_THERE)
+        # Names of users are looked up after the list has arrived.
+        wait_until(lambda: (page.wait_for_timeout(50), not pending)[1])
+        self.assertTrue([address for _, address in loaded if address.endswith("/console/app.js")], loaded)
+        shift, ms = page.evaluate("[globalThis.shift, globalThis.contentAt]")
+        return sum(bytes for bytes, _ in loaded), shift, ms, sorted(loaded, reverse=True)
+
+    def test_the_first_view_of_a_page_is_small_and_does_not_shift(self):
+        fill()
+        found, report = [], []
+        for path in PAGES:
+            for size in (WIDE, NARROW):
+                transferred, shift, ms, loaded = self.measure(path, size)
+                report.append(f"{path:16} {size['width']:5} px: {transferred / 1000:6.1f} kB, shift {shift:.4f}, content after {ms:5.0f} ms")
+                if transferred > TRANSFERRED_MAX:
+                    found.append(f"{path} at {size['width']} transfers {transferred} bytes: {loaded[:8]}")
+                if shift > SHIFT_MAX:
+                    found.append(f"{path} at {size['width']} shifts by {shift:.4f}")
+        (REPORTS / "first-view.txt").write_text("\n".join(report) + "\n")
+        self.assertEqual(found, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
