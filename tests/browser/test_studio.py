@@ -589,6 +589,7 @@ class Video(BrowserTest):
     def test_a_film_is_made_and_plays(self):
         page = self.page("/studio/startEndToVideo", token=ADMIN)
         page.locator("input[type=file]").first.set_input_files(IMAGE)
+        page.get_by_text("Advanced", exact=True).click()
         page.get_by_label("Model", exact=True).select_option("vq2-pro-fast")
         page.get_by_label("Resolution", exact=True).select_option("360p")
         page.get_by_label("Duration, as a number", exact=True).fill("1")
@@ -652,6 +653,7 @@ class Video(BrowserTest):
     def film(self, page, prompt):
         """Fills in a short video from text."""
         page.get_by_label("Prompt", exact=True).fill(prompt)
+        page.get_by_text("Advanced", exact=True).click()
         page.get_by_label("Model", exact=True).select_option("vq2-pro-fast")
         page.get_by_label("Resolution", exact=True).select_option("360p")
         page.get_by_label("Duration, as a number", exact=True).fill("1")

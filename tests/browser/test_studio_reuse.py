@@ -99,6 +99,7 @@ class Gallery(BrowserTest):
     def test_results_without_a_token_belong_to_the_browser(self):
         page = self.page("/studio/startEndToVideo")
         page.get_by_label("Prompt", exact=True).fill("rain over hills")
+        page.get_by_text("Advanced", exact=True).click()
         page.get_by_label("Model", exact=True).select_option("vq2-pro-fast")
         page.get_by_label("Resolution", exact=True).select_option("360p")
         page.get_by_label("Duration, as a number", exact=True).fill("1")
@@ -171,7 +172,7 @@ class Links(BrowserTest):
         page = self.page("/studio/relightImage", token=person["token"])
         page.get_by_role("button", name="Use sample").first.click()
         page.get_by_label("Prompt").fill("it's & = # \"gold\", 50 %")
-        page.get_by_label("Style").select_option("darker_but_realistic")
+        page.get_by_label("Style", exact=True).select_option("darker_but_realistic")
         page.get_by_text("Advanced", exact=True).click()
         page.get_by_label("Light transfer strength, as a number").fill("40")
         page.get_by_label("Change background").uncheck()
@@ -185,7 +186,7 @@ class Links(BrowserTest):
         other.goto(link)
         expect(other.locator("h1")).to_have_text("Relight an image")
         expect(other.get_by_label("Prompt")).to_have_value("it's & = # \"gold\", 50 %")
-        expect(other.get_by_label("Style")).to_have_value("darker_but_realistic")
+        expect(other.get_by_label("Style", exact=True)).to_have_value("darker_but_realistic")
         expect(other.get_by_label("Light transfer strength", exact=True)).to_have_value("40")
         expect(other.get_by_label("Change background")).not_to_be_checked()
         expect(other.get_by_label("Interpolate from original")).to_be_checked()
@@ -200,6 +201,8 @@ class Links(BrowserTest):
         expect(page.get_by_label("Prompt")).to_have_value("hills")
         expect(page.locator(".given")).to_have_count(0)
         expect(page.get_by_label("Image: URL").first).to_have_value("")
+        expect(page.get_by_label("Scale factor")).to_have_value("2x")
+        expect(page.get_by_label("Creativity", exact=True)).to_have_value("0")
 
 
 class Videos(BrowserTest):

@@ -55,14 +55,16 @@ export function settingsOf(document, schema, values) {
     .map(([name, value]) => [name, typeof value === 'object' ? JSON.stringify(value) : String(value)]));
 }
 
-// Returns the form values of a link's query; ignores what is not a field.
+// Returns the form values of a link's query; ignores what is not a field or not a value of it.
 export function valuesOfSettings(document, schema, query) {
   const found = fields(document, schema).filter((field) => isShared(field) && query.has(field.name));
   return Object.fromEntries(found.map((field) => [field.name, parse(field, query.get(field.name))]).filter(([, value]) => value !== undefined));
 }
 
-function parse({ kind }, text) {
+function parse({ kind, schema }, text) {
   if (kind === 'flag') return text === 'true';
+  if (kind === 'choice') return schema.enum.map(String).includes(text) ? text : undefined;
+  if (kind === 'range' || kind === 'number') return text.trim() !== '' && Number.isFinite(Number(text)) ? text : undefined;
   if (!['group', 'groups', 'list'].includes(kind)) return text;
   try {
     const value = JSON.parse(text);

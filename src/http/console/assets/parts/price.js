@@ -41,10 +41,9 @@ const SUBJECTS = { user: 'your account', token: 'your token', publisher: 'your p
 
 // Explains a 402 in words.
 export function BudgetExceeded({ problem: { others } }) {
-  const { subject = '', limit, period, spent, held, resets_at: resets } = others;
-  const [kind, id] = subject.split('/');
+  const { subject: { kind, id }, limit, period, spent, held, resets_at: resets } = others;
   return html`<div class="trouble" role="alert"><div><strong>The budget does not cover this job</strong>
-    <p>The ${PERIODS[period] ?? 'budget'} of ${SUBJECTS[kind] ?? subject}${kind === 'publisher' ? ` ${id}` : ''} is ${count(limit, 'credit')}:
+    <p>The ${PERIODS[period] ?? 'budget'} of ${SUBJECTS[kind] ?? `the ${kind}`}${kind === 'publisher' ? ` ${id}` : ''} is ${count(limit, 'credit')}:
       ${number(spent)} spent, ${number(held)} held by running tasks, ${number(Math.max(0, limit - spent - held))} left.</p>
     <p>${resets ? `It starts again on ${day(resets)}.` : 'It does not reset: ask an administrator for more.'} Nothing was charged.</p></div></div>`;
 }
