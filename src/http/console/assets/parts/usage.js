@@ -17,7 +17,7 @@ const MEASURES = {
   credits: ['Credits', [['charged', 'Charged', 0], ['held', 'Held', 5]]],
   cost: ['Vendor cost', [['cost', 'Cost', 2]]],
 };
-// Most groups that a chart shows besides days; the table has all.
+// Most groups that a chart and its table show besides days; the CSV file has all.
 const GROUPS_MAX = 12;
 
 const dateOf = (time) => new Date(time).toISOString().slice(0, 10);
