@@ -49,12 +49,13 @@ const PAGES = {
 
 const pageOf = (name) => (Object.hasOwn(PAGES, name) ? PAGES[name] : []);
 
+// Groups that appear when the user is known are last, so that they move nothing.
 const MENU = [
   ['Registry', EVERYBODY, [['nodes', 'Nodes'], ['publishers', 'Publishers']]],
   ['Media', EVERYBODY, [['studio', 'Studio'], ['tasks', 'Tasks']]],
+  ['Reference', EVERYBODY, [['docs', 'API']]],
   ['Account', SIGNED_IN, [['account', 'Account']]],
   ['Administration', ADMINISTRATORS, [['state', 'Status'], ['audit', 'Audit log'], ['moderation', 'Moderation'], ['users', 'Users'], ['budgets', 'Budgets']]],
-  ['Reference', EVERYBODY, [['docs', 'API']]],
 ];
 
 function App() {

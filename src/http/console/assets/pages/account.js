@@ -38,7 +38,7 @@ function UsageTab({ user, query }) {
         <${Gauge} name="Given back" of=${refunded}>credits of failed and cancelled tasks</${Gauge}></div>
       ${budgets.length > 0 && html`<section class="panel"><h2>Budgets</h2><ul class="plain-list budgets">${budgets.map((budget) => html`<li key=${`${budget.subject.kind} ${budget.subject.id}`}>
         <h3>${budgetName(budget.subject, user)}</h3><${BudgetUse} budget=${budget} /></li>`)}</ul></section>`}`}</${Loaded}></div>
-    <section class="panel"><h2>Usage</h2><${Usage} query=${query} user=${user.id} groupings=${[['day', 'Day'], ['job', 'Job']]} /></section>`;
+    ${(credits.data || credits.error) && html`<section class="panel"><h2>Usage</h2><${Usage} query=${query} user=${user.id} groupings=${[['day', 'Day'], ['job', 'Job']]} /></section>`}`;
 }
 
 const Gauge = ({ name, of, children }) => html`<div class="gauge"><span class="name">${name}</span><strong>${number(of)}</strong><span class="muted small">${children}</span></div>`;

@@ -14,18 +14,25 @@ const PAGE_SIZE = 30;
 export function PublishersPage({ query, user }) {
   useTitle('Publishers');
   const page = Number(query.get('page')) || 1;
-  const all = useLoad((signal) => get('/publishers', { page, limit: PAGE_SIZE, include_banned: user?.isAdmin || undefined }, signal), [page, user?.id]);
-  const own = useLoad((signal) => (user ? get('/users/publishers', {}, signal) : Promise.resolve([])), [user?.id]);
+  // Both lists appear together, so that neither moves the other. Until the user is known, there is none.
+  const lists = useLoad(async (signal) => {
+    if (user === undefined) return undefined;
+    const [all, own] = await Promise.all([
+      get('/publishers', { page, limit: PAGE_SIZE, include_banned: user?.isAdmin || undefined }, signal),
+      user ? get('/users/publishers', {}, signal).catch(() => []) : [],
+    ]);
+    return { all, own };
+  }, [page, user === undefined, user?.id]);
   const [open, set] = useState(false);
   const created = (publisher) => { set(false); notify(`${publisher.name} created`); go(to('publishers', publisher.id)); };
   const create = html`<button type="button" class="button" onClick=${() => set(true)}><${Icon} name="plus" />Create publisher</button>`;
   return html`<${Page} title="Publishers" lead="People and teams who own nodes." actions=${user ? create : html`<${SignInButton}>Sign in to create</${SignInButton}>`}>
-    ${own.data?.length > 0 && html`<section><h2>Yours</h2><${Cards} of=${own.data} /></section>`}
-    <section>${own.data?.length > 0 && html`<h2>All</h2>`}
-    <${Loaded} from=${all} skeleton=${html`<${Skeleton} kind="cards" lines=${9} />`}>${(list) => list.publishers.length === 0
-      ? html`<${Empty} icon="publishers" title="No publishers yet" action=${user ? create : html`<${SignInButton} />`}>A publisher owns nodes, members and access tokens. Create the first one.</${Empty}>`
+    <${Loaded} from=${lists} skeleton=${html`<${Skeleton} kind="cards" lines=${9} />`}>${({ all: list, own }) => html`
+    ${own.length > 0 && html`<section><h2>Yours</h2><${Cards} of=${own} /></section>`}
+    <section>${own.length > 0 && html`<h2>All</h2>`}
+    ${list.publishers.length === 0 ? html`<${Empty} icon="publishers" title="No publishers yet" action=${user ? create : html`<${SignInButton} />`}>A publisher owns nodes, members and access tokens. Create the first one.</${Empty}>`
       : html`<${PagedSection} page=${list.page} label="Publishers"><p class="summary">${count(list.total, 'publisher')}</p><${Cards} of=${list.publishers} />
-        <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => to('publishers', { page })} /></${PagedSection}>`}</${Loaded}></section>
+        <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => to('publishers', { page })} /></${PagedSection}>`}</section>`}</${Loaded}>
     ${open && html`<${Dialog} title="Create publisher" onClose=${() => set(false)}>
       <${OperationForm} id="createPublisher" path="/publishers" submit="Create" onDone=${created} onCancel=${() => set(false)} /></${Dialog}>`}
   </${Page}>`;

@@ -7,7 +7,10 @@ import { jobDocument, jobs } from '../core/openapi.js';
 import { to, useTitle } from '../core/router.js';
 import { Empty, Icon, LoadedPage, Page } from '../parts/basic.js';
 import { Gallery } from '../parts/gallery.js';
-import { JobPage } from './job.js';
+import { lazy } from '../parts/lazy.js';
+
+// Most of the code is that of the forms, which the overview does not need.
+const JobPage = lazy(() => import('./job.js'), 'JobPage', (content) => html`<${Page} name="studio" title=" ">${content}</${Page}>`);
 
 export const TAG_ICONS = { images: 'studio', videos: 'video', music: 'music' };
 
