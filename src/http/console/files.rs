@@ -93,6 +93,7 @@ pub(super) const FILES: &[(&str, &[u8])] = files![
     "parts/picture.js",
     "parts/price.js",
     "parts/publish.js",
+    "parts/reuse_actions.js",
     "parts/save.js",
     "parts/task_state.js",
     "parts/token.js",

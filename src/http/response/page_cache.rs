@@ -78,7 +78,8 @@ impl CachedPage {
 }
 
 /// Chooses the same coding as the server.
-fn negotiate(accepted: &AcceptEncoding) -> ContentEncoding {
+#[must_use]
+pub fn negotiate(accepted: &AcceptEncoding) -> ContentEncoding {
     let known = [Encoding::identity(), Encoding::brotli(), Encoding::gzip(), Encoding::deflate()];
     match accepted.negotiate(known.iter()) {
         Some(Encoding::Known(coding)) => coding,

@@ -1,4 +1,5 @@
 // Names of jobs and task kinds, taken from the OpenAPI document.
+import { toLocalUrl } from './api.js';
 import { toWords } from './format.js';
 import { useLoad } from './load.js';
 import { bodyOf, jobDocument, jobs, plain, pointer } from './openapi.js';
@@ -44,3 +45,10 @@ export function useKinds() {
 }
 
 export const kindName = (kinds, kind) => kinds?.get(kind) ?? toWords(kind);
+
+// First input picture of a task, if this browser may read it.
+export function inputAddress({ request }) {
+  const pictures = [request?.image, request?.start_image, request?.images?.[0], request?.image_settings?.[0]?.key_image];
+  const found = pictures.find((picture) => picture?.url);
+  return found ? toLocalUrl(found.url) : null;
+}

@@ -36,10 +36,3 @@ export async function sendTo(document, job, task, given) {
   const picture = await fetchPicture(toLocalUrl(address), undefined, given);
   return setValues(jobState(job), (before) => ({ ...before, [field.name]: field.kind === 'pictures' ? [picture] : picture }));
 }
-
-// First input picture of a task, if this browser may read it.
-export function inputAddress({ request }) {
-  const pictures = [request?.image, request?.start_image, request?.images?.[0], request?.image_settings?.[0]?.key_image];
-  const found = pictures.find((picture) => picture?.url);
-  return found ? toLocalUrl(found.url) : null;
-}

@@ -2,11 +2,10 @@
 import { html } from '../core/dom.js';
 import { at, get, post } from '../core/api.js';
 import { idSuffix, flatten, duration, stateName, toWords } from '../core/format.js';
-import { jobOfTask, kindName, useKinds } from '../core/jobs.js';
+import { inputAddress, jobOfTask, kindName, useKinds } from '../core/jobs.js';
 import { useInterval, useLoad, useMutation } from '../core/load.js';
 import { useNames } from '../core/names.js';
 import { jobDocument } from '../core/openapi.js';
-import { inputAddress } from '../core/reuse.js';
 import { to, useTitle } from '../core/router.js';
 import { BackLink, DefinitionList, Icon, Id, Loaded, Page, Skeleton, State, Time, ErrorMessage, notify } from '../parts/basic.js';
 import { CancelTask } from '../parts/cancel.js';

@@ -1,19 +1,19 @@
 // Gallery of the caller's results, newest first.
 import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { get, toLocalUrl } from '../core/api.js';
-import { jobOfTask } from '../core/jobs.js';
-import { jobState, setValues, submit } from '../core/job_state.js';
-import { valuesOfSettings } from '../core/job_values.js';
+import { inputAddress, jobOfTask } from '../core/jobs.js';
 import { useInterval, useLoad, usePagedList } from '../core/load.js';
-import { bodyOf, jobs } from '../core/openapi.js';
+import { jobs } from '../core/openapi.js';
 import { forgetTasks, ownTasks } from '../core/own_tasks.js';
-import { fillFrom, inputAddress, receiversOf, sendTo } from '../core/reuse.js';
-import { go, to } from '../core/router.js';
+import { to } from '../core/router.js';
 import { useStore } from '../core/store.js';
-import { Empty, Icon, Loaded, Progress, Skeleton, State, Time, notify } from './basic.js';
+import { Empty, Icon, Loaded, Progress, Skeleton, State, Time } from './basic.js';
+import { lazy } from './lazy.js';
 import { describePrice, hasEnded, readAnonymousTask } from './live.js';
 import { LoadMore } from './more.js';
-import { encodePicture, given } from './picture.js';
+
+// The actions need the code of the forms, which an empty gallery does not. They have their place before.
+export const ReuseActions = lazy(() => import('./reuse_actions.js'), 'ReuseActions', (content) => html`<div class="shot-actions">${content}</div>`);
 
 const PAGE_SIZE = 12;
 const REFRESH_MS = 4000;
@@ -82,34 +82,4 @@ export function Thumbnail({ task, alt = 'Result' }) {
   const address = isFilm ? toLocalUrl(task.cover_url ?? '') : isSound ? null : toLocalUrl(result);
   if (!address || isGone || task.expired) return html`<span class="no-cover"><${Icon} name=${isFilm ? 'video' : task.kind === 'music' ? 'music' : 'studio'} /></span>`;
   return html`<span class="thumbnail ${isFilm ? 'film' : ''}"><img src=${address} alt=${alt} loading="lazy" onError=${() => setGone(true)} /></span>`;
-}
-
-// Runs a task again, fills the form from it, or sends its result to another job.
-export function ReuseActions({ document, task, job, kept, user }) {
-  const [isBusy, set] = useState(false);
-  const menu = useRef(null);
-  const receivers = receiversOf(document, task, user);
-  const during = (work) => async () => {
-    set(true);
-    try { await work(); } catch (failure) { notify(failure.message, 'warn'); }
-    set(false);
-  };
-  const fill = async () => {
-    if (task.request) await fillFrom(document, job, task, given);
-    else setValues(jobState(job), valuesOfSettings(document, bodyOf(document, job).schema, new URLSearchParams(kept.settings)));
-  };
-  const tweak = during(async () => { await fill(); go(to('studio', job.operationId)); });
-  const again = during(async () => {
-    await fill();
-    go(to('studio', job.operationId));
-    submit(jobState(job), document, job, encodePicture);
-  });
-  const send = (receiver) => during(async () => { await sendTo(document, receiver, task, given); go(to('studio', receiver.operationId)); });
-  const close = (event) => { if (event.key === 'Escape' && menu.current.open) { menu.current.open = false; menu.current.querySelector('summary').focus(); } };
-  const leave = (event) => { if (!menu.current?.contains(event.relatedTarget)) menu.current.open = false; };
-  return html`<div class="shot-actions">
-    <button type="button" class="button quiet small" disabled=${isBusy} onClick=${again}><${Icon} name="refresh" />Run again</button>
-    <button type="button" class="button quiet small" disabled=${isBusy} onClick=${tweak}>Tweak</button>
-    ${receivers.length > 0 && html`<details class="send-to" ref=${menu} onKeyDown=${close} onFocusOut=${leave}><summary class="button quiet small">Send to</summary>
-      <ul>${receivers.map((receiver) => html`<li key=${receiver.operationId}><button type="button" disabled=${isBusy} onClick=${send(receiver)}>${receiver.summary}</button></li>`)}</ul></details>`}</div>`;
 }
