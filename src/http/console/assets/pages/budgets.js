@@ -58,7 +58,7 @@ function Budgets({ query, turn, onEdit, onDone }) {
 // Name and id. Both lines have their place before the name is known.
 function Subject({ subject: { kind, id }, name }) {
   const substitute = name === undefined ? '…' : kind === 'publisher' ? id : 'No name';
-  return html`<div><div class="row"><h2 class="plain">${name ?? substitute}</h2><span class="tag">${kind}</span></div><code class="muted small">${id}</code></div>`;
+  return html`<div><h2 class="plain">${name ?? substitute}</h2><span class="tag">${kind}</span> <code class="muted small">${id}</code></div>`;
 }
 
 function BudgetForm({ budget, onDone, onCancel }) {

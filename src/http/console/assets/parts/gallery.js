@@ -65,13 +65,16 @@ function Shot({ document, task, job, kept, user }) {
   return html`<li class="shot">
     <a class="shot-media ${input && result ? 'pair' : ''}" href=${target} aria-label=${`${job?.summary ?? task.kind}: open`}>
       ${input && result && html`<img class="input" src=${input} alt="Input" loading="lazy" />`}
-      ${result || task.cover_url ? html`<${Thumbnail} task=${task} />` : input ? html`<img src=${input} alt="Input" loading="lazy" />` : html`<span class="no-cover"><${Icon} name=${task.kind === 'music' ? 'music' : 'studio'} /></span>`}</a>
+      ${result || task.cover_url ? html`<${Thumbnail} task=${task} />` : input ? html`<img src=${input} alt="Input" loading="lazy" />` : html`<span class="no-cover"><${Icon} name=${symbolOf(task.kind)} /></span>`}</a>
     <div class="shot-text"><p class="row"><strong>${job?.summary ?? task.kind}</strong>${!over && html`<${State} of=${task.state} />`}</p>
       ${!over && html`<${Progress} value=${task.progress} label=${`Progress of ${task.task_id}`} />`}
       ${prompt && html`<p class="shot-prompt" title=${prompt}>${prompt}</p>`}
       <p class="muted small"><${Time} at=${task.created_at} />, ${describePrice(task).toLowerCase()}</p></div>
     ${over && job && html`<${ReuseActions} ...${{ document, task, job, kept, user }} />`}</li>`;
 }
+
+// Symbol of a task without a picture.
+const symbolOf = (kind) => (kind === 'music' ? 'music' : /video|extend|multiframe/.test(kind) ? 'video' : 'studio');
 
 // Small picture of a result: itself, the still picture of a video, or a symbol.
 export function Thumbnail({ task, alt = 'Result' }) {
@@ -80,6 +83,6 @@ export function Thumbnail({ task, alt = 'Result' }) {
   const isFilm = /\.(mp4|webm)$/i.test(result);
   const isSound = /\.(ogg|opus|mp3|wav|flac|webm|aac|m4a)$/i.test(result) && !isFilm;
   const address = isFilm ? toLocalUrl(task.cover_url ?? '') : isSound ? null : toLocalUrl(result);
-  if (!address || isGone || task.expired) return html`<span class="no-cover"><${Icon} name=${isFilm ? 'video' : task.kind === 'music' ? 'music' : 'studio'} /></span>`;
+  if (!address || isGone || task.expired) return html`<span class="no-cover"><${Icon} name=${isFilm ? 'video' : symbolOf(task.kind)} /></span>`;
   return html`<span class="thumbnail ${isFilm ? 'film' : ''}"><img src=${address} alt=${alt} loading="lazy" onError=${() => setGone(true)} /></span>`;
 }
