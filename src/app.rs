@@ -28,6 +28,7 @@ mod error;
 mod files;
 mod interrupted_streams;
 mod limits;
+mod metrics_history;
 mod missing_log_guard;
 mod oidc;
 mod options;
@@ -57,6 +58,7 @@ pub use vendor_tools::{MadeFile, VendorTool, VendorToolOverrides, video_tariff};
 use address_file::{remove_address_file, write_address_file};
 use bootstrap::create_bootstrap_admin;
 use files::snapshot_remover;
+use metrics_history::MetricsHistoryThread;
 use options::{actor_options, http_options};
 use probes::{build_audit, build_checkpointer, build_prober, readiness_probe, storage_probe};
 use process::{ignore_file_size_signal, raise_file_limit};
@@ -87,6 +89,7 @@ struct ServiceParts {
     actors: Actors,
     reactors: Reactors,
     snapshot_thread: SnapshotThread,
+    metrics_history: MetricsHistoryThread,
     readiness_monitor: ReadinessMonitor,
     span_export: SpanExportTask,
     data_dir: DataDir,
@@ -211,6 +214,7 @@ impl App {
             drop_snapshots: snapshot_remover(&data_dir),
             webhook_key,
             vendors: reactors.vendors.clone(),
+            history: metrics_history::load(&data_dir, &reactors.vendors),
         };
         let media = reactors.media_services(store, tariff, webhooks);
         let admin = AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: bearer_secret::hash(&token) };
@@ -232,14 +236,24 @@ impl App {
             options: http_options(&settings, &public_url),
         };
 
+        let metrics_history = MetricsHistoryThread::start(&data_dir, services.clone())?;
         let server = crate::http::server::serve(listener, services)
             .map_err(|error| StartError::part("the HTTP server", &error))?;
         let handle = server.handle();
         let server_task = actix_web::rt::spawn(server);
         write_address_file(&data_dir, address);
 
-        let parts =
-            ServiceParts { log, models, actors, reactors, snapshot_thread, readiness_monitor, span_export, data_dir };
+        let parts = ServiceParts {
+            log,
+            models,
+            actors,
+            reactors,
+            snapshot_thread,
+            metrics_history,
+            readiness_monitor,
+            span_export,
+            data_dir,
+        };
         Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, server_task })
     }
 
@@ -311,10 +325,12 @@ impl App {
 }
 
 impl ServiceParts {
-    /// Stops the readiness monitor first, because readiness ends next. Then come the reactors, which send commands, and
-    /// the actors, which send the writer its last appends. A snapshot covers these. The log closes last.
+    /// Stops the readiness monitor first, because readiness ends next, and the history, which samples all parts. Then
+    /// come the reactors, which send commands, and the actors, which send the writer its last appends. A snapshot
+    /// covers these. The log closes last.
     async fn stop(self) -> Result<(), StopError> {
         self.readiness_monitor.stop();
+        self.metrics_history.stop();
         self.reactors.stop().await;
         self.actors.stop();
         self.span_export.stop().await;

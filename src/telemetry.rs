@@ -1,6 +1,8 @@
 //! Telemetry: log lines, metrics and traces.
 
 mod client_address;
+pub mod history;
+mod latency;
 mod logging;
 pub mod metrics;
 pub mod otlp;

@@ -3,8 +3,11 @@
 //! It runs on the writer's thread between the sync and the replies, so a client never reads a state older than its own
 //! command (ADR 3).
 
+use std::time::Duration;
+
 use crate::domain::ids::TaskId;
 use crate::domain::task::TaskEvent;
+use crate::domain::value::Timestamp;
 use crate::events::envelope::{Commit, RecordedEvent};
 use crate::events::log::{EventLog, LogFailure};
 use crate::projections::ReadModels;
@@ -35,35 +38,56 @@ impl Projector {
 
     /// Applies durable commits in their order.
     pub fn project<'c>(&self, commits: impl IntoIterator<Item = &'c Commit>) {
-        let mut failures = Vec::new();
+        let mut ends = Vec::new();
         let count_events = |commit: &&Commit| {
             for recorded in commit.iter() {
                 self.metrics.count_event(recorded.event.name());
-                failures.extend(failure_of(recorded));
+                ends.extend(end_of_task(recorded));
             }
         };
         self.models.apply(commits.into_iter().inspect(count_events));
-        self.count_failures(&failures);
+        self.count_ends(&ends);
     }
 
-    /// Counts failed tasks by kind, which only the read models know.
-    fn count_failures(&self, failures: &[(TaskId, Option<&'static str>)]) {
-        if failures.is_empty() {
+    /// Counts ended tasks by kind, which only the read models know.
+    fn count_ends(&self, ends: &[(TaskId, TaskEnd)]) {
+        if ends.is_empty() {
             return;
         }
         let models = self.models.read();
-        for (task, code) in failures {
-            if let Some(entry) = models.tasks.get(*task) {
-                self.metrics.count_task_failure(entry.record.submission.work.kind().as_str(), *code);
+        for (task, end) in ends {
+            let Some(entry) = models.tasks.get(*task) else { continue };
+            let kind = entry.record.submission.work.kind().as_str();
+            match end {
+                TaskEnd::Failed(code) => self.metrics.count_task_failure(kind, *code),
+                TaskEnd::Completed(at) => {
+                    let micros = at.micros().saturating_sub(entry.record.created_at.micros());
+                    // A clock that was set back may put the end before the submission.
+                    let elapsed = Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+                    self.metrics.observe_task(kind, elapsed);
+                }
             }
         }
     }
 }
 
-/// Returns the task that failed with this event, and the known error code.
-fn failure_of(recorded: &RecordedEvent) -> Option<(TaskId, Option<&'static str>)> {
-    let failure = recorded.event.downcast::<TaskEvent>()?.failure()?;
-    Some((TaskId::parse(recorded.stream.key()).ok()?, failure.known_code()))
+/// End of a task.
+enum TaskEnd {
+    Completed(Timestamp),
+    /// The error code, if it is a known one.
+    Failed(Option<&'static str>),
+}
+
+/// Returns the task that ended with this event.
+fn end_of_task(recorded: &RecordedEvent) -> Option<(TaskId, TaskEnd)> {
+    let event = recorded.event.downcast::<TaskEvent>()?;
+    let end = match event {
+        TaskEvent::TaskCompleted { .. } | TaskEvent::VideoCompleted { .. } | TaskEvent::StreamCompleted { .. } => {
+            TaskEnd::Completed(recorded.at)
+        }
+        _ => TaskEnd::Failed(event.failure()?.known_code()),
+    };
+    Some((TaskId::parse(recorded.stream.key()).ok()?, end))
 }
 
 /// Rebuilds the read models from the whole log.

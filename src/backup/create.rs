@@ -24,7 +24,7 @@ use crate::verification::directory::{DirectoryUse, directory_use};
 use crate::verification::export::{ExportError, SignedLogHead, read_signed_head};
 
 /// Parts of a data directory that are not copied: they are recreated, belong to the running process, or are incomplete.
-const EXCLUDED: [&str; 4] = ["lock", "address", "answers", "snapshots"];
+const EXCLUDED: [&str; 5] = ["lock", "address", "answers", "snapshots", "metrics-history"];
 /// Key of the upload links.
 const URL_KEY: &str = "url-key";
 /// Directories that are copied completely.

@@ -17,8 +17,8 @@ use crate::domain::policy::Action;
 use crate::http::api::{
     account_export, admin, archive_file, audit, audit_stream, badge, budget, bulk, checkpoint, credits, delivery,
     erase, health, image, input_file, install, media, member, metrics, models, moderation, music, node, node_change,
-    publisher, review, sign_in, state, task, token, translation, upload, usage, user, vendor_webhook, version,
-    version_list, video, webhook_secret,
+    publisher, review, sign_in, state, state_history, task, token, translation, upload, usage, user, vendor_webhook,
+    version, version_list, video, webhook_secret,
 };
 use crate::http::auth::authorize::Identity;
 use crate::http::console;
@@ -130,6 +130,7 @@ fn audit_routes() -> Vec<ApiEndpoint> {
         ApiEndpoint::new(get(), "/admin/as-of/{kind}/{id}", "getAsOf", NoBody, audit::as_of),
         ApiEndpoint::new(get(), "/admin/diff", "getDiff", NoBody, audit::diff),
         ApiEndpoint::new(get(), "/admin/state", "getServiceState", NoBody, state::show),
+        ApiEndpoint::new(get(), "/admin/state/history", "getServiceHistory", NoBody, state_history::show),
     ]
 }
 

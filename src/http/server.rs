@@ -56,6 +56,7 @@ use crate::priority::BackgroundWork::Inspection;
 use crate::projections::ReadModels;
 use crate::quota::{Account, DailyQuota};
 use crate::telemetry::ClientAddressDetail;
+use crate::telemetry::history::MetricsHistory;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::trace::Tracer;
 
@@ -144,6 +145,8 @@ pub struct OperationServices {
     pub webhook_key: String,
     /// State of each vendor.
     pub vendors: Vec<VendorState>,
+    /// Main metrics of the last 24 hours.
+    pub history: MetricsHistory,
 }
 
 /// Readiness probe.

@@ -21,6 +21,7 @@ mod zero_init;
 pub use gauges::{GaugeReadings, StateGauge};
 pub use zero_init::{CALL_OUTCOMES, KnownSeries, VENDOR_CALLS};
 
+use super::latency::{LatencyCounts, LatencyHistogram};
 use zero_init::ISSUER_OUTCOMES;
 
 /// The media type of [`Metrics::render`].
@@ -29,11 +30,22 @@ pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; char
 /// Route label of requests without a matching route.
 const UNMATCHED_ROUTE: &str = "unmatched";
 /// Code label of failures with a code that this program does not define.
-const OTHER_CODE: &str = "other";
+pub(super) const OTHER_CODE: &str = "other";
+
+/// Smallest bucket of requests, in seconds.
+const REQUEST_BUCKET: f64 = 0.0001;
+/// Smallest bucket of tasks, in seconds.
+const TASK_BUCKET: f64 = 0.05;
 
 /// Buckets from 0.1 ms to 13 s: reads of pages are in the lowest, uploads in the highest.
 fn request_seconds() -> Histogram {
-    Histogram::new(exponential_buckets(0.0001, 2.0, 18))
+    Histogram::new(exponential_buckets(REQUEST_BUCKET, 2.0, 18))
+}
+
+/// Buckets from 50 ms to almost two hours: pictures of the built-in engine are in the lowest, videos that wait for a
+/// slot in the highest.
+fn task_seconds() -> Histogram {
+    Histogram::new(exponential_buckets(TASK_BUCKET, 2.0, 18))
 }
 
 /// Buckets from 1 ms to 131 s: the built-in engine is in the lowest, downloads of videos in the highest.
@@ -65,9 +77,13 @@ struct MetricFamilies {
     issuer_fetches: Family<LabelPairs<1>, Counter>,
     events: Family<LabelPairs<1>, Counter>,
     failures: Family<LabelPairs<2>, Counter>,
+    task_seconds: Family<LabelPairs<1>, Histogram, fn() -> Histogram>,
     vendor_calls: Family<VendorLabels<3>, Counter>,
     vendor_call_seconds: Family<VendorLabels<2>, Histogram, fn() -> Histogram>,
     sync_seconds: Histogram,
+    /// Latencies of all requests and tasks, for the history.
+    request_latency: LatencyHistogram,
+    task_latency: LatencyHistogram,
 }
 
 /// Status label.
@@ -89,9 +105,12 @@ impl Default for Metrics {
             issuer_fetches: Family::default(),
             events: Family::default(),
             failures: Family::default(),
+            task_seconds: Family::new_with_constructor(task_seconds),
             vendor_calls: Family::default(),
             vendor_call_seconds: Family::new_with_constructor(call_seconds),
             sync_seconds: sync_seconds(),
+            request_latency: LatencyHistogram::new(REQUEST_BUCKET),
+            task_latency: LatencyHistogram::new(TASK_BUCKET),
         };
         Self(Arc::new(families.register_all()))
     }
@@ -121,6 +140,9 @@ impl MetricFamilies {
 
         let help = "Tasks that failed since the start, by kind and code; `other` for codes of vendors";
         registry.register("task_failures", help, self.failures.clone());
+
+        let help = "Time from the submission of a task to its completion, by kind";
+        registry.register_with_unit("task_duration", help, Unit::Seconds, self.task_seconds.clone());
 
         let help = "Vendor calls since the start, by operation and outcome";
         registry.register("vendor_calls", help, self.vendor_calls.clone());
@@ -182,6 +204,12 @@ impl Metrics {
         self.0.failures.get_or_create(&[("kind", kind), ("code", code.unwrap_or(OTHER_CODE))]).inc();
     }
 
+    /// Observes the time from the submission of a task of this kind to its completion.
+    pub fn observe_task(&self, kind: &'static str, elapsed: Duration) {
+        self.0.task_seconds.get_or_create(&[("kind", kind)]).observe(elapsed.as_secs_f64());
+        self.0.task_latency.observe(elapsed);
+    }
+
     /// Counts a call to a vendor, one of [`VENDOR_CALLS`], with its outcome, one of [`CALL_OUTCOMES`].
     pub fn observe_vendor_call(&self, vendor: &str, call: &'static str, outcome: &'static str, elapsed: Duration) {
         let (vendor, call) = (("vendor", Cow::Owned(vendor.to_owned())), ("call", call.into()));
@@ -205,6 +233,28 @@ impl Metrics {
             .and_then(|()| encode_eof(&mut text));
         // Writing to a string does not fail.
         result.map_or_else(|fmt::Error| String::new(), |()| text)
+    }
+
+    /// Returns the number of recorded events of this type.
+    pub(super) fn event_count(&self, name: &'static str) -> u64 {
+        self.0.events.get(&[("event", name)]).map_or(0, |count| count.get())
+    }
+
+    /// Returns the number of failed tasks of these kinds with this code.
+    pub(super) fn failure_count(&self, kinds: &[&'static str], code: &'static str) -> u64 {
+        let count =
+            |kind: &&'static str| self.0.failures.get(&[("kind", *kind), ("code", code)]).map(|count| count.get());
+        kinds.iter().filter_map(count).sum()
+    }
+
+    /// Returns the latencies of all requests since the start.
+    pub(super) fn request_latencies(&self) -> LatencyCounts {
+        self.0.request_latency.read()
+    }
+
+    /// Returns the durations of all completed tasks since the start.
+    pub(super) fn task_latencies(&self) -> LatencyCounts {
+        self.0.task_latency.read()
     }
 
     fn count_response(&self, labels: LabelPairs<2>, status: u16) {
@@ -237,7 +287,9 @@ impl Drop for RequestMeter {
         self.metrics.0.in_flight.dec();
         self.metrics.count_response(self.labels, self.status);
         if self.status > 0 {
-            self.metrics.0.request_seconds.get_or_create(&self.labels).observe(self.started_at.elapsed().as_secs_f64());
+            let elapsed = self.started_at.elapsed();
+            self.metrics.0.request_seconds.get_or_create(&self.labels).observe(elapsed.as_secs_f64());
+            self.metrics.0.request_latency.observe(elapsed);
         }
     }
 }

@@ -48,7 +48,9 @@ pub(in crate::http) fn known_labels(services: &Services) -> KnownSeries {
     }
 }
 
-fn read_gauges(services: &Services) -> GaugeReadings {
+/// Reads all gauges.
+#[must_use]
+pub fn read_gauges(services: &Services) -> GaugeReadings {
     let ServiceSnapshot { read_models, tasks, vendor_tasks, deliveries, probe, storage } =
         ServiceSnapshot::read(services);
     let circuit = |name: &'static str| StateGauge { all: &CircuitState::NAMES, current: name };

@@ -24,7 +24,15 @@ pub fn group() -> OperationGroup {
         tag: "Audit",
         description: "Audit log: who changed what, when and why. Every change is an immutable event, and states are \
                 computed from events. For administrators.",
-        operations: vec![events(), follow(), history(), as_of(), diff(), state::state_operation()],
+        operations: vec![
+            events(),
+            follow(),
+            history(),
+            as_of(),
+            diff(),
+            state::state_operation(),
+            state::history_operation(),
+        ],
         components: components(),
     }
 }
@@ -98,6 +106,7 @@ fn components() -> Vec<(&'static str, Value)> {
             ]),
         ),
         ("ServiceState", state::schema()),
+        ("ServiceHistory", state::history_schema()),
     ]
 }
 

@@ -4,10 +4,12 @@ use serde_json::{Value, json};
 
 use super::audit::position_schema;
 use super::operation::{Operation, operation};
-use super::schema::{array, field, field_with_schema, one_of, response_object};
+use super::parameter::query_parameter;
+use super::schema::{array, field, field_with_schema, nullable, one_of, response_object};
 use crate::actors::poller::breaker::CircuitState;
 use crate::domain::value::Timestamp;
 use crate::http::api::state::{STORAGE_STATES, VERIFICATION_STATES};
+use crate::telemetry::history::HISTORY_MINUTES;
 
 pub(super) fn state_operation() -> Operation {
     let reach = |position: u64, lag: u64| json!({"position": position, "lag": lag});
@@ -112,6 +114,53 @@ pub(super) fn schema() -> Value {
         field_with_schema("storage", "Disk storage.", storage).required(),
         field_with_schema("vendors", "Media vendors.", array(&vendor)).required(),
         field_with_schema("start", "The last start.", start).required(),
+    ])
+}
+
+pub(super) fn history_operation() -> Operation {
+    let example = json!({
+        "from": "2026-02-01T09:29:00.000000Z",
+        "step": 60,
+        "columns": [
+            {"name": "tasks_submitted", "unit": "tasks", "values": [4, null, 0]},
+            {"name": "request_duration_p95", "unit": "seconds", "values": [0.0048, null, 0.0023]},
+            {"name": "queue", "label": "deliveries", "unit": "webhooks", "values": [0, null, 2]},
+        ],
+        "circuits": [{"vendor": "remote-image", "values": ["closed", null, "open"]}],
+    });
+    let minutes = json!({"type": "integer", "minimum": 1, "maximum": HISTORY_MINUTES, "default": HISTORY_MINUTES});
+    operation("getServiceHistory", "Get the history of the service")
+        .description(
+            "Returns the main metrics of the last minutes, one value a minute, up to the last full minute. A count is \
+             that of the minute; a duration is a percentile (`p50`, `p95`) over the minute, and `null` if nothing \
+             happened in it; everything else is the value at the end of the minute. Minutes in which the service did \
+             not run are `null` in every column. The history survives restarts.",
+        )
+        .query([query_parameter("minutes", "Number of minutes.", &minutes)])
+        .ok_response("The history.", "ServiceHistory", &example)
+}
+
+pub(super) fn history_schema() -> Value {
+    let column = response_object([
+        field::<String>("name", "Name of the quantity.").required(),
+        field::<String>("label", "Error code, queue or vendor, if several columns have this name."),
+        field::<String>("unit", "Unit of the values.").required(),
+        field_with_schema("values", "A value for each minute.", array(&json!({"type": ["number", "null"]}))).required(),
+    ]);
+    let circuit = response_object([
+        field::<String>("vendor", "Name of the vendor.").required(),
+        field_with_schema(
+            "values",
+            "State of its circuit breaker at the end of each minute, as in the state of the service.",
+            array(&nullable(one_of(CircuitState::NAMES))),
+        )
+        .required(),
+    ]);
+    response_object([
+        field::<Timestamp>("from", "Time of the first value, at the end of its minute.").required(),
+        field::<u64>("step", "Seconds between two values.").required(),
+        field_with_schema("columns", "Quantities.", array(&column)).required(),
+        field_with_schema("circuits", "Circuit breakers of the vendors.", array(&circuit)).required(),
     ])
 }
 

@@ -151,6 +151,7 @@ fn accounts() -> Vec<RightsCase> {
         get(Administer, "/admin/as-of/{kind}/{id}").with_query("?position=1"),
         get(Administer, "/admin/diff").with_query("?from=0&to=1"),
         get(Administer, "/admin/state"),
+        get(Administer, "/admin/state/history"),
         get(Administer, "/admin/checkpoint"),
         delete(EraseOwnAccount, "/users"),
         get(ReadOwnAccount, "/users/export"),
