@@ -51,7 +51,8 @@ Examples:
   mediary audit checkpoint --out 2026-11-21.checkpoint";
 
 const LOG_HELP: &str = with_time_help!(
-    "  mediary audit log --stream node/ --from 2026-11-20
+    "  mediary audit log --limit 20
+  mediary audit log --stream node/ --from 2026-11-20
   mediary audit log --type VersionPublished --type NodeBanned --json
   mediary audit log --follow --url https://registry.example.org --token \"$TOKEN\""
 );

@@ -8,11 +8,31 @@ import unittest
 import urllib.request
 from urllib.parse import parse_qs, urlsplit
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from support import ADMIN, BASE, BrowserTest, name, png, registry, send, user, wait_until
+from support import ADMIN, BASE, NARROW, BrowserTest, name, png, registry, send, user, wait_until
 
 BUSY = {"type": "about:blank", "title": "Too many requests", "status": 429, "error": "too_many_requests", "detail": "Ask less often."}
+
+
+CHARTS = ["Jobs", "Job duration", "Failed jobs by code", "Queues", "Vendor circuits", "Jobs at vendors", "Webhook deliveries",
+          "Requests", "Request latency", "Storage", "Memory", "Log position"]
+
+
+def history(minutes, told):
+    """A history with the columns of the service: busy, then a stop of a quarter of the time, then idle."""
+    stop, go_on = minutes // 2, minutes * 3 // 4
+    known = lambda values: [None if stop <= at < go_on else values(at) for at in range(minutes)]
+    busy = lambda value: known(lambda at: value if at < stop else 0)
+    values = {
+        "tasks_submitted": busy(4), "task_duration_p50": known(lambda at: 0.25), "storage_free": known(lambda at: 3 << 30),
+        "log_position": known(lambda at: 20_000 + at),
+    }
+    failures = {"engine_failed": busy(2), "vendor_lost": busy(1)}
+    columns = [{**column, "values": failures.get(column.get("label")) or values.get(column["name"]) or known(lambda at: 0)} for column in told["columns"]]
+    circuits = [{**circuit, "values": known(lambda at: "open" if at < 5 else "closed")} for circuit in told["circuits"]]
+    return {**told, "from": "2026-02-01T00:01:00.000000Z", "columns": columns, "circuits": circuits}
 
 
 def asked(route):
@@ -432,6 +452,78 @@ class Operation(BrowserTest):
             self.show(page, "/state")
             expect(gauge).to_contain_text(expected)
             self.assertEqual("Verified" in gauge.inner_text(), said["state"] == "sound")
+
+    def history_page(self, **options):
+        """The status page with a history of the requested length."""
+        told = send("GET", "/admin/state/history?minutes=1")
+        page = self.page("/nodes", token=ADMIN, **options)
+        page.route("**/admin/state/history?*", lambda route: route.fulfill(json=history(int(asked(route)["minutes"]), told)))
+        self.show(page, "/state")
+        return page
+
+    def chart(self, page, title):
+        return page.locator(".chart").filter(has=page.get_by_text(title, exact=True))
+
+    def test_the_history_has_charts_with_tables(self):
+        page = self.history_page()
+        expect(page.locator(".chart figcaption strong").first).to_be_visible()
+        titles = page.locator(".chart figcaption > span:first-child > strong").all_inner_texts()
+        self.assertEqual(titles, CHARTS)
+        # Each chart has a drawing with axis labels, and a row of the table for each point
+        for title in CHARTS:
+            chart = self.chart(page, title)
+            expect(chart.get_by_role("img")).to_be_visible()
+            self.assertIn("Time (UTC)", chart.locator("svg").text_content(), title)
+            self.assertEqual(chart.locator("tbody tr").count(), 96, title)
+            # And the time of the stop is one gap
+            gaps = 3 if title == "Vendor circuits" else 1
+            self.assertEqual(chart.locator("svg .gap").count(), gaps, title)
+        # The unit, the last value, the whole course, and the values of the table
+        jobs = self.chart(page, "Jobs")
+        expect(jobs.locator("figcaption")).to_contain_text("jobs a minute")
+        expect(jobs.locator(".legend > span").first).to_have_text("Submitted 0")
+        self.assertIn("Submitted: at most 4", jobs.locator("desc").text_content())
+        self.assertEqual(jobs.locator("polyline").count(), 8, "each line is interrupted once")
+        jobs.get_by_text("Table", exact=True).click()
+        self.assertEqual(jobs.locator("tbody tr").nth(0).inner_text().split("\t"), ["2026-02-01 23:45", "0", "0", "0", "0"])
+        self.assertEqual(jobs.locator("tbody tr").nth(30).inner_text().split("\t"), ["2026-02-01 16:15", "–", "–", "–", "–"])
+        self.assertEqual(jobs.locator("tbody tr").nth(95).inner_text().split("\t"), ["2026-02-01 00:00", "4", "0", "0", "0"])
+        # Only codes that occurred are shown, with the sum of their failures
+        expect(self.chart(page, "Failed jobs by code").locator(".legend > span")).to_have_text(["Engine failed 0", "Vendor lost 0"])
+        expect(self.chart(page, "Failed jobs by code").locator("tbody tr").last).to_contain_text("30")
+        expect(self.chart(page, "Job duration").locator(".legend > span").first).to_have_text("Median 250 ms")
+        expect(self.chart(page, "Storage").locator(".legend > span").first).to_have_text("Free 3.0 GiB")
+        # The worst state of a point is shown
+        expect(self.chart(page, "Vendor circuits").locator("tbody tr").last.locator("td").first).to_have_text("Paused")
+        # A shorter period has finer points
+        page.get_by_label("1 hour").check()
+        expect(self.chart(page, "Jobs").locator("tbody tr")).to_have_count(60)
+        self.assertIn("hours=1", page.url)
+
+    def test_the_history_fits_on_a_phone_and_is_readable_in_the_dark(self):
+        page = self.history_page(size=NARROW, theme="dark", bypass_csp=True)
+        expect(page.locator(".chart")).to_have_count(len(CHARTS))
+        self.assertFalse(page.evaluate("document.documentElement.scrollWidth > innerWidth"))
+        # Labels of the axes do not leave the drawing
+        outside = page.evaluate("""[...document.querySelectorAll('.chart svg')].flatMap((svg) => {
+            const frame = svg.getBoundingClientRect();
+            return [...svg.querySelectorAll('text')].filter((text) => text.getBoundingClientRect().left < frame.left - 1 || text.getBoundingClientRect().right > frame.right + 2)
+                .map((text) => text.textContent);
+        })""")
+        self.assertEqual(outside, [])
+        page.evaluate("document.querySelectorAll('main details').forEach(it => { it.open = true })")
+        found = Axe().run(page).response["violations"]
+        self.assertEqual([(it["id"], it["nodes"][0]["target"]) for it in found if it["impact"] in ("serious", "critical")], [])
+
+    def test_a_service_without_samples_says_so(self):
+        told = send("GET", "/admin/state/history?minutes=60")
+        for column in told["columns"]:
+            column["values"] = [None] * 60
+        page = self.page("/nodes", token=ADMIN)
+        page.route("**/admin/state/history?*", lambda route: route.fulfill(json=told))
+        self.show(page, "/state?hours=1")
+        expect(page.get_by_text("No values in this period yet.")).to_be_visible()
+        expect(page.locator(".chart")).to_have_count(0)
 
     def test_a_version_is_flagged_and_approved(self):
         publisher, (node,) = registry()

@@ -73,6 +73,7 @@ mod slow;
 mod slow_clients;
 mod snapshot;
 mod starting;
+mod state_history;
 mod stream_access;
 mod support;
 mod sync;

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use mediary::domain::event;
 use mediary::domain::task::TaskFailure;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::image::{UPSCALER, submit, wait_for_end};
 use crate::support::TestApp;
@@ -129,9 +130,10 @@ async fn exactly_the_existing_metrics_are_documented() {
     let family_names = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     let families: BTreeSet<_> = family_names.map(str::to_owned).collect();
     assert!(families.len() > 20, "{families:?}");
-    // Then all metrics of the documents and alerts exist, and all are documented
+    // Then all metrics of the documents, the alerts and the dashboard exist, and all are documented
     let (page, rules) = (document("docs/metrics.md"), document("contrib/alerts.yml"));
-    let documented_names = &names(&page, "mediary_") | &names(&rules, "mediary_");
+    let dashboard = document("contrib/grafana.json");
+    let documented_names = &(&names(&page, "mediary_") | &names(&rules, "mediary_")) | &names(&dashboard, "mediary_");
     let unknown: Vec<_> = documented_names.iter().filter(|name| family(name, &families).is_none()).collect();
     assert!(unknown.is_empty(), "there is no {unknown:?}");
     let documented: BTreeSet<_> = names(&page, "mediary_").iter().filter_map(|name| family(name, &families)).collect();
@@ -142,6 +144,26 @@ async fn exactly_the_existing_metrics_are_documented() {
 
 fn document(path: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("a file of the repository")
+}
+
+#[test]
+fn every_panel_of_the_dashboard_queries_existing_events() {
+    let dashboard: Value = serde_json::from_str(&document("contrib/grafana.json")).expect("JSON");
+    let panels = dashboard["panels"].as_array().expect("panels");
+    assert!(panels.len() > 15, "{panels:?}");
+    let known: BTreeSet<_> = event::names().collect();
+    for panel in panels {
+        assert!(panel["title"].as_str().is_some_and(|title| !title.is_empty()), "{panel}");
+        let expressions: Vec<_> =
+            panel["targets"].as_array().expect("targets").iter().filter_map(|target| target["expr"].as_str()).collect();
+        assert!(!expressions.is_empty() && expressions.iter().all(|expr| expr.contains("mediary_")), "{panel}");
+        for expression in expressions {
+            let matchers = ["event=\"", "event=~\""].into_iter().flat_map(|start| expression.split(start).skip(1));
+            let events = matchers.flat_map(|rest| rest.split('"').next().unwrap_or_default().split('|'));
+            let unknown: Vec<_> = events.filter(|name| !known.contains(name)).collect();
+            assert!(unknown.is_empty(), "there is no {unknown:?}");
+        }
+    }
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! `mediary audit log`: lists the events that match a filter.
 
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use clap::Args;
+use clap::{Args, value_parser};
 use serde_json::Value;
 
 use super::queries::{cli_error_from, query_string};
@@ -10,13 +11,19 @@ use super::target::{AuditTarget, AuditTargetArguments, ServiceClient};
 use super::text::printable;
 use super::{OutputFlags, follow};
 use crate::audit::filter::{ActorFilter, AuditFilter, StreamFilter, parse_event_type};
-use crate::audit::page::LIMIT_MAX;
+use crate::audit::page::{LIMIT_MAX, SCANNED_MAX};
 use crate::audit::point_in_time::{DayEdge, PointInTime};
 use crate::audit::{Audit, Position};
 use crate::cli::suggestions::SuggestedEventTypes;
 use crate::cli::{CliError, SettingFlags};
 use crate::domain::ids::RequestId;
 use crate::domain::value::InvalidValue;
+
+/// Maximum of `--limit`: these events are kept in memory.
+const NEWEST_MAX: u32 = 100_000;
+/// Positions that the first and the largest step of a search from the end covers.
+const WINDOW: u64 = 1000;
+const WINDOW_MAX: u64 = SCANNED_MAX;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct LogArguments {
@@ -38,6 +45,9 @@ pub(in crate::cli) struct LogArguments {
     /// End: log position, time or date (to the end of the day)
     #[arg(long, value_name = "WHEN")]
     to: Option<String>,
+    /// Only the newest events, newest first
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=i64::from(NEWEST_MAX)), conflicts_with = "follow")]
+    limit: Option<u32>,
     /// Keep printing new events until interrupted; requires a running service
     #[arg(long)]
     follow: bool,
@@ -51,28 +61,104 @@ pub(super) fn run(arguments: LogArguments, outer: SettingFlags) -> Result<(), Cl
     let query = arguments.query()?;
     let mut printer = arguments.output.printer();
     match AuditTarget::open(arguments.target, outer)? {
-        AuditTarget::Running(service) if arguments.follow => follow::run(&service, &query.text, &mut printer),
+        AuditTarget::Running(service) if arguments.follow => follow::run(&service, &query.to_text(), &mut printer),
         AuditTarget::Stopped { data, .. } if arguments.follow => {
             let message = format!("no service is running on {}: --follow needs one", data.root().display());
             Err(anyhow::Error::msg(message).into())
         }
         target => {
-            each_event(&target, &query, |event| printer.event(event))?;
+            match arguments.limit {
+                Some(limit) => {
+                    newest(&target, &query, limit as usize)?.iter().try_for_each(|event| printer.event(event))?
+                }
+                None => each_event(&target, &query, |event| printer.event(event))?,
+            }
             Ok(printer.finish()?)
         }
     }
 }
 
 /// Filter of events, for both sources.
+#[derive(Clone)]
 pub(super) struct LogQuery {
     filter: AuditFilter,
-    /// The filter as a query string for a service.
-    text: String,
+    /// The filter as parameters of a query to a service.
+    texts: Vec<(&'static str, String)>,
 }
 
 impl LogQuery {
-    pub(super) fn new(filter: AuditFilter, texts: &[(&str, &str)]) -> Self {
-        Self { filter, text: query_string(texts) }
+    pub(super) fn new(filter: AuditFilter, texts: &[(&'static str, &str)]) -> Self {
+        Self { filter, texts: texts.iter().map(|(name, text)| (*name, (*text).to_owned())).collect() }
+    }
+
+    /// Returns the query string for a service.
+    fn to_text(&self) -> String {
+        let pairs: Vec<_> = self.texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        query_string(&pairs)
+    }
+
+    /// Returns the same query of these positions, both inclusive.
+    fn with_range(&self, from: u64, to: u64) -> Self {
+        let mut query = self.clone();
+        query.filter.from = Some(PointInTime::Position(Position(from)));
+        query.filter.to = Some(PointInTime::Position(Position(to)));
+        query.texts.retain(|(name, _)| *name != "from" && *name != "to");
+        query.texts.extend([("from", from.to_string()), ("to", to.to_string())]);
+        query
+    }
+}
+
+/// Returns the newest matching events, at most `limit`, newest first.
+///
+/// The sources can only be read forwards. Ranges are therefore read backwards from the end, and widened if few events
+/// match. A range of times is read as a whole.
+fn newest(target: &AuditTarget, query: &LogQuery, limit: usize) -> Result<Vec<Value>, CliError> {
+    let from = position_or(query.filter.from, 1);
+    let to = position_or(query.filter.to, u64::MAX);
+    let (Some(from), Some(to)) = (from, to) else { return newest_in_range(target, query, limit) };
+
+    let first = from.max(1);
+    let mut end = to.min(head_of(target)?);
+    let mut width = WINDOW;
+    let mut found = Vec::new();
+    while found.len() < limit && end >= first {
+        let start = first.max((end + 1).saturating_sub(width));
+        found.extend(newest_in_range(target, &query.with_range(start, end), limit - found.len())?);
+        end = start - 1;
+        width = (width * 4).min(WINDOW_MAX);
+    }
+    Ok(found)
+}
+
+fn newest_in_range(target: &AuditTarget, query: &LogQuery, limit: usize) -> Result<Vec<Value>, CliError> {
+    let mut newest = VecDeque::new();
+    each_event(target, query, |event| {
+        if newest.len() == limit {
+            newest.pop_front();
+        }
+        newest.push_back(event.clone());
+        Ok(())
+    })?;
+    Ok(newest.into_iter().rev().collect())
+}
+
+/// Returns a position, or the default without a point in time; `None` for a time.
+fn position_or(point: Option<PointInTime>, default: u64) -> Option<u64> {
+    match point {
+        None => Some(default),
+        Some(PointInTime::Position(position)) => Some(position.0),
+        Some(PointInTime::Time(_)) => None,
+    }
+}
+
+/// Returns the position of the last event.
+fn head_of(target: &AuditTarget) -> Result<u64, CliError> {
+    match target {
+        AuditTarget::Stopped { audit, .. } => audit.head().map_err(cli_error_from),
+        AuditTarget::Running(service) => {
+            let page = service.get("/admin/events?limit=1")?;
+            page["head"].as_u64().ok_or_else(|| anyhow::Error::msg("the service sent no position").into())
+        }
     }
 }
 
@@ -84,7 +170,7 @@ pub(super) fn each_event(
 ) -> Result<(), CliError> {
     match target {
         AuditTarget::Stopped { audit, .. } => each_event_of_log(audit, &query.filter, on_event),
-        AuditTarget::Running(service) => each_event_of_service(service, &query.text, &mut on_event),
+        AuditTarget::Running(service) => each_event_of_service(service, &query.to_text(), &mut on_event),
     }
 }
 

@@ -95,6 +95,7 @@ pub(super) const FILES: &[(&str, &[u8])] = files![
     "parts/publish.js",
     "parts/reuse_actions.js",
     "parts/save.js",
+    "parts/service_history.js",
     "parts/task_state.js",
     "parts/token.js",
     "parts/usage.js",

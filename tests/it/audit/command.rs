@@ -116,10 +116,47 @@ async fn a_running_service_and_its_directory_return_the_same_results() {
 }
 
 #[actix_web::test]
+async fn a_limit_returns_the_newest_events_first() {
+    // Given a service with a history, and its events as the API lists them
+    let fixture = AuditFixture::new().await;
+    let last = head(&fixture.app).await;
+    let all = fixture.get_admin(&format!("/admin/events?limit=1000&to={last}")).await;
+    let all = all["events"].as_array().unwrap().clone();
+    let newest = |count: usize, filter: &dyn Fn(&Value) -> bool| -> Vec<Value> {
+        all.iter().rev().filter(|event| filter(event)).take(count).cloned().collect()
+    };
+    let is_of_node = |event: &Value| event["stream"].as_str().is_some_and(|stream| stream.starts_with("node/"));
+    let to = last.to_string();
+    let cases: [(Vec<&str>, Vec<Value>); 6] = [
+        (vec!["--limit", "3", "--to", &to], newest(3, &|_| true)),
+        (vec!["--limit", "100000", "--to", &to], newest(usize::MAX, &|_| true)),
+        (vec!["--limit", "2", "--stream", "node/"], newest(2, &is_of_node)),
+        (vec!["--limit", "2", "--from", "3", "--to", "6"], newest(2, &|event| event["position"].as_u64() <= Some(6))),
+        (vec!["--limit", "5", "--from", "5", "--to", "6"], newest(2, &|event| event["position"].as_u64() <= Some(6))),
+        (vec!["--limit", "2", "--to", "2020-01-01"], Vec::new()),
+    ];
+    // When they are asked for with a limit, of the running service and of its directory
+    let dir = fixture.app.dir.path().to_owned();
+    let mut running = Vec::new();
+    for (arguments, _) in &cases {
+        running.push(run_ok(&dir, &[&["log", "--json"], &arguments[..]].concat()).await);
+    }
+    let dir = fixture.app.stop().await;
+    for ((arguments, expected), running) in cases.iter().zip(&running) {
+        let offline = run_ok(dir.path(), &[&["log", "--json"], &arguments[..]].concat()).await;
+        // Then both return the newest ones, newest first
+        assert_eq!(lines(running), *expected, "{arguments:?}");
+        assert_eq!(*running, offline, "{arguments:?}");
+    }
+}
+
+#[actix_web::test]
 async fn errors_have_a_message_and_an_exit_code() {
     let app = TestApp::start().await;
     let running = app.dir.path().to_owned();
-    let cases: [(&[&str], i32, &str); 8] = [
+    let cases: [(&[&str], i32, &str); 10] = [
+        (&["log", "--limit", "0"], 2, "0 is not in 1..=100000"),
+        (&["log", "--limit", "3", "--follow"], 2, "cannot be used with"),
         (&["show", "nodes/a"], 2, "user, publisher, token, node, task, delivery"),
         (&["log", "--type", "Nothing"], 2, "NodeRevised"),
         (&["log", "--from", "yesterday"], 2, "2026-01-31"),

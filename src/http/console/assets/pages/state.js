@@ -1,15 +1,16 @@
-// Service status: log, read models, queues, storage, vendors, and signed checkpoints.
+// Service status: log, read models, queues, storage, vendors, their history, and signed checkpoints.
 import { html, useState } from '../core/dom.js';
 import { get } from '../core/api.js';
 import { bytes, count, number, toWords } from '../core/format.js';
 import { useInterval, useLoad } from '../core/load.js';
 import { to, useTitle } from '../core/router.js';
 import { Code, DefinitionList, Icon, Loaded, Page, Skeleton, State, Time } from '../parts/basic.js';
+import { ServiceHistory } from '../parts/service_history.js';
 
 const FRESH_MS = 3000;
 const CIRCUITS = { closed: 'In service', open: 'Paused', half_open: 'Trial call', held: 'Paused by vendor' };
 
-export function StatePage() {
+export function StatePage({ query }) {
   useTitle('Status');
   const state = useLoad(async (signal) => ({ ...await get('/admin/state', {}, signal), seen: new Date().toISOString() }), []);
   const ready = useLoad((signal) => fetch(new URL('ready', document.baseURI), { signal }).then((answer) => answer.ok), []);
@@ -36,7 +37,7 @@ export function StatePage() {
         <${DefinitionList} name="ledger" of=${[['Changes to write', number(now.queues.appends)], ['Unfinished tasks', number(now.queues.tasks)], ['Pending webhooks', number(now.queues.deliveries)]]} /></section>
       ${now.start.mended.length > 0 && html`<section class="panel"><h2>Repaired at startup</h2><ul>${now.start.mended.map((sentence) => html`<li>
         ${sentence}</li>`)}</ul></section>`}`}</${Loaded}>
-    ${(state.data || state.error) && html`<${Checkpoint} />`}
+    ${(state.data || state.error) && html`<${ServiceHistory} query=${query} /><${Checkpoint} />`}
   </${Page}>`;
 }
 

@@ -1,4 +1,4 @@
-// Charts as SVG: stacked bars and lines over time, with a legend and a table of the same values.
+// Charts as SVG: stacked bars, lines and states over time, with a legend and a table of the same values.
 import { html, useLayoutEffect, useRef, useState } from '../core/dom.js';
 import { number } from '../core/format.js';
 import { useElementId } from '../core/identity.js';
@@ -7,25 +7,35 @@ const HEIGHT = 190;
 const TOP = 10;
 const BOTTOM = 24;
 const TICKS = 4;
+// Space of the title of an axis.
+const AXIS_TITLE = 16;
+// Height of a row of states: its name, and the strip below.
+const ROW = 38;
+const STRIP = 14;
 // Width of a label at the horizontal axis, and of a digit at the vertical one.
 const LABEL_WIDTH = 76;
 const DIGIT_WIDTH = 7.5;
 
 const total = (values) => values.reduce((sum, value) => sum + (value ?? 0), 0);
+const isKnown = (value) => value !== null && value !== undefined;
+const isGap = (series, at) => series.every(({ values }) => !isKnown(values[at]));
 
-// Rounded maximum of the vertical axis.
-function niceMax(value) {
-  if (value <= 0) return 1;
-  const power = 10 ** Math.floor(Math.log10(value / TICKS));
-  const step = [1, 2, 2.5, 5, 10].find((factor) => factor * power * TICKS >= value) * power;
-  return step * TICKS;
+// Rounded step of the vertical axis.
+function niceStep(range) {
+  if (range <= 0) return 1 / TICKS;
+  const power = 10 ** Math.floor(Math.log10(range / TICKS));
+  return [1, 2, 2.5, 5, 10].find((factor) => factor * power * TICKS >= range) * power;
 }
 
-// Largest values are not integers only if the values themselves are not.
-function axis(max, isWhole) {
-  const top = isWhole ? Math.max(niceMax(max), 1) : niceMax(max);
-  const ticks = Array.from({ length: TICKS + 1 }, (_, at) => (top * at) / TICKS);
-  return { top, ticks: isWhole ? ticks.filter(Number.isInteger) : ticks };
+// Largest values are not integers only if the values themselves are not. An axis that does not start at 0 starts at the
+// step below the smallest value. Steps are rounded in units of `size`.
+function axis(min, max, isWhole, size = 1) {
+  const step = niceStep((max - min) / size) * size;
+  const bottom = Math.floor(min / step) * step;
+  const count = Math.max(TICKS, Math.ceil((max - bottom) / step));
+  const top = isWhole ? Math.max(bottom + step * count, bottom + 1) : bottom + step * count;
+  const ticks = Array.from({ length: count + 1 }, (_, at) => bottom + ((top - bottom) * at) / count);
+  return { bottom, top, ticks: isWhole ? ticks.filter(Number.isInteger) : ticks };
 }
 
 // Width of the place of a chart, which follows the window.
@@ -41,33 +51,62 @@ function useWidth(place) {
   return width;
 }
 
-// `labels` name the points of the horizontal axis, `full` is their form in the table. A series has a name, a tone and a
-// value or null for each point. `stacked` draws bars, otherwise lines. `format` renders a value.
-export function Chart({ title, labels, full = labels, series, stacked = false, format = number, point = 'Time', summary }) {
+// Frame of a chart: title, legend, the drawing of a given width, and a table of the values.
+function ChartFrame({ title, unit, about, legend, height = HEIGHT, draw, table }) {
   const place = useRef(null);
   const width = useWidth(place);
   const id = useElementId('chart');
-  const about = summary ?? describe(series, full, format, stacked);
   return html`<figure class="chart">
-    <figcaption><strong>${title}</strong><${Legend} series=${series} /></figcaption>
-    <div ref=${place} class="chart-area">${width > 0 && html`<svg role="img" aria-labelledby="${id}-title ${id}-about" width=${width} height=${HEIGHT} viewBox="0 0 ${width} ${HEIGHT}">
+    <figcaption><span><strong>${title}</strong>${unit && html` <span class="muted small">${unit}</span>`}</span>${legend}</figcaption>
+    <div ref=${place} class="chart-area ${height === HEIGHT ? '' : 'rows'}">${width > 0 && html`<svg role="img" aria-labelledby="${id}-title ${id}-about" width=${width} height=${height} viewBox="0 0 ${width} ${height}">
       <title id="${id}-title">${title}</title><desc id="${id}-about">${about}</desc>
-      <${Drawing} ...${{ width, labels, full, series, stacked, format }} /></svg>`}</div>
-    <details class="more"><summary>Table</summary><div class="chart-table" tabindex="0" role="region" aria-label=${`Table: ${title}`}>
-      <table><thead><tr><th scope="col">${point}</th>${series.map(({ name }) => html`<th key=${name} scope="col">${name}</th>`)}</tr></thead>
-        <tbody>${full.map((label, at) => html`<tr key=${label}><th scope="row">${label}</th>${series.map(({ name, values }) => html`
-          <td key=${name}>${values[at] === null || values[at] === undefined ? '–' : format(values[at])}</td>`)}</tr>`).reverse()}</tbody></table></div></details>
+      ${draw(width)}</svg>`}</div>
+    <details class="more"><summary>Table</summary><div class="chart-table" tabindex="0" role="region" aria-label=${`Table: ${title}`}>${table}</div></details>
   </figure>`;
 }
 
-const Legend = ({ series }) => (series.length < 2 ? null : html`<span class="legend">${series.map(({ name, tone }) => html`
-  <span key=${name}><i class="swatch series-${tone}"></i>${name}</span>`)}</span>`);
+const ChartTable = ({ point, full, series, format }) => html`<table>
+  <thead><tr><th scope="col">${point}</th>${series.map(({ name }) => html`<th key=${name} scope="col">${name}</th>`)}</tr></thead>
+  <tbody>${full.map((label, at) => html`<tr key=${label}><th scope="row">${label}</th>${series.map(({ name, values }) => html`
+    <td key=${name}>${isKnown(values[at]) ? format(values[at]) : '–'}</td>`)}</tr>`).reverse()}</tbody></table>`;
+
+// `labels` name the points of the horizontal axis, `full` is their form in the table. A series has a name, a tone and a
+// value or null for each point; points without any value are drawn as gaps. `stacked` draws bars, otherwise lines.
+// `format` renders a value. A chart with a `unit` has titles at its axes, and the last values. `zoomed` starts the
+// vertical axis near the smallest value, `binary` divides it by powers of 1024.
+export function Chart({ title, unit, labels, full = labels, series, stacked = false, zoomed = false, binary = false, format = number, point = 'Time', summary }) {
+  const about = summary ?? describe(series, full, format, stacked);
+  return html`<${ChartFrame} title=${title} unit=${unit} about=${about} legend=${html`<${Legend} series=${series} format=${unit && format} />`}
+    draw=${(width) => html`<${Drawing} ...${{ width, labels, full, series, stacked, zoomed, binary, format, unit, point }} />`}
+    table=${html`<${ChartTable} ...${{ point, full, series, format }} />`} />`;
+}
+
+// States over time: a strip for each series. `states` are pairs of a value and its text.
+export function StateChart({ title, labels, full = labels, series, states, point = 'Time' }) {
+  const texts = new Map(states);
+  const format = (state) => texts.get(state) ?? state;
+  const about = series.map(({ name, values }) => `${name}: ${lastOf(values, format)}`).join('. ');
+  const legend = html`<span class="legend">${states.map(([state, text]) => html`<span key=${state}><i class="swatch state-${state}"></i>${text}</span>`)}</span>`;
+  const draw = (width) => html`<${Strips} ...${{ width, labels, full, series, format, point }} />`;
+  return html`<${ChartFrame} title=${title} about=${`${about}.`} legend=${legend} height=${TOP + ROW * series.length + BOTTOM + AXIS_TITLE}
+    draw=${draw} table=${html`<${ChartTable} ...${{ point, full, series, format }} />`} />`;
+}
+
+// Last value, or that there is none now.
+const lastOf = (values, format) => (isKnown(values.at(-1)) ? format(values.at(-1)) : 'no value');
+
+// With `format`, the last value of each series stands beside its name.
+function Legend({ series, format }) {
+  if (series.length < 2 && !format) return null;
+  return html`<span class="legend">${series.map(({ name, tone, values }) => html`
+    <span key=${name}><i class="swatch series-${tone}"></i>${name}${format && html` <strong>${lastOf(values, format)}</strong>`}</span>`)}</span>`;
+}
 
 // Sentence for those who do not see the drawing.
 function describe(series, full, format, stacked) {
   if (full.length === 0) return 'No values.';
   const parts = series.map(({ name, values }) => {
-    const known = values.filter((value) => value !== null && value !== undefined);
+    const known = values.filter(isKnown);
     if (known.length === 0) return `${name}: no values`;
     const highest = Math.max(...known);
     const most = `at most ${format(highest)} (${full[values.indexOf(highest)]})`;
@@ -76,24 +115,78 @@ function describe(series, full, format, stacked) {
   return `${full[0]} to ${full.at(-1)}. ${parts.join('. ')}.`;
 }
 
-function Drawing({ width, labels, full, series, stacked, format }) {
-  const points = labels.length;
+function Drawing({ width, labels, full, series, stacked, zoomed, binary, format, unit, point }) {
   const sums = labels.map((_, at) => total(series.map(({ values }) => values[at])));
-  const known = series.flatMap(({ values }) => values).filter((value) => value !== null && value !== undefined);
-  const { top, ticks } = axis(Math.max(0, ...(stacked ? sums : known)), known.every(Number.isInteger));
+  const known = series.flatMap(({ values }) => values).filter(isKnown);
+  const max = Math.max(0, ...(stacked ? sums : known));
+  const min = zoomed && known.length > 0 ? Math.min(...known) : 0;
+  const size = binary && max > 0 ? 1024 ** Math.floor(Math.log2(max) / 10) : 1;
+  const { bottom, top, ticks } = axis(min, max, known.every(Number.isInteger), size);
   const left = Math.max(...ticks.map((tick) => format(tick).length)) * DIGIT_WIDTH + 10;
+  const above = TOP + (unit ? AXIS_TITLE : 0);
+  const ground = HEIGHT - BOTTOM - (unit ? AXIS_TITLE : 0);
+  const scale = timeScale(width, left, labels.length);
+  const y = (value) => above + (ground - above) * (1 - (value - bottom) / (top - bottom));
+  const Marks = stacked ? Bars : Lines;
+  return html`${unit && html`<g class="grid"><text x="0" y=${TOP + 2}>${unit}</text></g>`}
+    <g class="grid">${ticks.map((tick) => html`<g key=${tick}><line x1=${left} x2=${width - 4} y1=${y(tick)} y2=${y(tick)} />
+      <text x=${left - 8} y=${y(tick) + 4} text-anchor="end">${format(tick)}</text></g>`)}</g>
+    <${TimeAxis} ...${{ width, left, labels, scale, ground, point: unit && point }} />
+    <${Gaps} ...${{ series, points: labels.length, scale, above, ground }} />
+    <${Marks} ...${{ series, points: labels.length, x: scale.x, y, step: scale.step }} />
+    <${Hits} ...${{ full, series, format, scale, above, ground }} />`;
+}
+
+// Positions of the points of the horizontal axis.
+function timeScale(width, left, points) {
   const inside = width - left - 4;
   const step = inside / Math.max(points, 1);
-  const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / top);
-  const x = (at) => left + step * (at + 0.5);
-  const every = Math.max(1, Math.ceil(points / Math.max(1, Math.floor(inside / LABEL_WIDTH))));
-  const Marks = stacked ? Bars : Lines;
-  return html`<g class="grid">${ticks.map((tick) => html`<g key=${tick}><line x1=${left} x2=${width - 4} y1=${y(tick)} y2=${y(tick)} />
-      <text x=${left - 8} y=${y(tick) + 4} text-anchor="end">${format(tick)}</text></g>`)}
-    ${labels.map((label, at) => (points - 1 - at) % every === 0 && x(at) > left + LABEL_WIDTH / 4 && html`<text key=${at} x=${Math.min(x(at), width - label.length * 3.6)} y=${HEIGHT - 6} text-anchor="middle">${label}</text>`)}</g>
-    <${Marks} ...${{ series, points, x, y, step, top }} />
-    ${full.map((label, at) => html`<rect key=${at} class="hit" x=${left + step * at} y=${TOP} width=${step} height=${HEIGHT - TOP - BOTTOM}>
-      <title>${[label, ...series.filter(({ values }) => values[at] !== null && values[at] !== undefined).map(({ name, values }) => `${name}: ${format(values[at])}`)].join('\n')}</title></rect>`)}`;
+  return { step, inside, start: (at) => left + step * at, x: (at) => left + step * (at + 0.5) };
+}
+
+function TimeAxis({ width, left, labels, scale, ground, point }) {
+  const points = labels.length;
+  const every = Math.max(1, Math.ceil(points / Math.max(1, Math.floor(scale.inside / LABEL_WIDTH))));
+  return html`<g class="grid">${labels.map((label, at) => (points - 1 - at) % every === 0 && scale.x(at) > left + LABEL_WIDTH / 4 && html`
+    <text key=${at} x=${Math.min(scale.x(at), width - label.length * 3.6)} y=${ground + 18} text-anchor="middle">${label}</text>`)}
+    ${point && html`<text x=${width - 4} y=${ground + 18 + AXIS_TITLE} text-anchor="end">${point}</text>`}</g>`;
+}
+
+// Points without any value, as hatched areas.
+function Gaps({ series, points, scale, above, ground }) {
+  const runs = [];
+  for (let at = 0; at < points; at += 1) {
+    if (!isGap(series, at)) continue;
+    if (runs.at(-1)?.end === at) runs.at(-1).end = at + 1;
+    else runs.push({ start: at, end: at + 1 });
+  }
+  return runs.map(({ start, end }) => html`<rect key=${start} class="gap" x=${scale.start(start)} y=${above} width=${scale.step * (end - start)} height=${ground - above} />`);
+}
+
+// Areas that show the values of a point as a tooltip.
+const Hits = ({ full, series, format, scale, above, ground }) => full.map((label, at) => html`<rect key=${at} class="hit" x=${scale.start(at)} y=${above} width=${scale.step} height=${ground - above}>
+  <title>${[label, ...series.filter(({ values }) => isKnown(values[at])).map(({ name, values }) => `${name}: ${format(values[at])}`)].join('\n')}</title></rect>`);
+
+// A strip of states for each series, its name above.
+function Strips({ width, labels, full, series, format, point }) {
+  const scale = timeScale(width, 0, labels.length);
+  const ground = TOP + ROW * series.length;
+  return html`${series.map(({ name, values }, row) => html`<g key=${name}>
+      <text class="strip-name" x="0" y=${TOP + ROW * row + 12}>${name}</text>
+      ${runsOf(values).map(({ state, start, end }) => html`<rect key=${start} class=${isKnown(state) ? `state-${state}` : 'gap'}
+        x=${scale.start(start)} y=${TOP + ROW * row + 18} width=${scale.step * (end - start)} height=${STRIP} />`)}</g>`)}
+    <${TimeAxis} ...${{ width, left: 0, labels, scale, ground, point }} />
+    <${Hits} ...${{ full, series, format, scale, above: TOP, ground }} />`;
+}
+
+// Runs of equal values.
+function runsOf(values) {
+  const runs = [];
+  values.forEach((state, at) => {
+    if (runs.at(-1)?.state === state) runs.at(-1).end = at + 1;
+    else runs.push({ state, start: at, end: at + 1 });
+  });
+  return runs;
 }
 
 function Bars({ series, points, x, y, step }) {
@@ -116,7 +209,7 @@ function Lines({ series, x, y }) {
   return series.map(({ name, tone, values }) => {
     const runs = [];
     values.forEach((value, at) => {
-      if (value === null || value === undefined) { runs.push([]); return; }
+      if (!isKnown(value)) { runs.push([]); return; }
       if (runs.length === 0) runs.push([]);
       runs.at(-1).push(`${x(at).toFixed(1)},${y(value).toFixed(1)}`);
     });

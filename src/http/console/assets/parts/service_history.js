@@ -1,0 +1,102 @@
+// Charts of the service over the last hours.
+import { html, useMemo } from '../core/dom.js';
+import { get } from '../core/api.js';
+import { bytes, number, toWords } from '../core/format.js';
+import { useInterval, useLoad } from '../core/load.js';
+import { refine } from '../core/router.js';
+import { Loaded, Skeleton } from './basic.js';
+import { Chart, StateChart } from './chart.js';
+import { Choice } from './usage.js';
+
+const FRESH_MS = 60000;
+const MINUTE_MS = 60000;
+// Hours of a period, and the minutes that one point combines.
+const PERIODS = [[1, 1], [6, 5], [24, 15]];
+const HOURS = 24;
+// Failure codes and vendors with a colour of their own; the rest is one series.
+const SERIES_MAX = 5;
+const TONES = [0, 3, 5, 2, 4, 6, 7];
+const POINT = 'Time (UTC)';
+
+// From the best to the worst.
+const CIRCUITS = [['closed', 'In service'], ['half_open', 'Trial call'], ['held', 'Paused by vendor'], ['open', 'Paused']];
+const severity = (state) => CIRCUITS.findIndex(([name]) => name === state);
+
+export function ServiceHistory({ query }) {
+  const asked = Number(query.get('hours'));
+  const hours = PERIODS.some(([hours]) => hours === asked) ? asked : HOURS;
+  const history = useLoad((signal) => get('/admin/state/history', { minutes: hours * 60 }, signal), [hours]);
+  useInterval(FRESH_MS, history.refresh);
+  // The page is drawn again every few seconds, the charts only with new values.
+  const charts = useMemo(() => history.data && html`<${Charts} history=${history.data} />`, [history.data]);
+  return html`<section class="panel stack"><div class="row usage-choices"><h2>History</h2><span class="spread"></span>
+      <${Choice} label="Period" options=${PERIODS.map(([hours]) => [hours, hours === 1 ? '1 hour' : `${hours} hours`])} value=${hours} onChoose=${(hours) => refine({ hours }, { quiet: true })} /></div>
+    <${Loaded} from=${history} skeleton=${html`<${Skeleton} kind="charts" lines=${2} />`}>${() => charts}</${Loaded}></section>`;
+}
+
+function Charts({ history }) {
+  const minutes = history.columns[0].values.length;
+  const { labels, full, combine } = timeline(history.from, minutes);
+  const of = (name, label) => history.columns.find((column) => column.name === name && column.label === label)?.values ?? [];
+  const line = (name, tone, how, values) => ({ name, tone, values: combine(values, how) });
+  const frame = { labels, full, point: POINT };
+  const failures = largest(history.columns.filter(({ name }) => name === 'task_failures'));
+  const vendors = history.columns.filter(({ name }) => name === 'vendor_tasks');
+  if (of('log_position').every((value) => value === null)) return html`<p class="muted">No values in this period yet. The service records them once a minute.</p>`;
+  return html`<div class="charts">
+    <${Chart} ...${frame} title="Jobs" unit="jobs a minute" format=${decimal} series=${[line('Submitted', 0, mean, of('tasks_submitted')), line('Completed', 2, mean, of('tasks_completed')), line('Failed', 3, mean, of('tasks_failed')), line('Cancelled', 1, mean, of('tasks_cancelled'))]} />
+    <${Chart} ...${frame} title="Job duration" unit="time from submission to completion" format=${seconds} series=${[line('Median', 0, highest, of('task_duration_p50')), line('95th percentile', 5, highest, of('task_duration_p95'))]} />
+    <${Chart} ...${frame} title="Failed jobs by code" unit="jobs" stacked series=${failures.map(([code, values], at) => line(code, TONES[at], sum, values))} />
+    <${Chart} ...${frame} title="Queues" unit="entries" series=${[line('Unfinished jobs', 0, highest, of('queue', 'tasks')), line('Webhooks', 5, highest, of('queue', 'deliveries')), line('Changes to write', 1, highest, of('queue', 'appends'))]} />
+    <${StateChart} ...${frame} title="Vendor circuits" states=${CIRCUITS} series=${history.circuits.map(({ vendor, values }) => ({ name: vendor, values: combine(values, worst) }))} />
+    <${Chart} ...${frame} title="Jobs at vendors" unit="unfinished jobs" series=${vendors.map(({ label, values }, at) => line(label, TONES[at % TONES.length], highest, values))} />
+    <${Chart} ...${frame} title="Webhook deliveries" unit="webhooks a minute" format=${decimal} series=${[line('Delivered', 2, mean, of('deliveries_succeeded')), line('Failed attempts', 5, mean, of('delivery_attempts_failed')), line('Given up', 3, mean, of('deliveries_dead_lettered'))]} />
+    <${Chart} ...${frame} title="Requests" unit="requests a minute" format=${decimal} series=${[line('Requests', 0, mean, of('requests'))]} />
+    <${Chart} ...${frame} title="Request latency" unit="time to the response" format=${seconds} series=${[line('Median', 0, highest, of('request_duration_p50')), line('95th percentile', 5, highest, of('request_duration_p95'))]} />
+    <${Chart} ...${frame} title="Storage" unit="bytes" format=${bytes} binary series=${[line('Free', 0, lowest, of('storage_free')), line('Reserve', 3, highest, of('storage_reserve'))]} />
+    <${Chart} ...${frame} title="Memory" unit="bytes" format=${bytes} binary series=${[line('Resident', 0, highest, of('resident_memory'))]} />
+    <${Chart} ...${frame} title="Log position" unit="events" zoomed series=${[line('Events', 0, last, of('log_position'))]} />
+  </div>`;
+}
+
+// Points of the horizontal axis, and a function that combines the values of the minutes of each point. Points begin at
+// full multiples of their length.
+function timeline(from, minutes) {
+  const [, width] = PERIODS.find(([hours]) => minutes <= hours * 60);
+  // A value belongs to the minute that ends at its time.
+  const first = Date.parse(from) / MINUTE_MS - 1;
+  const start = Math.floor(first / width);
+  const points = Math.floor((first + minutes - 1) / width) - start + 1;
+  const times = Array.from({ length: points }, (_, at) => new Date((start + at) * width * MINUTE_MS).toISOString());
+  const combine = (values, how) => {
+    const groups = Array.from({ length: points }, () => []);
+    values.forEach((value, at) => { if (value !== null) groups[Math.floor((first + at) / width) - start].push(value); });
+    return groups.map((group) => (group.length > 0 ? how(group) : null));
+  };
+  return { labels: times.map((time) => time.slice(11, 16)), full: times.map((time) => time.slice(0, 16).replace('T', ' ')), combine };
+}
+
+const sum = (values) => values.reduce((sum, value) => sum + value, 0);
+const mean = (values) => Math.round((100 * sum(values)) / values.length) / 100;
+const highest = (values) => Math.max(...values);
+const lowest = (values) => Math.min(...values);
+const last = (values) => values.at(-1);
+const worst = (states) => states.reduce((worst, state) => (severity(state) > severity(worst) ? state : worst));
+
+// The codes with most failures, as pairs of name and values; the others as one. Without failures, a single series of 0.
+function largest(columns) {
+  const seen = columns.map(({ label, values }) => [toWords(label), values, sum(values)]).filter(([, , failures]) => failures > 0);
+  seen.sort(([, , one], [, , other]) => other - one);
+  if (seen.length === 0) return [['Failed', columns[0].values]];
+  const rest = seen.slice(SERIES_MAX).map(([, values]) => values);
+  const shown = seen.slice(0, SERIES_MAX).map(([name, values]) => [name, values]);
+  return rest.length === 0 ? shown : [...shown, ['Further codes', rest[0].map((value, at) => (value === null ? null : sum(rest.map((values) => values[at]))))]];
+}
+
+const decimal = (value) => number(Math.round(100 * value) / 100);
+
+function seconds(value) {
+  if (value === 0) return '0';
+  if (value < 0.995) return `${number(Number((1000 * value).toPrecision(2)))} ms`;
+  return value < 120 ? `${number(Number(value.toPrecision(2)))} s` : `${number(Math.round(value / 6) / 10)} min`;
+}
