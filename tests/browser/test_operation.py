@@ -467,7 +467,7 @@ class Operation(BrowserTest):
     def test_the_history_has_charts_with_tables(self):
         page = self.history_page()
         expect(page.locator(".chart figcaption strong").first).to_be_visible()
-        titles = page.locator(".chart figcaption > span:first-child > strong").all_inner_texts()
+        titles = page.locator(".chart figcaption > strong").all_inner_texts()
         self.assertEqual(titles, CHARTS)
         # Each chart has a drawing with axis labels, and a row of the table for each point
         for title in CHARTS:
@@ -480,7 +480,8 @@ class Operation(BrowserTest):
             self.assertEqual(chart.locator("svg .gap").count(), gaps, title)
         # The unit, the last value, the whole course, and the values of the table
         jobs = self.chart(page, "Jobs")
-        expect(jobs.locator("figcaption")).to_contain_text("jobs a minute")
+        expect(jobs.locator("svg")).to_contain_text("jobs a minute")
+        expect(page.get_by_text("Each point covers 15 minutes")).to_be_visible()
         expect(jobs.locator(".legend > span").first).to_have_text("Submitted 0")
         self.assertIn("Submitted: at most 4", jobs.locator("desc").text_content())
         self.assertEqual(jobs.locator("polyline").count(), 8, "each line is interrupted once")

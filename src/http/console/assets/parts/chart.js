@@ -52,12 +52,12 @@ function useWidth(place) {
 }
 
 // Frame of a chart: title, legend, the drawing of a given width, and a table of the values.
-function ChartFrame({ title, unit, about, legend, height = HEIGHT, draw, table }) {
+function ChartFrame({ title, about, legend, height = HEIGHT, draw, table }) {
   const place = useRef(null);
   const width = useWidth(place);
   const id = useElementId('chart');
   return html`<figure class="chart">
-    <figcaption><span><strong>${title}</strong>${unit && html` <span class="muted small">${unit}</span>`}</span>${legend}</figcaption>
+    <figcaption><strong>${title}</strong>${legend}</figcaption>
     <div ref=${place} class="chart-area ${height === HEIGHT ? '' : 'rows'}">${width > 0 && html`<svg role="img" aria-labelledby="${id}-title ${id}-about" width=${width} height=${height} viewBox="0 0 ${width} ${height}">
       <title id="${id}-title">${title}</title><desc id="${id}-about">${about}</desc>
       ${draw(width)}</svg>`}</div>
@@ -76,7 +76,7 @@ const ChartTable = ({ point, full, series, format }) => html`<table>
 // vertical axis near the smallest value, `binary` divides it by powers of 1024.
 export function Chart({ title, unit, labels, full = labels, series, stacked = false, zoomed = false, binary = false, format = number, point = 'Time', summary }) {
   const about = summary ?? describe(series, full, format, stacked);
-  return html`<${ChartFrame} title=${title} unit=${unit} about=${about} legend=${html`<${Legend} series=${series} format=${unit && format} />`}
+  return html`<${ChartFrame} title=${title} about=${about} legend=${html`<${Legend} series=${series} format=${unit && format} />`}
     draw=${(width) => html`<${Drawing} ...${{ width, labels, full, series, stacked, zoomed, binary, format, unit, point }} />`}
     table=${html`<${ChartTable} ...${{ point, full, series, format }} />`} />`;
 }

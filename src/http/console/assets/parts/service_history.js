@@ -1,7 +1,7 @@
 // Charts of the service over the last hours.
 import { html, useMemo } from '../core/dom.js';
 import { get } from '../core/api.js';
-import { bytes, number, toWords } from '../core/format.js';
+import { bytes, count, number, toWords } from '../core/format.js';
 import { useInterval, useLoad } from '../core/load.js';
 import { refine } from '../core/router.js';
 import { Loaded, Skeleton } from './basic.js';
@@ -36,14 +36,15 @@ export function ServiceHistory({ query }) {
 
 function Charts({ history }) {
   const minutes = history.columns[0].values.length;
-  const { labels, full, combine } = timeline(history.from, minutes);
+  const { width, labels, full, combine } = timeline(history.from, minutes);
   const of = (name, label) => history.columns.find((column) => column.name === name && column.label === label)?.values ?? [];
   const line = (name, tone, how, values) => ({ name, tone, values: combine(values, how) });
   const frame = { labels, full, point: POINT };
   const failures = largest(history.columns.filter(({ name }) => name === 'task_failures'));
   const vendors = history.columns.filter(({ name }) => name === 'vendor_tasks');
   if (of('log_position').every((value) => value === null)) return html`<p class="muted">No values in this period yet. The service records them once a minute.</p>`;
-  return html`<div class="charts">
+  return html`<p class="muted small">Each point covers ${count(width, 'minute')}: rates are averages, durations and queues the highest values. Shaded: the service did not run.</p>
+  <div class="charts">
     <${Chart} ...${frame} title="Jobs" unit="jobs a minute" format=${decimal} series=${[line('Submitted', 0, mean, of('tasks_submitted')), line('Completed', 2, mean, of('tasks_completed')), line('Failed', 3, mean, of('tasks_failed')), line('Cancelled', 1, mean, of('tasks_cancelled'))]} />
     <${Chart} ...${frame} title="Job duration" unit="time from submission to completion" format=${seconds} series=${[line('Median', 0, highest, of('task_duration_p50')), line('95th percentile', 5, highest, of('task_duration_p95'))]} />
     <${Chart} ...${frame} title="Failed jobs by code" unit="jobs" stacked series=${failures.map(([code, values], at) => line(code, TONES[at], sum, values))} />
@@ -73,7 +74,7 @@ function timeline(from, minutes) {
     values.forEach((value, at) => { if (value !== null) groups[Math.floor((first + at) / width) - start].push(value); });
     return groups.map((group) => (group.length > 0 ? how(group) : null));
   };
-  return { labels: times.map((time) => time.slice(11, 16)), full: times.map((time) => time.slice(0, 16).replace('T', ' ')), combine };
+  return { width, labels: times.map((time) => time.slice(11, 16)), full: times.map((time) => time.slice(0, 16).replace('T', ' ')), combine };
 }
 
 const sum = (values) => values.reduce((sum, value) => sum + value, 0);
