@@ -8,15 +8,18 @@ use actix_web::dev::ServerHandle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::actors::poller::VendorState;
 use crate::actors::system::Actors;
 use crate::actors::usage_counters::UsageCounters;
+use crate::audit::Audit;
 use crate::config::Settings;
 use crate::data_dir::DataDir;
 use crate::domain::bearer_secret;
 use crate::environment::Environment;
 use crate::events::log::EventLog;
 use crate::events::sled_log::SledLog;
-use crate::http::server::{AdminCredential, AuthServices, OperationServices, RegistryServices, Services};
+use crate::http::api::state::LogProber;
+use crate::http::server::{AdminCredential, AuthServices, OperationServices, Readiness, RegistryServices, Services};
 use crate::http::startup_server::StartupServer;
 use crate::projections::ReadModels;
 use crate::projections::node::view::Links;
@@ -205,17 +208,9 @@ impl App {
         let (closing, closing_receiver) = watch::channel(false);
         let oidc = oidc::build_oidc(&settings, &upload_key, &metrics)?;
 
-        let operations = OperationServices {
-            storage: storage_probe(&log),
-            readiness,
-            prober: build_prober(&log, actors.writer_queue_length(), &reports, environment.now()),
-            audit,
-            checkpoint: build_checkpointer(&log),
-            drop_snapshots: snapshot_remover(&data_dir),
-            webhook_key,
-            vendors: reactors.vendors.clone(),
-            history: metrics_history::load(&data_dir, &reactors.vendors),
-        };
+        let prober = build_prober(&log, actors.writer_queue_length(), &reports, environment.now());
+        let vendors = reactors.vendors.clone();
+        let operations = operation_services(&log, &data_dir, (readiness, prober), audit, webhook_key, vendors);
         let media = reactors.media_services(store, tariff, webhooks);
         let admin = AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: bearer_secret::hash(&token) };
         let services = Services {
@@ -321,6 +316,28 @@ impl App {
         let result = self.server_task.await.map_err(std::io::Error::other).flatten();
         self.parts.stop().await?;
         result.map_err(StopError::Server)
+    }
+}
+
+/// Returns the dependencies of the endpoints for operators.
+fn operation_services(
+    log: &Arc<SledLog>,
+    data_dir: &DataDir,
+    (readiness, prober): (Readiness, LogProber),
+    audit: Audit,
+    webhook_key: String,
+    vendors: Vec<VendorState>,
+) -> OperationServices {
+    OperationServices {
+        storage: storage_probe(log),
+        readiness,
+        prober,
+        audit,
+        checkpoint: build_checkpointer(log),
+        drop_snapshots: snapshot_remover(data_dir),
+        webhook_key,
+        history: metrics_history::load(data_dir, &vendors),
+        vendors,
     }
 }
 

@@ -69,7 +69,8 @@ pub(super) fn run(arguments: LogArguments, outer: SettingFlags) -> Result<(), Cl
         target => {
             match arguments.limit {
                 Some(limit) => {
-                    newest(&target, &query, limit as usize)?.iter().try_for_each(|event| printer.event(event))?
+                    let events = newest(&target, &query, limit as usize)?;
+                    events.iter().try_for_each(|event| printer.event(event))?;
                 }
                 None => each_event(&target, &query, |event| printer.event(event))?,
             }
