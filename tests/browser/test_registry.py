@@ -208,7 +208,7 @@ class Registry(BrowserTest):
         fold.focus()
         page.keyboard.press("Enter")
         expect(fold).to_have_attribute("aria-expanded", "true")
-        expect(menu.get_by_role("link")).to_have_count(9)
+        expect(menu.get_by_role("link")).to_have_count(11)
         wide = "[document.documentElement, document.getElementById('menu')].some(it => it.scrollWidth > it.clientWidth)"
         self.assertFalse(page.evaluate(wide))
         # And Escape and navigation close it

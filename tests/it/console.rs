@@ -99,6 +99,9 @@ async fn every_file_has_its_type_and_security_headers() {
         assert_eq!(file.header("referrer-policy"), Some("no-referrer"), "{path}");
         assert_eq!(file.header("cross-origin-resource-policy"), Some("same-origin"), "{path}");
         assert!(file.header("set-cookie").is_none(), "{path}");
+        assert!(file.header("access-control-allow-origin").is_none(), "{path}");
+        assert!(file.header("access-control-expose-headers").is_none(), "{path}");
+        assert_eq!(file.header("vary"), Some("accept-encoding"), "{path}");
         let addresses = file.text().replace("http://www.w3.org/2000/svg", "");
         let is_own_file = !path.contains("/vendor/");
         assert!(
