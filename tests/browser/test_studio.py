@@ -582,7 +582,7 @@ class Tasks(BrowserTest):
         page.reload()
         expect(rows.first).to_contain_text("Completed")
         rows.first.get_by_role("link").click()
-        expect(page.get_by_role("heading", name="History")).to_be_visible()
+        expect(page.get_by_role("heading", name="Timeline", exact=True)).to_be_visible()
 
 
 class Video(BrowserTest):

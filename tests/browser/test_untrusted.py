@@ -146,6 +146,7 @@ class Untrusted(BrowserTest):
         forms, publisher, node = self.forms, name("xss"), name("xss")
         owner = forms.submit("createUser", payload, email=f"{payload.replace(' ', '')[:60]}@x.example")
         token = forms.submit("createUserToken", payload, at=[owner["id"]])["token"]
+        forms.submit("createOwnToken", payload)
         forms.submit("createPublisher", payload, token=token, id=publisher)
         forms.submit("createNode", payload, token=token, at=[publisher], id=node, latest_version=None)
         for version in ("1.0.0", "1.1.0"):
@@ -223,7 +224,7 @@ class Untrusted(BrowserTest):
                 self.holds(page, path, shown if path.count("/") == 2 and path.startswith("/nodes") else None)
         # Every text operation was used.
         self.assertEqual(self.forms.taking_text() - self.forms.sent - SAME_FIELDS, set())
-        for path in ("/nodes?banned=true", "/publishers", "/users", "/audit", "/moderation", "/tasks"):
+        for path in ("/nodes?banned=true", "/publishers", "/users", "/audit", "/moderation", "/tasks", "/account/tokens"):
             self.holds(page, path)
             links = page.evaluate("[...document.querySelectorAll('a[target]')].map(it => it.rel)")
             self.assertTrue(all(rel == "noopener noreferrer" for rel in links), links)
