@@ -311,7 +311,7 @@ class Operation(BrowserTest):
         expect(page.locator(".gauge").nth(1)).to_contain_text(re.compile(r"\d"))
         self.assertGreater(head, 0)
         for vendor in send("GET", "/admin/state")["vendors"]:
-            expect(page.get_by_text(vendor["name"])).to_be_visible()
+            expect(page.locator(".vendors").get_by_text(vendor["name"], exact=True)).to_be_visible()
         # The log was created by this start, so nothing was verified.
         self.assertEqual(send("GET", "/admin/state")["verification"]["until"], 0)
         expect(page.locator(".gauge").filter(has_text="Verification")).to_contain_text("Not verified yet")
