@@ -21,16 +21,19 @@ CHARTS = ["Jobs", "Job duration", "Failed jobs by code", "Queues", "Vendor circu
 
 
 def history(minutes, told):
-    """A history with the columns of the service: busy, then a stop of a quarter of the time, then idle."""
+    """A history with the columns of the service: busy, then a stop of a quarter of the time, then idle. No job ends in the first hour."""
     stop, go_on = minutes // 2, minutes * 3 // 4
     known = lambda values: [None if stop <= at < go_on else values(at) for at in range(minutes)]
     busy = lambda value: known(lambda at: value if at < stop else 0)
     values = {
-        "tasks_submitted": busy(4), "task_duration_p50": known(lambda at: 0.25), "storage_free": known(lambda at: 3 << 30),
+        "tasks_submitted": busy(4), "task_duration_p50": known(lambda at: None if at < 60 else 0.25), "storage_free": known(lambda at: 3 << 30),
         "log_position": known(lambda at: 20_000 + at),
     }
     failures = {"engine_failed": busy(2), "vendor_lost": busy(1)}
     columns = [{**column, "values": failures.get(column.get("label")) or values.get(column["name"]) or known(lambda at: 0)} for column in told["columns"]]
+    for column in columns:
+        if column["name"] == "task_duration_p95":
+            column["values"] = values["task_duration_p50"]
     circuits = [{**circuit, "values": known(lambda at: "open" if at < 5 else "closed")} for circuit in told["circuits"]]
     return {**told, "from": "2026-02-01T00:01:00.000000Z", "columns": columns, "circuits": circuits}
 

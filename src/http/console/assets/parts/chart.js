@@ -71,13 +71,13 @@ const ChartTable = ({ point, full, series, format }) => html`<table>
     <td key=${name}>${isKnown(values[at]) ? format(values[at]) : '–'}</td>`)}</tr>`).reverse()}</tbody></table>`;
 
 // `labels` name the points of the horizontal axis, `full` is their form in the table. A series has a name, a tone and a
-// value or null for each point; points without any value are drawn as gaps. `stacked` draws bars, otherwise lines.
+// value or null for each point. `gaps` tells for each point if it is drawn as a gap: by default, if it has no value. `stacked` draws bars, otherwise lines.
 // `format` renders a value. A chart with a `unit` has titles at its axes, and the last values. `zoomed` starts the
 // vertical axis near the smallest value, `binary` divides it by powers of 1024.
-export function Chart({ title, unit, labels, full = labels, series, stacked = false, zoomed = false, binary = false, format = number, point = 'Time', summary }) {
+export function Chart({ title, unit, labels, full = labels, series, stacked = false, zoomed = false, binary = false, format = number, point = 'Time', gaps = labels.map((_, at) => isGap(series, at)), summary }) {
   const about = summary ?? describe(series, full, format, stacked);
   return html`<${ChartFrame} title=${title} about=${about} legend=${html`<${Legend} series=${series} format=${unit && format} />`}
-    draw=${(width) => html`<${Drawing} ...${{ width, labels, full, series, stacked, zoomed, binary, format, unit, point }} />`}
+    draw=${(width) => html`<${Drawing} ...${{ width, labels, full, series, stacked, zoomed, binary, format, unit, point, gaps }} />`}
     table=${html`<${ChartTable} ...${{ point, full, series, format }} />`} />`;
 }
 
@@ -115,7 +115,7 @@ function describe(series, full, format, stacked) {
   return `${full[0]} to ${full.at(-1)}. ${parts.join('. ')}.`;
 }
 
-function Drawing({ width, labels, full, series, stacked, zoomed, binary, format, unit, point }) {
+function Drawing({ width, labels, full, series, stacked, zoomed, binary, format, unit, point, gaps }) {
   const sums = labels.map((_, at) => total(series.map(({ values }) => values[at])));
   const known = series.flatMap(({ values }) => values).filter(isKnown);
   const max = Math.max(0, ...(stacked ? sums : known));
@@ -132,7 +132,7 @@ function Drawing({ width, labels, full, series, stacked, zoomed, binary, format,
     <g class="grid">${ticks.map((tick) => html`<g key=${tick}><line x1=${left} x2=${width - 4} y1=${y(tick)} y2=${y(tick)} />
       <text x=${left - 8} y=${y(tick) + 4} text-anchor="end">${format(tick)}</text></g>`)}</g>
     <${TimeAxis} ...${{ width, left, labels, scale, ground, point: unit && point }} />
-    <${Gaps} ...${{ series, points: labels.length, scale, above, ground }} />
+    <${Gaps} ...${{ gaps, scale, above, ground }} />
     <${Marks} ...${{ series, points: labels.length, x: scale.x, y, step: scale.step }} />
     <${Hits} ...${{ full, series, format, scale, above, ground }} />`;
 }
@@ -152,15 +152,9 @@ function TimeAxis({ width, left, labels, scale, ground, point }) {
     ${point && html`<text x=${width - 4} y=${ground + 18 + AXIS_TITLE} text-anchor="end">${point}</text>`}</g>`;
 }
 
-// Points without any value, as hatched areas.
-function Gaps({ series, points, scale, above, ground }) {
-  const runs = [];
-  for (let at = 0; at < points; at += 1) {
-    if (!isGap(series, at)) continue;
-    if (runs.at(-1)?.end === at) runs.at(-1).end = at + 1;
-    else runs.push({ start: at, end: at + 1 });
-  }
-  return runs.map(({ start, end }) => html`<rect key=${start} class="gap" x=${scale.start(start)} y=${above} width=${scale.step * (end - start)} height=${ground - above} />`);
+// Gaps, as shaded areas.
+function Gaps({ gaps, scale, above, ground }) {
+  return runsOf(gaps).filter(({ state }) => state).map(({ start, end }) => html`<rect key=${start} class="gap" x=${scale.start(start)} y=${above} width=${scale.step * (end - start)} height=${ground - above} />`);
 }
 
 // Areas that show the values of a point as a tooltip.

@@ -39,7 +39,9 @@ function Charts({ history }) {
   const { width, labels, full, combine } = timeline(history.from, minutes);
   const of = (name, label) => history.columns.find((column) => column.name === name && column.label === label)?.values ?? [];
   const line = (name, tone, how, values) => ({ name, tone, values: combine(values, how) });
-  const frame = { labels, full, point: POINT };
+  // Durations are also unknown while nothing happens; the position of the log is known whenever the service runs.
+  const gaps = combine(of('log_position'), last).map((position) => position === null);
+  const frame = { labels, full, point: POINT, gaps };
   const failures = largest(history.columns.filter(({ name }) => name === 'task_failures'));
   const vendors = history.columns.filter(({ name }) => name === 'vendor_tasks');
   if (of('log_position').every((value) => value === null)) return html`<p class="muted">No values in this period yet. The service records them once a minute.</p>`;
