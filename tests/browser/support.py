@@ -71,19 +71,20 @@ def name(kind):
     return f"{kind}-{uuid.uuid4().hex[:8]}"
 
 
-def archive():
+def archive(files=None):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as file:
-        # A fixed time keeps the bytes identical.
-        file.writestr(zipfile.ZipInfo("node.py", (2026, 1, 1, 0, 0, 0)), "VALUE = 1\n")
+        for path, text in (files or {"node.py": "VALUE = 1\n"}).items():
+            # A fixed time keeps the bytes identical.
+            file.writestr(zipfile.ZipInfo(path, (2026, 1, 1, 0, 0, 0)), text)
     return packed.getvalue()
 
 
-def publish(publisher, node, version, token=ADMIN, **fields):
+def publish(publisher, node, version, token=ADMIN, files=None, **fields):
     """Publishes a version with its archive."""
     body = {"node_version": {"version": version, **fields}}
     made = send("POST", f"/publishers/{publisher}/nodes/{node}/versions", body, token=token)
-    return send("PUT", made["signedUrl"], archive(), token=None, content_type="application/zip")
+    return send("PUT", made["signedUrl"], archive(files), token=None, content_type="application/zip")
 
 
 def registry(nodes=1, **fields):

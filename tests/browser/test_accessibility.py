@@ -27,8 +27,10 @@ def flagged(node, version="1.0.0"):
 def pages():
     publisher, (node, odd) = registry(2, supported_os=["Linux"], tags=["portrait"], description="Finds faces.")
     flagged(odd)
+    publish(publisher, node, "1.1.0", files={"README.md": "# Faces\n\n| a | b |\n|---|---|\n| 1 | 2 |\n", "node.py": "VALUE = 2\n"})
     return [
-        "/nodes", f"/nodes/{node}", f"/nodes/{node}/install", f"/nodes/{node}/about", "/publishers", f"/publishers/{publisher}",
+        "/nodes", f"/nodes/{node}", f"/nodes/{node}/install", f"/nodes/{node}/about", f"/nodes/{node}/versions",
+        f"/nodes/{node}/files", f"/nodes/{node}/changes/1.1.0/1.0.0", "/publishers", f"/publishers/{publisher}",
         f"/publishers/{publisher}/members", f"/publishers/{publisher}/tokens", "/studio", "/studio/relightImage",
         "/studio/startEndToVideo", "/studio/multiframeToVideo", "/studio/generateMusic", "/tasks", f"/tasks/{task()}", "/state",
         "/audit", f"/audit/node/{node}?position=1", "/moderation", "/users", "/docs", "/docs/upscaleImage", "/nodes?search=nothing-like-this",

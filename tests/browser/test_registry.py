@@ -4,7 +4,7 @@ import unittest
 
 from playwright.sync_api import expect
 
-from support import ADMIN, BASE, NARROW, WIDE, BrowserTest, archive, document, name, registry, send, user
+from support import ADMIN, BASE, NARROW, WIDE, BrowserTest, archive, document, name, publish, registry, send, user, wait_until
 
 
 class Registry(BrowserTest):
@@ -76,6 +76,18 @@ class Registry(BrowserTest):
         expect(page.get_by_role("heading", name=other.title())).to_be_visible()
         expect(page.get_by_role("link", name=lonely.title())).to_be_visible()
 
+    def test_keys_lead_to_the_search_from_every_page(self):
+        _, (node,) = registry()
+        field = lambda: page.get_by_role("searchbox", name="Search nodes")
+        for key in ("/", "Control+k"):
+            page = self.page(f"/nodes/{node}")
+            self.settle(page)
+            page.keyboard.press(key)
+            expect(field()).to_be_focused()
+            # In the field, the slash is a character.
+            page.keyboard.type("a/b")
+            expect(field()).to_have_value("a/b")
+
     def test_typing_during_a_search_is_kept(self):
         page = self.page("/nodes")
         field = page.get_by_label("Search nodes")
@@ -121,14 +133,46 @@ class Registry(BrowserTest):
         expect(tab).to_be_focused()
         self.assertEqual(asked, [])
 
+    def test_the_readme_and_the_files_of_a_node_are_shown(self):
+        publisher, (node,) = registry()
+        readme = "# Face tools\n\nMends **faces**.\n\n<script>window.ran = true</script>\n"
+        publish(publisher, node, "1.1.0", files={"README.md": readme, "node.py": "VALUE = 2\n", "model.bin": "\0"})
+        page = self.page(f"/nodes/{node}")
+        shown = page.locator(".readme")
+        expect(shown.get_by_text("faces", exact=True)).to_be_visible()
+        self.assertIsNone(page.evaluate("window.ran ?? null"))
+
+        page.get_by_role("link", name="Files").click()
+        page.get_by_role("button", name="node.py").click()
+        expect(page.get_by_label("node.py", exact=True)).to_have_text("VALUE = 2\n")
+        page.get_by_role("button", name="model.bin").click()
+        expect(page.get_by_text("Not text: download the archive to see it.")).to_be_visible()
+        page.get_by_label("Version").select_option("1.0.0")
+        expect(page.get_by_text("1 file, 10 B")).to_be_visible()
+
+        page.get_by_role("link", name="Versions").click()
+        page.get_by_role("link", name="Changes since 1.0.0").click()
+        expect(page.get_by_role("heading", name="Changes from 1.0.0 to 1.1.0")).to_be_visible()
+        patch = page.get_by_label("Changes of node.py")
+        expect(patch).to_contain_text("-VALUE = 1\n+VALUE = 2")
+        expect(page.get_by_text("Not text.", exact=True)).to_be_visible()
+        self.settle(page)
+
+    def test_a_node_has_a_badge(self):
+        _, (node,) = registry()
+        page = self.page(f"/nodes/{node}/install")
+        badge = page.get_by_alt_text("Version 1.0.0")
+        expect(badge).to_be_visible()
+        wait_until(lambda: badge.evaluate("(it) => it.naturalWidth > 0"))
+
     def test_versions_without_an_archive_have_no_download(self):
         publisher, _ = registry(0)
         node = name("bare")
         send("POST", f"/publishers/{publisher}/nodes", {"id": node, "name": node.title(), "latest_version": {"version": "1.0.0"}})
         page = self.page(f"/nodes/{node}/install")
         expect(page.get_by_text("1.0.0 has no archive on this service")).to_be_visible()
-        expect(page.locator("pre")).to_have_count(1)
-        expect(page.locator("pre").first).not_to_contain_text("curl -fL")
+        expect(page.get_by_label("Install request", exact=True)).to_be_visible()
+        expect(page.get_by_label("Download command", exact=True)).to_have_count(0)
 
     def test_order_changes_the_list(self):
         word = name("order").replace("-", "")

@@ -8,6 +8,8 @@ import { useStore } from './core/store.js';
 import { Empty, Icon, Toasts, Page, Skeleton, ErrorMessage } from './parts/basic.js';
 import { lazy } from './parts/lazy.js';
 import { AccountMenu, SignIn, SignInButton, loadUser } from './parts/login.js';
+// Its keys work on every page.
+import './parts/search_key.js';
 
 // Pages are loaded when they are shown for the first time. The frame keeps the content from moving when they appear.
 const lazyPage = (load, name) => lazy(load, name, (content) => html`<${Page} title=" ">${content}</${Page}>`);

@@ -5,8 +5,9 @@ import { count, number, toWords } from '../core/format.js';
 import { useLoad, useMutation } from '../core/load.js';
 import { to, useTitle } from '../core/router.js';
 import {
-  BackLink, Code, Dialog, Empty, DefinitionList, Icon, Id, LoadedPage, Monogram, ExternalLink, Page, Rating, State, Tabs, Tags, notify, Time, ErrorMessage,
+  BackLink, Code, Dialog, Empty, DefinitionList, Icon, Id, LoadedPage, Monogram, ExternalLink, Page, Rating, Skeleton, State, Tabs, Tags, notify, Time, ErrorMessage,
 } from '../parts/basic.js';
+import { ArchiveFiles, Changes, Readme, useReadme } from '../parts/archive.js';
 import { BanButton } from '../parts/ban.js';
 import { DeleteNode } from '../parts/delete.js';
 import { OperationForm } from '../parts/form.js';
@@ -17,7 +18,7 @@ import { Versions } from '../parts/versions.js';
 
 const STATUSES = ['Active', 'Pending', 'Flagged', 'Banned', 'Deleted'].map((status) => `NodeVersionStatus${status}`);
 
-export function NodePage({ parts: [id, tab = 'versions'], user }) {
+export function NodePage({ parts: [id, chosenTab, newer, older], user }) {
   const loaded = useLoad((signal) => get(at`/nodes/${id}`, {}, signal), [id]);
   const owner = loaded.data?.publisher?.id;
   const rights = useLoad(async (signal) => (user && owner ? get(at`/publishers/${owner}/nodes/${loaded.data.id}/permissions`, {}, signal).catch(() => ({})) : {}), [owner, user?.id]);
@@ -37,13 +38,29 @@ export function NodePage({ parts: [id, tab = 'versions'], user }) {
         <div class="first">
           <${Markdown} text=${node.description} name="lead-text" /></div>
         <div class="rest">
-          <${Tabs} current=${tab} address=${(key) => to('nodes', node.id, key)} tabs=${[['versions', 'Versions', versions.data?.length], ['install', 'Install'], ['about', 'Details']]} />
-          ${tab === 'install' ? html`<${Install} node=${node} />` : tab === 'about' ? html`<${About} node=${node} />`
-            : html`<${Versions} node=${node} versions=${versions} mayEdit=${mayEdit} />`}
+          <${Content} node=${node} chosenTab=${chosenTab} versions=${versions} mayEdit=${mayEdit} newer=${newer} older=${older} />
         </div>
         <${Summary} node=${node} user=${user} onReviewed=${loaded.reload} />
       </div>
     </${Page}>`}</${LoadedPage}>`;
+}
+
+function Content({ node, chosenTab, versions, mayEdit, newer, older }) {
+  const readme = useReadme(node);
+  // What the first tab is depends on the README.
+  if (readme.loading && !readme.data) return html`<${Skeleton} />`;
+  const readable = (versions.data ?? []).filter((version) => version.downloadUrl);
+  // The differences between versions belong to the list of versions.
+  const tab = chosenTab === 'changes' ? 'versions' : chosenTab ?? (readme.data ? 'readme' : 'versions');
+  const tabs = [readme.data && ['readme', 'README'], ['versions', 'Versions', versions.data?.length],
+    readable.length > 0 && ['files', 'Files'], ['install', 'Install'], ['about', 'Details']].filter(Boolean);
+  return html`<${Tabs} current=${tab} address=${(key) => to('nodes', node.id, key)} tabs=${tabs} />
+    <${ErrorMessage} problem=${readme.error} again=${readme.reload} />
+    ${tab === 'readme' && readme.data ? html`<${Readme} of=${readme.data} />`
+      : tab === 'install' ? html`<${Install} node=${node} />` : tab === 'about' ? html`<${About} node=${node} />`
+        : tab === 'files' && readable.length > 0 ? html`<${ArchiveFiles} node=${node} versions=${readable} />`
+          : chosenTab === 'changes' && newer && older ? html`<${Changes} node=${node} version=${newer} from=${older} />`
+            : html`<${Versions} node=${node} versions=${versions} mayEdit=${mayEdit} />`}`;
 }
 
 function Actions({ node, mayEdit, user, reload }) {
@@ -110,6 +127,8 @@ function Install({ node }) {
       : html`<p class="muted">${latest.version} has no archive on this service. Tools install it from the node's repository, if one is set.</p>`}
     <h2>API</h2><p class="muted">The response has the version, its dependencies and its archive URL, and counts as a download.</p>
     <${Code} label="Install request" text=${`curl -s '${new URL(at`/nodes/${node.id}/install`.slice(1), root).href}'`} />
+    <h2>Badge</h2><p><img class="badge" src=${new URL(at`/nodes/${node.id}/badge.svg`.slice(1), root).href} alt=${`Version ${latest.version}`} height="20" /></p>
+    <${Code} label="Markdown of the badge" text=${`[![${node.name}](${new URL(at`/nodes/${node.id}/badge.svg`.slice(1), root).href})](${location.origin}${location.pathname}${to('nodes', node.id)})`} />
     ${latest.dependencies?.length > 0 && html`<h2>Dependencies</h2><${Code} label="Dependencies" text=${latest.dependencies.join('\n')} />`}
   </section>`;
 }

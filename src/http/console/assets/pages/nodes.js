@@ -6,6 +6,7 @@ import { useLoad } from '../core/load.js';
 import { refine, to, useTitle } from '../core/router.js';
 import { Empty, Icon, Loaded, Monogram, Page, Pager, Rating, Skeleton, State, Tags, Time } from '../parts/basic.js';
 import { PagedSection } from '../parts/more.js';
+import { useSearchKey } from '../parts/search_key.js';
 
 const PAGE_SIZE = 24;
 const SYSTEMS = ['Linux', 'Windows', 'macOS'];
@@ -44,6 +45,8 @@ function address(query, page) {
 
 function Filters({ asked: nodeQuery, admin }) {
   const [text, set] = useState(nodeQuery.search);
+  const field = useRef(null);
+  useSearchKey(field);
   // The page's own searches come back through the URL while the user keeps typing. Only other changes of the URL replace the text.
   const sent = useRef(nodeQuery.search);
   const send = (how) => { sent.current = text; refine({ search: text, page: undefined }, how); };
@@ -59,7 +62,7 @@ function Filters({ asked: nodeQuery, admin }) {
   }, [text]);
   return html`<form class="filters" role="search" onSubmit=${(event) => { event.preventDefault(); send(); }}>
     <div class="search"><${Icon} name="search" />
-      <input type="search" aria-label="Search nodes" placeholder="Name, tag, author or publisher" maxlength="200"
+      <input type="search" ref=${field} aria-keyshortcuts="/ Control+K" aria-label="Search nodes" placeholder="Name, tag, author or publisher" maxlength="200"
       value=${text} onInput=${(event) => set(event.target.value)} /></div>
     <${FilterChips} legend="System" name="os" all=${SYSTEMS} chosen=${nodeQuery.supported_os} />
     <${FilterChips} legend="Accelerator" name="accelerator" all=${ACCELERATORS} chosen=${nodeQuery.supported_accelerator} />

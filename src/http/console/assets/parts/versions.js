@@ -2,6 +2,7 @@
 import { html, useState } from '../core/dom.js';
 import { at, toLocalUrl, remove } from '../core/api.js';
 import { count } from '../core/format.js';
+import { ChangesLink } from './archive.js';
 import { Dialog, Empty, Icon, Loaded, State, notify, Time } from './basic.js';
 import { Confirm } from './confirm.js';
 import { OperationForm } from './form.js';
@@ -13,11 +14,14 @@ export function Versions({ node, versions, mayEdit }) {
     ? html`<${Empty} icon="nodes" title="No versions">
       ${mayEdit ? 'Published versions appear here.' : 'Nothing to install yet.'}</${Empty}>`
     : html`<ol class="versions">
-      ${list.map((version) => html`<${Version} key=${version.id} node=${node} version=${version} mayEdit=${mayEdit} reload=${versions.reload} />`)}
+      ${list.map((version, at) => html`<${Version} key=${version.id} node=${node} version=${version} previous=${previous(list, at)} mayEdit=${mayEdit} reload=${versions.reload} />`)}
       </ol>`}</${Loaded}>`;
 }
 
-function Version({ node, version, mayEdit, reload }) {
+// Returns the next lower version whose archive can be compared; none for a version without one.
+const previous = (list, at) => (list[at].downloadUrl ? list.slice(at + 1).find((version) => version.downloadUrl) : undefined);
+
+function Version({ node, version, previous, mayEdit, reload }) {
   const [open, set] = useState(null);
   const close = () => set(null);
   const path = at`/publishers/${node.publisher.id}/nodes/${node.id}/versions/${version.id}`;
@@ -29,7 +33,7 @@ function Version({ node, version, mayEdit, reload }) {
       ${version.deprecated && html`<${State} of="deprecated" />`}
       <span class="muted"><${Time} at=${version.createdAt} /></span>
       <span class="spread"></span>
-      <span class="row decisions">${version.downloadUrl && toLocalUrl(version.downloadUrl) && html`<a class="button quiet small" href=${toLocalUrl(version.downloadUrl)} download>
+      <span class="row decisions"><${ChangesLink} node=${node} version=${version} previous=${previous} />${version.downloadUrl && toLocalUrl(version.downloadUrl) && html`<a class="button quiet small" href=${toLocalUrl(version.downloadUrl)} download>
         <${Icon} name="download" />Download</a>`}
       ${mayEdit && waits && html`<button type="button" class="button small" onClick=${() => set('archive')}><${Icon} name="upload" />Add archive</button>`}
       ${mayEdit && version.status !== 'NodeVersionStatusDeleted' && html`<button type="button" class="button quiet small" onClick=${() => set('edit')}>Edit</button>

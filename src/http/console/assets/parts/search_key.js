@@ -1,0 +1,37 @@
+// Keys that lead to the search of nodes from every page: `/`, and Ctrl-K or Command-K.
+import { useEffect } from '../core/dom.js';
+import { go, route, to } from '../core/router.js';
+
+const FIELDS = 'input, textarea, select, [contenteditable]';
+let input = null;
+let isWanted = false;
+
+function isSearchKey(event) {
+  if (event.key.toLowerCase() === 'k') return (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
+  // In a field, the slash is a character.
+  return event.key === '/' && !event.ctrlKey && !event.metaKey && !event.altKey && !event.target.closest?.(FIELDS);
+}
+
+addEventListener('keydown', (event) => {
+  if (event.defaultPrevented || !isSearchKey(event) || document.querySelector('dialog[open]')) return;
+  event.preventDefault();
+  if (input) { input.select(); return; }
+  isWanted = true;
+  go(to('nodes'));
+});
+
+// A search that is never shown must not take the focus of a later page.
+route.follow(({ parts }) => { if (parts[0] !== 'nodes') isWanted = false; });
+
+// Makes the field of a ref the one that the keys lead to.
+export function useSearchKey(field) {
+  useEffect(() => {
+    input = field.current;
+    if (isWanted) {
+      isWanted = false;
+      // A new page first moves the focus to its content.
+      setTimeout(() => input?.select());
+    }
+    return () => { input = null; };
+  }, []);
+}
