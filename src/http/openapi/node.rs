@@ -74,7 +74,8 @@ fn list_operations() -> Vec<Operation> {
                 "Returns nodes in which every word occurs in the id, name, description, author, publisher or \
                  tags.\n\n- The last word also matches the beginning of a word.\n- Case and separators are ignored: \
                  `faceswap`, `face-swap` and `Face Swap` find each other.\n- An exact id comes first, then relevance, \
-                 then downloads; `sort` replaces this order.\n- Without `search`, or with an empty one, all nodes \
+                 then downloads; `sort` replaces this order.\n- If no node matches, an unknown word of \
+                 four or more letters also matches with one letter swapped, missing, wrong or too many.\n- Without `search`, or with an empty one, all nodes \
                  that match the filters are listed, most downloaded first. A search without letters or digits finds \
                  nothing.",
             )

@@ -149,7 +149,16 @@ impl Nodes {
             return Vec::new();
         }
 
-        let mut scores = indexes.search.score(search, &self.owners, &mut candidates, indexes.rows.len());
+        let slots = indexes.rows.len();
+        let mut scores = indexes.search.score(search, &self.owners, &mut candidates, slots);
+        // Words with a typing error match nothing.
+        let corrected = if candidates.count() == 0 { indexes.search.correct(search) } else { None };
+        let search = corrected.as_ref().unwrap_or(search);
+        if corrected.is_some() {
+            candidates = self.candidates(selection);
+            scores = indexes.search.score(search, &self.owners, &mut candidates, slots);
+        }
+
         if !selection.sort.is_empty() {
             return indexes.sort_candidates(&candidates, selection.sort_keys());
         }

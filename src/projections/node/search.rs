@@ -319,5 +319,6 @@ fn remove_posting(index: &mut Postings, word: &str, posting: u32) {
 }
 
 mod posting_merge;
+mod spelling;
 #[cfg(test)]
 mod tests;

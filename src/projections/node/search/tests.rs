@@ -59,6 +59,28 @@ fn every_word_must_occur_and_the_last_can_be_a_prefix() {
 }
 
 #[test]
+fn words_with_one_typing_error_match_if_nothing_else_does() {
+    let nodes = registry(&[
+        ("face-mask", "Face Mask", "ann", &[], "Finds portraits"),
+        ("upscale", "Upscaler", "bob", &[], "A mask for pictures"),
+        ("musk", "Musk", "", &[], ""),
+    ]);
+    // Swapped, missing, additional and wrong characters; the most frequent word wins.
+    for query in ["msak", "masc", "massk", "mazk", "mmask"] {
+        assert_eq!(found(&nodes, query), ["face-mask", "upscale"], "{query}");
+    }
+    assert_eq!(found(&nodes, "upscler"), ["upscale"]);
+    assert_eq!(found(&nodes, "protraits face"), ["face-mask"]);
+    assert_eq!(found(&nodes, "face protraits"), ["face-mask"]);
+    assert_eq!(found(&nodes, "acmme"), ["face-mask", "musk", "upscale"], "publishers are known too");
+    // Known words stay, and short or unknown ones are not guessed.
+    assert_eq!(found(&nodes, "musk"), ["musk"]);
+    assert_eq!(found(&nodes, "bab"), [""; 0]);
+    assert_eq!(found(&nodes, "nothing"), [""; 0]);
+    assert_eq!(found(&nodes, "portraits bob"), [""; 0], "both words are known");
+}
+
+#[test]
 fn separators_and_case_do_not_matter() {
     let nodes = registry(&[
         ("face-tools", "x", "", &[], ""),

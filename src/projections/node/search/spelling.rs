@@ -1,0 +1,85 @@
+//! Correction of misspelt words in queries that match nothing.
+
+use super::{Postings, SearchIndex, SearchQuery, fingerprint, matching_words};
+use crate::projections::node::sorted_list::SortedList;
+
+/// Minimum length of a corrected word, in characters. Shorter ones have too many neighbours to guess.
+const WORD_CHARS_MIN: usize = 4;
+/// Maximum length of a corrected word, in characters.
+const WORD_CHARS_MAX: usize = 32;
+/// Maximum number of corrected words of a query.
+const CORRECTIONS_MAX: usize = 3;
+/// Characters that can be missing or wrong.
+const ALPHABET: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
+
+impl SearchIndex {
+    /// Returns the query with each unknown word replaced by the most frequent known word at a distance of one typing
+    /// error; `None` if no word is unknown, or one of them cannot be replaced.
+    #[must_use]
+    pub fn correct(&self, query: &SearchQuery) -> Option<SearchQuery> {
+        let last = query.words.len().checked_sub(1)?;
+        let mut words = query.words.clone();
+        let mut corrections = 0;
+        for (index, word) in words.iter_mut().enumerate() {
+            if self.is_known(word, index == last) {
+                continue;
+            }
+            *word = self.correction(word)?;
+            corrections += 1;
+            if corrections > CORRECTIONS_MAX {
+                return None;
+            }
+        }
+        (corrections > 0).then(|| SearchQuery::parse(&words.join(" ")).ok()).flatten()
+    }
+
+    fn is_known(&self, word: &str, by_prefix: bool) -> bool {
+        let occurs = |index: &Postings| matching_words(index, word, by_prefix).next().is_some();
+        let is_pair = || {
+            let pair = fingerprint([word]);
+            self.pairs
+                .iter_from(pair)
+                .next()
+                .is_some_and(|posting| posting >> super::SLOT_BITS == pair >> super::SLOT_BITS)
+        };
+        occurs(&self.nodes) || occurs(&self.owners) || is_pair()
+    }
+
+    fn correction(&self, word: &str) -> Option<String> {
+        let frequency = |neighbour: &str| {
+            let count = |index: &Postings| index.get(neighbour).map_or(0, SortedList::len);
+            count(&self.nodes) + count(&self.owners)
+        };
+        let known = neighbours(word).into_iter().map(|neighbour| (frequency(&neighbour), neighbour));
+        let best =
+            known.filter(|(frequency, _)| *frequency > 0).max_by(|(one, a), (other, b)| one.cmp(other).then(b.cmp(a)));
+        best.map(|(_, neighbour)| neighbour)
+    }
+}
+
+/// Returns the words from which one typing error makes `word`: two swapped characters, one too many, a wrong one, or
+/// one missing.
+fn neighbours(word: &str) -> Vec<String> {
+    let chars: Vec<char> = word.chars().collect();
+    if !(WORD_CHARS_MIN..=WORD_CHARS_MAX).contains(&chars.len()) {
+        return Vec::new();
+    }
+
+    let mut all = Vec::new();
+    for index in 0..=chars.len() {
+        let (before, after) = chars.split_at(index);
+        let mut add = |middle: &[char], rest: &[char]| all.push([before, middle, rest].concat().into_iter().collect());
+        if let [first, second, rest @ ..] = after {
+            add(&[*second, *first], rest);
+        }
+        for letter in ALPHABET.chars() {
+            add(&[letter], after);
+        }
+        let Some((_, rest)) = after.split_first() else { continue };
+        add(&[], rest);
+        for letter in ALPHABET.chars() {
+            add(&[letter], rest);
+        }
+    }
+    all
+}
