@@ -17,8 +17,8 @@ use crate::domain::policy::Action;
 use crate::http::api::{
     account_export, admin, archive_file, audit, audit_stream, badge, budget, bulk, checkpoint, credits, delivery,
     erase, health, image, input_file, install, media, member, metrics, models, moderation, music, node, node_change,
-    publisher, review, sign_in, state, state_history, task, token, translation, upload, usage, user, vendor_webhook,
-    version, version_list, video, webhook_secret,
+    publisher, review, sign_in, state, state_history, statistics, task, token, translation, upload, usage, user,
+    vendor_webhook, version, version_list, video, webhook_secret,
 };
 use crate::http::auth::authorize::Identity;
 use crate::http::console;
@@ -169,6 +169,7 @@ fn registry_routes() -> Vec<ApiEndpoint> {
         ApiEndpoint::new(get(), "/nodes/{nodeId}/versions/{version}/files", "listArchiveFiles", NoBody, archive_file::list),
         ApiEndpoint::new(get(), "/nodes/{nodeId}/versions/{version}/files/content", "getArchiveFile", NoBody, archive_file::show),
         ApiEndpoint::new(get(), "/nodes/{nodeId}/versions/{version}/diff", "compareVersions", NoBody, archive_file::difference),
+        ApiEndpoint::new(get(), "/nodes/{nodeId}/statistics", "getNodeStatistics", NoBody, statistics::show),
         ApiEndpoint::new(get(), "/nodes/{nodeId}/badge.svg", "getNodeBadge", NoBody, badge::show),
         ApiEndpoint::new(get(), "/nodes/{nodeId}/install", "installNode", NoBody, install::install),
         ApiEndpoint::new(get(), "/versions", "listVersions", NoBody, version_list::list_all),

@@ -25,6 +25,7 @@ use crate::domain::version::{Archive, NodeVersion};
 mod bitset;
 pub mod cache;
 pub mod column;
+pub mod daily_downloads;
 pub mod entry;
 pub mod facets;
 pub mod host_version;

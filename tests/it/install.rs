@@ -318,3 +318,47 @@ async fn token_uses_are_recorded_once_a_minute() {
     assert!(token_list[0]["lastUsedAt"].is_string(), "{token_list}");
     app.stop().await;
 }
+
+#[actix_web::test]
+async fn statistics_count_downloads_by_day_and_reviews_by_stars() {
+    // Given a node with one download on one day, two on the next, and two reviews
+    let noon = Timestamp::parse("2026-11-22T12:00:00Z").unwrap();
+    let clock = Environment::manual(noon, 7);
+    let app = TestApp::start_with(trust_the_tests, clock.clone()).await;
+    let (app, alice) = app_in(app, &["1.0.0"]).await;
+    let bob = app.user("bob").await;
+    install_from(&app, 1).await;
+    until_downloads(&app, 1).await;
+    clock.advance(Duration::from_hours(24));
+    install_from(&app, 1).await;
+    install_from(&app, 2).await;
+    until_downloads(&app, 3).await;
+    for (user, star) in [(&alice, 5), (&bob, 2)] {
+        app.post_as(&user.token, &format!("/nodes/face-tools/reviews?star={star}"), json!({})).await.expect(200);
+    }
+
+    // When the statistics are read, also after a restart
+    let path = "/nodes/face-tools/statistics";
+    let expected = json!({
+        "downloads": 3,
+        "days": [
+            {"date": "2026-11-21", "downloads": 0},
+            {"date": "2026-11-22", "downloads": 1},
+            {"date": "2026-11-23", "downloads": 2},
+        ],
+        "ratings": {"count": 2, "mean": 3.5, "stars": [0, 1, 0, 0, 1]},
+    });
+    assert_eq!(app.get(&format!("{path}?days=3")).await.expect(200).json(), expected);
+    let dir = app.stop().await;
+    let app = TestApp::start_in(dir, trust_the_tests, clock).await;
+
+    // Then they are the same
+    assert_eq!(app.get(&format!("{path}?days=3")).await.expect(200).json(), expected);
+    assert_eq!(app.get(path).await.expect(200).json()["days"].as_array().unwrap().len(), 30);
+    for days in ["0", "91", "many"] {
+        let problem = app.get(&format!("{path}?days={days}")).await.expect(400).json();
+        assert_eq!(problem["details"], json!(["/days must be an integer from 1 to 90"]));
+    }
+    app.get("/nodes/nothing/statistics").await.expect(404);
+    app.stop().await;
+}

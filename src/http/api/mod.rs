@@ -33,6 +33,7 @@ pub(super) mod review;
 pub(super) mod sign_in;
 pub mod state;
 pub(super) mod state_history;
+pub(in crate::http) mod statistics;
 pub(super) mod submitted_picture;
 pub(super) mod task;
 pub(super) mod token;

@@ -18,10 +18,12 @@ use crate::domain::node::{LANGUAGES_MAX, NodeAdminFields, NodeFields, NodeStatus
 use crate::domain::value::{Text, Timestamp};
 use crate::http::api::badge::BadgeContent;
 use crate::http::api::node_body::{NewNodeBody, NodeAdminBody, NodeBody};
+use crate::http::api::statistics::DAYS_DEFAULT;
 use crate::http::request::json_object::JsonObject;
 use crate::http::request::query::LIMIT_MAX;
 use crate::http::response::error::Code;
 use crate::projections::node::SortColumn;
+use crate::projections::node::daily_downloads::DAYS_MAX;
 use crate::projections::node::facets::FormFactor;
 use crate::projections::node::search::QUERY_MAX;
 
@@ -46,6 +48,7 @@ pub fn group() -> OperationGroup {
             ("Node", node_schema()),
             ("NodePage", page_of("nodes", "Node")),
             ("NewNodeBody", new_node()),
+            ("NodeStatistics", statistics_schema()),
             ("OwnReview", response_object([field_with_schema("star", "Stars given by the caller, if any.", stars())])),
         ]
         .into_iter()
@@ -99,6 +102,7 @@ fn list_operations() -> Vec<Operation> {
 }
 
 fn read_operations() -> Vec<Operation> {
+    let days = json!({"type": "integer", "minimum": 1, "maximum": DAYS_MAX});
     let badge = one_of(BadgeContent::ALL.iter().map(|content| content.as_str()));
     vec![
         operation("getNode", "Get a node")
@@ -107,6 +111,22 @@ fn read_operations() -> Vec<Operation> {
                  of its ban.",
             )
             .ok_response("The node.", "Node", &node_example())
+            .redirect_response(),
+        operation("getNodeStatistics", "Get the statistics of a node")
+            .description(
+                "Returns the downloads of the last days in UTC, today last, and how often each number of stars was \
+                 given.",
+            )
+            .query([query_parameter("days", &format!("Number of days; by default {DAYS_DEFAULT}."), &days)])
+            .ok_response(
+                "The statistics.",
+                "NodeStatistics",
+                &json!({
+                    "downloads": 1207,
+                    "days": [{"date": "2026-11-19", "downloads": 4}, {"date": "2026-11-20", "downloads": 9}],
+                    "ratings": {"count": 3, "mean": 4.33, "stars": [0, 0, 1, 0, 2]},
+                }),
+            )
             .redirect_response(),
         operation("getNodeBadge", "Get a badge")
             .description(
@@ -124,6 +144,27 @@ fn read_operations() -> Vec<Operation> {
             )
             .ok_response("Permission of the caller.", "Permissions", &json!({"canEdit": true})),
     ]
+}
+
+fn statistics_schema() -> Value {
+    let day = response_object([
+        field_with_schema("date", "Day in UTC.", json!({"type": "string", "format": "date"})).required(),
+        field::<u64>("downloads", "Downloads on this day.").required(),
+    ]);
+    let stars = json!({
+        "type": "array", "items": {"type": "integer", "format": "int64", "minimum": 0}, "minItems": 5, "maxItems": 5,
+    });
+    let mean = "Mean with two decimals; without reviews the value that an administrator set, or absent.";
+    let ratings = response_object([
+        field::<u64>("count", "Number of reviews.").required(),
+        field_with_schema("mean", mean, json!({"type": "number", "minimum": 0, "maximum": 5})),
+        field_with_schema("stars", "Number of reviews with 1, 2, 3, 4 and 5 stars.", stars).required(),
+    ]);
+    response_object([
+        field::<u64>("downloads", "All downloads.").required(),
+        field_with_schema("days", "The last days, oldest first.", array(&day)).required(),
+        field_with_schema("ratings", "Reviews.", ratings).required(),
+    ])
 }
 
 fn write_operations() -> Vec<Operation> {

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::daily_downloads::DailyDownloads;
 use super::view::{Links, NodeFragment, NodeView, effective_status};
 use crate::domain::decider::Decider;
 use crate::domain::node::{Node, NodeEvent, NodeProfile, NodeStatus};
@@ -16,6 +17,7 @@ const SHRINK_BELOW_VERSIONS: usize = 64;
 #[derive(Debug, Default)]
 pub struct NodeEntry {
     node: Node,
+    daily_downloads: DailyDownloads,
     /// Number of the publisher.
     owner: u32,
     owner_name: Arc<str>,
@@ -33,8 +35,20 @@ impl NodeEntry {
 
     /// Restores an entry from a snapshot.
     #[must_use]
-    pub fn from_snapshot(node: Node, owner: u32, owner_name: Arc<str>, owner_hidden: bool) -> Self {
-        Self { node, owner, owner_name, owner_hidden, fragment: OnceLock::new() }
+    pub fn from_snapshot(
+        node: Node,
+        daily_downloads: DailyDownloads,
+        owner: u32,
+        owner_name: Arc<str>,
+        owner_hidden: bool,
+    ) -> Self {
+        Self { node, daily_downloads, owner, owner_name, owner_hidden, fragment: OnceLock::new() }
+    }
+
+    /// Returns the downloads by day.
+    #[must_use]
+    pub fn daily_downloads(&self) -> &DailyDownloads {
+        &self.daily_downloads
     }
 
     /// Returns the node, even if deleted, with the displayed data of its publisher.
@@ -47,6 +61,9 @@ impl NodeEntry {
     pub fn evolve(&mut self, event: &NodeEvent, at: Timestamp) {
         self.fragment.take();
         Node::evolve(&mut self.node, event, at);
+        if let NodeEvent::DownloadsCounted { count } = event {
+            self.daily_downloads.add(*count, at);
+        }
         if let Node::Present(profile) = &mut self.node
             && profile.versions.len() < SHRINK_BELOW_VERSIONS
         {
@@ -127,6 +144,7 @@ impl Clone for NodeEntry {
     fn clone(&self) -> Self {
         Self {
             node: self.node.clone(),
+            daily_downloads: self.daily_downloads.clone(),
             owner: self.owner,
             owner_name: self.owner_name.clone(),
             owner_hidden: self.owner_hidden,
@@ -140,5 +158,6 @@ impl PartialEq for NodeEntry {
     fn eq(&self, other: &Self) -> bool {
         (self.owner, &self.owner_name, self.owner_hidden) == (other.owner, &other.owner_name, other.owner_hidden)
             && self.node == other.node
+            && self.daily_downloads == other.daily_downloads
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bitset::Slot;
 use super::cache::{GenerationCache, RecentKeys};
+use super::daily_downloads::DailyDownloads;
 use super::entry::NodeEntry;
 use super::owners::Owners;
 use super::{LIST_CACHE_BYTES, Nodes};
@@ -17,6 +18,7 @@ use crate::domain::node::Node;
 pub struct NodeSnapshotRow {
     key: String,
     node: Node,
+    daily_downloads: DailyDownloads,
     owner: u32,
     /// Displayed name and visibility of the publisher, if they differ from the publisher's current ones.
     displayed_owner: Option<(String, bool)>,
@@ -27,6 +29,7 @@ pub struct NodeSnapshotRow {
 pub struct NodeSnapshotRowRef<'n> {
     key: &'n str,
     node: &'n Node,
+    daily_downloads: &'n DailyDownloads,
     owner: u32,
     displayed_owner: Option<(&'n str, bool)>,
 }
@@ -104,7 +107,8 @@ impl Nodes {
                 .by_number(entry.owner_number())
                 .is_some_and(|(_, owner)| owner.name == *name && owner.hidden == hidden);
             let displayed_owner = (!matches_owner).then_some((&**name, hidden));
-            NodeSnapshotRowRef { key, node, owner: entry.owner_number(), displayed_owner }
+            let daily_downloads = entry.daily_downloads();
+            NodeSnapshotRowRef { key, node, daily_downloads, owner: entry.owner_number(), displayed_owner }
         })
     }
 
@@ -117,7 +121,7 @@ impl Nodes {
 
     /// Restores nodes, in order.
     pub fn restore(&mut self, nodes: Vec<NodeSnapshotRow>) {
-        for NodeSnapshotRow { key, node, owner, displayed_owner } in nodes {
+        for NodeSnapshotRow { key, node, daily_downloads, owner, displayed_owner } in nodes {
             let slot = Slot::try_from(self.entries.len()).unwrap_or(Slot::MAX);
             let (name, hidden) = match displayed_owner {
                 Some((name, hidden)) => (name.into(), hidden),
@@ -128,7 +132,8 @@ impl Nodes {
             }
 
             let key: Arc<str> = key.into();
-            self.entries.push(Arc::new(NodeEntry::from_snapshot(node, owner, name, hidden)));
+            let entry = NodeEntry::from_snapshot(node, daily_downloads, owner, name, hidden);
+            self.entries.push(Arc::new(entry));
             self.keys.push(key.clone());
             self.fragments.push(OnceLock::new());
             self.by_key.insert(key, slot);

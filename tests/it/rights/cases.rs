@@ -205,6 +205,7 @@ fn nodes() -> Vec<RightsCase> {
         get(ReadRegistry, "/nodes/search").with_query("?search=anything"),
         get(ReadRegistry, "/nodes/{nodeId}"),
         get(ReadRegistry, "/nodes/{nodeId}/badge.svg"),
+        get(ReadRegistry, "/nodes/{nodeId}/statistics"),
         get(ListPublisherNodes, "/publishers/{publisherId}/nodes"),
         post(CreateNode, "/publishers/{publisherId}/nodes", 201, json!({"id": "{fresh}"})),
         put(ReviseNode, "/publishers/{publisherId}/nodes/{nodeId}", json!({"description": "changed"})),
