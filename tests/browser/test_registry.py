@@ -158,6 +158,17 @@ class Registry(BrowserTest):
         expect(page.get_by_text("Not text.", exact=True)).to_be_visible()
         self.settle(page)
 
+    def test_downloads_and_reviews_of_a_node_are_counted(self):
+        _, (node,) = registry()
+        send("GET", f"/nodes/{node}/install", token=None)
+        send("POST", f"/nodes/{node}/reviews?star=4", {})
+        wait_until(lambda: send("GET", f"/nodes/{node}/statistics")["downloads"] == 1)
+        page = self.page(f"/nodes/{node}/about")
+        expect(page.get_by_text("1 review", exact=True)).to_be_visible()
+        chart = page.locator("figure", has_text="Downloads a day")
+        chart.get_by_text("Table").click()
+        expect(chart.get_by_role("row").last).to_contain_text("1")
+
     def test_a_node_has_a_badge(self):
         _, (node,) = registry()
         page = self.page(f"/nodes/{node}/install")

@@ -30,6 +30,9 @@ export function exact(iso) {
   return Number.isNaN(time.getTime()) ? String(iso) : time.toISOString().replace('T', ' ').replace('Z', ' UTC');
 }
 
+const SHORT_DAY = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric', timeZone: 'UTC' });
+// Day of a date such as 2026-01-31, without its year.
+export const shortDay = (date) => SHORT_DAY.format(new Date(`${date}T00:00:00Z`));
 export const day = (iso) => DAY.format(new Date(iso));
 export const clock = (iso) => exact(iso).slice(11, 19);
 

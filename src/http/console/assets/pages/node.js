@@ -1,14 +1,15 @@
 // Page of a node: description, versions, installation, actions.
 import { html, useState } from '../core/dom.js';
 import { at, call, get, toLocalUrl, root } from '../core/api.js';
-import { count, number, toWords } from '../core/format.js';
+import { count, number, shortDay, toWords } from '../core/format.js';
 import { useLoad, useMutation } from '../core/load.js';
 import { to, useTitle } from '../core/router.js';
 import {
-  BackLink, Code, Dialog, Empty, DefinitionList, Icon, Id, LoadedPage, Monogram, ExternalLink, Page, Rating, Skeleton, State, Tabs, Tags, notify, Time, ErrorMessage,
+  BackLink, Code, Dialog, Empty, DefinitionList, Icon, Id, Loaded, LoadedPage, Monogram, ExternalLink, Page, Rating, Skeleton, State, Tabs, Tags, notify, Time, ErrorMessage,
 } from '../parts/basic.js';
 import { ArchiveFiles, Changes, Readme, useReadme } from '../parts/archive.js';
 import { BanButton } from '../parts/ban.js';
+import { Chart } from '../parts/chart.js';
 import { DeleteNode } from '../parts/delete.js';
 import { OperationForm } from '../parts/form.js';
 import { askToSignIn } from '../parts/login.js';
@@ -24,6 +25,7 @@ export function NodePage({ parts: [id, chosenTab, newer, older], user }) {
   const rights = useLoad(async (signal) => (user && owner ? get(at`/publishers/${owner}/nodes/${loaded.data.id}/permissions`, {}, signal).catch(() => ({})) : {}), [owner, user?.id]);
   const mayEdit = Boolean(rights.data?.canEdit);
   const versions = useLoad((signal) => get(at`/nodes/${id}/versions`, { statuses: mayEdit || user?.isAdmin ? STATUSES : undefined, include_status_reason: true }, signal), [id, mayEdit, user?.id]);
+  const statistics = useLoad((signal) => get(at`/nodes/${id}/statistics`, {}, signal), [id, loaded.data?.rating]);
   useTitle(loaded.data?.name || id);
   const back = html`<${BackLink} href=${to('nodes')}>Nodes</${BackLink}>`;
   return html`<${LoadedPage} from=${loaded} title=${id} before=${back}>${(node) => html`
@@ -38,14 +40,14 @@ export function NodePage({ parts: [id, chosenTab, newer, older], user }) {
         <div class="first">
           <${Markdown} text=${node.description} name="lead-text" /></div>
         <div class="rest">
-          <${Content} node=${node} chosenTab=${chosenTab} versions=${versions} mayEdit=${mayEdit} newer=${newer} older=${older} />
+          <${Content} node=${node} chosenTab=${chosenTab} versions=${versions} mayEdit=${mayEdit} newer=${newer} older=${older} statistics=${statistics} />
         </div>
-        <${Summary} node=${node} user=${user} onReviewed=${loaded.reload} />
+        <${Summary} node=${node} ratings=${statistics.data?.ratings.count} user=${user} onReviewed=${loaded.reload} />
       </div>
     </${Page}>`}</${LoadedPage}>`;
 }
 
-function Content({ node, chosenTab, versions, mayEdit, newer, older }) {
+function Content({ node, chosenTab, versions, mayEdit, newer, older, statistics }) {
   const readme = useReadme(node);
   // What the first tab is depends on the README.
   if (readme.loading && !readme.data) return html`<${Skeleton} />`;
@@ -57,7 +59,7 @@ function Content({ node, chosenTab, versions, mayEdit, newer, older }) {
   return html`<${Tabs} current=${tab} address=${(key) => to('nodes', node.id, key)} tabs=${tabs} />
     <${ErrorMessage} problem=${readme.error} again=${readme.reload} />
     ${tab === 'readme' && readme.data ? html`<${Readme} of=${readme.data} />`
-      : tab === 'install' ? html`<${Install} node=${node} />` : tab === 'about' ? html`<${About} node=${node} />`
+      : tab === 'install' ? html`<${Install} node=${node} />` : tab === 'about' ? html`<${About} node=${node} statistics=${statistics} />`
         : tab === 'files' && readable.length > 0 ? html`<${ArchiveFiles} node=${node} versions=${readable} />`
           : chosenTab === 'changes' && newer && older ? html`<${Changes} node=${node} version=${newer} from=${older} />`
             : html`<${Versions} node=${node} versions=${versions} mayEdit=${mayEdit} />`}`;
@@ -79,13 +81,13 @@ function Actions({ node, mayEdit, user, reload }) {
     ${open === 'publish' && html`<${Publish} node=${node} onClose=${close} onLater=${done('Waiting for the archive')} onSent=${done('Published')} />`}`;
 }
 
-function Summary({ node, user, onReviewed }) {
+function Summary({ node, ratings, user, onReviewed }) {
   return html`<aside class="summary-card" aria-label="Summary">
     <${DefinitionList} of=${[
       ['Latest', node.latest_version && html`<strong>${node.latest_version.version}</strong>, <${Time} at=${node.latest_version.createdAt} />`],
       ['Downloads', number(node.downloads ?? 0)],
       ['Repository stars', node.github_stars ? number(node.github_stars) : undefined],
-      ['Rating', html`<${Rating} value=${node.rating} />`],
+      ['Rating', html`<${Rating} value=${node.rating} />${ratings > 0 && html` <span class="muted">${count(ratings, 'review')}</span>`}`],
       ['Operating systems', node.supported_os?.length > 0 && html`<${Tags} of=${node.supported_os} />`],
       ['Accelerators', node.supported_accelerators?.length > 0 && html`<${Tags} of=${node.supported_accelerators} />`],
       ['Host', node.supported_host_version && html`<code>${node.supported_host_version}</code>`],
@@ -133,8 +135,9 @@ function Install({ node }) {
   </section>`;
 }
 
-function About({ node }) {
+function About({ node, statistics }) {
   return html`<section class="about-node">
+    <${Loaded} from=${statistics} skeleton=${html`<${Skeleton} kind="charts" lines=${1} />`}>${({ days }) => html`<${Downloads} days=${days} />`}</${Loaded}>
     <${DefinitionList} name="wide" of=${[
       ['Author', node.author], ['Licence', node.license && html`<code>${node.license}</code>`], ['Category', node.category],
       ['Repository', node.repository && html`<${ExternalLink} href=${node.repository} />`],
@@ -148,6 +151,12 @@ function About({ node }) {
       ${Object.entries(node.translations).map(([language, texts]) => html`<section key=${language}><h3>${languageOf(language)}</h3>
         <${DefinitionList} name="wide" of=${inOrder(texts).map(([field, text]) => [toWords(field), html`<span lang=${language}>${text}</span>`])} /></section>`)}`}
   </section>`;
+}
+
+function Downloads({ days }) {
+  const dates = days.map(({ date }) => date);
+  return html`<${Chart} title="Downloads a day" stacked point="Day" labels=${dates.map(shortDay)} full=${dates}
+    series=${[{ name: 'Downloads', tone: 0, values: days.map(({ downloads }) => downloads) }]} />`;
 }
 
 const LANGUAGES = new Intl.DisplayNames('en', { type: 'language' });

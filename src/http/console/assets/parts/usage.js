@@ -1,7 +1,7 @@
 // Usage of tasks as a chart: choice of the period and of the values, and the report as CSV.
 import { html, useEffect, useState } from '../core/dom.js';
 import { get, send } from '../core/api.js';
-import { count, number, toWords } from '../core/format.js';
+import { count, number, shortDay, toWords } from '../core/format.js';
 import { useLoad, useMutation } from '../core/load.js';
 import { refine } from '../core/router.js';
 import { Empty, ErrorMessage, Icon, Loaded, Skeleton } from './basic.js';
@@ -26,9 +26,6 @@ const dateOf = (time) => new Date(time).toISOString().slice(0, 10);
 export function daysOf(days, today = Date.now()) {
   return Array.from({ length: days }, (_, at) => dateOf(today - (days - 1 - at) * DAY_MS));
 }
-
-const short = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric', timeZone: 'UTC' });
-const shortDay = (date) => short.format(new Date(`${date}T00:00:00Z`));
 
 export function periodOf(query) {
   const days = Number(query.get('days'));
