@@ -20,6 +20,8 @@
 //! archives | every field, the archive |
 //! | `/nodes`, `/nodes/search`, `/nodes/{nodeId}` | – | every filter, order and page, with and without the cache |
 //! | `/nodes/{nodeId}/versions`, `…/{version}`, `…/download`, `/versions` | – | by status, by node, page by page |
+//! | `…/{version}/files`, `…/files/content`, `…/diff` | – | the files of the archive |
+//! | `/nodes/{nodeId}/statistics`, `…/badge.svg` | – | downloads and reviews; the text |
 //! | `/nodes/{nodeId}/install` | install | downloads, once they are recorded |
 //! | `/nodes/{nodeId}/reviews`, `…/translations` | review, translate | rating, own review, texts |
 //! | `/admin/nodes/{nodeId}`, `…/versions/{version}` | fields, status | every field |

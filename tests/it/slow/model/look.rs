@@ -117,6 +117,8 @@ async fn check_node(clients: &ModelClients, world: &ModelWorld, node: &Node) -> 
         can_edit(clients, world, caller, (node.publisher, standing), &path, !node.banned).await?;
     }
     check_own_reviews(clients, world, node).await?;
+    check_statistics(clients, node).await?;
+    check_badge(clients, world, node).await?;
     versions_of(clients, world, node).await?;
     for (index, version) in VERSIONS.iter().enumerate() {
         check_version(clients, world, node, (index, version)).await?;
@@ -133,6 +135,32 @@ async fn check_own_reviews(clients: &ModelClients, world: &ModelWorld, node: &No
         ensure_same(&path, &actual, &(200, expected))?;
     }
     Ok(())
+}
+
+/// Compares all downloads and the reviews by stars.
+async fn check_statistics(clients: &ModelClients, node: &Node) -> CheckResult {
+    let path = format!("/nodes/{}/statistics", node.id);
+    let actual = clients.get_anonymously(&path).await;
+    let mut stars = [0; 5];
+    node.reviews.values().for_each(|given| stars[usize::from(*given) - 1] += 1);
+    let mut ratings = json!({"count": node.reviews.len(), "stars": stars});
+    if let Some(mean) = node.rating() {
+        ratings["mean"] = json!(mean);
+    }
+    ensure_same(&path, &(&actual["downloads"], &actual["ratings"]), &(&json!(node.downloads), &ratings))
+}
+
+/// Compares the text of the badge.
+async fn check_badge(clients: &ModelClients, world: &ModelWorld, node: &Node) -> CheckResult {
+    let path = format!("/nodes/{}/badge.svg", node.id);
+    let text = match node.latest() {
+        _ if !world.shows(node) => "node: banned".to_owned(),
+        Some(version) => format!("version: {}", version.number),
+        None => "version: none".to_owned(),
+    };
+    let (status, _, svg) = clients.fetch(None, &path).await;
+    let shows_text = String::from_utf8_lossy(&svg).contains(&format!("<title>{text}</title>"));
+    ensure_same(&format!("{path} with {text}"), &(status, shows_text), &(200, true))
 }
 
 /// Compares edit permission with the caller's role at the publisher.
@@ -198,7 +226,32 @@ async fn check_version(
     if status == 200 && bytes != valid_archive() {
         return Err(format!("{path}/download: {} bytes are not those of the archive", bytes.len()));
     }
-    Ok(())
+    check_archive_files(clients, &path, name, expected).await
+}
+
+/// Compares the files in the archive of a version, which those who may download it may read.
+async fn check_archive_files(clients: &ModelClients, path: &str, name: &str, expected_status: u16) -> CheckResult {
+    let list = json!({
+        "files": [
+            {"path": "face_tools/README.md", "bytes": 13},
+            {"path": "face_tools/__init__.py", "bytes": 5500},
+        ],
+        "bytes": 5513,
+    });
+    let same = json!({"from": name, "to": name, "files": []});
+    for (request, body) in [(format!("{path}/files"), list), (format!("{path}/diff?from={name}"), same)] {
+        let (status, actual) = clients.request_json(None, Method::GET, &request, None).await;
+        ensure_same(&request, &status, &expected_status)?;
+        if status == 200 {
+            ensure_same(&request, &actual, &body)?;
+        }
+    }
+
+    let request = format!("{path}/files/content?path=face_tools/README.md");
+    let (status, _, content) = clients.fetch(None, &request).await;
+    ensure_same(&request, &status, &expected_status)?;
+    let content = String::from_utf8_lossy(&content);
+    ensure_same(&request, &(status != 200 || content == "# Face tools\n"), &true)
 }
 
 /// Compares the moderators' list: newest first.
