@@ -9,6 +9,7 @@ from pathlib import Path
 KNOWN = {
     "GET /files/{fileId}": "content_type */*",  # uploaded pictures and films
     "GET /media/{file}": "content_type */*",  # pictures and films of nine formats
+    "GET /nodes/{nodeId}/badge.svg": "content_type image/svg+xml",  # a picture
     "GET /metrics": "content_type application/openmetrics-text",  # for Prometheus
     "GET /nodes/{nodeId}/versions/{version}/download": "content_type application/zip",
     "POST /proxy/musicvendor/t2m/generate": "content_type application/x-ndjson",  # lines that come while music is made
