@@ -37,11 +37,12 @@ async fn the_files_of_a_version_are_listed_and_read() {
     ];
     publish(&app, &alice, "1.0.0", &entries).await;
 
-    // When the files are listed, then they are ordered by path, without the link
+    // When the files are listed, then they are ordered by path
     let listed = app.get(FILES).await.expect(200).json();
     let paths: Vec<_> = listed["files"].as_array().unwrap().iter().map(|file| file["path"].clone()).collect();
-    assert_eq!(paths, ["README.md", "node/large.txt", "node/model.bin", "node/page.html"]);
-    assert_eq!(listed["bytes"], 1024 * 1024 + 1 + 2 + 25 + 25);
+    assert_eq!(paths, ["README.md", "node/large.txt", "node/latest", "node/model.bin", "node/page.html"]);
+    assert_eq!(listed["bytes"], 1024 * 1024 + 1 + 9 + 2 + 25 + 25);
+    assert_eq!(listed["files"][2], json!({"path": "node/latest", "bytes": 9, "link": true}));
 
     // And text is plain text, whatever it is
     let content = |path: &str| format!("{FILES}/content?path={path}");
@@ -62,7 +63,8 @@ async fn the_files_of_a_version_are_listed_and_read() {
     // And what cannot be sent is explained
     let large = app.get(&content("node/large.txt")).await.expect(413).json();
     assert_eq!(large["message"], "the file has 1048577 bytes, more than 1048576: download the archive");
-    for path in ["node/latest", "../README.md", "readme.md", ""] {
+    assert_eq!(app.get(&content("node/latest")).await.expect(200).text(), "page.html");
+    for path in ["node", "../README.md", "readme.md", ""] {
         let problem = app.get(&content(path)).await.expect(404).json();
         assert_eq!(problem["message"], format!("the archive has no file {path:?}"));
     }

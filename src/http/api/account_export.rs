@@ -112,7 +112,7 @@ struct ExportedCredits {
     refunded: u64,
 }
 
-/// What belongs to a user among all tokens, nodes and uploaded files.
+/// Tokens, reviews and files of a user.
 struct ExportLists {
     tokens: Vec<ExportedToken>,
     reviews: Vec<ExportedReview>,
@@ -127,7 +127,7 @@ struct ExportedTask {
     deliveries: Vec<DeliveryView>,
 }
 
-/// What the user did. The content of the event is left out, because it may be about others.
+/// Event that the user caused, without its content, which may be about others.
 #[derive(Serialize, Deserialize)]
 struct CausedEvent {
     position: u64,

@@ -40,6 +40,13 @@ struct ArchivedFilesView {
 struct ArchivedFileView {
     path: String,
     bytes: u64,
+    #[serde(skip_serializing_if = "is_false")]
+    link: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 #[derive(Serialize)]
@@ -90,7 +97,8 @@ pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRespo
 
     let files = read_archives(&call, [found.archive.digest], |[archive]| archive.files()).await?;
     let bytes = files.iter().map(|file| file.bytes).sum();
-    let files = files.into_iter().map(|ArchivedFile { path, bytes, .. }| ArchivedFileView { path, bytes }).collect();
+    let view = |ArchivedFile { path, bytes, is_link, .. }| ArchivedFileView { path, bytes, link: is_link };
+    let files = files.into_iter().map(view).collect();
     ApiResponse::ok(&ArchivedFilesView { files, bytes })
 }
 

@@ -136,7 +136,9 @@ pub async fn revoke(call: Call<{ Action::ManagePublisherTokens as u8 }>) -> Resu
 pub async fn issue_own(mut call: Call<{ Action::ManageOwnTokens as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.user()?.id;
     let body = call.json_object().await?;
-    if call.services().models.read().tokens.for_user(user).count() >= USER_TOKENS_MAX {
+    let now = call.services().environment.now();
+    let is_valid = |token: &&TokenRecord| !token.limits.is_expired(now);
+    if call.services().models.read().tokens.for_user(user).filter(is_valid).count() >= USER_TOKENS_MAX {
         let message = format!("the account has {USER_TOKENS_MAX} tokens, the most it may have: revoke one first");
         return Err(Problem::new(Code::Conflict, message));
     }

@@ -127,7 +127,7 @@ fn file_operations() -> Vec<Operation> {
     let content = json!({"schema": {"type": "string"}, "example": "# Face tools\n"});
     vec![
         rules(operation("listArchiveFiles", "List the files of an archive"))
-            .description("Returns the files of a version, ordered by path. Directories and links are left out.")
+            .description("Returns the files of a version, ordered by path. Directories are left out.")
             .ok_response(
                 "The files.",
                 "ArchivedFiles",
@@ -150,7 +150,7 @@ fn file_operations() -> Vec<Operation> {
         rules(operation("compareVersions", "Compare two versions"))
             .description(
                 "Returns the files that differ between the archives of two versions, ordered by path. Text up to \
-                 512 KiB has a unified diff, up to 4 MiB together.",
+                 512 KiB has a unified diff, up to 4 MiB together. Whether a file can be executed is not compared.",
             )
             .query([from])
             .ok_response(
@@ -169,6 +169,7 @@ fn archived_files_schema() -> Value {
     let file = response_object([
         field::<String>("path", "Path in the archive, with slashes.").required(),
         field::<u64>("bytes", "Unpacked size.").required(),
+        field::<bool>("link", "`true` for a symbolic link, whose content is its target; absent otherwise."),
     ]);
     response_object([
         field_with_schema("files", "The files, ordered by path.", array(&file)).required(),

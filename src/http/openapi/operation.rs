@@ -34,8 +34,8 @@ pub struct Operation {
     /// Schemas of the body by component name.
     pub components: Vec<(String, Value)>,
     is_streamed: bool,
-    /// `true` if a response that is not JSON has an `ETag`.
-    is_tagged: bool,
+    /// `true` if the response has an `ETag`; `None` if that follows from its media type.
+    is_tagged: Option<bool>,
     /// Operation-specific request headers, by component name.
     request_headers: Vec<&'static str>,
     responses: BTreeMap<u16, Value>,
@@ -69,7 +69,7 @@ pub fn operation(id: &'static str, summary: &'static str) -> Operation {
         body: None,
         components: Vec::new(),
         is_streamed: false,
-        is_tagged: false,
+        is_tagged: None,
         request_headers: Vec::new(),
         responses: BTreeMap::new(),
         response_headers: Vec::new(),
@@ -227,7 +227,14 @@ impl Operation {
     /// Adds the `ETag` that every JSON response has.
     #[must_use]
     pub fn tagged(mut self) -> Self {
-        self.is_tagged = true;
+        self.is_tagged = Some(true);
+        self
+    }
+
+    /// Declares a JSON response that is streamed, and therefore has no `ETag`.
+    #[must_use]
+    pub fn untagged(mut self) -> Self {
+        self.is_tagged = Some(false);
         self
     }
 
@@ -367,7 +374,7 @@ impl Operation {
 
     /// Returns `true` if the response has an `ETag`: every JSON response does.
     fn has_etag(&self) -> bool {
-        self.is_tagged || self.has_json_response()
+        self.is_tagged.unwrap_or_else(|| self.has_json_response())
     }
 
     fn has_json_response(&self) -> bool {

@@ -175,6 +175,17 @@ fn object(fields: impl IntoIterator<Item = SchemaField>) -> Value {
     object
 }
 
+/// Adds fields to the schema of an object.
+pub fn with_fields(mut object_schema: Value, fields: impl IntoIterator<Item = SchemaField>) -> Value {
+    for SchemaField { name, schema, required } in fields {
+        object_schema["properties"][name] = schema;
+        if required && let Some(names) = object_schema["required"].as_array_mut() {
+            names.push(name.into());
+        }
+    }
+    object_schema
+}
+
 /// Schema of a page, with its entries under this name and of this component.
 pub fn page_of(entries: &'static str, component: &str) -> Value {
     response_object([

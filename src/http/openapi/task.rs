@@ -160,7 +160,8 @@ fn cancel() -> Operation {
         .ok_response("The task after the request.", "Task", &cancelled)
 }
 
-fn task_schema() -> Value {
+/// A task.
+pub fn task_schema() -> Value {
     let change = response_object([
         field::<TaskStatus>("state", "New state.").required(),
         field::<Timestamp>("at", "Time of the change.").required(),

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::OperationGroup;
 use super::operation::operation;
-use super::schema::{array, component_ref, field, field_with_schema, one_of, response_object};
-use super::token::token_example;
+use super::schema::{array, component_ref, field, field_with_schema, one_of, response_object, with_fields};
+use super::task::task_schema;
+use super::token::{token_example, token_fields};
 use crate::domain::ids::{PublisherId, UserId};
 use crate::domain::publisher::MemberRole;
 use crate::domain::user::Email;
@@ -45,6 +46,7 @@ pub fn group() -> OperationGroup {
                     "application/json",
                     &json!({"schema": component_ref("AccountExport"), "example": export_example()}),
                 )
+                .untagged()
                 .with_header(200, "Content-Disposition")
                 .error(Code::TooManyTransfers, "the account has reached its limit of concurrent exports")
                 .error(Code::Overloaded, "too many exports are in progress"),
@@ -94,24 +96,30 @@ fn export_schema() -> Value {
         field::<String>("type", "Type of the event.").required(),
         field::<String>("request", "`X-Request-Id` of the request, if one caused the event."),
     ]);
-    let task = "Tasks, newest first, each with its webhooks in `deliveries`.";
+    let deliveries =
+        field_with_schema("deliveries", "Webhooks of the task.", array(&component_ref("Delivery"))).required();
+    let task = with_fields(task_schema(), [deliveries]);
+    let account_fields = [
+        field::<Timestamp>("createdAt", "Time of the creation.").required(),
+        field::<u64>("webhookSecrets", "Number of secrets that sign the webhooks of the account.").required(),
+    ];
+    let account = with_fields(user_schema(), account_fields);
+    let token_additions = [
+        field::<PublisherId>("publisher", "Publisher of the token; absent for a token of the user."),
+        field::<Timestamp>("revokedAt", "Time of the revocation; absent if the token was not revoked."),
+    ];
+    let token = response_object(token_fields().into_iter().chain(token_additions));
     response_object([
         field::<Timestamp>("exported_at", "Time of the export.").required(),
-        field_with_schema("account", "Account, with `createdAt` and `webhookSecrets`.", component_ref("User"))
-            .required(),
-        field_with_schema(
-            "tokens",
-            "Tokens, oldest first; with `revokedAt` if revoked, and `publisher` if it is one of a publisher.",
-            array(&component_ref("PersonalAccessToken")),
-        )
-        .required(),
+        field_with_schema("account", "The account.", account).required(),
+        field_with_schema("tokens", "Tokens, oldest first.", array(&token)).required(),
         field_with_schema("publishers", "Publishers of which the user is a member.", array(&membership)).required(),
         field_with_schema("reviews", "Reviews of nodes.", array(&review)).required(),
         field_with_schema("files", "Input files.", array(&component_ref("InputFile"))).required(),
         field_with_schema("credits", "Credits of all tasks.", credits).required(),
         field_with_schema("budgets", "Budgets that count the caller's tasks.", array(&component_ref("Budget")))
             .required(),
-        field_with_schema("tasks", task, array(&component_ref("Task"))).required(),
+        field_with_schema("tasks", "Tasks, newest first.", array(&task)).required(),
         field_with_schema("account_events", "Events of the account, oldest first.", array(&component_ref("Event")))
             .required(),
         field_with_schema("caused_events", "Events that the user caused, oldest first.", array(&caused_event))

@@ -1,7 +1,7 @@
 //! Differences between the files of two archives.
 
 use std::io::{self, Read, Seek};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use similar::TextDiff;
 
@@ -11,8 +11,8 @@ use super::contents::{ArchiveContents, ArchivedFile};
 const TEXT_BYTES_MAX: u64 = 512 * 1024;
 /// Maximum size of all compared texts together, in bytes.
 const COMPARED_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Time after which a comparison settles for a longer patch.
-const SEARCH_TIME_MAX: Duration = Duration::from_millis(100);
+/// Time that all patches of a comparison may take together; after it, they are longer than necessary.
+const SEARCH_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// File that differs between two archives.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,24 +36,13 @@ pub enum ArchivePatch {
     TooLarge,
 }
 
-impl ArchivePatch {
-    fn between(path: &str, old: ComparedContent, new: ComparedContent) -> Self {
-        match (old, new) {
-            (ComparedContent::TooLarge, _) | (_, ComparedContent::TooLarge) => Self::TooLarge,
-            (ComparedContent::Binary, _) | (_, ComparedContent::Binary) => Self::Binary,
-            (ComparedContent::Text(old), ComparedContent::Text(new)) => Self::Text(unified(path, &old, &new)),
-        }
-    }
-}
-
 /// Content of a file as far as it is compared.
 enum ComparedContent {
-    Text(String),
-    Binary,
+    Bytes(Vec<u8>),
     TooLarge,
 }
 
-/// Compares two archives. Returns the files that differ, ordered by path.
+/// Compares two archives. Returns the files and links that differ, ordered by path.
 ///
 /// # Errors
 /// If an archive cannot be read.
@@ -61,24 +50,61 @@ pub fn compare<F: Read + Seek>(
     old: &mut ArchiveContents<F>,
     new: &mut ArchiveContents<F>,
 ) -> io::Result<Vec<ArchiveChange>> {
+    let deadline = Instant::now() + SEARCH_TIME_MAX;
     let mut changes = Vec::new();
     let mut budget = COMPARED_BYTES_MAX;
     for (old_file, new_file) in pairs(&old.files()?, &new.files()?) {
+        // A checksum can be forged, so that equal ones prove nothing.
+        if let (Some(old_file), Some(new_file)) = (old_file, new_file)
+            && old_file == new_file
+            && old.has_same_data(old_file, new)?
+        {
+            continue;
+        }
+
         let old_content = read_content(old, old_file, &mut budget)?;
         let new_content = read_content(new, new_file, &mut budget)?;
         let Some(path) = new_file.or(old_file).map(|file| file.path.clone()) else { continue };
-        let bytes = |file: Option<&ArchivedFile>| file.map(|file| file.bytes);
-        changes.push(ArchiveChange {
-            patch: ArchivePatch::between(&path, old_content, new_content),
-            path,
-            old_bytes: bytes(old_file),
-            new_bytes: bytes(new_file),
-        });
+        let Some(patch) = ArchivePatch::between(&path, old_content, new_content, deadline) else {
+            if old_file == new_file {
+                continue;
+            }
+            // The content is the same, but one of the two is a link, or an empty file is new or gone.
+            changes.push(ArchiveChange::new(path, old_file, new_file, ArchivePatch::Text(String::new())));
+            continue;
+        };
+        changes.push(ArchiveChange::new(path, old_file, new_file, patch));
     }
     Ok(changes)
 }
 
-/// Returns the files of two sorted lists that differ, each with its counterpart.
+impl ArchiveChange {
+    fn new(
+        path: String,
+        old_file: Option<&ArchivedFile>,
+        new_file: Option<&ArchivedFile>,
+        patch: ArchivePatch,
+    ) -> Self {
+        let bytes = |file: Option<&ArchivedFile>| file.map(|file| file.bytes);
+        Self { path, old_bytes: bytes(old_file), new_bytes: bytes(new_file), patch }
+    }
+}
+
+impl ArchivePatch {
+    /// Returns the change between two contents; `None` if they are equal.
+    fn between(path: &str, old: ComparedContent, new: ComparedContent, deadline: Instant) -> Option<Self> {
+        let (ComparedContent::Bytes(old), ComparedContent::Bytes(new)) = (old, new) else {
+            return Some(Self::TooLarge);
+        };
+        if old == new {
+            return None;
+        }
+        let (Ok(old), Ok(new)) = (text_of(old), text_of(new)) else { return Some(Self::Binary) };
+        Some(Self::Text(unified(path, &old, &new, deadline)))
+    }
+}
+
+/// Returns all pairs of files with the same path of two sorted lists, ordered by path.
 fn pairs<'f>(
     old: &'f [ArchivedFile],
     new: &'f [ArchivedFile],
@@ -88,24 +114,24 @@ fn pairs<'f>(
     };
     let removed = old.iter().filter(|file| find(new, &file.path).is_none()).map(|file| (Some(file), None));
     let present = new.iter().map(|file| (find(old, &file.path), Some(file)));
-    let mut pairs: Vec<_> = removed.chain(present).filter(|(old, new)| old != new).collect();
+    let mut pairs: Vec<_> = removed.chain(present).collect();
     pairs.sort_unstable_by_key(|(old, new)| new.or(*old).map(|file| file.path.as_str()));
     pairs
 }
 
-/// Reads a file within the budget. A missing file is an empty text.
+/// Reads a file within the budget. A missing file is empty.
 fn read_content<F: Read + Seek>(
     archive: &mut ArchiveContents<F>,
     file: Option<&ArchivedFile>,
     budget: &mut u64,
 ) -> io::Result<ComparedContent> {
-    let Some(file) = file else { return Ok(ComparedContent::Text(String::new())) };
+    let Some(file) = file else { return Ok(ComparedContent::Bytes(Vec::new())) };
     let Some(left) = budget.checked_sub(file.bytes).filter(|_| file.bytes <= TEXT_BYTES_MAX) else {
         return Ok(ComparedContent::TooLarge);
     };
 
     *budget = left;
-    Ok(text_of(archive.read(file)?).map_or_else(|_| ComparedContent::Binary, ComparedContent::Text))
+    archive.read(file).map(ComparedContent::Bytes)
 }
 
 /// Returns a content as text.
@@ -119,8 +145,8 @@ pub fn text_of(content: Vec<u8>) -> Result<String, Vec<u8>> {
     String::from_utf8(content).map_err(std::string::FromUtf8Error::into_bytes)
 }
 
-fn unified(path: &str, old: &str, new: &str) -> String {
-    let diff = TextDiff::configure().timeout(SEARCH_TIME_MAX).diff_lines(old, new);
+fn unified(path: &str, old: &str, new: &str, deadline: Instant) -> String {
+    let diff = TextDiff::configure().deadline(deadline).diff_lines(old, new);
     diff.unified_diff().header(&format!("a/{path}"), &format!("b/{path}")).to_string()
 }
 
@@ -163,6 +189,18 @@ mod tests {
         let patches: Vec<_> = compare(&mut old, &mut new).unwrap().into_iter().map(|change| change.patch).collect();
 
         assert_eq!(patches, [ArchivePatch::TooLarge, ArchivePatch::Binary, ArchivePatch::Binary]);
+    }
+
+    #[test]
+    fn a_change_with_the_same_checksum_is_found() {
+        // Given two words of the same length and the same CRC-32
+        let (mut old, mut new) = (archive(&[("a.py", b"plumless")]), archive(&[("a.py", b"buckeroo")]));
+        assert_eq!(old.files().unwrap(), new.files().unwrap());
+
+        // When the archives are compared, then the change is found all the same
+        let changes = compare(&mut old, &mut new).unwrap();
+        assert_eq!(changes.len(), 1);
+        assert_eq!(compare(&mut archive(&[("a.py", b"plumless")]), &mut old).unwrap(), []);
     }
 
     #[test]

@@ -5,15 +5,20 @@ use std::io::{self, Read, Seek};
 use zip::read::{ArchiveOffset, Config};
 use zip::{ZipArchive, ZipReadOptions};
 
-/// File of an archive. Directories are left out, and symbolic links too, because their content is a path.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// Bytes compared at a time.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// File or symbolic link of an archive. Directories are left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchivedFile {
     /// Path in the archive, with slashes.
     pub path: String,
     /// Unpacked size.
     pub bytes: u64,
-    /// CRC-32 of the content.
+    /// CRC-32 of the content. Different contents can have the same one.
     pub checksum: u32,
+    /// `true` for a symbolic link, whose content is its target.
+    pub is_link: bool,
 }
 
 /// Stored archive, opened for reading.
@@ -31,7 +36,7 @@ impl<F: Read + Seek> ArchiveContents<F> {
         Ok(Self { archive })
     }
 
-    /// Returns all files, ordered by path.
+    /// Returns all files and links, ordered by path.
     ///
     /// # Errors
     /// If the archive cannot be read.
@@ -39,12 +44,17 @@ impl<F: Read + Seek> ArchiveContents<F> {
         let mut files = Vec::new();
         for index in 0..self.archive.len() {
             let entry = self.archive.by_index_with_options(index, ZipReadOptions::new())?;
-            if entry.is_dir() || entry.is_symlink() {
+            if entry.is_dir() {
                 continue;
             }
-            files.push(ArchivedFile { path: entry.name()?.into_owned(), bytes: entry.size(), checksum: entry.crc32() });
+            files.push(ArchivedFile {
+                path: entry.name()?.into_owned(),
+                bytes: entry.size(),
+                checksum: entry.crc32(),
+                is_link: entry.is_symlink(),
+            });
         }
-        files.sort_unstable();
+        files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         Ok(files)
     }
 
@@ -57,6 +67,40 @@ impl<F: Read + Seek> ArchiveContents<F> {
         // The check has compared the size with the content; the limit holds even so.
         self.archive.by_name(&file.path)?.take(file.bytes).read_to_end(&mut content)?;
         Ok(content)
+    }
+
+    /// Returns `true` if a file is stored with the same packed bytes in another archive. This is a quick and certain
+    /// sign of equal contents, while equal contents can be packed differently.
+    ///
+    /// # Errors
+    /// If an archive cannot be read.
+    pub fn has_same_data(&mut self, file: &ArchivedFile, other: &mut Self) -> io::Result<bool> {
+        let (Some(index), Some(other_index)) =
+            (self.archive.index_for_name(&file.path), other.archive.index_for_name(&file.path))
+        else {
+            return Ok(false);
+        };
+        let mut own_data = self.archive.by_index_raw(index)?;
+        let mut other_data = other.archive.by_index_raw(other_index)?;
+        if own_data.compression() != other_data.compression()
+            || own_data.compressed_size() != other_data.compressed_size()
+        {
+            return Ok(false);
+        }
+
+        let mut own_buffer = vec![0; BUFFER_BYTES];
+        let mut other_buffer = vec![0; BUFFER_BYTES];
+        let mut left = own_data.compressed_size();
+        while left > 0 {
+            let length = usize::try_from(left).unwrap_or(usize::MAX).min(BUFFER_BYTES);
+            own_data.read_exact(&mut own_buffer[..length])?;
+            other_data.read_exact(&mut other_buffer[..length])?;
+            if own_buffer[..length] != other_buffer[..length] {
+                return Ok(false);
+            }
+            left -= length as u64;
+        }
+        Ok(true)
     }
 }
 

@@ -6,9 +6,9 @@ import os
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Union
+from urllib.parse import quote
 
 import httpx
 from httpx_sse import connect_sse
@@ -84,11 +84,11 @@ class Mediary:
 
     def task(self, task_id: str) -> Task:
         """Reads a task."""
-        return Task(self._send("GET", f"/tasks/{task_id}"))
+        return Task(self._send("GET", f"/tasks/{_segment(task_id)}"))
 
     def cancel(self, task_id: str) -> Task:
         """Cancels a task. One that has ended stays as it is."""
-        self._send("POST", f"/tasks/{task_id}/cancel")
+        self._send("POST", f"/tasks/{_segment(task_id)}/cancel")
         return self.task(task_id)
 
     def wait(self, task_id: str) -> Task:
@@ -106,7 +106,7 @@ class Mediary:
             failure: Exception = httpx.RemoteProtocolError(f"the events of task {task_id} keep breaking off")
             try:
                 headers = {"Last-Event-ID": last_event} if last_event else {}
-                with connect_sse(self._http, "GET", f"/tasks/{task_id}/events", headers=headers) as source:
+                with connect_sse(self._http, "GET", f"/tasks/{_segment(task_id)}/events", headers=headers) as source:
                     if source.response.status_code == 204:
                         # The task ended while the stream was broken.
                         yield self.task(task_id)
@@ -130,7 +130,7 @@ class Mediary:
             attempt += 1
             if attempt == ATTEMPTS or not _is_temporary(failure):
                 raise failure
-            time.sleep(_pause(attempt, None))
+            time.sleep(_pause(attempt, failure))
 
     def save(self, task: Task, path: str | Path, index: int = 0) -> None:
         """Writes a result of a task to a file, which is complete or absent."""
@@ -173,7 +173,7 @@ class Mediary:
     def publish(self, publisher: str, node: str, version: str, archive: File, **fields: Any) -> dict[str, Any]:
         """Publishes a version of a node and returns it. ``fields`` are further ones of the version, such as
         ``changelog``; ``node`` is created if it is new. Continues after an upload that was interrupted."""
-        path = f"/publishers/{publisher}/nodes/{node}/versions"
+        path = f"/publishers/{_segment(publisher)}/nodes/{_segment(node)}/versions"
         body = {"node_version": {"version": version, **fields}}
         try:
             created = self._send("POST", path, json=body, once=True)
@@ -182,7 +182,7 @@ class Mediary:
                 raise
             # Only a version that has no archive yet gets another URL for one.
             try:
-                created = self._send("POST", f"{path}/{version}/upload")
+                created = self._send("POST", f"{path}/{_segment(version)}/upload")
             except ServiceError:
                 raise error from None
         size = len(archive) if isinstance(archive, bytes) else archive.stat().st_size
@@ -221,7 +221,6 @@ class Mediary:
         """Sends a request, again after temporary failures. With ``once``, its key lets the service execute it once."""
         headers = {"Idempotency-Key": str(uuid.uuid4())} if once else {}
         for attempt in range(1, ATTEMPTS + 1):
-            response = None
             try:
                 response = self._http.request(method, path, json=json, headers=headers)
                 self._check(response)
@@ -230,7 +229,7 @@ class Mediary:
                 may_repeat = once or method == "GET"
                 if attempt == ATTEMPTS or not may_repeat or not _is_temporary(error):
                     raise
-            time.sleep(_pause(attempt, response))
+                time.sleep(_pause(attempt, error))
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     @staticmethod
@@ -247,9 +246,12 @@ def _is_temporary(error: Exception) -> bool:
     return True
 
 
-def _pause(attempt: int, response: httpx.Response | None) -> float:
-    """Returns the seconds to wait after an attempt, as the service asks."""
-    asked = response.headers.get("Retry-After", "") if response is not None else ""
-    with suppress(ValueError):
-        return min(float(asked), PAUSE_MAX)
-    return float(min(0.25 * 2**attempt, PAUSE_MAX))
+def _pause(attempt: int, failure: Exception) -> float:
+    """Returns the seconds to wait after a failed attempt, as the service asks."""
+    asked = failure.retry_after if isinstance(failure, ServiceError) else None
+    return min(0.25 * 2**attempt if asked is None else asked, PAUSE_MAX)
+
+
+def _segment(value: str) -> str:
+    """Encodes an id as one segment of a path."""
+    return quote(value, safe="")

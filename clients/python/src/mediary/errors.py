@@ -23,8 +23,10 @@ class FieldError:
 class ServiceError(Exception):
     """The service refused a request."""
 
-    def __init__(self, status: int, problem: dict[str, Any]) -> None:
+    def __init__(self, status: int, problem: dict[str, Any], retry_after: float | None = None) -> None:
         self.status = status
+        #: Seconds after which the service asks to try again.
+        self.retry_after = retry_after
         #: Stable code; ``docs/errors.md`` lists all of them.
         self.code = str(problem.get("error", ""))
         self.fields = [FieldError(str(entry["pointer"]), str(entry["reason"])) for entry in problem.get("errors", [])]
@@ -38,7 +40,11 @@ class ServiceError(Exception):
         except ValueError:
             problem = None
         # A proxy in between may send anything.
-        return cls(response.status_code, problem if isinstance(problem, dict) else {})
+        try:
+            retry_after = float(response.headers["Retry-After"])
+        except (KeyError, ValueError):
+            retry_after = None
+        return cls(response.status_code, problem if isinstance(problem, dict) else {}, retry_after)
 
 
 class TaskFailed(Exception):

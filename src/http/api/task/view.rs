@@ -53,7 +53,7 @@ pub struct TaskView {
     history: Vec<TaskStateChange>,
     /// URLs of the results.
     generated: Vec<String>,
-    /// What the built-in engine makes of the prompt; omitted in lists.
+    /// Report of the built-in engine on the prompt; omitted in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_report: Option<PromptReport>,
     /// Still picture of a video.

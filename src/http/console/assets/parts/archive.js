@@ -1,4 +1,4 @@
-// What is in the archive of a version: README, files, and the differences from another version.
+// Contents of the archive of a version: README, files, and the differences from another version.
 import { html, useState } from '../core/dom.js';
 import { at, get, send } from '../core/api.js';
 import { bytes, count } from '../core/format.js';
@@ -43,7 +43,7 @@ export function ArchiveFiles({ node, versions }) {
       <p class="muted">${count(list.length, 'file')}, ${bytes(total)}</p>
       <ul class="files">${list.map((file) => html`<li key=${file.path}>
         <button type="button" class="link" aria-expanded=${file.path === path ? 'true' : 'false'} onClick=${() => open(file.path === path ? null : file.path)}>
-          <code>${file.path}</code></button><span class="muted small">${bytes(file.bytes)}</span>
+          <code>${file.path}</code></button><span class="muted small">${file.link ? 'link' : bytes(file.bytes)}</span>
         ${file.path === path && html`<${FileContent} node=${node} version=${version} path=${path} />`}</li>`)}</ul>`}</${Loaded}>
   </section>`;
 }
