@@ -128,9 +128,12 @@ fn export_schema() -> Value {
 }
 
 fn export_example() -> Value {
+    let mut account = user_example();
+    account["createdAt"] = "2026-11-19T08:00:00.000000Z".into();
+    account["webhookSecrets"] = 1.into();
     json!({
         "exported_at": "2026-11-20T09:31:00.000000Z",
-        "account": user_example(),
+        "account": account,
         "tokens": [token_example()],
         "publishers": [{"publisher": "acme", "role": "owner"}],
         "reviews": [{"node": "face-tools", "star": 5}],

@@ -62,32 +62,19 @@ pub fn compare<F: Read + Seek>(
             continue;
         }
 
-        let old_content = read_content(old, old_file, &mut budget)?;
-        let new_content = read_content(new, new_file, &mut budget)?;
-        let Some(path) = new_file.or(old_file).map(|file| file.path.clone()) else { continue };
-        let Some(patch) = ArchivePatch::between(&path, old_content, new_content, deadline) else {
-            if old_file == new_file {
-                continue;
-            }
+        let before = read_content(old, old_file, &mut budget)?;
+        let after = read_content(new, new_file, &mut budget)?;
+        let Some(file_path) = new_file.or(old_file).map(|file| file.path.clone()) else { continue };
+        let patch = match ArchivePatch::between(&file_path, before, after, deadline) {
+            Some(patch) => patch,
+            None if old_file == new_file => continue,
             // The content is the same, but one of the two is a link, or an empty file is new or gone.
-            changes.push(ArchiveChange::new(path, old_file, new_file, ArchivePatch::Text(String::new())));
-            continue;
+            None => ArchivePatch::Text(String::new()),
         };
-        changes.push(ArchiveChange::new(path, old_file, new_file, patch));
+        let bytes = |file: Option<&ArchivedFile>| file.map(|file| file.bytes);
+        changes.push(ArchiveChange { path: file_path, old_bytes: bytes(old_file), new_bytes: bytes(new_file), patch });
     }
     Ok(changes)
-}
-
-impl ArchiveChange {
-    fn new(
-        path: String,
-        old_file: Option<&ArchivedFile>,
-        new_file: Option<&ArchivedFile>,
-        patch: ArchivePatch,
-    ) -> Self {
-        let bytes = |file: Option<&ArchivedFile>| file.map(|file| file.bytes);
-        Self { path, old_bytes: bytes(old_file), new_bytes: bytes(new_file), patch }
-    }
 }
 
 impl ArchivePatch {
