@@ -14,7 +14,7 @@ pub struct HistoryColumn {
     pub name: &'static str,
     /// Error code, queue or vendor, if several columns have the name.
     pub label: Option<Cow<'static, str>>,
-    /// Unit of the values. For a column of states `state`: the values are indices of [`HistoryColumn::states`].
+    /// Unit of the values. For a column of states `state`: the values are indices of `HistoryColumn::states`.
     pub unit: &'static str,
     source: ColumnSource,
 }
