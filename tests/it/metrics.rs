@@ -66,6 +66,12 @@ async fn metrics_count_requests_and_report_positions() {
     app.stop().await;
 }
 
+/// Waits until the duration of a task of this kind is counted, which happens just after readers see its end.
+pub async fn wait_for_task_duration(app: &TestApp, kind: &str) {
+    let name = format!("mediary_task_duration_seconds_count{{kind=\"{kind}\"}}");
+    eventually("the duration is counted", async || samples(app).await.contains_key(&name)).await;
+}
+
 #[actix_web::test]
 async fn failed_tasks_are_counted_by_kind_and_code() {
     let app = TestApp::start().await;
@@ -126,6 +132,7 @@ async fn exactly_the_existing_metrics_are_documented() {
     let alice = app.user("alice").await;
     let task = submit(&app, &alice, UPSCALER, json!({"image": base64_png(4, 4)})).await;
     assert_eq!(wait_for_end(&app, &alice, UPSCALER, &task).await["status"], "COMPLETED");
+    wait_for_task_duration(&app, "image-upscaler").await;
     let text = app.get("/metrics").await.expect(200).text();
     let family_names = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     let families: BTreeSet<_> = family_names.map(str::to_owned).collect();

@@ -8,6 +8,7 @@ use mediary::environment::Environment;
 use serde_json::{Value, json};
 
 use crate::image::{UPSCALER, submit, wait_for_end};
+use crate::metrics::wait_for_task_duration;
 use crate::support::TestApp;
 use crate::support::eventually::eventually;
 use crate::support::picture::base64_png;
@@ -51,6 +52,7 @@ async fn the_history_survives_a_restart_and_keeps_the_gap() {
     let alice = app.user("alice").await;
     let task = submit(&app, &alice, UPSCALER, json!({"image": base64_png(4, 4)})).await;
     assert_eq!(wait_for_end(&app, &alice, UPSCALER, &task).await["status"], "COMPLETED");
+    wait_for_task_duration(&app, "image-upscaler").await;
     next_minute(&app, &clock).await;
     let first_head = head(&app).await;
     next_minute(&app, &clock).await;
