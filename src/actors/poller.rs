@@ -30,7 +30,7 @@ use crate::events::stream::Position;
 use crate::projections::task::TaskEntry;
 use crate::projections::{ReadError, ReadModels};
 use crate::vendors::{
-    JobProgress, ResultFetchError, SubmissionRecovery, Submitted, VendorError, VendorErrorKind, VendorJob,
+    JobProgress, ResultFetchError, SubmissionRecovery, SubmissionReply, VendorError, VendorErrorKind, VendorJob,
 };
 
 pub mod backoff;
@@ -247,11 +247,15 @@ impl Poller {
         member: &PoolMember,
         task: TaskId,
         entry: &TaskEntry,
-        submitted: Submitted,
+        submitted: SubmissionReply,
     ) -> Reschedule {
         let (reference, command) = match submitted {
-            Submitted::Accepted(reference) => (Some(reference.clone()), TaskCommand::RecordAcceptance { reference }),
-            Submitted::Finished { reference, results } => (None, TaskCommand::RecordFinished { reference, results }),
+            SubmissionReply::Accepted(reference) => {
+                (Some(reference.clone()), TaskCommand::RecordAcceptance { reference })
+            }
+            SubmissionReply::Finished { reference, results } => {
+                (None, TaskCommand::RecordFinished { reference, results })
+            }
         };
 
         self.record_outcome(task, entry, command).await;

@@ -23,7 +23,7 @@ use crate::vendors::profile_vendor::{
     PreviewTarget, ProfileMusic, ProfileMusicOptions, ProfileVendor, ProfileVendorOptions, ReadPictureBytes,
     preview_submission,
 };
-use crate::vendors::{JobProgress, ResultFetchError, Submitted, Vendor as _, VendorError, VendorJob};
+use crate::vendors::{JobProgress, ResultFetchError, SubmissionReply, Vendor as _, VendorError, VendorJob};
 
 /// Attempts to fetch results that are not available yet.
 const FETCH_ATTEMPTS_MAX: u32 = 4;
@@ -96,7 +96,8 @@ impl VendorTool {
         };
         let profile = selection.profile.load();
         let profile = profile.ok_or("the built-in engine gets no requests; name a remote vendor or a profile")?;
-        let (selection, key_header) = (selection.clone(), unless_shipped(selection, key_header));
+        let key_header = unless_shipped(selection, key_header);
+        let selection = selection.clone();
 
         let endpoint = match gateway {
             Gateway::Image | Gateway::Video => {
@@ -156,8 +157,8 @@ impl VendorTool {
         let key: VendorKey = Text::from_recorded(task.to_string());
         let submitted = vendor.submit(VendorJob { task, account: None, key, work }).await;
         let reference = match submitted.map_err(|error| describe_error(&error))? {
-            Submitted::Finished { results, .. } => return read_results(store, &results),
-            Submitted::Accepted(reference) => reference,
+            SubmissionReply::Finished { results, .. } => return read_results(store, &results),
+            SubmissionReply::Accepted(reference) => reference,
         };
         report(&format!("accepted as {}", reference.as_str()));
 

@@ -157,12 +157,14 @@ impl VendorBuilder<'_> {
         let result_bytes = if gateway == Gateway::Video { Clip::BYTES_MAX } else { INPUT_BYTES_MAX };
         let fetcher = result_fetcher(self.settings, vendor_settings, result_bytes, self.environment)?;
         let options = remote_options(gateway, self.settings, vendor_settings, (self.key, &self.is_job_wanted));
-        let (store, environment) = (self.store.clone(), self.environment.clone());
+        let store = self.store.clone();
+        let environment = self.environment.clone();
         Ok(Arc::new(ProfileVendor::new(Arc::clone(profile), client, options, store, fetcher, environment)))
     }
 
     fn built_in_vendor(&self, gateway: Gateway) -> Arc<dyn Vendor> {
-        let (store, is_job_wanted) = (self.store.clone(), Arc::clone(&self.is_job_wanted));
+        let store = self.store.clone();
+        let is_job_wanted = Arc::clone(&self.is_job_wanted);
         if gateway == Gateway::Video {
             let options = LocalVideoOptions::default();
             return Arc::new(LocalVideo::new(store, options, Some(Arc::new(bed)), is_job_wanted));

@@ -238,6 +238,7 @@ fn auth_query(endpoint: &VendorEndpoint) -> Option<String> {
 
 fn to_vendor_response((head, body): (ResponseHead, Bytes), at: Timestamp) -> VendorResponse {
     let header = |name| head.headers.get(name)?.to_str().ok().map(str::to_owned);
-    let (location, content_type) = (header(LOCATION), header(CONTENT_TYPE));
+    let location = header(LOCATION);
+    let content_type = header(CONTENT_TYPE);
     VendorResponse { status: head.status, retry_after: retry_after(&head, at), location, content_type, body }
 }

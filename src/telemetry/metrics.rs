@@ -212,7 +212,8 @@ impl Metrics {
 
     /// Counts a call to a vendor, one of [`VENDOR_CALLS`], with its outcome, one of [`CALL_OUTCOMES`].
     pub fn observe_vendor_call(&self, vendor: &str, call: &'static str, outcome: &'static str, elapsed: Duration) {
-        let (vendor, call) = (("vendor", Cow::Owned(vendor.to_owned())), ("call", call.into()));
+        let vendor = ("vendor", Cow::Owned(vendor.to_owned()));
+        let call = ("call", call.into());
         let calls = [vendor.clone(), call.clone(), ("outcome", outcome.into())];
         self.0.vendor_calls.get_or_create(&calls).inc();
         let seconds = self.0.vendor_call_seconds.get_or_create(&[vendor, call]);

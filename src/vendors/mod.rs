@@ -45,7 +45,7 @@ pub trait Vendor: Send + Sync + 'static {
     fn prepare(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>>;
 
     /// Prepares and submits a job.
-    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<Submitted, VendorError>> {
+    fn submit(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionReply, VendorError>> {
         Box::pin(async move { self.prepare(job).await?.await })
     }
 
@@ -76,11 +76,11 @@ pub trait Vendor: Send + Sync + 'static {
 
 /// Submission that was prepared and is sent when it is awaited. Ends once the vendor has accepted the job, without waiting
 /// for the work, unless the response of the vendor is the result.
-pub type SubmissionCall<'v> = BoxFuture<'v, Result<Submitted, VendorError>>;
+pub type SubmissionCall<'v> = BoxFuture<'v, Result<SubmissionReply, VendorError>>;
 
 /// Response of a vendor that took a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Submitted {
+pub enum SubmissionReply {
     /// Accepted; the job is polled under this reference. If the response was the result but could not be stored, the
     /// vendor keeps it in memory, and polls store it.
     Accepted(VendorReference),
@@ -88,7 +88,7 @@ pub enum Submitted {
     Finished { reference: VendorReference, results: TaskResults },
 }
 
-impl Submitted {
+impl SubmissionReply {
     /// Returns the reference of the job.
     #[must_use]
     pub fn into_reference(self) -> VendorReference {

@@ -148,7 +148,9 @@ struct RecomputedLedger {
 
 impl RecomputedLedger {
     fn apply(&mut self, event: &Value) {
-        let (kind, stream, data) = (text_of(event, "type"), text_of(event, "stream"), &event["data"]);
+        let kind = text_of(event, "type");
+        let stream = text_of(event, "stream");
+        let data = &event["data"];
         if kind == "TaskSubmitted" {
             if !self.is_after_end(event) {
                 self.indices.insert(stream.to_owned(), self.tasks.len());

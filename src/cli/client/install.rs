@@ -102,7 +102,8 @@ pub(super) fn install(arguments: &InstallArguments) -> Result<(), CliError> {
             "node": reference.node.as_str(), "version": version.version, "directory": target, "files": count, "bytes": bytes
         }));
     }
-    let (size, files) = (format_bytes(bytes), pluralize(count, "file"));
+    let size = format_bytes(bytes);
+    let files = pluralize(count, "file");
     print_text(&format!("Installed {} {number} in {}: {files}, {size} packed.\n", reference.node, target.display()))
 }
 

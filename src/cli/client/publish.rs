@@ -207,7 +207,8 @@ pub(super) fn pack(arguments: &PackArguments) -> Result<(), CliError> {
             &json!({"archive": target, "files": count, "bytes": bytes, "sha256": sha256}),
         );
     }
-    let (files, size) = (pluralize(package.files.len() as u64, "file"), format_bytes(bytes));
+    let files = pluralize(package.files.len() as u64, "file");
+    let size = format_bytes(bytes);
     print_text(&format!("Packed {files} in {}: {size}, SHA-256 {sha256}\n", target.display()))
 }
 

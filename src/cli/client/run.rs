@@ -168,7 +168,8 @@ async fn upload(service: &ServiceConnection, file: InputFileArgument) -> Result<
     let announced = service.api.create_once("/files", &json!({"name": name, "bytes": bytes}), key).await;
     let announced = service.json_of(announced)?;
     let text = |field: &str| announced[field].as_str().with_context(|| format!("the response has no {field}"));
-    let (upload_url, url) = (text("upload_url")?, text("url")?);
+    let upload_url = text("upload_url")?;
+    let url = text("url")?;
 
     let progress = ProgressLine::new(format!("uploading {}", printable(&name)), ProgressUnit::Bytes);
     let shown = progress.clone();

@@ -149,14 +149,17 @@ impl Tariff {
         match job {
             VideoJob::StartEnd(job) | VideoJob::Reference(job) => self.generation_breakdown(job),
             VideoJob::Extend(job) => {
-                let (model, resolution, seconds) = (job.model.as_str(), job.resolution.as_str(), job.seconds.get());
+                let model = job.model.as_str();
+                let resolution = job.resolution.as_str();
+                let seconds = job.seconds.get();
                 let price = find(&self.extend, model, resolution)?;
                 let item = format!("{seconds} s more of {model} at {resolution}");
                 Some(vec![PriceItem::new(item, price.for_seconds(u32::from(seconds)))])
             }
             // Each key frame costs a first second; every second costs the rate of further ones (contract 7).
             VideoJob::Multiframe(job) => {
-                let (model, resolution) = (job.model.as_str(), job.resolution.as_str());
+                let model = job.model.as_str();
+                let resolution = job.resolution.as_str();
                 let price = find(&self.extend, model, resolution)?;
                 let frames = u32::try_from(job.key_frames.len()).unwrap_or(u32::MAX);
                 let seconds = job.seconds();
@@ -183,7 +186,9 @@ impl Tariff {
     /// Returns the parts of the price of a generated video. The off-peak reduction excludes the recommended prompt's
     /// surcharge (seed: "an additional 10 credits").
     fn generation_breakdown<P>(&self, job: &GenerateJob<P>) -> Option<Vec<PriceItem>> {
-        let (model, resolution, seconds) = (job.model.as_str(), job.resolution.as_str(), job.seconds.get());
+        let model = job.model.as_str();
+        let resolution = job.resolution.as_str();
+        let seconds = job.seconds.get();
         let price = find(&self.generate, model, resolution)?;
 
         let full_price = i64::from(price.for_seconds(u32::from(seconds)));

@@ -13,7 +13,9 @@ use crate::environment::Environment;
 use crate::http::api::version_body::{ModerationPatch, NewVersion, NewVersionBody};
 use crate::http::openapi::schema::component_ref;
 use crate::http::request::fields::{self, Fields};
-use crate::http::request::json_object::{AdministratorsOnly, Flattened, JsonObject, JsonValue, Required, json_object};
+use crate::http::request::json_object::{
+    AdministratorsOnly, FlattenedFields, JsonObject, JsonValue, RequiredField, json_object,
+};
 use crate::http::response::error::Problem;
 
 /// Node to create.
@@ -148,7 +150,7 @@ json_object! {
     /// Fields of a node that only administrators set.
     #[derive(Default)]
     pub struct NodeAdminBody {
-        fields: Flattened<NodeAdminFields>,
+        fields: FlattenedFields<NodeAdminFields>,
         /// Status. Allowed transitions: active ↔ banned; active → deleted, which is final. A ban requires
         /// `status_detail`.
         status: Option<NodeStatus>,
@@ -161,7 +163,7 @@ json_object! {
         /// Id of the node: letters and digits, with `.`, `_` and `-` between them, at most 100 characters. Derived
         /// from `name` if absent.
         id: Option<NewNodeId>,
-        fields: Flattened<NodeFields>,
+        fields: FlattenedFields<NodeFields>,
         admin: AdministratorsOnly<NodeAdminBody>,
         /// First version; ignored without its `version`.
         latest_version: Option<FirstVersion>,
@@ -173,7 +175,7 @@ json_object! {
     pub struct NodeBody {
         /// Id of the node; if present, it must match the path.
         id: Option<NodeId>,
-        fields: Flattened<NodeFields>,
+        fields: FlattenedFields<NodeFields>,
         admin: AdministratorsOnly<NodeAdminBody>,
     }
 }
@@ -189,7 +191,7 @@ json_object! {
         node: Option<PublishedNodeBody>,
         /// Version to create.
         #[schema(component("NewVersionBody"))]
-        node_version: Required<NewVersionBody>,
+        node_version: RequiredField<NewVersionBody>,
     }
 }
 
@@ -197,7 +199,7 @@ json_object! {
     /// Changes of a node by a publication: [`NodeBody`] without its status.
     pub struct PublishedNodeBody {
         id: Option<NodeId>,
-        fields: Flattened<NodeFields>,
+        fields: FlattenedFields<NodeFields>,
         admin: AdministratorsOnly<NodeAdminFields>,
     }
 }
@@ -250,8 +252,8 @@ impl JsonValue for Translations {
 pub fn read_new_node(body: &Value, is_admin: bool, environment: &Environment) -> Result<NewNode, Problem> {
     fields::read_as(is_admin, body, |fields| {
         let body = NewNodeBody::read_fields(fields)?;
-        let NewNodeBody { id, fields: Flattened(node_fields), admin, latest_version } = body;
-        let NodeAdminBody { fields: Flattened(admin_fields), status } = admin.0;
+        let NewNodeBody { id, fields: FlattenedFields(node_fields), admin, latest_version } = body;
+        let NodeAdminBody { fields: FlattenedFields(admin_fields), status } = admin.0;
         let id = match id {
             Some(NewNodeId(id)) => Some(id),
             None if fields.value("id").is_some() => None,

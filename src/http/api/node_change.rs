@@ -9,7 +9,7 @@ use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherStatus;
 use crate::http::api::node_body::{NodeAdminBody, NodeBody, read_new_node, read_node_change};
 use crate::http::pipeline::{Call, RequestContext};
-use crate::http::request::json_object::Flattened;
+use crate::http::request::json_object::FlattenedFields;
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::Problem;
 use crate::projections::node::view::{NodeView, effective_status};
@@ -74,7 +74,7 @@ pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<A
 pub fn discard_inherited_ban(
     call: &RequestContext,
     key: &NodeKey,
-    NodeAdminBody { fields: Flattened(mut admin_fields), status }: NodeAdminBody,
+    NodeAdminBody { fields: FlattenedFields(mut admin_fields), status }: NodeAdminBody,
 ) -> (NodeAdminFields, Option<NodeStatus>) {
     let models = call.services().models.read();
     let Some(node) = models.nodes.get(key) else { return (admin_fields, status) };

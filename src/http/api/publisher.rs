@@ -16,7 +16,9 @@ use crate::domain::value::{InvalidValue, Text};
 use crate::http::auth::personal_fields::{self, Contact};
 use crate::http::pipeline::{Call, RequestContext};
 use crate::http::request::fields::{self, Fields};
-use crate::http::request::json_object::{AdministratorsOnly, Flattened, JsonObject, JsonValue, Required, json_object};
+use crate::http::request::json_object::{
+    AdministratorsOnly, FlattenedFields, JsonObject, JsonValue, RequiredField, json_object,
+};
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::{Code, Problem};
 use crate::pii::Keyring;
@@ -346,13 +348,13 @@ json_object! {
     pub struct PublisherAdminBody {
         /// Must be the current status. To change it, use `POST /admin/publishers/{publisherId}/ban` and `/unban`.
         status: Option<PublisherStatus>,
-        fields: Flattened<PublisherAdminFields>,
+        fields: FlattenedFields<PublisherAdminFields>,
     }
 }
 
 json_object! {
     pub struct PublisherBody {
-        fields: Flattened<PublisherFields>,
+        fields: FlattenedFields<PublisherFields>,
         admin: AdministratorsOnly<PublisherAdminBody>,
     }
 }
@@ -361,8 +363,8 @@ json_object! {
     pub struct NewPublisherBody {
         /// Id of the publisher: a lowercase letter, then lowercase letters, digits and hyphens, at most 63 characters.
         /// An id is never reused.
-        id: Required<NewPublisherId>,
-        fields: Flattened<PublisherFields>,
+        id: RequiredField<NewPublisherId>,
+        fields: FlattenedFields<PublisherFields>,
         admin: AdministratorsOnly<PublisherAdminBody>,
     }
 }

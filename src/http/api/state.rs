@@ -193,7 +193,8 @@ impl ServiceSnapshot {
             (models.position.0, models.tasks.unfinished_count(), models.deliveries.pending_count(), vendor_tasks)
         };
 
-        let (probe, storage) = ((services.operations.prober)(), (services.operations.storage)());
+        let probe = (services.operations.prober)();
+        let storage = (services.operations.storage)();
         Self { read_models, tasks, vendor_tasks, deliveries, probe, storage }
     }
 }

@@ -8,7 +8,7 @@ use crate::domain::version::{
     Changelog, SemVer, VersionAdminFields, VersionDraft, VersionFields, VersionRef, VersionStatus,
 };
 use crate::environment::Environment;
-use crate::http::request::json_object::{AdministratorsOnly, Flattened, json_object};
+use crate::http::request::json_object::{AdministratorsOnly, FlattenedFields, json_object};
 
 /// Version to register.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl ModerationPatch {
     /// Returns the command.
     #[must_use]
     pub fn into_command(self, version: VersionRef, change: VersionFields) -> NodeCommand {
-        let Self { fields: Flattened(admin_fields), status, reason } = self;
+        let Self { fields: FlattenedFields(admin_fields), status, reason } = self;
         NodeCommand::AdministerVersion { version, change, admin_fields, status, reason }
     }
 
@@ -75,7 +75,7 @@ json_object! {
     /// Fields of a version that only administrators set.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct ModerationPatch {
-        fields: Flattened<VersionAdminFields>,
+        fields: FlattenedFields<VersionAdminFields>,
         /// Status. Allowed transitions: pending → active, flagged, banned or deleted; active ↔ flagged; active or
         /// flagged → banned → active; any → deleted, which is final.
         status: Option<VersionStatus>,
@@ -90,7 +90,7 @@ json_object! {
     pub struct NewVersionBody {
         /// Version number, strictly as specified by semver.org 2.0.0.
         version: SemVer,
-        fields: Flattened<VersionFields>,
+        fields: FlattenedFields<VersionFields>,
         moderation: AdministratorsOnly<ModerationPatch>,
     }
 }
@@ -109,8 +109,8 @@ json_object! {
 json_object! {
     /// Changes by administrators.
     pub struct AdministeredVersionBody {
-        fields: Flattened<VersionFields>,
-        moderation: Flattened<ModerationPatch>,
+        fields: FlattenedFields<VersionFields>,
+        moderation: FlattenedFields<ModerationPatch>,
     }
 }
 

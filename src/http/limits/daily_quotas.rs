@@ -154,7 +154,8 @@ impl RequestContext {
     /// Sets the headers of a daily quota in the response.
     pub fn report_quota(&self, policy: &'static str, limit: u64, used: u64, now: Timestamp) {
         let to_i64 = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-        let (limit, remaining) = (to_i64(limit), to_i64(limit.saturating_sub(used)));
+        let remaining = to_i64(limit.saturating_sub(used));
+        let limit = to_i64(limit);
         report_rate_limit(
             &self.request,
             RateLimitStatus {

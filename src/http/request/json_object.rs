@@ -18,7 +18,7 @@
 //!
 //! The doc comment of a field is its description in the OpenAPI document, `#[name]` its JSON name if that differs, and
 //! `#[schema]` calls methods of [`SchemaField`]. A field of type `T` is required and `Option<T>` is not; a default is
-//! also written to the schema. [`Flattened`] and [`AdministratorsOnly`] insert the fields of another declaration.
+//! also written to the schema. [`FlattenedFields`] and [`AdministratorsOnly`] insert the fields of another declaration.
 //!
 //! `impl T { … }` in place of `struct T { … }` describes a domain type: each field needs only its name, because type
 //! and default come from `T::default()`.
@@ -95,9 +95,9 @@ impl<T: JsonValue> JsonField for Option<T> {
 }
 
 /// Required field that is `None` if it is missing or invalid, for objects with further checks that should run anyway.
-pub struct Required<T>(pub Option<T>);
+pub struct RequiredField<T>(pub Option<T>);
 
-impl<T: JsonValue> JsonField for Required<T> {
+impl<T: JsonValue> JsonField for RequiredField<T> {
     fn describe(name: &'static str, about: &str) -> Vec<SchemaField> {
         <T as JsonField>::describe(name, about)
     }
@@ -109,9 +109,9 @@ impl<T: JsonValue> JsonField for Required<T> {
 
 /// Fields of another declaration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Flattened<T>(pub T);
+pub struct FlattenedFields<T>(pub T);
 
-impl<T: JsonObject> JsonField for Flattened<T> {
+impl<T: JsonObject> JsonField for FlattenedFields<T> {
     fn describe(_: &'static str, _: &str) -> Vec<SchemaField> {
         T::describe_fields()
     }

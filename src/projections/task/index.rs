@@ -168,7 +168,8 @@ impl TaskIndex {
         entry.is_cancelled = matches!(&record.stage, TaskStage::Failed { failure } if failure.is_cancellation());
         entry.ended_at = if record.is_terminal() { record.updated_at } else { NOT_ENDED };
         entry.credit_state = EntryState::from_record(record);
-        let (credits, state) = (entry.credits, entry.credit_state);
+        let credits = entry.credits;
+        let state = entry.credit_state;
         if let Some(owner_tasks) = self.by_owner.get_mut(&record.submission.owner) {
             owner_tasks.ledger.settle(credits, state);
         }

@@ -125,7 +125,8 @@ impl HistorySampler {
     #[must_use]
     pub fn new(metrics: Metrics, history: MetricsHistory, task_kinds: Vec<&'static str>) -> Self {
         let counts = vec![0; history.columns().len()];
-        let (requests, tasks) = (Metrics::default().request_latencies(), Metrics::default().task_latencies());
+        let requests = Metrics::default().request_latencies();
+        let tasks = Metrics::default().task_latencies();
         Self { metrics, history, task_kinds, counts, requests, tasks }
     }
 

@@ -21,7 +21,7 @@ use crate::domain::task::{TaskFailure, VendorKey, VendorReference};
 use crate::media::input::DecodedPicture;
 use crate::media::store::{MediaArea, MediaStore};
 use crate::vendors::{
-    JobProgress, SubmissionCall, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob,
+    JobProgress, SubmissionCall, SubmissionRecovery, SubmissionReply, Vendor, VendorError, VendorErrorKind, VendorJob,
 };
 
 /// Resource limits of the engine.
@@ -78,7 +78,7 @@ impl LocalImage {
 
 impl LocalImage {
     /// Starts a job. Must be called within a tokio runtime, which runs the work.
-    fn start(&self, job: VendorJob) -> Result<Submitted, VendorError> {
+    fn start(&self, job: VendorJob) -> Result<SubmissionReply, VendorError> {
         let key = job.key.clone();
         let account = job.account;
         let work = ReadyImageJob::from_work(job.into_image_work()?)
@@ -86,7 +86,7 @@ impl LocalImage {
         if self.engine.jobs.admit(&key, account, "image")? {
             tokio::spawn(Arc::clone(&self.engine).run(key.clone(), account, work));
         }
-        Ok(Submitted::Accepted(key))
+        Ok(SubmissionReply::Accepted(key))
     }
 }
 

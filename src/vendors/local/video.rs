@@ -20,7 +20,7 @@ use crate::domain::video::{Clip, Creation, VideoFormat, VideoJob, VideoPrompt, V
 use crate::media::input::Pixels;
 use crate::media::store::{MediaArea, MediaStore};
 use crate::vendors::{
-    JobProgress, SubmissionCall, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob,
+    JobProgress, SubmissionCall, SubmissionRecovery, SubmissionReply, Vendor, VendorError, VendorErrorKind, VendorJob,
 };
 
 /// Resource limits of the engine.
@@ -82,7 +82,7 @@ impl LocalVideo {
 
 impl LocalVideo {
     /// Starts a job. Must be called within a tokio runtime, which runs the work.
-    fn start(&self, job: VendorJob) -> Result<Submitted, VendorError> {
+    fn start(&self, job: VendorJob) -> Result<SubmissionReply, VendorError> {
         let key = job.key.clone();
         let account = job.account;
         let work = job.into_video_work()?;
@@ -92,7 +92,7 @@ impl LocalVideo {
         if self.engine.jobs.admit(&key, account, "video")? {
             tokio::spawn(Arc::clone(&self.engine).run(key.clone(), account, work));
         }
-        Ok(Submitted::Accepted(key))
+        Ok(SubmissionReply::Accepted(key))
     }
 }
 

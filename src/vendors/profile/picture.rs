@@ -29,14 +29,12 @@ pub(in crate::vendors) struct PictureAccess {
 impl PictureAccess {
     /// Returns the access of a trial, which only finds out what a request needs.
     pub fn trial() -> Arc<Self> {
-        let (wanted, has_failed) = (Mutex::default(), AtomicBool::default());
-        Arc::new(Self { read: None, uploads: Vec::new(), wanted, has_failed })
+        Arc::new(Self { read: None, uploads: Vec::new(), wanted: Mutex::default(), has_failed: AtomicBool::default() })
     }
 
     /// Returns the access of a request.
     pub fn new(read: ReadPicture, uploads: Vec<(Picture, Value)>) -> Arc<Self> {
-        let (wanted, has_failed) = (Mutex::default(), AtomicBool::default());
-        Arc::new(Self { read: Some(read), uploads, wanted, has_failed })
+        Arc::new(Self { read: Some(read), uploads, wanted: Mutex::default(), has_failed: AtomicBool::default() })
     }
 
     /// Returns `true` if a picture could not be read. The templates are not at fault then.

@@ -33,8 +33,8 @@ use crate::vendors::profile::request::PreparedRequest;
 use crate::vendors::profile::scope::{job_name, work_scope};
 use crate::vendors::profile::template::{TemplateError, TemplateScope, encode_segment, json_to_value};
 use crate::vendors::{
-    JobProgress, ResultFetchError, SubmissionCall, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind,
-    VendorJob,
+    JobProgress, ResultFetchError, SubmissionCall, SubmissionRecovery, SubmissionReply, Vendor, VendorError,
+    VendorErrorKind, VendorJob,
 };
 
 mod connection;
@@ -164,7 +164,7 @@ impl ProfileVendor {
         Ok(PreparedSubmission { request, scope, flow, family, key })
     }
 
-    async fn send(&self, submission: PreparedSubmission<'_>) -> Result<Submitted, VendorError> {
+    async fn send(&self, submission: PreparedSubmission<'_>) -> Result<SubmissionReply, VendorError> {
         let PreparedSubmission { request, scope, flow, family, key } = submission;
         let response = self.connection.submit(request).await?;
         let answer = self.connection.to_answer(&response);
@@ -176,7 +176,7 @@ impl ProfileVendor {
         match meaning {
             SubmissionMeaning::Accepted(id) => {
                 self.note_ignored_id(flow, &scope, &id);
-                Ok(Submitted::Accepted(vendor_reference(&family, &id)))
+                Ok(SubmissionReply::Accepted(vendor_reference(&family, &id)))
             }
             SubmissionMeaning::Finished(items) => {
                 let reference = vendor_reference(&family, key.as_str());
@@ -305,14 +305,19 @@ impl ProfileVendor {
     }
 
     /// Stores the results of a job that finished at once. What cannot be stored is kept for the next polls.
-    async fn store_in_hand(&self, reference: VendorReference, key: VendorKey, items: Vec<ResultItem>) -> Submitted {
+    async fn store_in_hand(
+        &self,
+        reference: VendorReference,
+        key: VendorKey,
+        items: Vec<ResultItem>,
+    ) -> SubmissionReply {
         if let Ok(results) = self.fetch_results(&items, self.options.gateway, reference.as_str()).await {
-            return Submitted::Finished { reference, results };
+            return SubmissionReply::Finished { reference, results };
         }
         let mut in_hand = self.in_hand.lock();
         in_hand.discard_unwanted(&self.options.is_wanted);
         in_hand.keep(reference.clone(), key, items);
-        Submitted::Accepted(reference)
+        SubmissionReply::Accepted(reference)
     }
 
     async fn fetch_results(

@@ -32,7 +32,7 @@ use mediary::projections::ReadModels;
 use mediary::projections::read_models::Models;
 use mediary::telemetry::metrics::Metrics;
 use mediary::vendors::{
-    JobProgress, SubmissionCall, SubmissionRecovery, Submitted, Vendor, VendorError, VendorErrorKind, VendorJob,
+    JobProgress, SubmissionCall, SubmissionRecovery, SubmissionReply, Vendor, VendorError, VendorErrorKind, VendorJob,
 };
 use parking_lot::Mutex;
 use tempfile::TempDir;
@@ -58,13 +58,13 @@ struct ScriptedVendor {
 }
 
 impl ScriptedVendor {
-    fn reply(&self, key: VendorKey) -> Result<Submitted, VendorError> {
+    fn reply(&self, key: VendorKey) -> Result<SubmissionReply, VendorError> {
         self.keys.lock().push(key.clone());
         match self.replies.lock().pop_front().flatten() {
             None if self.finishes_at_once => {
-                Ok(Submitted::Finished { reference: key, results: vec![picture()].into() })
+                Ok(SubmissionReply::Finished { reference: key, results: vec![picture()].into() })
             }
-            None => Ok(Submitted::Accepted(key)),
+            None => Ok(SubmissionReply::Accepted(key)),
             Some(kind) => Err(scripted_error(kind)),
         }
     }

@@ -9,7 +9,7 @@ use crate::domain::image::{
 use crate::domain::value::CallbackUrl;
 use crate::http::request::body::json_shape::PICTURE_MARK;
 use crate::http::request::fields::Fields;
-use crate::http::request::json_object::{Flattened, JsonObject, JsonValue, Required, json_object};
+use crate::http::request::json_object::{FlattenedFields, JsonObject, JsonValue, RequiredField, json_object};
 use crate::http::request::json_value::WebhookUrl;
 use crate::media::input::PictureInput;
 
@@ -33,7 +33,7 @@ pub(super) struct ParsedImageSubmission {
 
 impl ParsedImageSubmission {
     /// Creates a deterministic job on one picture.
-    fn new(job: ImageJob, image: Required<PictureInput>, webhook: Option<WebhookUrl>) -> Self {
+    fn new(job: ImageJob, image: RequiredField<PictureInput>, webhook: Option<WebhookUrl>) -> Self {
         let webhook = webhook.and_then(|WebhookUrl(url)| url);
         Self { job, image: image.0, reference: None, is_random: false, webhook }
     }
@@ -76,11 +76,11 @@ json_object! {
 
 json_object! {
     pub struct UpscaleBody {
-        job: Flattened<UpscaleJob>,
+        job: FlattenedFields<UpscaleJob>,
         /// URL of a webhook for every change of status; empty means none.
         webhook_url: Option<WebhookUrl>,
         /// Picture to upscale.
-        image: Required<PictureInput>,
+        image: RequiredField<PictureInput>,
     }
 }
 
@@ -107,11 +107,11 @@ json_object! {
 
 json_object! {
     pub struct PrecisionBody {
-        job: Flattened<PrecisionUpscaleJob>,
+        job: FlattenedFields<PrecisionUpscaleJob>,
         /// URL of a webhook for the end of the task; empty means none.
         webhook_url: Option<WebhookUrl>,
         /// Picture to upscale.
-        image: Required<PictureInput>,
+        image: RequiredField<PictureInput>,
     }
 }
 
@@ -146,13 +146,13 @@ json_object! {
         portrait_style: PortraitStyle = PortraitStyle::Standard,
         /// `true` to process the picture as a portrait.
         is_portrait: bool = false,
-        job: Flattened<StyleTransferJob>,
+        job: FlattenedFields<StyleTransferJob>,
         /// Picture whose style is applied.
         reference_image: Option<PictureInput>,
         /// URL of a webhook for every change of status; empty means none.
         webhook_url: Option<WebhookUrl>,
         /// Picture to transform.
-        image: Required<PictureInput>,
+        image: RequiredField<PictureInput>,
     }
 }
 
@@ -177,7 +177,7 @@ json_object! {
         /// URL of a webhook for every change of status; empty means none.
         webhook_url: Option<WebhookUrl>,
         /// Picture to enhance.
-        image: Required<PictureInput>,
+        image: RequiredField<PictureInput>,
     }
 }
 
@@ -190,7 +190,7 @@ impl SkinFields {
 }
 
 json_object! {
-    pub struct CreativeSkinBody { skin: Flattened<SkinFields> }
+    pub struct CreativeSkinBody { skin: FlattenedFields<SkinFields> }
 }
 
 impl ImageBody for CreativeSkinBody {
@@ -203,7 +203,7 @@ json_object! {
     pub struct FaithfulSkinBody {
         /// Percentage of the skin texture that is kept.
         skin_detail: Percent = SkinMode::DETAIL_DEFAULT,
-        skin: Flattened<SkinFields>,
+        skin: FlattenedFields<SkinFields>,
     }
 }
 
@@ -217,7 +217,7 @@ json_object! {
     pub struct FlexibleSkinBody {
         /// Aspect of the picture to improve.
         optimized_for: SkinFocus = SkinFocus::EnhanceSkin,
-        skin: Flattened<SkinFields>,
+        skin: FlattenedFields<SkinFields>,
     }
 }
 
@@ -277,11 +277,11 @@ json_object! {
         /// Light map: white areas are lit, black ones are not. Mutually exclusive with
         /// `transfer_light_from_reference_image`.
         transfer_light_from_lightmap: Option<PictureInput>,
-        job: Flattened<RelightJob>,
+        job: FlattenedFields<RelightJob>,
         /// URL of a webhook for every change of status; empty means none.
         webhook_url: Option<WebhookUrl>,
         /// Picture to relight.
-        image: Required<PictureInput>,
+        image: RequiredField<PictureInput>,
     }
 }
 

@@ -11,7 +11,7 @@ use crate::domain::video::{
 };
 use crate::http::request::body::json_shape::PICTURE_MARK;
 use crate::http::request::fields::Fields;
-use crate::http::request::json_object::{Flattened, JsonObject, JsonValue, Required, json_object};
+use crate::http::request::json_object::{FlattenedFields, JsonObject, JsonValue, RequiredField, json_object};
 use crate::http::request::json_value::{Objects, WebhookUrl};
 use crate::media::input::PictureInput;
 
@@ -116,7 +116,7 @@ json_object! {
     pub struct GenerateFields {
         /// Seed of the random generator; chosen at random if absent.
         seed: Option<Seed>,
-        job: Flattened<GenerateJob<VideoPictureField>>,
+        job: FlattenedFields<GenerateJob<VideoPictureField>>,
         /// `true` to add sound; the default is `true` for vq3-pro, otherwise `false`.
         audio: Option<bool>,
         /// Position of the watermark: 1 top left, 2 top right, 3 bottom right, 4 bottom left. Ignored without
@@ -163,10 +163,10 @@ impl GenerateFields {
 
 json_object! {
     pub struct StartEndVideoBody {
-        common: Flattened<CommonVideoFields>,
+        common: FlattenedFields<CommonVideoFields>,
         /// Start frame. A second picture, the end frame, requires the setting `video.max_images` to be at least 2.
         images: Option<Images<START_END_IMAGES_MAX>>,
-        fields: Flattened<GenerateFields>,
+        fields: FlattenedFields<GenerateFields>,
     }
 }
 
@@ -178,10 +178,10 @@ impl VideoBody for StartEndVideoBody {
 
 json_object! {
     pub struct ReferenceVideoBody {
-        common: Flattened<CommonVideoFields>,
+        common: FlattenedFields<CommonVideoFields>,
         /// Pictures of what appears in the video. More than one requires the setting `video.max_images`, up to 7.
         images: Option<Images<REFERENCE_IMAGES_MAX>>,
-        fields: Flattened<GenerateFields>,
+        fields: FlattenedFields<GenerateFields>,
     }
 }
 
@@ -193,11 +193,11 @@ impl VideoBody for ReferenceVideoBody {
 
 json_object! {
     pub struct ExtendVideoBody {
-        common: Flattened<CommonVideoFields>,
+        common: FlattenedFields<CommonVideoFields>,
         /// End frame.
         images: Option<Images<EXTEND_IMAGES_MAX>>,
         #[doc = MODEL]
-        model: Required<ExtendModel>,
+        model: RequiredField<ExtendModel>,
         #[doc = RESOLUTION]
         resolution: ExtendResolution = ExtendResolution::P720,
         /// Number of seconds to add.
@@ -237,7 +237,7 @@ impl VideoBody for ExtendVideoBody {
 
 json_object! {
     pub struct MultiframeBody {
-        common: Flattened<CommonVideoFields>,
+        common: FlattenedFields<CommonVideoFields>,
         #[doc = MODEL]
         model: ExtendModel = ExtendModel::Vq2Turbo,
         #[doc = RESOLUTION]
@@ -255,7 +255,7 @@ const KEY_FRAMES: std::ops::RangeInclusive<usize> = MultiframeJob::<VideoPicture
 json_object! {
     pub struct KeyFrameBody {
         /// Key frame.
-        key_image: Required<VideoPictureField>,
+        key_image: RequiredField<VideoPictureField>,
         /// Seconds from the previous frame to this one.
         duration: Seconds<{ KeyFrame::<VideoPictureField>::SECONDS_MAX }> = Seconds(VideoSeconds::DEFAULT),
         /// Prompt that describes the way to this frame.
