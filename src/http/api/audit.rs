@@ -104,7 +104,7 @@ fn position_of(audit: &Audit, point: PointInTime, name: &str) -> Result<Position
 }
 
 fn field_error(name: &str, reason: &str) -> Problem {
-    Problem::invalid(vec![FieldError { pointer: format!("/{name}"), reason: reason.to_owned() }])
+    Problem::invalid(vec![FieldError::new(format!("/{name}"), reason)])
 }
 
 /// Returns the error for a failed query.

@@ -107,7 +107,7 @@ fn example(code: Code) -> Value {
         let pointer = "/logo";
         let reason = "must be an absolute http or https URL of at most 2048 bytes";
         let detail = format!("{pointer} {reason}");
-        example["errors"] = json!([{"pointer": pointer, "reason": reason}]);
+        example["errors"] = json!([{"pointer": pointer, "reason": reason, "value": "logo.png"}]);
         example["details"] = json!([detail]);
         example["message"] = detail.as_str().into();
         example["detail"] = detail.into();
@@ -124,6 +124,11 @@ pub fn problem_schema() -> Value {
         )
         .required(),
         field::<String>("reason", "Reason, phrased to follow the name of the field.").required(),
+        field_with_schema(
+            "value",
+            "Value that was sent: a number, a boolean, or the first 100 characters of a string. Absent for arrays, objects and secrets.",
+            json!({}),
+        ),
     ]);
     let status = json!({"type": "integer", "minimum": 400, "maximum": 599});
     let fields: [SchemaField; 9] = [

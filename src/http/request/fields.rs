@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::domain::bearer_secret;
 use crate::domain::value::{InvalidValue, Text, TextList};
 use crate::http::response::error::Problem;
 
@@ -19,13 +20,52 @@ pub struct FieldError {
     pub pointer: String,
     /// Predicate of the sentence whose subject is the field, such as "must be a string".
     pub reason: String,
+    /// Value that was sent; see [`shown_value`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
 }
 
 impl FieldError {
     /// Creates an error.
     pub fn new(pointer: impl Into<String>, reason: impl fmt::Display) -> Self {
-        Self { pointer: pointer.into(), reason: reason.to_string() }
+        Self { pointer: pointer.into(), reason: reason.to_string(), value: None }
     }
+
+    /// Adds the value that was sent, if it may be shown and none was added before.
+    fn show_value(&mut self, sent: &Value) {
+        if self.value.is_none() && !is_secret_field(&self.pointer) {
+            self.value = shown_value(sent);
+        }
+    }
+}
+
+/// Maximum length of a string in an error, in characters.
+const SHOWN_CHARS: usize = 100;
+
+/// Returns a value as errors show it: numbers, booleans and the beginning of a string. Arrays and objects would be too
+/// long, and access tokens are never shown.
+fn shown_value(sent: &Value) -> Option<Value> {
+    match sent {
+        Value::Number(_) | Value::Bool(_) => Some(sent.clone()),
+        Value::String(text) if has_access_token(text) => None,
+        Value::String(text) => Some(match text.char_indices().nth(SHOWN_CHARS) {
+            Some((end, _)) => format!("{}…", &text[..end]).into(),
+            None => sent.clone(),
+        }),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Returns `true` if a text contains an access token, as after a mistake with a header.
+fn has_access_token(text: &str) -> bool {
+    let is_of_token = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.split(|c| !is_of_token(c)).any(|word| bearer_secret::parse_kind(word).is_some())
+}
+
+/// Returns `true` if the name of the field says that its value is a secret.
+fn is_secret_field(pointer: &str) -> bool {
+    let name = pointer.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+    ["token", "secret", "password", "key"].iter().any(|word| name.ends_with(word))
 }
 
 impl fmt::Display for FieldError {
@@ -43,6 +83,22 @@ impl FieldErrors {
     /// Adds an error.
     pub fn add(&mut self, pointer: impl Into<String>, reason: impl fmt::Display) {
         self.0.push(FieldError::new(pointer, reason));
+    }
+
+    /// Adds an error with the value that was sent.
+    pub fn add_with_value(&mut self, pointer: impl Into<String>, reason: impl fmt::Display, sent: &str) {
+        let mut error = FieldError::new(pointer, reason);
+        error.show_value(&sent.into());
+        self.0.push(error);
+    }
+
+    /// Adds the values of a body to its errors.
+    fn show_values(&mut self, body: &Value) {
+        for error in &mut self.0 {
+            if let Some(sent) = body.pointer(&error.pointer) {
+                error.show_value(sent);
+            }
+        }
     }
 
     /// Returns the value if there are no errors.
@@ -109,6 +165,7 @@ pub fn read_in<'v, T>(
         return errors.finish(None);
     };
     let value = read(&mut Fields { object, base: String::new(), context, errors: &mut errors });
+    errors.show_values(body);
     errors.finish(value)
 }
 

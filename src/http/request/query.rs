@@ -1,5 +1,7 @@
 //! Reader of query parameters. It collects all errors; unknown parameters are ignored (contract 2).
 
+use std::fmt;
+
 use url::form_urlencoded;
 
 use crate::domain::value::InvalidValue;
@@ -43,15 +45,18 @@ impl Query {
 
     /// Parses a required parameter.
     pub fn required<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, InvalidValue>) -> Option<T> {
-        let result = self.first(name).ok_or_else(|| InvalidValue::new("is required")).and_then(parse);
-        result.map_err(|reason| self.errors.add(format!("/{name}"), reason)).ok()
+        let Some(text) = self.first(name) else {
+            self.errors.add(format!("/{name}"), "is required");
+            return None;
+        };
+        parse(text).map_err(|reason| self.add_value_error(name, reason)).ok()
     }
 
     /// Parses a boolean in any case; `None` if the parameter is absent.
     pub fn flag(&mut self, name: &str) -> Option<bool> {
         let flag = self.first(name)?.to_ascii_lowercase().parse().ok();
         if flag.is_none() {
-            self.errors.add(format!("/{name}"), "must be true or false");
+            self.add_value_error(name, "must be true or false");
         }
         flag
     }
@@ -63,7 +68,7 @@ impl Query {
         parse: impl FnOnce(&str) -> Result<T, InvalidValue>,
     ) -> Option<T> {
         let result = parse(self.first(name).map(str::trim).filter(|value| !value.is_empty())?);
-        result.map_err(|reason| self.errors.add(format!("/{name}"), reason)).ok()
+        result.map_err(|reason| self.add_value_error(name, reason)).ok()
     }
 
     /// Returns a parameter that `parse` recognizes; any other value counts as absent.
@@ -73,7 +78,7 @@ impl Query {
 
     /// Parses a parameter; `None` if it is absent.
     pub fn optional<T>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, InvalidValue>) -> Option<T> {
-        parse(self.first(name)?).map_err(|reason| self.errors.add(format!("/{name}"), reason)).ok()
+        parse(self.first(name)?).map_err(|reason| self.add_value_error(name, reason)).ok()
     }
 
     /// Returns all values of an array parameter: repeated, comma-separated, or as `name[]`.
@@ -85,11 +90,19 @@ impl Query {
 
     /// Parses all values of an array parameter; returns the valid ones.
     pub fn parsed_values<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, InvalidValue>) -> Vec<T> {
-        let (good, bad): (Vec<_>, Vec<_>) = self.values(name).into_iter().map(parse).partition(Result::is_ok);
-        for reason in bad.into_iter().filter_map(Result::err) {
-            self.errors.add(format!("/{name}"), reason);
+        let mut parsed = Vec::new();
+        let mut errors = Vec::new();
+        for value in self.values(name) {
+            match parse(value) {
+                Ok(value) => parsed.push(value),
+                Err(reason) => errors.push((reason, value.to_owned())),
+            }
         }
-        good.into_iter().filter_map(Result::ok).collect()
+
+        for (reason, sent) in errors {
+            self.errors.add_with_value(format!("/{name}"), reason, &sent);
+        }
+        parsed
     }
 
     /// Reads page number and page size; sizes above [`LIMIT_MAX`] are clamped.
@@ -106,7 +119,7 @@ impl Query {
         match text.parse().unwrap_or(u64::MAX) {
             number @ 1.. if is_numeric => number,
             _ => {
-                self.errors.add(format!("/{name}"), "must be an integer of at least 1");
+                self.add_value_error(name, "must be an integer of at least 1");
                 default
             }
         }
@@ -119,7 +132,16 @@ impl Query {
 
     /// Adds an error of a parameter.
     pub fn add_error(&mut self, name: &str, reason: &str) {
-        self.errors.add(format!("/{name}"), reason);
+        self.add_value_error(name, reason);
+    }
+
+    /// Adds an error with the first value of the parameter, if it has one.
+    fn add_value_error(&mut self, name: &str, reason: impl fmt::Display) {
+        let pointer = format!("/{name}");
+        match self.pairs.iter().find(|(key, _)| key == name) {
+            Some((_, sent)) => self.errors.add_with_value(pointer, reason, sent),
+            None => self.errors.add(pointer, reason),
+        }
     }
 
     /// Ends the reading.

@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn the_detail_lists_the_first_errors_and_counts_the_rest() {
-        let errors = (0..5).map(|n| FieldError { pointer: format!("/{n}"), reason: "is bad".to_owned() }).collect();
+        let errors = (0..5).map(|n| FieldError::new(format!("/{n}"), "is bad")).collect();
         assert_eq!(Problem::invalid(errors).to_string(), "/0 is bad; /1 is bad; /2 is bad; and 2 more");
     }
 }

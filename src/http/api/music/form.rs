@@ -80,6 +80,7 @@ pub async fn read(headers: &HeaderMap, body: Bytes) -> Result<MusicWork, Problem
         };
     }
 
+    let sent_duration = seconds.sent();
     let prompt = prompt.read(|text| MusicPrompt::parse(text).map(Some));
     let seconds = seconds.read(|text| match text.trim() {
         "" => Ok(None),
@@ -90,7 +91,7 @@ pub async fn read(headers: &HeaderMap, body: Bytes) -> Result<MusicWork, Problem
     if prompt == Some(None) {
         errors.add("/prompt", "is required");
     }
-    let seconds = seconds.map_err(|reason| errors.add("/duration", reason)).ok();
+    let seconds = seconds.map_err(|reason| errors.add_with_value("/duration", reason, &sent_duration)).ok();
     let work = prompt.flatten().zip(seconds).map(|(prompt, seconds)| MusicWork { prompt, seconds, credits: 0 });
     errors.finish(work)
 }
@@ -103,6 +104,14 @@ enum FormFieldValue {
 }
 
 impl FormFieldValue {
+    /// Returns the text that was sent; empty if there is none.
+    fn sent(&self) -> String {
+        match self {
+            Self::Present(Ok(text)) => text.clone(),
+            Self::Absent | Self::Present(Err(_)) | Self::Repeated => String::new(),
+        }
+    }
+
     /// Parses the value; `None` if the field is absent.
     fn read<T>(self, parse: impl FnOnce(&str) -> Result<Option<T>, InvalidValue>) -> Result<Option<T>, InvalidValue> {
         match self {
