@@ -12,6 +12,7 @@ mod budget;
 mod delivery;
 mod error;
 mod event_stream;
+mod extract;
 mod field;
 mod health;
 mod image;
@@ -24,6 +25,7 @@ mod node;
 mod operation;
 mod parameter;
 mod publisher;
+pub(super) mod reference;
 mod route;
 pub(super) mod schema;
 mod state;
@@ -253,6 +255,7 @@ pub(in crate::http) async fn show(call: Call<{ Action::ReadServiceState as u8 }>
 mod tests {
     use std::collections::BTreeSet;
 
+    use super::schema::FIELD_ORDER;
     use super::*;
     use crate::domain::node::{NodeAdminFields, NodeFields};
     use crate::domain::policy::CallerRole;
@@ -329,6 +332,24 @@ mod tests {
             let documented: BTreeSet<_> =
                 document["components"]["schemas"][name]["properties"].as_object().unwrap().keys().cloned().collect();
             assert!(read.is_subset(&documented), "{name}: {:?}", read.difference(&documented));
+        }
+    }
+
+    #[test]
+    fn fields_have_the_documented_order() {
+        let document: Value = serde_json::from_str(&document_json().unwrap()).unwrap();
+        for (component, first) in [
+            ("StyleTransferBody", ["image", "reference_image", "engine"]),
+            ("StyleTransferForm", ["image", "reference_image", "engine"]),
+            ("MultiframeBody", ["image_settings", "model", "start_image"]),
+            ("MultiframeForm", ["image_settings", "model", "start_image"]),
+            ("MusicTitle", ["type", "title", "display_tags"]),
+        ] {
+            let schema = &document["components"]["schemas"][component];
+            let order: Vec<_> = schema[FIELD_ORDER].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+            assert_eq!(order[..3], first, "{component}");
+            let fields: BTreeSet<_> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!(order.into_iter().collect::<BTreeSet<_>>(), fields, "{component}");
         }
     }
 

@@ -97,9 +97,10 @@ async fn every_file_has_its_type_and_security_headers() {
         };
         assert_eq!(file.header("content-type"), Some(expected), "{path}");
         assert_eq!(file.header("x-content-type-options"), Some("nosniff"), "{path}");
-        assert_eq!(file.header("referrer-policy"), Some("no-referrer"), "{path}");
+        assert_eq!(file.header("referrer-policy"), is_document.then_some("no-referrer"), "{path}");
         assert_eq!(file.header("cross-origin-resource-policy"), Some("same-origin"), "{path}");
         assert!(file.header("set-cookie").is_none(), "{path}");
+        assert!(file.header("x-request-id").is_none(), "{path}");
         assert!(file.header("access-control-allow-origin").is_none(), "{path}");
         assert!(file.header("access-control-expose-headers").is_none(), "{path}");
         assert_eq!(file.header("vary"), Some("accept-encoding"), "{path}");
@@ -206,7 +207,8 @@ async fn the_studio_loads_only_the_jobs_of_the_document() {
         let app = TestApp::start_with(|settings| settings.video.max_images = max_images, Environment::system()).await;
         let whole = app.get("/openapi.json").await.expect(200);
         let document = whole.json();
-        // When the jobs are loaded
+        // When their list and the jobs are loaded
+        let list = app.get("/console/job-list.json").await.expect(200).json();
         let file = app.get("/console/jobs.json").await.expect(200);
         assert_eq!(file.header("content-type"), Some("application/json"));
         assert!(file.body.len() * 5 < whole.body.len(), "{} of {} bytes", file.body.len(), whole.body.len());
@@ -214,10 +216,14 @@ async fn the_studio_loads_only_the_jobs_of_the_document() {
         let jobs = file.json();
         let paths = jobs["paths"].as_object().expect("paths");
         assert_eq!(paths.len(), 12);
+        assert_eq!(list["paths"].as_object().map(serde_json::Map::len), Some(12));
         for (path, methods) in paths {
             let (job, operation) = (&methods["post"], &document["paths"][path]["post"]);
             for field in ["operationId", "summary", "description", "tags", "security"] {
                 assert_eq!(job[field], operation[field], "{field} of {path}");
+            }
+            for field in ["operationId", "summary", "tags"] {
+                assert_eq!(list["paths"][path]["post"][field], operation[field], "{field} of {path}");
             }
             for (media_type, body) in job["requestBody"]["content"].as_object().expect("a body") {
                 let expected = &operation["requestBody"]["content"][media_type]["schema"];
@@ -235,4 +241,80 @@ async fn the_studio_loads_only_the_jobs_of_the_document() {
         }
         app.stop().await;
     }
+}
+
+/// Returns the operations of a document with their paths and methods.
+fn operations(document: &Value) -> Vec<(&str, &str, &Value)> {
+    let paths = document["paths"].as_object().expect("paths").iter();
+    let methods = paths.flat_map(|(path, methods)| {
+        let methods = methods.as_object().expect("methods").iter();
+        methods.map(move |(method, operation)| (path.as_str(), method.as_str(), operation))
+    });
+    methods.collect()
+}
+
+#[actix_web::test]
+async fn the_reference_loads_a_list_and_single_operations_of_the_document() {
+    // Given the whole document of a service with a limit of images per video
+    let app = TestApp::start_with(|settings| settings.video.max_images = 2, Environment::system()).await;
+    let whole = app.get("/openapi.json").await.expect(200);
+    let document = whole.json();
+    let expected = operations(&document);
+    // When the list is loaded
+    let file = app.get("/console/reference.json").await.expect(200);
+    assert_eq!(file.header("content-type"), Some("application/json"));
+    assert!(file.body.len() * 20 < whole.body.len(), "{} of {} bytes", file.body.len(), whole.body.len());
+    // Then it has every operation of the document
+    let list = file.json();
+    assert_eq!(list["info"], document["info"]);
+    let listed = operations(&list);
+    assert_eq!(listed.len(), expected.len());
+    for ((path, method, entry), (expected_path, expected_method, operation)) in listed.into_iter().zip(expected) {
+        assert_eq!((path, method), (expected_path, expected_method));
+        for field in ["operationId", "summary", "tags"] {
+            assert_eq!(entry[field], operation[field], "{field} of {path}");
+        }
+        // And each is a document of its own, with everything that it refers to and that the reference shows
+        let id = entry["operationId"].as_str().expect("an id");
+        let part = app.get(&format!("/console/reference/{id}.json")).await.expect(200).json();
+        let found = operations(&part);
+        let [(found_path, found_method, shown)] = found[..] else { panic!("{id} has {} operations", found.len()) };
+        assert_eq!((found_path, found_method), (path, method));
+        for field in ["operationId", "summary", "description", "tags", "security", "parameters", "requestBody"] {
+            assert_eq!(resolve(&shown[field], &part), resolve(&operation[field], &document), "{field} of {id}");
+        }
+        for (status, response) in operation["responses"].as_object().expect("responses") {
+            let shown = &shown["responses"][status];
+            assert_eq!(shown["description"], response["description"], "{status} of {id}");
+            if status.as_str() < "400" {
+                assert_eq!(resolve(&shown["content"], &part), resolve(&response["content"], &document), "{id}");
+            }
+        }
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn parts_of_the_document_are_cached_and_compressed_as_other_files() {
+    let app = TestApp::start().await;
+    for path in [
+        "/console/reference.json",
+        "/console/reference/upscaleImage.json",
+        "/console/jobs.json",
+        "/console/job-list.json",
+    ] {
+        let plain = app.get(path).await.expect(200);
+        let tag = plain.header("etag").expect("a tag").to_owned();
+        app.send(app.request(Method::GET, path).header("if-none-match", &tag)).await.expect(304);
+        for coding in ["gzip", "br"] {
+            let compressed =
+                app.send(app.request(Method::GET, path).header("accept-encoding", coding)).await.expect(200);
+            assert_eq!(compressed.header("content-encoding"), Some(coding), "{path}");
+            assert!(compressed.body.len() * 3 < plain.body.len(), "{path}: {} bytes", compressed.body.len());
+        }
+    }
+    for path in ["/console/reference/", "/console/reference/none.json", "/console/reference/upscaleImage"] {
+        app.get(path).await.expect(404);
+    }
+    app.stop().await;
 }

@@ -1,8 +1,8 @@
 //! Web console, embedded in the binary.
 //!
 //! The pages are static and call the public API with the user's token, so nothing here needs authorization, and the
-//! files are not routes of the API. The only generated file has the jobs of the OpenAPI document, whose whole text would
-//! make up most of the first view of the studio. Page state is in the URL fragment (`#`), which browsers do not send, so pages never
+//! files are not routes of the API. Generated files have parts of the OpenAPI document, whose whole text would make up
+//! most of the first view of a page. Page state is in the URL fragment (`#`), which browsers do not send, so pages never
 //! collide with paths of the API.
 
 mod files;
@@ -27,6 +27,7 @@ use url::Url;
 use self::files::FILES;
 use crate::http::api::video::REFERENCE_IMAGES_MAX;
 use crate::http::openapi::jobs::job_document;
+use crate::http::openapi::reference::{ReferenceDocuments, reference_documents};
 use crate::http::pipeline::MatchedRoute;
 use crate::http::request::conditional::{self, entity_tag};
 use crate::http::response::api_response::{COMPRESSION_MIN_BYTES, identity_encoding};
@@ -45,16 +46,17 @@ const SVG: &str = "image/svg+xml";
 const WEBP: &str = "image/webp";
 
 /// Headers of every file.
-const HEADERS: [(HeaderName, HeaderValue); 3] = [
-    (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+const HEADERS: [(HeaderName, HeaderValue); 2] = [
     (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
     // Revalidate always, so that a page never mixes files of two versions; unchanged files are a 304.
     (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
 ];
 
-/// Keeps other windows from a reference to a document.
-const OPENER_POLICY: (HeaderName, HeaderValue) =
-    (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin"));
+/// Headers of documents: no URL reaches other pages, and no other window a reference to the document.
+const DOCUMENT_HEADERS: [(HeaderName, HeaderValue); 2] = [
+    (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
+];
 
 /// Main page; it loads the other files from `console/`.
 const INDEX: &str = "index.html";
@@ -65,34 +67,56 @@ const INDEX_PATHS: [&str; 2] = ["/", API_REFERENCE_PATH];
 
 /// Path of the jobs of the OpenAPI document.
 const JOBS_PATH: &str = "/console/jobs.json";
+/// Path of their list.
+const JOB_LIST_PATH: &str = "/console/job-list.json";
+/// Path of the list of its operations.
+const REFERENCE_PATH: &str = "/console/reference.json";
+/// Prefix of the paths of single operations, which continue with `{operationId}.json`.
+const OPERATION_PREFIX: &str = "/console/reference/";
 
 /// File with its response headers.
 struct ConsoleFile {
     bytes: Bytes,
     media_type: &'static str,
     etag: String,
-    /// Compressed once and as far as possible; the server would favour speed. `None` if that fails.
+    /// Compressed once, and further than the server does. `None` if that fails.
     gzip: OnceLock<Option<Bytes>>,
+    brotli: OnceLock<Option<Bytes>>,
 }
 
 impl ConsoleFile {
     fn new(bytes: Bytes, media_type: &'static str) -> Self {
         let etag = entity_tag(&bytes);
-        Self { bytes, media_type, etag, gzip: OnceLock::new() }
+        Self { bytes, media_type, etag, gzip: OnceLock::new(), brotli: OnceLock::new() }
     }
 
-    /// Returns the gzip form if the client accepts it and the file is worth compressing.
-    fn accepted_gzip(&self, request: &HttpRequest) -> Option<Bytes> {
-        let is_accepted =
-            || AcceptEncoding::parse(request).is_ok_and(|accepted| negotiate(&accepted) == ContentEncoding::Gzip);
-        if self.bytes.len() < COMPRESSION_MIN_BYTES || self.media_type == WEBP || !is_accepted() {
+    /// Returns the compressed form and its coding if the client accepts one and the file is worth compressing.
+    fn compressed(&self, request: &HttpRequest) -> Option<(ContentEncoding, Bytes)> {
+        if self.bytes.len() < COMPRESSION_MIN_BYTES || self.media_type == WEBP {
             return None;
         }
-        self.gzip.get_or_init(|| compress(&self.bytes).ok()).clone()
+        let coding = negotiate(&AcceptEncoding::parse(request).ok()?);
+        let compressed = match coding {
+            ContentEncoding::Brotli => self.brotli.get_or_init(|| compress_brotli(&self.bytes).ok()),
+            ContentEncoding::Gzip => self.gzip.get_or_init(|| compress_gzip(&self.bytes).ok()),
+            _ => return None,
+        };
+        Some((coding, compressed.clone()?))
     }
 }
 
-fn compress(bytes: &[u8]) -> std::io::Result<Bytes> {
+/// Compression level of brotli. Higher ones take ten times as long for another tenth, and the first view waits for it.
+const BROTLI_QUALITY: u32 = 5;
+/// Base-2 logarithm of the window size.
+const BROTLI_WINDOW: u32 = 22;
+
+fn compress_brotli(bytes: &[u8]) -> std::io::Result<Bytes> {
+    let mut encoder = brotli::CompressorWriter::new(Vec::new(), bytes.len(), BROTLI_QUALITY, BROTLI_WINDOW);
+    encoder.write_all(bytes)?;
+    Ok(encoder.into_inner().into())
+}
+
+fn compress_gzip(bytes: &[u8]) -> std::io::Result<Bytes> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes)?;
     Ok(encoder.finish()?.into())
@@ -134,12 +158,33 @@ fn job_file(max_images: usize) -> Result<&'static ConsoleFile, &'static serde_js
     FILES[max_images - 1].get_or_init(create_file).as_ref()
 }
 
+/// Returns a part of the OpenAPI document of a service that accepts `max_images` images per video, by its path.
+fn reference_file(max_images: usize, path: &str) -> Result<Option<&'static ConsoleFile>, &'static serde_json::Error> {
+    static FILES: [OnceLock<serde_json::Result<HashMap<String, ConsoleFile>>>; REFERENCE_IMAGES_MAX] =
+        [const { OnceLock::new() }; REFERENCE_IMAGES_MAX];
+    let max_images = max_images.clamp(1, REFERENCE_IMAGES_MAX);
+    let files = FILES[max_images - 1].get_or_init(|| create_reference_files(max_images)).as_ref()?;
+    Ok(files.get(path))
+}
+
+fn create_reference_files(max_images: usize) -> serde_json::Result<HashMap<String, ConsoleFile>> {
+    let ReferenceDocuments { list, jobs, operations } = reference_documents(max_images)?;
+    let operations = operations.into_iter().map(|(id, json)| (format!("{OPERATION_PREFIX}{id}.json"), json));
+    let paths = operations.chain([(REFERENCE_PATH.to_owned(), list), (JOB_LIST_PATH.to_owned(), jobs)]);
+    Ok(paths.map(|(path, json)| (path, ConsoleFile::new(json.into(), media_type(REFERENCE_PATH)))).collect())
+}
+
 /// Returns the response for a path of the console; `None` for other paths.
 pub(in crate::http) fn respond(request: &HttpRequest, shared: &AppState) -> Option<HttpResponse> {
+    let max_images = shared.services.options.video_max_images;
     let file = match request.path() {
-        JOBS_PATH => job_file(shared.services.options.video_max_images),
-        path => Ok(FILES_BY_PATH.get(path)?),
+        JOBS_PATH => job_file(max_images).map(Some),
+        path if [REFERENCE_PATH, JOB_LIST_PATH].contains(&path) || path.starts_with(OPERATION_PREFIX) => {
+            reference_file(max_images, path)
+        }
+        path => Ok(FILES_BY_PATH.get(path)),
     };
+    let file = file.transpose()?;
     request.extensions_mut().insert(MatchedRoute(ROUTE));
     if ![Method::GET, Method::HEAD].contains(request.method()) {
         return Some(Problem::method_not_allowed("GET, HEAD").to_response(request.path()));
@@ -156,15 +201,17 @@ pub(in crate::http) fn respond(request: &HttpRequest, shared: &AppState) -> Opti
 
     if DOCUMENT_TYPES.contains(&file.media_type) {
         response.insert_header((CONTENT_SECURITY_POLICY, shared.console_policy.clone()));
-        response.insert_header(OPENER_POLICY);
+        for header in DOCUMENT_HEADERS {
+            response.insert_header(header);
+        }
     }
     response.insert_header((ETAG, file.etag.as_str())).insert_header((CONTENT_TYPE, file.media_type));
     if conditional::is_current(request.headers(), &file.etag) {
         return Some(response.status(StatusCode::NOT_MODIFIED).finish());
     }
 
-    if let Some(compressed) = file.accepted_gzip(request) {
-        return Some(response.insert_header((CONTENT_ENCODING, ContentEncoding::Gzip.as_str())).body(compressed));
+    if let Some((coding, compressed)) = file.compressed(request) {
+        return Some(response.insert_header((CONTENT_ENCODING, coding.as_str())).body(compressed));
     }
     if file.bytes.len() < COMPRESSION_MIN_BYTES {
         response.insert_header(identity_encoding());

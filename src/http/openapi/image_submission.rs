@@ -41,6 +41,7 @@ fn transfer_style() -> Operation {
     let example =
         json!({"image": PIXEL, "reference_image": "https://pictures.example/harbour.webp", "engine": "softy"});
     submission::<StyleTransferBody>("transferStyle", "Transfer a style to an image", &example)
+        .fields_first(&["image", "reference_image"])
         .description(format!(
             "Applies the style of a reference picture, or without one the style of engine, flavor and prompt. The \
              response is the task itself, not wrapped in `data`. {WEBHOOK_EVERY_CHANGE}"

@@ -3,13 +3,13 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::extract::reachable_components;
 use super::operation::OperationObject;
 use super::{OpenApiDocument, OrderedMap, groups};
 use crate::http::routes::route_infos;
 
 /// Component with the kinds and states of tasks.
 const TASK: &str = "Task";
-const SCHEMAS: &str = "#/components/schemas/";
 
 /// The jobs, in the order of the document.
 #[derive(Serialize)]
@@ -26,8 +26,6 @@ struct JobDocument {
 pub fn job_document(max_images: usize) -> serde_json::Result<Vec<u8>> {
     let submissions: Vec<_> = route_infos().into_iter().filter(|route| route.action.is_submission()).collect();
     let document = OpenApiDocument::new(&submissions, groups(max_images));
-    let schemas = &document.components["schemas"];
-
     let mut paths = Vec::new();
     for (path, OrderedMap(operations)) in &document.paths.0 {
         let jobs = operations.iter().map(|(method, operation)| Ok((*method, job_operation(operation)?)));
@@ -35,10 +33,10 @@ pub fn job_document(max_images: usize) -> serde_json::Result<Vec<u8>> {
     }
 
     let bodies = paths.iter().flat_map(|(_, OrderedMap(jobs))| jobs).map(|(_, job)| job);
-    let task = task_schema(&schemas[TASK]);
-    let mut reachable = reachable_schemas(schemas, bodies.chain([&task]));
-    reachable.insert(TASK.to_owned(), task);
-    serde_json::to_vec(&JobDocument { paths: OrderedMap(paths), components: json!({"schemas": reachable}) })
+    let task = task_schema(&document.components["schemas"][TASK]);
+    let mut components = reachable_components(&document.components, bodies.chain([&task]));
+    components["schemas"][TASK] = task;
+    serde_json::to_vec(&JobDocument { paths: OrderedMap(paths), components })
 }
 
 /// Reduces an operation to what a form needs. If the body has several media types, the first one is kept.
@@ -64,31 +62,4 @@ fn task_schema(schema: &Value) -> Value {
     let fields: Map<_, _> =
         ["kind", "state"].map(|name| (name.to_owned(), schema["properties"][name].clone())).into_iter().collect();
     json!({"type": "object", "properties": fields})
-}
-
-/// Returns the schemas that values refer to, directly or through other schemas.
-fn reachable_schemas<'v>(schemas: &'v Value, from: impl Iterator<Item = &'v Value>) -> Map<String, Value> {
-    let mut reachable = Map::new();
-    let mut pending: Vec<&Value> = from.collect();
-    while let Some(value) = pending.pop() {
-        for name in references(value) {
-            if !reachable.contains_key(name) {
-                reachable.insert(name.to_owned(), schemas[name].clone());
-                pending.push(&schemas[name]);
-            }
-        }
-    }
-    reachable
-}
-
-/// Returns the names of the schemas that a value refers to.
-fn references(value: &Value) -> Vec<&str> {
-    match value {
-        Value::Object(members) => {
-            let own = members.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix(SCHEMAS));
-            own.into_iter().chain(members.values().flat_map(references)).collect()
-        }
-        Value::Array(entries) => entries.iter().flat_map(references).collect(),
-        _ => Vec::new(),
-    }
 }

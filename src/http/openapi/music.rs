@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::OperationGroup;
 use super::image::TASK_ID_EXAMPLE;
 use super::operation::{Operation, operation};
-use super::schema::{SchemaField, array, component_ref, field, field_with_schema, response_object};
+use super::schema::{SchemaField, array, component_ref, field, field_with_schema, fields_first, response_object};
 use crate::domain::ids::TaskId;
 use crate::http::api::music::{NDJSON, form};
 use crate::http::response::error::Code;
@@ -150,8 +150,10 @@ fn event_components() -> Vec<(&'static str, Value)> {
     let mut mapping = Map::new();
     for (kind, component, fields) in line_kinds() {
         let type_field = field_with_schema("type", "Type of the line.", json!({"type": "string", "const": kind}));
-        components
-            .push((component, response_object(fields.into_iter().chain([type_field]).map(SchemaField::required))));
+        let mut schema = response_object(fields.into_iter().chain([type_field]).map(SchemaField::required));
+        let first: &[_] = if kind == "title" { &["type", "title", "display_tags"] } else { &["type"] };
+        fields_first(&mut schema, first);
+        components.push((component, schema));
         choices.push(component_ref(component));
         mapping.insert(kind.to_owned(), component_ref(component)["$ref"].clone());
     }

@@ -13,7 +13,7 @@ use super::error::{ErrorCondition, ErrorResponse, group_by_status};
 use super::models::estimate_parameter;
 use super::parameter::{ParameterObject, header_parameter_ref, path_parameter};
 use super::route::{allowed_callers, describe_body_limit, security_requirements};
-use super::schema::component_ref;
+use super::schema::{component_ref, fields_first};
 use crate::domain::policy::{Action, CallerRole};
 use crate::http::limits::rate_limit::RateClass;
 use crate::http::request::body::json_shape::PICTURE_MARK;
@@ -48,9 +48,9 @@ pub struct Operation {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OperationObject {
-    tags: [&'static str; 1],
+    pub tags: [&'static str; 1],
     pub operation_id: &'static str,
-    summary: &'static str,
+    pub summary: &'static str,
     description: String,
     parameters: Vec<ParameterObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,6 +113,15 @@ impl Operation {
     pub fn max_images(mut self, max: usize) -> Self {
         for (_, schema) in &mut self.components {
             schema["properties"]["images"]["maxItems"] = max.into();
+        }
+        self
+    }
+
+    /// Documents these fields of the body before the others.
+    #[must_use]
+    pub fn fields_first(mut self, first: &[&str]) -> Self {
+        for (_, schema) in &mut self.components {
+            fields_first(schema, first);
         }
         self
     }

@@ -175,6 +175,19 @@ fn object(fields: impl IntoIterator<Item = SchemaField>) -> Value {
     object
 }
 
+/// Extension of an object schema: the names of its fields in the order of the documentation.
+pub const FIELD_ORDER: &str = "x-order";
+
+/// States the order of the fields: these first, then the others by name. Without it, the order is that of the names,
+/// because the members of a JSON object are sorted here.
+pub fn fields_first(object_schema: &mut Value, first: &[&str]) {
+    let Some(properties) = object_schema["properties"].as_object() else { return };
+    debug_assert!(first.iter().all(|name| properties.contains_key(*name)), "{first:?} in {:?}", properties.keys());
+    let others = properties.keys().map(String::as_str).filter(|name| !first.contains(name));
+    let order: Vec<_> = first.iter().copied().chain(others).map(Value::from).collect();
+    object_schema[FIELD_ORDER] = order.into();
+}
+
 /// Adds fields to the schema of an object.
 pub fn with_fields(mut object_schema: Value, fields: impl IntoIterator<Item = SchemaField>) -> Value {
     for SchemaField { name, schema, required } in fields {

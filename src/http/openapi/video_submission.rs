@@ -79,6 +79,7 @@ pub(super) fn operations(max_images: usize) -> [Operation; 4] {
                  second for every second of the video. {RELATED_PAGES}"
             ))
             .json_or_form::<MultiframeBody>(&json!({"image_settings": frames_example(picture)}))
+            .fields_first(&["image_settings", "model", "start_image"])
             .ok_response(
                 "The task.",
                 "MultiframeVideo",

@@ -1,0 +1,34 @@
+//! Components of the document that a part of it needs.
+
+use serde_json::{Map, Value};
+
+const COMPONENTS: &str = "#/components/";
+
+/// Returns the components that values refer to, directly or through other components, by kind and name.
+pub fn reachable_components<'v>(components: &'v Value, from: impl Iterator<Item = &'v Value>) -> Value {
+    let mut reachable = Map::new();
+    let mut pending: Vec<&Value> = from.collect();
+    while let Some(value) = pending.pop() {
+        for (kind, name) in references(value) {
+            let of_kind = reachable.entry(kind).or_insert_with(|| Map::new().into());
+            if of_kind.get(name).is_none() {
+                of_kind[name] = components[kind][name].clone();
+                pending.push(&components[kind][name]);
+            }
+        }
+    }
+    reachable.into()
+}
+
+/// Returns kind and name of the components that a value refers to.
+fn references(value: &Value) -> Vec<(&str, &str)> {
+    match value {
+        Value::Object(members) => {
+            let target = members.get("$ref").and_then(Value::as_str);
+            let own = target.and_then(|target| target.strip_prefix(COMPONENTS)?.split_once('/'));
+            own.into_iter().chain(members.values().flat_map(references)).collect()
+        }
+        Value::Array(entries) => entries.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    }
+}
