@@ -4,7 +4,7 @@ import unittest
 
 from playwright.sync_api import expect
 
-from support import ADMIN, BASE, NARROW, WIDE, BrowserTest, archive, document, name, publish, registry, send, user, wait_until
+from support import ADMIN, NARROW, WIDE, BrowserTest, archive, document, name, publish, registry, send, user, wait_until
 
 
 class Registry(BrowserTest):
@@ -309,36 +309,6 @@ class Registry(BrowserTest):
         expect(page.get_by_role("heading", name="Not found")).to_be_visible()
         self.show(page, "/nodes?page=99")
         expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
-
-
-class Reference(BrowserTest):
-    def test_the_reference_is_at_docs_and_lists_every_operation(self):
-        page = self.page()
-        page.goto(f"{BASE}/docs")
-        expect(page.get_by_role("heading", name="API reference")).to_be_visible()
-        operations = sum(len(item) for item in document()["paths"].values())
-        expect(page.locator(".index li a")).to_have_count(operations)
-        page.get_by_label("Search operations").fill("upscale an image")
-        page.get_by_role("link", name="Upscale an image", exact=False).first.click()
-        page.reload()
-        for text in ("/proxy/imagevendor/v1/ai/image-upscaler", "-10 to 10", "premium_sharpy", "Token required", "too_many_submissions"):
-            expect(page.locator("article")).to_contain_text(text)
-
-    def test_the_operation_list_keeps_its_scroll_position(self):
-        for size in (WIDE, NARROW):
-            page = self.page("/docs", size=size)
-            index = page.locator(".index")
-            index.get_by_role("link").nth(40).scroll_into_view_if_needed()
-            scrolled = index.evaluate("it => it.scrollTop")
-            self.assertGreater(scrolled, 0)
-            index.get_by_role("link").nth(40).click()
-            expect(page.locator("article h2")).to_be_in_viewport()
-            expect(page.locator("article")).to_be_focused()
-            self.assertEqual(index.evaluate("it => it.scrollTop"), scrolled)
-            search = page.get_by_label("Search operations")
-            search.fill("upscale")
-            index.get_by_role("link").first.click()
-            expect(search).to_have_value("upscale")
 
 
 if __name__ == "__main__":

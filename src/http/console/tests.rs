@@ -94,7 +94,7 @@ fn scripts_use_no_unsafe_dom_or_network_api() {
 #[test]
 fn every_import_exists_and_every_script_is_imported() {
     let scripts: BTreeMap<&str, &str> = own_files().filter(|(name, _)| is_script(name)).collect();
-    let mut imported = BTreeSet::from(["app.js".to_owned(), "theme.js".to_owned()]);
+    let mut imported = BTreeSet::from(["app.js", "start.js"].map(str::to_owned));
     for (name, text) in &scripts {
         for target in imports(name, text, " from '").chain(imports(name, text, "import('")) {
             let exists = FILES.iter().any(|(file, _)| *file == target);
@@ -108,19 +108,66 @@ fn every_import_exists_and_every_script_is_imported() {
 
 #[test]
 fn exactly_the_scripts_of_every_page_are_preloaded() {
-    let scripts: BTreeMap<&str, &str> = own_files().filter(|(name, _)| is_script(name)).collect();
-    let mut needed = BTreeSet::new();
-    let mut pending = vec!["app.js".to_owned()];
-    while let Some(name) = pending.pop() {
-        let text = scripts.get(name.as_str()).copied().unwrap_or_default();
-        let targets = imports(&name, text, " from '").filter(|target| needed.insert(target.clone()));
-        pending.extend(targets.collect::<Vec<_>>());
-    }
+    let needed = needed_by(&["app.js"]);
 
     let index = own_files().find(|(name, _)| *name == INDEX).expect("the page").1;
     let preloads = index.split("<link rel=\"modulepreload\" href=\"console/").skip(1);
     let preloaded: BTreeSet<_> = preloads.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect();
     assert_eq!(preloaded, needed, "left: {INDEX}, right: what app.js imports");
+}
+
+/// Scripts of each page, by what `start.js` calls it; the scripts that they import belong to them.
+const PAGE_SCRIPTS: [(&str, &[&str]); 17] = [
+    ("account", &["pages/account.js"]),
+    ("audit", &["pages/audit.js"]),
+    ("audit/…", &["pages/history.js"]),
+    ("budgets", &["pages/budgets.js"]),
+    ("docs", &["pages/docs.js"]),
+    ("docs/…", &["pages/docs.js", "parts/request.js"]),
+    ("moderation", &["pages/moderation.js"]),
+    ("nodes", &["pages/nodes.js"]),
+    ("nodes/…", &["pages/node.js"]),
+    ("publishers", &["pages/publishers.js"]),
+    ("publishers/…", &["pages/publisher.js"]),
+    ("state", &["pages/state.js"]),
+    ("studio", &["pages/studio.js"]),
+    ("studio/…", &["pages/studio.js", "pages/job.js"]),
+    ("tasks", &["pages/tasks.js"]),
+    ("tasks/…", &["pages/task.js"]),
+    ("users", &["pages/users.js"]),
+];
+
+#[test]
+fn exactly_the_scripts_of_a_page_are_preloaded_with_it() {
+    let always = needed_by(&["app.js"]);
+    let entry = |(name, roots): &(&str, &[&str])| {
+        let own = needed_by(roots).into_iter().chain(roots.iter().map(|root| (*root).to_owned()));
+        let own: BTreeSet<_> = own.filter(|script| !always.contains(script)).collect();
+        let own: Vec<_> = own.iter().filter_map(|script| script.strip_suffix(".js")).collect();
+        format!("    '{name}': '{}',\n", own.join(" "))
+    };
+    let expected: String = PAGE_SCRIPTS.iter().map(entry).collect();
+    let text = own_files().find(|(name, _)| *name == "start.js").expect("the script").1;
+    let found = text.split("MODULES = {\n").nth(1).and_then(|rest| rest.split("  };\n").next());
+    assert!(found == Some(&expected), "the entries in start.js must be:\n{expected}");
+
+    let app = own_files().find(|(name, _)| *name == "app.js").expect("the application").1;
+    for page in imports("app.js", app, "import('") {
+        assert!(PAGE_SCRIPTS.iter().any(|(_, roots)| roots.contains(&page.as_str())), "{page} is in no entry");
+    }
+}
+
+/// Returns the scripts that scripts import, directly or through others.
+fn needed_by(roots: &[&str]) -> BTreeSet<String> {
+    let scripts: BTreeMap<&str, &str> = own_files().filter(|(name, _)| is_script(name)).collect();
+    let mut needed = BTreeSet::new();
+    let mut pending: Vec<_> = roots.iter().map(|root| (*root).to_owned()).collect();
+    while let Some(name) = pending.pop() {
+        let text = scripts.get(name.as_str()).copied().unwrap_or_default();
+        let targets = imports(&name, text, " from '").filter(|target| needed.insert(target.clone()));
+        pending.extend(targets.collect::<Vec<_>>());
+    }
+    needed
 }
 
 /// Returns the own files that a script imports, after a keyword.

@@ -47,20 +47,24 @@ export function search(query = {}) {
   return given.length ? `?${new URLSearchParams(given)}` : '';
 }
 
-// Sends a request and returns the raw response; throws a Problem for errors.
-export async function send(method, path, { query, body, form, headers = {}, signal } = {}) {
+// Sends a request and returns the raw response, also of an error; throws a Problem if there is none.
+export async function request(method, path, { query, body, form, headers = {}, signal } = {}) {
   const sent = { ...headers };
   if (session.token()) sent.Authorization = `Bearer ${session.token()}`;
   if (body !== undefined) sent['Content-Type'] = 'application/json';
   const address = new URL(path.replace(/^\//, '') + search(query), root);
-  let answer;
   try {
     const content = form ?? (body === undefined ? undefined : JSON.stringify(body));
-    answer = await fetch(address, { method, headers: sent, body: content, signal, credentials: 'omit' });
+    return await fetch(address, { method, headers: sent, body: content, signal, credentials: 'omit' });
   } catch (failure) {
     if (signal?.aborted) throw failure;
     throw new Problem({ detail: 'The service does not respond. Check that it is running, then try again.' });
   }
+}
+
+// Sends a request and returns the raw response; throws a Problem for errors.
+export async function send(method, path, options) {
+  const answer = await request(method, path, options);
   if (answer.status >= 400) throw await problem(answer);
   return answer;
 }

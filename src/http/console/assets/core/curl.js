@@ -34,9 +34,12 @@ function toShellJson(value, margin = '\n') {
   return parts.length ? `${first}${inner}${parts.join(`,${inner}`)}${margin}${last}` : first + last;
 }
 
-export function curl(address, { json, form }) {
-  const head = `curl -sN -X POST ${shellQuote(address)} \\\n  -H "Authorization: Bearer $TOKEN" \\\n`;
+export function curl(address, { method = 'POST', token = true, json, form, file }) {
+  const head = [`curl -sN${method === 'GET' ? '' : ` -X ${method}`} ${shellQuote(address)}`, token && '-H "Authorization: Bearer $TOKEN"'];
+  const command = (...parts) => [...head, ...parts].filter(Boolean).join(' \\\n  ');
   // Not `-F`, which would read a value that begins with @ as a file name.
-  if (form) return head + Object.entries(form).map(([name, value]) => `  --form-string ${shellQuote(`${name}=${value}`)}`).join(' \\\n');
-  return `${head}  -H 'Content-Type: application/json' --data-binary @- <<BODY\n${toShellJson(json)}\nBODY`;
+  if (form) return command(...Object.entries(form).map(([name, value]) => `--form-string ${shellQuote(`${name}=${value}`)}`));
+  if (file) return command(`-H ${shellQuote(`Content-Type: ${file.type}`)} --data-binary @${shellQuote(file.name)}`);
+  if (json === undefined) return command();
+  return command(`-H 'Content-Type: application/json' --data-binary @- <<BODY\n${toShellJson(json)}\nBODY`);
 }

@@ -1,5 +1,5 @@
 // Access to the OpenAPI document of the service.
-import { get } from './api.js';
+import { at, get } from './api.js';
 
 // Loads a document once; a failure is not cached.
 function loadOnce(path) {
@@ -10,7 +10,19 @@ function loadOnce(path) {
   };
 }
 
-export const openapi = loadOnce('/openapi.json');
+// The list of all operations, with their paths and summaries only.
+export const operationList = loadOnce('/console/reference.json');
+
+const operationDocuments = new Map();
+
+// The document of one operation, with the components that it refers to.
+export function operationDocument(id) {
+  if (!operationDocuments.has(id)) operationDocuments.set(id, loadOnce(at`/console/reference/${id}.json`));
+  return operationDocuments.get(id)();
+}
+
+// Id, name and tag of each job; by path, as in the document.
+export const jobList = loadOnce('/console/job-list.json');
 
 // The operations that submit jobs, with the schemas of their bodies. It is much smaller than the whole document.
 export const jobDocument = loadOnce('/console/jobs.json');
@@ -58,4 +70,9 @@ function rest({ $ref, anyOf, oneOf, ...others }) {
 export function bodyOf(document, operation) {
   const [mediaType, content] = Object.entries(operation.requestBody?.content ?? {})[0] ?? [];
   return mediaType && { mediaType, schema: plain(document, content.schema), example: content.example };
+}
+
+// Names of the fields of an object: required ones first, then in the order that the schema states.
+export function fieldNames({ properties = {}, required = [], 'x-order': order = Object.keys(properties) }) {
+  return [...order.filter((name) => required.includes(name)), ...order.filter((name) => !required.includes(name))];
 }

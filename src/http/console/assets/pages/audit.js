@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { get } from '../core/api.js';
 import { count, toWords } from '../core/format.js';
 import { useLoad, usePagedList } from '../core/load.js';
-import { openapi, operations, plain } from '../core/openapi.js';
+import { operationDocument, operations, plain } from '../core/openapi.js';
 import { refine, to, useTitle } from '../core/router.js';
 import { follow } from '../core/sse.js';
 import { Empty, Icon, Loaded, Page, Skeleton, notify, ErrorMessage } from '../parts/basic.js';
@@ -112,7 +112,7 @@ function prepend(there, event) {
 }
 
 function Filters({ filter, children }) {
-  const types = useLoad(async () => typesOf(await openapi()), []);
+  const types = useLoad(async () => typesOf(await operationDocument('listEvents')), []);
   const [typed, set] = useState(filter);
   const before = useRef(filter);
   // Typed text stays until it is submitted, unless the URL changes.
@@ -144,7 +144,7 @@ function Filters({ filter, children }) {
 }
 
 function typesOf(document) {
-  const asked = operations(document).find((operation) => operation.operationId === 'listEvents').parameters.find((parameter) => parameter.name === 'type');
+  const asked = operations(document)[0].parameters.find((parameter) => parameter.name === 'type');
   const items = plain(document, plain(document, asked.schema).items);
   return items.enum ?? [];
 }

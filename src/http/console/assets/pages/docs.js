@@ -1,25 +1,30 @@
-// API reference, generated from the OpenAPI document.
+// API reference: the list of operations, and the parts of the OpenAPI document for the chosen one.
 import { html, useEffect, useMemo, useRef, useState } from '../core/dom.js';
 import { root } from '../core/api.js';
 import { count } from '../core/format.js';
 import { useLoad } from '../core/load.js';
-import { openapi, operations, plain, pointer } from '../core/openapi.js';
+import { allowsAnonymous, fieldNames, operationDocument, operationList, operations, plain, pointer } from '../core/openapi.js';
 import { to, useTitle } from '../core/router.js';
 import { describeLimits } from '../core/schema.js';
-import { Code, Empty, Icon, LoadedPage, Page } from '../parts/basic.js';
+import { Code, Copy, Empty, Icon, Loaded, LoadedPage, Page, Skeleton } from '../parts/basic.js';
 import { focusSection } from '../parts/more.js';
 import { Markdown } from '../parts/markdown.js';
 
 const DEEPEST = 4;
 
 export function DocsPage({ parts: [id] }) {
-  const document = useLoad(openapi, []);
-  return html`<${LoadedPage} from=${document} title="API reference" lines=${10}>${(document) => html`
-    <${Page} name="docs" title="API reference" lead=${`OpenAPI ${document.openapi}, version ${document.info.version}: generated from the document of this service.`}
+  const list = useLoad(operationList, []);
+  return html`<${LoadedPage} from=${list} title="API reference" lines=${10}>${(document) => html`
+    <${Page} name="docs" title="API reference" lead=${html`<${Introduction} document=${document} />`}
         actions=${html`<a class="button quiet" href=${new URL('openapi.json', root).href} download="openapi.json">
           <${Icon} name="download" />openapi.json</a>`}>
       <${Reference} document=${document} id=${id} /></${Page}>`}</${LoadedPage}>`;
 }
+
+const Introduction = ({ document: { openapi, info } }) => html`The HTTP API of this service: a registry of nodes, and a gateway to the
+  generation of images, videos and music. Base URL: <span class="id"><code>${root.href}</code><${Copy} text=${root.href} label="Copy the base URL" /></span>.
+  Authentication: send <code>Authorization: Bearer …</code> with a token from your <a href=${to('account')}>account</a>. Errors are
+  <code>application/problem+json</code> with a stable code in <code>error</code>; each operation lists its codes. OpenAPI ${openapi}, version ${info.version}.`;
 
 function Reference({ document, id }) {
   const all = useMemo(() => operations(document), [document]);
@@ -45,24 +50,41 @@ function Reference({ document, id }) {
       ${[...groups].map(([tag, operations]) => html`<section key=${tag}><h2>${tag}</h2><ul>
         ${operations.map((operation) => html`<li key=${operation.operationId}>
         <a href=${to('docs', operation.operationId)} aria-current=${operation === shown ? 'page' : undefined}>
-          <span class="method ${operation.method}">${operation.method}</span><span>${operation.summary}</span></a></li>`)}</ul></section>`)}
+          <span class="method ${operation.method}">${operation.method}</span>
+          <span>${operation.summary}<code class="path"><${Path} of=${operation.path} /></code></span></a></li>`)}</ul></section>`)}
     </nav>
     <article ref=${place} class="panel" tabindex="-1">
-      ${shown ? html`<${Operation} key=${shown.operationId} document=${document} operation=${shown} />` : id ? html`<${Empty} icon="docs" title="Operation not found">Choose one from the list.</${Empty}>`
+      ${shown ? html`<${Operation} key=${shown.operationId} entry=${shown} />` : id ? html`<${Empty} icon="docs" title="Operation not found">Choose one from the list.</${Empty}>`
       : html`<${Markdown} text=${document.info.description} /><p class="muted">${count(all.length, 'operation')}. Choose one from the list.</p>`}
         </article>
   </div>`;
 }
 
-function Operation({ document, operation }) {
+// Allows line breaks between segments.
+const Path = ({ of }) => of.split(/(?=\/)/).map((part, at) => html`${at > 0 && html`<wbr />`}${part}`);
+
+// The operation, as soon as its document and the code of its form are there, so that nothing moves.
+function Operation({ entry }) {
+  const needed = useLoad(async () => {
+    const [document, { RequestSection }] = await Promise.all([operationDocument(entry.operationId), import('../parts/request.js')]);
+    return { document, RequestSection };
+  }, []);
+  return html`<header class="operation"><h2>${entry.summary}</h2>
+      <p><span class="method ${entry.method}">${entry.method}</span> <code class="path">${entry.path}</code></p></header>
+    <${Loaded} from=${needed} skeleton=${html`<${Skeleton} lines=${10} />`}>${({ document, RequestSection }) => {
+    const [operation] = operations(document);
+    return html`<${Details} ...${{ document, operation, RequestSection }} />`;
+  }}</${Loaded}>`;
+}
+
+function Details({ document, operation, RequestSection }) {
   const parameters = (operation.parameters ?? []).map((parameter) => (parameter.$ref ? pointer(document, parameter.$ref) : parameter));
-  const open = operation.security?.some((way) => Object.keys(way).length === 0);
+  const open = allowsAnonymous(operation);
   const content = operation.requestBody?.content ?? {};
-  return html`<header class="operation"><h2>${operation.summary}</h2>
-      <p><span class="method ${operation.method}">${operation.method}</span> <code class="path">${operation.path}</code></p>
-      <p class="row"><span class="state ${open ? 'good' : 'calm'}">${open ? 'No token required' : 'Token required'}</span><code class="muted">
-        ${operation.operationId}</code></p></header>
+  return html`<p class="row"><span class="state ${open ? 'good' : 'calm'}">${open ? 'No token required' : 'Token required'}</span><code class="muted">
+      ${operation.operationId}</code></p>
     <${Markdown} text=${operation.description} />
+    <${RequestSection} ...${{ document, operation, parameters }} />
     ${parameters.length > 0 && html`<h3>Parameters</h3><${Table} head=${['Name', 'Description']}>
       ${parameters.map((parameter) => html`<tr key=${parameter.in + parameter.name}>
       <td data-label="Name"><code>${parameter.name}</code><br /><span class="muted small">${parameter.in}${parameter.required ? ', required' : ''}
@@ -82,10 +104,10 @@ function Operation({ document, operation }) {
     <${Table} head=${['Status', 'Codes']}>
       ${Object.entries(operation.responses).filter(([status]) => status >= '400').map(([status, answer]) => html`<tr key=${status}>
       <td data-label="Status"><strong>${status}</strong></td>
-      <td data-label="Codes"><${Markdown} text=${failures(document, answer)} /></td></tr>`)}</${Table}>`;
+      <td data-label="Codes"><${Markdown} text=${errorList(answer)} /></td></tr>`)}</${Table}>`;
 }
 
-const failures = (document, answer) => (answer.description ?? pointer(document, answer.$ref)?.description ?? '').split(/\s*\n/).map((line) => `- ${line}`).join('\n');
+const errorList = (answer) => answer.description.split(/\s*\n/).map((line) => `- ${line}`).join('\n');
 
 const Table = ({ head, children }) => html`<table class="table small"><thead><tr>${head.map((name) => html`<th key=${name}>${name}</th>`)}</tr>
   </thead><tbody>${children}</tbody></table>`;
@@ -109,8 +131,8 @@ function Schema({ document, schema, depth = 0 }) {
   if (!inner.properties) return depth ? null : html`<${Limits} document=${document} schema=${form} />`;
   const required = inner.required ?? [];
   return html`<ul class="schema">
-    ${form.type === 'array' && html`<li class="muted small">a list, each entry with:</li>`}${Object.entries(inner.properties).map(([name, property]) => {
-    const field = plain(document, property);
+    ${form.type === 'array' && html`<li class="muted small">a list, each entry with:</li>`}${fieldNames(inner).map((name) => {
+    const field = plain(document, inner.properties[name]);
     const deep = field.properties ?? (field.items && plain(document, field.items).properties);
     return html`<li key=${name}><div class="row"><code>${name}</code>${required.includes(name) && html`<span class="required">required</span>`}</div>
       <${Markdown} text=${field.description} /><${Limits} document=${document} schema=${field} />

@@ -1,5 +1,5 @@
 // Page of one studio job: form, price, result, code, and earlier results.
-import { html, useEffect, useMemo, useRef } from '../core/dom.js';
+import { html, useEffect, useMemo, useRef, useState } from '../core/dom.js';
 import { root } from '../core/api.js';
 import { infoOf } from '../core/job_info.js';
 import { kindOfJob } from '../core/jobs.js';
@@ -9,7 +9,6 @@ import { allowsAnonymous, bodyOf } from '../core/openapi.js';
 import { go, to, useTitle } from '../core/router.js';
 import { useStore } from '../core/store.js';
 import { BackLink, Copy, Page } from '../parts/basic.js';
-import { RequestCode } from '../parts/code.js';
 import { FormTrouble } from '../parts/form.js';
 import { Gallery } from '../parts/gallery.js';
 import { JobFields } from '../parts/job_fields.js';
@@ -20,6 +19,13 @@ import { BudgetExceeded, Price, useEstimate } from '../parts/price.js';
 import { JobResult } from './run.js';
 
 const Markdown = lazy(() => import('../parts/markdown.js'), 'Markdown');
+const RequestCode = lazy(() => import('../parts/code.js'), 'RequestCode');
+
+// Collapsed content, which is made when it is opened for the first time.
+function More({ name, children, ...others }) {
+  const [isOpened, set] = useState(false);
+  return html`<details class="more" ...${others} onToggle=${() => set(true)}><summary>${name}</summary>${isOpened && children}</details>`;
+}
 
 export function JobPage({ document, job, jobs, query, user }) {
   useTitle(job.summary);
@@ -51,13 +57,13 @@ export function JobPage({ document, job, jobs, query, user }) {
       <section ref=${result} class="panel result-panel" aria-label="Result">
         <h2>Result</h2>
         <${JobResult} key=${run?.number} run=${run} busy=${busy} beside=${Boolean(schema.properties.image)} onReport=${(report) => bench.set({ ...bench.get(), run: { ...bench.get().run, report } })} />
-        <details class="more curl"><summary>As code</summary><${RequestCode} ...${{ document, job, values }} /></details>
+        <${More} class="more curl" name="As code"><${RequestCode} ...${{ document, job, values }} /></${More}>
         <div class="row"><${Copy} text=${link} label="Copy a link to these settings" shown="Share settings" /><span class="muted small">The link has all settings, but no pictures.</span></div>
-        <details class="more"><summary>Description</summary><${Markdown} text=${job.description?.split('\n\nAllowed callers:')[0]} name="muted" />
-          <p><a href=${to('docs', job.operationId)}>API reference</a></p></details>
+        <${More} name="Description"><${Markdown} text=${job.description?.split('\n\nAllowed callers:')[0]} name="muted" />
+          <p><a href=${to('docs', job.operationId)}>API reference</a></p></${More}>
       </section>
     </div>
-    <${Gallery} document=${document} user=${user} kind=${kindOfJob(document, job)} fresh=${run?.over ?? run?.task} title="Earlier results" />
+    <${Gallery} user=${user} kind=${kindOfJob(document, job)} fresh=${run?.over ?? run?.task} title="Earlier results" />
   </${Page}>`;
 }
 

@@ -3,7 +3,7 @@ import { html } from '../core/dom.js';
 import { root } from '../core/api.js';
 import { infoOf } from '../core/job_info.js';
 import { useLoad } from '../core/load.js';
-import { jobDocument, jobs } from '../core/openapi.js';
+import { jobDocument, jobList, jobs, operations } from '../core/openapi.js';
 import { to, useTitle } from '../core/router.js';
 import { Empty, Icon, LoadedPage, Page } from '../parts/basic.js';
 import { Gallery } from '../parts/gallery.js';
@@ -15,25 +15,27 @@ const JobPage = lazy(() => import('./job.js'), 'JobPage', (content) => html`<${P
 export const TAG_ICONS = { images: 'studio', videos: 'video', music: 'music' };
 
 export function StudioPage({ parts: [id], query, user }) {
-  const document = useLoad(jobDocument, []);
-  return html`<${LoadedPage} from=${document} title="Studio" lines=${8}>${(document) => {
-    const all = jobs(document);
+  // The overview needs no forms.
+  const document = useLoad(id ? jobDocument : jobList, [Boolean(id)]);
+  const isFor = (document) => Boolean(id) === Boolean(document?.components);
+  return html`<${LoadedPage} from=${isFor(document.data) ? document : { ...document, data: undefined }} title="Studio" lines=${8}>${(document) => {
+    const all = id ? jobs(document) : operations(document);
     const job = all.find((job) => job.operationId === id);
     if (job) return html`<${JobPage} key=${job.operationId} ...${{ document, job, query, user, jobs: all }} />`;
     if (id || all.length === 0) return html`<${Page} title="Studio">
       <${Empty} icon="studio" title=${id ? 'Unknown job' : 'No jobs'} action=${html`<a class="button" href=${to('studio')}>All jobs</a>`}>
       ${id ? 'The service has no job with this name.' : 'The service offers no jobs.'}</${Empty}></${Page}>`;
-    return html`<${Overview} ...${{ document, jobs: all, user }} />`;
+    return html`<${Overview} ...${{ jobs: all, user }} />`;
   }}</${LoadedPage}>`;
 }
 
-function Overview({ document, jobs, user }) {
+function Overview({ jobs, user }) {
   useTitle('Studio');
   const groups = Map.groupBy(jobs, (job) => job.tags?.[0] ?? 'Jobs');
   return html`<${Page} name="studio" title="Studio" lead="Generate images, videos and music.">
     ${[...groups].map(([tag, jobs]) => html`<section key=${tag} aria-label=${tag}><h2 class="row"><${Icon} name=${TAG_ICONS[tag.toLowerCase()] ?? 'studio'} />${tag}</h2>
       <ul class="job-cards">${jobs.map((job) => html`<${JobCard} key=${job.operationId} job=${job} />`)}</ul></section>`)}
-    <${Gallery} document=${document} user=${user} title="Your results" />
+    <${Gallery} user=${user} title="Your results" />
   </${Page}>`;
 }
 

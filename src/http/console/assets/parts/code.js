@@ -1,4 +1,4 @@
-// The request of a form as a program, in several languages.
+// A request as a program, in several languages.
 import { html, useRef, useState } from '../core/dom.js';
 import { root } from '../core/api.js';
 import { collectFiles } from '../core/curl.js';
@@ -12,14 +12,22 @@ import { downloadFile } from './picture.js';
 const NAMES = Object.keys(LANGUAGES);
 const STEPS = { ArrowRight: 1, ArrowLeft: -1 };
 
+// The request of a form.
 export function RequestCode({ document, job, values }) {
-  const [language, choose] = useState(NAMES[0]);
-  const id = useElementId('code');
-  const tabs = useRef(null);
   const { schema, mediaType } = bodyOf(document, job);
   const { all, of } = collectFiles();
   const json = body(document, schema, values, of);
-  const text = LANGUAGES[language](new URL(job.path.slice(1), root).href, mediaType === 'multipart/form-data' ? { form: json } : { json });
+  return html`<${ProgramTabs} address=${new URL(job.path.slice(1), root).href} request=${mediaType === 'multipart/form-data' ? { form: json } : { json }}>
+    ${all.size > 0 && html`<p class="row files"><span class="muted small">Files to save beside it:</span>
+      ${[...all].map(([name, { file }]) => html`<button key=${name} type="button" class="button quiet small" onClick=${() => downloadFile(file, name)}>
+        <${Icon} name="download" />${name}</button>`)}</p>`}</${ProgramTabs}>`;
+}
+
+// A request as a program, with a tab for each language.
+export function ProgramTabs({ address, request, children }) {
+  const [language, choose] = useState(NAMES[0]);
+  const id = useElementId('code');
+  const tabs = useRef(null);
   const onKey = (event) => {
     if (!STEPS[event.key]) return;
     const next = (NAMES.indexOf(language) + STEPS[event.key] + NAMES.length) % NAMES.length;
@@ -30,9 +38,7 @@ export function RequestCode({ document, job, values }) {
       <button key=${name} type="button" role="tab" id=${`${id}-${name}`} aria-controls=${`${id}-panel`} aria-selected=${name === language ? 'true' : 'false'} tabindex=${name === language ? 0 : -1}
         onClick=${() => choose(name)}>${name}</button>`)}</div>
     <div role="tabpanel" id=${`${id}-panel`} aria-labelledby=${`${id}-${language}`}>
-      <${Code} label=${`${language} code`} text=${text} />
-      <p class="muted small">Set <code>TOKEN</code> in the environment to your token.</p>
-      ${all.size > 0 && html`<p class="row files"><span class="muted small">Files to save beside it:</span>
-        ${[...all].map(([name, { file }]) => html`<button key=${name} type="button" class="button quiet small" onClick=${() => downloadFile(file, name)}>
-          <${Icon} name="download" />${name}</button>`)}</p>`}</div>`;
+      <${Code} label=${`${language} code`} text=${LANGUAGES[language](address, request)} />
+      ${request.token !== false && html`<p class="muted small">Set <code>TOKEN</code> in the environment to your token.</p>`}
+      ${children}</div>`;
 }

@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { count, toWords } from '../core/format.js';
 import { useLoad } from '../core/load.js';
-import { bodyOf, openapi, operations } from '../core/openapi.js';
+import { bodyOf, operationDocument, operations } from '../core/openapi.js';
 import { Icon, Loaded, ErrorMessage } from './basic.js';
 
 // Error summary above a form.
@@ -25,13 +25,13 @@ const fieldLabel = (pointer) => pointer.split('/').slice(1).map((part) => part.r
 // opens.
 export function OperationForm({ id, start, skip = [], ...others }) {
   const needed = useLoad(async () => {
-    const [document, { OperationFields }] = await Promise.all([openapi(), import('./operation.js')]);
+    const [document, { OperationFields }] = await Promise.all([operationDocument(id), import('./operation.js')]);
     return { document, OperationFields };
   }, []);
   // Snapshot at opening: the page behind may reload meanwhile.
   const [before] = useState(start);
   return html`<${Loaded} from=${needed}>${({ document, OperationFields }) => {
-    const operation = operations(document).find((operation) => operation.operationId === id);
+    const [operation] = operations(document);
     const { schema } = bodyOf(document, operation);
     return html`<${OperationFields} ...${{ document, operation, schema, before, ...others }} skip=${before ? ['id', ...skip] : skip} />`;
   }}</${Loaded}>`;

@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { get, toLocalUrl } from '../core/api.js';
 import { inputAddress, jobOfTask } from '../core/jobs.js';
 import { useInterval, useLoad, usePagedList } from '../core/load.js';
-import { jobs } from '../core/openapi.js';
+import { jobDocument, jobs } from '../core/openapi.js';
 import { forgetTasks, ownTasks } from '../core/own_tasks.js';
 import { to } from '../core/router.js';
 import { useStore } from '../core/store.js';
@@ -20,15 +20,15 @@ const REFRESH_MS = 4000;
 const STATES = ['CREATED', 'queueing', 'IN_PROGRESS', 'COMPLETED'];
 
 // `kind` limits it to one kind of task; a change of `fresh` reloads it.
-export function Gallery({ document, user, kind, fresh, title }) {
+export function Gallery({ user, kind, fresh, title }) {
   return html`<section class="gallery" aria-label=${title}><h2>${title}</h2>
-    ${user ? html`<${UserGallery} ...${{ document, user, kind, fresh }} />` : html`<${AnonymousGallery} document=${document} />`}</section>`;
+    ${user ? html`<${UserGallery} ...${{ user, kind, fresh }} />` : html`<${AnonymousGallery} />`}</section>`;
 }
 
 const nothing = html`<${Empty} icon="studio" title="No results yet">Results of the studio and of the API appear here until they are deleted.</${Empty}>`;
 const loading = html`<${Skeleton} lines=${4} kind="shots" />`;
 
-function UserGallery({ document, user, kind, fresh }) {
+function UserGallery({ user, kind, fresh }) {
   const list = usePagedList(async ({ next, signal }) => {
     const page = await get('/tasks', { owner: user.id, kind, state: STATES, details: true, limit: PAGE_SIZE, cursor: next }, signal);
     return { entries: page.tasks.filter((task) => !task.expired), next: page.next_cursor };
@@ -41,19 +41,26 @@ function UserGallery({ document, user, kind, fresh }) {
   }, [fresh]);
   useInterval(tasks.some((task) => !hasEnded(task)) ? REFRESH_MS : 0, list.refresh);
   return html`<${Loaded} from=${list} skeleton=${loading}>${() => (tasks.length === 0 ? nothing
-    : html`<ul class="shots">${tasks.map((task) => html`<${Shot} key=${task.task_id} ...${{ document, task, user }} job=${jobOfTask(document, task)} />`)}</ul>
+    : html`<${Shots} of=${tasks.map((task) => ({ task, user }))} jobOf=${(document, { task }) => jobOfTask(document, task)} />
       <${LoadMore} of=${list}>Older results</${LoadMore}>`)}</${Loaded}>`;
 }
 
 // Without a token only this browser knows the tasks.
-function AnonymousGallery({ document }) {
+function AnonymousGallery() {
   const own = useStore(ownTasks);
   const list = useLoad((signal) => Promise.all(own.map(async (kept) => ({ kept, task: await readAnonymousTask(kept.id, kept.at, signal).catch(() => null) }))), [own]);
   const entries = (list.data ?? []).filter(({ task }) => task && !task.error);
   useInterval(entries.some(({ task }) => !hasEnded(task)) ? REFRESH_MS : 0, list.refresh);
   return html`<${Loaded} from=${list} skeleton=${loading}>${() => (entries.length === 0 ? nothing
     : html`<p class="muted">Only this browser knows these results. <button type="button" class="link" onClick=${forgetTasks}>Forget them</button></p>
-      <ul class="shots">${entries.map(({ kept, task }) => html`<${Shot} key=${kept.id} ...${{ document, task, kept }} job=${jobs(document).find(({ operationId }) => operationId === kept.job)} />`)}</ul>`)}</${Loaded}>`;
+      <${Shots} of=${entries} jobOf=${(document, { kept }) => jobs(document).find(({ operationId }) => operationId === kept.job)} />`)}</${Loaded}>`;
+}
+
+// Only results need the document of the jobs.
+function Shots({ of, jobOf }) {
+  const loaded = useLoad(jobDocument, []);
+  return html`<${Loaded} from=${loaded} skeleton=${loading}>${(document) => html`<ul class="shots">${of.map((entry) => html`
+    <${Shot} key=${entry.task.task_id} document=${document} job=${jobOf(document, entry)} ...${entry} />`)}</ul>`}</${Loaded}>`;
 }
 
 function Shot({ document, task, job, kept, user }) {
