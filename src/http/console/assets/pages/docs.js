@@ -21,10 +21,11 @@ export function DocsPage({ parts: [id] }) {
       <${Reference} document=${document} id=${id} /></${Page}>`}</${LoadedPage}>`;
 }
 
-const Introduction = ({ document: { openapi, info } }) => html`The HTTP API of this service: a registry of nodes, and a gateway to the
-  generation of images, videos and music. Base URL: <span class="id"><code>${root.href}</code><${Copy} text=${root.href} label="Copy the base URL" /></span>.
-  Authentication: send <code>Authorization: Bearer …</code> with a token from your <a href=${to('account')}>account</a>. Errors are
-  <code>application/problem+json</code> with a stable code in <code>error</code>; each operation lists its codes. OpenAPI ${openapi}, version ${info.version}.`;
+const Introduction = ({ document: { openapi, info } }) => html`The HTTP API of this service: a registry of nodes, and a gateway to the generation of images, videos and music.${' '}
+  Base URL: <span class="id"><code>${root.href}</code><${Copy} text=${root.href} label="Copy the base URL" /></span>${' '}
+  Authentication: send <code>Authorization: Bearer …</code> with a token from your <a href=${to('account')}>account</a>.${' '}
+  Errors are <code>application/problem+json</code> with a stable code in <code>error</code>; each operation lists its codes.${' '}
+  OpenAPI ${openapi}, version ${info.version}.`;
 
 function Reference({ document, id }) {
   const all = useMemo(() => operations(document), [document]);
