@@ -119,6 +119,20 @@ class Accessibility(BrowserTest):
         page.locator("img[data-result]").wait_for()
         self.check(page, "result")
 
+    def test_the_form_of_the_reference(self):
+        for theme, size in (("light", WIDE), ("dark", PHONE)):
+            page = self.page("/docs/updateNode", token=ADMIN, theme=theme, size=size, bypass_csp=True)
+            page.get_by_text("Try it", exact=True).click()
+            page.get_by_role("button", name="Send request").click()
+            expect(page.get_by_role("alert")).to_be_visible()
+            self.check(page, "missing parameters")
+            self.show(page, "/docs/getHealth")
+            page.get_by_text("Try it", exact=True).click()
+            page.get_by_role("button", name="Send request").click()
+            expect(page.get_by_role("region", name="Response")).to_be_visible()
+            self.check(page, "a response")
+            self.assertEqual(self.too_wide(page, "the response"), [])
+
     def test_signing_in(self):
         for theme, size in (("light", WIDE), ("dark", NARROW)):
             page = self.page("/tasks", theme=theme, size=size, bypass_csp=True, allowed=(401,))
