@@ -62,7 +62,7 @@ pub async fn with_request_log(
 
     set_common_headers(response.headers_mut(), &id);
     if matched_route(response.request()) == Some(console::ROUTE) {
-        remove_console_headers(&mut response);
+        remove_cors_headers(response.headers_mut());
     }
 
     if tracing::enabled!(tracing::Level::INFO) {
@@ -142,17 +142,12 @@ fn set_common_headers(headers: &mut HeaderMap, id: &RequestId) {
     }
 }
 
-/// Removes headers that a file of the console does not need, which would make up a fourth of what a page transfers:
-/// those for pages of other origins, and the request id, which is of use for errors only.
-fn remove_console_headers(response: &mut ServiceResponse<BoxBody>) {
-    let is_error = response.status().is_client_error() || response.status().is_server_error();
-    let headers = response.headers_mut();
+/// Removes the headers for pages of other origins from a file of the console, which only the console itself uses. They
+/// would make up a fifth of what a page transfers.
+fn remove_cors_headers(headers: &mut HeaderMap) {
     headers.remove(ACCESS_CONTROL_ALLOW_ORIGIN);
     headers.remove(ACCESS_CONTROL_EXPOSE_HEADERS);
     headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
-    if !is_error {
-        headers.remove(X_REQUEST_ID);
-    }
 }
 
 /// Logs the request. The query is omitted, because clients put secrets there by mistake. Successful console files are
