@@ -17,6 +17,7 @@ mod music_stream;
 mod openapi;
 mod progress;
 mod projections;
+mod reference;
 mod serve;
 mod suggestions;
 mod table;
@@ -114,6 +115,9 @@ enum CliCommand {
     /// Write manual pages, one per command
     #[command(after_help = completions::MAN_HELP)]
     Man(completions::ManArguments),
+    /// Print a generated page of the documentation
+    #[command(hide = true, after_help = reference::HELP)]
+    Reference(reference::ReferenceArguments),
     /// Manage read models and the index of the log
     #[command(subcommand, after_help = projections::HELP)]
     Projections(projections::ProjectionsCommand),
@@ -292,6 +296,7 @@ impl CliCommand {
             | Self::Demo(_)
             | Self::Completions(_)
             | Self::Man(_)
+            | Self::Reference(_)
             | Self::Vendors(_)
             | Self::Client(_)
             | Self::Audit(_) => false,
@@ -321,6 +326,7 @@ pub fn run() -> ExitCode {
         CliCommand::Demo(arguments) => demo::run(arguments, outer),
         CliCommand::Completions(arguments) => completions::completions(&arguments),
         CliCommand::Man(arguments) => completions::man(&arguments),
+        CliCommand::Reference(arguments) => reference::run(&arguments),
         CliCommand::Projections(command) => projections::run(command, outer),
         CliCommand::Vendors(command) => vendors::run(command, outer),
         CliCommand::Audit(command) => audit::run(command, outer),

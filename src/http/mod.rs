@@ -33,5 +33,7 @@ pub mod routes;
 pub mod server;
 pub mod startup_server;
 
+pub use response::error::Code as ErrorCode;
+
 /// Parser of the music form, public for fuzzing.
 pub use api::music::form::read as read_music_form;

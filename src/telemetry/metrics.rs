@@ -120,36 +120,37 @@ impl MetricFamilies {
     /// Registers all metrics, each with its help text.
     fn register_all(mut self) -> Self {
         let registry = &mut self.registry;
-        let help = "Requests by route, method and status; status 0 if the client disconnected before the response";
+        let help = "Requests. Status 0: the client disconnected before the response. \
+                    Route `unmatched`: no such route, or the host or origin was rejected";
         registry.register("http_requests", help, self.requests.clone());
 
         let help = "Time from the request headers to the response headers, including the request body";
         registry.register_with_unit("http_request_duration", help, Unit::Seconds, self.request_seconds.clone());
         registry.register("http_requests_in_flight", "Requests in progress", self.in_flight.clone());
 
-        let help = "Requests rejected with 429, by error code";
+        let help = "Responses with 429, by error code";
         registry.register("limit_refusals", help, self.rate_limited.clone());
 
-        let help = "Trace spans: sent to the collector, lost after failed attempts, or dropped from a full queue";
+        let help = "Trace spans: `sent` to the collector, `lost` after failed attempts, or `dropped` from a full queue";
         registry.register("spans", help, self.spans.clone());
 
-        let help = "Fetches of the OIDC issuer keys since the start, by outcome";
+        let help = "Fetches of the OIDC issuer's keys: `ok` or `failed`";
         registry.register("issuer_key_fetches", help, self.issuer_fetches.clone());
 
-        registry.register("events", "Events recorded since the start, by type", self.events.clone());
+        registry.register("events", "Recorded events, by the name that `mediary audit log` shows", self.events.clone());
 
-        let help = "Tasks that failed since the start, by kind and code; `other` for codes of vendors";
+        let help = "Failed tasks by kind and error code; unknown codes are `other`";
         registry.register("task_failures", help, self.failures.clone());
 
-        let help = "Time from the submission of a task to its completion, by kind";
+        let help = "Time from the submission of a task to its completion";
         registry.register_with_unit("task_duration", help, Unit::Seconds, self.task_seconds.clone());
 
-        let help = "Vendor calls since the start, by operation and outcome";
+        let help = "Calls to vendors, including the built-in engines";
         registry.register("vendor_calls", help, self.vendor_calls.clone());
         let help = "Duration of vendor calls; for `result` including the download of the files";
         registry.register_with_unit("vendor_call_duration", help, Unit::Seconds, self.vendor_call_seconds.clone());
 
-        let help = "Duration of journal syncs";
+        let help = "Duration of disk syncs, one per group of writes";
         registry.register_with_unit("journal_sync_duration", help, Unit::Seconds, self.sync_seconds.clone());
         self
     }

@@ -63,12 +63,12 @@ impl ErrorResponse {
 
     /// The response component.
     pub fn component(&self) -> Value {
-        let titles: Vec<_> = self.codes().map(|code| format!("`{}`: {}", code.as_str(), code.title())).collect();
+        let meanings: Vec<_> = self.codes().map(|code| format!("`{}`: {}", code.as_str(), code.meaning())).collect();
         let codes: Vec<_> = self.codes().map(Code::as_str).collect();
         let examples: Map<String, Value> =
             self.codes().map(|code| (code.as_str().to_owned(), json!({"value": example(code)}))).collect();
         json!({
-            "description": titles.join("  \n"),
+            "description": meanings.join("  \n"),
             "headers": self.headers(),
             "content": {PROBLEM_JSON: {"schema": component_ref("Problem"), "examples": examples}},
             // One schema for all: client generators would create a class for each narrower one.

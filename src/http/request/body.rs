@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn the_documented_body_limits_are_current() {
-        let page = include_str!("../../../docs/errors.md").split("## `payload_too_large`").nth(1).unwrap();
+        let page = include_str!("../../../docs/errors.md").split("## Body limits").nth(1).unwrap();
         let section = page.split("\n## ").next().unwrap();
         for limit in BodyLimit::ALL.into_iter().filter(|limit| *limit != BodyLimit::None) {
             assert!(section.contains(&format!("| {}", limit.size_text())), "{limit:?}: {section}");

@@ -1,4 +1,5 @@
-//! Error responses: `application/problem+json` (RFC 9457; contract 2). One table defines code, status and title.
+//! Error responses: `application/problem+json` (RFC 9457; contract 2). One table defines each code, for `docs/errors.md`
+//! and the OpenAPI document too.
 
 use std::fmt;
 
@@ -20,7 +21,7 @@ use crate::projections::budget::BudgetExceeded;
 
 /// Defines the error codes.
 macro_rules! codes {
-    ($($variant:ident = $code:literal, $status:literal, $title:literal;)+) => {
+    ($($variant:ident = $code:literal, $status:literal, $title:literal, meaning: $meaning:literal, action: $action:literal;)+) => {
         /// Stable, machine-readable error code, with one HTTP status each.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Code { $($variant),+ }
@@ -44,47 +45,131 @@ macro_rules! codes {
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$variant => $title),+ }
             }
+
+            /// Returns the sentence that explains the code, as Markdown.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => $meaning),+ }
+            }
+
+            /// Returns the sentence that tells the client what to do, as Markdown.
+            #[must_use]
+            pub const fn action(self) -> &'static str {
+                match self { $(Self::$variant => $action),+ }
+            }
         }
     };
 }
 
 codes! {
-    MalformedRequest    = "malformed_request",      400, "Malformed request";
-    InvalidInput        = "invalid_input",          400, "Invalid input";
-    MalformedBody       = "malformed_body",         400, "Malformed body";
-    InvalidArchive      = "invalid_archive",        400, "Invalid archive";
-    Unauthorized        = "unauthorized",           401, "Authentication required";
-    BudgetExceeded      = "budget_exceeded",        402, "Budget exceeded";
-    Forbidden           = "forbidden",              403, "Forbidden";
-    Banned              = "banned",                 403, "Banned";
-    UploadLinkInvalid   = "upload_link_invalid",    403, "Invalid upload link";
-    UploadLinkExpired   = "upload_link_expired",    403, "Upload link expired";
-    ApprovalRequired    = "approval_required",      403, "Account not approved";
-    NotFound            = "not_found",              404, "Not found";
-    MethodNotAllowed    = "method_not_allowed",     405, "Method not allowed";
-    NotAcceptable       = "not_acceptable",         406, "Not acceptable";
-    RequestTimeout      = "request_timeout",        408, "Request timeout";
-    AlreadyExists       = "already_exists",         409, "Already exists";
-    Conflict            = "conflict",               409, "Conflict with the current state";
-    IdempotencyKeyInUse = "idempotency_key_in_use", 409, "Idempotency key in use";
-    PayloadTooLarge     = "payload_too_large",      413, "Payload too large";
-    UnsupportedMedia    = "unsupported_media_type", 415, "Unsupported media type";
-    RangeNotSatisfiable = "range_not_satisfiable",  416, "Range not satisfiable";
-    MisdirectedRequest  = "misdirected_request",    421, "Misdirected request";
-    IdempotencyKeyReused = "idempotency_key_reused", 422, "Idempotency key reused";
-    RateLimited         = "rate_limited",           429, "Rate limit exceeded";
-    QuotaExceeded       = "quota_exceeded",         429, "Daily quota exceeded";
-    TooManySubmissions  = "too_many_submissions",   429, "Too many unfinished tasks";
-    TooManyStreams      = "too_many_streams",       429, "Too many open streams";
-    TooManyTransfers    = "too_many_transfers",     429, "Too many uploads or downloads";
-    TooManyCallbacks    = "too_many_callbacks",     429, "Too many pending webhooks";
-    HeadersTooLarge     = "headers_too_large",      431, "Request headers too large";
-    Internal            = "internal_error",         500, "Internal error";
-    Overloaded          = "overloaded",             503, "Service overloaded";
-    ReadOnly            = "read_only",              503, "Service is read-only";
-    NotReady            = "not_ready",              503, "Service not ready";
-    IssuerUnavailable   = "issuer_unavailable",     503, "Token issuer unavailable";
-    InsufficientStorage = "insufficient_storage",   507, "Insufficient storage";
+    MalformedRequest = "malformed_request", 400, "Malformed request",
+        meaning: "The path or query is not UTF-8, the body is truncated, or `Idempotency-Key` is not 1 to 255 visible ASCII characters.",
+        action: "Fix the request.";
+    InvalidInput = "invalid_input", 400, "Invalid input",
+        meaning: "Fields or parameters are missing, have the wrong type, are out of range or contradict each other.",
+        action: "Fix the fields in `errors`, which says what is allowed.";
+    MalformedBody = "malformed_body", 400, "Malformed body",
+        meaning: "The body is missing, is not JSON or a readable form, is nested deeper than 64 levels, or has more than 100,000 elements.",
+        action: "Fix the body; `detail` has the line and column.";
+    InvalidArchive = "invalid_archive", 400, "Invalid archive",
+        meaning: "The upload is not a zip, or has paths outside the archive, links, encrypted entries, duplicate names, or too many or too large entries.",
+        action: "Upload another archive; the link stays valid.";
+    Unauthorized = "unauthorized", 401, "Authentication required",
+        meaning: "The token is missing, malformed, unknown or revoked.",
+        action: "Send a valid token, or none where none is needed.";
+    BudgetExceeded = "budget_exceeded", 402, "Budget exceeded",
+        meaning: "The task costs more than is left of a budget; no task was created.",
+        action: "Wait for `resets_at`, or ask an administrator for more.";
+    Forbidden = "forbidden", 403, "Forbidden",
+        meaning: "The caller lacks the permission that `detail` names, or a web page of another origin sent the request.",
+        action: "Ask an administrator or the owner.";
+    Banned = "banned", 403, "Banned",
+        meaning: "The user, publisher or node is banned; `detail` has the reason.",
+        action: "Ask an administrator to lift the ban.";
+    UploadLinkInvalid = "upload_link_invalid", 403, "Invalid upload link",
+        meaning: "The service did not issue the link, the link was changed, or its user lost access.",
+        action: "Request another link.";
+    UploadLinkExpired = "upload_link_expired", 403, "Upload link expired",
+        meaning: "The link of an archive is older than 15 minutes, or the link of an input file older than the `expires_at` of the file.",
+        action: "Request another link.";
+    ApprovalRequired = "approval_required", 403, "Account not approved",
+        meaning: "`auth.require_approval` is on and the account is not approved.",
+        action: "Ask an administrator to set `isApproved`.";
+    NotFound = "not_found", 404, "Not found",
+        meaning: "The path or resource does not exist, or not for this caller.",
+        action: "Check the path and the id; for a misspelled path, `detail` lists similar ones.";
+    MethodNotAllowed = "method_not_allowed", 405, "Method not allowed",
+        meaning: "The path exists, but not for this method.",
+        action: "Use a method in `Allow`.";
+    NotAcceptable = "not_acceptable", 406, "Not acceptable",
+        meaning: "`Accept-Encoding` excludes every available encoding; `Accept` never causes an error.",
+        action: "Accept more encodings.";
+    RequestTimeout = "request_timeout", 408, "Request timeout",
+        meaning: "The body arrived slower than 1 KiB/s with 10 s of tolerance, or an archive took longer than 15 minutes or an input file longer than an hour.",
+        action: "Retry.";
+    AlreadyExists = "already_exists", 409, "Already exists",
+        meaning: "The id or version number is in use, or was: deleted ones are never reused.",
+        action: "Choose another one.";
+    Conflict = "conflict", 409, "Conflict with the current state",
+        meaning: "The current state does not allow the change; `detail` names it.",
+        action: "Retry if there is a `Retry-After`; else change the state first.";
+    IdempotencyKeyInUse = "idempotency_key_in_use", 409, "Idempotency key in use",
+        meaning: "The first request with this key is still running.",
+        action: "Retry to get its response.";
+    PayloadTooLarge = "payload_too_large", 413, "Payload too large",
+        meaning: "The body exceeds the limit of the route, or all fields together exceed that of one change.",
+        action: "Send less.";
+    UnsupportedMedia = "unsupported_media_type", 415, "Unsupported media type",
+        meaning: "The route does not accept the content type, or the body is compressed.",
+        action: "Send a content type that `detail` names, uncompressed.";
+    RangeNotSatisfiable = "range_not_satisfiable", 416, "Range not satisfiable",
+        meaning: "The requested `Range` starts after the end of the file.",
+        action: "Use the length in `Content-Range`.";
+    MisdirectedRequest = "misdirected_request", 421, "Misdirected request",
+        meaning: "The service does not serve the host in `Host` or in the request target.",
+        action: "Use another host, or ask the operator to add it to `allowed_hosts`.";
+    IdempotencyKeyReused = "idempotency_key_reused", 422, "Idempotency key reused",
+        meaning: "The key was used in the last 24 hours with another method, path, query, body or literal `Content-Type`.",
+        action: "Use a new key.";
+    RateLimited = "rate_limited", 429, "Rate limit exceeded",
+        meaning: "The caller sent too many requests of this kind.",
+        action: "Wait; `RateLimit-Policy` has the limits and `RateLimit` what is left.";
+    QuotaExceeded = "quota_exceeded", 429, "Daily quota exceeded",
+        meaning: "A daily limit of the account or publisher is used up: tasks, credits, stored bytes, nodes, versions or publishers.",
+        action: "Wait until midnight UTC at the latest; `detail` and `RateLimit` show what is left.";
+    TooManySubmissions = "too_many_submissions", 429, "Too many unfinished tasks",
+        meaning: "The caller has `limits.submissions_per_caller` unfinished tasks.",
+        action: "Wait for one to end.";
+    TooManyStreams = "too_many_streams", 429, "Too many open streams",
+        meaning: "The account has the maximum number of event streams or music streams open.",
+        action: "Close one.";
+    TooManyTransfers = "too_many_transfers", 429, "Too many uploads or downloads",
+        meaning: "The account has the maximum number of uploads or downloads in progress, or of uploaded files.",
+        action: "Wait until one ends or expires.";
+    TooManyCallbacks = "too_many_callbacks", 429, "Too many pending webhooks",
+        meaning: "The account has `callbacks.pending_per_account` undelivered webhooks.",
+        action: "Fix the receiver, or submit without a webhook URL.";
+    HeadersTooLarge = "headers_too_large", 431, "Request headers too large",
+        meaning: "Request line and headers together exceed 32 KiB.",
+        action: "Send less.";
+    Internal = "internal_error", 500, "Internal error",
+        meaning: "The service failed; its log has the cause under the request id.",
+        action: "Report it to the operator.";
+    Overloaded = "overloaded", 503, "Service overloaded",
+        meaning: "A queue or all slots (of uploads, event streams, music) are full, or the circuit breaker of the music vendor is open.",
+        action: "Retry.";
+    ReadOnly = "read_only", 503, "Service is read-only",
+        meaning: "A disk write failed, the log is damaged, or the encryption key of the user to change is missing; reads stay available.",
+        action: "Tell the operator; `detail` says which case it is.";
+    NotReady = "not_ready", 503, "Service not ready",
+        meaning: "The service is starting, or cannot accept changes; `detail` says why.",
+        action: "Retry.";
+    IssuerUnavailable = "issuer_unavailable", 503, "Token issuer unavailable",
+        meaning: "The keys of the issuer in `auth.oidc` are not yet known and cannot be fetched.",
+        action: "Retry.";
+    InsufficientStorage = "insufficient_storage", 507, "Insufficient storage",
+        meaning: "The disk is too full, or too many files are open; reads stay available.",
+        action: "Tell the operator; changes are accepted again when there is room.";
 }
 
 /// `Retry-After` in seconds while the disk is full: an operator must free space.
@@ -354,28 +439,6 @@ mod tests {
         for code in Code::ALL {
             assert!((400..600).contains(&code.status()), "{code:?}");
             assert_eq!(Code::ALL.iter().filter(|other| other.as_str() == code.as_str()).count(), 1);
-        }
-    }
-
-    #[test]
-    fn exactly_the_error_codes_are_documented_with_their_status() {
-        let explained = include_str!("../../../docs/errors.md").split("\n## `").skip(1);
-        let mut explained: Vec<_> = explained.filter_map(|section| section.split_once("`\n\n")).collect();
-        for code in Code::ALL {
-            let index = explained.iter().position(|(name, _)| *name == code.as_str());
-            let (_, text) = explained.remove(index.unwrap_or_else(|| panic!("docs/errors.md does not tell {code:?}")));
-            assert!(text.starts_with(&code.status().to_string()), "{code:?} has another status");
-        }
-        assert!(explained.is_empty(), "docs/errors.md tells of codes that are not there: {explained:?}");
-    }
-
-    #[test]
-    fn temporary_codes_are_in_the_retry_table() {
-        let page = include_str!("../../../docs/errors.md");
-        let table = page.split("| Temporary: retry later").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
-        let codes: Vec<_> = table.split('`').skip(1).step_by(2).collect();
-        for code in Code::ALL.iter().filter(|code| matches!(code.status(), 408 | 429 | 500..)) {
-            assert!(codes.contains(&code.as_str()), "docs/errors.md does not say who must act on {code:?}");
         }
     }
 

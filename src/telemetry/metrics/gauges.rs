@@ -65,16 +65,24 @@ impl GaugeReadings {
         };
 
         add_gauge("log_position", "Position of the last event", self.log_position);
-        add_gauge("read_models_position", "Position of the read models", self.read_models_position);
+        add_gauge(
+            "read_models_position",
+            "Position of the last event that the read models contain",
+            self.read_models_position,
+        );
         add_gauge(
             "read_models_lag_events",
-            "Events not yet in the read models",
+            "Events not yet applied to the read models",
             self.log_position.saturating_sub(self.read_models_position),
         );
-        add_gauge("index_position", "Position of the index (sled)", self.index_position);
+        add_gauge(
+            "index_position",
+            "Position of the last event that the index (sled) contains; it restarts at 0 when it is rebuilt",
+            self.index_position,
+        );
         add_gauge(
             "index_lag_events",
-            "Events not yet in the index (sled)",
+            "Events not yet applied to the index (sled)",
             self.log_position.saturating_sub(self.index_position),
         );
         add_gauge(
@@ -82,13 +90,17 @@ impl GaugeReadings {
             "Position up to which the log has been verified since the start",
             self.verified_position,
         );
-        add_gauge("ready", "1 if the service is ready, as reported by /ready", u64::from(self.is_ready));
-        add_gauge("storage_reserve_bytes", "Reserved disk space in bytes", self.reserve_bytes);
+        add_gauge("ready", "1 if `/ready` answers 200", u64::from(self.is_ready));
+        add_gauge("storage_reserve_bytes", "Reserved disk space, `storage.reserve_mib`, in bytes", self.reserve_bytes);
         add_gauge("start_time_seconds", "Start time of the service in seconds since 1970", self.started_at_seconds);
 
         for (name, help, value) in [
-            ("index_bytes", "Size of the index (sled) in bytes", self.index_bytes),
-            ("storage_free_bytes", "Free disk space of the data directory in bytes", self.free_bytes),
+            (
+                "index_bytes",
+                "Size of the index (sled) on disk; 0 in a young log, because sled writes segments of 8 MiB",
+                self.index_bytes,
+            ),
+            ("storage_free_bytes", "Free bytes on the fullest file system of the data directory", self.free_bytes),
             ("process_resident_memory_bytes", "Resident memory of the process in bytes", self.resident_bytes),
         ] {
             if let Some(value) = value {
@@ -100,18 +112,20 @@ impl GaugeReadings {
         for (queue, length) in &self.queues {
             queues.get_or_create(&[("queue", queue)]).set(to_i64(*length));
         }
-        registry.register("queue", "Queue lengths: changes to write, unfinished tasks, pending webhooks", queues);
+        let help = "Queue lengths. `appends`: writes waiting; `tasks`: unfinished tasks; `deliveries`: webhooks to be delivered";
+        registry.register("queue", help, queues);
 
-        let help = "1 for the current state of the log verification";
+        let help = "1 for the current state of the log verification: `checking`, `sound`, `damaged`, `unverified`";
         let verification = state_family(&self.verification);
         registry.register("verification_state", help, verification);
 
         let pending = Gauge::<f64, AtomicU64>::default();
         pending.set(self.sync_pending.as_secs_f64());
-        let help = "Duration of the journal sync in progress; 0 if there is none";
+        let help = "Duration of the disk sync in progress, else 0. The only metric that shows a hanging disk";
         registry.register_with_unit("journal_sync_pending", help, Unit::Seconds, pending);
 
-        registry.register("storage_state", "1 for the current storage state", state_family(&self.storage));
+        let help = "1 for the current storage state: `ok`, `full`, `read_only`";
+        registry.register("storage_state", help, state_family(&self.storage));
 
         let circuits = Family::<VendorLabels<2>, Gauge>::default();
         for (vendor, state) in &self.circuits {
@@ -120,7 +134,9 @@ impl GaugeReadings {
                 circuits.get_or_create(&labels).set(i64::from(*name == state.current));
             }
         }
-        registry.register("vendor_circuit", "1 for the current circuit breaker state of a vendor", circuits);
+        let help = "1 for the current circuit breaker state of a vendor: `closed` (calls are made), `open` (paused), \
+                    `half_open` (one trial call), `held` (the vendor asked for a pause)";
+        registry.register("vendor_circuit", help, circuits);
 
         let vendor_tasks = Family::<VendorLabels<1>, Gauge>::default();
         for (vendor, tasks) in &self.vendor_tasks {
@@ -130,7 +146,11 @@ impl GaugeReadings {
         registry.register("vendor_tasks", "Unfinished tasks that a vendor has, or may have", vendor_tasks);
 
         let build: LabelPairs<2> = [("version", env!("CARGO_PKG_VERSION")), ("commit", env!("BUILD_COMMIT"))];
-        registry.register("build", "Version of the service", prometheus_client::metrics::info::Info::new(build));
+        registry.register(
+            "build",
+            "Version and commit of the service",
+            prometheus_client::metrics::info::Info::new(build),
+        );
         registry
     }
 }
