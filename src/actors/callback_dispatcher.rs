@@ -1,4 +1,5 @@
-//! The dispatcher: sends signed webhooks about task changes, in order per task, at least once (contract 8).
+//! The dispatcher: sends signed webhooks about changes of tasks and nodes, in order for each, at least once (contract
+//! 8).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +13,10 @@ use super::error::CommandError;
 use super::reactor::{Reactor, Reschedule, WorkerSlots};
 use super::system::Dispatch;
 use crate::domain::delivery::{AttemptOutcome, DeliveryCommand};
-use crate::domain::ids::{EventId, TaskId, UserId};
+use crate::domain::ids::{DeliveryId, EventId, TaskId, UserId};
 use crate::domain::personal::{PersonalField, PersonalValue};
 use crate::domain::task::Gateway;
+use crate::domain::value::CallbackUrl;
 use crate::domain::video::AttachedDocument;
 use crate::domain::webhook_secret;
 use crate::environment::Environment;
@@ -24,7 +26,9 @@ use crate::media::store::MediaStore;
 use crate::outbound::callback::{CallbackAttempt, CallbackSender};
 use crate::pii::Keyring;
 use crate::projections::ReadModels;
-use crate::projections::delivery::{DeliveryTurn, DueDelivery, WebhookContent};
+use crate::projections::delivery::{
+    DeliveryQueueId, DeliveryTurn, DueContent, DueDelivery, RegistryEventView, WebhookContent,
+};
 use crate::projections::task::{CreationsView, ImageTaskView, VideoTaskState};
 use crate::telemetry::trace::{AttributeValue, Span, Tracer};
 
@@ -73,6 +77,14 @@ pub struct DeliveryWork {
     _permit: ConcurrencyPermit,
 }
 
+/// Request of an attempt.
+struct PreparedDelivery {
+    url: CallbackUrl,
+    body: Vec<u8>,
+    /// The event that is reported.
+    event: EventId,
+}
+
 impl CallbackDispatcher {
     /// Returns a dispatcher of the due deliveries in `models`, with at most `per_account` concurrent deliveries per
     /// account and `per_receiver` per receiver.
@@ -108,19 +120,39 @@ impl CallbackDispatcher {
         }
     }
 
-    async fn attempt(&self, due: &DueDelivery, content: WebhookContent) -> AttemptOutcome {
-        let body = self.body_of(due.task, &content).await;
-        let url = content.url;
+    async fn attempt(&self, due: &DueDelivery, PreparedDelivery { url, body, .. }: PreparedDelivery) -> AttemptOutcome {
         let webhook_id = due.id.webhook_id();
         let secrets = self.secrets_of(due.owner).await;
         let at = self.environment.now();
 
-        let span = self.tracer.start_call_span("POST callback", due.task.0);
+        let span = match &due.content {
+            DueContent::Task(task, _) => self.tracer.start_call_span("POST callback", task.0),
+            DueContent::Registry { .. } => None,
+        };
         let outcome = self.sender.send(CallbackAttempt { url, webhook_id, body: body.into(), at, secrets }).await;
         if let Some(span) = span {
             end_span(span, &outcome);
         }
         outcome
+    }
+
+    /// Returns the request of a delivery; `None` if its content cannot be read now.
+    async fn prepare(&self, due: &DueDelivery) -> Option<PreparedDelivery> {
+        match &due.content {
+            DueContent::Task(task, content) => {
+                let content = match content {
+                    Some(content) => content.clone(),
+                    None => self.read_content(due.id, *task).await?,
+                };
+                let body = self.body_of(*task, &content).await;
+                Some(PreparedDelivery { url: content.url, body, event: EventId(due.id.0) })
+            }
+            DueContent::Registry { url, notification } => {
+                let body = serde_json::to_vec(&RegistryEventView::new(notification))
+                    .expect("a struct of strings and numbers can be written as JSON");
+                Some(PreparedDelivery { url: url.clone(), body, event: notification.event })
+            }
+        }
     }
 
     /// Returns the body: for an image task its status view, for a video task its creations view (contract 8).
@@ -148,20 +180,16 @@ impl CallbackDispatcher {
         tokio::task::spawn_blocking(move || store.read_document(&document).ok()).await.ok().flatten()
     }
 
-    /// Returns the content from memory, or, after a failed attempt, from the log.
-    async fn content_of(&self, due: &DueDelivery) -> Option<WebhookContent> {
-        if let Some(content) = &due.content {
-            return Some(content.clone());
-        }
-
-        match self.models.delivery_notification(due.task, due.id).await {
+    /// Returns the content of a task's delivery from the log.
+    async fn read_content(&self, delivery: DeliveryId, task: TaskId) -> Option<WebhookContent> {
+        match self.models.delivery_notification(task, delivery).await {
             Ok(Some(notification)) => Some(notification.content),
             Ok(None) => {
-                tracing::error!(delivery = %due.id, task = %due.task, "delivery content missing from the log");
+                tracing::error!(%delivery, %task, "delivery content missing from the log");
                 None
             }
             Err(error) => {
-                tracing::warn!(delivery = %due.id, %error, "delivery content unreadable");
+                tracing::warn!(%delivery, %error, "delivery content unreadable");
                 None
             }
         }
@@ -210,17 +238,17 @@ fn end_span(mut span: Span, outcome: &AttemptOutcome) {
 }
 
 impl Reactor for CallbackDispatcher {
-    /// One delivery of a task at a time.
-    type Key = TaskId;
+    /// One delivery of a task, or of a node to a webhook, at a time.
+    type Key = DeliveryQueueId;
     type Work = DeliveryWork;
     const NAME: &'static str = "callback-dispatcher";
 
-    fn due(&self, slots: &mut WorkerSlots<TaskId>) -> Vec<(TaskId, DeliveryWork)> {
+    fn due(&self, slots: &mut WorkerSlots<DeliveryQueueId>) -> Vec<(DeliveryQueueId, DeliveryWork)> {
         let mut permits = Vec::new();
         let mut served = Vec::new();
-        let try_take = |task: TaskId, owner: Option<UserId>, receiver: &str| {
+        let try_take = |queue: &DeliveryQueueId, owner: Option<UserId>, receiver: &str| {
             let permit = self.account_limit.try_acquire(owner);
-            let Some(permit) = permit.filter(|_| slots.try_reserve(&task, receiver)) else { return false };
+            let Some(permit) = permit.filter(|_| slots.try_reserve(queue, receiver)) else { return false };
             permits.push(permit);
             served.push((receiver.into(), owner));
             true
@@ -233,16 +261,18 @@ impl Reactor for CallbackDispatcher {
             turns.record_served(turn);
         }
 
-        due.into_iter().zip(permits).map(|(due, permit)| (due.task, DeliveryWork { due, _permit: permit })).collect()
+        let with_permits = due.into_iter().zip(permits);
+        with_permits.map(|(due, permit)| (due.queue.clone(), DeliveryWork { due, _permit: permit })).collect()
     }
 
     async fn act(&self, DeliveryWork { due, _permit }: DeliveryWork) -> Reschedule {
-        let Some(content) = self.content_of(&due).await else { return Reschedule::After(RETRY_PAUSE) };
-        let outcome = self.attempt(&due, content).await;
-        let DueDelivery { id, task, .. } = due;
-        let command =
-            DeliveryCommand::RecordAttempt { delivery: id, task, outcome, jitter: self.environment.random_f64() };
-        let causation = Some(EventId(id.0));
+        let Some(prepared) = self.prepare(&due).await else { return Reschedule::After(RETRY_PAUSE) };
+        let causation = Some(prepared.event);
+        let outcome = self.attempt(&due, prepared).await;
+        let DueDelivery { id, queue, .. } = due;
+        let subject = queue.subject();
+        let jitter = self.environment.random_f64();
+        let command = DeliveryCommand::RecordAttempt { delivery: id, subject, outcome, jitter };
         let at = self.environment.now();
         let command_context = CommandContext::from_system(causation, at);
 

@@ -1,10 +1,10 @@
-//! Webhook deliveries: each status change is sent at least once until a 2xx response, or dead-lettered (contract 8).
+//! Webhook deliveries: each status change of a task, and each event of a node, is sent at least once until a 2xx response, or dead-lettered (contract 8).
 
 use std::time::Duration;
 
 use super::decider::Decider;
 use super::event_enum::event_enum;
-use super::ids::{DeliveryId, StreamKind, TaskId, UserId};
+use super::ids::{DeliveryId, StreamKind, TaskId, UserId, WebhookId};
 use super::value::{CallbackUrl, Text, Timestamp};
 
 /// Delays between attempts (contract 8). After the last one fails, the delivery is dead-lettered.
@@ -68,6 +68,15 @@ impl Default for Delivery {
     }
 }
 
+/// Subject of a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeliverySubject {
+    /// A status change of a task is delivered to its webhook.
+    Task(TaskId),
+    /// An event of the registry is delivered to a webhook of a publisher.
+    Webhook(WebhookId),
+}
+
 /// A request to deliver a status change again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redelivery {
@@ -83,34 +92,57 @@ pub struct Redelivery {
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeliveryCommand {
     /// Records one attempt. `jitter` is a random number from 0 to 1 that sets the jitter of the next delay.
-    RecordAttempt { delivery: DeliveryId, task: TaskId, outcome: AttemptOutcome, jitter: f64 },
-    /// Starts the full schedule again for a delivery that has ended.
+    RecordAttempt { delivery: DeliveryId, subject: DeliverySubject, outcome: AttemptOutcome, jitter: f64 },
+    /// Starts the full schedule again for the delivery of a task that has ended.
     Redeliver(Redelivery),
+    /// Starts the full schedule again for a delivery to a webhook of a publisher that has ended.
+    RedeliverEvent { delivery: DeliveryId, webhook: WebhookId },
 }
 
 event_enum! {
     /// Events of a delivery.
     DeliveryEvent {
         /// An attempt failed; the next is due at `next_at`.
-        AttemptFailed { delivery: DeliveryId, task: TaskId, attempt: u32, outcome: AttemptOutcome, next_at: Timestamp },
+        AttemptFailed {
+            delivery: DeliveryId,
+            subject: DeliverySubject,
+            attempt: u32,
+            outcome: AttemptOutcome,
+            next_at: Timestamp,
+        },
         /// The receiver accepted it.
-        DeliverySucceeded { delivery: DeliveryId, task: TaskId, attempt: u32, status: u16 },
+        DeliverySucceeded { delivery: DeliveryId, subject: DeliverySubject, attempt: u32, status: u16 },
         /// The last attempt failed, or the receiver responded with 410.
-        DeliveryDeadLettered { delivery: DeliveryId, task: TaskId, attempt: u32, outcome: AttemptOutcome },
-        /// Delivery starts again although it had ended.
+        DeliveryDeadLettered { delivery: DeliveryId, subject: DeliverySubject, attempt: u32, outcome: AttemptOutcome },
+        /// Delivery of a task's status starts again although it had ended.
         RedeliveryRequested(Redelivery),
+        /// Delivery to a webhook of a publisher starts again although it had ended.
+        EventRedeliveryRequested { delivery: DeliveryId, webhook: WebhookId },
     }
 }
 
 impl DeliveryEvent {
-    /// Returns the ids of the delivery and its task.
+    /// Returns the id of the delivery.
     #[must_use]
-    pub fn subject(&self) -> (DeliveryId, TaskId) {
+    pub fn delivery(&self) -> DeliveryId {
         match self {
-            Self::AttemptFailed { delivery, task, .. }
-            | Self::DeliverySucceeded { delivery, task, .. }
-            | Self::DeliveryDeadLettered { delivery, task, .. }
-            | Self::RedeliveryRequested(Redelivery { delivery, task, .. }) => (*delivery, *task),
+            Self::AttemptFailed { delivery, .. }
+            | Self::DeliverySucceeded { delivery, .. }
+            | Self::DeliveryDeadLettered { delivery, .. }
+            | Self::RedeliveryRequested(Redelivery { delivery, .. })
+            | Self::EventRedeliveryRequested { delivery, .. } => *delivery,
+        }
+    }
+
+    /// Returns the subject of the delivery.
+    #[must_use]
+    pub fn subject(&self) -> DeliverySubject {
+        match self {
+            Self::AttemptFailed { subject, .. }
+            | Self::DeliverySucceeded { subject, .. }
+            | Self::DeliveryDeadLettered { subject, .. } => *subject,
+            Self::RedeliveryRequested(Redelivery { task, .. }) => DeliverySubject::Task(*task),
+            Self::EventRedeliveryRequested { webhook, .. } => DeliverySubject::Webhook(*webhook),
         }
     }
 }
@@ -133,29 +165,34 @@ impl Decider for Delivery {
 
     fn decide(state: &Self, command: DeliveryCommand, now: Timestamp) -> Result<Vec<DeliveryEvent>, DeliveryRejection> {
         match (state, command) {
-            (Self::Pending { .. }, DeliveryCommand::Redeliver(_)) => Err(DeliveryRejection::StillPending),
+            (Self::Pending { .. }, DeliveryCommand::Redeliver(_) | DeliveryCommand::RedeliverEvent { .. }) => {
+                Err(DeliveryRejection::StillPending)
+            }
             (_, DeliveryCommand::Redeliver(redelivery)) => Ok(vec![DeliveryEvent::RedeliveryRequested(redelivery)]),
+            (_, DeliveryCommand::RedeliverEvent { delivery, webhook }) => {
+                Ok(vec![DeliveryEvent::EventRedeliveryRequested { delivery, webhook }])
+            }
             (
                 Self::Pending { attempts, schedule_attempts, .. },
-                DeliveryCommand::RecordAttempt { delivery, task, outcome, jitter },
+                DeliveryCommand::RecordAttempt { delivery, subject, outcome, jitter },
             ) => {
                 let attempt = attempts.saturating_add(1);
                 let schedule_attempts = schedule_attempts.saturating_add(1);
                 if let AttemptOutcome::Answered { status, .. } = outcome
                     && outcome.is_success()
                 {
-                    return Ok(vec![DeliveryEvent::DeliverySucceeded { delivery, task, attempt, status }]);
+                    return Ok(vec![DeliveryEvent::DeliverySucceeded { delivery, subject, attempt, status }]);
                 }
 
                 Ok(vec![match retry_delay(schedule_attempts, &outcome, jitter) {
                     Some(delay) => DeliveryEvent::AttemptFailed {
                         delivery,
-                        task,
+                        subject,
                         attempt,
                         outcome,
                         next_at: now.saturating_add(delay),
                     },
-                    None => DeliveryEvent::DeliveryDeadLettered { delivery, task, attempt, outcome },
+                    None => DeliveryEvent::DeliveryDeadLettered { delivery, subject, attempt, outcome },
                 }])
             }
             (_, DeliveryCommand::RecordAttempt { .. }) => Err(DeliveryRejection::AlreadySettled),
@@ -179,7 +216,7 @@ impl Decider for Delivery {
             }
             (
                 Self::Delivered { attempts } | Self::DeadLettered { attempts, .. },
-                DeliveryEvent::RedeliveryRequested(_),
+                DeliveryEvent::RedeliveryRequested(_) | DeliveryEvent::EventRedeliveryRequested { .. },
             ) => Self::Pending { attempts: *attempts, schedule_attempts: 0, next_at: None },
             _ => return,
         };

@@ -69,11 +69,24 @@ uuid_id!(
     FileId
 );
 uuid_id!(
-    /// A webhook delivery. Equals the id of the event that it reports, so it stays the same across restarts.
+    /// A webhook of a publisher.
+    WebhookId
+);
+uuid_id!(
+    /// A webhook delivery. Derived from the event that it reports, so it stays the same across restarts. A task has one
+    /// receiver, so the id of its event is the id of the delivery.
     DeliveryId
 );
 
 impl DeliveryId {
+    /// Returns the id of the delivery of an event to one of the webhooks of a publisher. Both ids are random, so their
+    /// combination is unique.
+    #[must_use]
+    pub fn from_event(event: EventId, webhook: WebhookId) -> Self {
+        let combined = event.0.as_u128() ^ webhook.0.as_u128();
+        Self(uuid::Builder::from_custom_bytes(combined.to_be_bytes()).into_uuid())
+    }
+
     /// Returns the `webhook-id` header, the same for every attempt (Standard Webhooks 1.0).
     #[must_use]
     pub fn webhook_id(self) -> String {

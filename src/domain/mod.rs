@@ -27,4 +27,5 @@ pub mod user;
 pub mod value;
 pub mod version;
 pub mod video;
+pub mod webhook;
 pub mod webhook_secret;

@@ -17,6 +17,7 @@ named_values! {
         ManageMembers = "manage the members of this publisher",
         RemoveMember = "remove members of this publisher",
         ManagePublisherTokens = "manage the tokens of this publisher",
+        ManagePublisherWebhooks = "manage the webhooks of this publisher",
         CreateNode = "create nodes of this publisher",
         ReviseNode = "change nodes of this publisher",
         TranslateNode = "translate nodes of this publisher",
@@ -147,6 +148,7 @@ impl Action {
             Self::ManageMembers         => [N,         N,    N,      Y,     N,        N,          Y],
             Self::RemoveMember          => [N,         N,    Y,      Y,     N,        N,          Y],
             Self::ManagePublisherTokens => [N,         N,    N,      Y,     N,        N,          Y],
+            Self::ManagePublisherWebhooks => [N,       N,    N,      Y,     N,        N,          Y],
             Self::CreateNode            => [N,         N,    Y,      Y,     Y,        N,          Y],
             Self::ReviseNode            => [N,         N,    Y,      Y,     Y,        N,          Y],
             Self::TranslateNode         => [N,         N,    Y,      Y,     Y,        N,          Y],
@@ -287,8 +289,15 @@ mod tests {
     #[test]
     fn only_owners_and_administrators_change_a_publisher_and_delete() {
         use Action::*;
-        let owners =
-            [UpdatePublisher, DeletePublisher, ManageMembers, ManagePublisherTokens, DeleteNode, DeleteVersion];
+        let owners = [
+            UpdatePublisher,
+            DeletePublisher,
+            ManageMembers,
+            ManagePublisherTokens,
+            ManagePublisherWebhooks,
+            DeleteNode,
+            DeleteVersion,
+        ];
         for action in owners {
             assert_eq!(roles_allowed(action), [CallerRole::Owner, CallerRole::Admin], "{action:?}");
         }

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::decider::Decider;
 use super::event_enum::event_enum;
 use super::field_set::field_set;
-use super::ids::{PublisherId, StreamKind, UserId};
+use super::ids::{PublisherId, StreamKind, UserId, WebhookId};
 use super::value::{Link, Name, Reason, Text, Timestamp, Transition, named_values};
+use super::webhook::{WEBHOOKS_MAX, Webhook, WebhookChange, WebhookDraft};
 
 named_values! {
     /// Role of a member. Owners have all rights; members create and update nodes and versions (contract 3).
@@ -54,6 +55,8 @@ pub struct PublisherProfile {
     pub status: PublisherStatus,
     /// Reason of the ban; `None` if not banned.
     pub ban_reason: Option<Reason>,
+    /// Webhooks in the order of creation, at most [`WEBHOOKS_MAX`].
+    pub webhooks: Vec<Webhook>,
 }
 
 /// State of a publisher.
@@ -73,6 +76,12 @@ impl PublisherProfile {
     #[must_use]
     pub fn role_of(&self, user: UserId) -> Option<MemberRole> {
         self.members.iter().find(|(member, _)| *member == user).map(|(_, role)| *role)
+    }
+
+    /// Returns the webhook with this id.
+    #[must_use]
+    pub fn webhook(&self, id: WebhookId) -> Option<&Webhook> {
+        self.webhooks.iter().find(|webhook| webhook.id == id)
     }
 
     /// Returns `true` if the user is the only owner.
@@ -100,6 +109,14 @@ pub enum PublisherCommand {
     Unban { reason: Reason },
     /// Deletes the publisher permanently.
     Delete,
+    /// Creates a webhook.
+    CreateWebhook(WebhookDraft),
+    /// Changes the fields of a webhook that are present.
+    ReviseWebhook { webhook: WebhookId, change: WebhookChange },
+    /// Removes a webhook with its deliveries.
+    RemoveWebhook { webhook: WebhookId },
+    /// Sends a test event to a webhook.
+    TestWebhook { webhook: WebhookId },
 }
 
 event_enum! {
@@ -123,6 +140,14 @@ event_enum! {
         PublisherUnbanned { reason: Reason },
         /// The publisher was deleted.
         PublisherDeleted,
+        /// A webhook was created.
+        WebhookCreated(WebhookDraft),
+        /// A webhook changed.
+        WebhookRevised { webhook: WebhookId, change: WebhookChange },
+        /// A webhook was removed; its deliveries end.
+        WebhookRemoved { webhook: WebhookId },
+        /// A test event is sent to a webhook.
+        WebhookTested { webhook: WebhookId },
     }
 }
 
@@ -137,6 +162,12 @@ pub enum PublisherRejection {
     MemberNotFound,
     /// The user is the only owner, and a publisher needs at least one.
     LastOwner,
+    /// The publisher has no such webhook.
+    WebhookNotFound,
+    /// The publisher has [`WEBHOOKS_MAX`] webhooks.
+    TooManyWebhooks,
+    /// The webhook is disabled, so a test event would wait.
+    WebhookDisabled,
     /// The publisher is already banned, is not banned, or cannot be deleted because it is banned.
     IllegalTransition(Transition),
 }
@@ -175,10 +206,11 @@ impl Decider for Publisher {
                     created_at: at,
                     status: PublisherStatus::Active,
                     ban_reason: None,
+                    webhooks: Vec::new(),
                 });
             }
             (Self::Present(_), PublisherEvent::PublisherDeleted) => *state = Self::Deleted,
-            (Self::Present(publisher), event) => publisher.evolve(event),
+            (Self::Present(publisher), event) => publisher.evolve(event, at),
             (Self::Unclaimed | Self::Deleted, _) => {}
         }
     }
@@ -233,7 +265,34 @@ impl PublisherProfile {
                 self.check_transition(DELETED)?;
                 Ok(vec![PublisherEvent::PublisherDeleted])
             }
+            PublisherCommand::CreateWebhook(draft) => {
+                if self.webhooks.len() >= WEBHOOKS_MAX {
+                    return Err(PublisherRejection::TooManyWebhooks);
+                }
+                Ok(vec![PublisherEvent::WebhookCreated(draft)])
+            }
+            PublisherCommand::ReviseWebhook { webhook, change } => {
+                let current = self.existing_webhook(webhook)?;
+                let mut revised = current.clone();
+                revised.apply(&change);
+                let has_changed = revised != *current;
+                Ok(has_changed.then_some(PublisherEvent::WebhookRevised { webhook, change }).into_iter().collect())
+            }
+            PublisherCommand::RemoveWebhook { webhook } => {
+                self.existing_webhook(webhook)?;
+                Ok(vec![PublisherEvent::WebhookRemoved { webhook }])
+            }
+            PublisherCommand::TestWebhook { webhook } => {
+                if !self.existing_webhook(webhook)?.is_enabled {
+                    return Err(PublisherRejection::WebhookDisabled);
+                }
+                Ok(vec![PublisherEvent::WebhookTested { webhook }])
+            }
         }
+    }
+
+    fn existing_webhook(&self, id: WebhookId) -> Result<&Webhook, PublisherRejection> {
+        self.webhook(id).ok_or(PublisherRejection::WebhookNotFound)
     }
 
     fn set_member(&self, user: UserId, role: MemberRole) -> Result<Vec<PublisherEvent>, PublisherRejection> {
@@ -263,9 +322,18 @@ impl PublisherProfile {
 
 /// Effects of events.
 impl PublisherProfile {
-    fn evolve(&mut self, event: &PublisherEvent) {
+    fn evolve(&mut self, event: &PublisherEvent, at: Timestamp) {
         match event {
-            PublisherEvent::PublisherCreated { .. } | PublisherEvent::PublisherDeleted => {}
+            PublisherEvent::PublisherCreated { .. }
+            | PublisherEvent::PublisherDeleted
+            | PublisherEvent::WebhookTested { .. } => {}
+            PublisherEvent::WebhookCreated(draft) => self.webhooks.push(Webhook::new(draft, at)),
+            PublisherEvent::WebhookRevised { webhook, change } => {
+                for revised in self.webhooks.iter_mut().filter(|item| item.id == *webhook) {
+                    revised.apply(change);
+                }
+            }
+            PublisherEvent::WebhookRemoved { webhook } => self.webhooks.retain(|item| item.id != *webhook),
             PublisherEvent::PublisherRevised { change } => self.fields.apply(change),
             PublisherEvent::PublisherAdministered { admin_fields } => {
                 self.created_at = admin_fields.created_at.unwrap_or(self.created_at);

@@ -25,6 +25,7 @@ mod node;
 mod operation;
 mod parameter;
 mod publisher;
+mod publisher_webhook;
 pub(super) mod reference;
 mod route;
 pub(super) mod schema;
@@ -95,6 +96,7 @@ fn groups(max_images: usize) -> Vec<OperationGroup> {
         music::group(),
         task::group(),
         delivery::group(),
+        publisher_webhook::group(),
         health::group(),
     ]
 }

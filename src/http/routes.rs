@@ -18,7 +18,7 @@ use crate::http::api::{
     account_export, admin, archive_file, audit, audit_stream, badge, budget, bulk, checkpoint, credits, delivery,
     erase, health, image, input_file, install, media, member, metrics, models, moderation, music, node, node_change,
     publisher, review, sign_in, state, state_history, statistics, task, token, translation, upload, usage, user,
-    vendor_webhook, version, version_list, video, webhook_secret,
+    vendor_webhook, version, version_list, video, webhook, webhook_secret,
 };
 use crate::http::auth::authorize::Identity;
 use crate::http::console;
@@ -149,6 +149,14 @@ fn registry_routes() -> Vec<ApiEndpoint> {
         ApiEndpoint::new(get(), "/publishers/{publisherId}/tokens", "listPublisherTokens", NoBody, token::list),
         ApiEndpoint::new(post(), "/publishers/{publisherId}/tokens", "createPublisherToken", Json, token::issue),
         ApiEndpoint::new(delete(), "/publishers/{publisherId}/tokens/{tokenId}", "revokePublisherToken", NoBody, token::revoke),
+        ApiEndpoint::new(get(), "/publishers/{publisherId}/webhooks", "listPublisherWebhooks", NoBody, webhook::list),
+        ApiEndpoint::new(post(), "/publishers/{publisherId}/webhooks", "createPublisherWebhook", Json, webhook::create),
+        ApiEndpoint::new(get(), "/publishers/{publisherId}/webhooks/{webhookId}", "getPublisherWebhook", NoBody, webhook::show),
+        ApiEndpoint::new(put(), "/publishers/{publisherId}/webhooks/{webhookId}", "updatePublisherWebhook", Json, webhook::update),
+        ApiEndpoint::new(delete(), "/publishers/{publisherId}/webhooks/{webhookId}", "deletePublisherWebhook", NoBody, webhook::delete),
+        ApiEndpoint::new(post(), "/publishers/{publisherId}/webhooks/{webhookId}/test", "testPublisherWebhook", Json, webhook::test),
+        ApiEndpoint::new(get(), "/publishers/{publisherId}/webhooks/{webhookId}/deliveries", "listPublisherWebhookDeliveries", NoBody, webhook::list_deliveries),
+        ApiEndpoint::new(post(), "/publishers/{publisherId}/webhooks/{webhookId}/redeliver", "redeliverPublisherWebhook", Json, webhook::redeliver_since),
         ApiEndpoint::new(get(), "/publishers/{publisherId}/nodes", "listPublisherNodes", NoBody, node::list_of_publisher),
         ApiEndpoint::new(post(), "/publishers/{publisherId}/nodes", "createNode", Json, node_change::create),
         ApiEndpoint::new(put(), "/publishers/{publisherId}/nodes/{nodeId}", "updateNode", Json, node_change::update),

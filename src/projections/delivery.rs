@@ -1,26 +1,31 @@
-//! Pending webhook deliveries, in one queue per task so that a receiver gets the changes of a task in order.
+//! Pending webhook deliveries, in one queue per task so that a receiver gets the changes of a task in order. Each node
+//! has a queue for each webhook of its publisher.
 //!
 //! A recorded status change implies its delivery. No separate record is written that could be lost between them.
 //!
-//! Contents are kept in memory for a bounded number of deliveries, and only until the first attempt fails. Other
+//! Contents of task webhooks are kept in memory for a bounded number of deliveries, and only until the first attempt fails. Other
 //! deliveries have only an id and a time here; [`super::ReadModels::delivery_notification`] reads their content from
 //! the task's stream. The number of deliveries per account is limited at submission.
 
 mod history;
 mod notification;
+mod registry;
 
 use std::collections::btree_set::Range;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use self::history::{DeliveryAttempt, DeliveryRecord};
 pub use self::notification::{StatusChange, WebhookContent, WebhookNotification, WebhookTaskData};
+pub use self::registry::{RegistryChange, RegistryEventView, RegistryNotification, TEST_EVENT};
 
 use self::notification::WebhookChangeTracker;
-use crate::domain::delivery::{DeliveryEvent, Redelivery};
-use crate::domain::ids::{DeliveryId, TaskId, UserId};
+use self::registry::WebhookFeed;
+use crate::domain::delivery::{DeliveryEvent, DeliverySubject, Redelivery};
+use crate::domain::ids::{DeliveryId, TaskId, UserId, WebhookId};
 use crate::domain::task::TaskEvent;
 use crate::domain::value::{CallbackUrl, Timestamp};
 use crate::events::envelope::RecordedEvent;
@@ -30,7 +35,7 @@ use crate::fairness::RoundRobinOrder;
 const CONTENTS_MAX: usize = 10_000;
 
 /// First deliveries of queues, ordered by due time.
-type QueueHeads = BTreeSet<(Timestamp, TaskId)>;
+type QueueHeads = BTreeSet<(Timestamp, DeliveryQueueId)>;
 
 /// Queue heads of one receiver, by account.
 type HeadsByOwner = BTreeMap<Option<UserId>, QueueHeads>;
@@ -38,21 +43,49 @@ type HeadsByOwner = BTreeMap<Option<UserId>, QueueHeads>;
 /// Receiver and account, the key of the round robin.
 pub type DeliveryTurn = (Box<str>, Option<UserId>);
 
+/// Deliveries that are made one after the other.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum DeliveryQueueId {
+    /// Status changes of a task.
+    Task(TaskId),
+    /// Events of the node with this key for a webhook; test events have an empty key.
+    Node(WebhookId, Box<str>),
+}
+
+impl DeliveryQueueId {
+    /// Returns the subject of the deliveries.
+    #[must_use]
+    pub fn subject(&self) -> DeliverySubject {
+        match self {
+            Self::Task(task) => DeliverySubject::Task(*task),
+            Self::Node(webhook, _) => DeliverySubject::Webhook(*webhook),
+        }
+    }
+}
+
 /// A delivery that is due.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DueDelivery {
     pub id: DeliveryId,
-    pub task: TaskId,
-    /// Owner of the task.
+    pub queue: DeliveryQueueId,
+    /// Account of the task or webhook.
     pub owner: Option<UserId>,
-    /// The content, if it is in memory.
-    pub content: Option<WebhookContent>,
+    pub content: DueContent,
+}
+
+/// Content of a due delivery.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DueContent {
+    /// The status of a task.
+    Task(TaskId, Option<WebhookContent>),
+    /// An event of the registry.
+    Registry { url: CallbackUrl, notification: RegistryNotification },
 }
 
 /// All pending deliveries.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Deliveries {
-    queues: HashMap<TaskId, TaskDeliveryQueue>,
+    queues: HashMap<DeliveryQueueId, DeliveryQueue>,
     by_id: HashMap<DeliveryId, PendingDelivery>,
     /// First delivery of each non-empty queue by due time, grouped by receiver and account.
     heads_by_receiver: BTreeMap<Box<str>, HeadsByOwner>,
@@ -60,16 +93,21 @@ pub struct Deliveries {
     pending_by_owner: HashMap<Option<UserId>, usize>,
     /// Number of deliveries whose content is in memory.
     content_count: usize,
+    /// Webhooks of publishers, with their last deliveries.
+    webhooks: HashMap<WebhookId, WebhookFeed>,
 }
 
-/// Deliveries of one task.
+/// Deliveries that are made one after the other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct TaskDeliveryQueue {
+struct DeliveryQueue {
     owner: Option<UserId>,
     /// Host and port of the receiver.
     receiver: Box<str>,
-    /// Webhook URL; `None` after the task has ended.
+    /// `true` while the webhook is disabled.
+    is_paused: bool,
+    /// Webhook URL of a task; `None` after the task has ended.
     url: Option<CallbackUrl>,
+    /// Changes of a task that are still to be reported; none in the queue of a node.
     tracker: WebhookChangeTracker,
     /// `true` if the first delivery has failed; the receiver may be down for days.
     is_failing: bool,
@@ -80,35 +118,41 @@ struct TaskDeliveryQueue {
 /// A pending delivery.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct PendingDelivery {
-    task: TaskId,
-    /// Version of the task's stream at the change; orders the deliveries.
+    queue: DeliveryQueueId,
+    /// Version of the task's stream at the change, or position of the node's event; orders the deliveries.
     change: u64,
     due: Timestamp,
     content: Option<Box<WebhookContent>>,
+}
+
+impl DeliveryQueue {
+    fn new(owner: Option<UserId>, receiver: &CallbackUrl) -> Self {
+        Self {
+            owner,
+            receiver: receiver.receiver().into(),
+            is_paused: false,
+            url: None,
+            tracker: WebhookChangeTracker::finished(),
+            is_failing: false,
+            pending: Vec::new(),
+        }
+    }
 }
 
 impl Deliveries {
     /// Applies an event of a task: enqueues a delivery for a status change if the task has a webhook. The first status
     /// is not delivered, because the submission's response contains it.
     pub fn apply_task(&mut self, task: TaskId, event: &TaskEvent, recorded: &RecordedEvent) {
+        let queue_id = DeliveryQueueId::Task(task);
         if let TaskEvent::TaskSubmitted(submission) = event {
             if let Some((tracker, url)) = WebhookChangeTracker::for_submission(submission) {
-                let owner = submission.owner;
-                let receiver = url.receiver().into();
-                let queue = TaskDeliveryQueue {
-                    owner,
-                    receiver,
-                    url: Some(url.clone()),
-                    tracker,
-                    is_failing: false,
-                    pending: Vec::new(),
-                };
-                self.queues.insert(task, queue);
+                let queue = DeliveryQueue::new(submission.owner, url);
+                self.queues.insert(queue_id, DeliveryQueue { url: Some(url.clone()), tracker, ..queue });
             }
             return;
         }
 
-        let Some(queue) = self.queues.get_mut(&task) else { return };
+        let Some(queue) = self.queues.get_mut(&queue_id) else { return };
         let Some(change) = queue.tracker.observe(event) else { return };
         let url = if queue.tracker.has_ended() { queue.url.take() } else { queue.url.clone() };
 
@@ -119,17 +163,19 @@ impl Deliveries {
 
         let task_version = recorded.version.0;
         let due = recorded.at;
-        self.enqueue(DeliveryId(recorded.id.0), PendingDelivery { task, change: task_version, due, content });
+        let delivery = PendingDelivery { queue: queue_id, change: task_version, due, content };
+        self.enqueue(DeliveryId(recorded.id.0), delivery);
     }
 
     /// Applies an event of a delivery.
     pub fn apply(&mut self, event: &DeliveryEvent, at: Timestamp) {
-        let (delivery, task) = event.subject();
+        let delivery = event.delivery();
         match event {
             DeliveryEvent::RedeliveryRequested(redelivery) => self.requeue(redelivery, at),
-            DeliveryEvent::AttemptFailed { next_at, .. } => self.postpone(delivery, task, *next_at),
+            DeliveryEvent::EventRedeliveryRequested { webhook, .. } => self.requeue_event(delivery, *webhook, at),
+            DeliveryEvent::AttemptFailed { next_at, .. } => self.postpone(delivery, *next_at),
             DeliveryEvent::DeliverySucceeded { .. } | DeliveryEvent::DeliveryDeadLettered { .. } => {
-                self.complete(delivery, task);
+                self.complete(delivery);
             }
         }
     }
@@ -138,27 +184,22 @@ impl Deliveries {
         if self.by_id.contains_key(&redelivery.delivery) {
             return;
         }
+        let queue = DeliveryQueueId::Task(redelivery.task);
         // The queue is missing only if the task has ended.
-        self.queues.entry(redelivery.task).or_insert_with(|| TaskDeliveryQueue {
-            owner: redelivery.owner,
-            receiver: redelivery.url.receiver().into(),
-            url: None,
-            tracker: WebhookChangeTracker::finished(),
-            is_failing: false,
-            pending: Vec::new(),
-        });
+        self.queues.entry(queue.clone()).or_insert_with(|| DeliveryQueue::new(redelivery.owner, &redelivery.url));
         self.enqueue(
             redelivery.delivery,
-            PendingDelivery { task: redelivery.task, change: redelivery.task_version, due: at, content: None },
+            PendingDelivery { queue, change: redelivery.task_version, due: at, content: None },
         );
     }
 
-    fn postpone(&mut self, delivery: DeliveryId, task: TaskId, next_at: Timestamp) {
-        let Some(queue) = self.queues.get_mut(&task).filter(|_| self.by_id.contains_key(&delivery)) else { return };
+    fn postpone(&mut self, delivery: DeliveryId, next_at: Timestamp) {
+        let Some(queue_id) = self.queue_of(delivery) else { return };
+        let Some(queue) = self.queues.get_mut(&queue_id) else { return };
         queue.is_failing = true;
         let pending = queue.pending.clone();
 
-        self.remove_head(task);
+        self.remove_head(&queue_id);
         for id in pending {
             if let Some(entry) = self.by_id.get_mut(&id) {
                 self.content_count -= usize::from(entry.content.take().is_some());
@@ -167,20 +208,18 @@ impl Deliveries {
                 }
             }
         }
-        self.insert_head(task);
+        self.insert_head(&queue_id);
     }
 
-    fn complete(&mut self, delivery: DeliveryId, task: TaskId) {
-        if !self.by_id.contains_key(&delivery) {
-            return;
-        }
+    fn complete(&mut self, delivery: DeliveryId) {
+        let Some(queue_id) = self.queue_of(delivery) else { return };
 
-        self.remove_head(task);
+        self.remove_head(&queue_id);
         if let Some(completed) = self.by_id.remove(&delivery) {
             self.content_count -= usize::from(completed.content.is_some());
         }
 
-        if let Some(queue) = self.queues.get_mut(&task) {
+        if let Some(queue) = self.queues.get_mut(&queue_id) {
             queue.is_failing = false;
             queue.pending.retain(|id| *id != delivery);
             let remaining = self.pending_by_owner.remove(&queue.owner).unwrap_or(0).saturating_sub(1);
@@ -188,17 +227,17 @@ impl Deliveries {
                 self.pending_by_owner.insert(queue.owner, remaining);
             }
             if queue.pending.is_empty() && queue.tracker.has_ended() {
-                self.queues.remove(&task);
+                self.queues.remove(&queue_id);
             }
         }
-        self.insert_head(task);
+        self.insert_head(&queue_id);
     }
 
-    /// Inserts a delivery into its task's queue, after those of earlier changes.
+    /// Inserts a delivery into its queue, after those of earlier changes.
     fn enqueue(&mut self, id: DeliveryId, delivery: PendingDelivery) {
-        let task = delivery.task;
-        self.remove_head(task);
-        if let Some(queue) = self.queues.get_mut(&task) {
+        let queue_id = delivery.queue.clone();
+        self.remove_head(&queue_id);
+        if let Some(queue) = self.queues.get_mut(&queue_id) {
             let is_earlier =
                 |other: &DeliveryId| self.by_id.get(other).is_some_and(|queued| queued.change < delivery.change);
             let index = queue.pending.partition_point(is_earlier);
@@ -206,23 +245,27 @@ impl Deliveries {
             *self.pending_by_owner.entry(queue.owner).or_default() += 1;
             self.by_id.insert(id, delivery);
         }
-        self.insert_head(task);
+        self.insert_head(&queue_id);
     }
 
-    /// Returns the queue of a task and the due time of its first delivery.
-    fn head(&self, task: TaskId) -> Option<(&TaskDeliveryQueue, Timestamp)> {
-        let queue = self.queues.get(&task)?;
+    fn queue_of(&self, delivery: DeliveryId) -> Option<DeliveryQueueId> {
+        self.by_id.get(&delivery).map(|pending| pending.queue.clone())
+    }
+
+    /// Returns a queue and the due time of its first delivery; `None` if it is empty or paused.
+    fn head(&self, queue: &DeliveryQueueId) -> Option<(&DeliveryQueue, Timestamp)> {
+        let queue = self.queues.get(queue).filter(|queue| !queue.is_paused)?;
         Some((queue, self.by_id.get(queue.pending.first()?)?.due))
     }
 
-    fn remove_head(&mut self, task: TaskId) {
-        let Some((queue, due)) = self.head(task) else { return };
+    fn remove_head(&mut self, queue_id: &DeliveryQueueId) {
+        let Some((queue, due)) = self.head(queue_id) else { return };
         let receiver = queue.receiver.clone();
         let owner = queue.owner;
 
         let Some(owners) = self.heads_by_receiver.get_mut(&receiver) else { return };
         if let Some(heads) = owners.get_mut(&owner) {
-            heads.remove(&(due, task));
+            heads.remove(&(due, queue_id.clone()));
             if heads.is_empty() {
                 owners.remove(&owner);
             }
@@ -232,11 +275,12 @@ impl Deliveries {
         }
     }
 
-    fn insert_head(&mut self, task: TaskId) {
-        let Some((queue, due)) = self.head(task) else { return };
+    fn insert_head(&mut self, queue_id: &DeliveryQueueId) {
+        let Some((queue, due)) = self.head(queue_id) else { return };
         let receiver = queue.receiver.clone();
         let owner = queue.owner;
-        self.heads_by_receiver.entry(receiver).or_default().entry(owner).or_default().insert((due, task));
+        let head = (due, queue_id.clone());
+        self.heads_by_receiver.entry(receiver).or_default().entry(owner).or_default().insert(head);
     }
 
     /// Returns the number of pending deliveries.
@@ -245,19 +289,19 @@ impl Deliveries {
         self.by_id.len()
     }
 
-    /// Returns the number of pending deliveries of an account's tasks.
+    /// Returns the number of pending deliveries of an account's tasks and webhooks.
     #[must_use]
     pub fn pending_count_of(&self, owner: Option<UserId>) -> usize {
         self.pending_by_owner.get(&owner).copied().unwrap_or(0)
     }
 
-    /// Returns the task of a pending delivery.
+    /// Returns the subject of a pending delivery.
     #[must_use]
-    pub fn task_of(&self, delivery: DeliveryId) -> Option<TaskId> {
-        self.by_id.get(&delivery).map(|pending| pending.task)
+    pub fn subject_of(&self, delivery: DeliveryId) -> Option<DeliverySubject> {
+        self.by_id.get(&delivery).map(|pending| pending.queue.subject())
     }
 
-    /// Returns the deliveries due at `now` that `try_take` accepts; it gets task, owner and receiver.
+    /// Returns the deliveries due at `now` that `try_take` accepts; it gets queue, owner and receiver.
     ///
     /// The receiver with the longest wait comes first. Its accounts take turns, and the deliveries of an account are
     /// ordered by due time. A receiver is skipped after `rejections_max` rejected offers, however many deliveries wait
@@ -267,15 +311,15 @@ impl Deliveries {
         now: Timestamp,
         turns: &RoundRobinOrder<DeliveryTurn>,
         rejections_max: usize,
-        mut try_take: impl FnMut(TaskId, Option<UserId>, &str) -> bool,
+        mut try_take: impl FnMut(&DeliveryQueueId, Option<UserId>, &str) -> bool,
     ) -> Vec<DueDelivery> {
         let mut selected = Vec::new();
         for (receiver, owners) in self.receivers_with_due(now) {
             let mut rejections = 0;
-            for (_, (_, task)) in turns.round_robin(due_heads(receiver, owners, now)) {
-                let Some(queue) = self.queues.get(task) else { continue };
-                if try_take(*task, queue.owner, receiver) {
-                    selected.extend(self.first_due(*task, queue));
+            for (_, (_, queue_id)) in turns.round_robin(due_heads(receiver, owners, now)) {
+                let Some(queue) = self.queues.get(queue_id) else { continue };
+                if try_take(queue_id, queue.owner, receiver) {
+                    selected.extend(self.first_due(queue_id, queue));
                 } else {
                     rejections += 1;
                     if rejections == rejections_max {
@@ -301,10 +345,16 @@ impl Deliveries {
         receivers.into_iter().map(|(_, receiver, owners)| (receiver, owners)).collect()
     }
 
-    fn first_due(&self, task: TaskId, queue: &TaskDeliveryQueue) -> Option<DueDelivery> {
+    fn first_due(&self, queue_id: &DeliveryQueueId, queue: &DeliveryQueue) -> Option<DueDelivery> {
         let id = *queue.pending.first()?;
-        let content = self.by_id.get(&id)?.content.as_deref().cloned();
-        Some(DueDelivery { id, task, owner: queue.owner, content })
+        let content = match queue_id {
+            DeliveryQueueId::Task(task) => DueContent::Task(*task, self.by_id.get(&id)?.content.as_deref().cloned()),
+            DeliveryQueueId::Node(webhook, _) => {
+                let feed = self.webhooks.get(webhook)?;
+                DueContent::Registry { url: feed.webhook.url.clone(), notification: feed.find(id)?.clone() }
+            }
+        };
+        Some(DueDelivery { id, queue: queue_id.clone(), owner: queue.owner, content })
     }
 }
 
@@ -318,13 +368,13 @@ fn due_heads<'h>(
     receiver: &str,
     owners: &'h HeadsByOwner,
     now: Timestamp,
-) -> Vec<(DeliveryTurn, Range<'h, (Timestamp, TaskId)>)> {
+) -> Vec<(DeliveryTurn, Range<'h, (Timestamp, DeliveryQueueId)>)> {
     let with_due = owners.iter().filter_map(|(owner, heads)| Some((first_due_at(heads, now)?, *owner, heads)));
     let mut owners: Vec<(Timestamp, Option<UserId>, &QueueHeads)> = with_due.collect();
     owners.sort_unstable_by_key(|(due, owner, _)| (*due, *owner));
 
-    let last_due = (now, TaskId(Uuid::max()));
-    owners.into_iter().map(|(_, owner, heads)| ((receiver.into(), owner), heads.range(..=last_due))).collect()
+    let first_later = (now.saturating_add(Duration::from_micros(1)), DeliveryQueueId::Task(TaskId(Uuid::nil())));
+    owners.into_iter().map(|(_, owner, heads)| ((receiver.into(), owner), heads.range(..first_later.clone()))).collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::budget::Budgets;
 use super::claim::Claims;
-use super::delivery::Deliveries;
+use super::delivery::{Deliveries, RegistryChange};
 use super::node::Nodes;
 use super::node::view::Links;
 use super::publisher::Publishers;
@@ -21,7 +21,8 @@ use super::version::Versions;
 use crate::domain::budget::BudgetSubject;
 use crate::domain::decider::fold;
 use crate::domain::event::Event;
-use crate::domain::ids::{PublisherId, TaskId, TokenId, UserId};
+use crate::domain::ids::{NodeId, PublisherId, TaskId, TokenId, UserId};
+use crate::domain::node::NodeEvent;
 use crate::domain::publisher::PublisherEvent;
 use crate::domain::task::{Task, TaskEvent, TaskRecord};
 use crate::domain::token::TokenEvent;
@@ -121,6 +122,7 @@ impl Models {
             Event::Publisher(event) => {
                 self.publishers.apply(key, event, at);
                 if let Ok(publisher) = PublisherId::parse(key) {
+                    self.deliveries.apply_publisher(&publisher, event, recorded);
                     self.nodes.update_publisher(key, self.publishers.get(&publisher));
                 }
             }
@@ -130,6 +132,7 @@ impl Models {
                 }
             }
             Event::Node(event) => {
+                self.apply_registry(key, event, recorded);
                 self.versions.apply(key, event, at, &self.nodes);
                 self.nodes.apply(key, event, at);
             }
@@ -148,6 +151,20 @@ impl Models {
         }
         self.streams.add((&recorded.stream).into(), 1);
         self.position = recorded.position;
+    }
+
+    /// Enqueues deliveries to the webhooks of the node's publisher. The node is still in its state before the event.
+    fn apply_registry(&mut self, key: &str, event: &NodeEvent, recorded: &RecordedEvent) {
+        if !RegistryChange::is_reported(event) {
+            return;
+        }
+        let node = NodeId::parse(key).ok().and_then(|id| self.nodes.get(&id.key()));
+        let publisher = node.and_then(|node| self.publishers.get(&node.publisher));
+        if let Some(publisher) = publisher.filter(|publisher| !publisher.webhooks.is_empty())
+            && let Some(change) = node.and_then(|node| RegistryChange::from_event(node, event))
+        {
+            self.deliveries.apply_registry(&publisher.webhooks, &change, recorded);
+        }
     }
 
     fn apply_task(&mut self, id: TaskId, event: &TaskEvent, recorded: &RecordedEvent) {
@@ -198,7 +215,7 @@ impl ReadModels {
             for recorded in commit.iter() {
                 models.apply(recorded);
                 tasks_changed |= matches!(recorded.event, Event::Task(_));
-                deliveries_changed |= matches!(recorded.event, Event::Task(_) | Event::Delivery(_));
+                deliveries_changed |= may_make_delivery_due(&recorded.event);
                 access_changed |= may_revoke_access(&recorded.event);
             }
             if number.is_multiple_of(COMMITS_PER_LOCK) {
@@ -327,6 +344,15 @@ fn fold_task(history: &[RecordedEvent]) -> Option<TaskRecord> {
     match fold::<Task>(events) {
         Task::Present(record) => Some(*record),
         Task::Absent => None,
+    }
+}
+
+/// Returns `true` for events after which a delivery may be due.
+fn may_make_delivery_due(event: &Event) -> bool {
+    match event {
+        Event::Task(_) | Event::Delivery(_) | Event::Publisher(_) => true,
+        Event::Node(event) => RegistryChange::is_reported(event),
+        Event::User(_) | Event::Token(_) | Event::Claim(_) | Event::Budget(_) => false,
     }
 }
 

@@ -42,6 +42,8 @@ fn samples() -> Vec<GoldenSample> {
     let paid = samples::paid();
     let paid = (format!("{}.paid", paid.name()), paid);
     let further = samples::further().into_iter().map(|(job, event)| (format!("{}.{job}", event.name()), event));
+    let event_deliveries = samples::event_deliveries().into_iter();
+    let event_deliveries = event_deliveries.map(|(subject, event)| (format!("{}.{subject}", event.name()), event));
     let numbered = (1..).zip(
         kinds
             .into_iter()
@@ -52,7 +54,8 @@ fn samples() -> Vec<GoldenSample> {
             .chain(priced)
             .chain(budget_samples)
             .chain([paid])
-            .chain(token_samples),
+            .chain(token_samples)
+            .chain(event_deliveries),
     );
     numbered.map(|(index, (name, event))| GoldenSample { name, commit: commit_of(index, event) }).collect()
 }

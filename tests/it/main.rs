@@ -61,6 +61,7 @@ mod panics;
 mod program;
 mod prompts;
 mod publisher;
+mod publisher_webhook;
 mod repair;
 mod restore;
 mod review;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mediary::domain::budget::{BudgetEvent, BudgetLimit, BudgetPeriod};
 use mediary::domain::claim::{ClaimEvent, IdempotencyClaim};
-use mediary::domain::delivery::{AttemptOutcome, DeliveryEvent, Redelivery};
+use mediary::domain::delivery::{AttemptOutcome, DeliveryEvent, DeliverySubject, Redelivery};
 use mediary::domain::event::Event;
 use mediary::domain::ids::{DeliveryId, EventId, RequestId, TaskId, UserId};
 use mediary::domain::image::{ImageFormat, Picture};
@@ -24,6 +24,7 @@ mod video;
 
 use jobs::submitted;
 pub use jobs::{every_job, paid, priced};
+pub use registry::event_deliveries;
 pub use video::{further, priced_music};
 
 /// Time of all samples.
@@ -102,7 +103,8 @@ fn after(last: Option<&Event>) -> Option<Event> {
         }
         Some(Event::Budget(BudgetEvent::BudgetSet(_))) => BudgetEvent::BudgetRemoved.into(),
         Some(Event::Budget(BudgetEvent::BudgetRemoved)) => registry::limited_token_issued(),
-        Some(Event::Token(TokenEvent::LimitedTokenIssued { .. })) => return None,
+        Some(Event::Token(TokenEvent::LimitedTokenIssued { .. })) => registry::webhook_created(),
+        Some(Event::Delivery(D::EventRedeliveryRequested { .. })) => return None,
         Some(Event::User(event)) => registry::after_user(event),
         Some(Event::Publisher(event)) => registry::after_publisher(event),
         Some(Event::Token(event)) => registry::after_token(event),
@@ -118,17 +120,17 @@ fn after(last: Option<&Event>) -> Option<Event> {
         Some(Event::Task(T::TaskCompleted { .. })) => T::TaskFailed { failure: failure() }.into(),
         Some(Event::Task(T::TaskFailed { .. })) => {
             let outcome = AttemptOutcome::Answered { status: 503, retry_after: Some(Duration::from_secs(90)) };
-            let (delivery, task, next_at) = (DeliveryId(id(0xDE)), TaskId(id(0x7A)), AT);
-            D::AttemptFailed { delivery, task, attempt: 2, outcome, next_at }.into()
+            let (delivery, subject) = (DeliveryId(id(0xDE)), DeliverySubject::Task(TaskId(id(0x7A))));
+            D::AttemptFailed { delivery, subject, attempt: 2, outcome, next_at: AT }.into()
         }
         Some(Event::Delivery(D::AttemptFailed { .. })) => {
-            let (delivery, task) = (DeliveryId(id(0xDE)), TaskId(id(0x7A)));
-            D::DeliverySucceeded { delivery, task, attempt: 3, status: 204 }.into()
+            let (delivery, subject) = (DeliveryId(id(0xDE)), DeliverySubject::Task(TaskId(id(0x7A))));
+            D::DeliverySucceeded { delivery, subject, attempt: 3, status: 204 }.into()
         }
         Some(Event::Delivery(D::DeliverySucceeded { .. })) => {
             let outcome = AttemptOutcome::Unreachable { reason: text("connection refused") };
-            let (delivery, task) = (DeliveryId(id(0xDE)), TaskId(id(0x7A)));
-            D::DeliveryDeadLettered { delivery, task, attempt: 10, outcome }.into()
+            let (delivery, subject) = (DeliveryId(id(0xDE)), DeliverySubject::Task(TaskId(id(0x7A))));
+            D::DeliveryDeadLettered { delivery, subject, attempt: 10, outcome }.into()
         }
         Some(Event::Delivery(D::DeliveryDeadLettered { .. })) => registry::user_revised(),
         Some(Event::Delivery(D::RedeliveryRequested(_))) => registry::webhook_secret_rotated(),

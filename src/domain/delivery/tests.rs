@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 const DELIVERY: DeliveryId = DeliveryId(Uuid::from_u128(1));
 const TASK: TaskId = TaskId(Uuid::from_u128(2));
+const SUBJECT: DeliverySubject = DeliverySubject::Task(TASK);
 const HOUR: u64 = 3600;
 
 fn answered(status: u16) -> AttemptOutcome {
@@ -22,19 +23,19 @@ fn unreachable() -> AttemptOutcome {
 }
 
 fn attempt(outcome: AttemptOutcome, jitter: f64) -> DeliveryCommand {
-    DeliveryCommand::RecordAttempt { delivery: DELIVERY, task: TASK, outcome, jitter }
+    DeliveryCommand::RecordAttempt { delivery: DELIVERY, subject: SUBJECT, outcome, jitter }
 }
 
 fn failed(attempt: u32, outcome: AttemptOutcome, next_at: Timestamp) -> DeliveryEvent {
-    DeliveryEvent::AttemptFailed { delivery: DELIVERY, task: TASK, attempt, outcome, next_at }
+    DeliveryEvent::AttemptFailed { delivery: DELIVERY, subject: SUBJECT, attempt, outcome, next_at }
 }
 
 fn succeeded(attempt: u32, status: u16) -> DeliveryEvent {
-    DeliveryEvent::DeliverySucceeded { delivery: DELIVERY, task: TASK, attempt, status }
+    DeliveryEvent::DeliverySucceeded { delivery: DELIVERY, subject: SUBJECT, attempt, status }
 }
 
 fn dead_lettered(attempt: u32, outcome: AttemptOutcome) -> DeliveryEvent {
-    DeliveryEvent::DeliveryDeadLettered { delivery: DELIVERY, task: TASK, attempt, outcome }
+    DeliveryEvent::DeliveryDeadLettered { delivery: DELIVERY, subject: SUBJECT, attempt, outcome }
 }
 
 fn redelivery() -> Redelivery {
@@ -188,4 +189,22 @@ fn a_pending_delivery_cannot_be_redelivered() {
 fn a_delivery_ended_by_410_is_marked_as_gone() {
     let state = given::<Delivery>([dead_lettered(1, answered(410))]).state;
     assert_eq!(state, Delivery::DeadLettered { attempts: 1, gone: true });
+}
+
+#[test]
+fn a_delivery_to_a_webhook_of_a_publisher_has_the_same_rules() {
+    let (subject, webhook) = (DeliverySubject::Webhook(WebhookId(Uuid::from_u128(4))), WebhookId(Uuid::from_u128(4)));
+    let redeliver = || DeliveryCommand::RedeliverEvent { delivery: DELIVERY, webhook };
+    given::<Delivery>([]).when(redeliver()).then_rejected(DeliveryRejection::StillPending);
+
+    let attempt = DeliveryCommand::RecordAttempt { delivery: DELIVERY, subject, outcome: answered(410), jitter: 0.0 };
+    let stopped =
+        DeliveryEvent::DeliveryDeadLettered { delivery: DELIVERY, subject, attempt: 1, outcome: answered(410) };
+    given::<Delivery>([]).when(attempt).then([stopped.clone()]);
+
+    let requested = DeliveryEvent::EventRedeliveryRequested { delivery: DELIVERY, webhook };
+    assert_eq!((requested.delivery(), requested.subject()), (DELIVERY, subject));
+    let given = given::<Delivery>([stopped, requested.clone()]);
+    assert_eq!(given.state, Delivery::Pending { attempts: 1, schedule_attempts: 0, next_at: None });
+    given.when(redeliver()).then_rejected(DeliveryRejection::StillPending);
 }

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::domain::decider::testing::{RECORDED_AT, given};
+use crate::domain::value::CallbackUrl;
+use crate::domain::webhook::EventSelection;
 use uuid::Uuid;
 
 const OWNER: UserId = UserId(Uuid::from_u128(1));
@@ -289,4 +291,58 @@ fn the_largest_publisher_is_recorded_whole() {
     assert_eq!(profile(&events).fields, fields);
     let revised = given::<Publisher>([created(OWNER, PublisherFields::default())]).when(revise(fields)).events();
     assert!(!revised.is_empty() && events.len() == revised.len());
+}
+
+fn webhook_id(nth: u128) -> WebhookId {
+    WebhookId(Uuid::from_u128(nth))
+}
+
+fn draft(nth: u128) -> WebhookDraft {
+    let url = CallbackUrl::parse("https://acme.example/hook").unwrap();
+    WebhookDraft { id: webhook_id(nth), url, events: EventSelection::all(), is_enabled: true, account: OWNER }
+}
+
+fn with_webhooks(count: u128) -> Vec<PublisherEvent> {
+    let webhooks = (1..=count).map(|nth| PublisherEvent::WebhookCreated(draft(nth)));
+    std::iter::once(created(OWNER, full())).chain(webhooks).collect()
+}
+
+#[test]
+fn a_publisher_has_at_most_five_webhooks() {
+    let create = |nth| PublisherCommand::CreateWebhook(draft(nth));
+    given::<Publisher>(with_webhooks(4)).when(create(5)).then([PublisherEvent::WebhookCreated(draft(5))]);
+    given::<Publisher>(with_webhooks(5)).when(create(6)).then_rejected(PublisherRejection::TooManyWebhooks);
+}
+
+#[test]
+fn a_webhook_is_revised_tested_and_removed() {
+    let webhook = webhook_id(1);
+    let disabled = WebhookChange { is_enabled: Some(false), ..WebhookChange::default() };
+    let revise = || PublisherCommand::ReviseWebhook { webhook, change: disabled.clone() };
+    let revised = PublisherEvent::WebhookRevised { webhook, change: disabled.clone() };
+    let test = || PublisherCommand::TestWebhook { webhook };
+    let history = with_webhooks(1);
+    given::<Publisher>(&history).when(revise()).then([revised.clone()]);
+    given::<Publisher>(&history).when(test()).then([PublisherEvent::WebhookTested { webhook }]);
+
+    let history = [history, vec![revised]].concat();
+    assert!(!profile(&history).webhook(webhook).unwrap().is_enabled);
+    given::<Publisher>(&history).when(revise()).then_nothing();
+    given::<Publisher>(&history).when(test()).then_rejected(PublisherRejection::WebhookDisabled);
+
+    let removed = PublisherEvent::WebhookRemoved { webhook };
+    let remove = PublisherCommand::RemoveWebhook { webhook };
+    given::<Publisher>(&history).when(remove).then([removed.clone()]);
+    let history = [history, vec![removed]].concat();
+    for command in [revise(), test(), PublisherCommand::RemoveWebhook { webhook }] {
+        given::<Publisher>(&history).when(command).then_rejected(PublisherRejection::WebhookNotFound);
+    }
+}
+
+#[test]
+fn a_selection_of_events_is_ordered_without_duplicates() {
+    use crate::domain::webhook::RegistryEventKind::{NodeBanned, VersionPublished};
+    let selection = EventSelection::new(vec![NodeBanned, VersionPublished, NodeBanned]).unwrap();
+    assert_eq!(selection.kinds(), [VersionPublished, NodeBanned]);
+    assert!(EventSelection::new(Vec::new()).is_err());
 }

@@ -77,6 +77,10 @@ pub enum PublisherEventV1<'a> {
     PublisherBanned { reason: Str<'a> },
     PublisherUnbanned { reason: Str<'a> },
     PublisherDeleted,
+    WebhookCreated { id: StoredId, url: Str<'a>, events: Strs<'a>, enabled: bool, account: StoredId },
+    WebhookRevised { webhook: StoredId, url: Option<Str<'a>>, events: Option<Strs<'a>>, enabled: Option<bool> },
+    WebhookRemoved { webhook: StoredId },
+    WebhookTested { webhook: StoredId },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -169,6 +173,29 @@ pub enum DeliveryEventV1<'a> {
         task: StoredId,
         url: Str<'a>,
         change: u64,
+    },
+    EventAttemptFailed {
+        delivery: StoredId,
+        webhook: StoredId,
+        attempt: u32,
+        outcome: AttemptOutcomeV1<'a>,
+        next_at_micros: i64,
+    },
+    EventDeliverySucceeded {
+        delivery: StoredId,
+        webhook: StoredId,
+        attempt: u32,
+        status: u16,
+    },
+    EventDeliveryDeadLettered {
+        delivery: StoredId,
+        webhook: StoredId,
+        attempt: u32,
+        outcome: AttemptOutcomeV1<'a>,
+    },
+    EventRedeliveryRequested {
+        delivery: StoredId,
+        webhook: StoredId,
     },
 }
 

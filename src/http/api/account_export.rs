@@ -28,7 +28,7 @@ use crate::domain::user::{User, UserProfile};
 use crate::domain::value::Timestamp;
 use crate::http::api::audit::query_error;
 use crate::http::api::budget::{BudgetView, budgets_of};
-use crate::http::api::delivery::{DeliveryView, delivery_views};
+use crate::http::api::delivery::{TaskDeliveryView, delivery_views};
 use crate::http::api::input_file::FileView;
 use crate::http::api::task::{TaskRenderer, TaskView};
 use crate::http::api::token::ListedTokenView;
@@ -124,7 +124,7 @@ struct ExportLists {
 struct ExportedTask {
     #[serde(flatten)]
     task: TaskView,
-    deliveries: Vec<DeliveryView>,
+    deliveries: Vec<TaskDeliveryView>,
 }
 
 /// Event that the user caused, without its content, which may be about others.

@@ -46,4 +46,5 @@ pub(super) mod version;
 pub(super) mod version_body;
 pub(super) mod version_list;
 pub(super) mod video;
+pub(super) mod webhook;
 pub(super) mod webhook_secret;

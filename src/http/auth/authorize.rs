@@ -391,6 +391,7 @@ mod tests {
             created_at: Timestamp::from_micros(0),
             status: PublisherStatus::Active,
             ban_reason: None,
+            webhooks: Vec::new(),
         };
         let roles = [person(1, false), person(2, false), person(3, false), person(3, true), token("acme")]
             .map(|identity| (identity.role(Some(&acme)), identity.role(None)));

@@ -4,10 +4,12 @@ use serde_json::{Value, json};
 
 use super::OperationGroup;
 use super::operation::{Operation, operation};
+use super::publisher_webhook::event_names;
 use super::schema::{array, component_ref, field, field_with_schema, one_of, response_object};
-use crate::domain::ids::{DeliveryId, TaskId};
+use crate::domain::ids::{DeliveryId, NodeId, TaskId};
 use crate::domain::task::TaskStatus;
 use crate::domain::value::{CallbackUrl, Timestamp};
+use crate::domain::version::SemVer;
 use crate::http::response::error::Code;
 
 const ABOUT: &str = "Webhooks send the status of a task to the `webhook_url` of an image task or the `callback_url` \
@@ -42,7 +44,8 @@ fn redeliver() -> Operation {
     operation("redeliver", "Redeliver a webhook")
         .description(
             "Queues a `delivered`, `stopped` or `dead` delivery again, with the same `webhook-id` and the full retry \
-             schedule. Deliveries of later changes of the same task wait for it. The request needs no body.",
+             schedule. Deliveries of later changes of the same task or node wait for it. Needs the task, or the right \
+             to manage the webhooks of the publisher. The request needs no body.",
         )
         .ok_response("The updated delivery.", "Delivery", &example("pending"))
         .error(Code::Conflict, "the delivery is still `pending`")
@@ -89,17 +92,26 @@ fn delivery_schema() -> Value {
     let webhook_id = json!({"type": "string", "pattern": "^msg_[0-9a-f-]{36}$"});
     response_object([
         field_with_schema("attempts", "Attempts, oldest first.", array(&attempt_schema())).required(),
-        field::<Timestamp>("created_at", "Time of the change of status.").required(),
+        field::<Timestamp>("created_at", "Time of the change of status, or of the event.").required(),
+        field_with_schema("event", "Event that is sent to a webhook of a publisher.", event_names()),
         field::<DeliveryId>("id", "Id of the delivery, for redelivery.").required(),
         field::<Timestamp>(
             "next_attempt_at",
             "Time of the next attempt; present only while `pending` after a first attempt.",
         ),
+        field::<NodeId>("node_id", "Id of the node of the event."),
+        field::<u64>("position", "Position of the event in the log."),
         field_with_schema("state", about, states).required(),
-        field::<TaskStatus>("status", "Status that is sent.").required(),
-        field::<TaskId>("task_id", "Id of the task.").required(),
-        field::<CallbackUrl>("url", "URL of the receiver: the `webhook_url` or `callback_url` of the task.").required(),
-        field::<DeliveryId>("waits_for", "Id of an earlier delivery of the same task that must end first."),
+        field::<TaskStatus>("status", "Status that is sent to the webhook of a task."),
+        field::<TaskId>("task_id", "Id of the task."),
+        field::<CallbackUrl>(
+            "url",
+            "URL of the receiver: the `webhook_url` or `callback_url` of the task, or the current URL of the webhook \
+             of the publisher.",
+        )
+        .required(),
+        field::<SemVer>("version", "Number of the version of the event."),
+        field::<DeliveryId>("waits_for", "Id of an earlier delivery of the same task or node that must end first."),
         field_with_schema("webhook_id", "Value of the `webhook-id` header in every attempt.", webhook_id).required(),
     ])
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::schema::{HasSchema, array, one_of};
-use crate::domain::ids::{DeliveryId, FileId, NodeId, PublisherId, StreamKind, TaskId, TokenId, UserId};
+use crate::domain::ids::{DeliveryId, FileId, NodeId, PublisherId, StreamKind, TaskId, TokenId, UserId, WebhookId};
 use crate::domain::image::ImageFormat;
 use crate::domain::version::SemVer;
 use crate::domain::video::VideoFormat;
@@ -25,6 +25,7 @@ pub fn path_parameter(name: &str) -> ParameterObject {
         "version" => ("Semantic version.", SemVer::schema(), "1.2.0"),
         "userId" => ("Id of the user.", UserId::schema(), "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c10"),
         "tokenId" => ("Id of the token, not its secret.", TokenId::schema(), "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c20"),
+        "webhookId" => ("Id of the webhook.", WebhookId::schema(), "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c30"),
         "budgetKind" => ("Kind of the subject.", one_of(["user", "token", "publisher"]), "publisher"),
         "budgetId" => ("Id of the subject.", json!({"type": "string", "pattern": "^[a-z0-9-]+$"}), "acme"),
         "task_id" => ("Id of the task.", TaskId::schema(), "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11"),

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 pub use super::field::{SchemaField, field, field_with_schema};
 
-use crate::domain::ids::{DeliveryId, FileId, TokenId, UserId, VersionId};
+use crate::domain::ids::{DeliveryId, FileId, TokenId, UserId, VersionId, WebhookId};
 use crate::domain::task::{ImageStatus, TaskKind, TaskStatus, VideoState};
 use crate::http::request::json_object::JsonValue;
 use crate::projections::task::index::EntryState;
@@ -86,7 +86,7 @@ macro_rules! uuid_schemas {
     };
 }
 
-uuid_schemas!(DeliveryId, FileId, TokenId, UserId, VersionId);
+uuid_schemas!(DeliveryId, FileId, TokenId, UserId, VersionId, WebhookId);
 
 /// Declares the schemas of enumerations from the names of their values.
 macro_rules! enum_schemas {

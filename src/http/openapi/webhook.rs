@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::schema::component_ref;
-use super::{image, video};
+use super::{image, publisher_webhook, video};
 
 /// Differs from the tag of the operations on deliveries: client generators create one class for each tag and drop one
 /// of two with the same name.
@@ -32,12 +32,18 @@ pub fn webhooks() -> Value {
             "Sent to the `callback_url` of a video task after every change of its state.",
             &json!({"schema": component_ref("Creations"), "example": video::finished_example()}),
         )},
+        "registryChanged": {"post": webhook_operation(
+            "registryChanged",
+            "Node or version of a publisher changed",
+            "Sent to the webhooks of a publisher after each event that they select.",
+            &json!({"schema": component_ref("RegistryEvent"), "example": publisher_webhook::event_example()}),
+        )},
     })
 }
 
 fn webhook_operation(id: &str, summary: &str, when: &str, content: &Value) -> Value {
     let about = format!(
-        "{when} Delivery is at least once, and in order for each task.\n\n- **Verify the signature.** It follows \
+        "{when} Delivery is at least once, and in order for each task or node.\n\n- **Verify the signature.** It follows \
          Standard Webhooks 1.0: the signed content is `<webhook-id>.<webhook-timestamp>.<body>`. Sample code in four \
          languages is in examples/webhooks in the source repository.\n- **Respond within 15 s** (`callbacks.timeout`) \
          with 2xx. 410 stops the delivery; anything else, or no response, is retried on the schedule described under \

@@ -19,7 +19,11 @@ use crate::domain::version::{SemVer, VersionStatus};
 use crate::domain::video::{
     AspectRatio, AudioType, ExtendModel, ExtendResolution, MovementAmplitude, Resolution, Seed, VideoModel, VideoStyle,
 };
+use crate::domain::webhook::{EventSelection, RegistryEventKind};
 use crate::http::openapi::schema::{HTTP_URL, LINE, PRINTABLE, SEMVER, not_blank, one_of};
+
+/// Entries of an event selection; duplicates are allowed.
+const EVENTS_MAX: usize = 20;
 
 /// Declares types that are parsed from strings, with their schemas.
 macro_rules! texts {
@@ -221,6 +225,28 @@ impl<T: JsonObject, const MIN: usize, const MAX: usize> JsonValue for Objects<T,
 
     fn read(fields: &mut Fields<'_, '_>, name: &str) -> Option<Self> {
         fields.objects(name, &(MIN..=MAX), T::read_fields).map(Self)
+    }
+}
+
+impl JsonValue for EventSelection {
+    fn schema() -> Value {
+        let kinds = one_of(RegistryEventKind::ALL.iter().map(|kind| kind.as_str()));
+        json!({"type": "array", "minItems": 1, "maxItems": EVENTS_MAX, "items": kinds})
+    }
+
+    fn read(fields: &mut Fields<'_, '_>, name: &str) -> Option<Self> {
+        let given = fields.value(name)?.as_array().map(Vec::len);
+        let kinds = fields.texts(name, EVENTS_MAX, RegistryEventKind::parse);
+        if given != Some(kinds.len()) {
+            // What is invalid has its errors.
+            return None;
+        }
+        let kinds = kinds.into_iter().map(|(_, kind)| kind).collect();
+        Self::new(kinds).map_err(|reason| fields.add_error(name, reason)).ok()
+    }
+
+    fn to_default(&self) -> Option<Value> {
+        Some(self.kinds().iter().map(|kind| kind.as_str()).collect())
     }
 }
 

@@ -8,6 +8,7 @@ use crate::domain::token::TokenRejection;
 use crate::domain::user::UserRejection;
 use crate::domain::value::Transition;
 use crate::domain::version::VersionStatus;
+use crate::domain::webhook::WEBHOOKS_MAX;
 use crate::domain::webhook_secret::REPLACED_MAX;
 use crate::http::request::fields::FieldError;
 use crate::http::response::error::{Code, Problem};
@@ -55,6 +56,14 @@ impl From<PublisherRejection> for Problem {
             PublisherRejection::MemberNotFound => Self::not_found("member of this publisher"),
             PublisherRejection::LastOwner => {
                 Self::new(Code::Conflict, "a publisher must have at least one owner: make another member owner first")
+            }
+            PublisherRejection::WebhookNotFound => Self::not_found("webhook"),
+            PublisherRejection::TooManyWebhooks => Self::new(
+                Code::Conflict,
+                format!("the publisher has {WEBHOOKS_MAX} webhooks, the most it may have: delete one first"),
+            ),
+            PublisherRejection::WebhookDisabled => {
+                Self::new(Code::Conflict, "the webhook is disabled: enable it first, so that the test event is sent")
             }
             PublisherRejection::IllegalTransition(transition) => transition.into(),
         }
@@ -140,6 +149,9 @@ mod tests {
             (transition("NodeStatusActive").into(), Code::Conflict, "the node already has the status NodeStatusActive"),
             (PublisherRejection::LastOwner.into(), Code::Conflict, "owner"),
             (PublisherRejection::MemberNotFound.into(), Code::NotFound, "member"),
+            (PublisherRejection::WebhookNotFound.into(), Code::NotFound, "webhook"),
+            (PublisherRejection::TooManyWebhooks.into(), Code::Conflict, "5 webhooks"),
+            (PublisherRejection::WebhookDisabled.into(), Code::Conflict, "disabled"),
             (NodeRejection::VersionDeleted.into(), Code::Conflict, "NodeVersionStatusDeleted"),
             (NodeRejection::ArchiveExists.into(), Code::Conflict, "archive"),
             (NodeRejection::ReleasedWithoutArchive.into(), Code::Conflict, "moderated"),

@@ -1,8 +1,9 @@
 //! Delivery history, read from the streams of the log, including completed deliveries.
 
 use super::notification::{WebhookNotification, notifications_from};
+use super::registry::RegistryNotification;
 use crate::domain::decider::fold;
-use crate::domain::delivery::{AttemptOutcome, Delivery, DeliveryEvent};
+use crate::domain::delivery::{AttemptOutcome, Delivery, DeliveryEvent, DeliverySubject};
 use crate::domain::ids::{DeliveryId, TaskId};
 use crate::domain::value::Timestamp;
 use crate::events::envelope::RecordedEvent;
@@ -10,10 +11,10 @@ use crate::events::log::{EventLog, LogFailure};
 use crate::events::stream::{StreamId, Version};
 use crate::projections::read_models::{ReadError, ReadModels};
 
-/// A delivery with its attempts.
+/// A delivery with its attempts; `N` is what it reports.
 #[derive(Debug, Clone, PartialEq)]
-pub struct DeliveryRecord {
-    pub notification: WebhookNotification,
+pub struct DeliveryRecord<N = WebhookNotification> {
+    pub notification: N,
     pub state: Delivery,
     pub attempts: Vec<DeliveryAttempt>,
 }
@@ -35,9 +36,21 @@ impl ReadModels {
     pub async fn deliveries_of(&self, task: TaskId) -> Result<Vec<DeliveryRecord>, ReadError> {
         self.read_log(move |log| {
             let notifications = notifications_from(&log.read_stream(&StreamId::from(&task), Version(0))?);
-            notifications.into_iter().map(|notification| read_delivery(log, notification)).collect()
+            notifications.into_iter().map(|item| read_delivery(log, item.id, item)).collect()
         })
         .await
+    }
+
+    /// Returns the attempts of deliveries to webhooks of publishers.
+    ///
+    /// # Errors
+    /// If a stream cannot be read.
+    pub async fn event_deliveries(
+        &self,
+        notifications: Vec<RegistryNotification>,
+    ) -> Result<Vec<DeliveryRecord<RegistryNotification>>, ReadError> {
+        self.read_log(move |log| notifications.into_iter().map(|item| read_delivery(log, item.id, item)).collect())
+            .await
     }
 
     /// Returns the content of a delivery; `None` if the task has no such delivery.
@@ -56,27 +69,27 @@ impl ReadModels {
         .await
     }
 
-    /// Returns the task of a delivery; `None` if the delivery does not exist.
+    /// Returns the subject of a delivery; `None` if the delivery does not exist.
     ///
     /// # Errors
     /// If the stream cannot be read.
-    pub async fn task_of_delivery(&self, delivery: DeliveryId) -> Result<Option<TaskId>, ReadError> {
-        if let Some(task) = self.read().deliveries.task_of(delivery) {
-            return Ok(Some(task));
+    pub async fn subject_of_delivery(&self, delivery: DeliveryId) -> Result<Option<DeliverySubject>, ReadError> {
+        if let Some(subject) = self.read().deliveries.subject_of(delivery) {
+            return Ok(Some(subject));
         }
         self.read_log(move |log| {
             let history = log.read_stream(&StreamId::from(&delivery), Version(0))?;
             Ok(history
                 .iter()
                 .find_map(|recorded| recorded.event.downcast::<DeliveryEvent>())
-                .map(|event| event.subject().1))
+                .map(DeliveryEvent::subject))
         })
         .await
     }
 }
 
-fn read_delivery(log: &dyn EventLog, notification: WebhookNotification) -> Result<DeliveryRecord, LogFailure> {
-    let history = log.read_stream(&StreamId::from(&notification.id), Version(0))?;
+fn read_delivery<N>(log: &dyn EventLog, id: DeliveryId, notification: N) -> Result<DeliveryRecord<N>, LogFailure> {
+    let history = log.read_stream(&StreamId::from(&id), Version(0))?;
     let events =
         || history.iter().filter_map(|recorded| Some((recorded.event.downcast::<DeliveryEvent>()?, recorded.at)));
     let attempts = history.iter().filter_map(attempt_from).collect();
@@ -90,7 +103,7 @@ fn attempt_from(recorded: &RecordedEvent) -> Option<DeliveryAttempt> {
         DeliveryEvent::DeliverySucceeded { attempt, status, .. } => {
             (*attempt, AttemptOutcome::Answered { status: *status, retry_after: None })
         }
-        DeliveryEvent::RedeliveryRequested(_) => return None,
+        DeliveryEvent::RedeliveryRequested(_) | DeliveryEvent::EventRedeliveryRequested { .. } => return None,
     };
     Some(DeliveryAttempt { number, at: recorded.at, outcome })
 }

@@ -4,10 +4,14 @@ use std::time::Duration;
 
 use super::*;
 use crate::domain::delivery::AttemptOutcome;
-use crate::domain::ids::EventId;
+use crate::domain::event::Event;
+use crate::domain::ids::{EventId, NodeId, PublisherId};
 use crate::domain::image::{ImageJob, ImageWork, PictureSource, UpscaleJob};
+use crate::domain::node::NodeEvent;
+use crate::domain::publisher::PublisherEvent;
 use crate::domain::task::{Submission, TaskWork};
 use crate::domain::value::Text;
+use crate::domain::webhook::{EventSelection, RegistryEventKind, Webhook, WebhookChange, WebhookDraft};
 use crate::events::envelope::{Append, CommandContext, NewEvent};
 use crate::events::stream::{Position, StreamId, Version};
 
@@ -54,12 +58,14 @@ fn completed_task(deliveries: &mut Deliveries, task_id: TaskId, host: &str) -> [
 
 fn fail(deliveries: &mut Deliveries, delivery: DeliveryId, task: TaskId, retry_at: u64) {
     let outcome = AttemptOutcome::Unreachable { reason: Text::parse("down").unwrap() };
+    let subject = DeliverySubject::Task(task);
     deliveries
-        .apply(&DeliveryEvent::AttemptFailed { delivery, task, attempt: 1, outcome, next_at: at(retry_at) }, at(0));
+        .apply(&DeliveryEvent::AttemptFailed { delivery, subject, attempt: 1, outcome, next_at: at(retry_at) }, at(0));
 }
 
 fn succeed(deliveries: &mut Deliveries, delivery: DeliveryId, task: TaskId) {
-    deliveries.apply(&DeliveryEvent::DeliverySucceeded { delivery, task, attempt: 1, status: 200 }, at(0));
+    let subject = DeliverySubject::Task(task);
+    deliveries.apply(&DeliveryEvent::DeliverySucceeded { delivery, subject, attempt: 1, status: 200 }, at(0));
 }
 
 fn request_redelivery(deliveries: &mut Deliveries, delivery: DeliveryId, task: TaskId, change: u64) {
@@ -79,7 +85,7 @@ fn changes_of_a_task_are_delivered_in_order_and_then_forgotten() {
         (due(&deliveries, 9), deliveries.pending_count(), deliveries.pending_count_of(Some(owner()))),
         (vec![first], 2, 2)
     );
-    assert_eq!(deliveries.task_of(last), Some(task(1)));
+    assert_eq!(deliveries.subject_of(last), Some(DeliverySubject::Task(task(1))));
 
     fail(&mut deliveries, first, task(1), 60);
     assert_eq!((due(&deliveries, 59), due(&deliveries, 60)), (vec![], vec![first]));
@@ -129,7 +135,7 @@ fn a_receiver_without_free_slots_does_not_delay_others() {
     });
     assert_eq!(selected.iter().map(|due| due.id).collect::<Vec<_>>(), [expected]);
     assert_eq!(offers, 17);
-    assert!(selected[0].content.is_some());
+    assert!(matches!(selected[0].content, DueContent::Task(_, Some(_))));
 }
 
 #[test]
@@ -143,15 +149,15 @@ fn accounts_take_turns_at_a_receiver() {
     rebalanced.queues.values_mut().for_each(|queue| queue.owner = None);
     let (receiver, heads) = rebalanced.heads_by_receiver.pop_first().unwrap();
     let heads = heads.into_values().next().unwrap();
-    let backlog = heads.iter().take(4).copied().collect();
-    let single = heads.iter().skip(4).copied().collect();
+    let backlog = heads.iter().take(4).cloned().collect();
+    let single = heads.iter().skip(4).cloned().collect();
     rebalanced.heads_by_receiver.insert(receiver.clone(), BTreeMap::from([(Some(owner()), backlog), (None, single)]));
 
     // When the account with the backlog was served last, then the other one comes first
     let mut turns = RoundRobinOrder::default();
     turns.record_served((receiver, Some(owner())));
-    let order: Vec<_> = rebalanced.due(at(9), &turns, 16, |_, _, _| true).iter().map(|due| due.task).collect();
-    assert_eq!(order, [4, 0, 1, 2, 3].map(task));
+    let order: Vec<_> = rebalanced.due(at(9), &turns, 16, |_, _, _| true).iter().map(|due| due.queue.clone()).collect();
+    assert_eq!(order, [4, 0, 1, 2, 3].map(|nth| DeliveryQueueId::Task(task(nth))));
 }
 
 #[test]
@@ -164,7 +170,108 @@ fn contents_are_kept_for_a_bounded_number_of_deliveries() {
     let without_content = deliveries
         .due(at(9), &RoundRobinOrder::default(), 16, |_, _, _| true)
         .iter()
-        .filter(|due| due.content.is_none())
+        .filter(|due| matches!(due.content, DueContent::Task(_, None)))
         .count();
     assert_eq!(without_content, CONTENTS_MAX / 2);
+}
+
+fn acme() -> PublisherId {
+    PublisherId::parse("acme").unwrap()
+}
+
+/// Creates a webhook of `acme`.
+fn webhook(deliveries: &mut Deliveries, nth: u128, host: &str) -> Webhook {
+    let id = WebhookId(Uuid::from_u128(nth << 64));
+    let draft = WebhookDraft { id, url: url(host), events: EventSelection::all(), is_enabled: true, account: owner() };
+    apply_publisher(deliveries, 1, PublisherEvent::WebhookCreated(draft.clone()));
+    Webhook::new(&draft, at(1))
+}
+
+fn apply_publisher(deliveries: &mut Deliveries, position: u64, event: PublisherEvent) -> EventId {
+    let recorded = recorded(position, StreamId::from(&acme()), event.clone().into());
+    deliveries.apply_publisher(&acme(), &event, &recorded);
+    recorded.id
+}
+
+fn recorded(position: u64, stream: StreamId, event: Event) -> RecordedEvent {
+    let id = EventId(Uuid::from_u128(u128::from(position)));
+    let context = CommandContext::from_system(None, at(position));
+    let append = Append { stream, expected: Version(0), context, events: vec![NewEvent { id, event }] };
+    append.into_commit(Position(position))[0].clone()
+}
+
+/// Applies the deletion of a node of `acme`.
+fn delete_node(deliveries: &mut Deliveries, webhooks: &[Webhook], node: &str, position: u64) -> EventId {
+    let node = NodeId::parse(node).unwrap();
+    let recorded = recorded(position, StreamId::from(&node.key()), NodeEvent::NodeDeleted.into());
+    let change = RegistryChange { kind: RegistryEventKind::NodeDeleted, node, version: None, reason: None };
+    deliveries.apply_registry(webhooks, &change, &recorded);
+    recorded.id
+}
+
+fn succeed_event(deliveries: &mut Deliveries, delivery: DeliveryId, webhook: WebhookId) {
+    let subject = DeliverySubject::Webhook(webhook);
+    deliveries.apply(&DeliveryEvent::DeliverySucceeded { delivery, subject, attempt: 1, status: 200 }, at(0));
+}
+
+#[test]
+fn an_event_is_delivered_to_each_webhook_in_order_for_its_node() {
+    // Given two webhooks, of which one does not report the event
+    let mut deliveries = Deliveries::default();
+    let first = webhook(&mut deliveries, 1, "a.example");
+    let mut second = webhook(&mut deliveries, 2, "b.example");
+    second.events = EventSelection::new(vec![RegistryEventKind::NodeBanned]).unwrap();
+    let webhooks = [first.clone(), second];
+
+    // When two events of one node and one of another are recorded
+    let events = [("x", 2), ("x", 3), ("y", 4)].map(|(node, at)| delete_node(&mut deliveries, &webhooks, node, at));
+    let [x1, x2, y] = events.map(|event| DeliveryId::from_event(event, first.id));
+
+    // Then the first of each node is due at the webhook that reports it
+    assert_eq!(due(&deliveries, 9), [x1, y]);
+    assert_eq!(deliveries.blocker_of(x2), Some(x1));
+    succeed_event(&mut deliveries, x1, first.id);
+    assert_eq!(due(&deliveries, 9), [x2, y]);
+
+    // And a delivery that has ended can be repeated
+    deliveries.apply(&DeliveryEvent::EventRedeliveryRequested { delivery: x1, webhook: first.id }, at(9));
+    assert_eq!(due(&deliveries, 9), [y, x1]);
+}
+
+#[test]
+fn a_disabled_webhook_keeps_its_deliveries_and_a_removed_one_loses_them() {
+    let mut deliveries = Deliveries::default();
+    let webhook = webhook(&mut deliveries, 1, "a.example");
+    delete_node(&mut deliveries, std::slice::from_ref(&webhook), "x", 2);
+    let revise = |deliveries: &mut Deliveries, change| {
+        apply_publisher(deliveries, 3, PublisherEvent::WebhookRevised { webhook: webhook.id, change });
+    };
+
+    revise(&mut deliveries, WebhookChange { is_enabled: Some(false), ..WebhookChange::default() });
+    assert_eq!((due(&deliveries, 9).len(), deliveries.pending_count()), (0, 1));
+    let moved = WebhookChange { is_enabled: Some(true), url: Some(url("b.example")), events: None };
+    revise(&mut deliveries, moved);
+    let selected = deliveries.due(at(9), &RoundRobinOrder::default(), 16, |_, _, receiver| receiver == "b.example:80");
+    assert!(matches!(&selected[..], [DueDelivery { content: DueContent::Registry { .. }, .. }]), "{selected:?}");
+
+    apply_publisher(&mut deliveries, 4, PublisherEvent::WebhookRemoved { webhook: webhook.id });
+    assert_eq!(deliveries, Deliveries::default());
+}
+
+#[test]
+fn the_history_of_a_webhook_is_bounded_and_keeps_what_is_pending() {
+    let mut deliveries = Deliveries::default();
+    let webhook = webhook(&mut deliveries, 1, "a.example");
+    let total = u64::try_from(registry::HISTORY_MAX).unwrap() + 3;
+    for position in 0..total {
+        delete_node(&mut deliveries, std::slice::from_ref(&webhook), "x", 10 + position);
+    }
+    assert_eq!(deliveries.of_webhook(webhook.id).count() as u64, total);
+
+    let all: Vec<DeliveryId> = deliveries.of_webhook(webhook.id).map(|notification| notification.id).collect();
+    for delivery in all {
+        succeed_event(&mut deliveries, delivery, webhook.id);
+    }
+    delete_node(&mut deliveries, std::slice::from_ref(&webhook), "x", 9999);
+    assert_eq!(deliveries.of_webhook(webhook.id).count(), registry::HISTORY_MAX);
 }

@@ -149,6 +149,7 @@ pub(super) fn publisher_profile(id: &str, banned: bool, name: u8) -> PublisherPr
         created_at: Timestamp::from_micros(0),
         status: if banned { PublisherStatus::Banned } else { PublisherStatus::Active },
         ban_reason: banned.then(reason),
+        webhooks: Vec::new(),
     }
 }
 

@@ -195,6 +195,14 @@ fn publishers() -> Vec<RightsCase> {
         get(ManagePublisherTokens, "/publishers/{publisherId}/tokens"),
         post(ManagePublisherTokens, "/publishers/{publisherId}/tokens", 201, json!({"name": "ci"})),
         delete(ManagePublisherTokens, "/publishers/{publisherId}/tokens/{tokenId}"),
+        get(ManagePublisherWebhooks, "/publishers/{publisherId}/webhooks"),
+        post(ManagePublisherWebhooks, "/publishers/{publisherId}/webhooks", 201, json!({"url": "http://127.0.0.1:1/"})),
+        get(ManagePublisherWebhooks, "/publishers/{publisherId}/webhooks/{webhookId}"),
+        put(ManagePublisherWebhooks, "/publishers/{publisherId}/webhooks/{webhookId}", json!({"enabled": false})),
+        delete(ManagePublisherWebhooks, "/publishers/{publisherId}/webhooks/{webhookId}"),
+        post(ManagePublisherWebhooks, "/publishers/{publisherId}/webhooks/{webhookId}/test", 200, json!({})),
+        get(ManagePublisherWebhooks, "/publishers/{publisherId}/webhooks/{webhookId}/deliveries"),
+        post(ManagePublisherWebhooks, "/publishers/{publisherId}/webhooks/{webhookId}/redeliver", 200, json!({"after": 0})),
     ]
 }
 

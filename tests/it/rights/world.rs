@@ -60,6 +60,8 @@ pub struct RightsGround {
     user: String,
     user_token: String,
     token: String,
+    /// Webhook of the publisher, which nothing reaches.
+    webhook: String,
     tasks: GroundTasks,
     file: String,
     /// Delivery of one of the owner's tasks.
@@ -180,6 +182,9 @@ impl RightsWorld {
         let nodes = format!("/publishers/{publisher}/nodes");
         let node = app.post_as(&owner.token, &nodes, node).await.expect(201).json();
         let secret = app.access_token(&publisher, owner).await;
+        let webhook = json!({"url": "http://127.0.0.1:1/"});
+        let webhooks = format!("/publishers/{publisher}/webhooks");
+        let webhook = app.post_as(&owner.token, &webhooks, webhook).await.expect(201).json();
         let tokens = app.get_as(&owner.token, &format!("/publishers/{publisher}/tokens")).await.expect(200).json();
         let user_tokens = app.get_as(admin, &format!("/admin/users/{}/tokens", user.id)).await.expect(200).json();
         let mut ground = RightsGround {
@@ -189,6 +194,7 @@ impl RightsWorld {
             user: user.id,
             user_token: text(&user_tokens[0]["id"]),
             token: text(&tokens[0]["id"]),
+            webhook: text(&webhook["id"]),
             tasks: self.tasks.clone(),
             file: self.file.clone(),
             delivery: self.deliveries[0].clone(),
@@ -326,6 +332,7 @@ impl RightsGround {
             user,
             user_token,
             token,
+            webhook: NOBODY.to_owned(),
             tasks,
             file,
             delivery,
@@ -364,6 +371,7 @@ impl RightsGround {
             ("{task_id}", task),
             ("{file}", &self.file),
             ("{delivery_id}", &self.delivery),
+            ("{webhookId}", &self.webhook),
             ("{ticket}", &self.upload_ticket),
             ("{fileId}", &self.input_file[0]),
             ("{fileTicket}", &self.input_file[1]),

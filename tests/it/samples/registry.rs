@@ -1,15 +1,20 @@
 //! Events of users, publishers and tokens, in order.
 
+use mediary::domain::delivery::{AttemptOutcome, DeliveryEvent, DeliverySubject};
 use mediary::domain::event::Event;
-use mediary::domain::ids::{PublisherId, TokenId, UserId};
+use mediary::domain::ids::{DeliveryId, PublisherId, TokenId, UserId, WebhookId};
 use mediary::domain::personal::PersonalValue;
 use mediary::domain::policy::TokenScope;
 use mediary::domain::publisher::{MemberRole, PublisherAdminFields, PublisherEvent, PublisherFields};
 use mediary::domain::token::{TokenEvent, TokenGrant, TokenLimits, TokenSubject};
 use mediary::domain::user::{NewUser, UserEvent, UserFields};
-use mediary::domain::value::Digest;
+use mediary::domain::value::{CallbackUrl, Digest};
+use mediary::domain::webhook::{EventSelection, RegistryEventKind, WebhookChange, WebhookDraft};
+use uuid::Uuid;
 
 use super::{AT, id, link, nodes, text};
+
+const WEBHOOK: WebhookId = WebhookId(Uuid::from_u128(0x40));
 
 pub fn after_user(last: &UserEvent) -> Event {
     use UserEvent as U;
@@ -48,7 +53,44 @@ pub fn after_publisher(last: &PublisherEvent) -> Event {
         P::PublisherBanned { .. } => P::PublisherUnbanned { reason: text("appeal granted") }.into(),
         P::PublisherUnbanned { .. } => P::PublisherDeleted.into(),
         P::PublisherDeleted => TokenEvent::TokenRevoked.into(),
+        P::WebhookCreated(_) => {
+            let change = WebhookChange {
+                url: Some(CallbackUrl::parse("https://hooks.example.com/b").unwrap()),
+                events: None,
+                is_enabled: Some(false),
+            };
+            P::WebhookRevised { webhook: WEBHOOK, change }.into()
+        }
+        P::WebhookRevised { .. } => P::WebhookRemoved { webhook: WEBHOOK }.into(),
+        P::WebhookRemoved { .. } => P::WebhookTested { webhook: WEBHOOK }.into(),
+        P::WebhookTested { .. } => {
+            let delivery = DeliveryId(id(0xDE));
+            DeliveryEvent::EventRedeliveryRequested { delivery, webhook: WEBHOOK }.into()
+        }
     }
+}
+
+pub fn webhook_created() -> Event {
+    PublisherEvent::WebhookCreated(WebhookDraft {
+        id: WEBHOOK,
+        url: CallbackUrl::parse("https://hooks.example.com/a?b=c").unwrap(),
+        events: EventSelection::new(vec![RegistryEventKind::VersionPublished, RegistryEventKind::NodeBanned]).unwrap(),
+        is_enabled: true,
+        account: UserId(id(0xA)),
+    })
+    .into()
+}
+
+/// Attempts of a delivery to a webhook of a publisher.
+pub fn event_deliveries() -> Vec<(&'static str, Event)> {
+    use DeliveryEvent as D;
+    let (delivery, subject) = (DeliveryId(id(0xDE)), DeliverySubject::Webhook(WEBHOOK));
+    let outcome = || AttemptOutcome::Unreachable { reason: text("connection refused") };
+    vec![
+        ("event", D::AttemptFailed { delivery, subject, attempt: 2, outcome: outcome(), next_at: AT }.into()),
+        ("event", D::DeliverySucceeded { delivery, subject, attempt: 3, status: 204 }.into()),
+        ("event", D::DeliveryDeadLettered { delivery, subject, attempt: 10, outcome: outcome() }.into()),
+    ]
 }
 
 pub fn after_token(last: &TokenEvent) -> Event {

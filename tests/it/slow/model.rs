@@ -62,7 +62,7 @@ const LISTS: usize = 25;
 const SHRINKS: u32 = 60;
 
 /// Path prefixes that the model leaves out.
-const EXCUSED: [(&str, &str); 21] = [
+const EXCUSED: [(&str, &str); 22] = [
     ("/health", "of the service"),
     ("/ready", "of the service"),
     ("/.well-known/", "of callbacks"),
@@ -78,6 +78,7 @@ const EXCUSED: [(&str, &str); 21] = [
     ("/vendor-webhooks", "of vendors"),
     ("/deliveries", "of callbacks"),
     ("/users/webhook-secret", "of callbacks"),
+    ("/publishers/{publisherId}/webhooks", "of callbacks"),
     ("/users/credits", "of media tasks"),
     ("/users/tokens", "of the account"),
     ("/users/export", "of the account"),

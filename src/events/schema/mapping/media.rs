@@ -1,7 +1,7 @@
 //! Stored shapes of tasks, their jobs and results, and of deliveries.
 
 use super::{StoredForm, stored, stored_enum, stored_struct};
-use crate::domain::delivery::{AttemptOutcome, DeliveryEvent, Redelivery};
+use crate::domain::delivery::{AttemptOutcome, DeliveryEvent, DeliverySubject, Redelivery};
 use crate::domain::image::{
     ImageJob, ImageWork, LightSettings, Picture, PictureSource, PortraitSettings, PrecisionUpscaleJob, RelightJob,
     SkinEnhanceJob, SkinMode, StyleTransferJob, UpscaleJob,
@@ -264,13 +264,53 @@ stored_struct! {
     MusicStream => MusicStreamV2<'a> { title, millis, bytes }
 }
 
-// The stored variant says whether the task has an owner.
+// The stored variant says what is delivered, and whether a task has an owner.
 stored_enum! {
     DeliveryEvent => DeliveryEventV1<'a> {
-        AttemptFailed { delivery, task, attempt, outcome, next_at = next_at_micros },
-        DeliverySucceeded { delivery, task, attempt, status },
-        DeliveryDeadLettered { delivery, task, attempt, outcome },
+        EventRedeliveryRequested { delivery, webhook },
     } and {
+        (delivery task attempt outcome next_at)
+            {
+                Self::AttemptFailed {
+                    delivery,
+                    subject: DeliverySubject::Task(task),
+                    attempt,
+                    outcome,
+                    next_at,
+                }
+            }
+            = { DeliveryEventV1::AttemptFailed { delivery, task, attempt, outcome, next_at_micros: next_at } },
+        (delivery webhook attempt outcome next_at)
+            {
+                Self::AttemptFailed {
+                    delivery,
+                    subject: DeliverySubject::Webhook(webhook),
+                    attempt,
+                    outcome,
+                    next_at,
+                }
+            }
+            = {
+                DeliveryEventV1::EventAttemptFailed {
+                    delivery,
+                    webhook,
+                    attempt,
+                    outcome,
+                    next_at_micros: next_at,
+                }
+            },
+        (delivery task attempt status)
+            { Self::DeliverySucceeded { delivery, subject: DeliverySubject::Task(task), attempt, status } }
+            = { DeliveryEventV1::DeliverySucceeded { delivery, task, attempt, status } },
+        (delivery webhook attempt status)
+            { Self::DeliverySucceeded { delivery, subject: DeliverySubject::Webhook(webhook), attempt, status } }
+            = { DeliveryEventV1::EventDeliverySucceeded { delivery, webhook, attempt, status } },
+        (delivery task attempt outcome)
+            { Self::DeliveryDeadLettered { delivery, subject: DeliverySubject::Task(task), attempt, outcome } }
+            = { DeliveryEventV1::DeliveryDeadLettered { delivery, task, attempt, outcome } },
+        (delivery webhook attempt outcome)
+            { Self::DeliveryDeadLettered { delivery, subject: DeliverySubject::Webhook(webhook), attempt, outcome } }
+            = { DeliveryEventV1::EventDeliveryDeadLettered { delivery, webhook, attempt, outcome } },
         (delivery task owner url task_version)
             { Self::RedeliveryRequested(Redelivery { delivery, task, owner: Some(owner), url, task_version }) }
             = { DeliveryEventV1::RedeliveryRequested { delivery, task, owner, url, change: task_version } },

@@ -7,6 +7,7 @@ use crate::domain::publisher::{PublisherAdminFields, PublisherEvent, PublisherFi
 use crate::domain::token::{TokenEvent, TokenGrant, TokenLimits, TokenSubject};
 use crate::domain::user::{NewUser, UserEvent, UserFields};
 use crate::domain::version::{Archive, VersionAdminFields, VersionDraft, VersionFields};
+use crate::domain::webhook::{WebhookChange, WebhookDraft};
 use crate::events::schema::CommitDecodeError;
 use crate::events::schema::v1::{
     NodeEventV1, NodeFactsV1, NodeFieldsV1, PublisherEventV1, PublisherFieldsV1, TokenEventV1, TokenSubjectV1,
@@ -47,7 +48,15 @@ stored_enum! {
         PublisherBanned { reason },
         PublisherUnbanned { reason },
         PublisherDeleted,
+        WebhookRemoved { webhook },
+        WebhookTested { webhook },
     } and {
+        (id url events is_enabled account)
+            { Self::WebhookCreated(WebhookDraft { id, url, events, is_enabled, account }) }
+            = { PublisherEventV1::WebhookCreated { id, url, events, enabled: is_enabled, account } },
+        (webhook url events is_enabled)
+            { Self::WebhookRevised { webhook, change: WebhookChange { url, events, is_enabled } } }
+            = { PublisherEventV1::WebhookRevised { webhook, url, events, enabled: is_enabled } },
         (created_at)
             { Self::PublisherAdministered { admin_fields: PublisherAdminFields { created_at } } }
             = { PublisherEventV1::PublisherAdministered { created_at_micros: created_at } },

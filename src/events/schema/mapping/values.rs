@@ -8,7 +8,9 @@ use uuid::Uuid;
 
 use super::StoredForm;
 use crate::domain::budget::BudgetPeriod;
-use crate::domain::ids::{DeliveryId, EventId, NodeId, PublisherId, RequestId, TaskId, TokenId, UserId, VersionId};
+use crate::domain::ids::{
+    DeliveryId, EventId, NodeId, PublisherId, RequestId, TaskId, TokenId, UserId, VersionId, WebhookId,
+};
 use crate::domain::image::{
     ImageFormat, LightSource, OptimizedFor, Percent, PortraitBeautifier, PortraitStyle, PrecisionFlavor,
     PrecisionScaleFactor, RelightEngine, RelightStyle, ScaleFactor, SignedStrength, SkinFocus, StyleEngine,
@@ -25,6 +27,7 @@ use crate::domain::video::{
     AspectRatio, AudioType, ExtendModel, ExtendResolution, MovementAmplitude, Resolution, Seed, VideoFormat,
     VideoModel, VideoSeconds, VideoStyle, WatermarkPosition,
 };
+use crate::domain::webhook::{EventSelection, RegistryEventKind};
 use crate::events::schema::CommitDecodeError;
 use crate::events::schema::bytes::{StoredId, StoredSha256};
 use crate::events::schema::v1::{Str, Strs};
@@ -118,7 +121,7 @@ stored_values! {
     Duration as u64:
         |value| u64::try_from(value.as_micros()).unwrap_or(u64::MAX), |stored, _| Ok(Self::from_micros(stored));
 
-    DeliveryId, EventId, TaskId, TokenId, UserId, VersionId as StoredId:
+    DeliveryId, EventId, TaskId, TokenId, UserId, VersionId, WebhookId as StoredId:
         |value| value.0.into(), |stored, _| Ok(Self(Uuid::from_bytes(stored.0)));
     Digest as StoredSha256: |value| StoredSha256(value.0), |stored, _| Ok(Self(stored.0));
 
@@ -154,6 +157,16 @@ impl<'a, const ENTRIES: usize, const CHARS: usize> StoredForm<'a, Strs<'a>> for 
     }
 }
 
+impl<'a> StoredForm<'a, Strs<'a>> for EventSelection {
+    fn store(&'a self) -> Strs<'a> {
+        self.kinds().iter().map(StoredForm::store).collect()
+    }
+
+    fn restore(stored: Strs<'a>, field: &'static str) -> RestoredValue<Self> {
+        Ok(Self::from_recorded(StoredForm::restore(stored, field)?))
+    }
+}
+
 impl<'a, const MAX: usize, const MULTILINE: bool> StoredForm<'a, Str<'a>> for Text<MAX, MULTILINE> {
     fn store(&'a self) -> Str<'a> {
         Cow::Borrowed(self.as_str())
@@ -184,6 +197,7 @@ stored_names! {
     BudgetPeriod: "period",
     TokenScope: "token scope",
     VersionStatus: "version status",
+    RegistryEventKind: "event kind",
     ImageFormat: "picture format",
     ScaleFactor: "scale factor",
     UpscaleEngine: "engine",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use mediary::app::{SnapshotPolicy, open_models};
 use mediary::domain::budget::BudgetSubject;
 use mediary::domain::claim::{ClaimEvent, IdempotencyClaim};
-use mediary::domain::delivery::DeliveryEvent;
+use mediary::domain::delivery::{DeliveryEvent, DeliverySubject};
 use mediary::domain::event::Event;
 use mediary::domain::ids::{DeliveryId, EventId, NodeId, PublisherId, TaskId, TokenId, UserId, VersionId};
 use mediary::domain::node::NodeEvent;
@@ -201,7 +201,8 @@ fn with_own_ids(
             TaskEvent::TaskSubmitted(Submission { task, owner: Some(user), ..submission }).into()
         }
         Event::Delivery(DeliveryEvent::DeliverySucceeded { attempt, status, .. }) => {
-            DeliveryEvent::DeliverySucceeded { delivery, task, attempt, status }.into()
+            let subject = DeliverySubject::Task(task);
+            DeliveryEvent::DeliverySucceeded { delivery, subject, attempt, status }.into()
         }
         other => other,
     }
