@@ -1,4 +1,4 @@
-// Page of a publisher: nodes, members, access tokens.
+// Page of a publisher: nodes, members, access tokens, webhooks.
 import { html, useState } from '../core/dom.js';
 import { at, get, send } from '../core/api.js';
 import { useLoad } from '../core/load.js';
@@ -13,6 +13,7 @@ import { Members } from '../parts/members.js';
 import { PagedSection } from '../parts/more.js';
 import { Markdown } from '../parts/markdown.js';
 import { NewToken, TokenTable } from '../parts/token.js';
+import { Webhooks } from '../parts/webhooks.js';
 import { NodeCard } from './nodes.js';
 
 const PAGE_SIZE = 24;
@@ -28,7 +29,7 @@ export function PublisherPage({ parts: [id, tab = 'nodes'], query, user }) {
   return html`<${LoadedPage} from=${loaded} title=${id} before=${back}>${(publisher) => {
     const role = publisher.members?.find((member) => member.id === user?.id)?.role;
     const isOwner = role === 'owner' || user?.isAdmin;
-    const tabs = [['nodes', 'Nodes'], ['members', 'Members', publisher.members?.length], ...(role || user?.isAdmin ? [['tokens', 'Access tokens']] : [])];
+    const tabs = [['nodes', 'Nodes'], ['members', 'Members', publisher.members?.length], ...(role || user?.isAdmin ? [['tokens', 'Access tokens']] : []), ...(isOwner ? [['webhooks', 'Webhooks']] : [])];
     return html`<${Page} before=${back} title=${html`<${Monogram} id=${publisher.id} name=${publisher.name} large />
       ${publisher.name || publisher.id}`}
         lead=${html`<${Id}>${publisher.id}</${Id}>`}
@@ -40,6 +41,7 @@ export function PublisherPage({ parts: [id, tab = 'nodes'], query, user }) {
         ['Support', publisher.support && html`<${ExternalLink} href=${publisher.support} />`], ['Created', html`<${Time} at=${publisher.createdAt} />`]]} />
       <${Tabs} tabs=${tabs} current=${tab} address=${(key) => to('publishers', publisher.id, key)} />
       ${tab === 'members' ? html`<${Members} ...${{ publisher, user }} mayEdit=${isOwner} reload=${loaded.reload} />`
+        : tab === 'webhooks' && isOwner ? html`<${Webhooks} publisher=${publisher} />`
         : tab === 'tokens' ? html`<${Tokens} publisher=${publisher} mayManage=${isOwner} />` : html`<${Nodes} ...${{ publisher, user, query }} isMember=${Boolean(role)} />`}
     </${Page}>`;
   }}</${LoadedPage}>`;

@@ -1,14 +1,15 @@
 // Page of a task: live state, results, request, history, webhooks.
 import { html } from '../core/dom.js';
-import { at, get, post } from '../core/api.js';
+import { at, get } from '../core/api.js';
 import { idSuffix, flatten, duration, stateName, toWords } from '../core/format.js';
 import { inputAddress, jobOfTask, kindName, useKinds } from '../core/jobs.js';
-import { useInterval, useLoad, useMutation } from '../core/load.js';
+import { useInterval, useLoad } from '../core/load.js';
 import { useNames } from '../core/names.js';
 import { jobDocument } from '../core/openapi.js';
 import { to, useTitle } from '../core/router.js';
-import { BackLink, DefinitionList, Icon, Id, Loaded, Page, Skeleton, State, Time, ErrorMessage, notify } from '../parts/basic.js';
+import { BackLink, DefinitionList, Icon, Id, Loaded, Page, Skeleton, State, Time, ErrorMessage } from '../parts/basic.js';
 import { CancelTask } from '../parts/cancel.js';
+import { Delivery } from '../parts/delivery.js';
 import { ReuseActions } from '../parts/gallery.js';
 import { describePrice, hasEnded, useTask } from '../parts/live.js';
 import { Results } from '../parts/media.js';
@@ -108,29 +109,5 @@ function Deliveries({ deliveries }) {
   return html`<${Loaded} from=${deliveries} skeleton=${html`<${Skeleton} lines=${2} />`}>${({ deliveries: list }) => list.length === 0
     ? html`<p class="muted">No webhook: the task was submitted without one.</p>`
     : html`<ul class="deliveries">
-      ${list.map((delivery) => html`<${Delivery} key=${delivery.id} delivery=${delivery} reload=${deliveries.reload} />`)}</ul>`}</${Loaded}>`;
-}
-
-function Delivery({ delivery, reload }) {
-  const work = useMutation();
-  const again = async () => {
-    const { problem } = await work.run(() => post(at`/deliveries/${delivery.id}/redeliver`));
-    if (problem && problem.status !== 409) return;
-    // A 409 means that the delivery was already queued.
-    work.clear();
-    notify(problem ? 'Already queued' : 'Queued again');
-    reload();
-  };
-  return html`<li class="release"><header><${State} of=${delivery.state} /><strong>${stateName(delivery.status)}</strong>
-      <span class="muted">to <code>${delivery.url}</code></span><span class="spread"></span>
-      ${delivery.state !== 'pending' && html`<button type="button" class="button quiet small" disabled=${work.busy} onClick=${again}>
-        <${Icon} name="refresh" />Redeliver</button>`}</header>
-    <${ErrorMessage} problem=${work.problem} />
-    ${delivery.waits_for && html`<p class="muted small">Waits for the previous delivery.</p>`}
-    <table class="table small"><thead><tr><th>Attempt</th><th>Response</th><th>When</th></tr></thead><tbody>
-      ${delivery.attempts.map((attempt) => html`<tr key=${attempt.number}><td data-label="Attempt">${attempt.number}</td>
-        <td data-label="Response">${attempt.status_code ?? attempt.reason ?? 'none'}</td><td data-label="When"><${Time} at=${attempt.at} /></td></tr>`)}
-      ${delivery.attempts.length === 0 && html`<tr><td colspan="3" class="muted">No attempt yet.</td></tr>`}</tbody></table>
-    ${delivery.next_attempt_at && html`<p class="muted small">The next attempt is <${Time} at=${delivery.next_attempt_at} due />.</p>`}
-  </li>`;
+      ${list.map((delivery) => html`<${Delivery} key=${delivery.id} title=${stateName(delivery.status)} delivery=${delivery} reload=${deliveries.reload} />`)}</ul>`}</${Loaded}>`;
 }
