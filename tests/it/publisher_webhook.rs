@@ -309,11 +309,14 @@ async fn pending_events_survive_a_restart_and_follow_a_new_url() {
     publish(&app, &alice, "1.0.0").await;
     let has_failed = |list: &[Value]| list.first().is_some_and(|item| item["attempts"] != json!([]));
     wait_for_deliveries(&app, &alice, &webhook, has_failed).await;
+    // And the webhook is disabled, so that no attempt is made at the old URL after the restart
+    app.put_as(&alice.token, &webhook, json!({"enabled": false})).await.expect(200);
     // When the service restarts, and the webhook gets the URL of another receiver
     let environment = Environment::manual(Timestamp::from_micros(4_000_000_000_000_000), 7);
     let app = TestApp::start_in(app.stop().await, |_| {}, environment).await;
     let receiver = Receiver::start().await;
-    app.put_as(&alice.token, &webhook, json!({"url": receiver.url("/new")})).await.expect(200);
+    let moved = json!({"url": receiver.url("/new"), "enabled": true});
+    app.put_as(&alice.token, &webhook, moved).await.expect(200);
     // Then it arrives there
     let received = receiver.wait_until(|received| received.len() == 1).await;
     assert_eq!((received[0].path.as_str(), &types(&received)[..]), ("/new", &["version.published".to_owned()][..]));
