@@ -123,6 +123,30 @@ def commits():
         at(f"commit/{name.replace('/', '_')}").write_bytes(bytes.fromhex(path.read_text()))
 
 
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def groups():
+    golden = HERE.parent.parent / "tests/golden/events/v2"
+    entries = b""
+    for name in ["TaskCompleted", "PublisherDeleted"]:
+        commit = bytearray.fromhex((golden / f"{name}.hex").read_text())
+        place = {251: 3, 252: 5}.get(commit[2], 1)
+        commit[2 : 2 + place] = b"\0"
+        tag = b"nodes-of/acme"
+        entry = bytes([1]) + struct.pack("<QB", 7, len(tag)) + tag + commit
+        entries += struct.pack("<I", len(entry)) + entry
+    for name, content in [("empty", b""), ("two", entries)]:
+        group = b"\1" + bytes(range(16)) + struct.pack("<QQ", 3, 2) + bytes(32) + content
+        at(f"group/{name}").write_bytes(group + struct.pack("<I", crc32c(group)))
+
+
 def texts():
     at("text/bare").write_text("++/+AQ==")
     at("text/urlsafe").write_text(" --_-\r\n\tAQ")
@@ -141,4 +165,5 @@ if __name__ == "__main__":
     films()
     archives()
     commits()
+    groups()
     texts()

@@ -4,11 +4,18 @@
 use bincode::config::{self, Config};
 use mediary_journal::PayloadTooLarge;
 
-use super::envelope::{Commit, RecordedEvent};
+use super::envelope::{Append, Commit, RecordedEvent};
 use super::log::{COMMIT_BYTES_MAX, EVENT_BYTES_MAX};
 use super::schema::{self, CommitDecodeError, mapping, v1, v2};
+use super::stream::Position;
 
 const VERSION_BYTES: usize = size_of::<u16>();
+/// Position byte of a commit that has no position yet.
+const UNPLACED: u8 = 0;
+/// Most bytes that a position adds to an unplaced commit.
+const POSITION_BYTES_MAX: usize = size_of::<u64>();
+/// Maximum size of a commit without its position.
+pub const UNPLACED_BYTES_MAX: usize = COMMIT_BYTES_MAX - POSITION_BYTES_MAX;
 
 /// Little endian, varint. The limit is essential: without it a corrupt length makes the decoder allocate that much,
 /// which aborts the process.
@@ -40,6 +47,46 @@ pub fn encode(events: &[RecordedEvent], out: &mut Vec<u8>) -> Result<(), Payload
     } else {
         Ok(())
     }
+}
+
+/// Appends the bytes of a commit without its position, so that they do not depend on where the commit will be. The
+/// position can be added with [`place`].
+///
+/// # Errors
+/// See [`encode`]. The limit of a commit is lower by the size of a position.
+pub fn encode_unplaced(append: Append, out: &mut Vec<u8>) -> Result<(), PayloadTooLarge> {
+    let start = out.len();
+    // The first position is 1, which is one byte, like 0.
+    encode(&append.into_commit(Position(0)), out)?;
+    if let Some(position) = out.get_mut(start + VERSION_BYTES) {
+        *position = UNPLACED;
+    }
+
+    match out.len() - start {
+        bytes if bytes > UNPLACED_BYTES_MAX => Err(PayloadTooLarge { bytes: bytes + POSITION_BYTES_MAX }),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the bytes of a commit whose first event has this position, from those of [`encode_unplaced`].
+///
+/// # Errors
+/// If the commit is too large, too short, or has a position already.
+pub fn place(unplaced: &[u8], first: Position) -> Result<Vec<u8>, CommitDecodeError> {
+    if unplaced.len() > UNPLACED_BYTES_MAX {
+        return Err(CommitDecodeError::Malformed(format!("{} bytes, at most {UNPLACED_BYTES_MAX}", unplaced.len())));
+    }
+    let (version, stored) = unplaced.split_first_chunk::<VERSION_BYTES>().ok_or(CommitDecodeError::Short)?;
+    let (position, stored) = stored.split_first().ok_or(CommitDecodeError::Short)?;
+    if *position != UNPLACED {
+        return Err(CommitDecodeError::Malformed("the commit has a position already".to_owned()));
+    }
+
+    let mut placed = Vec::with_capacity(unplaced.len() + POSITION_BYTES_MAX);
+    placed.extend_from_slice(version);
+    write(first.0, &mut placed);
+    placed.extend_from_slice(stored);
+    Ok(placed)
 }
 
 fn event_bytes(event: &RecordedEvent) -> usize {
@@ -109,10 +156,14 @@ mod tests {
     use crate::domain::ids::{EventId, TaskId};
     use crate::domain::task::TaskEvent;
     use crate::domain::value::{Text, Timestamp};
-    use crate::events::envelope::{Append, CommandContext, NewEvent};
-    use crate::events::stream::{Position, StreamId, Version};
+    use crate::events::envelope::{CommandContext, NewEvent};
+    use crate::events::stream::{StreamId, Version};
 
     fn commit(events: usize, reason_bytes: usize) -> Commit {
+        append(events, reason_bytes).into_commit(Position(9))
+    }
+
+    fn append(events: usize, reason_bytes: usize) -> Append {
         let reason = Text::from_recorded("x".repeat(reason_bytes));
         let event = |number| NewEvent {
             id: EventId(Uuid::from_u128(number)),
@@ -121,13 +172,12 @@ mod tests {
 
         let context = CommandContext::from_system(None, Timestamp::from_micros(7));
 
-        let append = Append {
+        Append {
             stream: StreamId::from(&TaskId(Uuid::nil())),
             expected: Version(4),
             context,
             events: (0..events as u128).map(event).collect(),
-        };
-        append.into_commit(Position(9))
+        }
     }
 
     fn encoded(commit: &Commit) -> Vec<u8> {
@@ -142,6 +192,36 @@ mod tests {
         {
             assert_eq!(decode(&encoded(&commit)), Ok(commit));
         }
+    }
+
+    #[test]
+    fn a_placed_commit_has_the_bytes_of_one_encoded_there() {
+        let append = append(3, 10);
+        let mut unplaced = Vec::new();
+        encode_unplaced(append.clone(), &mut unplaced).unwrap();
+        for head in [0, 1, 249, 250, 251, 0xfffe, 0xffff, 0x1_0000, 0xffff_ffff, 1 << 40] {
+            let commit = append.clone().into_commit(Position(head));
+            assert_eq!(place(&unplaced, Position(head + 1)), Ok(encoded(&commit)), "{head}");
+        }
+
+        assert!(place(&encoded(&append.into_commit(Position(9))), Position(1)).is_err());
+        assert_eq!(place(&unplaced[..2], Position(1)), Err(CommitDecodeError::Short));
+    }
+
+    #[test]
+    fn an_unplaced_commit_leaves_space_for_its_position() {
+        let most = |last_event| {
+            let mut append = append(COMMIT_BYTES_MAX / EVENT_BYTES_MAX + 1, EVENT_BYTES_MAX - 100);
+            let reason = Text::from_recorded("x".repeat(last_event));
+            append.events.last_mut().unwrap().event = TaskEvent::OutcomeUnknown { reason }.into();
+            let mut unplaced = Vec::new();
+            encode_unplaced(append, &mut unplaced).map(|()| unplaced)
+        };
+        let spare = UNPLACED_BYTES_MAX - most(65_800).unwrap().len();
+        let largest = most(65_800 + spare).unwrap();
+        assert_eq!(largest.len(), UNPLACED_BYTES_MAX);
+        assert_eq!(place(&largest, Position(u64::MAX)).unwrap().len(), COMMIT_BYTES_MAX);
+        assert!(most(65_801 + spare).is_err());
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub mod log;
 pub mod memory_log;
 pub mod open_error;
 pub mod schema;
+pub mod shared;
 pub mod sled_log;
 pub mod stream;
 pub mod stream_counts;

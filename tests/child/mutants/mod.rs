@@ -37,7 +37,7 @@ const fn harmful(name: &'static str, target: fn(&[u8]) -> bool) -> MutantKind {
     MutantKind { seeds: "text", ..small(name, target, false) }
 }
 
-const KINDS: [MutantKind; 15] = [
+const KINDS: [MutantKind; 16] = [
     picture("png", "picture/png"),
     picture("jpeg", "picture/jpeg"),
     picture("webp", "picture/webp"),
@@ -49,6 +49,7 @@ const KINDS: [MutantKind; 15] = [
     small("text", targets::text, true),
     small("form", targets::form, false),
     small("commit", targets::commit, false),
+    small("group", targets::group, false),
     harmful("a panic", |_| panic!("of our own")),
     harmful("a panic that is caught", |_| std::panic::catch_unwind(|| panic!("of our own")).is_err()),
     harmful("a glutton", |_| std::hint::black_box(vec![1_u8; 100 << 20]).len() > 1),

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use actix_web::web::Bytes;
 use mediary::events::codec;
+use mediary::events::shared::format::Group;
 use mediary::http::read_music_form;
 use mediary::media::archive::check::{ArchiveError, check};
 use mediary::media::decoders::{PictureDecoders, read_picture_info};
@@ -118,5 +119,12 @@ pub fn commit(bytes: &[u8]) -> bool {
     if codec::encode(&commit, &mut reencoded).is_ok() {
         assert_eq!(codec::decode(&reencoded), Ok(commit), "what was read is written as what it means");
     }
+    true
+}
+
+/// Bytes of a group of a shared log.
+pub fn group(bytes: &[u8]) -> bool {
+    let Ok(group) = Group::decode(bytes) else { return false };
+    assert_eq!(group.encode().as_deref(), Ok(bytes), "what was read is written as it was");
     true
 }

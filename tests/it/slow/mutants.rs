@@ -60,7 +60,7 @@ fn harmful_mutants_are_detected() {
 
 #[test]
 fn every_seed_except_the_unsupported_video_is_accepted() {
-    for kind in ["png", "jpeg", "webp", "gif", "bmp", "tiff", "film", "archive", "text", "form", "commit"] {
+    for kind in ["png", "jpeg", "webp", "gif", "bmp", "tiff", "film", "archive", "text", "form", "commit", "group"] {
         let output = test_child(&["rejected-seeds", kind]).output().unwrap();
         let expected = if kind == "film" { "1\n" } else { "0\n" };
         assert_eq!(texts(&output).0, expected, "{kind}: {}", texts(&output).1);
@@ -88,7 +88,7 @@ fn mutants_of_videos_do_no_harm() {
 
 #[test]
 fn mutants_of_archives_texts_forms_and_commits_do_no_harm() {
-    for kind in ["archive", "text", "form", "commit"] {
+    for kind in ["archive", "text", "form", "commit", "group"] {
         try_mutants_of(kind, 300);
     }
 }

@@ -1,0 +1,9 @@
+//! Fuzz target: bytes of a group of a shared log.
+
+#![no_main]
+
+mod common;
+
+libfuzzer_sys::fuzz_target!(init: common::begin(), |bytes: &[u8]| {
+    common::targets::group(bytes);
+});
