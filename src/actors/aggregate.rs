@@ -165,9 +165,11 @@ impl<D: Aggregate> LoadedState<D> {
             | AppendError::BudgetExceeded(_)
             | AppendError::Refused(AppendRejection::TooLarge { .. })
             | AppendError::Log(LogFailure::Full { .. }) => Some(self),
-            AppendError::Refused(AppendRejection::Conflict { .. }) | AppendError::Log(_) | AppendError::Interrupted => {
-                None
-            }
+            AppendError::Refused(
+                AppendRejection::Conflict { .. } | AppendRejection::Claimed | AppendRejection::Overtaken { .. },
+            )
+            | AppendError::Log(_)
+            | AppendError::Interrupted => None,
         }
     }
 }
@@ -202,7 +204,9 @@ impl<R> From<AppendError> for CommandError<R> {
             // The decision was based on an outdated state: nothing was done, and a retry will see the new state.
             AppendError::Overloaded
             | AppendError::CrossStreamConflict
-            | AppendError::Refused(AppendRejection::Conflict { .. }) => Self::Overloaded,
+            | AppendError::Refused(
+                AppendRejection::Conflict { .. } | AppendRejection::Claimed | AppendRejection::Overtaken { .. },
+            ) => Self::Overloaded,
             AppendError::BudgetExceeded(exceeded) => Self::BudgetExceeded(exceeded),
             AppendError::Refused(AppendRejection::TooLarge { bytes }) => Self::TooLarge { bytes },
             AppendError::Log(failure) => failure.into(),

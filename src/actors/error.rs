@@ -37,7 +37,11 @@ impl<R> From<LogFailure> for CommandError<R> {
         match failure {
             LogFailure::Full { reason } => Self::Full { reason },
             LogFailure::ReadOnly { reason } => Self::ReadOnly { reason },
-            LogFailure::Storage { .. } | LogFailure::Damaged { .. } => Self::Failed { reason: failure.to_string() },
+            LogFailure::Unreachable { .. } => Self::Overloaded,
+            LogFailure::OutcomeUnknown { .. } => Self::Interrupted,
+            LogFailure::Storage { .. } | LogFailure::Damaged { .. } | LogFailure::Diverged { .. } => {
+                Self::Failed { reason: failure.to_string() }
+            }
         }
     }
 }

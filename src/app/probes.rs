@@ -106,7 +106,12 @@ fn public_reason(failure: &LogFailure) -> (ReadinessFailureKind, &'static str) {
         LogFailure::Full { .. } => {
             (ReadinessFailureKind::Full, "changes are rejected: too little disk space or too many open files")
         }
-        LogFailure::Storage { .. } | LogFailure::ReadOnly { .. } | LogFailure::Damaged { .. } => {
+        LogFailure::Storage { .. }
+        | LogFailure::ReadOnly { .. }
+        | LogFailure::Damaged { .. }
+        | LogFailure::Unreachable { .. }
+        | LogFailure::OutcomeUnknown { .. }
+        | LogFailure::Diverged { .. } => {
             (ReadinessFailureKind::ReadOnly, "the log is read-only until a restart: a write failed or damage was found")
         }
     }

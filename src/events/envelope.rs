@@ -90,6 +90,13 @@ pub struct RecordedEvent {
 /// The recorded events of one command, in order; never empty.
 pub type Commit = Arc<[RecordedEvent]>;
 
+/// A commit with the payload of its record in the journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EncodedCommit {
+    pub commit: Commit,
+    pub payload: Vec<u8>,
+}
+
 impl Append {
     /// Converts the append to recorded events, of which the first follows position `head`.
     #[must_use]

@@ -24,6 +24,12 @@ pub enum AppendRejection {
     /// Another append came first.
     #[error("stream {stream} has version {actual}, but the append expected {expected}")]
     Conflict { stream: StreamId, expected: Version, actual: Version },
+    /// Its idempotency key is held by another command. Only a shared log checks this.
+    #[error("another command holds the idempotency key")]
+    Claimed,
+    /// Something that the decision depends on has changed since. Only a shared log checks this.
+    #[error("{tag} has changed since the decision")]
+    Overtaken { tag: String },
     /// An event exceeds [`EVENT_BYTES_MAX`], or all together exceed [`COMMIT_BYTES_MAX`].
     #[error("{bytes} bytes exceed the limit of an event ({EVENT_BYTES_MAX}) or of a command ({COMMIT_BYTES_MAX})")]
     TooLarge { bytes: usize },
@@ -55,6 +61,16 @@ pub enum LogFailure {
     /// An earlier failure made the log read-only until a restart repairs it.
     #[error("the log is read-only since: {reason}")]
     ReadOnly { reason: String },
+    /// The engine of a shared log did not accept the group. Nothing of it was recorded, and the append may be retried.
+    #[error("the shared log cannot be reached: {reason}")]
+    Unreachable { reason: String },
+    /// The engine of a shared log did not return the group in time. It may still be recorded, until a later group of this
+    /// node is.
+    #[error("the outcome is unknown: {reason}")]
+    OutcomeUnknown { reason: String },
+    /// The local log and the shared log contradict each other. Neither reads nor appends are possible.
+    #[error("the node has diverged from the shared log: {reason}")]
+    Diverged { reason: String },
     /// The data read is not the data written.
     #[error("damage in {location} at position {position}: {reason}")]
     Damaged { location: String, position: Position, reason: String },
@@ -75,7 +91,7 @@ pub type GroupOutcome = Vec<Result<Commit, AppendRejection>>;
 /// - *Readable*: every read that starts after [`EventLog::append`] has returned sees its events.
 /// - *Closed on failure*: after a failed append the log rejects all further ones with [`LogFailure::ReadOnly`], and
 ///   continues to serve reads. [`LogFailure::Full`] is an exception: nothing was written, and the log accepts appends
-///   again once there is space.
+///   again once there is space. So are [`LogFailure::Unreachable`] and [`LogFailure::OutcomeUnknown`] of a shared log.
 ///
 /// The calls block, so they must not run on an arbiter thread, except for the writer's appends on its own arbiter (ADR
 /// 12).

@@ -4,4 +4,5 @@
 //! No setting leads here yet: the service always uses its embedded log. The commands, the reload of aggregates and the
 //! probes that a cluster needs are missing.
 
+pub mod admission;
 pub mod format;

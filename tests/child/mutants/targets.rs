@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use actix_web::web::Bytes;
 use mediary::events::codec;
+use mediary::events::shared::admission;
 use mediary::events::shared::format::Group;
+use mediary::events::stream::Position;
 use mediary::http::read_music_form;
 use mediary::media::archive::check::{ArchiveError, check};
 use mediary::media::decoders::{PictureDecoders, read_picture_info};
@@ -122,9 +124,9 @@ pub fn commit(bytes: &[u8]) -> bool {
     true
 }
 
-/// Bytes of a group of a shared log.
+/// Bytes of a group of a shared log, with the commits in it.
 pub fn group(bytes: &[u8]) -> bool {
     let Ok(group) = Group::decode(bytes) else { return false };
     assert_eq!(group.encode().as_deref(), Ok(bytes), "what was read is written as it was");
-    true
+    group.entries.iter().all(|entry| admission::place(&entry.commit, Position(300), 0).is_ok())
 }
