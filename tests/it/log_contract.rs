@@ -8,10 +8,13 @@ use mediary::environment::Environment;
 use mediary::events::envelope::{Append, Commit, RecordedEvent};
 use mediary::events::log::{AppendRejection, COMMIT_BYTES_MAX, EVENT_BYTES_MAX, EventLog};
 use mediary::events::memory_log::MemoryLog;
+use mediary::events::shared::engine::Engine;
+use mediary::events::shared::memory_engine::{EngineFaults, MemoryEngine};
 use mediary::events::sled_log::{SledLog, SledLogOptions};
 use mediary::events::stream::{Position, Version};
 
 use crate::samples::{AT, append, every_kind, large_append, task_stream};
+use crate::shared_log::SharedLogNode;
 
 type ContractScenario = fn(&dyn EventLog) -> Result<(), String>;
 
@@ -39,6 +42,35 @@ fn the_memory_log_meets_the_log_contract() {
 #[test]
 fn the_sled_log_meets_the_log_contract() {
     run_all(on_sled);
+}
+
+#[test]
+fn the_shared_log_meets_the_log_contract() {
+    run_all(|scenario| {
+        let engine = MemoryEngine::new(EngineFaults::default(), environment());
+        on_shared(&engine, scenario)
+    });
+}
+
+/// Runs a scenario on a node, and checks that another node, and the same one after a restart, have the same events.
+pub fn on_shared(engine: &(impl Engine + Clone), scenario: ContractScenario) -> Result<(), String> {
+    let [first, second] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let open = |directory: &tempfile::TempDir, session| {
+        let node = SharedLogNode::open(directory.path(), session, engine.clone());
+        node.map_err(|error| error.to_string())
+    };
+    let node = open(&first, 1)?;
+    scenario(&node.log)?;
+    let before = read_all(&node.log)?;
+    let other = open(&second, 2)?;
+    other.catch_up();
+    assert_same("on another node", &other.events(), &before)?;
+    node.stop();
+
+    let node = open(&first, 3)?;
+    node.catch_up();
+    assert_same("after reopening", &node.events(), &before)?;
+    assert_same("chain", &node.local.journal_head(), &other.local.journal_head())
 }
 
 fn run_all(on_backend: impl Fn(ContractScenario) -> Result<(), String>) {

@@ -69,6 +69,7 @@ mod rights;
 mod routes;
 mod samples;
 mod secrets;
+mod shared_log;
 mod sled_log;
 mod slow;
 mod slow_clients;

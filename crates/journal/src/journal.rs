@@ -6,6 +6,8 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use crate::anchor::Anchor;
 use crate::chain::{HeadFile, JournalHead};
 use crate::checkpoint::SignedCheckpoint;
@@ -182,6 +184,18 @@ impl<D: PayloadDecoder> Journal<D> {
     #[must_use]
     pub fn staged_head(&self) -> Position {
         self.group.end.position
+    }
+
+    /// The end of the durable records, with its chain hash.
+    #[must_use]
+    pub fn journal_head(&self) -> JournalHead {
+        self.head
+    }
+
+    /// The id of the log.
+    #[must_use]
+    pub fn log_id(&self) -> Uuid {
+        self.header.log
     }
 
     /// Number of groups synced since the journal was opened.

@@ -5,4 +5,10 @@
 //! probes that a cluster needs are missing.
 
 pub mod admission;
+mod applier;
+mod checkpoint;
+pub mod engine;
 pub mod format;
+pub mod memory_engine;
+mod progress;
+pub mod shared_log;

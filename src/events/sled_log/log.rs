@@ -6,6 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
+use uuid::Uuid;
 
 use super::SledLogOptions;
 use super::disk_request::DiskRequest;
@@ -17,8 +18,8 @@ use crate::disk_space::{DiskSpace, StorageState, StorageStatus};
 use crate::domain::value::Timestamp;
 use crate::environment::{CommitStep, Environment};
 use crate::events::codec;
-use crate::events::envelope::{Append, Commit, RecordedEvent};
-use crate::events::journal::{Anchor, CommitRecords, Journal, JournalReader, SignedCheckpoint};
+use crate::events::envelope::{Append, Commit, EncodedCommit, RecordedEvent};
+use crate::events::journal::{Anchor, CommitRecords, Journal, JournalHead, JournalReader, SignedCheckpoint};
 use crate::events::log::{AppendRejection, EventLog, GroupOutcome, LogFailure};
 use crate::events::open_error::OpenError;
 use crate::events::stream::{Position, StreamId, Version};
@@ -105,6 +106,63 @@ impl SledLog {
         let follower = Mutex::new(Some(follower));
         let scrubber = Mutex::new(scrubber);
         Ok((Self { writer, shared, follower, scrubber }, report))
+    }
+
+    /// Makes commits durable together, with one sync and exactly these bytes. The caller has checked the versions of
+    /// their streams; the first commit must follow the head.
+    ///
+    /// # Errors
+    /// See [`EventLog::append`].
+    pub fn append_encoded(&self, commits: &[EncodedCommit]) -> Result<(), LogFailure> {
+        self.write(|writer, shared| {
+            let written = writer.write_encoded(commits, shared);
+            written.inspect_err(|_| writer.journal.discard_group())
+        })
+    }
+
+    /// The version of a stream.
+    ///
+    /// # Errors
+    /// If the stream has to be read and cannot be.
+    pub fn stream_version(&self, stream: &StreamId, expected: Version) -> Result<Version, LogFailure> {
+        version_after(stream, expected, &StagedCommits::default(), &self.shared)
+    }
+
+    /// The end of the journal, with its chain hash.
+    #[must_use]
+    pub fn journal_head(&self) -> JournalHead {
+        self.writer.lock().journal.journal_head()
+    }
+
+    /// The id of the log.
+    #[must_use]
+    pub fn log_id(&self) -> Uuid {
+        self.writer.lock().journal.log_id()
+    }
+
+    /// Runs one write, unless the log accepts none, and notes its result.
+    fn write<T>(
+        &self,
+        write: impl FnOnce(&mut LogWriter, &SharedLogState) -> Result<T, LogFailure>,
+    ) -> Result<T, LogFailure> {
+        let mut writer = self.writer.lock();
+        if let Some(reason) = &writer.read_only_reason {
+            return Err(LogFailure::ReadOnly { reason: reason.clone() });
+        }
+        if let ScrubState::Damaged { reason } = self.shared.scrub.state() {
+            return Err(LogFailure::ReadOnly { reason });
+        }
+
+        let space = &self.shared.space;
+        space.check().map_err(|disk_full| LogFailure::Full { reason: disk_full.to_string() })?;
+        let outcome = write(&mut writer, &self.shared);
+
+        match &outcome {
+            Ok(_) => space.record_success(),
+            Err(LogFailure::Full { reason }) => space.record_refusal(reason),
+            Err(failure) => writer.read_only_reason = Some(failure.to_string()),
+        }
+        outcome
     }
 
     /// Number of groups synced since the log was opened.
@@ -274,24 +332,7 @@ impl Drop for SledLog {
 
 impl EventLog for SledLog {
     fn append(&self, group: Vec<Append>) -> Result<GroupOutcome, LogFailure> {
-        let mut writer = self.writer.lock();
-        if let Some(reason) = &writer.read_only_reason {
-            return Err(LogFailure::ReadOnly { reason: reason.clone() });
-        }
-        if let ScrubState::Damaged { reason } = self.shared.scrub.state() {
-            return Err(LogFailure::ReadOnly { reason });
-        }
-
-        let space = &self.shared.space;
-        space.check().map_err(|disk_full| LogFailure::Full { reason: disk_full.to_string() })?;
-        let outcome = writer.append(group, &self.shared);
-
-        match &outcome {
-            Ok(_) => space.record_success(),
-            Err(LogFailure::Full { reason }) => space.record_refusal(reason),
-            Err(failure) => writer.read_only_reason = Some(failure.to_string()),
-        }
-        outcome
+        self.write(|writer, shared| writer.append(group, shared))
     }
 
     fn read_stream(&self, stream: &StreamId, after: Version) -> Result<Vec<RecordedEvent>, LogFailure> {
@@ -337,7 +378,7 @@ impl LogWriter {
         let mut outcome = Vec::with_capacity(group.len());
 
         for append in group {
-            let actual = stream_version(&append, &staged, shared)?;
+            let actual = version_after(&append.stream, append.expected, &staged, shared)?;
             outcome.push(append.check_version(actual).and_then(|()| self.stage(append, &mut staged)));
         }
 
@@ -346,6 +387,31 @@ impl LogWriter {
             shared.publish(&staged.commits, places);
         }
         Ok(outcome)
+    }
+
+    fn write_encoded(&mut self, commits: &[EncodedCommit], shared: &SharedLogState) -> Result<(), LogFailure> {
+        for EncodedCommit { commit, payload } in commits {
+            let (head, first) = (self.journal.staged_head(), commit[0].position);
+            if first.0 != head.0 + 1 {
+                let reason = format!("the commit at {first} does not follow {head}");
+                return Err(LogFailure::Storage { doing: "stage a commit".to_owned(), reason });
+            }
+            let staged = self.journal.stage(commit.len() as u64, |bytes| {
+                bytes.extend_from_slice(payload);
+                Ok(())
+            });
+            staged.map_err(|error| LogFailure::Storage {
+                doing: "stage a commit".to_owned(),
+                reason: AppendRejection::TooLarge { bytes: error.bytes }.to_string(),
+            })?;
+        }
+
+        if !commits.is_empty() {
+            let places = shared.disk.measure(|| self.journal.write_group())?;
+            let commits: Vec<_> = commits.iter().map(|encoded| encoded.commit.clone()).collect();
+            shared.publish(&commits, places);
+        }
+        Ok(())
     }
 
     fn stage(&mut self, append: Append, staged: &mut StagedCommits) -> Result<Commit, AppendRejection> {
@@ -360,23 +426,28 @@ impl LogWriter {
     }
 }
 
-/// The version of the stream of an append, after the commits staged before it.
-fn stream_version(append: &Append, staged: &StagedCommits, shared: &SharedLogState) -> Result<Version, LogFailure> {
-    let hash = StreamHash::from(&append.stream);
+/// The version of a stream after the staged commits. It is read only if it is neither 0 nor the expected one.
+fn version_after(
+    stream: &StreamId,
+    expected: Version,
+    staged: &StagedCommits,
+    shared: &SharedLogState,
+) -> Result<Version, LogFailure> {
+    let hash = StreamHash::from(stream);
     if let Some(stored) = shared.count(hash) {
         let events = stored + staged.counts.get(hash);
         // A stream has at most as many events as all streams with its hash. So no caller expects this version of
         // a shorter stream, unless it has seen events that do not exist.
-        if events == 0 || events == append.expected.0 {
+        if events == 0 || events == expected.0 {
             return Ok(Version(events));
         }
     }
 
     let mut staged = staged.commits.iter().rev().filter_map(|commit| commit.last());
-    if let Some(event) = staged.find(|event| event.stream == append.stream) {
+    if let Some(event) = staged.find(|event| event.stream == *stream) {
         return Ok(event.version);
     }
-    let events = shared.read_stream(&append.stream, Version(0))?;
+    let events = shared.read_stream(stream, Version(0))?;
     Ok(events.last().map_or(Version(0), |event| event.version))
 }
 

@@ -1,0 +1,74 @@
+//! The engine of a shared log: an external service that gives groups one order and keeps them. It knows nothing of what
+//! they contain.
+
+use std::ops::ControlFlow;
+
+/// Result of sending a group once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SendResult {
+    /// The engine has stored the group durably.
+    Stored,
+    /// The group may be stored, now or later.
+    Unknown { reason: String },
+    /// The group is not stored and will not be.
+    NotStored { reason: String },
+    /// The group is not stored and will not be, because the engine has no more space.
+    Full { reason: String },
+}
+
+/// What a follower hears from the engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EngineSignal {
+    /// The next group.
+    Group { sequence: u64, group: Vec<u8> },
+    /// The engine responds and has nothing new.
+    Alive,
+    /// The engine does not respond at the moment.
+    Silent,
+}
+
+/// Reason why the engine cannot be asked now.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct EngineUnreachable(pub String);
+
+/// Reason why the engine must not be used any more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EngineFault {
+    /// A group is missing.
+    #[error("the engine returned group {found} instead of group {expected}")]
+    Gap { expected: u64, found: u64 },
+    /// The engine has fewer groups than it had.
+    #[error("the engine ends at group {last}, but the node has applied group {applied}")]
+    Shorter { last: u64, applied: u64 },
+    /// The settings of the engine permit the loss of groups, or it belongs to another log.
+    #[error("{0}")]
+    Unsuitable(String),
+}
+
+/// An ordered, durable sequence of groups, numbered from 1.
+///
+/// All calls block. Every engine guarantees:
+/// - *Durable*: a group for which [`Engine::send`] returned [`SendResult::Stored`] survives everything that the engine
+///   promises to survive.
+/// - *Ordered*: all followers receive the same groups in the same order, without gaps. The groups of one sender appear
+///   in the order of its calls, among those of other senders.
+/// - *At any time*: a group may appear once, twice, late or never. The rules of the log make repeated and late groups
+///   harmless.
+pub trait Engine: Send + Sync + 'static {
+    /// Sends a group once, and waits a limited time for the engine to store it.
+    fn send(&self, group: &[u8]) -> SendResult;
+
+    /// Calls `each` with the groups after sequence `after`, and at least once a second, until it breaks. Waits while the
+    /// engine does not respond.
+    ///
+    /// # Errors
+    /// If the engine must not be used any more.
+    fn follow(&self, after: u64, each: &mut dyn FnMut(EngineSignal) -> ControlFlow<()>) -> Result<(), EngineFault>;
+
+    /// The sequence of the last group stored before the call; 0 if there is none.
+    ///
+    /// # Errors
+    /// If the engine does not respond.
+    fn last(&self) -> Result<u64, EngineUnreachable>;
+}

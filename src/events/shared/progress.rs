@@ -1,0 +1,151 @@
+//! Progress of a node in the engine, for those who wait for it.
+
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use uuid::Uuid;
+
+use super::admission::GroupDecision;
+use super::format::Group;
+use crate::events::journal::{ChainHash, JournalHead};
+use crate::events::log::LogFailure;
+
+/// How far the node has applied the engine.
+pub struct NodeProgress {
+    session: Uuid,
+    state: Mutex<ProgressState>,
+    changed: Condvar,
+}
+
+struct ProgressState {
+    sequence: u64,
+    head: JournalHead,
+    /// The last group of the engine at the start; `None` until it is known.
+    engine_end: Option<u64>,
+    /// The group that the node waits for.
+    pending: Option<PendingGroup>,
+    /// Reason why the node applies no more groups.
+    stopped: Option<LogFailure>,
+    heard_at: Instant,
+}
+
+struct PendingGroup {
+    counter: u64,
+    decision: Option<GroupDecision>,
+}
+
+impl NodeProgress {
+    /// The progress of a node that has applied the groups up to `sequence`.
+    pub fn new(session: Uuid, sequence: u64, head: JournalHead) -> Self {
+        let heard_at = Instant::now();
+        let state = ProgressState { sequence, head, engine_end: None, pending: None, stopped: None, heard_at };
+        Self { session, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Notes applied groups, and the end of the engine once it is known.
+    pub fn advance(
+        &self,
+        sequence: u64,
+        head: JournalHead,
+        engine_end: Option<u64>,
+        decisions: Vec<(Group, GroupDecision)>,
+    ) {
+        let mut state = self.state.lock();
+        state.sequence = sequence;
+        state.head = head;
+        state.engine_end = state.engine_end.or(engine_end);
+        for (group, decision) in decisions {
+            if let Some(pending) = &mut state.pending
+                && (group.session, group.counter) == (self.session, pending.counter)
+                && pending.decision.is_none()
+            {
+                pending.decision = Some(decision);
+            }
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Notes that the engine has responded.
+    pub fn hear(&self) {
+        self.state.lock().heard_at = Instant::now();
+    }
+
+    /// Time since the engine responded.
+    pub fn silence(&self) -> Duration {
+        self.state.lock().heard_at.elapsed()
+    }
+
+    /// Notes that no more groups are applied. The first reason stays.
+    pub fn stop(&self, reason: LogFailure) {
+        self.state.lock().stopped.get_or_insert(reason);
+        self.changed.notify_all();
+    }
+
+    /// Returns `true` if no more groups are applied.
+    pub fn is_stopped(&self) -> bool {
+        self.state.lock().stopped.is_some()
+    }
+
+    /// Returns `true` if everything has been applied that the engine contained at the start.
+    pub fn is_caught_up(&self) -> bool {
+        let state = self.state.lock();
+        state.engine_end.is_some_and(|end| state.sequence >= end)
+    }
+
+    /// Checks that groups are applied.
+    ///
+    /// # Errors
+    /// Returns the reason if not.
+    pub fn check(&self) -> Result<(), LogFailure> {
+        self.state.lock().stopped.clone().map_or(Ok(()), Err)
+    }
+
+    /// The last applied group.
+    pub fn sequence(&self) -> u64 {
+        self.state.lock().sequence
+    }
+
+    /// Begins to wait for a group of this node. Returns the stamp of the node's log.
+    pub fn expect(&self, counter: u64) -> (u64, ChainHash) {
+        let mut state = self.state.lock();
+        state.pending = Some(PendingGroup { counter, decision: None });
+        (state.sequence, state.head.chain)
+    }
+
+    /// Waits for the decision on the expected group; `None` if it was not applied by the deadline.
+    ///
+    /// # Errors
+    /// Returns the reason if the node applies no more groups.
+    pub fn wait_for_decision(&self, deadline: Instant) -> Result<Option<GroupDecision>, LogFailure> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(decision) = state.pending.as_mut().and_then(|pending| pending.decision.take()) {
+                return Ok(Some(decision));
+            }
+            if let Some(reason) = &state.stopped {
+                return Err(reason.clone());
+            }
+            if self.changed.wait_until(&mut state, deadline).timed_out() {
+                return Ok(state.pending.as_mut().and_then(|pending| pending.decision.take()));
+            }
+        }
+    }
+
+    /// Waits until the group has been applied. Returns `false` if it was not by the deadline.
+    ///
+    /// # Errors
+    /// Returns the reason if the node applies no more groups.
+    pub fn wait_for_sequence(&self, sequence: u64, deadline: Instant) -> Result<bool, LogFailure> {
+        let mut state = self.state.lock();
+        while state.sequence < sequence {
+            if let Some(reason) = &state.stopped {
+                return Err(reason.clone());
+            }
+            if self.changed.wait_until(&mut state, deadline).timed_out() {
+                return Ok(state.sequence >= sequence);
+            }
+        }
+        Ok(true)
+    }
+}

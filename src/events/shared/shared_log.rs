@@ -1,0 +1,381 @@
+//! The log of a node that shares it with others: proposes appends to the engine, and serves reads from the local log.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+use super::admission::{AdmissionState, GroupDecision, guarded_tags};
+use super::applier::{FollowerMessage, GroupApplier, OnCommits, UnmetRecords};
+use super::checkpoint::{EngineCheckpoint, read_state};
+use super::engine::{Engine, EngineFault, EngineSignal, SendResult};
+use super::format::{Group, GroupEntry, Guard, UnplacedCommit};
+use super::progress::NodeProgress;
+use crate::events::envelope::{Append, RecordedEvent};
+use crate::events::journal::{ChainHash, JournalHead};
+use crate::events::log::{AppendRejection, EventLog, GroupOutcome, LogFailure};
+use crate::events::sled_log::SledLog;
+use crate::events::stream::{Position, StreamId, Version};
+
+/// Groups that are received and not applied yet.
+const QUEUE_MAX: usize = 64;
+/// Pause before a group is sent again.
+const RESEND_DELAY: Duration = Duration::from_millis(50);
+/// Pause before the engine is asked again for its end.
+const RETRY_DELAY: Duration = Duration::from_millis(200);
+
+/// Options of a shared log.
+#[derive(Debug, Clone)]
+pub struct SharedLogOptions {
+    /// Directory of the local log.
+    pub directory: PathBuf,
+    /// Id of this run of the node; never used before.
+    pub session: Uuid,
+    /// Time after which the outcome of an append is unknown.
+    pub write_timeout: Duration,
+}
+
+/// A log that several nodes share.
+///
+/// Appends go through the engine, and are answered when the local log has them. Reads are local.
+pub struct SharedLog {
+    local: Arc<SledLog>,
+    engine: Arc<dyn Engine>,
+    options: SharedLogOptions,
+    progress: Arc<NodeProgress>,
+    /// Counter of the last group. Locked while a group is in flight.
+    proposer: Mutex<u64>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl SharedLog {
+    /// Continues where the node has stopped. `on_commits` receives the commits that the local log does not have yet, as
+    /// soon as they are durable.
+    ///
+    /// Does not wait for the engine; see [`SharedLog::wait_until_caught_up`].
+    ///
+    /// # Errors
+    /// If the local log cannot be read, or contradicts the last checkpoint.
+    pub fn open(
+        local: Arc<SledLog>,
+        engine: Arc<dyn Engine>,
+        options: SharedLogOptions,
+        on_commits: OnCommits,
+    ) -> Result<Self, LogFailure> {
+        let log_id = local.log_id();
+        let diverged = |reason| LogFailure::Diverged { reason };
+        let checkpoint = EngineCheckpoint::read(&options.directory, log_id).map_err(diverged)?;
+        let EngineCheckpoint { sequence, head, sessions } =
+            checkpoint.unwrap_or_else(|| EngineCheckpoint::empty(log_id));
+        check_local_head(&local, head)?;
+
+        let mut state = load_state(&local, &options)?;
+        let saved_state = state.head();
+        state.set_sessions(sessions);
+
+        let progress = Arc::new(NodeProgress::new(options.session, sequence, head));
+        let applier = GroupApplier {
+            local: Arc::clone(&local),
+            directory: options.directory.clone(),
+            progress: Arc::clone(&progress),
+            state,
+            sequence,
+            head,
+            unmet: UnmetRecords::after(head.position, &local)?,
+            stamps: VecDeque::from([(sequence, head.chain)]),
+            on_commits,
+            log_id,
+            saved_state,
+        };
+        let (sender, receiver) = sync_channel(QUEUE_MAX);
+        let log = Self { local, engine, options, progress, proposer: Mutex::new(0), threads: Mutex::default() };
+        log.start_threads(applier, sequence, sender, receiver)?;
+        Ok(log)
+    }
+
+    fn start_threads(
+        &self,
+        applier: GroupApplier,
+        sequence: u64,
+        sender: SyncSender<FollowerMessage>,
+        receiver: Receiver<FollowerMessage>,
+    ) -> Result<(), LogFailure> {
+        let failed = |error: std::io::Error| LogFailure::Storage {
+            doing: "start a thread of the shared log".to_owned(),
+            reason: error.to_string(),
+        };
+        let (engine, progress) = (Arc::clone(&self.engine), Arc::clone(&self.progress));
+        let follow = move || follow(&*engine, &progress, sequence, &sender);
+
+        let mut threads = self.threads.lock();
+        let thread = |name: &str| thread::Builder::new().name(name.to_owned());
+        threads.push(thread("engine-follower").spawn(follow).map_err(failed)?);
+        threads.push(thread("group-applier").spawn(move || applier.run(&receiver)).map_err(failed)?);
+        Ok(())
+    }
+
+    /// Proposes appends that were decided on the events up to `decided_at`. Other nodes may have changed something since;
+    /// then the append is refused.
+    ///
+    /// # Errors
+    /// See [`EventLog::append`].
+    pub fn propose(&self, appends: Vec<Append>, decided_at: Position) -> Result<GroupOutcome, LogFailure> {
+        let mut counter = self.proposer.lock();
+        let mut outcome = Vec::with_capacity(appends.len());
+        let mut proposal = Vec::new();
+        for append in appends {
+            if append.events.is_empty() {
+                // Only checked, so it need not be ordered; but after what precedes it in the group.
+                self.exchange(&mut counter, &mut proposal, &mut outcome)?;
+                let actual = self.local.stream_version(&append.stream, append.expected)?;
+                outcome.push(append.check_version(actual).map(|()| append.into_commit(self.local.head())));
+                continue;
+            }
+
+            let guards = guarded_tags(&append.stream, &append.events).map(|tag| Guard { tag, position: decided_at });
+            let guards = guards.collect();
+            match UnplacedCommit::from_append(append) {
+                Ok(commit) => proposal.push(GroupEntry { guards, commit }),
+                Err(error) => {
+                    self.exchange(&mut counter, &mut proposal, &mut outcome)?;
+                    outcome.push(Err(AppendRejection::TooLarge { bytes: error.bytes }));
+                }
+            }
+        }
+        self.exchange(&mut counter, &mut proposal, &mut outcome)?;
+        Ok(outcome)
+    }
+
+    /// Sends the entries in as many groups as they need, one after the other, and adds their outcomes.
+    fn exchange(
+        &self,
+        counter: &mut u64,
+        entries: &mut Vec<GroupEntry>,
+        outcome: &mut GroupOutcome,
+    ) -> Result<(), LogFailure> {
+        while !entries.is_empty() {
+            let others = entries.split_off(Group::entries_that_fit(entries));
+            let group = std::mem::replace(entries, others);
+            let decisions = self.exchange_group(counter, group)?;
+            outcome.extend(decisions);
+        }
+        Ok(())
+    }
+
+    /// Sends one group until it is applied, and returns the outcomes of its entries.
+    fn exchange_group(&self, counter: &mut u64, entries: Vec<GroupEntry>) -> Result<GroupOutcome, LogFailure> {
+        self.progress.check()?;
+        *counter += 1;
+        let (sequence_seen, chain_seen) = self.progress.expect(*counter);
+        let group = Group { session: self.options.session, counter: *counter, sequence_seen, chain_seen, entries };
+        let bytes = group
+            .encode()
+            .map_err(|error| LogFailure::Storage { doing: "encode a group".to_owned(), reason: error.to_string() })?;
+
+        let deadline = Instant::now() + self.options.write_timeout;
+        let mut may_be_stored = false;
+        loop {
+            let sent = self.engine.send(&bytes);
+            may_be_stored |= matches!(sent, SendResult::Stored | SendResult::Unknown { .. });
+            let wait_until = match &sent {
+                SendResult::Stored => deadline,
+                SendResult::Full { reason } if !may_be_stored => {
+                    return Err(LogFailure::Full { reason: reason.clone() });
+                }
+                _ => deadline.min(Instant::now() + RESEND_DELAY),
+            };
+
+            if let Some(decision) = self.progress.wait_for_decision(wait_until)? {
+                return outcomes_of(decision);
+            }
+            if Instant::now() >= deadline {
+                return Err(self.failure_of(&sent, may_be_stored));
+            }
+        }
+    }
+
+    fn failure_of(&self, sent: &SendResult, may_be_stored: bool) -> LogFailure {
+        let reason = match sent {
+            SendResult::Stored => "the engine has stored the group, but has not returned it".to_owned(),
+            SendResult::Unknown { reason } | SendResult::NotStored { reason } | SendResult::Full { reason } => {
+                reason.clone()
+            }
+        };
+        let reason = format!("after {:?}: {reason}", self.options.write_timeout);
+        if may_be_stored { LogFailure::OutcomeUnknown { reason } } else { LogFailure::Unreachable { reason } }
+    }
+
+    /// Waits until the node has applied everything that the engine contains now. Returns `false` if it has not in time.
+    ///
+    /// # Errors
+    /// Returns the reason if the node applies no more groups.
+    pub fn wait_until_caught_up(&self, timeout: Duration) -> Result<bool, LogFailure> {
+        let deadline = Instant::now() + timeout;
+        let last = loop {
+            self.progress.check()?;
+            match self.engine.last() {
+                Ok(last) => break last,
+                Err(_) if Instant::now() >= deadline => return Ok(false),
+                Err(_) => thread::sleep(RETRY_DELAY),
+            }
+        };
+        self.progress.wait_for_sequence(last, deadline)
+    }
+
+    /// Checks that the node applies groups.
+    ///
+    /// # Errors
+    /// Returns the reason if not.
+    pub fn state(&self) -> Result<(), LogFailure> {
+        self.progress.check()
+    }
+
+    /// Time since the engine responded.
+    #[must_use]
+    pub fn engine_silence(&self) -> Duration {
+        self.progress.silence()
+    }
+
+    /// Sequence of the last applied group.
+    #[must_use]
+    pub fn sequence(&self) -> u64 {
+        self.progress.sequence()
+    }
+
+    /// Stops to follow the engine and to append. The local log stays open.
+    pub fn close(&self) {
+        self.progress.stop(LogFailure::ReadOnly { reason: "the log was closed".to_owned() });
+        for thread in self.threads.lock().drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("thread of the shared log panicked");
+            }
+        }
+    }
+
+    /// Checks that reads are those of the shared log.
+    fn check_readable(&self) -> Result<(), LogFailure> {
+        match self.progress.check() {
+            Err(failure @ LogFailure::Diverged { .. }) => Err(failure),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for SharedLog {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl EventLog for SharedLog {
+    /// Decided on everything that the local log contains now.
+    fn append(&self, group: Vec<Append>) -> Result<GroupOutcome, LogFailure> {
+        self.propose(group, self.head())
+    }
+
+    fn read_stream(&self, stream: &StreamId, after: Version) -> Result<Vec<RecordedEvent>, LogFailure> {
+        self.check_readable()?;
+        self.local.read_stream(stream, after)
+    }
+
+    fn read_all(&self, after: Position, limit: usize) -> Result<Vec<RecordedEvent>, LogFailure> {
+        self.check_readable()?;
+        self.local.read_all(after, limit)
+    }
+
+    fn head(&self) -> Position {
+        self.local.head()
+    }
+}
+
+/// Returns the outcomes of a group's entries.
+fn outcomes_of(decision: GroupDecision) -> Result<GroupOutcome, LogFailure> {
+    match decision {
+        GroupDecision::Decided(entries) => {
+            Ok(entries.into_iter().map(|entry| entry.map(|admitted| admitted.commit)).collect())
+        }
+        GroupDecision::Void => {
+            Err(LogFailure::Diverged { reason: "another node uses the session of this one".to_owned() })
+        }
+    }
+}
+
+/// Checks that the journal contains the end of the checkpoint.
+fn check_local_head(local: &SledLog, head: JournalHead) -> Result<(), LogFailure> {
+    let found = match head.position {
+        Position(0) => Some(ChainHash::genesis(local.log_id())),
+        position if position > local.head() => None,
+        position => {
+            let anchor = local.anchor(position).map_err(|error| LogFailure::Damaged {
+                location: "the journal".to_owned(),
+                position,
+                reason: error.to_string(),
+            })?;
+            anchor.map(|anchor| anchor.chain)
+        }
+    };
+    if found == Some(head.chain) {
+        return Ok(());
+    }
+    let reason = format!("the journal does not contain the end of the last checkpoint, position {}", head.position);
+    Err(LogFailure::Diverged { reason })
+}
+
+/// Returns what the rules remember at the end of the journal.
+fn load_state(local: &SledLog, options: &SharedLogOptions) -> Result<AdmissionState, LogFailure> {
+    let is_of_this_log = |(state, chain): &(AdmissionState, ChainHash)| {
+        check_local_head(local, JournalHead { position: state.head(), chain: *chain }).is_ok()
+    };
+    let saved = read_state(&options.directory).filter(is_of_this_log);
+    let mut state = saved.map(|(state, _)| state).unwrap_or_default();
+    let failed = |error: &dyn std::fmt::Display| LogFailure::Damaged {
+        location: "the journal".to_owned(),
+        position: Position(0),
+        reason: error.to_string(),
+    };
+    let mut reader = local.read_journal(state.head()).map_err(|error| failed(&error))?;
+    while let Some(record) = reader.next_record().map_err(|error| failed(&error))? {
+        state.record(&record.commit);
+    }
+    Ok(state)
+}
+
+/// Passes the groups of the engine on until the node stops.
+fn follow(engine: &dyn Engine, progress: &NodeProgress, applied: u64, sender: &SyncSender<FollowerMessage>) {
+    let end = loop {
+        match engine.last() {
+            _ if progress.is_stopped() => return,
+            Ok(last) => break last,
+            Err(_) => thread::sleep(RETRY_DELAY),
+        }
+    };
+    if end < applied {
+        let fault = EngineFault::Shorter { last: end, applied };
+        let _ = sender.send(FollowerMessage::Fault(fault.to_string()));
+        return;
+    }
+    let _ = sender.send(FollowerMessage::EngineEnd(end));
+
+    let followed = engine.follow(applied, &mut |signal| {
+        if signal != EngineSignal::Silent {
+            progress.hear();
+        }
+        if progress.is_stopped() {
+            return ControlFlow::Break(());
+        }
+        let EngineSignal::Group { sequence, group } = signal else { return ControlFlow::Continue(()) };
+        match sender.send(FollowerMessage::Group { sequence, group }) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    });
+    if let Err(fault) = followed {
+        let _ = sender.send(FollowerMessage::Fault(fault.to_string()));
+    }
+}
