@@ -1,5 +1,5 @@
 //! A log that several nodes share: an external engine orders opaque groups, and every node applies them to its own log
-//! by the same rules (ADR 34).
+//! by the same rules (ADR 35).
 //!
 //! No setting leads here yet: the service always uses its embedded log. The commands, the reload of aggregates and the
 //! probes that a cluster needs are missing.
