@@ -140,6 +140,7 @@ fn changes(nodes: &mut Nodes, count: u32, rounds: u32) {
             id: id.clone(),
             fields: PublisherFields::default(),
             members: Vec::new(),
+            webhooks: Vec::new(),
             created_at: Timestamp::from_micros(0),
             status,
             ban_reason: None,

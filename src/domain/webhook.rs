@@ -34,7 +34,7 @@ impl EventSelection {
     ///
     /// # Errors
     /// If `kinds` is empty.
-    pub fn new(kinds: Vec<RegistryEventKind>) -> Result<Self, InvalidValue> {
+    pub fn new(kinds: &[RegistryEventKind]) -> Result<Self, InvalidValue> {
         if kinds.is_empty() {
             return Err(InvalidValue::new("must contain at least one event"));
         }

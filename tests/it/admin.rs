@@ -98,7 +98,7 @@ async fn tokens_require_an_existing_user() {
     assert_eq!(problem["errors"], json!([{"pointer": "/name", "reason": "is required"}]));
     for blank in ["", " \t"] {
         let problem = app.post_as(app.admin_token(), &path, json!({"name": blank})).await.expect(400).json();
-        assert_eq!(problem["errors"], json!([{"pointer": "/name", "reason": "must not be blank"}]));
+        assert_eq!(problem["errors"], json!([{"pointer": "/name", "reason": "must not be blank", "value": blank}]));
     }
     app.stop().await;
 }

@@ -89,7 +89,7 @@ async fn members_need_an_existing_user_and_a_valid_role() {
     let reason = "must be one of owner member";
     for role in [json!("admin"), json!(1)] {
         let problem = app.put_as(&alice.token, &membership(&bob), json!({"role": role})).await.expect(400).json();
-        assert_eq!(problem["errors"], json!([{"pointer": "/role", "reason": reason}]));
+        assert_eq!(problem["errors"], json!([{"pointer": "/role", "reason": reason, "value": role}]));
     }
     for user in ["nonsense", "00000000-0000-4000-8000-00000000abcd"] {
         let path = format!("/publishers/acme/members/{user}");

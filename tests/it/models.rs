@@ -128,7 +128,8 @@ async fn an_estimate_has_the_price_of_the_submission_and_does_nothing() {
     assert_eq!(refused["errors"], real["errors"]);
     let path = format!("{EXTEND}?estimate=perhaps");
     let problem = app.post_as(&alice.token, &path, json!({})).await.expect(400).json();
-    assert_eq!(problem["errors"][0], json!({"pointer": "/estimate", "reason": "must be true or false"}));
+    let expected = json!({"pointer": "/estimate", "reason": "must be true or false", "value": "perhaps"});
+    assert_eq!(problem["errors"][0], expected);
     app.stop().await;
 }
 

@@ -73,8 +73,8 @@ async fn a_video_from_text_of_which_nothing_is_understood_is_refused_before_it_c
     let reason = "has no word that the built-in engine understands (ignored: ein, hund, dog); name a place, weather, \
                   light or a camera move, or give a picture";
     let expected = json!([
-        {"pointer": "/seed", "reason": "must be an integer from 0 to 2147483647"},
-        {"pointer": "/prompt", "reason": reason},
+        {"pointer": "/seed", "reason": "must be an integer from 0 to 2147483647", "value": -1},
+        {"pointer": "/prompt", "reason": reason, "value": "Ein Hund, a dog"},
     ]);
     assert_eq!(problem["errors"], expected);
     assert_eq!(app.get_as(&alice.token, "/users/credits").await.expect(200).json()["held"], 0);

@@ -283,8 +283,8 @@ async fn invalid_limits_of_a_token_are_reported() {
         problem["errors"],
         json!([
             {"pointer": "/name", "reason": "is required"},
-            {"pointer": "/scope", "reason": "must be one of all read_only"},
-            {"pointer": "/expiresAt", "reason": "must be a time such as 2026-01-31T12:00:00Z"},
+            {"pointer": "/scope", "reason": "must be one of all read_only", "value": "admin"},
+            {"pointer": "/expiresAt", "reason": "must be a time such as 2026-01-31T12:00:00Z", "value": "soon"},
         ])
     );
     let past = json!({"name": "x", "expiresAt": "2020-01-01T00:00:00Z"});

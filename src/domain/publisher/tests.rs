@@ -342,7 +342,7 @@ fn a_webhook_is_revised_tested_and_removed() {
 #[test]
 fn a_selection_of_events_is_ordered_without_duplicates() {
     use crate::domain::webhook::RegistryEventKind::{NodeBanned, VersionPublished};
-    let selection = EventSelection::new(vec![NodeBanned, VersionPublished, NodeBanned]).unwrap();
+    let selection = EventSelection::new(&[NodeBanned, VersionPublished, NodeBanned]).unwrap();
     assert_eq!(selection.kinds(), [VersionPublished, NodeBanned]);
-    assert!(EventSelection::new(Vec::new()).is_err());
+    assert!(EventSelection::new(&[]).is_err());
 }

@@ -154,7 +154,7 @@ pub async fn test(call: WebhookCall) -> Result<ApiResponse, Problem> {
     let services = call.services();
     let newest_test = {
         let models = services.models.read();
-        models.deliveries.of_webhook(webhook).rev().find(|notification| notification.change.is_none()).cloned()
+        models.deliveries.for_webhook(webhook).rev().find(|notification| notification.change.is_none()).cloned()
     };
     let views = event_delivery_views(services, webhook, newest_test.into_iter().collect()).await?;
     ApiResponse::ok(&views.into_iter().next().ok_or_else(not_found)?)
@@ -171,7 +171,7 @@ pub async fn list_deliveries(call: WebhookCall) -> Result<ApiResponse, Problem> 
     let services = call.services();
     let page = {
         let models = services.models.read();
-        let newest_first: Vec<&RegistryNotification> = models.deliveries.of_webhook(webhook).rev().collect();
+        let newest_first: Vec<&RegistryNotification> = models.deliveries.for_webhook(webhook).rev().collect();
         request.paginate(newest_first.into_iter()).map(RegistryNotification::clone)
     };
 
@@ -210,7 +210,7 @@ pub async fn redeliver_since(mut call: WebhookCall) -> Result<ApiResponse, Probl
             since.is_none_or(|since| notification.at >= since)
                 && after.is_none_or(|after| notification.position > after)
         };
-        let selected = models.deliveries.of_webhook(webhook).filter(is_selected);
+        let selected = models.deliveries.for_webhook(webhook).filter(is_selected);
         selected.map(|notification| (notification.id, notification.position)).collect::<Vec<_>>()
     };
 

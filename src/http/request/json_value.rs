@@ -241,8 +241,8 @@ impl JsonValue for EventSelection {
             // What is invalid has its errors.
             return None;
         }
-        let kinds = kinds.into_iter().map(|(_, kind)| kind).collect();
-        Self::new(kinds).map_err(|reason| fields.add_error(name, reason)).ok()
+        let kinds: Vec<_> = kinds.into_iter().map(|(_, kind)| kind).collect();
+        Self::new(&kinds).map_err(|reason| fields.add_error(name, reason)).ok()
     }
 
     fn to_default(&self) -> Option<Value> {

@@ -316,7 +316,8 @@ impl Deliveries {
     }
 
     /// Returns the deliveries of a webhook that can be listed and redelivered, oldest first.
-    pub fn of_webhook(&self, webhook: WebhookId) -> impl DoubleEndedIterator<Item = &RegistryNotification> {
+    #[must_use]
+    pub fn for_webhook(&self, webhook: WebhookId) -> impl DoubleEndedIterator<Item = &RegistryNotification> {
         self.webhooks.get(&webhook).into_iter().flat_map(|feed| &feed.history)
     }
 

@@ -183,13 +183,13 @@ fn acme() -> PublisherId {
 fn webhook(deliveries: &mut Deliveries, nth: u128, host: &str) -> Webhook {
     let id = WebhookId(Uuid::from_u128(nth << 64));
     let draft = WebhookDraft { id, url: url(host), events: EventSelection::all(), is_enabled: true, account: owner() };
-    apply_publisher(deliveries, 1, PublisherEvent::WebhookCreated(draft.clone()));
+    apply_publisher(deliveries, 1, &PublisherEvent::WebhookCreated(draft.clone()));
     Webhook::new(&draft, at(1))
 }
 
-fn apply_publisher(deliveries: &mut Deliveries, position: u64, event: PublisherEvent) -> EventId {
+fn apply_publisher(deliveries: &mut Deliveries, position: u64, event: &PublisherEvent) -> EventId {
     let recorded = recorded(position, StreamId::from(&acme()), event.clone().into());
-    deliveries.apply_publisher(&acme(), &event, &recorded);
+    deliveries.apply_publisher(&acme(), event, &recorded);
     recorded.id
 }
 
@@ -220,7 +220,7 @@ fn an_event_is_delivered_to_each_webhook_in_order_for_its_node() {
     let mut deliveries = Deliveries::default();
     let first = webhook(&mut deliveries, 1, "a.example");
     let mut second = webhook(&mut deliveries, 2, "b.example");
-    second.events = EventSelection::new(vec![RegistryEventKind::NodeBanned]).unwrap();
+    second.events = EventSelection::new(&[RegistryEventKind::NodeBanned]).unwrap();
     let webhooks = [first.clone(), second];
 
     // When two events of one node and one of another are recorded
@@ -244,7 +244,7 @@ fn a_disabled_webhook_keeps_its_deliveries_and_a_removed_one_loses_them() {
     let webhook = webhook(&mut deliveries, 1, "a.example");
     delete_node(&mut deliveries, std::slice::from_ref(&webhook), "x", 2);
     let revise = |deliveries: &mut Deliveries, change| {
-        apply_publisher(deliveries, 3, PublisherEvent::WebhookRevised { webhook: webhook.id, change });
+        apply_publisher(deliveries, 3, &PublisherEvent::WebhookRevised { webhook: webhook.id, change });
     };
 
     revise(&mut deliveries, WebhookChange { is_enabled: Some(false), ..WebhookChange::default() });
@@ -254,7 +254,7 @@ fn a_disabled_webhook_keeps_its_deliveries_and_a_removed_one_loses_them() {
     let selected = deliveries.due(at(9), &RoundRobinOrder::default(), 16, |_, _, receiver| receiver == "b.example:80");
     assert!(matches!(&selected[..], [DueDelivery { content: DueContent::Registry { .. }, .. }]), "{selected:?}");
 
-    apply_publisher(&mut deliveries, 4, PublisherEvent::WebhookRemoved { webhook: webhook.id });
+    apply_publisher(&mut deliveries, 4, &PublisherEvent::WebhookRemoved { webhook: webhook.id });
     assert_eq!(deliveries, Deliveries::default());
 }
 
@@ -266,12 +266,12 @@ fn the_history_of_a_webhook_is_bounded_and_keeps_what_is_pending() {
     for position in 0..total {
         delete_node(&mut deliveries, std::slice::from_ref(&webhook), "x", 10 + position);
     }
-    assert_eq!(deliveries.of_webhook(webhook.id).count() as u64, total);
+    assert_eq!(deliveries.for_webhook(webhook.id).count() as u64, total);
 
-    let all: Vec<DeliveryId> = deliveries.of_webhook(webhook.id).map(|notification| notification.id).collect();
+    let all: Vec<DeliveryId> = deliveries.for_webhook(webhook.id).map(|notification| notification.id).collect();
     for delivery in all {
         succeed_event(&mut deliveries, delivery, webhook.id);
     }
     delete_node(&mut deliveries, std::slice::from_ref(&webhook), "x", 9999);
-    assert_eq!(deliveries.of_webhook(webhook.id).count(), registry::HISTORY_MAX);
+    assert_eq!(deliveries.for_webhook(webhook.id).count(), registry::HISTORY_MAX);
 }

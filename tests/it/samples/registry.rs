@@ -74,7 +74,7 @@ pub fn webhook_created() -> Event {
     PublisherEvent::WebhookCreated(WebhookDraft {
         id: WEBHOOK,
         url: CallbackUrl::parse("https://hooks.example.com/a?b=c").unwrap(),
-        events: EventSelection::new(vec![RegistryEventKind::VersionPublished, RegistryEventKind::NodeBanned]).unwrap(),
+        events: EventSelection::new(&[RegistryEventKind::VersionPublished, RegistryEventKind::NodeBanned]).unwrap(),
         is_enabled: true,
         account: UserId(id(0xA)),
     })

@@ -17,12 +17,12 @@
     'nodes': 'pages/nodes parts/more parts/search_key',
     'nodes/…': 'core/openapi pages/node parts/archive parts/ban parts/chart parts/confirm parts/delete parts/form parts/markdown parts/publish parts/versions vendor/marked',
     'publishers': 'core/openapi pages/publishers parts/form parts/more',
-    'publishers/…': 'core/openapi pages/nodes pages/publisher parts/ban parts/confirm parts/delete parts/form parts/markdown parts/members parts/more parts/search_key parts/token vendor/marked',
+    'publishers/…': 'core/openapi pages/nodes pages/publisher parts/ban parts/confirm parts/delete parts/delivery parts/form parts/markdown parts/members parts/more parts/search_key parts/token parts/webhooks vendor/marked',
     'state': 'pages/state parts/chart parts/save parts/service_history parts/usage',
     'studio': 'core/job_info core/jobs core/openapi core/own_tasks core/sse pages/studio parts/gallery parts/live parts/more',
     'studio/…': 'core/job_info core/job_state core/job_values core/jobs core/music core/openapi core/own_tasks core/schema core/sse pages/job pages/run pages/studio parts/cancel parts/confirm parts/fields parts/form parts/gallery parts/inline parts/job_fields parts/live parts/media parts/more parts/music parts/picture parts/price parts/task_state parts/video_picker parts/waveform',
     'tasks': 'core/jobs core/names core/openapi core/own_tasks core/sse pages/tasks parts/gallery parts/live parts/more',
-    'tasks/…': 'core/jobs core/names core/openapi core/own_tasks core/sse pages/task parts/cancel parts/confirm parts/form parts/gallery parts/live parts/media parts/more parts/task_state parts/waveform',
+    'tasks/…': 'core/jobs core/names core/openapi core/own_tasks core/sse pages/task parts/cancel parts/confirm parts/delivery parts/form parts/gallery parts/live parts/media parts/more parts/task_state parts/waveform',
     'users': 'core/openapi pages/users parts/ban parts/confirm parts/form parts/more parts/token',
   };
   const [name = '', id] = location.pathname.endsWith('/docs') ? ['docs'] : location.hash.replace(/^#\/?|\?.*$/g, '').split('/');

@@ -11,12 +11,14 @@ const LABEL: &str =
 const NAME: &str =
     "must be one line of at most 200 characters, without control, bidirectional or zero-width characters";
 
-fn errors_of(body: &Value, reader: impl FnOnce(&mut Fields<'_, '_>) -> Option<()>) -> Vec<String> {
+fn response_to(body: &Value, reader: impl FnOnce(&mut Fields<'_, '_>) -> Option<()>) -> Value {
     let problem = read(body, reader).unwrap_err();
-    let response: Value = {
-        let bytes = actix_web::body::MessageBody::try_into_bytes(problem.to_response("/x").into_body());
-        serde_json::from_slice(&bytes.unwrap_or_default()).unwrap()
-    };
+    let bytes = actix_web::body::MessageBody::try_into_bytes(problem.to_response("/x").into_body());
+    serde_json::from_slice(&bytes.unwrap_or_default()).unwrap()
+}
+
+fn errors_of(body: &Value, reader: impl FnOnce(&mut Fields<'_, '_>) -> Option<()>) -> Vec<String> {
+    let response = response_to(body, reader);
     let details = response["details"].as_array().unwrap().iter();
     details.map(|detail| detail.as_str().unwrap().to_owned()).collect()
 }
@@ -125,4 +127,33 @@ fn type_errors_state_what_is_allowed() {
         "/nodes must be an array of 1 to 9 entries",
     ];
     assert_eq!(errors, expected);
+}
+
+#[test]
+fn errors_show_short_values_and_no_secrets() {
+    let token = bearer_secret::mint(bearer_secret::SecretKind::User, [7; 32]);
+    let rejected = |_: &str| Err::<(), _>(InvalidValue::new("is invalid"));
+    let shown = |name: &str, sent: Value| {
+        let response = response_to(&json!({name: sent}), |fields| fields.text(name, rejected));
+        response["errors"][0]["value"].clone()
+    };
+
+    // Numbers, booleans and short strings as they were sent; of long strings the beginning
+    for sent in [json!("3x"), json!(""), json!(7.5), json!(true)] {
+        assert_eq!(shown("scale", sent.clone()), sent);
+    }
+    assert_eq!(shown("scale", json!("é".repeat(100))), "é".repeat(100));
+    assert_eq!(shown("scale", json!("é".repeat(101))), format!("{}…", "é".repeat(100)));
+
+    // Neither arrays and objects, nor secrets by their name or by their form
+    for (name, sent) in [
+        ("scale", json!(["3x"])),
+        ("scale", json!({"x": 3})),
+        ("personal_access_token", json!("abc")),
+        ("apiKey", json!("abc")),
+        ("name", json!(token)),
+        ("name", json!(format!("Authorization: Bearer {token}."))),
+    ] {
+        assert_eq!(shown(name, sent.clone()), Value::Null, "{name} {sent}");
+    }
 }
