@@ -132,6 +132,23 @@ impl NodeProgress {
         }
     }
 
+    /// Waits until the end of the engine at the start is known. Returns `false` if it was not by the deadline.
+    ///
+    /// # Errors
+    /// Returns the reason if the node applies no more groups.
+    pub fn wait_for_engine_end(&self, deadline: Instant) -> Result<bool, LogFailure> {
+        let mut state = self.state.lock();
+        while state.engine_end.is_none() {
+            if let Some(reason) = &state.stopped {
+                return Err(reason.clone());
+            }
+            if self.changed.wait_until(&mut state, deadline).timed_out() {
+                return Ok(state.engine_end.is_some());
+            }
+        }
+        Ok(true)
+    }
+
     /// Waits until the group has been applied. Returns `false` if it was not by the deadline.
     ///
     /// # Errors

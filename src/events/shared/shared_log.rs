@@ -171,6 +171,13 @@ impl SharedLog {
     /// Sends one group until it is applied, and returns the outcomes of its entries.
     fn exchange_group(&self, counter: &mut u64, entries: Vec<GroupEntry>) -> Result<GroupOutcome, LogFailure> {
         self.progress.check()?;
+        let deadline = Instant::now() + self.options.write_timeout;
+        // A group that is sent earlier could take the sequence of one that the engine has lost, and hide the loss.
+        if !self.progress.wait_for_engine_end(deadline)? {
+            let reason = "the end of the engine is not known yet".to_owned();
+            return Err(LogFailure::Unreachable { reason });
+        }
+
         *counter += 1;
         let (sequence_seen, chain_seen) = self.progress.expect(*counter);
         let group = Group { session: self.options.session, counter: *counter, sequence_seen, chain_seen, entries };
@@ -178,7 +185,6 @@ impl SharedLog {
             .encode()
             .map_err(|error| LogFailure::Storage { doing: "encode a group".to_owned(), reason: error.to_string() })?;
 
-        let deadline = Instant::now() + self.options.write_timeout;
         let mut may_be_stored = false;
         loop {
             let sent = self.engine.send(&bytes);
