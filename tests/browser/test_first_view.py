@@ -44,7 +44,7 @@ def fill():
             task = send("POST", "/proxy/imagevendor/v1/ai/image-upscaler", {"image": base64.b64encode(png(120, 80)).decode()}, token=person["token"])
             wait_until(lambda: send("GET", f"/tasks/{task['data']['task_id']}")["state"] == "COMPLETED")
         send("PUT", f"/admin/budgets/user/{person['id']}", {"credits": 50, "period": "day"})
-    send("PUT", f"/admin/budgets/publisher/{publisher}", {"credits": 500, "period": "month"})
+    send("PUT", f"/admin/budgets/publisher/{publisher}", {"credits": 100_000, "period": "month"})
     return [f"/nodes/{node}", f"/publishers/{publisher}"]
 
 

@@ -30,6 +30,7 @@ pub fn group() -> OperationGroup {
         ("PublisherWebhookDeliveryPage", page_of("deliveries", "Delivery")),
         ("RegistryEvent", event_schema()),
         ("Redeliveries", redeliveries_schema()),
+        ("RedeliveryBody", redelivery_body()),
     ];
     let operations = [management_operations(), delivery_operations()].into_iter().flatten().collect();
     OperationGroup { tag: "Publisher webhooks", description: ABOUT, operations, components }
@@ -92,7 +93,7 @@ fn delivery_operations() -> Vec<Operation> {
                  `next_after` is present, send it as `after` for the next ones. The last 500 deliveries of a webhook \
                  can be redelivered.",
             )
-            .json_object::<RedeliveryBody>(&json!({"since": "2026-03-01T09:00:00Z"}))
+            .json_body("RedeliveryBody", &json!({"since": "2026-03-01T09:00:00Z"}))
             .ok_response("The number of deliveries.", "Redeliveries", &json!({"redelivered": 12, "pending": 1}))
             .error(Code::TooManyCallbacks, "the account of the webhook has too many pending deliveries"),
     ]
@@ -113,6 +114,16 @@ fn webhook_schema() -> Value {
         field::<WebhookId>("id", "Id of the webhook.").required(),
         field::<CallbackUrl>("url", "URL of the receiver.").required(),
     ])
+}
+
+fn redelivery_body() -> Value {
+    let mut body = RedeliveryBody::schema();
+    // `if` rather than `oneOf`, from which client generators make a class for each case.
+    body["if"] = json!({"required": ["since"], "properties": {"since": {"type": "string"}}});
+    body["then"] = json!({"properties": {"after": {"type": "null"}}});
+    body["else"] = json!({"required": ["after"], "properties": {"after": {"type": "integer"}}});
+    body["x-needs-one-of"] = json!(["since", "after"]);
+    body
 }
 
 fn redeliveries_schema() -> Value {
