@@ -126,7 +126,8 @@ class Forms:
 
 
 # Operations covered by others in `fill`, or without a result.
-SAME_FIELDS = {"updateUser", "updatePublisher", "updateNode", "updateVersion", "unbanUser", "unbanPublisher", "unbanNode", "getVersions"}
+SAME_FIELDS = {"updateUser", "updatePublisher", "updateNode", "updateVersion", "unbanUser", "unbanPublisher", "unbanNode", "getVersions",
+               "updatePublisherWebhook", "redeliverPublisherWebhook"}
 IMAGE_JOBS = ["upscaleImage", "upscaleImagePrecisely", "transferStyle", "enhanceSkinCreatively", "enhanceSkinFaithfully", "enhanceSkinFlexibly", "relightImage"]
 # Additional pictures per job; a reference and a light map exclude each other.
 PICTURES = {"transferStyle": ["reference_image"], "relightImage": ["transfer_light_from_reference_image"]}
@@ -154,6 +155,7 @@ class Untrusted(BrowserTest):
             send("PUT", made["signedUrl"], archive(), token=None, content_type="application/zip")
         forms.submit("translateNode", payload, token=token, at=[node])
         forms.submit("createPublisherToken", payload, token=token, at=[publisher])
+        forms.submit("createPublisherWebhook", payload, token=token, at=[publisher], url=address(payload, self.elsewhere.base))
         forms.submit("administerNode", payload, at=[node], id=None)
         forms.submit("administerVersion", payload, at=[node, "1.0.0"], status="NodeVersionStatusFlagged")
         forms.submit("createFile", payload, bytes=7)
@@ -164,7 +166,7 @@ class Untrusted(BrowserTest):
         forms.submit("banUser", payload, at=[owner["id"]])
         return [
             f"/nodes/{node}", f"/nodes/{node}/about", f"/nodes/{node}/install", f"/publishers/{publisher}", f"/publishers/{publisher}/members",
-            f"/publishers/{publisher}/tokens", *[f"/tasks/{task}" for task in (tasks[0], tasks[-1], music)], f"/audit/node/{node}", f"/audit/publisher/{publisher}",
+            f"/publishers/{publisher}/tokens", f"/publishers/{publisher}/webhooks", *[f"/tasks/{task}" for task in (tasks[0], tasks[-1], music)], f"/audit/node/{node}", f"/audit/publisher/{publisher}",
             f"/audit/user/{owner['id']}", *[f"/audit/task/{task}" for task in tasks[-2:]], f"/audit?stream=node/{node}",
         ]
 
@@ -240,6 +242,7 @@ class Untrusted(BrowserTest):
     def test_form_input_is_rendered_as_text(self):
         """Payloads in form fields and file names, as shown in the form, the curl command and the errors."""
         page = self.page("/studio/relightImage", token=ADMIN, bypass_csp=True, allowed=(400,))
+        page.locator("form details").first.wait_for(state="attached")
         page.evaluate("document.querySelectorAll('details').forEach(it => { it.open = true })")
         page.get_by_label("Prompt").wait_for()
         for payload in PAYLOADS:
