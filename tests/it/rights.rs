@@ -155,7 +155,7 @@ async fn try_cell(world: &RightsWorld, case: &RightsCase, caller: RightsCaller) 
     let expected = expected(case, caller);
     // Rejected requests change nothing, so they share fixtures; successful ones need their own.
     let goes_through = expected.1.is_none();
-    let own_ground = goes_through && (case.writes() || case.is_exclusive || !case.before.is_empty());
+    let own_ground = goes_through && (case.writes() || case.is_exclusive() || !case.before.is_empty());
     let fresh_ground;
     let ground: &RightsGround = if own_ground {
         fresh_ground = world.ground(caller.on_banned_ground()).await;
