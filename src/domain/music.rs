@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ids::{TaskId, UserId};
-use super::value::{InvalidValue, Text};
+use super::value::{Digest, InvalidValue, Text, named_values};
 use crate::domain::video::Credits;
 
 /// Prompt of 1 to 2000 characters, not counting surrounding white space.
@@ -91,6 +91,70 @@ pub struct MusicStream {
     pub millis: u64,
     /// Bytes of audio, before base64.
     pub bytes: u64,
+    /// Files in the media store, in the order of the stream; `None` if the music was not stored.
+    pub files: Option<Vec<MusicFile>>,
+}
+
+named_values! {
+    /// Containers of music files, by file extension.
+    MusicFormat {
+        Ogg = "ogg",
+        Mp3 = "mp3",
+        M4a = "m4a",
+        Aac = "aac",
+        Wav = "wav",
+        Flac = "flac",
+        Webm = "webm",
+    }
+}
+
+impl MusicFormat {
+    /// Returns the media type for `Content-Type`.
+    #[must_use]
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Self::Ogg => "audio/ogg",
+            Self::Mp3 => "audio/mpeg",
+            Self::M4a => "audio/mp4",
+            Self::Aac => "audio/aac",
+            Self::Wav => "audio/wav",
+            Self::Flac => "audio/flac",
+            Self::Webm => "audio/webm",
+        }
+    }
+
+    /// Detects the container from the first bytes of a file, without checking the rest.
+    #[must_use]
+    pub fn detect(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            [_, _, _, _, b'f', b't', b'y', b'p', ..] => Some(Self::M4a),
+            [b'O', b'g', b'g', b'S', ..] => Some(Self::Ogg),
+            [b'f', b'L', b'a', b'C', ..] => Some(Self::Flac),
+            [b'R', b'I', b'F', b'F', ..] => Some(Self::Wav),
+            [0x1A, 0x45, 0xDF, 0xA3, ..] => Some(Self::Webm),
+            [0xFF, second, ..] if second & 0xF6 == 0xF0 => Some(Self::Aac),
+            [b'I', b'D', b'3', ..] => Some(Self::Mp3),
+            [0xFF, second, ..] if second & 0xE0 == 0xE0 => Some(Self::Mp3),
+            _ => None,
+        }
+    }
+}
+
+/// A music file in the media store, named by the hash of its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct MusicFile {
+    pub digest: Digest,
+    pub format: MusicFormat,
+    /// File size in bytes.
+    pub bytes: u64,
+}
+
+impl MusicFile {
+    /// Returns the name under which the file is stored and served.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        format!("{}.{}", self.digest, self.format.as_str())
+    }
 }
 
 /// An item of a music stream, in this order: length, title, sound.

@@ -18,11 +18,13 @@ use sha2::{Digest as _, Sha256};
 
 use crate::data_dir::create_durably;
 use crate::domain::image::{ImageFormat, Picture};
+use crate::domain::music::{MusicFile, MusicFormat};
 use crate::domain::value::{Digest, Timestamp};
 use crate::domain::video::{AttachedDocument, Clip, VideoFormat};
 use crate::environment::{CommitStep, Environment};
 
 use super::decoders::PictureDecoders;
+use super::incoming_file::IncomingFile;
 use super::input::PictureInfo;
 use super::uploaded_files::{UploadedFile, UploadedFiles};
 
@@ -182,6 +184,30 @@ impl MediaStore {
         })
     }
 
+    /// Creates a result that is written while it is made. It is removed on drop unless [`MediaStore::put_music`] stored
+    /// it.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub fn create_result(&self) -> io::Result<IncomingFile> {
+        let sequence = self.part_file_counter.fetch_add(1, Ordering::Relaxed);
+        // In a directory of results, so that the next start removes what a crash leaves.
+        let directory = self.root.join(MediaArea::Result.directory()).join("00");
+        IncomingFile::create(directory.join(format!("stream.{sequence}{PART_SUFFIX}")))
+    }
+
+    /// Stores music, as [`MediaStore::put`].
+    ///
+    /// # Errors
+    /// As [`MediaStore::put`].
+    pub fn put_music(&self, incoming: &IncomingFile, format: MusicFormat) -> io::Result<MusicFile> {
+        let file = MusicFile { digest: incoming.digest(), format, bytes: incoming.bytes() };
+        incoming.sync()?;
+        let path = self.path(MediaArea::Result, &file.file_name());
+        self.place_file(&path, file.bytes, |unfinished| fs::rename(incoming.path(), unfinished))?;
+        Ok(file)
+    }
+
     /// Stores text that a client sent, as [`MediaStore::put`].
     ///
     /// # Errors
@@ -310,7 +336,10 @@ impl MediaStore {
     pub fn path_of(&self, area: MediaArea, file_name: &str) -> Option<PathBuf> {
         let (digest, extension) = file_name.split_once('.')?;
         Digest::parse(digest).ok()?;
-        ImageFormat::parse(extension).map(drop).or_else(|_| VideoFormat::parse(extension).map(drop)).ok()?;
+        let is_video_or_music = || VideoFormat::parse(extension).is_ok() || MusicFormat::parse(extension).is_ok();
+        if ImageFormat::parse(extension).is_err() && !is_video_or_music() {
+            return None;
+        }
         Some(self.path(area, file_name))
     }
 
@@ -483,11 +512,36 @@ mod tests {
     }
 
     #[test]
+    fn music_is_stored_under_its_hash_or_removed() {
+        // Given two recordings
+        let (root, store) = store();
+        let mut kept = store.create_result().unwrap();
+        let dropped = store.create_result().unwrap();
+        kept.write(b"Ogg").unwrap();
+        kept.write(b"S").unwrap();
+
+        // When one is stored, twice, and the other is not
+        let file = store.put_music(&kept, MusicFormat::Ogg).unwrap();
+        drop((kept, dropped));
+        let mut again = store.create_result().unwrap();
+        again.write(b"OggS").unwrap();
+        assert_eq!(store.put_music(&again, MusicFormat::Ogg).unwrap(), file);
+        drop(again);
+
+        // Then only the stored file remains
+        let path = store.path_of(MediaArea::Result, &file.file_name()).unwrap();
+        assert_eq!(fs::read(path).unwrap(), b"OggS");
+        assert_eq!(fs::read_dir(root.path().join("results/00")).unwrap().count(), 0);
+    }
+
+    #[test]
     fn only_hashes_with_known_extensions_have_a_path() {
         let (_root, store) = store();
         let hash = "a5".repeat(32);
         assert!(
-            ["png", "mp4"].iter().all(|known| store.path_of(MediaArea::Result, &format!("{hash}.{known}")).is_some())
+            ["png", "mp4", "ogg"]
+                .iter()
+                .all(|known| store.path_of(MediaArea::Result, &format!("{hash}.{known}")).is_some())
         );
 
         let upper = hash.to_uppercase();

@@ -41,6 +41,8 @@ fn samples() -> Vec<GoldenSample> {
     let priced = priced.map(|(job, event)| (format!("{}.{job}", event.name()), event));
     let paid = samples::paid();
     let paid = (format!("{}.paid", paid.name()), paid);
+    let stored = samples::stored_music();
+    let stored = (format!("{}.stored", stored.name()), stored);
     let further = samples::further().into_iter().map(|(job, event)| (format!("{}.{job}", event.name()), event));
     let event_deliveries = samples::event_deliveries().into_iter();
     let event_deliveries = event_deliveries.map(|(subject, event)| (format!("{}.{subject}", event.name()), event));
@@ -55,7 +57,8 @@ fn samples() -> Vec<GoldenSample> {
             .chain(budget_samples)
             .chain([paid])
             .chain(token_samples)
-            .chain(event_deliveries),
+            .chain(event_deliveries)
+            .chain([stored]),
     );
     numbered.map(|(index, (name, event))| GoldenSample { name, commit: commit_of(index, event) }).collect()
 }

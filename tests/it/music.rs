@@ -12,6 +12,7 @@ mod again;
 mod end;
 mod pool;
 mod refusals;
+mod stored;
 mod stream;
 mod vendor;
 mod vendor_faults;

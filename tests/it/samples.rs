@@ -25,7 +25,7 @@ mod video;
 use jobs::submitted;
 pub use jobs::{every_job, paid, priced};
 pub use registry::event_deliveries;
-pub use video::{further, priced_music};
+pub use video::{further, priced_music, stored_music};
 
 /// Time of all samples.
 pub const AT: Timestamp = Timestamp::from_micros(1_764_000_000_123_456);

@@ -272,7 +272,7 @@ fn creation() -> Creation {
 }
 
 fn stream() -> MusicStream {
-    MusicStream { title: text("Waltz"), millis: 30_000, bytes: 480_000 }
+    MusicStream { title: text("Waltz"), millis: 30_000, bytes: 480_000, files: None }
 }
 
 /// Returns the events of each command, run in order, and the status after it.

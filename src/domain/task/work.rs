@@ -26,7 +26,7 @@ pub enum TaskResults {
     Pictures(Vec<Picture>),
     /// A video of the video gateway.
     Video(Creation),
-    /// A stream that was sent completely; it is not stored.
+    /// A stream that was sent completely.
     Music(MusicStream),
 }
 
@@ -43,7 +43,7 @@ impl TaskResults {
         match self {
             Self::Pictures(pictures) => pictures.iter().map(|picture| picture.digest).collect(),
             Self::Video(creation) => creation.files(),
-            Self::Music(_) => Vec::new(),
+            Self::Music(stream) => stream.files.iter().flatten().map(|file| file.digest).collect(),
         }
     }
 }

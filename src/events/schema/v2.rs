@@ -19,8 +19,8 @@ pub use task::{
 };
 pub use user::{PersonalV2, SealedV2, UserEventV2, UserFieldsV2};
 pub use video::{
-    ClipV2, CreationV2, DocumentV2, ExtendV2, GenerateV2, KeyFrameV2, MultiframeV2, MusicStreamV2, VideoJobV2,
-    VideoWorkV2, WatermarkV2,
+    ClipV2, CreationV2, DocumentV2, ExtendV2, GenerateV2, KeyFrameV2, MultiframeV2, MusicFileV2, MusicStreamV2,
+    VideoJobV2, VideoWorkV2, WatermarkV2,
 };
 
 /// All events of one append; the record of the journal.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::domain::image::ImageFormat;
+use crate::domain::music::MusicFormat;
 use crate::domain::policy::Action;
 use crate::domain::value::{Digest, Timestamp};
 use crate::domain::video::VideoFormat;
@@ -98,8 +99,10 @@ fn format_duration(duration: Duration) -> String {
 fn parse_file_name(name: &str) -> Option<(Digest, &'static str)> {
     let (stem, extension) = name.split_once('.')?;
     let picture_type = ImageFormat::parse(extension).map(ImageFormat::media_type);
-    let media_type = picture_type.or_else(|_| VideoFormat::parse(extension).map(VideoFormat::media_type));
-    Some((Digest::parse(stem).ok()?, media_type.ok()?))
+    let video_type = || VideoFormat::parse(extension).map(VideoFormat::media_type);
+    let music_type = || MusicFormat::parse(extension).map(MusicFormat::media_type);
+    let media_type = picture_type.or_else(|_| video_type()).or_else(|_| music_type()).ok()?;
+    Some((Digest::parse(stem).ok()?, media_type))
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ use crate::quota::Account;
 mod feed;
 pub mod form;
 mod line;
+mod recording;
 mod source;
 
 use feed::{MusicFailover, MusicFeed, MusicOutcomeRecorder};
@@ -143,12 +144,11 @@ async fn replay(
 
 /// Error for completed music that cannot be produced again.
 fn replay_unavailable(task: TaskId, was_vendors: bool) -> Problem {
-    let reason = if was_vendors {
-        "was made by a vendor and is not stored"
-    } else {
-        "was made by the built-in engine, which is no longer in use"
-    };
-    let detail = format!("the music of this Idempotency-Key was sent as task {task}, and {reason}; use a new key");
+    let maker = if was_vendors { "a vendor" } else { "the built-in engine, which is no longer in use" };
+    let detail = format!(
+        "the music of this Idempotency-Key was sent as task {task} and made by {maker}; GET /tasks/{task} has the URLs \
+         of its files while they are kept; use a new key for other music"
+    );
     Problem::new(Code::Conflict, detail)
 }
 

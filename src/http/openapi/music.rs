@@ -30,13 +30,14 @@ fn generate() -> Operation {
              is one Ogg/Opus file with exactly the announced duration.\n- An error after the start of the response is \
              a last line `error`. A blank line is sent after 10 s of silence.\n- The same prompt and duration give \
              the same music.\n- The stream is a task (`X-Task-Id`) that can be listed, read and cancelled. Its \
-             history shows how it ended, even if the client disconnected.\n- Unknown parts of the form are ignored; \
+             history shows how it ended, even if the client disconnected, and `generated` has the URLs of the \
+             files of a complete stream.\n- Unknown parts of the form are ignored; \
              an empty `duration` counts as absent.\n- With `?estimate=true`, the response is only the price, as \
              `application/json` with the schema `Estimate`: `{credits, breakdown}`.\n\nRepeating the form with the \
              same `Idempotency-Key` refers to the same task. Music of the built-in engine is generated again in full, \
              also after a disconnect or a restart of the service; a task that failed for another reason repeats its \
              `error` line. The response is 409 while the first stream is still being sent, and if a vendor made the \
-             music, which is not stored.",
+             music, because it would make other music now.",
         )
         .form_body("MusicForm", &json!({"prompt": "calm solo piano, a waltz in A minor", "duration": 30}))
         .content_response(
@@ -49,7 +50,7 @@ fn generate() -> Operation {
         .error(Code::ApprovalRequired, "the service requires approved accounts")
         .error(Code::MalformedBody, "the body is not a form")
         .error(Code::IdempotencyKeyInUse, "the first stream with this key is still being sent")
-        .error(Code::Conflict, "the music of this key was made by a vendor and is not stored")
+        .error(Code::Conflict, "the music of this key was made by a vendor and cannot be generated again")
         .error(Code::TooManySubmissions, "the caller has reached the limit of unfinished tasks")
         .error(Code::TooManyStreams, "the account has reached its limit of concurrent music streams")
         .error(Code::BudgetExceeded, "the task costs more than is left of a budget")

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::domain::ids::TaskId;
 use crate::domain::image::Picture;
+use crate::domain::music::MusicFile;
 use crate::domain::task::{PromptReport, TaskFailure, TaskRecord, TaskResults, TaskStage, TaskStatus};
 use crate::domain::video::{Clip, Creation, Credits};
 
@@ -69,7 +70,7 @@ pub fn result_urls(results: &TaskResults, public_url: &str) -> Vec<String> {
     let names: Vec<String> = match results {
         TaskResults::Pictures(pictures) => pictures.iter().map(Picture::file_name).collect(),
         TaskResults::Video(creation) => vec![creation.video.file_name()],
-        TaskResults::Music(_) => Vec::new(),
+        TaskResults::Music(stream) => stream.files.iter().flatten().map(MusicFile::file_name).collect(),
     };
     names.into_iter().map(|name| format!("{public_url}/media/{name}")).collect()
 }

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::Profile;
 use super::file::{MessageFile, NumberSource, StreamFile};
 use super::template::{ResponseSources, TemplateScope};
-use crate::domain::music::{MusicStreamItem, SoundFileIndex, SoundFormat, TitleIndex};
+use crate::domain::music::{MusicFormat, MusicStreamItem, SoundFileIndex, SoundFormat, TitleIndex};
 use crate::domain::task::TaskFailure;
 use crate::domain::value::Text;
 use crate::vendors::credential_mask::CredentialMask;
@@ -167,17 +167,7 @@ impl Message<'_> {
 
 /// Returns the encoding of a file by its first bytes.
 pub(in crate::vendors) fn detect_encoding(bytes: &[u8]) -> &'static str {
-    match bytes {
-        [_, _, _, _, b'f', b't', b'y', b'p', ..] => "m4a",
-        [b'O', b'g', b'g', b'S', ..] => "ogg",
-        [b'f', b'L', b'a', b'C', ..] => "flac",
-        [b'R', b'I', b'F', b'F', ..] => "wav",
-        [0x1A, 0x45, 0xDF, 0xA3, ..] => "webm",
-        [0xFF, second, ..] if second & 0xF6 == 0xF0 => "aac",
-        [b'I', b'D', b'3', ..] => "mp3",
-        [0xFF, second, ..] if second & 0xE0 == 0xE0 => "mp3",
-        _ => "unknown",
-    }
+    MusicFormat::detect(bytes).map_or("unknown", MusicFormat::as_str)
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within the range that is checked")]

@@ -5,7 +5,7 @@ use mediary::domain::delivery::{DeliveryEvent, Redelivery};
 use mediary::domain::event::Event;
 use mediary::domain::ids::{DeliveryId, TaskId, UserId};
 use mediary::domain::image::PictureSource;
-use mediary::domain::music::{MusicPrompt, MusicSeconds, MusicStream, MusicWork};
+use mediary::domain::music::{MusicFile, MusicFormat, MusicPrompt, MusicSeconds, MusicStream, MusicWork};
 use mediary::domain::task::{RecordedVendor, Submission, TaskEvent, TaskWork, VendorPrice};
 use mediary::domain::value::{CallbackUrl, Digest};
 use mediary::domain::video::{
@@ -135,6 +135,13 @@ pub fn priced_music() -> Event {
     submitted(Some(UserId(id(0xA))), TaskWork::Music(MusicWork { credits: 25, ..work }))
 }
 
+/// Music whose files are stored.
+pub fn stored_music() -> Event {
+    let file = |byte, format| MusicFile { digest: Digest([byte; 32]), format, bytes: 5_760_000 };
+    let files = Some(vec![file(0x5C, MusicFormat::Ogg), file(0x5D, MusicFormat::M4a)]);
+    TaskEvent::StreamCompleted { stream: MusicStream { files, ..stream() } }.into()
+}
+
 fn redelivery() -> Event {
     let (delivery, task) = (DeliveryId(id(0xDE)), TaskId(id(0x7A)));
     DeliveryEvent::RedeliveryRequested(Redelivery { delivery, task, owner: None, url: url("hook"), task_version: 5 })
@@ -151,5 +158,5 @@ pub(super) fn creation() -> Creation {
 }
 
 pub(super) fn stream() -> MusicStream {
-    MusicStream { title: text("Slow Waltz"), millis: 360_000, bytes: 5_760_000 }
+    MusicStream { title: text("Slow Waltz"), millis: 360_000, bytes: 5_760_000, files: None }
 }

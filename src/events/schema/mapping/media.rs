@@ -6,7 +6,7 @@ use crate::domain::image::{
     ImageJob, ImageWork, LightSettings, Picture, PictureSource, PortraitSettings, PrecisionUpscaleJob, RelightJob,
     SkinEnhanceJob, SkinMode, StyleTransferJob, UpscaleJob,
 };
-use crate::domain::music::{MusicStream, MusicWork};
+use crate::domain::music::{MusicFile, MusicStream, MusicWork};
 use crate::domain::task::{Payers, RecordedVendor, Submission, TaskEvent, TaskFailure, TaskWork};
 use crate::domain::video::{
     AttachedDocument, Clip, Creation, ExtendJob, Footage, GenerateJob, KeyFrame, MultiframeJob, VideoJob, VideoWork,
@@ -16,12 +16,13 @@ use crate::events::schema::CommitDecodeError;
 use crate::events::schema::v1::{AttemptOutcomeV1, DeliveryEventV1, FailureV1, PictureV1, UpscaleV1};
 use crate::events::schema::v2::{
     ClipV2, CreationV2, DocumentV2, ExtendV2, GenerateV2, ImageJobV2, KeyFrameV2, LightSettingsV2, MultiframeV2,
-    MusicStreamV2, PayersV2, PortraitV2, RelightV2, SkinEnhanceV2, SkinModeV2, SourceV2, StyleTransferV2, TaskEventV2,
-    UpscalePrecisionV2, VendorV2, VideoJobV2, VideoWorkV2, WatermarkV2, WorkV2,
+    MusicFileV2, MusicStreamV2, PayersV2, PortraitV2, RelightV2, SkinEnhanceV2, SkinModeV2, SourceV2, StyleTransferV2,
+    TaskEventV2, UpscalePrecisionV2, VendorV2, VideoJobV2, VideoWorkV2, WatermarkV2, WorkV2,
 };
 
 // A submission with an owner, and the start of one without a vendor, keep the shape of version 1. Submissions that only
-// the owner pays for keep the shapes of the time when nobody else could.
+// the owner pays for keep the shapes of the time when nobody else could, and streams without files that of the time when
+// none were stored.
 stored_enum! {
     TaskEvent => TaskEventV2<'a> {
         VendorAccepted { reference },
@@ -37,7 +38,6 @@ stored_enum! {
         FootageFetched { clip },
         WorkBegan,
         VideoCompleted { creation },
-        StreamCompleted { stream },
     } and {
         (task owner work webhook)
             { Self::TaskSubmitted(Submission { task, owner: Some(owner), work, webhook, payers: None }) }
@@ -54,6 +54,12 @@ stored_enum! {
         (attempt key vendor)
             { Self::SubmissionStarted { attempt, key, vendor: Some(vendor) } }
             = { TaskEventV2::VendorSubmissionStarted { attempt, key, vendor } },
+        (title millis bytes)
+            { Self::StreamCompleted { stream: MusicStream { title, millis, bytes, files: None } } }
+            = { TaskEventV2::StreamCompleted { stream: MusicStreamV2 { title, millis, bytes } } },
+        (title millis bytes files)
+            { Self::StreamCompleted { stream: MusicStream { title, millis, bytes, files: Some(files) } } }
+            = { TaskEventV2::StoredStreamCompleted { stream: MusicStreamV2 { title, millis, bytes }, files } },
     }
 }
 
@@ -261,7 +267,7 @@ stored_struct! {
 }
 
 stored_struct! {
-    MusicStream => MusicStreamV2<'a> { title, millis, bytes }
+    MusicFile => MusicFileV2<'a> { digest, format, bytes }
 }
 
 // The stored variant says what is delivered, and whether a task has an owner.

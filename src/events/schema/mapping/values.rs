@@ -16,7 +16,7 @@ use crate::domain::image::{
     PrecisionScaleFactor, RelightEngine, RelightStyle, ScaleFactor, SignedStrength, SkinFocus, StyleEngine,
     StyleFlavor, TransferLightA, TransferLightB, UpscaleEngine,
 };
-use crate::domain::music::{MusicPrompt, MusicSeconds};
+use crate::domain::music::{MusicFormat, MusicPrompt, MusicSeconds};
 use crate::domain::node::{Rating, Stars};
 use crate::domain::policy::TokenScope;
 use crate::domain::publisher::MemberRole;
@@ -222,4 +222,5 @@ stored_names! {
     ExtendModel: "model",
     ExtendResolution: "resolution",
     VideoFormat: "video format",
+    MusicFormat: "music format",
 }

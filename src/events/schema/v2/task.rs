@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::bytes::StoredSha256;
 use super::super::v1::{self, FailureV1, PictureV1, StoredId, Str, UpscaleV1};
-use super::video::{ClipV2, CreationV2, MusicStreamV2, VideoWorkV2};
+use super::video::{ClipV2, CreationV2, MusicFileV2, MusicStreamV2, VideoWorkV2};
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum TaskEventV2<'a> {
@@ -69,6 +69,10 @@ pub enum TaskEventV2<'a> {
         work: WorkV2<'a>,
         webhook: Option<Str<'a>>,
         payers: PayersV2<'a>,
+    },
+    StoredStreamCompleted {
+        stream: MusicStreamV2<'a>,
+        files: Vec<MusicFileV2<'a>>,
     },
 }
 

@@ -104,3 +104,10 @@ pub struct MusicStreamV2<'a> {
     pub millis: u64,
     pub bytes: u64,
 }
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct MusicFileV2<'a> {
+    pub digest: StoredSha256,
+    pub format: Str<'a>,
+    pub bytes: u64,
+}

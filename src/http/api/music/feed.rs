@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::line::{KEEP_ALIVE, MusicStreamLine};
+use super::recording::MusicRecording;
 use super::source::{MusicSource, MusicSourceStream};
 use crate::actors::CommandContext;
 use crate::actors::error::CommandError;
@@ -22,7 +23,7 @@ use crate::actors::music_vendor::{MusicCall, MusicInterruption, MusicPool};
 use crate::actors::system::Dispatch;
 use crate::audit::Position;
 use crate::domain::ids::TaskId;
-use crate::domain::music::{MusicJob, MusicStream, MusicStreamItem, SoundFormat};
+use crate::domain::music::{MusicFile, MusicJob, MusicStream, MusicStreamItem, SoundFormat};
 use crate::domain::task::{TaskCommand, TaskFailure, TaskResults, TaskStage};
 use crate::domain::value::Text;
 use crate::environment::Environment;
@@ -141,6 +142,8 @@ pub struct MusicFeed {
     closing: watch::Receiver<bool>,
     billing_rate: u32,
     encoder: MusicLineEncoder,
+    /// `None` for replayed streams, and once the music cannot be stored.
+    recording: Option<MusicRecording>,
     lines: VecDeque<Bytes>,
     /// Time of the next blank line.
     keep_alive_at: Instant,
@@ -189,6 +192,8 @@ impl MusicFeed {
             deadline,
         };
 
+        let recording = recorder.context.is_some().then(|| MusicRecording::start(services)).flatten();
+
         Self {
             recorder,
             source,
@@ -200,6 +205,7 @@ impl MusicFeed {
             closing: services.closing.clone(),
             billing_rate: services.options.music.billing_rate_per_sec,
             encoder: MusicLineEncoder::default(),
+            recording,
             lines: VecDeque::new(),
             keep_alive_at: Instant::now() + KEEP_ALIVE_INTERVAL,
             deadline,
@@ -272,7 +278,13 @@ impl MusicFeed {
             }
             Some(Ok(item)) => {
                 self.failover = None;
-                self.lines.extend(self.encoder.encode(item));
+                self.lines.extend(self.encoder.encode(&item));
+                if let MusicStreamItem::Sound { index, data, .. } = item {
+                    self.recording = match self.recording.take() {
+                        Some(recording) => recording.append(index, data).await,
+                        None => None,
+                    };
+                }
             }
         }
     }
@@ -304,11 +316,13 @@ impl MusicFeed {
             return self.fail(TaskFailure::new("no_sound", "the music had no sound").into()).await;
         };
 
-        match self
-            .recorder
-            .record_end(TaskCommand::Complete { results: TaskResults::Music(self.encoder.summary()) })
-            .await
-        {
+        let files = match self.recording.take() {
+            Some(recording) => recording.finish().await,
+            None => None,
+        };
+
+        let results = TaskResults::Music(self.encoder.summary(files));
+        match self.recorder.record_end(TaskCommand::Complete { results }).await {
             Ok(()) => {
                 let generated =
                     MusicStreamLine::generated_audio(&format, self.encoder.file_seconds(), self.billing_rate);
@@ -399,29 +413,27 @@ impl MusicWatchdog {
 
 impl MusicLineEncoder {
     /// Returns the line for an event of the vendor, if it has one.
-    fn encode(&mut self, item: MusicStreamItem) -> Option<Bytes> {
+    fn encode(&mut self, item: &MusicStreamItem) -> Option<Bytes> {
         match item {
             MusicStreamItem::Accepted { .. } => None,
             MusicStreamItem::Length { millis } => {
-                self.millis = millis;
-                Some(MusicStreamLine::Duration { duration_sec: to_seconds(millis) }.to_bytes())
+                self.millis = *millis;
+                Some(MusicStreamLine::Duration { duration_sec: to_seconds(*millis) }.to_bytes())
             }
             MusicStreamItem::Title { index, title, tags } => {
-                let line = MusicStreamLine::title(index, title.as_str(), &tags).to_bytes();
-                self.title.get_or_insert(title);
-                Some(line)
+                self.title.get_or_insert_with(|| title.clone());
+                Some(MusicStreamLine::title(*index, title.as_str(), tags).to_bytes())
             }
             MusicStreamItem::Sound { index, format, data } => {
                 self.bytes += data.len() as u64;
                 self.file_count = self.file_count.max(index.streams);
-                let line = MusicStreamLine::audio_chunk(index, &format, &data).to_bytes();
-                self.format = Some(format);
-                Some(line)
+                self.format.get_or_insert_with(|| format.clone());
+                Some(MusicStreamLine::audio_chunk(*index, format, data).to_bytes())
             }
             // Reported in the last line, with the price.
             MusicStreamItem::Finished { millis } => {
                 self.millis = millis.first().copied().unwrap_or(self.millis);
-                self.final_millis = millis;
+                self.final_millis.clone_from(millis);
                 None
             }
         }
@@ -433,9 +445,9 @@ impl MusicLineEncoder {
         (0..self.file_count).map(file_millis).map(to_seconds).collect()
     }
 
-    fn summary(&self) -> MusicStream {
+    fn summary(&self, files: Option<Vec<MusicFile>>) -> MusicStream {
         let title = self.title.clone().unwrap_or_else(|| Text::from_recorded(String::new()));
-        MusicStream { title, millis: self.millis, bytes: self.bytes }
+        MusicStream { title, millis: self.millis, bytes: self.bytes, files }
     }
 }
 

@@ -33,7 +33,7 @@ export function TaskPage({ parts: [id], user }) {
   return html`<${Page} before=${back} title=${name} lead=${html`<${Id}>${task.task_id}</${Id}>${task.owner && html` by <${Owner} id=${task.owner} />`}`} actions=${html`<${Actions} task=${task} user=${user} />`}>
     <${TaskState} task=${task} line=${line} />
     ${hasEnded(task) && document.data && html`<${Reuse} ...${{ task, user }} document=${document.data} />`}
-    ${task.kind === 'music' && task.state === 'success' && task.generated.length === 0 && html`<p class="muted">Music is streamed to the client and not stored.</p>`}
+    ${task.kind === 'music' && task.state === 'success' && task.generated.length === 0 && html`<p class="muted">The files of this music were not stored.</p>`}
     ${task.generated.length > 0 && html`<section><h2>Result</h2><${Results} task=${task} before=${inputAddress(task)} /></section>`}
     ${task.request && html`<section><h2>Request</h2><${DefinitionList} name="wide" of=${requestFields(task.request)} /></section>`}
     <section><h2>Timeline</h2><${Timeline} task=${task} deliveries=${deliveries.data?.deliveries} /></section>
