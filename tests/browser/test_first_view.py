@@ -9,8 +9,6 @@ from support import ADMIN, NARROW, REPORTS, WIDE, BrowserTest, name, png, regist
 # The pictures of the jobs, which only the studio has, count separately: with them it exceeds this limit.
 TRANSFERRED_MAX = 100_000
 JOB_PICTURES_MAX = 45_000
-# Pages that exceed the limit so far.
-TRANSFERRED_MORE = {"/studio/upscaleImage": 110_000}
 # Layout shift of the Layout Instability API, which ignores movements below three pixels. In the log, the names of
 # actors arrive later and widen the ends of lines; a form gets its last row of buttons with the price.
 SHIFT_MAX = {"/audit": 0.001, "/studio/upscaleImage": 0.002}
@@ -85,7 +83,7 @@ class FirstView(BrowserTest):
                 # Ids differ from run to run.
                 name = "/".join(path.split("/")[:-1] + ["…"]) if path not in PAGES else path
                 report.append(f"{name:20} {size['width']:5} px: {transferred / 1000:5.1f} kB in {len(loaded):2} responses, pictures {pictures / 1000:4.1f} kB, shift {shift:.4f}, content after {ms:5.0f} ms")
-                if transferred > TRANSFERRED_MORE.get(path, TRANSFERRED_MAX):
+                if transferred > TRANSFERRED_MAX:
                     found.append(f"{path} at {size['width']} transfers {transferred} bytes: {loaded[:12]}")
                 if pictures > JOB_PICTURES_MAX:
                     found.append(f"{path} at {size['width']} transfers {pictures} bytes of pictures")

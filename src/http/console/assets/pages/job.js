@@ -8,7 +8,7 @@ import { settingsOf, valuesOfSettings } from '../core/job_values.js';
 import { allowsAnonymous, bodyOf } from '../core/openapi.js';
 import { go, to, useTitle } from '../core/router.js';
 import { useStore } from '../core/store.js';
-import { BackLink, Copy, Page } from '../parts/basic.js';
+import { BackLink, Copy, Icon, Page } from '../parts/basic.js';
 import { FormTrouble } from '../parts/form.js';
 import { Gallery } from '../parts/gallery.js';
 import { JobFields } from '../parts/job_fields.js';
@@ -16,9 +16,10 @@ import { lazy } from '../parts/lazy.js';
 import { askToSignIn } from '../parts/login.js';
 import { encodePicture } from '../parts/picture.js';
 import { BudgetExceeded, Price, useEstimate } from '../parts/price.js';
-import { JobResult } from './run.js';
 
 const Markdown = lazy(() => import('../parts/markdown.js'), 'Markdown');
+// A job that was not submitted has no result.
+const JobResult = lazy(() => import('./run.js'), 'JobResult');
 const RequestCode = lazy(() => import('../parts/code.js'), 'RequestCode');
 
 // Collapsed content, which is made when it is opened for the first time.
@@ -56,7 +57,8 @@ export function JobPage({ document, job, jobs, query, user }) {
       </section>
       <section ref=${result} class="panel result-panel" aria-label="Result">
         <h2>Result</h2>
-        <${JobResult} key=${run?.number} run=${run} busy=${busy} beside=${Boolean(schema.properties.image)} onReport=${(report) => bench.set({ ...bench.get(), run: { ...bench.get().run, report } })} />
+        ${!run && !busy ? html`<${Idle} beside=${Boolean(schema.properties.image)} />`
+          : html`<${JobResult} key=${run?.number} run=${run} onReport=${(report) => bench.set({ ...bench.get(), run: { ...bench.get().run, report } })} />`}
         <${More} class="more curl" name="As code"><${RequestCode} ...${{ document, job, values }} /></${More}>
         <div class="row"><${Copy} text=${link} label="Copy a link to these settings" shown="Share settings" /><span class="muted small">The link has all settings, but no pictures.</span></div>
         <${More} name="Description"><${Markdown} text=${job.description?.split('\n\nAllowed callers:')[0]} name="muted" />
@@ -66,6 +68,8 @@ export function JobPage({ document, job, jobs, query, user }) {
     <${Gallery} user=${user} kind=${kindOfJob(document, job)} fresh=${run?.over ?? run?.task} title="Earlier results" />
   </${Page}>`;
 }
+
+const Idle = ({ beside: showsInput }) => html`<div class="idle"><${Icon} name="studio" /><p>Results appear here${showsInput && ', beside your picture'}.</p></div>`;
 
 function JobSwitch({ jobs, current }) {
   const groups = Map.groupBy(jobs, (job) => job.tags?.[0] ?? 'Jobs');

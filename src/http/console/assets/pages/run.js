@@ -11,11 +11,10 @@ import { useAddress } from '../parts/picture.js';
 import { TaskState } from '../parts/task_state.js';
 
 // `onReport` receives the report of the prompt, once it is known.
-export function JobResult({ run, busy, beside: showsInput, onReport }) {
+export function JobResult({ run, onReport }) {
   if (run?.heard) return html`<${MusicResult} run=${run} onReport=${onReport} />`;
   if (run?.task) return html`<${run.anonymous ? AnonymousResult : TaskResult} run=${run} onReport=${onReport} />`;
-  return html`<div class="idle">${busy ? html`<${Skeleton} lines=${2} />` : html`<${Icon} name="studio" />
-    <p>Results appear here${showsInput && ', beside your picture'}.</p>`}</div>`;
+  return html`<div class="idle"><${Skeleton} lines=${2} /></div>`;
 }
 
 const TaskResult = ({ run, onReport }) => html`<${Outcome} run=${run} onReport=${onReport} ...${useTask(run.task)} />`;
