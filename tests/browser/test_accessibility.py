@@ -115,6 +115,7 @@ class Accessibility(BrowserTest):
         expect(page.locator(".fault")).to_have_count(1)
         self.check(page, "faults")
         page.get_by_role("button", name="Use sample").click()
+        expect(page.locator(".given")).to_be_visible()
         page.get_by_role("button", name="Generate").click()
         page.locator("img[data-result]").wait_for()
         self.check(page, "result")

@@ -130,6 +130,7 @@ class Studio(BrowserTest):
         expect(page.locator("h1")).to_have_text("Relight an image")
         page.get_by_role("combobox", name="Job").select_option("upscaleImage")
         page.get_by_role("button", name="Use sample").click()
+        expect(page.locator(".given")).to_be_visible()
         page.get_by_role("button", name="Generate").click()
         expect(page.locator("img[data-result]")).to_be_in_viewport(ratio=1)
         self.until(page, "document.querySelector('.result-panel').getBoundingClientRect().top < innerHeight / 4")
@@ -641,11 +642,11 @@ class Video(BrowserTest):
         # When it arrives and the video is made
         late.arrived.set()
         page.locator("video").wait_for(timeout=3 * PATIENCE_S * 1000)
-        # Then progress began at 0, rose in small steps, and was complete only with the result
+        # Then progress began at 0, rose while the video was made, and was complete only with the result
         progress = page.evaluate("window.progress")
         self.assertEqual(progress[0], 0)
         self.assertEqual(progress, sorted(progress))
-        self.assertTrue([value for value in progress if 10 < value < 50], progress)
+        self.assertTrue([value for value in progress if 10 < value < 100], progress)
         self.assertLess(progress[-1], 100)
         late.shutdown()
         late.server_close()
