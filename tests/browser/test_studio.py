@@ -596,7 +596,7 @@ class Video(BrowserTest):
         page.get_by_label("Duration, as a number", exact=True).fill("1")
         page.evaluate("""() => {
             window.progress = [];
-            const note = () => window.progress.push(...[...document.querySelectorAll('[role=progressbar]')].map(it => Number(it.ariaValueNow)));
+            const note = () => window.progress.push(...[...document.querySelectorAll('.result-panel [role=progressbar]')].map(it => Number(it.ariaValueNow)));
             new MutationObserver(note).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ['aria-valuenow'] });
         }""")
         page.get_by_role("button", name="Generate").click()
