@@ -126,7 +126,7 @@ pub fn problem_schema() -> Value {
         field::<String>("reason", "Reason, phrased to follow the name of the field.").required(),
         field_with_schema(
             "value",
-            "Value that was sent: a number, a boolean, or the first 100 characters of a string. Absent for arrays, objects and secrets.",
+            "Value that was sent: a number, a boolean, or the first 100 characters of a string. Absent for arrays, objects, email addresses and recognized secrets.",
             json!({}),
         ),
     ]);

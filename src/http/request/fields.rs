@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use url::Url;
 
 use crate::domain::bearer_secret;
 use crate::domain::value::{InvalidValue, Text, TextList};
@@ -43,11 +44,11 @@ impl FieldError {
 const SHOWN_CHARS: usize = 100;
 
 /// Returns a value as errors show it: numbers, booleans and the beginning of a string. Arrays and objects would be too
-/// long, and access tokens are never shown.
+/// long, and recognized secrets are never shown.
 fn shown_value(sent: &Value) -> Option<Value> {
     match sent {
         Value::Number(_) | Value::Bool(_) => Some(sent.clone()),
-        Value::String(text) if has_access_token(text) => None,
+        Value::String(text) if has_secret(text) => None,
         Value::String(text) => Some(match text.char_indices().nth(SHOWN_CHARS) {
             Some((end, _)) => format!("{}…", &text[..end]).into(),
             None => sent.clone(),
@@ -56,16 +57,24 @@ fn shown_value(sent: &Value) -> Option<Value> {
     }
 }
 
-/// Returns `true` if a text contains an access token, as after a mistake with a header.
-fn has_access_token(text: &str) -> bool {
+/// Returns `true` if a text contains a secret, as after a mistake with a header: an access token, a webhook secret, a
+/// JSON web token, or a password in a URL.
+fn has_secret(text: &str) -> bool {
     let is_of_token = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    text.split(|c| !is_of_token(c)).any(|word| bearer_secret::parse_kind(word).is_some())
+    let has_token = text
+        .split(|c| !is_of_token(c))
+        .any(|word| bearer_secret::parse_kind(word).is_some() || word.starts_with("whsec_"));
+    // The first part of a JSON web token is an object in base64.
+    let has_jwt = text.split_whitespace().any(|word| word.starts_with("eyJ") && word.matches('.').count() == 2);
+    let has_password = Url::parse(text.trim()).is_ok_and(|url| url.password().is_some());
+    has_token || has_jwt || has_password
 }
 
-/// Returns `true` if the name of the field says that its value is a secret.
+/// Returns `true` if the name of the field says that its value is a secret or personal: a stored response must contain
+/// nothing that the erasure of a user would have to find.
 fn is_secret_field(pointer: &str) -> bool {
     let name = pointer.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
-    ["token", "secret", "password", "key"].iter().any(|word| name.ends_with(word))
+    ["token", "secret", "password", "key", "email"].iter().any(|word| name.ends_with(word))
 }
 
 impl fmt::Display for FieldError {

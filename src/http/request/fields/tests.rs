@@ -157,3 +157,25 @@ fn errors_show_short_values_and_no_secrets() {
         assert_eq!(shown(name, sent.clone()), Value::Null, "{name} {sent}");
     }
 }
+
+#[test]
+fn recognized_secrets_are_not_shown() {
+    for secret in [
+        "Bearer whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "Bearer eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl",
+        "https://user:password@hooks.example.com/",
+    ] {
+        assert_eq!(shown_value(&secret.into()), None, "{secret}");
+    }
+    for text in ["https://user@hooks.example.com/", "1.2.3", "a.b.c", "sunset"] {
+        assert_eq!(shown_value(&text.into()), Some(text.into()), "{text}");
+    }
+}
+
+#[test]
+fn fields_of_secrets_and_email_addresses_show_no_value() {
+    for pointer in ["/token", "/apiKey", "/nested/secret", "/password", "/email"] {
+        assert!(is_secret_field(pointer), "{pointer}");
+    }
+    assert!(!is_secret_field("/url") && !is_secret_field("/keywords"));
+}
