@@ -273,6 +273,7 @@ impl PublisherProfile {
             }
             PublisherCommand::ReviseWebhook { webhook, change } => {
                 let current = self.existing_webhook(webhook)?;
+                let change = change.changing(current);
                 let mut revised = current.clone();
                 revised.apply(&change);
                 let has_changed = revised != *current;

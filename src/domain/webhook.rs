@@ -1,4 +1,4 @@
-//! Webhooks of a publisher: receivers of the events of its nodes. The publisher decides about them.
+//! Webhooks of a publisher: receivers of the events of its nodes. They are part of the publisher.
 
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +68,7 @@ pub struct Webhook {
     pub events: EventSelection,
     /// A disabled webhook gets no new deliveries, and pending ones wait.
     pub is_enabled: bool,
-    /// The account that created it. Its webhook secrets sign the deliveries.
+    /// The account that set the URL. Its webhook secrets sign the deliveries.
     pub account: UserId,
     pub created_at: Timestamp,
 }
@@ -87,8 +87,18 @@ pub struct WebhookDraft {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WebhookChange {
     pub url: Option<CallbackUrl>,
+    /// The account that sets the URL, present exactly if the URL is.
+    pub account: Option<UserId>,
     pub events: Option<EventSelection>,
     pub is_enabled: Option<bool>,
+}
+
+impl WebhookChange {
+    /// Returns the change without a URL that stays, so that its account stays too.
+    #[must_use]
+    pub fn changing(self, current: &Webhook) -> Self {
+        if self.url.as_ref() == Some(&current.url) { Self { url: None, account: None, ..self } } else { self }
+    }
 }
 
 impl Webhook {
@@ -101,8 +111,9 @@ impl Webhook {
 
     /// Overwrites the fields that are present in `change`.
     pub fn apply(&mut self, change: &WebhookChange) {
-        let WebhookChange { url, events, is_enabled } = change.clone();
+        let WebhookChange { url, account, events, is_enabled } = change.clone();
         self.url = url.unwrap_or_else(|| self.url.clone());
+        self.account = account.unwrap_or(self.account);
         self.events = events.unwrap_or_else(|| self.events.clone());
         self.is_enabled = is_enabled.unwrap_or(self.is_enabled);
     }

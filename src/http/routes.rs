@@ -156,7 +156,7 @@ fn registry_routes() -> Vec<ApiEndpoint> {
         ApiEndpoint::new(delete(), "/publishers/{publisherId}/webhooks/{webhookId}", "deletePublisherWebhook", NoBody, webhook::delete),
         ApiEndpoint::new(post(), "/publishers/{publisherId}/webhooks/{webhookId}/test", "testPublisherWebhook", Json, webhook::test),
         ApiEndpoint::new(get(), "/publishers/{publisherId}/webhooks/{webhookId}/deliveries", "listPublisherWebhookDeliveries", NoBody, webhook::list_deliveries),
-        ApiEndpoint::new(post(), "/publishers/{publisherId}/webhooks/{webhookId}/redeliver", "redeliverPublisherWebhook", Json, webhook::redeliver_since),
+        ApiEndpoint::new(post(), "/publishers/{publisherId}/webhooks/{webhookId}/redeliver", "redeliverPublisherWebhook", Json, webhook::redeliver_events),
         ApiEndpoint::new(get(), "/publishers/{publisherId}/nodes", "listPublisherNodes", NoBody, node::list_of_publisher),
         ApiEndpoint::new(post(), "/publishers/{publisherId}/nodes", "createNode", Json, node_change::create),
         ApiEndpoint::new(put(), "/publishers/{publisherId}/nodes/{nodeId}", "updateNode", Json, node_change::update),

@@ -1,11 +1,11 @@
 //! Pending webhook deliveries, in one queue per task so that a receiver gets the changes of a task in order. Each node
-//! has a queue for each webhook of its publisher.
+//! has a queue for each webhook of its publisher, and so has each test of a webhook.
 //!
 //! A recorded status change implies its delivery. No separate record is written that could be lost between them.
 //!
-//! Contents of task webhooks are kept in memory for a bounded number of deliveries, and only until the first attempt fails. Other
-//! deliveries have only an id and a time here; [`super::ReadModels::delivery_notification`] reads their content from
-//! the task's stream. The number of deliveries per account is limited at submission.
+//! Contents of task webhooks are kept in memory for a bounded number of deliveries, and only until the first attempt
+//! fails. Other deliveries of tasks have only an id and a time here; [`super::ReadModels::delivery_notification`] reads
+//! their content from the task's stream. Their number per account is limited at submission.
 
 mod history;
 mod notification;
@@ -48,17 +48,27 @@ pub type DeliveryTurn = (Box<str>, Option<UserId>);
 pub enum DeliveryQueueId {
     /// Status changes of a task.
     Task(TaskId),
-    /// Events of the node with this key for a webhook; test events have an empty key.
+    /// Events of the node with this key for a webhook.
     Node(WebhookId, Box<str>),
+    /// A test of a webhook.
+    Test(WebhookId, DeliveryId),
 }
 
 impl DeliveryQueueId {
+    /// Returns the webhook of a publisher that the deliveries are for.
+    const fn webhook(&self) -> Option<WebhookId> {
+        match self {
+            Self::Task(_) => None,
+            Self::Node(webhook, _) | Self::Test(webhook, _) => Some(*webhook),
+        }
+    }
+
     /// Returns the subject of the deliveries.
     #[must_use]
     pub fn subject(&self) -> DeliverySubject {
         match self {
             Self::Task(task) => DeliverySubject::Task(*task),
-            Self::Node(webhook, _) => DeliverySubject::Webhook(*webhook),
+            Self::Node(webhook, _) | Self::Test(webhook, _) => DeliverySubject::Webhook(*webhook),
         }
     }
 }
@@ -89,7 +99,7 @@ pub struct Deliveries {
     by_id: HashMap<DeliveryId, PendingDelivery>,
     /// First delivery of each non-empty queue by due time, grouped by receiver and account.
     heads_by_receiver: BTreeMap<Box<str>, HeadsByOwner>,
-    /// Number of pending deliveries per account with at least one; anonymous callers share one account.
+    /// Number of pending deliveries of tasks per account with at least one; anonymous callers share one account.
     pending_by_owner: HashMap<Option<UserId>, usize>,
     /// Number of deliveries whose content is in memory.
     content_count: usize,
@@ -217,14 +227,19 @@ impl Deliveries {
         self.remove_head(&queue_id);
         if let Some(completed) = self.by_id.remove(&delivery) {
             self.content_count -= usize::from(completed.content.is_some());
+            if let Some(feed) = queue_id.webhook().and_then(|webhook| self.webhooks.get_mut(&webhook)) {
+                feed.add_ended(completed.change);
+            }
         }
 
         if let Some(queue) = self.queues.get_mut(&queue_id) {
             queue.is_failing = false;
             queue.pending.retain(|id| *id != delivery);
-            let remaining = self.pending_by_owner.remove(&queue.owner).unwrap_or(0).saturating_sub(1);
-            if remaining > 0 {
-                self.pending_by_owner.insert(queue.owner, remaining);
+            if queue_id.webhook().is_none() {
+                let remaining = self.pending_by_owner.remove(&queue.owner).unwrap_or(0).saturating_sub(1);
+                if remaining > 0 {
+                    self.pending_by_owner.insert(queue.owner, remaining);
+                }
             }
             if queue.pending.is_empty() && queue.tracker.has_ended() {
                 self.queues.remove(&queue_id);
@@ -242,7 +257,9 @@ impl Deliveries {
                 |other: &DeliveryId| self.by_id.get(other).is_some_and(|queued| queued.change < delivery.change);
             let index = queue.pending.partition_point(is_earlier);
             queue.pending.insert(index, id);
-            *self.pending_by_owner.entry(queue.owner).or_default() += 1;
+            if queue_id.webhook().is_none() {
+                *self.pending_by_owner.entry(queue.owner).or_default() += 1;
+            }
             self.by_id.insert(id, delivery);
         }
         self.insert_head(&queue_id);
@@ -289,7 +306,7 @@ impl Deliveries {
         self.by_id.len()
     }
 
-    /// Returns the number of pending deliveries of an account's tasks and webhooks.
+    /// Returns the number of pending deliveries of an account's tasks.
     #[must_use]
     pub fn pending_count_of(&self, owner: Option<UserId>) -> usize {
         self.pending_by_owner.get(&owner).copied().unwrap_or(0)
@@ -349,10 +366,10 @@ impl Deliveries {
         let id = *queue.pending.first()?;
         let content = match queue_id {
             DeliveryQueueId::Task(task) => DueContent::Task(*task, self.by_id.get(&id)?.content.as_deref().cloned()),
-            DeliveryQueueId::Node(webhook, _) => {
-                let feed = self.webhooks.get(webhook)?;
-                DueContent::Registry { url: feed.webhook.url.clone(), notification: feed.find(id)?.clone() }
-            }
+            DeliveryQueueId::Node(webhook, _) | DeliveryQueueId::Test(webhook, _) => DueContent::Registry {
+                url: self.url_of(*webhook)?.clone(),
+                notification: self.event_of(*webhook, id)?.clone(),
+            },
         };
         Some(DueDelivery { id, queue: queue_id.clone(), owner: queue.owner, content })
     }

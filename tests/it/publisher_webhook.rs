@@ -312,8 +312,7 @@ async fn pending_events_survive_a_restart_and_follow_a_new_url() {
     // And the webhook is disabled, so that no attempt is made at the old URL after the restart
     app.put_as(&alice.token, &webhook, json!({"enabled": false})).await.expect(200);
     // When the service restarts, and the webhook gets the URL of another receiver
-    let environment = Environment::manual(Timestamp::from_micros(4_000_000_000_000_000), 7);
-    let app = TestApp::start_in(app.stop().await, |_| {}, environment).await;
+    let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     let receiver = Receiver::start().await;
     let moved = json!({"url": receiver.url("/new"), "enabled": true});
     app.put_as(&alice.token, &webhook, moved).await.expect(200);
@@ -323,13 +322,55 @@ async fn pending_events_survive_a_restart_and_follow_a_new_url() {
 }
 
 #[actix_web::test]
-async fn the_secret_of_the_account_signs() {
+async fn the_secret_of_the_account_that_set_the_url_signs() {
+    // Given two owners with secrets, and a webhook of the first
     let (app, receiver) = (TestApp::start().await, Receiver::start().await);
     let alice = acme(&app).await;
-    app.post_as(&alice.token, "/users/webhook-secret", json!({})).await.expect(200);
+    let bob = app.user("bob").await;
+    let member = format!("/publishers/acme/members/{}", bob.id);
+    app.put_as(&alice.token, &member, json!({"role": "owner"})).await.expect(200);
+    let mut secrets = Vec::new();
+    for owner in [&alice, &bob] {
+        secrets.push(app.post_as(&owner.token, "/users/webhook-secret", json!({})).await.expect(200).json());
+    }
     let webhook = create(&app, &alice, json!({"url": receiver.url("/")})).await;
+
+    // When the first tests it, and then the second tests it, before and after setting another URL
+    let test = format!("{webhook}/test");
+    for owner in [&alice, &bob] {
+        app.post_as(&owner.token, &test, json!({})).await.expect(200);
+    }
+    receiver.wait_until(|received| received.len() == 2).await;
+    app.put_as(&bob.token, &webhook, json!({"url": receiver.url("/bob")})).await.expect(200);
+    app.post_as(&bob.token, &test, json!({})).await.expect(200);
+
+    // Then the secret of the account that set the URL has signed, and no other
+    let received = receiver.wait_until(|received| received.len() == 3).await;
+    for (callback, signer) in received.iter().zip([&secrets[0], &secrets[0], &secrets[1]]) {
+        let signatures: Vec<&str> = callback.header("webhook-signature").split(' ').collect();
+        assert_eq!(signatures[1..], [callback.signature_with(signer)], "{}", callback.path);
+    }
+}
+
+#[actix_web::test]
+async fn a_test_after_a_failure_and_a_correction_arrives_at_once() {
+    // Given a webhook whose receiver is down, and a failed test
+    let down = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = down.local_addr().unwrap();
+    drop(down);
+    let app = TestApp::start().await;
+    let alice = acme(&app).await;
+    let webhook = create(&app, &alice, json!({"url": format!("http://{address}/")})).await;
     app.post_as(&alice.token, &format!("{webhook}/test"), json!({})).await.expect(200);
-    let received = receiver.wait_until(|received| received.len() == 1).await;
-    let signatures: Vec<&str> = received[0].header("webhook-signature").split(' ').collect();
-    assert!(signatures.iter().any(|signature| signature.starts_with("v1,")), "{signatures:?}");
+    let has_failed = |list: &[Value]| list.first().is_some_and(|item| item["attempts"] != json!([]));
+    wait_for_deliveries(&app, &alice, &webhook, has_failed).await;
+
+    // When its URL is corrected and it is tested again
+    let receiver = Receiver::start().await;
+    app.put_as(&alice.token, &webhook, json!({"url": receiver.url("/")})).await.expect(200);
+    app.post_as(&alice.token, &format!("{webhook}/test"), json!({})).await.expect(200);
+
+    // Then both tests arrive
+    let received = receiver.wait_until(|received| received.len() == 2).await;
+    assert_eq!(types(&received), ["webhook.test", "webhook.test"]);
 }

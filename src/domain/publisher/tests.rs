@@ -340,6 +340,25 @@ fn a_webhook_is_revised_tested_and_removed() {
 }
 
 #[test]
+fn the_account_of_a_webhook_is_the_one_that_sets_its_url() {
+    let webhook = webhook_id(1);
+    let history = with_webhooks(1);
+    let other = UserId(Uuid::from_u128(77));
+    let change = |url: &str| WebhookChange {
+        url: Some(CallbackUrl::parse(url).unwrap()),
+        account: Some(other),
+        ..WebhookChange::default()
+    };
+    let revise = |change: &WebhookChange| PublisherCommand::ReviseWebhook { webhook, change: change.clone() };
+
+    given::<Publisher>(&history).when(revise(&change("https://acme.example/hook"))).then_nothing();
+    let moved = change("https://acme.example/other");
+    let revised = PublisherEvent::WebhookRevised { webhook, change: moved.clone() };
+    given::<Publisher>(&history).when(revise(&moved)).then([revised.clone()]);
+    assert_eq!(profile(&[history, vec![revised]].concat()).webhook(webhook).unwrap().account, other);
+}
+
+#[test]
 fn a_selection_of_events_is_ordered_without_duplicates() {
     use crate::domain::webhook::RegistryEventKind::{NodeBanned, VersionPublished};
     let selection = EventSelection::new(&[NodeBanned, VersionPublished, NodeBanned]).unwrap();

@@ -68,19 +68,55 @@ pub enum UserEventV1<'a> {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum PublisherEventV1<'a> {
-    PublisherCreated { id: Str<'a>, owner: StoredId, fields: PublisherFieldsV1<'a> },
-    PublisherRevised { change: PublisherFieldsV1<'a> },
-    PublisherAdministered { created_at_micros: Option<i64> },
-    MemberAdded { user: StoredId, role: Str<'a> },
-    MemberRoleChanged { user: StoredId, role: Str<'a> },
-    MemberRemoved { user: StoredId },
-    PublisherBanned { reason: Str<'a> },
-    PublisherUnbanned { reason: Str<'a> },
+    PublisherCreated {
+        id: Str<'a>,
+        owner: StoredId,
+        fields: PublisherFieldsV1<'a>,
+    },
+    PublisherRevised {
+        change: PublisherFieldsV1<'a>,
+    },
+    PublisherAdministered {
+        created_at_micros: Option<i64>,
+    },
+    MemberAdded {
+        user: StoredId,
+        role: Str<'a>,
+    },
+    MemberRoleChanged {
+        user: StoredId,
+        role: Str<'a>,
+    },
+    MemberRemoved {
+        user: StoredId,
+    },
+    PublisherBanned {
+        reason: Str<'a>,
+    },
+    PublisherUnbanned {
+        reason: Str<'a>,
+    },
     PublisherDeleted,
-    WebhookCreated { id: StoredId, url: Str<'a>, events: Strs<'a>, enabled: bool, account: StoredId },
-    WebhookRevised { webhook: StoredId, url: Option<Str<'a>>, events: Option<Strs<'a>>, enabled: Option<bool> },
-    WebhookRemoved { webhook: StoredId },
-    WebhookTested { webhook: StoredId },
+    WebhookCreated {
+        id: StoredId,
+        url: Str<'a>,
+        events: Strs<'a>,
+        enabled: bool,
+        account: StoredId,
+    },
+    WebhookRevised {
+        webhook: StoredId,
+        url: Option<Str<'a>>,
+        account: Option<StoredId>,
+        events: Option<Strs<'a>>,
+        enabled: Option<bool>,
+    },
+    WebhookRemoved {
+        webhook: StoredId,
+    },
+    WebhookTested {
+        webhook: StoredId,
+    },
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -7,6 +7,7 @@ use crate::domain::ids::{DeliveryId, TaskId, WebhookId};
 use crate::domain::policy::Action;
 use crate::domain::value::{CallbackUrl, Timestamp};
 use crate::http::api::task::visible_task;
+use crate::http::api::webhook::check_pending_events;
 use crate::http::auth::authorize;
 use crate::http::pipeline::{Call, RequestContext};
 use crate::http::response::api_response::ApiResponse;
@@ -138,6 +139,7 @@ async fn redeliver_event(
     }
     authorize::permit(action, call.identity(), Some(&publisher))?;
 
+    check_pending_events(services, webhook)?;
     let command = DeliveryCommand::RedeliverEvent { delivery, webhook };
     services.dispatch.delivery(delivery, command, call.command_context()).await?;
     let views = event_delivery_views(services, webhook, vec![notification]).await?;

@@ -11,12 +11,12 @@ use crate::domain::publisher::PublisherCommand;
 use crate::domain::value::{CallbackUrl, Timestamp};
 use crate::domain::webhook::{EventSelection, Webhook, WebhookChange, WebhookDraft};
 use crate::http::api::delivery::{EventDeliveryView, event_delivery_views};
-use crate::http::api::image::check_pending_deliveries;
 use crate::http::pipeline::{Call, RequestContext};
 use crate::http::request::fields;
 use crate::http::request::json_object::{JsonObject, json_object};
 use crate::http::response::api_response::ApiResponse;
-use crate::http::response::error::Problem;
+use crate::http::response::error::{Code, Problem};
+use crate::http::server::Services;
 use crate::projections::delivery::RegistryNotification;
 
 /// Default page size of deliveries.
@@ -87,7 +87,7 @@ json_object! {
 }
 
 json_object! {
-    pub struct WebhookBody {
+    pub struct WebhookUpdateBody {
         /// URL of the receiver, also of pending and repeated deliveries.
         url: Option<CallbackUrl>,
         /// Events to send.
@@ -131,8 +131,9 @@ pub async fn show(call: WebhookCall) -> Result<ApiResponse, Problem> {
 /// `PUT /publishers/{publisherId}/webhooks/{webhookId}`: changes the fields that are present.
 pub async fn update(mut call: WebhookCall) -> Result<ApiResponse, Problem> {
     let webhook = existing_webhook(&call)?.id;
-    let WebhookBody { url, events, enabled } = call.json_object().await?;
-    let change = WebhookChange { url, events, is_enabled: enabled };
+    let WebhookUpdateBody { url, events, enabled } = call.json_object().await?;
+    let account = url.as_ref().map(|_| call.user().map(|user| user.id)).transpose()?;
+    let change = WebhookChange { url, account, events, is_enabled: enabled };
     send_command(&call, PublisherCommand::ReviseWebhook { webhook, change }).await?;
     ApiResponse::ok(&current_view(&call, webhook)?)
 }
@@ -146,9 +147,8 @@ pub async fn delete(call: WebhookCall) -> Result<ApiResponse, Problem> {
 
 /// `POST /publishers/{publisherId}/webhooks/{webhookId}/test`: sends a test event.
 pub async fn test(call: WebhookCall) -> Result<ApiResponse, Problem> {
-    let webhook = existing_webhook(&call)?;
-    check_pending_deliveries(call.services(), Some(webhook.account))?;
-    let webhook = webhook.id;
+    let webhook = existing_webhook(&call)?.id;
+    check_pending_events(call.services(), webhook)?;
     send_command(&call, PublisherCommand::TestWebhook { webhook }).await?;
 
     let services = call.services();
@@ -187,11 +187,8 @@ pub async fn list_deliveries(call: WebhookCall) -> Result<ApiResponse, Problem> 
 
 /// `POST /publishers/{publisherId}/webhooks/{webhookId}/redeliver`: repeats the deliveries since a time or position,
 /// oldest first.
-pub async fn redeliver_since(mut call: WebhookCall) -> Result<ApiResponse, Problem> {
-    let (webhook, account) = {
-        let webhook = existing_webhook(&call)?;
-        (webhook.id, webhook.account)
-    };
+pub async fn redeliver_events(mut call: WebhookCall) -> Result<ApiResponse, Problem> {
+    let webhook = existing_webhook(&call)?.id;
     let body = call.json().await?;
     let RedeliveryBody { since, after } = fields::read(&body, |fields| {
         let body = RedeliveryBody::read_fields(fields)?;
@@ -203,7 +200,7 @@ pub async fn redeliver_since(mut call: WebhookCall) -> Result<ApiResponse, Probl
         Some(body)
     })?;
 
-    check_pending_deliveries(call.services(), Some(account))?;
+    check_pending_events(call.services(), webhook)?;
     let mut deliveries = {
         let models = call.services().models.read();
         let is_selected = |notification: &&RegistryNotification| {
@@ -228,6 +225,16 @@ pub async fn redeliver_since(mut call: WebhookCall) -> Result<ApiResponse, Probl
         }
     }
     ApiResponse::ok(&RedeliveriesView { redelivered, pending: deliveries.len() - redelivered, next_after })
+}
+
+/// Limits the pending deliveries of a webhook as those of an account.
+pub(super) fn check_pending_events(services: &Services, webhook: WebhookId) -> Result<(), Problem> {
+    let limit = services.options.callbacks_per_account;
+    if services.models.read().deliveries.pending_events_of(webhook) < limit {
+        return Ok(());
+    }
+    let detail = format!("{limit} deliveries of this webhook are pending; retry later, or correct its URL");
+    Err(Problem::new(Code::TooManyCallbacks, detail).retry_after(60))
 }
 
 fn not_found() -> Problem {

@@ -11,7 +11,7 @@ use crate::domain::node::NodeStatus;
 use crate::domain::value::{CallbackUrl, Reason, Timestamp};
 use crate::domain::version::{SemVer, VersionStatus};
 use crate::domain::webhook::{EventSelection, RegistryEventKind};
-use crate::http::api::webhook::{LIMIT_DEFAULT, LIMIT_MAX, NewWebhookBody, RedeliveryBody, WebhookBody};
+use crate::http::api::webhook::{LIMIT_DEFAULT, LIMIT_MAX, NewWebhookBody, RedeliveryBody, WebhookUpdateBody};
 use crate::http::request::json_object::JsonValue;
 use crate::http::response::error::Code;
 use crate::projections::delivery::TEST_EVENT;
@@ -19,7 +19,7 @@ use crate::projections::delivery::TEST_EVENT;
 const ABOUT: &str = "Webhooks of a publisher receive the events of its nodes: a version was published, approved, \
                      flagged, banned or deleted; a node was approved, banned or deleted. A publisher has at most 5 \
                      webhooks, which its owners manage. Signatures, retries and redelivery are those described under \
-                     Callbacks; the secrets of the account that created the webhook sign. Delivery is at least once, \
+                     Callbacks; the secrets of the account that set the URL sign. Delivery is at least once, \
                      and in order for each node.";
 
 const DELIVERY_ID: &str = "0198c9a2-7f0e-8c3a-9d4b-3f1f2a9b7c10";
@@ -63,7 +63,7 @@ fn management_operations() -> Vec<Operation> {
                 "Changes the fields that are present. Pending deliveries go to the new URL. While a webhook is \
                  disabled, events are skipped and pending deliveries wait.",
             )
-            .json_object::<WebhookBody>(&json!({"enabled": false}))
+            .json_object::<WebhookUpdateBody>(&json!({"enabled": false}))
             .ok_response("The updated webhook.", "PublisherWebhook", &webhook_example()),
         operation("deletePublisherWebhook", "Delete a webhook of a publisher")
             .description("Deletes the webhook with its deliveries. Pending ones are not sent.")
@@ -77,7 +77,7 @@ fn delivery_operations() -> Vec<Operation> {
             .description("Sends an event `webhook.test` to the webhook. The request needs no body.")
             .ok_response("The delivery.", "Delivery", &test_delivery_example())
             .error(Code::Conflict, "the webhook is disabled")
-            .error(Code::TooManyCallbacks, "the account of the webhook has too many pending deliveries"),
+            .error(Code::TooManyCallbacks, "the webhook has too many pending deliveries"),
         operation("listPublisherWebhookDeliveries", "List the deliveries of a webhook")
             .description("Returns the last 500 deliveries with their attempts, newest first.")
             .query(paging_parameters(LIMIT_DEFAULT, LIMIT_MAX))
@@ -95,7 +95,7 @@ fn delivery_operations() -> Vec<Operation> {
             )
             .json_body("RedeliveryBody", &json!({"since": "2026-03-01T09:00:00Z"}))
             .ok_response("The number of deliveries.", "Redeliveries", &json!({"redelivered": 12, "pending": 1}))
-            .error(Code::TooManyCallbacks, "the account of the webhook has too many pending deliveries"),
+            .error(Code::TooManyCallbacks, "the webhook has too many pending deliveries"),
     ]
 }
 
@@ -106,7 +106,7 @@ pub fn event_names() -> Value {
 
 fn webhook_schema() -> Value {
     response_object([
-        field::<UserId>("account", "Id of the user who created it, whose webhook secrets sign the deliveries.")
+        field::<UserId>("account", "Id of the user who set the URL, whose webhook secrets sign the deliveries.")
             .required(),
         field::<Timestamp>("created_at", "Creation time.").required(),
         field::<bool>("enabled", "`false` if nothing is sent.").required(),

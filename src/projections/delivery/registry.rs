@@ -1,6 +1,6 @@
 //! Deliveries to webhooks of publishers: events of nodes and versions, and their content.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
@@ -13,18 +13,21 @@ use crate::domain::version::{NodeVersion, SemVer, VersionDraft, VersionStatus};
 use crate::domain::webhook::{RegistryEventKind, Webhook};
 use crate::events::envelope::RecordedEvent;
 
-/// Number of deliveries of a webhook that can be listed and redelivered. Pending ones are kept beyond it.
+/// Number of ended deliveries of a webhook that can be listed and redelivered, besides the pending ones.
 pub const HISTORY_MAX: usize = 500;
 
 /// Name of the event that `POST …/test` sends.
 pub const TEST_EVENT: &str = "webhook.test";
 
-/// A webhook with its last deliveries, oldest first.
+/// A webhook with its pending deliveries and the last ones that ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct WebhookFeed {
     publisher: PublisherId,
     pub(super) webhook: Webhook,
-    history: VecDeque<RegistryNotification>,
+    /// Deliveries by the position of their event.
+    notifications: BTreeMap<u64, RegistryNotification>,
+    /// Positions of the deliveries that have ended, in the order of their ends.
+    ended: VecDeque<u64>,
 }
 
 /// A delivery to a webhook of a publisher.
@@ -66,9 +69,12 @@ impl RegistryNotification {
         self.change.as_ref().map_or(TEST_EVENT, |change| change.kind.as_str())
     }
 
+    /// Returns its queue. A test does not wait for others: it checks the receiver as it is now.
     fn queue(&self, webhook: WebhookId) -> DeliveryQueueId {
-        let node = self.change.as_ref().map(|change| change.node.key());
-        DeliveryQueueId::Node(webhook, node.as_ref().map_or("", |key| key.as_str()).into())
+        match &self.change {
+            Some(change) => DeliveryQueueId::Node(webhook, change.node.key().as_str().into()),
+            None => DeliveryQueueId::Test(webhook, self.id),
+        }
     }
 }
 
@@ -201,9 +207,21 @@ impl<'n> RegistryEventView<'n> {
 }
 
 impl WebhookFeed {
-    /// Returns a delivery. They are ordered by position, but their ids are not.
-    pub(super) fn find(&self, delivery: DeliveryId) -> Option<&RegistryNotification> {
-        self.history.iter().find(|notification| notification.id == delivery)
+    /// Records that a delivery has ended, and forgets the one that ended first if there are too many.
+    pub(super) fn add_ended(&mut self, position: u64) {
+        self.ended.push_back(position);
+        if self.ended.len() > HISTORY_MAX
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.notifications.remove(&oldest);
+        }
+    }
+
+    /// Returns the position of a delivery that has ended.
+    fn ended_position(&self, delivery: DeliveryId) -> Option<u64> {
+        let is_of_delivery =
+            |position: &u64| self.notifications.get(position).is_some_and(|found| found.id == delivery);
+        self.ended.iter().copied().find(is_of_delivery)
     }
 }
 
@@ -213,13 +231,15 @@ impl Deliveries {
         match event {
             PublisherEvent::WebhookCreated(draft) => {
                 let webhook = Webhook::new(draft, recorded.at);
-                let feed = WebhookFeed { publisher: publisher.clone(), webhook, history: VecDeque::new() };
+                let publisher = publisher.clone();
+                let feed = WebhookFeed { publisher, webhook, notifications: BTreeMap::new(), ended: VecDeque::new() };
                 self.webhooks.insert(draft.id, feed);
             }
             PublisherEvent::WebhookRevised { webhook, change } => {
                 if let Some(feed) = self.webhooks.get_mut(webhook) {
                     feed.webhook.apply(change);
-                    self.redirect_queues(*webhook);
+                    let is_repaired = change.url.is_some() || change.is_enabled == Some(true);
+                    self.redirect_queues(*webhook, is_repaired.then_some(recorded.at));
                 }
             }
             PublisherEvent::WebhookRemoved { webhook } => self.remove_webhook(*webhook),
@@ -251,22 +271,16 @@ impl Deliveries {
             publisher: feed.publisher.clone(),
             change,
         };
-        feed.history.push_back(notification.clone());
+        feed.notifications.insert(notification.position, notification.clone());
         self.enqueue_notification(webhook, &notification, recorded.at);
-
-        // A pending delivery is kept, and with it the later ones.
-        let Some(feed) = self.webhooks.get_mut(&webhook) else { return };
-        while feed.history.len() > HISTORY_MAX
-            && feed.history.front().is_some_and(|oldest| !self.by_id.contains_key(&oldest.id))
-        {
-            feed.history.pop_front();
-        }
     }
 
     /// Makes a delivery that has ended pending again, if it is still known.
     pub(super) fn requeue_event(&mut self, delivery: DeliveryId, webhook: WebhookId, at: Timestamp) {
-        let notification = self.webhooks.get(&webhook).and_then(|feed| feed.find(delivery)).cloned();
-        if let Some(notification) = notification.filter(|_| !self.by_id.contains_key(&delivery)) {
+        let Some(feed) = self.webhooks.get_mut(&webhook) else { return };
+        let Some(position) = feed.ended_position(delivery) else { return };
+        feed.ended.retain(|ended| *ended != position);
+        if let Some(notification) = feed.notifications.get(&position).cloned() {
             self.enqueue_notification(webhook, &notification, at);
         }
     }
@@ -283,17 +297,24 @@ impl Deliveries {
         self.enqueue(notification.id, pending);
     }
 
-    /// Moves the pending deliveries of a webhook to its current URL, and pauses or continues them.
-    fn redirect_queues(&mut self, webhook: WebhookId) {
+    /// Moves the pending deliveries of a webhook to its current URL and account, and pauses or continues them. With a
+    /// time, failed deliveries are due then, because the receiver may be repaired.
+    fn redirect_queues(&mut self, webhook: WebhookId, due: Option<Timestamp>) {
         let Some(feed) = self.webhooks.get(&webhook) else { return };
         let receiver: Box<str> = feed.webhook.url.receiver().into();
+        let owner = Some(feed.webhook.account);
         let is_paused = !feed.webhook.is_enabled;
 
         for queue_id in self.queues_of(webhook) {
             self.remove_head(&queue_id);
             if let Some(queue) = self.queues.get_mut(&queue_id) {
                 queue.receiver.clone_from(&receiver);
+                queue.owner = owner;
                 queue.is_paused = is_paused;
+                let first = queue.pending.first().and_then(|first| self.by_id.get_mut(first));
+                if let Some((first, due)) = first.zip(due) {
+                    first.due = first.due.min(due);
+                }
             }
             self.insert_head(&queue_id);
         }
@@ -301,9 +322,9 @@ impl Deliveries {
 
     fn remove_webhook(&mut self, webhook: WebhookId) {
         for queue_id in self.queues_of(webhook) {
-            let pending = self.queues.get(&queue_id).map(|queue| queue.pending.clone());
-            for delivery in pending.unwrap_or_default() {
-                self.complete(delivery);
+            self.remove_head(&queue_id);
+            for delivery in self.queues.remove(&queue_id).into_iter().flat_map(|queue| queue.pending) {
+                self.by_id.remove(&delivery);
             }
         }
         self.webhooks.remove(&webhook);
@@ -311,20 +332,19 @@ impl Deliveries {
 
     /// Returns the queues of a webhook's pending deliveries.
     fn queues_of(&self, webhook: WebhookId) -> BTreeSet<DeliveryQueueId> {
-        let history = self.webhooks.get(&webhook).into_iter().flat_map(|feed| &feed.history);
-        history.filter_map(|notification| self.queue_of(notification.id)).collect()
+        self.for_webhook(webhook).filter_map(|notification| self.queue_of(notification.id)).collect()
     }
 
     /// Returns the deliveries of a webhook that can be listed and redelivered, oldest first.
     #[must_use]
     pub fn for_webhook(&self, webhook: WebhookId) -> impl DoubleEndedIterator<Item = &RegistryNotification> {
-        self.webhooks.get(&webhook).into_iter().flat_map(|feed| &feed.history)
+        self.webhooks.get(&webhook).into_iter().flat_map(|feed| feed.notifications.values())
     }
 
-    /// Returns `true` if the delivery is pending.
+    /// Returns the number of pending deliveries of a webhook.
     #[must_use]
-    pub fn is_pending(&self, delivery: DeliveryId) -> bool {
-        self.by_id.contains_key(&delivery)
+    pub fn pending_events_of(&self, webhook: WebhookId) -> usize {
+        self.webhooks.get(&webhook).map_or(0, |feed| feed.notifications.len() - feed.ended.len())
     }
 
     /// Returns the pending delivery that must end before this one.
@@ -343,6 +363,9 @@ impl Deliveries {
     /// Returns what a delivery to a webhook reports; `None` if it is no longer known.
     #[must_use]
     pub fn event_of(&self, webhook: WebhookId, delivery: DeliveryId) -> Option<&RegistryNotification> {
-        self.webhooks.get(&webhook)?.find(delivery)
+        let feed = self.webhooks.get(&webhook)?;
+        let pending_position = self.by_id.get(&delivery).map(|pending| pending.change);
+        let position = pending_position.or_else(|| feed.ended_position(delivery))?;
+        feed.notifications.get(&position).filter(|notification| notification.id == delivery)
     }
 }

@@ -249,13 +249,64 @@ fn a_disabled_webhook_keeps_its_deliveries_and_a_removed_one_loses_them() {
 
     revise(&mut deliveries, WebhookChange { is_enabled: Some(false), ..WebhookChange::default() });
     assert_eq!((due(&deliveries, 9).len(), deliveries.pending_count()), (0, 1));
-    let moved = WebhookChange { is_enabled: Some(true), url: Some(url("b.example")), events: None };
+    let moved = WebhookChange { is_enabled: Some(true), url: Some(url("b.example")), ..WebhookChange::default() };
     revise(&mut deliveries, moved);
     let selected = deliveries.due(at(9), &RoundRobinOrder::default(), 16, |_, _, receiver| receiver == "b.example:80");
     assert!(matches!(&selected[..], [DueDelivery { content: DueContent::Registry { .. }, .. }]), "{selected:?}");
 
     apply_publisher(&mut deliveries, 4, &PublisherEvent::WebhookRemoved { webhook: webhook.id });
     assert_eq!(deliveries, Deliveries::default());
+}
+
+#[test]
+fn a_corrected_url_is_tried_at_once_and_a_test_does_not_wait() {
+    // Given a webhook whose deliveries wait for the next attempt
+    let mut deliveries = Deliveries::default();
+    let webhook = webhook(&mut deliveries, 1, "a.example");
+    let event = delete_node(&mut deliveries, std::slice::from_ref(&webhook), "x", 2);
+    let delivery = DeliveryId::from_event(event, webhook.id);
+    apply_publisher(&mut deliveries, 3, &PublisherEvent::WebhookTested { webhook: webhook.id });
+    let [test] = due(&deliveries, 9)[1..] else { panic!("a test") };
+    for delivery in [delivery, test] {
+        let subject = DeliverySubject::Webhook(webhook.id);
+        let outcome = AttemptOutcome::Answered { status: 500, retry_after: None };
+        deliveries
+            .apply(&DeliveryEvent::AttemptFailed { delivery, subject, attempt: 1, outcome, next_at: at(900) }, at(4));
+    }
+    assert_eq!(due(&deliveries, 9), []);
+
+    // When it is tested again, then the test is due
+    apply_publisher(&mut deliveries, 5, &PublisherEvent::WebhookTested { webhook: webhook.id });
+    assert_eq!(due(&deliveries, 9).len(), 1);
+
+    // When its URL is corrected, then everything is due, and later tests are in the place of the new account
+    let account = Some(UserId(Uuid::from_u128(77)));
+    let change = WebhookChange { url: Some(url("b.example")), account, ..WebhookChange::default() };
+    apply_publisher(&mut deliveries, 6, &PublisherEvent::WebhookRevised { webhook: webhook.id, change });
+    assert_eq!(due(&deliveries, 9).len(), 3);
+    let selected = deliveries.due(at(9), &RoundRobinOrder::default(), 16, |_, owner, _| owner == account);
+    assert_eq!(selected.len(), 3);
+}
+
+#[test]
+fn a_pending_delivery_does_not_keep_those_that_have_ended() {
+    // Given a webhook whose first delivery never ends
+    let mut deliveries = Deliveries::default();
+    let webhook = webhook(&mut deliveries, 1, "a.example");
+    let first = delete_node(&mut deliveries, std::slice::from_ref(&webhook), "x", 2);
+    let first = DeliveryId::from_event(first, webhook.id);
+
+    // When many others end
+    let total = u64::try_from(registry::HISTORY_MAX).unwrap() + 3;
+    for position in 0..total {
+        let event = delete_node(&mut deliveries, std::slice::from_ref(&webhook), "y", 10 + position);
+        succeed_event(&mut deliveries, DeliveryId::from_event(event, webhook.id), webhook.id);
+    }
+
+    // Then it is kept with the last of them
+    let kept: Vec<DeliveryId> = deliveries.for_webhook(webhook.id).map(|notification| notification.id).collect();
+    assert_eq!((kept.len(), kept[0]), (registry::HISTORY_MAX + 1, first));
+    assert_eq!((deliveries.pending_events_of(webhook.id), deliveries.pending_count()), (1, 1));
 }
 
 #[test]
@@ -272,6 +323,5 @@ fn the_history_of_a_webhook_is_bounded_and_keeps_what_is_pending() {
     for delivery in all {
         succeed_event(&mut deliveries, delivery, webhook.id);
     }
-    delete_node(&mut deliveries, std::slice::from_ref(&webhook), "x", 9999);
     assert_eq!(deliveries.for_webhook(webhook.id).count(), registry::HISTORY_MAX);
 }

@@ -56,6 +56,7 @@ pub fn after_publisher(last: &PublisherEvent) -> Event {
         P::WebhookCreated(_) => {
             let change = WebhookChange {
                 url: Some(CallbackUrl::parse("https://hooks.example.com/b").unwrap()),
+                account: Some(UserId(id(0xA))),
                 events: None,
                 is_enabled: Some(false),
             };

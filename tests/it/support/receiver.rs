@@ -19,6 +19,13 @@ pub struct Received {
 }
 
 impl Received {
+    /// Signature with a webhook secret, by another implementation of Standard Webhooks.
+    pub fn signature_with(&self, secret: &Value) -> String {
+        let at = self.header("webhook-timestamp").parse().expect("a time");
+        let webhook = standardwebhooks::Webhook::new(secret["secret"].as_str().expect("a secret")).expect("a secret");
+        webhook.sign(self.header("webhook-id"), at, &self.body).expect("a signature")
+    }
+
     pub fn header(&self, name: &str) -> &str {
         let found = self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
         found.map_or("", |(_, value)| value)

@@ -54,9 +54,9 @@ stored_enum! {
         (id url events is_enabled account)
             { Self::WebhookCreated(WebhookDraft { id, url, events, is_enabled, account }) }
             = { PublisherEventV1::WebhookCreated { id, url, events, enabled: is_enabled, account } },
-        (webhook url events is_enabled)
-            { Self::WebhookRevised { webhook, change: WebhookChange { url, events, is_enabled } } }
-            = { PublisherEventV1::WebhookRevised { webhook, url, events, enabled: is_enabled } },
+        (webhook url account events is_enabled)
+            { Self::WebhookRevised { webhook, change: WebhookChange { url, account, events, is_enabled } } }
+            = { PublisherEventV1::WebhookRevised { webhook, url, account, events, enabled: is_enabled } },
         (created_at)
             { Self::PublisherAdministered { admin_fields: PublisherAdminFields { created_at } } }
             = { PublisherEventV1::PublisherAdministered { created_at_micros: created_at } },
