@@ -1,7 +1,9 @@
 //! A log that several nodes share, over the in-memory engine: nodes agree whatever the engine does to groups, and
 //! continue after a stop.
 
+use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -9,14 +11,14 @@ use std::time::Duration;
 use mediary::environment::Environment;
 use mediary::events::envelope::RecordedEvent;
 use mediary::events::log::{AppendRejection, EventLog, LogFailure};
-use mediary::events::shared::engine::Engine;
+use mediary::events::shared::engine::{Engine, EngineFault, EngineSignal, EngineUnreachable, SendResult};
 use mediary::events::shared::memory_engine::{EngineFaults, MemoryEngine};
 use mediary::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use mediary::events::sled_log::{SledLog, SledLogOptions};
 use mediary::events::stream::{Position, Version};
 use uuid::Uuid;
 
-use crate::samples::{AT, append, task_stream};
+use crate::samples::{AT, append, large_append, task_stream};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -221,6 +223,84 @@ fn a_node_stops_when_the_engine_contradicts_its_log() {
     let node = SharedLogNode::open(directory.path(), 3, engine).unwrap();
     let failed = node.log.wait_until_caught_up(PATIENCE).and_then(|_| node.log.append(vec![append(1, 3, 9, 1)]));
     assert!(matches!(failed, Err(LogFailure::Diverged { .. })), "{failed:?}");
+}
+
+#[test]
+fn a_running_node_stops_when_the_engine_has_lost_groups() {
+    let engine = calm();
+    let directory = tempfile::tempdir().unwrap();
+    let node = SharedLogNode::open(directory.path(), 1, engine.clone()).unwrap();
+    for version in 0..3 {
+        node.log.append(vec![append(1, version, version, 1)]).unwrap();
+    }
+
+    engine.truncate(1);
+    let failed = node.log.append(vec![append(1, 3, 9, 1)]);
+    assert!(matches!(failed, Err(LogFailure::Diverged { .. })), "{failed:?}");
+    assert!(node.log.state().is_err());
+}
+
+/// Engine that has space for a number of groups.
+struct FullEngine {
+    inner: MemoryEngine,
+    left: AtomicUsize,
+}
+
+impl Engine for FullEngine {
+    fn send(&self, group: &[u8]) -> SendResult {
+        if self.left.fetch_sub(1, Ordering::SeqCst) == 0 {
+            self.left.store(0, Ordering::SeqCst);
+            return SendResult::Full { reason: "no space".to_owned() };
+        }
+        self.inner.send(group)
+    }
+
+    fn follow(&self, after: u64, each: &mut dyn FnMut(EngineSignal) -> ControlFlow<()>) -> Result<(), EngineFault> {
+        self.inner.follow(after, each)
+    }
+
+    fn last(&self) -> Result<u64, EngineUnreachable> {
+        self.inner.last()
+    }
+}
+
+#[test]
+fn a_failure_after_a_recorded_group_is_an_unknown_outcome() {
+    // Given an engine that takes one more group
+    let directory = tempfile::tempdir().unwrap();
+    let engine = FullEngine { inner: calm(), left: AtomicUsize::new(1) };
+    let node = SharedLogNode::open(directory.path(), 1, engine).unwrap();
+
+    // When appends need two groups
+    let failed = node.log.append((1..=10).map(|stream| large_append(stream, 0, 60_000)).collect());
+
+    // Then the failure does not say that nothing was recorded
+    assert!(matches!(failed, Err(LogFailure::OutcomeUnknown { .. })), "{failed:?}");
+    assert_eq!(node.events().len(), 8);
+
+    // And it says so if nothing was
+    let failed = node.log.append(vec![append(3, 0, 1, 1)]);
+    assert!(matches!(failed, Err(LogFailure::Full { .. })), "{failed:?}");
+}
+
+#[test]
+fn a_thread_that_ends_stops_the_node() {
+    // Given a node that cannot announce what it has applied
+    let directory = tempfile::tempdir().unwrap();
+    let (local, _) =
+        SledLog::open(&SledLogOptions::new(directory.path()), &Environment::manual(AT, 7), |_| {}).unwrap();
+    let options = SharedLogOptions {
+        directory: directory.path().to_owned(),
+        session: Uuid::from_u128(1),
+        write_timeout: PATIENCE,
+    };
+    let on_commits = Box::new(|_: &[mediary::events::envelope::EncodedCommit]| panic!("a fault of the program"));
+    let log = SharedLog::open(Arc::new(local), Arc::new(calm()), options, on_commits).unwrap();
+
+    // When it applies a group, then the append does not wait, and the node says that it has stopped
+    let failed = log.append(vec![append(1, 0, 1, 1)]);
+    assert!(matches!(failed, Err(LogFailure::OutcomeUnknown { .. })), "{failed:?}");
+    assert!(matches!(log.state(), Err(LogFailure::Storage { .. })));
 }
 
 #[test]

@@ -212,6 +212,10 @@ pub fn place(commit: &UnplacedCommit, head: Position, index: usize) -> Result<En
     let error = |reason| AdmissionError::Commit { index, reason };
     let payload = codec::place(commit.bytes(), Position(head.0 + 1)).map_err(error)?;
     let commit = codec::decode(&payload).map_err(error)?;
+    if commit[0].version == Version(0) {
+        let reason = CommitDecodeError::Value { field: "version", reason: "must be at least 1".to_owned() };
+        return Err(AdmissionError::Commit { index, reason });
+    }
     Ok(EncodedCommit { commit, payload })
 }
 

@@ -46,8 +46,6 @@ pub enum FollowerMessage {
         sequence: u64,
         group: Vec<u8>,
     },
-    /// The engine must not be used any more.
-    Fault(String),
 }
 
 impl StreamVersions for SledLog {
@@ -161,16 +159,16 @@ impl GroupApplier {
                     self.decide(&mut rules, sequence, &group, &mut batch)?;
                 }
                 FollowerMessage::EngineEnd(end) => engine_end = Some(end),
-                FollowerMessage::Fault(reason) => return Err(LogFailure::Diverged { reason }),
             }
         }
 
         self.record(&batch.commits)?;
-        self.progress.advance(self.sequence, self.head, engine_end, batch.decisions);
-        if self.progress.is_caught_up() && self.unmet.next.is_some() {
+        // Before anyone can propose.
+        if self.unmet.next.is_some() && self.progress.is_start_over(self.sequence, engine_end) {
             let reason = format!("the journal continues after {}, but the engine does not", self.head.position);
             return Err(LogFailure::Diverged { reason });
         }
+        self.progress.advance(self.sequence, self.head, engine_end, batch.decisions);
         Ok(())
     }
 

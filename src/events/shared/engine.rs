@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 /// Result of sending a group once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SendResult {
-    /// The engine has stored the group durably.
-    Stored,
+    /// The engine has stored the group durably, under this sequence.
+    Stored { sequence: u64 },
     /// The group may be stored, now or later.
     Unknown { reason: String },
     /// The group is not stored and will not be.
@@ -51,10 +51,9 @@ pub enum EngineFault {
 /// All calls block. Every engine guarantees:
 /// - *Durable*: a group for which [`Engine::send`] returned [`SendResult::Stored`] survives everything that the engine
 ///   promises to survive.
-/// - *Ordered*: all followers receive the same groups in the same order, without gaps. The groups of one sender appear
-///   in the order of its calls, among those of other senders.
-/// - *At any time*: a group may appear once, twice, late or never. The rules of the log make repeated and late groups
-///   harmless.
+/// - *Ordered*: all followers receive the same groups in the same order, without gaps.
+/// - *At any time*: a group may appear once, twice, late or never, also after a later one of its sender. The rules of the
+///   log make repeated and late groups harmless.
 pub trait Engine: Send + Sync + 'static {
     /// Sends a group once, and waits a limited time for the engine to store it.
     fn send(&self, group: &[u8]) -> SendResult;

@@ -123,7 +123,11 @@ impl Engine for MemoryEngine {
             if happens(faults.duplicated) {
                 state.groups.push(group.to_vec());
             }
-            if happens(faults.unanswered) { unknown() } else { SendResult::Stored }
+            if happens(faults.unanswered) {
+                unknown()
+            } else {
+                SendResult::Stored { sequence: state.groups.len() as u64 }
+            }
         };
 
         if happens(0.5) {

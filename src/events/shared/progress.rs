@@ -1,5 +1,6 @@
 //! Progress of a node in the engine, for those who wait for it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -29,9 +30,25 @@ struct ProgressState {
     heard_at: Instant,
 }
 
+impl ProgressState {
+    fn is_caught_up(&self) -> bool {
+        self.engine_end.is_some_and(|end| self.sequence >= end)
+    }
+}
+
 struct PendingGroup {
     counter: u64,
     decision: Option<GroupDecision>,
+}
+
+/// Stops the node when a thread of the log ends, also by a panic: nobody would notice otherwise.
+pub struct StopOnExit(pub Arc<NodeProgress>);
+
+impl Drop for StopOnExit {
+    fn drop(&mut self) {
+        let reason = "one of its threads has ended".to_owned();
+        self.0.stop(LogFailure::Storage { doing: "follow the shared log".to_owned(), reason });
+    }
 }
 
 impl NodeProgress {
@@ -87,10 +104,10 @@ impl NodeProgress {
         self.state.lock().stopped.is_some()
     }
 
-    /// Returns `true` if everything has been applied that the engine contained at the start.
-    pub fn is_caught_up(&self) -> bool {
-        let state = self.state.lock();
-        state.engine_end.is_some_and(|end| state.sequence >= end)
+    /// Returns `true` if a node that has applied this group has everything that the engine contained at the start.
+    /// `engine_end` is that end if it was not known before.
+    pub fn is_start_over(&self, sequence: u64, engine_end: Option<u64>) -> bool {
+        self.state.lock().engine_end.or(engine_end).is_some_and(|end| sequence >= end)
     }
 
     /// Checks that groups are applied.
@@ -132,18 +149,19 @@ impl NodeProgress {
         }
     }
 
-    /// Waits until the end of the engine at the start is known. Returns `false` if it was not by the deadline.
+    /// Waits until everything has been applied that the engine contained at the start. Returns `false` if it was not by
+    /// the deadline.
     ///
     /// # Errors
     /// Returns the reason if the node applies no more groups.
-    pub fn wait_for_engine_end(&self, deadline: Instant) -> Result<bool, LogFailure> {
+    pub fn wait_for_start(&self, deadline: Instant) -> Result<bool, LogFailure> {
         let mut state = self.state.lock();
-        while state.engine_end.is_none() {
+        while !state.is_caught_up() {
             if let Some(reason) = &state.stopped {
                 return Err(reason.clone());
             }
             if self.changed.wait_until(&mut state, deadline).timed_out() {
-                return Ok(state.engine_end.is_some());
+                return Ok(state.is_caught_up());
             }
         }
         Ok(true)

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use super::admission::{AdmissionState, GroupDecision, guarded_tags};
+use super::admission::{self, AdmissionState, GroupDecision, guarded_tags};
 use super::applier::{FollowerMessage, GroupApplier, OnCommits, UnmetRecords};
 use super::checkpoint::{EngineCheckpoint, read_state};
 use super::engine::{Engine, EngineFault, EngineSignal, SendResult};
 use super::format::{Group, GroupEntry, Guard, UnplacedCommit};
-use super::progress::NodeProgress;
+use super::progress::{NodeProgress, StopOnExit};
 use crate::events::envelope::{Append, RecordedEvent};
 use crate::events::journal::{ChainHash, JournalHead};
 use crate::events::log::{AppendRejection, EventLog, GroupOutcome, LogFailure};
@@ -111,12 +111,20 @@ impl SharedLog {
             reason: error.to_string(),
         };
         let (engine, progress) = (Arc::clone(&self.engine), Arc::clone(&self.progress));
-        let follow = move || follow(&*engine, &progress, sequence, &sender);
+        let follow = move || {
+            let _stop = StopOnExit(Arc::clone(&progress));
+            follow(&*engine, &progress, sequence, &sender);
+        };
+        let stop = StopOnExit(Arc::clone(&self.progress));
+        let apply = move || {
+            let _stop = stop;
+            applier.run(&receiver);
+        };
 
         let mut threads = self.threads.lock();
         let thread = |name: &str| thread::Builder::new().name(name.to_owned());
         threads.push(thread("engine-follower").spawn(follow).map_err(failed)?);
-        threads.push(thread("group-applier").spawn(move || applier.run(&receiver)).map_err(failed)?);
+        threads.push(thread("group-applier").spawn(apply).map_err(failed)?);
         Ok(())
     }
 
@@ -126,13 +134,29 @@ impl SharedLog {
     /// # Errors
     /// See [`EventLog::append`].
     pub fn propose(&self, appends: Vec<Append>, decided_at: Position) -> Result<GroupOutcome, LogFailure> {
-        let mut counter = self.proposer.lock();
+        self.progress.check()?;
         let mut outcome = Vec::with_capacity(appends.len());
+        match self.propose_in_order(appends, decided_at, &mut outcome) {
+            Ok(()) => Ok(outcome),
+            // The appends of an earlier group are recorded, and whoever gets the failure must not take them as refused.
+            Err(failure) if outcome.iter().any(Result::is_ok) => Err(unknown_after(&failure)),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Adds the outcomes of the appends in their order, up to a failure.
+    fn propose_in_order(
+        &self,
+        appends: Vec<Append>,
+        decided_at: Position,
+        outcome: &mut GroupOutcome,
+    ) -> Result<(), LogFailure> {
+        let mut counter = self.proposer.lock();
         let mut proposal = Vec::new();
         for append in appends {
             if append.events.is_empty() {
                 // Only checked, so it need not be ordered; but after what precedes it in the group.
-                self.exchange(&mut counter, &mut proposal, &mut outcome)?;
+                self.exchange(&mut counter, &mut proposal, outcome)?;
                 let actual = self.local.stream_version(&append.stream, append.expected)?;
                 outcome.push(append.check_version(actual).map(|()| append.into_commit(self.local.head())));
                 continue;
@@ -141,15 +165,17 @@ impl SharedLog {
             let guards = guarded_tags(&append.stream, &append.events).map(|tag| Guard { tag, position: decided_at });
             let guards = guards.collect();
             match UnplacedCommit::from_append(append) {
-                Ok(commit) => proposal.push(GroupEntry { guards, commit }),
+                Ok(commit) => {
+                    check_readable_by_others(&commit)?;
+                    proposal.push(GroupEntry { guards, commit });
+                }
                 Err(error) => {
-                    self.exchange(&mut counter, &mut proposal, &mut outcome)?;
+                    self.exchange(&mut counter, &mut proposal, outcome)?;
                     outcome.push(Err(AppendRejection::TooLarge { bytes: error.bytes }));
                 }
             }
         }
-        self.exchange(&mut counter, &mut proposal, &mut outcome)?;
-        Ok(outcome)
+        self.exchange(&mut counter, &mut proposal, outcome)
     }
 
     /// Sends the entries in as many groups as they need, one after the other, and adds their outcomes.
@@ -172,9 +198,10 @@ impl SharedLog {
     fn exchange_group(&self, counter: &mut u64, entries: Vec<GroupEntry>) -> Result<GroupOutcome, LogFailure> {
         self.progress.check()?;
         let deadline = Instant::now() + self.options.write_timeout;
-        // A group that is sent earlier could take the sequence of one that the engine has lost, and hide the loss.
-        if !self.progress.wait_for_engine_end(deadline)? {
-            let reason = "the end of the engine is not known yet".to_owned();
+        // A group that is sent earlier could take the sequence of one that the engine has lost, and hide the loss; and
+        // its outcome would be known only after everything before it.
+        if !self.progress.wait_for_start(deadline)? {
+            let reason = "the node has not applied the groups from before its start yet".to_owned();
             return Err(LogFailure::Unreachable { reason });
         }
 
@@ -188,17 +215,24 @@ impl SharedLog {
         let mut may_be_stored = false;
         loop {
             let sent = self.engine.send(&bytes);
-            may_be_stored |= matches!(sent, SendResult::Stored | SendResult::Unknown { .. });
+            may_be_stored |= matches!(sent, SendResult::Stored { .. } | SendResult::Unknown { .. });
             let wait_until = match &sent {
-                SendResult::Stored => deadline,
+                SendResult::Stored { sequence } => {
+                    self.check_not_shorter(*sequence, sequence_seen)?;
+                    deadline
+                }
                 SendResult::Full { reason } if !may_be_stored => {
                     return Err(LogFailure::Full { reason: reason.clone() });
                 }
                 _ => deadline.min(Instant::now() + RESEND_DELAY),
             };
 
-            if let Some(decision) = self.progress.wait_for_decision(wait_until)? {
-                return outcomes_of(decision);
+            match self.progress.wait_for_decision(wait_until) {
+                Ok(Some(decision)) => return self.outcomes_of(decision),
+                Ok(None) => {}
+                // The other nodes may admit the group although this one has stopped.
+                Err(failure) if may_be_stored => return Err(unknown_after(&failure)),
+                Err(failure) => return Err(failure),
             }
             if Instant::now() >= deadline {
                 return Err(self.failure_of(&sent, may_be_stored));
@@ -206,9 +240,30 @@ impl SharedLog {
         }
     }
 
+    /// Stops the node if the engine stored a group below the ones that the node has applied: it has lost groups.
+    fn check_not_shorter(&self, sequence: u64, applied: u64) -> Result<(), LogFailure> {
+        if sequence > applied {
+            return Ok(());
+        }
+        let fault = EngineFault::Shorter { last: sequence, applied };
+        let failure = LogFailure::Diverged { reason: fault.to_string() };
+        self.progress.stop(failure.clone());
+        Err(failure)
+    }
+
+    /// Returns the outcomes of a group's entries. Stops the node if its group is void: another one has its session.
+    fn outcomes_of(&self, decision: GroupDecision) -> Result<GroupOutcome, LogFailure> {
+        let GroupDecision::Decided(entries) = decision else {
+            let failure = LogFailure::Diverged { reason: "another node uses the session of this one".to_owned() };
+            self.progress.stop(failure.clone());
+            return Err(failure);
+        };
+        Ok(entries.into_iter().map(|entry| entry.map(|admitted| admitted.commit)).collect())
+    }
+
     fn failure_of(&self, sent: &SendResult, may_be_stored: bool) -> LogFailure {
         let reason = match sent {
-            SendResult::Stored => "the engine has stored the group, but has not returned it".to_owned(),
+            SendResult::Stored { .. } => "the engine has stored the group, but has not returned it".to_owned(),
             SendResult::Unknown { reason } | SendResult::NotStored { reason } | SendResult::Full { reason } => {
                 reason.clone()
             }
@@ -300,14 +355,16 @@ impl EventLog for SharedLog {
     }
 }
 
-/// Returns the outcomes of a group's entries.
-fn outcomes_of(decision: GroupDecision) -> Result<GroupOutcome, LogFailure> {
-    match decision {
-        GroupDecision::Decided(entries) => {
-            Ok(entries.into_iter().map(|entry| entry.map(|admitted| admitted.commit)).collect())
-        }
-        GroupDecision::Void => {
-            Err(LogFailure::Diverged { reason: "another node uses the session of this one".to_owned() })
+fn unknown_after(failure: &LogFailure) -> LogFailure {
+    LogFailure::OutcomeUnknown { reason: failure.to_string() }
+}
+
+/// Checks that a commit can be decoded: once it is sent, bytes that cannot would stop every node.
+fn check_readable_by_others(commit: &UnplacedCommit) -> Result<(), LogFailure> {
+    match admission::place(commit, Position(0), 0) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            Err(LogFailure::Storage { doing: "check a commit before it is sent".to_owned(), reason: error.to_string() })
         }
     }
 }
@@ -354,6 +411,7 @@ fn load_state(local: &SledLog, options: &SharedLogOptions) -> Result<AdmissionSt
 
 /// Passes the groups of the engine on until the node stops.
 fn follow(engine: &dyn Engine, progress: &NodeProgress, applied: u64, sender: &SyncSender<FollowerMessage>) {
+    let stop = |fault: EngineFault| progress.stop(LogFailure::Diverged { reason: fault.to_string() });
     let end = loop {
         match engine.last() {
             _ if progress.is_stopped() => return,
@@ -362,9 +420,7 @@ fn follow(engine: &dyn Engine, progress: &NodeProgress, applied: u64, sender: &S
         }
     };
     if end < applied {
-        let fault = EngineFault::Shorter { last: end, applied };
-        let _ = sender.send(FollowerMessage::Fault(fault.to_string()));
-        return;
+        return stop(EngineFault::Shorter { last: end, applied });
     }
     let _ = sender.send(FollowerMessage::EngineEnd(end));
 
@@ -382,6 +438,6 @@ fn follow(engine: &dyn Engine, progress: &NodeProgress, applied: u64, sender: &S
         }
     });
     if let Err(fault) = followed {
-        let _ = sender.send(FollowerMessage::Fault(fault.to_string()));
+        stop(fault);
     }
 }
