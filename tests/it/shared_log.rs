@@ -175,7 +175,7 @@ fn a_journal_that_was_ahead_of_the_last_checkpoint_is_not_repeated() {
 fn an_append_fails_while_the_engine_is_unreachable_and_succeeds_later() {
     let engine = calm();
     let directory = tempfile::tempdir().unwrap();
-    let timeout = Duration::from_millis(300);
+    let timeout = Duration::from_secs(3);
     let node = SharedLogNode::open_with(directory.path(), 1, engine.clone(), timeout).unwrap();
     assert!(node.log.append(vec![append(1, 0, 1, 1)]).unwrap()[0].is_ok());
 
@@ -193,7 +193,7 @@ fn an_append_that_the_engine_loses_has_an_unknown_outcome() {
     let faults = EngineFaults { dropped: 1.0, ..EngineFaults::default() };
     let engine = MemoryEngine::new(faults, Environment::manual(AT, 1));
     let directory = tempfile::tempdir().unwrap();
-    let timeout = Duration::from_millis(200);
+    let timeout = Duration::from_secs(3);
     let node = SharedLogNode::open_with(directory.path(), 1, engine.clone(), timeout).unwrap();
     let failed = node.log.append(vec![append(1, 0, 1, 1)]);
     assert!(matches!(failed, Err(LogFailure::OutcomeUnknown { .. })), "{failed:?}");

@@ -62,7 +62,9 @@ async fn the_history_survives_a_restart_and_keeps_the_gap() {
     assert_eq!(*values(&before, "tasks_submitted", None), json!([null, 1, 0]));
     assert_eq!(*values(&before, "tasks_completed", None), json!([null, 1, 0]));
     assert_eq!(*values(&before, "queue", Some("tasks")), json!([null, 0, 0]));
-    assert_eq!(values(&before, "log_position", None)[1], first_head);
+    // The use of the token may be recorded after the sample.
+    let sampled_head = values(&before, "log_position", None)[1].clone();
+    assert!(sampled_head.is_u64() && sampled_head.as_u64() <= first_head.as_u64(), "{sampled_head} {first_head}");
     assert!(values(&before, "task_duration_p95", None)[1].is_number(), "{before}");
     assert!(values(&before, "requests", None)[1].as_u64() > Some(0), "{before}");
     let circuits = before["circuits"].as_array().unwrap();
@@ -75,7 +77,7 @@ async fn the_history_survives_a_restart_and_keeps_the_gap() {
     // Then the old minutes are as they were, and those of the stop are a gap
     let after = history(&app, 6).await;
     assert_eq!(*values(&after, "tasks_completed", None), json!([1, 0, null, null, null, 0]));
-    assert_eq!(values(&after, "log_position", None)[0], first_head);
+    assert_eq!(values(&after, "log_position", None)[0], sampled_head);
     let circuit = &after["circuits"][0]["values"];
     assert_eq!(*circuit, json!(["closed", "closed", null, null, null, "closed"]));
     app.stop().await;

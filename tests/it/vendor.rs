@@ -48,7 +48,7 @@ pub fn remote_vendor(vendor: &mut VendorSettings, base: &str, mode: SimMode) {
     vendor.search_settles = Duration::from_millis(200);
     (vendor.poll_min, vendor.poll_max) = (Duration::from_millis(10), Duration::from_millis(50));
     (vendor.retry_min, vendor.retry_max) = (Duration::from_millis(10), Duration::from_millis(50));
-    (vendor.lost_after, vendor.breaker_failures) = (Duration::from_secs(2), 1_000_000);
+    (vendor.lost_after, vendor.breaker_failures) = (Duration::from_secs(10), 1_000_000);
 }
 
 /// Settings of [`remote`] with their values.
@@ -68,7 +68,7 @@ fn remote_settings(base: &str, mode: SimMode) -> [(&'static str, String); 11] {
         ("poll_max", "50ms"),
         ("retry_min", "10ms"),
         ("retry_max", "50ms"),
-        ("lost_after", "2s"),
+        ("lost_after", "10s"),
         ("breaker_failures", "1000000"),
     ];
     settings.map(|(name, value)| (name, value.to_owned()))

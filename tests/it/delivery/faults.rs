@@ -25,7 +25,7 @@ const HOUR: Duration = Duration::from_hours(1);
 /// Number of steps of the schedule after which the service restarts.
 const RESTART_AT: usize = 4;
 /// Timeout of a receiver in this test; two attempts wait for it this long.
-const TIMEOUT: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Receiver, and the expected outcome of a callback to it.
 struct DeliveryFaultRow {
@@ -145,7 +145,7 @@ async fn receivers() -> FaultReceivers {
             "slow at first",
             http(slow_twice().await),
             "delivered",
-            &["no response within 3 s", "no response within 3 s", "204"],
+            &["no response within 8 s", "no response within 8 s", "204"],
         ),
         DeliveryFaultRow::new("an endless body", http(endless), "delivered", &["200"]),
         DeliveryFaultRow::new("endless headers", http(headers), "dead", &["no response"; 10]),

@@ -163,7 +163,7 @@ async fn a_stalled_reader_releases_the_vendor_and_slot_at_the_deadline() {
     let base = vendor.base();
     let change = |settings: &mut Settings| {
         remote(settings, &base);
-        (settings.music.streams, settings.tasks.deadline) = (1, Duration::from_secs(4));
+        (settings.music.streams, settings.tasks.deadline) = (1, Duration::from_secs(10));
     };
     let app = TestApp::start_with(change, Environment::system()).await;
     let (slow, quick) = (app.user("slow").await, app.user("quick").await);

@@ -155,7 +155,7 @@ async fn holds_with(profile: &str, rows: Vec<MusicFaultRow>, after_acceptance: b
         remote(settings, &base);
         settings.music_vendors[0].selection.profile = VendorProfile::find(profile, None).expect("a shipped profile");
         // Timeout of a missing line; long enough on a busy machine for a line that is sent at once.
-        settings.music_vendors[0].line_timeout = Duration::from_secs(4);
+        settings.music_vendors[0].line_timeout = Duration::from_secs(10);
         settings.music_vendors[0].line_bytes = 100_000;
     };
     let app = Arc::new(TestApp::start_with(change, Environment::system()).await);

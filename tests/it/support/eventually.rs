@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 /// Deadline for anything that takes a healthy service a moment. No test asserts it.
-const DEADLINE: Duration = Duration::from_mins(1);
+const DEADLINE: Duration = Duration::from_mins(3);
 /// Interval between two polls.
 const INTERVAL: Duration = Duration::from_millis(5);
 

@@ -66,7 +66,7 @@ async fn deadline_exceeded_includes_the_last_blocker() {
     // Given a short deadline, and a picture at an address without a listener
     let (_socket, address) = vacant_port();
     let url = format!("http://{address}/image.png");
-    let little = |settings: &mut mediary::config::Settings| settings.tasks.deadline = Duration::from_secs(2);
+    let little = |settings: &mut mediary::config::Settings| settings.tasks.deadline = Duration::from_secs(10);
     let app = TestApp::start_with(little, Environment::system()).await;
     let alice = app.user("alice").await;
     // When the deadline has passed
@@ -75,7 +75,7 @@ async fn deadline_exceeded_includes_the_last_blocker() {
     // Then the failure keeps the reason shown before
     let expected_reason = "could not be fetched: cannot connect: Connection refused";
     assert_eq!(error["code"], "deadline_exceeded");
-    assert_eq!(error["message"], format!("not finished within 2 seconds; last blocked by: {url} {expected_reason}"));
+    assert_eq!(error["message"], format!("not finished within 10 seconds; last blocked by: {url} {expected_reason}"));
     app.stop().await;
 }
 

@@ -112,7 +112,7 @@ async fn retry_after_pauses_all_calls_to_the_vendor() {
     // Given a vendor that is busy at its first request
     let vendor = VendorSim::with_behavior(sim(SimMode::Neither, Duration::ZERO), |request| {
         if request.kind == SimRequestKind::Submission && request.count == 1 && request.prompt == "first" {
-            SimBehavior::Reject("429 Too Many Requests\r\nretry-after: 1", "{}".to_owned())
+            SimBehavior::Reject("429 Too Many Requests\r\nretry-after: 5", "{}".to_owned())
         } else {
             SimBehavior::Normal
         }

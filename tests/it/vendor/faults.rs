@@ -193,8 +193,8 @@ async fn table(
         settings.tasks.deadline = deadline;
         let vendor = &mut settings.image_vendors[0];
         // Timeouts of missing responses; long enough on a busy machine for a response that is sent at once.
-        (vendor.submit_timeout, vendor.poll_timeout) = (Duration::from_secs(3), Duration::from_secs(3));
-        vendor.result_timeout = Duration::from_secs(3);
+        (vendor.submit_timeout, vendor.poll_timeout) = (Duration::from_secs(8), Duration::from_secs(8));
+        vendor.result_timeout = Duration::from_secs(8);
     };
     let app = TestApp::start_with(change, Environment::system()).await;
     (FaultTable { vendor, app, mode }, outcomes)
@@ -276,14 +276,14 @@ async fn persistent_faults_end_at_the_deadline() {
         row("d an unknown state", P, ALWAYS, |asked| poll_reply(asked, &json!({"status": "PONDERING"})), deadline_outcome(1)),
         row("d results in trouble", SimRequestKind::Result, ALWAYS, |_| refuse("500 Internal Server Error"), FaultOutcome::Fails("result_unavailable", 1)),
     ];
-    let (fault_table, outcomes) = table(SimMode::HonoursKeys, rows, Duration::from_secs(4)).await;
+    let (fault_table, outcomes) = table(SimMode::HonoursKeys, rows, Duration::from_secs(12)).await;
     fault_table.holds(outcomes).await;
     // A submission that cannot be clarified in time has an unknown outcome, and is not merely late.
     let rows = vec![
         row("d taken by a vendor that does not say so", S, ALWAYS, |_| respond("500 Internal Server Error", "{}"), FaultOutcome::Fails("outcome_unknown", 1)),
         row("", Search, ALWAYS, |_| refuse("500 Internal Server Error"), FaultOutcome::Fails("outcome_unknown", 0)),
     ];
-    let (unknown, mut outcomes) = table(SimMode::Searchable, rows, Duration::from_secs(4)).await;
+    let (unknown, mut outcomes) = table(SimMode::Searchable, rows, Duration::from_secs(12)).await;
     outcomes.truncate(1);
     unknown.holds(outcomes).await;
 }

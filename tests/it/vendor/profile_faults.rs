@@ -133,10 +133,10 @@ async fn service_for(sim: &ProfileSim) -> (TestApp, TestUser) {
         vendor.api_key = Some(Secret::new(API_KEY));
         (vendor.poll_min, vendor.poll_max) = (Duration::from_millis(10), Duration::from_millis(50));
         (vendor.retry_min, vendor.retry_max) = (Duration::from_millis(10), Duration::from_millis(50));
-        (vendor.lost_after, vendor.breaker_failures) = (Duration::from_secs(1), 1_000_000);
+        (vendor.lost_after, vendor.breaker_failures) = (Duration::from_secs(10), 1_000_000);
         // Timeouts of missing responses; long enough on a busy machine for a response that is sent at once.
-        (vendor.submit_timeout, vendor.poll_timeout) = (Duration::from_secs(4), Duration::from_secs(4));
-        vendor.result_timeout = Duration::from_secs(4);
+        (vendor.submit_timeout, vendor.poll_timeout) = (Duration::from_secs(8), Duration::from_secs(8));
+        vendor.result_timeout = Duration::from_secs(8);
         settings.limits.submissions_per_caller = 100_000;
     };
     let app = TestApp::start_with(change, Environment::system()).await;

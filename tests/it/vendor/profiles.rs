@@ -275,7 +275,7 @@ async fn a_search_that_gets_json_of_another_shape_finds_nothing_out() {
         }
     })
     .await;
-    let change = |settings: &mut Settings| settings.tasks.deadline = Duration::from_secs(3);
+    let change = |settings: &mut Settings| settings.tasks.deadline = Duration::from_secs(10);
     let (app, user) = changed_service_with("comfyui", &vendor, change).await;
 
     // When a job is submitted
@@ -306,7 +306,7 @@ async fn an_old_server_that_cannot_take_our_ids_is_not_searched() {
         }
     })
     .await;
-    let change = |settings: &mut Settings| settings.tasks.deadline = Duration::from_secs(3);
+    let change = |settings: &mut Settings| settings.tasks.deadline = Duration::from_secs(10);
     let (app, user) = changed_service_with("comfyui", &vendor, change).await;
 
     // When a job is submitted

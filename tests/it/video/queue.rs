@@ -29,7 +29,13 @@ async fn gated_fixture() -> (VideoFixture, Arc<AtomicBool>, Value) {
         VideoFixture::with_vendor(vendor(Duration::ZERO, behavior).await, |settings| settings.video.slots = 1).await;
     let first = fixture.submit(REFERENCE, job("first", 0, false)).await;
     let changes = fixture.app.app.models().task_changes();
-    eventually_on(changes, "the vendor has the first video", async || !fixture.sim.charges().is_empty()).await;
+    // Until its acceptance is recorded, it counts as queued.
+    let path = queue_path(&first);
+    let is_accepted = async || {
+        let task = fixture.app.get_as(&fixture.alice.token, &path).await.expect(200).json();
+        task["vendor"]["reference"].is_string()
+    };
+    eventually_on(changes, "the vendor has the first video", is_accepted).await;
     (fixture, open, first)
 }
 
