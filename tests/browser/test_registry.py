@@ -67,7 +67,7 @@ class Registry(BrowserTest):
 
         page.goto(f"/#/nodes/{lonely}/install")
         expect(page.get_by_role("heading", name=lonely.title())).to_be_visible()
-        expect(page.locator("pre").first).to_contain_text(f"/nodes/{lonely}/versions/1.0.0/download")
+        expect(page.get_by_label("Download command", exact=True)).to_contain_text(f"/nodes/{lonely}/versions/1.0.0/download")
         with page.expect_download() as download:
             page.get_by_role("link", name="Download 1.0.0").click()
         with open(download.value.path(), "rb") as file:

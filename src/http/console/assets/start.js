@@ -20,7 +20,7 @@
     'publishers/…': 'core/openapi pages/nodes pages/publisher parts/ban parts/confirm parts/delete parts/delivery parts/form parts/markdown parts/members parts/more parts/search_key parts/token parts/webhooks vendor/marked',
     'state': 'pages/state parts/chart parts/save parts/service_history parts/usage',
     'studio': 'core/job_info core/jobs core/openapi core/own_tasks core/sse pages/studio parts/gallery parts/live parts/more',
-    'studio/…': 'core/job_info core/job_state core/job_values core/jobs core/music core/openapi core/own_tasks core/schema core/sse pages/job pages/studio parts/fields parts/form parts/gallery parts/inline parts/job_fields parts/live parts/more parts/picture parts/price parts/video_picker',
+    'studio/…': 'core/job_info core/job_state core/job_values core/jobs core/openapi core/own_tasks core/schema core/sse pages/job pages/studio parts/fields parts/form parts/gallery parts/inline parts/job_fields parts/live parts/more parts/picture parts/price',
     'tasks': 'core/jobs core/names core/openapi core/own_tasks core/sse pages/tasks parts/gallery parts/live parts/more',
     'tasks/…': 'core/jobs core/names core/openapi core/own_tasks core/sse pages/task parts/cancel parts/confirm parts/delivery parts/form parts/gallery parts/live parts/media parts/more parts/task_state parts/waveform',
     'users': 'core/openapi pages/users parts/ban parts/confirm parts/form parts/more parts/token',

@@ -37,7 +37,7 @@ const INFO = {
   multiframeToVideo: { about: 'From key frame to key frame.', first: ['image_settings', 'start_image', 'resolution'], samples: { key_image: [LANDSCAPE, PORTRAIT] } },
   generateMusic: {
     about: 'A piece of music from a description.', first: ['prompt', 'duration'],
-    prompts: ['lofi piano on a rainy day, 70 bpm', 'epic orchestral, builds up', 'happy jazz trio, 20 seconds'],
+    prompts: ['lofi piano on a rainy day, 70 bpm', 'epic orchestral, builds up', 'happy jazz with double bass, 20 seconds'],
   },
 };
 

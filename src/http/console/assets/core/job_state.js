@@ -1,7 +1,6 @@
 // Form values and results of each studio job. They live until the tab is closed or the user changes.
 import { call, send, Problem } from './api.js';
 import { newIdempotencyKey } from './identity.js';
-import { readMusic } from './music.js';
 import { bodyOf } from './openapi.js';
 import { applyChange, body } from './schema.js';
 import { settingsOf } from './job_values.js';
@@ -75,6 +74,7 @@ export const streams = (job) => Object.values(job.responses).some((answer) => an
 
 // After an interrupted stream the key is kept: a retry refers to the same task.
 async function streamMusic(job, options, show, set) {
+  const { readMusic } = await import('./music.js');
   const answer = await send('POST', job.path, options);
   const heard = await readMusic(answer, (heard) => show({ heard, over: false }), options.signal);
   show({ heard, over: true });

@@ -125,7 +125,8 @@ function Install({ node }) {
     ${toLocalUrl(latest.downloadUrl) && html`<p><a class="button" href=${toLocalUrl(latest.downloadUrl)} download=${file}>
       <${Icon} name="download" />Download ${latest.version}</a></p>`}
     ${latest.downloadUrl
-      ? html`<h2>Shell</h2><${Code} label="Download command" text=${`curl -fL -o '${file}' '${address}'`} />`
+      ? html`<h2>Command line</h2><${Code} label="Install command" text=${`mediary install ${node.id}`} />
+        <h2>Shell</h2><${Code} label="Download command" text=${`curl -fL -o '${file}' '${address}'`} />`
       : html`<p class="muted">${latest.version} has no archive on this service. Tools install it from the node's repository, if one is set.</p>`}
     <h2>API</h2><p class="muted">The response has the version, its dependencies and its archive URL, and counts as a download.</p>
     <${Code} label="Install request" text=${`curl -s '${new URL(at`/nodes/${node.id}/install`.slice(1), root).href}'`} />

@@ -70,13 +70,15 @@ function Actions({ task, user }) {
 
 // What a task did, and for how long. A state lasts until the next one; the webhook is delivered after the end.
 const STEPS = { created: 'Submitted', queueing: 'Queued', processing: 'At the vendor', in_progress: 'At the vendor', success: 'Results stored', completed: 'Results stored', failed: 'Failed' };
+// The built-in engines are not vendors.
+const nameOfStep = (task, key) => (STEPS[key] === STEPS.processing && !task.vendor ? 'Running' : STEPS[key]);
 const LASTS = { created: (next) => (next === 'queueing' ? 'fetching inputs' : 'queued'), queueing: () => 'queued', processing: () => 'running', in_progress: () => 'running' };
 
 function stepsOf(task, deliveries) {
   const steps = task.history.map(({ state, at }, index) => {
     const next = task.history[index + 1];
     const key = state.toLowerCase();
-    return { state, at, name: STEPS[key] ?? stateName(state), until: next?.at, during: next && LASTS[key]?.(next.state.toLowerCase()) };
+    return { state, at, name: nameOfStep(task, key) ?? stateName(state), until: next?.at, during: next && LASTS[key]?.(next.state.toLowerCase()) };
   });
   const last = task.history.at(-1);
   const arrived = (deliveries ?? []).filter(({ state, attempts }) => state === 'delivered' && attempts.length > 0).map(({ attempts }) => attempts.at(-1).at).sort().at(-1);

@@ -3,7 +3,9 @@ import { html, useEffect, useMemo, useState } from '../core/dom.js';
 import { arrange, infoOf } from '../core/job_info.js';
 import { applyChange, fields, isEmpty } from '../core/schema.js';
 import { Field } from './fields.js';
-import { VideoPicker } from './video_picker.js';
+import { lazy } from './lazy.js';
+
+const VideoPicker = lazy(() => import('./video_picker.js'), 'VideoPicker');
 
 // `report` has the understood and ignored words of the last run's prompt.
 export function JobFields({ document, job, schema, values, onChange, problem, report, user }) {

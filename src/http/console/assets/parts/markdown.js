@@ -23,7 +23,7 @@ const BLOCKS = {
   blockquote: ({ tokens }, depth) => html`<blockquote>${blocks(tokens, depth)}</blockquote>`,
   code: ({ text, lang }) => html`<${Code} text=${text} label=${lang || 'Code'} />`,
   // The page has its own headings.
-  heading: ({ tokens }, depth) => html`<p><strong>${inlines(tokens, depth)}</strong></p>`,
+  heading: ({ tokens, depth: level }, depth) => html`<p class=${level > 2 ? undefined : `heading level-${level}`}><strong>${inlines(tokens, depth)}</strong></p>`,
   hr: () => html`<hr />`,
   list: ({ ordered, start, items }, depth) => {
     const entries = items.map(({ tokens }) => html`<li>${blocks(tokens, depth)}</li>`);
