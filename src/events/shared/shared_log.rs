@@ -166,7 +166,7 @@ impl SharedLog {
             let guards = guards.collect();
             match UnplacedCommit::from_append(append) {
                 Ok(commit) => {
-                    check_readable_by_others(&commit)?;
+                    check_decodable(&commit)?;
                     proposal.push(GroupEntry { guards, commit });
                 }
                 Err(error) => {
@@ -360,7 +360,7 @@ fn unknown_after(failure: &LogFailure) -> LogFailure {
 }
 
 /// Checks that a commit can be decoded: once it is sent, bytes that cannot would stop every node.
-fn check_readable_by_others(commit: &UnplacedCommit) -> Result<(), LogFailure> {
+fn check_decodable(commit: &UnplacedCommit) -> Result<(), LogFailure> {
     match admission::place(commit, Position(0), 0) {
         Ok(_) => Ok(()),
         Err(error) => {

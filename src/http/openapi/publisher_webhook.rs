@@ -79,7 +79,7 @@ fn delivery_operations() -> Vec<Operation> {
             .error(Code::Conflict, "the webhook is disabled")
             .error(Code::TooManyCallbacks, "the webhook has too many pending deliveries"),
         operation("listPublisherWebhookDeliveries", "List the deliveries of a webhook")
-            .description("Returns the last 500 deliveries with their attempts, newest first.")
+            .description("Returns the pending deliveries and the last 500 that ended, newest first.")
             .query(paging_parameters(LIMIT_DEFAULT, LIMIT_MAX))
             .ok_response(
                 "A page of deliveries.",

@@ -70,7 +70,7 @@ function Actions({ task, user }) {
 
 // What a task did, and for how long. A state lasts until the next one; the webhook is delivered after the end.
 const STEPS = { created: 'Submitted', queueing: 'Queued', processing: 'At the vendor', in_progress: 'At the vendor', success: 'Results stored', completed: 'Results stored', failed: 'Failed' };
-// The built-in engines are not vendors.
+// Built-in music has no vendor.
 const nameOfStep = (task, key) => (STEPS[key] === STEPS.processing && !task.vendor ? 'Running' : STEPS[key]);
 const LASTS = { created: (next) => (next === 'queueing' ? 'fetching inputs' : 'queued'), queueing: () => 'queued', processing: () => 'running', in_progress: () => 'running' };
 
