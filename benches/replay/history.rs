@@ -87,7 +87,7 @@ impl History {
         context.actor = Actor::User(user);
         let events =
             events.into_iter().map(|event| NewEvent { id: EventId(Uuid::from_u128(self.id())), event }).collect();
-        Append { stream, expected, context, events }
+        Append { stream, expected, context, events, guards: Vec::new() }
     }
 
     fn node_commit(&mut self, node: u64, events: Vec<NodeEvent>) -> Append {

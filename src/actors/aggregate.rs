@@ -4,6 +4,7 @@
 //! `ResponseActFuture`, the next command could decide and append in between (ADR 4).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::prelude::*;
 use tokio::sync::oneshot;
@@ -19,6 +20,11 @@ use crate::events::envelope::{Append, CommandContext, Commit, NewEvent, Recorded
 use crate::events::log::{AppendRejection, EventLog, LogFailure};
 use crate::events::stream::{StreamId, Version};
 use crate::projections::ReadModels;
+
+/// Number of times that a command is decided again because another node was faster.
+const OVERTAKEN_RETRIES: u32 = 8;
+/// Longest pause before that; the actual one is random, so that two nodes do not keep meeting.
+const RETRY_DELAY_MAX: Duration = Duration::from_millis(20);
 
 /// Result of an executed command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,23 +122,62 @@ impl<D: Aggregate> LoadedState<D> {
 }
 
 /// Executes one command, from load to reply. Returns the state unless it may differ from the log.
+///
+/// Another node may append to a shared log between the decision and the append. Then the command is decided again.
 async fn execute<D: Aggregate>(
-    loaded: Option<LoadedState<D>>,
+    mut loaded: Option<LoadedState<D>>,
     stream: StreamId,
     deps: &AggregateDeps,
     command: D::Command,
     command_context: CommandContext,
 ) -> (Option<LoadedState<D>>, CommandOutcome<D>) {
+    if deps.log.is_shared() {
+        for _ in 0..OVERTAKEN_RETRIES {
+            let attempt = try_execute(loaded, &stream, deps, command.clone(), command_context.clone()).await;
+            let (still_loaded, Err(ExecuteError::Append(error))) = attempt else { return reply_of(attempt) };
+            if !error.is_overtaken() {
+                return (still_loaded, Err(error.into()));
+            }
+            loaded = still_loaded;
+            tokio::time::sleep(RETRY_DELAY_MAX.mul_f64(deps.environment.random_f64())).await;
+        }
+    }
+
+    reply_of(try_execute(loaded, &stream, deps, command, command_context).await)
+}
+
+/// Reason why an attempt to execute a command had no effect.
+enum ExecuteError<R> {
+    Rejected(R),
+    Load(LogFailure),
+    Append(AppendError),
+}
+
+type ExecuteAttempt<D> = (Option<LoadedState<D>>, Result<CommandEffect, ExecuteError<<D as Decider>::Rejection>>);
+
+fn reply_of<D: Aggregate>((loaded, result): ExecuteAttempt<D>) -> (Option<LoadedState<D>>, CommandOutcome<D>) {
+    let outcome = result.map_err(|error| match error {
+        ExecuteError::Rejected(rejection) => CommandError::Rejected(rejection),
+        ExecuteError::Load(failure) => failure.into(),
+        ExecuteError::Append(error) => error.into(),
+    });
+    (loaded, outcome)
+}
+
+async fn try_execute<D: Aggregate>(
+    loaded: Option<LoadedState<D>>,
+    stream: &StreamId,
+    deps: &AggregateDeps,
+    command: D::Command,
+    command_context: CommandContext,
+) -> ExecuteAttempt<D> {
     if command_context.claim.is_some_and(|claim| deps.models.read().claims.contains(&claim, command_context.at)) {
         return (loaded, Ok(CommandEffect { changed: false }));
     }
 
-    let mut loaded = match loaded {
-        Some(loaded) => loaded,
-        None => match load::<D>(stream.clone(), Arc::clone(&deps.log)).await {
-            Ok(loaded) => loaded,
-            Err(failure) => return (None, Err(failure.into())),
-        },
+    let mut loaded = match load(loaded, stream, deps).await {
+        Ok(loaded) => loaded,
+        Err(failure) => return (None, Err(ExecuteError::Load(failure))),
     };
 
     deps.environment.hit(FailPoint::Decide, stream.as_str());
@@ -141,18 +186,18 @@ async fn execute<D: Aggregate>(
             return (Some(loaded), Ok(CommandEffect { changed: false }));
         }
         Ok(events) => events,
-        Err(rejection) => return (Some(loaded), Err(CommandError::Rejected(rejection))),
+        Err(rejection) => return (Some(loaded), Err(ExecuteError::Rejected(rejection))),
     };
 
     let changed = !events.is_empty();
     deps.environment.hit(FailPoint::Append, stream.as_str());
 
-    match append::<D>(stream, loaded.version, deps, events, command_context).await {
+    match append::<D>(stream.clone(), loaded.version, deps, events, command_context).await {
         Ok(commit) => {
             loaded.evolve(&commit);
             (Some(loaded), Ok(CommandEffect { changed }))
         }
-        Err(error) => (loaded.keep_after_error(&error), Err(error.into())),
+        Err(error) => (loaded.keep_after_error(&error), Err(ExecuteError::Append(error))),
     }
 }
 
@@ -174,12 +219,25 @@ impl<D: Aggregate> LoadedState<D> {
     }
 }
 
-async fn load<D: Aggregate>(stream: StreamId, log: Arc<dyn EventLog>) -> Result<LoadedState<D>, LogFailure> {
-    let read = tokio::task::spawn_blocking(move || log.read_stream(&stream, Version(0)));
+/// Returns the state with all events that this node knows.
+async fn load<D: Aggregate>(
+    loaded: Option<LoadedState<D>>,
+    stream: &StreamId,
+    deps: &AggregateDeps,
+) -> Result<LoadedState<D>, LogFailure> {
+    let mut loaded = match loaded {
+        // No other node appends to an embedded log.
+        Some(loaded) if !deps.log.is_shared() => return Ok(loaded),
+        Some(loaded) if loaded.version.0 >= deps.models.read().streams.get(stream.into()) => return Ok(loaded),
+        Some(loaded) => loaded,
+        None => LoadedState { state: D::State::default(), version: Version(0) },
+    };
+
+    let (log, stream, version) = (Arc::clone(&deps.log), stream.clone(), loaded.version);
+    let read = tokio::task::spawn_blocking(move || log.read_stream(&stream, version));
     let history = read
         .await
         .map_err(|error| LogFailure::Storage { doing: "read a stream".to_owned(), reason: error.to_string() })??;
-    let mut loaded = LoadedState { state: D::State::default(), version: Version(0) };
     loaded.evolve(&history);
     Ok(loaded)
 }
@@ -195,7 +253,7 @@ async fn append<D: Aggregate>(
     // Part of the same commit, so that neither the command nor its claim exists without the other.
     let claim = context.claim.map(|claim| ClaimEvent::KeyClaimed(claim).into());
     let events = events.into_iter().map(D::Event::into).chain(claim).map(new_event).collect();
-    deps.writer.append(Append { stream, expected, context, events }).await
+    deps.writer.append(Append { stream, expected, context, events, guards: Vec::new() }).await
 }
 
 impl<R> From<AppendError> for CommandError<R> {
@@ -204,9 +262,10 @@ impl<R> From<AppendError> for CommandError<R> {
             // The decision was based on an outdated state: nothing was done, and a retry will see the new state.
             AppendError::Overloaded
             | AppendError::CrossStreamConflict
-            | AppendError::Refused(
-                AppendRejection::Conflict { .. } | AppendRejection::Claimed | AppendRejection::Overtaken { .. },
-            ) => Self::Overloaded,
+            | AppendError::Refused(AppendRejection::Conflict { .. } | AppendRejection::Overtaken { .. }) => {
+                Self::Overloaded
+            }
+            AppendError::Refused(AppendRejection::Claimed) => Self::Claimed,
             AppendError::BudgetExceeded(exceeded) => Self::BudgetExceeded(exceeded),
             AppendError::Refused(AppendRejection::TooLarge { bytes }) => Self::TooLarge { bytes },
             AppendError::Log(failure) => failure.into(),

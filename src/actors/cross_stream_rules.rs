@@ -1,6 +1,6 @@
 //! Rules that span streams. An aggregate sees only its own stream. The writer serializes all appends, so it also sees
 //! those between a check and its append, and refuses one that would leave a node without its publisher or exceed a
-//! budget.
+//! budget. Where several nodes share the log, another one may append in between, so the checked append gets guards.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,11 +13,16 @@ use crate::domain::publisher::PublisherEvent;
 use crate::domain::task::{Submission, TaskEvent};
 use crate::domain::value::Timestamp;
 use crate::events::envelope::Append;
+use crate::events::guard::{Guard, Tag};
+use crate::events::shared::admission::{guarded_tags, spending_of};
+use crate::events::stream::Position;
 use crate::projections::ReadModels;
 
 /// Changes of one group to publishers, their nodes and budgets, on top of the read models.
 pub struct CrossStreamRules<'m> {
     models: &'m ReadModels,
+    /// What the read models contain at least.
+    position: Position,
     /// Publishers that receive a node in this group.
     gaining_nodes: HashSet<PublisherId>,
     /// Publishers that are deleted in this group.
@@ -30,15 +35,18 @@ impl<'m> CrossStreamRules<'m> {
     /// Returns the rules for a group. `models` contain everything appended before it.
     #[must_use]
     pub fn new(models: &'m ReadModels) -> Self {
-        Self { models, gaining_nodes: HashSet::new(), deleted: HashSet::new(), submitted_credits: HashMap::new() }
+        let position = models.read().position;
+        let (gaining_nodes, deleted) = (HashSet::new(), HashSet::new());
+        Self { models, position, gaining_nodes, deleted, submitted_credits: HashMap::new() }
     }
 
     /// Checks that the append may follow the ones checked before: a deleted publisher gets no node, a publisher with
-    /// nodes is not deleted, and no submission exceeds a budget.
+    /// nodes is not deleted, and no submission exceeds a budget. Returns the guards of the append.
     ///
     /// # Errors
     /// [`AppendError::CrossStreamConflict`] or [`AppendError::BudgetExceeded`].
-    pub fn check(&mut self, append: &Append) -> Result<(), AppendError> {
+    pub fn check(&mut self, append: &Append) -> Result<Vec<Guard>, AppendError> {
+        let mut tags: Vec<Tag> = guarded_tags(&append.stream, &append.events).collect();
         for new_event in &append.events {
             let is_allowed = match &new_event.event {
                 Event::Node(NodeEvent::NodeCreated { publisher, .. }) => self.may_gain_node(publisher),
@@ -46,7 +54,7 @@ impl<'m> CrossStreamRules<'m> {
                     PublisherId::parse(append.stream.key()).is_ok_and(|publisher| self.may_be_deleted(publisher))
                 }
                 Event::Task(TaskEvent::TaskSubmitted(submission)) => {
-                    self.check_budgets(submission, append.context.at)?;
+                    tags.extend(self.check_budgets(submission, append.context.at)?);
                     true
                 }
                 _ => true,
@@ -55,14 +63,14 @@ impl<'m> CrossStreamRules<'m> {
                 return Err(AppendError::CrossStreamConflict);
             }
         }
-        Ok(())
+        Ok(tags.into_iter().map(|tag| Guard { tag, position: self.position }).collect())
     }
 
-    /// Checks all budgets that count a submission, then counts it.
-    fn check_budgets(&mut self, submission: &Submission, at: Timestamp) -> Result<(), AppendError> {
+    /// Checks all budgets that count a submission, then counts it. Returns the tags of these budgets.
+    fn check_budgets(&mut self, submission: &Submission, at: Timestamp) -> Result<Vec<Tag>, AppendError> {
         let credits = u64::from(submission.work.credits());
         if credits == 0 {
-            return Ok(());
+            return Ok(Vec::new());
         }
 
         let models = self.models.read();
@@ -77,10 +85,11 @@ impl<'m> CrossStreamRules<'m> {
         }
         drop(models);
 
+        let tags = limited.iter().filter_map(|(subject, _)| spending_of(subject)).collect();
         for period in limited {
             *self.submitted_credits.entry(period).or_default() += credits;
         }
-        Ok(())
+        Ok(tags)
     }
 
     fn may_gain_node(&mut self, publisher: &PublisherId) -> bool {

@@ -15,12 +15,22 @@ pub enum CommandError<R> {
     /// One of its events exceeds the size limit of the log.
     #[error("an event of {bytes} bytes is too large")]
     TooLarge { bytes: usize },
+    /// Another node is executing or has executed a request with the same idempotency key. Nothing was done; a retry gets
+    /// the response.
+    #[error("the idempotency key is in use")]
+    Claimed,
     /// A queue is full. Nothing was done; a retry may succeed soon.
     #[error("overloaded")]
     Overloaded,
     /// The disk is full. Nothing was done; a retry succeeds once there is space.
     #[error("full: {reason}")]
     Full { reason: String },
+    /// The shared log cannot be reached. Nothing was done; a retry may succeed later.
+    #[error("unreachable: {reason}")]
+    Unreachable { reason: String },
+    /// The shared log did not answer in time. The command may take effect later.
+    #[error("outcome unknown: {reason}")]
+    OutcomeUnknown { reason: String },
     /// The log is read-only until it is repaired.
     #[error("read-only: {reason}")]
     ReadOnly { reason: String },
@@ -37,8 +47,8 @@ impl<R> From<LogFailure> for CommandError<R> {
         match failure {
             LogFailure::Full { reason } => Self::Full { reason },
             LogFailure::ReadOnly { reason } => Self::ReadOnly { reason },
-            LogFailure::Unreachable { .. } => Self::Overloaded,
-            LogFailure::OutcomeUnknown { .. } => Self::Interrupted,
+            LogFailure::Unreachable { reason } => Self::Unreachable { reason },
+            LogFailure::OutcomeUnknown { reason } => Self::OutcomeUnknown { reason },
             LogFailure::Storage { .. } | LogFailure::Damaged { .. } | LogFailure::Diverged { .. } => {
                 Self::Failed { reason: failure.to_string() }
             }

@@ -4,6 +4,9 @@
 //! takes all waiting appends (up to a limit), appends and syncs once, updates the read models, and replies to all.
 //! During a sync the next group accumulates. If a group begins with fewer appends than the last one had, the writer
 //! first lets the aggregates run for a fraction of the time of a sync. A lone client never waits.
+//!
+//! An append to a shared log waits for other machines, so it runs on a thread of its own, one at a time. The log then
+//! updates the read models itself, because other nodes append too.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -17,7 +20,7 @@ use super::cross_stream_rules::CrossStreamRules;
 use super::projector::Projector;
 use crate::environment::{CommitStep, FailPoints};
 use crate::events::envelope::{Append, Commit};
-use crate::events::log::{AppendRejection, EventLog, LogFailure};
+use crate::events::log::{AppendRejection, EventLog, GroupOutcome, LogFailure};
 use crate::projections::budget::BudgetExceeded;
 
 /// Maximum number of appends that share one sync.
@@ -52,6 +55,14 @@ pub enum AppendError {
     /// The writer stopped before it replied; it is unknown whether the events were recorded.
     #[error("the writer stopped")]
     Interrupted,
+}
+
+impl AppendError {
+    /// Returns `true` if the decision was outdated: another append came first.
+    #[must_use]
+    pub fn is_overtaken(&self) -> bool {
+        matches!(self, Self::Refused(AppendRejection::Conflict { .. } | AppendRejection::Overtaken { .. }))
+    }
 }
 
 /// Handle of the writer. Cheap to clone.
@@ -132,12 +143,12 @@ pub struct EventWriterTask {
 
 impl EventWriterTask {
     /// Writes until all [`EventWriter`]s are dropped. Must run on the arbiter of the aggregates, which it blocks during
-    /// a sync.
+    /// a sync of an embedded log.
     pub async fn run(mut self) {
         while let Some(first) = self.next_append().await {
             let group = self.collect_group(first).await;
             self.last_group = group.len();
-            self.commit(group);
+            self.commit(group).await;
             self.maintenance_pending_since.get_or_insert_with(Instant::now);
         }
         self.run_maintenance();
@@ -184,28 +195,33 @@ impl EventWriterTask {
         }
     }
 
-    fn commit(&mut self, group: Vec<AppendRequest>) {
+    async fn commit(&mut self, group: Vec<AppendRequest>) {
         let mut rules = CrossStreamRules::new(self.projector.models());
         let mut appends = Vec::with_capacity(group.len());
         let mut replies = Vec::with_capacity(group.len());
         for AppendRequest { append, reply } in group {
-            if let Err(error) = rules.check(&append) {
-                let _ = reply.send(Err(error));
-                continue;
+            match rules.check(&append) {
+                Ok(guards) => {
+                    appends.push(Append { guards, ..append });
+                    replies.push(reply);
+                }
+                Err(error) => {
+                    let _ = reply.send(Err(error));
+                }
             }
-            appends.push(append);
-            replies.push(reply);
         }
         if appends.is_empty() {
             return;
         }
 
         let started = Instant::now();
-        let outcomes: Vec<AppendOutcome> = match self.log.append(appends) {
+        let outcomes: Vec<AppendOutcome> = match self.append_group(appends).await {
             Ok(results) => {
                 self.group_delay =
                     ((self.group_delay * 3 + started.elapsed() / GROUP_DELAY_DIVISOR) / 4).min(GROUP_DELAY_MAX);
-                self.projector.project(results.iter().filter_map(|result| result.as_ref().ok()));
+                if !self.log.is_shared() {
+                    self.projector.project(results.iter().filter_map(|result| result.as_ref().ok()));
+                }
                 self.fail_points.hit_after(CommitStep::Projected);
                 results.into_iter().map(|result| result.map_err(AppendError::from)).collect()
             }
@@ -223,5 +239,14 @@ impl EventWriterTask {
         }
 
         self.fail_points.hit_after(CommitStep::Replied);
+    }
+
+    async fn append_group(&self, appends: Vec<Append>) -> Result<GroupOutcome, LogFailure> {
+        if !self.log.is_shared() {
+            return self.log.append(appends);
+        }
+        let log = Arc::clone(&self.log);
+        let appended = tokio::task::spawn_blocking(move || log.append(appends)).await;
+        appended.unwrap_or_else(|panic| Err(LogFailure::OutcomeUnknown { reason: panic.to_string() }))
     }
 }

@@ -12,7 +12,8 @@ pub trait Decider: Sized + 'static {
     const KIND: StreamKind;
     /// The result of folding past events; the default is the state before the first event.
     type State: Default + Send + Unpin;
-    type Command: Send;
+    /// Cloned when another node has changed the stream, and the command is decided again.
+    type Command: Clone + Send;
     type Event: Clone + Send;
     /// Reason why a command was rejected.
     type Rejection: Send;

@@ -177,6 +177,7 @@ mod tests {
             expected: Version(4),
             context,
             events: (0..events as u128).map(event).collect(),
+            guards: Vec::new(),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::guard::Guard;
 use super::stream::{Position, StreamId, Version};
 use crate::domain::claim::IdempotencyClaim;
 use crate::domain::event::Event;
@@ -70,6 +71,8 @@ pub struct Append {
     pub context: CommandContext,
     /// At least one.
     pub events: Vec<NewEvent>,
+    /// What the decision depends on beside the stream. Only a shared log checks this.
+    pub guards: Vec<Guard>,
 }
 
 /// An event in the log.
@@ -101,7 +104,7 @@ impl Append {
     /// Converts the append to recorded events, of which the first follows position `head`.
     #[must_use]
     pub fn into_commit(self, head: Position) -> Commit {
-        let Self { stream, expected, context, events } = self;
+        let Self { stream, expected, context, events, guards: _ } = self;
 
         let recorded = (1..).zip(events).map(|(offset, NewEvent { id, event })| RecordedEvent {
             position: Position(head.0 + offset),

@@ -93,8 +93,8 @@ pub type GroupOutcome = Vec<Result<Commit, AppendRejection>>;
 ///   continues to serve reads. [`LogFailure::Full`] is an exception: nothing was written, and the log accepts appends
 ///   again once there is space. So are [`LogFailure::Unreachable`] and [`LogFailure::OutcomeUnknown`] of a shared log.
 ///
-/// The calls block, so they must not run on an arbiter thread, except for the writer's appends on its own arbiter (ADR
-/// 12).
+/// The calls block, so they must not run on an arbiter thread, except for the writer's appends to an embedded log on its
+/// own arbiter (ADR 12).
 pub trait EventLog: Send + Sync + 'static {
     /// Makes the accepted appends of a group durable together, with one sync.
     ///
@@ -116,6 +116,12 @@ pub trait EventLog: Send + Sync + 'static {
 
     /// The position of the last acknowledged event.
     fn head(&self) -> Position;
+
+    /// Returns `true` if several nodes append to the log. Such a log itself applies the commits of all nodes to the read
+    /// models, and an append waits for other machines.
+    fn is_shared(&self) -> bool {
+        false
+    }
 
     /// Completes the work after the last append, such as signing HEAD. The writer calls it after it has sent the
     /// replies, so that clients do not wait for it.

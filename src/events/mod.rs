@@ -2,6 +2,7 @@
 
 pub mod codec;
 pub mod envelope;
+pub mod guard;
 pub mod journal;
 pub mod log;
 pub mod memory_log;

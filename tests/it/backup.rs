@@ -85,6 +85,7 @@ fn append_again(event: &RecordedEvent) -> Append {
         expected: Version(event.version.0 - 1),
         context: CommandContext { actor, request, causation, at, claim: None },
         events: vec![NewEvent { id: event.id, event: event.event.clone() }],
+        guards: Vec::new(),
     }
 }
 

@@ -34,6 +34,7 @@ fn fits_into_append(events: Vec<NodeEvent>) -> bool {
         expected: Version(1 << 40),
         context: samples::circumstances(),
         events: (0..).zip(events).map(new).collect(),
+        guards: Vec::new(),
     };
     codec::encode(&append.into_commit(Position(1 << 40)), &mut Vec::new()).is_ok()
 }

@@ -54,6 +54,7 @@ pub fn append(stream: u128, expected: u64, mark: u64, count: u64) -> Append {
         expected: Version(expected),
         context: circumstances(),
         events: (0..count).map(event).collect(),
+        guards: Vec::new(),
     }
 }
 

@@ -4,16 +4,19 @@
 //! takes at once: [`AdmissionBatch`] notes the versions of appends that are admitted but not yet in the local log.
 //!
 //! A group is void if its counter is not greater than the last one of its session. Otherwise each append is admitted if
-//! 1. its idempotency claim is not held (24 hours by the times of events),
+//! 1. its idempotency claim is not held: no other request has claimed the key in the 24 hours before, by the times of the
+//!    two events, and no append has the same claim,
 //! 2. its stream has the expected version,
-//! 3. every guard is younger than [`TAG_WINDOW`] positions, and nothing touched its tag after the guard's position.
+//! 3. every guard is younger than [`TAG_WINDOW`] positions, and nothing touched its tag between the guard's position and
+//!    the group. What the group itself touches does not count: its node has decided its appends one after the other.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::format::{Group, GroupEntry, Guard, Tag, UnplacedCommit};
+use super::format::{Group, GroupEntry, UnplacedCommit};
 use crate::domain::claim::ClaimEvent;
 use crate::domain::event::Event;
 use crate::domain::ids::StreamKind;
@@ -22,6 +25,7 @@ use crate::domain::publisher::PublisherEvent;
 use crate::domain::task::{Submission, TaskEvent};
 use crate::events::codec;
 use crate::events::envelope::{Commit, EncodedCommit, NewEvent, RecordedEvent};
+use crate::events::guard::{Guard, Tag};
 use crate::events::log::{AppendRejection, LogFailure};
 use crate::events::schema::CommitDecodeError;
 use crate::events::stream::{Position, StreamId, Version};
@@ -30,6 +34,8 @@ use crate::events::stream::{Position, StreamId, Version};
 pub const TAG_WINDOW: u64 = 1_000_000;
 /// Retention of a claim in microseconds of event time.
 const CLAIM_RETENTION_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
+/// Number of old claims that a new one makes the rules forget, so that few claims of a node with a wrong clock do no harm.
+const FORGOTTEN_BY_CLAIM: usize = 2;
 /// Number of sessions whose counter is kept, the last used ones. Groups of a forgotten session that appear again fail by
 /// the versions of their streams.
 const SESSIONS_MAX: usize = 4096;
@@ -68,8 +74,6 @@ pub enum AdmissionError {
 pub struct AdmissionState {
     head: u64,
     sessions: Sessions,
-    /// Latest time of an event.
-    clock_micros: i64,
     claims: HeldClaims,
     tags: TouchedTags,
 }
@@ -92,21 +96,19 @@ impl AdmissionState {
         self.sessions = sessions;
     }
 
-    /// Notes that a group is next. Returns `false` if it is void.
+    /// Notes that a group is next. Returns the overtaken tag of each entry, or `None` if the group is void.
     #[must_use]
-    pub fn begin_group(&mut self, group: &Group, sequence: u64) -> bool {
-        self.sessions.advance(group.session, group.counter, sequence)
+    pub fn begin_group(&mut self, group: &Group, sequence: u64) -> Option<Vec<Option<Tag>>> {
+        let is_later = self.sessions.advance(group.session, group.counter, sequence);
+        is_later.then(|| group.entries.iter().map(|entry| self.overtaken_tag(&entry.guards)).collect())
     }
 
     /// Notes an admitted commit: one just decided, or one of the journal.
     pub fn record(&mut self, commit: &Commit) {
         for event in commit.iter() {
-            let at = event.at.micros();
             self.head = event.position.0;
-            self.clock_micros = self.clock_micros.max(at);
             if let Event::Claim(claim) = &event.event {
-                self.claims.expire(self.clock_micros);
-                self.claims.insert(claim, at, self.clock_micros);
+                self.claims.insert(claim, event.at.micros());
             }
             for tag in touched_tags(&event.stream, &event.event) {
                 self.tags.touch(&tag, event.position.0);
@@ -115,11 +117,11 @@ impl AdmissionState {
         self.tags.forget_before(self.head);
     }
 
-    fn check(&self, commit: &Commit, guards: &[Guard], actual: Version) -> Result<(), AppendRejection> {
+    fn check(&self, commit: &Commit, overtaken: Option<&Tag>, actual: Version) -> Result<(), AppendRejection> {
         let first = &commit[0];
         for event in commit.iter() {
             if let Event::Claim(claim) = &event.event
-                && self.claims.is_held(claim, self.clock_micros.max(event.at.micros()))
+                && self.claims.is_held(claim, event.at.micros())
             {
                 return Err(AppendRejection::Claimed);
             }
@@ -130,10 +132,15 @@ impl AdmissionState {
             return Err(AppendRejection::Conflict { stream: first.stream.clone(), expected, actual });
         }
 
-        match guards.iter().find(|guard| !self.holds(guard)) {
+        match overtaken {
             None => Ok(()),
-            Some(guard) => Err(AppendRejection::Overtaken { tag: guard.tag.to_string() }),
+            Some(tag) => Err(AppendRejection::Overtaken { tag: tag.to_string() }),
         }
+    }
+
+    /// The tag of the first guard that does not hold.
+    fn overtaken_tag(&self, guards: &[Guard]) -> Option<Tag> {
+        guards.iter().find(|guard| !self.holds(guard)).map(|guard| guard.tag.clone())
     }
 
     fn holds(&self, guard: &Guard) -> bool {
@@ -166,15 +173,14 @@ impl<'v> AdmissionBatch<'v> {
         group: &Group,
         sequence: u64,
     ) -> Result<GroupDecision, AdmissionError> {
-        if !state.begin_group(group, sequence) {
-            return Ok(GroupDecision::Void);
-        }
-        let entries = (0..).zip(&group.entries);
-        let decisions = entries.map(|(index, entry)| self.decide_entry(state, entry, index));
+        let Some(overtaken) = state.begin_group(group, sequence) else { return Ok(GroupDecision::Void) };
+        let entries = (0..).zip(group.entries.iter().zip(&overtaken));
+        let decisions =
+            entries.map(|(index, (entry, overtaken))| self.decide_entry(state, entry, overtaken.as_ref(), index));
         decisions.collect::<Result<_, _>>().map(GroupDecision::Decided)
     }
 
-    /// Decides one entry of a group that is not void.
+    /// Decides one entry of a group that is not void. `overtaken` is its overtaken tag.
     ///
     /// # Errors
     /// If no decision is possible.
@@ -182,6 +188,7 @@ impl<'v> AdmissionBatch<'v> {
         &mut self,
         state: &mut AdmissionState,
         entry: &GroupEntry,
+        overtaken: Option<&Tag>,
         index: usize,
     ) -> Result<Result<EncodedCommit, AppendRejection>, AdmissionError> {
         let admitted = place(&entry.commit, state.head(), index)?;
@@ -190,7 +197,7 @@ impl<'v> AdmissionBatch<'v> {
             Some(version) => *version,
             None => self.versions.version(&last.stream, version_before(first))?,
         };
-        if let Err(rejection) = state.check(&admitted.commit, &entry.guards, actual) {
+        if let Err(rejection) = state.check(&admitted.commit, overtaken, actual) {
             return Ok(Err(rejection));
         }
 
@@ -265,7 +272,7 @@ impl FromIterator<(Uuid, SessionCounter)> for Sessions {
 
 type ClaimKey = [u8; 32];
 
-/// Idempotency keys of the last 24 hours.
+/// Idempotency keys of the last 24 hours or more.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct HeldClaims {
     by_key: HashMap<ClaimKey, HeldClaim>,
@@ -283,29 +290,33 @@ struct HeldClaim {
 
 impl HeldClaims {
     /// Returns `true` if another request has the key, or the command ran.
-    fn is_held(&self, ClaimEvent::KeyClaimed(claim): &ClaimEvent, now_micros: i64) -> bool {
-        let held = self.by_key.get(&claim.key.0).filter(|held| held.is_retained(now_micros));
+    fn is_held(&self, ClaimEvent::KeyClaimed(claim): &ClaimEvent, at_micros: i64) -> bool {
+        let held = self.by_key.get(&claim.key.0).filter(|held| held.is_retained(at_micros));
         held.is_some_and(|held| held.fingerprint != claim.fingerprint.0 || held.commands.contains(&claim.command_index))
     }
 
-    fn insert(&mut self, ClaimEvent::KeyClaimed(claim): &ClaimEvent, at_micros: i64, now_micros: i64) {
-        let new = HeldClaim { fingerprint: claim.fingerprint.0, at_micros, commands: BTreeSet::new() };
-        if !new.is_retained(now_micros) {
+    fn insert(&mut self, ClaimEvent::KeyClaimed(claim): &ClaimEvent, at_micros: i64) {
+        self.forget(at_micros);
+        let key = claim.key.0;
+        if let Some(held) = self.by_key.get_mut(&key).filter(|held| held.is_retained(at_micros)) {
+            held.commands.insert(claim.command_index);
             return;
         }
-        let held = self.by_key.entry(claim.key.0).or_insert_with(|| {
-            self.by_time.insert((at_micros, claim.key.0));
-            new
-        });
-        held.commands.insert(claim.command_index);
+
+        let fingerprint = claim.fingerprint.0;
+        let new = HeldClaim { fingerprint, at_micros, commands: BTreeSet::from([claim.command_index]) };
+        if let Some(former) = self.by_key.insert(key, new) {
+            self.by_time.remove(&(former.at_micros, key));
+        }
+        self.by_time.insert((at_micros, key));
     }
 
-    fn expire(&mut self, now_micros: i64) {
-        while let Some((at_micros, key)) = self.by_time.first().copied() {
-            if at_micros.saturating_add(CLAIM_RETENTION_MICROS) > now_micros {
-                return;
-            }
-            self.by_time.pop_first();
+    /// Forgets some claims that are not retained any more.
+    fn forget(&mut self, now_micros: i64) {
+        for _ in 0..FORGOTTEN_BY_CLAIM {
+            let is_old = |(at_micros, _): &&(i64, ClaimKey)| !is_retained(*at_micros, now_micros);
+            let Some((at_micros, key)) = self.by_time.first().filter(is_old).copied() else { return };
+            self.by_time.remove(&(at_micros, key));
             self.by_key.remove(&key);
         }
     }
@@ -313,8 +324,12 @@ impl HeldClaims {
 
 impl HeldClaim {
     fn is_retained(&self, now_micros: i64) -> bool {
-        now_micros < self.at_micros.saturating_add(CLAIM_RETENTION_MICROS)
+        is_retained(self.at_micros, now_micros)
     }
+}
+
+fn is_retained(at_micros: i64, now_micros: i64) -> bool {
+    now_micros < at_micros.saturating_add(CLAIM_RETENTION_MICROS)
 }
 
 /// Positions at which tags were touched last.
@@ -355,15 +370,15 @@ pub fn touched_tags(stream: &StreamId, event: &Event) -> Vec<Tag> {
         Event::Publisher(_) => Tag::new(stream.as_str()).into_iter().collect(),
         Event::Node(NodeEvent::NodeCreated { publisher, .. }) => nodes_of(publisher.as_str()).into_iter().collect(),
         Event::Task(TaskEvent::TaskSubmitted(submission)) => {
-            tasks_of(submission).into_iter().chain(spending_of(submission)).collect()
+            tasks_of(submission).into_iter().chain(submission.budget_subjects().filter_map(|subject| spending_of(&subject))).collect()
         }
-        Event::Budget(_) => Tag::new(format!("spending-of/{}", stream.key())).into_iter().collect(),
+        Event::Budget(_) => spending_of(&stream.key()).into_iter().collect(),
         _ => Vec::new(),
     }
 }
 
-/// Returns the tags on which the decision for new events always depends: no event may have touched them since. Quotas
-/// and budgets depend on [`tasks_of`] and [`spending_of`] where they are set.
+/// Returns the tags on which the decision for new events always depends: no event may have touched them since. A
+/// submission also depends on the budgets that limit it ([`spending_of`]).
 pub fn guarded_tags<'e>(stream: &'e StreamId, events: &'e [NewEvent]) -> impl Iterator<Item = Tag> + 'e {
     events.iter().filter_map(|new_event| match &new_event.event {
         Event::Node(NodeEvent::NodeCreated { publisher, .. }) => {
@@ -380,15 +395,15 @@ fn nodes_of(publisher: &str) -> Option<Tag> {
 }
 
 /// Tag of the submissions of the owner of this one.
-#[must_use]
-pub fn tasks_of(submission: &Submission) -> Option<Tag> {
+fn tasks_of(submission: &Submission) -> Option<Tag> {
     let owner = submission.owner.map_or_else(|| "anonymous".to_owned(), |owner| owner.to_string());
     Tag::new(format!("tasks-of/{owner}"))
 }
 
-/// Tags of the budgets that count a submission.
-pub fn spending_of(submission: &Submission) -> impl Iterator<Item = Tag> {
-    submission.budget_subjects().filter_map(|subject| Tag::new(format!("spending-of/{subject}")))
+/// Tag of the submissions that a budget counts, and of the budget itself. `subject` is a
+/// [`BudgetSubject`](crate::domain::budget::BudgetSubject).
+pub fn spending_of(subject: &dyn fmt::Display) -> Option<Tag> {
+    Tag::new(format!("spending-of/{subject}"))
 }
 
 #[cfg(test)]

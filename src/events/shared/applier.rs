@@ -17,6 +17,7 @@ use super::checkpoint::{EngineCheckpoint, write_state};
 use super::format::{Group, GroupEntry};
 use super::progress::NodeProgress;
 use crate::events::envelope::EncodedCommit;
+use crate::events::guard::Tag;
 use crate::events::journal::{ChainHash, JournalHead, JournalReader};
 use crate::events::log::{AppendRejection, EventLog, LogFailure};
 use crate::events::sled_log::SledLog;
@@ -190,10 +191,11 @@ impl GroupApplier {
         let group = Group::decode(bytes).map_err(|error| diverged(error.to_string()))?;
         self.check_stamp(&group).map_err(diverged)?;
 
-        let decision = if self.state.begin_group(&group, sequence) {
+        let decision = if let Some(overtaken) = self.state.begin_group(&group, sequence) {
             let mut entries = Vec::with_capacity(group.entries.len());
-            for (index, entry) in group.entries.iter().enumerate() {
-                let (decision, is_new) = self.decide_entry(rules, entry, index).map_err(stop_reason)?;
+            for (index, (entry, overtaken)) in group.entries.iter().zip(&overtaken).enumerate() {
+                let decided = self.decide_entry(rules, entry, overtaken.as_ref(), index);
+                let (decision, is_new) = decided.map_err(stop_reason)?;
                 if let Ok(admitted) = &decision {
                     self.advance_head(admitted);
                     batch.commits.extend(is_new.then(|| admitted.clone()));
@@ -219,10 +221,11 @@ impl GroupApplier {
         &mut self,
         rules: &mut AdmissionBatch<'_>,
         entry: &GroupEntry,
+        overtaken: Option<&Tag>,
         index: usize,
     ) -> Result<(Result<EncodedCommit, AppendRejection>, bool), AdmissionError> {
         let Some(recorded) = &self.unmet.next else {
-            return rules.decide_entry(&mut self.state, entry, index).map(|decision| (decision, true));
+            return rules.decide_entry(&mut self.state, entry, overtaken, index).map(|decision| (decision, true));
         };
         let placed = admission::place(&entry.commit, self.head.position, index)?;
         if placed.payload != *recorded {

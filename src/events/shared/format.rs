@@ -10,12 +10,11 @@
 //! ([`codec::place`]). So the journals of all nodes have the same bytes, whichever release wrote them. The format and the
 //! rules of `admission.rs` are frozen together: other rules need another format.
 
-use std::fmt;
-
 use uuid::Uuid;
 
 use crate::events::codec;
 use crate::events::envelope::Append;
+use crate::events::guard::{Guard, TAG_BYTES_MAX, Tag};
 use crate::events::journal::{ChainHash, PayloadTooLarge};
 use crate::events::stream::Position;
 
@@ -26,46 +25,12 @@ pub const SINGLE_ENTRY_GROUP_BYTES_MAX: usize =
     HEADER_BYTES + ENTRY_HEADER_BYTES + GUARDS_MAX * GUARD_BYTES_MAX + codec::UNPLACED_BYTES_MAX + CHECKSUM_BYTES;
 /// Maximum number of guards of an entry.
 pub const GUARDS_MAX: usize = u8::MAX as usize;
-/// Maximum length of a tag in bytes.
-pub const TAG_BYTES_MAX: usize = u8::MAX as usize;
 
 const FORMAT: u8 = 1;
 const HEADER_BYTES: usize = 1 + 16 + 8 + 8 + 32;
 const CHECKSUM_BYTES: usize = 4;
 const ENTRY_HEADER_BYTES: usize = 4 + 1;
 const GUARD_BYTES_MAX: usize = 8 + 1 + TAG_BYTES_MAX;
-
-/// Name of something that a guard protects, such as `nodes-of/acme`. At most [`TAG_BYTES_MAX`] bytes.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tag(Box<str>);
-
-impl Tag {
-    /// Returns the tag with this name; `None` if the name is too long.
-    #[must_use]
-    pub fn new(name: impl Into<Box<str>>) -> Option<Self> {
-        let name = name.into();
-        (name.len() <= TAG_BYTES_MAX).then_some(Self(name))
-    }
-
-    /// Returns the name.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Tag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// Condition of an entry: no event after the position touches the tag.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Guard {
-    pub tag: Tag,
-    pub position: Position,
-}
 
 /// Bytes of a commit without its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +70,7 @@ pub struct GroupEntry {
 
 impl GroupEntry {
     fn encoded_bytes(&self) -> usize {
-        let guards: usize = self.guards.iter().map(|guard| 8 + 1 + guard.tag.0.len()).sum();
+        let guards: usize = self.guards.iter().map(|guard| 8 + 1 + guard.tag.as_str().len()).sum();
         ENTRY_HEADER_BYTES + guards + self.commit.0.len()
     }
 }
@@ -217,8 +182,8 @@ fn encode_entry(entry: &GroupEntry, out: &mut Vec<u8>) -> Result<(), GroupTooLar
     out.push(guard_count);
     for Guard { tag, position } in guards {
         out.extend_from_slice(&position.0.to_le_bytes());
-        out.push(u8::try_from(tag.0.len()).expect("a tag has at most 255 bytes"));
-        out.extend_from_slice(tag.0.as_bytes());
+        out.push(u8::try_from(tag.as_str().len()).expect("a tag has at most 255 bytes"));
+        out.extend_from_slice(tag.as_str().as_bytes());
     }
     out.extend_from_slice(&commit.0);
     Ok(())
@@ -257,7 +222,8 @@ impl<'b> GroupInput<'b> {
         let [length] = self.array().ok_or("ends within a guard")?;
         let name = self.take(usize::from(length)).ok_or("ends within a tag")?;
         let name = str::from_utf8(name).map_err(|_| "has a tag that is not UTF-8")?;
-        Ok(Guard { tag: Tag(name.into()), position })
+        let tag = Tag::new(name).ok_or("has a tag that is too long")?;
+        Ok(Guard { tag, position })
     }
 }
 

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use super::admission::{self, AdmissionState, GroupDecision, guarded_tags};
+use super::admission::{self, AdmissionState, GroupDecision};
 use super::applier::{FollowerMessage, GroupApplier, OnCommits, UnmetRecords};
 use super::checkpoint::{EngineCheckpoint, read_state};
 use super::engine::{Engine, EngineFault, EngineSignal, SendResult};
-use super::format::{Group, GroupEntry, Guard, UnplacedCommit};
+use super::format::{Group, GroupEntry, UnplacedCommit};
 use super::progress::{NodeProgress, StopOnExit};
 use crate::events::envelope::{Append, RecordedEvent};
 use crate::events::journal::{ChainHash, JournalHead};
@@ -128,32 +128,15 @@ impl SharedLog {
         Ok(())
     }
 
-    /// Proposes appends that were decided on the events up to `decided_at`. Other nodes may have changed something since;
-    /// then the append is refused.
-    ///
-    /// # Errors
-    /// See [`EventLog::append`].
-    pub fn propose(&self, appends: Vec<Append>, decided_at: Position) -> Result<GroupOutcome, LogFailure> {
-        self.progress.check()?;
-        let mut outcome = Vec::with_capacity(appends.len());
-        match self.propose_in_order(appends, decided_at, &mut outcome) {
-            Ok(()) => Ok(outcome),
-            // The appends of an earlier group are recorded, and whoever gets the failure must not take them as refused.
-            Err(failure) if outcome.iter().any(Result::is_ok) => Err(unknown_after(&failure)),
-            Err(failure) => Err(failure),
-        }
-    }
-
     /// Adds the outcomes of the appends in their order, up to a failure.
     fn propose_in_order(
         &self,
         appends: Vec<Append>,
-        decided_at: Position,
         outcome: &mut GroupOutcome,
     ) -> Result<(), LogFailure> {
         let mut counter = self.proposer.lock();
         let mut proposal = Vec::new();
-        for append in appends {
+        for mut append in appends {
             if append.events.is_empty() {
                 // Only checked, so it need not be ordered; but after what precedes it in the group.
                 self.exchange(&mut counter, &mut proposal, outcome)?;
@@ -162,8 +145,7 @@ impl SharedLog {
                 continue;
             }
 
-            let guards = guarded_tags(&append.stream, &append.events).map(|tag| Guard { tag, position: decided_at });
-            let guards = guards.collect();
+            let guards = std::mem::take(&mut append.guards);
             match UnplacedCommit::from_append(append) {
                 Ok(commit) => {
                     check_decodable(&commit)?;
@@ -335,9 +317,15 @@ impl Drop for SharedLog {
 }
 
 impl EventLog for SharedLog {
-    /// Decided on everything that the local log contains now.
     fn append(&self, group: Vec<Append>) -> Result<GroupOutcome, LogFailure> {
-        self.propose(group, self.head())
+        self.progress.check()?;
+        let mut outcome = Vec::with_capacity(group.len());
+        match self.propose_in_order(group, &mut outcome) {
+            Ok(()) => Ok(outcome),
+            // The appends of an earlier group are recorded, and whoever gets the failure must not take them as refused.
+            Err(failure) if outcome.iter().any(Result::is_ok) => Err(unknown_after(&failure)),
+            Err(failure) => Err(failure),
+        }
     }
 
     fn read_stream(&self, stream: &StreamId, after: Version) -> Result<Vec<RecordedEvent>, LogFailure> {
@@ -352,6 +340,10 @@ impl EventLog for SharedLog {
 
     fn head(&self) -> Position {
         self.local.head()
+    }
+
+    fn is_shared(&self) -> bool {
+        true
     }
 }
 

@@ -158,6 +158,9 @@ codes! {
     Overloaded = "overloaded", 503, "Service overloaded",
         meaning: "A queue or all slots (of uploads, event streams, music) are full, or the circuit breaker of the music vendor is open.",
         action: "Retry.";
+    OutcomeUnknown = "outcome_unknown", 503, "Outcome unknown",
+        meaning: "The shared log of the cluster did not confirm the change in time; it may still take effect.",
+        action: "Retry with the same `Idempotency-Key`; without one, check first whether the change is there.";
     ReadOnly = "read_only", 503, "Service is read-only",
         meaning: "A disk write failed, the log is damaged, or the encryption key of the user to change is missing; reads stay available.",
         action: "Tell the operator; `detail` says which case it is.";
@@ -414,6 +417,17 @@ impl<R: Into<Self>> From<CommandError<R>> for Problem {
             }
             CommandError::Overloaded => Self::overloaded(),
             CommandError::Full { reason } => Self::disk_full(reason),
+            CommandError::Claimed => {
+                let detail = "another node executes the first request with this key; retry to get its response";
+                Self::new(Code::IdempotencyKeyInUse, detail).retry_after(1)
+            }
+            CommandError::Unreachable { .. } => {
+                Self::new(Code::NotReady, "the shared log cannot be reached, and nothing was changed").retry_after(5)
+            }
+            CommandError::OutcomeUnknown { .. } => {
+                let detail = "the shared log did not confirm the change in time; it may still take effect";
+                Self::new(Code::OutcomeUnknown, detail).retry_after(5)
+            }
             CommandError::ReadOnly { .. } => {
                 Self::new(Code::ReadOnly, "the service is read-only until the operator has repaired it").retry_after(60)
             }

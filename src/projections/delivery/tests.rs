@@ -39,6 +39,7 @@ fn apply_event(deliveries: &mut Deliveries, task_id: TaskId, version: u64, event
         expected: Version(version - 1),
         context: CommandContext::from_system(None, at(version)),
         events: vec![NewEvent { id: EventId(id), event: event.clone().into() }],
+        guards: Vec::new(),
     };
     deliveries.apply_task(task_id, event, &append.into_commit(Position(version))[0]);
     DeliveryId(id)
@@ -196,7 +197,7 @@ fn apply_publisher(deliveries: &mut Deliveries, position: u64, event: &Publisher
 fn recorded(position: u64, stream: StreamId, event: Event) -> RecordedEvent {
     let id = EventId(Uuid::from_u128(u128::from(position)));
     let context = CommandContext::from_system(None, at(position));
-    let append = Append { stream, expected: Version(0), context, events: vec![NewEvent { id, event }] };
+    let append = Append { stream, expected: Version(0), context, events: vec![NewEvent { id, event }], guards: Vec::new() };
     append.into_commit(Position(position))[0].clone()
 }
 

@@ -86,7 +86,7 @@ fn entry(append: Append, guards: Vec<Guard>) -> GroupEntry {
 fn append(stream: StreamId, expected: u64, at_hours: i64, events: Vec<Event>) -> Append {
     let context = CommandContext::from_system(None, Timestamp::from_micros(at_hours * HOUR));
     let events = events.into_iter().map(|event| NewEvent { id: EventId(Uuid::nil()), event }).collect();
-    Append { stream, expected: Version(expected), context, events }
+    Append { stream, expected: Version(expected), context, events, guards: Vec::new() }
 }
 
 fn task_event(text: &str) -> Event {
@@ -183,8 +183,37 @@ fn a_claim_is_held_for_a_day_of_event_times() {
     assert!(claim(24, claim_of(1, 2, 0)), "a day later");
     assert!(!claim(24, claim_of(1, 1, 0)));
     assert!(!claim(24, claim_of(2, 1, 0)), "claimed an hour later");
-    assert!(claim(100, claim_of(3, 1, 0)));
-    assert!(claim(24, claim_of(2, 1, 0)), "the log's time counts, not that of a slow clock");
+}
+
+#[test]
+fn a_wrong_clock_does_not_end_the_claims_of_others() {
+    let mut claims = HeldClaims::default();
+    let claimed = |key| match claim_of(key, 1, 0) {
+        Event::Claim(claim) => claim,
+        other => panic!("{other:?}"),
+    };
+    for key in 0..100 {
+        claims.insert(&claimed(key), i64::from(key));
+    }
+    claims.insert(&claimed(200), 1_000 * HOUR);
+    let held = (0..100).filter(|key| claims.is_held(&claimed(*key), HOUR)).count();
+    assert_eq!(held, 100 - FORGOTTEN_BY_CLAIM);
+
+    // Later claims forget all the old ones, so memory is bounded by the claims of a day.
+    for key in 100..150 {
+        claims.insert(&claimed(key), 1_001 * HOUR);
+    }
+    assert_eq!((claims.by_key.len(), claims.by_time.len()), (51, 51));
+}
+
+#[test]
+fn a_group_does_not_overtake_its_own_appends() {
+    let guard = |position| vec![Guard { tag: Tag::new("nodes-of/acme").unwrap(), position: Position(position) }];
+    let mut node = Node::default();
+    let entries = (1..=3).map(|number| entry(node_created(number), guard(0))).collect();
+    assert_eq!(node.propose(entries), [Ok(1), Ok(2), Ok(3)], "its node has counted them");
+    assert!(node.propose_one(node_created(4), guard(2)).is_err());
+    assert_eq!(node.propose_one(node_created(4), guard(3)), Ok(4));
 }
 
 #[test]

@@ -30,6 +30,7 @@ fn append(expected: u64) -> Append {
         expected: Version(expected),
         context: CommandContext::from_system(None, AT),
         events: vec![NewEvent { id: EventId(Uuid::nil()), event: TaskEvent::VendorForgot.into() }],
+        guards: Vec::new(),
     }
 }
 

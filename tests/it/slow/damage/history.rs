@@ -238,6 +238,7 @@ impl HistoryWriter {
                 expected: Version(expected),
                 context: circumstances(),
                 events,
+                guards: Vec::new(),
             });
             expected += count;
         }
