@@ -195,6 +195,9 @@ struct SettingFlags {
     /// Log format: text or json
     #[arg(long, value_name = "FORMAT", value_parser = SuggestedValues(&["text", "json"]), hide_possible_values = true)]
     log_format: Option<String>,
+    /// Servers of the engine of a cluster, such as nats://a,nats://b,nats://c
+    #[arg(long, value_name = "URLS")]
+    engine: Option<String>,
 }
 
 impl SettingFlags {
@@ -208,6 +211,7 @@ impl SettingFlags {
             workers: self.workers.or(outer.workers),
             log_level: self.log_level.or(outer.log_level),
             log_format: self.log_format.or(outer.log_format),
+            engine: self.engine.or(outer.engine),
         }
     }
 
@@ -223,6 +227,7 @@ impl SettingFlags {
             ("workers", "--workers", self.workers),
             ("log.level", "--log-level", self.log_level),
             ("log.format", "--log-format", self.log_format),
+            ("cluster.engine", "--engine", self.engine),
         ];
         let flags = flags.into_iter().filter_map(|(key, name, text)| Some(Flag { key, name, text: text? })).collect();
         CommandLine { file: self.config, flags }

@@ -3,6 +3,7 @@
 //! Precedence, lowest first: built-in defaults, settings file, environment, flags. An unknown setting or an invalid
 //! value prevents the start; all problems are reported at once.
 
+mod cluster;
 mod egress;
 mod file;
 mod limits;
@@ -20,6 +21,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use cluster::ClusterSettings;
 pub use egress::{EgressSettings, PrivateAccess, PrivateRule};
 pub use limits::{LimitSettings, ProxyHeader, RateSetting};
 pub use oidc::OidcSettings;

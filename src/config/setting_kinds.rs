@@ -294,6 +294,28 @@ fn parse_http_url(text: &str) -> Option<Url> {
     Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }
 
+/// URLs of the servers of a cluster's engine, separated by commas; empty for none.
+pub(super) fn engine_urls() -> SettingKind<Vec<String>> {
+    let allowed = "URLs separated by commas, such as \"nats://a:4222,nats://b:4222,nats://c:4222\", or empty";
+    SettingKind::new(allowed, |value| {
+        let is_engine = |text: &str| {
+            Url::parse(text).is_ok_and(|url| {
+                matches!(url.scheme(), "nats" | "tls") && url.has_host() && is_plain_url(&url) && url.path().len() <= 1
+            })
+        };
+        let urls = value.as_str()?.split(',').map(str::trim).filter(|text| !text.is_empty());
+        urls.map(|text| is_engine(text).then(|| text.to_owned())).collect()
+    })
+}
+
+/// Monitoring URLs of the servers of a cluster's engine.
+pub(super) fn monitor_urls() -> SettingKind<Vec<String>> {
+    SettingKind::new("a list of http or https URLs, such as \"http://a:8222\"", |value| {
+        let url = |text: &str| parse_http_url(text).filter(is_plain_url).map(|_| text.trim_end_matches('/').to_owned());
+        value.as_array()?.iter().map(|item| url(item.as_str()?)).collect()
+    })
+}
+
 /// Returns `true` if the URL has no user, query or fragment.
 fn is_plain_url(url: &Url) -> bool {
     url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none()
@@ -438,6 +460,16 @@ mod tests {
 
         assert_eq!(allowed_by(&hosts(), &good), good);
         assert_eq!(allowed_by(&hosts(), &["['a:80']", "['http://a']", "['a b']", "['']", "'a'", "[5]"]), [""; 0]);
+    }
+
+    #[test]
+    fn engines_are_urls_of_servers() {
+        let good = ["''", "'nats://a'", "'nats://a:4222, tls://[::1]:4222/'"];
+        assert_eq!(allowed_by(&engine_urls(), &good), good);
+        let bad = ["'a:4222'", "'http://a'", "'nats://user:pass@a'", "'nats://a/b'", "'nats://a;nats://b'", "5"];
+        assert_eq!(allowed_by(&engine_urls(), &bad), [""; 0]);
+        assert_eq!(allowed_by(&monitor_urls(), &["['http://a:8222/']", "[]"]), ["['http://a:8222/']", "[]"]);
+        assert_eq!(allowed_by(&monitor_urls(), &["['nats://a']", "'http://a'"]), [""; 0]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::cluster::ClusterSettings;
 use super::egress::EgressSettings;
 use super::limits::LimitSettings;
 use super::oidc::OidcSettings;
@@ -43,6 +44,7 @@ pub struct Settings {
     pub journal: JournalSettings,
     pub snapshots: SnapshotSettings,
     pub storage: StorageSettings,
+    pub cluster: ClusterSettings,
     pub actors: ActorSettings,
     pub engine: EngineSettings,
     pub local_image: LocalImageSettings,
@@ -281,6 +283,7 @@ impl SettingsReader {
             storage: StorageSettings {
                 reserve: self.read::<u64>("storage.reserve_mib", &integer(0, 1 << 40)).saturating_mul(1 << 20),
             },
+            cluster: ClusterSettings::read(self),
             actors: ActorSettings {
                 mailbox: self.read("actors.mailbox", &integer(1, 65_536)),
                 idle: self.read("actors.idle", &duration("1s", "1d")),

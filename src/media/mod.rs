@@ -6,6 +6,7 @@ pub mod decoders;
 pub mod file_ticket;
 pub mod incoming_file;
 pub mod input;
+pub mod part_files;
 pub mod picture_input;
 pub mod store;
 pub mod uploaded_files;

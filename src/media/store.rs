@@ -10,7 +10,6 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -25,6 +24,7 @@ use crate::environment::{CommitStep, Environment};
 
 use super::decoders::PictureDecoders;
 use super::incoming_file::IncomingFile;
+use super::part_files::{FileSharing, PART_SUFFIX, PartFiles};
 use super::input::PictureInfo;
 use super::uploaded_files::{UploadedFile, UploadedFiles};
 
@@ -49,7 +49,6 @@ impl MediaArea {
 }
 
 /// Suffix of a file that is still being written.
-const PART_SUFFIX: &str = ".part";
 
 /// Time for which an unreferenced new file is kept, so that an event referring to it can be recorded.
 pub const GRACE_PERIOD: Duration = Duration::from_hours(2);
@@ -61,11 +60,11 @@ pub struct MediaSweepReport {
     pub bytes: u64,
 }
 
-/// The file store. Cheap to clone; only one process may use a root.
+/// The file store. Cheap to clone; only one process may use a root, unless its [`PartFiles`] are shared.
 #[derive(Clone)]
 pub struct MediaStore {
     root: Arc<Path>,
-    part_file_counter: Arc<AtomicU64>,
+    part_files: PartFiles,
     /// New files with their times, about to be referenced by events. Locked while a file is removed.
     recent_files: Arc<Mutex<HashMap<PathBuf, Timestamp>>>,
     environment: Environment,
@@ -79,25 +78,32 @@ impl MediaStore {
     /// # Errors
     /// If a directory cannot be created, read or synced.
     pub fn open(root: &Path) -> io::Result<Self> {
+        Self::open_with(root, PartFiles::new(FileSharing::Alone, &Environment::system()))
+    }
+
+    /// Like [`MediaStore::open`], for a root that other nodes may use too.
+    ///
+    /// # Errors
+    /// As [`MediaStore::open`].
+    pub fn open_with(root: &Path, part_files: PartFiles) -> io::Result<Self> {
         for area in MediaArea::ALL {
             let area_root = root.join(area.directory());
             create_durably(&area_root)?;
             for prefix in 0..=u8::MAX {
                 let directory = area_root.join(format!("{prefix:02x}"));
                 fs::create_dir_all(&directory)?;
-                remove_part_files(&directory)?;
+                part_files.remove_leftovers(&directory)?;
             }
             sync_directory(&area_root)?;
         }
 
         sync_directory(root)?;
         let environment = Environment::system();
-        let part_file_counter = Arc::default();
         let recent_files = Arc::default();
         let decoders = PictureDecoders::default();
-        let uploads = UploadedFiles::open(&root.join("uploads"))?;
+        let uploads = UploadedFiles::open_with(&root.join("uploads"), part_files.clone())?;
 
-        Ok(Self { root: root.into(), part_file_counter, recent_files, environment, decoders, uploads })
+        Ok(Self { root: root.into(), part_files, recent_files, environment, decoders, uploads })
     }
 
     /// Replaces the clock and the fail points.
@@ -190,10 +196,9 @@ impl MediaStore {
     /// # Errors
     /// If the file cannot be created.
     pub fn create_result(&self) -> io::Result<IncomingFile> {
-        let sequence = self.part_file_counter.fetch_add(1, Ordering::Relaxed);
         // In a directory of results, so that the next start removes what a crash leaves.
         let directory = self.root.join(MediaArea::Result.directory()).join("00");
-        IncomingFile::create(directory.join(format!("stream.{sequence}{PART_SUFFIX}")))
+        IncomingFile::create(directory.join(format!("stream.{}", self.part_files.next_ending())))
     }
 
     /// Stores music, as [`MediaStore::put`].
@@ -232,8 +237,7 @@ impl MediaStore {
         self.recent_files.lock().insert(path.to_owned(), self.environment.now());
 
         if !is_complete(path, length)? {
-            let sequence = self.part_file_counter.fetch_add(1, Ordering::Relaxed);
-            let unfinished = path.with_extension(format!("{sequence}{PART_SUFFIX}"));
+            let unfinished = path.with_extension(self.part_files.next_ending());
             if let Err(error) = write(&unfinished).and_then(|()| fs::rename(&unfinished, path)) {
                 let _ = fs::remove_file(&unfinished);
                 return Err(error);
@@ -241,6 +245,8 @@ impl MediaStore {
             // Renaming a link to a file that has the name already has no effect.
             let _ = fs::remove_file(&unfinished);
             self.environment.fail_points().hit_after(CommitStep::MediaFileRenamed);
+        } else {
+            self.part_files.keep(path)?;
         }
 
         sync_directory(directory)?;
@@ -304,7 +310,11 @@ impl MediaStore {
                 if is_referenced(&digest) || name.to_string_lossy().ends_with(PART_SUFFIX) {
                     continue;
                 }
-                let bytes = entry.metadata()?.len();
+                let metadata = entry.metadata()?;
+                let bytes = metadata.len();
+                if !self.part_files.may_remove(&metadata) {
+                    continue;
+                }
                 let recent = self.recent_files.lock();
                 if !recent.contains_key(&entry.path()) {
                     fs::remove_file(entry.path())?;
@@ -364,16 +374,6 @@ pub(super) fn is_complete(path: &Path, length: u64) -> io::Result<bool> {
 
 pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
-}
-
-fn remove_part_files(directory: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        if entry.file_name().to_string_lossy().ends_with(PART_SUFFIX) {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -10,12 +10,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use super::incoming_file::IncomingFile;
+use super::part_files::{FileSharing, PartFiles};
 use super::store::{digest_of, sync_directory};
 use crate::data_dir::create_durably;
 use crate::domain::ids::{FileId, UserId};
@@ -142,11 +142,11 @@ pub struct StoredUpload {
     pub is_repetition: bool,
 }
 
-/// Store of uploaded files. Cheap to clone; only one process may use a root.
-#[derive(Debug, Clone)]
+/// Store of uploaded files. Cheap to clone; only one process may use a root, unless its [`PartFiles`] are shared.
+#[derive(Clone)]
 pub struct UploadedFiles {
     root: Arc<Path>,
-    upload_counter: Arc<AtomicU64>,
+    part_files: PartFiles,
     /// Held while directories change, so that they agree with `files`. Blocks on the disk, unlike the lock of `files`.
     directory_guard: Arc<Mutex<()>>,
     files: Arc<Mutex<HashMap<FileId, UploadedFile>>>,
@@ -159,38 +159,21 @@ impl UploadedFiles {
     /// # Errors
     /// If a directory cannot be created or read.
     pub fn open(root: &Path) -> io::Result<Self> {
+        Self::open_with(root, PartFiles::new(FileSharing::Alone, &Environment::system()))
+    }
+
+    /// Like [`UploadedFiles::open`], for a root that other nodes may use too.
+    ///
+    /// # Errors
+    /// As [`UploadedFiles::open`].
+    pub fn open_with(root: &Path, part_files: PartFiles) -> io::Result<Self> {
         let incoming = root.join(INCOMING);
         create_durably(&incoming)?;
-        for leftover in fs::read_dir(&incoming)? {
-            fs::remove_file(leftover?.path())?;
-        }
-
-        let mut files: HashMap<FileId, UploadedFile> = HashMap::new();
-        for directory in fs::read_dir(root)? {
-            let directory = directory?;
-            let Some(Ok(owner)) = directory.file_name().to_str().map(UserId::parse) else { continue };
-            for entry in fs::read_dir(directory.path())? {
-                let entry = entry?;
-                let bytes = entry.metadata()?.len();
-                let name = entry.file_name();
-                let file = name.to_str().and_then(|name| UploadedFile::from_file_name(owner, name, bytes));
-                // A crash while an expired file was being replaced leaves two.
-                let is_newest =
-                    |file: &UploadedFile| files.get(&file.id).is_none_or(|other| other.expires_at < file.expires_at);
-                let Some(file) = file.filter(is_newest) else {
-                    tracing::warn!(path = %entry.path().display(), "unknown or outdated upload removed");
-                    fs::remove_file(entry.path())?;
-                    continue;
-                };
-                if let Some(outdated) = files.insert(file.id, file) {
-                    fs::remove_file(path_in(root, &outdated))?;
-                }
-            }
-        }
-
+        part_files.remove_leftovers(&incoming)?;
+        let files = list_files(root)?;
         Ok(Self {
             root: root.into(),
-            upload_counter: Arc::default(),
+            part_files,
             directory_guard: Arc::default(),
             files: Arc::new(Mutex::new(files)),
             fail_points: Environment::system().fail_points(),
@@ -208,8 +191,7 @@ impl UploadedFiles {
     /// # Errors
     /// If the file cannot be created.
     pub fn create_upload(&self) -> io::Result<IncomingFile> {
-        let sequence = self.upload_counter.fetch_add(1, Ordering::Relaxed);
-        IncomingFile::create(self.root.join(INCOMING).join(format!("{sequence}.part")))
+        IncomingFile::create(self.root.join(INCOMING).join(self.part_files.next_ending()))
     }
 
     /// Stores an upload durably. The same content under the same id is stored once; the earlier file is returned then.
@@ -276,16 +258,31 @@ impl UploadedFiles {
     /// Returns a file that has not expired.
     #[must_use]
     pub fn get(&self, id: FileId, now: Timestamp) -> Option<UploadedFile> {
+        if self.part_files.sharing() == FileSharing::Shared && !self.files.lock().contains_key(&id) {
+            self.list_again();
+        }
         self.files.lock().get(&id).copied().filter(|file| now < file.expires_at)
     }
 
     /// Returns the files of an owner that have not expired, in the order of their ids.
     #[must_use]
     pub fn all_of(&self, owner: UserId, now: Timestamp) -> Vec<UploadedFile> {
+        if self.part_files.sharing() == FileSharing::Shared {
+            self.list_again();
+        }
         let mut files: Vec<_> = self.files.lock().values().copied().filter(|file| file.owner == owner).collect();
         files.retain(|file| now < file.expires_at);
         files.sort_unstable_by_key(|file| file.id);
         files
+    }
+
+    /// Notes the files that other nodes have stored or removed. Blocks on the disk.
+    fn list_again(&self) {
+        let _guard = self.directory_guard.lock();
+        match list_files(&self.root) {
+            Ok(listed) => *self.files.lock() = listed,
+            Err(error) => tracing::warn!(%error, "uploaded files not listed"),
+        }
     }
 
     /// Returns the path of a file.
@@ -361,6 +358,33 @@ impl UploadedFiles {
         let _ = fs::remove_dir(self.directory_of(file.owner));
         Ok(())
     }
+}
+
+/// Lists the files below a root; removes those that cannot be listed.
+fn list_files(root: &Path) -> io::Result<HashMap<FileId, UploadedFile>> {
+    let mut files: HashMap<FileId, UploadedFile> = HashMap::new();
+    for directory in fs::read_dir(root)? {
+        let directory = directory?;
+        let Some(Ok(owner)) = directory.file_name().to_str().map(UserId::parse) else { continue };
+        for entry in fs::read_dir(directory.path())? {
+            let entry = entry?;
+            let bytes = entry.metadata()?.len();
+            let name = entry.file_name();
+            let file = name.to_str().and_then(|name| UploadedFile::from_file_name(owner, name, bytes));
+            // A crash while an expired file was being replaced leaves two.
+            let is_newest =
+                |file: &UploadedFile| files.get(&file.id).is_none_or(|other| other.expires_at < file.expires_at);
+            let Some(file) = file.filter(is_newest) else {
+                tracing::warn!(path = %entry.path().display(), "unknown or outdated upload removed");
+                fs::remove_file(entry.path())?;
+                continue;
+            };
+            if let Some(outdated) = files.insert(file.id, file) {
+                fs::remove_file(path_in(root, &outdated))?;
+            }
+        }
+    }
+    Ok(files)
 }
 
 fn path_in(root: &Path, file: &UploadedFile) -> PathBuf {

@@ -6,12 +6,14 @@ use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
 use super::UserKeyError;
 use super::seal::KEY_BYTES;
 use crate::data_dir::{sync_parent, write_private};
 use crate::domain::ids::UserId;
+use crate::events::journal::hex;
 
 /// The secret of a user, wiped from memory on drop.
 pub type UserKeySecret = Zeroizing<[u8; KEY_BYTES]>;
@@ -45,14 +47,27 @@ impl KeyFiles {
         }
     }
 
-    /// Writes the secret of a user who has none. The secret survives a power cut once this returns.
+    /// Writes the secret of a user, unless another node has just written one. The secret survives a power cut once this
+    /// returns.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn write(&self, user: UserId, secret: &UserKeySecret) -> Result<(), UserKeyError> {
         let path = self.path(user);
-        let result =
-            create_directory(path.parent().unwrap_or(&self.root)).and_then(|()| write_private(&path, &secret[..]));
+        let directory = path.parent().unwrap_or(&self.root);
+        // Nodes have different secrets, so they never write to the same draft.
+        let draft = path.with_extension(hex::encode(&Sha256::digest(&secret[..])[..8]));
+        let write = || {
+            create_directory(directory)?;
+            write_private(&draft, &secret[..])?;
+            match fs::hard_link(&draft, &path) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+            fs::remove_file(&draft)?;
+            sync_parent(&path)
+        };
+        let result = write();
         result.map_err(|source| UserKeyError::File { path, source })
     }
 
@@ -63,6 +78,9 @@ impl KeyFiles {
     pub fn destroy(&self, user: UserId) -> Result<(), UserKeyError> {
         let path = self.path(user);
         let mark = self.mark_path(user);
+        for draft in self.drafts(user) {
+            ignore_not_found(overwrite(&draft).and_then(|()| remove(&draft)), draft)?;
+        }
         ignore_not_found(overwrite(&path).and_then(|()| remove(&path)), path)?;
         ignore_not_found(remove(&mark), mark)
     }
@@ -85,6 +103,14 @@ impl KeyFiles {
     #[must_use]
     pub fn has_key_or_mark(&self, user: UserId) -> bool {
         self.path(user).exists() || self.mark_path(user).exists()
+    }
+
+    /// Returns the drafts that a crash left beside the key.
+    fn drafts(&self, user: UserId) -> Vec<PathBuf> {
+        let (path, mark) = (self.path(user), self.mark_path(user));
+        let is_draft = |other: &PathBuf| *other != path && *other != mark && other.file_stem() == path.file_name();
+        let entries = path.parent().and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten();
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_draft).collect()
     }
 
     fn mark_path(&self, user: UserId) -> PathBuf {

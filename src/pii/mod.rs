@@ -206,7 +206,7 @@ impl Keyring {
             (None, None) => return Ok(None),
             (None, Some(random_bytes)) => {
                 self.0.files.write(user, random_bytes)?;
-                random_bytes.clone()
+                self.0.files.read(user)?.ok_or_else(|| self.missing_key(user))?
             }
         };
 

@@ -8,13 +8,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::data_dir::create_durably;
 use crate::domain::value::Digest;
 use crate::domain::version::Archive;
-use crate::environment::{CommitStep, FailPoints};
+use crate::environment::{CommitStep, Environment, FailPoints};
 use crate::media::incoming_file::IncomingFile;
+use crate::media::part_files::{FileSharing, PartFiles};
 use crate::media::store::{is_complete, sync_directory};
 
 /// Directory of uploads that are incomplete or unchecked.
@@ -31,11 +31,11 @@ pub struct ArchiveSweepReport {
     pub restored: usize,
 }
 
-/// The archives of versions. Cheap to clone; only one process may use a root.
-#[derive(Debug, Clone)]
+/// The archives of versions. Cheap to clone; only one process may use a root, unless its [`PartFiles`] are shared.
+#[derive(Clone)]
 pub struct ArchiveStore {
     root: Arc<Path>,
-    upload_counter: Arc<AtomicU64>,
+    part_files: PartFiles,
     fail_points: FailPoints,
 }
 
@@ -45,17 +45,23 @@ impl ArchiveStore {
     /// # Errors
     /// If a directory cannot be created, read or synced.
     pub fn open(root: &Path) -> io::Result<Self> {
+        Self::open_with(root, PartFiles::new(FileSharing::Alone, &Environment::system()))
+    }
+
+    /// Like [`ArchiveStore::open`], for a root that other nodes may use too.
+    ///
+    /// # Errors
+    /// As [`ArchiveStore::open`].
+    pub fn open_with(root: &Path, part_files: PartFiles) -> io::Result<Self> {
         create_durably(root)?;
         let incoming = root.join(INCOMING);
         fs::create_dir_all(&incoming)?;
-        for leftover in fs::read_dir(&incoming)? {
-            fs::remove_file(leftover?.path())?;
-        }
+        part_files.remove_leftovers(&incoming)?;
         for prefix in 0..=u8::MAX {
             fs::create_dir_all(root.join(format!("{prefix:02x}")))?;
         }
         sync_directory(root)?;
-        Ok(Self { root: root.into(), upload_counter: Arc::default(), fail_points: FailPoints::default() })
+        Ok(Self { root: root.into(), part_files, fail_points: FailPoints::default() })
     }
 
     /// Replaces the fail points.
@@ -69,8 +75,7 @@ impl ArchiveStore {
     /// # Errors
     /// If the file cannot be created.
     pub fn create_upload(&self) -> io::Result<IncomingFile> {
-        let sequence = self.upload_counter.fetch_add(1, Ordering::Relaxed);
-        IncomingFile::create(self.root.join(INCOMING).join(format!("{sequence}.part")))
+        IncomingFile::create(self.root.join(INCOMING).join(self.part_files.next_ending()))
     }
 
     /// Makes an upload an archive, durable when this returns. An existing archive is kept.
@@ -85,17 +90,22 @@ impl ArchiveStore {
         if !is_complete(&path, archive.bytes)? {
             fs::rename(upload.path(), &path)?;
             self.fail_points.hit_after(CommitStep::ArchiveRenamed);
+        } else {
+            self.part_files.keep(&path)?;
         }
         sync_directory(path.parent().unwrap_or(&self.root))?;
         self.fail_points.hit_after(CommitStep::ArchiveDirSynced);
         Ok(archive)
     }
 
-    /// Removes an unreferenced archive.
+    /// Removes an unreferenced archive. A shared one stays, because another node may be about to refer to it.
     ///
     /// # Errors
     /// If it exists and cannot be removed.
     pub fn remove(&self, digest: &Digest) -> io::Result<()> {
+        if self.part_files.sharing() == FileSharing::Shared {
+            return Ok(());
+        }
         match fs::remove_file(self.path_of(digest)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),

@@ -1,0 +1,47 @@
+//! Settings of a cluster: nodes that share one log.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::setting_kinds::{duration, engine_urls, existing_directory, file, monitor_urls};
+use super::settings::SettingsReader;
+
+/// Membership of a cluster.
+#[derive(Debug, Clone)]
+pub struct ClusterSettings {
+    /// URLs of the engine's servers. Empty: the node is alone and uses its embedded log.
+    pub engine: Vec<String>,
+    /// Credentials file of the engine.
+    pub credentials: Option<PathBuf>,
+    /// Monitoring URLs of the engine's servers.
+    pub monitor: Vec<String>,
+    /// Directory that all nodes mount, with the files of tasks, archives and personal keys.
+    pub files: Option<PathBuf>,
+    /// Time after which the outcome of a change is unknown.
+    pub write_timeout: Duration,
+    /// Time without the engine after which a node answers no requests: access may have been revoked in the meantime.
+    pub stale_after: Duration,
+}
+
+impl ClusterSettings {
+    pub(super) fn read(reader: &mut SettingsReader) -> Self {
+        let settings = Self {
+            engine: reader.read("cluster.engine", &engine_urls()),
+            credentials: reader.read("cluster.credentials", &file()),
+            monitor: reader.read("cluster.monitor", &monitor_urls()),
+            files: reader.read("cluster.files", &existing_directory()),
+            write_timeout: reader.read("cluster.write_timeout", &duration("1s", "5m")),
+            stale_after: reader.read("cluster.stale_after", &duration("2s", "5m")),
+        };
+        if settings.is_member() && settings.files.is_none() {
+            reader.reject("cluster.files", "an existing directory that all nodes mount, because cluster.engine is set");
+        }
+        settings
+    }
+
+    /// Returns `true` if the node shares its log.
+    #[must_use]
+    pub fn is_member(&self) -> bool {
+        !self.engine.is_empty()
+    }
+}
