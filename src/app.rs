@@ -3,12 +3,14 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::actors::poller::VendorState;
+use crate::actors::reactor::Duty;
 use crate::actors::system::Actors;
 use crate::actors::usage_counters::UsageCounters;
 use crate::audit::Audit;
@@ -17,6 +19,7 @@ use crate::data_dir::DataDir;
 use crate::domain::bearer_secret;
 use crate::environment::Environment;
 use crate::events::log::EventLog;
+use crate::events::shared::engine::Engine;
 use crate::events::sled_log::SledLog;
 use crate::http::api::state::LogProber;
 use crate::http::server::{AdminCredential, AuthServices, OperationServices, Readiness, RegistryServices, Services};
@@ -27,6 +30,7 @@ use crate::quota::DailyQuota;
 
 mod address_file;
 mod bootstrap;
+mod cluster;
 mod error;
 mod files;
 mod interrupted_streams;
@@ -50,6 +54,7 @@ mod vendors;
 
 pub use address_file::{expected_local_url, read_address_file};
 pub use bootstrap::{AdminTokenSource, BOOTSTRAP_ADMIN};
+pub use cluster::{ClusterNode, init_cluster, leave_cluster};
 pub use error::{StartError, StopError};
 pub use missing_log_guard::MissingLog;
 pub use process::StopSignals;
@@ -88,6 +93,7 @@ pub struct App {
 /// Everything below HTTP, and the data directory, whose lock excludes a second process.
 struct ServiceParts {
     log: Arc<SledLog>,
+    node: Option<ClusterNode>,
     models: ReadModels,
     actors: Actors,
     reactors: Reactors,
@@ -109,7 +115,19 @@ impl App {
     /// # Errors
     /// Returns [`StartError`]. The program should end then, because started threads are not stopped.
     pub async fn start(settings: Settings, environment: Environment) -> Result<Self, StartError> {
-        match Box::pin(Self::start_cancellable(settings, environment, std::future::pending())).await? {
+        Self::start_with_engine(settings, environment, None).await
+    }
+
+    /// Like [`App::start`], with this engine in place of the one in the settings.
+    ///
+    /// # Errors
+    /// As [`App::start`].
+    pub async fn start_with_engine(
+        settings: Settings,
+        environment: Environment,
+        engine: Option<Arc<dyn Engine>>,
+    ) -> Result<Self, StartError> {
+        match Box::pin(Self::start_bound(settings, environment, engine, std::future::pending())).await? {
             Some(app) => Ok(app),
             // Never happens, because the stop signal never completes.
             None => std::future::pending().await,
@@ -126,10 +144,19 @@ impl App {
         environment: Environment,
         stop_signal: impl Future<Output = ()>,
     ) -> Result<Option<Self>, StartError> {
+        Self::start_bound(settings, environment, None, stop_signal).await
+    }
+
+    async fn start_bound(
+        settings: Settings,
+        environment: Environment,
+        engine: Option<Arc<dyn Engine>>,
+        stop_signal: impl Future<Output = ()>,
+    ) -> Result<Option<Self>, StartError> {
         ignore_file_size_signal();
         raise_file_limit(settings.limits.connections, options::workers(&settings))?;
 
-        let bound = BoundService::new(settings, environment)?;
+        let bound = BoundService::new(settings, environment, engine)?;
         let startup_server =
             bound.listener.try_clone().and_then(|listener| StartupServer::serve(listener, &bound.environment));
         let startup_server = startup_server.map_err(|error| StartError::part("the startup probe server", &error))?;
@@ -155,6 +182,7 @@ impl App {
             webhook_key: (signing_key, webhook_key),
             metrics,
             log,
+            node,
             models,
             reports,
             snapshot_position,
@@ -171,25 +199,31 @@ impl App {
             public_url,
             token,
             admin_token,
+            ..
         } = bound;
 
         let (tracer, span_export) = span_export::build_tracer(&settings, &environment, &metrics)?;
         let audit = build_audit(&log, Links { public_url: public_url.clone() }, &keyring);
 
-        let shared_log: Arc<dyn EventLog> = log.clone();
+        let events: Arc<dyn EventLog> = match &node {
+            Some(node) => node.log.clone(),
+            None => log.clone(),
+        };
         let options = actor_options(&settings);
-        let models = ReadModels::new(shared_log.clone(), models);
-        let actors = Actors::start(shared_log, models.clone(), environment.clone(), options, metrics.clone()).await;
+        let actors = Actors::start(events, models.clone(), environment.clone(), options, metrics.clone()).await;
         create_bootstrap_admin(&actors.dispatch, &models, &keyring, &environment).await?;
-        interrupted_streams::fail_interrupted(&actors.dispatch, &models, &environment).await;
+        // Other nodes may be sending streams, which end by their deadline.
+        let age_min = node.as_ref().map_or(Duration::ZERO, |_| settings.tasks.deadline);
+        interrupted_streams::fail_interrupted(&actors.dispatch, &models, &environment, age_min).await;
 
         let webhooks = vendor_webhooks(&upload_key);
         let usage_counters = UsageCounters::default();
         let vendor_set =
             (build_vendors(&settings, &store, &upload_key, (&models, &metrics), &environment)?, webhooks.clone());
         let callbacks = CallbackSetup { key: signing_key, keyring: keyring.clone(), tracer: tracer.clone() };
+        let duty = node.as_ref().map_or_else(Duty::always, ClusterNode::duty);
         let reactor_deps =
-            ReactorDeps::new(&settings, store.clone(), callbacks, &public_url, vendor_set, &environment)?;
+            ReactorDeps::new(&settings, store.clone(), callbacks, &public_url, vendor_set, duty, &environment)?;
         let bytes_per_day = DailyQuota::new(settings.limits.bytes_per_day, environment.clone());
         let reactors = Reactors::start(
             reactor_deps,
@@ -201,14 +235,16 @@ impl App {
             bytes_per_day.clone(),
         );
 
-        let readiness = readiness_probe(&log, actors.writer_liveness());
+        let readiness = readiness_probe(&log, node.as_ref().map(|node| node.log.clone()), actors.writer_liveness());
         let readiness_monitor = ReadinessMonitor::start(&readiness)?;
         let snapshot_thread =
             SnapshotThread::start(&data_dir, &settings, &log, &models, snapshot_position, &environment)?;
         let (closing, closing_receiver) = watch::channel(false);
         let oidc = oidc::build_oidc(&settings, &upload_key, &metrics)?;
 
-        let prober = build_prober(&log, actors.writer_queue_length(), &reports, environment.now());
+        let cluster_view = node.as_ref().map(ClusterNode::viewer);
+        let prober = build_prober(&log, cluster_view, actors.writer_queue_length(), &reports, environment.now());
+        let freshness = node.as_ref().map(|node| node.freshness(settings.cluster.stale_after));
         let vendors = reactors.vendors.clone();
         let operations = operation_services(&log, &data_dir, (readiness, prober), audit, webhook_key, vendors);
         let media = reactors.media_services(store, tariff, webhooks);
@@ -219,6 +255,7 @@ impl App {
             idempotency_keys,
             keyring,
             environment,
+            freshness,
             space: log.space().clone(),
             closing: closing_receiver,
             metrics,
@@ -240,6 +277,7 @@ impl App {
 
         let parts = ServiceParts {
             log,
+            node,
             models,
             actors,
             reactors,
@@ -352,6 +390,9 @@ impl ServiceParts {
         self.actors.stop();
         self.span_export.stop().await;
         remove_address_file(&self.data_dir);
+        if let Some(node) = self.node {
+            node.stop();
+        }
         self.snapshot_thread.stop();
         self.log.close().map_err(|failure| StopError::Log(failure.to_string()))
     }

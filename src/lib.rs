@@ -14,6 +14,7 @@ pub mod telemetry;
 
 pub mod pii;
 
+pub mod cluster;
 pub mod events;
 pub mod media;
 pub mod outbound;

@@ -49,6 +49,7 @@ impl<R> From<LogFailure> for CommandError<R> {
             LogFailure::ReadOnly { reason } => Self::ReadOnly { reason },
             LogFailure::Unreachable { reason } => Self::Unreachable { reason },
             LogFailure::OutcomeUnknown { reason } => Self::OutcomeUnknown { reason },
+            LogFailure::Closed => Self::ReadOnly { reason: failure.to_string() },
             LogFailure::Storage { .. } | LogFailure::Damaged { .. } | LogFailure::Diverged { .. } => {
                 Self::Failed { reason: failure.to_string() }
             }

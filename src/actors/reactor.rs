@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::hash::Hash;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::dev::SendError;
@@ -27,6 +28,28 @@ pub enum Reschedule {
     WhenDue,
     /// After this pause, or earlier if the work is woken ([`Reactor::take_woken`]).
     After(Duration),
+}
+
+/// Tells whether the reactors of this node act at the moment, or those of another one. Cheap to clone.
+#[derive(Clone)]
+pub struct Duty(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl Duty {
+    /// The duty of a node without others.
+    #[must_use]
+    pub fn always() -> Self {
+        Self::new(|| true)
+    }
+
+    /// The duty that `is_on_duty` decides each time.
+    #[must_use]
+    pub fn new(is_on_duty: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(is_on_duty))
+    }
+
+    fn is_on(&self) -> bool {
+        (self.0)()
+    }
 }
 
 /// A kind of work that is found in a projection and performed outside.
@@ -171,6 +194,7 @@ impl<K: Clone + Eq + Hash> WorkerSlots<K> {
 /// Actor that runs a [`Reactor`].
 pub struct ReactorActor<R: Reactor> {
     reactor: R,
+    duty: Duty,
     environment: Environment,
     slots: WorkerSlots<R::Key>,
     /// Work that was woken while in progress: it is not paused afterwards.
@@ -192,11 +216,11 @@ impl Message for WakeReactor {
     type Result = ();
 }
 
-/// Starts a reactor on the current arbiter and restarts it whenever it dies.
-pub fn spawn_supervised<R: Reactor>(reactor: R, options: ReactorOptions, environment: Environment) {
+/// Starts a reactor on the current arbiter and restarts it whenever it dies. It begins work while `duty` is on.
+pub fn spawn_supervised<R: Reactor>(reactor: R, options: ReactorOptions, duty: Duty, environment: Environment) {
     let start = {
         let reactor = reactor.clone();
-        move || ReactorActor::new(reactor.clone(), options, environment.clone()).start()
+        move || ReactorActor::new(reactor.clone(), options, duty.clone(), environment.clone()).start()
     };
 
     let mut changes = reactor;
@@ -217,16 +241,16 @@ pub fn spawn_supervised<R: Reactor>(reactor: R, options: ReactorOptions, environ
 }
 
 impl<R: Reactor> ReactorActor<R> {
-    fn new(reactor: R, options: ReactorOptions, environment: Environment) -> Self {
+    fn new(reactor: R, options: ReactorOptions, duty: Duty, environment: Environment) -> Self {
         let slots = WorkerSlots::new(options);
         let woken_in_progress = HashSet::new();
         let next_poll_at = Instant::now();
-        Self { reactor, environment, slots, woken_in_progress, next_poll_at, is_poll_scheduled: false }
+        Self { reactor, duty, environment, slots, woken_in_progress, next_poll_at, is_poll_scheduled: false }
     }
 
     /// Looks for work now, unless all slots are in use; delays the search if the previous one took long.
     fn poll(&mut self, context: &mut Context<Self>) {
-        if self.slots.is_full() || self.is_poll_scheduled {
+        if self.slots.is_full() || self.is_poll_scheduled || !self.duty.is_on() {
             return;
         }
 

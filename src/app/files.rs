@@ -9,6 +9,7 @@ use crate::environment::Environment;
 use crate::http::server::{IdempotencyKeys, SnapshotRemover};
 use crate::media::archive::store::{ArchiveStore, ArchiveSweepReport, ORPHANS};
 use crate::media::decoders::PictureDecoders;
+use crate::media::part_files::{FileSharing, PartFiles};
 use crate::media::store::MediaStore;
 use crate::outbound::signature::WebhookKey;
 use crate::pii::Keyring;
@@ -21,11 +22,19 @@ use crate::projections::snapshot;
 pub(super) fn open_archives(
     data: &DataDir,
     models: &Models,
+    part_files: PartFiles,
     environment: &Environment,
     reports: &mut Vec<String>,
 ) -> Result<ArchiveStore, StartError> {
     let root = data.path("archives");
-    let archives = ArchiveStore::open(&root).map_err(|error| StartError::at_path("the archives", &root, &error))?;
+    let sharing = part_files.sharing();
+    let archives = ArchiveStore::open_with(&root, part_files)
+        .map_err(|error| StartError::at_path("the archives", &root, &error))?
+        .with_fail_points(environment.fail_points());
+    if sharing == FileSharing::Shared {
+        // An unreferenced archive may be one that another node is about to refer to.
+        return Ok(archives);
+    }
 
     match archives.sweep(&models.nodes.archives().map(|archive| archive.digest).collect()) {
         Ok(report) => reports.extend(describe_sweep(report, &root.join(ORPHANS))),
@@ -33,7 +42,7 @@ pub(super) fn open_archives(
         Err(error) => tracing::warn!(%error, "orphaned archives not moved"),
     }
 
-    Ok(archives.with_fail_points(environment.fail_points()))
+    Ok(archives)
 }
 
 fn describe_sweep(report: ArchiveSweepReport, orphans: &Path) -> Vec<String> {
@@ -61,11 +70,12 @@ fn describe_sweep(report: ArchiveSweepReport, orphans: &Path) -> Vec<String> {
 /// Opens the files of media tasks.
 pub(super) fn open_store(
     data: &DataDir,
+    part_files: PartFiles,
     environment: &Environment,
     decode_memory: u64,
 ) -> Result<MediaStore, StartError> {
     let root = data.path("media");
-    let store = MediaStore::open(&root).map_err(|error| StartError::at_path("the media store", &root, &error))?;
+    let store = MediaStore::open_with(&root, part_files).map_err(|error| StartError::at_path("the media store", &root, &error))?;
     Ok(store.with_environment(environment.clone()).with_decoders(PictureDecoders::new(decode_memory)))
 }
 

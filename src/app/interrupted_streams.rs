@@ -1,5 +1,7 @@
 //! Ends music streams that a stop or crash interrupted: their listeners are gone, and they are not repeated.
 
+use std::time::Duration;
+
 use crate::actors::CommandContext;
 use crate::actors::system::Dispatch;
 use crate::domain::task::{Gateway, TaskCommand, TaskFailure, TaskStage};
@@ -10,11 +12,19 @@ use crate::projections::ReadModels;
 /// Reason recorded for such a stream.
 const INTERRUPTED_REASON: &str = "the service restarted during the stream; submit again";
 
-/// Fails every unfinished stream. If that cannot be recorded, the next start does it.
-pub(super) async fn fail_interrupted(dispatch: &Dispatch, models: &ReadModels, environment: &Environment) {
+/// Fails every unfinished stream that is at least this old: a younger one may be sent by another node. If that cannot be
+/// recorded, the next start does it.
+pub(super) async fn fail_interrupted(
+    dispatch: &Dispatch,
+    models: &ReadModels,
+    environment: &Environment,
+    age_min: Duration,
+) {
+    let now = environment.now();
     let unfinished: Vec<_> = {
         let models = models.read();
         let unfinished = models.tasks.unfinished(Gateway::Music);
+        let unfinished = unfinished.filter(|(_, entry)| now.since(entry.record.created_at) >= age_min);
         unfinished.map(|(task, entry)| (task, entry.last_event, final_command(&entry.record.stage))).collect()
     };
     for (task, last_event, command) in unfinished {

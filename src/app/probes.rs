@@ -10,8 +10,9 @@ use crate::audit::subject::AuditSubject;
 use crate::domain::ids::UserId;
 use crate::domain::value::Timestamp;
 use crate::events::log::{EventLog, LogFailure};
+use crate::events::shared::shared_log::SharedLog;
 use crate::events::sled_log::{ScrubState, ScrubStatus, SledLog};
-use crate::http::api::state::{LogProbe, LogProber, LogVerificationState, VerificationView};
+use crate::http::api::state::{ClusterViewer, LogProbe, LogProber, LogVerificationState, VerificationView};
 use crate::http::request::as_of;
 use crate::http::server::{Checkpointer, Readiness, ReadinessFailure, ReadinessFailureKind, StorageProbe};
 use crate::pii::Keyring;
@@ -20,6 +21,9 @@ use crate::projections::node::view::Links;
 /// Time after which an unconfirmed group of changes counts as stalled. A slow disk takes a second or two at worst.
 /// After that, clients are better served elsewhere; most give up after 10 s.
 const STALLED_AFTER: Duration = Duration::from_secs(5);
+
+/// Time without a sign of the cluster's engine after which clients are better served elsewhere.
+const ENGINE_SILENT_AFTER: Duration = Duration::from_secs(5);
 
 /// Returns audit queries that show objects as the HTTP interface does.
 pub(super) fn build_audit(log: &Arc<SledLog>, links: Links, keyring: &Keyring) -> Audit {
@@ -34,6 +38,7 @@ pub(super) fn build_audit(log: &Arc<SledLog>, links: Links, keyring: &Keyring) -
 /// Returns a function that returns the current state of the log.
 pub(super) fn build_prober(
     log: &Arc<SledLog>,
+    cluster: Option<ClusterViewer>,
     queue_length: impl Fn() -> usize + Send + Sync + 'static,
     reports: &[String],
     now: Timestamp,
@@ -51,6 +56,7 @@ pub(super) fn build_prober(
         started_at,
         signed: log.signed_position().0,
         sync_pending: log.sync_pending(),
+        cluster: cluster.as_ref().map(|view| view()),
         verification: verification(log.verification()),
     })
 }
@@ -82,12 +88,16 @@ pub(super) fn storage_probe(log: &Arc<SledLog>) -> StorageProbe {
 /// Returns the readiness probe. Ready means that a command would be accepted and get a reply.
 pub(super) fn readiness_probe(
     log: &Arc<SledLog>,
+    shared: Option<Arc<SharedLog>>,
     is_writer_alive: impl Fn() -> bool + Send + Sync + 'static,
 ) -> Readiness {
     let log = Arc::clone(log);
 
-    Arc::new(move || match log.state() {
-        Ok(()) if is_writer_alive() => check_sync_latency(log.sync_pending()),
+    Arc::new(move || match log.state().and_then(|()| shared.as_ref().map_or(Ok(()), |shared| shared.state())) {
+        Ok(()) if is_writer_alive() => {
+            check_sync_latency(log.sync_pending())?;
+            shared.as_ref().map_or(Ok(()), |shared| check_engine(shared.engine_silence()))
+        }
         Ok(()) => {
             let public_message = "a component has failed, and changes are rejected until a restart".to_owned();
             let reason = "the writer has died: restart the service, no acknowledged change is lost".to_owned();
@@ -106,15 +116,27 @@ fn public_reason(failure: &LogFailure) -> (ReadinessFailureKind, &'static str) {
         LogFailure::Full { .. } => {
             (ReadinessFailureKind::Full, "changes are rejected: too little disk space or too many open files")
         }
+        LogFailure::Diverged { .. } => {
+            (ReadinessFailureKind::Dead, "this node has diverged from its cluster and answers no requests")
+        }
+        LogFailure::Closed => (ReadinessFailureKind::Dead, "the cluster was dissolved"),
         LogFailure::Storage { .. }
         | LogFailure::ReadOnly { .. }
         | LogFailure::Damaged { .. }
         | LogFailure::Unreachable { .. }
-        | LogFailure::OutcomeUnknown { .. }
-        | LogFailure::Diverged { .. } => {
+        | LogFailure::OutcomeUnknown { .. } => {
             (ReadinessFailureKind::ReadOnly, "the log is read-only until a restart: a write failed or damage was found")
         }
     }
+}
+
+fn check_engine(silence: Duration) -> Result<(), ReadinessFailure> {
+    if silence < ENGINE_SILENT_AFTER {
+        return Ok(());
+    }
+    let public_message = format!("the engine of the cluster has been silent for {} s", silence.as_secs());
+    let reason = format!("{public_message}: check its servers and the network to them");
+    Err(ReadinessFailure { kind: ReadinessFailureKind::CutOff, public_message, reason })
 }
 
 fn check_sync_latency(pending: Duration) -> Result<(), ReadinessFailure> {

@@ -11,7 +11,7 @@ use crate::actors::callback_dispatcher::{CallbackDeps, CallbackDispatcher};
 use crate::actors::input_fetcher::InputFetcher;
 use crate::actors::music_vendor::MusicPool;
 use crate::actors::poller::{Poller, VendorState};
-use crate::actors::reactor::{ReactorOptions, spawn_supervised};
+use crate::actors::reactor::{Duty, ReactorOptions, spawn_supervised};
 use crate::actors::retention::RetentionSweeper;
 use crate::actors::system::Dispatch;
 use crate::actors::task_progress::TaskProgress;
@@ -53,6 +53,8 @@ pub(super) struct ReactorDeps {
     pub footage_fetcher: Fetcher,
     pub vendor_set: VendorSet,
     pub webhooks: VendorWebhooks,
+    /// Decides whether this node works on tasks, webhooks and the retention of files.
+    pub duty: Duty,
 }
 
 /// Running reactors.
@@ -84,6 +86,7 @@ impl ReactorDeps {
         CallbackSetup { key, keyring, tracer }: CallbackSetup,
         public_url: &str,
         (vendor_set, webhooks): (VendorSet, VendorWebhooks),
+        duty: Duty,
         environment: &Environment,
     ) -> Result<Self, StartError> {
         let resolver = environment.host_resolver();
@@ -94,7 +97,7 @@ impl ReactorDeps {
         let public_url = public_url.to_owned();
         let vendor_set = vendor_set.with_tracing(&tracer);
 
-        Ok(Self { store, sender, tracer, fetcher, keyring, public_url, footage_fetcher, vendor_set, webhooks })
+        Ok(Self { store, sender, tracer, fetcher, keyring, public_url, footage_fetcher, vendor_set, webhooks, duty })
     }
 }
 
@@ -142,8 +145,18 @@ impl Reactors {
         let concurrency = settings.callbacks.concurrency;
         let retention = settings.media.retention;
         let per_receiver = settings.callbacks.per_receiver;
-        let ReactorDeps { store, sender, tracer, fetcher, keyring, public_url, footage_fetcher, vendor_set, webhooks } =
-            deps;
+        let ReactorDeps {
+            store,
+            sender,
+            tracer,
+            fetcher,
+            keyring,
+            public_url,
+            footage_fetcher,
+            vendor_set,
+            webhooks,
+            duty,
+        } = deps;
 
         let task_progress = TaskProgress::default();
         let inputs = InputFetcher::new(fetcher, store.clone())
@@ -169,22 +182,23 @@ impl Reactors {
             lower_priority(BackgroundWork::OutboundCalls);
 
             let sweeper = RetentionSweeper::new(store.clone(), models.clone(), environment.clone(), retention);
-            spawn_supervised(sweeper, ReactorOptions { concurrency: 1, lane: 1 }, environment.clone());
+            spawn_supervised(sweeper, ReactorOptions { concurrency: 1, lane: 1 }, duty.clone(), environment.clone());
 
             for poller in pollers {
                 let reactor_options = poller.reactor_options();
-                spawn_supervised(poller, reactor_options, environment.clone());
+                spawn_supervised(poller, reactor_options, duty.clone(), environment.clone());
             }
-            spawn_supervised(canceller, VendorCanceller::OPTIONS, environment.clone());
+            // The node that received a cancellation passes it on.
+            spawn_supervised(canceller, VendorCanceller::OPTIONS, Duty::always(), environment.clone());
 
             let per_account = (concurrency / 4 * 3).max(per_receiver + 1);
             let callback_deps = CallbackDeps { sender, tracer, store, keyring, public_url };
             let bounds = (per_account, per_receiver);
             let dispatcher = CallbackDispatcher::new(dispatch, models, environment.clone(), callback_deps, bounds);
             let callback_options = ReactorOptions { concurrency, lane: per_receiver };
-            spawn_supervised(dispatcher, callback_options, environment.clone());
+            spawn_supervised(dispatcher, callback_options, duty, environment.clone());
 
-            spawn_supervised(recorder, ReactorOptions { concurrency: 1, lane: 1 }, environment);
+            spawn_supervised(recorder, ReactorOptions { concurrency: 1, lane: 1 }, Duty::always(), environment);
         });
 
         Self { arbiter, usage_recorder, vendors, music_pool, cancellations, task_progress }

@@ -9,26 +9,32 @@ use tokio::sync::oneshot;
 
 use super::StartError;
 use super::address_file::remove_address_file;
+use super::cluster::{self, ClusterNode, CommitReceivers};
 use super::bootstrap::{AdminTokenSource, load_admin_token};
 use super::files::{open_archives, open_keyring, open_store, open_webhook_key};
 use super::missing_log_guard::check_log_exists;
 use super::recovery::{OpenedLog, SnapshotPolicy, log_options, open_models, with_sync_metrics};
 use super::tariff::open_tariff;
 use super::upload_key::{create_upload_key, read_upload_key};
+use crate::actors::projector::Projector;
+use crate::cluster::membership::Membership;
 use crate::config::{PrivateRule, Settings};
 use crate::data_dir::DataDir;
 use crate::domain::video::Tariff;
 use crate::environment::Environment;
+use crate::events::shared::engine::Engine;
 use crate::events::sled_log::SledLog;
 use crate::events::stream::Position;
 use crate::http::server::IdempotencyKeys;
 use crate::media::archive::store::ArchiveStore;
 use crate::media::archive::upload_token::UploadKey;
+use crate::media::part_files::{FileSharing, PartFiles};
 use crate::media::store::MediaStore;
 use crate::outbound::signature::WebhookKey;
 use crate::pii::Keyring;
 use crate::projections::node::view::Links;
-use crate::projections::read_models::Models;
+use crate::projections::ReadModels;
+use crate::projections::snapshot::snapshot_dir;
 use crate::telemetry::metrics::Metrics;
 
 /// State of a start once the directory is locked and the port is bound.
@@ -42,6 +48,10 @@ pub(super) struct BoundService {
     pub public_url: String,
     pub token: String,
     pub admin_token: AdminTokenSource,
+    /// Membership of the data directory in a cluster.
+    pub membership: Option<Membership>,
+    /// Engine to use instead of the one in the settings.
+    pub engine: Option<Arc<dyn Engine>>,
 }
 
 /// State of a start once the log and the files beside it are open.
@@ -54,7 +64,9 @@ pub(super) struct OpenedService {
     pub webhook_key: (WebhookKey, String),
     pub metrics: Metrics,
     pub log: Arc<SledLog>,
-    pub models: Models,
+    /// The node, if the log is shared.
+    pub node: Option<ClusterNode>,
+    pub models: ReadModels,
     pub reports: Vec<String>,
     /// Position of the snapshot used by this start.
     pub snapshot_position: Position,
@@ -63,17 +75,34 @@ pub(super) struct OpenedService {
 }
 
 impl BoundService {
-    pub(super) fn new(settings: Settings, environment: Environment) -> Result<Self, StartError> {
+    pub(super) fn new(
+        settings: Settings,
+        environment: Environment,
+        engine: Option<Arc<dyn Engine>>,
+    ) -> Result<Self, StartError> {
         let root = &settings.data_dir;
         // A directory in use is reported before a port in use; a new directory is created only after the port is bound.
         let existing = root.is_dir().then(|| open_data_dir(root)).transpose()?;
         let tariff = open_tariff(settings.video.pricing.as_deref())?;
         let (listener, address) = listen(settings.listen)?;
         let data = existing.map_or_else(|| open_data_dir(root), Ok)?;
+        let membership = cluster::prepare_data_dir(&data, &settings.cluster)?;
         let (token, admin_token) = load_admin_token(&data, settings.admin_token.as_ref(), &environment)?;
         log_egress_rule(&settings);
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
-        Ok(Self { settings, environment, data, tariff, listener, address, public_url, token, admin_token })
+        Ok(Self {
+            settings,
+            environment,
+            data,
+            tariff,
+            listener,
+            address,
+            public_url,
+            token,
+            admin_token,
+            membership,
+            engine,
+        })
     }
 
     /// Opens everything on a separate thread: replaying a long log takes time, and meanwhile probes and signals must be
@@ -93,7 +122,9 @@ impl BoundService {
 
     fn open(self) -> Result<OpenedService, StartError> {
         let Self { data, settings, environment, public_url, .. } = &self;
-        let store = open_store(data, environment, settings.media.decode_memory)?;
+        let sharing = if self.membership.is_some() { FileSharing::Shared } else { FileSharing::Alone };
+        let part_files = PartFiles::new(sharing, environment);
+        let store = open_store(data, part_files.clone(), environment, settings.media.decode_memory)?;
         let upload_key = read_upload_key(data)?;
         let keys =
             IdempotencyKeys::open(data, environment).map_err(|error| StartError::part("idempotency keys", &error))?;
@@ -109,7 +140,9 @@ impl BoundService {
 
         let upload_key = upload_key.map_or_else(|| create_upload_key(data, &*log, &models.users, environment), Ok)?;
         let keyring = open_keyring(data, &models, &keys);
-        let archives = open_archives(data, &models, environment, &mut reports)?;
+        let archives = open_archives(data, &models, part_files, environment, &mut reports)?;
+        let models = ReadModels::new(log.clone(), models);
+        let node = self.join_cluster(&log, &models, &metrics, &keyring, &keys)?;
 
         Ok(OpenedService {
             bound: self,
@@ -119,12 +152,35 @@ impl BoundService {
             webhook_key,
             metrics,
             log,
+            node,
             models,
             reports,
             snapshot_position,
             keyring,
             archives,
         })
+    }
+
+    /// Joins the cluster of the data directory, if it is a node.
+    fn join_cluster(
+        &self,
+        log: &Arc<SledLog>,
+        models: &ReadModels,
+        metrics: &Metrics,
+        keyring: &Keyring,
+        keys: &IdempotencyKeys,
+    ) -> Result<Option<ClusterNode>, StartError> {
+        let Self { data, settings, environment, public_url, membership, engine, .. } = self;
+        let Some(membership) = membership else { return Ok(None) };
+        cluster::check_membership(membership, data.root(), log)?;
+        let engine = engine.clone().map_or_else(|| cluster::open_engine(&settings.cluster, log), Ok)?;
+        let receivers = CommitReceivers {
+            projector: Projector::new(models.clone(), metrics.clone()),
+            keyring: keyring.clone(),
+            keys: keys.clone(),
+            snapshots: snapshot_dir(data.root()),
+        };
+        ClusterNode::join(settings, public_url, log, &engine, receivers, environment).map(Some)
     }
 }
 

@@ -67,6 +67,9 @@ impl VendorSet {
     }
 }
 
+/// Time after the timeout of a submission for another node to record its result.
+const SUBMISSION_MARGIN: Duration = Duration::from_secs(5);
+
 /// Returns the configured vendors of each gateway. Their calls are measured.
 pub(super) fn build_vendors(
     settings: &Settings,
@@ -109,9 +112,14 @@ struct VendorBuilder<'a> {
 }
 
 impl VendorBuilder<'_> {
-    fn gateway_vendors(&self, gateway: Gateway, vendors: &[VendorSettings]) -> Result<GatewayVendors, StartError> {
-        let vendors = vendors.iter().map(|vendor_settings| self.pool_vendor(gateway, vendor_settings));
-        let options = PollerOptions::new(gateway, self.settings.tasks.deadline);
+    fn gateway_vendors(&self, gateway: Gateway, vendor_list: &[VendorSettings]) -> Result<GatewayVendors, StartError> {
+        let vendors = vendor_list.iter().map(|vendor_settings| self.pool_vendor(gateway, vendor_settings));
+        let mut options = PollerOptions::new(gateway, self.settings.tasks.deadline);
+        if self.settings.cluster.is_member() {
+            let remote = vendor_list.iter().filter(|vendor| vendor.url.is_some());
+            let longest = remote.map(|vendor| vendor.submit_timeout).max();
+            options.submission_rest = longest.map_or(SUBMISSION_MARGIN, |longest| longest + SUBMISSION_MARGIN);
+        }
         Ok(GatewayVendors { vendors: vendors.collect::<Result<_, _>>()?, options })
     }
 

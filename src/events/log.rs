@@ -71,6 +71,9 @@ pub enum LogFailure {
     /// The local log and the shared log contradict each other. Neither reads nor appends are possible.
     #[error("the node has diverged from the shared log: {reason}")]
     Diverged { reason: String },
+    /// A node has ended the shared log (`mediary cluster leave`). Neither reads nor appends are possible.
+    #[error("the cluster was dissolved by `mediary cluster leave` on another node")]
+    Closed,
     /// The data read is not the data written.
     #[error("damage in {location} at position {position}: {reason}")]
     Damaged { location: String, position: Position, reason: String },

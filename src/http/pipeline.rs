@@ -30,7 +30,7 @@ use crate::http::request::body::{self, BodyLimit, BodySpec, JsonBody, RequestBod
 use crate::http::request::fields::FieldError;
 use crate::http::resource;
 use crate::http::response::api_response::ApiResponse;
-use crate::http::response::error::{Problem, error_code_of};
+use crate::http::response::error::{Code, Problem, error_code_of};
 use crate::http::router::PathParams;
 use crate::http::server::AppState;
 use crate::telemetry::metrics::RequestMeter;
@@ -157,12 +157,14 @@ impl ApiEndpoint {
         routed: RoutedRequest,
         payload: Payload,
     ) -> Result<HttpResponse, Problem> {
+        self.check_freshness(&routed.shared)?;
         let identity =
             rate_limit(self.rate_class(), &routed.request, &routed.shared, authenticate_by_header(&routed).await)?;
         Ok(self.handle(self.authorize(routed, identity, BodyState::Unread(payload))?).await)
     }
 
     async fn run_with_body(self: Rc<Self>, routed: RoutedRequest, payload: Payload) -> Result<HttpResponse, Problem> {
+        self.check_freshness(&routed.shared)?;
         let authenticated = self.authenticate(&routed.request, payload, &routed.shared).await;
         let (identity, body) = match authenticated {
             Ok((identity, body)) => (Ok(identity), body),
@@ -182,6 +184,13 @@ impl ApiEndpoint {
             Some(key) => self.handle_idempotent(context, &key).await,
             None => Ok(self.handle(context).await),
         }
+    }
+
+    /// Checks that a node of a cluster is not cut off: access may have been revoked meanwhile. Probes are answered anyway.
+    fn check_freshness(&self, shared: &AppState) -> Result<(), Problem> {
+        let freshness = shared.services.freshness.as_ref().filter(|_| self.action != Action::ReadServiceState);
+        let checked = freshness.map_or(Ok(()), |check| check());
+        checked.map_err(|reason| Problem::new(Code::NotReady, reason).retry_after(5))
     }
 
     async fn handle(&self, context: RequestContext) -> HttpResponse {

@@ -78,6 +78,8 @@ pub struct Services {
     /// Keys that decrypt the personal fields of users.
     pub keyring: Keyring,
     pub environment: Environment,
+    /// Checked before every request to a node of a cluster.
+    pub freshness: Option<FreshnessCheck>,
     /// Checked before every change: rejects writes while the disk is full.
     pub space: DiskSpace,
     /// `true` once the service shuts down; ends open-ended streams.
@@ -149,6 +151,9 @@ pub struct OperationServices {
     pub history: MetricsHistory,
 }
 
+/// Checks that the state of a node is recent enough to answer requests. The error says why not.
+pub type FreshnessCheck = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
 /// Readiness probe.
 pub type Readiness = Arc<dyn Fn() -> Result<(), ReadinessFailure> + Send + Sync>;
 
@@ -174,6 +179,8 @@ pub enum ReadinessFailureKind {
     Dead,
     /// The disk does not respond.
     Hanging,
+    /// The engine of the cluster does not respond.
+    CutOff,
 }
 
 /// Signs the state of the log at a time and returns the checkpoint as JSON. Blocks while an append is running.

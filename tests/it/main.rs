@@ -18,6 +18,7 @@ mod callbacks_doc;
 #[expect(clippy::disallowed_methods, reason = "a receiver has a clock of its own")]
 #[path = "../../examples/webhooks/verify.rs"]
 mod callbacks_rust;
+mod cluster;
 mod command_line;
 mod console;
 mod delivery;

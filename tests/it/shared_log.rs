@@ -262,6 +262,14 @@ impl Engine for FullEngine {
     fn last(&self) -> Result<u64, EngineUnreachable> {
         self.inner.last()
     }
+
+    fn announce(&self, message: &[u8]) {
+        self.inner.announce(message);
+    }
+
+    fn listen(&self, each: &mut dyn FnMut(Option<&[u8]>) -> ControlFlow<()>) {
+        self.inner.listen(each);
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::backoff::Backoff;
 use super::breaker::BreakerOptions;
-use crate::domain::task::{Gateway, TaskRecord};
+use crate::domain::task::{Gateway, TaskRecord, TaskStage};
 use crate::domain::value::Timestamp;
 
 /// Options of the poller of one gateway.
@@ -16,6 +16,9 @@ pub struct PollerOptions {
     pub deadline: Duration,
     /// The same for off-peak tasks.
     pub deadline_off_peak: Duration,
+    /// Time for which a submission that this process did not begin is left alone: another node may be in the middle of
+    /// it. Zero without other nodes.
+    pub submission_rest: Duration,
 }
 
 /// Options of one vendor.
@@ -65,7 +68,13 @@ impl PollerOptions {
     /// Returns the options of a gateway whose tasks have this deadline.
     #[must_use]
     pub const fn new(gateway: Gateway, deadline: Duration) -> Self {
-        Self { gateway, deadline, deadline_off_peak: Self::OFF_PEAK_DEADLINE }
+        let (deadline_off_peak, submission_rest) = (Self::OFF_PEAK_DEADLINE, Duration::ZERO);
+        Self { gateway, deadline, deadline_off_peak, submission_rest }
+    }
+
+    /// Returns `true` if another node may be submitting the task at the moment.
+    pub(super) fn is_resting(&self, record: &TaskRecord, now: Timestamp) -> bool {
+        matches!(record.stage, TaskStage::Submitting { .. }) && now.since(record.updated_at) < self.submission_rest
     }
 
     /// Returns the longest time of this task from its submission.

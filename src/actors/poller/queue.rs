@@ -76,7 +76,7 @@ impl TaskQueue<'_> {
                 worker_slots.is_in_progress(id) || vendor_slots.is_unlimited() && worker_slots.is_paused(id)
             };
             let candidates = group.into_iter().filter(|id| !is_skipped(id)).filter_map(|id| {
-                let entry = tasks.get(id)?;
+                let entry = tasks.get(id).filter(|entry| !options.is_resting(&entry.record, now))?;
                 Some(((lane(&entry.record), entry.record.submission.owner), (id, entry)))
             });
 

@@ -106,6 +106,8 @@ pub struct GroupApplier {
 struct DecidedBatch {
     commits: Vec<EncodedCommit>,
     decisions: Vec<(Group, GroupDecision)>,
+    /// `true` if the batch contains the group that ends the log.
+    is_last: bool,
 }
 
 impl GroupApplier {
@@ -116,6 +118,9 @@ impl GroupApplier {
             self.save();
         }
         if let Err(failure) = result {
+            if matches!(failure, LogFailure::Closed) {
+                self.save();
+            }
             tracing::error!(%failure, sequence = self.sequence, "shared log stopped");
             self.progress.stop(failure);
         }
@@ -161,6 +166,9 @@ impl GroupApplier {
                 }
                 FollowerMessage::EngineEnd(end) => engine_end = Some(end),
             }
+            if batch.is_last {
+                break;
+            }
         }
 
         self.record(&batch.commits)?;
@@ -170,7 +178,7 @@ impl GroupApplier {
             return Err(LogFailure::Diverged { reason });
         }
         self.progress.advance(self.sequence, self.head, engine_end, batch.decisions);
-        Ok(())
+        if batch.is_last { Err(LogFailure::Closed) } else { Ok(()) }
     }
 
     fn decide(
@@ -191,6 +199,7 @@ impl GroupApplier {
         let group = Group::decode(bytes).map_err(|error| diverged(error.to_string()))?;
         self.check_stamp(&group).map_err(diverged)?;
 
+        batch.is_last = group.is_closing();
         let decision = if let Some(overtaken) = self.state.begin_group(&group, sequence) {
             let mut entries = Vec::with_capacity(group.entries.len());
             for (index, (entry, overtaken)) in group.entries.iter().zip(&overtaken).enumerate() {

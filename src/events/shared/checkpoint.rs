@@ -82,6 +82,22 @@ impl EngineCheckpoint {
     }
 }
 
+impl EngineCheckpoint {
+    /// Removes the files of a shared log beside its journal.
+    ///
+    /// # Errors
+    /// If a file exists and cannot be removed.
+    pub fn remove(directory: &Path) -> io::Result<()> {
+        for file in [ENGINE_FILE, STATE_FILE] {
+            match fs::remove_file(directory.join(file)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
 impl EngineFile {
     fn into_checkpoint(self, log_id: Uuid) -> Result<EngineCheckpoint, String> {
         if self.format != FORMAT {

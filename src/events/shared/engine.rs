@@ -70,4 +70,10 @@ pub trait Engine: Send + Sync + 'static {
     /// # Errors
     /// If the engine does not respond.
     fn last(&self) -> Result<u64, EngineUnreachable>;
+
+    /// Sends a message to all listeners, this process included. It is not stored and may be lost.
+    fn announce(&self, message: &[u8]);
+
+    /// Calls `each` with the messages announced from now on, and at least once a second with `None`, until it breaks.
+    fn listen(&self, each: &mut dyn FnMut(Option<&[u8]>) -> ControlFlow<()>);
 }

@@ -6,7 +6,7 @@
 //! guard:  position 8 │ length of the tag 1 │ tag
 //! ```
 //!
-//! A commit is stored as in the journal, except for its position, which every node adds when it admits the commit
+//! The group with the session 0 ends the log. A commit is stored as in the journal, except for its position, which every node adds when it admits the commit
 //! ([`codec::place`]). So the journals of all nodes have the same bytes, whichever release wrote them. The format and the
 //! rules of `admission.rs` are frozen together: other rules need another format.
 
@@ -91,6 +91,18 @@ pub struct Group {
 }
 
 impl Group {
+    /// The group that ends the log: what follows it in the engine is void, and every node stops there.
+    #[must_use]
+    pub fn closing(sequence_seen: u64, chain_seen: ChainHash) -> Self {
+        Self { session: Uuid::nil(), counter: u64::MAX, sequence_seen, chain_seen, entries: Vec::new() }
+    }
+
+    /// Returns `true` for [`Group::closing`].
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.session.is_nil()
+    }
+
     /// Number of entries, from the first on, that fit into one group; at least 1 if there are any.
     #[must_use]
     pub fn entries_that_fit(entries: &[GroupEntry]) -> usize {

@@ -46,6 +46,7 @@ struct MemoryEngineState {
     /// Groups that are stored later, with their senders.
     delayed: Vec<(u32, Vec<u8>)>,
     is_unreachable: bool,
+    announcements: Vec<Vec<u8>>,
 }
 
 impl MemoryEngineState {
@@ -165,5 +166,29 @@ impl Engine for MemoryEngine {
             return Err(EngineUnreachable("the engine is unreachable".to_owned()));
         }
         Ok(state.groups.len() as u64)
+    }
+
+    fn announce(&self, message: &[u8]) {
+        let mut state = self.shared.state.lock();
+        if !state.is_unreachable {
+            state.announcements.push(message.to_vec());
+            self.shared.changed.notify_all();
+        }
+    }
+
+    fn listen(&self, each: &mut dyn FnMut(Option<&[u8]>) -> ControlFlow<()>) {
+        let mut next = self.shared.state.lock().announcements.len();
+        loop {
+            let mut state = self.shared.state.lock();
+            if state.announcements.len() <= next {
+                self.shared.changed.wait_for(&mut state, SIGNAL_INTERVAL);
+            }
+            let message = state.announcements.get(next).cloned();
+            next += usize::from(message.is_some());
+            drop(state);
+            if each(message.as_deref()).is_break() {
+                return;
+            }
+        }
     }
 }

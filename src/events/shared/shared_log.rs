@@ -71,6 +71,7 @@ impl SharedLog {
         let log_id = local.log_id();
         let diverged = |reason| LogFailure::Diverged { reason };
         let checkpoint = EngineCheckpoint::read(&options.directory, log_id).map_err(diverged)?;
+        // Without a checkpoint, the engine has the log from its beginning.
         let EngineCheckpoint { sequence, head, sessions } =
             checkpoint.unwrap_or_else(|| EngineCheckpoint::empty(log_id));
         check_local_head(&local, head)?;
@@ -301,10 +302,36 @@ impl SharedLog {
         }
     }
 
+    /// Ends the log: no node can append any more. Waits until this node has everything that precedes the end.
+    ///
+    /// # Errors
+    /// If the engine does not respond in time, or another failure stopped the node.
+    pub fn end(&self) -> Result<(), LogFailure> {
+        let deadline = Instant::now() + self.options.write_timeout;
+        let mut counter = self.proposer.lock();
+        if !self.progress.wait_for_start(deadline)? {
+            return Err(LogFailure::Unreachable { reason: "the node has not caught up".to_owned() });
+        }
+        *counter += 1;
+        let (sequence_seen, chain_seen) = self.progress.expect(*counter);
+        let bytes = Group::closing(sequence_seen, chain_seen)
+            .encode()
+            .map_err(|error| LogFailure::Storage { doing: "encode a group".to_owned(), reason: error.to_string() })?;
+        loop {
+            let sent = self.engine.send(&bytes);
+            match self.progress.wait_for_decision(deadline.min(Instant::now() + RESEND_DELAY)) {
+                Err(LogFailure::Closed) => return Ok(()),
+                Err(failure) => return Err(failure),
+                Ok(_) if Instant::now() >= deadline => return Err(self.failure_of(&sent, true)),
+                Ok(_) => {}
+            }
+        }
+    }
+
     /// Checks that reads are those of the shared log.
     fn check_readable(&self) -> Result<(), LogFailure> {
         match self.progress.check() {
-            Err(failure @ LogFailure::Diverged { .. }) => Err(failure),
+            Err(failure @ (LogFailure::Diverged { .. } | LogFailure::Closed)) => Err(failure),
             _ => Ok(()),
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use uuid::Uuid;
 
 use crate::actors::poller::{VendorDescription, VendorState};
 use crate::disk_space::{StorageState, StorageStatus};
@@ -37,7 +38,46 @@ pub struct LogProbe {
     pub verification: VerificationView,
     /// Time that the current commit has been waiting for the disk; zero if there is none.
     pub sync_pending: Duration,
+    /// The cluster as this node sees it.
+    pub cluster: Option<ClusterView>,
 }
+
+/// A cluster as one of its nodes sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClusterView {
+    /// Run of this node.
+    pub session: Uuid,
+    /// Last group of the engine that this node has applied.
+    pub sequence: u64,
+    /// Time since the engine responded, in milliseconds.
+    pub engine_silence_ms: u64,
+    /// Nodes heard in the last 10 minutes, the longest running first.
+    pub nodes: Vec<NodeView>,
+}
+
+/// A node of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NodeView {
+    pub session: Uuid,
+    pub url: String,
+    pub release: String,
+    pub started_at: String,
+    /// Position of the last event that it has applied, when it was heard.
+    pub position: u64,
+    /// Last group that it has applied, when it was heard.
+    pub sequence: u64,
+    /// `false` if it has not been heard for some seconds.
+    pub present: bool,
+    /// `true` if it works on tasks and webhooks.
+    pub owner: bool,
+    /// Time since it was heard, in milliseconds.
+    pub silence_ms: u64,
+    /// Difference of its clock to that of this node, in milliseconds.
+    pub clock_offset_ms: i64,
+}
+
+/// Returns the cluster as this node sees it now.
+pub type ClusterViewer = Arc<dyn Fn() -> ClusterView + Send + Sync>;
 
 /// Progress and result of the verification of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -98,6 +138,8 @@ struct StateView {
     storage: StorageView,
     /// Circuit state of each vendor.
     vendors: Vec<VendorView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<ClusterView>,
     start: StartView,
 }
 
@@ -232,6 +274,7 @@ pub(in crate::http) async fn show(call: Call<{ Action::Administer as u8 }>) -> R
         signed,
         verification,
         sync_pending: _,
+        cluster,
     } = probe;
     let StorageState { state, reason, free_bytes, reserve_bytes } = storage;
 
@@ -257,6 +300,7 @@ pub(in crate::http) async fn show(call: Call<{ Action::Administer as u8 }>) -> R
         queues: QueuesView { appends: queued_appends, tasks, deliveries },
         storage: StorageView { state, reason, free_bytes, reserve_bytes },
         vendors,
+        cluster,
         start: StartView { at: started_at.to_string(), mended: repairs },
     })
 }

@@ -113,7 +113,35 @@ pub(super) fn schema() -> Value {
         field_with_schema("queues", "Queue lengths.", queues).required(),
         field_with_schema("storage", "Disk storage.", storage).required(),
         field_with_schema("vendors", "Media vendors.", array(&vendor)).required(),
+        field_with_schema("cluster", "The cluster as this node sees it; absent if the service runs alone.", cluster_schema()),
         field_with_schema("start", "The last start.", start).required(),
+    ])
+}
+
+fn cluster_schema() -> Value {
+    let node = response_object([
+        field::<String>("session", "Id of the node's run.").required(),
+        field::<String>("url", "Base URL of the node.").required(),
+        field::<String>("release", "Release that it runs.").required(),
+        field::<Timestamp>("started_at", "Start of the run.").required(),
+        field_with_schema("position", "Position of the last event that it had applied.", position_schema()).required(),
+        field::<u64>("sequence", "Last group of the engine that it had applied.").required(),
+        field::<bool>("present", "`false` if it has not been heard for 3 seconds.").required(),
+        field::<bool>("owner", "`true` if it works on tasks and webhooks.").required(),
+        field::<u64>("silence_ms", "Milliseconds since it was heard.").required(),
+        field_with_schema(
+            "clock_offset_ms",
+            "Milliseconds by which its clock was ahead of that of this node.",
+            json!({"type": "integer"}),
+        )
+        .required(),
+    ]);
+    response_object([
+        field::<String>("session", "Id of this node's run.").required(),
+        field::<u64>("sequence", "Last group of the engine that this node has applied.").required(),
+        field::<u64>("engine_silence_ms", "Milliseconds since the engine responded.").required(),
+        field_with_schema("nodes", "Nodes heard in the last 10 minutes, the longest running first.", array(&node))
+            .required(),
     ])
 }
 

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use mediary::actors::CommandContext;
 use mediary::actors::input_fetcher::InputFetcher;
 use mediary::actors::poller::{Poller, PollerOptions, PoolVendor, PoolVendorOptions};
-use mediary::actors::reactor::{ReactorOptions, spawn_supervised};
+use mediary::actors::reactor::{Duty, ReactorOptions, spawn_supervised};
 use mediary::actors::router::RouterOptions;
 use mediary::actors::system::{ActorOptions, Actors};
 use mediary::domain::ids::{TaskId, UserId};
@@ -174,7 +174,7 @@ async fn start_with_vendor(vendor: ScriptedVendor) -> PollerFixture {
     let vendors = vec![PoolVendor::new(vendor.clone(), identity, PoolVendorOptions::built_in())];
     let (dispatch, options) = (actors.dispatch.clone(), PollerOptions::new(Gateway::Image, Duration::from_hours(1)));
     let poller = Poller::new(dispatch, models.clone(), environment.clone(), vendors, inputs, options);
-    spawn_supervised(poller, ReactorOptions { concurrency: 4, lane: 4 }, environment);
+    spawn_supervised(poller, ReactorOptions { concurrency: 4, lane: 4 }, Duty::always(), environment);
     let mut fixture =
         PollerFixture { log, models, actors, vendor, task: TaskId(Uuid::from_u128(7)), _store_dir: store };
     fixture.submit().await;

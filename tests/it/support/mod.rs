@@ -1,5 +1,6 @@
 //! Shared fixtures: the real application on a free port with a fresh data directory, and its users.
 
+pub mod cluster;
 pub mod eventually;
 pub mod files;
 pub mod form;
@@ -14,9 +15,12 @@ pub mod slow_log;
 pub mod vendor_sim;
 pub mod zip;
 
+use std::sync::Arc;
+
 use mediary::app::{AdminTokenSource, App};
 use mediary::config::Settings;
 use mediary::environment::Environment;
+use mediary::events::shared::engine::Engine;
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -74,10 +78,20 @@ impl TestApp {
 
     /// Service on an existing data directory.
     pub async fn start_in(dir: TempDir, change: impl FnOnce(&mut Settings), environment: Environment) -> Self {
+        Self::start_node(dir, change, environment, None).await
+    }
+
+    /// Service on an existing data directory, with the engine of its cluster if it is a node.
+    pub async fn start_node(
+        dir: TempDir,
+        change: impl FnOnce(&mut Settings),
+        environment: Environment,
+        engine: Option<Arc<dyn Engine>>,
+    ) -> Self {
         let mut settings = settings(&dir);
         change(&mut settings);
         let configured = settings.admin_token.clone();
-        let app = App::start(settings, environment).await.expect("the service starts");
+        let app = App::start_with_engine(settings, environment, engine).await.expect("the service starts");
         let admin_token = match (app.admin_token(), configured) {
             (AdminTokenSource::Generated { token, .. }, _) => token.clone(),
             (AdminTokenSource::Existing { file }, _) => {

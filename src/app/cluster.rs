@@ -1,0 +1,382 @@
+//! A node of a cluster: its shared log, and its presence among the other nodes.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::StartError;
+use super::recovery::log_options;
+use uuid::Uuid;
+
+use crate::actors::projector::Projector;
+use crate::actors::reactor::Duty;
+use crate::cluster::membership::{Membership, check_configured};
+use crate::cluster::presence::{BEAT_INTERVAL, Beat, HeardNode, Presence};
+use crate::cluster::shared_files;
+use crate::config::{ClusterSettings, Settings};
+use crate::data_dir::DataDir;
+use crate::domain::event::Event;
+use crate::domain::ids::UserId;
+use crate::domain::user::UserEvent;
+use crate::domain::value::Timestamp;
+use crate::environment::Environment;
+use crate::events::envelope::EncodedCommit;
+use crate::events::log::{EventLog, LogFailure};
+use crate::events::shared::checkpoint::EngineCheckpoint;
+use crate::events::shared::engine::Engine;
+use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
+use crate::events::sled_log::SledLog;
+use crate::http::api::state::{ClusterView, ClusterViewer, NodeView};
+use crate::http::server::{FreshnessCheck, IdempotencyKeys};
+use crate::pii::Keyring;
+use crate::projections::snapshot;
+
+/// Interval of messages while a start waits for the engine.
+const WAIT_REPORT_INTERVAL: Duration = Duration::from_secs(10);
+/// Difference of the clocks of two nodes from which the log warns.
+const CLOCK_OFFSET_MAX: Duration = Duration::from_secs(2);
+/// Time for which `leave` listens for other nodes.
+const LISTEN_TIME: Duration = Duration::from_secs(4);
+
+/// The running parts of a node. They stop when this is dropped.
+pub struct ClusterNode {
+    pub log: Arc<SharedLog>,
+    pub presence: Presence,
+    stop_requested: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What applying a commit updates beside the log.
+pub(super) struct CommitReceivers {
+    pub projector: Projector,
+    pub keyring: Keyring,
+    pub keys: IdempotencyKeys,
+    pub snapshots: std::path::PathBuf,
+}
+
+impl CommitReceivers {
+    fn receive(&self, commits: &[EncodedCommit]) {
+        self.projector.project(commits.iter().map(|encoded| &encoded.commit));
+        let events = commits.iter().flat_map(|encoded| encoded.commit.iter());
+        let erased = events.filter(|recorded| matches!(recorded.event, Event::User(UserEvent::UserErased)));
+        erased.filter_map(|recorded| UserId::parse(recorded.stream.key()).ok()).for_each(|user| self.forget(user));
+    }
+
+    /// Removes what this node keeps of an erased user. The node that erases destroys the key, which all share.
+    fn forget(&self, user: UserId) {
+        self.keyring.mark_erased(user);
+        if let Err(error) = self.keys.purge_responses().and_then(|()| snapshot::remove_all(&self.snapshots)) {
+            tracing::error!(%user, %error, "erasure incomplete: remove stored answers and snapshots of this node");
+        }
+    }
+}
+
+/// Checks that the data directory is a node if an engine is configured, and links the shared files.
+pub(super) fn prepare_data_dir(data: &DataDir, settings: &ClusterSettings) -> Result<Option<Membership>, StartError> {
+    let membership = check_configured(data.root(), settings.is_member())
+        .map_err(|error| StartError::part("the cluster", &error))?;
+    if let (Some(_), Some(files)) = (&membership, &settings.files) {
+        shared_files::link(data.root(), files).map_err(|error| StartError::part("the shared files", &error))?;
+    }
+    Ok(membership)
+}
+
+/// Opens the engine of the settings.
+pub(super) fn open_engine(settings: &ClusterSettings, local: &SledLog) -> Result<Arc<dyn Engine>, StartError> {
+    let _ = (settings, local);
+    Err(StartError::part("the engine", &"this build has no engine"))
+}
+
+impl ClusterNode {
+    /// Joins the cluster, and waits until the node has everything that the engine had.
+    pub(super) fn join(
+        settings: &Settings,
+        url: &str,
+        local: &Arc<SledLog>,
+        engine: &Arc<dyn Engine>,
+        receivers: CommitReceivers,
+        environment: &Environment,
+    ) -> Result<Self, StartError> {
+        let session = environment.uuid();
+        let options = SharedLogOptions {
+            directory: settings.data_dir.join("log"),
+            session,
+            write_timeout: settings.cluster.write_timeout,
+        };
+        let on_commits = Box::new(move |commits: &[EncodedCommit]| receivers.receive(commits));
+        let log = SharedLog::open(Arc::clone(local), Arc::clone(engine), options, on_commits);
+        let log = Arc::new(log.map_err(|failure| StartError::Log(failure.to_string()))?);
+        wait_for_engine(&log)?;
+
+        let presence = Presence::new(session);
+        let stop_requested = Arc::new(AtomicBool::new(false));
+        let beats = BeatSource {
+            engine: Arc::clone(engine),
+            log: Arc::clone(&log),
+            session,
+            started_micros: environment.now().micros(),
+            url: url.to_owned(),
+            environment: environment.clone(),
+        };
+        let threads = [
+            spawn("cluster-beats", beats.send_until(&stop_requested))?,
+            spawn("cluster-presence", listen_until(&stop_requested, engine, &presence, environment))?,
+        ];
+        Ok(Self { log, presence, stop_requested, threads: threads.into() })
+    }
+
+    /// Returns the duty of this node's reactors.
+    pub(super) fn duty(&self) -> Duty {
+        let presence = self.presence.clone();
+        Duty::new(move || presence.is_owner())
+    }
+
+    /// Returns a check that the engine was heard within `stale_after`, and that the node has not diverged.
+    pub(super) fn freshness(&self, stale_after: Duration) -> FreshnessCheck {
+        let log = Arc::clone(&self.log);
+        Arc::new(move || match log.state() {
+            Err(LogFailure::Diverged { .. }) => Err("this node has diverged from its cluster".to_owned()),
+            Err(LogFailure::Closed) => Err("the cluster was dissolved".to_owned()),
+            _ if log.engine_silence() >= stale_after => {
+                Err("this node is cut off from its cluster, and its state may be outdated".to_owned())
+            }
+            _ => Ok(()),
+        })
+    }
+
+    /// Returns a function that shows the cluster to operators.
+    pub(super) fn viewer(&self) -> ClusterViewer {
+        let (log, presence) = (Arc::clone(&self.log), self.presence.clone());
+        Arc::new(move || {
+            let owner = presence.owner();
+            let nodes = presence.nodes().into_iter().map(|node| view_of(node, owner)).collect();
+            ClusterView {
+                session: presence.session(),
+                sequence: log.sequence(),
+                engine_silence_ms: milliseconds(log.engine_silence()),
+                nodes,
+            }
+        })
+    }
+
+    /// Stops to append and to follow the engine.
+    pub(super) fn stop(mut self) {
+        self.stop_requested.store(true, Ordering::Release);
+        for thread in self.threads.drain(..) {
+            thread.thread().unpark();
+            if thread.join().is_err() {
+                tracing::error!("thread of the cluster panicked");
+            }
+        }
+        self.log.close();
+    }
+}
+
+fn view_of(node: HeardNode, owner: Option<Uuid>) -> NodeView {
+    let HeardNode { beat, silence, clock_offset_micros, is_present } = node;
+    let Beat { session, started_micros, url, release, position, sequence, .. } = beat;
+    NodeView {
+        session,
+        url,
+        release,
+        started_at: Timestamp::from_micros(started_micros).to_string(),
+        position,
+        sequence,
+        present: is_present,
+        owner: owner == Some(session),
+        silence_ms: milliseconds(silence),
+        clock_offset_ms: clock_offset_micros / 1000,
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StartError> {
+    let thread = thread::Builder::new().name(name.to_owned()).spawn(work);
+    thread.map_err(|error| StartError::part("the cluster", &error))
+}
+
+/// Waits for the engine as long as it takes: until then, a probe says that the service is starting.
+fn wait_for_engine(log: &SharedLog) -> Result<(), StartError> {
+    loop {
+        match log.wait_until_caught_up(WAIT_REPORT_INTERVAL) {
+            Ok(true) => return Ok(()),
+            Ok(false) => {
+                let silence = format!("{:.0?}", log.engine_silence());
+                tracing::warn!(sequence = log.sequence(), engine_silence = silence, "not caught up with the cluster yet");
+            }
+            Err(failure) => return Err(StartError::Log(failure.to_string())),
+        }
+    }
+}
+
+/// Tells the other nodes of this one.
+struct BeatSource {
+    engine: Arc<dyn Engine>,
+    log: Arc<SharedLog>,
+    session: Uuid,
+    started_micros: i64,
+    url: String,
+    environment: Environment,
+}
+
+impl BeatSource {
+    fn send_until(self, stop_requested: &Arc<AtomicBool>) -> impl FnOnce() + Send + use<> {
+        let stop_requested = Arc::clone(stop_requested);
+        move || {
+            while !stop_requested.load(Ordering::Acquire) {
+                // A node that applies no groups must not own work: it would act on an old state.
+                if self.log.state().is_ok() {
+                    self.send();
+                }
+                thread::park_timeout(BEAT_INTERVAL);
+            }
+        }
+    }
+
+    fn send(&self) {
+        let beat = Beat {
+            session: self.session,
+            started_micros: self.started_micros,
+            now_micros: self.environment.now().micros(),
+            url: self.url.clone(),
+            release: env!("BUILD_VERSION").to_owned(),
+            position: self.log.head().0,
+            sequence: self.log.sequence(),
+        };
+        match serde_json::to_vec(&beat) {
+            Ok(message) => self.engine.announce(&message),
+            Err(error) => tracing::error!(%error, "beat not sent"),
+        }
+    }
+}
+
+fn listen_until(
+    stop_requested: &Arc<AtomicBool>,
+    engine: &Arc<dyn Engine>,
+    presence: &Presence,
+    environment: &Environment,
+) -> impl FnOnce() + Send + use<> {
+    let (stop_requested, engine) = (Arc::clone(stop_requested), Arc::clone(engine));
+    let (presence, environment) = (presence.clone(), environment.clone());
+    move || {
+        let mut clock_warned = false;
+        engine.listen(&mut |message| {
+            if stop_requested.load(Ordering::Acquire) {
+                return ControlFlow::Break(());
+            }
+            let Some(Ok(beat)) = message.map(serde_json::from_slice::<Beat>) else { return ControlFlow::Continue(()) };
+            let now_micros = environment.now().micros();
+            let offset = Duration::from_micros(now_micros.abs_diff(beat.now_micros));
+            if offset > CLOCK_OFFSET_MAX && !clock_warned {
+                clock_warned = true;
+                tracing::warn!(node = beat.url, ?offset, "clocks of two nodes differ: synchronize them with NTP");
+            }
+            presence.hear(beat, now_micros);
+            ControlFlow::Continue(())
+        });
+    }
+}
+
+/// Turns the data directory of a stopped service into the first node of a cluster.
+///
+/// # Errors
+/// If the directory cannot be used, or the engine has the log already.
+pub fn init_cluster(
+    settings: &Settings,
+    environment: &Environment,
+    create_engine: impl FnOnce(Uuid) -> anyhow::Result<Arc<dyn Engine>>,
+) -> anyhow::Result<()> {
+    let data = super::open_data_dir(&settings.data_dir)?;
+    let Some(files) = &settings.cluster.files else { anyhow::bail!("cluster.files is not set") };
+    if Membership::read(data.root())?.is_some() {
+        anyhow::bail!("{} is a node of a cluster already", data.root().display());
+    }
+
+    let (local, _) = SledLog::open(&log_options(data.root(), settings), environment, |_| {})?;
+    let head = local.journal_head();
+    if head.position.0 == 0 {
+        anyhow::bail!("{} has no events: start the service once, so that it creates its secrets", data.root().display());
+    }
+    let membership = Membership::of(data.root(), local.log_id())?;
+
+    let engine = create_engine(local.log_id())?;
+    anyhow::ensure!(engine.last()? == 0, "the engine has the log {} already", local.log_id());
+    shared_files::share(data.root(), files)?;
+    let checkpoint = EngineCheckpoint { head, ..EngineCheckpoint::empty(local.log_id()) };
+    checkpoint.write(&data.root().join("log"), local.log_id())?;
+    local.close()?;
+    membership.write(data.root())?;
+    Ok(())
+}
+
+/// Takes the data directory of the last node out of its cluster and ends the shared log.
+///
+/// # Errors
+/// If another node is present, the engine does not respond, or the files cannot be copied.
+pub fn leave_cluster(
+    settings: &Settings,
+    environment: &Environment,
+    open_engine: impl FnOnce(Uuid) -> anyhow::Result<Arc<dyn Engine>>,
+) -> anyhow::Result<()> {
+    let data = super::open_data_dir(&settings.data_dir)?;
+    let Some(membership) = Membership::read(data.root())? else {
+        anyhow::bail!("{} is no node of a cluster", data.root().display());
+    };
+    let (local, _) = SledLog::open(&log_options(data.root(), settings), environment, |_| {})?;
+    membership.check(data.root(), local.log_id())?;
+
+    let log_dir = data.root().join("log");
+    let local = Arc::new(local);
+    let engine = open_engine(local.log_id())?;
+    check_alone(&*engine)?;
+    let options = SharedLogOptions {
+        directory: log_dir.clone(),
+        session: environment.uuid(),
+        write_timeout: settings.cluster.write_timeout,
+    };
+    let shared = SharedLog::open(Arc::clone(&local), engine, options, Box::new(|_| {}))?;
+    let ended = match shared.wait_until_caught_up(settings.cluster.write_timeout) {
+        Ok(true) => shared.end(),
+        Ok(false) => Err(LogFailure::Unreachable { reason: "not caught up in time".to_owned() }),
+        // An earlier attempt was interrupted after it had ended the log.
+        Err(LogFailure::Closed) => Ok(()),
+        Err(failure) => Err(failure),
+    };
+    shared.close();
+    ended?;
+    local.close()?;
+
+    shared_files::unshare(data.root())?;
+    EngineCheckpoint::remove(&log_dir)?;
+    Membership::remove(data.root())?;
+    Ok(())
+}
+
+/// Checks that no node is running.
+fn check_alone(engine: &dyn Engine) -> anyhow::Result<()> {
+    let deadline = Instant::now() + LISTEN_TIME;
+    let mut heard = None;
+    engine.listen(&mut |message| {
+        heard = message.and_then(|message| serde_json::from_slice::<Beat>(message).ok());
+        if heard.is_some() || Instant::now() >= deadline { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    match heard {
+        Some(beat) => anyhow::bail!("the node {} is running: stop it first", beat.url),
+        None => Ok(()),
+    }
+}
+
+/// Checks that a data directory has the secrets and the log of its cluster.
+pub(super) fn check_membership(
+    membership: &Membership,
+    data_dir: &Path,
+    local: &SledLog,
+) -> Result<(), StartError> {
+    membership.check(data_dir, local.log_id()).map_err(|error| StartError::part("the cluster", &error))
+}

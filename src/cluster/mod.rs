@@ -1,0 +1,13 @@
+//! Clusters: nodes that share one log through an external engine (ADR 35).
+//!
+//! | Module | Answers |
+//! |---|---|
+//! | [`membership`] | May this data directory join, and are its secrets those of the cluster? |
+//! | [`shared_files`] | Where are the files that all nodes use? |
+//! | [`presence`] | Which nodes are there, and which of them acts on events? |
+//!
+//! The log itself is in [`events::shared`](crate::events::shared); [`app`](crate::app) puts the parts together.
+
+pub mod membership;
+pub mod presence;
+pub mod shared_files;

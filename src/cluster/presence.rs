@@ -1,0 +1,198 @@
+//! Presence of nodes, told by beats that nobody stores, and the choice of the node whose reactors act.
+//!
+//! The owner is the node that has been running longest of those heard within [`PRESENT_FOR`]. A node that does not hear
+//! itself owns nothing: it is cut off. Two nodes may both be owner for a moment; the log admits only one of two attempts
+//! to begin the same work, so this costs time and does no harm.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// Interval of beats.
+pub const BEAT_INTERVAL: Duration = Duration::from_millis(500);
+/// Time since the last beat for which a node is present.
+const PRESENT_FOR: Duration = Duration::from_secs(3);
+/// Pause of a new owner: the former one may still be acting.
+const TAKEOVER_REST: Duration = Duration::from_secs(5);
+/// Time after which an absent node is no longer listed.
+const LISTED_FOR: Duration = Duration::from_mins(10);
+/// Maximum number of listed nodes; more are those of a broken or hostile sender.
+const NODES_MAX: usize = 1000;
+
+/// What a node tells of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beat {
+    pub session: Uuid,
+    /// Start of the run, in microseconds since the Unix epoch.
+    pub started_micros: i64,
+    /// Time of the beat by the node's clock, in microseconds since the Unix epoch.
+    pub now_micros: i64,
+    /// Base URL of the node.
+    pub url: String,
+    pub release: String,
+    /// Position of the last event that the node has applied.
+    pub position: u64,
+    /// Sequence of the last group that the node has applied.
+    pub sequence: u64,
+}
+
+/// A node that was heard.
+#[derive(Debug, Clone)]
+pub struct HeardNode {
+    pub beat: Beat,
+    /// Time since the beat.
+    pub silence: Duration,
+    /// Difference of the clocks when the beat arrived, in microseconds; positive if the node's clock is ahead.
+    pub clock_offset_micros: i64,
+    pub is_present: bool,
+}
+
+/// The nodes that this node hears. Cheap to clone.
+#[derive(Clone)]
+pub struct Presence(Arc<PresenceState>);
+
+struct PresenceState {
+    session: Uuid,
+    nodes: Mutex<PresentNodes>,
+}
+
+#[derive(Default)]
+struct PresentNodes {
+    heard: HashMap<Uuid, (Beat, Instant, i64)>,
+    /// Time since which this node has been the owner.
+    owner_since: Option<Instant>,
+}
+
+impl Presence {
+    /// Returns the presence for a run of this node.
+    #[must_use]
+    pub fn new(session: Uuid) -> Self {
+        Self(Arc::new(PresenceState { session, nodes: Mutex::default() }))
+    }
+
+    /// Notes a beat. `now_micros` is the time of this node's clock.
+    pub fn hear(&self, beat: Beat, now_micros: i64) {
+        self.hear_at(beat, now_micros, Instant::now());
+    }
+
+    fn hear_at(&self, beat: Beat, now_micros: i64, at: Instant) {
+        let mut nodes = self.0.nodes.lock();
+        let offset = beat.now_micros.saturating_sub(now_micros);
+        if nodes.heard.len() < NODES_MAX || nodes.heard.contains_key(&beat.session) {
+            nodes.heard.insert(beat.session, (beat, at, offset));
+        }
+        nodes.heard.retain(|_, (_, heard_at, _)| at.saturating_duration_since(*heard_at) < LISTED_FOR);
+    }
+
+    /// Returns `true` if the reactors of this node act: it is the owner, and has been for a while.
+    #[must_use]
+    pub fn is_owner(&self) -> bool {
+        self.is_owner_at(Instant::now())
+    }
+
+    fn is_owner_at(&self, now: Instant) -> bool {
+        let mut nodes = self.0.nodes.lock();
+        let owner = nodes.owner(now);
+        if owner != Some(self.0.session) || !nodes.is_present(self.0.session, now) {
+            nodes.owner_since = None;
+            return false;
+        }
+        let since = *nodes.owner_since.get_or_insert(now);
+        now.saturating_duration_since(since) >= TAKEOVER_REST
+    }
+
+    /// Returns the session of the owner, as far as this node knows.
+    #[must_use]
+    pub fn owner(&self) -> Option<Uuid> {
+        self.0.nodes.lock().owner(Instant::now())
+    }
+
+    /// Returns the session of this node.
+    #[must_use]
+    pub fn session(&self) -> Uuid {
+        self.0.session
+    }
+
+    /// Returns the nodes, the longest running first.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<HeardNode> {
+        let nodes = self.0.nodes.lock();
+        let now = Instant::now();
+        let heard = |(beat, at, offset): &(Beat, Instant, i64)| HeardNode {
+            beat: beat.clone(),
+            silence: now.saturating_duration_since(*at),
+            clock_offset_micros: *offset,
+            is_present: nodes.is_present(beat.session, now),
+        };
+        let mut all: Vec<_> = nodes.heard.values().map(heard).collect();
+        all.sort_by_key(|node| (node.beat.started_micros, node.beat.session));
+        all
+    }
+}
+
+impl PresentNodes {
+    fn is_present(&self, session: Uuid, now: Instant) -> bool {
+        self.heard.get(&session).is_some_and(|(_, at, _)| now.saturating_duration_since(*at) < PRESENT_FOR)
+    }
+
+    fn owner(&self, now: Instant) -> Option<Uuid> {
+        let present = self.heard.values().filter(|(beat, ..)| self.is_present(beat.session, now));
+        present.map(|(beat, ..)| (beat.started_micros, beat.session)).min().map(|(_, session)| session)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn beat(session: u128, started_micros: i64) -> Beat {
+        let (url, release) = ("http://a".to_owned(), "1".to_owned());
+        Beat { session: Uuid::from_u128(session), started_micros, now_micros: 0, url, release, position: 0, sequence: 0 }
+    }
+
+    #[test]
+    fn the_node_that_runs_longest_owns_the_work_after_a_rest() {
+        let presence = Presence::new(Uuid::from_u128(2));
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert!(!presence.is_owner_at(start), "it does not hear itself");
+
+        for second in 0..5 {
+            presence.hear_at(beat(1, 100), 0, at(second));
+            presence.hear_at(beat(2, 200), 0, at(second));
+            assert!(!presence.is_owner_at(at(second)), "the other is older");
+        }
+
+        // The other is silent from here on.
+        let mut owned_from = None;
+        for second in 5..20 {
+            presence.hear_at(beat(2, 200), 0, at(second));
+            if presence.is_owner_at(at(second)) {
+                owned_from.get_or_insert(second);
+            }
+        }
+        assert_eq!(owned_from, Some(4 + 3 + 5));
+
+        presence.hear_at(beat(1, 100), 0, at(20));
+        assert!(!presence.is_owner_at(at(20)), "the other is back");
+    }
+
+    #[test]
+    fn a_node_that_does_not_hear_itself_owns_nothing() {
+        let presence = Presence::new(Uuid::from_u128(1));
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        for second in 0..10 {
+            presence.hear_at(beat(1, 1), 0, at(second));
+            presence.is_owner_at(at(second));
+        }
+        assert!(presence.is_owner_at(at(10)));
+        assert!(!presence.is_owner_at(at(13)));
+        presence.hear_at(beat(1, 1), 0, at(14));
+        assert!(!presence.is_owner_at(at(14)), "another node may have become the owner");
+    }
+}

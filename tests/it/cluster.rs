@@ -1,0 +1,328 @@
+//! Clusters: services with one log, over an engine in memory. `nats.rs` runs the log on real servers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use mediary::app::{App, leave_cluster};
+use mediary::environment::Environment;
+use mediary::events::log::EventLog;
+use mediary::events::shared::engine::Engine;
+use mediary::events::shared::memory_engine::{EngineFaults, MemoryEngine};
+use mediary::events::stream::Position;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::cluster::{TestCluster, copy_of_node, init_first, node_settings};
+use crate::support::eventually::{eventually, eventually_within};
+use crate::support::picture::base64_png;
+use crate::support::{TestApp, settings};
+use crate::video::{START_END, of_prompt};
+
+/// Time for another node to take over: 3 s of silence, 5 s of rest, and the next look for work.
+const TAKEOVER: Duration = Duration::from_secs(15);
+const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
+
+#[actix_web::test]
+async fn every_node_accepts_every_change_and_has_the_same_log() {
+    // Given three nodes
+    let cluster = TestCluster::start(3).await;
+    let [first, second, third] = &cluster.nodes[..] else { panic!() };
+
+    // When each adds to what another one has made
+    let alice = first.user("alice").await;
+    cluster.settle().await;
+    second.publisher("acme", &alice).await;
+    cluster.settle().await;
+    third.node("acme", "tools", &alice).await;
+    cluster.settle().await;
+
+    // Then all have the same log and the same state, which is that of a rebuild
+    for node in &cluster.nodes {
+        assert_eq!(node.get("/nodes/tools").await.expect(200).json()["publisher"]["id"], "acme");
+        let rebuilt = mediary::actors::projector::rebuild(&**node.app.log()).unwrap();
+        eventually("the read models have everything", async || node.app.models().read().position == rebuilt.position)
+            .await;
+        assert_eq!(node.app.models().read().differences(&rebuilt), [""; 0]);
+    }
+    let heads: Vec<_> = cluster.nodes.iter().map(|node| node.app.log().journal_head()).collect();
+    assert!(heads.iter().all(|head| *head == heads[0]), "{heads:?}");
+    let all = |node: &TestApp| node.app.log().read_all(Position(0), usize::MAX).unwrap();
+    assert_eq!(all(first), all(third));
+    cluster.stop().await;
+}
+
+#[actix_web::test]
+async fn concurrent_changes_of_one_object_are_all_decided() {
+    let cluster = TestCluster::start(2).await;
+    let alice = cluster.nodes[0].user("alice").await;
+    cluster.nodes[0].publisher("acme", &alice).await;
+    cluster.settle().await;
+
+    // When both nodes create the same publisher and many nodes of another one at once
+    let created = join_all(cluster.nodes.iter().map(|node| {
+        node.post_as(&alice.token, "/publishers", json!({"id": "contested", "name": "contested"}))
+    }))
+    .await;
+    let mut statuses: Vec<_> = created.iter().map(|response| response.status).collect();
+    statuses.sort_unstable();
+
+    // Then one of them wins, and the other learns it
+    assert_eq!(statuses, [201, 409], "{:?}", created.iter().map(|response| response.text()).collect::<Vec<_>>());
+
+    // And changes of the publisher are decided again instead of refused
+    let rename = |number: usize| {
+        let node = &cluster.nodes[number % 2];
+        node.put_as(&alice.token, "/publishers/acme", json!({"name": format!("name {number}")}))
+    };
+    for response in join_all((0..20).map(rename)).await {
+        response.expect(200);
+    }
+    cluster.settle().await;
+    let names = join_all(cluster.nodes.iter().map(|node| node.get("/publishers/acme"))).await;
+    assert_eq!(names[0].json()["name"], names[1].json()["name"]);
+    cluster.stop().await;
+}
+
+#[actix_web::test]
+async fn an_idempotency_key_has_one_effect_whichever_nodes_receive_it() {
+    let cluster = TestCluster::start(2).await;
+    let alice = cluster.nodes[0].user("alice").await;
+    cluster.nodes[0].publisher("acme", &alice).await;
+    cluster.settle().await;
+
+    // When keys are sent to both nodes at once, and again until there is a response
+    let send = async |node: &TestApp, key: String| {
+        loop {
+            let request = node.request(Method::POST, "/publishers/acme/tokens").bearer_auth(&alice.token);
+            let response = node.send(request.header("idempotency-key", key.as_str()).json(&json!({"name": key}))).await;
+            match response.status {
+                201 => return response.json()["id"].as_str().unwrap().to_owned(),
+                409 => tokio::time::sleep(Duration::from_millis(20)).await,
+                _ => panic!("{}", response.text()),
+            }
+        }
+    };
+    let keys: Vec<_> = (0..20).map(|number| format!("key-{number}")).collect();
+    let answers = join_all(keys.iter().flat_map(|key| {
+        let send = &send;
+        cluster.nodes.iter().map(move |node| send(node, key.clone()))
+    }))
+    .await;
+
+    // Then each has made one token
+    for pair in answers.chunks(2) {
+        assert_eq!(pair[0], pair[1]);
+    }
+    cluster.settle().await;
+    let tokens = cluster.nodes[1].get_as(&alice.token, "/publishers/acme/tokens").await.expect(200).json();
+    assert_eq!(tokens.as_array().map(Vec::len), Some(keys.len()), "{tokens}");
+    cluster.stop().await;
+}
+
+#[actix_web::test]
+async fn no_budget_is_exceeded_by_submissions_to_several_nodes() {
+    // Given a budget for two videos of 8 credits
+    let cluster = TestCluster::start(2).await;
+    let admin = &cluster.nodes[0];
+    let alice = admin.user("alice").await;
+    let path = format!("/admin/budgets/user/{}", alice.id);
+    admin.put_as(admin.admin_token(), &path, json!({"credits": 16, "period": "total"})).await.expect(200);
+    cluster.settle().await;
+
+    // When 20 are submitted to both nodes at once
+    let submit = |number: usize| {
+        let node = &cluster.nodes[number % 2];
+        node.post_as(&alice.token, START_END, of_prompt("a red ball"))
+    };
+    let responses = join_all((0..20).map(submit)).await;
+
+    // Then two are admitted, and the others learn that the budget is used up, or that they came too often
+    let statuses: Vec<_> = responses.iter().map(|response| response.status).collect();
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 2, "{statuses:?}");
+    assert!(statuses.iter().all(|status| [200, 402, 503].contains(status)), "{statuses:?}");
+    cluster.stop().await;
+}
+
+#[actix_web::test]
+async fn a_node_without_its_engine_refuses_changes_and_then_requests() {
+    let cluster = TestCluster::start(1).await;
+    let node = &cluster.nodes[0];
+    let alice = node.user("alice").await;
+
+    // When the engine is gone
+    cluster.engine.set_reachable(false);
+    let refused = node.post_as(&alice.token, "/publishers", json!({"id": "acme", "name": "acme"})).await.expect(503);
+
+    // Then changes say that nothing was done, and soon nothing is answered: access may have been revoked elsewhere
+    assert_eq!((refused.json()["error"].clone(), refused.header("retry-after")), (json!("not_ready"), Some("5")));
+    eventually("requests are refused", async || node.get("/nodes").await.status == 503).await;
+    node.get("/health").await.expect(200);
+    eventually("the node is not ready", async || node.get("/ready").await.status == 503).await;
+
+    // And everything works when it is back
+    cluster.engine.set_reachable(true);
+    eventually("the node is ready", async || node.get("/ready").await.status == 200).await;
+    node.publisher("acme", &alice).await;
+    cluster.stop().await;
+}
+
+#[actix_web::test]
+async fn a_lost_answer_of_the_engine_is_an_unknown_outcome() {
+    // Given an engine whose answers and groups are lost
+    let faults = EngineFaults { dropped: 1.0, ..EngineFaults::default() };
+    let calm = MemoryEngine::new(EngineFaults::default(), Environment::system());
+    let files = tempfile::tempdir().unwrap();
+    let dir = init_first(files.path(), &calm).await;
+    let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new(faults, Environment::system()));
+    let change = |settings: &mut mediary::config::Settings| node_settings(settings, files.path());
+    let node = TestApp::start_node(dir, change, Environment::system(), Some(engine)).await;
+
+    // When a change is sent, then the response does not say that nothing was done
+    let body = json!({"name": "alice", "email": "alice@example.org"});
+    let response = node.post_as(node.admin_token(), "/admin/users", body).await.expect(503);
+    assert_eq!(response.json()["error"], "outcome_unknown");
+    node.stop().await;
+}
+
+#[actix_web::test]
+async fn one_node_works_on_the_tasks_of_all_and_another_takes_over() {
+    // Given tasks submitted to both nodes
+    let mut cluster = TestCluster::start(2).await;
+    let alice = cluster.nodes[0].user("alice").await;
+    cluster.settle().await;
+    let submit = async |node: &TestApp| {
+        let body = json!({"image": base64_png(8, 6), "scale_factor": "2x"});
+        let task = node.post_as(&alice.token, UPSCALER, body).await.expect(200).json();
+        task["data"]["task_id"].as_str().unwrap().to_owned()
+    };
+    let tasks = [submit(&cluster.nodes[0]).await, submit(&cluster.nodes[1]).await];
+
+    // Then the node that runs longest completes them, and each node shows the results
+    for node in &cluster.nodes {
+        for task in &tasks {
+            let result = completed(node, task).await;
+            node.send(node.request(Method::GET, &path_of(&result))).await.expect(200);
+        }
+    }
+    let view = cluster_of(&cluster.nodes[1]).await;
+    let nodes = view["nodes"].as_array().unwrap();
+    assert_eq!(nodes.iter().map(|node| node["owner"] == true).collect::<Vec<_>>(), [true, false], "{view}");
+    assert_eq!(nodes[1]["session"], view["session"]);
+
+    // When that node stops, then the other one completes new tasks
+    let second = cluster.nodes.pop().unwrap();
+    cluster.nodes.pop().unwrap().stop().await;
+    let task = submit(&second).await;
+    completed(&second, &task).await;
+    second.stop().await;
+}
+
+async fn completed(node: &TestApp, task: &str) -> String {
+    let path = format!("{UPSCALER}/{task}");
+    eventually_within(2 * TAKEOVER, "the task is completed", async || {
+        let response = node.get(&path).await;
+        let state = (response.status == 200).then(|| response.json())?;
+        assert_ne!(state["data"]["status"], "FAILED", "{state}");
+        let generated = state["data"]["generated"].as_array()?.first()?.as_str()?.to_owned();
+        (state["data"]["status"] == "COMPLETED").then_some(generated)
+    })
+    .await
+}
+
+fn path_of(url: &str) -> String {
+    url::Url::parse(url).unwrap().path().to_owned()
+}
+
+async fn cluster_of(node: &TestApp) -> Value {
+    node.get_as(node.admin_token(), "/admin/state").await.expect(200).json()["cluster"].clone()
+}
+
+#[actix_web::test]
+async fn an_erased_user_is_forgotten_by_every_node() {
+    let cluster = TestCluster::start(2).await;
+    let [first, second] = &cluster.nodes[..] else { panic!() };
+    let alice = first.user("alice").await;
+    cluster.settle().await;
+
+    // Given a node that has read the personal data
+    assert_eq!(second.get_as(&alice.token, "/users").await.expect(200).json()["email"], "alice@example.org");
+
+    // When another one erases the user
+    first.delete_as(first.admin_token(), &format!("/admin/users/{}", alice.id)).await.expect(204);
+    cluster.settle().await;
+
+    // Then it accepts the user's tokens no longer, and nothing is left of the key
+    eventually("the token is refused", async || second.get_as(&alice.token, "/users").await.status == 401).await;
+    let users = second.get_as(second.admin_token(), "/admin/users").await.expect(200).text();
+    assert!(!users.contains("alice@example.org"), "{users}");
+    let name = &alice.id;
+    let key = cluster.files.path().join("personal").join(&name[name.len() - 2..]).join(name);
+    eventually("the key is destroyed", async || !key.exists()).await;
+    cluster.stop().await;
+}
+
+#[actix_web::test]
+async fn a_directory_that_does_not_fit_is_refused_with_the_remedy() {
+    let engine = MemoryEngine::new(EngineFaults::default(), Environment::system());
+    let files = tempfile::tempdir().unwrap();
+    let node = init_first(files.path(), &engine).await;
+    let start = async |dir: &tempfile::TempDir, is_member: bool| {
+        let mut settings = settings(dir);
+        if is_member {
+            node_settings(&mut settings, files.path());
+        }
+        let engine: Option<Arc<dyn Engine>> = is_member.then(|| Arc::new(engine.clone()) as Arc<dyn Engine>);
+        match App::start_with_engine(settings, Environment::system(), engine).await {
+            Ok(_) => panic!("it starts"),
+            Err(error) => error.to_string(),
+        }
+    };
+
+    // A node without an engine, a directory of its own with one, and a node with other secrets do not start
+    let message = start(&node, false).await;
+    assert!(message.contains("cluster.engine") && message.contains("cluster leave"), "{message}");
+    let alone = TestApp::start().await.stop().await;
+    let message = start(&alone, true).await;
+    assert!(message.contains("cluster init") && message.contains("backup"), "{message}");
+    let other = copy_of_node(node.path());
+    std::fs::copy(alone.path().join("webhook-key"), other.path().join("webhook-key")).unwrap();
+    let message = start(&other, true).await;
+    assert!(message.contains("webhook-key") && message.contains("Copy"), "{message}");
+}
+
+#[actix_web::test]
+async fn the_last_node_leaves_with_everything_and_the_others_stop() {
+    // Given a cluster with a node that is behind
+    let mut cluster = TestCluster::start(2).await;
+    let behind = cluster.nodes.pop().unwrap().stop().await;
+    let alice = cluster.nodes[0].user("alice").await;
+    cluster.nodes[0].publisher("acme", &alice).await;
+    let (engine, files) = (cluster.engine.clone(), cluster.files);
+    let last = cluster.nodes.pop().unwrap().stop().await;
+
+    // When the last node leaves, also if that is repeated after an interruption
+    let mut node_settings_of = settings(&last);
+    node_settings(&mut node_settings_of, files.path());
+    let leave = || {
+        let engine: Arc<dyn Engine> = Arc::new(engine.clone());
+        leave_cluster(&node_settings_of, &Environment::system(), |_| Ok(engine))
+    };
+    leave().unwrap();
+    assert!(leave().unwrap_err().to_string().contains("no node of a cluster"));
+
+    // Then it runs alone with everything
+    let alone = TestApp::start_in(last, |_| {}, Environment::system()).await;
+    alone.get("/publishers/acme").await.expect(200);
+    alone.node("acme", "tools", &alice).await;
+    alone.stop().await;
+
+    // And another node does not go on with the old log
+    let mut settings = settings(&behind);
+    node_settings(&mut settings, files.path());
+    let engine: Arc<dyn Engine> = Arc::new(engine.clone());
+    let Err(error) = App::start_with_engine(settings, Environment::system(), Some(engine)).await else {
+        panic!("it starts")
+    };
+    assert!(error.to_string().contains("dissolved"), "{error}");
+}

@@ -1,0 +1,116 @@
+//! Clusters of services in this process, over an engine in memory.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mediary::app::init_cluster;
+use mediary::config::Settings;
+use mediary::environment::Environment;
+use mediary::events::log::EventLog;
+use mediary::events::shared::engine::Engine;
+use mediary::events::shared::memory_engine::{EngineFaults, MemoryEngine};
+use tempfile::TempDir;
+
+use super::eventually::eventually;
+use super::{TestApp, settings};
+
+/// Cluster in this process.
+pub struct TestCluster {
+    pub engine: MemoryEngine,
+    pub files: TempDir,
+    pub nodes: Vec<TestApp>,
+}
+
+/// Settings of every node.
+pub fn node_settings(settings: &mut Settings, files: &Path) {
+    settings.cluster.engine = vec!["nats://in-memory".to_owned()];
+    settings.cluster.files = Some(files.to_owned());
+    settings.cluster.write_timeout = Duration::from_secs(2);
+    settings.cluster.stale_after = Duration::from_secs(2);
+}
+
+/// Data directory of the first node of a new cluster.
+pub async fn init_first(files: &Path, engine: &MemoryEngine) -> TempDir {
+    let dir = TestApp::start().await.stop().await;
+    let mut settings = settings(&dir);
+    node_settings(&mut settings, files);
+    let engine: Arc<dyn Engine> = Arc::new(engine.clone());
+    init_cluster(&settings, &Environment::system(), |_| Ok(engine)).expect("the cluster is made");
+    dir
+}
+
+/// Copy of a node's data directory, as a restored backup would be.
+pub fn copy_of_node(node: &Path) -> TempDir {
+    let copy = tempfile::tempdir().expect("a temporary directory");
+    copy_tree(node, copy.path());
+    copy
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_symlink() {
+            continue;
+        }
+        if path.is_dir() {
+            fs::create_dir(&target).unwrap();
+            copy_tree(&path, &target);
+        } else {
+            fs::copy(&path, &target).unwrap();
+        }
+    }
+}
+
+impl TestCluster {
+    /// Starts so many nodes.
+    pub async fn start(nodes: usize) -> Self {
+        Self::start_with(nodes, |_| {}).await
+    }
+
+    /// Starts nodes with other settings.
+    pub async fn start_with(nodes: usize, change: impl Fn(&mut Settings)) -> Self {
+        let engine = MemoryEngine::new(EngineFaults::default(), Environment::system());
+        let files = tempfile::tempdir().expect("a temporary directory");
+        let first = init_first(files.path(), &engine).await;
+        let mut dirs: Vec<_> = (1..nodes).map(|_| copy_of_node(first.path())).collect();
+        dirs.insert(0, first);
+
+        let mut cluster = Self { engine, files, nodes: Vec::new() };
+        for dir in dirs {
+            cluster.start_node(dir, &change).await;
+        }
+        cluster
+    }
+
+    /// Starts a node on a data directory.
+    pub async fn start_node(&mut self, dir: TempDir, change: impl Fn(&mut Settings)) {
+        let set = |settings: &mut Settings| {
+            node_settings(settings, self.files.path());
+            change(settings);
+        };
+        let engine: Arc<dyn Engine> = Arc::new(self.engine.clone());
+        let node = TestApp::start_node(dir, set, Environment::system(), Some(engine)).await;
+        self.nodes.push(node);
+    }
+
+    /// Waits until all nodes have the same events.
+    pub async fn settle(&self) {
+        eventually("all nodes have the same events", async || {
+            let heads: Vec<_> = self.nodes.iter().map(|node| node.app.log().head()).collect();
+            heads.iter().all(|head| *head == heads[0])
+        })
+        .await;
+    }
+
+    /// Stops all nodes; returns their directories.
+    pub async fn stop(self) -> Vec<TempDir> {
+        let mut dirs = Vec::new();
+        for node in self.nodes {
+            dirs.push(node.stop().await);
+        }
+        dirs
+    }
+}
