@@ -7,5 +7,6 @@ pub mod checkpoint;
 pub mod engine;
 pub mod format;
 pub mod memory_engine;
+pub mod nats;
 mod progress;
 pub mod shared_log;

@@ -1,0 +1,170 @@
+//! Engine of a shared log on NATS JetStream: a stream with one subject, on three servers that sync every write.
+//!
+//! The client runs on a thread of its own. Calls of the engine wait for it; nothing of the client is named outside of
+//! this module.
+//!
+//! | Promise of the engine | Kept by |
+//! |---|---|
+//! | durable | a quorum of servers, each with `sync_interval: always`; the stream allows no deletion |
+//! | ordered | the sequence of the stream; a follower accepts only the next one |
+//! | alive | the leader of the stream, which must have heard a quorum recently |
+
+mod api;
+mod connection;
+mod consumer;
+mod follower;
+mod leader;
+mod monitor;
+mod publish;
+mod stream;
+mod suitability;
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::engine::{Engine, EngineFault, EngineSignal, EngineUnreachable, SendResult};
+use connection::{NatsConnection, NatsThread};
+use follower::FollowEvent;
+use monitor::SilentMonitors;
+use stream::NatsStream;
+
+/// Options of the connection, and requirements of the stream.
+#[derive(Debug, Clone)]
+pub struct NatsOptions {
+    /// URLs of one or more servers, `nats://host:4222` or `tls://host:4222`. The client learns the others from them.
+    pub servers: Vec<String>,
+    /// Credentials file (a token and the seed of its key), if the servers require one.
+    pub credentials: Option<PathBuf>,
+    /// Monitoring URLs of all servers, `http://host:8222`. They show the setting `sync_interval`.
+    pub monitors: Vec<String>,
+    /// Number of servers that store a new stream, and the least of an existing one. Fewer than 3 lose groups with one
+    /// disk: only for trials.
+    pub replicas: usize,
+    /// Time for one server to accept a connection.
+    pub connect_timeout: Duration,
+    /// Time for the servers to answer a question.
+    pub request_timeout: Duration,
+    /// Time for the servers to store a group.
+    pub ack_timeout: Duration,
+}
+
+impl NatsOptions {
+    /// Options with defaults: no credentials, no monitoring URLs, 3 replicas.
+    #[must_use]
+    pub fn new(servers: Vec<String>) -> Self {
+        Self {
+            servers,
+            credentials: None,
+            monitors: Vec::new(),
+            replicas: 3,
+            connect_timeout: Duration::from_millis(1500),
+            request_timeout: Duration::from_secs(2),
+            ack_timeout: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Reason why the engine was not opened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NatsOpenError {
+    /// The servers do not answer; they may later.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The options, the servers or the stream must be changed first.
+    #[error("{0}")]
+    Unsuitable(String),
+}
+
+/// A connection to the stream of a log. Dropping it ends its thread.
+pub struct NatsEngine {
+    options: NatsOptions,
+    stream: NatsStream,
+    thread: NatsThread,
+}
+
+impl NatsEngine {
+    /// Creates the stream of a log.
+    ///
+    /// # Errors
+    /// If the stream exists, or the servers do not answer or do not meet the requirements.
+    pub fn create(options: NatsOptions, log_id: Uuid) -> Result<Self, NatsOpenError> {
+        Self::start(options, async move |connection, options| {
+            monitor::check(&options, SilentMonitors::Refused).await?;
+            NatsStream::create(connection, &options, log_id).await
+        })
+    }
+
+    /// Opens the stream of a log.
+    ///
+    /// # Errors
+    /// If there is none, or the servers do not answer or do not meet the requirements.
+    pub fn open(options: NatsOptions, log_id: Uuid) -> Result<Self, NatsOpenError> {
+        Self::start(options, async move |connection, options| {
+            monitor::check(&options, SilentMonitors::Allowed).await?;
+            NatsStream::open(connection, &options, log_id).await
+        })
+    }
+
+    fn start<F>(
+        options: NatsOptions,
+        find_stream: impl FnOnce(NatsConnection, NatsOptions) -> F + Send + 'static,
+    ) -> Result<Self, NatsOpenError>
+    where
+        F: Future<Output = Result<NatsStream, NatsOpenError>> + Send,
+    {
+        let failed = |reason: &dyn std::fmt::Display| {
+            NatsOpenError::Unreachable(format!("the NATS client does not start: {reason}"))
+        };
+        let thread = NatsThread::start().map_err(|error| failed(&error))?;
+
+        let for_thread = options.clone();
+        let opened = thread.run(async move {
+            let connection = NatsConnection::open(&for_thread).await?;
+            suitability::check_server(&connection)?;
+            find_stream(connection, for_thread).await
+        });
+        let stream = opened.ok_or_else(|| failed(&"its thread has ended"))??;
+        Ok(Self { options, stream, thread })
+    }
+}
+
+impl Engine for NatsEngine {
+    fn send(&self, group: &[u8]) -> SendResult {
+        let (stream, timeout, group) = (self.stream.clone(), self.options.ack_timeout, group.to_vec());
+        let sent = self.thread.run(async move { publish::publish(&stream, group.into(), timeout).await });
+        sent.unwrap_or_else(|| SendResult::Unknown { reason: CLIENT_ENDED.to_owned() })
+    }
+
+    fn follow(&self, after: u64, each: &mut dyn FnMut(EngineSignal) -> ControlFlow<()>) -> Result<(), EngineFault> {
+        let mut events = follower::start(&self.thread, self.stream.clone(), after);
+        loop {
+            match events.blocking_recv() {
+                Some(FollowEvent::Signal(signal)) => {
+                    if each(signal).is_break() {
+                        return Ok(());
+                    }
+                }
+                Some(FollowEvent::Fault(fault)) => return Err(fault),
+                None => return Err(EngineFault::Unsuitable(CLIENT_ENDED.to_owned())),
+            }
+        }
+    }
+
+    fn last(&self) -> Result<u64, EngineUnreachable> {
+        let stream = self.stream.clone();
+        let last = self.thread.run(async move { leader::last(&stream).await });
+        last.unwrap_or_else(|| Err(EngineUnreachable(CLIENT_ENDED.to_owned())))
+    }
+}
+
+impl Drop for NatsEngine {
+    fn drop(&mut self) {
+        self.thread.stop(&self.stream.connection);
+    }
+}
+
+/// A task of the client has panicked, or its thread has ended.
+const CLIENT_ENDED: &str = "the NATS client has ended";

@@ -1,0 +1,126 @@
+//! A consumer of the stream for one follower. It lives in the memory of one server, and its messages are not
+//! acknowledged: a follower that misses one makes another consumer.
+
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::push;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, Info, IntoConsumerConfig};
+use async_nats::jetstream::stream::DeleteStatus;
+use async_nats::{Message, StatusCode, Subject, Subscriber};
+use futures_util::StreamExt;
+use serde_json::json;
+use tokio::runtime::Handle;
+
+use super::api::{self, NatsApiError};
+use super::stream::NatsStream;
+
+/// Interval between two heartbeats of an idle consumer.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(500);
+/// Time without a reader after which servers delete the consumer.
+const INACTIVE_THRESHOLD: Duration = Duration::from_secs(5);
+
+/// Delivery of a consumer.
+pub enum NatsDelivery {
+    /// The group with this sequence.
+    Group { sequence: u64, group: Vec<u8> },
+    /// The consumer has no more messages, or waits for an answer to `reply` before it sends more.
+    Heartbeat { reply: Option<Subject> },
+    /// Something that cannot be understood.
+    Malformed { reason: String },
+}
+
+/// A consumer. Dropping it deletes it.
+pub struct NatsConsumer {
+    stream: NatsStream,
+    name: String,
+    /// Name of the server whose copy of the stream it reads.
+    pub server: String,
+    messages: Subscriber,
+}
+
+impl NatsConsumer {
+    /// Makes a consumer of the groups after a sequence.
+    pub async fn create(stream: NatsStream, after: u64) -> Result<Self, NatsApiError> {
+        let connection = stream.connection.clone();
+        let inbox = connection.client.new_inbox();
+        // Before the consumer exists, so that nothing is sent in vain.
+        let subscribed = connection.client.subscribe(inbox.clone()).await;
+        let messages = subscribed.map_err(|error| NatsApiError::Unanswered(error.to_string()))?;
+
+        let config = push::Config {
+            deliver_subject: inbox,
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: after + 1 },
+            ack_policy: AckPolicy::None,
+            flow_control: true,
+            idle_heartbeat: HEARTBEAT_INTERVAL,
+            num_replicas: 1,
+            memory_storage: true,
+            inactive_threshold: INACTIVE_THRESHOLD,
+            ..push::Config::default()
+        };
+        let body = json!({ "stream_name": stream.name, "config": config.into_consumer_config(), "action": "create" });
+        let subject = format!("CONSUMER.CREATE.{}", stream.name);
+        let info: Info = api::request(&connection.context, subject, &body).await?;
+
+        let server = info.cluster.and_then(|cluster| cluster.leader).unwrap_or_default();
+        Ok(Self { stream, name: info.name, server, messages })
+    }
+
+    /// The next delivery; `None` if the client has ended.
+    pub async fn next(&mut self) -> Option<NatsDelivery> {
+        self.messages.next().await.map(delivery)
+    }
+}
+
+impl Drop for NatsConsumer {
+    fn drop(&mut self) {
+        let (context, subject) =
+            (self.stream.connection.context.clone(), format!("CONSUMER.DELETE.{}.{}", self.stream.name, self.name));
+        // Without an answer, the servers delete it later.
+        let delete = async move {
+            let _ = api::request::<DeleteStatus>(&context, subject, &json!({})).await;
+        };
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(delete);
+        }
+    }
+}
+
+fn delivery(message: Message) -> NatsDelivery {
+    match message.status {
+        None => match stream_sequence(message.reply.as_deref().unwrap_or_default()) {
+            Some(sequence) => NatsDelivery::Group { sequence, group: message.payload.into() },
+            None => NatsDelivery::Malformed { reason: format!("a message with the reply subject {:?}", message.reply) },
+        },
+        Some(StatusCode::IDLE_HEARTBEAT) => {
+            // A consumer that waits repeats its question in a header, in case that the first was lost.
+            let stalled = message.headers.as_ref().and_then(|headers| headers.get("Nats-Consumer-Stalled"));
+            let reply = message.reply.or_else(|| stalled.map(|subject| Subject::from(subject.as_str())));
+            NatsDelivery::Heartbeat { reply }
+        }
+        Some(status) => NatsDelivery::Malformed { reason: format!("status {status}") },
+    }
+}
+
+/// The sequence of a message in the stream. The reply subject is
+/// `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream sequence>.<consumer sequence>.<time>.<pending>`; newer servers add the
+/// domain and the account before the stream, and may add a token at the end.
+fn stream_sequence(reply: &str) -> Option<u64> {
+    let tokens: Vec<_> = reply.strip_prefix("$JS.ACK.")?.split('.').collect();
+    let index = if tokens.len() >= 9 { 5 } else { 3 };
+    tokens.get(index)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sequence_is_found_in_both_forms_of_the_reply_subject() {
+        assert_eq!(stream_sequence("$JS.ACK.MDY_1.cons.1.42.7.1700000000000000000.0"), Some(42));
+        assert_eq!(stream_sequence("$JS.ACK._.hash.MDY_1.cons.1.42.7.1700000000000000000.0"), Some(42));
+        assert_eq!(stream_sequence("$JS.ACK._.hash.MDY_1.cons.1.42.7.1700000000000000000.0.token"), Some(42));
+        assert_eq!(stream_sequence("$JS.ACK.MDY_1"), None);
+        assert_eq!(stream_sequence(""), None);
+    }
+}

@@ -1,0 +1,110 @@
+//! Questions to the leader of the stream. Other servers may be behind, and a leader that is cut off does not know it yet:
+//! its answer counts only if it has heard a quorum recently.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_nats::jetstream::stream::ClusterInfo;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::api::NatsApiError;
+use super::stream::NatsStream;
+use crate::events::shared::engine::{EngineFault, EngineUnreachable};
+
+/// Interval between two questions of a follower.
+const QUESTION_INTERVAL: Duration = Duration::from_millis(500);
+/// Longest time since the leader heard a server that counts as connected. Servers send a heartbeat every second.
+const CONTACT_MAX: Duration = Duration::from_secs(4);
+/// Consecutive answers that must show a loss. After a restart, servers may not know all streams at once.
+const CONFIRMATIONS: u32 = 3;
+
+/// What a follower knows of the leader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeaderReport {
+    /// No valid answer.
+    Silent,
+    /// The stream ended with this sequence.
+    Last(u64),
+    /// The stream must not be used any more.
+    Fault(EngineFault),
+}
+
+/// Failure of a question.
+enum LeaderError {
+    NoAnswer(String),
+    NoStream(String),
+    OtherStream(String),
+}
+
+/// Asks for the last sequence.
+pub async fn last(stream: &NatsStream) -> Result<u64, EngineUnreachable> {
+    ask(stream).await.map_err(|error| match error {
+        LeaderError::NoAnswer(reason) | LeaderError::NoStream(reason) | LeaderError::OtherStream(reason) => {
+            EngineUnreachable(reason)
+        }
+    })
+}
+
+/// Asks at intervals, and reports the answers. `delivered` is the last sequence that the follower has.
+pub async fn watch(stream: NatsStream, delivered: &AtomicU64, reports: watch::Sender<LeaderReport>) {
+    let mut suspicions = 0;
+    loop {
+        let asked_at = Instant::now();
+        let applied = delivered.load(Ordering::Acquire);
+        let suspicion = match ask(&stream).await {
+            Ok(last) if last < applied => Some(EngineFault::Shorter { last, applied }),
+            Ok(last) => {
+                reports.send_replace(LeaderReport::Last(last));
+                None
+            }
+            Err(LeaderError::NoAnswer(reason)) => {
+                tracing::debug!(%reason, "nats leader silent");
+                reports.send_replace(LeaderReport::Silent);
+                None
+            }
+            Err(LeaderError::NoStream(reason)) => Some(EngineFault::Unsuitable(reason)),
+            Err(LeaderError::OtherStream(reason)) => {
+                reports.send_replace(LeaderReport::Fault(EngineFault::Unsuitable(reason)));
+                None
+            }
+        };
+
+        suspicions = if suspicion.is_some() { suspicions + 1 } else { 0 };
+        if let Some(fault) = suspicion {
+            let is_confirmed = suspicions >= CONFIRMATIONS;
+            reports.send_replace(if is_confirmed { LeaderReport::Fault(fault) } else { LeaderReport::Silent });
+        }
+        sleep_until(asked_at + QUESTION_INTERVAL).await;
+    }
+}
+
+async fn ask(stream: &NatsStream) -> Result<u64, LeaderError> {
+    let name = &stream.name;
+    let info = stream.info().await.map_err(|error| match error {
+        error if error.is_stream_not_found() => {
+            LeaderError::NoStream(format!("the NATS servers have no stream {name} any more"))
+        }
+        NatsApiError::Refused(error) => LeaderError::NoAnswer(error.to_string()),
+        error @ NatsApiError::Unanswered(_) => LeaderError::NoAnswer(error.to_string()),
+    })?;
+
+    if info.created != stream.created {
+        let reason = format!(
+            "stream {name} was made anew at {}; the node uses the one made at {}",
+            info.created, stream.created
+        );
+        return Err(LeaderError::OtherStream(reason));
+    }
+    if !info.cluster.as_ref().is_none_or(has_quorum) {
+        return Err(LeaderError::NoAnswer(format!("the leader of stream {name} has lost the other servers")));
+    }
+    Ok(info.state.last_sequence)
+}
+
+/// `true` if the leader has heard a majority of the servers, itself included, recently.
+fn has_quorum(cluster: &ClusterInfo) -> bool {
+    let peers = &cluster.replicas;
+    let heard = peers.iter().filter(|peer| !peer.offline && peer.active <= CONTACT_MAX).count();
+    (heard + 1) * 2 > peers.len() + 1
+}

@@ -1,0 +1,101 @@
+//! Monitoring URLs of the servers: only they show whether a server syncs every write.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use url::Url;
+
+use super::{NatsOpenError, NatsOptions};
+
+/// Largest answer that is read.
+const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Treatment of monitoring URLs that do not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SilentMonitors {
+    /// A server may be down when a node starts.
+    Allowed,
+    /// Nothing is known of the server.
+    Refused,
+}
+
+/// The part of `/jsz` that matters.
+#[derive(Deserialize)]
+struct JetStreamStatus {
+    config: Option<JetStreamSettings>,
+}
+
+#[derive(Deserialize)]
+struct JetStreamSettings {
+    /// Servers leave it out when it is `false`.
+    #[serde(default)]
+    sync_always: bool,
+}
+
+/// Checks that the servers sync every write.
+pub async fn check(options: &NatsOptions, silent: SilentMonitors) -> Result<(), NatsOpenError> {
+    if options.monitors.is_empty() {
+        tracing::warn!(
+            "nats durability not checked: without monitoring URLs, nothing shows whether the servers have \
+             `sync_interval: always`"
+        );
+    }
+    for url in &options.monitors {
+        match syncs_always(url, options.request_timeout).await {
+            Ok(true) => {}
+            Ok(false) => {
+                return Err(NatsOpenError::Unsuitable(format!(
+                    "the NATS server at {url} does not sync every write; acknowledged groups would be lost when servers \
+                     lose power: set `sync_interval: always` in the section `jetstream` of every server"
+                )));
+            }
+            Err(reason) if silent == SilentMonitors::Allowed => {
+                tracing::warn!(url, %reason, "nats monitoring silent");
+            }
+            Err(reason) => {
+                return Err(NatsOpenError::Unreachable(format!(
+                    "the monitoring URL {url} does not answer: {reason}; it must show `sync_interval`, as \
+                     http://host:8222 with `http: 8222` on the server"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn syncs_always(url: &str, limit: Duration) -> Result<bool, String> {
+    let body = timeout(limit, fetch(url)).await.map_err(|_| format!("no answer within {limit:?}"))??;
+    let status: JetStreamStatus =
+        serde_json::from_slice(&body).map_err(|error| format!("/jsz is not readable: {error}"))?;
+    let settings = status.config.ok_or("JetStream is off")?;
+    Ok(settings.sync_always)
+}
+
+/// Reads `/jsz` by HTTP/1.0, so that the answer has no chunks and ends with the connection.
+async fn fetch(url: &str) -> Result<Vec<u8>, String> {
+    let parsed = Url::parse(url).map_err(|error| error.to_string())?;
+    if parsed.scheme() != "http" {
+        return Err("it must begin with http://".to_owned());
+    }
+    let host = parsed.host_str().ok_or("it has no host")?;
+    let port = parsed.port_or_known_default().ok_or("it has no port")?;
+    let path = parsed.path().trim_end_matches('/');
+
+    let failed = |error: std::io::Error| error.to_string();
+    let address = (host.trim_matches(['[', ']']), port);
+    let mut connection = TcpStream::connect(address).await.map_err(failed)?;
+    let request = format!("GET {path}/jsz HTTP/1.0\r\nHost: {host}:{port}\r\n\r\n");
+    connection.write_all(request.as_bytes()).await.map_err(failed)?;
+    let mut answer = Vec::new();
+    connection.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await.map_err(failed)?;
+
+    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").ok_or("the answer is not HTTP")?;
+    let status = String::from_utf8_lossy(&answer[..end]).lines().next().unwrap_or_default().to_owned();
+    if status.split(' ').nth(1) != Some("200") {
+        return Err(status);
+    }
+    Ok(answer.split_off(end + 4))
+}

@@ -1,0 +1,111 @@
+//! Sending of groups.
+
+use std::time::Duration;
+
+use async_nats::jetstream::publish::PublishAck;
+use async_nats::jetstream::response::Response;
+use async_nats::jetstream::{Error, ErrorCode};
+use async_nats::{Request, RequestErrorKind};
+use bytes::Bytes;
+use tokio::time::timeout as within;
+
+use super::stream::NatsStream;
+use crate::events::shared::engine::SendResult;
+
+/// Sends a group if there is a connection, and waits for the acknowledgement of the stream.
+pub async fn publish(stream: &NatsStream, group: Bytes, timeout: Duration) -> SendResult {
+    let connection = &stream.connection;
+    let mut loss = connection.watch_for_loss();
+    if !connection.is_connected() {
+        // The client would keep the group and send it with the next connection.
+        return SendResult::NotStored { reason: "no connection to the NATS servers".to_owned() };
+    }
+
+    let request = Request::new().payload(group).timeout(None);
+    let answered = within(timeout, connection.client.send_request(stream.subject.clone(), request));
+    let answer = tokio::select! {
+        biased;
+        answer = answered => answer,
+        () = loss.happened() => {
+            return SendResult::Unknown { reason: "the connection to the NATS server was lost".to_owned() };
+        }
+    };
+    match answer {
+        Ok(Ok(message)) => interpret(&message.payload, &stream.name),
+        Ok(Err(error)) => match error.kind() {
+            RequestErrorKind::NoResponders => {
+                SendResult::NotStored { reason: format!("stream {} has no leader", stream.name) }
+            }
+            RequestErrorKind::MaxPayloadExceeded | RequestErrorKind::InvalidSubject => {
+                SendResult::NotStored { reason: error.to_string() }
+            }
+            RequestErrorKind::TimedOut | RequestErrorKind::Other => SendResult::Unknown { reason: error.to_string() },
+        },
+        Err(_) => {
+            let _ = within(timeout, connection.client.force_reconnect()).await;
+            SendResult::Unknown { reason: format!("the NATS servers did not store the group within {timeout:?}") }
+        }
+    }
+}
+
+/// Translates the answer of the stream.
+fn interpret(answer: &[u8], stream: &str) -> SendResult {
+    match serde_json::from_slice(answer) {
+        Ok(Response::<PublishAck>::Ok(ack)) if ack.stream == stream => SendResult::Stored { sequence: ack.sequence },
+        Ok(Response::Ok(ack)) => {
+            SendResult::NotStored { reason: format!("stream {} has taken the subject of {stream}", ack.stream) }
+        }
+        Ok(Response::Err { error }) => refusal(&error),
+        Err(error) => SendResult::Unknown { reason: format!("the answer of the stream is not readable: {error}") },
+    }
+}
+
+/// Servers refuse before they replicate a message, except for failed writes.
+fn refusal(error: &Error) -> SendResult {
+    let reason = error.to_string();
+    match error.error_code() {
+        ErrorCode::INSUFFICIENT_RESOURCES
+        | ErrorCode::STORAGE_RESOURCES_EXCEEDED
+        | ErrorCode::ACCOUNT_RESOURCES_EXCEEDED => SendResult::Full { reason },
+        ErrorCode::STREAM_STORE_FAILED if reason.contains("maximum") => SendResult::Full { reason },
+        // The other servers may have stored the message.
+        ErrorCode::STREAM_STORE_FAILED => SendResult::Unknown { reason },
+        _ => SendResult::NotStored { reason },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(text: &str) -> SendResult {
+        interpret(text.as_bytes(), "MDY_1")
+    }
+
+    fn refused(code: u32, description: &str) -> SendResult {
+        answer(&format!(
+            r#"{{"error":{{"code":503,"err_code":{code},"description":"{description}"}},"stream":"MDY_1","seq":0}}"#
+        ))
+    }
+
+    #[test]
+    fn only_an_acknowledgement_of_the_stream_means_stored() {
+        assert_eq!(answer(r#"{"stream":"MDY_1","seq":7}"#), SendResult::Stored { sequence: 7 });
+        assert!(matches!(answer(r#"{"stream":"OTHER","seq":7}"#), SendResult::NotStored { .. }));
+        assert!(matches!(answer("+OK"), SendResult::Unknown { .. }));
+    }
+
+    #[test]
+    fn a_lack_of_space_is_told_from_other_refusals() {
+        for code in [10002, 10023, 10047] {
+            assert!(matches!(refused(code, "insufficient resources"), SendResult::Full { .. }), "{code}");
+        }
+        assert!(matches!(refused(10077, "maximum bytes exceeded"), SendResult::Full { .. }));
+        assert!(matches!(refused(10054, "message size exceeds maximum allowed"), SendResult::NotStored { .. }));
+    }
+
+    #[test]
+    fn a_failed_write_of_one_server_may_have_succeeded_on_others() {
+        assert!(matches!(refused(10077, "no space left on device"), SendResult::Unknown { .. }));
+    }
+}

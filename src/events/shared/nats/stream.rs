@@ -1,0 +1,133 @@
+//! The stream of a log.
+
+use std::time::Duration;
+
+use async_nats::datetime::DateTime;
+use async_nats::jetstream::stream::{Config, DiscardPolicy, Info, RetentionPolicy, StorageType};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::api::{self, NatsApiError};
+use super::connection::NatsConnection;
+use super::suitability;
+use super::{NatsOpenError, NatsOptions};
+
+/// Time for the servers to make a stream.
+const CREATE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The stream of a log, as it was when it was opened. Cheap to clone.
+#[derive(Clone)]
+pub struct NatsStream {
+    pub connection: NatsConnection,
+    pub name: String,
+    pub subject: String,
+    /// Time when the stream was made: a stream of the same name with another time is another stream.
+    pub created: DateTime,
+    /// Number of servers that store the stream.
+    pub replicas: usize,
+}
+
+/// Names of the stream of a log.
+struct StreamNames {
+    stream: String,
+    subject: String,
+}
+
+impl StreamNames {
+    fn new(log_id: Uuid) -> Self {
+        let id = log_id.simple();
+        Self { stream: format!("MDY_{id}"), subject: format!("mdy.{id}") }
+    }
+
+    fn opened(self, connection: NatsConnection, info: &Info) -> NatsStream {
+        let Self { stream: name, subject } = self;
+        NatsStream { connection, name, subject, created: info.created, replicas: info.config.num_replicas }
+    }
+}
+
+impl NatsStream {
+    /// Makes the stream of a log.
+    pub async fn create(
+        mut connection: NatsConnection,
+        options: &NatsOptions,
+        log_id: Uuid,
+    ) -> Result<Self, NatsOpenError> {
+        let names = StreamNames::new(log_id);
+        let name = &names.stream;
+        match info(&connection, name).await {
+            Ok(_) => {
+                return Err(NatsOpenError::Unsuitable(format!(
+                    "stream {name} exists, but a new log needs a new stream; join the log instead, or delete the stream if \
+                     nobody needs it: nats stream rm {name}"
+                )));
+            }
+            Err(error) if error.is_stream_not_found() => {}
+            Err(error) => return Err(unanswered(name, &error)),
+        }
+
+        let request_timeout = options.request_timeout;
+        connection.context.set_timeout(CREATE_TIMEOUT.max(request_timeout));
+        let config = config(&names, log_id, options.replicas);
+        let created = api::request::<Info>(&connection.context, format!("STREAM.CREATE.{name}"), &config).await;
+        connection.context.set_timeout(request_timeout);
+        let info = created.map_err(|error| match error {
+            NatsApiError::Refused(error) => NatsOpenError::Unsuitable(format!(
+                "the NATS servers do not make stream {name} with {} replicas: {error}",
+                options.replicas
+            )),
+            error @ NatsApiError::Unanswered(_) => unanswered(name, &error),
+        })?;
+        suitability::check_stream(&info, &names.subject, options)?;
+        Ok(names.opened(connection, &info))
+    }
+
+    /// Opens and checks the stream of a log.
+    pub async fn open(connection: NatsConnection, options: &NatsOptions, log_id: Uuid) -> Result<Self, NatsOpenError> {
+        let names = StreamNames::new(log_id);
+        let name = &names.stream;
+        let info = info(&connection, name).await.map_err(|error| match error {
+            error if error.is_stream_not_found() => NatsOpenError::Unsuitable(format!(
+                "the NATS servers have no stream {name}, the one of log {log_id}; check that the URLs and the account are \
+                 those of the cluster"
+            )),
+            error => unanswered(name, &error),
+        })?;
+        suitability::check_stream(&info, &names.subject, options)?;
+        Ok(names.opened(connection, &info))
+    }
+
+    /// Asks the leader for the state of the stream.
+    pub async fn info(&self) -> Result<Info, NatsApiError> {
+        info(&self.connection, &self.name).await
+    }
+}
+
+async fn info(connection: &NatsConnection, name: &str) -> Result<Info, NatsApiError> {
+    api::request(&connection.context, format!("STREAM.INFO.{name}"), &json!({})).await
+}
+
+fn unanswered(name: &str, error: &NatsApiError) -> NatsOpenError {
+    NatsOpenError::Unreachable(format!(
+        "stream {name}: {error}; check that JetStream is enabled and that a majority of the servers runs"
+    ))
+}
+
+fn config(names: &StreamNames, log_id: Uuid, replicas: usize) -> Config {
+    Config {
+        name: names.stream.clone(),
+        description: Some(format!("event log {log_id}")),
+        subjects: vec![names.subject.clone()],
+        storage: StorageType::File,
+        num_replicas: replicas,
+        retention: RetentionPolicy::Limits,
+        discard: DiscardPolicy::New,
+        max_messages: -1,
+        max_messages_per_subject: -1,
+        max_bytes: -1,
+        max_message_size: -1,
+        max_consumers: -1,
+        deny_delete: true,
+        deny_purge: true,
+        ..Config::default()
+    }
+}
