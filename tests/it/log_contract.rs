@@ -16,7 +16,7 @@ use mediary::events::stream::{Position, Version};
 use crate::samples::{AT, append, every_kind, large_append, task_stream};
 use crate::shared_log::SharedLogNode;
 
-type ContractScenario = fn(&dyn EventLog) -> Result<(), String>;
+pub type ContractScenario = fn(&dyn EventLog) -> Result<(), String>;
 
 const SCENARIOS: &[(&str, ContractScenario)] = &[
     ("an empty log has nothing", an_empty_log_has_nothing),
@@ -73,7 +73,8 @@ pub fn on_shared(engine: &(impl Engine + Clone), scenario: ContractScenario) -> 
     assert_same("chain", &node.local.journal_head(), &other.local.journal_head())
 }
 
-fn run_all(on_backend: impl Fn(ContractScenario) -> Result<(), String>) {
+/// Runs all scenarios on a backend.
+pub fn run_all(on_backend: impl Fn(ContractScenario) -> Result<(), String>) {
     for (name, scenario) in SCENARIOS {
         if let Err(reason) = on_backend(*scenario) {
             panic!("{name}: {reason}");

@@ -52,6 +52,7 @@ mod models;
 mod moderation;
 mod modes;
 mod music;
+mod nats;
 mod node;
 mod node_change;
 mod oidc;

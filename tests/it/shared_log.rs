@@ -35,7 +35,7 @@ impl SharedLogNode {
         Self::open_with(directory, session, engine, PATIENCE)
     }
 
-    fn open_with(
+    pub fn open_with(
         directory: &Path,
         session: u128,
         engine: impl Engine,
@@ -81,7 +81,7 @@ fn hostile(seed: u64) -> MemoryEngine {
 }
 
 /// Appends one event to a common stream until it is accepted, as a client of the node would.
-fn append_eventually(node: &SharedLogNode, stream: u128, mark: u64) {
+pub fn append_eventually(node: &SharedLogNode, stream: u128, mark: u64) {
     loop {
         let expected = node.log.read_stream(&task_stream(stream), Version(0)).unwrap().len() as u64;
         let outcome = node.log.append(vec![append(stream, expected, mark, 1)]).unwrap().pop().unwrap();

@@ -6,6 +6,7 @@ pub mod files;
 pub mod form;
 pub mod issuer;
 pub mod music_sim;
+pub mod nats_servers;
 pub mod picture;
 pub mod process;
 pub mod profile_sim;

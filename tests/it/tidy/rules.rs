@@ -46,6 +46,7 @@ const NEVER: &[(&str, &str)] = &[("http", "events"), ("http", "vendors"), ("http
 /// use all.
 const HOMES: &[(&str, &[&str])] = &[
     ("reqwest", &["outbound"]),
+    ("async_nats", &["events/shared/nats"]),
     ("bincode", &["events/codec.rs"]),
     ("fast_image_resize", &["crates/engine/src/resample.rs"]),
     ("rusty_h264", &["crates/engine/src/video/codec.rs"]),
@@ -202,8 +203,12 @@ fn convenience(source: &SourceFile) -> Vec<TidyFinding> {
         .collect()
 }
 
+/// Start of an attribute that is no mark of unfinished work: the reason names a tool, and the script that has it.
+const TOOL_MISSING: &str = "#[ignore = \"needs ";
+
 fn unfinished(source: &SourceFile) -> Vec<TidyFinding> {
-    let code = occurrences(&source.code, &["todo!", "unimplemented!", "dbg!", "#[ignore"]);
+    let code = occurrences(&source.code, &["todo!", "unimplemented!", "dbg!", "#[ignore"])
+        .filter(|&(at, _)| !source.text[at..].starts_with(TOOL_MISSING));
     let marks =
         ["FIXME", "XXX", "TODO"].into_iter().flat_map(|mark| words(&source.text, mark).map(move |at| (at, mark)));
     code.chain(marks)

@@ -1,0 +1,553 @@
+//! The shared log on clusters of NATS servers: the log contract, unsuitable streams, and servers that are killed or
+//! paused.
+//!
+//! These tests need nats-server, so `cargo test` ignores them and `tests/cluster/run` runs them.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{OnceLock, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
+use mediary::events::envelope::Append;
+use mediary::events::log::{EventLog, LogFailure};
+use mediary::events::shared::engine::{Engine, EngineFault, EngineSignal, EngineUnreachable, SendResult};
+use mediary::events::shared::nats::{NatsEngine, NatsOpenError, NatsOptions};
+use uuid::Uuid;
+
+use crate::log_contract;
+use crate::samples::{append, large_append};
+use crate::shared_log::{SharedLogNode, append_eventually};
+use crate::support::eventually::eventually_blocking;
+use crate::support::nats_servers::{NatsServerSettings, NatsServers};
+
+/// Longest time without an accepted append after a fault of one server.
+const PAUSE_MAX: Duration = Duration::from_secs(15);
+/// Appends before and after a fault.
+const APPENDS: u64 = 100;
+
+/// An engine of one log. Each clone is another connection, as that of another node.
+struct ClusterEngine {
+    engine: NatsEngine,
+    options: NatsOptions,
+    log_id: Uuid,
+}
+
+impl ClusterEngine {
+    /// The engine of a new log.
+    fn create(cluster: &NatsServers) -> Self {
+        let (options, log_id) = (cluster.options(), new_log_id());
+        let engine = NatsEngine::create(options.clone(), log_id).unwrap();
+        Self { engine, options, log_id }
+    }
+
+    fn stream(&self) -> String {
+        stream_name(self.log_id)
+    }
+}
+
+impl Clone for ClusterEngine {
+    fn clone(&self) -> Self {
+        let engine = NatsEngine::open(self.options.clone(), self.log_id).unwrap();
+        Self { engine, options: self.options.clone(), log_id: self.log_id }
+    }
+}
+
+impl Engine for ClusterEngine {
+    fn send(&self, group: &[u8]) -> SendResult {
+        self.engine.send(group)
+    }
+
+    fn follow(&self, after: u64, each: &mut dyn FnMut(EngineSignal) -> ControlFlow<()>) -> Result<(), EngineFault> {
+        self.engine.follow(after, each)
+    }
+
+    fn last(&self) -> Result<u64, EngineUnreachable> {
+        self.engine.last()
+    }
+}
+
+/// The cluster of the tests that do it no harm.
+fn cluster() -> &'static NatsServers {
+    static CLUSTER: OnceLock<NatsServers> = OnceLock::new();
+    CLUSTER.get_or_init(NatsServers::start)
+}
+
+fn new_log_id() -> Uuid {
+    static COUNTER: AtomicU64 = AtomicU64::new(1);
+    Uuid::from_u128(u128::from(COUNTER.fetch_add(1, Ordering::Relaxed)))
+}
+
+fn stream_name(log_id: Uuid) -> String {
+    format!("MDY_{}", log_id.simple())
+}
+
+fn unsuitable(opened: Result<NatsEngine, NatsOpenError>) -> String {
+    match opened {
+        Err(NatsOpenError::Unsuitable(reason)) => reason,
+        Err(other) => panic!("{other:?}"),
+        Ok(_) => panic!("it was accepted"),
+    }
+}
+
+#[test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+fn the_shared_log_over_nats_meets_the_log_contract() {
+    log_contract::run_all(|scenario| log_contract::on_shared(&ClusterEngine::create(cluster()), scenario));
+}
+
+#[test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+fn a_stream_is_created_once_and_opened_by_the_id_of_its_log() {
+    let (options, log_id) = (cluster().options(), new_log_id());
+    let reason = unsuitable(NatsEngine::open(options.clone(), log_id));
+    assert!(reason.contains(&format!("no stream {}", stream_name(log_id))), "{reason}");
+
+    let created = NatsEngine::create(options.clone(), log_id).unwrap();
+    let reason = unsuitable(NatsEngine::create(options.clone(), log_id));
+    assert!(reason.contains("exists") && reason.contains("nats stream rm"), "{reason}");
+
+    let opened = NatsEngine::open(options, log_id).unwrap();
+    assert_eq!(created.send(b"a group"), SendResult::Stored { sequence: 1 });
+    assert_eq!(opened.last(), Ok(1));
+}
+
+#[test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+fn a_stream_that_may_lose_groups_is_refused_with_the_remedy() {
+    type Change = fn(&mut Config);
+    let cases: &[(Change, &str)] = &[
+        (|config| config.num_replicas = 1, "num_replicas is 1; it must be 3 or more: nats stream edit"),
+        (|config| config.storage = StorageType::Memory, "storage is Memory; it must be File: delete the stream"),
+        (|config| config.retention = RetentionPolicy::Interest, "retention is Interest; it must be Limits"),
+        (|config| config.discard = DiscardPolicy::Old, "discard is Old; it must be New"),
+        (|config| config.max_age = Duration::from_secs(3600), "max_age is 3600s; it must be none"),
+        (|config| config.max_bytes = 1 << 20, "max_bytes is 1048576; it must be none"),
+        (|config| config.max_messages = 9, "max_msgs is 9; it must be none"),
+        (|config| config.max_messages_per_subject = 9, "max_msgs_per_subject is 9; it must be none"),
+        (|config| config.max_message_size = 1 << 20, "max_msg_size is 1048576; it must be none, or 2097152 or more"),
+        (|config| config.deny_delete = false, "deny_delete is false; it must be true"),
+        (|config| config.deny_purge = false, "deny_purge is false; it must be true"),
+        (|config| config.allow_message_ttl = true, "allow_msg_ttl is true; it must be false"),
+        (|config| config.subjects.push(format!("also.{}", config.name)), "subjects is "),
+        (|config| config.first_sequence = Some(5), "it must have every message from 1 on"),
+    ];
+    for (change, expected) in cases {
+        let log_id = new_log_id();
+        let mut config = Config {
+            name: stream_name(log_id),
+            subjects: vec![format!("mdy.{}", log_id.simple())],
+            num_replicas: 3,
+            discard: DiscardPolicy::New,
+            deny_delete: true,
+            deny_purge: true,
+            ..Config::default()
+        };
+        change(&mut config);
+        cluster().administer(async |context| {
+            context.create_stream(config).await.unwrap();
+        });
+
+        let reason = unsuitable(NatsEngine::open(cluster().options(), log_id));
+        assert!(reason.contains(expected) && reason.contains(&stream_name(log_id)), "{expected}: {reason}");
+    }
+}
+
+#[test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+fn servers_that_may_lose_groups_are_refused_with_the_remedy() {
+    // Given a server that syncs every two minutes
+    let settings = NatsServerSettings { servers: 1, sync_interval: "2m", ..NatsServerSettings::default() };
+    let server = NatsServers::start_with(settings);
+    let log_id = new_log_id();
+    let reason = unsuitable(NatsEngine::create(server.options(), log_id));
+    assert!(reason.contains("set `sync_interval: always`"), "{reason}");
+
+    // Without monitoring URLs it cannot be seen
+    let blind = NatsOptions { monitors: Vec::new(), ..server.options() };
+    drop(NatsEngine::create(blind.clone(), log_id).unwrap());
+    let reason = unsuitable(NatsEngine::open(server.options(), log_id));
+    assert!(reason.contains("set `sync_interval: always`"), "{reason}");
+
+    // A single server is no cluster
+    let reason = unsuitable(NatsEngine::open(NatsOptions { replicas: 3, ..blind }, log_id));
+    assert!(reason.contains("num_replicas is 1; it must be 3 or more"), "{reason}");
+
+    // Given a server that takes small messages only
+    let settings = NatsServerSettings { servers: 1, max_payload: "1MB", ..NatsServerSettings::default() };
+    let server = NatsServers::start_with(settings);
+    let reason = unsuitable(NatsEngine::create(server.options(), log_id));
+    assert!(reason.contains("max_payload is 1048576 bytes") && reason.contains("set `max_payload: 2MB`"), "{reason}");
+}
+
+#[test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+fn servers_that_do_not_answer_are_no_reason_to_change_something() {
+    let mut server = NatsServers::start_with(NatsServerSettings { servers: 1, ..NatsServerSettings::default() });
+    let log_id = new_log_id();
+    drop(NatsEngine::create(server.options(), log_id).unwrap());
+
+    server.kill(0);
+    let opened = NatsEngine::open(server.options(), log_id);
+    assert!(
+        matches!(&opened, Err(NatsOpenError::Unreachable(reason)) if reason.contains("127.0.0.1")),
+        "{:?}",
+        opened.err()
+    );
+}
+
+#[test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+fn a_server_without_space_refuses_groups_and_keeps_the_others() {
+    let settings = NatsServerSettings { servers: 1, max_file_store: "8MB", ..NatsServerSettings::default() };
+    let server = NatsServers::start_with(settings);
+    let engine = ClusterEngine::create(&server);
+    let group = vec![7; 1 << 20];
+
+    let mut stored = 0;
+    let refused = (0..20).map(|_| engine.send(&group)).find(|sent| match sent {
+        SendResult::Stored { sequence } => {
+            stored += 1;
+            assert_eq!(*sequence, stored);
+            false
+        }
+        _ => true,
+    });
+
+    assert!(matches!(refused, Some(SendResult::Full { .. })), "{refused:?}");
+    assert_eq!(engine.last(), Ok(stored));
+}
+
+#[test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+fn two_nodes_have_equal_journals() {
+    let engine = ClusterEngine::create(cluster());
+    let directories = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let nodes = [1, 2].map(|session| {
+        let directory = &directories[usize::try_from(session).unwrap() - 1];
+        SharedLogNode::open(directory.path(), session, engine.clone()).unwrap()
+    });
+
+    thread::scope(|scope| {
+        for (number, node) in (0..).zip(&nodes) {
+            scope.spawn(move || {
+                for round in 0..50 {
+                    append_eventually(node, u128::from(round % 3), number * 1000 + round);
+                }
+            });
+        }
+    });
+
+    assert_equal(&nodes, 100);
+}
+
+#[test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+fn a_follower_is_told_whether_the_engine_is_alive() {
+    // Given a follower of a cluster
+    let cluster = NatsServers::start();
+    let engine = ClusterEngine::create(&cluster);
+    assert_eq!(engine.send(b"first"), SendResult::Stored { sequence: 1 });
+    let (sender, signals) = mpsc::sync_channel(1024);
+    let follower = engine.clone();
+    let thread = thread::spawn(move || {
+        follower.follow(0, &mut |signal| match sender.send(signal) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        })
+    });
+    let expect = |expected: &EngineSignal| {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while Instant::now() < deadline {
+            match signals.recv_timeout(Duration::from_secs(30)).unwrap() {
+                signal if signal == *expected => return,
+                EngineSignal::Group { sequence, .. } => panic!("group {sequence}"),
+                _ => {}
+            }
+        }
+        panic!("no {expected:?}");
+    };
+
+    // Then it receives groups, and hears that there are no more
+    expect(&EngineSignal::Group { sequence: 1, group: b"first".to_vec() });
+    expect(&EngineSignal::Alive);
+
+    // A cluster that does not run is silent, and nothing is sent to it
+    (0..3).for_each(|index| cluster.pause(index));
+    expect(&EngineSignal::Silent);
+    eventually_blocking("the engine is not asked in vain", || engine.last().is_err());
+    let sent = engine.send(b"second");
+    assert!(matches!(sent, SendResult::Unknown { .. } | SendResult::NotStored { .. }), "{sent:?}");
+
+    // It continues when the cluster does
+    (0..3).for_each(|index| cluster.resume(index));
+    let next = loop {
+        match signals.recv_timeout(Duration::from_secs(30)).unwrap() {
+            EngineSignal::Group { sequence, .. } => break sequence,
+            EngineSignal::Alive => {
+                let _ = engine.send(b"third");
+            }
+            EngineSignal::Silent => {}
+        }
+    };
+    assert_eq!(next, 2);
+
+    drop(signals);
+    assert_eq!(thread.join().unwrap(), Ok(()));
+}
+
+#[test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+fn a_killed_leader_costs_no_append() {
+    survive_faults("kill -9 of the leader", |cluster, stream, wait| {
+        let leader = cluster.leader_of(stream);
+        cluster.kill(leader);
+        wait();
+        cluster.restart(leader);
+        cluster.wait_until_healthy();
+    });
+}
+
+#[test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+fn a_paused_leader_costs_no_append() {
+    survive_faults("SIGSTOP of the leader", |cluster, stream, wait| {
+        let leader = cluster.leader_of(stream);
+        cluster.pause(leader);
+        wait();
+        cluster.resume(leader);
+        cluster.wait_until_healthy();
+    });
+}
+
+#[test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+fn a_paused_follower_costs_no_append() {
+    survive_faults("SIGSTOP of a follower", |cluster, stream, wait| {
+        let follower = (cluster.leader_of(stream) + 1) % 3;
+        cluster.pause(follower);
+        wait();
+        cluster.resume(follower);
+        cluster.wait_until_healthy();
+    });
+}
+
+/// Two nodes append during two faults: every accepted append is there once, on both nodes, and appends continue soon.
+fn survive_faults(name: &str, fault: impl Fn(&mut NatsServers, &str, &dyn Fn())) {
+    // Given two nodes that append all the time
+    let mut cluster = NatsServers::start();
+    let engine = ClusterEngine::create(&cluster);
+    let directories = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let nodes = [1, 2].map(|session| {
+        let directory = &directories[usize::try_from(session).unwrap() - 1];
+        SharedLogNode::open(directory.path(), session, engine.clone()).unwrap()
+    });
+    let accepted = [AtomicU64::new(0), AtomicU64::new(0)];
+    let stopped = AtomicBool::new(false);
+    let wait = || {
+        let before = accepted.each_ref().map(|count| count.load(Ordering::SeqCst));
+        eventually_blocking("both nodes append", || {
+            accepted.iter().zip(before).all(|(count, before)| count.load(Ordering::SeqCst) >= before + APPENDS)
+        });
+    };
+
+    // When servers fail
+    let stopped = &stopped;
+    let pauses: Vec<_> = thread::scope(|scope| {
+        let writers: Vec<_> = (0..)
+            .zip(&nodes)
+            .zip(&accepted)
+            .map(|((number, node), accepted)| scope.spawn(move || append_until(stopped, node, number, accepted)))
+            .collect();
+        for _ in 0..2 {
+            wait();
+            fault(&mut cluster, &engine.stream(), &wait);
+        }
+        wait();
+        stopped.store(true, Ordering::SeqCst);
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+    });
+
+    // Then nothing is lost or doubled
+    let total = accepted.iter().map(|count| count.load(Ordering::SeqCst)).sum();
+    println!("{name}: {total} appends, longest pauses {pauses:.1?}");
+    assert_equal(&nodes, total);
+    assert!(pauses.iter().all(|pause| *pause <= PAUSE_MAX), "{pauses:?}");
+}
+
+/// Appends to an own stream until told to stop. Returns the longest time between two accepted appends.
+fn append_until(stopped: &AtomicBool, node: &SharedLogNode, number: u64, accepted: &AtomicU64) -> Duration {
+    let mut longest = Duration::ZERO;
+    let mut last_at = Instant::now();
+    while !stopped.load(Ordering::SeqCst) {
+        let count = accepted.load(Ordering::SeqCst);
+        let outcome = node.log.append(vec![append(u128::from(number), count, number * 1_000_000 + count, 1)]);
+        outcome.unwrap().pop().unwrap().unwrap();
+        accepted.fetch_add(1, Ordering::SeqCst);
+        longest = longest.max(last_at.elapsed());
+        last_at = Instant::now();
+    }
+    longest
+}
+
+/// Checks that all nodes have these many events, in the same bytes.
+fn assert_equal(nodes: &[SharedLogNode], events: u64) {
+    nodes.iter().for_each(SharedLogNode::catch_up);
+    let expected = nodes[0].events();
+    assert_eq!(expected.len() as u64, events);
+    for node in nodes {
+        assert_eq!(node.events(), expected);
+        assert_eq!(node.local.journal_head(), nodes[0].local.journal_head());
+    }
+}
+
+#[test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+fn appends_end_in_time_while_no_server_runs_and_go_on_later() {
+    // Given a node of a cluster
+    let cluster = NatsServers::start();
+    let engine = ClusterEngine::create(&cluster);
+    let directory = tempfile::tempdir().unwrap();
+    let write_timeout = Duration::from_secs(4);
+    let node = SharedLogNode::open_with(directory.path(), 1, engine.clone(), write_timeout).unwrap();
+    append_eventually(&node, 1, 1);
+
+    // When all servers are paused, then appends end
+    (0..3).for_each(|index| cluster.pause(index));
+    for mark in [2, 3] {
+        let begun = Instant::now();
+        let failed = node.log.append(vec![append(1, 1, mark, 1)]);
+        let is_expected = matches!(failed, Err(LogFailure::Unreachable { .. } | LogFailure::OutcomeUnknown { .. }));
+        assert!(is_expected, "{failed:?}");
+        // A group may be on its way when the time is over.
+        assert!(begun.elapsed() < write_timeout + Duration::from_secs(4), "after {:?}", begun.elapsed());
+    }
+    assert_eq!(node.events().len(), 1, "reads go on");
+
+    // And go on when the servers do, without doubling what had an unknown outcome
+    (0..3).for_each(|index| cluster.resume(index));
+    eventually_blocking("the node appends again", || {
+        let version = node.events().len() as u64;
+        node.log.append(vec![append(1, version, 4, 1)]).is_ok_and(|outcome| outcome[0].is_ok())
+    });
+    node.catch_up();
+    let events = node.events();
+    let mut ids: Vec<_> = events.iter().map(|event| event.id).collect();
+    ids.dedup();
+    assert_eq!(ids.len(), events.len());
+    node.log.state().unwrap();
+}
+
+#[test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+fn a_node_stops_when_its_stream_was_deleted_or_made_anew() {
+    for is_remade in [false, true] {
+        let engine = ClusterEngine::create(cluster());
+        let directory = tempfile::tempdir().unwrap();
+        let node = SharedLogNode::open(directory.path(), 1, engine.clone()).unwrap();
+        (0..3).for_each(|mark| append_eventually(&node, 1, mark));
+
+        cluster().administer(async |context| {
+            context.delete_stream(engine.stream()).await.unwrap();
+        });
+        if is_remade {
+            drop(NatsEngine::create(engine.options.clone(), engine.log_id).unwrap());
+        }
+        let failure = eventually_blocking("the node stops", || node.log.state().err());
+        let LogFailure::Diverged { reason } = &failure else { panic!("{failure:?}") };
+        assert!(reason.contains(if is_remade { "made anew" } else { "any more" }), "{reason}");
+        node.stop();
+
+        // Nor does it start with the new stream
+        if is_remade {
+            let node = SharedLogNode::open(directory.path(), 2, engine.clone()).unwrap();
+            let failure = eventually_blocking("the node stops again", || node.log.state().err());
+            assert!(
+                matches!(&failure, LogFailure::Diverged { reason } if reason.contains("ends at group 0")),
+                "{failure}"
+            );
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+fn an_engine_ends_at_once_also_without_servers() {
+    let cluster = NatsServers::start();
+    let engine = ClusterEngine::create(&cluster);
+    let other = engine.clone();
+    let begun = Instant::now();
+    drop(other);
+    (0..3).for_each(|index| cluster.pause(index));
+    drop(engine);
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
+/// Prints how fast the engine is. On two shared cores, most of the time is that of the servers.
+#[test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+fn figures() {
+    const SECONDS: u64 = 5;
+    const GROUPS: u64 = 2000;
+    const GROUP_EVENTS: u64 = 64;
+    let cluster = NatsServers::start();
+    let per_second = |count: u64, time: Duration| {
+        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+        let count = count as f64;
+        count / time.as_secs_f64()
+    };
+
+    let engine = ClusterEngine::create(&cluster);
+    let (begun, mut groups) = (Instant::now(), 0);
+    while begun.elapsed() < Duration::from_secs(SECONDS) {
+        assert!(matches!(engine.send(&[7; 500]), SendResult::Stored { .. }));
+        groups += 1;
+    }
+    println!("groups of 500 bytes, one after the other: {:.0}/s", per_second(groups, begun.elapsed()));
+
+    let engine = ClusterEngine::create(&cluster);
+    let directory = tempfile::tempdir().unwrap();
+    let node = SharedLogNode::open(directory.path(), 1, engine.clone()).unwrap();
+    let (begun, mut version) = (Instant::now(), 0);
+    while begun.elapsed() < Duration::from_secs(SECONDS) {
+        let outcome = node.log.append(vec![large_event(version, version)]).unwrap();
+        assert!(outcome[0].is_ok());
+        version += 1;
+    }
+    println!("durable appends in groups of 1, one node: {:.0}/s", per_second(version, begun.elapsed()));
+
+    let (begun, first) = (Instant::now(), version);
+    for _ in 0..GROUPS {
+        let group = (version..version + GROUP_EVENTS).map(|version| large_event(version, version));
+        assert!(node.log.append(group.collect()).unwrap().iter().all(Result::is_ok));
+        version += GROUP_EVENTS;
+    }
+    println!(
+        "durable appends in groups of {GROUP_EVENTS}, one node: {:.0} events/s",
+        per_second(version - first, begun.elapsed())
+    );
+
+    let last = engine.last().unwrap();
+    let begun = Instant::now();
+    engine
+        .follow(0, &mut |signal| match signal {
+            EngineSignal::Group { sequence, .. } if sequence == last => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        })
+        .unwrap();
+    println!("groups read back from nothing: {:.0} events/s", per_second(version, begun.elapsed()));
+
+    let directory = tempfile::tempdir().unwrap();
+    let begun = Instant::now();
+    let other = SharedLogNode::open(directory.path(), 2, engine).unwrap();
+    eventually_blocking("the node catches up", || other.log.head() == node.log.head());
+    println!("another node catches up from nothing: {:.0} events/s", per_second(version, begun.elapsed()));
+}
+
+/// An append of one event of about 400 bytes.
+fn large_event(expected: u64, mark: u64) -> Append {
+    let mut large = large_append(1, expected, 300);
+    large.events[0].id = append(1, 0, mark, 1).events[0].id;
+    large
+}

@@ -1,0 +1,213 @@
+//! NATS servers as processes that can be killed and paused. `tests/cluster/run` provides the program.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use async_nats::jetstream::Context;
+use mediary::events::shared::nats::NatsOptions;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::eventually::eventually_blocking;
+
+/// Variable with the path of the program.
+const PROGRAM: &str = "MEDIARY_TEST_NATS_SERVER";
+/// Time for a monitoring URL to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Settings that tests change.
+#[derive(Debug, Clone, Copy)]
+pub struct NatsServerSettings {
+    pub servers: usize,
+    pub sync_interval: &'static str,
+    pub max_payload: &'static str,
+    pub max_file_store: &'static str,
+}
+
+impl Default for NatsServerSettings {
+    fn default() -> Self {
+        Self { servers: 3, sync_interval: "always", max_payload: "4MB", max_file_store: "4GB" }
+    }
+}
+
+/// A cluster with fresh stores; killed on drop, and when the test process ends.
+pub struct NatsServers {
+    servers: Vec<NatsServer>,
+    _stores: TempDir,
+}
+
+struct NatsServer {
+    name: String,
+    client_port: u16,
+    monitor_port: u16,
+    config: PathBuf,
+    process: Option<NatsProcess>,
+}
+
+/// A shell that runs a server, and kills it when its own input ends.
+struct NatsProcess {
+    shell: Child,
+    server: Pid,
+}
+
+impl NatsServers {
+    /// Starts three servers that sync every write.
+    pub fn start() -> Self {
+        Self::start_with(NatsServerSettings::default())
+    }
+
+    /// Starts servers, and waits until JetStream works.
+    pub fn start_with(settings: NatsServerSettings) -> Self {
+        let stores = tempfile::tempdir().expect("a temporary directory");
+        let ports: Vec<_> = free_ports(settings.servers * 3).chunks(3).map(<[u16]>::to_vec).collect();
+        let routes: Vec<_> = ports.iter().map(|ports| format!("\"nats://127.0.0.1:{}\"", ports[2])).collect();
+        let routes = routes.join(", ");
+
+        let prepare = |(index, ports): (usize, &Vec<u16>)| {
+            let name = format!("server-{}", index + 1);
+            let config = stores.path().join(format!("{name}.conf"));
+            let text = server_config(&name, ports, &routes, &stores.path().join(&name), settings);
+            std::fs::write(&config, text).expect("a writable directory");
+            NatsServer { name, client_port: ports[0], monitor_port: ports[1], config, process: None }
+        };
+        let servers = ports.iter().enumerate().map(prepare).collect();
+        let mut cluster = Self { servers, _stores: stores };
+        (0..settings.servers).for_each(|index| cluster.restart(index));
+        cluster.wait_until_healthy();
+        cluster
+    }
+
+    /// Options for clients of this cluster.
+    pub fn options(&self) -> NatsOptions {
+        let urls = self.servers.iter().map(|server| format!("nats://127.0.0.1:{}", server.client_port));
+        let monitors = self.servers.iter().map(|server| format!("http://127.0.0.1:{}", server.monitor_port));
+        let mut options = NatsOptions::new(urls.collect());
+        options.monitors = monitors.collect();
+        options.replicas = self.servers.len();
+        options
+    }
+
+    /// Index of the server that leads a stream.
+    pub fn leader_of(&self, stream: &str) -> usize {
+        eventually_blocking(format!("stream {stream} has a leader"), || {
+            let status = self.servers.iter().find_map(|server| server.monitor("/jsz?accounts=true&streams=true"))?;
+            let streams =
+                status["account_details"].as_array()?.iter().filter_map(|account| account["stream_detail"].as_array());
+            let detail = streams.flatten().find(|detail| detail["name"] == stream)?;
+            self.servers.iter().position(|server| detail["cluster"]["leader"] == server.name)
+        })
+    }
+
+    /// Kills a server: it cannot react to it.
+    pub fn kill(&mut self, index: usize) {
+        drop(self.servers[index].process.take().expect("it runs"));
+    }
+
+    /// Starts a server that was killed, on its store.
+    pub fn restart(&mut self, index: usize) {
+        let server = &mut self.servers[index];
+        server.process = Some(NatsProcess::start(&server.config));
+    }
+
+    /// Pauses all threads of a server.
+    pub fn pause(&self, index: usize) {
+        self.signal(index, Signal::STOP);
+    }
+
+    /// Continues a server that was paused.
+    pub fn resume(&self, index: usize) {
+        self.signal(index, Signal::CONT);
+    }
+
+    /// Waits until every server has joined the cluster and caught up.
+    pub fn wait_until_healthy(&self) {
+        for server in &self.servers {
+            let is_healthy = || server.monitor("/healthz").is_some_and(|health| health["status"] == "ok");
+            eventually_blocking(format!("{} is healthy: {}", server.name, server.config.display()), is_healthy);
+        }
+    }
+
+    /// Runs administrative requests.
+    pub fn administer<T>(&self, requests: impl AsyncFnOnce(Context) -> T) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let client = async_nats::connect(self.options().servers).await.expect("a server that runs");
+            requests(async_nats::jetstream::new(client)).await
+        })
+    }
+
+    fn signal(&self, index: usize, signal: Signal) {
+        let process = self.servers[index].process.as_ref().expect("it runs");
+        kill_process(process.server, signal).expect("it can be signalled");
+    }
+}
+
+impl NatsServer {
+    /// JSON of a monitoring URL; `None` if the server does not answer.
+    fn monitor(&self, path: &str) -> Option<Value> {
+        let address = ([127, 0, 0, 1], self.monitor_port).into();
+        let mut connection = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT).ok()?;
+        connection.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
+        connection.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).ok()?;
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).ok()?;
+        let (_, body) = answer.split_once("\r\n\r\n")?;
+        serde_json::from_str(body).ok()
+    }
+}
+
+impl NatsProcess {
+    fn start(config: &Path) -> Self {
+        let program = std::env::var_os(PROGRAM)
+            .unwrap_or_else(|| panic!("{PROGRAM} must be the path of nats-server; tests/cluster/run sets it"));
+        // The end of the test process, however it ends, closes the input.
+        let script =
+            r#""$0" --config "$1" --log "$1.log" </dev/null >/dev/null 2>&1 & echo $!; read -r _; kill -9 $!; wait"#;
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).arg(program).arg(config);
+        // Ctrl-C ends the tests first.
+        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
+
+        let mut shell = command.spawn().expect("a shell");
+        let mut line = String::new();
+        BufReader::new(shell.stdout.take().expect("a pipe")).read_line(&mut line).expect("the id of the process");
+        let server = Pid::from_raw(line.trim().parse().expect("a number")).expect("not zero");
+        Self { shell, server }
+    }
+}
+
+impl Drop for NatsProcess {
+    fn drop(&mut self) {
+        // The shell kills the server when its input ends, and waits for it.
+        drop(self.shell.stdin.take());
+        let _ = self.shell.wait();
+    }
+}
+
+fn server_config(name: &str, ports: &[u16], routes: &str, store: &Path, settings: NatsServerSettings) -> String {
+    let NatsServerSettings { servers, sync_interval, max_payload, max_file_store } = settings;
+    let [client_port, monitor_port, route_port] = ports[..] else { panic!("three ports") };
+    let cluster = if servers > 1 {
+        format!("cluster {{ name: test, listen: \"127.0.0.1:{route_port}\", routes: [{routes}] }}\n")
+    } else {
+        String::new()
+    };
+    let store = store.display();
+    format!(
+        "server_name: {name}\nlisten: \"127.0.0.1:{client_port}\"\nhttp: \"127.0.0.1:{monitor_port}\"\n\
+         max_payload: {max_payload}\n\
+         jetstream {{ store_dir: \"{store}\", sync_interval: {sync_interval}, max_memory_store: 256MB, \
+         max_file_store: {max_file_store} }}\n{cluster}"
+    )
+}
+
+/// Ports that are free now.
+fn free_ports(count: usize) -> Vec<u16> {
+    let listeners: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
+    listeners.iter().map(|listener| listener.local_addr().expect("an address").port()).collect()
+}
