@@ -21,8 +21,8 @@ const INACTIVE_THRESHOLD: Duration = Duration::from_secs(5);
 
 /// Delivery of a consumer.
 pub enum NatsDelivery {
-    /// The group with this sequence.
-    Group { sequence: u64, group: Vec<u8> },
+    /// A group, and its number among those of this consumer.
+    Group { sequence: u64, number: u64, group: Vec<u8> },
     /// The consumer has no more messages, or waits for an answer to `reply` before it sends more.
     Heartbeat { reply: Option<Subject> },
     /// Something that cannot be understood.
@@ -88,8 +88,8 @@ impl Drop for NatsConsumer {
 
 fn delivery(message: Message) -> NatsDelivery {
     match message.status {
-        None => match stream_sequence(message.reply.as_deref().unwrap_or_default()) {
-            Some(sequence) => NatsDelivery::Group { sequence, group: message.payload.into() },
+        None => match sequences(message.reply.as_deref().unwrap_or_default()) {
+            Some((sequence, number)) => NatsDelivery::Group { sequence, number, group: message.payload.into() },
             None => NatsDelivery::Malformed { reason: format!("a message with the reply subject {:?}", message.reply) },
         },
         Some(StatusCode::IDLE_HEARTBEAT) => {
@@ -102,13 +102,14 @@ fn delivery(message: Message) -> NatsDelivery {
     }
 }
 
-/// The sequence of a message in the stream. The reply subject is
+/// The sequences of a message in the stream and in the consumer. The reply subject is
 /// `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream sequence>.<consumer sequence>.<time>.<pending>`; newer servers add the
 /// domain and the account before the stream, and may add a token at the end.
-fn stream_sequence(reply: &str) -> Option<u64> {
+fn sequences(reply: &str) -> Option<(u64, u64)> {
     let tokens: Vec<_> = reply.strip_prefix("$JS.ACK.")?.split('.').collect();
     let index = if tokens.len() >= 9 { 5 } else { 3 };
-    tokens.get(index)?.parse().ok()
+    let number = |index: usize| tokens.get(index)?.parse().ok();
+    Some((number(index)?, number(index + 1)?))
 }
 
 #[cfg(test)]
@@ -116,11 +117,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sequence_is_found_in_both_forms_of_the_reply_subject() {
-        assert_eq!(stream_sequence("$JS.ACK.MDY_1.cons.1.42.7.1700000000000000000.0"), Some(42));
-        assert_eq!(stream_sequence("$JS.ACK._.hash.MDY_1.cons.1.42.7.1700000000000000000.0"), Some(42));
-        assert_eq!(stream_sequence("$JS.ACK._.hash.MDY_1.cons.1.42.7.1700000000000000000.0.token"), Some(42));
-        assert_eq!(stream_sequence("$JS.ACK.MDY_1"), None);
-        assert_eq!(stream_sequence(""), None);
+    fn the_sequences_are_found_in_both_forms_of_the_reply_subject() {
+        assert_eq!(sequences("$JS.ACK.MDY_1.cons.1.42.7.1700000000000000000.0"), Some((42, 7)));
+        assert_eq!(sequences("$JS.ACK._.hash.MDY_1.cons.1.42.7.1700000000000000000.0"), Some((42, 7)));
+        assert_eq!(sequences("$JS.ACK._.hash.MDY_1.cons.1.42.7.1700000000000000000.0.token"), Some((42, 7)));
+        assert_eq!(sequences("$JS.ACK.MDY_1"), None);
+        assert_eq!(sequences(""), None);
     }
 }

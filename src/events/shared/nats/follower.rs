@@ -103,19 +103,17 @@ impl NatsFollower<'_> {
 
     /// Passes the groups of a consumer on until it is of no more use.
     async fn read(&mut self, mut consumer: NatsConsumer) -> Result<(), FollowEnd> {
-        let mut is_first = true;
         let mut progress_at = Instant::now();
         loop {
             let next = timeout(CONSUMER_TIMEOUT, consumer.next());
             match self.wait_for(next).await? {
-                Ok(Some(NatsDelivery::Group { sequence, group })) => {
+                Ok(Some(NatsDelivery::Group { sequence, number, group })) => {
                     let expected = self.last_delivered() + 1;
                     if sequence != expected {
-                        return self.note_gap(&consumer, expected, sequence, is_first);
+                        return self.note_gap(&consumer, expected, sequence, number);
                     }
                     self.signal(EngineSignal::Group { sequence, group }).await?;
                     self.delivered.store(sequence, Ordering::Release);
-                    is_first = false;
                     progress_at = Instant::now();
                 }
                 Ok(Some(NatsDelivery::Heartbeat { reply })) => {
@@ -132,8 +130,7 @@ impl NatsFollower<'_> {
                     tracing::warn!(%reason, "nats delivery not understood");
                     return Ok(());
                 }
-                Ok(None) => return Err(FollowEnd::Closed),
-                Err(_) => {
+                Ok(None) | Err(_) => {
                     tracing::debug!(server = consumer.server, "nats consumer silent");
                     return Ok(());
                 }
@@ -184,16 +181,10 @@ impl NatsFollower<'_> {
         matches!(*self.reports.borrow(), LeaderReport::Last(last) if last > self.last_delivered())
     }
 
-    /// Decides whether a missing group is lost. One that a consumer skips after others was lost with a connection; one
-    /// that it does not have at all is missing on its server.
-    fn note_gap(
-        &mut self,
-        consumer: &NatsConsumer,
-        expected: u64,
-        found: u64,
-        is_first: bool,
-    ) -> Result<(), FollowEnd> {
-        if !is_first {
+    /// Decides whether a missing group is lost. If a consumer does not begin with it, its server does not have it; later
+    /// ones may be lost with a connection, and the next consumer begins with them.
+    fn note_gap(&mut self, consumer: &NatsConsumer, expected: u64, found: u64, number: u64) -> Result<(), FollowEnd> {
+        if number != 1 {
             return Ok(());
         }
         tracing::warn!(server = consumer.server, expected, found, "nats server without a group");
