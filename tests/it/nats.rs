@@ -4,9 +4,10 @@
 //! These tests need nats-server, so `cargo test` ignores them and `tests/cluster/run` runs them.
 
 use std::ops::ControlFlow;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{OnceLock, mpsc};
-use std::thread;
+use std::sync::mpsc::{self, Receiver};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
@@ -24,6 +25,8 @@ use crate::support::nats_servers::{NatsServerSettings, NatsServers};
 
 /// Longest time without an accepted append after a fault of one server.
 const PAUSE_MAX: Duration = Duration::from_secs(15);
+/// Longest wait for a signal of the engine.
+const SIGNAL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Appends before and after a fault.
 const APPENDS: u64 = 100;
 
@@ -242,6 +245,44 @@ fn two_nodes_have_equal_journals() {
     assert_equal(&nodes, 100);
 }
 
+/// A thread that follows an engine from its beginning.
+struct EngineFollower {
+    signals: Receiver<EngineSignal>,
+    thread: JoinHandle<Result<(), EngineFault>>,
+}
+
+impl EngineFollower {
+    fn start(engine: &ClusterEngine) -> Self {
+        let engine = engine.clone();
+        let (sender, signals) = mpsc::sync_channel(1024);
+        let thread = thread::spawn(move || {
+            engine.follow(0, &mut |signal| match sender.send(signal) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            })
+        });
+        Self { signals, thread }
+    }
+
+    /// Waits for a signal. Panics if another group arrives before it.
+    fn expect(&self, expected: &EngineSignal) {
+        let deadline = Instant::now() + SIGNAL_TIMEOUT;
+        while Instant::now() < deadline {
+            match self.signals.recv_timeout(SIGNAL_TIMEOUT).unwrap() {
+                signal if signal == *expected => return,
+                EngineSignal::Group { sequence, .. } => panic!("group {sequence}"),
+                EngineSignal::Alive | EngineSignal::Silent => {}
+            }
+        }
+        panic!("no {expected:?}");
+    }
+
+    fn stop(self) {
+        drop(self.signals);
+        assert_eq!(self.thread.join().unwrap(), Ok(()));
+    }
+}
+
 #[test]
 #[ignore = "needs nats-server; run by tests/cluster/run"]
 fn a_follower_is_told_whether_the_engine_is_alive() {
@@ -249,41 +290,23 @@ fn a_follower_is_told_whether_the_engine_is_alive() {
     let cluster = NatsServers::start();
     let engine = ClusterEngine::create(&cluster);
     assert_eq!(engine.send(b"first"), SendResult::Stored { sequence: 1 });
-    let (sender, signals) = mpsc::sync_channel(1024);
-    let follower = engine.clone();
-    let thread = thread::spawn(move || {
-        follower.follow(0, &mut |signal| match sender.send(signal) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
-        })
-    });
-    let expect = |expected: &EngineSignal| {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while Instant::now() < deadline {
-            match signals.recv_timeout(Duration::from_secs(30)).unwrap() {
-                signal if signal == *expected => return,
-                EngineSignal::Group { sequence, .. } => panic!("group {sequence}"),
-                _ => {}
-            }
-        }
-        panic!("no {expected:?}");
-    };
+    let follower = EngineFollower::start(&engine);
 
     // Then it receives groups, and hears that there are no more
-    expect(&EngineSignal::Group { sequence: 1, group: b"first".to_vec() });
-    expect(&EngineSignal::Alive);
+    follower.expect(&EngineSignal::Group { sequence: 1, group: b"first".to_vec() });
+    follower.expect(&EngineSignal::Alive);
 
-    // A cluster that does not run is silent, and nothing is sent to it
+    // A cluster that does not run is silent, and stores nothing
     (0..3).for_each(|index| cluster.pause(index));
-    expect(&EngineSignal::Silent);
-    eventually_blocking("the engine is not asked in vain", || engine.last().is_err());
+    follower.expect(&EngineSignal::Silent);
+    eventually_blocking("the engine is unreachable", || engine.last().is_err());
     let sent = engine.send(b"second");
     assert!(matches!(sent, SendResult::Unknown { .. } | SendResult::NotStored { .. }), "{sent:?}");
 
     // It continues when the cluster does
     (0..3).for_each(|index| cluster.resume(index));
     let next = loop {
-        match signals.recv_timeout(Duration::from_secs(30)).unwrap() {
+        match follower.signals.recv_timeout(SIGNAL_TIMEOUT).unwrap() {
             EngineSignal::Group { sequence, .. } => break sequence,
             EngineSignal::Alive => {
                 let _ = engine.send(b"third");
@@ -292,9 +315,30 @@ fn a_follower_is_told_whether_the_engine_is_alive() {
         }
     };
     assert_eq!(next, 2);
+    follower.stop();
+}
 
-    drop(signals);
-    assert_eq!(thread.join().unwrap(), Ok(()));
+#[test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+fn a_follower_leaves_a_server_that_is_cut_off_from_the_others() {
+    // Given a follower whose only server cannot reach the others
+    let mut cluster = NatsServers::start();
+    let engine = ClusterEngine::create(&cluster);
+    let follower = EngineFollower::start(&engine);
+    follower.expect(&EngineSignal::Alive);
+    (0..3).for_each(|index| cluster.kill(index));
+    cluster.restart_isolated(0);
+    eventually_blocking("the follower is connected", || cluster.has_clients(0));
+    let _from_before = follower.signals.try_iter().count();
+    follower.expect(&EngineSignal::Silent);
+
+    // When the others run
+    cluster.restart(1);
+    cluster.restart(2);
+
+    // Then it hears from the engine again
+    follower.expect(&EngineSignal::Alive);
+    follower.stop();
 }
 
 #[test]

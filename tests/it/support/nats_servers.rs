@@ -17,6 +17,8 @@ use super::eventually::eventually_blocking;
 
 /// Variable with the path of the program.
 const PROGRAM: &str = "MEDIARY_TEST_NATS_SERVER";
+/// Cluster section of a server that no other server reaches: any free port, and a route to a port where nothing listens.
+const ISOLATED: &str = r#"listen: "127.0.0.1:-1", routes: ["nats://127.0.0.1:1"]"#;
 /// Time for a monitoring URL to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -46,6 +48,8 @@ struct NatsServer {
     client_port: u16,
     monitor_port: u16,
     config: PathBuf,
+    /// Configuration without a way to the other servers.
+    isolated_config: PathBuf,
     process: Option<NatsProcess>,
 }
 
@@ -70,10 +74,16 @@ impl NatsServers {
 
         let prepare = |(index, ports): (usize, &Vec<u16>)| {
             let name = format!("server-{}", index + 1);
-            let config = stores.path().join(format!("{name}.conf"));
-            let text = server_config(&name, ports, &routes, &stores.path().join(&name), settings);
-            std::fs::write(&config, text).expect("a writable directory");
-            NatsServer { name, client_port: ports[0], monitor_port: ports[1], config, process: None }
+            let write_config = |suffix: &str, cluster: &str| {
+                let config = stores.path().join(format!("{name}{suffix}.conf"));
+                let text = server_config(&name, ports, cluster, &stores.path().join(&name), settings);
+                std::fs::write(&config, text).expect("a writable directory");
+                config
+            };
+            let cluster = format!("listen: \"127.0.0.1:{}\", routes: [{routes}]", ports[2]);
+            let config = write_config("", &cluster);
+            let isolated_config = write_config("-isolated", ISOLATED);
+            NatsServer { name, client_port: ports[0], monitor_port: ports[1], config, isolated_config, process: None }
         };
         let servers = ports.iter().enumerate().map(prepare).collect();
         let mut cluster = Self { servers, _stores: stores };
@@ -112,6 +122,17 @@ impl NatsServers {
     pub fn restart(&mut self, index: usize) {
         let server = &mut self.servers[index];
         server.process = Some(NatsProcess::start(&server.config));
+    }
+
+    /// Starts a server that was killed, on its store. Clients reach it, other servers do not.
+    pub fn restart_isolated(&mut self, index: usize) {
+        let server = &mut self.servers[index];
+        server.process = Some(NatsProcess::start(&server.isolated_config));
+    }
+
+    /// `true` if a server has clients.
+    pub fn has_clients(&self, index: usize) -> bool {
+        self.servers[index].monitor("/connz").is_some_and(|answer| answer["num_connections"] != 0)
     }
 
     /// Pauses all threads of a server.
@@ -189,14 +210,10 @@ impl Drop for NatsProcess {
     }
 }
 
-fn server_config(name: &str, ports: &[u16], routes: &str, store: &Path, settings: NatsServerSettings) -> String {
+fn server_config(name: &str, ports: &[u16], cluster: &str, store: &Path, settings: NatsServerSettings) -> String {
     let NatsServerSettings { servers, sync_interval, max_payload, max_file_store } = settings;
-    let [client_port, monitor_port, route_port] = ports[..] else { panic!("three ports") };
-    let cluster = if servers > 1 {
-        format!("cluster {{ name: test, listen: \"127.0.0.1:{route_port}\", routes: [{routes}] }}\n")
-    } else {
-        String::new()
-    };
+    let cluster = if servers > 1 { format!("cluster {{ name: test, {cluster} }}\n") } else { String::new() };
+    let [client_port, monitor_port, ..] = ports[..] else { panic!("two ports") };
     let store = store.display();
     format!(
         "server_name: {name}\nlisten: \"127.0.0.1:{client_port}\"\nhttp: \"127.0.0.1:{monitor_port}\"\n\

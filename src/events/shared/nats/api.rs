@@ -1,10 +1,13 @@
 //! Requests to the API of JetStream.
 
-use async_nats::jetstream::Context;
+use std::time::Duration;
+
 use async_nats::jetstream::response::Response;
 use async_nats::jetstream::{Error, ErrorCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use super::connection::NatsConnection;
 
 /// Failure of a request.
 #[derive(Debug, thiserror::Error)]
@@ -26,13 +29,18 @@ impl NatsApiError {
 
 /// Sends a request to a subject below the prefix of the API.
 pub async fn request<T: DeserializeOwned>(
-    context: &Context,
-    subject: String,
+    connection: &NatsConnection,
+    subject: &str,
     body: &impl Serialize,
+    limit: Duration,
 ) -> Result<T, NatsApiError> {
-    match context.request(subject, body).await {
+    let unanswered = |reason: &dyn std::fmt::Display| NatsApiError::Unanswered(reason.to_string());
+    let body = serde_json::to_vec(body).map_err(|error| unanswered(&error))?;
+    let answer = connection.request(format!("$JS.API.{subject}"), body.into(), limit).await;
+    let answer = answer.map_err(|failure| unanswered(&failure))?;
+    match serde_json::from_slice(&answer) {
         Ok(Response::Ok(answer)) => Ok(answer),
         Ok(Response::Err { error }) => Err(NatsApiError::Refused(error)),
-        Err(error) => Err(NatsApiError::Unanswered(error.to_string())),
+        Err(error) => Err(unanswered(&error)),
     }
 }

@@ -1,14 +1,17 @@
 //! The thread of the client, and its connection to the servers.
 
+use std::future::ready;
 use std::io;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use async_nats::connection::State;
-use async_nats::jetstream::Context;
-use async_nats::jetstream::context::ContextBuilder;
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
+use async_nats::{
+    Client, ConnectErrorKind, ConnectOptions, Event, ReconnectToServer, Request, RequestErrorKind, Server,
+};
+use bytes::Bytes;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
@@ -84,25 +87,45 @@ impl Drop for NatsThread {
     }
 }
 
+/// Reason why a request has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NatsRequestFailure {
+    /// It has reached nothing that could act on it.
+    #[error("{0}")]
+    NotDelivered(String),
+    /// It may have been acted on.
+    #[error("{0}")]
+    NoAnswer(String),
+    /// As [`NatsRequestFailure::NoAnswer`], on a connection that seems to work.
+    #[error("no answer within {0:?}")]
+    TimedOut(Duration),
+}
+
 /// A connection to the servers, which is made again when it is lost. Cheap to clone.
 #[derive(Clone)]
 pub struct NatsConnection {
     pub client: Client,
-    pub context: Context,
+    /// Time for the servers to answer a question.
+    pub request_timeout: Duration,
     /// Number of lost connections.
     losses: watch::Receiver<u64>,
+    /// Number of the last loss that [`NatsConnection::reconnect`] caused.
+    forced_loss: Arc<AtomicU64>,
 }
 
 impl NatsConnection {
     /// Connects to one of the servers.
     pub async fn open(options: &NatsOptions) -> Result<Self, NatsOpenError> {
         let (count_loss, losses) = watch::channel(0);
+        let turn = AtomicUsize::new(0);
         let mut connect = ConnectOptions::new()
             .name("mediary")
             .connection_timeout(options.connect_timeout)
-            .request_timeout(Some(options.request_timeout))
             .ping_interval(PING_INTERVAL)
             .reconnect_delay_callback(reconnect_delay)
+            .reconnect_to_server_callback(move |servers, _| {
+                ready(next_server(&servers, turn.fetch_add(1, Ordering::Relaxed)))
+            })
             .event_callback(move |event| {
                 note_event(&event, &count_loss);
                 async {}
@@ -117,32 +140,63 @@ impl NatsConnection {
         }
 
         let client = connect.connect(&options.servers).await.map_err(|error| connect_error(&error, options))?;
-        let context = ContextBuilder::new().timeout(options.request_timeout).build(client.clone());
-        Ok(Self { client, context, losses })
+        Ok(Self { client, request_timeout: options.request_timeout, losses, forced_loss: Arc::default() })
     }
 
-    /// `true` if the client is connected to a server, as far as it knows.
-    pub fn is_connected(&self) -> bool {
-        self.client.connection_state() == State::Connected
-    }
-
-    /// Watches for the loss of the connection from now on.
-    pub fn watch_for_loss(&self) -> ConnectionLoss {
+    /// Sends a request, and waits for its answer until the time is over or the connection is lost.
+    pub async fn request(&self, subject: String, payload: Bytes, limit: Duration) -> Result<Bytes, NatsRequestFailure> {
         let mut losses = self.losses.clone();
         losses.mark_unchanged();
-        ConnectionLoss(losses)
+        if self.client.connection_state() != State::Connected {
+            // The client would keep the request and send it with the next connection.
+            return Err(NatsRequestFailure::NotDelivered("no connection to the NATS servers".to_owned()));
+        }
+
+        // The time limit of the client does not cover its queue.
+        let request = Request::new().payload(payload).timeout(None);
+        let answered = timeout(limit, self.client.send_request(subject, request));
+        let answer = tokio::select! {
+            biased;
+            answer = answered => answer.map_err(|_| NatsRequestFailure::TimedOut(limit))?,
+            _ = losses.changed() => {
+                return Err(NatsRequestFailure::NoAnswer("the connection to the NATS server was lost".to_owned()));
+            }
+        };
+        answer.map(|message| message.payload).map_err(|error| match error.kind() {
+            RequestErrorKind::NoResponders => NatsRequestFailure::NotDelivered(
+                "the NATS servers have nothing that answers; JetStream may have no leader".to_owned(),
+            ),
+            RequestErrorKind::MaxPayloadExceeded | RequestErrorKind::InvalidSubject => {
+                NatsRequestFailure::NotDelivered(error.to_string())
+            }
+            RequestErrorKind::TimedOut | RequestErrorKind::Other => NatsRequestFailure::NoAnswer(error.to_string()),
+        })
+    }
+
+    /// Gives the connection up and makes another, perhaps to another server. Calls that concern the same connection count
+    /// once.
+    pub async fn reconnect(&self) {
+        let loss = *self.losses.borrow() + 1;
+        if self.forced_loss.swap(loss, Ordering::Relaxed) == loss {
+            return;
+        }
+        tracing::warn!("nats connection given up");
+        if !matches!(timeout(self.request_timeout, self.client.force_reconnect()).await, Ok(Ok(()))) {
+            self.forced_loss.store(0, Ordering::Relaxed);
+        }
     }
 }
 
-/// The next loss of a connection.
-pub struct ConnectionLoss(watch::Receiver<u64>);
-
-impl ConnectionLoss {
-    /// Waits until the connection is lost.
-    pub async fn happened(&mut self) {
-        // Without a sender, the client has ended.
-        let _ = self.0.changed().await;
+/// Takes the servers in turn. By default the client prefers those that accepted its last connection: it would return again
+/// and again to one that is cut off from the others.
+fn next_server(servers: &[Server], turn: usize) -> Option<ReconnectToServer> {
+    let is_first_connection = servers.iter().all(|server| !server.did_connect);
+    if is_first_connection {
+        // The default tries all servers before it fails.
+        return None;
     }
+    let server = &servers[turn % servers.len()];
+    Some(ReconnectToServer { addr: server.addr.clone(), delay: None })
 }
 
 fn reconnect_delay(attempts: usize) -> Duration {

@@ -60,7 +60,7 @@ impl NatsConsumer {
         };
         let body = json!({ "stream_name": stream.name, "config": config.into_consumer_config(), "action": "create" });
         let subject = format!("CONSUMER.CREATE.{}", stream.name);
-        let info: Info = api::request(&connection.context, subject, &body).await?;
+        let info: Info = api::request(&connection, &subject, &body, connection.request_timeout).await?;
 
         let server = info.cluster.and_then(|cluster| cluster.leader).unwrap_or_default();
         Ok(Self { stream, name: info.name, server, messages })
@@ -74,11 +74,11 @@ impl NatsConsumer {
 
 impl Drop for NatsConsumer {
     fn drop(&mut self) {
-        let (context, subject) =
-            (self.stream.connection.context.clone(), format!("CONSUMER.DELETE.{}.{}", self.stream.name, self.name));
+        let connection = self.stream.connection.clone();
+        let subject = format!("CONSUMER.DELETE.{}.{}", self.stream.name, self.name);
         // Without an answer, the servers delete it later.
         let delete = async move {
-            let _ = api::request::<DeleteStatus>(&context, subject, &json!({})).await;
+            let _ = api::request::<DeleteStatus>(&connection, &subject, &json!({}), connection.request_timeout).await;
         };
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(delete);

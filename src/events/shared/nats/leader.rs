@@ -16,6 +16,8 @@ use crate::events::shared::engine::{EngineFault, EngineUnreachable};
 const QUESTION_INTERVAL: Duration = Duration::from_millis(500);
 /// Longest time since the leader heard a server that counts as connected. Servers send a heartbeat every second.
 const CONTACT_MAX: Duration = Duration::from_secs(4);
+/// Time without a valid answer after which the client connects anew.
+const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// Consecutive answers that must show a loss. After a restart, servers may not know all streams at once.
 const CONFIRMATIONS: u32 = 3;
 
@@ -49,6 +51,7 @@ pub async fn last(stream: &NatsStream) -> Result<u64, EngineUnreachable> {
 /// Asks at intervals, and reports the answers. `delivered` is the last sequence that the follower has.
 pub async fn watch(stream: NatsStream, delivered: &AtomicU64, reports: watch::Sender<LeaderReport>) {
     let mut suspicions = 0;
+    let mut answered_at = Instant::now();
     loop {
         let asked_at = Instant::now();
         let applied = delivered.load(Ordering::Acquire);
@@ -56,6 +59,7 @@ pub async fn watch(stream: NatsStream, delivered: &AtomicU64, reports: watch::Se
             Ok(last) if last < applied => Some(EngineFault::Shorter { last, applied }),
             Ok(last) => {
                 reports.send_replace(LeaderReport::Last(last));
+                answered_at = Instant::now();
                 None
             }
             Err(LeaderError::NoAnswer(reason)) => {
@@ -74,6 +78,11 @@ pub async fn watch(stream: NatsStream, delivered: &AtomicU64, reports: watch::Se
         if let Some(fault) = suspicion {
             let is_confirmed = suspicions >= CONFIRMATIONS;
             reports.send_replace(if is_confirmed { LeaderReport::Fault(fault) } else { LeaderReport::Silent });
+        }
+        if answered_at.elapsed() >= SILENCE_MAX {
+            // The server may be cut off from the leader, and others not.
+            stream.connection.reconnect().await;
+            answered_at = Instant::now();
         }
         sleep_until(asked_at + QUESTION_INTERVAL).await;
     }

@@ -5,45 +5,24 @@ use std::time::Duration;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::response::Response;
 use async_nats::jetstream::{Error, ErrorCode};
-use async_nats::{Request, RequestErrorKind};
 use bytes::Bytes;
-use tokio::time::timeout as within;
 
+use super::connection::NatsRequestFailure;
 use super::stream::NatsStream;
 use crate::events::shared::engine::SendResult;
 
-/// Sends a group if there is a connection, and waits for the acknowledgement of the stream.
-pub async fn publish(stream: &NatsStream, group: Bytes, timeout: Duration) -> SendResult {
+/// Sends a group once, and waits for the acknowledgement of the stream.
+pub async fn publish(stream: &NatsStream, group: Bytes, limit: Duration) -> SendResult {
     let connection = &stream.connection;
-    let mut loss = connection.watch_for_loss();
-    if !connection.is_connected() {
-        // The client would keep the group and send it with the next connection.
-        return SendResult::NotStored { reason: "no connection to the NATS servers".to_owned() };
-    }
-
-    let request = Request::new().payload(group).timeout(None);
-    let answered = within(timeout, connection.client.send_request(stream.subject.clone(), request));
-    let answer = tokio::select! {
-        biased;
-        answer = answered => answer,
-        () = loss.happened() => {
-            return SendResult::Unknown { reason: "the connection to the NATS server was lost".to_owned() };
-        }
-    };
-    match answer {
-        Ok(Ok(message)) => interpret(&message.payload, &stream.name),
-        Ok(Err(error)) => match error.kind() {
-            RequestErrorKind::NoResponders => {
-                SendResult::NotStored { reason: format!("stream {} has no leader", stream.name) }
+    match connection.request(stream.subject.clone(), group, limit).await {
+        Ok(answer) => interpret(&answer, &stream.name),
+        Err(NatsRequestFailure::NotDelivered(reason)) => SendResult::NotStored { reason },
+        Err(failure) => {
+            if matches!(failure, NatsRequestFailure::TimedOut(_)) {
+                // The server may be cut off from the leader.
+                connection.reconnect().await;
             }
-            RequestErrorKind::MaxPayloadExceeded | RequestErrorKind::InvalidSubject => {
-                SendResult::NotStored { reason: error.to_string() }
-            }
-            RequestErrorKind::TimedOut | RequestErrorKind::Other => SendResult::Unknown { reason: error.to_string() },
-        },
-        Err(_) => {
-            let _ = within(timeout, connection.client.force_reconnect()).await;
-            SendResult::Unknown { reason: format!("the NATS servers did not store the group within {timeout:?}") }
+            SendResult::Unknown { reason: format!("the group was not acknowledged: {failure}") }
         }
     }
 }

@@ -48,7 +48,7 @@ impl StreamNames {
 impl NatsStream {
     /// Makes the stream of a log.
     pub async fn create(
-        mut connection: NatsConnection,
+        connection: NatsConnection,
         options: &NatsOptions,
         log_id: Uuid,
     ) -> Result<Self, NatsOpenError> {
@@ -65,11 +65,9 @@ impl NatsStream {
             Err(error) => return Err(unanswered(name, &error)),
         }
 
-        let request_timeout = options.request_timeout;
-        connection.context.set_timeout(CREATE_TIMEOUT.max(request_timeout));
         let config = config(&names, log_id, options.replicas);
-        let created = api::request::<Info>(&connection.context, format!("STREAM.CREATE.{name}"), &config).await;
-        connection.context.set_timeout(request_timeout);
+        let limit = CREATE_TIMEOUT.max(options.request_timeout);
+        let created = api::request::<Info>(&connection, &format!("STREAM.CREATE.{name}"), &config, limit).await;
         let info = created.map_err(|error| match error {
             NatsApiError::Refused(error) => NatsOpenError::Unsuitable(format!(
                 "the NATS servers do not make stream {name} with {} replicas: {error}",
@@ -103,7 +101,7 @@ impl NatsStream {
 }
 
 async fn info(connection: &NatsConnection, name: &str) -> Result<Info, NatsApiError> {
-    api::request(&connection.context, format!("STREAM.INFO.{name}"), &json!({})).await
+    api::request(connection, &format!("STREAM.INFO.{name}"), &json!({}), connection.request_timeout).await
 }
 
 fn unanswered(name: &str, error: &NatsApiError) -> NatsOpenError {
