@@ -28,8 +28,7 @@ use uuid::Uuid;
 use super::engine::{Engine, EngineFault, EngineSignal, EngineUnreachable, SendResult};
 use connection::{NatsConnection, NatsThread};
 use follower::FollowEvent;
-use monitor::SilentMonitors;
-use stream::NatsStream;
+use stream::{NatsStream, StreamUse};
 
 /// Options of the connection, and requirements of the stream.
 #[derive(Debug, Clone)]
@@ -80,8 +79,8 @@ pub enum NatsOpenError {
 
 /// A connection to the stream of a log. Dropping it ends its thread.
 pub struct NatsEngine {
-    options: NatsOptions,
     stream: NatsStream,
+    ack_timeout: Duration,
     thread: NatsThread,
 }
 
@@ -91,10 +90,7 @@ impl NatsEngine {
     /// # Errors
     /// If the stream exists, or the servers do not answer or do not meet the requirements.
     pub fn create(options: NatsOptions, log_id: Uuid) -> Result<Self, NatsOpenError> {
-        Self::start(options, async move |connection, options| {
-            monitor::check(&options, SilentMonitors::Refused).await?;
-            NatsStream::create(connection, &options, log_id).await
-        })
+        Self::start(options, log_id, StreamUse::Create)
     }
 
     /// Opens the stream of a log.
@@ -102,38 +98,33 @@ impl NatsEngine {
     /// # Errors
     /// If there is none, or the servers do not answer or do not meet the requirements.
     pub fn open(options: NatsOptions, log_id: Uuid) -> Result<Self, NatsOpenError> {
-        Self::start(options, async move |connection, options| {
-            monitor::check(&options, SilentMonitors::Allowed).await?;
-            NatsStream::open(connection, &options, log_id).await
-        })
+        Self::start(options, log_id, StreamUse::Open)
     }
 
-    fn start<F>(
-        options: NatsOptions,
-        find_stream: impl FnOnce(NatsConnection, NatsOptions) -> F + Send + 'static,
-    ) -> Result<Self, NatsOpenError>
-    where
-        F: Future<Output = Result<NatsStream, NatsOpenError>> + Send,
-    {
+    fn start(options: NatsOptions, log_id: Uuid, stream_use: StreamUse) -> Result<Self, NatsOpenError> {
         let failed = |reason: &dyn std::fmt::Display| {
             NatsOpenError::Unreachable(format!("the NATS client does not start: {reason}"))
         };
         let thread = NatsThread::start().map_err(|error| failed(&error))?;
 
-        let for_thread = options.clone();
+        let ack_timeout = options.ack_timeout;
         let opened = thread.run(async move {
-            let connection = NatsConnection::open(&for_thread).await?;
+            let connection = NatsConnection::open(&options).await?;
             suitability::check_server(&connection)?;
-            find_stream(connection, for_thread).await
+            monitor::check(&options, stream_use).await?;
+            match stream_use {
+                StreamUse::Create => NatsStream::create(connection, &options, log_id).await,
+                StreamUse::Open => NatsStream::open(connection, &options, log_id).await,
+            }
         });
-        let stream = opened.ok_or_else(|| failed(&"its thread has ended"))??;
-        Ok(Self { options, stream, thread })
+        let stream = opened.ok_or_else(|| failed(&CLIENT_ENDED))??;
+        Ok(Self { stream, ack_timeout, thread })
     }
 }
 
 impl Engine for NatsEngine {
     fn send(&self, group: &[u8]) -> SendResult {
-        let (stream, timeout, group) = (self.stream.clone(), self.options.ack_timeout, group.to_vec());
+        let (stream, timeout, group) = (self.stream.clone(), self.ack_timeout, group.to_vec());
         let sent = self.thread.run(async move { publish::publish(&stream, group.into(), timeout).await });
         sent.unwrap_or_else(|| SendResult::Unknown { reason: CLIENT_ENDED.to_owned() })
     }
@@ -157,12 +148,6 @@ impl Engine for NatsEngine {
         let stream = self.stream.clone();
         let last = self.thread.run(async move { leader::last(&stream).await });
         last.unwrap_or_else(|| Err(EngineUnreachable(CLIENT_ENDED.to_owned())))
-    }
-}
-
-impl Drop for NatsEngine {
-    fn drop(&mut self) {
-        self.thread.stop(&self.stream.connection);
     }
 }
 

@@ -25,8 +25,6 @@ const PING_INTERVAL: Duration = Duration::from_secs(1);
 const IMMEDIATE_ATTEMPTS: usize = 3;
 /// Longest pause between two attempts to connect.
 const RECONNECT_DELAY_MAX: Duration = Duration::from_millis(500);
-/// Time for the last messages to leave when the engine is dropped.
-const FLUSH_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The thread of the client, with a runtime of its own.
 pub struct NatsThread {
@@ -63,27 +61,16 @@ impl NatsThread {
     pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         self.handle.spawn(future);
     }
+}
 
-    /// Ends the thread after the last messages have left.
-    pub fn stop(&mut self, connection: &NatsConnection) {
-        let client = connection.client.clone();
-        self.run(async move { timeout(FLUSH_TIMEOUT, client.flush()).await.is_ok() });
-        self.end();
-    }
-
-    fn end(&mut self) {
+impl Drop for NatsThread {
+    fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
             tracing::error!("nats client panicked");
         }
-    }
-}
-
-impl Drop for NatsThread {
-    fn drop(&mut self) {
-        self.end();
     }
 }
 

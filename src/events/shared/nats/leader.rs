@@ -8,7 +8,6 @@ use async_nats::jetstream::stream::ClusterInfo;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::api::NatsApiError;
 use super::stream::NatsStream;
 use crate::events::shared::engine::{EngineFault, EngineUnreachable};
 
@@ -90,12 +89,12 @@ pub async fn watch(stream: NatsStream, delivered: &AtomicU64, reports: watch::Se
 
 async fn ask(stream: &NatsStream) -> Result<u64, LeaderError> {
     let name = &stream.name;
-    let info = stream.info().await.map_err(|error| match error {
-        error if error.is_stream_not_found() => {
+    let info = stream.info().await.map_err(|error| {
+        if error.is_stream_not_found() {
             LeaderError::NoStream(format!("the NATS servers have no stream {name} any more"))
+        } else {
+            LeaderError::NoAnswer(error.to_string())
         }
-        NatsApiError::Refused(error) => LeaderError::NoAnswer(error.to_string()),
-        error @ NatsApiError::Unanswered(_) => LeaderError::NoAnswer(error.to_string()),
     })?;
 
     if info.created != stream.created {

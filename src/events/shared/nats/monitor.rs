@@ -8,19 +8,11 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use url::Url;
 
+use super::stream::StreamUse;
 use super::{NatsOpenError, NatsOptions};
 
 /// Largest answer that is read.
 const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
-
-/// Treatment of monitoring URLs that do not answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SilentMonitors {
-    /// A server may be down when a node starts.
-    Allowed,
-    /// Nothing is known of the server.
-    Refused,
-}
 
 /// The part of `/jsz` that matters.
 #[derive(Deserialize)]
@@ -35,8 +27,9 @@ struct JetStreamSettings {
     sync_always: bool,
 }
 
-/// Checks that the servers sync every write.
-pub async fn check(options: &NatsOptions, silent: SilentMonitors) -> Result<(), NatsOpenError> {
+/// Checks that the servers sync every write. A server may be down when a node opens a stream, but not when the stream is
+/// created.
+pub async fn check(options: &NatsOptions, stream_use: StreamUse) -> Result<(), NatsOpenError> {
     if options.monitors.is_empty() {
         tracing::warn!(
             "nats durability not checked: without monitoring URLs, nothing shows whether the servers have \
@@ -52,7 +45,7 @@ pub async fn check(options: &NatsOptions, silent: SilentMonitors) -> Result<(), 
                      lose power: set `sync_interval: always` in the section `jetstream` of every server"
                 )));
             }
-            Err(reason) if silent == SilentMonitors::Allowed => {
+            Err(reason) if stream_use == StreamUse::Open => {
                 tracing::warn!(url, %reason, "nats monitoring silent");
             }
             Err(reason) => {

@@ -15,6 +15,13 @@ use super::{NatsOpenError, NatsOptions};
 /// Time for the servers to make a stream.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Reason to connect to a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamUse {
+    Create,
+    Open,
+}
+
 /// The stream of a log, as it was when it was opened. Cheap to clone.
 #[derive(Clone)]
 pub struct NatsStream {

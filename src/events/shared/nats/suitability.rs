@@ -1,5 +1,7 @@
 //! Requirements of servers and streams. A stream that may lose groups is refused.
 
+use std::fmt::Debug;
+
 use async_nats::jetstream::stream::{
     Config, DiscardPolicy, Info, PersistenceMode, RetentionPolicy, State, StorageType,
 };
@@ -9,6 +11,9 @@ use super::{NatsOpenError, NatsOptions};
 
 /// Least size of messages that servers and stream must accept: a group with the largest commit, and room to spare.
 const MESSAGE_BYTES_MIN: usize = 2 * 1024 * 1024;
+
+/// Remedy for settings that cannot be changed.
+const REMAKE: &str = "delete the stream and let Mediary make it";
 
 /// Checks the server of the connection.
 pub fn check_server(connection: &NatsConnection) -> Result<(), NatsOpenError> {
@@ -28,99 +33,74 @@ pub fn check_server(connection: &NatsConnection) -> Result<(), NatsOpenError> {
 
 /// Checks the settings and the content of the stream.
 pub fn check_stream(info: &Info, subject: &str, options: &NatsOptions) -> Result<(), NatsOpenError> {
-    let Info { config, state, .. } = info;
-    let name = &config.name;
-    let mut problems = setting_problems(config, subject, options.replicas);
-    if info.mirror.is_some() || config.mirror.is_some() || config.sources.as_ref().is_some_and(|all| !all.is_empty()) {
-        problems.push(format!("it copies another stream; it must have no mirror and no sources: {REMAKE}"));
-    }
-    problems.extend(content_problem(state));
+    let mut problems = setting_problems(&info.config, subject, options.replicas);
+    problems.extend(content_problem(&info.state));
     if problems.is_empty() {
         return Ok(());
     }
-    Err(NatsOpenError::Unsuitable(format!("stream {name} is not suitable for a log: {}", problems.join("; "))))
+    let (name, problems) = (&info.config.name, problems.join("; "));
+    Err(NatsOpenError::Unsuitable(format!("stream {name} is not suitable for a log: {problems}")))
 }
-
-/// Remedy for settings that cannot be changed.
-const REMAKE: &str = "delete the stream and let Mediary make it";
-
-/// A setting, its value, the required one, and the remedy.
-type StreamRequirement = (&'static str, String, bool, String, String);
 
 fn setting_problems(config: &Config, subject: &str, replicas: usize) -> Vec<String> {
-    let name = &config.name;
-    let edit = |option: &str| format!("nats stream edit {name} {option}");
-    let remake = || REMAKE.to_owned();
-    let no_limit = |limit: i64| limit <= 0;
-    let is_large = |limit: i32| limit <= 0 || usize::try_from(limit).is_ok_and(|limit| limit >= MESSAGE_BYTES_MIN);
-    let none = || "none".to_owned();
+    let mut problems = Vec::new();
+    let mut require = |setting: &str, value: &dyn Debug, is_met: bool, required: &str, remedy: &str| {
+        if !is_met {
+            problems.push(format!("{setting} is {value:?}; it must be {required}: {remedy}"));
+        }
+    };
 
-    let requirements: Vec<StreamRequirement> = vec![
-        (
-            "subjects",
-            config.subjects.join(", "),
-            config.subjects == [subject],
-            subject.to_owned(),
-            edit(&format!("--subjects {subject}")),
-        ),
-        (
-            "num_replicas",
-            config.num_replicas.to_string(),
-            config.num_replicas >= replicas,
-            format!("{replicas} or more"),
-            edit(&format!("--replicas {replicas}")),
-        ),
-        ("storage", format!("{:?}", config.storage), config.storage == StorageType::File, "File".to_owned(), remake()),
-        (
-            "retention",
-            format!("{:?}", config.retention),
-            config.retention == RetentionPolicy::Limits,
-            "Limits".to_owned(),
-            remake(),
-        ),
-        (
-            "discard",
-            format!("{:?}", config.discard),
-            config.discard == DiscardPolicy::New,
-            "New".to_owned(),
-            edit("--discard new"),
-        ),
-        ("max_age", format!("{:?}", config.max_age), config.max_age.is_zero(), none(), edit("--max-age -1")),
-        ("max_bytes", config.max_bytes.to_string(), no_limit(config.max_bytes), none(), edit("--max-bytes -1")),
-        ("max_msgs", config.max_messages.to_string(), no_limit(config.max_messages), none(), edit("--max-msgs -1")),
-        (
-            "max_msgs_per_subject",
-            config.max_messages_per_subject.to_string(),
-            no_limit(config.max_messages_per_subject),
-            none(),
-            edit("--max-msgs-per-subject -1"),
-        ),
-        (
-            "max_msg_size",
-            config.max_message_size.to_string(),
-            is_large(config.max_message_size),
-            format!("none, or {MESSAGE_BYTES_MIN} or more"),
-            edit("--max-msg-size -1"),
-        ),
-        boolean("deny_delete", config.deny_delete, true),
-        boolean("deny_purge", config.deny_purge, true),
-        boolean("allow_rollup_hdrs", config.allow_rollup, false),
-        boolean("allow_msg_ttl", config.allow_message_ttl, false),
-        boolean("allow_msg_counter", config.allow_message_counter, false),
-        boolean("allow_msg_schedules", config.allow_message_schedules, false),
-        boolean("no_ack", config.no_ack, false),
-        boolean("sealed", config.sealed, false),
-        boolean("subject_transform", config.subject_transform.is_some(), false),
-        boolean("persist_mode async", config.persist_mode == Some(PersistenceMode::Async), false),
-    ];
-    let unmet = requirements.into_iter().filter(|(_, _, is_met, ..)| !is_met);
-    unmet
-        .map(|(setting, value, _, required, remedy)| format!("{setting} is {value}; it must be {required}: {remedy}"))
-        .collect()
-}
+    let edit = |option: &str| format!("nats stream edit {} {option}", config.name);
+    let replicas_required = format!("{replicas} or more");
+    let replicas_remedy = edit(&format!("--replicas={replicas}"));
+    require(
+        "subjects",
+        &config.subjects,
+        config.subjects == [subject],
+        subject,
+        &edit(&format!("--subjects={subject}")),
+    );
+    require(
+        "num_replicas",
+        &config.num_replicas,
+        config.num_replicas >= replicas,
+        &replicas_required,
+        &replicas_remedy,
+    );
+    require("discard", &config.discard, config.discard == DiscardPolicy::New, "New", &edit("--discard=new"));
+    require("storage", &config.storage, config.storage == StorageType::File, "File", REMAKE);
+    require("retention", &config.retention, config.retention == RetentionPolicy::Limits, "Limits", REMAKE);
 
-fn boolean(setting: &'static str, value: bool, required: bool) -> StreamRequirement {
-    (setting, value.to_string(), value == required, required.to_string(), REMAKE.to_owned())
+    let size_limit = config.max_message_size;
+    let is_size_met = size_limit <= 0 || usize::try_from(size_limit).is_ok_and(|limit| limit >= MESSAGE_BYTES_MIN);
+    let size_required = format!("none, or {MESSAGE_BYTES_MIN} or more");
+    require("max_msg_size", &size_limit, is_size_met, &size_required, &edit("--max-msg-size=-1"));
+    require("max_age", &config.max_age, config.max_age.is_zero(), "none", &edit("--max-age=-1"));
+    for (setting, limit, option) in [
+        ("max_bytes", config.max_bytes, "--max-bytes=-1"),
+        ("max_msgs", config.max_messages, "--max-msgs=-1"),
+        ("max_msgs_per_subject", config.max_messages_per_subject, "--max-msgs-per-subject=-1"),
+    ] {
+        require(setting, &limit, limit <= 0, "none", &edit(option));
+    }
+
+    for (setting, value, required) in [
+        ("deny_delete", config.deny_delete, true),
+        ("deny_purge", config.deny_purge, true),
+        ("allow_rollup_hdrs", config.allow_rollup, false),
+        ("allow_msg_ttl", config.allow_message_ttl, false),
+        ("allow_msg_counter", config.allow_message_counter, false),
+        ("allow_msg_schedules", config.allow_message_schedules, false),
+        ("no_ack", config.no_ack, false),
+        ("sealed", config.sealed, false),
+        ("subject_transform", config.subject_transform.is_some(), false),
+        ("persist_mode async", config.persist_mode == Some(PersistenceMode::Async), false),
+        ("mirror", config.mirror.is_some(), false),
+        ("sources", config.sources.as_ref().is_some_and(|sources| !sources.is_empty()), false),
+    ] {
+        require(setting, &value, value == required, if required { "true" } else { "false" }, REMAKE);
+    }
+    problems
 }
 
 /// Checks that the stream has all messages that it ever had.
