@@ -3,6 +3,7 @@
 //!
 //! These tests need nats-server, so `cargo test` ignores them and `tests/cluster/run` runs them.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +12,6 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
-use mediary::events::envelope::Append;
 use mediary::events::log::{EventLog, LogFailure};
 use mediary::events::shared::engine::{Engine, EngineFault, EngineSignal, EngineUnreachable, SendResult};
 use mediary::events::shared::nats::{NatsEngine, NatsOpenError, NatsOptions};
@@ -26,7 +26,9 @@ use crate::support::nats_servers::{NatsServerSettings, NatsServers};
 /// Longest time without an accepted append after a fault of one server.
 const PAUSE_MAX: Duration = Duration::from_secs(15);
 /// Longest wait for a signal of the engine.
-const SIGNAL_TIMEOUT: Duration = Duration::from_secs(60);
+const SIGNAL_TIMEOUT: Duration = Duration::from_mins(1);
+/// Time of a measurement.
+const MEASURED: Duration = Duration::from_secs(4);
 /// Appends before and after a fault.
 const APPENDS: u64 = 100;
 
@@ -41,6 +43,13 @@ impl ClusterEngine {
     /// The engine of a new log.
     fn create(cluster: &NatsServers) -> Self {
         let (options, log_id) = (cluster.options(), new_log_id());
+        let engine = NatsEngine::create(options.clone(), log_id).unwrap();
+        Self { engine, options, log_id }
+    }
+
+    /// The engine of a new log, on servers that need not sync.
+    fn create_unchecked(cluster: &NatsServers) -> Self {
+        let (options, log_id) = (NatsOptions { monitors: Vec::new(), ..cluster.options() }, new_log_id());
         let engine = NatsEngine::create(options.clone(), log_id).unwrap();
         Self { engine, options, log_id }
     }
@@ -125,7 +134,7 @@ fn a_stream_that_may_lose_groups_is_refused_with_the_remedy() {
         (|config| config.storage = StorageType::Memory, "storage is Memory; it must be File: delete the stream"),
         (|config| config.retention = RetentionPolicy::Interest, "retention is Interest; it must be Limits"),
         (|config| config.discard = DiscardPolicy::Old, "discard is Old; it must be New"),
-        (|config| config.max_age = Duration::from_secs(3600), "max_age is 3600s; it must be none"),
+        (|config| config.max_age = Duration::from_hours(1), "max_age is 3600s; it must be none"),
         (|config| config.max_bytes = 1 << 20, "max_bytes is 1048576; it must be none"),
         (|config| config.max_messages = 9, "max_msgs is 9; it must be none"),
         (|config| config.max_messages_per_subject = 9, "max_msgs_per_subject is 9; it must be none"),
@@ -133,7 +142,7 @@ fn a_stream_that_may_lose_groups_is_refused_with_the_remedy() {
         (|config| config.deny_delete = false, "deny_delete is false; it must be true"),
         (|config| config.deny_purge = false, "deny_purge is false; it must be true"),
         (|config| config.allow_message_ttl = true, "allow_msg_ttl is true; it must be false"),
-        (|config| config.subjects.push(format!("also.{}", config.name)), "subjects is "),
+        (|config| config.subjects.push(format!("also.{}", config.name)), "subjects is ["),
         (|config| config.first_sequence = Some(5), "it must have every message from 1 on"),
     ];
     for (change, expected) in cases {
@@ -174,8 +183,11 @@ fn servers_that_may_lose_groups_are_refused_with_the_remedy() {
     assert!(reason.contains("set `sync_interval: always`"), "{reason}");
 
     // A single server is no cluster
-    let reason = unsuitable(NatsEngine::open(NatsOptions { replicas: 3, ..blind }, log_id));
+    let three = NatsOptions { replicas: 3, ..blind };
+    let reason = unsuitable(NatsEngine::open(three.clone(), log_id));
     assert!(reason.contains("num_replicas is 1; it must be 3 or more"), "{reason}");
+    let reason = unsuitable(NatsEngine::create(three, new_log_id()));
+    assert!(reason.contains("do not make stream") && reason.contains("with 3 replicas"), "{reason}");
 
     // Given a server that takes small messages only
     let settings = NatsServerSettings { servers: 1, max_payload: "1MB", ..NatsServerSettings::default() };
@@ -449,38 +461,44 @@ fn assert_equal(nodes: &[SharedLogNode], events: u64) {
 #[test]
 #[ignore = "needs nats-server; run by tests/cluster/run"]
 fn appends_end_in_time_while_no_server_runs_and_go_on_later() {
-    // Given a node of a cluster
-    let cluster = NatsServers::start();
+    let mut cluster = NatsServers::start();
     let engine = ClusterEngine::create(&cluster);
     let directory = tempfile::tempdir().unwrap();
     let write_timeout = Duration::from_secs(4);
     let node = SharedLogNode::open_with(directory.path(), 1, engine.clone(), write_timeout).unwrap();
     append_eventually(&node, 1, 1);
 
-    // When all servers are paused, then appends end
-    (0..3).for_each(|index| cluster.pause(index));
-    for mark in [2, 3] {
-        let begun = Instant::now();
-        let failed = node.log.append(vec![append(1, 1, mark, 1)]);
-        let is_expected = matches!(failed, Err(LogFailure::Unreachable { .. } | LogFailure::OutcomeUnknown { .. }));
-        assert!(is_expected, "{failed:?}");
-        // A group may be on its way when the time is over.
-        assert!(begun.elapsed() < write_timeout + Duration::from_secs(4), "after {:?}", begun.elapsed());
-    }
-    assert_eq!(node.events().len(), 1, "reads go on");
+    let stop_and_continue: [fn(&mut NatsServers, bool, usize); 2] = [
+        |cluster, runs, index| if runs { cluster.resume(index) } else { cluster.pause(index) },
+        |cluster, runs, index| if runs { cluster.restart(index) } else { cluster.kill(index) },
+    ];
+    for (set_running, first_mark) in stop_and_continue.into_iter().zip([10, 20]) {
+        // When no server runs, then appends fail in time, and reads go on
+        let before = node.events();
+        (0..3).for_each(|index| set_running(&mut cluster, false, index));
+        for mark in [first_mark, first_mark + 1] {
+            let begun = Instant::now();
+            let failed = node.log.append(vec![append(1, before.len() as u64, mark, 1)]);
+            let is_expected = matches!(failed, Err(LogFailure::Unreachable { .. } | LogFailure::OutcomeUnknown { .. }));
+            assert!(is_expected, "{failed:?}");
+            // A group may be on its way when the time is over.
+            assert!(begun.elapsed() < write_timeout + Duration::from_secs(4), "after {:?}", begun.elapsed());
+        }
+        assert_eq!(node.events(), before);
 
-    // And go on when the servers do, without doubling what had an unknown outcome
-    (0..3).for_each(|index| cluster.resume(index));
-    eventually_blocking("the node appends again", || {
-        let version = node.events().len() as u64;
-        node.log.append(vec![append(1, version, 4, 1)]).is_ok_and(|outcome| outcome[0].is_ok())
-    });
-    node.catch_up();
-    let events = node.events();
-    let mut ids: Vec<_> = events.iter().map(|event| event.id).collect();
-    ids.dedup();
-    assert_eq!(ids.len(), events.len());
-    node.log.state().unwrap();
+        // When they run, then appends go on; those whose outcome was unknown are there once or not at all
+        (0..3).for_each(|index| set_running(&mut cluster, true, index));
+        eventually_blocking("the node appends again", || {
+            let version = node.events().len() as u64;
+            node.log.append(vec![append(1, version, first_mark + 2, 1)]).is_ok_and(|outcome| outcome[0].is_ok())
+        });
+        node.catch_up();
+        let events = node.events();
+        assert_eq!(events[..before.len()], before);
+        let ids: BTreeSet<_> = events.iter().map(|event| event.id).collect();
+        assert_eq!(ids.len(), events.len());
+        node.log.state().unwrap();
+    }
 }
 
 #[test]
@@ -528,70 +546,94 @@ fn an_engine_ends_at_once_also_without_servers() {
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
 }
 
-/// Prints how fast the engine is. On two shared cores, most of the time is that of the servers.
+/// Prints how fast the engine is, with servers that sync every write and with servers that do not.
 #[test]
 #[ignore = "needs nats-server; run by tests/cluster/run"]
 fn figures() {
-    const SECONDS: u64 = 5;
-    const GROUPS: u64 = 2000;
-    const GROUP_EVENTS: u64 = 64;
-    let cluster = NatsServers::start();
-    let per_second = |count: u64, time: Duration| {
-        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-        let count = count as f64;
-        count / time.as_secs_f64()
-    };
-
-    let engine = ClusterEngine::create(&cluster);
-    let (begun, mut groups) = (Instant::now(), 0);
-    while begun.elapsed() < Duration::from_secs(SECONDS) {
-        assert!(matches!(engine.send(&[7; 500]), SendResult::Stored { .. }));
-        groups += 1;
+    for sync_interval in ["always", "2m"] {
+        println!("\nthree servers, sync_interval: {sync_interval}");
+        let settings = NatsServerSettings { sync_interval, ..NatsServerSettings::default() };
+        let cluster = NatsServers::start_with(settings);
+        for senders in [1, 8, 64] {
+            print_send_rate(&cluster, senders);
+        }
+        for group_events in [1, 8, 64] {
+            print_append_rate(&cluster, group_events);
+        }
+        print_catch_up_rate(&cluster);
     }
-    println!("groups of 500 bytes, one after the other: {:.0}/s", per_second(groups, begun.elapsed()));
+}
 
-    let engine = ClusterEngine::create(&cluster);
+/// Groups that concurrent senders on one connection store.
+fn print_send_rate(cluster: &NatsServers, senders: u64) {
+    let engine = ClusterEngine::create_unchecked(cluster);
+    let begun = Instant::now();
+    let groups = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for _ in 0..senders {
+            scope.spawn(|| {
+                while begun.elapsed() < MEASURED {
+                    let sent = engine.send(&[7; 500]);
+                    assert!(matches!(sent, SendResult::Stored { .. }), "{sent:?}");
+                    groups.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    print_rate(&format!("groups of 500 bytes, {senders} senders"), groups.into_inner(), begun);
+}
+
+/// Events that one node appends in groups of this size, one group after the other.
+fn print_append_rate(cluster: &NatsServers, group_events: u64) {
+    let engine = ClusterEngine::create_unchecked(cluster);
+    let directory = tempfile::tempdir().unwrap();
+    let node = SharedLogNode::open(directory.path(), 1, engine).unwrap();
+    let begun = Instant::now();
+    while begun.elapsed() < MEASURED {
+        append_group(&node, group_events);
+    }
+    print_rate(&format!("events appended by a node in groups of {group_events}"), node.log.head().0, begun);
+}
+
+/// Events that a new node receives and applies.
+fn print_catch_up_rate(cluster: &NatsServers) {
+    let engine = ClusterEngine::create_unchecked(cluster);
     let directory = tempfile::tempdir().unwrap();
     let node = SharedLogNode::open(directory.path(), 1, engine.clone()).unwrap();
-    let (begun, mut version) = (Instant::now(), 0);
-    while begun.elapsed() < Duration::from_secs(SECONDS) {
-        let outcome = node.log.append(vec![large_event(version, version)]).unwrap();
-        assert!(outcome[0].is_ok());
-        version += 1;
+    for _ in 0..1000 {
+        append_group(&node, 64);
     }
-    println!("durable appends in groups of 1, one node: {:.0}/s", per_second(version, begun.elapsed()));
-
-    let (begun, first) = (Instant::now(), version);
-    for _ in 0..GROUPS {
-        let group = (version..version + GROUP_EVENTS).map(|version| large_event(version, version));
-        assert!(node.log.append(group.collect()).unwrap().iter().all(Result::is_ok));
-        version += GROUP_EVENTS;
-    }
-    println!(
-        "durable appends in groups of {GROUP_EVENTS}, one node: {:.0} events/s",
-        per_second(version - first, begun.elapsed())
-    );
+    let events = node.log.head().0;
 
     let last = engine.last().unwrap();
     let begun = Instant::now();
-    engine
-        .follow(0, &mut |signal| match signal {
-            EngineSignal::Group { sequence, .. } if sequence == last => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        })
-        .unwrap();
-    println!("groups read back from nothing: {:.0} events/s", per_second(version, begun.elapsed()));
+    let end = |signal| match signal {
+        EngineSignal::Group { sequence, .. } if sequence == last => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    engine.follow(0, &mut { end }).unwrap();
+    print_rate("events received by a follower", events, begun);
 
     let directory = tempfile::tempdir().unwrap();
     let begun = Instant::now();
     let other = SharedLogNode::open(directory.path(), 2, engine).unwrap();
     eventually_blocking("the node catches up", || other.log.head() == node.log.head());
-    println!("another node catches up from nothing: {:.0} events/s", per_second(version, begun.elapsed()));
+    print_rate("events received and applied by a new node", events, begun);
 }
 
-/// An append of one event of about 400 bytes.
-fn large_event(expected: u64, mark: u64) -> Append {
-    let mut large = large_append(1, expected, 300);
-    large.events[0].id = append(1, 0, mark, 1).events[0].id;
-    large
+/// Appends events of about 400 bytes.
+fn append_group(node: &SharedLogNode, events: u64) {
+    let head = node.log.head().0;
+    let large_event = |version| {
+        let mut large = large_append(1, version, 300);
+        large.events[0].id = append(1, 0, version, 1).events[0].id;
+        large
+    };
+    let outcome = node.log.append((head..head + events).map(large_event).collect());
+    assert!(outcome.unwrap().iter().all(Result::is_ok));
+}
+
+fn print_rate(what: &str, count: u64, begun: Instant) {
+    let per_second = u128::from(count) * 1000 / begun.elapsed().as_millis().max(1);
+    println!("{what}: {per_second}/s");
 }
