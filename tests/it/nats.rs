@@ -42,14 +42,16 @@ struct ClusterEngine {
 impl ClusterEngine {
     /// The engine of a new log.
     fn create(cluster: &NatsServers) -> Self {
-        let (options, log_id) = (cluster.options(), new_log_id());
+        let options = cluster.options();
+        let log_id = new_log_id();
         let engine = NatsEngine::create(options.clone(), log_id).unwrap();
         Self { engine, options, log_id }
     }
 
     /// The engine of a new log, on servers that need not sync.
     fn create_unchecked(cluster: &NatsServers) -> Self {
-        let (options, log_id) = (NatsOptions { monitors: Vec::new(), ..cluster.options() }, new_log_id());
+        let options = NatsOptions { monitors: Vec::new(), ..cluster.options() };
+        let log_id = new_log_id();
         let engine = NatsEngine::create(options.clone(), log_id).unwrap();
         Self { engine, options, log_id }
     }
@@ -112,7 +114,8 @@ fn the_shared_log_over_nats_meets_the_log_contract() {
 #[test]
 #[ignore = "needs nats-server; run by tests/cluster/run"]
 fn a_stream_is_created_once_and_opened_by_the_id_of_its_log() {
-    let (options, log_id) = (cluster().options(), new_log_id());
+    let options = cluster().options();
+    let log_id = new_log_id();
     let reason = unsuitable(NatsEngine::open(options.clone(), log_id));
     assert!(reason.contains(&format!("no stream {}", stream_name(log_id))), "{reason}");
 
@@ -198,7 +201,7 @@ fn servers_that_may_lose_groups_are_refused_with_the_remedy() {
 
 #[test]
 #[ignore = "needs nats-server; run by tests/cluster/run"]
-fn servers_that_do_not_answer_are_no_reason_to_change_something() {
+fn servers_that_do_not_answer_are_unreachable_not_unsuitable() {
     let mut server = NatsServers::start_with(NatsServerSettings { servers: 1, ..NatsServerSettings::default() });
     let log_id = new_log_id();
     drop(NatsEngine::create(server.options(), log_id).unwrap());
@@ -297,7 +300,7 @@ impl EngineFollower {
 
 #[test]
 #[ignore = "needs nats-server; run by tests/cluster/run"]
-fn a_follower_is_told_whether_the_engine_is_alive() {
+fn a_follower_hears_if_the_engine_is_alive() {
     // Given a follower of a cluster
     let cluster = NatsServers::start();
     let engine = ClusterEngine::create(&cluster);
@@ -317,7 +320,9 @@ fn a_follower_is_told_whether_the_engine_is_alive() {
 
     // It continues when the cluster does
     (0..3).for_each(|index| cluster.resume(index));
+    let deadline = Instant::now() + SIGNAL_TIMEOUT;
     let next = loop {
+        assert!(Instant::now() < deadline, "no group");
         match follower.signals.recv_timeout(SIGNAL_TIMEOUT).unwrap() {
             EngineSignal::Group { sequence, .. } => break sequence,
             EngineSignal::Alive => {
@@ -503,7 +508,7 @@ fn appends_end_in_time_while_no_server_runs_and_go_on_later() {
 
 #[test]
 #[ignore = "needs nats-server; run by tests/cluster/run"]
-fn a_node_stops_when_its_stream_was_deleted_or_made_anew() {
+fn a_node_stops_when_its_stream_was_deleted_or_created_again() {
     for is_remade in [false, true] {
         let engine = ClusterEngine::create(cluster());
         let directory = tempfile::tempdir().unwrap();
@@ -518,7 +523,7 @@ fn a_node_stops_when_its_stream_was_deleted_or_made_anew() {
         }
         let failure = eventually_blocking("the node stops", || node.log.state().err());
         let LogFailure::Diverged { reason } = &failure else { panic!("{failure:?}") };
-        assert!(reason.contains(if is_remade { "made anew" } else { "any more" }), "{reason}");
+        assert!(reason.contains(if is_remade { "created again" } else { "any more" }), "{reason}");
         node.stop();
 
         // Nor does it start with the new stream
@@ -607,11 +612,16 @@ fn print_catch_up_rate(cluster: &NatsServers) {
 
     let last = engine.last().unwrap();
     let begun = Instant::now();
-    let end = |signal| match signal {
-        EngineSignal::Group { sequence, .. } if sequence == last => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
+    let mut received = 0;
+    let mut receive = |signal| {
+        if let EngineSignal::Group { sequence, .. } = signal {
+            received = sequence;
+        }
+        let is_over = received == last || begun.elapsed() > SIGNAL_TIMEOUT;
+        if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    engine.follow(0, &mut { end }).unwrap();
+    engine.follow(0, &mut receive).unwrap();
+    assert_eq!(received, last);
     print_rate("events received by a follower", events, begun);
 
     let directory = tempfile::tempdir().unwrap();

@@ -1,7 +1,6 @@
 //! Engine of a shared log on NATS JetStream: a stream with one subject, on three servers that sync every write.
 //!
-//! The client runs on a thread of its own. Calls of the engine wait for it; nothing of the client is named outside of
-//! this module.
+//! The client runs on a thread of its own, and calls of the engine wait for it. Only this module names the client.
 //!
 //! | Promise of the engine | Kept by |
 //! |---|---|
@@ -124,8 +123,10 @@ impl NatsEngine {
 
 impl Engine for NatsEngine {
     fn send(&self, group: &[u8]) -> SendResult {
-        let (stream, timeout, group) = (self.stream.clone(), self.ack_timeout, group.to_vec());
-        let sent = self.thread.run(async move { publish::publish(&stream, group.into(), timeout).await });
+        let stream = self.stream.clone();
+        let ack_timeout = self.ack_timeout;
+        let group = group.to_vec();
+        let sent = self.thread.run(async move { publish::publish(&stream, group.into(), ack_timeout).await });
         sent.unwrap_or_else(|| SendResult::Unknown { reason: CLIENT_ENDED.to_owned() })
     }
 

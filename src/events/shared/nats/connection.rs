@@ -21,6 +21,8 @@ use super::{NatsOpenError, NatsOptions};
 
 /// Interval between two pings. A server that misses two is given up.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
+/// Time for the first connection, with the names of all servers, whose resolution has no other limit.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// Attempts to connect without a pause in between: one per server of a usual cluster.
 const IMMEDIATE_ATTEMPTS: usize = 3;
 /// Longest pause between two attempts to connect.
@@ -77,7 +79,7 @@ impl Drop for NatsThread {
 /// Reason why a request has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NatsRequestFailure {
-    /// It has reached nothing that could act on it.
+    /// No server acts on it.
     #[error("{0}")]
     NotDelivered(String),
     /// It may have been acted on.
@@ -88,7 +90,7 @@ pub enum NatsRequestFailure {
     TimedOut(Duration),
 }
 
-/// A connection to the servers, which is made again when it is lost. Cheap to clone.
+/// A connection to the servers. The client replaces it when it is lost. Cheap to clone.
 #[derive(Clone)]
 pub struct NatsConnection {
     pub client: Client,
@@ -126,7 +128,12 @@ impl NatsConnection {
             })?;
         }
 
-        let client = connect.connect(&options.servers).await.map_err(|error| connect_error(&error, options))?;
+        let connected = timeout(CONNECT_TIMEOUT, connect.connect(&options.servers)).await;
+        let client = connected
+            .map_err(|_| {
+                NatsOpenError::Unreachable(format!("no connection to the NATS servers in {CONNECT_TIMEOUT:?}"))
+            })?
+            .map_err(|error| connect_error(&error, options))?;
         Ok(Self { client, request_timeout: options.request_timeout, losses, forced_loss: Arc::default() })
     }
 
@@ -151,7 +158,7 @@ impl NatsConnection {
         };
         answer.map(|message| message.payload).map_err(|error| match error.kind() {
             RequestErrorKind::NoResponders => NatsRequestFailure::NotDelivered(
-                "the NATS servers have nothing that answers; JetStream may have no leader".to_owned(),
+                "the NATS servers know no receiver; JetStream may have no leader".to_owned(),
             ),
             RequestErrorKind::MaxPayloadExceeded | RequestErrorKind::InvalidSubject => {
                 NatsRequestFailure::NotDelivered(error.to_string())

@@ -25,7 +25,7 @@ pub enum NatsDelivery {
     Group { sequence: u64, number: u64, group: Vec<u8> },
     /// The consumer has no more messages, or waits for an answer to `reply` before it sends more.
     Heartbeat { reply: Option<Subject> },
-    /// Something that cannot be understood.
+    /// A message that is none of these.
     Malformed { reason: String },
 }
 
@@ -43,7 +43,7 @@ impl NatsConsumer {
     pub async fn create(stream: NatsStream, after: u64) -> Result<Self, NatsApiError> {
         let connection = stream.connection.clone();
         let inbox = connection.client.new_inbox();
-        // Before the consumer exists, so that nothing is sent in vain.
+        // Subscribe first: the consumer sends as soon as it exists.
         let subscribed = connection.client.subscribe(inbox.clone()).await;
         let messages = subscribed.map_err(|error| NatsApiError::Unanswered(error.to_string()))?;
 

@@ -1,5 +1,4 @@
-//! Follows the stream: passes its groups on in order, with one consumer after another, and tells whether the engine is
-//! alive.
+//! Follows the stream: passes its groups on in order, with one consumer after another, and signals if the engine is alive.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -29,7 +28,7 @@ const GAP_TRIES: u32 = 3;
 /// Consumers that must miss it if all of them read the same server.
 const GAP_TRIES_ON_ONE_SERVER: u32 = 12;
 
-/// What the follower passes on.
+/// Message of the follower.
 pub enum FollowEvent {
     Signal(EngineSignal),
     /// The last event.
@@ -38,7 +37,7 @@ pub enum FollowEvent {
 
 /// Reason why the follower ends.
 enum FollowEnd {
-    /// Nobody receives its events any more.
+    /// The receiver of its events was dropped.
     Closed,
     Fault(EngineFault),
 }
@@ -138,7 +137,7 @@ impl NatsFollower<'_> {
         }
     }
 
-    /// Waits for a future. Signals in the meantime what the leader reports.
+    /// Waits for a future, and signals the reports of the leader in the meantime.
     async fn wait_for<T>(&mut self, future: impl Future<Output = T>) -> Result<T, FollowEnd> {
         let mut future = pin!(future);
         loop {
@@ -181,7 +180,7 @@ impl NatsFollower<'_> {
         matches!(*self.reports.borrow(), LeaderReport::Last(last) if last > self.last_delivered())
     }
 
-    /// Decides whether a missing group is lost. If a consumer does not begin with it, its server does not have it; later
+    /// Ends the follower if a missing group is lost. If a consumer does not begin with it, its server does not have it; later
     /// ones may be lost with a connection, and the next consumer begins with them.
     fn note_gap(&mut self, consumer: &NatsConsumer, expected: u64, found: u64, number: u64) -> Result<(), FollowEnd> {
         if number != 1 {

@@ -15,12 +15,12 @@ use crate::events::shared::engine::{EngineFault, EngineUnreachable};
 const QUESTION_INTERVAL: Duration = Duration::from_millis(500);
 /// Longest time since the leader heard a server that counts as connected. Servers send a heartbeat every second.
 const CONTACT_MAX: Duration = Duration::from_secs(4);
-/// Time without a valid answer after which the client connects anew.
+/// Time without a valid answer after which the client connects again.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// Consecutive answers that must show a loss. After a restart, servers may not know all streams at once.
 const CONFIRMATIONS: u32 = 3;
 
-/// What a follower knows of the leader.
+/// Last report on the leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaderReport {
     /// No valid answer.
@@ -99,7 +99,7 @@ async fn ask(stream: &NatsStream) -> Result<u64, LeaderError> {
 
     if info.created != stream.created {
         let reason = format!(
-            "stream {name} was made anew at {}; the node uses the one made at {}",
+            "stream {name} was created again at {}; the node uses the one created at {}",
             info.created, stream.created
         );
         return Err(LeaderError::OtherStream(reason));

@@ -65,7 +65,7 @@ impl NatsStream {
             Ok(_) => {
                 return Err(NatsOpenError::Unsuitable(format!(
                     "stream {name} exists, but a new log needs a new stream; join the log instead, or delete the stream if \
-                     nobody needs it: nats stream rm {name}"
+                     no node needs it: nats stream rm {name}"
                 )));
             }
             Err(error) if error.is_stream_not_found() => {}

@@ -38,8 +38,8 @@ pub fn check_stream(info: &Info, subject: &str, options: &NatsOptions) -> Result
     if problems.is_empty() {
         return Ok(());
     }
-    let (name, problems) = (&info.config.name, problems.join("; "));
-    Err(NatsOpenError::Unsuitable(format!("stream {name} is not suitable for a log: {problems}")))
+    let name = &info.config.name;
+    Err(NatsOpenError::Unsuitable(format!("stream {name} is not suitable for a log: {}", problems.join("; "))))
 }
 
 fn setting_problems(config: &Config, subject: &str, replicas: usize) -> Vec<String> {
