@@ -54,7 +54,7 @@ mod vendors;
 
 pub use address_file::{expected_local_url, read_address_file};
 pub use bootstrap::{AdminTokenSource, BOOTSTRAP_ADMIN};
-pub use cluster::{ClusterNode, init_cluster, leave_cluster};
+pub use cluster::{ClusterNode, connect_engine, create_engine, init_cluster, leave_cluster};
 pub use error::{StartError, StopError};
 pub use missing_log_guard::MissingLog;
 pub use process::StopSignals;

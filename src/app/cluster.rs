@@ -27,6 +27,7 @@ use crate::events::envelope::EncodedCommit;
 use crate::events::log::{EventLog, LogFailure};
 use crate::events::shared::checkpoint::EngineCheckpoint;
 use crate::events::shared::engine::Engine;
+use crate::events::shared::nats::{NatsEngine, NatsOpenError, NatsOptions};
 use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use crate::events::sled_log::SledLog;
 use crate::http::api::state::{ClusterView, ClusterViewer, NodeView};
@@ -38,6 +39,8 @@ use crate::projections::snapshot;
 const WAIT_REPORT_INTERVAL: Duration = Duration::from_secs(10);
 /// Difference of the clocks of two nodes from which the log warns.
 const CLOCK_OFFSET_MAX: Duration = Duration::from_secs(2);
+/// Pause between two attempts of a start to reach the engine.
+const ENGINE_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Time for which `leave` listens for other nodes.
 const LISTEN_TIME: Duration = Duration::from_secs(4);
 
@@ -84,10 +87,49 @@ pub(super) fn prepare_data_dir(data: &DataDir, settings: &ClusterSettings) -> Re
     Ok(membership)
 }
 
-/// Opens the engine of the settings.
-pub(super) fn open_engine(settings: &ClusterSettings, local: &SledLog) -> Result<Arc<dyn Engine>, StartError> {
-    let _ = (settings, local);
-    Err(StartError::part("the engine", &"this build has no engine"))
+/// Opens the engine of the settings. Waits while its servers do not respond.
+pub(super) fn open_engine(settings: &ClusterSettings, log_id: Uuid) -> Result<Arc<dyn Engine>, StartError> {
+    let options = nats_options(settings);
+    loop {
+        match NatsEngine::open(options.clone(), log_id) {
+            Ok(engine) => return Ok(Arc::new(engine)),
+            Err(error @ NatsOpenError::Unsuitable(_)) => return Err(StartError::part("the engine", &error)),
+            Err(error @ NatsOpenError::Unreachable(_)) => {
+                tracing::warn!(%error, "engine does not respond, waiting for it");
+                thread::sleep(ENGINE_RETRY_DELAY);
+            }
+        }
+    }
+}
+
+fn nats_options(settings: &ClusterSettings) -> NatsOptions {
+    NatsOptions {
+        credentials: settings.credentials.clone(),
+        monitors: settings.monitor.clone(),
+        ..NatsOptions::new(settings.engine.clone())
+    }
+}
+
+/// Creates the log in the engine of the settings; uses one that an interrupted attempt has left empty.
+///
+/// # Errors
+/// If the engine has a log of this id with events, or does not meet the requirements.
+pub fn create_engine(settings: &ClusterSettings, log_id: Uuid) -> anyhow::Result<Arc<dyn Engine>> {
+    match NatsEngine::create(nats_options(settings), log_id) {
+        Ok(engine) => Ok(Arc::new(engine)),
+        Err(error) => match NatsEngine::open(nats_options(settings), log_id) {
+            Ok(engine) if engine.last().is_ok_and(|last| last == 0) => Ok(Arc::new(engine)),
+            _ => Err(error.into()),
+        },
+    }
+}
+
+/// Opens the log in the engine of the settings, for a command that does not wait.
+///
+/// # Errors
+/// If the servers do not respond, or do not meet the requirements.
+pub fn connect_engine(settings: &ClusterSettings, log_id: Uuid) -> anyhow::Result<Arc<dyn Engine>> {
+    Ok(Arc::new(NatsEngine::open(nats_options(settings), log_id)?))
 }
 
 impl ClusterNode {

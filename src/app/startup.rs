@@ -173,7 +173,7 @@ impl BoundService {
         let Self { data, settings, environment, public_url, membership, engine, .. } = self;
         let Some(membership) = membership else { return Ok(None) };
         cluster::check_membership(membership, data.root(), log)?;
-        let engine = engine.clone().map_or_else(|| cluster::open_engine(&settings.cluster, log), Ok)?;
+        let engine = engine.clone().map_or_else(|| cluster::open_engine(&settings.cluster, log.log_id()), Ok)?;
         let receivers = CommitReceivers {
             projector: Projector::new(models.clone(), metrics.clone()),
             keyring: keyring.clone(),

@@ -8,6 +8,7 @@ mod atomic_file;
 mod audit;
 mod backup;
 mod client;
+mod cluster;
 mod completions;
 mod config;
 mod demo;
@@ -129,6 +130,9 @@ enum CliCommand {
     Audit(audit::AuditCommand),
     #[command(flatten)]
     Client(client::ClientCommand),
+    /// Make a cluster of services with one log, show its nodes, and leave it
+    #[command(subcommand, after_help = cluster::HELP)]
+    Cluster(cluster::ClusterCommand),
     /// Back up log and files to a directory, also while the service runs, or verify a backup
     #[command(after_help = backup::BACKUP_HELP)]
     Backup(backup::BackupArguments),
@@ -294,7 +298,7 @@ impl CliCommand {
     /// commands write files that are meant to be shared.
     fn writes_private_files(&self) -> bool {
         match self {
-            Self::Serve(_) | Self::Projections(_) | Self::Backup(_) | Self::Restore(_) => true,
+            Self::Serve(_) | Self::Projections(_) | Self::Cluster(_) | Self::Backup(_) | Self::Restore(_) => true,
             Self::Config(_)
             | Self::Openapi
             | Self::Health(_)
@@ -336,6 +340,7 @@ pub fn run() -> ExitCode {
         CliCommand::Vendors(command) => vendors::run(command, outer),
         CliCommand::Audit(command) => audit::run(command, outer),
         CliCommand::Client(command) => client::run(command),
+        CliCommand::Cluster(command) => cluster::run(command, outer),
         CliCommand::Backup(arguments) => backup::backup(arguments, outer),
         CliCommand::Restore(arguments) => backup::restore(arguments, outer),
     };

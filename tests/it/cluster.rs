@@ -97,7 +97,7 @@ async fn an_idempotency_key_has_one_effect_whichever_nodes_receive_it() {
             let request = node.request(Method::POST, "/publishers/acme/tokens").bearer_auth(&alice.token);
             let response = node.send(request.header("idempotency-key", key.as_str()).json(&json!({"name": key}))).await;
             match response.status {
-                201 => return response.json()["id"].as_str().unwrap().to_owned(),
+                201 => return response.json()["token"].as_str().unwrap().to_owned(),
                 409 => tokio::time::sleep(Duration::from_millis(20)).await,
                 _ => panic!("{}", response.text()),
             }
@@ -110,7 +110,7 @@ async fn an_idempotency_key_has_one_effect_whichever_nodes_receive_it() {
     }))
     .await;
 
-    // Then each has made one token
+    // Then each has made one token, and both nodes return it
     for pair in answers.chunks(2) {
         assert_eq!(pair[0], pair[1]);
     }
@@ -201,7 +201,7 @@ async fn one_node_works_on_the_tasks_of_all_and_another_takes_over() {
     // Then the node that runs longest completes them, and each node shows the results
     for node in &cluster.nodes {
         for task in &tasks {
-            let result = completed(node, task).await;
+            let result = completed(node, &alice.token, task).await;
             node.send(node.request(Method::GET, &path_of(&result))).await.expect(200);
         }
     }
@@ -214,14 +214,14 @@ async fn one_node_works_on_the_tasks_of_all_and_another_takes_over() {
     let second = cluster.nodes.pop().unwrap();
     cluster.nodes.pop().unwrap().stop().await;
     let task = submit(&second).await;
-    completed(&second, &task).await;
+    completed(&second, &alice.token, &task).await;
     second.stop().await;
 }
 
-async fn completed(node: &TestApp, task: &str) -> String {
+async fn completed(node: &TestApp, token: &str, task: &str) -> String {
     let path = format!("{UPSCALER}/{task}");
     eventually_within(2 * TAKEOVER, "the task is completed", async || {
-        let response = node.get(&path).await;
+        let response = node.get_as(token, &path).await;
         let state = (response.status == 200).then(|| response.json())?;
         assert_ne!(state["data"]["status"], "FAILED", "{state}");
         let generated = state["data"]["generated"].as_array()?.first()?.as_str()?.to_owned();

@@ -80,6 +80,14 @@ impl Engine for ClusterEngine {
     fn last(&self) -> Result<u64, EngineUnreachable> {
         self.engine.last()
     }
+
+    fn announce(&self, message: &[u8]) {
+        self.engine.announce(message);
+    }
+
+    fn listen(&self, each: &mut dyn FnMut(Option<&[u8]>) -> ControlFlow<()>) {
+        self.engine.listen(each);
+    }
 }
 
 /// The cluster of the tests that do it no harm.
@@ -646,4 +654,42 @@ fn append_group(node: &SharedLogNode, events: u64) {
 fn print_rate(what: &str, count: u64, begun: Instant) {
     let per_second = u128::from(count) * 1000 / begun.elapsed().as_millis().max(1);
     println!("{what}: {per_second}/s");
+}
+
+#[test]
+#[ignore = "needs servers: tests/cluster/run"]
+fn announcements_reach_every_listener_and_are_not_stored() {
+    // Given two clients of a stream, each listening
+    let first = ClusterEngine::create(cluster());
+    let second = first.clone();
+    let (sender, heard) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        for (name, engine) in [("first", &first), ("second", &second)] {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                engine.listen(&mut |message| match message {
+                    None => ControlFlow::Continue(()),
+                    Some(message) => {
+                        sender.send((name, message.to_vec())).unwrap();
+                        ControlFlow::Break(())
+                    }
+                });
+            });
+        }
+
+        // When one announces something until both have heard it, then both have
+        let mut names = std::collections::BTreeSet::new();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while names.len() < 2 {
+            assert!(Instant::now() < deadline, "only {names:?} heard it");
+            first.announce(b"beat");
+            while let Ok((name, message)) = heard.recv_timeout(Duration::from_millis(100)) {
+                assert_eq!(message, b"beat");
+                names.insert(name);
+            }
+        }
+    });
+
+    // And the stream has nothing
+    assert_eq!(first.last().unwrap(), 0);
 }

@@ -1,6 +1,7 @@
 //! Commands for users of a service: node authors, and everyone who installs nodes or runs jobs. They use the public API
 //! of any service, and need neither its settings nor its data directory.
 
+pub(super) mod cluster_status;
 mod complete;
 mod install;
 mod job;
@@ -12,7 +13,7 @@ mod package;
 mod publish;
 mod run;
 mod search;
-mod service;
+pub(super) mod service;
 mod task;
 mod terminal;
 mod token;

@@ -177,6 +177,10 @@ impl GroupApplier {
             let reason = format!("the journal continues after {}, but the engine does not", self.head.position);
             return Err(LogFailure::Diverged { reason });
         }
+        if batch.is_last {
+            // First, so that nobody takes the node for one that has caught up.
+            self.progress.stop(LogFailure::Closed);
+        }
         self.progress.advance(self.sequence, self.head, engine_end, batch.decisions);
         if batch.is_last { Err(LogFailure::Closed) } else { Ok(()) }
     }

@@ -8,6 +8,7 @@
 //! | ordered | the sequence of the stream; a follower accepts only the next one |
 //! | alive | the leader of the stream, which must have heard a quorum recently |
 
+mod announcements;
 mod api;
 mod connection;
 mod consumer;
@@ -149,6 +150,20 @@ impl Engine for NatsEngine {
         let stream = self.stream.clone();
         let last = self.thread.run(async move { leader::last(&stream).await });
         last.unwrap_or_else(|| Err(EngineUnreachable(CLIENT_ENDED.to_owned())))
+    }
+
+    fn announce(&self, message: &[u8]) {
+        let (stream, message) = (self.stream.clone(), message.to_vec());
+        self.thread.spawn(announcements::announce(stream, message.into()));
+    }
+
+    fn listen(&self, each: &mut dyn FnMut(Option<&[u8]>) -> ControlFlow<()>) {
+        let mut messages = announcements::listen(&self.thread, self.stream.clone());
+        while let Some(message) = messages.blocking_recv() {
+            if each(message.as_deref()).is_break() {
+                return;
+            }
+        }
     }
 }
 

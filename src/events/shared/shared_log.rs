@@ -269,7 +269,9 @@ impl SharedLog {
                 Err(_) => thread::sleep(RETRY_DELAY),
             }
         };
-        self.progress.wait_for_sequence(last, deadline)
+        let is_caught_up = self.progress.wait_for_sequence(last, deadline)?;
+        self.progress.check()?;
+        Ok(is_caught_up)
     }
 
     /// Checks that the node applies groups.

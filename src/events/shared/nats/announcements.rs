@@ -1,0 +1,67 @@
+//! Messages between nodes that the servers do not store: core messages on a subject beside that of the stream.
+
+use std::time::Duration;
+
+use async_nats::Subscriber;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::connection::NatsThread;
+use super::stream::NatsStream;
+
+/// Messages that were received and not passed on yet. More are dropped by the client, as any of them may be lost.
+const QUEUE_MAX: usize = 256;
+/// Longest time between two calls of a listener.
+const LISTEN_INTERVAL: Duration = Duration::from_millis(500);
+/// Pause before the next attempt to subscribe.
+const RETRY_DELAY: Duration = Duration::from_millis(500);
+/// Time for the client to take a message. Without a connection it would keep messages, and send old ones later.
+const ANNOUNCE_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Sends a message, unless there is no connection.
+pub async fn announce(stream: NatsStream, message: Bytes) {
+    let client = &stream.connection.client;
+    if client.connection_state() != async_nats::connection::State::Connected {
+        return;
+    }
+    let sent = timeout(ANNOUNCE_TIMEOUT, client.publish(subject_of(&stream), message)).await;
+    if !matches!(sent, Ok(Ok(()))) {
+        tracing::debug!("announcement not sent");
+    }
+}
+
+/// Starts to listen. `None` tells that there was no message for a while. It ends when the receiver is dropped.
+pub fn listen(thread: &NatsThread, stream: NatsStream) -> mpsc::Receiver<Option<Bytes>> {
+    let (messages, receiver) = mpsc::channel(QUEUE_MAX);
+    thread.spawn(async move {
+        while !messages.is_closed() {
+            match stream.connection.client.subscribe(subject_of(&stream)).await {
+                Ok(subscriber) => pass_on(subscriber, &messages).await,
+                Err(error) => tracing::debug!(%error, "announcements not subscribed"),
+            }
+            sleep(RETRY_DELAY).await;
+        }
+    });
+    receiver
+}
+
+/// Passes messages on until the subscription or the receiver has ended.
+async fn pass_on(mut subscriber: Subscriber, messages: &mpsc::Sender<Option<Bytes>>) {
+    loop {
+        let next = match timeout(LISTEN_INTERVAL, subscriber.next()).await {
+            Ok(None) => return,
+            Ok(Some(message)) => Some(message.payload),
+            Err(_) => None,
+        };
+        if messages.send(next).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn subject_of(stream: &NatsStream) -> String {
+    // The stream has one subject without wildcards, so it does not store these messages.
+    format!("{}.beat", stream.subject)
+}
