@@ -259,6 +259,15 @@ enum CliError {
 }
 
 impl CliError {
+    /// Adds what the command was doing to the reason of a failure.
+    fn context(self, context: String) -> Self {
+        match self {
+            Self::Runtime(error) => Self::Runtime(error.context(context)),
+            Self::CannotRun(error) => Self::CannotRun(error.context(context)),
+            other => other,
+        }
+    }
+
     fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Runtime(_) | Self::DamageFound => 1,

@@ -9,6 +9,7 @@ use clap::{Args, ValueHint};
 use clap_complete::ArgValueCompleter;
 use serde::Deserialize;
 use serde_json::json;
+use url::form_urlencoded;
 
 use super::complete;
 use super::node_ref::{NodeReference, url_version};
@@ -27,7 +28,7 @@ const ARCHIVE_BYTES_MAX: u64 = 1 << 30;
 pub(super) const INSTALL_HELP: &str = "\
 Downloads the archive of the latest version, or of the given one, compares its SHA-256 with the one
 that the service names, applies the checks of the service to it, and unpacks it. No file and no link
-leads out of the directory. Counts as a download. Needs no token.
+leads out of the directory. Counts as a download once the files are in place. Needs no token.
 
 Without --force, the directory must not exist or be empty. With it, files of the same name are
 replaced, and others stay.
@@ -52,6 +53,13 @@ pub(in crate::cli) struct InstallArguments {
     service: ServiceArguments,
 }
 
+/// Node of which the latest version is installed.
+#[derive(Deserialize)]
+struct InstallableNode {
+    repository: Option<String>,
+    latest_version: Option<InstallableVersion>,
+}
+
 /// Version to install.
 #[derive(Deserialize)]
 struct InstallableVersion {
@@ -64,18 +72,12 @@ pub(super) fn install(arguments: &InstallArguments) -> Result<(), CliError> {
     let InstallArguments { node: reference, output, force, service } = arguments;
     let service = ServiceConnection::open(service)?;
     let target = output.clone().unwrap_or_else(|| PathBuf::from(reference.node.as_str()));
-    // Refuse before the download is counted.
     check_target(&target, *force).map_err(CliError::CannotRun)?;
 
-    let query = reference.version.as_ref().map(|version| format!("?version={}", url_version(version)));
-    let path = format!("/nodes/{}/install{}", reference.node, query.unwrap_or_default());
-    let version: InstallableVersion = app::block_on(service.read(&path))?;
+    let version = app::block_on(find_version(&service, reference))?;
     let number = printable(&version.version);
     let Some(url) = &version.download_url else {
-        let node = &reference.node;
-        return Err(
-            anyhow!("version {number} of {node} has no archive; `mediary show {node}` names its repository").into()
-        );
+        return Err(app::block_on(missing_archive(&service, reference, &number)));
     };
 
     // Files can be moved to the target only within its file system.
@@ -85,7 +87,10 @@ pub(super) fn install(arguments: &InstallArguments) -> Result<(), CliError> {
     let draft = tempfile::tempdir_in(beside).and_then(|draft| Ok((tempfile::tempfile_in(beside)?, draft)));
     let draft = draft.with_context(|| format!("cannot write to {}", beside.display()));
     let (mut archive, draft) = draft.map_err(CliError::CannotRun)?;
-    let bytes = app::block_on(service.download(url, ARCHIVE_BYTES_MAX, &mut archive))?;
+    let downloaded = app::block_on(service.download(url, ARCHIVE_BYTES_MAX, &mut archive));
+    let bytes = downloaded.map_err(|failure| {
+        failure.context(format!("cannot download {} {number} from {}", reference.node, printable(url)))
+    })?;
     archive.rewind().context("cannot read the archive").map_err(CliError::CannotRun)?;
     let count = unpack(BufReader::new(&archive), draft.path()).map_err(|error| match error {
         ArchiveError::Rejected(flaws) => {
@@ -96,6 +101,7 @@ pub(super) fn install(arguments: &InstallArguments) -> Result<(), CliError> {
     })?;
     create_directory(&target)?;
     merge(draft.path(), &target).map_err(CliError::CannotRun)?;
+    app::block_on(count_install(&service, reference, &version));
 
     if service.json {
         return ServiceConnection::print_json(&json!({
@@ -105,6 +111,37 @@ pub(super) fn install(arguments: &InstallArguments) -> Result<(), CliError> {
     let size = format_bytes(bytes);
     let files = pluralize(count, "file");
     print_text(&format!("Installed {} {number} in {}: {files}, {size} packed.\n", reference.node, target.display()))
+}
+
+/// Returns the version to install. Does not use `/install`, which would count a download before there is one.
+async fn find_version(service: &ServiceConnection, reference: &NodeReference) -> Result<InstallableVersion, CliError> {
+    let node = &reference.node;
+    if let Some(version) = &reference.version {
+        return service.read(&format!("/nodes/{node}/versions/{}", url_version(version))).await;
+    }
+
+    let found: InstallableNode = service.read(&format!("/nodes/{node}")).await?;
+    found.latest_version.ok_or_else(|| {
+        anyhow!("{node} has no version to install; `mediary show {node}` lists its versions and their states").into()
+    })
+}
+
+/// Returns the error for a version without an archive. Names the repository of the node if it has one.
+async fn missing_archive(service: &ServiceConnection, reference: &NodeReference, number: &str) -> CliError {
+    let node = &reference.node;
+    let found = service.read::<InstallableNode>(&format!("/nodes/{node}")).await;
+    let repository = found.ok().and_then(|found| found.repository).filter(|repository| !repository.is_empty());
+    let advice = match repository {
+        Some(repository) => format!("get the files from its repository {}", printable(&repository)),
+        None => format!("install another version; `mediary show {node}` lists them"),
+    };
+    anyhow!("version {number} of {node} has no archive: its publisher uploaded none; {advice}").into()
+}
+
+/// Counts the download. The files are installed, so a failure to count them is not an error.
+async fn count_install(service: &ServiceConnection, reference: &NodeReference, version: &InstallableVersion) {
+    let number = form_urlencoded::byte_serialize(version.version.as_bytes()).collect::<String>();
+    let _ = service.get(&format!("/nodes/{}/install?version={number}", reference.node)).await;
 }
 
 /// Checks that the target can be written.

@@ -176,10 +176,7 @@ async fn upload(service: &ServiceConnection, file: InputFileArgument) -> Result<
     let body = UploadBody::new(file, bytes, move |sent| shown.update(sent, Some(bytes)));
     let uploaded = service.api.upload_file(upload_url, UNKNOWN_TYPE, body).await;
     progress.finish();
-    service.json_of(uploaded).map_err(|error| match error {
-        CliError::Runtime(error) => CliError::Runtime(error.context(format!("{name} cannot be used"))),
-        other => other,
-    })?;
+    service.json_of(uploaded).map_err(|error| error.context(format!("{name} cannot be used")))?;
     Ok(url.to_owned())
 }
 

@@ -17,7 +17,7 @@ use crate::cli::progress::{ProgressLine, ProgressUnit, format_bytes};
 use crate::cli::{CliError, print_text};
 use crate::config::{TOKEN_VARIABLE, URL_VARIABLE};
 use crate::domain::value::Digest;
-use crate::outbound::api_client::{ApiClient, ServiceResponse};
+use crate::outbound::api_client::{ApiClient, ServiceResponse, is_same_origin};
 use crate::outbound::client::CallFailure;
 
 /// URL of a service with the default settings on this machine.
@@ -138,14 +138,14 @@ impl ServiceConnection {
     /// # Errors
     /// If the file cannot be downloaded or written, has more than `bytes_max` bytes, or is damaged.
     pub(super) async fn download(&self, url: &str, bytes_max: u64, out: &mut impl Write) -> Result<u64, CliError> {
-        let opened = self.api.download(url).await.map_err(|failure| self.unreachable(&failure))?;
-        let mut download = opened.map_err(|reply| self.refusal(&reply))?;
+        let opened = self.api.download(url).await.map_err(|failure| self.unreachable_host(url, &failure))?;
+        let mut download = opened.map_err(|reply| self.download_refusal(url, &reply))?;
         let length = download.length();
         let progress = ProgressLine::new("downloading", ProgressUnit::Bytes);
         let mut hash = Sha256::new();
         let mut bytes = 0;
 
-        while let Some(chunk) = download.body.next().await.map_err(|failure| self.unreachable(&failure))? {
+        while let Some(chunk) = download.body.next().await.map_err(|failure| self.unreachable_host(url, &failure))? {
             bytes += chunk.len() as u64;
             if bytes > bytes_max {
                 return Err(anyhow!("the file is larger than {}", format_bytes(bytes_max)).into());
@@ -176,6 +176,25 @@ impl ServiceConnection {
             _ => "",
         };
         CliError::CannotRun(anyhow!("no service answers at {base}: {failure}{advice}"))
+    }
+
+    /// Returns the error for a download that got no response, or not all of it. Its URL can be of another host.
+    fn unreachable_host(&self, url: &str, failure: &CallFailure) -> CliError {
+        if is_same_origin(url, &self.base) {
+            return self.unreachable(failure);
+        }
+        CliError::CannotRun(anyhow!(
+            "{failure}; the URL is not one of {}: check it and `public_url` of the service",
+            self.base
+        ))
+    }
+
+    /// Returns the error for a download that is refused.
+    fn download_refusal(&self, url: &str, reply: &ServiceResponse) -> CliError {
+        if is_same_origin(url, &self.base) {
+            return self.refusal(reply).context(format!("status {}", reply.status));
+        }
+        anyhow!("its host answered {}; ask the publisher, or install another version", reply.status).into()
     }
 
     /// Returns the error for a response that is not a success: its reason, or one line for each bad field.

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::Workplace;
 use crate::support::TestApp;
+use crate::support::eventually::eventually;
 use crate::support::files::{FileServer, status};
 use crate::support::zip::{ZipTestEntry, valid_archive, zip};
 
@@ -79,7 +80,8 @@ async fn an_archive_that_escapes_or_is_damaged_is_not_installed() {
             _ => status("404 Not Found", ""),
         })
         .await;
-        let answer = json!({"version": "1.0.0", "downloadUrl": server.url("/archive.zip")}).to_string();
+        let version = json!({"version": "1.0.0", "downloadUrl": server.url("/archive.zip")});
+        let answer = json!({"latest_version": version}).to_string();
         let registry = FileServer::with_replies(move |_: &str| tagged(answer.as_bytes(), "")).await;
         let place = Workplace::new();
 
@@ -88,9 +90,52 @@ async fn an_archive_that_escapes_or_is_damaged_is_not_installed() {
         let output =
             place.run(&["install", "face-tools", "-o", "a/b", "--url", base.trim_end_matches('/')]).await.expect(1);
 
-        // Then the reason is named, and no file is left
+        // Then the reason is named, no file is left, and no download is counted
         assert!(output.err.contains(expected), "{expected}: {}", output.err);
+        assert_eq!(registry.requested_paths(), ["/nodes/face-tools"]);
         assert!(!place.path("a/b").exists() && !place.path("escaped.py").exists());
         assert_eq!(std::fs::read_dir(place.path("a")).unwrap().count(), 0);
     }
+}
+
+#[actix_web::test]
+async fn an_installation_is_counted_and_a_failed_one_names_its_reason() {
+    // Given a node of which one version has no archive
+    let app = registry().await;
+    let body = json!({"node": {"repository": "https://example.org/face-tools"}, "node_version": {"version": "1.1.0"}});
+    app.put_as(app.admin_token(), "/publishers/acme/nodes/face-tools", body["node"].clone()).await.expect(200);
+    app.post_as(app.admin_token(), "/publishers/acme/nodes/face-tools/versions", body).await.expect(201);
+    let place = Workplace::new();
+    let base = app.url("");
+
+    // When that version is installed, then the error says where the files are
+    let failed = place.run(&["install", "face-tools@1.1.0", "--url", &base]).await.expect(1);
+    let expected = "version 1.1.0 of face-tools has no archive: its publisher uploaded none; get the files from its \
+                    repository https://example.org/face-tools";
+    assert!(failed.err.contains(expected), "{}", failed.err);
+
+    // When the archive cannot be downloaded, then the error names its URL and the reason
+    let missing = FileServer::with_replies(|path: &str| match path {
+        "/nodes/face-tools" => {
+            let version = json!({"version": "1.0.0", "downloadUrl": "http://127.0.0.1:1/archive.zip"});
+            tagged(json!({"latest_version": version}).to_string().as_bytes(), "")
+        }
+        _ => status("404 Not Found", ""),
+    })
+    .await;
+    let url = missing.url("");
+    let failed = place.run(&["install", "face-tools", "--url", &url]).await.expect(2);
+    assert!(
+        failed.err.contains("cannot download face-tools 1.0.0 from http://127.0.0.1:1/archive.zip"),
+        "{}",
+        failed.err
+    );
+    assert_eq!(missing.requested_paths(), ["/nodes/face-tools"]);
+
+    // When a version is installed, then one download is counted
+    place.run(&["install", "face-tools", "--url", &base]).await.expect(0);
+    eventually("the download is counted", async || {
+        app.get("/nodes/face-tools").await.expect(200).json()["downloads"] == 1
+    })
+    .await;
 }
