@@ -24,9 +24,9 @@ pub(super) fn place_files(has: impl Fn(&str) -> bool, files: Vec<Value>) -> Resu
         if !images.is_empty() {
             fields.insert("images".to_owned(), images.into());
         }
-    } else if has("start_image") {
-        fields.insert("start_image".to_owned(), first);
-        let frames = files.by_ref().map(|file| json!({"key_image": file}));
+    } else if has("image_settings") {
+        // The first frame of the video is the first key frame, which is the default of `start_image`.
+        let frames = std::iter::once(first).chain(files.by_ref()).map(|file| json!({"key_image": file}));
         fields.insert("image_settings".to_owned(), frames.collect());
     } else if has("images") {
         let images = std::iter::once(first).chain(files.by_ref());
@@ -64,8 +64,8 @@ mod tests {
         assert_eq!(place(&["images"], 2), Ok(json!({"images": ["a", "b"]})));
         assert_eq!(place(&["video_url", "images"], 1), Ok(json!({"video_url": "a"})));
         assert_eq!(place(&["video_url", "images"], 2), Ok(json!({"video_url": "a", "images": ["b"]})));
-        let frames = json!({"start_image": "a", "image_settings": [{"key_image": "b"}, {"key_image": "c"}]});
-        assert_eq!(place(&["start_image", "image_settings"], 3), Ok(frames));
+        let frames = json!({"image_settings": [{"key_image": "a"}, {"key_image": "b"}]});
+        assert_eq!(place(&["start_image", "image_settings"], 2), Ok(frames));
         assert_eq!(place(&["prompt"], 0), Ok(json!({})));
     }
 

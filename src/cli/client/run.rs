@@ -24,19 +24,25 @@ use crate::outbound::upload_body::UploadBody;
 /// Media type of a file whose format the service detects.
 const UNKNOWN_TYPE: &str = "application/octet-stream";
 
+/// Model of an extension unless the user names one; the API requires one. It is the cheaper of the two.
+const EXTENSION_MODEL: &str = "vq2-turbo";
+
 pub(super) const HELP: &str = "\
 Uploads the files, submits the job, waits for its end, and writes the result to a file: to -o, or to
 one named after the job and the task. Music is written while it is made. Ctrl-C ends the command and
 leaves the task running, except for music, which ends with its listener.
 
-The first FILE is the picture or the video, the second one of an image job its reference; `multiframe`
-takes the key frames in order. A FILE can be an http(s) URL.
+The first FILE is the picture or the video, the second one of an image job its reference, of `extend`
+the end frame. `multiframe` takes two to nine key frames in order; its prompt applies to each. `extend`
+uses the model vq2-turbo unless -s names another. A FILE can be an http(s) URL.
 
 Examples:
   mediary run --list
   mediary run image-upscaler --list
   mediary run image-upscaler photo.jpg -s scale_factor=4x -o large.jpg
-  mediary run start-end2video first.jpg last.jpg -p waves -s duration=4
+  mediary run start-end2video first.jpg -p waves -s duration=4
+  mediary run multiframe first.jpg second.jpg third.jpg -p waves -o film.mp4
+  mediary run extend film.mp4 -p 'the sun sets' -o longer.mp4
   mediary run music -p 'calm solo piano' -s duration=30 -o piano.opus
   mediary run music -p piano -o - | mpv -
 
@@ -103,7 +109,7 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), CliError> {
 
     app::block_on(async {
         let job = Job::find(Job::list(&service).await?, &name)?;
-        let mut fields = parameters(&job, prompt, &set)?;
+        let mut fields = parameters(&job, prompt.as_deref(), &set)?;
         // Count the files before the first is uploaded.
         place_files(|field| job.has(field), vec![Value::Null; files.len()]).map_err(CliError::Usage)?;
         let output = output.as_deref().map(ResultOutput::create).transpose()?;
@@ -121,6 +127,7 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), CliError> {
                 return Err(CliError::Usage(format!("-s {field}: give it as FILE or with -s, not both")));
             }
         }
+        fill_video_fields(&job, prompt, &mut fields);
         let task = submit(&service, &job, fields).await?;
         let ended = wait_for_end(&service, &task).await?;
         save_and_report(&service, ended, output).await
@@ -146,16 +153,37 @@ fn print_jobs(service: &ServiceConnection, job: Option<&str>) -> Result<(), CliE
     })
 }
 
-fn parameters(job: &Job, prompt: Option<String>, set: &[String]) -> Result<Map<String, Value>, CliError> {
+fn parameters(job: &Job, prompt: Option<&str>, set: &[String]) -> Result<Map<String, Value>, CliError> {
     let assignments = set.iter().map(|assignment| job.parse_assignment(assignment));
     let mut fields = assignments.collect::<Result<Map<_, _>, _>>()?;
-    if let Some(prompt) = prompt {
-        if !job.has("prompt") {
+    match prompt {
+        Some(prompt) if job.has("prompt") => {
+            fields.insert("prompt".to_owned(), prompt.into());
+        }
+        Some(_) if !job.has("image_settings") => {
             return Err(CliError::Usage(format!("{} takes no prompt", job.name)));
         }
-        fields.insert("prompt".to_owned(), prompt.into());
+        _ => {}
     }
     Ok(fields)
+}
+
+/// Fills the fields of a video job that files do not have: the prompt of each key frame, and the id and the model of an
+/// extension.
+fn fill_video_fields(job: &Job, prompt: Option<String>, fields: &mut Map<String, Value>) {
+    if let (Some(prompt), Some(Value::Array(frames))) = (prompt, fields.get_mut("image_settings")) {
+        for frame in frames.iter_mut().filter_map(Value::as_object_mut) {
+            frame.entry("prompt").or_insert_with(|| prompt.clone().into());
+        }
+    }
+
+    let Some(url) = fields.get("video_url").and_then(Value::as_str).map(str::to_owned) else { return };
+    if job.has("video_creation_id") {
+        // The URL selects the video. The API requires an id with it, and takes any that is not of another creation.
+        let id = url.split(['?', '#']).next().and_then(|path| path.rsplit('/').find(|part| !part.is_empty()));
+        fields.entry("video_creation_id").or_insert_with(|| id.unwrap_or("video").into());
+        fields.entry("model").or_insert_with(|| EXTENSION_MODEL.into());
+    }
 }
 
 /// Uploads a file, and returns the URL that stands for it in jobs.

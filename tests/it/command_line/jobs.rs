@@ -40,6 +40,36 @@ async fn a_picture_is_made_from_a_file_and_its_task_is_listed() {
 }
 
 #[actix_web::test]
+async fn videos_are_made_from_key_frames_and_extended_from_files() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    let place = Workplace::of_user(&app, &ada.token);
+    for name in ["a.png", "b.png"] {
+        place.write(name, png(64, 48));
+    }
+    let last_request = async || {
+        let tasks = app.get_as(&ada.token, "/tasks").await.expect(200).json();
+        let path = format!("/tasks/{}", tasks["tasks"][0]["task_id"].as_str().unwrap());
+        app.get_as(&ada.token, &path).await.expect(200).json()["request"].clone()
+    };
+
+    // When a video is made from two files, then each is a key frame with the prompt
+    let arguments = ["run", "multiframe", "a.png", "b.png", "-p", "waves", "-s", "resolution=540p", "-o", "film.mp4"];
+    place.run(&arguments).await.expect(0).assert_contains(&["film.mp4"]);
+    let frames = last_request().await["image_settings"].clone();
+    assert!(frames[0]["prompt"] == "waves" && frames[1]["prompt"] == "waves" && frames[2].is_null(), "{frames}");
+
+    // When the file is extended, then the uploaded video is the input
+    let arguments = ["run", "extend", "film.mp4", "-s", "duration=1", "-s", "resolution=540p", "-o", "longer.mp4"];
+    place.run(&arguments).await.expect(0).assert_contains(&["longer.mp4"]);
+    let request = last_request().await;
+    assert!(request["video_url"].as_str().unwrap().starts_with(&app.url("/")), "{request}");
+    assert_eq!(request["model"], "vq2-turbo");
+    let size = |name: &str| std::fs::metadata(place.path(name)).unwrap().len();
+    assert!(size("film.mp4") > 0 && size("longer.mp4") > 0);
+}
+
+#[actix_web::test]
 async fn music_is_written_to_a_file_or_to_stdout() {
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
