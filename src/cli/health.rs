@@ -5,6 +5,7 @@ use std::path;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 
+use super::token::NamedService;
 use super::{CliError, DirectoryFlags, SettingFlags, print};
 use crate::app;
 use crate::config::Settings;
@@ -19,12 +20,12 @@ Examples:
   mediary health --url https://registry.example.org
   mediary --data-dir /srv/mediary health || echo 'not ready'
 
-Exit codes: 0 ready, 1 not ready (starting or not accepting changes) or unreachable. Without --url,
+Exit codes: 0 ready, 1 not ready (starting or not accepting changes) or unreachable. Without a URL,
 only a service that runs on the data directory is checked.";
 
 #[derive(Debug, Args)]
 pub(super) struct HealthArguments {
-    /// URL of the service [default: the address recorded by the service that runs on the data directory, otherwise the
+    /// URL of the service [default: `MEDIARY_URL` unless --data-dir is given, otherwise the address recorded by the service that runs on the data directory, otherwise the
     /// listen address of the settings]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
@@ -34,8 +35,9 @@ pub(super) struct HealthArguments {
 
 pub(super) fn run(arguments: HealthArguments, outer: SettingFlags) -> Result<(), CliError> {
     let HealthArguments { url, directory } = arguments;
+    let service = NamedService::new(url, None, directory.names_data_dir(&outer));
     let settings = directory.settings(outer)?;
-    let base = url.map_or_else(|| service_address(&settings), Ok)?;
+    let base = service.url.map_or_else(|| service_address(&settings), Ok)?;
     let reply = app::block_on(probe(&base, "/ready")).map_err(anyhow::Error::from)?;
     let reply = reply.map_err(|failure| anyhow!("no service answers at {base}: {failure}"))?;
     if reply.status != 200 {

@@ -153,6 +153,11 @@ struct DirectoryFlags {
 }
 
 impl DirectoryFlags {
+    /// Returns `true` if the command line names a data directory; `outer` are the flags before the command.
+    fn names_data_dir(&self, outer: &SettingFlags) -> bool {
+        self.data_dir.is_some() || outer.data_dir.is_some()
+    }
+
     /// Loads the settings; `outer` are the flags before the command.
     fn settings(self, outer: SettingFlags) -> Result<Settings, ConfigProblems> {
         Ok(self.configuration(outer)?.settings)

@@ -1,18 +1,39 @@
-//! Administrator token of commands that call a service.
+//! URL and administrator token of commands for operators that call a service.
 
-use std::io;
 use std::path::{self, Path};
+use std::{env, io};
 
 use anyhow::{Context, anyhow, ensure};
 
 use crate::app::read_address_file;
-use crate::config::Configuration;
+use crate::config::{Configuration, TOKEN_VARIABLE, URL_VARIABLE};
 use crate::data_dir::{DataDir, read_private, to_help};
 use crate::outbound::api_client::is_same_origin;
 
 /// Returns the error for an unreadable file of the data directory.
 pub(super) fn read_error(file: &Path, error: &io::Error) -> anyhow::Error {
     anyhow!("{} cannot be read: {error}{}", file.display(), to_help(file, error))
+}
+
+/// Returns an environment variable that is not empty.
+pub(super) fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Service that the command line or the environment names.
+pub(super) struct NamedService {
+    pub(super) url: Option<String>,
+    pub(super) token: Option<String>,
+}
+
+impl NamedService {
+    /// Fills missing arguments from `MEDIARY_URL` and `MEDIARY_TOKEN`. A data directory on the command line takes
+    /// precedence over the URL, and a service without a URL has a token of its own.
+    pub(super) fn new(url: Option<String>, token: Option<String>, has_data_dir_flag: bool) -> Self {
+        let url = url.or_else(|| variable(URL_VARIABLE).filter(|_| !has_data_dir_flag));
+        let token = token.or_else(|| variable(TOKEN_VARIABLE).filter(|_| url.is_some()));
+        Self { url, token }
+    }
 }
 
 /// Returns the token for the service at `base`: the given one, or that of the environment. For the service that runs on
@@ -39,17 +60,20 @@ pub(super) fn token_for(
         return Ok(token.expose().to_owned());
     }
 
+    if let Some(token) = variable(TOKEN_VARIABLE).filter(|_| !is_own_service) {
+        return Ok(token);
+    }
+
     ensure!(
         is_own_service,
-        "no token for {base}: give --token or MEDIARY_ADMIN_TOKEN, or name the data directory of that service with --data-dir; {}",
+        "no token for {base}: give --token or {TOKEN_VARIABLE}, or name the data directory of that service with --data-dir; {}",
         withheld_token_reason(&settings.data_dir, &service_address)
     );
 
     let file = settings.data_dir.join("admin-token");
     let stored = read_private(&file).map_err(|error| read_error(&file, &error))?;
-    let token = stored.with_context(|| {
-        format!("no token: give --token or MEDIARY_ADMIN_TOKEN ({} does not exist)", file.display())
-    })?;
+    let token = stored
+        .with_context(|| format!("no token: give --token or {TOKEN_VARIABLE} ({} does not exist)", file.display()))?;
     Ok(token.trim().to_owned())
 }
 

@@ -1,8 +1,9 @@
-//! Commands for users of a service, each as a process against the real application.
+//! Commands that call a service, each as a process against the real application.
 
 mod install;
 mod jobs;
 mod login;
+mod operator;
 mod publish;
 
 use std::ffi::OsStr;

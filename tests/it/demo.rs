@@ -115,7 +115,7 @@ async fn the_demo_reports_why_it_cannot_run() {
     let other = TestApp::start().await;
     let (path, url) = (other.dir.path().to_owned(), app.url(""));
     let wrong_token = spawn_blocking(move || run(&path, &["demo", "--url", &url])).await.unwrap().expect(1);
-    assert!(wrong_token.err.contains("give --token or MEDIARY_ADMIN_TOKEN"), "{}", wrong_token.err);
+    assert!(wrong_token.err.contains("give --token or MEDIARY_TOKEN"), "{}", wrong_token.err);
     let output = run_demo(app.url(""), app.admin_token().to_owned(), PathBuf::from("/nowhere/waltz.opus")).await;
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("name another file with --music"), "{}", text(&output.stderr));

@@ -10,6 +10,7 @@ use super::target::ServiceClient;
 use super::verify;
 use crate::cli::atomic_file::AtomicFile;
 use crate::cli::progress::{ProgressLine, ProgressUnit};
+use crate::cli::token::NamedService;
 use crate::cli::{CliError, DirectoryFlags, SettingFlags, existing_data_dir, print};
 use crate::data_dir::write_atomically;
 use crate::environment::Environment;
@@ -23,7 +24,7 @@ checks later that the history still contains them. A checkpoint contains hashes 
 
 Examples:
   mediary audit checkpoint --out 2026-11-21.checkpoint
-  MEDIARY_ADMIN_TOKEN=... mediary audit checkpoint --url https://registry.example.org
+  MEDIARY_TOKEN=... mediary audit checkpoint --url https://registry.example.org
   mediary audit verify --since 2026-11-21.checkpoint";
 
 const EXPORT_HELP: &str = "\
@@ -56,12 +57,13 @@ pub(in crate::cli) struct CheckpointArguments {
     /// File to write instead of stdout
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// URL of a running service to query instead of the data directory
+    /// URL of a running service to query instead of the data directory [default: `MEDIARY_URL` unless --data-dir is
+    /// given]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Administrator token for that service [default: `MEDIARY_ADMIN_TOKEN`; for the service of the data directory also
-    /// the settings file or the file admin-token in that directory]
-    #[arg(long, value_name = "TOKEN", requires = "url")]
+    /// Administrator token for that service [default: `MEDIARY_TOKEN`, otherwise `MEDIARY_ADMIN_TOKEN`; for the service of
+    /// the data directory also the settings file or the file admin-token in that directory]
+    #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
     #[command(flatten)]
     directory: DirectoryFlags,
@@ -86,6 +88,7 @@ pub(in crate::cli) fn run(command: AuditIntegrityCommand, outer: SettingFlags) -
 
 fn checkpoint(arguments: CheckpointArguments, outer: SettingFlags) -> Result<(), CliError> {
     let CheckpointArguments { out, url, token, directory } = arguments;
+    let NamedService { url, token } = NamedService::new(url, token, directory.names_data_dir(&outer));
     let configuration = directory.configuration(outer)?;
     let signed = if let Some(url) = url {
         let reply = ServiceClient::new(&url, token, &configuration)?.get("/admin/checkpoint")?;

@@ -12,7 +12,7 @@ use crate::audit::redaction::ErasedUserScan;
 use crate::audit::replay::ReplayedState;
 use crate::audit::source::{EventSource, StoppedEventSource};
 use crate::audit::subject::AuditSubject;
-use crate::cli::token::{read_error, token_for};
+use crate::cli::token::{NamedService, read_error, token_for};
 use crate::cli::{CliError, DirectoryFlags, SettingFlags, existing_data_dir};
 use crate::config::{Configuration, Settings};
 use crate::data_dir::{DataDir, DataDirError, is_directory};
@@ -25,11 +25,12 @@ use crate::projections::node::view::Links;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AuditTargetArguments {
-    /// URL of the service to query [default: the data directory, or the service that runs on it]
+    /// URL of the service to query [default: `MEDIARY_URL` unless --data-dir is given, otherwise the data directory, or
+    /// the service that runs on it]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Administrator token for that service [default: `MEDIARY_ADMIN_TOKEN`; for the service of the data directory also
-    /// the settings file or the file admin-token in that directory]
+    /// Administrator token for that service [default: `MEDIARY_TOKEN`, otherwise `MEDIARY_ADMIN_TOKEN`; for the service of
+    /// the data directory also the settings file or the file admin-token in that directory]
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
     #[command(flatten)]
@@ -53,6 +54,7 @@ pub(super) struct ServiceClient {
 impl AuditTarget {
     pub(super) fn open(arguments: AuditTargetArguments, outer: SettingFlags) -> Result<Self, CliError> {
         let AuditTargetArguments { url, token, directory } = arguments;
+        let NamedService { url, token } = NamedService::new(url, token, directory.names_data_dir(&outer));
         let configuration = directory.configuration(outer)?;
         if let Some(base) = url {
             return Ok(Self::Running(ServiceClient::new(&base, token, &configuration)?));

@@ -1,6 +1,5 @@
 //! Service that a command calls: its URL, the token, and the words for its errors.
 
-use std::env;
 use std::io::Write;
 
 use anyhow::{Context, anyhow};
@@ -14,6 +13,7 @@ use url::Url;
 use super::login_file::StoredLogin;
 use crate::cli::audit::text::{indented_lines, printable, printable_json};
 use crate::cli::progress::{ProgressLine, ProgressUnit, format_bytes};
+use crate::cli::token::variable;
 use crate::cli::{CliError, print_text};
 use crate::config::{TOKEN_VARIABLE, URL_VARIABLE};
 use crate::domain::value::Digest;
@@ -249,11 +249,6 @@ impl ProblemDetails {
             messages => indented_lines(messages),
         }
     }
-}
-
-/// Returns an environment variable that is not empty.
-fn variable(name: &str) -> Option<String> {
-    env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// Returns `true` if both texts are the URL of one service.

@@ -19,7 +19,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use self::load::SampleLoader;
 use self::progress::{DemoProgress, ResourceCount, ResourceCounts};
 use self::sample::{SamplePublisher, load_samples};
-use super::token::token_for;
+use super::token::{NamedService, token_for};
 use super::{CliError, DirectoryFlags, SettingFlags, print};
 use crate::app;
 use crate::data_dir::DataDir;
@@ -42,11 +42,11 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(super) struct DemoArguments {
-    /// URL of the service [default: the service that runs on the data directory, otherwise the listen address of the
+    /// URL of the service [default: `MEDIARY_URL` unless --data-dir is given, otherwise the service that runs on the data directory, otherwise the listen address of the
     /// settings]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Administrator token [default: `MEDIARY_ADMIN_TOKEN`; for the service of the data directory also the settings
+    /// Administrator token [default: `MEDIARY_TOKEN`, otherwise `MEDIARY_ADMIN_TOKEN`; for the service of the data directory also the settings
     /// file or the file admin-token in that directory]
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
@@ -62,13 +62,14 @@ pub(super) struct DemoArguments {
 
 pub(super) fn run(arguments: DemoArguments, outer: SettingFlags) -> Result<(), CliError> {
     let DemoArguments { url, token, only, music, directory } = arguments;
+    let service = NamedService::new(url, token, directory.names_data_dir(&outer));
     let configuration = directory.configuration(outer)?;
     let settings = &configuration.settings;
     let samples = load_samples(&only)?;
-    let base = url.map_or_else(|| service_address(&settings.data_dir, settings.listen), Ok)?;
+    let base = service.url.map_or_else(|| service_address(&settings.data_dir, settings.listen), Ok)?;
     // Check the service before the token: with the wrong URL, the message about the service helps more.
     app::block_on(ensure_reachable(&base))?;
-    let token = token_for(&base, token, &configuration)?;
+    let token = token_for(&base, service.token, &configuration)?;
     let api = ApiClient::new(&base, &token).map_err(anyhow::Error::from)?;
     app::block_on(async {
         ensure_admin(&api, &base).await?;

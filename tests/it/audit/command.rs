@@ -212,7 +212,7 @@ async fn the_stored_token_is_sent_only_to_its_own_service() {
         for arguments in commands {
             // When the command targets the foreign server, then it sends nothing and names the missing option
             let (exit, _, errors) = run(&data_dir, &[arguments, &["--url", &url]].concat()).await;
-            assert!(exit == 1 && errors.contains("give --token or MEDIARY_ADMIN_TOKEN"), "{arguments:?}: {errors}");
+            assert!(exit == 1 && errors.contains("give --token or MEDIARY_TOKEN"), "{arguments:?}: {errors}");
         }
     }
     // And a token given explicitly is sent, and only that one
