@@ -62,14 +62,16 @@ fn policy_of(response: &TestResponse) -> BTreeSet<&str> {
 }
 
 #[actix_web::test]
-async fn the_console_is_served_at_the_root_and_at_docs() {
+async fn the_console_is_served_at_the_root_and_at_the_paths_of_its_pages() {
     let app = TestApp::start().await;
 
-    let (root, docs) = (app.get("/").await.expect(200), app.get("/docs").await.expect(200));
+    let root = app.get("/").await.expect(200);
 
     assert_eq!(root.header("content-type"), Some("text/html; charset=utf-8"));
     assert!(root.text().contains("<title>Mediary</title>"));
-    assert_eq!(root.body, docs.body);
+    for path in ["/docs", "/studio", "/account", "/state", "/audit", "/budgets", "/moderation"] {
+        assert_eq!(app.get(path).await.expect(200).body, root.body, "{path}");
+    }
     app.stop().await;
 }
 

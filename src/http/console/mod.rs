@@ -61,8 +61,10 @@ const OPENER_POLICY: (HeaderName, HeaderValue) =
 const INDEX: &str = "index.html";
 /// Path of the API reference.
 pub(in crate::http) const API_REFERENCE_PATH: &str = "/docs";
-/// Paths of the main page.
-const INDEX_PATHS: [&str; 2] = ["/", API_REFERENCE_PATH];
+/// Paths of the main page: the root, and the pages of the console whose path is not one of the API. The main page leads
+/// to the page of its path.
+const INDEX_PATHS: [&str; 8] =
+    ["/", API_REFERENCE_PATH, "/studio", "/account", "/state", "/audit", "/budgets", "/moderation"];
 
 /// Path of the jobs of the OpenAPI document.
 const JOBS_PATH: &str = "/console/jobs.json";

@@ -2,7 +2,7 @@
 import { html, render, useEffect, useRef, useState } from './core/dom.js';
 import { Problem, root } from './core/api.js';
 import { displayName } from './core/format.js';
-import { route, to } from './core/router.js';
+import { route, to, useTitle } from './core/router.js';
 import { session } from './core/session.js';
 import { useStore } from './core/store.js';
 import { Empty, Icon, Toasts, Page, Skeleton, ErrorMessage } from './parts/basic.js';
@@ -99,25 +99,31 @@ function Menu({ here, user, onGone }) {
         </div>`)}</nav>`;
 }
 
+// Page in place of another one; the title of the document is its own.
+function Notice({ title, lead, children }) {
+  useTitle(title);
+  return html`<${Page} title=${title} lead=${lead}>${children}</${Page}>`;
+}
+
 function Place({ parts, query, user, problem }) {
   const [name = 'nodes', ...rest] = parts;
   const [find, who] = pageOf(name);
   if (!find) {
-    return html`<${Page} title="Not found">
+    return html`<${Notice} title="Not found">
       <${Empty} icon="search" title="Unknown URL" action=${html`<a class="button" href=${to('nodes')}>Browse nodes</a>`}>
-      This URL matches no page of the console.</${Empty}></${Page}>`;
+      This URL matches no page of the console.</${Empty}></${Notice}>`;
   }
   if (who !== EVERYBODY && user === undefined) return html`<${Page} title=" "><${Skeleton} lines=${5} /></${Page}>`;
   if (who !== EVERYBODY && !user && problem) {
-    return html`<${Page} title="Sign-in failed" lead="The service could not look up the user of this token."><${ErrorMessage} problem=${problem} again=${loadUser} /></${Page}>`;
+    return html`<${Notice} title="Sign-in failed" lead="The service could not look up the user of this token."><${ErrorMessage} problem=${problem} again=${loadUser} /></${Notice}>`;
   }
   if (who !== EVERYBODY && !user) {
-    return html`<${Page} title="Sign in"><${Empty} icon="key" title="Sign-in required" action=${html`<${SignInButton} />`}>
-      Sign in to see your account, tasks and results.</${Empty}></${Page}>`;
+    return html`<${Notice} title="Sign in"><${Empty} icon="key" title="Sign-in required" action=${html`<${SignInButton} />`}>
+      Sign in to see your account, tasks and results.</${Empty}></${Notice}>`;
   }
   if (who === ADMINISTRATORS && !user.isAdmin) {
-    return html`<${Page} title="Administrators only"><${Empty} icon="moderation" title="Administrator rights required">
-      You are signed in as ${displayName(user)}, who is not an administrator.</${Empty}></${Page}>`;
+    return html`<${Notice} title="Administrators only"><${Empty} icon="moderation" title="Administrator rights required">
+      You are signed in as ${displayName(user)}, who is not an administrator.</${Empty}></${Notice}>`;
   }
   const Found = find(rest);
   return html`<${Found} parts=${rest} query=${query} user=${user} />`;
@@ -139,7 +145,8 @@ function Theme() {
     <button key=${icon} type="button" aria-pressed=${(chosen ?? null) === VALUES[icon] ? 'true' : 'false'} aria-label=${name} title=${name} onClick=${() => choose(VALUES[icon])}><${Icon} name=${icon} /></button>`)}</div>`;
 }
 
-// /docs` serves the same file; redirect to the reference page.
-if (location.pathname.endsWith('/docs')) location.replace(new URL('#/docs', root));
+// The service sends the same file for the paths of some pages, such as `/docs`; redirect to the page.
+const page = location.pathname.split('/').pop();
+if (Object.hasOwn(PAGES, page)) location.replace(new URL(`#/${page}`, root));
 loadUser();
 render(html`<${App} />`, document.getElementById('app'));

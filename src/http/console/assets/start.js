@@ -25,7 +25,7 @@
     'tasks/…': 'core/jobs core/names core/openapi core/own_tasks core/sse pages/task parts/cancel parts/confirm parts/delivery parts/form parts/gallery parts/live parts/media parts/more parts/task_state parts/waveform',
     'users': 'core/openapi pages/users parts/ban parts/confirm parts/form parts/more parts/token',
   };
-  const [name = '', id] = location.pathname.endsWith('/docs') ? ['docs'] : location.hash.replace(/^#\/?|\?.*$/g, '').split('/');
+  const [name = '', id] = /\/[a-z]+$/.test(location.pathname) ? [location.pathname.split('/').pop()] : location.hash.replace(/^#\/?|\?.*$/g, '').split('/');
   const key = [`${name || 'nodes'}${id ? '/…' : ''}`, name].find((key) => Object.hasOwn(MODULES, key));
   for (const module of MODULES[key]?.split(' ') ?? []) {
     document.head.append(Object.assign(document.createElement('link'), { rel: 'modulepreload', href: `console/${module}.js` }));

@@ -35,6 +35,15 @@ export class Problem extends Error {
     return this.status >= 400 && this.status < 500 && this.code !== 'idempotency_key_in_use';
   }
 
+  // Returns the problem without the errors of fields that changed since; null if none is left.
+  without(isChanged) {
+    const errors = this.errors.filter((fault) => !isChanged(fault.pointer));
+    if (errors.length === this.errors.length) return this;
+    if (errors.length === 0) return null;
+    const { status, code: error, title, message: detail, retryAfter, request, others } = this;
+    return Object.assign(new Problem({ ...others, status, error, title, detail, errors, retryAfter, request }), { isRest: true });
+  }
+
   // Returns the errors of the field at a JSON pointer.
   at(pointer) {
     return this.errors.filter((fault) => fault.pointer === pointer).map((fault) => fault.reason).join('; ');

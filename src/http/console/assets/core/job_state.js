@@ -2,7 +2,7 @@
 import { call, send, Problem } from './api.js';
 import { newIdempotencyKey } from './identity.js';
 import { bodyOf } from './openapi.js';
-import { applyChange, body } from './schema.js';
+import { applyChange, body, changedBetween } from './schema.js';
 import { settingsOf } from './job_values.js';
 import { rememberTask } from './own_tasks.js';
 import { onUserChange, token } from './session.js';
@@ -21,7 +21,9 @@ export function jobState(job) {
 
 // Changed values are a new request, so the idempotency key is dropped.
 export function setValues(bench, change) {
-  bench.set({ ...bench.get(), values: applyChange(change, bench.get().values), key: null });
+  const { values: before, problem } = bench.get();
+  const values = applyChange(change, before);
+  bench.set({ ...bench.get(), values, problem: problem?.without(changedBetween(before, values)) ?? null, key: null });
 }
 
 export function reset(bench) {

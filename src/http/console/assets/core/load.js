@@ -65,6 +65,14 @@ export function usePagedList(ask, about, join = (there, fresh) => fresh) {
   return { ...list, ...loadingMore, isCurrent, next, loadMore };
 }
 
+// Merges the refreshed first page into the list. Without an overlap, entries in between could be missing, so the list
+// starts over.
+export function mergePages(there, fresh) {
+  const oldest = there.entries.findIndex((task) => task.task_id === fresh.entries.at(-1)?.task_id);
+  if (oldest < 0 || oldest === there.entries.length - 1) return fresh;
+  return { ...there, entries: [...fresh.entries, ...there.entries.slice(oldest + 1)] };
+}
+
 // Runs one change at a time and keeps its error for display.
 export function useMutation() {
   const [state, set] = useState({ busy: false, problem: null });
@@ -79,7 +87,9 @@ export function useMutation() {
       return { problem };
     }
   }, []);
-  return { ...state, run, clear: useCallback(() => set({ busy: false, problem: null }), []) };
+  // Drops the errors of fields that changed since: those whose pointer `isChanged`.
+  const drop = useCallback((isChanged) => set((before) => (before.problem?.without ? { ...before, problem: before.problem.without(isChanged) } : before)), []);
+  return { ...state, run, drop, clear: useCallback(() => set({ busy: false, problem: null }), []) };
 }
 
 // Calls `work` periodically while the page is visible.

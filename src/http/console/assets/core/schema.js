@@ -82,6 +82,12 @@ export const isEmpty = (value) => value === undefined || value === '' || (Array.
 
 // Applies a change: a new value, or a function of the current one. Functions are needed because other fields can
 // change while a picture is read.
+// Returns a function that tells whether the value at a JSON pointer, or a value inside it, differs.
+export const changedBetween = (before, after) => (pointer) => {
+  const valueIn = (values) => pointer.split('/').slice(1).map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~')).reduce((value, part) => value?.[part], values);
+  return valueIn(before) !== valueIn(after);
+};
+
 export const applyChange = (change, before) => (typeof change === 'function' ? change(before) : change);
 
 // Builds the request body from values that differ from the defaults. `text(picture)` encodes a picture.

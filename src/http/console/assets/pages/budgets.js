@@ -67,7 +67,10 @@ function BudgetForm({ budget, onDone, onCancel }) {
   const work = useMutation();
   const form = useRef(null);
   useEffect(() => focusFirst(form.current.closest('dialog')), []);
-  const fill = (name) => (event) => set({ ...values, [name]: event.target.value });
+  const fill = (name) => (event) => {
+    work.drop((pointer) => pointer === `/${name}`);
+    set({ ...values, [name]: event.target.value });
+  };
   const send = async (event) => {
     event.preventDefault();
     const credits = values.credits.trim() === '' ? undefined : Number(values.credits);

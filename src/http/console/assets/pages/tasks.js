@@ -3,7 +3,7 @@ import { html } from '../core/dom.js';
 import { get } from '../core/api.js';
 import { idSuffix, duration, stateName } from '../core/format.js';
 import { kindName, useKinds } from '../core/jobs.js';
-import { useInterval, useLoad, usePagedList } from '../core/load.js';
+import { mergePages, useInterval, useLoad, usePagedList } from '../core/load.js';
 import { Thumbnail } from '../parts/gallery.js';
 import { describePrice, hasEnded } from '../parts/live.js';
 import { useNames } from '../core/names.js';
@@ -62,14 +62,6 @@ export function TasksPage({ query, user }) {
           <td data-label="Price">${describePrice(task)}</td></tr>`)}</tbody></table>
         <${LoadMore} of=${list}>Older tasks</${LoadMore}>`}</${Loaded}>
   </${Page}>`;
-}
-
-// Merges the refreshed first page into the list. Without an overlap, tasks in between could be missing, so the list
-// starts over.
-function mergePages(there, fresh) {
-  const oldest = there.entries.findIndex((task) => task.task_id === fresh.entries.at(-1)?.task_id);
-  if (oldest < 0 || oldest === there.entries.length - 1) return fresh;
-  return { ...there, entries: [...fresh.entries, ...there.entries.slice(oldest + 1)] };
 }
 
 // Owner column; the API returns owners to administrators only.

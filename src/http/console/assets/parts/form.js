@@ -8,7 +8,8 @@ import { Icon, Loaded, ErrorMessage } from './basic.js';
 // Error summary above a form.
 export function FormTrouble({ problem }) {
   const place = useRef(null);
-  useEffect(() => { if (problem) place.current?.focus(); }, [problem]);
+  // The rest of a problem, after a field was changed, leaves the focus in that field.
+  useEffect(() => { if (problem && !problem.isRest) place.current?.focus(); }, [problem]);
   if (!problem) return null;
   const number = problem.errors?.length ?? 0;
   return html`<div ref=${place} tabindex="-1">${number

@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { get, toLocalUrl } from '../core/api.js';
 import { inputAddress, jobOfTask } from '../core/jobs.js';
-import { useInterval, useLoad, usePagedList } from '../core/load.js';
+import { mergePages, useInterval, useLoad, usePagedList } from '../core/load.js';
 import { jobDocument, jobs } from '../core/openapi.js';
 import { forgetTasks, ownTasks } from '../core/own_tasks.js';
 import { to } from '../core/router.js';
@@ -32,7 +32,7 @@ function UserGallery({ user, kind, fresh }) {
   const list = usePagedList(async ({ next, signal }) => {
     const page = await get('/tasks', { owner: user.id, kind, state: STATES, details: true, limit: PAGE_SIZE, cursor: next }, signal);
     return { entries: page.tasks.filter((task) => !task.expired), next: page.next_cursor };
-  }, [user.id, kind], (there, recent) => ({ ...recent, entries: [...recent.entries, ...there.entries.filter((task) => !recent.entries.some(({ task_id: id }) => id === task.task_id))], next: there.next }));
+  }, [user.id, kind], mergePages);
   const tasks = list.data?.entries ?? [];
   const isFirst = useRef(true);
   useEffect(() => {

@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { call } from '../core/api.js';
 import { newIdempotencyKey } from '../core/identity.js';
 import { useMutation } from '../core/load.js';
-import { applyChange, body, changes, valuesOf } from '../core/schema.js';
+import { applyChange, body, changedBetween, changes, valuesOf } from '../core/schema.js';
 import { focusFirst } from './dialog.js';
 import { Fields } from './fields.js';
 import { FormTrouble } from './form.js';
@@ -20,7 +20,14 @@ export function OperationFields({ document, operation, schema, before, skip, pat
     if (dialog) focusFirst(dialog);
   }, []);
   useEffect(() => { key.current = null; }, [path]);
-  const fill = (change) => { key.current = null; set((before) => applyChange(change, before)); };
+  const fill = (change) => {
+    key.current = null;
+    set((before) => {
+      const after = applyChange(change, before);
+      work.drop(changedBetween(before, after));
+      return after;
+    });
+  };
   const toBody = (values) => body(document, schema, values, encodePicture, skip);
   const send = async (event) => {
     event.preventDefault();

@@ -10,6 +10,8 @@ import { FormTrouble } from './form.js';
 
 const DAY_MS = 86400000;
 const LIFETIMES = [['', 'Never'], [7, 'In 7 days'], [30, 'In 30 days'], [90, 'In 90 days'], [365, 'In a year']];
+// Fields whose name differs from that in the request.
+const POINTERS = { days: '/expiresAt' };
 const SCOPES = [['all', 'Everything'], ['read_only', 'Read only']];
 
 // Button, form and display of a new token.
@@ -36,7 +38,11 @@ function TokenForm({ path, onDone, onCancel }) {
   const form = useRef(null);
   const key = useRef(null);
   useEffect(() => focusFirst(form.current.closest('dialog')), []);
-  const fill = (name) => (event) => { key.current = null; set({ ...values, [name]: event.target.value }); };
+  const fill = (name) => (event) => {
+    key.current = null;
+    work.drop((pointer) => pointer === (POINTERS[name] ?? `/${name}`));
+    set({ ...values, [name]: event.target.value });
+  };
   const send = async (event) => {
     event.preventDefault();
     key.current ??= { 'Idempotency-Key': newIdempotencyKey(), now: Date.now() };
@@ -53,15 +59,15 @@ function TokenForm({ path, onDone, onCancel }) {
     <${TokenField} ...${field} name="name" label="Name" required hint="What uses the token." />
     <${TokenField} ...${field} name="description" label="Description" />
     <${TokenField} ...${field} name="scope" label="Scope" choices=${SCOPES} hint="A read-only token can change nothing." />
-    <${TokenField} ...${field} name="days" pointer="/expiresAt" label="Expires" choices=${LIFETIMES} hint="Not later than the token with which you are signed in." />
+    <${TokenField} ...${field} name="days" label="Expires" choices=${LIFETIMES} hint="Not later than the token with which you are signed in." />
     <footer><button class="button" disabled=${work.busy}>${work.busy ? 'Please wait' : 'Create'}</button>
       <button type="button" class="button quiet" onClick=${onCancel}>Cancel</button></footer>
   </form>`;
 }
 
-function TokenField({ values, fill, problem, name, label, required, choices, hint, pointer = `/${name}` }) {
+function TokenField({ values, fill, problem, name, label, required, choices, hint }) {
   const id = useElementId('field');
-  const fault = problem?.at?.(pointer);
+  const fault = problem?.at?.(POINTERS[name] ?? `/${name}`);
   const about = [fault && `${id}-fault`, hint && `${id}-hint`].filter(Boolean).join(' ') || undefined;
   return html`<div class="field ${fault ? 'faulty' : ''}">
     <label for=${id}>${label}${required && html`<span class="required">required</span>`}</label>

@@ -11,7 +11,7 @@ import { Delivery } from './delivery.js';
 import { focusFirst } from './dialog.js';
 import { FormTrouble } from './form.js';
 
-const MOST = 5;
+const WEBHOOKS_MAX = 5;
 const PENDING_MS = 5000;
 const PAGE_SIZE = 20;
 const EVENTS = [
@@ -31,7 +31,7 @@ export function Webhooks({ publisher }) {
   const done = () => { set(false); notify('Webhook created'); webhooks.reload(); };
   return html`<section><p class="muted">A webhook receives the events of this publisher's nodes as signed requests. See <a href=${to('docs')}>the API reference</a> for their content and signatures.</p>
     <${Loaded} from=${webhooks}>${(list) => html`
-      ${list.length < MOST && html`<p><button type="button" class="button quiet" onClick=${() => set(true)}><${Icon} name="plus" />Create webhook</button></p>`}
+      ${list.length < WEBHOOKS_MAX && html`<p><button type="button" class="button quiet" onClick=${() => set(true)}><${Icon} name="plus" />Create webhook</button></p>`}
       ${list.length === 0 ? html`<${Empty} icon="out" title="No webhooks">Create one to receive events.</${Empty}>`
         : html`<ul class="deliveries">${list.map((webhook) => html`<${Webhook} key=${webhook.id} ...${{ publisher, webhook }} reload=${webhooks.reload} />`)}</ul>`}`}</${Loaded}>
     ${open && html`<${Dialog} title="Create webhook" onClose=${() => set(false)}>
@@ -78,7 +78,11 @@ function WebhookForm({ publisher, webhook, onDone, onCancel }) {
   const key = useRef(null);
   const id = useElementId('webhook');
   useEffect(() => focusFirst(form.current.closest('dialog')), []);
-  const fill = (change) => { key.current = null; set({ ...values, ...change }); };
+  const fill = (change) => {
+    key.current = null;
+    work.drop((pointer) => Object.hasOwn(change, pointer.split('/')[1]));
+    set({ ...values, ...change });
+  };
   const toggle = (name) => ({ target }) => fill({ events: target.checked ? [...values.events, name] : values.events.filter((other) => other !== name) });
   const send = async (event) => {
     event.preventDefault();
