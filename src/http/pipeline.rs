@@ -25,6 +25,7 @@ use crate::http::auth::account::account_of;
 use crate::http::auth::authorize::{self, Identity};
 use crate::http::idempotency::{self, IdempotencyOutcome, IdempotentContext, IdempotentRequest};
 use crate::http::limits::rate_limit::{self, RateClass};
+use crate::http::middleware::request_log::decode_segment;
 use crate::http::request::body::json_shape::JsonShape;
 use crate::http::request::body::{self, BodyLimit, BodySpec, JsonBody, RequestBody};
 use crate::http::request::fields::FieldError;
@@ -132,7 +133,7 @@ impl ApiEndpoint {
         work: impl Future<Output = Result<HttpResponse, Problem>>,
     ) -> HttpResponse {
         let result = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(self.panic_error()));
-        let mut response = result.unwrap_or_else(|problem| problem.to_response(request.path()));
+        let mut response = result.unwrap_or_else(|problem| self.error_response(problem, request.path()));
 
         rate_limit::set_rate_limit_headers(&request, &mut response);
         let is_rate_limited = response.status() == StatusCode::TOO_MANY_REQUESTS;
@@ -204,8 +205,20 @@ impl ApiEndpoint {
         context.services().environment.hit(FailPoint::Handler, request.path());
         match (self.handler)(context).await {
             Ok(response) => response.into_response(&request),
-            Err(problem) => problem.to_response(request.path()),
+            Err(problem) => self.error_response(problem, request.path()),
         }
+    }
+
+    /// Returns the response for an error of a request to `path`.
+    fn error_response(&self, problem: Problem, path: &str) -> HttpResponse {
+        let is_param = |pattern: &str, name: &str| {
+            pattern.strip_prefix('{').and_then(|pattern| pattern.strip_suffix('}')).is_some_and(|param| param == name)
+        };
+        let path_param = |name: &str| {
+            let mut segments = self.path.split('/').zip(path.split('/'));
+            segments.find(|(pattern, _)| is_param(pattern, name)).map(|(_, segment)| decode_segment(segment))
+        };
+        problem.with_missing_id(path_param).to_response(path)
     }
 
     /// Returns the rate limit class of the requests.

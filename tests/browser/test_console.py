@@ -30,6 +30,17 @@ class Console(BrowserTest):
         expect(field).to_be_focused()
         expect(field).to_have_value("CI")
 
+    def test_other_errors_stay_when_a_field_is_changed(self):
+        page = self.page("/users", token=ADMIN, allowed=(400,))
+        page.get_by_role("button", name="Create user").click()
+        page.get_by_label("Email").fill("none")
+        page.get_by_role("button", name="Create", exact=True).click()
+        expect(page.locator(".fault")).to_have_count(2)
+        page.get_by_label("Email").fill("ada@example.org")
+        expect(page.locator(".fault")).to_have_count(1)
+        expect(page.locator(".trouble li")).to_have_count(1)
+        expect(page.get_by_label("Email")).to_be_focused()
+
     def test_an_error_of_a_job_disappears_when_its_field_is_changed(self):
         page = self.page("/studio/startEndToVideo", token=ADMIN, allowed=(400,))
         page.get_by_role("button", name="Generate", exact=True).click()

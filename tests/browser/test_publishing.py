@@ -151,7 +151,7 @@ class Publishing(BrowserTest):
         expect(page.get_by_role("button", name="Add", exact=True)).to_be_disabled()
         page.get_by_role("textbox", name="User id").fill("nobody")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("user not found")
+        expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("user nobody not found")
         page.get_by_role("textbox", name="User id").fill(ada["id"])
         page.keyboard.press("Enter")
         row = page.get_by_role("row").filter(has_text="Ada of the members")

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::TestApp;
+use crate::support::{TestApp, TestResponse};
 
 #[actix_web::test]
 async fn users_are_listed_in_pages_oldest_first() {
@@ -143,6 +143,49 @@ async fn an_invalid_user_update_reports_every_field() {
     assert_eq!(pointers, ["/email", "/name", "/isAdmin", "/isApproved"]);
     for unknown in ["nonsense", "00000000-0000-4000-8000-00000000abcd"] {
         app.put_as(app.admin_token(), &format!("/admin/users/{unknown}"), json!({})).await.expect(404);
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn users_need_a_name_and_a_valid_email_address() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice").await;
+    let path = format!("/admin/users/{}", alice.id);
+    let detail = |problem: TestResponse| problem.expect(400).json()["detail"].as_str().unwrap().to_owned();
+
+    // When a user is created without a name, or with a blank one, then the error names the field
+    let create = async |body| detail(app.post_as(app.admin_token(), "/admin/users", body).await);
+    assert_eq!(create(json!({"email": "ada@example.org"})).await, "/name is required");
+    assert_eq!(create(json!({"name": " "})).await, "/name must not be blank");
+    assert_eq!(detail(app.put_as(app.admin_token(), &path, json!({"name": ""})).await), "/name must not be blank");
+
+    // When the address is none, then the error says what one looks like
+    for email in ["ada", "@example.org", "ada@", "ada@b@c", "ada @example.org"] {
+        let expected = "/email must be an email address such as ada@example.org";
+        assert_eq!(create(json!({"name": "Ada", "email": email})).await, expected, "{email}");
+        assert_eq!(detail(app.put_as(app.admin_token(), &path, json!({"email": email})).await), expected, "{email}");
+    }
+
+    // And an address can be removed
+    app.put_as(app.admin_token(), &path, json!({"email": ""})).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn missing_resources_are_named() {
+    let app = TestApp::start().await;
+    let id = "00000000-0000-4000-8000-00000000abcd";
+    for (path, expected) in [
+        ("/nodes/face-tools".to_owned(), "node face-tools not found".to_owned()),
+        ("/nodes/face-tools/versions/1.0.0".to_owned(), "node face-tools not found".to_owned()),
+        ("/publishers/acme".to_owned(), "publisher acme not found".to_owned()),
+        (format!("/tasks/{id}"), format!("task {id} not found")),
+        (format!("/admin/users/{id}/tokens"), format!("user {id} not found")),
+        ("/admin/history/node/none".to_owned(), "resource node/none not found".to_owned()),
+    ] {
+        let problem = app.get_as(app.admin_token(), &path).await.expect(404).json();
+        assert_eq!(problem["detail"], expected, "{path}");
     }
     app.stop().await;
 }

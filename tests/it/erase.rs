@@ -103,7 +103,7 @@ async fn an_erased_user_is_shown_as_an_id_only() {
     ];
     for response in rejections {
         let problem = response.expect(404).json();
-        assert_eq!(problem["detail"], "user not found: it was erased");
+        assert_eq!(problem["detail"], format!("user {} not found: it was erased", ada.id));
     }
     app.delete_as(&bob.token, &membership).await.expect(404);
     assert_eq!(recorded(&app, "UserErased"), 1);

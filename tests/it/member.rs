@@ -94,7 +94,7 @@ async fn members_need_an_existing_user_and_a_valid_role() {
     for user in ["nonsense", "00000000-0000-4000-8000-00000000abcd"] {
         let path = format!("/publishers/acme/members/{user}");
         let problem = app.put_as(&alice.token, &path, json!({})).await.expect(404).json();
-        assert_eq!(problem["detail"], "user not found");
+        assert_eq!(problem["detail"], format!("user {user} not found"));
         app.delete_as(&alice.token, &path).await.expect(404);
     }
     app.delete_as(&alice.token, &membership(&bob)).await.expect(404);

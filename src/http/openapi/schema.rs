@@ -23,6 +23,14 @@ pub(in crate::http) const NOT_BLANK: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u
                          [^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
 /// Single-line text without control and invisible characters (`domain::value::is_invisible`).
 pub(in crate::http) const LINE: &str = concat!("^[^\\u0000-\\u001f\\u007f-\\u009f", invisible!(), "]*$");
+/// Email address, or nothing: one `@` between two parts without spaces.
+pub(in crate::http) const EMAIL: &str = concat!(
+    "^$|^[^@\\s\\u0000-\\u001f\\u007f-\\u009f",
+    invisible!(),
+    "]+@[^@\\s\\u0000-\\u001f\\u007f-\\u009f",
+    invisible!(),
+    "]+$"
+);
 /// The same, but not only whitespace.
 pub(in crate::http) const LINE_NOT_BLANK: &str = concat!(
     "^[^\\u0000-\\u001f\\u007f-\\u009f",

@@ -14,13 +14,14 @@ use crate::domain::image::{
 use crate::domain::node::{NodeStatus, Rating};
 use crate::domain::policy::TokenScope;
 use crate::domain::publisher::{MemberRole, PublisherStatus};
+use crate::domain::user::Email;
 use crate::domain::value::{CallbackUrl, InvalidValue, Link, Text, TextList, Timestamp};
 use crate::domain::version::{SemVer, VersionStatus};
 use crate::domain::video::{
     AspectRatio, AudioType, ExtendModel, ExtendResolution, MovementAmplitude, Resolution, Seed, VideoModel, VideoStyle,
 };
 use crate::domain::webhook::{EventSelection, RegistryEventKind};
-use crate::http::openapi::schema::{HTTP_URL, LINE, PRINTABLE, SEMVER, not_blank, one_of};
+use crate::http::openapi::schema::{EMAIL, HTTP_URL, LINE, PRINTABLE, SEMVER, not_blank, one_of};
 
 /// Entries of an event selection; duplicates are allowed.
 const EVENTS_MAX: usize = 20;
@@ -247,6 +248,27 @@ impl JsonValue for EventSelection {
 
     fn to_default(&self) -> Option<Value> {
         Some(self.kinds().iter().map(|kind| kind.as_str()).collect())
+    }
+}
+
+/// Email address, or empty for none.
+pub struct EmailAddress(pub Email);
+
+impl JsonValue for EmailAddress {
+    fn schema() -> Value {
+        let mut schema = Email::schema();
+        schema["pattern"] = EMAIL.into();
+        schema
+    }
+
+    fn read(fields: &mut Fields<'_, '_>, name: &str) -> Option<Self> {
+        let invalid = || InvalidValue::new("must be an email address such as ada@example.org");
+        let is_address = |text: &str| {
+            let parts = text.split_once('@').filter(|_| !text.contains(char::is_whitespace));
+            text.is_empty()
+                || parts.is_some_and(|(local, host)| !local.is_empty() && !host.is_empty() && !host.contains('@'))
+        };
+        fields.text(name, |text| if is_address(text) { Email::parse(text).map(Self) } else { Err(invalid()) })
     }
 }
 

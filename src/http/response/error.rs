@@ -240,6 +240,26 @@ impl Problem {
         Self::new(Code::NotFound, format!("{resource} not found"))
     }
 
+    /// Adds the id to the message of [`Problem::not_found`]. `path_param` returns a parameter of the path, by its name.
+    #[must_use]
+    pub fn with_missing_id(mut self, path_param: impl Fn(&str) -> Option<String>) -> Self {
+        let Some((resource, rest)) = self.detail.split_once(" not found").filter(|_| self.code == Code::NotFound)
+        else {
+            return self;
+        };
+
+        let word = resource.rsplit(' ').next().unwrap_or(resource);
+        let names = [format!("{word}Id"), format!("{word}_id"), word.to_owned(), "id".to_owned()];
+        let kind = path_param("kind").filter(|_| resource == "resource").map(|kind| format!("{kind}/"));
+        let id = names.iter().find_map(|name| path_param(name));
+        let id = id.map(|id| shown_id(&format!("{}{id}", kind.unwrap_or_default())));
+        let node = path_param("nodeId").filter(|_| resource == "node version");
+        let owner = node.map(|node| format!(" of {}", shown_id(&node))).unwrap_or_default();
+        let id = id.map(|id| format!(" {id}")).unwrap_or_default();
+        self.detail = format!("{resource}{id}{owner} not found{rest}");
+        self
+    }
+
     /// Creates the 404 for an unknown path; `suggestions` are similar paths.
     #[must_use]
     pub fn unknown_path(method: &Method, suggestions: &[&str]) -> Self {
@@ -443,6 +463,15 @@ impl From<ReadError> for Problem {
     }
 }
 
+/// Maximum length of an id in an error, in characters.
+const SHOWN_ID_CHARS: usize = 100;
+
+/// Returns an id as errors show it: the beginning of a long one, with control characters escaped.
+fn shown_id(id: &str) -> String {
+    let shown = id.chars().take(SHOWN_ID_CHARS).flat_map(char::escape_debug).collect();
+    if id.chars().nth(SHOWN_ID_CHARS).is_some() { format!("{shown}…") } else { shown }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -454,6 +483,28 @@ mod tests {
             assert!((400..600).contains(&code.status()), "{code:?}");
             assert_eq!(Code::ALL.iter().filter(|other| other.as_str() == code.as_str()).count(), 1);
         }
+    }
+
+    #[test]
+    fn a_missing_resource_is_named_by_the_parameters_of_the_path() {
+        let named = |problem: Problem, params: &[(&str, &str)]| {
+            let param = |name: &str| params.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+            problem.with_missing_id(param).detail
+        };
+        let version = || Problem::not_found("node version");
+        assert_eq!(named(Problem::not_found("node"), &[("nodeId", "face-tools")]), "node face-tools not found");
+        assert_eq!(named(Problem::not_found("task"), &[("task_id", "1\n")]), "task 1\\n not found");
+        assert_eq!(named(Problem::not_found("user"), &[]), "user not found");
+        assert_eq!(named(Problem::not_found("path"), &[("nodeId", "a")]), "path not found");
+        assert_eq!(named(version(), &[("nodeId", "a"), ("version", "9.9.9")]), "node version 9.9.9 of a not found");
+        assert_eq!(named(version(), &[("nodeId", "a")]), "node version of a not found");
+        let resource = Problem::not_found("resource");
+        assert_eq!(named(resource, &[("kind", "node"), ("id", "a")]), "resource node/a not found");
+        let erased = Problem::new(Code::NotFound, "user not found: it was erased");
+        assert_eq!(named(erased, &[("userId", "7")]), "user 7 not found: it was erased");
+        let long = named(Problem::not_found("node"), &[("nodeId", &"x".repeat(200))]);
+        assert!(long.contains('…') && long.chars().count() < 120, "{long}");
+        assert_eq!(named(Problem::new(Code::Conflict, "x not found"), &[("id", "7")]), "x not found");
     }
 
     #[test]

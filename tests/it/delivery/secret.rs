@@ -88,7 +88,8 @@ async fn an_idempotent_rotation_returns_the_same_secret() {
 async fn a_webhook_secret_ends_with_the_erasure_of_its_user() {
     let (app, receiver) = (TestApp::start().await, Receiver::start().await);
     // Given a user without other encrypted data
-    let id = app.post_as(app.admin_token(), "/admin/users", json!({})).await.expect(201).json()["id"].clone();
+    let id =
+        app.post_as(app.admin_token(), "/admin/users", json!({"name": "Ada"})).await.expect(201).json()["id"].clone();
     let tokens = format!("/admin/users/{}/tokens", id.as_str().unwrap());
     let token = app.post_as(app.admin_token(), &tokens, json!({"name": "t"})).await.expect(201).json();
     let ada = TestUser { id: id.as_str().unwrap().to_owned(), token: token["token"].as_str().unwrap().to_owned() };

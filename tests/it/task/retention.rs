@@ -54,7 +54,12 @@ async fn expired_files_are_removed_unless_shared_with_a_newer_task() {
     environment.advance(13 * HOUR);
     let missing = result_is_gone(&app, &single_task).await.expect(404).json();
     // Then unused files are gone, and those of the younger task are there
-    assert_eq!(missing["detail"], "file not found: results are kept for 1 day after the end of their task");
+    let detail = missing["detail"].as_str().unwrap();
+    assert!(
+        detail.starts_with("file ")
+            && detail.ends_with(".png not found: results are kept for 1 day after the end of their task"),
+        "{detail}"
+    );
     result(&app, &older_task).await.expect(200);
     let task_path = |task: &Value| format!("/tasks/{}", task["task_id"].as_str().unwrap());
     let expired = app.get_as(&alice.token, &task_path(&single_task)).await.expect(200).json();
