@@ -104,6 +104,25 @@ impl Audit {
         Ok(SubjectState { thing: subject.to_string(), position: position.0, at, exists: state.is_some(), state })
     }
 
+    /// Returns the current names of these subjects, of those that have one, by `kind/id`.
+    ///
+    /// # Errors
+    /// If the events cannot be read.
+    pub fn names(&self, subjects: &[AuditSubject]) -> Result<BTreeMap<String, String>, AuditError> {
+        let histories = self.related_events(subjects, self.source.head()?)?;
+        let mut names = BTreeMap::new();
+
+        for subject in subjects {
+            let mut replayed = self.empty_state();
+            histories.events_of(subject).into_iter().for_each(|event| replayed.apply(event));
+            let state = self.render_state(&replayed, subject)?;
+            if let Some(name) = state.as_ref().and_then(|state| state["name"].as_str()) {
+                names.insert(subject.to_string(), name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
     /// Returns at most `limit` events of a subject after `after`, each with its changes.
     ///
     /// # Errors

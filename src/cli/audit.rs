@@ -6,6 +6,7 @@ mod file_notation;
 mod follow;
 mod integrity;
 mod log;
+mod names;
 mod print;
 mod queries;
 mod target;

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use super::names::ResourceNames;
 use super::print::Printer;
 use super::target::ServiceClient;
 use crate::app;
@@ -21,9 +22,10 @@ pub(super) fn run(service: &ServiceClient, filter: &str, printer: &mut Printer) 
 
 async fn follow(service: &ServiceClient, path: &str, printer: &mut Printer) -> Result<(), CliError> {
     let mut last_id = "0".to_owned();
+    let mut names = ResourceNames::default();
     let mut feed = open(service, path, &last_id).await?;
     loop {
-        let is_ended = print_until_end(&mut feed, printer).await?;
+        let is_ended = print_until_end(service, &mut feed, printer, &mut names).await?;
         if !feed.last_id().is_empty() {
             feed.last_id().clone_into(&mut last_id);
         }
@@ -36,14 +38,23 @@ async fn follow(service: &ServiceClient, path: &str, printer: &mut Printer) -> R
 }
 
 /// Prints until the stream ends. Returns `true` if the service ended it, `false` if the connection broke.
-async fn print_until_end(feed: &mut SseReader, printer: &mut Printer) -> Result<bool, CliError> {
+async fn print_until_end(
+    service: &ServiceClient,
+    feed: &mut SseReader,
+    printer: &mut Printer,
+    names: &mut ResourceNames,
+) -> Result<bool, CliError> {
     loop {
         match feed.next().await {
             Ok(Some(event)) if event.kind == "failed" => {
                 return Err(anyhow::Error::msg(format!("the service failed to read its log: {}", event.data)).into());
             }
             Ok(Some(event)) => {
-                printer.event(&serde_json::from_str(&event.data).map_err(anyhow::Error::from)?)?;
+                let event = serde_json::from_str(&event.data).map_err(anyhow::Error::from)?;
+                if printer.shows_names() {
+                    names.look_up_at(service, std::slice::from_ref(&event)).await;
+                }
+                printer.event(&event, names)?;
                 printer.flush()?;
             }
             Ok(None) => return Ok(true),

@@ -6,6 +6,8 @@ use std::ops::ControlFlow;
 use clap::{Args, value_parser};
 use serde_json::Value;
 
+use super::names::ResourceNames;
+use super::print::Printer;
 use super::queries::{cli_error_from, query_string};
 use super::target::{AuditTarget, AuditTargetArguments, ServiceClient};
 use super::text::printable;
@@ -24,6 +26,9 @@ const NEWEST_MAX: u32 = 100_000;
 /// Positions that the first and the largest step of a search from the end covers.
 const WINDOW: u64 = 1000;
 const WINDOW_MAX: u64 = SCANNED_MAX;
+
+/// Events whose names are looked up together. A data directory is read once for each time.
+const NAMED_TOGETHER: usize = 10_000;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct LogArguments {
@@ -67,15 +72,41 @@ pub(super) fn run(arguments: LogArguments, outer: SettingFlags) -> Result<(), Cl
             Err(anyhow::Error::msg(message).into())
         }
         target => {
+            let mut table = NamedEvents { target: &target, names: ResourceNames::default(), waiting: Vec::new() };
             match arguments.limit {
                 Some(limit) => {
                     let events = newest(&target, &query, limit as usize)?;
-                    events.iter().try_for_each(|event| printer.event(event))?;
+                    events.into_iter().try_for_each(|event| table.push(&mut printer, event))?;
                 }
-                None => each_event(&target, &query, |event| printer.event(event))?,
+                None => each_event(&target, &query, |event| table.push(&mut printer, event.clone()))?,
             }
+            table.flush(&mut printer)?;
             Ok(printer.finish()?)
         }
+    }
+}
+
+/// Events that wait for the names of their actors and resources, which are looked up together.
+struct NamedEvents<'t> {
+    target: &'t AuditTarget,
+    names: ResourceNames,
+    waiting: Vec<Value>,
+}
+
+impl NamedEvents<'_> {
+    /// Prints an event, at once if no names are shown.
+    fn push(&mut self, printer: &mut Printer, event: Value) -> anyhow::Result<()> {
+        if !printer.shows_names() {
+            return printer.event(&event, &self.names);
+        }
+        self.waiting.push(event);
+        if self.waiting.len() >= NAMED_TOGETHER { self.flush(printer) } else { Ok(()) }
+    }
+
+    fn flush(&mut self, printer: &mut Printer) -> anyhow::Result<()> {
+        self.names.look_up(self.target, &self.waiting);
+        let events = std::mem::take(&mut self.waiting);
+        events.iter().try_for_each(|event| printer.event(event, &self.names))
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::amounts::{AmountTotals, TaskAmounts};
 use super::file_notation::{is_input, shorten_files};
+use super::names::ResourceNames;
 use super::text::{printable, printable_json, truncate};
 use crate::audit::record::canonical;
 use crate::pluralize::pluralize;
@@ -14,6 +15,8 @@ use crate::pluralize::pluralize;
 const VALUE_MAX: usize = 40;
 const CHANGE_MAX: usize = 160;
 const SUMMARY_MAX: usize = 100;
+/// Maximum characters of a name beside an id.
+const NAME_MAX: usize = 16;
 
 /// Prints to stdout. A closed pipe is not an error.
 pub(super) struct Printer {
@@ -38,8 +41,13 @@ impl Printer {
         Self { out: BufWriter::new(io::stdout()), json, wide, terminal, events: 0 }
     }
 
-    /// Prints a row of the event table.
-    pub(super) fn event(&mut self, event: &Value) -> anyhow::Result<()> {
+    /// Returns `true` if the event table has the names of actors and resources; JSON has the recorded ids only.
+    pub(super) fn shows_names(&self) -> bool {
+        !self.json
+    }
+
+    /// Prints a row of the event table, with `names` beside ids.
+    pub(super) fn event(&mut self, event: &Value, names: &ResourceNames) -> anyhow::Result<()> {
         self.events += 1;
         if self.json {
             return self.json_line(event);
@@ -53,12 +61,22 @@ impl Printer {
         let columns = [
             time,
             event["position"].to_string(),
-            self.shorten_id(&text("actor")),
+            self.with_name(&text("actor"), names),
             text("type"),
-            self.shorten_id(&text("stream")),
+            self.with_name(&text("stream"), names),
             self.summary(&event["data"]),
         ];
         self.columns(columns)
+    }
+
+    /// Returns an id as a table shows it, followed by the name of what it identifies.
+    fn with_name(&self, id: &str, names: &ResourceNames) -> String {
+        let shown = self.shorten_id(id);
+        match names.get(id).map(printable) {
+            Some(name) if self.wide => format!("{shown} ({name})"),
+            Some(name) => format!("{shown} ({})", truncate(&name, NAME_MAX)),
+            None => shown,
+        }
     }
 
     /// Prints an event of a history with its changes.
@@ -250,7 +268,7 @@ impl Printer {
     }
 
     fn columns(&mut self, [time, position, actor, kind, stream, summary]: [String; 6]) -> anyhow::Result<()> {
-        let width = if self.wide { [27, 41, 43] } else { [23, 21, 25] };
+        let width = if self.wide { [27, 56, 58] } else { [23, 38, 38] };
         let line = format!(
             "{time:<0$}  {position:>8}  {actor:<1$}  {kind:<20}  {stream:<2$}  {summary}",
             width[0], width[1], width[2]
