@@ -17,19 +17,19 @@ Examples:
 #[derive(Debug, Args)]
 pub(super) struct ReferenceArguments {
     /// Page
-    page: Page,
+    page: ReferencePage,
 }
 
-/// Page `docs/<name>.md`.
+/// Generated page `docs/<name>.md`.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Page {
+enum ReferencePage {
     Commands,
     Errors,
     Metrics,
     Settings,
 }
 
-impl Page {
+impl ReferencePage {
     /// Returns the page as Markdown.
     fn text(self) -> String {
         match self {
@@ -62,11 +62,12 @@ mod tests {
     fn every_generated_page_is_current() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
         let is_stale = |name: &String| {
-            let page = Page::from_str(name, false).unwrap();
+            let page = ReferencePage::from_str(name, false).unwrap();
             fs::read_to_string(docs.join(format!("{name}.md"))).ok() != Some(page.text())
         };
 
-        let names = Page::value_variants().iter().map(|page| page.to_possible_value().unwrap().get_name().to_owned());
+        let names =
+            ReferencePage::value_variants().iter().map(|page| page.to_possible_value().unwrap().get_name().to_owned());
         let refresh = |name: String| format!("cargo run -- reference {name} > docs/{name}.md");
         let stale: Vec<_> = names.filter(is_stale).map(refresh).collect();
         assert!(stale.is_empty(), "out of date; run\n{}", stale.join("\n"));

@@ -188,7 +188,7 @@ pub(super) fn delivery_views(records: &[DeliveryRecord], task: TaskId) -> Vec<Ta
     views
 }
 
-/// What a delivery reports, and where.
+/// Subject and receiver of a delivery.
 struct DeliverySource<'u, S> {
     id: DeliveryId,
     subject: S,

@@ -239,7 +239,7 @@ impl JsonValue for EventSelection {
         let given = fields.value(name)?.as_array().map(Vec::len);
         let kinds = fields.texts(name, EVENTS_MAX, RegistryEventKind::parse);
         if given != Some(kinds.len()) {
-            // What is invalid has its errors.
+            // Invalid entries were reported already.
             return None;
         }
         let kinds: Vec<_> = kinds.into_iter().map(|(_, kind)| kind).collect();
