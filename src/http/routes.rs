@@ -17,8 +17,8 @@ use crate::domain::policy::Action;
 use crate::http::api::{
     account_export, admin, archive_file, audit, audit_stream, badge, budget, bulk, checkpoint, credits, delivery,
     erase, health, image, input_file, install, media, member, metrics, models, moderation, music, node, node_change,
-    publisher, review, sign_in, state, state_history, statistics, task, token, translation, upload, usage, user,
-    vendor_webhook, version, version_list, video, webhook, webhook_secret,
+    node_picture, publisher, review, sign_in, state, state_history, statistics, task, token, translation, upload,
+    usage, user, vendor_webhook, version, version_list, video, webhook, webhook_secret,
 };
 use crate::http::auth::authorize::Identity;
 use crate::http::console;
@@ -160,6 +160,8 @@ fn registry_routes() -> Vec<ApiEndpoint> {
         ApiEndpoint::new(get(), "/publishers/{publisherId}/nodes", "listPublisherNodes", NoBody, node::list_of_publisher),
         ApiEndpoint::new(post(), "/publishers/{publisherId}/nodes", "createNode", Json, node_change::create),
         ApiEndpoint::new(put(), "/publishers/{publisherId}/nodes/{nodeId}", "updateNode", Json, node_change::update),
+        ApiEndpoint::new(put(), "/publishers/{publisherId}/nodes/{nodeId}/icon", "setNodeIcon", Images, node_picture::set_icon),
+        ApiEndpoint::new(put(), "/publishers/{publisherId}/nodes/{nodeId}/banner", "setNodeBanner", Images, node_picture::set_banner),
         ApiEndpoint::new(delete(), "/publishers/{publisherId}/nodes/{nodeId}", "deleteNode", NoBody, node_change::delete),
         ApiEndpoint::new(get(), "/publishers/{publisherId}/nodes/{nodeId}/permissions", "getNodePermissions", NoBody, node_change::permissions),
         ApiEndpoint::new(post(), "/publishers/{publisherId}/nodes/{nodeId}/versions", "publishVersion", Json, version::publish),

@@ -12,7 +12,7 @@ use crate::domain::value::Digest;
 use crate::domain::version::Archive;
 
 /// Directories of content-addressed files, with subdirectories named by the first two digits.
-pub const CONTENT_DIRECTORIES: [&str; 3] = ["archives", "media/inputs", "media/results"];
+pub const CONTENT_DIRECTORIES: [&str; 4] = ["archives", "media/inputs", "media/results", "media/nodes"];
 
 /// Result of the verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

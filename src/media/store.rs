@@ -35,15 +35,20 @@ pub enum MediaArea {
     Input,
     /// Made by a vendor; served to every client that knows the name.
     Result,
+    /// Icon or banner of a node; served to every client, and kept for good, because the event log names it.
+    NodePicture,
 }
 
 impl MediaArea {
-    const ALL: [Self; 2] = [Self::Input, Self::Result];
+    const ALL: [Self; 3] = [Self::Input, Self::Result, Self::NodePicture];
+    /// Areas whose files are removed when no task refers to them.
+    const TEMPORARY: [Self; 2] = [Self::Input, Self::Result];
 
     const fn directory(self) -> &'static str {
         match self {
             Self::Input => "inputs",
             Self::Result => "results",
+            Self::NodePicture => "nodes",
         }
     }
 }
@@ -301,7 +306,7 @@ impl MediaStore {
         let bytes = expired.iter().map(|upload| upload.bytes).sum();
         let mut report = MediaSweepReport { files: expired.len() as u64, bytes };
 
-        for directory in MediaArea::ALL.iter().flat_map(|area| self.directories(*area)) {
+        for directory in MediaArea::TEMPORARY.iter().flat_map(|area| self.directories(*area)) {
             for entry in fs::read_dir(directory)? {
                 let entry = entry?;
                 let name = entry.file_name();
@@ -465,6 +470,19 @@ mod tests {
         assert!(store.read(MediaArea::Input, &referenced).is_ok() && store.read(MediaArea::Result, &again).is_ok());
         assert!(store.read(MediaArea::Result, &old).is_err());
         assert_eq!(store.sweep(&is_referenced).unwrap(), MediaSweepReport::default());
+    }
+
+    #[test]
+    fn a_sweep_keeps_the_pictures_of_nodes() {
+        let environment = Environment::manual(Timestamp::from_micros(0), 1);
+        let (_root, store) = store();
+        let store = store.with_environment(environment.clone());
+        let icon = store.put(MediaArea::NodePicture, b"icon", ImageFormat::Png, 1, 1).unwrap();
+
+        environment.advance(GRACE_PERIOD);
+
+        assert_eq!(store.sweep(&|_| false).unwrap(), MediaSweepReport::default());
+        assert_eq!(store.read(MediaArea::NodePicture, &icon).unwrap(), b"icon");
     }
 
     #[test]

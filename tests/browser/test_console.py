@@ -5,7 +5,7 @@ import unittest
 
 from playwright.sync_api import expect
 
-from support import ADMIN, NARROW, WIDE, BrowserTest, name, send, user
+from support import ADMIN, NARROW, REPORTS, WIDE, BrowserTest, name, png, registry, send, user
 
 START_END = "/proxy/videovendor/start-end2video"
 # Notifications that overlap a button or a field that is in view.
@@ -98,6 +98,32 @@ class Console(BrowserTest):
             page.goto(typed)
             expect(page.locator("h1").first).to_have_text(heading)
             self.until(page, f"location.pathname === '/' && location.hash === '#{typed}'")
+
+
+    def test_the_pictures_of_a_node_are_uploaded_and_shown(self):
+        publisher, (node,) = registry()
+        page = self.page(f"/nodes/{node}", token=ADMIN, allowed=(400,))
+        page.get_by_role("button", name="Pictures").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Icon").set_input_files({"name": "icon.png", "mimeType": "image/png", "buffer": b"no picture"})
+        dialog.get_by_role("button", name="Upload").click()
+        expect(dialog.get_by_role("alert")).to_contain_text("Image")
+        dialog.get_by_label("Icon").set_input_files({"name": "icon.png", "mimeType": "image/png", "buffer": png(64, 64)})
+        dialog.get_by_label("Banner").set_input_files({"name": "banner.png", "mimeType": "image/png", "buffer": png(500, 100)})
+        dialog.get_by_role("button", name="Upload").click()
+        for picture in ("img.monogram", "img.banner"):
+            expect(page.locator(picture)).to_be_visible()
+            self.until(page, f"document.querySelector('{picture}').naturalWidth > 0")
+        page.screenshot(path=REPORTS / "node-pictures.png")
+        self.show(page, f"/nodes?search={node}")
+        expect(page.locator(".card img.monogram")).to_be_visible()
+
+        # Removed again
+        self.show(page, f"/nodes/{node}")
+        page.get_by_role("button", name="Pictures").click()
+        page.get_by_role("button", name="Remove banner").click()
+        expect(page.locator("img.banner")).to_have_count(0)
+        self.assertNotIn("banner_url", send("GET", f"/nodes/{node}"))
 
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ mod music;
 mod nats;
 mod node;
 mod node_change;
+mod node_picture;
 mod oidc;
 mod old_log;
 mod openapi;

@@ -49,6 +49,10 @@ const VERSION_FIELDS: [&str; 7] = [
     "supported_host_frontend_version",
 ];
 
+/// Fields with a picture: the URL of one elsewhere, or a file beside the manifest, which is uploaded to this path below
+/// that of the node.
+const PICTURE_FIELDS: [(&str, &str); 2] = [("icon", "icon"), ("banner_url", "banner")];
+
 /// Checked manifest.
 #[derive(Debug)]
 pub(super) struct NodeManifest {
@@ -101,11 +105,22 @@ impl NodeManifest {
 
     /// Returns the request that publishes the version.
     pub(super) fn publication(&self) -> Value {
+        let is_file = |name: &str| self.picture_files().any(|(field, ..)| field == name);
         let select = |names: &[&str]| -> Value {
-            let fields = names.iter().filter_map(|name| Some(((*name).to_owned(), json!(self.fields.get(*name)?))));
+            let names = names.iter().filter(|name| !is_file(name));
+            let fields = names.filter_map(|name| Some(((*name).to_owned(), json!(self.fields.get(*name)?))));
             Value::Object(fields.collect())
         };
         json!({"node": select(&NODE_FIELDS), "node_version": select(&VERSION_FIELDS)})
+    }
+
+    /// Returns the pictures that are files: field, path below that of the node, and file name.
+    pub(super) fn picture_files(&self) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
+        PICTURE_FIELDS.into_iter().filter_map(|(field, path)| {
+            let file = self.fields.get(field)?.as_str()?;
+            let is_url = file.is_empty() || file.contains("://");
+            (!is_url).then_some((field, path, file))
+        })
     }
 
     /// Returns the name of the archive.
@@ -169,6 +184,8 @@ version = {}
 {}
 {}
 {}
+# icon = \"icon.png\"
+# banner_url = \"banner.png\"
 # tags = [\"faces\", \"masks\"]
 # supported_os = [\"Linux\", \"macOS\", \"Windows\"]
 # supported_accelerators = [\"CUDA\"]
@@ -208,6 +225,23 @@ mod tests {
             repository: text(""),
             license: text("MIT"),
         }
+    }
+
+    #[test]
+    fn pictures_are_files_unless_they_have_a_url() {
+        let manifest = |icon: &str| {
+            let text =
+                format!("publisher = 'acme'\nid = 'a'\nversion = '1.0.0'\nicon = '{icon}'\nbanner_url = 'b.png'\n");
+            NodeManifest::parse(&text).unwrap()
+        };
+        let files = |manifest: &NodeManifest| {
+            manifest.picture_files().map(|(_, path, file)| format!("{path}={file}")).collect::<Vec<_>>()
+        };
+        let (both, one) = (manifest("img/a.png"), manifest("https://acme.example/a.png"));
+        assert_eq!(files(&both), ["icon=img/a.png", "banner=b.png"]);
+        assert_eq!(both.publication()["node"], json!({}));
+        assert_eq!(files(&one), ["banner=b.png"]);
+        assert_eq!(one.publication()["node"], json!({"icon": "https://acme.example/a.png"}));
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use clap::{Args, ValueHint};
 use clap_complete::ArgValueCompleter;
 use serde::Deserialize;
@@ -50,7 +52,8 @@ Examples:
 
 pub(super) const PUBLISH_HELP: &str = "\
 Packs the files of a node like `mediary pack`, creates the version, and the node if it is new, and
-uploads the archive. An interrupted upload continues with the next run. Needs the token of a member
+uploads the archive, and the icon and the banner if the manifest names files (`icon = \"icon.png\"`,
+`banner_url = \"banner.png\"`). An interrupted upload continues with the next run. Needs the token of a member
 of the publisher, or one of the publisher (`mediary token create`).
 
 Examples:
@@ -216,6 +219,7 @@ pub(super) fn publish(arguments: &PublishArguments) -> Result<(), CliError> {
     let PublishArguments { directory, service } = arguments;
     let manifest = NodeManifest::read(directory)?;
     let package = PackageFiles::collect(directory, &manifest)?;
+    let pictures = read_pictures(directory, &manifest)?;
     let service = ServiceConnection::open_signed_in(service)?;
     report_secrets(&package);
     let archive = pack_files(&package)?;
@@ -228,6 +232,7 @@ pub(super) fn publish(arguments: &PublishArguments) -> Result<(), CliError> {
     let version = app::block_on(service.api.upload_file(&upload_url, ZIP, body));
     progress.finish();
     let version = service.json_of(version)?;
+    app::block_on(upload_pictures(&service, &manifest, pictures))?;
 
     let NodeManifest { id, version: number, .. } = &manifest;
     let page = format!("{}/#/nodes/{id}", service.base());
@@ -240,6 +245,41 @@ pub(super) fn publish(arguments: &PublishArguments) -> Result<(), CliError> {
         _ => "",
     };
     print_text(&format!("Published {id} {number}, {}{status}.\n{page}\n", format_bytes(bytes)))
+}
+
+/// Icon or banner of a node.
+struct PictureFile {
+    /// Path below that of the node.
+    path: &'static str,
+    file: PathBuf,
+    /// Content in base64.
+    content: String,
+}
+
+/// Reads the pictures that the manifest names, before anything is sent.
+fn read_pictures(directory: &Path, manifest: &NodeManifest) -> Result<Vec<PictureFile>, CliError> {
+    let pictures = manifest.picture_files().map(|(field, path, name)| {
+        let file = directory.join(name);
+        let bytes =
+            fs::read(&file).with_context(|| format!("{MANIFEST_FILE}: {field}: cannot read {}", file.display()));
+        Ok(PictureFile { path, file, content: STANDARD.encode(bytes.map_err(CliError::CannotRun)?) })
+    });
+    pictures.collect()
+}
+
+/// Makes the pictures those of the node. A picture that the node has already changes nothing.
+async fn upload_pictures(
+    service: &ServiceConnection,
+    manifest: &NodeManifest,
+    pictures: Vec<PictureFile>,
+) -> Result<(), CliError> {
+    let NodeManifest { publisher, id, .. } = manifest;
+    for PictureFile { path, file, content } in pictures {
+        let path = format!("/publishers/{publisher}/nodes/{id}/{path}");
+        let uploaded = service.json_of(service.api.put(&path, &json!({"image": content})).await);
+        uploaded.map_err(|error| error.context(format!("the version is published, but not {}", file.display())))?;
+    }
+    Ok(())
 }
 
 /// Creates the version and returns the URL for its archive. If an earlier run created it and could not upload the

@@ -1,4 +1,4 @@
-//! Files of media tasks: results, and inputs under signed URLs. A name is a hash, so its content never changes.
+//! Files of media tasks: results, and inputs under signed URLs; and the pictures of nodes. A name is a hash, so its content never changes.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ fn is_input_url(key: &UploadKey, file_name: &str, expires_at: Option<&str>, sign
     })
 }
 
-/// `GET /media/{file}`: a result, or the input that a signed URL names.
+/// `GET /media/{file}`: a result, the picture of a node, or the input that a signed URL names.
 pub async fn file(call: Call<{ Action::ReadResult as u8 }>) -> Result<ApiResponse, Problem> {
     let name = call.path_param("file");
     let key = &call.services().registry.upload_key;
@@ -71,8 +71,14 @@ pub async fn file(call: Call<{ Action::ReadResult as u8 }>) -> Result<ApiRespons
     let path = call.services().media.store.path_of(area, &name).ok_or_else(not_found)?;
     let (digest, content_type) = parse_file_name(&name).ok_or_else(not_found)?;
     let metadata = DownloadMetadata { digest, content_type, cache_control, headers: Vec::new() };
+    if let Some(response) = file::send(&call, &path, metadata.clone()).await? {
+        return Ok(response);
+    }
+
     let retention = call.services().options.media_retention;
-    file::send(&call, &path, metadata).await?.ok_or_else(|| result_not_found(retention))
+    let picture = call.services().media.store.path_of(MediaArea::NodePicture, &name).filter(|_| !is_input);
+    let picture = picture.ok_or_else(|| result_not_found(retention))?;
+    file::send(&call, &picture, metadata).await?.ok_or_else(|| result_not_found(retention))
 }
 
 fn not_found() -> Problem {

@@ -27,6 +27,7 @@ pub(super) mod music;
 pub(super) mod node;
 pub(super) mod node_body;
 pub(super) mod node_change;
+pub(super) mod node_picture;
 pub(super) mod node_query;
 pub(super) mod publisher;
 pub(super) mod review;

@@ -117,6 +117,15 @@ impl<'s> PictureChecker<'s> {
 }
 
 impl CheckedPicture {
+    /// Returns format and size; those of a picture that is still to be fetched are not known.
+    #[must_use]
+    pub fn info(&self) -> Option<PictureInfo> {
+        match self {
+            Self::Inline { info, .. } | Self::Uploaded { info, .. } => Some(*info),
+            Self::Remote(_) => None,
+        }
+    }
+
     /// Stores the picture. Blocks.
     ///
     /// # Errors

@@ -90,6 +90,7 @@ pub(super) const FILES: &[(&str, &[u8])] = files![
     "parts/members.js",
     "parts/more.js",
     "parts/music.js",
+    "parts/node_pictures.js",
     "parts/notes.js",
     "parts/operation.js",
     "parts/picture.js",

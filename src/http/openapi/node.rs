@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::OperationGroup;
+use super::image_submission::PIXEL;
 use super::operation::{Operation, operation};
 use super::parameter::{
     ParameterObject, allow_empty, bool_query_parameter, paging_parameters, query_parameter, query_text_schema,
@@ -18,6 +19,7 @@ use crate::domain::node::{LANGUAGES_MAX, NodeAdminFields, NodeFields, NodeStatus
 use crate::domain::value::{Text, Timestamp};
 use crate::http::api::badge::BadgeContent;
 use crate::http::api::node_body::{NewNodeBody, NodeAdminBody, NodeBody};
+use crate::http::api::node_picture::NodePictureBody;
 use crate::http::api::statistics::DAYS_DEFAULT;
 use crate::http::request::json_object::JsonObject;
 use crate::http::request::query::LIMIT_MAX;
@@ -194,11 +196,27 @@ fn write_operations() -> Vec<Operation> {
             .empty_response(204, "An administrator set the status to deleted.")
             .error(Code::Conflict, UPDATE_CONFLICT)
             .error(Code::NotFound, "the publisher or node does not exist"),
+        picture_operation("setNodeIcon", "Upload the icon of a node", "icon"),
+        picture_operation("setNodeBanner", "Upload the banner of a node", "banner_url"),
         operation("deleteNode", "Delete a node")
             .description("Deletes the node and its versions for good. Its id is never reused.")
             .empty_response(204, "The node was deleted.")
             .error(Code::NotFound, "the publisher or node does not exist"),
     ]
+}
+
+fn picture_operation(id: &'static str, summary: &'static str, field: &str) -> Operation {
+    operation(id, summary)
+        .description(format!(
+            "Stores the picture and sets `{field}` to its URL, which every client can read. A picture is kept when \
+             another one replaces it, because the event log names it. `{field}` of `updateNode` takes the URL of a \
+             picture elsewhere, or an empty string to remove it."
+        ))
+        .json_object::<NodePictureBody>(&json!({"image": PIXEL}))
+        .ok_response("The updated node.", "Node", &node_example())
+        .error(Code::InvalidInput, "the picture cannot be decoded, exceeds 4 MiB, or is at a URL elsewhere")
+        .error(Code::Conflict, UPDATE_CONFLICT)
+        .error(Code::NotFound, "the publisher or node does not exist")
 }
 
 fn review_operations() -> Vec<Operation> {

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Workplace;
 use crate::support::TestApp;
+use crate::support::picture::png;
 
 /// Starts a service, and writes a node for it at the workplace of its author.
 async fn author() -> (TestApp, Workplace) {
@@ -52,6 +53,29 @@ async fn a_new_node_is_packed_published_found_and_shown() {
     // When the same version is published again, then the error says what to do
     let repeated = place.run(&["publish", "face-tools"]).await.expect(1);
     assert!(repeated.err.contains("0.1.0 of face-tools exists already: raise `version`"), "{}", repeated.err);
+}
+
+#[actix_web::test]
+async fn pictures_that_the_manifest_names_are_uploaded() {
+    // Given a node whose manifest names an icon and a banner
+    let (app, place) = author().await;
+    let manifest = std::fs::read_to_string(place.path("face-tools/mediary-node.toml")).unwrap();
+    let manifest = manifest.replace("# icon", "icon").replace("# banner_url", "banner_url");
+    place.write("face-tools/mediary-node.toml", manifest);
+
+    // When a picture is missing, then nothing is published
+    let failed = place.run(&["publish", "face-tools"]).await.expect(2);
+    assert!(failed.err.contains("icon: cannot read face-tools/icon.png"), "{}", failed.err);
+    app.get("/nodes/face-tools").await.expect(404);
+
+    // When it is published, then the node has both
+    place.write("face-tools/icon.png", png(64, 64));
+    place.write("face-tools/banner.png", png(200, 40));
+    place.run(&["publish", "face-tools"]).await.expect(0);
+    let node = app.get("/nodes/face-tools").await.expect(200).json();
+    for field in ["icon", "banner_url"] {
+        assert!(node[field].as_str().unwrap().starts_with(&app.url("/media/")), "{node}");
+    }
 }
 
 #[actix_web::test]

@@ -222,6 +222,8 @@ fn nodes() -> Vec<RightsCase> {
         get(ListPublisherNodes, "/publishers/{publisherId}/nodes"),
         post(CreateNode, "/publishers/{publisherId}/nodes", 201, json!({"id": "{fresh}"})),
         put(ReviseNode, "/publishers/{publisherId}/nodes/{nodeId}", json!({"description": "changed"})),
+        put(ReviseNode, "/publishers/{publisherId}/nodes/{nodeId}/icon", json!({"image": base64_png(4, 4)})),
+        put(ReviseNode, "/publishers/{publisherId}/nodes/{nodeId}/banner", json!({"image": base64_png(4, 4)})),
         delete(DeleteNode, "/publishers/{publisherId}/nodes/{nodeId}"),
         get(ReadRegistry, "/publishers/{publisherId}/nodes/{nodeId}/permissions"),
         post(ReviewNode, "/nodes/{nodeId}/reviews", 200, json!({})).with_query("?star=4"),

@@ -62,7 +62,7 @@ const LISTS: usize = 25;
 const SHRINKS: u32 = 60;
 
 /// Path prefixes that the model leaves out.
-const EXCUSED: [(&str, &str); 22] = [
+const EXCUSED: [(&str, &str); 24] = [
     ("/health", "of the service"),
     ("/ready", "of the service"),
     ("/.well-known/", "of callbacks"),
@@ -79,6 +79,8 @@ const EXCUSED: [(&str, &str); 22] = [
     ("/deliveries", "of callbacks"),
     ("/users/webhook-secret", "of callbacks"),
     ("/publishers/{publisherId}/webhooks", "of callbacks"),
+    ("/publishers/{publisherId}/nodes/{nodeId}/icon", "pictures"),
+    ("/publishers/{publisherId}/nodes/{nodeId}/banner", "pictures"),
     ("/users/credits", "of media tasks"),
     ("/users/tokens", "of the account"),
     ("/users/export", "of the account"),

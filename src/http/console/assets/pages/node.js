@@ -5,7 +5,7 @@ import { count, number, shortDay, toWords } from '../core/format.js';
 import { useLoad, useMutation } from '../core/load.js';
 import { to, useTitle } from '../core/router.js';
 import {
-  BackLink, Code, Dialog, Empty, DefinitionList, Icon, Id, Loaded, LoadedPage, Monogram, ExternalLink, Page, Rating, Skeleton, State, Tabs, Tags, notify, Time, ErrorMessage,
+  BackLink, Code, Dialog, Empty, DefinitionList, Icon, Id, Loaded, LoadedPage, NodeIcon, ExternalLink, Page, Rating, Skeleton, State, Tabs, Tags, notify, Time, ErrorMessage,
 } from '../parts/basic.js';
 import { ArchiveFiles, Changes, Readme, useReadme } from '../parts/archive.js';
 import { BanButton } from '../parts/ban.js';
@@ -13,9 +13,12 @@ import { Chart } from '../parts/chart.js';
 import { DeleteNode } from '../parts/delete.js';
 import { OperationForm } from '../parts/form.js';
 import { askToSignIn } from '../parts/login.js';
+import { lazy } from '../parts/lazy.js';
 import { Markdown } from '../parts/markdown.js';
 import { Publish } from '../parts/publish.js';
 import { Versions } from '../parts/versions.js';
+
+const NodePictures = lazy(() => import('../parts/node_pictures.js'), 'NodePictures');
 
 const STATUSES = ['Active', 'Pending', 'Flagged', 'Banned', 'Deleted'].map((status) => `NodeVersionStatus${status}`);
 
@@ -30,9 +33,10 @@ export function NodePage({ parts: [id, chosenTab, newer, older], user }) {
   const back = html`<${BackLink} href=${to('nodes')}>Nodes</${BackLink}>`;
   return html`<${LoadedPage} from=${loaded} title=${id} before=${back}>${(node) => html`
     <${Page} name="node" before=${back}
-      title=${html`<${Monogram} id=${node.id} name=${node.name} large />${node.name}`}
+      title=${html`<${NodeIcon} node=${node} large />${node.name}`}
       lead=${html`<${Id}>${node.id}</${Id}> by <a href=${to('publishers', node.publisher.id)}>${node.publisher.name || node.publisher.id}</a>`}
       actions=${html`<${Actions} node=${node} mayEdit=${mayEdit} user=${user} reload=${() => { loaded.reload(); versions.reload(); }} />`}>
+      <${Banner} url=${node.banner_url} />
       ${node.status !== 'NodeStatusActive' && html`<div class="trouble"><${Icon} name="warn" /><div><strong>${toWords(node.status)}</strong><p>
         ${node.status_detail || 'No reason given.'}</p></div></div>`}
       ${node.tags_admin?.length > 0 && html`<p><${Tags} of=${node.tags_admin} label="Administrator tags" /></p>`}
@@ -45,6 +49,12 @@ export function NodePage({ parts: [id, chosenTab, newer, older], user }) {
         <${Summary} node=${node} ratings=${statistics.data?.ratings.count} user=${user} onReviewed=${loaded.reload} />
       </div>
     </${Page}>`}</${LoadedPage}>`;
+}
+
+// Banners on other hosts are not loaded.
+function Banner({ url }) {
+  const address = url && toLocalUrl(url);
+  return address ? html`<img class="banner" src=${address} alt="" />` : null;
 }
 
 function Content({ node, chosenTab, versions, mayEdit, newer, older, statistics }) {
@@ -73,11 +83,13 @@ function Actions({ node, mayEdit, user, reload }) {
   return html`
     ${mayEdit && html`<button type="button" class="button" onClick=${() => set('publish')}><${Icon} name="upload" />Publish version</button>
       <button type="button" class="button quiet" onClick=${() => set('edit')}>Edit</button>
+      <button type="button" class="button quiet" onClick=${() => set('pictures')}>Pictures</button>
       <${DeleteNode} node=${node} user=${user} />`}
     ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'node', node.id)}><${Icon} name="audit" />History</a>
       <${BanButton} kind="nodes" id=${node.id} banned=${node.status === 'NodeStatusBanned'} onDone=${reload} />`}
     ${open === 'edit' && html`<${Dialog} title=${`Edit ${node.name}`} onClose=${close}>
       <${OperationForm} id="updateNode" path=${at`/publishers/${owner}/nodes/${node.id}`} start=${node} submit="Save" onDone=${done('Saved')} onCancel=${close} /></${Dialog}>`}
+    ${open === 'pictures' && html`<${NodePictures} node=${node} onClose=${close} onDone=${done('Saved')} />`}
     ${open === 'publish' && html`<${Publish} node=${node} onClose=${close} onLater=${done('Waiting for the archive')} onSent=${done('Published')} />`}`;
 }
 

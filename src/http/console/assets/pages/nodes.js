@@ -4,7 +4,7 @@ import { get } from '../core/api.js';
 import { count, number } from '../core/format.js';
 import { useLoad } from '../core/load.js';
 import { refine, to, useTitle } from '../core/router.js';
-import { Empty, Icon, Loaded, Monogram, Page, Pager, Rating, Skeleton, State, Tags, Time } from '../parts/basic.js';
+import { Empty, Icon, Loaded, NodeIcon, Page, Pager, Rating, Skeleton, State, Tags, Time } from '../parts/basic.js';
 import { PagedSection } from '../parts/more.js';
 import { useSearchKey } from '../parts/search_key.js';
 
@@ -86,7 +86,7 @@ function FilterChips({ legend, name, all, chosen }) {
 export function NodeCard({ node }) {
   const latest = node.latest_version;
   return html`<article class="card node-card">
-    <header><${Monogram} id=${node.id} name=${node.name} />
+    <header><${NodeIcon} node=${node} />
       <div><h2><a href=${to('nodes', node.id)}>${node.name}</a></h2>
         <p class="muted small">${node.publisher?.name || node.publisher?.id}</p></div>
       ${latest ? html`<span class="version">${latest.version}</span>` : html`<span class="version none">No version</span>`}</header>

@@ -1,5 +1,6 @@
 // Basic components.
 import { html, useState } from '../core/dom.js';
+import { toLocalUrl } from '../core/api.js';
 import { ago, exact, monogram, stateName, until, webAddress } from '../core/format.js';
 import { useInterval } from '../core/load.js';
 import { Copy } from './copy.js';
@@ -57,6 +58,12 @@ export function ExternalLink({ href, children }) {
 export function Monogram({ id, name, large }) {
   const { letters, tone } = monogram(id, name);
   return html`<span class="monogram tone-${tone} ${large ? 'large' : ''}" aria-hidden="true">${letters}</span>`;
+}
+
+// Icon of a node, or its monogram: icons on other hosts are not loaded.
+export function NodeIcon({ node: { id, name, icon }, large }) {
+  const address = icon && toLocalUrl(icon);
+  return address ? html`<img class="monogram ${large ? 'large' : ''}" src=${address} alt="" />` : html`<${Monogram} ...${{ id, name, large }} />`;
 }
 
 const TONES = {
