@@ -34,6 +34,7 @@ class Console(BrowserTest):
         page = self.page("/users", token=ADMIN, allowed=(400,))
         page.get_by_role("button", name="Create user").click()
         page.get_by_label("Email").fill("none")
+        page.get_by_label("Name").fill("x" * 300)
         page.get_by_role("button", name="Create", exact=True).click()
         expect(page.locator(".fault")).to_have_count(2)
         page.get_by_label("Email").fill("ada@example.org")

@@ -56,14 +56,14 @@ pub async fn list_users(call: Call<{ Action::Administer as u8 }>) -> Result<ApiR
 
 /// `POST /admin/users`: creates an account.
 pub async fn create_user(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
-    let NewUserBody { email, name: NotBlank(name), is_admin, is_approved } = call.json_object().await?;
+    let UserBody { email, name, is_admin, is_approved } = call.json_object().await?;
     let services = call.services();
     let id = UserId(services.environment.uuid());
 
     let is_admin = is_admin.unwrap_or(false);
     let is_approved = is_approved.unwrap_or(false);
     let email = email.map(|EmailAddress(email)| email);
-    let (email, name) = personal_fields::seal(&call, id, email, Some(name)).await?;
+    let (email, name) = personal_fields::seal(&call, id, email, name).await?;
     let new_user = NewUser { id, email, name, is_admin, is_approved };
     services.dispatch.user(id, UserCommand::Create(new_user), call.command_context()).await?;
 
@@ -79,7 +79,7 @@ pub async fn update_user(mut call: Call<{ Action::Administer as u8 }>) -> Result
         protect_admin(&call, user, "lose administrator rights")?;
     }
 
-    let (email, name) = (email.map(|EmailAddress(email)| email), name.map(|NotBlank(name)| name));
+    let email = email.map(|EmailAddress(email)| email);
     let (email, name) = personal_fields::seal(&call, user, email, name).await?;
     let change = UserFields { email, name, is_admin, is_approved };
     call.services().dispatch.user(user, UserCommand::Revise { change }, call.command_context()).await?;
@@ -87,26 +87,11 @@ pub async fn update_user(mut call: Call<{ Action::Administer as u8 }>) -> Result
 }
 
 json_object! {
-    pub struct NewUserBody {
-        /// Email address.
-        email: Option<EmailAddress>,
-        /// Display name.
-        name: NotBlank<Name>,
-        /// `true` to make the user an administrator.
-        #[name("isAdmin")]
-        is_admin: Option<bool>,
-        /// `true` to let the user submit media tasks where the service requires approval.
-        #[name("isApproved")]
-        is_approved: Option<bool>,
-    }
-}
-
-json_object! {
     pub struct UserBody {
         /// Email address.
         email: Option<EmailAddress>,
         /// Display name.
-        name: Option<NotBlank<Name>>,
+        name: Option<Name>,
         /// `true` to make the user an administrator.
         #[name("isAdmin")]
         is_admin: Option<bool>,

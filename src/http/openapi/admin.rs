@@ -11,7 +11,7 @@ use super::user::{ERASE_CONFLICT, user_example};
 use super::version::version_example;
 use super::{OperationGroup, node};
 use crate::domain::ids::UserId;
-use crate::http::api::admin::{NewUserBody, ReasonBody, UserBody};
+use crate::http::api::admin::{ReasonBody, UserBody};
 use crate::http::api::token::TokenBody;
 use crate::http::api::version_body::AdministeredVersionBody;
 use crate::http::request::query::LIMIT_MAX;
@@ -59,7 +59,7 @@ fn user_operations() -> Vec<Operation> {
             .ok_response("A page of users.", "UserPage", &page),
         operation("createUser", "Create a user")
             .description("Creates a user without a token. Create one with `POST /admin/users/{userId}/tokens`.")
-            .json_object::<NewUserBody>(&json!({"email": "ada@acme.example", "name": "Ada", "isApproved": true}))
+            .json_object::<UserBody>(&json!({"email": "ada@acme.example", "name": "Ada", "isApproved": true}))
             .created_response("The new user.", "User", &user_example()),
         operation("updateUser", "Update a user")
             .description("Changes the fields that are present.")

@@ -190,10 +190,7 @@ fn of_people() -> impl Strategy<Value = ModelOp> {
     let (p, u, any_index) = (|| 0..3_usize, || 0..9_usize, || 0..9_usize);
     let rarely = || proptest::bool::weighted(0.4);
     prop_oneof![
-        3 => fields_from(3, &[of_users()]).prop_map(|mut said| {
-            said.entry("name").or_insert_with(|| "ann".into());
-            ModelOp::CreateUser { said }
-        }),
+        3 => fields_from(3, &[of_users()]).prop_map(|said| ModelOp::CreateUser { said }),
         3 => (u(), fields_from(2, &[of_users()])).prop_map(|(user, said)| ModelOp::UpdateUser { user, said }),
         1 => u().prop_map(|user| ModelOp::EraseUser { user }),
         1 => Just(ModelOp::EraseSelf),
