@@ -14,7 +14,6 @@ pub mod telemetry;
 
 pub mod pii;
 
-pub mod cluster;
 pub mod events;
 pub mod media;
 pub mod outbound;
@@ -24,6 +23,7 @@ pub mod projections;
 pub mod vendors;
 
 pub mod audit;
+pub mod cluster;
 
 pub mod verification;
 

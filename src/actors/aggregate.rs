@@ -16,7 +16,7 @@ use crate::domain::decider::Decider;
 use crate::domain::event::{Aggregate, Event};
 use crate::domain::ids::EventId;
 use crate::environment::{Environment, FailPoint};
-use crate::events::envelope::{Append, CommandContext, Commit, NewEvent, RecordedEvent};
+use crate::events::envelope::{Append, CommandClaim, CommandContext, Commit, NewEvent, RecordedEvent};
 use crate::events::log::{AppendRejection, EventLog, LogFailure};
 use crate::events::stream::{StreamId, Version};
 use crate::projections::ReadModels;
@@ -146,6 +146,26 @@ async fn execute<D: Aggregate>(
     reply_of(try_execute(loaded, &stream, deps, command, command_context).await)
 }
 
+/// State of the idempotency key of a command.
+enum ClaimState {
+    /// The command has no key, or has not run.
+    Free,
+    /// The command ran.
+    Ran,
+    /// Another node runs the request, with other ids.
+    OfAnotherNode,
+}
+
+fn claim_state(models: &ReadModels, context: &CommandContext) -> ClaimState {
+    let Some(CommandClaim { claim, first_run_at }) = &context.claim else { return ClaimState::Free };
+    let claims = &models.read().claims;
+    match claims.get(&claim.key, context.at) {
+        Some(held) if held.at != *first_run_at => ClaimState::OfAnotherNode,
+        Some(_) if claims.contains(claim, context.at) => ClaimState::Ran,
+        _ => ClaimState::Free,
+    }
+}
+
 /// Reason why an attempt to execute a command had no effect.
 enum ExecuteError<R> {
     Rejected(R),
@@ -171,8 +191,12 @@ async fn try_execute<D: Aggregate>(
     command: D::Command,
     command_context: CommandContext,
 ) -> ExecuteAttempt<D> {
-    if command_context.claim.is_some_and(|claim| deps.models.read().claims.contains(&claim, command_context.at)) {
-        return (loaded, Ok(CommandEffect { changed: false }));
+    match claim_state(&deps.models, &command_context) {
+        ClaimState::Free => {}
+        ClaimState::Ran => return (loaded, Ok(CommandEffect { changed: false })),
+        ClaimState::OfAnotherNode => {
+            return (loaded, Err(ExecuteError::Append(AppendRejection::Claimed.into())));
+        }
     }
 
     let mut loaded = match load(loaded, stream, deps).await {
@@ -251,7 +275,7 @@ async fn append<D: Aggregate>(
 ) -> Result<Commit, AppendError> {
     let new_event = |event: Event| NewEvent { id: EventId(deps.environment.uuid()), event };
     // Part of the same commit, so that neither the command nor its claim exists without the other.
-    let claim = context.claim.map(|claim| ClaimEvent::KeyClaimed(claim).into());
+    let claim = context.claim.map(|claim| ClaimEvent::KeyClaimed(claim.claim).into());
     let events = events.into_iter().map(D::Event::into).chain(claim).map(new_event).collect();
     deps.writer.append(Append { stream, expected, context, events, guards: Vec::new() }).await
 }

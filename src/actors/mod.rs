@@ -25,4 +25,4 @@ pub mod vendor_cancellations;
 pub mod vendor_webhooks;
 pub mod writer;
 
-pub use crate::events::envelope::{Actor, CommandContext};
+pub use crate::events::envelope::{Actor, CommandClaim, CommandContext};

@@ -79,8 +79,8 @@ impl CommitReceivers {
 
 /// Checks that the data directory is a node if an engine is configured, and links the shared files.
 pub(super) fn prepare_data_dir(data: &DataDir, settings: &ClusterSettings) -> Result<Option<Membership>, StartError> {
-    let membership = check_configured(data.root(), settings.is_member())
-        .map_err(|error| StartError::part("the cluster", &error))?;
+    let membership =
+        check_configured(data.root(), settings.is_member()).map_err(|error| StartError::part("the cluster", &error))?;
     if let (Some(_), Some(files)) = (&membership, &settings.files) {
         shared_files::link(data.root(), files).map_err(|error| StartError::part("the shared files", &error))?;
     }
@@ -250,7 +250,11 @@ fn wait_for_engine(log: &SharedLog) -> Result<(), StartError> {
             Ok(true) => return Ok(()),
             Ok(false) => {
                 let silence = format!("{:.0?}", log.engine_silence());
-                tracing::warn!(sequence = log.sequence(), engine_silence = silence, "not caught up with the cluster yet");
+                tracing::warn!(
+                    sequence = log.sequence(),
+                    engine_silence = silence,
+                    "not caught up with the cluster yet"
+                );
             }
             Err(failure) => return Err(StartError::Log(failure.to_string())),
         }
@@ -343,7 +347,10 @@ pub fn init_cluster(
     let (local, _) = SledLog::open(&log_options(data.root(), settings), environment, |_| {})?;
     let head = local.journal_head();
     if head.position.0 == 0 {
-        anyhow::bail!("{} has no events: start the service once, so that it creates its secrets", data.root().display());
+        anyhow::bail!(
+            "{} has no events: start the service once, so that it creates its secrets",
+            data.root().display()
+        );
     }
     let membership = Membership::of(data.root(), local.log_id())?;
 
@@ -415,10 +422,6 @@ fn check_alone(engine: &dyn Engine) -> anyhow::Result<()> {
 }
 
 /// Checks that a data directory has the secrets and the log of its cluster.
-pub(super) fn check_membership(
-    membership: &Membership,
-    data_dir: &Path,
-    local: &SledLog,
-) -> Result<(), StartError> {
+pub(super) fn check_membership(membership: &Membership, data_dir: &Path, local: &SledLog) -> Result<(), StartError> {
     membership.check(data_dir, local.log_id()).map_err(|error| StartError::part("the cluster", &error))
 }

@@ -75,7 +75,8 @@ pub(super) fn open_store(
     decode_memory: u64,
 ) -> Result<MediaStore, StartError> {
     let root = data.path("media");
-    let store = MediaStore::open_with(&root, part_files).map_err(|error| StartError::at_path("the media store", &root, &error))?;
+    let store = MediaStore::open_with(&root, part_files)
+        .map_err(|error| StartError::at_path("the media store", &root, &error))?;
     Ok(store.with_environment(environment.clone()).with_decoders(PictureDecoders::new(decode_memory)))
 }
 

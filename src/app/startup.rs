@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 
 use super::StartError;
 use super::address_file::remove_address_file;
-use super::cluster::{self, ClusterNode, CommitReceivers};
 use super::bootstrap::{AdminTokenSource, load_admin_token};
+use super::cluster::{self, ClusterNode, CommitReceivers};
 use super::files::{open_archives, open_keyring, open_store, open_webhook_key};
 use super::missing_log_guard::check_log_exists;
 use super::recovery::{OpenedLog, SnapshotPolicy, log_options, open_models, with_sync_metrics};
@@ -32,8 +32,8 @@ use crate::media::part_files::{FileSharing, PartFiles};
 use crate::media::store::MediaStore;
 use crate::outbound::signature::WebhookKey;
 use crate::pii::Keyring;
-use crate::projections::node::view::Links;
 use crate::projections::ReadModels;
+use crate::projections::node::view::Links;
 use crate::projections::snapshot::snapshot_dir;
 use crate::telemetry::metrics::Metrics;
 

@@ -151,7 +151,15 @@ mod tests {
 
     fn beat(session: u128, started_micros: i64) -> Beat {
         let (url, release) = ("http://a".to_owned(), "1".to_owned());
-        Beat { session: Uuid::from_u128(session), started_micros, now_micros: 0, url, release, position: 0, sequence: 0 }
+        Beat {
+            session: Uuid::from_u128(session),
+            started_micros,
+            now_micros: 0,
+            url,
+            release,
+            position: 0,
+            sequence: 0,
+        }
     }
 
     #[test]

@@ -44,7 +44,15 @@ pub struct CommandContext {
     pub causation: Option<EventId>,
     pub at: Timestamp,
     /// The idempotency key that is recorded with the command; `None` for requests without one and for reactors.
-    pub claim: Option<IdempotencyClaim>,
+    pub claim: Option<CommandClaim>,
+}
+
+/// The idempotency key of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommandClaim {
+    pub claim: IdempotencyClaim,
+    /// Time of the first run of the request. If the key was claimed at another time, another node runs the request.
+    pub first_run_at: Timestamp,
 }
 
 impl CommandContext {

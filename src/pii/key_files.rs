@@ -13,7 +13,6 @@ use super::UserKeyError;
 use super::seal::KEY_BYTES;
 use crate::data_dir::{sync_parent, write_private};
 use crate::domain::ids::UserId;
-use crate::events::journal::hex;
 
 /// The secret of a user, wiped from memory on drop.
 pub type UserKeySecret = Zeroizing<[u8; KEY_BYTES]>;
@@ -56,7 +55,8 @@ impl KeyFiles {
         let path = self.path(user);
         let directory = path.parent().unwrap_or(&self.root);
         // Nodes have different secrets, so they never write to the same draft.
-        let draft = path.with_extension(hex::encode(&Sha256::digest(&secret[..])[..8]));
+        let hash = Sha256::digest(&secret[..]);
+        let draft = path.with_extension(format!("{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]));
         let write = || {
             create_directory(directory)?;
             write_private(&draft, &secret[..])?;

@@ -17,6 +17,7 @@ use mediary::domain::node::{NodeAdminFields, NodeCommand, NodeFields};
 use mediary::domain::publisher::{PublisherAdminFields, PublisherCommand, PublisherFields, PublisherRejection};
 use mediary::domain::value::{Digest, Name, Timestamp};
 use mediary::environment::{Environment, FailPoint};
+use mediary::events::envelope::CommandClaim;
 use mediary::events::log::EventLog;
 use mediary::events::stream::Position;
 use mediary::projections::ReadModels;
@@ -256,6 +257,7 @@ async fn a_claimed_command_is_not_executed_again() {
     let start = Timestamp::from_micros(1);
     let send = async |index, at, command| {
         let claim = IdempotencyClaim { key: Digest([1; 32]), fingerprint: Digest([2; 32]), command_index: index };
+        let claim = CommandClaim { claim, first_run_at: at };
         let context = CommandContext { claim: Some(claim), ..CommandContext::from_system(None, at) };
         actors.dispatch.publisher(&id("acme"), command, context).await
     };
@@ -274,6 +276,9 @@ async fn a_claimed_command_is_not_executed_again() {
     }
     assert_eq!(log.head(), Position(6));
     assert_eq!(rebuild(&*log).unwrap(), *models.read());
+    // And a run that began without knowing of the claim, on another node, is refused
+    let later = start.saturating_add(Duration::from_secs(1));
+    assert_eq!(send(0, later, create("acme")).await, Err(CommandError::Claimed));
     // And after a day they count as new; their rejections leave no claim
     let outcome = send(0, start.saturating_add(RETENTION), create("acme")).await;
     assert_eq!(outcome, Err(CommandError::Rejected(PublisherRejection::AlreadyExists)));

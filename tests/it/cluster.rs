@@ -60,9 +60,12 @@ async fn concurrent_changes_of_one_object_are_all_decided() {
     cluster.settle().await;
 
     // When both nodes create the same publisher and many nodes of another one at once
-    let created = join_all(cluster.nodes.iter().map(|node| {
-        node.post_as(&alice.token, "/publishers", json!({"id": "contested", "name": "contested"}))
-    }))
+    let created = join_all(
+        cluster
+            .nodes
+            .iter()
+            .map(|node| node.post_as(&alice.token, "/publishers", json!({"id": "contested", "name": "contested"}))),
+    )
     .await;
     let mut statuses: Vec<_> = created.iter().map(|response| response.status).collect();
     statuses.sort_unstable();

@@ -17,8 +17,13 @@ use crate::samples;
 
 fn commit_of(index: u128, event: Event) -> Commit {
     let events = vec![NewEvent { id: mediary::domain::ids::EventId(samples::id(index)), event }];
-    let append =
-        Append { stream: samples::task_stream(0x7A), expected: Version(4), context: samples::circumstances(), events, guards: Vec::new() };
+    let append = Append {
+        stream: samples::task_stream(0x7A),
+        expected: Version(4),
+        context: samples::circumstances(),
+        events,
+        guards: Vec::new(),
+    };
     append.into_commit(Position(300))
 }
 

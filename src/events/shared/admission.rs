@@ -369,9 +369,10 @@ pub fn touched_tags(stream: &StreamId, event: &Event) -> Vec<Tag> {
     match event {
         Event::Publisher(_) => Tag::new(stream.as_str()).into_iter().collect(),
         Event::Node(NodeEvent::NodeCreated { publisher, .. }) => nodes_of(publisher.as_str()).into_iter().collect(),
-        Event::Task(TaskEvent::TaskSubmitted(submission)) => {
-            tasks_of(submission).into_iter().chain(submission.budget_subjects().filter_map(|subject| spending_of(&subject))).collect()
-        }
+        Event::Task(TaskEvent::TaskSubmitted(submission)) => tasks_of(submission)
+            .into_iter()
+            .chain(submission.budget_subjects().filter_map(|subject| spending_of(&subject)))
+            .collect(),
         Event::Budget(_) => spending_of(&stream.key()).into_iter().collect(),
         _ => Vec::new(),
     }

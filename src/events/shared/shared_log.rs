@@ -130,11 +130,7 @@ impl SharedLog {
     }
 
     /// Adds the outcomes of the appends in their order, up to a failure.
-    fn propose_in_order(
-        &self,
-        appends: Vec<Append>,
-        outcome: &mut GroupOutcome,
-    ) -> Result<(), LogFailure> {
+    fn propose_in_order(&self, appends: Vec<Append>, outcome: &mut GroupOutcome) -> Result<(), LogFailure> {
         let mut counter = self.proposer.lock();
         let mut proposal = Vec::new();
         for mut append in appends {

@@ -28,6 +28,7 @@ use parking_lot::Mutex;
 use self::buffered_body::buffer_body;
 use self::response_store::{PurgeEpoch, ResponseStore};
 use self::stored_response::StoredResponse;
+use crate::actors::CommandClaim;
 use crate::data_dir::DataDir;
 use crate::domain::claim::{IdempotencyClaim, RETENTION};
 use crate::domain::value::{Digest, Timestamp};
@@ -108,6 +109,7 @@ impl IdempotencyKeys {
 
         let first_run_at = recorded_claim.as_ref().map_or(now, |claim| claim.at);
         let claim = IdempotencyClaim { key: request.id, fingerprint: request.fingerprint, command_index: 0 };
+        let claim = CommandClaim { claim, first_run_at };
         let environment = services.environment.with_seed(self.0.store.seed(&request, first_run_at));
         let services = Services { environment, ..services.clone() };
         let in_flight = InFlightRequest { hold: key_lock, request, first_run_at, is_rerun, epoch };
@@ -168,7 +170,7 @@ impl Drop for IdempotencyKeyLock {
 /// same ids and secrets, and the commands claim the key.
 pub struct IdempotentContext {
     services: Services,
-    claim: IdempotencyClaim,
+    claim: CommandClaim,
     at: Timestamp,
     commands: Cell<u16>,
 }
@@ -188,9 +190,9 @@ impl IdempotentContext {
 
     /// Returns the claim of the next command of the request.
     #[must_use]
-    pub fn next_claim(&self) -> IdempotencyClaim {
+    pub fn next_claim(&self) -> CommandClaim {
         let command_index = self.commands.replace(self.commands.get().saturating_add(1));
-        IdempotencyClaim { command_index, ..self.claim }
+        CommandClaim { claim: IdempotencyClaim { command_index, ..self.claim.claim }, ..self.claim }
     }
 }
 
@@ -208,6 +210,11 @@ pub struct InFlightRequest {
 impl InFlightRequest {
     /// Stores the response if it is final, and returns it for sending.
     pub async fn finish(self, response: HttpResponse, services: &Services) -> HttpResponse {
+        let claimed_at = services.models.read().claims.get(&self.request.id, self.first_run_at).map(|claim| claim.at);
+        if claimed_at.is_some_and(|at| at != self.first_run_at) {
+            // Another node of the cluster runs the request, so this response may have other ids than its own.
+            return key_in_use().to_response("");
+        }
         let is_rebuilt = response.extensions().contains::<RebuiltOnReplay>();
         if is_rebuilt {
             return if self.is_rerun && response.status().is_success() { mark_replayed(response) } else { response };

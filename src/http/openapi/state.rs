@@ -113,7 +113,11 @@ pub(super) fn schema() -> Value {
         field_with_schema("queues", "Queue lengths.", queues).required(),
         field_with_schema("storage", "Disk storage.", storage).required(),
         field_with_schema("vendors", "Media vendors.", array(&vendor)).required(),
-        field_with_schema("cluster", "The cluster as this node sees it; absent if the service runs alone.", cluster_schema()),
+        field_with_schema(
+            "cluster",
+            "The cluster as this node sees it; absent if the service runs alone.",
+            cluster_schema(),
+        ),
         field_with_schema("start", "The last start.", start).required(),
     ])
 }

@@ -197,7 +197,8 @@ fn apply_publisher(deliveries: &mut Deliveries, position: u64, event: &Publisher
 fn recorded(position: u64, stream: StreamId, event: Event) -> RecordedEvent {
     let id = EventId(Uuid::from_u128(u128::from(position)));
     let context = CommandContext::from_system(None, at(position));
-    let append = Append { stream, expected: Version(0), context, events: vec![NewEvent { id, event }], guards: Vec::new() };
+    let append =
+        Append { stream, expected: Version(0), context, events: vec![NewEvent { id, event }], guards: Vec::new() };
     append.into_commit(Position(position))[0].clone()
 }
 

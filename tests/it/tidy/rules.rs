@@ -25,7 +25,7 @@ const LAYERS: &[&[&str]] = &[
     &["pii", "quota"],
     &["events", "media", "outbound"],
     &["oidc", "vendors", "projections"],
-    &["audit"],
+    &["audit", "cluster"],
     &["verification"],
     &["backup"],
     &["actors"],
