@@ -1,16 +1,14 @@
 //! The composition root: builds the service from its modules, runs it, and stops it in order. Also used by the tests.
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::actors::poller::VendorState;
-use crate::actors::reactor::Duty;
 use crate::actors::system::Actors;
 use crate::actors::usage_counters::UsageCounters;
 use crate::audit::Audit;
@@ -18,7 +16,6 @@ use crate::config::Settings;
 use crate::data_dir::DataDir;
 use crate::domain::bearer_secret;
 use crate::environment::Environment;
-use crate::events::log::EventLog;
 use crate::events::shared::engine::Engine;
 use crate::events::sled_log::SledLog;
 use crate::http::api::state::LogProber;
@@ -65,6 +62,7 @@ pub use vendor_tools::{MadeFile, VendorTool, VendorToolOverrides, video_tariff};
 
 use address_file::{remove_address_file, write_address_file};
 use bootstrap::create_bootstrap_admin;
+use cluster::ClusterRole;
 use files::snapshot_remover;
 use metrics_history::MetricsHistoryThread;
 use options::{actor_options, http_options};
@@ -205,25 +203,21 @@ impl App {
         let (tracer, span_export) = span_export::build_tracer(&settings, &environment, &metrics)?;
         let audit = build_audit(&log, Links { public_url: public_url.clone() }, &keyring);
 
-        let events: Arc<dyn EventLog> = match &node {
-            Some(node) => node.log.clone(),
-            None => log.clone(),
-        };
+        let role = ClusterRole::new(node.as_ref(), &log, &settings);
         let options = actor_options(&settings);
-        let actors = Actors::start(events, models.clone(), environment.clone(), options, metrics.clone()).await;
+        let actors =
+            Actors::start(role.events.clone(), models.clone(), environment.clone(), options, metrics.clone()).await;
+
         create_bootstrap_admin(&actors.dispatch, &models, &keyring, &environment).await?;
-        // Other nodes may be sending streams, which end by their deadline.
-        let age_min = node.as_ref().map_or(Duration::ZERO, |_| settings.tasks.deadline);
-        interrupted_streams::fail_interrupted(&actors.dispatch, &models, &environment, age_min).await;
+        interrupted_streams::fail_interrupted(&actors.dispatch, &models, &environment, role.stream_age_min).await;
 
         let webhooks = vendor_webhooks(&upload_key);
         let usage_counters = UsageCounters::default();
         let vendor_set =
             (build_vendors(&settings, &store, &upload_key, (&models, &metrics), &environment)?, webhooks.clone());
         let callbacks = CallbackSetup { key: signing_key, keyring: keyring.clone(), tracer: tracer.clone() };
-        let duty = node.as_ref().map_or_else(Duty::always, ClusterNode::duty);
-        let reactor_deps =
-            ReactorDeps::new(&settings, store.clone(), callbacks, &public_url, vendor_set, duty, &environment)?;
+        let media = (store.clone(), vendor_set, role.duty);
+        let reactor_deps = ReactorDeps::new(&settings, media, callbacks, &public_url, &environment)?;
         let bytes_per_day = DailyQuota::new(settings.limits.bytes_per_day, environment.clone());
         let reactors = Reactors::start(
             reactor_deps,
@@ -235,18 +229,16 @@ impl App {
             bytes_per_day.clone(),
         );
 
-        let readiness = readiness_probe(&log, node.as_ref().map(|node| node.log.clone()), actors.writer_liveness());
+        let readiness = readiness_probe(&log, role.shared, actors.writer_liveness());
         let readiness_monitor = ReadinessMonitor::start(&readiness)?;
         let snapshot_thread =
             SnapshotThread::start(&data_dir, &settings, &log, &models, snapshot_position, &environment)?;
         let (closing, closing_receiver) = watch::channel(false);
         let oidc = oidc::build_oidc(&settings, &upload_key, &metrics)?;
 
-        let cluster_view = node.as_ref().map(ClusterNode::viewer);
-        let prober = build_prober(&log, cluster_view, actors.writer_queue_length(), &reports, environment.now());
-        let freshness = node.as_ref().map(|node| node.freshness(settings.cluster.stale_after));
-        let vendors = reactors.vendors.clone();
-        let operations = operation_services(&log, &data_dir, (readiness, prober), audit, webhook_key, vendors);
+        let prober = build_prober(&log, role.viewer, actors.writer_queue_length(), &reports, environment.now());
+        let operations =
+            operation_services(&log, &data_dir, (readiness, prober), audit, webhook_key, reactors.vendors.clone());
         let media = reactors.media_services(store, tariff, webhooks);
         let admin = AdminCredential { user: BOOTSTRAP_ADMIN, secret_hash: bearer_secret::hash(&token) };
         let services = Services {
@@ -255,7 +247,7 @@ impl App {
             idempotency_keys,
             keyring,
             environment,
-            freshness,
+            freshness: role.freshness,
             space: log.space().clone(),
             closing: closing_receiver,
             metrics,
@@ -269,10 +261,7 @@ impl App {
         };
 
         let metrics_history = MetricsHistoryThread::start(&data_dir, services.clone())?;
-        let server = crate::http::server::serve(listener, services)
-            .map_err(|error| StartError::part("the HTTP server", &error))?;
-        let handle = server.handle();
-        let server_task = actix_web::rt::spawn(server);
+        let (server, server_task) = spawn_server(listener, services)?;
         write_address_file(&data_dir, address);
 
         let parts = ServiceParts {
@@ -287,7 +276,7 @@ impl App {
             span_export,
             data_dir,
         };
-        Ok(Self { address, public_url, admin_token, reports, closing, parts, server: handle, server_task })
+        Ok(Self { address, public_url, admin_token, reports, closing, parts, server, server_task })
     }
 
     /// Returns the bound address.
@@ -355,6 +344,16 @@ impl App {
         self.parts.stop().await?;
         result.map_err(StopError::Server)
     }
+}
+
+/// Serves requests on a task of its own.
+fn spawn_server(
+    listener: TcpListener,
+    services: Services,
+) -> Result<(ServerHandle, JoinHandle<std::io::Result<()>>), StartError> {
+    let server =
+        crate::http::server::serve(listener, services).map_err(|error| StartError::part("the HTTP server", &error))?;
+    Ok((server.handle(), actix_web::rt::spawn(server)))
 }
 
 /// Returns the dependencies of the endpoints for operators.

@@ -81,8 +81,9 @@ impl CommitReceivers {
 pub(super) fn prepare_data_dir(data: &DataDir, settings: &ClusterSettings) -> Result<Option<Membership>, StartError> {
     let membership =
         check_configured(data.root(), settings.is_member()).map_err(|error| StartError::part("the cluster", &error))?;
-    if let (Some(_), Some(files)) = (&membership, &settings.files) {
-        shared_files::link(data.root(), files).map_err(|error| StartError::part("the shared files", &error))?;
+    if let (Some(membership), Some(files)) = (&membership, &settings.files) {
+        shared_files::link(data.root(), files, membership.log_id())
+            .map_err(|error| StartError::part("the shared files", &error))?;
     }
     Ok(membership)
 }
@@ -132,6 +133,35 @@ pub fn connect_engine(settings: &ClusterSettings, log_id: Uuid) -> anyhow::Resul
     Ok(Arc::new(NatsEngine::open(nats_options(settings), log_id)?))
 }
 
+/// What membership in a cluster changes for the other parts of the service.
+pub(super) struct ClusterRole {
+    /// The log that appends go to.
+    pub events: Arc<dyn EventLog>,
+    /// The same, if it is shared.
+    pub shared: Option<Arc<SharedLog>>,
+    pub duty: Duty,
+    /// Age from which an unfinished music stream is one that a crash interrupted. Until its deadline, another node may be
+    /// sending it.
+    pub stream_age_min: Duration,
+    pub viewer: Option<ClusterViewer>,
+    pub freshness: Option<FreshnessCheck>,
+}
+
+impl ClusterRole {
+    /// Returns the role of a node, or of a service that runs alone.
+    pub(super) fn new(node: Option<&ClusterNode>, local: &Arc<SledLog>, settings: &Settings) -> Self {
+        let shared = node.map(|node| Arc::clone(&node.log));
+        Self {
+            events: node.map_or_else(|| Arc::clone(local) as Arc<dyn EventLog>, |node| Arc::clone(&node.log) as _),
+            shared,
+            duty: node.map_or_else(Duty::always, ClusterNode::duty),
+            stream_age_min: node.map_or(Duration::ZERO, |_| settings.tasks.deadline),
+            viewer: node.map(ClusterNode::viewer),
+            freshness: node.map(|node| node.freshness(settings.cluster.stale_after)),
+        }
+    }
+}
+
 impl ClusterNode {
     /// Joins the cluster, and waits until the node has everything that the engine had.
     pub(super) fn join(
@@ -171,18 +201,18 @@ impl ClusterNode {
     }
 
     /// Returns the duty of this node's reactors.
-    pub(super) fn duty(&self) -> Duty {
+    fn duty(&self) -> Duty {
         let presence = self.presence.clone();
         Duty::new(move || presence.is_owner())
     }
 
     /// Returns a check that the engine was heard within `stale_after`, and that the node has not diverged.
-    pub(super) fn freshness(&self, stale_after: Duration) -> FreshnessCheck {
+    fn freshness(&self, stale_after: Duration) -> FreshnessCheck {
         let log = Arc::clone(&self.log);
         Arc::new(move || match log.state() {
             Err(LogFailure::Diverged { .. }) => Err("this node has diverged from its cluster".to_owned()),
             Err(LogFailure::Closed) => Err("the cluster was dissolved".to_owned()),
-            _ if log.engine_silence() >= stale_after => {
+            _ if log.staleness() >= stale_after => {
                 Err("this node is cut off from its cluster, and its state may be outdated".to_owned())
             }
             _ => Ok(()),
@@ -190,7 +220,7 @@ impl ClusterNode {
     }
 
     /// Returns a function that shows the cluster to operators.
-    pub(super) fn viewer(&self) -> ClusterViewer {
+    fn viewer(&self) -> ClusterViewer {
         let (log, presence) = (Arc::clone(&self.log), self.presence.clone());
         Arc::new(move || {
             let owner = presence.owner();
@@ -356,7 +386,7 @@ pub fn init_cluster(
 
     let engine = create_engine(local.log_id())?;
     anyhow::ensure!(engine.last()? == 0, "the engine has the log {} already", local.log_id());
-    shared_files::share(data.root(), files)?;
+    shared_files::share(data.root(), files, local.log_id())?;
     let checkpoint = EngineCheckpoint { head, ..EngineCheckpoint::empty(local.log_id()) };
     checkpoint.write(&data.root().join("log"), local.log_id())?;
     local.close()?;

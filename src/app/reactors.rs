@@ -82,11 +82,9 @@ pub(super) struct CallbackSetup {
 impl ReactorDeps {
     pub(super) fn new(
         settings: &Settings,
-        store: MediaStore,
+        (store, (vendor_set, webhooks), duty): (MediaStore, (VendorSet, VendorWebhooks), Duty),
         CallbackSetup { key, keyring, tracer }: CallbackSetup,
         public_url: &str,
-        (vendor_set, webhooks): (VendorSet, VendorWebhooks),
-        duty: Duty,
         environment: &Environment,
     ) -> Result<Self, StartError> {
         let resolver = environment.host_resolver();

@@ -16,6 +16,7 @@ use crate::events::journal::{
     self, ChainHash, Checkpoint, CommitDecoder, JournalDamage, JournalError, JournalHead, ScanVisitor, ScannedRecord,
     scan,
 };
+use crate::events::shared::checkpoint::ENGINE_FILE;
 use crate::events::stream::Position;
 use crate::events::verify::Finding;
 use crate::media::content_check::{self, CONTENT_DIRECTORIES};
@@ -25,6 +26,8 @@ use crate::verification::export::{ExportError, SignedLogHead, read_signed_head};
 
 /// Parts of a data directory that are not copied: they are recreated, belong to the running process, or are incomplete.
 const EXCLUDED: [&str; 5] = ["lock", "address", "answers", "snapshots", "metrics-history"];
+/// Path of the checkpoint of a cluster's engine.
+const ENGINE_CHECKPOINT: &str = "log/engine.json";
 /// Key of the upload links.
 const URL_KEY: &str = "url-key";
 /// Directories that are copied completely.
@@ -65,6 +68,8 @@ pub fn create(
     let _lock = lock(to)?;
     let previous = Manifest::read(to)?;
     let log = root.join("log");
+    // Before the journal, which may be ahead of it and must not be behind.
+    let engine_checkpoint = read_engine_checkpoint(&log)?;
     let signed_head = read_signed_head(&log)?;
     let total = total_bytes(root)?;
 
@@ -91,6 +96,9 @@ pub fn create(
     let SignedLogHead { key, log: id, .. } = signed_head;
     writer.store_file("log/journal/HEAD", &journal::encode_head_file(&key, id, &head), 0o600, None)?;
     writer.store_file("log/signing.key", &key.to_bytes(), 0o600, None)?;
+    if let Some(bytes) = engine_checkpoint {
+        writer.store_file(ENGINE_CHECKPOINT, &bytes, 0o600, None)?;
+    }
 
     writer.copy_top_level()?;
     writer.preserve_url_key(previous.as_ref());
@@ -113,6 +121,16 @@ pub fn create(
     let bytes = manifest.files.iter().map(|entry| entry.bytes).sum();
     let (copied_files, copied_bytes) = pool.written;
     Ok(BackupReport { position: head.position, files, bytes, copied_files, copied_bytes, removed, findings, notes })
+}
+
+/// Reads how far a node of a cluster has applied its engine; `None` if the directory is no node.
+fn read_engine_checkpoint(log: &Path) -> Result<Option<Vec<u8>>, BackupError> {
+    let path = log.join(ENGINE_FILE);
+    match fs::read(&path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(BackupError::file(&path)(error)),
+    }
 }
 
 fn ensure_separate(root: &Path, to: &Path) -> Result<(), BackupError> {

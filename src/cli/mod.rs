@@ -204,7 +204,7 @@ struct SettingFlags {
     /// Log format: text or json
     #[arg(long, value_name = "FORMAT", value_parser = SuggestedValues(&["text", "json"]), hide_possible_values = true)]
     log_format: Option<String>,
-    /// Servers of the engine of a cluster, such as nats://a,nats://b,nats://c
+    /// URLs of the engine of a cluster, separated by commas
     #[arg(long, value_name = "URLS")]
     engine: Option<String>,
 }

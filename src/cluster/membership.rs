@@ -97,6 +97,12 @@ impl Membership {
         fs::remove_file(&path).map_err(|error| MembershipError::File { path, reason: error.to_string() })
     }
 
+    /// Returns the id of the cluster's log.
+    #[must_use]
+    pub fn log_id(&self) -> Uuid {
+        self.log_id
+    }
+
     /// Checks that the data directory has the log and the secrets of the cluster.
     ///
     /// # Errors

@@ -7,10 +7,14 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use crate::data_dir::{create_durably, sync_parent};
+use uuid::Uuid;
+
+use crate::data_dir::{create_durably, sync_parent, write_private};
 
 /// Trees of a data directory that the nodes share.
 const SHARED_TREES: [&str; 3] = ["archives", "media", "personal"];
+/// File in the shared directory with the id of the log. Without it, the directory may be one that is not mounted.
+const OWNER_FILE: &str = "log-id";
 
 /// Reason why the trees of a data directory cannot be shared.
 #[derive(Debug, thiserror::Error)]
@@ -19,11 +23,10 @@ pub enum SharedFilesError {
     File { path: PathBuf, reason: io::Error },
     #[error("{link} leads to {found}, but cluster.files is {expected}: correct one of them", link = .link.display(), found = .found.display(), expected = .expected.display())]
     OtherLink { link: PathBuf, found: PathBuf, expected: PathBuf },
-    #[error(
-        "{own} has files that {shared} lacks, for example {example}: copy them there, then remove {own}", own = .own.display(),
-        shared = .shared.display(), example = .example.display()
-    )]
-    NotShared { own: PathBuf, shared: PathBuf, example: PathBuf },
+    #[error("{} is not mounted, or no directory of a cluster: it has no file {OWNER_FILE}", .0.display())]
+    NotMounted(PathBuf),
+    #[error("{path} has the files of the log {found}, but this node has the log {expected}", path = .path.display())]
+    OtherLog { path: PathBuf, found: String, expected: Uuid },
 }
 
 fn file_error(path: &Path) -> impl FnOnce(io::Error) -> SharedFilesError + use<> {
@@ -31,11 +34,14 @@ fn file_error(path: &Path) -> impl FnOnce(io::Error) -> SharedFilesError + use<>
     move |reason| SharedFilesError::File { path, reason }
 }
 
-/// Moves the trees of the first node to the shared directory, and links them.
+/// Copies the trees of the first node to the shared directory, and replaces them by links.
 ///
 /// # Errors
-/// If the shared directory has other files, or a file cannot be moved.
-pub fn share(data_dir: &Path, shared_dir: &Path) -> Result<(), SharedFilesError> {
+/// If the shared directory belongs to another log, or a file cannot be copied.
+pub fn share(data_dir: &Path, shared_dir: &Path, log_id: Uuid) -> Result<(), SharedFilesError> {
+    if shared_dir.join(OWNER_FILE).exists() {
+        check_owner(shared_dir, log_id)?;
+    }
     for tree in SHARED_TREES {
         let (own, shared) = (data_dir.join(tree), shared_dir.join(tree));
         if own.is_symlink() || !own.exists() {
@@ -43,14 +49,31 @@ pub fn share(data_dir: &Path, shared_dir: &Path) -> Result<(), SharedFilesError>
         }
         copy_missing(&own, &shared)?;
     }
-    link(data_dir, shared_dir)
+
+    let owner = shared_dir.join(OWNER_FILE);
+    write_private(&owner, log_id.to_string().as_bytes()).map_err(file_error(&owner))?;
+    link(data_dir, shared_dir, log_id)
 }
 
-/// Links the trees of a node to the shared directory. A restored backup has copies of them; they are removed.
+fn check_owner(shared_dir: &Path, log_id: Uuid) -> Result<(), SharedFilesError> {
+    let path = shared_dir.join(OWNER_FILE);
+    match fs::read_to_string(&path) {
+        Ok(found) if found.trim() == log_id.to_string() => Ok(()),
+        Ok(found) => Err(SharedFilesError::OtherLog { path: shared_dir.to_owned(), found, expected: log_id }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(SharedFilesError::NotMounted(shared_dir.to_owned()))
+        }
+        Err(error) => Err(file_error(&path)(error)),
+    }
+}
+
+/// Links the trees of a node to the shared directory. A restored backup has copies of them, which may be older; they are
+/// removed.
 ///
 /// # Errors
-/// If a tree has files that the shared one lacks, or a link leads elsewhere.
-pub fn link(data_dir: &Path, shared_dir: &Path) -> Result<(), SharedFilesError> {
+/// If the shared directory is not that of the log, or a link leads elsewhere.
+pub fn link(data_dir: &Path, shared_dir: &Path, log_id: Uuid) -> Result<(), SharedFilesError> {
+    check_owner(shared_dir, log_id)?;
     let shared_dir = shared_dir.canonicalize().map_err(file_error(shared_dir))?;
     for tree in SHARED_TREES {
         let (own, shared) = (data_dir.join(tree), shared_dir.join(tree));
@@ -60,9 +83,6 @@ pub fn link(data_dir: &Path, shared_dir: &Path) -> Result<(), SharedFilesError> 
             continue;
         }
         if own.exists() {
-            if let Some(example) = find_missing(&own, &shared)? {
-                return Err(SharedFilesError::NotShared { own, shared, example });
-            }
             fs::remove_dir_all(&own).map_err(file_error(&own))?;
         }
         symlink(&shared, &own).and_then(|()| sync_parent(&own)).map_err(file_error(&own))?;
@@ -113,22 +133,11 @@ fn copy_missing(from: &Path, to: &Path) -> Result<(), SharedFilesError> {
     fs::File::open(to).and_then(|directory| directory.sync_all()).map_err(file_error(to))
 }
 
-/// Returns a file that another tree lacks.
-fn find_missing(from: &Path, to: &Path) -> Result<Option<PathBuf>, SharedFilesError> {
-    for entry in fs::read_dir(from).map_err(file_error(from))? {
-        let path = entry.map_err(file_error(from))?.path();
-        let target = to.join(path.file_name().unwrap_or_default());
-        let missing = if path.is_dir() { find_missing(&path, &target)? } else { (!target.exists()).then_some(path) };
-        if missing.is_some() {
-            return Ok(missing);
-        }
-    }
-    Ok(None)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LOG: Uuid = Uuid::from_u128(1);
 
     fn write(root: &Path, file: &str) {
         let path = root.join(file);
@@ -142,12 +151,15 @@ mod tests {
         for file in ["media/inputs/ab/ab.png", "personal/01/key"] {
             write(first.path(), file);
         }
-        share(first.path(), shared.path()).unwrap();
-        share(first.path(), shared.path()).unwrap();
+        for _ in 0..2 {
+            share(first.path(), shared.path(), LOG).unwrap();
+        }
 
-        // A restored backup has some of them.
+        // A restored backup has some of them, and some that have expired since.
         write(second.path(), "media/inputs/ab/ab.png");
-        link(second.path(), shared.path()).unwrap();
+        write(second.path(), "personal/02/erased");
+        link(second.path(), shared.path(), LOG).unwrap();
+        assert!(!second.path().join("personal/02/erased").exists());
         write(second.path(), "archives/cd/cd.zip");
         for node in [&first, &second] {
             for file in ["media/inputs/ab/ab.png", "personal/01/key", "archives/cd/cd.zip"] {
@@ -162,14 +174,18 @@ mod tests {
     }
 
     #[test]
-    fn files_that_would_be_lost_and_other_links_are_refused() {
+    fn directories_of_others_are_refused_and_nothing_is_removed() {
         let [node, shared, other] = [(); 3].map(|()| tempfile::tempdir().unwrap());
         write(node.path(), "archives/ab/ab.zip");
-        let refused = link(node.path(), shared.path()).unwrap_err().to_string();
-        assert!(refused.contains("ab.zip"), "{refused}");
+        assert!(matches!(link(node.path(), shared.path(), LOG), Err(SharedFilesError::NotMounted(_))));
+        share(other.path(), shared.path(), Uuid::from_u128(2)).unwrap();
+        assert!(matches!(share(node.path(), shared.path(), LOG), Err(SharedFilesError::OtherLog { .. })));
+        assert!(matches!(link(node.path(), shared.path(), LOG), Err(SharedFilesError::OtherLog { .. })));
         assert!(node.path().join("archives/ab/ab.zip").exists());
 
-        share(node.path(), shared.path()).unwrap();
-        assert!(matches!(link(node.path(), other.path()), Err(SharedFilesError::OtherLink { .. })));
+        let [own, another] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        share(node.path(), own.path(), LOG).unwrap();
+        fs::write(another.path().join(OWNER_FILE), LOG.to_string()).unwrap();
+        assert!(matches!(link(node.path(), another.path(), LOG), Err(SharedFilesError::OtherLink { .. })));
     }
 }

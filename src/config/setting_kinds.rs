@@ -310,8 +310,9 @@ pub(super) fn engine_urls() -> SettingKind<Vec<String>> {
 
 /// Monitoring URLs of the servers of a cluster's engine.
 pub(super) fn monitor_urls() -> SettingKind<Vec<String>> {
-    SettingKind::new("a list of http or https URLs, such as \"http://a:8222\"", |value| {
-        let url = |text: &str| parse_http_url(text).filter(is_plain_url).map(|_| text.trim_end_matches('/').to_owned());
+    SettingKind::new("a list of http URLs, such as \"http://a:8222\"", |value| {
+        let is_monitor = |url: &Url| url.scheme() == "http" && is_plain_url(url);
+        let url = |text: &str| parse_http_url(text).filter(is_monitor).map(|_| text.trim_end_matches('/').to_owned());
         value.as_array()?.iter().map(|item| url(item.as_str()?)).collect()
     })
 }
@@ -469,7 +470,7 @@ mod tests {
         let bad = ["'a:4222'", "'http://a'", "'nats://user:pass@a'", "'nats://a/b'", "'nats://a;nats://b'", "5"];
         assert_eq!(allowed_by(&engine_urls(), &bad), [""; 0]);
         assert_eq!(allowed_by(&monitor_urls(), &["['http://a:8222/']", "[]"]), ["['http://a:8222/']", "[]"]);
-        assert_eq!(allowed_by(&monitor_urls(), &["['nats://a']", "'http://a'"]), [""; 0]);
+        assert_eq!(allowed_by(&monitor_urls(), &["['nats://a']", "['https://a']", "'http://a'"]), [""; 0]);
     }
 
     #[test]

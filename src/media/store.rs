@@ -53,8 +53,6 @@ impl MediaArea {
     }
 }
 
-/// Suffix of a file that is still being written.
-
 /// Time for which an unreferenced new file is kept, so that an event referring to it can be recorded.
 pub const GRACE_PERIOD: Duration = Duration::from_hours(2);
 
@@ -241,7 +239,9 @@ impl MediaStore {
         // From here on a sweep skips the file. If it was removed just before, it is written again.
         self.recent_files.lock().insert(path.to_owned(), self.environment.now());
 
-        if !is_complete(path, length)? {
+        if is_complete(path, length)? {
+            self.part_files.keep(path)?;
+        } else {
             let unfinished = path.with_extension(self.part_files.next_ending());
             if let Err(error) = write(&unfinished).and_then(|()| fs::rename(&unfinished, path)) {
                 let _ = fs::remove_file(&unfinished);
@@ -250,8 +250,6 @@ impl MediaStore {
             // Renaming a link to a file that has the name already has no effect.
             let _ = fs::remove_file(&unfinished);
             self.environment.fail_points().hit_after(CommitStep::MediaFileRenamed);
-        } else {
-            self.part_files.keep(path)?;
         }
 
         sync_directory(directory)?;

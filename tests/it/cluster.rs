@@ -13,10 +13,10 @@ use mediary::events::stream::Position;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::cluster::{TestCluster, copy_of_node, init_first, node_settings};
+use crate::support::cluster::{TestCluster, init_first, node_settings, restored_backup_of};
 use crate::support::eventually::{eventually, eventually_within};
 use crate::support::picture::base64_png;
-use crate::support::{TestApp, settings};
+use crate::support::{TestApp, TestResponse, settings};
 use crate::video::{START_END, of_prompt};
 
 /// Time for another node to take over: 3 s of silence, 5 s of rest, and the next look for work.
@@ -71,7 +71,7 @@ async fn concurrent_changes_of_one_object_are_all_decided() {
     statuses.sort_unstable();
 
     // Then one of them wins, and the other learns it
-    assert_eq!(statuses, [201, 409], "{:?}", created.iter().map(|response| response.text()).collect::<Vec<_>>());
+    assert_eq!(statuses, [201, 409], "{:?}", created.iter().map(TestResponse::text).collect::<Vec<_>>());
 
     // And changes of the publisher are decided again instead of refused
     let rename = |number: usize| {
@@ -288,7 +288,7 @@ async fn a_directory_that_does_not_fit_is_refused_with_the_remedy() {
     let alone = TestApp::start().await.stop().await;
     let message = start(&alone, true).await;
     assert!(message.contains("cluster init") && message.contains("backup"), "{message}");
-    let other = copy_of_node(node.path());
+    let other = restored_backup_of(node.path());
     std::fs::copy(alone.path().join("webhook-key"), other.path().join("webhook-key")).unwrap();
     let message = start(&other, true).await;
     assert!(message.contains("webhook-key") && message.contains("Copy"), "{message}");

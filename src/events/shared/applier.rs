@@ -300,6 +300,8 @@ impl GroupApplier {
     }
 
     fn save_checkpoint(&self) {
+        // A backup contains the checkpoint and the journal up to the signed HEAD, which must not end before it.
+        self.local.after_group();
         let sessions = self.state.sessions().clone();
         let checkpoint = EngineCheckpoint { sequence: self.sequence, head: self.head, sessions };
         // A failure costs time at the next start and nothing else: the journal is durable.

@@ -15,7 +15,8 @@ use crate::events::codec;
 use crate::events::journal::{ChainHash, JournalHead, hex};
 use crate::events::stream::Position;
 
-const ENGINE_FILE: &str = "engine.json";
+/// Name of the file of a checkpoint.
+pub const ENGINE_FILE: &str = "engine.json";
 const STATE_FILE: &str = "admission.state";
 const FORMAT: u32 = 1;
 
@@ -132,6 +133,9 @@ pub fn read_state(directory: &Path) -> Option<(AdmissionState, ChainHash)> {
 }
 
 /// Replaces the file of what the rules remember. `chain` is the chain hash of the journal at its head.
+///
+/// # Errors
+/// If the file cannot be written.
 pub fn write_state(directory: &Path, state: &AdmissionState, chain: ChainHash) -> io::Result<()> {
     let mut bytes = Vec::new();
     codec::pack(&(state, chain.0), &mut bytes);

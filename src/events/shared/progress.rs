@@ -28,6 +28,9 @@ struct ProgressState {
     /// Reason why the node applies no more groups.
     stopped: Option<LogFailure>,
     heard_at: Instant,
+    /// The last group that the engine has returned.
+    received: u64,
+    advanced_at: Instant,
 }
 
 impl ProgressState {
@@ -55,7 +58,16 @@ impl NodeProgress {
     /// The progress of a node that has applied the groups up to `sequence`.
     pub fn new(session: Uuid, sequence: u64, head: JournalHead) -> Self {
         let heard_at = Instant::now();
-        let state = ProgressState { sequence, head, engine_end: None, pending: None, stopped: None, heard_at };
+        let state = ProgressState {
+            sequence,
+            head,
+            engine_end: None,
+            pending: None,
+            stopped: None,
+            heard_at,
+            received: sequence,
+            advanced_at: heard_at,
+        };
         Self { session, state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -70,6 +82,7 @@ impl NodeProgress {
         let mut state = self.state.lock();
         state.sequence = sequence;
         state.head = head;
+        state.advanced_at = Instant::now();
         state.engine_end = state.engine_end.or(engine_end);
         for (group, decision) in decisions {
             if let Some(pending) = &mut state.pending
@@ -86,6 +99,22 @@ impl NodeProgress {
     /// Notes that the engine has responded.
     pub fn hear(&self) {
         self.state.lock().heard_at = Instant::now();
+    }
+
+    /// Notes a group that the engine has returned.
+    pub fn receive(&self, sequence: u64) {
+        let mut state = self.state.lock();
+        if state.received <= state.sequence {
+            // Nothing was waiting.
+            state.advanced_at = Instant::now();
+        }
+        state.received = sequence;
+    }
+
+    /// Time for which received groups have been waiting without progress, as on a full disk.
+    pub fn stalled(&self) -> Duration {
+        let state = self.state.lock();
+        if state.received > state.sequence { state.advanced_at.elapsed() } else { Duration::ZERO }
     }
 
     /// Time since the engine responded.

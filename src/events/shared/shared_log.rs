@@ -284,6 +284,12 @@ impl SharedLog {
         self.progress.silence()
     }
 
+    /// Time by which the local log is behind the engine at most, as far as this node knows.
+    #[must_use]
+    pub fn staleness(&self) -> Duration {
+        self.progress.silence().max(self.progress.stalled())
+    }
+
     /// Sequence of the last applied group.
     #[must_use]
     pub fn sequence(&self) -> u64 {
@@ -449,6 +455,7 @@ fn follow(engine: &dyn Engine, progress: &NodeProgress, applied: u64, sender: &S
             return ControlFlow::Break(());
         }
         let EngineSignal::Group { sequence, group } = signal else { return ControlFlow::Continue(()) };
+        progress.receive(sequence);
         match sender.send(FollowerMessage::Group { sequence, group }) {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),

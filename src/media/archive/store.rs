@@ -87,11 +87,11 @@ impl ArchiveStore {
         self.fail_points.hit_after(CommitStep::ArchiveSynced);
         let archive = Archive { digest: upload.digest(), bytes: upload.bytes() };
         let path = self.path_of(&archive.digest);
-        if !is_complete(&path, archive.bytes)? {
+        if is_complete(&path, archive.bytes)? {
+            self.part_files.keep(&path)?;
+        } else {
             fs::rename(upload.path(), &path)?;
             self.fail_points.hit_after(CommitStep::ArchiveRenamed);
-        } else {
-            self.part_files.keep(&path)?;
         }
         sync_directory(path.parent().unwrap_or(&self.root))?;
         self.fail_points.hit_after(CommitStep::ArchiveDirSynced);

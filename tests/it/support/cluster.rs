@@ -1,11 +1,12 @@
 //! Clusters of services in this process, over an engine in memory.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mediary::app::init_cluster;
+use mediary::backup::create::create;
+use mediary::backup::restore::restore;
 use mediary::config::Settings;
 use mediary::environment::Environment;
 use mediary::events::log::EventLog;
@@ -41,27 +42,13 @@ pub async fn init_first(files: &Path, engine: &MemoryEngine) -> TempDir {
     dir
 }
 
-/// Copy of a node's data directory, as a restored backup would be.
-pub fn copy_of_node(node: &Path) -> TempDir {
-    let copy = tempfile::tempdir().expect("a temporary directory");
-    copy_tree(node, copy.path());
-    copy
-}
-
-fn copy_tree(from: &Path, to: &Path) {
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let target = to.join(path.file_name().unwrap());
-        if path.is_symlink() {
-            continue;
-        }
-        if path.is_dir() {
-            fs::create_dir(&target).unwrap();
-            copy_tree(&path, &target);
-        } else {
-            fs::copy(&path, &target).unwrap();
-        }
-    }
+/// Restored backup of a node's data directory.
+pub fn restored_backup_of(node: &Path) -> TempDir {
+    let backup = tempfile::tempdir().expect("a temporary directory");
+    create(node, backup.path(), &Environment::system(), &mut |_, _| {}).expect("a backup");
+    let restored = tempfile::tempdir().expect("a temporary directory");
+    restore(backup.path(), restored.path(), &mut |_, _| {}).expect("the backup is restored");
+    restored
 }
 
 impl TestCluster {
@@ -75,7 +62,7 @@ impl TestCluster {
         let engine = MemoryEngine::new(EngineFaults::default(), Environment::system());
         let files = tempfile::tempdir().expect("a temporary directory");
         let first = init_first(files.path(), &engine).await;
-        let mut dirs: Vec<_> = (1..nodes).map(|_| copy_of_node(first.path())).collect();
+        let mut dirs: Vec<_> = (1..nodes).map(|_| restored_backup_of(first.path())).collect();
         dirs.insert(0, first);
 
         let mut cluster = Self { engine, files, nodes: Vec::new() };

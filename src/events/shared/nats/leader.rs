@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use async_nats::jetstream::stream::ClusterInfo;
+use async_nats::jetstream::stream::{ClusterInfo, PeerInfo};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -110,9 +110,45 @@ async fn ask(stream: &NatsStream) -> Result<u64, LeaderError> {
     Ok(info.state.last_sequence)
 }
 
-/// `true` if the leader has heard a majority of the servers, itself included, recently.
+/// `true` if there is a leader that has heard a majority of the servers, itself included, recently.
+///
+/// A server without a quorum answers too: without a leader, and with peers that were active 0 s ago although it has not
+/// heard them.
 fn has_quorum(cluster: &ClusterInfo) -> bool {
     let peers = &cluster.replicas;
-    let heard = peers.iter().filter(|peer| !peer.offline && peer.active <= CONTACT_MAX).count();
-    (heard + 1) * 2 > peers.len() + 1
+    let is_heard =
+        |peer: &&PeerInfo| !peer.offline && peer.active <= CONTACT_MAX && (peer.current || !peer.active.is_zero());
+    let heard = peers.iter().filter(is_heard).count();
+    cluster.leader.as_ref().is_some_and(|leader| !leader.is_empty()) && (heard + 1) * 2 > peers.len() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(current: bool, active: Duration, offline: bool) -> serde_json::Value {
+        let nanoseconds = u64::try_from(active.as_nanos()).unwrap();
+        serde_json::json!({"name": "p", "current": current, "active": nanoseconds, "offline": offline})
+    }
+
+    fn quorum(leader: Option<&str>, replicas: &[serde_json::Value]) -> bool {
+        let info = serde_json::json!({"name": "c", "leader": leader, "replicas": replicas});
+        has_quorum(&serde_json::from_value(info).unwrap())
+    }
+
+    #[test]
+    fn a_leader_needs_a_majority_that_it_has_heard() {
+        let recent = peer(true, Duration::from_millis(300), false);
+        let quiet = peer(false, Duration::from_secs(9), false);
+        let offline = peer(false, Duration::from_secs(1), true);
+        // As a server lists peers that it has lost for a while.
+        let unknown = peer(false, Duration::ZERO, false);
+        assert!(quorum(Some("a"), &[recent.clone(), quiet.clone()]));
+        assert!(quorum(Some("a"), &[]));
+        for replicas in [[quiet.clone(), offline], [unknown.clone(), quiet], [unknown.clone(), unknown.clone()]] {
+            assert!(!quorum(Some("a"), &replicas), "{replicas:?}");
+        }
+        assert!(!quorum(None, &[recent.clone(), recent.clone()]));
+        assert!(!quorum(Some(""), &[recent.clone(), recent]));
+    }
 }
