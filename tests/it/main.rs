@@ -53,6 +53,7 @@ mod moderation;
 mod modes;
 mod music;
 mod nats;
+mod nats_cluster;
 mod node;
 mod node_change;
 mod node_picture;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::Context;
 use mediary::events::shared::nats::NatsOptions;
+use rand::Rng;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -223,8 +224,12 @@ fn server_config(name: &str, ports: &[u16], cluster: &str, store: &Path, setting
     )
 }
 
-/// Ports that are free now.
+/// Ports that are free now, below those that the system gives to connections: a server that is killed finds its own again.
 fn free_ports(count: usize) -> Vec<u16> {
-    let listeners: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
+    let mut listeners = Vec::new();
+    while listeners.len() < count {
+        let port = rand::thread_rng().gen_range(10_000..32_000);
+        listeners.extend(TcpListener::bind(("127.0.0.1", port)));
+    }
     listeners.iter().map(|listener| listener.local_addr().expect("an address").port()).collect()
 }

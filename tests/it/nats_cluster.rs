@@ -1,0 +1,249 @@
+//! Clusters of real processes on real NATS servers, from `mediary cluster init` to `mediary cluster leave`.
+//!
+//! These tests need nats-server, so `cargo test` ignores them and `tests/cluster/run` runs them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use mediary::events::shared::nats::NatsOptions;
+use parking_lot::Mutex;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::image::UPSCALER;
+use crate::support::client;
+use crate::support::eventually::{eventually, within};
+use crate::support::nats_servers::{NatsServerSettings, NatsServers};
+use crate::support::picture::base64_png;
+use crate::support::process::{CommandOutput, Process, TOKEN, command, command_on, run};
+
+mod chaos;
+
+/// Number of nodes.
+pub const NODES: usize = 3;
+
+/// Data directories of the nodes of a cluster, and its NATS servers.
+pub struct NodeDirectories {
+    pub servers: Arc<Mutex<NatsServers>>,
+    options: NatsOptions,
+    files: TempDir,
+    home: TempDir,
+}
+
+impl NodeDirectories {
+    /// Makes the first node of a new directory, and the others of its backup.
+    pub fn init() -> Self {
+        let [files, home] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let servers = NatsServers::start();
+        let options = servers.options();
+        let cluster = Self { servers: Arc::new(Mutex::new(servers)), options, files, home };
+        let (status, errors) = Process::start(&cluster.data_dir(0)).terminate();
+        assert!(status.success(), "{errors}");
+
+        cluster.run(0, &["cluster", "init"]).expect(0).assert_contains(&["first node"]);
+        let backup = cluster.home.path().join("backup");
+        let backup = backup.to_str().unwrap();
+        cluster.run(0, &["backup", backup]).expect(0);
+        for index in 1..NODES {
+            run(&cluster.data_dir(index), &["restore", backup]).expect(0);
+        }
+        cluster
+    }
+
+    pub fn data_dir(&self, index: usize) -> PathBuf {
+        self.home.path().join(format!("node-{}", index + 1))
+    }
+
+    /// Name of the stream.
+    pub fn stream(&self) -> String {
+        let membership = std::fs::read(self.data_dir(0).join("cluster.json")).unwrap();
+        let membership: Value = serde_json::from_slice(&membership).unwrap();
+        format!("MDY_{}", membership["log_id"].as_str().unwrap().replace('-', ""))
+    }
+
+    /// Command that starts a node.
+    pub fn node(&self, index: usize) -> Command {
+        self.node_on(&self.data_dir(index), &self.options)
+    }
+
+    /// Command that starts a node on a directory and an engine.
+    fn node_on(&self, data_dir: &Path, options: &NatsOptions) -> Command {
+        let mut command = command(data_dir);
+        command.args(["--engine", &options.servers.join(",")]);
+        self.set_files(&mut command, options);
+        command
+    }
+
+    /// Runs a command of the program to its end, with the settings of the cluster.
+    fn run(&self, index: usize, arguments: &[&str]) -> CommandOutput {
+        let mut command = command_on(&self.data_dir(index), arguments);
+        command.env("MEDIARY_CLUSTER__ENGINE", self.options.servers.join(","));
+        self.set_files(&mut command, &self.options);
+        CommandOutput::from(command.output().unwrap())
+    }
+
+    fn set_files(&self, command: &mut Command, options: &NatsOptions) {
+        command.env("MEDIARY_CLUSTER__FILES", self.files.path());
+        command.env("MEDIARY_CLUSTER__MONITOR", options.monitors.join(","));
+    }
+}
+
+/// Sends a request as the administrator; returns the status and the body.
+async fn send(process: &Process, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
+    let mut request = client().request(method, process.url(path)).bearer_auth(TOKEN);
+    if let Some(body) = body {
+        request = request.json(&body);
+    }
+    let response = within(path, request.send()).await.unwrap();
+    let status = response.status().as_u16();
+    (status, response.json().await.unwrap_or_default())
+}
+
+async fn get(process: &Process, path: &str) -> (u16, Value) {
+    send(process, Method::GET, path, None).await
+}
+
+async fn post(process: &Process, path: &str, body: Value) -> (u16, Value) {
+    send(process, Method::POST, path, Some(body)).await
+}
+
+async fn wait_until_found(process: &Process, path: &str) {
+    eventually(format!("{path} is there"), async || get(process, path).await.0 == 200).await;
+}
+
+#[actix_web::test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+async fn a_service_becomes_a_cluster_and_a_service_again() {
+    // Given a cluster made of a service and its backup
+    let cluster = NodeDirectories::init();
+
+    // When its nodes start
+    let mut nodes: Vec<_> = (0..NODES).map(|index| Process::from_command(&mut cluster.node(index))).collect();
+
+    // Then each shows all of them, and which one works
+    for node in &nodes {
+        let three_nodes = async || {
+            let status = status(node).expect(0).out;
+            let rows: Vec<_> = status.lines().filter(|line| line.contains("http://127.0.0.1:")).collect();
+            rows.len() == NODES
+                && rows.iter().all(|row| row.contains("present"))
+                && rows.iter().filter(|row| row.contains("owner")).count() == 1
+                && rows.iter().filter(|row| row.contains("(asked)")).count() == 1
+        };
+        eventually("three nodes are present", three_nodes).await;
+    }
+
+    // And what one is told, the others know
+    for (index, node) in nodes.iter().enumerate() {
+        let id = format!("acme-{index}");
+        let created = post(node, "/publishers", json!({"id": id})).await;
+        assert_eq!(created.0, 201, "{created:?}");
+        for other in &nodes {
+            wait_until_found(other, &format!("/publishers/{id}")).await;
+        }
+    }
+    let result = complete_task(&nodes).await;
+
+    // And no node leaves while another one runs
+    let (status, errors) = nodes.remove(0).terminate();
+    assert!(status.success(), "{errors}");
+    let refused = cluster.run(0, &["cluster", "leave"]).expect(1).err;
+    assert!(refused.contains("is running: stop it first"), "{refused}");
+    let created = post(&nodes[0], "/publishers", json!({"id": "late"})).await;
+    assert_eq!(created.0, 201, "{created:?}");
+
+    // When all have stopped and the one that is behind leaves
+    for node in nodes {
+        let (status, errors) = node.terminate();
+        assert!(status.success(), "{errors}");
+    }
+    cluster.run(0, &["cluster", "leave"]).expect(0).assert_contains(&["is no node any more"]);
+    run(&cluster.data_dir(0), &["audit", "verify"]).expect(0);
+
+    // Then it serves alone, with everything
+    let alone = Process::start(&cluster.data_dir(0));
+    for id in ["acme-0", "acme-1", "acme-2", "late"] {
+        assert_eq!(get(&alone, &format!("/publishers/{id}")).await.0, 200, "{id}");
+    }
+    assert_eq!(get(&alone, &result).await.0, 200);
+    assert_eq!(post(&alone, "/publishers", json!({"id": "alone"})).await.0, 201);
+
+    // And the others do not start any more
+    let refused = start_error(cluster.node(1));
+    assert!(refused.contains("dissolved"), "{refused}");
+}
+
+/// Has a picture upscaled that is submitted to the last node. Returns the path of the result.
+async fn complete_task(nodes: &[Process]) -> String {
+    let (_, user) = post(&nodes[0], "/admin/users", json!({"name": "alice"})).await;
+    let path = format!("/admin/users/{}/tokens", user["id"].as_str().unwrap());
+    let last = nodes.last().unwrap();
+    let token = eventually("the last node knows the user", async || {
+        let (status, token) = post(last, &path, json!({"name": "test"})).await;
+        (status == 201).then(|| token["token"].as_str().unwrap().to_owned())
+    })
+    .await;
+
+    let body = json!({"image": base64_png(8, 6), "scale_factor": "2x"});
+    let submitted = client().post(last.url(UPSCALER)).bearer_auth(&token).json(&body).send().await.unwrap();
+    assert_eq!(submitted.status(), 200);
+    let submitted: Value = submitted.json().await.unwrap();
+    let path = format!("{UPSCALER}/{}", submitted["data"]["task_id"].as_str().unwrap());
+    let result = eventually("the task is completed", async || {
+        let response = client().get(last.url(&path)).bearer_auth(&token).send().await.unwrap();
+        let task: Value = response.json().await.unwrap();
+        assert_ne!(task["data"]["status"], "FAILED", "{task}");
+        let is_completed = task["data"]["status"] == "COMPLETED";
+        is_completed.then(|| task["data"]["generated"][0].as_str().unwrap().to_owned())
+    })
+    .await;
+
+    let result = url::Url::parse(&result).unwrap().path().to_owned();
+    for node in nodes {
+        wait_until_found(node, &result).await;
+    }
+    result
+}
+
+fn status(node: &Process) -> CommandOutput {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
+    command.args(["cluster", "status", "--url", &node.url("")]).env("MEDIARY_TOKEN", TOKEN);
+    CommandOutput::from(command.output().unwrap())
+}
+
+fn start_error(mut command: Command) -> String {
+    match Process::try_start(&mut command) {
+        Ok(_) => panic!("it starts"),
+        Err(errors) => errors,
+    }
+}
+
+#[actix_web::test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+async fn a_node_that_does_not_fit_its_engine_is_refused_with_the_remedy() {
+    let cluster = NodeDirectories::init();
+
+    // Servers of another cluster do not have the stream
+    let others = NatsServers::start_with(NatsServerSettings { servers: 1, ..NatsServerSettings::default() });
+    let refused = start_error(cluster.node_on(&cluster.data_dir(0), &others.options()));
+    assert!(refused.contains("no stream") && refused.contains("check that the URLs"), "{refused}");
+
+    // A node does not start alone, nor does a service with an engine
+    let refused = start_error(command(&cluster.data_dir(0)));
+    assert!(refused.contains("cluster.engine is not set"), "{refused}");
+    let service = tempfile::tempdir().unwrap();
+    drop(Process::start(service.path()));
+    let refused = start_error(cluster.node_on(service.path(), &cluster.options));
+    assert!(refused.contains("cluster init"), "{refused}");
+
+    // A directory joins no second cluster
+    let refused = cluster.run(0, &["cluster", "init"]).expect(1).err;
+    assert!(refused.contains("is a node of a cluster already"), "{refused}");
+
+    // And nothing of this has changed a node
+    let node = Process::from_command(&mut cluster.node(1));
+    assert_eq!(post(&node, "/publishers", json!({"id": "acme"})).await.0, 201);
+    assert!(node.terminate().0.success());
+}

@@ -1,0 +1,261 @@
+//! Nodes and NATS servers that are killed and paused at random while clients work on all nodes.
+//!
+//! A minute of faults; `MEDIARY_CHAOS_S=1800` makes it half an hour, `MEDIARY_CHAOS_SEED` repeats the faults of another
+//! run. `MEDIARY_CHAOS_VENDOR` is how the vendor lets a submission with a lost answer be recovered: `search`, `key`, or
+//! `nothing`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use serde_json::{Value, json};
+
+use self::clients::{ChaosClient, Command, read_counters, submit_tasks};
+use self::faults::{Fault, FaultyParts};
+use super::{NODES, NodeDirectories, get, post};
+use crate::support::eventually::{eventually_within, within};
+use crate::support::process::Process;
+use crate::support::receiver::Receiver;
+use crate::support::vendor_sim::{SimMode, VendorSim};
+use crate::vendor::{remote_by_variables, sim};
+
+mod checks;
+mod clients;
+mod faults;
+
+/// Clients that change publishers and nodes.
+const CLIENTS: usize = 12;
+/// Clients that submit tasks.
+const SUBMITTERS: usize = 2;
+/// Publishers and nodes that all clients change.
+const SHARED: usize = 6;
+/// Duration of a job at the vendor.
+const JOB: Duration = Duration::from_millis(300);
+/// Deadline for one command, over all retries.
+const COMMAND_DEADLINE: Duration = Duration::from_mins(3);
+/// Deadline for everything that the faults left unfinished.
+const SETTLED_WITHIN: Duration = Duration::from_mins(5);
+
+/// What clients and faults share.
+pub struct ChaosWorld {
+    /// Base URL of each node, of its last start.
+    urls: Mutex<Vec<String>>,
+    /// Set when the faults are over.
+    is_over: AtomicBool,
+    /// Greatest value of each counter that each node has acknowledged or shown.
+    seen: Vec<Vec<AtomicU64>>,
+    /// Times of acknowledgements.
+    acknowledgements: Mutex<Vec<Instant>>,
+    /// Number of attempts that were repeated, by their result.
+    retries: Mutex<BTreeMap<String, u64>>,
+    /// Number of reads whose result was compared.
+    reads: AtomicU64,
+    faults: Mutex<Vec<(Fault, Instant)>>,
+    user_token: String,
+}
+
+impl ChaosWorld {
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::SeqCst)
+    }
+
+    fn url(&self, node: usize) -> String {
+        self.urls.lock()[node].clone()
+    }
+
+    fn set_url(&self, node: usize, url: String) {
+        self.urls.lock()[node] = url;
+    }
+
+    fn note_retry(&self, result: &str) {
+        *self.retries.lock().entry(result.to_owned()).or_default() += 1;
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn vendor_mode() -> SimMode {
+    match variable("MEDIARY_CHAOS_VENDOR").as_deref() {
+        None | Some("search") => SimMode::Searchable,
+        Some("key") => SimMode::HonoursKeys,
+        Some("nothing") => SimMode::Neither,
+        Some(other) => panic!("MEDIARY_CHAOS_VENDOR is {other}; it must be search, key or nothing"),
+    }
+}
+
+/// Starts a node.
+fn start_node(cluster: &NodeDirectories, vendor: &str, node: usize) -> Process {
+    let mut command = cluster.node(node);
+    remote_by_variables(&mut command, vendor, vendor_mode());
+    Process::from_command(&mut command)
+}
+
+/// Creates what the clients change. Returns a user's token.
+async fn prepare(nodes: &[Process]) -> String {
+    let publishers = (0..CLIENTS).map(clients::counter).chain((0..SHARED).map(clients::shared_publisher));
+    for id in publishers {
+        assert_eq!(post(&nodes[0], "/publishers", json!({"id": id})).await.0, 201);
+    }
+    for number in 0..SHARED {
+        let path = format!("/publishers/{}/nodes", clients::shared_publisher(number));
+        assert_eq!(post(&nodes[0], &path, json!({"id": clients::shared_node(number)})).await.0, 201);
+    }
+    let (_, user) = post(&nodes[0], "/admin/users", json!({"name": "alice"})).await;
+    let path = format!("/admin/users/{}/tokens", user["id"].as_str().unwrap());
+    let (_, token) = post(&nodes[0], &path, json!({"name": "chaos"})).await;
+    wait_until_equal(nodes).await;
+    token["token"].as_str().unwrap().to_owned()
+}
+
+async fn wait_until_equal(nodes: &[Process]) {
+    eventually_within(SETTLED_WITHIN, "all nodes have the same events", async || {
+        let mut heads = Vec::new();
+        for node in nodes {
+            let (status, state) = get(node, "/admin/state").await;
+            heads.push((status, state["log"]["head"].clone()));
+        }
+        heads.iter().all(|head| head.0 == 200 && *head == heads[0])
+    })
+    .await;
+}
+
+/// Waits until every node is ready and all tasks and deliveries have ended.
+async fn settle(nodes: &[Process]) {
+    for node in nodes {
+        eventually_within(SETTLED_WITHIN, "the node is ready", async || get(node, "/ready").await.0 == 200).await;
+        let is_idle = async || {
+            let (_, state) = get(node, "/admin/state").await;
+            state["queues"]["tasks"] == 0 && state["queues"]["deliveries"] == 0
+        };
+        eventually_within(SETTLED_WITHIN, "all tasks and deliveries end", is_idle).await;
+    }
+    wait_until_equal(nodes).await;
+}
+
+#[actix_web::test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+async fn nothing_is_lost_or_doubled_over_faults_of_nodes_and_servers() {
+    let duration = variable("MEDIARY_CHAOS_S").map_or(60, |seconds| seconds.parse().unwrap());
+    let duration = Duration::from_secs(duration);
+    let seed: u64 = variable("MEDIARY_CHAOS_SEED").map_or_else(rand::random, |seed| seed.parse().unwrap());
+    println!("faults for {duration:?}: MEDIARY_CHAOS_SEED={seed}, {:?}", vendor_mode());
+    let mut rng = StdRng::seed_from_u64(seed);
+
+    // Given three nodes, a vendor and a receiver of webhooks
+    let vendor = VendorSim::start(sim(vendor_mode(), JOB)).await;
+    let receiver = Receiver::start().await;
+    let cluster = Arc::new(NodeDirectories::init());
+    let nodes: Vec<_> = (0..NODES).map(|node| start_node(&cluster, &vendor.base(), node)).collect();
+    let user_token = prepare(&nodes).await;
+    let seen = || (0..CLIENTS).map(|_| AtomicU64::new(0)).collect();
+    let world = Arc::new(ChaosWorld {
+        urls: Mutex::new(nodes.iter().map(|node| node.url("")).collect()),
+        is_over: AtomicBool::new(false),
+        seen: (0..NODES).map(|_| seen()).collect(),
+        acknowledgements: Mutex::default(),
+        retries: Mutex::default(),
+        reads: AtomicU64::new(0),
+        faults: Mutex::default(),
+        user_token,
+    });
+
+    // When clients work on all nodes while nodes and servers fail
+    let writing: Vec<_> =
+        (0..CLIENTS).map(|index| actix_web::rt::spawn(ChaosClient::new(index, seed, world.clone()).run())).collect();
+    let submitting: Vec<_> = (0..SUBMITTERS)
+        .map(|index| actix_web::rt::spawn(submit_tasks(index, seed, world.clone(), receiver.url("/hook"))))
+        .collect();
+    let reading: Vec<_> = (0..NODES).map(|node| actix_web::rt::spawn(read_counters(node, world.clone()))).collect();
+    let parts = FaultyParts {
+        cluster: cluster.clone(),
+        vendor: vendor.base(),
+        nodes: nodes.into_iter().map(|node| Arc::new(Mutex::new(Some(node)))).collect(),
+        logs: Arc::default(),
+        world: world.clone(),
+    };
+    parts.inject(duration, &mut rng).await;
+    world.is_over.store(true, Ordering::SeqCst);
+
+    let mut commands: Vec<Command> = Vec::new();
+    let mut tasks: Vec<String> = Vec::new();
+    for client in writing {
+        commands.extend(within("a client ends", client).await.unwrap());
+    }
+    for submitter in submitting {
+        tasks.extend(within("a submitter ends", submitter).await.unwrap());
+    }
+    for reader in reading {
+        within("a reader ends", reader).await.unwrap();
+    }
+
+    // Then everything ends
+    let nodes: Vec<_> = parts.nodes.iter().map(|node| node.lock().take().expect("it runs")).collect();
+    settle(&nodes).await;
+    let mut logs = parts.logs.lock().clone();
+    logs.extend(nodes.iter().map(Process::log_text));
+    for node in nodes {
+        let (status, errors) = node.terminate();
+        assert!(status.success(), "{status}: {errors}");
+    }
+
+    // And every node has everything once
+    let events = checks::equal_events(&cluster);
+    checks::check_commands(&events, &commands);
+    let outcome = checks::check_tasks(&events, &tasks, &vendor.charges(), &receiver.received());
+    print_figures(&world, &commands, events.len(), &outcome);
+    checks::check_logs(&logs);
+}
+
+fn print_figures(world: &ChaosWorld, commands: &[Command], events: usize, outcome: &str) {
+    let reads = world.reads.load(Ordering::SeqCst);
+    println!("{} commands acknowledged, {events} events, {reads} reads compared", commands.len());
+    println!("{outcome}");
+    println!("repeated attempts: {:?}", world.retries.lock());
+
+    let mut by_fault: BTreeMap<Fault, Vec<Duration>> = BTreeMap::new();
+    for (fault, at) in world.faults.lock().iter() {
+        by_fault.entry(*fault).or_default().push(longest_gap(&world.acknowledgements.lock(), *at));
+    }
+    println!("{} faults; longest time without an acknowledgement:", world.faults.lock().len());
+    for (fault, mut gaps) in by_fault {
+        gaps.sort();
+        println!(
+            "  {fault:?}: {} times, median {:.1?}, maximum {:.1?}",
+            gaps.len(),
+            gaps[gaps.len() / 2],
+            gaps[gaps.len() - 1]
+        );
+    }
+}
+
+/// Longest time without an acknowledgement in the 20 seconds after a fault.
+fn longest_gap(acknowledgements: &[Instant], fault: Instant) -> Duration {
+    let end = fault + Duration::from_secs(20);
+    let (mut last, mut longest) = (fault, Duration::ZERO);
+    for at in acknowledgements.iter().filter(|at| **at > fault) {
+        longest = longest.max(*at - last);
+        last = *at;
+        if last > end {
+            break;
+        }
+    }
+    longest
+}
+
+/// Random number generator of a client.
+fn client_rng(seed: u64, client: usize) -> StdRng {
+    let mut rng = StdRng::seed_from_u64(seed ^ (client as u64 + 1).rotate_left(32));
+    let _: u64 = rng.r#gen();
+    rng
+}
+
+/// `None` if the body is no JSON.
+async fn json_of(response: reqwest::Response) -> Option<Value> {
+    response.json().await.ok()
+}

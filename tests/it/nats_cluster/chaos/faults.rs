@@ -1,0 +1,141 @@
+//! Faults of nodes and servers, at random times.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rand::Rng;
+use rand::rngs::StdRng;
+use rustix::process::{Signal, kill_process};
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::sleep;
+
+use super::{ChaosWorld, start_node};
+use crate::nats_cluster::{NODES, NodeDirectories};
+use crate::support::eventually::within;
+use crate::support::process::Process;
+
+/// Duration of a pause: more than the 3 s of silence after which a node counts as absent.
+const PAUSE: Duration = Duration::from_secs(8);
+/// Number of NATS servers.
+const SERVERS: usize = 3;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    NodeKilled,
+    NodePaused,
+    LeaderKilled,
+    FollowerKilled,
+}
+
+/// Parts that fail. The faults of one part do not overlap, those of several parts do.
+#[derive(Clone)]
+pub struct FaultyParts {
+    pub cluster: Arc<NodeDirectories>,
+    /// Base URL of the vendor.
+    pub vendor: String,
+    /// `None` while the node is restarted.
+    pub nodes: Vec<Arc<Mutex<Option<Process>>>>,
+    /// Logs of the processes that were killed.
+    pub logs: Arc<Mutex<Vec<String>>>,
+    pub world: Arc<ChaosWorld>,
+}
+
+impl FaultyParts {
+    /// Injects faults for this time, and waits until every part runs again. One node always runs, and a majority of the
+    /// servers.
+    pub async fn inject(&self, duration: Duration, rng: &mut StdRng) {
+        let started = Instant::now();
+        let mut of_nodes: Vec<Option<JoinHandle<()>>> = (0..NODES).map(|_| None).collect();
+        let mut of_servers: Option<JoinHandle<()>> = None;
+        let is_failing = |fault: &Option<JoinHandle<()>>| fault.as_ref().is_some_and(|fault| !fault.is_finished());
+
+        while started.elapsed() < duration {
+            sleep(Duration::from_millis(rng.gen_range(300..3000))).await;
+            let fault = match rng.gen_range(0..10) {
+                0..4 => Fault::NodeKilled,
+                4..6 => Fault::NodePaused,
+                6..8 => Fault::LeaderKilled,
+                _ => Fault::FollowerKilled,
+            };
+            let (node, downtime) = (rng.gen_range(0..NODES), Duration::from_millis(rng.gen_range(0..4000)));
+            let parts = self.clone();
+            let running = of_nodes.iter().filter(|fault| !is_failing(fault)).count();
+            match fault {
+                Fault::NodeKilled | Fault::NodePaused if is_failing(&of_nodes[node]) || running < 2 => continue,
+                Fault::NodeKilled => {
+                    finish(of_nodes[node].replace(tokio::spawn(parts.kill_node(node, downtime)))).await;
+                }
+                Fault::NodePaused => finish(of_nodes[node].replace(tokio::spawn(parts.pause_node(node)))).await,
+                Fault::LeaderKilled | Fault::FollowerKilled if is_failing(&of_servers) => continue,
+                Fault::LeaderKilled | Fault::FollowerKilled => {
+                    let leads = fault == Fault::LeaderKilled;
+                    finish(of_servers.replace(tokio::spawn(parts.kill_server(leads, downtime)))).await;
+                }
+            }
+            println!("{:5.1} s: {fault:?}, node {node}, {downtime:.1?}", started.elapsed().as_secs_f64());
+            self.world.faults.lock().push((fault, Instant::now()));
+        }
+
+        for fault in of_nodes.into_iter().chain([of_servers]) {
+            finish(fault).await;
+        }
+    }
+
+    async fn kill_node(self, node: usize, downtime: Duration) {
+        let process = self.nodes[node].lock().take().expect("it runs");
+        let logs = self.logs.clone();
+        blocking("the node is killed", move || {
+            let pid = process.pid();
+            kill_process(pid, Signal::KILL).expect("it can be killed");
+            logs.lock().push(process.log_text());
+            process.wait_for_exit();
+        })
+        .await;
+        sleep(downtime).await;
+
+        let (cluster, vendor) = (self.cluster.clone(), self.vendor.clone());
+        let process = blocking("the node starts", move || start_node(&cluster, &vendor, node)).await;
+        self.world.set_url(node, process.url(""));
+        *self.nodes[node].lock() = Some(process);
+    }
+
+    async fn pause_node(self, node: usize) {
+        let pid = self.nodes[node].lock().as_ref().expect("it runs").pid();
+        kill_process(pid, Signal::STOP).expect("it can be paused");
+        sleep(PAUSE).await;
+        kill_process(pid, Signal::CONT).expect("it can be continued");
+    }
+
+    async fn kill_server(self, leads: bool, downtime: Duration) {
+        let servers = self.cluster.servers.clone();
+        let stream = self.cluster.stream();
+        let index = blocking("a server is killed", move || {
+            let mut servers = servers.lock();
+            let leader = servers.leader_of(&stream);
+            let index = if leads { leader } else { (leader + 1) % SERVERS };
+            servers.kill(index);
+            index
+        })
+        .await;
+        sleep(downtime).await;
+
+        let servers = self.cluster.servers.clone();
+        blocking("the servers are healthy", move || {
+            let mut servers = servers.lock();
+            servers.restart(index);
+            servers.wait_until_healthy();
+        })
+        .await;
+    }
+}
+
+async fn finish(fault: Option<JoinHandle<()>>) {
+    if let Some(fault) = fault {
+        within("a fault ends", fault).await.expect("the fault can be injected and repaired");
+    }
+}
+
+async fn blocking<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
+    within(what, spawn_blocking(work)).await.expect("it does not panic")
+}
