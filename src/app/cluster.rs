@@ -382,13 +382,11 @@ pub fn init_cluster(
             data.root().display()
         );
     }
-    let membership = Membership::of(data.root(), local.log_id())?;
+    let membership = Membership::of(data.root(), local.log_id(), head)?;
 
     let engine = create_engine(local.log_id())?;
     anyhow::ensure!(engine.last()? == 0, "the engine has the log {} already", local.log_id());
     shared_files::share(data.root(), files, local.log_id())?;
-    let checkpoint = EngineCheckpoint { head, ..EngineCheckpoint::empty(local.log_id()) };
-    checkpoint.write(&data.root().join("log"), local.log_id())?;
     local.close()?;
     membership.write(data.root())?;
     Ok(())
@@ -409,6 +407,7 @@ pub fn leave_cluster(
     };
     let (local, _) = SledLog::open(&log_options(data.root(), settings), environment, |_| {})?;
     membership.check(data.root(), local.log_id())?;
+    ensure_checkpoint(&membership, data.root(), local.log_id())?;
 
     let log_dir = data.root().join("log");
     let local = Arc::new(local);
@@ -451,7 +450,20 @@ fn check_alone(engine: &dyn Engine) -> anyhow::Result<()> {
     }
 }
 
-/// Checks that a data directory has the secrets and the log of its cluster.
+/// Checks that a data directory has the secrets and the log of its cluster, and that it says where to continue.
 pub(super) fn check_membership(membership: &Membership, data_dir: &Path, local: &SledLog) -> Result<(), StartError> {
-    membership.check(data_dir, local.log_id()).map_err(|error| StartError::part("the cluster", &error))
+    membership.check(data_dir, local.log_id()).map_err(|error| StartError::part("the cluster", &error))?;
+    ensure_checkpoint(membership, data_dir, local.log_id())
+        .map_err(|error| StartError::part("the cluster", &error.root_cause()))
+}
+
+/// Notes that nothing of the engine was applied unless the data directory says how much was. The first start and a
+/// restored backup read the engine from its beginning, and compare it with the journal.
+fn ensure_checkpoint(membership: &Membership, data_dir: &Path, log_id: Uuid) -> anyhow::Result<()> {
+    let directory = data_dir.join("log");
+    if EngineCheckpoint::read(&directory, log_id).map_err(anyhow::Error::msg)?.is_none() {
+        let head = membership.base(data_dir)?;
+        EngineCheckpoint { head, ..EngineCheckpoint::empty(log_id) }.write(&directory, log_id)?;
+    }
+    Ok(())
 }

@@ -9,7 +9,8 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::data_dir::{shell_quote, write_private};
-use crate::events::journal::hex;
+use crate::events::journal::{ChainHash, JournalHead, hex};
+use crate::events::stream::Position;
 
 const MEMBERSHIP_FILE: &str = "cluster.json";
 const FORMAT: u32 = 1;
@@ -21,6 +22,8 @@ const SECRET_FILES: [&str; 4] = ["admin-token", "url-key", "webhook-key", "idemp
 pub struct Membership {
     format: u32,
     log_id: Uuid,
+    /// End of the log when the cluster was made, which the engine continues: position and chain.
+    base: (u64, String),
     /// Hash of the secrets, by file.
     secrets: Vec<(String, String)>,
 }
@@ -50,12 +53,26 @@ pub enum MembershipError {
 }
 
 impl Membership {
-    /// Returns the membership of a data directory with these secrets.
+    /// Returns the membership of a data directory with these secrets and this log, which the engine continues.
     ///
     /// # Errors
     /// If a secret cannot be read.
-    pub fn of(data_dir: &Path, log_id: Uuid) -> Result<Self, MembershipError> {
-        Ok(Self { format: FORMAT, log_id, secrets: hash_secrets(data_dir)? })
+    pub fn of(data_dir: &Path, log_id: Uuid, base: JournalHead) -> Result<Self, MembershipError> {
+        let base = (base.position.0, hex::encode(&base.chain.0));
+        Ok(Self { format: FORMAT, log_id, base, secrets: hash_secrets(data_dir)? })
+    }
+
+    /// Returns the end of the log when the cluster was made.
+    ///
+    /// # Errors
+    /// If the file is malformed.
+    pub fn base(&self, data_dir: &Path) -> Result<JournalHead, MembershipError> {
+        let (position, chain) = &self.base;
+        let chain = hex::decode(chain).map(ChainHash).ok_or_else(|| MembershipError::File {
+            path: data_dir.join(MEMBERSHIP_FILE),
+            reason: "has no valid chain hash".to_owned(),
+        })?;
+        Ok(JournalHead { position: Position(*position), chain })
     }
 
     /// Reads the membership of a data directory; `None` if it is no node.
@@ -169,9 +186,13 @@ mod tests {
         assert_eq!(check_configured(root, false).unwrap(), None);
         assert!(matches!(check_configured(root, true), Err(MembershipError::NotMember(_))));
 
-        let membership = Membership::of(root, Uuid::from_u128(1)).unwrap();
+        let log = Uuid::from_u128(1);
+        let base = JournalHead { position: Position(7), chain: ChainHash::genesis(log) };
+        let membership = Membership::of(root, log, base).unwrap();
         membership.write(root).unwrap();
-        assert_eq!(check_configured(root, true).unwrap(), Some(membership));
+        let read = check_configured(root, true).unwrap().unwrap();
+        assert_eq!(read, membership);
+        assert_eq!(read.base(root).unwrap(), base);
         assert!(matches!(check_configured(root, false), Err(MembershipError::NotConfigured(_))));
 
         Membership::remove(root).unwrap();
@@ -183,7 +204,8 @@ mod tests {
         let directory = directory();
         let root = directory.path();
         let [log, other] = [1, 2].map(Uuid::from_u128);
-        let membership = Membership::of(root, log).unwrap();
+        let base = JournalHead { position: Position(7), chain: ChainHash::genesis(log) };
+        let membership = Membership::of(root, log, base).unwrap();
         assert!(membership.check(root, log).is_ok());
         assert!(matches!(membership.check(root, other), Err(MembershipError::OtherLog { .. })));
 

@@ -17,7 +17,7 @@ use crate::support::client;
 use crate::support::eventually::{eventually, within};
 use crate::support::nats_servers::{NatsServerSettings, NatsServers};
 use crate::support::picture::base64_png;
-use crate::support::process::{CommandOutput, Process, TOKEN, command, command_on, run};
+use crate::support::process::{CommandOutput, Process, TOKEN, command, command_on, program, run};
 
 mod chaos;
 
@@ -208,7 +208,7 @@ async fn complete_task(nodes: &[Process]) -> String {
 }
 
 fn status(node: &Process) -> CommandOutput {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
+    let mut command = program();
     command.args(["cluster", "status", "--url", &node.url("")]).env("MEDIARY_TOKEN", TOKEN);
     CommandOutput::from(command.output().unwrap())
 }

@@ -121,9 +121,19 @@ impl Drop for Process {
     }
 }
 
+/// Command of the program, without the variables of the tests: it refuses settings that it does not know.
+pub fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in names.filter(|name| name.starts_with("MEDIARY_TEST_") || name.starts_with("MEDIARY_CHAOS_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
 /// Command that starts the program on a free port, on a directory, with a known token.
 pub fn command(data_dir: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
+    let mut command = program();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir);
     command.env("MEDIARY_ADMIN_TOKEN", TOKEN).env("MEDIARY_JOURNAL__SEGMENT_BYTES", "1MiB");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -206,7 +216,7 @@ pub fn run(data_dir: &Path, arguments: &[&str]) -> CommandOutput {
 
 /// Command of the program, on a data directory.
 pub fn command_on(data_dir: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
+    let mut command = program();
     command.arg("--data-dir").arg(data_dir).args(arguments).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
