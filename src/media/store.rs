@@ -24,8 +24,8 @@ use crate::environment::{CommitStep, Environment};
 
 use super::decoders::PictureDecoders;
 use super::incoming_file::IncomingFile;
-use super::part_files::{FileSharing, PART_SUFFIX, PartFiles};
 use super::input::PictureInfo;
+use super::part_files::{FileSharing, PART_SUFFIX, PartFiles};
 use super::uploaded_files::{UploadedFile, UploadedFiles};
 
 /// Area of a file.

@@ -295,6 +295,27 @@ async fn a_directory_that_does_not_fit_is_refused_with_the_remedy() {
 }
 
 #[actix_web::test]
+async fn a_restored_backup_of_a_node_catches_up() {
+    // Given a node with changes, and a backup of it
+    let mut cluster = TestCluster::start(1).await;
+    let alice = cluster.nodes[0].user("alice").await;
+    let node = cluster.nodes.pop().unwrap().stop().await;
+    let restored = restored_backup_of(node.path());
+
+    // When the node goes on
+    cluster.start_node(node, |_| {}).await;
+    cluster.nodes[0].publisher("acme", &alice).await;
+
+    // Then another one starts on the backup and has everything
+    cluster.start_node(restored, |_| {}).await;
+    cluster.nodes[1].node("acme", "tools", &alice).await;
+    cluster.settle().await;
+    let heads: Vec<_> = cluster.nodes.iter().map(|node| node.app.log().journal_head()).collect();
+    assert_eq!(heads[0], heads[1]);
+    cluster.stop().await;
+}
+
+#[actix_web::test]
 async fn the_last_node_leaves_with_everything_and_the_others_stop() {
     // Given a cluster with a node that is behind
     let mut cluster = TestCluster::start(2).await;
