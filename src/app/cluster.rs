@@ -348,10 +348,12 @@ fn listen_until(
             }
             let Some(Ok(beat)) = message.map(serde_json::from_slice::<Beat>) else { return ControlFlow::Continue(()) };
             let now_micros = environment.now().micros();
-            let offset = Duration::from_micros(now_micros.abs_diff(beat.now_micros));
-            if offset > CLOCK_OFFSET_MAX && !clock_warned {
+            // A beat that was delayed, as by a pause of this node, seems to be of a clock that is behind. The node whose clock
+            // is behind sees the other one ahead.
+            let ahead = Duration::from_micros(beat.now_micros.saturating_sub(now_micros).try_into().unwrap_or(0));
+            if ahead > CLOCK_OFFSET_MAX && !clock_warned {
                 clock_warned = true;
-                tracing::warn!(node = beat.url, ?offset, "clocks of two nodes differ: synchronize them with NTP");
+                tracing::warn!(node = beat.url, ?ahead, "clocks of two nodes differ: synchronize them with NTP");
             }
             presence.hear(beat, now_micros);
             ControlFlow::Continue(())

@@ -1,8 +1,11 @@
 //! Nodes and NATS servers that are killed and paused at random while clients work on all nodes.
 //!
-//! A minute of faults; `MEDIARY_CHAOS_S=1800` makes it half an hour, `MEDIARY_CHAOS_SEED` repeats the faults of another
-//! run. `MEDIARY_CHAOS_VENDOR` is how the vendor lets a submission with a lost answer be recovered: `search`, `key`, or
-//! `nothing`.
+//! | Variable | Meaning |
+//! |---|---|
+//! | `MEDIARY_CHAOS_S` | seconds of faults: 60 |
+//! | `MEDIARY_CHAOS_INTERVAL_MS` | longest time between two faults: 3000; 30000 measures each fault alone |
+//! | `MEDIARY_CHAOS_SEED` | repeats the choices of a run that has printed it |
+//! | `MEDIARY_CHAOS_VENDOR` | how a submission with a lost answer is recovered: `search`, `key` or `nothing` |
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,6 +38,8 @@ const SUBMITTERS: usize = 2;
 const SHARED: usize = 6;
 /// Duration of a job at the vendor.
 const JOB: Duration = Duration::from_millis(300);
+/// Time after a fault in which interruptions are measured, if there is no other fault earlier.
+const GAP_WINDOW: Duration = Duration::from_secs(20);
 /// Deadline for one command, over all retries.
 const COMMAND_DEADLINE: Duration = Duration::from_mins(3);
 /// Deadline for everything that the faults left unfinished.
@@ -48,14 +53,21 @@ pub struct ChaosWorld {
     is_over: AtomicBool,
     /// Greatest value of each counter that each node has acknowledged or shown.
     seen: Vec<Vec<AtomicU64>>,
-    /// Times of acknowledgements.
-    acknowledgements: Mutex<Vec<Instant>>,
+    /// Node and time of every acknowledgement.
+    acknowledgements: Mutex<Vec<(usize, Instant)>>,
     /// Number of attempts that were repeated, by their result.
     retries: Mutex<BTreeMap<String, u64>>,
     /// Number of reads whose result was compared.
     reads: AtomicU64,
-    faults: Mutex<Vec<(Fault, Instant)>>,
+    faults: Mutex<Vec<InjectedFault>>,
     user_token: String,
+}
+
+/// Fault, the node that it hit, and its time.
+pub struct InjectedFault {
+    fault: Fault,
+    node: Option<usize>,
+    at: Instant,
 }
 
 impl ChaosWorld {
@@ -141,9 +153,10 @@ async fn settle(nodes: &[Process]) {
 #[actix_web::test]
 #[ignore = "needs nats-server; run by tests/cluster/run"]
 async fn nothing_is_lost_or_doubled_over_faults_of_nodes_and_servers() {
-    let duration = variable("MEDIARY_CHAOS_S").map_or(60, |seconds| seconds.parse().unwrap());
-    let duration = Duration::from_secs(duration);
-    let seed: u64 = variable("MEDIARY_CHAOS_SEED").map_or_else(rand::random, |seed| seed.parse().unwrap());
+    let number = |name: &str| variable(name).map(|text| text.parse::<u64>().unwrap());
+    let duration = Duration::from_secs(number("MEDIARY_CHAOS_S").unwrap_or(60));
+    let interval = Duration::from_millis(number("MEDIARY_CHAOS_INTERVAL_MS").unwrap_or(3000));
+    let seed = number("MEDIARY_CHAOS_SEED").unwrap_or_else(rand::random);
     println!("faults for {duration:?}: MEDIARY_CHAOS_SEED={seed}, {:?}", vendor_mode());
     let mut rng = StdRng::seed_from_u64(seed);
 
@@ -178,6 +191,7 @@ async fn nothing_is_lost_or_doubled_over_faults_of_nodes_and_servers() {
         nodes: nodes.into_iter().map(|node| Arc::new(Mutex::new(Some(node)))).collect(),
         logs: Arc::default(),
         world: world.clone(),
+        interval,
     };
     parts.inject(duration, &mut rng).await;
     world.is_over.store(true, Ordering::SeqCst);
@@ -218,27 +232,26 @@ fn print_figures(world: &ChaosWorld, commands: &[Command], events: usize, outcom
     println!("{outcome}");
     println!("repeated attempts: {:?}", world.retries.lock());
 
+    let (faults, acknowledgements) = (world.faults.lock(), world.acknowledgements.lock());
     let mut by_fault: BTreeMap<Fault, Vec<Duration>> = BTreeMap::new();
-    for (fault, at) in world.faults.lock().iter() {
-        by_fault.entry(*fault).or_default().push(longest_gap(&world.acknowledgements.lock(), *at));
+    for (index, InjectedFault { fault, node, at }) in faults.iter().enumerate() {
+        let end = faults.get(index + 1).map_or(*at + GAP_WINDOW, |next| next.at.min(*at + GAP_WINDOW));
+        let others = (0..NODES).filter(|other| Some(*other) != *node);
+        let gaps = others.map(|other| longest_gap(&acknowledgements, other, *at, end));
+        by_fault.entry(*fault).or_default().extend(gaps);
     }
-    println!("{} faults; longest time without an acknowledgement:", world.faults.lock().len());
+    println!("{} faults; longest time without an acknowledgement on a node that was not hit:", faults.len());
     for (fault, mut gaps) in by_fault {
         gaps.sort();
-        println!(
-            "  {fault:?}: {} times, median {:.1?}, maximum {:.1?}",
-            gaps.len(),
-            gaps[gaps.len() / 2],
-            gaps[gaps.len() - 1]
-        );
+        let (median, maximum) = (gaps[gaps.len() / 2], gaps[gaps.len() - 1]);
+        println!("  {fault:?}: median {median:.1?}, maximum {maximum:.1?} of {}", gaps.len());
     }
 }
 
-/// Longest time without an acknowledgement in the 20 seconds after a fault.
-fn longest_gap(acknowledgements: &[Instant], fault: Instant) -> Duration {
-    let end = fault + Duration::from_secs(20);
-    let (mut last, mut longest) = (fault, Duration::ZERO);
-    for at in acknowledgements.iter().filter(|at| **at > fault) {
+/// Longest time without an acknowledgement of a node that begins between two times.
+fn longest_gap(acknowledgements: &[(usize, Instant)], node: usize, start: Instant, end: Instant) -> Duration {
+    let (mut last, mut longest) = (start, Duration::ZERO);
+    for (_, at) in acknowledgements.iter().filter(|(by, at)| *by == node && *at > start) {
         longest = longest.max(*at - last);
         last = *at;
         if last > end {

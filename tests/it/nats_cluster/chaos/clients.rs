@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::{CLIENTS, COMMAND_DEADLINE, ChaosWorld, SHARED, client_rng, json_of};
 use crate::idempotency::KEY;
 use crate::image::UPSCALER;
+use crate::nats_cluster::NODES;
 use crate::support::client;
 use crate::support::picture::base64_png;
 use crate::support::process::TOKEN;
@@ -50,15 +51,21 @@ struct KeyedRequest {
 }
 
 impl KeyedRequest {
-    /// Sends the request until it is answered; returns the body and the node that answered.
-    async fn acknowledged(&self, client: &Client, world: &ChaosWorld, rng: &mut StdRng) -> (Value, usize) {
+    /// Sends the request until it is answered, first to this node, then to any; returns the body and the node that
+    /// answered.
+    async fn acknowledged(
+        &self,
+        client: &Client,
+        world: &ChaosWorld,
+        mut node: usize,
+        rng: &mut StdRng,
+    ) -> (Value, usize) {
         let deadline = Instant::now() + COMMAND_DEADLINE;
         let mut last = String::new();
         while Instant::now() < deadline {
-            let node = rng.gen_range(0..world.seen.len());
             match self.attempt(client, &world.url(node)).await {
                 Ok(body) => {
-                    world.acknowledgements.lock().push(Instant::now());
+                    world.acknowledgements.lock().push((node, Instant::now()));
                     return (body, node);
                 }
                 Err(result) => {
@@ -67,6 +74,7 @@ impl KeyedRequest {
                 }
             }
             tokio::time::sleep(Duration::from_millis(rng.gen_range(20..200))).await;
+            node = rng.gen_range(0..NODES);
         }
         panic!("{} {} {}: not acknowledged within {COMMAND_DEADLINE:?}: {last}", self.method, self.path, self.body);
     }
@@ -145,7 +153,7 @@ impl ChaosClient {
         let is_counter = path.ends_with(&counter(self.index));
         let key = format!("chaos-{marker}");
         let request = KeyedRequest { method, path, body, key, token: TOKEN.to_owned() };
-        let (_, node) = request.acknowledged(&self.client, &self.world, &mut self.rng).await;
+        let (_, node) = request.acknowledged(&self.client, &self.world, self.index % NODES, &mut self.rng).await;
 
         if is_counter {
             self.world.seen[node][self.index].fetch_max(self.count, Ordering::SeqCst);
@@ -207,7 +215,8 @@ pub async fn submit_tasks(index: usize, seed: u64, world: Arc<ChaosWorld>, webho
             key: format!("chaos-task-{index}-{number}"),
             token: world.user_token.clone(),
         };
-        let (task, _) = request.acknowledged(&client, &world, &mut rng).await;
+        let node = rng.gen_range(0..NODES);
+        let (task, _) = request.acknowledged(&client, &world, node, &mut rng).await;
         tasks.push(task["data"]["task_id"].as_str().unwrap().to_owned());
         tokio::time::sleep(TASK_INTERVAL).await;
     }

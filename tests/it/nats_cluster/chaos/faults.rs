@@ -10,7 +10,7 @@ use rustix::process::{Signal, kill_process};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::sleep;
 
-use super::{ChaosWorld, start_node};
+use super::{ChaosWorld, InjectedFault, start_node};
 use crate::nats_cluster::{NODES, NodeDirectories};
 use crate::support::eventually::within;
 use crate::support::process::Process;
@@ -39,6 +39,8 @@ pub struct FaultyParts {
     /// Logs of the processes that were killed.
     pub logs: Arc<Mutex<Vec<String>>>,
     pub world: Arc<ChaosWorld>,
+    /// Longest time between two faults.
+    pub interval: Duration,
 }
 
 impl FaultyParts {
@@ -51,7 +53,7 @@ impl FaultyParts {
         let is_failing = |fault: &Option<JoinHandle<()>>| fault.as_ref().is_some_and(|fault| !fault.is_finished());
 
         while started.elapsed() < duration {
-            sleep(Duration::from_millis(rng.gen_range(300..3000))).await;
+            sleep(self.interval.mul_f64(rng.gen_range(0.1..1.0))).await;
             let fault = match rng.gen_range(0..10) {
                 0..4 => Fault::NodeKilled,
                 4..6 => Fault::NodePaused,
@@ -73,8 +75,9 @@ impl FaultyParts {
                     finish(of_servers.replace(tokio::spawn(parts.kill_server(leads, downtime)))).await;
                 }
             }
-            println!("{:5.1} s: {fault:?}, node {node}, {downtime:.1?}", started.elapsed().as_secs_f64());
-            self.world.faults.lock().push((fault, Instant::now()));
+            let node = matches!(fault, Fault::NodeKilled | Fault::NodePaused).then_some(node);
+            println!("{:5.1} s: {fault:?} {node:?}, down for {downtime:.1?}", started.elapsed().as_secs_f64());
+            self.world.faults.lock().push(InjectedFault { fault, node, at: Instant::now() });
         }
 
         for fault in of_nodes.into_iter().chain([of_servers]) {
