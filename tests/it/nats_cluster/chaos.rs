@@ -5,6 +5,7 @@
 //! | `MEDIARY_CHAOS_S` | seconds of faults: 60 |
 //! | `MEDIARY_CHAOS_INTERVAL_MS` | longest time between two faults: 3000; 30000 measures each fault alone |
 //! | `MEDIARY_CHAOS_SEED` | repeats the choices of a run that has printed it |
+//! | `MEDIARY_CHAOS_LOGS` | directory for the logs of the nodes; `MEDIARY_LOG__LEVEL` says how much they contain |
 //! | `MEDIARY_CHAOS_VENDOR` | how a submission with a lost answer is recovered: `search`, `key` or `nothing` |
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use mediary::environment::Environment;
 use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -61,6 +63,7 @@ pub struct ChaosWorld {
     reads: AtomicU64,
     faults: Mutex<Vec<InjectedFault>>,
     user_token: String,
+    started_at: Instant,
 }
 
 /// Fault, the node that it hit, and its time.
@@ -156,7 +159,8 @@ async fn nothing_is_lost_or_doubled_over_faults_of_nodes_and_servers() {
     let number = |name: &str| variable(name).map(|text| text.parse::<u64>().unwrap());
     let duration = Duration::from_secs(number("MEDIARY_CHAOS_S").unwrap_or(60));
     let interval = Duration::from_millis(number("MEDIARY_CHAOS_INTERVAL_MS").unwrap_or(3000));
-    let seed = number("MEDIARY_CHAOS_SEED").unwrap_or_else(rand::random);
+    let any_seed = || u64::from_le_bytes(Environment::system().random_bytes());
+    let seed = number("MEDIARY_CHAOS_SEED").unwrap_or_else(any_seed);
     println!("faults for {duration:?}: MEDIARY_CHAOS_SEED={seed}, {:?}", vendor_mode());
     let mut rng = StdRng::seed_from_u64(seed);
 
@@ -176,6 +180,7 @@ async fn nothing_is_lost_or_doubled_over_faults_of_nodes_and_servers() {
         reads: AtomicU64::new(0),
         faults: Mutex::default(),
         user_token,
+        started_at: Instant::now(),
     });
 
     // When clients work on all nodes while nodes and servers fail
@@ -223,6 +228,11 @@ async fn nothing_is_lost_or_doubled_over_faults_of_nodes_and_servers() {
     checks::check_commands(&events, &commands);
     let outcome = checks::check_tasks(&events, &tasks, &vendor.charges(), &receiver.received());
     print_figures(&world, &commands, events.len(), &outcome);
+    if let Some(directory) = variable("MEDIARY_CHAOS_LOGS") {
+        for (number, log) in logs.iter().enumerate() {
+            std::fs::write(format!("{directory}/node-{number}.log"), log).unwrap();
+        }
+    }
     checks::check_logs(&logs);
 }
 
@@ -237,7 +247,8 @@ fn print_figures(world: &ChaosWorld, commands: &[Command], events: usize, outcom
     for (index, InjectedFault { fault, node, at }) in faults.iter().enumerate() {
         let end = faults.get(index + 1).map_or(*at + GAP_WINDOW, |next| next.at.min(*at + GAP_WINDOW));
         let others = (0..NODES).filter(|other| Some(*other) != *node);
-        let gaps = others.map(|other| longest_gap(&acknowledgements, other, *at, end));
+        let gaps: Vec<_> = others.map(|other| longest_gap(&acknowledgements, other, *at, end)).collect();
+        println!("{:5.1} s: {fault:?} {node:?}: {gaps:.1?}", at.duration_since(world.started_at).as_secs_f64());
         by_fault.entry(*fault).or_default().extend(gaps);
     }
     println!("{} faults; longest time without an acknowledgement on a node that was not hit:", faults.len());

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use async_nats::jetstream::Context;
+use mediary::environment::Environment;
 use mediary::events::shared::nats::NatsOptions;
-use rand::Rng;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -228,7 +228,7 @@ fn server_config(name: &str, ports: &[u16], cluster: &str, store: &Path, setting
 fn free_ports(count: usize) -> Vec<u16> {
     let mut listeners = Vec::new();
     while listeners.len() < count {
-        let port = rand::thread_rng().gen_range(10_000..32_000);
+        let port = 10_000 + u16::from_le_bytes(Environment::system().random_bytes()) % 22_000;
         listeners.extend(TcpListener::bind(("127.0.0.1", port)));
     }
     listeners.iter().map(|listener| listener.local_addr().expect("an address").port()).collect()

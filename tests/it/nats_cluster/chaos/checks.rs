@@ -78,9 +78,9 @@ pub fn check_tasks(events: &[RecordedEvent], tasks: &[String], charges: &[Charge
             _ => {}
         }
     }
-    let mut charged: HashMap<&str, usize> = HashMap::new();
+    let mut jobs: HashMap<&str, usize> = HashMap::new();
     for charge in charges {
-        *charged.entry(charge.key.as_str()).or_default() += 1;
+        *jobs.entry(charge.key.as_str()).or_default() += 1;
     }
     let delivered: HashSet<(String, String)> =
         received.iter().map(|callback| (callback.task(), callback.status())).collect();
@@ -91,13 +91,13 @@ pub fn check_tasks(events: &[RecordedEvent], tasks: &[String], charges: &[Charge
 
     let (mut failures, mut problems) = (Vec::new(), Vec::new());
     for (task, ends) in &ends {
-        let charges = charged.remove(task).unwrap_or(0);
-        if charges > 1 {
-            problems.push(format!("{task} is {charges} jobs of the vendor"));
+        let job_count = jobs.remove(task).unwrap_or(0);
+        if job_count > 1 {
+            problems.push(format!("{task} is {job_count} jobs of the vendor"));
         }
         match &ends[..] {
             [end] if end == "completed" => {
-                if charges == 0 {
+                if job_count == 0 {
                     problems.push(format!("{task} is completed without a job"));
                 }
                 if !delivered.contains(&((*task).to_owned(), "COMPLETED".to_owned())) {
@@ -108,7 +108,7 @@ pub fn check_tasks(events: &[RecordedEvent], tasks: &[String], charges: &[Charge
             ends => problems.push(format!("{task} has ended {} times: {ends:?}", ends.len())),
         }
     }
-    assert!(charged.is_empty(), "jobs without a task: {charged:?}");
+    assert!(jobs.is_empty(), "jobs without a task: {jobs:?}");
     assert!(problems.is_empty(), "{} tasks: {problems:#?}", tasks.len());
 
     failures.sort();
