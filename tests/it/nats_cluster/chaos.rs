@@ -259,15 +259,13 @@ fn print_figures(world: &ChaosWorld, commands: &[Command], events: usize, outcom
     }
 }
 
-/// Longest time without an acknowledgement of a node that begins between two times.
+/// Longest time without an acknowledgement of a node between two times.
 fn longest_gap(acknowledgements: &[(usize, Instant)], node: usize, start: Instant, end: Instant) -> Duration {
     let (mut last, mut longest) = (start, Duration::ZERO);
-    for (_, at) in acknowledgements.iter().filter(|(by, at)| *by == node && *at > start) {
-        longest = longest.max(*at - last);
-        last = *at;
-        if last > end {
-            break;
-        }
+    let of_node = acknowledgements.iter().filter(|(by, at)| *by == node && (start..end).contains(at));
+    for at in of_node.map(|(_, at)| *at).chain([end]) {
+        longest = longest.max(at - last);
+        last = at;
     }
     longest
 }
