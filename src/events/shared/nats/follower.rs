@@ -186,6 +186,12 @@ impl NatsFollower<'_> {
         if number != 1 {
             return Ok(());
         }
+        if found < expected {
+            // A server that has just started begins with its own last group if it does not have the wanted one yet. If no
+            // server gets it, the leader ends before it, which `leader::watch` reports.
+            tracing::debug!(server = consumer.server, expected, found, "nats server behind the node");
+            return Ok(());
+        }
         tracing::warn!(server = consumer.server, expected, found, "nats server without a group");
         if self.gap.add(expected, &consumer.server, self.stream.replicas) {
             return Err(FollowEnd::Fault(EngineFault::Gap { expected, found }));
