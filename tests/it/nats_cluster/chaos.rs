@@ -245,7 +245,8 @@ fn print_figures(world: &ChaosWorld, commands: &[Command], events: usize, outcom
     let (faults, acknowledgements) = (world.faults.lock(), world.acknowledgements.lock());
     let mut by_fault: BTreeMap<Fault, Vec<Duration>> = BTreeMap::new();
     for (index, InjectedFault { fault, node, at }) in faults.iter().enumerate() {
-        let end = faults.get(index + 1).map_or(*at + GAP_WINDOW, |next| next.at.min(*at + GAP_WINDOW));
+        let next = faults.get(index + 1).map(|next| next.at).or(acknowledgements.last().map(|(_, at)| *at));
+        let end = next.map_or(*at, |next| next.min(*at + GAP_WINDOW));
         let others = (0..NODES).filter(|other| Some(*other) != *node);
         let gaps: Vec<_> = others.map(|other| longest_gap(&acknowledgements, other, *at, end)).collect();
         println!("{:5.1} s: {fault:?} {node:?}: {gaps:.1?}", at.duration_since(world.started_at).as_secs_f64());
