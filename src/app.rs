@@ -386,6 +386,9 @@ impl ServiceParts {
         self.readiness_monitor.stop();
         self.metrics_history.stop();
         self.reactors.stop().await;
+        if let Some(node) = &self.node {
+            node.stop_if_cut_off();
+        }
         self.actors.stop();
         self.span_export.stop().await;
         remove_address_file(&self.data_dir);

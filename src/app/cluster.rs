@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::actors::projector::Projector;
 use crate::actors::reactor::Duty;
 use crate::cluster::membership::{Membership, check_configured};
-use crate::cluster::presence::{BEAT_INTERVAL, Beat, HeardNode, Presence};
+use crate::cluster::presence::{BEAT_INTERVAL, Beat, HeardNode, PRESENT_FOR, Presence};
 use crate::cluster::shared_files;
 use crate::config::{ClusterSettings, Settings};
 use crate::data_dir::DataDir;
@@ -178,10 +178,13 @@ impl ClusterNode {
             session,
             write_timeout: settings.cluster.write_timeout,
         };
+        let keys = receivers.keys.clone();
         let on_commits = Box::new(move |commits: &[EncodedCommit]| receivers.receive(commits));
         let log = SharedLog::open(Arc::clone(local), Arc::clone(engine), options, on_commits);
         let log = Arc::new(log.map_err(|failure| StartError::Log(failure.to_string()))?);
         wait_for_engine(&log)?;
+        // An erasure may have been applied just before a crash, and be unknown to what this node keeps beside the log.
+        keys.purge_responses().map_err(|error| StartError::part("the stored answers", &error))?;
 
         let presence = Presence::new(session);
         let stop_requested = Arc::new(AtomicBool::new(false));
@@ -235,7 +238,20 @@ impl ClusterNode {
     }
 
     /// Stops to append and to follow the engine.
-    pub(super) fn stop(mut self) {
+    pub(super) fn stop(self) {
+        drop(self);
+    }
+
+    /// Stops to append if the engine does not respond: whoever waits for it would delay the stop of the service.
+    pub(super) fn stop_if_cut_off(&self) {
+        if self.log.engine_silence() >= PRESENT_FOR {
+            self.log.close();
+        }
+    }
+}
+
+impl Drop for ClusterNode {
+    fn drop(&mut self) {
         self.stop_requested.store(true, Ordering::Release);
         for thread in self.threads.drain(..) {
             thread.thread().unpark();
@@ -307,7 +323,7 @@ impl BeatSource {
         move || {
             while !stop_requested.load(Ordering::Acquire) {
                 // A node that applies no groups must not own work: it would act on an old state.
-                if self.log.state().is_ok() {
+                if self.log.state().is_ok() && self.log.staleness() < PRESENT_FOR {
                     self.send();
                 }
                 thread::park_timeout(BEAT_INTERVAL);

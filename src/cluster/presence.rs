@@ -15,7 +15,7 @@ use uuid::Uuid;
 /// Interval of beats.
 pub const BEAT_INTERVAL: Duration = Duration::from_millis(500);
 /// Time since the last beat for which a node is present.
-const PRESENT_FOR: Duration = Duration::from_secs(3);
+pub const PRESENT_FOR: Duration = Duration::from_secs(3);
 /// Pause of a new owner: the former one may still be acting.
 const TAKEOVER_REST: Duration = Duration::from_secs(5);
 /// Time after which an absent node is no longer listed.

@@ -97,12 +97,14 @@ pub fn link(data_dir: &Path, shared_dir: &Path, log_id: Uuid) -> Result<(), Shar
 pub fn unshare(data_dir: &Path) -> Result<(), SharedFilesError> {
     for tree in SHARED_TREES {
         let own = data_dir.join(tree);
-        if !own.is_symlink() {
+        let draft = data_dir.join(format!("{tree}.draft"));
+        if own.is_symlink() {
+            copy_missing(&own, &draft)?;
+            fs::remove_file(&own).map_err(file_error(&own))?;
+        } else if own.exists() {
             continue;
         }
-        let draft = data_dir.join(format!("{tree}.draft"));
-        copy_missing(&own, &draft)?;
-        fs::remove_file(&own).map_err(file_error(&own))?;
+        // Also if an earlier attempt was interrupted after it had removed the link.
         fs::rename(&draft, &own).and_then(|()| sync_parent(&own)).map_err(file_error(&own))?;
     }
     Ok(())
@@ -168,6 +170,9 @@ mod tests {
         }
 
         unshare(first.path()).unwrap();
+        fs::rename(first.path().join("personal"), first.path().join("personal.draft")).unwrap();
+        unshare(first.path()).unwrap();
+        assert!(first.path().join("personal/01/key").exists(), "an interrupted attempt is completed");
         write(first.path(), "media/inputs/ef/ef.png");
         assert!(!shared.path().join("media/inputs/ef").exists());
         assert!(first.path().join("archives/cd/cd.zip").exists());

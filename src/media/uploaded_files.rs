@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -31,6 +31,9 @@ pub const FILES_PER_OWNER_MAX: usize = 1000;
 
 /// Time for which an expired file stays, for submissions that found it just before.
 const REMOVAL_DELAY: Duration = Duration::from_mins(10);
+
+/// Least time between two looks at the files of other nodes because of an unknown id, which anyone can send.
+const RELIST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Directory of uploads that are incomplete.
 const INCOMING: &str = "incoming";
@@ -150,6 +153,8 @@ pub struct UploadedFiles {
     /// Held while directories change, so that they agree with `files`. Blocks on the disk, unlike the lock of `files`.
     directory_guard: Arc<Mutex<()>>,
     files: Arc<Mutex<HashMap<FileId, UploadedFile>>>,
+    /// Time of the last look at the files of other nodes.
+    listed_at: Arc<Mutex<Option<Instant>>>,
     fail_points: FailPoints,
 }
 
@@ -170,12 +175,13 @@ impl UploadedFiles {
         let incoming = root.join(INCOMING);
         create_durably(&incoming)?;
         part_files.remove_leftovers(&incoming)?;
-        let files = list_files(root)?;
+        let files = list_files(root, part_files.sharing())?;
         Ok(Self {
             root: root.into(),
             part_files,
             directory_guard: Arc::default(),
             files: Arc::new(Mutex::new(files)),
+            listed_at: Arc::default(),
             fail_points: Environment::system().fail_points(),
         })
     }
@@ -228,6 +234,7 @@ impl UploadedFiles {
         self.fail_points.hit_after(CommitStep::InputFileSynced);
         let directory = self.directory_of(owner);
 
+        self.list_again_if_shared(Duration::ZERO);
         // Held until the file has its name, so that an id has one content and the count is exact.
         let _guard = self.directory_guard.lock();
         let earlier = self.files.lock().get(&id).copied();
@@ -258,8 +265,8 @@ impl UploadedFiles {
     /// Returns a file that has not expired.
     #[must_use]
     pub fn get(&self, id: FileId, now: Timestamp) -> Option<UploadedFile> {
-        if self.part_files.sharing() == FileSharing::Shared && !self.files.lock().contains_key(&id) {
-            self.list_again();
+        if !self.files.lock().contains_key(&id) {
+            self.list_again_if_shared(RELIST_INTERVAL);
         }
         self.files.lock().get(&id).copied().filter(|file| now < file.expires_at)
     }
@@ -267,19 +274,25 @@ impl UploadedFiles {
     /// Returns the files of an owner that have not expired, in the order of their ids.
     #[must_use]
     pub fn all_of(&self, owner: UserId, now: Timestamp) -> Vec<UploadedFile> {
-        if self.part_files.sharing() == FileSharing::Shared {
-            self.list_again();
-        }
+        self.list_again_if_shared(Duration::ZERO);
         let mut files: Vec<_> = self.files.lock().values().copied().filter(|file| file.owner == owner).collect();
         files.retain(|file| now < file.expires_at);
         files.sort_unstable_by_key(|file| file.id);
         files
     }
 
-    /// Notes the files that other nodes have stored or removed. Blocks on the disk.
-    fn list_again(&self) {
+    /// Notes the files that other nodes have stored or removed, unless that was done within `interval`. Blocks on the disk.
+    fn list_again_if_shared(&self, interval: Duration) {
+        if self.part_files.sharing() == FileSharing::Alone {
+            return;
+        }
+        let mut listed_at = self.listed_at.lock();
+        if listed_at.is_some_and(|at| at.elapsed() < interval) {
+            return;
+        }
+        *listed_at = Some(Instant::now());
         let _guard = self.directory_guard.lock();
-        match list_files(&self.root) {
+        match list_files(&self.root, self.part_files.sharing()) {
             Ok(listed) => *self.files.lock() = listed,
             Err(error) => tracing::warn!(%error, "uploaded files not listed"),
         }
@@ -325,6 +338,7 @@ impl UploadedFiles {
 
     /// Removes the selected files; returns those removed, and the last failure.
     fn remove_where(&self, is_removed: impl Fn(&UploadedFile) -> bool) -> (Vec<UploadedFile>, Option<io::Error>) {
+        self.list_again_if_shared(Duration::ZERO);
         let selected: Vec<_> = self.files.lock().values().copied().filter(is_removed).collect();
         let mut removed = Vec::new();
         let mut failure = None;
@@ -360,26 +374,38 @@ impl UploadedFiles {
     }
 }
 
-/// Lists the files below a root; removes those that cannot be listed.
-fn list_files(root: &Path) -> io::Result<HashMap<FileId, UploadedFile>> {
+/// Lists the files below a root; removes those that cannot be listed, unless they may be those of a newer node.
+fn list_files(root: &Path, sharing: FileSharing) -> io::Result<HashMap<FileId, UploadedFile>> {
     let mut files: HashMap<FileId, UploadedFile> = HashMap::new();
     for directory in fs::read_dir(root)? {
         let directory = directory?;
         let Some(Ok(owner)) = directory.file_name().to_str().map(UserId::parse) else { continue };
-        for entry in fs::read_dir(directory.path())? {
+        let entries = match fs::read_dir(directory.path()) {
+            Err(error) if sharing == FileSharing::Shared && error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
             let entry = entry?;
-            let bytes = entry.metadata()?.len();
+            let bytes = match entry.metadata() {
+                Err(error) if sharing == FileSharing::Shared && error.kind() == io::ErrorKind::NotFound => continue,
+                metadata => metadata?.len(),
+            };
             let name = entry.file_name();
             let file = name.to_str().and_then(|name| UploadedFile::from_file_name(owner, name, bytes));
             // A crash while an expired file was being replaced leaves two.
             let is_newest =
                 |file: &UploadedFile| files.get(&file.id).is_none_or(|other| other.expires_at < file.expires_at);
             let Some(file) = file.filter(is_newest) else {
+                if sharing == FileSharing::Shared {
+                    continue;
+                }
                 tracing::warn!(path = %entry.path().display(), "unknown or outdated upload removed");
                 fs::remove_file(entry.path())?;
                 continue;
             };
-            if let Some(outdated) = files.insert(file.id, file) {
+            if let Some(outdated) = files.insert(file.id, file)
+                && sharing == FileSharing::Alone
+            {
                 fs::remove_file(path_in(root, &outdated))?;
             }
         }

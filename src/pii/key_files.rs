@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
@@ -59,15 +59,15 @@ impl KeyFiles {
         let draft = path.with_extension(format!("{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]));
         let write = || {
             create_directory(directory)?;
-            write_private(&draft, &secret[..])?;
-            match fs::hard_link(&draft, &path) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                _ => {}
-            }
-            fs::remove_file(&draft)?;
-            sync_parent(&path)
+            let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+            file.write_all(&secret[..])?;
+            file.sync_all()?;
+            place(&draft, &path)
         };
-        let result = write();
+        let result = write().inspect_err(|_| {
+            let _ = fs::remove_file(&draft);
+        });
+        let result = result.and_then(|()| sync_parent(&path));
         result.map_err(|source| UserKeyError::File { path, source })
     }
 
@@ -134,6 +134,17 @@ fn create_directory(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     sync_parent(folder)?;
     folder.parent().map_or(Ok(()), sync_parent)
+}
+
+/// Gives a draft its name, unless another node has just taken it.
+fn place(draft: &Path, path: &Path) -> io::Result<()> {
+    match fs::hard_link(draft, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            // The file system has no hard links, which only several nodes need.
+            if path.exists() { fs::remove_file(draft) } else { fs::rename(draft, path) }
+        }
+        _ => fs::remove_file(draft),
+    }
 }
 
 fn remove(path: &Path) -> io::Result<()> {

@@ -246,6 +246,7 @@ impl GroupApplier {
             return Ok((Err(AppendRejection::Overtaken { tag: "the journal".to_owned() }), false));
         }
         self.unmet.advance(self.head.position)?;
+        self.state.record(&placed.commit);
         Ok((Ok(placed), false))
     }
 
@@ -289,6 +290,8 @@ impl GroupApplier {
 
         (self.on_commits)(commits);
         if self.state.head().0 >= self.saved_state.0 + STATE_INTERVAL {
+            // First, because a start cannot use a state beyond the checkpoint.
+            self.save_checkpoint();
             self.save_state();
         }
         Ok(())
@@ -311,10 +314,6 @@ impl GroupApplier {
     }
 
     fn save_state(&mut self) {
-        if self.state.head() != self.head.position {
-            // The journal is ahead of the engine after a start.
-            return;
-        }
         match write_state(&self.directory, &self.state, self.head.chain) {
             Ok(()) => self.saved_state = self.state.head(),
             Err(error) => tracing::warn!(%error, "admission state not written"),

@@ -76,7 +76,7 @@ impl SharedLog {
             checkpoint.unwrap_or_else(|| EngineCheckpoint::empty(log_id));
         check_local_head(&local, head)?;
 
-        let mut state = load_state(&local, &options)?;
+        let mut state = load_state(&local, &options, head.position)?;
         let saved_state = state.head();
         state.set_sessions(sessions);
 
@@ -413,10 +413,12 @@ fn check_local_head(local: &SledLog, head: JournalHead) -> Result<(), LogFailure
     Err(LogFailure::Diverged { reason })
 }
 
-/// Returns what the rules remember at the end of the journal.
-fn load_state(local: &SledLog, options: &SharedLogOptions) -> Result<AdmissionState, LogFailure> {
+/// Returns what the rules remember at a position of the journal: the end of the last checkpoint. What follows is recorded
+/// group by group, because a power cut may have left only a part of the last group.
+fn load_state(local: &SledLog, options: &SharedLogOptions, position: Position) -> Result<AdmissionState, LogFailure> {
     let is_of_this_log = |(state, chain): &(AdmissionState, ChainHash)| {
-        check_local_head(local, JournalHead { position: state.head(), chain: *chain }).is_ok()
+        state.head() <= position
+            && check_local_head(local, JournalHead { position: state.head(), chain: *chain }).is_ok()
     };
     let saved = read_state(&options.directory).filter(is_of_this_log);
     let mut state = saved.map(|(state, _)| state).unwrap_or_default();
@@ -427,6 +429,9 @@ fn load_state(local: &SledLog, options: &SharedLogOptions) -> Result<AdmissionSt
     };
     let mut reader = local.read_journal(state.head()).map_err(|error| failed(&error))?;
     while let Some(record) = reader.next_record().map_err(|error| failed(&error))? {
+        if record.commit.last().is_some_and(|event| event.position > position) {
+            break;
+        }
         state.record(&record.commit);
     }
     Ok(state)

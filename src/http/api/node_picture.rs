@@ -68,6 +68,11 @@ async fn set_picture(
     let shared = call.shared().clone();
     let services = &shared.services;
 
+    let revise =
+        |change| NodeCommand::Revise { publisher: publisher.clone(), change, admin_fields: NodeAdminFields::default() };
+    // A request that the node's rules refuse must not leave a file.
+    services.dispatch.node(&node, revise(NodeFields::default()), call.command_context()).await?;
+
     let body = call.body().await?;
     let decoder_permit = timeout(DECODER_WAIT_MAX, shared.decoders.acquire(owner, 1)).await;
     let decoder_permit = decoder_permit.map_err(|_| Problem::overloaded())?;
@@ -90,8 +95,7 @@ async fn set_picture(
 
     let url = format!("{}/media/{}", services.options.public_url, picture.file_name());
     let url = Link::parse(&url).map_err(Problem::internal)?;
-    let command = NodeCommand::Revise { publisher, change: to_change(url), admin_fields: NodeAdminFields::default() };
-    services.dispatch.node(&node, command, call.command_context()).await?;
+    services.dispatch.node(&node, revise(to_change(url)), call.command_context()).await?;
     reply_with_node(&call, &node, |view| ApiResponse::ok(view))
 }
 

@@ -37,10 +37,13 @@ pub fn listen(thread: &NatsThread, stream: NatsStream) -> mpsc::Receiver<Option<
     let (messages, receiver) = mpsc::channel(QUEUE_MAX);
     thread.spawn(async move {
         while !messages.is_closed() {
-            match stream.connection.client.subscribe(subject_of(&stream)).await {
-                Ok(subscriber) => pass_on(subscriber, &messages).await,
-                Err(error) => tracing::debug!(%error, "announcements not subscribed"),
+            let subscription = stream.connection.client.subscribe(subject_of(&stream));
+            match timeout(ANNOUNCE_TIMEOUT, subscription).await {
+                Ok(Ok(subscriber)) => pass_on(subscriber, &messages).await,
+                Ok(Err(error)) => tracing::debug!(%error, "announcements not subscribed"),
+                Err(_) => tracing::debug!("announcements not subscribed in time"),
             }
+            let _ = messages.send(None).await;
             sleep(RETRY_DELAY).await;
         }
     });
