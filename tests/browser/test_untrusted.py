@@ -125,9 +125,9 @@ class Forms:
         return is_text or any(self.takes_text(self.schema(it)) for it in inside)
 
 
-# Operations covered by others in `fill`, or without a result.
+# Operations covered by others in `fill`, or without a result: the text of a node picture is its bytes or the URL of a file.
 SAME_FIELDS = {"updateUser", "updatePublisher", "updateNode", "updateVersion", "unbanUser", "unbanPublisher", "unbanNode", "getVersions",
-               "updatePublisherWebhook", "redeliverPublisherWebhook"}
+               "updatePublisherWebhook", "redeliverPublisherWebhook", "setNodeIcon", "setNodeBanner"}
 IMAGE_JOBS = ["upscaleImage", "upscaleImagePrecisely", "transferStyle", "enhanceSkinCreatively", "enhanceSkinFaithfully", "enhanceSkinFlexibly", "relightImage"]
 # Additional pictures per job; a reference and a light map exclude each other.
 PICTURES = {"transferStyle": ["reference_image"], "relightImage": ["transfer_light_from_reference_image"]}
