@@ -51,7 +51,7 @@ mod vendors;
 
 pub use address_file::{expected_local_url, read_address_file};
 pub use bootstrap::{AdminTokenSource, BOOTSTRAP_ADMIN};
-pub use cluster::{ClusterNode, connect_engine, create_engine, init_cluster, leave_cluster};
+pub use cluster::{connect_engine, create_engine, init_cluster, leave_cluster};
 pub use error::{StartError, StopError};
 pub use missing_log_guard::MissingLog;
 pub use process::StopSignals;
@@ -62,7 +62,7 @@ pub use vendor_tools::{MadeFile, VendorTool, VendorToolOverrides, video_tariff};
 
 use address_file::{remove_address_file, write_address_file};
 use bootstrap::create_bootstrap_admin;
-use cluster::ClusterRole;
+use cluster::{ClusterNode, ClusterRole};
 use files::snapshot_remover;
 use metrics_history::MetricsHistoryThread;
 use options::{actor_options, http_options};
@@ -392,9 +392,7 @@ impl ServiceParts {
         self.actors.stop();
         self.span_export.stop().await;
         remove_address_file(&self.data_dir);
-        if let Some(node) = self.node {
-            node.stop();
-        }
+        drop(self.node);
         self.snapshot_thread.stop();
         self.log.close().map_err(|failure| StopError::Log(failure.to_string()))
     }

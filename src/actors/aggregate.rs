@@ -134,16 +134,13 @@ async fn execute<D: Aggregate>(
     if deps.log.is_shared() {
         for _ in 0..OVERTAKEN_RETRIES {
             let attempt = try_execute(loaded, &stream, deps, command.clone(), command_context.clone()).await;
-            let (still_loaded, Err(ExecuteError::Append(error))) = attempt else { return reply_of(attempt) };
-            if !error.is_overtaken() {
-                return (still_loaded, Err(error.into()));
-            }
+            let (still_loaded, Err(CommandError::Overtaken)) = attempt else { return attempt };
             loaded = still_loaded;
             tokio::time::sleep(RETRY_DELAY_MAX.mul_f64(deps.environment.random_f64())).await;
         }
     }
 
-    reply_of(try_execute(loaded, &stream, deps, command, command_context).await)
+    try_execute(loaded, &stream, deps, command, command_context).await
 }
 
 /// State of the idempotency key of a command.
@@ -166,42 +163,22 @@ fn claim_state(models: &ReadModels, context: &CommandContext) -> ClaimState {
     }
 }
 
-/// Reason why an attempt to execute a command had no effect.
-enum ExecuteError<R> {
-    Rejected(R),
-    Load(LogFailure),
-    Append(AppendError),
-}
-
-type ExecuteAttempt<D> = (Option<LoadedState<D>>, Result<CommandEffect, ExecuteError<<D as Decider>::Rejection>>);
-
-fn reply_of<D: Aggregate>((loaded, result): ExecuteAttempt<D>) -> (Option<LoadedState<D>>, CommandOutcome<D>) {
-    let outcome = result.map_err(|error| match error {
-        ExecuteError::Rejected(rejection) => CommandError::Rejected(rejection),
-        ExecuteError::Load(failure) => failure.into(),
-        ExecuteError::Append(error) => error.into(),
-    });
-    (loaded, outcome)
-}
-
 async fn try_execute<D: Aggregate>(
     loaded: Option<LoadedState<D>>,
     stream: &StreamId,
     deps: &AggregateDeps,
     command: D::Command,
     command_context: CommandContext,
-) -> ExecuteAttempt<D> {
+) -> (Option<LoadedState<D>>, CommandOutcome<D>) {
     match claim_state(&deps.models, &command_context) {
         ClaimState::Free => {}
         ClaimState::Ran => return (loaded, Ok(CommandEffect { changed: false })),
-        ClaimState::OfAnotherNode => {
-            return (loaded, Err(ExecuteError::Append(AppendRejection::Claimed.into())));
-        }
+        ClaimState::OfAnotherNode => return (loaded, Err(CommandError::Claimed)),
     }
 
     let mut loaded = match load(loaded, stream, deps).await {
         Ok(loaded) => loaded,
-        Err(failure) => return (None, Err(ExecuteError::Load(failure))),
+        Err(failure) => return (None, Err(failure.into())),
     };
 
     deps.environment.hit(FailPoint::Decide, stream.as_str());
@@ -210,7 +187,7 @@ async fn try_execute<D: Aggregate>(
             return (Some(loaded), Ok(CommandEffect { changed: false }));
         }
         Ok(events) => events,
-        Err(rejection) => return (Some(loaded), Err(ExecuteError::Rejected(rejection))),
+        Err(rejection) => return (Some(loaded), Err(CommandError::Rejected(rejection))),
     };
 
     let changed = !events.is_empty();
@@ -221,7 +198,7 @@ async fn try_execute<D: Aggregate>(
             loaded.evolve(&commit);
             (Some(loaded), Ok(CommandEffect { changed }))
         }
-        Err(error) => (loaded.keep_after_error(&error), Err(ExecuteError::Append(error))),
+        Err(error) => (loaded.keep_after_error(&error), Err(error.into())),
     }
 }
 
@@ -283,11 +260,9 @@ async fn append<D: Aggregate>(
 impl<R> From<AppendError> for CommandError<R> {
     fn from(error: AppendError) -> Self {
         match error {
-            // The decision was based on an outdated state: nothing was done, and a retry will see the new state.
-            AppendError::Overloaded
-            | AppendError::CrossStreamConflict
-            | AppendError::Refused(AppendRejection::Conflict { .. } | AppendRejection::Overtaken { .. }) => {
-                Self::Overloaded
+            AppendError::Overloaded | AppendError::CrossStreamConflict => Self::Overloaded,
+            AppendError::Refused(AppendRejection::Conflict { .. } | AppendRejection::Overtaken { .. }) => {
+                Self::Overtaken
             }
             AppendError::Refused(AppendRejection::Claimed) => Self::Claimed,
             AppendError::BudgetExceeded(exceeded) => Self::BudgetExceeded(exceeded),

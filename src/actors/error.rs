@@ -19,6 +19,9 @@ pub enum CommandError<R> {
     /// the response.
     #[error("the idempotency key is in use")]
     Claimed,
+    /// The decision was based on an outdated state. Nothing was done; a retry sees the new state.
+    #[error("another change came first")]
+    Overtaken,
     /// A queue is full. Nothing was done; a retry may succeed soon.
     #[error("overloaded")]
     Overloaded,

@@ -260,6 +260,7 @@ fn end_span<R>(span: &mut Span, error: &CommandError<R>) {
         CommandError::Rejected(_) => ("rejected", false),
         CommandError::BudgetExceeded(_) => ("budget exceeded", false),
         CommandError::TooLarge { .. } => ("too large", false),
+        CommandError::Overtaken => ("overtaken", true),
         CommandError::Overloaded => ("overloaded", true),
         CommandError::Claimed => ("claimed", false),
         CommandError::Full { .. } => ("full", true),

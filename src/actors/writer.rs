@@ -57,14 +57,6 @@ pub enum AppendError {
     Interrupted,
 }
 
-impl AppendError {
-    /// Returns `true` if the decision was outdated: another append came first.
-    #[must_use]
-    pub fn is_overtaken(&self) -> bool {
-        matches!(self, Self::Refused(AppendRejection::Conflict { .. } | AppendRejection::Overtaken { .. }))
-    }
-}
-
 /// Handle of the writer. Cheap to clone.
 #[derive(Clone)]
 pub struct EventWriter {

@@ -1,16 +1,16 @@
 //! A node of a cluster: its shared log, and its presence among the other nodes.
 
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::StartError;
-use super::recovery::log_options;
 use uuid::Uuid;
 
+use super::StartError;
+use super::recovery::log_options;
 use crate::actors::projector::Projector;
 use crate::actors::reactor::Duty;
 use crate::cluster::membership::{Membership, check_configured};
@@ -45,7 +45,7 @@ const ENGINE_RETRY_DELAY: Duration = Duration::from_secs(1);
 const LISTEN_TIME: Duration = Duration::from_secs(4);
 
 /// The running parts of a node. They stop when this is dropped.
-pub struct ClusterNode {
+pub(super) struct ClusterNode {
     pub log: Arc<SharedLog>,
     pub presence: Presence,
     stop_requested: Arc<AtomicBool>,
@@ -57,7 +57,8 @@ pub(super) struct CommitReceivers {
     pub projector: Projector,
     pub keyring: Keyring,
     pub keys: IdempotencyKeys,
-    pub snapshots: std::path::PathBuf,
+    /// Directory of the snapshots.
+    pub snapshots: PathBuf,
 }
 
 impl CommitReceivers {
@@ -150,10 +151,9 @@ pub(super) struct ClusterRole {
 impl ClusterRole {
     /// Returns the role of a node, or of a service that runs alone.
     pub(super) fn new(node: Option<&ClusterNode>, local: &Arc<SledLog>, settings: &Settings) -> Self {
-        let shared = node.map(|node| Arc::clone(&node.log));
         Self {
             events: node.map_or_else(|| Arc::clone(local) as Arc<dyn EventLog>, |node| Arc::clone(&node.log) as _),
-            shared,
+            shared: node.map(|node| Arc::clone(&node.log)),
             duty: node.map_or_else(Duty::always, ClusterNode::duty),
             stream_age_min: node.map_or(Duration::ZERO, |_| settings.tasks.deadline),
             viewer: node.map(ClusterNode::viewer),
@@ -235,11 +235,6 @@ impl ClusterNode {
                 nodes,
             }
         })
-    }
-
-    /// Stops to append and to follow the engine.
-    pub(super) fn stop(self) {
-        drop(self);
     }
 
     /// Stops to append if the engine does not respond: whoever waits for it would delay the stop of the service.

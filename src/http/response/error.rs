@@ -435,7 +435,7 @@ impl<R: Into<Self>> From<CommandError<R>> for Problem {
             CommandError::TooLarge { .. } => {
                 Self::new(Code::PayloadTooLarge, "all fields together exceed the maximum size of one change")
             }
-            CommandError::Overloaded => Self::overloaded(),
+            CommandError::Overtaken | CommandError::Overloaded => Self::overloaded(),
             CommandError::Full { reason } => Self::disk_full(reason),
             CommandError::Claimed => {
                 let detail = "another node executes the first request with this key; retry to get its response";
