@@ -247,7 +247,7 @@ impl App {
             idempotency_keys,
             keyring,
             environment,
-            freshness: role.freshness,
+            cluster: role.gate,
             space: log.space().clone(),
             closing: closing_receiver,
             metrics,

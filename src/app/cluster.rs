@@ -31,7 +31,7 @@ use crate::events::shared::nats::{NatsEngine, NatsOpenError, NatsOptions};
 use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use crate::events::sled_log::SledLog;
 use crate::http::api::state::{ClusterView, ClusterViewer, NodeView};
-use crate::http::server::{FreshnessCheck, IdempotencyKeys};
+use crate::http::server::{ClusterGate, FreshnessCheck, IdempotencyKeys, ReadBarrier};
 use crate::pii::Keyring;
 use crate::projections::snapshot;
 
@@ -145,7 +145,8 @@ pub(super) struct ClusterRole {
     /// sending it.
     pub stream_age_min: Duration,
     pub viewer: Option<ClusterViewer>,
-    pub freshness: Option<FreshnessCheck>,
+    /// What requests pass.
+    pub gate: Option<ClusterGate>,
 }
 
 impl ClusterRole {
@@ -157,7 +158,7 @@ impl ClusterRole {
             duty: node.map_or_else(Duty::always, ClusterNode::duty),
             stream_age_min: node.map_or(Duration::ZERO, |_| settings.tasks.deadline),
             viewer: node.map(ClusterNode::viewer),
-            freshness: node.map(|node| node.freshness(settings.cluster.stale_after)),
+            gate: node.map(|node| node.gate(settings.cluster.stale_after)),
         }
     }
 }
@@ -207,6 +208,10 @@ impl ClusterNode {
     fn duty(&self) -> Duty {
         let presence = self.presence.clone();
         Duty::new(move || presence.is_owner())
+    }
+
+    fn gate(&self, stale_after: Duration) -> ClusterGate {
+        ClusterGate { freshness: self.freshness(stale_after), barrier: ReadBarrier::new(Arc::clone(&self.log)) }
     }
 
     /// Returns a check that the engine was heard within `stale_after`, and that the node has not diverged.

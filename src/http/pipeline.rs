@@ -29,6 +29,7 @@ use crate::http::middleware::request_log::decode_segment;
 use crate::http::request::body::json_shape::JsonShape;
 use crate::http::request::body::{self, BodyLimit, BodySpec, JsonBody, RequestBody};
 use crate::http::request::fields::FieldError;
+use crate::http::request::log_position::{self, WantedPosition};
 use crate::http::resource;
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::{Code, Problem, error_code_of};
@@ -113,22 +114,24 @@ impl ApiEndpoint {
 
     /// Handles a request. A panic in the handler becomes a 500 and leaves the connection open.
     pub fn serve(self: Rc<Self>, routed: RoutedRequest, payload: Payload) -> LocalBoxFuture<'static, HttpResponse> {
-        let request = routed.request.clone();
+        let (request, shared) = (routed.request.clone(), routed.shared.clone());
         request.extensions_mut().insert(MatchedRoute(self.path));
-        let meter = routed.shared.services.metrics.start_request(static_method_name(request.method()), self.path);
+        let meter = shared.services.metrics.start_request(static_method_name(request.method()), self.path);
 
         // Requests without a body skip the waiting steps, which keeps their future small.
         if self.body_limit == BodyLimit::None {
             let work = Rc::clone(&self).run_without_body(routed, payload);
-            return self.catch_panics(request, meter, work).boxed_local();
+            return self.complete(request, shared, meter, work).boxed_local();
         }
         let work = Rc::clone(&self).run_with_body(routed, payload);
-        self.catch_panics(request, meter, work).boxed_local()
+        self.complete(request, shared, meter, work).boxed_local()
     }
 
-    async fn catch_panics(
+    /// Turns the result into a response, also after a panic, and adds what every response has.
+    async fn complete(
         self: Rc<Self>,
         request: HttpRequest,
+        shared: Data<AppState>,
         meter: RequestMeter,
         work: impl Future<Output = Result<HttpResponse, Problem>>,
     ) -> HttpResponse {
@@ -136,6 +139,7 @@ impl ApiEndpoint {
         let mut response = result.unwrap_or_else(|problem| self.error_response(problem, request.path()));
 
         rate_limit::set_rate_limit_headers(&request, &mut response);
+        log_position::set_header(&shared.services, &mut response);
         let is_rate_limited = response.status() == StatusCode::TOO_MANY_REQUESTS;
         if let Some(code) = error_code_of(&response).filter(|_| is_rate_limited) {
             meter.count_rate_limited(code.as_str());
@@ -158,14 +162,15 @@ impl ApiEndpoint {
         routed: RoutedRequest,
         payload: Payload,
     ) -> Result<HttpResponse, Problem> {
-        self.check_freshness(&routed.shared)?;
+        let wanted = self.enter_node(&routed.request, &routed.shared).await?;
         let identity =
             rate_limit(self.rate_class(), &routed.request, &routed.shared, authenticate_by_header(&routed).await)?;
+        wait_if_latest(wanted, &routed.shared).await?;
         Ok(self.handle(self.authorize(routed, identity, BodyState::Unread(payload))?).await)
     }
 
     async fn run_with_body(self: Rc<Self>, routed: RoutedRequest, payload: Payload) -> Result<HttpResponse, Problem> {
-        self.check_freshness(&routed.shared)?;
+        let wanted = self.enter_node(&routed.request, &routed.shared).await?;
         let authenticated = self.authenticate(&routed.request, payload, &routed.shared).await;
         let (identity, body) = match authenticated {
             Ok((identity, body)) => (Ok(identity), body),
@@ -173,6 +178,7 @@ impl ApiEndpoint {
         };
 
         let identity = rate_limit(self.rate_class(), &routed.request, &routed.shared, identity)?;
+        wait_if_latest(wanted, &routed.shared).await?;
         let context = self.authorize(routed, identity, body)?;
 
         let key = if self.accepts_idempotency_key(context.headers()) {
@@ -187,11 +193,19 @@ impl ApiEndpoint {
         }
     }
 
-    /// Checks that a node of a cluster is not cut off: access may have been revoked meanwhile. Probes are answered anyway.
-    fn check_freshness(&self, shared: &AppState) -> Result<(), Problem> {
-        let freshness = shared.services.freshness.as_ref().filter(|_| self.action != Action::ReadServiceState);
-        let checked = freshness.map_or(Ok(()), |check| check());
-        checked.map_err(|reason| Problem::new(Code::NotReady, reason).retry_after(5))
+    /// Checks that a node of a cluster is not cut off, since access may have been revoked meanwhile, and waits for the position
+    /// that the client knows. Probes are answered anyway.
+    async fn enter_node(&self, request: &HttpRequest, shared: &AppState) -> Result<Option<WantedPosition>, Problem> {
+        let Some(cluster) = shared.services.cluster.as_ref().filter(|_| self.action != Action::ReadServiceState) else {
+            return Ok(None);
+        };
+        (cluster.freshness)().map_err(|reason| Problem::new(Code::NotReady, reason).retry_after(5))?;
+
+        let wanted = WantedPosition::from_headers(request.headers())?;
+        if let Some(position @ WantedPosition::At(_)) = wanted {
+            Box::pin(position.wait(&shared.services)).await?;
+        }
+        Ok(wanted)
     }
 
     async fn handle(&self, context: RequestContext) -> HttpResponse {
@@ -345,6 +359,14 @@ async fn authenticate_by_header(routed: &RoutedRequest) -> Result<Identity, Prob
     match authorize::presented_token(routed.request.headers())? {
         Some(secret) => authorize::authenticate(secret, &routed.shared.services, Some(&routed.request)).await,
         None => Ok(Identity::Anonymous),
+    }
+}
+
+/// Waits for `X-Log-Position: latest`. After the rate limit, because it adds a group to the engine.
+async fn wait_if_latest(wanted: Option<WantedPosition>, shared: &AppState) -> Result<(), Problem> {
+    match wanted {
+        Some(WantedPosition::Latest) => Box::pin(WantedPosition::Latest.wait(&shared.services)).await,
+        _ => Ok(()),
     }
 }
 

@@ -60,6 +60,7 @@ use crate::telemetry::history::MetricsHistory;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::trace::Tracer;
 
+pub use crate::cluster::read_barrier::ReadBarrier;
 pub use crate::http::api::models::VendorJobs;
 pub use crate::http::idempotency::IdempotencyKeys;
 pub use crate::http::limits::daily_quotas::DailyLimits;
@@ -78,8 +79,8 @@ pub struct Services {
     /// Keys that decrypt the personal fields of users.
     pub keyring: Keyring,
     pub environment: Environment,
-    /// Checked before every request to a node of a cluster.
-    pub freshness: Option<FreshnessCheck>,
+    /// Present in a node of a cluster.
+    pub cluster: Option<ClusterGate>,
     /// Checked before every change: rejects writes while the disk is full.
     pub space: DiskSpace,
     /// `true` once the service shuts down; ends open-ended streams.
@@ -149,6 +150,13 @@ pub struct OperationServices {
     pub vendors: Vec<VendorState>,
     /// Main metrics of the last 24 hours.
     pub history: MetricsHistory,
+}
+
+/// What requests to a node of a cluster pass.
+#[derive(Clone)]
+pub struct ClusterGate {
+    pub freshness: FreshnessCheck,
+    pub barrier: ReadBarrier,
 }
 
 /// Checks that the state of a node is recent enough to answer requests. The error says why not.

@@ -350,3 +350,79 @@ async fn the_last_node_leaves_with_everything_and_the_others_stop() {
     };
     assert!(error.to_string().contains("dissolved"), "{error}");
 }
+
+#[actix_web::test]
+async fn a_client_sees_on_another_node_what_it_has_seen_on_the_first() {
+    // Given a node that receives groups late
+    let mut cluster = TestCluster::start(1).await;
+    let node = cluster.nodes.pop().unwrap().stop().await;
+    let late = restored_backup_of(node.path());
+    cluster.start_node(node, |_| {}).await;
+    let engine = cluster.engine.with_lag(Duration::from_millis(150));
+    cluster.start_node_on(late, engine, |_| {}).await;
+    let [first, second] = &cluster.nodes[..] else { panic!() };
+    let alice = first.user("alice").await;
+    cluster.settle().await;
+
+    for number in 0..5 {
+        // When the first has made a change
+        let body = json!({"id": format!("acme-{number}"), "name": "acme"});
+        let created = first.post_as(&alice.token, "/publishers", body).await.expect(201);
+        let position = created.header("x-log-position").expect("a position").to_owned();
+        let path = format!("/publishers/acme-{number}");
+
+        // Then the other has it for clients that name its position, or want everything
+        let wanted = if number % 2 == 0 { position.as_str() } else { "latest" };
+        let request = second.request(Method::GET, &path).header("x-log-position", wanted);
+        let seen = second.send(request).await.expect(200);
+        let reached: u64 = seen.header("x-log-position").unwrap().parse().unwrap();
+        assert!(reached >= position.parse().unwrap(), "{reached} {position}");
+    }
+    cluster.stop().await;
+}
+
+#[actix_web::test]
+async fn a_position_that_is_not_reached_or_not_valid_is_refused() {
+    let cluster = TestCluster::start(1).await;
+    let node = &cluster.nodes[0];
+    let read = async |position: &str| {
+        let request = node.request(Method::GET, "/nodes").header("x-log-position", position);
+        node.send(request).await
+    };
+
+    // A position of the future is waited for, and then refused
+    let behind = read("1000000000").await.expect(503);
+    assert_eq!((behind.json()["error"].clone(), behind.header("retry-after")), (json!("behind"), Some("1")));
+
+    // What is no position is told with its value
+    for invalid in ["-1", "1.5", "Latest", "99999999999999999999"] {
+        let response = read(invalid).await.expect(400);
+        assert!(response.text().contains(invalid), "{}", response.text());
+    }
+
+    // Probes are answered anyway, and without the engine nobody is told the latest state
+    node.send(node.request(Method::GET, "/health").header("x-log-position", "1000000000")).await.expect(200);
+    cluster.engine.set_reachable(false);
+    assert_eq!(read("latest").await.expect(503).json()["error"], "behind");
+    cluster.stop().await;
+}
+
+#[actix_web::test]
+async fn many_reads_of_the_latest_state_share_a_group() {
+    let cluster = TestCluster::start(2).await;
+    let before = cluster_of(&cluster.nodes[0]).await["sequence"].as_u64().unwrap();
+
+    // When many clients want the latest state at once
+    let read = |number: usize| {
+        let node = &cluster.nodes[number % 2];
+        node.send(node.request(Method::GET, "/nodes").header("x-log-position", "latest"))
+    };
+    for response in join_all((0..100).map(read)).await {
+        response.expect(200);
+    }
+
+    // Then the engine got a few groups
+    let after = cluster_of(&cluster.nodes[0]).await["sequence"].as_u64().unwrap();
+    assert!(after > before && after - before < 50, "{before} {after}");
+    cluster.stop().await;
+}

@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -30,6 +31,8 @@ pub struct EngineFaults {
 pub struct MemoryEngine {
     shared: Arc<MemoryEngineShared>,
     sender: u32,
+    /// Time by which every group reaches the followers of this clone late.
+    lag: Duration,
 }
 
 struct MemoryEngineShared {
@@ -69,7 +72,13 @@ impl MemoryEngine {
             faults,
             environment,
         };
-        Self { shared: Arc::new(shared), sender: 0 }
+        Self { shared: Arc::new(shared), sender: 0, lag: Duration::ZERO }
+    }
+
+    /// Returns another sender, whose followers receive every group late.
+    #[must_use]
+    pub fn with_lag(&self, lag: Duration) -> Self {
+        Self { lag, ..self.clone() }
     }
 
     /// Makes the engine reachable or unreachable, for all senders and followers.
@@ -99,7 +108,7 @@ impl MemoryEngine {
 impl Clone for MemoryEngine {
     fn clone(&self) -> Self {
         let sender = self.shared.senders.fetch_add(1, Ordering::Relaxed);
-        Self { shared: Arc::clone(&self.shared), sender }
+        Self { shared: Arc::clone(&self.shared), sender, lag: self.lag }
     }
 }
 
@@ -154,6 +163,9 @@ impl Engine for MemoryEngine {
                 }
             };
             drop(state);
+            if matches!(signal, EngineSignal::Group { .. }) && !self.lag.is_zero() {
+                thread::sleep(self.lag);
+            }
             if each(signal).is_break() {
                 return Ok(());
             }

@@ -12,11 +12,12 @@ use crate::http::idempotency::IDEMPOTENT_REPLAYED;
 use crate::http::limits::rate_limit::{RATE_LIMIT, RATE_LIMIT_POLICY};
 use crate::http::middleware::csrf::{ALL_METHODS, READ_METHODS};
 use crate::http::middleware::request_log::X_REQUEST_ID;
+use crate::http::request::log_position::X_LOG_POSITION;
 use crate::http::request::prefer_wait::PREFERENCE_APPLIED;
 use crate::http::server::CorsOrigins;
 
 /// Response headers readable by pages of other origins.
-const EXPOSED_HEADERS: [HeaderName; 17] = [
+const EXPOSED_HEADERS: [HeaderName; 18] = [
     DATE,
     ALLOW,
     ETAG,
@@ -32,6 +33,7 @@ const EXPOSED_HEADERS: [HeaderName; 17] = [
     IDEMPOTENT_REPLAYED,
     PREFERENCE_APPLIED,
     X_TASK_ID,
+    X_LOG_POSITION,
     RATE_LIMIT,
     RATE_LIMIT_POLICY,
 ];

@@ -9,6 +9,7 @@ pub(super) mod fields;
 pub(super) mod form;
 pub(super) mod json_object;
 pub(super) mod json_value;
+pub(super) mod log_position;
 pub(super) mod prefer_wait;
 pub(super) mod query;
 pub(super) mod range;

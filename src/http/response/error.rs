@@ -167,6 +167,9 @@ codes! {
     NotReady = "not_ready", 503, "Service not ready",
         meaning: "The service is starting, or cannot accept changes; `detail` says why.",
         action: "Retry.";
+    Behind = "behind", 503, "Position not reached",
+        meaning: "This service did not get to the `X-Log-Position` of the request within 2 s.",
+        action: "Retry.";
     IssuerUnavailable = "issuer_unavailable", 503, "Token issuer unavailable",
         meaning: "The keys of the issuer in `auth.oidc` are not yet known and cannot be fetched.",
         action: "Retry.";

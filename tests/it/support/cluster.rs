@@ -74,11 +74,16 @@ impl TestCluster {
 
     /// Starts a node on a data directory.
     pub async fn start_node(&mut self, dir: TempDir, change: impl Fn(&mut Settings)) {
+        self.start_node_on(dir, self.engine.clone(), change).await;
+    }
+
+    /// Starts a node with its own connection to the engine.
+    pub async fn start_node_on(&mut self, dir: TempDir, engine: MemoryEngine, change: impl Fn(&mut Settings)) {
         let set = |settings: &mut Settings| {
             node_settings(settings, self.files.path());
             change(settings);
         };
-        let engine: Arc<dyn Engine> = Arc::new(self.engine.clone());
+        let engine: Arc<dyn Engine> = Arc::new(engine);
         let node = TestApp::start_node(dir, set, Environment::system(), Some(engine)).await;
         self.nodes.push(node);
     }

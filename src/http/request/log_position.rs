@@ -1,0 +1,90 @@
+//! `X-Log-Position`: requests to a node of a cluster that see what the client has seen on another one.
+//!
+//! Every response of a node has the position that its content includes at least. A request with this position waits until
+//! its node is there; one with `latest` waits until it has everything that any node had answered before.
+
+use std::time::Duration;
+
+use actix_web::HttpResponse;
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::time::timeout;
+
+use crate::audit::Position;
+use crate::http::response::error::{Code, Problem};
+use crate::http::server::Services;
+
+/// Maximum wait.
+const POSITION_WAIT_MAX: Duration = Duration::from_secs(2);
+const LATEST: &str = "latest";
+
+pub const X_LOG_POSITION: HeaderName = HeaderName::from_static("x-log-position");
+
+/// What a request must see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WantedPosition {
+    /// All events up to this one.
+    At(Position),
+    /// All events that any node had answered before the request.
+    Latest,
+}
+
+impl WantedPosition {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// If it is not one position or `latest`.
+    pub fn from_headers(headers: &HeaderMap) -> Result<Option<Self>, Problem> {
+        let mut values = headers.get_all(X_LOG_POSITION);
+        let Some(first) = values.next() else { return Ok(None) };
+        let wanted = match first.to_str().ok().filter(|_| values.next().is_none()) {
+            Some(LATEST) => Some(Self::Latest),
+            text => text.and_then(|text| text.parse().ok()).map(|position| Self::At(Position(position))),
+        };
+        let invalid = || {
+            let sent = String::from_utf8_lossy(first.as_bytes());
+            let detail = format!("X-Log-Position must be one header, a position or `{LATEST}`, not {sent:?}");
+            Problem::new(Code::MalformedRequest, detail)
+        };
+        wanted.map(Some).ok_or_else(invalid)
+    }
+
+    /// Waits until this node is there, for at most 2 s.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub async fn wait(self, services: &Services) -> Result<(), Problem> {
+        let reached = timeout(POSITION_WAIT_MAX, self.wait_without_limit(services)).await;
+        let behind = |reason: &str| Problem::new(Code::Behind, reason).retry_after(1);
+        match reached {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(reason)) => Err(behind(&reason)),
+            Err(_) => {
+                let seconds = POSITION_WAIT_MAX.as_secs();
+                let position = services.models.read().position;
+                Err(behind(&format!("this node is at position {position} and did not get there within {seconds} s")))
+            }
+        }
+    }
+
+    async fn wait_without_limit(self, services: &Services) -> Result<(), String> {
+        match self {
+            Self::At(wanted) => {
+                let mut positions = services.models.changes();
+                let reached = positions.wait_for(|position| *position >= wanted).await;
+                reached.map(drop).map_err(|_| "this node stops".to_owned())
+            }
+            Self::Latest => match &services.cluster {
+                Some(cluster) => cluster.barrier.pass().await.map_err(|failure| failure.to_string()),
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+/// Adds the position that the content of the response includes at least.
+pub fn set_header(services: &Services, response: &mut HttpResponse) {
+    if services.cluster.is_some() {
+        let position = HeaderValue::from(services.models.read().position.0);
+        response.headers_mut().insert(X_LOG_POSITION, position);
+    }
+}
